@@ -3,4 +3,10 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+pub mod counters;
+pub mod descriptor;
+pub mod moderation;
+pub mod observer;
+pub mod queue;
 pub mod time;
+pub mod vector;

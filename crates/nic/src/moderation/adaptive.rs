@@ -1,0 +1,83 @@
+//! `adaptive-rx on`: a delay and a frame count that follow the traffic.
+
+use super::dim::{Dim, Profile, Sample};
+use super::{Delay, Frames, Interrupt, Moderator, Unseen};
+use crate::descriptor::Descriptor;
+use crate::time::{Duration, Instant};
+
+/// A [`Delay`] with a frame count, both picked by Linux's DIM.
+///
+/// It measures at the end of each poll, as drivers call `net_dim` when NAPI completes; decides every 64 interrupts;
+/// and applies a new profile to what the poll left behind.
+#[derive(Clone, Debug)]
+pub struct Adaptive {
+    timer: Frames<Delay>,
+    dim: Dim,
+    totals: Sample,
+}
+
+impl Adaptive {
+    /// Starts with DIM's default profile, 8 us or 256 frames.
+    #[must_use]
+    pub fn new() -> Self {
+        let dim = Dim::new();
+        let Profile { rx_usecs, rx_frames } = dim.profile();
+        let delay = Delay::new(Duration::from_micros(rx_usecs.into()));
+        Self { timer: Frames::new(delay, rx_frames), dim, totals: Sample::default() }
+    }
+
+    /// The delay and the frame count in force: `rx-usecs`, `rx-frames`.
+    #[must_use]
+    pub fn in_force(&self) -> (u32, u32) {
+        let Profile { rx_usecs, rx_frames } = self.dim.profile();
+        (rx_usecs, rx_frames)
+    }
+
+    fn apply(&mut self, profile: Profile) {
+        self.timer.timer_mut().set_delay(Duration::from_micros(profile.rx_usecs.into()));
+        self.timer.set_limit(profile.rx_frames);
+    }
+}
+
+impl Default for Adaptive {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Moderator for Adaptive {
+    fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
+        self.totals.packets = self.totals.packets.wrapping_add(1);
+        self.totals.bytes = self.totals.bytes.wrapping_add(descriptor.length);
+        self.timer.packet_arrived(now, descriptor);
+    }
+
+    fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {
+        self.timer.dma_completed(now, descriptor, pending)
+    }
+
+    fn transmit_completed(&mut self, now: Instant) -> Interrupt {
+        self.timer.transmit_completed(now)
+    }
+
+    fn timer_expired(&mut self, now: Instant) -> Interrupt {
+        self.timer.timer_expired(now)
+    }
+
+    fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
+        self.totals.time = now;
+        if let Some(profile) = self.dim.sample(self.totals) {
+            self.apply(profile);
+        }
+        self.timer.host_rearmed(now, unseen)
+    }
+
+    fn interrupt_raised(&mut self, now: Instant) {
+        self.totals.interrupts = self.totals.interrupts.wrapping_add(1);
+        self.timer.interrupt_raised(now);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.timer.deadline()
+    }
+}

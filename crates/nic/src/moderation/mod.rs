@@ -1,0 +1,141 @@
+//! Moderation: deciding when to interrupt.
+//!
+//! A [`Moderator`] is told what happens on one queue and answers, each time, whether to interrupt now. Between two
+//! interrupts it may ask to be woken at a [`deadline`](Moderator::deadline). It knows neither rings nor masks:
+//! a [`Vector`](crate::vector::Vector) keeps the host's side of the contract for it.
+//!
+//! Strategies come in two kinds. A *timer* says how long an ordinary packet may wait:
+//!
+//! | timer | an ordinary packet waits until |
+//! |---|---|
+//! | [`Disabled`] | its own DMA has completed: one interrupt per packet unless the host is already polling |
+//! | [`Delay`] | `rx-usecs` after the first packet that the host has not been told of (myri10ge, stmmac, ENA) |
+//! | [`Throttle`] | `rx-usecs` after the last interrupt, and not at all if that is long ago (Intel ITR) |
+//! | [`Periodic`] | the next tick of a clock that runs every `rx-usecs` (what the numbers of bge fit) |
+//! | [`Adaptive`] | a delay and a frame count that Linux's DIM algorithm picks from the traffic |
+//!
+//! The others wrap a timer: [`Frames`] also interrupts at the `rx-frames`-th packet, [`Marked`] also interrupts for
+//! marked packets (Algorithm 1 of the Open-MX paper), [`Stream`] defers that while more DMAs are pending
+//! (Algorithm 2). [`Strategy`] is what one [`Moderation`] setting builds out of them.
+
+mod adaptive;
+mod delay;
+mod dim;
+mod disabled;
+mod frames;
+mod marked;
+mod periodic;
+mod setting;
+mod strategy;
+mod stream;
+mod throttle;
+
+pub use adaptive::Adaptive;
+pub use delay::Delay;
+pub use disabled::Disabled;
+pub use frames::Frames;
+pub use marked::Marked;
+pub use periodic::Periodic;
+pub use setting::{MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, SettingError, TimerKind};
+pub use strategy::{Strategy, Timer};
+pub use stream::Stream;
+pub use throttle::Throttle;
+
+use crate::descriptor::Descriptor;
+use crate::time::Instant;
+use core::fmt;
+
+/// Why an interrupt was raised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reason {
+    /// The DMA of a marked packet completed.
+    Mark,
+    /// The timer of the strategy ran out, or had nothing left to wait for.
+    Timer,
+    /// As many frames as allowed had gathered; one is enough where moderation is disabled.
+    Frames,
+    /// The last pending DMA of a stream completed, and a mark had been deferred to this moment.
+    StreamEnd,
+    /// The host re-armed the interrupt although packets that are due had arrived since its last poll.
+    Rearm,
+}
+
+impl Reason {
+    /// Every reason, in the order in which counters list them.
+    pub const ALL: [Self; 5] =
+        [Self::Mark, Self::Timer, Self::Frames, Self::StreamEnd, Self::Rearm];
+
+    /// The word that counters, captures and traces use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Mark => "mark",
+            Self::Timer => "timer",
+            Self::Frames => "frames",
+            Self::StreamEnd => "stream-end",
+            Self::Rearm => "rearm",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A moderator's answer: raise an interrupt now for this reason, or not.
+pub type Interrupt = Option<Reason>;
+
+/// What lies in host memory without the host having been told: what an interrupt would be for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unseen {
+    /// Packets whose DMA has completed.
+    pub packets: u32,
+    /// How many of them are marked.
+    pub marked: u32,
+    /// When the DMA of the oldest of them, or the oldest transmission, completed.
+    pub oldest: Option<Instant>,
+    /// Packets whose DMA is still pending.
+    pub dma_pending: u32,
+}
+
+/// One way to moderate the interrupts of one queue.
+///
+/// # Contract
+/// `now` never goes back. While the interrupt is masked, only [`packet_arrived`](Self::packet_arrived) is called: the
+/// host is polling, and what its last poll leaves behind is handed over as a whole by
+/// [`host_rearmed`](Self::host_rearmed), which replaces whatever the moderator remembered of pending packets. After
+/// every interrupt, whoever wanted it, [`interrupt_raised`](Self::interrupt_raised) says so: at that moment the host
+/// has been told of everything that has completed.
+pub trait Moderator {
+    /// A packet arrived, its descriptor is filled in (mark included), and its DMA has been submitted.
+    fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
+        let _ = (now, descriptor);
+    }
+
+    /// The DMA of a packet completed; `dma_pending` more are under way in this queue.
+    fn dma_completed(
+        &mut self,
+        now: Instant,
+        descriptor: &Descriptor,
+        dma_pending: u32,
+    ) -> Interrupt;
+
+    /// A transmission of the host completed, on a NIC whose transmit completions share this interrupt.
+    fn transmit_completed(&mut self, now: Instant) -> Interrupt;
+
+    /// `now` has reached the [`deadline`](Self::deadline), or passed it.
+    fn timer_expired(&mut self, now: Instant) -> Interrupt;
+
+    /// The host ended its poll and unmasked the interrupt; `unseen` is what it left behind.
+    ///
+    /// A setting that changes while packets are pending comes through here, too, as the first call on the new moderator.
+    fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt;
+
+    /// The interrupt was raised.
+    fn interrupt_raised(&mut self, now: Instant);
+
+    /// When to call [`timer_expired`](Self::timer_expired), if at all.
+    fn deadline(&self) -> Option<Instant>;
+}

@@ -1,0 +1,65 @@
+//! A free-running tick: what the numbers of the bge seed fit.
+
+use super::{Interrupt, Moderator, Reason, Unseen};
+use crate::descriptor::Descriptor;
+use crate::time::{Duration, Instant};
+
+/// Interrupts only at the ticks of a clock of its own, and only when there is something to tell.
+///
+/// A packet waits anything from nothing to a whole period, so the mean moves by half the period and the minimum not
+/// at all: `bge_rx_ticks_norm` 128 against 8 moved a mean of 251 us to 182 us and left the minimum at 90 us.
+#[derive(Clone, Debug)]
+pub struct Periodic {
+    period: Duration,
+    started: Instant,
+    expires: Option<Instant>,
+}
+
+impl Periodic {
+    /// Ticks every `period`, for the first time one period after `started`. A period of zero ticks always.
+    #[must_use]
+    pub fn new(period: Duration, started: Instant) -> Self {
+        Self { period, started, expires: None }
+    }
+
+    /// The first tick later than `moment`.
+    fn tick_after(&self, moment: Instant) -> Instant {
+        let Some(ticks) = moment.since(self.started).as_nanos().checked_div(self.period.as_nanos())
+        else {
+            return moment;
+        };
+        self.started + Duration::from_nanos((ticks + 1).saturating_mul(self.period.as_nanos()))
+    }
+
+    fn wanted(&mut self, completed: Instant, now: Instant, immediately: Reason) -> Interrupt {
+        let tick = *self.expires.get_or_insert(self.tick_after(completed));
+        (tick <= now).then_some(immediately)
+    }
+}
+
+impl Moderator for Periodic {
+    fn dma_completed(&mut self, now: Instant, _: &Descriptor, _: u32) -> Interrupt {
+        self.wanted(now, now, Reason::Timer)
+    }
+
+    fn transmit_completed(&mut self, now: Instant) -> Interrupt {
+        self.wanted(now, now, Reason::Timer)
+    }
+
+    fn timer_expired(&mut self, _: Instant) -> Interrupt {
+        self.expires.take().map(|_| Reason::Timer)
+    }
+
+    fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
+        self.expires = None;
+        unseen.oldest.and_then(|completed| self.wanted(completed, now, Reason::Rearm))
+    }
+
+    fn interrupt_raised(&mut self, _: Instant) {
+        self.expires = None;
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.expires
+    }
+}

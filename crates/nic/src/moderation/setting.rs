@@ -1,0 +1,312 @@
+//! A setting: what a user writes to choose a strategy.
+//!
+//! `STRATEGY[:rx-usecs]`, as in `disabled`, `delay:75`, `marked:75`, `adaptive`. Parts combine with `+`, each with the
+//! number that is natural to it:
+//!
+//! | written | means |
+//! |---|---|
+//! | `delay:75`, `throttle:125`, `periodic:128` | that timer, `rx-usecs` |
+//! | `frames:32` | at most 32 frames, over `delay` with its usual 75 us |
+//! | `throttle:125+frames:32` | the same bound over another timer |
+//! | `marked:75`, `stream:75` | Algorithm 1 or 2 over `delay:75` |
+//! | `marked+throttle:125`, `stream+adaptive` | the same over another timer |
+
+use core::fmt;
+use core::str::FromStr;
+
+/// The longest `rx-usecs`: one second, far beyond any NIC, short of hanging a host by a slip of the keyboard.
+pub const MAX_RX_USECS: u32 = 1_000_000;
+
+/// The largest `rx-frames`.
+pub const MAX_RX_FRAMES: u32 = 65_535;
+
+/// Which timer an ordinary packet waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TimerKind {
+    /// None: every packet interrupts.
+    Disabled,
+    /// A delay after the first packet.
+    Delay,
+    /// A minimum gap between interrupts.
+    Throttle,
+    /// A free-running tick.
+    Periodic,
+    /// What Linux's DIM picks.
+    Adaptive,
+}
+
+impl TimerKind {
+    const ALL: [Self; 5] =
+        [Self::Disabled, Self::Delay, Self::Throttle, Self::Periodic, Self::Adaptive];
+
+    /// The word in a setting.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Delay => "delay",
+            Self::Throttle => "throttle",
+            Self::Periodic => "periodic",
+            Self::Adaptive => "adaptive",
+        }
+    }
+
+    /// `rx-usecs` where none is given: Myri-10G's default for `delay`, and those of the e1000 and bge seeds.
+    #[must_use]
+    pub const fn usual_rx_usecs(self) -> u32 {
+        match self {
+            Self::Delay => 75,
+            Self::Throttle => 125,
+            Self::Periodic => 128,
+            Self::Disabled | Self::Adaptive => 0,
+        }
+    }
+
+    /// Whether `rx-usecs` means anything to it.
+    const fn takes_rx_usecs(self) -> bool {
+        matches!(self, Self::Delay | Self::Throttle | Self::Periodic)
+    }
+}
+
+/// What a marked packet does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Marks {
+    /// Nothing: it waits as any other.
+    Ignored,
+    /// It interrupts as soon as its DMA has completed (`marked`, Algorithm 1).
+    Immediate,
+    /// It interrupts when no more DMAs are pending (`stream`, Algorithm 2).
+    Deferred,
+}
+
+/// One setting of a queue's moderation, in the words of `ethtool -c`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Moderation {
+    /// Which timer ordinary packets wait for.
+    pub timer: TimerKind,
+    /// Microseconds of the timer; 0 for `disabled` and `adaptive`.
+    pub rx_usecs: u32,
+    /// Interrupt at this many frames even if the timer has not run out; 0: no such limit.
+    pub rx_frames: u32,
+    /// What marks do.
+    pub marks: Marks,
+}
+
+impl Moderation {
+    /// `rx-frames` where `frames` is given without a number.
+    pub const USUAL_RX_FRAMES: u32 = 32;
+
+    /// One interrupt per packet.
+    pub const DISABLED: Self =
+        Self { timer: TimerKind::Disabled, rx_usecs: 0, rx_frames: 0, marks: Marks::Ignored };
+
+    /// The same setting with another `rx-usecs`.
+    ///
+    /// # Errors
+    /// If the timer takes none, or not this one.
+    pub fn with_rx_usecs(self, rx_usecs: u32) -> Result<Self, SettingError> {
+        Self { rx_usecs, ..self }.checked()
+    }
+
+    /// The same setting with another `rx-frames`.
+    ///
+    /// # Errors
+    /// If it is above [`MAX_RX_FRAMES`].
+    pub fn with_rx_frames(self, rx_frames: u32) -> Result<Self, SettingError> {
+        Self { rx_frames, ..self }.checked()
+    }
+
+    /// The setting itself, if a NIC can do it.
+    ///
+    /// # Errors
+    /// If a number is out of range, or the parts do not go together.
+    pub fn checked(self) -> Result<Self, SettingError> {
+        if self.rx_usecs > MAX_RX_USECS {
+            return Err(SettingError::UsecsTooLong);
+        }
+        if self.rx_frames > MAX_RX_FRAMES {
+            return Err(SettingError::TooManyFrames);
+        }
+        if self.rx_usecs > 0 && !self.timer.takes_rx_usecs() {
+            return Err(SettingError::NoUsecs(self.timer.name()));
+        }
+        if self.rx_usecs == 0 && self.timer == TimerKind::Periodic {
+            return Err(SettingError::NoPeriod);
+        }
+        let no_timer = self.timer == TimerKind::Disabled;
+        if no_timer && (self.marks != Marks::Ignored || self.rx_frames > 0) {
+            return Err(SettingError::NothingToHold);
+        }
+        Ok(self)
+    }
+
+    /// The word that `nic show` and tables use for the strategy as a whole.
+    #[must_use]
+    pub const fn strategy(&self) -> &'static str {
+        match self.marks {
+            Marks::Immediate => "marked",
+            Marks::Deferred => "stream",
+            Marks::Ignored => self.timer.name(),
+        }
+    }
+}
+
+/// Why a setting cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingError {
+    /// A word that names no strategy.
+    UnknownStrategy,
+    /// Something that should be a number is not one.
+    NotANumber,
+    /// Two timers, two marks or two frame counts in one setting.
+    Twice,
+    /// `rx-usecs` above [`MAX_RX_USECS`].
+    UsecsTooLong,
+    /// `rx-frames` above [`MAX_RX_FRAMES`].
+    TooManyFrames,
+    /// `rx-usecs` for a timer that has none.
+    NoUsecs(&'static str),
+    /// A periodic tick of 0 us.
+    NoPeriod,
+    /// Marks or frames over `disabled`, which never holds anything back.
+    NothingToHold,
+}
+
+impl fmt::Display for SettingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownStrategy => f.write_str(
+                "no such strategy; there are disabled, delay, throttle, periodic, adaptive, frames, marked, stream \
+                 (as in `delay:75`, `marked:75`, `marked+throttle:125`, `delay:75+frames:32`)",
+            ),
+            Self::NotANumber => f.write_str(
+                "what follows the colon must be a whole number (rx-usecs in microseconds, or frames for `frames`)",
+            ),
+            Self::Twice => f.write_str("a setting has one timer, one of marked and stream, and one frames"),
+            Self::UsecsTooLong => write!(f, "rx-usecs is at most {MAX_RX_USECS}"),
+            Self::TooManyFrames => write!(f, "rx-frames is at most {MAX_RX_FRAMES}"),
+            Self::NoUsecs(timer) => {
+                write!(f, "`{timer}` takes no rx-usecs; `delay`, `throttle` and `periodic` do")
+            }
+            Self::NoPeriod => f.write_str("a periodic tick needs rx-usecs of 1 or more"),
+            Self::NothingToHold => f.write_str(
+                "marks and rx-frames shorten a wait, and `disabled` never waits; choose a timer such as delay:75",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for SettingError {}
+
+impl FromStr for Moderation {
+    type Err = SettingError;
+
+    fn from_str(text: &str) -> Result<Self, SettingError> {
+        let mut timer: Option<(TimerKind, Option<u32>)> = None;
+        let mut marks: Option<(Marks, Option<u32>)> = None;
+        let mut frames = None;
+        for part in text.trim().split('+') {
+            let (name, number) = match part.split_once(':') {
+                Some((name, number)) => {
+                    (name, Some(number.parse().map_err(|_| SettingError::NotANumber)?))
+                }
+                None => (part, None),
+            };
+            let repeated = match name {
+                "marked" => marks.replace((Marks::Immediate, number)).is_some(),
+                "stream" => marks.replace((Marks::Deferred, number)).is_some(),
+                "frames" => frames.replace(number.unwrap_or(Self::USUAL_RX_FRAMES)).is_some(),
+                _ => {
+                    let kind = TimerKind::ALL.into_iter().find(|kind| kind.name() == name);
+                    let kind = kind.ok_or(SettingError::UnknownStrategy)?;
+                    timer.replace((kind, number)).is_some()
+                }
+            };
+            if repeated {
+                return Err(SettingError::Twice);
+            }
+        }
+        let (kind, timer_usecs) = timer.unwrap_or((TimerKind::Delay, None));
+        let (marks, marks_usecs) = marks.unwrap_or((Marks::Ignored, None));
+        if timer_usecs.is_some() && marks_usecs.is_some() {
+            return Err(SettingError::Twice);
+        }
+        Self {
+            timer: kind,
+            rx_usecs: timer_usecs.or(marks_usecs).unwrap_or(kind.usual_rx_usecs()),
+            rx_frames: frames.unwrap_or(0),
+            marks,
+        }
+        .checked()
+    }
+}
+
+impl fmt::Display for Moderation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.marks, self.timer) {
+            (Marks::Ignored, _) => f.write_str(self.timer.name())?,
+            (_, TimerKind::Delay) => f.write_str(self.strategy())?,
+            (_, timer) => write!(f, "{}+{}", self.strategy(), timer.name())?,
+        }
+        if self.timer.takes_rx_usecs() {
+            write!(f, ":{}", self.rx_usecs)?;
+        }
+        if self.rx_frames > 0 {
+            write!(f, "+frames:{}", self.rx_frames)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    fn parse(text: &str) -> Result<Moderation, SettingError> {
+        text.parse()
+    }
+
+    #[test]
+    fn display_gives_back_what_was_parsed() {
+        for text in [
+            "disabled",
+            "delay:75",
+            "throttle:125",
+            "periodic:128",
+            "adaptive",
+            "delay:75+frames:32",
+            "throttle:125+frames:8",
+            "marked:75",
+            "stream:50",
+            "marked+throttle:125",
+            "stream+adaptive",
+            "marked:75+frames:16",
+        ] {
+            assert_eq!(parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn numbers_left_out_are_the_usual_ones() {
+        assert_eq!(parse("delay").unwrap().rx_usecs, 75);
+        assert_eq!(parse("throttle").unwrap().rx_usecs, 125);
+        assert_eq!(parse("frames").unwrap().to_string(), "delay:75+frames:32");
+        assert_eq!(parse("marked+periodic").unwrap().to_string(), "marked+periodic:128");
+    }
+
+    #[test]
+    fn impossible_settings_are_refused() {
+        assert_eq!(parse("dealy:75"), Err(SettingError::UnknownStrategy));
+        assert_eq!(parse(""), Err(SettingError::UnknownStrategy));
+        assert_eq!(parse("delay:soon"), Err(SettingError::NotANumber));
+        assert_eq!(parse("delay:-1"), Err(SettingError::NotANumber));
+        assert_eq!(parse("delay:75+throttle:10"), Err(SettingError::Twice));
+        assert_eq!(parse("marked:75+delay:50"), Err(SettingError::Twice));
+        assert_eq!(parse("delay:1000001"), Err(SettingError::UsecsTooLong));
+        assert_eq!(parse("frames:65536"), Err(SettingError::TooManyFrames));
+        assert_eq!(parse("disabled:75"), Err(SettingError::NoUsecs("disabled")));
+        assert_eq!(parse("periodic:0"), Err(SettingError::NoPeriod));
+        assert_eq!(parse("marked+disabled"), Err(SettingError::NothingToHold));
+    }
+}

@@ -1,0 +1,243 @@
+//! One receive queue: a ring of packets in host memory, and the vector that tells the host of them.
+
+use alloc::collections::VecDeque;
+
+use crate::counters::Counters;
+use crate::descriptor::Descriptor;
+use crate::moderation::{Interrupt, Moderation, Strategy, Unseen};
+use crate::observer::{Delivered, Interrupted, Observer};
+use crate::time::{Duration, Instant};
+use crate::vector::Vector;
+
+#[derive(Clone, Debug)]
+struct Slot<F> {
+    descriptor: Descriptor,
+    frame: F,
+}
+
+/// A ring of `F` (whatever holds a frame's bytes), its vector and its counters.
+///
+/// DMAs complete in the order in which they were submitted, so the ring is a run of completed packets followed by a run
+/// of pending ones.
+#[derive(Clone, Debug)]
+pub struct Queue<F> {
+    number: u16,
+    ring: VecDeque<Slot<F>>,
+    size: usize,
+    completed: usize,
+    completed_marked: u32,
+    transmitted_at: Option<Instant>,
+    moderation: Moderation,
+    vector: Vector,
+    interrupt: Option<Interrupted>,
+    raised: bool,
+    pub(crate) counters: Counters,
+}
+
+impl<F> Queue<F> {
+    /// An empty queue with a ring of `size` packets.
+    #[must_use]
+    pub fn new(number: u16, size: usize, moderation: Moderation, now: Instant) -> Self {
+        Self {
+            number,
+            ring: VecDeque::with_capacity(size),
+            size,
+            completed: 0,
+            completed_marked: 0,
+            transmitted_at: None,
+            moderation,
+            vector: Vector::new(&moderation, now),
+            interrupt: None,
+            raised: false,
+            counters: Counters::default(),
+        }
+    }
+
+    /// The setting in force.
+    #[must_use]
+    pub fn moderation(&self) -> &Moderation {
+        &self.moderation
+    }
+
+    /// The strategy at work, for what it can tell of itself.
+    #[must_use]
+    pub fn strategy(&self) -> &Strategy {
+        self.vector.moderator()
+    }
+
+    /// What this queue has counted.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Puts an arrived packet into the ring and submits its DMA, to complete at `descriptor.completed_at`.
+    ///
+    /// # Errors
+    /// Gives the frame back if the ring is full. It is counted.
+    pub fn arrive(&mut self, now: Instant, descriptor: Descriptor, frame: F) -> Result<(), F> {
+        if self.ring.len() >= self.size {
+            self.counters.ring_full += 1;
+            return Err(frame);
+        }
+        self.counters.packets += 1;
+        self.counters.bytes += u64::from(descriptor.length);
+        self.counters.marked += u64::from(descriptor.marked);
+        self.vector.packet_arrived(now, &descriptor);
+        self.ring.push_back(Slot { descriptor, frame });
+        Ok(())
+    }
+
+    /// Completes the DMAs that are due by `now`, then lets the timer act.
+    pub fn advance(&mut self, now: Instant, observer: &mut impl Observer) {
+        while let Some(slot) = self.ring.get_mut(self.completed) {
+            if slot.descriptor.completed_at > now {
+                break;
+            }
+            slot.descriptor.completed_at = now;
+            let descriptor = slot.descriptor;
+            self.completed += 1;
+            self.completed_marked += u32::from(descriptor.marked);
+            let pending = self.dma_pending();
+            let interrupt = self.vector.dma_completed(now, &descriptor, pending);
+            self.raise(now, interrupt, observer);
+        }
+        let interrupt = self.vector.advance(now);
+        self.raise(now, interrupt, observer);
+    }
+
+    /// A transmission of the host completed, on a NIC whose transmit completions share this interrupt.
+    pub fn transmit_completed(&mut self, now: Instant, observer: &mut impl Observer) {
+        self.counters.transmit_completions += 1;
+        self.transmitted_at.get_or_insert(now);
+        let interrupt = self.vector.transmit_completed(now);
+        self.raise(now, interrupt, observer);
+    }
+
+    /// When [`advance`](Self::advance) has something to do next.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let dma = self.ring.get(self.completed).map(|slot| slot.descriptor.completed_at);
+        [dma, self.vector.deadline()].into_iter().flatten().min()
+    }
+
+    /// Whether an interrupt was raised since the last call; the host then polls until it re-arms.
+    pub fn take_interrupt(&mut self) -> bool {
+        core::mem::take(&mut self.raised)
+    }
+
+    /// Whether the host has been interrupted and has not re-armed yet.
+    #[must_use]
+    pub fn is_masked(&self) -> bool {
+        self.vector.is_masked()
+    }
+
+    /// Completed packets that the host has not taken yet.
+    #[must_use]
+    pub fn backlog(&self) -> usize {
+        self.completed
+    }
+
+    /// The host takes up to `budget` completed packets, oldest first; how many it took.
+    ///
+    /// Less than the budget means that the ring was empty, and the host re-arms. A host may also poll without having
+    /// been interrupted; the timer then forgets the packets it took.
+    pub fn poll(
+        &mut self,
+        now: Instant,
+        budget: usize,
+        observer: &mut impl Observer,
+        mut take: impl FnMut(Descriptor, F),
+    ) -> usize {
+        let count = budget.min(self.completed);
+        for Slot { descriptor, frame } in self.ring.drain(..count) {
+            let told = self.interrupt.map(|interrupt| interrupt.at);
+            self.completed_marked -= u32::from(descriptor.marked);
+            observer.delivered(&Delivered {
+                queue: self.number,
+                descriptor,
+                at: now,
+                hold: told.unwrap_or(now).since(descriptor.completed_at),
+                interrupt: self.interrupt,
+            });
+            take(descriptor, frame);
+        }
+        self.completed -= count;
+        self.transmitted_at = None;
+        self.counters.delivered += count as u64;
+        self.counters.polls += u64::from(count > 0);
+        if !self.vector.is_masked() {
+            self.rearm(now, observer);
+        }
+        count
+    }
+
+    /// The host unmasks the interrupt. What completed since its last poll is told at once if it is due.
+    pub fn rearm(&mut self, now: Instant, observer: &mut impl Observer) {
+        self.interrupt = None;
+        let unseen = self.unseen();
+        let interrupt = self.vector.rearm(now, &unseen);
+        self.raise(now, interrupt, observer);
+    }
+
+    /// Changes the setting, whatever is pending: none is lost, none waits longer than the new rule says.
+    pub fn set_moderation(
+        &mut self,
+        now: Instant,
+        moderation: Moderation,
+        observer: &mut impl Observer,
+    ) {
+        self.moderation = moderation;
+        let unseen = self.unseen();
+        let interrupt = self.vector.set_moderation(now, &moderation, &unseen);
+        self.raise(now, interrupt, observer);
+    }
+
+    fn dma_pending(&self) -> u32 {
+        (self.ring.len() - self.completed) as u32
+    }
+
+    fn unseen(&self) -> Unseen {
+        let first = self.ring.front().filter(|_| self.completed > 0);
+        let received = first.map(|slot| slot.descriptor.completed_at);
+        Unseen {
+            packets: self.completed as u32,
+            marked: self.completed_marked,
+            oldest: [received, self.transmitted_at].into_iter().flatten().min(),
+            dma_pending: self.dma_pending(),
+        }
+    }
+
+    fn raise(&mut self, now: Instant, interrupt: Interrupt, observer: &mut impl Observer) {
+        let Some(reason) = interrupt else { return };
+        self.counters.count_interrupt(reason);
+        let interrupt = Interrupted {
+            queue: self.number,
+            number: self.counters.interrupts_total(),
+            at: now,
+            reason,
+            packets: self.completed as u32,
+        };
+        self.interrupt = Some(interrupt);
+        self.raised = true;
+        observer.interrupted(&interrupt);
+    }
+}
+
+/// The DMA engine of a port: how long a frame takes from the wire into host memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dma {
+    /// Time until the last byte is visible to the host, on top of the transfer itself.
+    pub latency: Duration,
+    /// Transfer rate in bytes per microsecond (which is MB/s); 0: no limit.
+    pub bytes_per_us: u32,
+}
+
+impl Dma {
+    /// Time that the engine is busy with a frame of `length` bytes.
+    #[must_use]
+    pub fn transfer(&self, length: u32) -> Duration {
+        let nanos = (u64::from(length) * 1_000).checked_div(self.bytes_per_us.into());
+        Duration::from_nanos(nanos.unwrap_or(0))
+    }
+}
