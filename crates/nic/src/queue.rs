@@ -147,20 +147,21 @@ impl<F> Queue<F> {
         now: Instant,
         budget: usize,
         observer: &mut impl Observer,
-        mut take: impl FnMut(Descriptor, F),
+        mut take: impl FnMut(&Delivered, F),
     ) -> usize {
         let count = budget.min(self.completed);
         for Slot { descriptor, frame } in self.ring.drain(..count) {
             let told = self.interrupt.map(|interrupt| interrupt.at);
             self.completed_marked -= u32::from(descriptor.marked);
-            observer.delivered(&Delivered {
+            let delivered = Delivered {
                 queue: self.number,
                 descriptor,
                 at: now,
                 hold: told.unwrap_or(now).since(descriptor.completed_at),
                 interrupt: self.interrupt,
-            });
-            take(descriptor, frame);
+            };
+            observer.delivered(&delivered);
+            take(&delivered, frame);
         }
         self.completed -= count;
         self.transmitted_at = None;

@@ -25,6 +25,12 @@ impl<T> Frames<T> {
     }
 
     /// The timer underneath.
+    #[must_use]
+    pub fn timer(&self) -> &T {
+        &self.timer
+    }
+
+    /// The timer underneath, to retune it.
     pub fn timer_mut(&mut self) -> &mut T {
         &mut self.timer
     }

@@ -37,6 +37,12 @@ impl<T> Marked<T> {
     pub fn new(timer: T) -> Self {
         Self { timer }
     }
+
+    /// The timer underneath.
+    #[must_use]
+    pub fn timer(&self) -> &T {
+        &self.timer
+    }
 }
 
 impl<T: Moderator> Moderator for Marked<T> {

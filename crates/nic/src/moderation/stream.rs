@@ -36,6 +36,12 @@ impl<T> Stream<T> {
     pub fn new(timer: T) -> Self {
         Self { timer, deferred_interrupt: false }
     }
+
+    /// The timer underneath.
+    #[must_use]
+    pub fn timer(&self) -> &T {
+        &self.timer
+    }
 }
 
 impl<T: Moderator> Moderator for Stream<T> {

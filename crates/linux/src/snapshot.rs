@@ -1,0 +1,102 @@
+//! What a data plane has counted at one moment, and between two.
+
+use hdrhistogram::Histogram;
+use nic::counters::Counters;
+use nic::link::LinkCounters;
+use nic::moderation::{Moderation, Strategy, Timer};
+use nic::time::{Duration, Instant};
+
+/// One queue of a port.
+#[derive(Clone, Debug)]
+pub struct QueueSnapshot {
+    /// The setting in force.
+    pub moderation: Moderation,
+    /// `rx-usecs` and `rx-frames` at work: those of the setting, or what DIM picked.
+    pub in_force: (u32, u32),
+    /// What the queue has counted.
+    pub counters: Counters,
+}
+
+impl QueueSnapshot {
+    pub(crate) fn of<F>(queue: &nic::queue::Queue<F>) -> Self {
+        let moderation = *queue.moderation();
+        let in_force = adaptive_choice(queue.strategy())
+            .unwrap_or((moderation.rx_usecs, moderation.rx_frames));
+        Self { moderation, in_force, counters: *queue.counters() }
+    }
+}
+
+/// What DIM has chosen, where it chooses.
+fn adaptive_choice(strategy: &Strategy) -> Option<(u32, u32)> {
+    let timer = match strategy {
+        Strategy::Plain(frames) => frames.timer(),
+        Strategy::Marked(marked) => marked.timer().timer(),
+        Strategy::Stream(stream) => stream.timer().timer(),
+    };
+    match timer {
+        Timer::Adaptive(adaptive) => Some(adaptive.in_force()),
+        _ => None,
+    }
+}
+
+/// One port.
+#[derive(Clone, Debug)]
+pub struct PortSnapshot {
+    /// The interface's name in its host, such as `b0`.
+    pub name: String,
+    /// Its queues.
+    pub queues: Vec<QueueSnapshot>,
+    /// The sum of its queues, and the frames that reached none.
+    pub counters: Counters,
+    /// The marking rules.
+    pub rules: String,
+    /// Holds of the packets that its host took, in nanoseconds.
+    pub holds: Histogram<u64>,
+    /// The link on which its frames arrive.
+    pub link: LinkCounters,
+    /// Frames that the host's stack refused to take, because the interface was down or out of memory.
+    pub refused: u64,
+    /// Why the port is gone, if it is.
+    pub vanished: Option<String>,
+}
+
+/// A whole data plane.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// When it was taken.
+    pub at: Instant,
+    /// CPU time of the data-plane thread.
+    pub cpu: Duration,
+    /// The part of it that was spent in the hosts' receive paths: handing a frame to a TAP runs the host's stack.
+    pub delivering: Duration,
+    /// By how many nanoseconds deadlines were overshot.
+    pub overshoot: Histogram<u64>,
+    /// The ports.
+    pub ports: Vec<PortSnapshot>,
+}
+
+impl Snapshot {
+    /// What happened between `earlier` and this one; settings are those at the end.
+    #[must_use]
+    pub fn since(mut self, earlier: &Self) -> Self {
+        let took = self.at.since(earlier.at);
+        self.at = Instant::ZERO + took;
+        self.cpu = self.cpu - earlier.cpu;
+        self.delivering = self.delivering - earlier.delivering;
+        subtract(&mut self.overshoot, &earlier.overshoot);
+        for (port, before) in self.ports.iter_mut().zip(&earlier.ports) {
+            port.counters = port.counters - before.counters;
+            port.refused -= before.refused;
+            port.link = port.link - before.link;
+            subtract(&mut port.holds, &before.holds);
+            for (queue, before) in port.queues.iter_mut().zip(&before.queues) {
+                queue.counters = queue.counters - before.counters;
+            }
+        }
+        self
+    }
+}
+
+fn subtract(later: &mut Histogram<u64>, earlier: &Histogram<u64>) {
+    later.subtract(earlier).expect("an earlier reading of the same histogram never exceeds it");
+}
