@@ -7,6 +7,7 @@ pub mod counters;
 pub mod descriptor;
 pub mod moderation;
 pub mod observer;
+pub mod prng;
 pub mod queue;
 pub mod time;
 pub mod vector;
