@@ -5,6 +5,9 @@ extern crate alloc;
 
 pub mod counters;
 pub mod descriptor;
+#[cfg(test)]
+mod frames;
+pub mod headers;
 pub mod moderation;
 pub mod observer;
 pub mod prng;
