@@ -21,8 +21,7 @@
 
 use core::fmt;
 
-/// The EtherType of Open-MX frames (`ETH_P_OMX` in its `omx_wire.h`), which our MX frames use as
-/// well.
+/// The EtherType of MX frames: the one that Open-MX uses by default.
 pub const MX_ETHER_TYPE: u16 = 0x86df;
 /// Where the flags byte of an MX frame is, in bytes after the EtherType.
 ///

@@ -1,0 +1,273 @@
+//! Which packets complete something a host waits for.
+//!
+//! A marker is a list of rules over the headers of a frame. The first rule that matches decides,
+//! and a frame that no rule matches is not marked:
+//!
+//! ```text
+//! rules = [ rule { "," rule } ]
+//! rule  = [ "unmark" ] test { "&" test }         every test must hold
+//! test  = "mx" | "tcp-psh" | field operator value
+//! ```
+//!
+//! | field           | reads                                          | values       |
+//! |-----------------|------------------------------------------------|--------------|
+//! | `ethertype`     | the EtherType behind any VLAN tags             | 0 to 0xffff  |
+//! | `vlan-priority` | the priority of the outermost VLAN tag         | 0 to 7       |
+//! | `dscp`          | the code point of an IP packet                 | 0 to 63      |
+//! | `tcp-port`      | both ports of a TCP segment                    | 0 to 65535   |
+//! | `udp-port`      | both ports of a UDP datagram                   | 0 to 65535   |
+//! | `length`        | frame bytes, Ethernet header but no FCS        | 0 to 65535   |
+//!
+//! `mx` is the mark that the sender of an MX frame set, `tcp-psh` the PSH flag. Operators are `=`,
+//! `!=`, `<`, `<=`, `>` and `>=`; `=` and `!=` also take a range `lo-hi`. Numbers are decimal, or
+//! hexadecimal after `0x`. For example, `unmark tcp-port=5001, tcp-psh & length<=512` marks the
+//! short pushed segments, but none of the bulk stream on port 5001.
+//!
+//! A test never holds on a frame that lacks its field, whatever the operator: `dscp!=46` says
+//! nothing about ARP. With ports, one of the two is enough, so `tcp-port!=80` means that neither
+//! is 80.
+//!
+//! All of this becomes one shape, *value in `lo..=hi`, or not*, which is what a packet pays for.
+
+mod parse;
+#[cfg(test)]
+mod tests;
+
+use crate::headers::{self, Headers, Malformed};
+use alloc::vec::Vec;
+use core::fmt;
+
+pub use parse::{Problem, RuleError};
+
+/// The most rules a list may have.
+pub const MAX_RULES: usize = 32;
+/// The most tests a rule may have.
+pub const MAX_TESTS: usize = 8;
+
+/// A list of rules; the first that matches decides. Made from its text form by
+/// [`FromStr`](core::str::FromStr).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    rules: Vec<Rule>,
+}
+
+/// One rule: what it matches and what it says about that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    mark: bool,
+    tests: Vec<Test>,
+}
+
+/// What the rules say of one frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Mark the packet.
+    pub mark: bool,
+    /// The rule that decided, counted from 0; `None` if none matched.
+    pub rule: Option<u8>,
+}
+
+/// A value of the frame is in `lo..=hi`; with `negate`, none is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Test {
+    field: Field,
+    negate: bool,
+    lo: u16,
+    hi: u16,
+}
+
+/// What a test looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Mx,
+    TcpPsh,
+    EtherType,
+    VlanPriority,
+    Dscp,
+    TcpPort,
+    UdpPort,
+    Length,
+}
+
+impl Rules {
+    /// No rules: nothing is marked.
+    pub const NONE: Self = Self { rules: Vec::new() };
+
+    /// What the rules say of a frame with these headers.
+    #[inline]
+    #[must_use]
+    pub fn classify(&self, headers: &Headers) -> Verdict {
+        for (index, rule) in (0..).zip(&self.rules) {
+            if rule.matches(headers) {
+                return Verdict { mark: rule.mark, rule: Some(index) };
+            }
+        }
+        Verdict::default()
+    }
+
+    /// Whether the rules mark `frame`, an Ethernet frame without FCS.
+    ///
+    /// # Errors
+    ///
+    /// [`Malformed`] when the headers cannot be read, even if no rule would have looked at them.
+    #[inline]
+    pub fn mark(&self, frame: &[u8]) -> Result<bool, Malformed> {
+        Ok(self.classify(&headers::parse(frame)?).mark)
+    }
+
+    /// The rule that [`Verdict::rule`] names; its [`Display`](fmt::Display) is its text.
+    #[must_use]
+    pub fn get(&self, index: u8) -> Option<&Rule> {
+        self.rules.get(usize::from(index))
+    }
+
+    /// How many rules there are, at most [`MAX_RULES`].
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rules.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+}
+
+impl Rule {
+    /// Whether every test holds on a frame with these headers.
+    #[inline]
+    #[must_use]
+    pub fn matches(&self, headers: &Headers) -> bool {
+        self.tests.iter().all(|test| test.holds(headers))
+    }
+
+    /// Whether it marks what it matches.
+    #[must_use]
+    pub const fn marks(&self) -> bool {
+        self.mark
+    }
+}
+
+impl Test {
+    #[inline]
+    fn holds(self, headers: &Headers) -> bool {
+        let Some((a, b)) = self.field.read(headers) else { return false };
+        // One comparison instead of two: below `lo` the difference wraps to a large number.
+        let span = self.hi.wrapping_sub(self.lo);
+        let inside = |value: u16| value.wrapping_sub(self.lo) <= span;
+        (inside(a) || inside(b)) != self.negate
+    }
+}
+
+impl Field {
+    /// Every field, in the order in which messages name them.
+    const ALL: [Self; 8] = [
+        Self::Mx,
+        Self::TcpPsh,
+        Self::EtherType,
+        Self::VlanPriority,
+        Self::Dscp,
+        Self::TcpPort,
+        Self::UdpPort,
+        Self::Length,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Mx => "mx",
+            Self::TcpPsh => "tcp-psh",
+            Self::EtherType => "ethertype",
+            Self::VlanPriority => "vlan-priority",
+            Self::Dscp => "dscp",
+            Self::TcpPort => "tcp-port",
+            Self::UdpPort => "udp-port",
+            Self::Length => "length",
+        }
+    }
+
+    /// The largest value.
+    const fn max(self) -> u16 {
+        match self {
+            Self::Mx | Self::TcpPsh => 1,
+            Self::VlanPriority => 7,
+            Self::Dscp => 63,
+            Self::EtherType | Self::TcpPort | Self::UdpPort | Self::Length => u16::MAX,
+        }
+    }
+
+    /// A flag stands alone in the text; every other field is compared to a value.
+    const fn is_flag(self) -> bool {
+        matches!(self, Self::Mx | Self::TcpPsh)
+    }
+
+    /// The values of the field in a frame: two ports, or the only value twice.
+    #[inline]
+    fn read(self, headers: &Headers) -> Option<(u16, u16)> {
+        let value = match self {
+            Self::Mx => headers.mx_mark.into(),
+            Self::TcpPsh => headers.tcp_psh.into(),
+            Self::EtherType => headers.ether_type,
+            Self::VlanPriority => headers.vlan_priority?.into(),
+            Self::Dscp => headers.dscp?.into(),
+            Self::TcpPort if headers.protocol == Some(headers::TCP) => return headers.ports,
+            Self::UdpPort if headers.protocol == Some(headers::UDP) => return headers.ports,
+            Self::TcpPort | Self::UdpPort => return None,
+            // Segmentation offload makes frames a little longer than any rule can name.
+            Self::Length => headers.length.try_into().unwrap_or(u16::MAX),
+        };
+        Some((value, value))
+    }
+}
+
+impl fmt::Display for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        separated(f, &self.rules, ", ")
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.mark { "" } else { "unmark " })?;
+        separated(f, &self.tests, " & ")
+    }
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, negate, lo, hi } = *self;
+        f.write_str(field.name())?;
+        if field.is_flag() {
+            return Ok(());
+        }
+        let number = |value| Number { value, hex: field == Field::EtherType };
+        match (negate, lo, hi) {
+            (false, lo, hi) if lo == hi => write!(f, "={}", number(lo)),
+            (true, lo, hi) if lo == hi => write!(f, "!={}", number(lo)),
+            (true, lo, hi) => write!(f, "!={}-{}", number(lo), number(hi)),
+            (false, lo, hi) if hi == field.max() => write!(f, ">={}", number(lo)),
+            (false, 0, hi) => write!(f, "<={}", number(hi)),
+            (false, lo, hi) => write!(f, "={}-{}", number(lo), number(hi)),
+        }
+    }
+}
+
+/// A number in the base in which people know it.
+struct Number {
+    value: u16,
+    hex: bool,
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.hex { write!(f, "{:#06x}", self.value) } else { write!(f, "{}", self.value) }
+    }
+}
+
+fn separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T], by: &str) -> fmt::Result {
+    for (index, item) in items.iter().enumerate() {
+        f.write_str(if index == 0 { "" } else { by })?;
+        item.fmt(f)?;
+    }
+    Ok(())
+}
