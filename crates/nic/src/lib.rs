@@ -13,5 +13,6 @@ pub mod moderation;
 pub mod observer;
 pub mod prng;
 pub mod queue;
+pub mod rss;
 pub mod time;
 pub mod vector;

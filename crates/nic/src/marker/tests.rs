@@ -210,7 +210,7 @@ fn any_test() -> impl Strategy<Value = Test> {
 fn any_rules() -> impl Strategy<Value = Rules> {
     let rule = (any::<bool>(), prop::collection::vec(any_test(), 1..=MAX_TESTS))
         .prop_map(|(mark, tests)| Rule { mark, tests });
-    prop::collection::vec(rule, 0..=MAX_RULES).prop_map(|rules| Rules { rules })
+    prop::collection::vec(rule, 0..=6).prop_map(|rules| Rules { rules })
 }
 
 proptest! {
