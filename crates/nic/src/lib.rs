@@ -8,6 +8,7 @@ pub mod descriptor;
 #[cfg(test)]
 mod frames;
 pub mod headers;
+pub mod link;
 pub mod marker;
 pub mod moderation;
 pub mod observer;
