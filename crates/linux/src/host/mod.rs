@@ -180,7 +180,8 @@ impl Host {
         })
     }
 
-    /// A command that will run inside this host, in the working directory of this process.
+    /// A command that will run inside this host, in the working directory of this process (or in `/`,
+    /// if the host has no such directory).
     ///
     /// It is an ordinary [`Command`], and its output, status and pipes are those of the program.
     /// Only the process id is not: [`Child::id`](std::process::Child::id) names the relay outside of the
@@ -188,8 +189,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// If the process is out of descriptors. A host that is gone, or a working directory that does not
-    /// exist in the host (one in `/run`), shows when the command is started.
+    /// If the process is out of descriptors. A host that is gone shows when the command is started.
     pub fn command(&self, program: impl AsRef<OsStr>) -> io::Result<Command> {
         Ok(spawn::command(program.as_ref(), self.holder.pidfd().try_clone_to_owned()?))
     }

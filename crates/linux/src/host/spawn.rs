@@ -34,15 +34,16 @@ pub(super) fn command(program: &OsStr, holder: OwnedFd) -> Command {
 /// Moves this process into the host and forks; returns in the inner process only.
 fn enter(holder: &OwnedFd) -> io::Result<()> {
     let mut buffer = [0; libc::PATH_MAX as usize];
-    let directory = current_directory(&mut buffer)?;
+    let directory = current_directory(&mut buffer);
     let all = ThreadNameSpaceType::MOUNT
         | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
         | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
         | ThreadNameSpaceType::NETWORK
         | ThreadNameSpaceType::PROCESS_ID;
     move_into_thread_name_spaces(holder.as_fd(), all)?;
-    // Joining a mount namespace leads to its root directory.
-    chdir(directory)?;
+    // Joining a mount namespace leads to its root directory, which also has to do for a directory that
+    // was removed, may not be reached from the root, or is hidden below /run.
+    let _ = directory.map(chdir);
 
     // From before the fork, so that no signal is lost between the fork and the first wait.
     let before = signals::block_all();
