@@ -1,0 +1,260 @@
+//! The trade-off: what a setting costs in interrupts against what it costs in latency.
+
+use super::label::{Area, Candidate, place, text_width};
+use super::scale::{Scale, range, short, time};
+use super::svg::{Anchor, Canvas, nothing, x_axis};
+use super::{Palette, TradeoffChart, TradeoffPoint};
+
+const PLOT: Area = Area { x: 84.0, y: 16.0, width: 856.0, height: 380.0 };
+const HEIGHT: f64 = 446.0;
+const CAPTION: &str = "\u{2199} fewer interrupts and lower latency";
+const NAME_SIZE: f64 = 14.0;
+const DETAIL_SIZE: f64 = 12.0;
+const LINE_HEIGHT: f64 = 17.0;
+
+/// A point with its place on the page and the lines of its label.
+struct Mark<'a> {
+    point: &'a TradeoffPoint,
+    at: (f64, f64),
+    class: &'static str,
+    detail: String,
+}
+
+/// Draws the chart.
+pub(crate) fn svg(chart: &TradeoffChart, palette: &Palette) -> String {
+    let usable = |point: &&TradeoffPoint| {
+        let (latency, interrupts) = (point.latency_us, point.interrupts_per_s);
+        latency.is_finite() && interrupts.is_finite() && latency >= 0.0 && interrupts >= 0.0
+    };
+    let points: Vec<&TradeoffPoint> = chart.points.iter().filter(usable).collect();
+    let Some((x, y)) = scales(&points) else {
+        return nothing("No settings to compare.");
+    };
+    let mark = |point: &&'_ TradeoffPoint| (x.at(point.interrupts_per_s), y.at(point.latency_us));
+    let marks: Vec<Mark<'_>> = points
+        .iter()
+        .map(|point| Mark {
+            point,
+            at: mark(point),
+            class: palette.class(&point.name),
+            detail: detail(point),
+        })
+        .collect();
+    let mut canvas = Canvas::new(960.0, HEIGHT);
+    better_corner(&mut canvas);
+    axes(&mut canvas, &x, &y);
+    canvas.text("better-text", Anchor::Start, caption_at(), CAPTION);
+    draw(&mut canvas, &marks);
+    canvas.finish("chart", &summary(chart, &points))
+}
+
+/// Logarithmic axes when either quantity spans more than a decade, otherwise linear ones.
+fn scales(points: &[&TradeoffPoint]) -> Option<(Scale, Scale)> {
+    let interrupts = range(points.iter().map(|point| point.interrupts_per_s))?;
+    let latency = range(points.iter().map(|point| point.latency_us))?;
+    let (across, up) = ((PLOT.x, PLOT.x + PLOT.width), (PLOT.y + PLOT.height, PLOT.y));
+    let positive = interrupts.0 > 0.0 && latency.0 > 0.0;
+    let wide = |(low, high): (f64, f64)| high > 10.0 * low;
+    if positive && (wide(interrupts) || wide(latency)) {
+        let padded = |(low, high): (f64, f64)| {
+            // The lower side gets more room: the caption of the better corner is there.
+            let ratio = (high / low).max(2.0);
+            (low / ratio.powf(0.28), high * ratio.powf(0.16))
+        };
+        return Some((Scale::log(padded(interrupts), across), Scale::log(padded(latency), up)));
+    }
+    let padded = |(low, high): (f64, f64)| {
+        let span = (high - low).max(high * 0.2);
+        (if low < 0.4 * high { 0.0 } else { low - 0.4 * span }, high + 0.16 * span)
+    };
+    Some((Scale::linear(padded(interrupts), across), Scale::linear(padded(latency), up)))
+}
+
+/// Three nested quarters of an ellipse: a gradient would need a reference by address.
+fn better_corner(canvas: &mut Canvas) {
+    let (left, bottom) = (PLOT.x, PLOT.y + PLOT.height);
+    for share in [0.62, 0.44, 0.26] {
+        let (across, up) = (PLOT.width * share, PLOT.height * share);
+        let (top, right) = (bottom - up, left + across);
+        let arc = format!("M{left} {top}A{across} {up} 0 0 1 {right} {bottom}L{left} {bottom}Z");
+        canvas.path("better", &arc);
+    }
+}
+
+fn caption_at() -> (f64, f64) {
+    (PLOT.x + 14.0, PLOT.y + PLOT.height - 16.0)
+}
+
+fn axes(canvas: &mut Canvas, x: &Scale, y: &Scale) {
+    let kind = if x.is_log() { ", logarithmic" } else { "" };
+    let title = format!("interrupts per second{kind}");
+    x_axis(canvas, &PLOT, x, &title, |value| format!("{}/s", short(value)));
+    for tick in y.ticks(8) {
+        let at = y.at(tick);
+        canvas.line("grid", (PLOT.x, at), (PLOT.x + PLOT.width, at));
+        canvas.text("tick", Anchor::End, (PLOT.x - 8.0, at + 4.0), &time(tick));
+    }
+    let kind = if y.is_log() { ", logarithmic" } else { "" };
+    let middle = PLOT.y + PLOT.height / 2.0;
+    canvas.upward_text("axis-title", (14.0, middle), &format!("median round trip{kind}"));
+}
+
+fn detail(point: &TradeoffPoint) -> String {
+    let latency = time(point.latency_us);
+    match point.bulk_mbit.filter(|rate| rate.is_finite()) {
+        Some(rate) => format!("{latency}, {}bit/s", mega(rate)),
+        None => latency,
+    }
+}
+
+/// A rate given in millions, such as `941 M` or `9.4 G`.
+fn mega(rate: f64) -> String {
+    if rate >= 999.5 { format!("{} G", short(rate / 1e3)) } else { format!("{} M", short(rate)) }
+}
+
+fn draw(canvas: &mut Canvas, marks: &[Mark<'_>]) {
+    let labels: Vec<Vec<Candidate>> = marks.iter().map(candidates).collect();
+    let mut ink: Vec<Area> = marks.iter().map(|mark| Area::around(mark.at, 9.0)).collect();
+    let (x, y) = caption_at();
+    let width = text_width(CAPTION, 14.0);
+    ink.push(Area { x, y: y - 14.0, width, height: 20.0 });
+    let chosen = place(&labels, &ink, &PLOT);
+    for ((mark, candidates), chosen) in marks.iter().zip(&labels).zip(chosen) {
+        let area = candidates[chosen].area;
+        canvas.group(&format!("series {}", mark.class), &describe(mark.point), |canvas| {
+            leader(canvas, mark.at, &area);
+            canvas.dot("halo", mark.at, 12.0);
+            canvas.dot("point", mark.at, 7.0);
+            let middle = area.x + area.width / 2.0;
+            let (x, anchor) = if (middle - mark.at.0).abs() < 1.0 {
+                (middle, Anchor::Middle)
+            } else if middle > mark.at.0 {
+                (area.x, Anchor::Start)
+            } else {
+                (area.x + area.width, Anchor::End)
+            };
+            canvas.text("label big", anchor, (x, area.y + 13.0), &mark.point.name);
+            canvas.text("label value", anchor, (x, area.y + 13.0 + LINE_HEIGHT), &mark.detail);
+        });
+    }
+}
+
+/// A thin line to a label that had to go away from its point.
+fn leader(canvas: &mut Canvas, at: (f64, f64), area: &Area) {
+    let nearest = (
+        at.0.clamp(area.x, area.x + area.width),
+        at.1.clamp(area.y + 4.0, area.y + area.height - 4.0),
+    );
+    if (nearest.0 - at.0).hypot(nearest.1 - at.1) > 22.0 {
+        canvas.line("leader", at, nearest);
+    }
+}
+
+/// Eight directions at growing distances.
+fn candidates(mark: &Mark<'_>) -> Vec<Candidate> {
+    let name = text_width(&mark.point.name, NAME_SIZE);
+    let width = name.max(text_width(&mark.detail, DETAIL_SIZE));
+    let height = 2.0 * LINE_HEIGHT + 2.0;
+    let directions = [
+        (1.0, 0.0),
+        (-1.0, 0.0),
+        (0.0, -1.0),
+        (0.0, 1.0),
+        (0.8, -0.8),
+        (0.8, 0.8),
+        (-0.8, -0.8),
+        (-0.8, 0.8),
+    ];
+    let mut candidates = Vec::new();
+    for (far, distance) in [14.0, 32.0, 56.0, 90.0].into_iter().enumerate() {
+        for (rank, (right, down)) in directions.into_iter().enumerate() {
+            let middle = (mark.at.0 + right * distance, mark.at.1 + down * distance);
+            let x = middle.0 - width / 2.0
+                + f64::signum(right) * width / 2.0 * f64::ceil(f64::abs(right));
+            let y = middle.1 - height / 2.0
+                + f64::signum(down) * height / 2.0 * f64::ceil(f64::abs(down));
+            let cost = 120.0 * far as f64 + 5.0 * rank as f64;
+            candidates.push(Candidate { area: Area { x, y, width, height }, cost });
+        }
+    }
+    candidates
+}
+
+fn describe(point: &TradeoffPoint) -> String {
+    let (latency, interrupts) = (time(point.latency_us), short(point.interrupts_per_s));
+    let bulk = point.bulk_mbit.filter(|rate| rate.is_finite());
+    let bulk = bulk.map_or(String::new(), |rate| format!(", bulk {}bit/s", mega(rate)));
+    format!("{}: p50 {latency}, {interrupts} interrupts/s{bulk}", point.name)
+}
+
+fn summary(chart: &TradeoffChart, points: &[&TradeoffPoint]) -> String {
+    let all: Vec<String> = points.iter().map(|point| describe(point)).collect();
+    format!("Latency against interrupts, {}. {}.", chart.title, all.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draw(points: &[(f64, f64)]) -> String {
+        let point = |(index, &(latency_us, interrupts_per_s))| TradeoffPoint {
+            name: format!("delay:{index}"),
+            latency_us,
+            interrupts_per_s,
+            bulk_mbit: (index % 2 == 0).then_some(940.0),
+        };
+        let points: Vec<TradeoffPoint> = points.iter().enumerate().map(point).collect();
+        let names: Vec<String> = points.iter().map(|point| point.name.clone()).collect();
+        let palette = Palette::new(names.iter().map(String::as_str));
+        svg(&TradeoffChart { title: "rr".into(), note: String::new(), points }, &palette)
+    }
+
+    #[test]
+    fn a_wide_spread_is_logarithmic() {
+        assert!(draw(&[(100.0, 1e3), (300.0, 5e4)]).contains("logarithmic"));
+        assert!(!draw(&[(100.0, 2e3), (300.0, 3e3)]).contains("logarithmic"));
+        assert!(!draw(&[(0.0, 0.0), (300.0, 3e3)]).contains("logarithmic"));
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_is_left_out() {
+        assert!(draw(&[]).contains("No settings"));
+        assert!(
+            draw(&[(f64::NAN, 1.0), (1.0, f64::INFINITY), (-1.0, 5.0)]).contains("No settings")
+        );
+        let svg = draw(&[(f64::NAN, 1.0), (100.0, 2e3)]);
+        assert_eq!(svg.matches("class=\"point\"").count(), 1);
+        assert!(!svg.contains("NaN"));
+    }
+
+    #[test]
+    fn one_point_and_equal_points_are_drawn() {
+        for points in [&[(100.0, 2e3)][..], &[(100.0, 2e3); 5], &[(0.0, 0.0)]] {
+            let svg = draw(points);
+            assert_eq!(svg.matches("class=\"point\"").count(), points.len());
+            assert!(svg.contains("fewer interrupts and lower latency") && !svg.contains("NaN"));
+        }
+    }
+
+    #[test]
+    fn labels_of_near_points_do_not_overlap() {
+        let near = [(100.0, 300.0), (104.0, 303.0), (98.0, 304.0), (300.0, 300.0)];
+        let point = TradeoffPoint::default();
+        let detail = String::from("109 us, 940 Mbit/s");
+        let mark = |at| Mark { point: &point, at, class: "s0", detail: detail.clone() };
+        let marks: Vec<Mark<'_>> = near.into_iter().map(mark).collect();
+        let labels: Vec<Vec<Candidate>> = marks.iter().map(candidates).collect();
+        let chosen = place(&labels, &[], &PLOT);
+        let areas: Vec<Area> =
+            labels.iter().zip(chosen).map(|(label, at)| label[at].area).collect();
+        for (index, area) in areas.iter().enumerate() {
+            for other in &areas[..index] {
+                let apart = area.x >= other.x + other.width
+                    || other.x >= area.x + area.width
+                    || area.y >= other.y + other.height
+                    || other.y >= area.y + area.height;
+                assert!(apart, "{area:?} {other:?}");
+            }
+        }
+    }
+}
