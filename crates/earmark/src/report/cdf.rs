@@ -9,7 +9,7 @@ use super::scale::{Scale, range, time};
 use super::svg::{Anchor, Canvas, nothing, x_axis};
 use super::{CdfChart, CdfSeries, Palette};
 
-const PLOT: Area = Area { x: 64.0, y: 20.0, width: 876.0, height: 330.0 };
+const PLOT: Area = Area { x: 64.0, y: 20.0, width: 862.0, height: 330.0 };
 const HEIGHT: f64 = 400.0;
 /// More points than this are invisible at the width of a page.
 const MOST_POINTS: usize = 200;
@@ -67,7 +67,9 @@ fn time_scale(curves: &[Curve<'_>]) -> Option<Scale> {
         quantile(&curve.points, 0.999).or(curve.points.last().map(|point| point.0))
     });
     let (low, high) = range(starts.map(|point| point.0).chain(ends))?;
-    Some(Scale::log((low / 1.08, high * 1.08), (PLOT.x, PLOT.x + PLOT.width)))
+    // The leftmost curve gets room for its label on the side where no other curve is.
+    let room = (high / low).max(1.5).powf(0.17);
+    Some(Scale::log((low / room, high * 1.06), (PLOT.x, PLOT.x + PLOT.width)))
 }
 
 /// The latency that `fraction` of the round trips do not exceed, microseconds.
@@ -175,6 +177,7 @@ fn draw_labels(canvas: &mut Canvas, curves: &[Curve<'_>], x: &Scale, y: &Scale) 
         canvas.group(&format!("name {}", curve.class), "", |canvas| {
             if (near - anchor.0).abs() > 12.0 {
                 canvas.line("leader", anchor, (near, middle));
+                canvas.dot("foot", anchor, 2.5);
             }
             let at = (area.x + 2.0, middle + 4.5);
             let runs = [("", curve.name), ("value", &medians[index])];

@@ -37,7 +37,8 @@ impl Area {
 pub(super) struct Candidate {
     /// The box the label would fill.
     pub area: Area,
-    /// How unwelcome the place is by itself; about one square pixel of covered ink each.
+    /// How unwelcome the place is by itself; as bad as covering a third as many
+    /// square pixels of ink.
     pub cost: f64,
 }
 
@@ -52,7 +53,7 @@ pub(super) fn place(labels: &[Vec<Candidate>], ink: &[Area], frame: &Area) -> Ve
         let cost = |candidate: &Candidate| {
             let labels: f64 = placed.iter().map(|area| area.overlap(&candidate.area)).sum();
             let drawn: f64 = ink.iter().map(|area| area.overlap(&candidate.area)).sum();
-            candidate.cost + 100.0 * candidate.area.outside(frame) + 20.0 * labels + drawn
+            candidate.cost + 100.0 * candidate.area.outside(frame) + 30.0 * labels + 3.0 * drawn
         };
         let costs = candidates.iter().map(cost).enumerate();
         let best = costs.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(index, _)| index);

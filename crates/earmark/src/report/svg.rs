@@ -108,8 +108,9 @@ impl Canvas {
     /// Text that reads upwards, for the title of a vertical axis.
     pub(super) fn upward_text(&mut self, class: &str, (x, y): (f64, f64), text: &str) {
         let (x, y, text) = (px(x), px(y), escape(text));
+        let turn = format!("translate({x} {y}) rotate(-90)");
         self.add(format_args!(
-            r#"<text class="{class}" text-anchor="middle" transform="translate({x} {y}) rotate(-90)">{text}</text>"#
+            r#"<text class="{class}" text-anchor="middle" transform="{turn}">{text}</text>"#
         ));
     }
 
@@ -130,10 +131,10 @@ impl Canvas {
     /// The whole element; `summary` is what a screen reader says instead of the picture.
     pub(super) fn finish(self, class: &str, summary: &str) -> String {
         let (width, height) = (px(self.width), px(self.height));
+        let (size, summary) = (format!("0 0 {width} {height}"), escape(summary));
+        let body = self.body;
         format!(
-            r#"<svg class="{class}" viewBox="0 0 {width} {height}" role="img" aria-label="{}">{}</svg>"#,
-            escape(summary),
-            self.body
+            r#"<svg class="{class}" viewBox="{size}" role="img" aria-label="{summary}">{body}</svg>"#
         )
     }
 }

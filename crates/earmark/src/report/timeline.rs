@@ -16,7 +16,7 @@ const RIGHT: f64 = 940.0;
 const HEAD: f64 = 26.0;
 const LANE_GAP: f64 = 14.0;
 const ROW: f64 = 9.0;
-const MIN_ROWS: usize = 5;
+const MIN_ROWS: usize = 6;
 const MOST_ROWS: usize = 18;
 /// A packet that did not wait must still be seen.
 const SHORTEST_BAR: f64 = 5.0;
@@ -79,15 +79,15 @@ struct LaneView<'a> {
 
 impl<'a> LaneView<'a> {
     fn new(lane: &'a Lane, from: f64, span: f64, x: &Scale, top: f64) -> Self {
-        let shifted = lane.packets.iter().map(|packet| Packet {
+        let finite =
+            |packet: &&Packet| packet.arrived_us.is_finite() && packet.delivered_us.is_finite();
+        let shifted = lane.packets.iter().filter(finite).map(|packet| Packet {
             arrived_us: packet.arrived_us - from,
             delivered_us: packet.delivered_us.max(packet.arrived_us) - from,
             ..packet.clone()
         });
-        let mut packets: Vec<Packet> = shifted
-            .filter(|packet| packet.arrived_us.is_finite() && packet.delivered_us.is_finite())
-            .filter(|packet| packet.delivered_us >= 0.0 && packet.arrived_us <= span)
-            .collect();
+        let shown = |packet: &Packet| packet.delivered_us >= 0.0 && packet.arrived_us <= span;
+        let mut packets: Vec<Packet> = shifted.filter(shown).collect();
         packets.sort_by(|a, b| a.arrived_us.total_cmp(&b.arrived_us));
         let bars: Vec<(f64, f64)> = packets.iter().map(|packet| extent(packet, x)).collect();
         let mut interrupts: Vec<(f64, &str)> = lane
@@ -150,7 +150,7 @@ impl<'a> LaneView<'a> {
             facts.push(format!("mean hold {}", time(hold)));
         }
         if let Some(hold) = self.mean_hold(true) {
-            facts.push(format!("marked: {}", time(hold)));
+            facts.push(format!("marked hold {}", time(hold)));
         }
         facts
     }
@@ -297,6 +297,7 @@ mod tests {
             packet(500.0, 600.0),
             packet(f64::NAN, 200.0),
             packet(200.0, f64::INFINITY),
+            packet(200.0, f64::NAN),
             packet(300.0, 250.0),
         ];
         let timeline = timeline(packets, &[(50.0, "timer"), (120.0, "timer"), (f64::NAN, "mark")]);

@@ -113,12 +113,15 @@ fn mega(rate: f64) -> String {
 }
 
 fn draw(canvas: &mut Canvas, marks: &[Mark<'_>]) {
-    let labels: Vec<Vec<Candidate>> = marks.iter().map(candidates).collect();
-    let mut ink: Vec<Area> = marks.iter().map(|mark| Area::around(mark.at, 9.0)).collect();
+    let mut labels: Vec<Vec<Candidate>> = marks.iter().map(candidates).collect();
+    keep_leaders_clear(&mut labels, marks);
+    let mut ink: Vec<Area> = marks.iter().map(|mark| Area::around(mark.at, 11.0)).collect();
     let (x, y) = caption_at();
     let width = text_width(CAPTION, 14.0);
     ink.push(Area { x, y: y - 14.0, width, height: 20.0 });
-    let chosen = place(&labels, &ink, &PLOT);
+    // A label may touch the edge: the numbers of the axis keep twice this distance.
+    let frame = Area { x: PLOT.x - 4.0, width: PLOT.width + 8.0, ..PLOT };
+    let chosen = place(&labels, &ink, &frame);
     for ((mark, candidates), chosen) in marks.iter().zip(&labels).zip(chosen) {
         let area = candidates[chosen].area;
         canvas.group(&format!("series {}", mark.class), &describe(mark.point), |canvas| {
@@ -133,51 +136,78 @@ fn draw(canvas: &mut Canvas, marks: &[Mark<'_>]) {
             } else {
                 (area.x + area.width, Anchor::End)
             };
-            canvas.text("label big", anchor, (x, area.y + 13.0), &mark.point.name);
-            canvas.text("label value", anchor, (x, area.y + 13.0 + LINE_HEIGHT), &mark.detail);
+            canvas.text("label big bare", anchor, (x, area.y + 13.0), &mark.point.name);
+            canvas.text("label value bare", anchor, (x, area.y + 13.0 + LINE_HEIGHT), &mark.detail);
         });
     }
 }
 
 /// A thin line to a label that had to go away from its point.
 fn leader(canvas: &mut Canvas, at: (f64, f64), area: &Area) {
-    let nearest = (
-        at.0.clamp(area.x, area.x + area.width),
-        at.1.clamp(area.y + 4.0, area.y + area.height - 4.0),
-    );
+    let nearest = nearest(at, area);
     if (nearest.0 - at.0).hypot(nearest.1 - at.1) > 22.0 {
         canvas.line("leader", at, nearest);
     }
 }
 
-/// Eight directions at growing distances.
+/// Places beside, above and below a point, at growing distances.
 fn candidates(mark: &Mark<'_>) -> Vec<Candidate> {
-    let name = text_width(&mark.point.name, NAME_SIZE);
-    let width = name.max(text_width(&mark.detail, DETAIL_SIZE));
-    let height = 2.0 * LINE_HEIGHT + 2.0;
-    let directions = [
-        (1.0, 0.0),
-        (-1.0, 0.0),
-        (0.0, -1.0),
-        (0.0, 1.0),
-        (0.8, -0.8),
-        (0.8, 0.8),
-        (-0.8, -0.8),
-        (-0.8, 0.8),
+    // The side of the point (-1, 0, 1 across and down), then a shift downwards.
+    const SIDES: [(f64, f64, f64); 12] = [
+        (1.0, 0.0, 0.0),
+        (-1.0, 0.0, 0.0),
+        (1.0, 0.0, -12.0),
+        (1.0, 0.0, 12.0),
+        (-1.0, 0.0, -12.0),
+        (-1.0, 0.0, 12.0),
+        (0.0, -1.0, 0.0),
+        (0.0, 1.0, 0.0),
+        (1.0, -1.0, 0.0),
+        (1.0, 1.0, 0.0),
+        (-1.0, -1.0, 0.0),
+        (-1.0, 1.0, 0.0),
     ];
+    let name = text_width(&mark.point.name, NAME_SIZE);
+    // Digits and regular weight are narrower than the bold names that the estimate is for.
+    let width = name.max(0.9 * text_width(&mark.detail, DETAIL_SIZE));
+    let height = 2.0 * LINE_HEIGHT + 2.0;
     let mut candidates = Vec::new();
     for (far, distance) in [14.0, 32.0, 56.0, 90.0].into_iter().enumerate() {
-        for (rank, (right, down)) in directions.into_iter().enumerate() {
-            let middle = (mark.at.0 + right * distance, mark.at.1 + down * distance);
-            let x = middle.0 - width / 2.0
-                + f64::signum(right) * width / 2.0 * f64::ceil(f64::abs(right));
-            let y = middle.1 - height / 2.0
-                + f64::signum(down) * height / 2.0 * f64::ceil(f64::abs(down));
-            let cost = 120.0 * far as f64 + 5.0 * rank as f64;
+        for (rank, (right, down, shift)) in SIDES.into_iter().enumerate() {
+            let reach = if right != 0.0 && down != 0.0 { 0.7 * distance } else { distance };
+            let x = mark.at.0 + right * (reach + width / 2.0) - width / 2.0;
+            let y = mark.at.1 + down * (reach + height / 2.0) - height / 2.0 + shift;
+            let cost = 150.0 * far as f64 + 5.0 * rank as f64;
             candidates.push(Candidate { area: Area { x, y, width, height }, cost });
         }
     }
     candidates
+}
+
+/// Makes places unwelcome whose leader would cross another point.
+fn keep_leaders_clear(labels: &mut [Vec<Candidate>], marks: &[Mark<'_>]) {
+    for (index, candidates) in labels.iter_mut().enumerate() {
+        let from = marks[index].at;
+        for candidate in candidates {
+            let to = nearest(from, &candidate.area);
+            let crossed = |other: &&Mark<'_>| {
+                (1..=10).map(|step| f64::from(step) / 10.0).any(|share| {
+                    let (x, y) =
+                        (from.0 + (to.0 - from.0) * share, from.1 + (to.1 - from.1) * share);
+                    (x - other.at.0).hypot(y - other.at.1) < 10.0
+                })
+            };
+            let others = marks.iter().enumerate().filter(|(other, _)| *other != index);
+            let count = others.map(|(_, mark)| mark).filter(crossed).count();
+            candidate.cost += 300.0 * count as f64;
+        }
+    }
+}
+
+/// Where a leader from a point meets its label.
+fn nearest(at: (f64, f64), area: &Area) -> (f64, f64) {
+    let x = at.0.clamp(area.x, area.x + area.width);
+    (x, at.1.clamp(area.y + 4.0, area.y + area.height - 4.0))
 }
 
 fn describe(point: &TradeoffPoint) -> String {
