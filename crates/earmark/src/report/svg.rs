@@ -131,10 +131,10 @@ impl Canvas {
     /// The whole element; `summary` is what a screen reader says instead of the picture.
     pub(super) fn finish(self, class: &str, summary: &str) -> String {
         let (width, height) = (px(self.width), px(self.height));
-        let (size, summary) = (format!("0 0 {width} {height}"), escape(summary));
+        let (size, label) = (format!("0 0 {width} {height}"), escape(summary));
         let body = self.body;
         format!(
-            r#"<svg class="{class}" viewBox="{size}" role="img" aria-label="{summary}">{body}</svg>"#
+            r#"<svg class="{class}" viewBox="{size}" role="img" aria-label="{label}">{body}</svg>"#
         )
     }
 }
