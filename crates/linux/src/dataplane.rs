@@ -36,28 +36,33 @@ const BUDGET: usize = 64;
 /// Frames taken from one host before the others have their turn.
 const BATCH: usize = 64;
 
+/// Frames that a cable holds, waiting and on their way.
+const CABLE: usize = 16_384;
+
 /// What the waiter reports when a command has come.
 const WAKE: u64 = u64::MAX;
 
 /// The host's end of a port: where its stack sends to and receives from.
+///
+/// Queues are numbered from 0; asking for one that does not exist is a defect and panics.
 pub trait HostSide: Send {
     /// How many queues it has.
-    fn queues(&self) -> u16;
+    fn queues(&self) -> usize;
 
     /// What becomes readable when the host has sent something on `queue`.
-    fn fd(&self, queue: u16) -> BorrowedFd<'_>;
+    fn fd(&self, queue: usize) -> BorrowedFd<'_>;
 
-    /// Takes the next frame that the host sent on `queue`; `false` if there is none.
+    /// Takes the next frame that the host sent on `queue` in place of what is in `frame`; `false` if there is none.
     ///
     /// # Errors
     /// If the interface is gone.
-    fn transmit(&self, queue: u16, frame: &mut Vec<u8>) -> io::Result<bool>;
+    fn transmit(&self, queue: usize, frame: &mut Vec<u8>) -> io::Result<bool>;
 
     /// Hands a frame to the host.
     ///
     /// # Errors
     /// If the host does not take it.
-    fn deliver(&self, queue: u16, frame: &[u8]) -> io::Result<()>;
+    fn deliver(&self, queue: usize, frame: &[u8]) -> io::Result<()>;
 }
 
 /// A port to be.
@@ -203,16 +208,15 @@ impl DataPlane {
     }
 
     fn run(&mut self) {
-        let mut sending = Vec::with_capacity(64);
+        let mut ready = Vec::with_capacity(64);
         while !self.stopped {
             let deadline = if self.polling() { Some(clock::now()) } else { self.deadline() };
-            sending.clear();
-            match self.waiter.wait(deadline) {
-                Ok(ready) => sending.extend(ready),
-                Err(rustix::io::Errno::INTR) => {}
+            match self.waiter.wait(deadline, &mut ready) {
+                Ok(()) => {}
+                Err(rustix::io::Errno::INTR) => continue,
                 Err(errno) => return self.vanish_all(&errno.to_string()),
             }
-            for &token in &sending {
+            for &token in &ready {
                 match token {
                     WAKE => self.obey(),
                     _ => self.take_from_host(port_of(token), queue_of(token)),
@@ -243,7 +247,7 @@ impl DataPlane {
     }
 
     /// Puts what a host has sent onto its link.
-    fn take_from_host(&mut self, number: usize, queue: u16) {
+    fn take_from_host(&mut self, number: usize, queue: usize) {
         let state = &mut self.ports[number];
         let now = clock::now();
         for _ in 0..BATCH {
@@ -257,8 +261,8 @@ impl DataPlane {
                 capture.transmitted(number as u32, now, &frame);
             }
             state.port.transmitted(now, &mut state.watch);
-            if let Err(frame) = state.outgoing.send(now, frame) {
-                self.pool.push(frame);
+            if let Err(dropped) = state.outgoing.send(now, frame) {
+                self.pool.push(dropped.into_frame());
             }
         }
     }
@@ -302,7 +306,7 @@ impl DataPlane {
             if let Some(capture) = capture {
                 capture.delivered(number as u32, delivered, &frame);
             }
-            if let Err(error) = host.deliver(queue as u16, &frame) {
+            if let Err(error) = host.deliver(queue, &frame) {
                 *refused += 1;
                 gone = is_gone(&error).then(|| error.to_string());
             }
@@ -340,7 +344,7 @@ impl DataPlane {
             cpu: clock::thread_cpu_time(),
             delivering: self.delivering,
             overshoot: self.waiter.overshoot().clone(),
-            ports: ports.map(|(number, state)| state.snapshot(*carried(number))).collect(),
+            ports: ports.map(|(number, state)| state.snapshot(carried(number))).collect(),
         }
     }
 
@@ -385,7 +389,7 @@ impl PortState {
             name: plan.name,
             host: plan.host,
             port: Port::new(plan.settings, now),
-            outgoing: Link::new(plan.link),
+            outgoing: Link::new(plan.link, CABLE),
             polling: vec![false; queues],
             watch: Watch::new(),
             refused: 0,
@@ -412,7 +416,7 @@ fn is_gone(error: &io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::BADFD.raw_os_error())
 }
 
-const fn token(port: usize, queue: u16) -> u64 {
+const fn token(port: usize, queue: usize) -> u64 {
     (port as u64) << 16 | queue as u64
 }
 
@@ -420,6 +424,6 @@ const fn port_of(token: u64) -> usize {
     (token >> 16) as usize
 }
 
-const fn queue_of(token: u64) -> u16 {
-    token as u16
+const fn queue_of(token: u64) -> usize {
+    (token & 0xFFFF) as usize
 }

@@ -8,7 +8,7 @@
 //! Only a process with one thread may change its user namespace. A command therefore calls
 //! [`become_capable`] before anything else.
 
-use std::{fs, io};
+use std::{fmt, fs, io};
 
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{CapabilitySet, UnshareFlags, capabilities, unshare_unsafe};
@@ -20,6 +20,15 @@ pub enum Privilege {
     Root,
     /// The process is root in a user namespace of its own.
     UserNamespace,
+}
+
+impl fmt::Display for Privilege {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Root => "root",
+            Self::UserNamespace => "user namespace",
+        })
+    }
 }
 
 /// Why this process may not build hosts.

@@ -2,7 +2,7 @@
 //!
 //! A frame that the host sends is read from the device; a frame written to the device is received by the
 //! host. There is no virtio header: the host's stack segments and checksums in software, and every frame
-//! is what a real wire would carry, at most [`FRAME_OVERHEAD`] bytes longer than the MTU.
+//! is what a real wire would carry, an Ethernet header, perhaps VLAN tags, and at most the MTU.
 //!
 //! A device may have several queues, each with a descriptor of its own. It lives as long as one of them
 //! is open. An open queue also keeps the network namespace of its host alive, so drop the taps of a
@@ -16,11 +16,12 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::ioctl::{Updater, ioctl, opcode};
 
+use crate::dataplane::HostSide;
 use crate::host::{Host, HostError};
 use crate::netlink::{LinkSettings, Netlink, NetlinkError};
 
-/// Ethernet header (14 bytes) and one VLAN tag (4 bytes): what a frame adds to the MTU.
-pub const FRAME_OVERHEAD: usize = 18;
+/// The longest frame that a TAP hands out: its largest MTU, an Ethernet header and a VLAN tag.
+const MAX_FRAME: usize = 65_521 + 18;
 
 /// The most queues that the kernel gives one device.
 pub const MAX_QUEUES: u16 = 256;
@@ -94,7 +95,33 @@ fn attach_remedy(cause: &io::Error) -> &'static str {
 pub struct Tap {
     name: String,
     queues: Vec<OwnedFd>,
-    frame_room: usize,
+}
+
+impl HostSide for Tap {
+    fn queues(&self) -> usize {
+        self.queues.len()
+    }
+
+    fn fd(&self, queue: usize) -> BorrowedFd<'_> {
+        self.queues[queue].as_fd()
+    }
+
+    fn transmit(&self, queue: usize, frame: &mut Vec<u8>) -> io::Result<bool> {
+        frame.clear();
+        // The host may raise the MTU at any time; pages that no frame needs are never touched.
+        frame.reserve(MAX_FRAME);
+        match rustix::io::read(&self.queues[queue], spare_capacity(frame)) {
+            Ok(_) => Ok(true),
+            Err(Errno::AGAIN) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// Fails with `EIO` if the interface is down, `EINVAL` for less than an Ethernet header, `EBADFD` if it is gone.
+    fn deliver(&self, queue: usize, frame: &[u8]) -> io::Result<()> {
+        rustix::io::write(&self.queues[queue], frame)?;
+        Ok(())
+    }
 }
 
 impl Tap {
@@ -117,11 +144,7 @@ impl Tap {
                 .collect::<Result<_, _>>()?;
             let settings = LinkSettings { mtu: Some(mtu), ..LinkSettings::default() };
             Netlink::open()?.configure(name, &settings)?;
-            Ok(Self {
-                name: name.to_owned(),
-                queues: fds,
-                frame_room: mtu as usize + FRAME_OVERHEAD,
-            })
+            Ok(Self { name: name.to_owned(), queues: fds })
         })?
     }
 
@@ -129,57 +152,6 @@ impl Tap {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
-    }
-
-    /// How many queues it has.
-    #[must_use]
-    pub fn queues(&self) -> usize {
-        self.queues.len()
-    }
-
-    /// The descriptor of a queue: readable when the host has sent a frame through it.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such queue.
-    #[must_use]
-    pub fn queue_fd(&self, queue: usize) -> BorrowedFd<'_> {
-        self.queues[queue].as_fd()
-    }
-
-    /// Takes the next frame that the host sent: replaces what is in `frame`, and says whether there
-    /// was one. Never blocks.
-    ///
-    /// # Errors
-    ///
-    /// If the device is gone.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such queue.
-    pub fn read(&self, queue: usize, frame: &mut Vec<u8>) -> io::Result<bool> {
-        frame.clear();
-        frame.reserve(self.frame_room);
-        match rustix::io::read(&self.queues[queue], spare_capacity(frame)) {
-            Ok(_) => Ok(true),
-            Err(Errno::AGAIN) => Ok(false),
-            Err(errno) => Err(errno.into()),
-        }
-    }
-
-    /// Lets the host receive a frame.
-    ///
-    /// # Errors
-    ///
-    /// If the interface is down (`EIO`), the frame is shorter than an Ethernet header (`EINVAL`), or
-    /// the kernel has no memory for it.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such queue.
-    pub fn write(&self, queue: usize, frame: &[u8]) -> io::Result<()> {
-        rustix::io::write(&self.queues[queue], frame)?;
-        Ok(())
     }
 }
 

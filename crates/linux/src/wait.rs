@@ -57,7 +57,6 @@ impl FromStr for Waiting {
 }
 
 /// Waits for file descriptors and deadlines, and records by how much it was late.
-#[derive(Debug)]
 pub(crate) struct Waiter {
     epoll: OwnedFd,
     waiting: Waiting,
@@ -87,11 +86,12 @@ impl Waiter {
         epoll::delete(&self.epoll, fd)
     }
 
-    /// Waits until a descriptor can be read or `deadline` is there; the tokens of those that can be read.
+    /// Waits until a descriptor can be read or `deadline` is there; `tokens` becomes those that can be read.
     pub(crate) fn wait(
         &mut self,
         deadline: Option<Instant>,
-    ) -> rustix::io::Result<impl Iterator<Item = u64> + '_> {
+        tokens: &mut Vec<u64>,
+    ) -> rustix::io::Result<()> {
         self.ready.clear();
         loop {
             let before = clock::now();
@@ -113,7 +113,9 @@ impl Waiter {
                 break;
             }
         }
-        Ok(self.ready.iter().map(|event| event.data.u64()))
+        tokens.clear();
+        tokens.extend(self.ready.iter().map(|event| event.data.u64()));
+        Ok(())
     }
 
     fn timeout(&self, now: Instant, deadline: Option<Instant>) -> Option<Duration> {

@@ -7,6 +7,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
+use linux::dataplane::HostSide;
 use linux::host::Host;
 use linux::lab::{Lab, LabError, LabSettings};
 use linux::netlink::{Link, Netlink};
@@ -94,7 +95,7 @@ fn read__gives_whole_frames_and_never_blocks() {
     let socket = ok(ok(lab.hosts[0].enter_net(|| UdpSocket::bind("10.9.0.1:0"))));
     ok(socket.send_to(b"?", "10.9.0.77:9"));
     let mut seen = false;
-    while ok(lab.taps[0].read(0, &mut frame)) {
+    while ok(lab.taps[0].transmit(0, &mut frame)) {
         let arp = frame[12..14] == [0x08, 0x06];
         if arp {
             assert_eq!(frame[..6], [0xff; 6]);
@@ -112,7 +113,7 @@ fn up__the_link_is_quiet() {
     let lab = lab(1, 1500);
     thread::sleep(Duration::from_millis(700));
     let mut frame = Vec::new();
-    while ok(lab.taps[0].read(0, &mut frame)) {
+    while ok(lab.taps[0].transmit(0, &mut frame)) {
         // IPv6, hop-by-hop option, ICMPv6 multicast listener report. Only the group of its own address
         // may be reported: no router solicitation, no probe for a duplicate.
         let is_report = frame[12..14] == [0x86, 0xdd] && frame[20] == 0 && frame[62] == 143;
@@ -124,7 +125,7 @@ fn up__the_link_is_quiet() {
 fn write__fails_while_the_interface_is_down() {
     let host = ok(Host::create("a", &[]));
     let tap = ok(Tap::create(&host, "t0", 1, 1500));
-    let error = tap.write(0, &[0; 60]).expect_err("it is down");
+    let error = tap.deliver(0, &[0; 60]).expect_err("it is down");
     assert_eq!(error.raw_os_error(), Some(libc::EIO));
 }
 

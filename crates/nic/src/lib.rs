@@ -12,6 +12,7 @@ pub mod link;
 pub mod marker;
 pub mod moderation;
 pub mod observer;
+pub mod port;
 pub mod prng;
 pub mod queue;
 pub mod rss;

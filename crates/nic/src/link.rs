@@ -23,6 +23,7 @@ use crate::prng::Prng;
 use crate::time::{Duration, Instant};
 use alloc::collections::VecDeque;
 use core::num::NonZeroU32;
+use core::ops::Sub;
 
 /// What a frame occupies on the wire beyond its own bytes (IEEE 802.3): preamble and start
 /// delimiter 8, FCS 4, gap to the next frame 12.
@@ -66,6 +67,21 @@ pub struct LinkCounters {
     pub reordered: u64,
     /// Dropped because the link was full.
     pub overflowed: u64,
+}
+
+impl Sub for LinkCounters {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self {
+            sent: self.sent - earlier.sent,
+            delivered: self.delivered - earlier.delivered,
+            lost: self.lost - earlier.lost,
+            duplicated: self.duplicated - earlier.duplicated,
+            reordered: self.reordered - earlier.reordered,
+            overflowed: self.overflowed - earlier.overflowed,
+        }
+    }
 }
 
 /// A frame that will not arrive, given back so that its buffer can be used again.

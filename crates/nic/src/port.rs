@@ -17,7 +17,7 @@ use crate::marker::Rules;
 use crate::moderation::Moderation;
 use crate::observer::Observer;
 use crate::queue::{Dma, Queue};
-use crate::rss::Rss;
+use crate::rss::{DEFAULT_KEY, Indirection, Rss};
 use crate::time::Instant;
 
 /// The shortest frame that has a whole Ethernet header.
@@ -94,7 +94,7 @@ impl<F: AsRef<[u8]>> Port<F> {
         let queue = |number| Queue::new(number, settings.ring, settings.moderation, now);
         Self {
             queues: (0..queues).map(queue).collect(),
-            rss: Rss::equal(queues),
+            rss: Rss::new(DEFAULT_KEY, Indirection::equal(queues)),
             rules: settings.rules,
             dma: settings.dma,
             dma_free_at: now,

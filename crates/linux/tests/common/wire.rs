@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use linux::dataplane::HostSide;
 use linux::tap::Tap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -15,15 +16,15 @@ pub(crate) fn carry(taps: &[Tap; 2], stop: &AtomicBool) -> io::Result<u64> {
         {
             let mut fds: Vec<_> = taps
                 .iter()
-                .flat_map(|tap| (0..tap.queues()).map(|queue| tap.queue_fd(queue)))
+                .flat_map(|tap| (0..tap.queues()).map(|queue| tap.fd(queue)))
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
                 .collect();
             poll(&mut fds, Some(&patience))?;
         }
         for (from, to) in [(&taps[0], &taps[1]), (&taps[1], &taps[0])] {
             for queue in 0..from.queues() {
-                while from.read(queue, &mut frame)? {
-                    to.write(queue, &frame)?;
+                while from.transmit(queue, &mut frame)? {
+                    to.deliver(queue, &frame)?;
                     carried += 1;
                 }
             }
