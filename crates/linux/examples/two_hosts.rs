@@ -8,7 +8,7 @@
 
 use std::error::Error;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{ExitCode, ExitStatus};
+use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -42,11 +42,11 @@ fn run() -> Result<ExitStatus, Box<dyn Error>> {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let wire = scope.spawn(|| wire::carry(&lab.taps, &stop));
-        let status =
-            lab.hosts[0].command(program).and_then(|mut command| command.args(arguments).status());
+        let mut command = Command::new(program);
+        let status = lab.hosts[0].spawn(command.args(arguments)).map(|mut child| child.wait());
         stop.store(true, Ordering::Relaxed);
         let carried = wire.join().expect("the wire does not panic")?;
         eprintln!("{carried} frames carried");
-        Ok(status?)
+        Ok(status??)
     })
 }

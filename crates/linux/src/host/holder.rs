@@ -12,6 +12,8 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::ptr;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
@@ -19,7 +21,7 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
 use rustix::process::{WaitId, WaitIdOptions, setsid, umask, waitid};
 
-use super::{HostError, signals};
+use super::{HostError, forked};
 use crate::station::Station;
 
 /// A step in which the holder can fail.
@@ -93,6 +95,8 @@ pub(super) struct Holder {
     pid: u32,
     pidfd: OwnedFd,
     life_line: Option<UnixStream>,
+    /// The programs started in the host that may not have been reaped yet.
+    programs: Mutex<Vec<OwnedFd>>,
 }
 
 impl Holder {
@@ -104,7 +108,7 @@ impl Holder {
         let (pid, pidfd) = clone_holder(blueprint, theirs.as_raw_fd())
             .map_err(|cause| HostError::Clone { host: host(), cause })?;
         drop(theirs);
-        let mut holder = Self { pid, pidfd, life_line: Some(ours) };
+        let mut holder = Self { pid, pidfd, life_line: Some(ours), programs: Mutex::default() };
         holder.await_ready(host())?;
         Ok(holder)
     }
@@ -133,21 +137,50 @@ impl Holder {
         self.pidfd.as_fd()
     }
 
-    /// A pidfd becomes readable when its process ends.
+    /// The holder never closes its end of the life-line, but the kernel does when it dies.
     pub(super) fn is_alive(&self) -> bool {
-        let mut watched = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let mut watched: Vec<_> =
+            self.life_line.iter().map(|line| PollFd::new(line, PollFlags::empty())).collect();
         poll(&mut watched, Some(&Timespec::default())) == Ok(0)
+    }
+
+    /// Notes a program that this process started in the host.
+    pub(super) fn remember(&self, program: OwnedFd) {
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        programs.retain(|program| is_unreaped(program, WaitIdOptions::NOHANG));
+        programs.push(program);
     }
 }
 
 impl Drop for Holder {
+    /// Returns when every program is dead.
+    ///
+    /// The kernel lets process 1 of a PID namespace go last, after its last zombie. Programs are
+    /// children of this process and whoever started one may still want its status, so the holder may
+    /// have to wait for them on a thread of its own.
     fn drop(&mut self) {
         drop(self.life_line.take());
-        // Returns once the last program of the host is gone. An error means that someone else has
-        // reaped the holder, which is all that is wanted here.
-        let ended = || waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED);
-        let _ = retry_on_intr(ended);
+        let programs = self.programs.get_mut().unwrap_or_else(PoisonError::into_inner);
+        programs.retain(|program| is_unreaped(program, WaitIdOptions::empty()));
+        // An error means that someone else has reaped the holder, which is all that is wanted here.
+        let reap = |pidfd: BorrowedFd<'_>| {
+            let _ = retry_on_intr(|| waitid(WaitId::PidFd(pidfd), WaitIdOptions::EXITED));
+        };
+        if programs.is_empty() {
+            reap(self.pidfd.as_fd());
+        } else if let Ok(pidfd) = self.pidfd.try_clone() {
+            let reaper = thread::Builder::new().name("reap-host".to_owned());
+            // Without a thread the holder stays a zombie until this process ends.
+            let _ = reaper.spawn(move || reap(pidfd.as_fd()));
+        }
     }
+}
+
+/// Whether a child of this process still is one. Waits for its death unless told not to, but does not
+/// reap it.
+fn is_unreaped(program: &OwnedFd, patience: WaitIdOptions) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | patience;
+    retry_on_intr(|| waitid(WaitId::PidFd(program.as_fd()), options)).is_ok()
 }
 
 /// Forks the holder into its namespaces; returns its process id and pidfd.
@@ -161,7 +194,7 @@ fn clone_holder(blueprint: &Blueprint, life_line: RawFd) -> io::Result<(u32, Own
         | libc::SIGCHLD;
     let mut pidfd: RawFd = -1;
     // The holder inherits the mask and never unblocks: it would run this process's handlers.
-    let before = signals::block_all();
+    let before = forked::block_signals();
     // SAFETY: without CLONE_VM this is a fork: the child has a copy of all memory, on the same stack
     // addresses. It only runs `hold`, which is async-signal-safe and never returns. The pointer is valid.
     // Namespaces have to be made by the fork itself, or the child would not be their process 1;
@@ -182,7 +215,7 @@ fn clone_holder(blueprint: &Blueprint, life_line: RawFd) -> io::Result<(u32, Own
         -1 => Err(io::Error::last_os_error()),
         _ => u32::try_from(pid).map_err(io::Error::other),
     };
-    signals::restore(&before);
+    forked::restore_signals(&before);
     // SAFETY: the clone has succeeded, so the kernel put a new descriptor there that nobody else owns.
     // There is no safe way to own a number.
     outcome.map(|pid| (pid, unsafe { OwnedFd::from_raw_fd(pidfd) }))
@@ -205,14 +238,14 @@ fn hold(blueprint: &Blueprint, life_line: RawFd) -> ! {
         // Until the end of file, which comes when the process that started this one is gone.
         while matches!(rustix::io::read(life_line, &mut [0; 1]), Ok(1..) | Err(Errno::INTR)) {}
     }
-    signals::exit(0)
+    forked::exit(0)
 }
 
 /// Makes the namespaces a host.
 fn furnish(blueprint: &Blueprint, life_line: BorrowedFd<'_>) -> Result<(), (Step, Errno)> {
     // A name is a comfort in `ps`, nothing more.
     let _ = rustix::thread::set_name(&blueprint.process_name);
-    signals::ignore_children();
+    forked::ignore_children();
     close_all_but(life_line);
     umask(Mode::from_raw_mode(0o022));
     setsid().map_err(|errno| (Step::Session, errno))?;
@@ -235,10 +268,10 @@ fn close_all_but(kept: BorrowedFd<'_>) {
     let kept = kept.as_raw_fd().unsigned_abs();
     if kept > 0 {
         // SAFETY: the holder uses no descriptor but the one that is kept.
-        unsafe { signals::close_range(0, kept - 1) };
+        unsafe { forked::close_range(0, kept - 1) };
     }
     // SAFETY: as above.
-    unsafe { signals::close_range(kept + 1, libc::c_uint::MAX) };
+    unsafe { forked::close_range(kept + 1, libc::c_uint::MAX) };
 }
 
 fn write_file(path: &CStr, mut bytes: &[u8]) -> rustix::io::Result<()> {

@@ -5,9 +5,9 @@
 //! `/run/netns` and no file anywhere: the host is that process, and ends with it.
 //!
 //! ```text
-//! this process ──life-line──> holder (pid 1 of the host)
+//! this process ──life-line──> holder (process 1 of the host)
 //!      │                         ╎
-//!      └─ relay ─────────────────╎─> program (in the host)
+//!      └─────────────────────────╎──> programs
 //! ```
 //!
 //! The holder reads from a *life-line*, a socket whose other end this process alone holds. When this
@@ -15,9 +15,7 @@
 //! the kernel kills everything in the PID namespace, and the network namespace goes with its last
 //! process. Nothing needs to be cleaned up, so nothing can be forgotten.
 //!
-//! A program enters through [`Host::command`]: the forked child joins the namespaces and forks once more,
-//! because a process cannot change its own PID namespace. The child in between is the *relay*: it passes
-//! signals on and ends as the program ended.
+//! A program enters through [`Host::spawn`], which starts it from a thread that has joined the namespaces.
 //!
 //! What a host has of its own: its name, its network, its processes, its System V IPC, an empty `/run`,
 //! and an `/etc/hosts` that knows its peers. Everything else, files above all, it shares with the machine.
@@ -25,13 +23,11 @@
 //! It takes Linux 5.9 or newer (`setns` by pidfd, `close_range`), and the rights that
 //! [`become_capable`](crate::privilege::become_capable) gives.
 
+mod forked;
 mod holder;
-mod signals;
 mod spawn;
 
-use std::ffi::OsStr;
 use std::io;
-use std::process::Command;
 use std::thread;
 
 use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
@@ -99,6 +95,17 @@ pub enum HostError {
         #[source]
         cause: io::Error,
     },
+    /// A program could not be started in the host.
+    #[error("start {program} in host {host}: {cause}; {remedy}", remedy = start_remedy(.cause))]
+    Start {
+        /// The name of the host.
+        host: String,
+        /// The name of the program.
+        program: String,
+        /// What the kernel said.
+        #[source]
+        cause: io::Error,
+    },
     /// The loopback interface of the host did not come up.
     #[error(transparent)]
     Loopback(#[from] NetlinkError),
@@ -111,6 +118,15 @@ fn clone_remedy(cause: &io::Error) -> &'static str {
         }
         Some(libc::EAGAIN) => "raise the limit on processes: ulimit -u",
         _ => "run as root, or allow user namespaces: sudo sysctl -w user.max_user_namespaces=10000",
+    }
+}
+
+fn start_remedy(cause: &io::Error) -> &'static str {
+    match cause.raw_os_error() {
+        Some(libc::ENOENT) => "check that it is installed and in PATH",
+        Some(libc::EACCES) => "check that it may be executed: ls -l",
+        Some(libc::ESRCH | libc::ENOMEM) => "create the host anew if its holder was killed",
+        _ => "check the limits on processes and open files: ulimit -u -n",
     }
 }
 
@@ -178,20 +194,6 @@ impl Host {
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         })
-    }
-
-    /// A command that will run inside this host, in the working directory of this process (or in `/`,
-    /// if the host has no such directory).
-    ///
-    /// It is an ordinary [`Command`], and its output, status and pipes are those of the program.
-    /// Only the process id is not: [`Child::id`](std::process::Child::id) names the relay outside of the
-    /// host. Signals sent to the relay reach the program; killing the relay kills it.
-    ///
-    /// # Errors
-    ///
-    /// If the process is out of descriptors. A host that is gone shows when the command is started.
-    pub fn command(&self, program: impl AsRef<OsStr>) -> io::Result<Command> {
-        Ok(spawn::command(program.as_ref(), self.holder.pidfd().try_clone_to_owned()?))
     }
 }
 

@@ -1,116 +1,91 @@
 //! How a program gets into a host.
 //!
-//! A process that joins a PID namespace does so for its children only. The child that
-//! [`Command`] forks therefore joins the namespaces and forks again: the inner process executes the
-//! program, the outer one stays outside as its *relay*. To whoever started the command the relay is the
-//! program: it ends with the same status or by the same signal, and passes on the signals it is sent.
+//! A new process starts in the namespaces of the *thread* that made it. So a short-lived thread joins
+//! the namespaces of the host and starts the program from there. To join a mount namespace, the thread
+//! first parts with the root and working directory that it shares with the other threads; the PID
+//! namespace that it joins is that of its children only.
 //!
-//! Everything here runs after a fork of a process that may have many threads, so it makes system calls
-//! only: no allocation, no lock, no panic.
+//! The program is then an ordinary child of this process that happens to be somewhere else: its status,
+//! its signals and its pipes are its own, with nothing in between.
 
-use std::ffi::{CStr, OsStr};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::os::fd::BorrowedFd;
+use std::process::{Child, Command, Output, Stdio};
+use std::{env, thread};
 
-use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitOptions, WaitStatus, chdir, getppid, set_dumpable_behavior,
-    set_parent_process_death_signal, waitpid,
+use rustix::process::{Pid, PidfdFlags, chdir, pidfd_open};
+use rustix::thread::{
+    ThreadNameSpaceType, UnshareFlags, move_into_thread_name_spaces, unshare_unsafe,
 };
-use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 
-use super::signals;
+use super::{Host, HostError};
 
-/// A command whose program runs in the host that `holder` refers to.
-pub(super) fn command(program: &OsStr, holder: OwnedFd) -> Command {
-    let mut command = Command::new(program);
-    // SAFETY: `enter` and what it calls are async-signal-safe, as the module says.
-    // A program cannot be put into namespaces from outside; its process has to enter them itself.
-    unsafe { command.pre_exec(move || enter(&holder)) };
-    command
+impl Host {
+    /// Starts a command inside this host, in its own working directory, that of this process, or `/` if
+    /// the host has no such directory.
+    ///
+    /// The child is like any other, and [`Child::id`] is its number outside of the host. When the host
+    /// is dropped or this process ends, it is killed.
+    ///
+    /// # Errors
+    ///
+    /// If the host is gone, or the program cannot be started.
+    pub fn spawn(&self, command: &mut Command) -> Result<Child, HostError> {
+        self.start(command).map_err(|cause| self.start_error(command, cause))
+    }
+
+    /// Runs a command inside this host and collects its output, as [`Command::output`] does.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Host::spawn`], and if the output cannot be read.
+    pub fn output(&self, command: &mut Command) -> Result<Output, HostError> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = self.spawn(command)?;
+        child.wait_with_output().map_err(|cause| self.start_error(command, cause))
+    }
+
+    fn start(&self, command: &mut Command) -> io::Result<Child> {
+        let mut child = start_inside(self.holder.pidfd(), command)?;
+        match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
+            Ok(pidfd) => {
+                self.holder.remember(pidfd);
+                Ok(child)
+            }
+            Err(errno) => {
+                child.kill()?;
+                child.wait()?;
+                Err(errno.into())
+            }
+        }
+    }
+
+    fn start_error(&self, command: &Command, cause: io::Error) -> HostError {
+        let program = command.get_program().to_string_lossy().into_owned();
+        HostError::Start { host: self.name().to_owned(), program, cause }
+    }
 }
 
-/// Moves this process into the host and forks; returns in the inner process only.
-fn enter(holder: &OwnedFd) -> io::Result<()> {
-    let mut buffer = [0; libc::PATH_MAX as usize];
-    let directory = current_directory(&mut buffer);
-    let all = ThreadNameSpaceType::MOUNT
+fn start_inside(holder: BorrowedFd<'_>, command: &mut Command) -> io::Result<Child> {
+    let directory = env::current_dir();
+    let namespaces = ThreadNameSpaceType::MOUNT
         | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
         | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
         | ThreadNameSpaceType::NETWORK
         | ThreadNameSpaceType::PROCESS_ID;
-    move_into_thread_name_spaces(holder.as_fd(), all)?;
-    // Joining a mount namespace leads to its root directory, which also has to do for a directory that
-    // was removed, may not be reached from the root, or is hidden below /run.
-    let _ = directory.map(chdir);
-
-    // From before the fork, so that no signal is lost between the fork and the first wait.
-    let before = signals::block_all();
-    signals::keep_children();
-    // SAFETY: this process has one thread, being forked from a multi-threaded one just now.
-    // std can fork once per command, and rustix not at all.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        0 => {
-            set_parent_process_death_signal(Some(Signal::KILL))?;
-            // The relay is out of sight from within the host, so it has no number here. If there is
-            // one, it is the holder's: the relay was killed before the line above.
-            if getppid().is_some() {
-                signals::exit(1);
-            }
-            signals::restore(&before);
-            Ok(())
-        }
-        program => match Pid::from_raw(program) {
-            Some(program) => relay(program),
-            None => signals::exit(1),
-        },
-    }
-}
-
-/// The working directory, in a buffer of this function's caller, since a forked child must not allocate.
-fn current_directory(buffer: &mut [u8]) -> io::Result<&CStr> {
-    // SAFETY: the kernel writes at most `buffer.len()` bytes. rustix and std would allocate.
-    let length = unsafe { libc::syscall(libc::SYS_getcwd, buffer.as_mut_ptr(), buffer.len()) };
-    if length < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    CStr::from_bytes_until_nul(buffer).map_err(|_| io::ErrorKind::InvalidFilename.into())
-}
-
-/// Stands for the program outside of the host until it ends.
-fn relay(program: Pid) -> ! {
-    // SAFETY: the relay uses no descriptor. Were they open here, readers of the program's output would
-    // see no end of file, and std no end of its own pipe that reports a failed execution.
-    unsafe { signals::close_range(0, libc::c_uint::MAX) };
-    let _ = rustix::thread::set_name(c"earmark-relay");
-    loop {
-        match signals::wait() {
-            Some((libc::SIGCHLD, _)) => {
-                if let Ok(Some((_, status))) = waitpid(Some(program), WaitOptions::NOHANG) {
-                    end_like(status);
-                }
-            }
-            // A terminal sends its signals to the program too; to pass them on would double them.
-            Some((signal, from_process)) if from_process => pass_on(program, signal),
-            _ => {}
-        }
-    }
-}
-
-fn pass_on(program: Pid, signal: libc::c_int) {
-    // SAFETY: plain call; the program is not reaped yet, so the number is still its own.
-    // rustix cannot name real-time signals.
-    unsafe { libc::kill(program.as_raw_pid(), signal) };
-}
-
-/// Ends the relay as the program ended.
-fn end_like(status: WaitStatus) -> ! {
-    if let Some(signal) = status.terminating_signal() {
-        // The program has left its core already, if it was to leave one.
-        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-        signals::die_by(signal);
-    }
-    signals::exit(status.exit_status().unwrap_or(1))
+    let start = || {
+        // SAFETY: the call is unsafe because CLONE_FILES would part threads from each other's
+        // descriptors; CLONE_FS parts this thread from their directories only. There is no safe call
+        // for that, and without it the kernel refuses to change the mount namespace.
+        unsafe { unshare_unsafe(UnshareFlags::FS) }?;
+        move_into_thread_name_spaces(holder, namespaces)?;
+        // Joining a mount namespace leads to its root directory, which also has to do for a directory
+        // that was removed, may not be reached from the root, or is hidden below /run.
+        let _ = directory.map(chdir);
+        command.spawn()
+    };
+    thread::scope(|scope| {
+        let starter = thread::Builder::new().spawn_scoped(scope, start)?;
+        starter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }

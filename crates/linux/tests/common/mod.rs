@@ -49,7 +49,7 @@ pub(crate) fn namespace(pid: u32, kind: &str) -> String {
     ok(fs::read_link(format!("/proc/{pid}/ns/{kind}"))).display().to_string()
 }
 
-/// All processes of the machine that are in a namespace.
+/// All processes of the machine that live in a namespace; a zombie does not.
 pub(crate) fn members(namespace: &str) -> Vec<u32> {
     let kind = namespace.split(':').next().expect("a namespace name has a colon");
     ok(fs::read_dir("/proc"))
@@ -57,6 +57,8 @@ pub(crate) fn members(namespace: &str) -> Vec<u32> {
         .filter(|pid| {
             fs::read_link(format!("/proc/{pid}/ns/{kind}"))
                 .is_ok_and(|link| link.as_os_str() == namespace)
+                && fs::read_to_string(format!("/proc/{pid}/stat"))
+                    .is_ok_and(|stat| !stat.contains(") Z ") && !stat.contains(") X "))
         })
         .collect()
 }
