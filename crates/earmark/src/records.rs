@@ -1,0 +1,312 @@
+//! What agents report: one line of JSON, read back and merged by whoever started them.
+//!
+//! # Accuracy
+//!
+//! Values go into histograms of three significant digits from 1 ns to 60 s. Below 2048 ns every value has its
+//! own bucket; above, a bucket is at most 1/1024 of its values wide and is reported by its middle, so a quantile
+//! is off by at most 0.05 % of itself, well inside the 0.1 % that three digits promise. Longer than 60 s counts
+//! as 60 s. Count, minimum, maximum and mean are exact.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The version of [`Record`] on the wire; raised whenever a reader must know the difference.
+pub const SCHEMA: u32 = 1;
+
+/// The longest time that a histogram tells apart, in nanoseconds: 60 s.
+pub const HIGHEST_NS: u64 = 60_000_000_000;
+
+/// An empty histogram of nanoseconds: three significant digits, 1 ns to 60 s, never resized.
+#[must_use]
+pub fn new_histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, HIGHEST_NS, 3).expect("constant bounds are valid")
+}
+
+/// What one agent measured in its window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The kind of workload, as in its specification: `rr-client` and so on.
+    pub workload: String,
+    /// How much of the measurement window passed, in nanoseconds. Rates are counters over this.
+    pub window_ns: u64,
+    /// CPU time (user and system) that the agent used in the window, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Counters by name; absent is zero.
+    pub counters: BTreeMap<String, u64>,
+    /// Distributions by name; absent is empty.
+    pub distributions: BTreeMap<String, Distribution>,
+    /// Every sample with its moment, if the specification asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<Series>,
+}
+
+/// A line on an agent's standard output.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub enum Message {
+    /// Bound and listening, or connected: the agent waits for `go`.
+    Ready {
+        /// The address a server listens at (with the port it got), or a client's peer.
+        address: String,
+    },
+    /// The end of a run.
+    Record(Record),
+    /// The agent could not go on, and exits with status 1.
+    Error {
+        /// What failed, on what, and what to do about it.
+        message: String,
+    },
+}
+
+/// Samples in the order of their time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    /// `t_ns` (since *go*), then the names of the values, all in nanoseconds.
+    pub columns: Vec<String>,
+    /// One row per sample.
+    pub rows: Vec<Vec<i64>>,
+}
+
+impl Series {
+    /// Adds one sample; the first one names the columns.
+    pub fn push<'a>(&mut self, t_ns: u64, values: impl Iterator<Item = (&'a str, i64)>) {
+        let name_columns = self.columns.is_empty();
+        if name_columns {
+            self.columns.push("t_ns".to_owned());
+        }
+        let mut row = Vec::with_capacity(5);
+        row.push(t_ns as i64);
+        for (name, value) in values {
+            if name_columns {
+                self.columns.push(name.to_owned());
+            }
+            row.push(value);
+        }
+        self.rows.push(row);
+    }
+}
+
+/// A distribution of nanoseconds, possibly negative ones.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Distribution {
+    /// How many values.
+    pub count: u64,
+    /// The smallest, exactly.
+    pub min_ns: i64,
+    /// The largest, exactly.
+    pub max_ns: i64,
+    /// Their sum, exactly.
+    pub sum_ns: i64,
+    /// `[value_ns, count]`, ascending, only where something is.
+    pub buckets: Vec<[i64; 2]>,
+}
+
+/// The quantiles people read, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Summary {
+    /// How many values.
+    pub count: u64,
+    /// The smallest.
+    pub min_us: f64,
+    /// Half are no larger.
+    pub p50_us: f64,
+    /// Nine in ten are no larger.
+    pub p90_us: f64,
+    /// 99 in 100 are no larger.
+    pub p99_us: f64,
+    /// The largest.
+    pub max_us: f64,
+    /// The arithmetic mean.
+    pub mean_us: f64,
+}
+
+impl Distribution {
+    /// The contents of a histogram of magnitudes, times `sign` (1 or -1).
+    #[must_use]
+    pub fn from_histogram(histogram: &Histogram<u64>, sign: i64) -> Self {
+        let value = |raw: u64| sign * (histogram.median_equivalent(raw).min(HIGHEST_NS) as i64);
+        let recorded = histogram.iter_recorded();
+        let mut buckets: Vec<[i64; 2]> = recorded
+            .map(|step| [value(step.value_iterated_to()), step.count_at_value() as i64])
+            .collect();
+        buckets.sort_unstable();
+        let mut distribution = Self { count: histogram.len(), buckets, ..Self::default() };
+        if let (Some(first), Some(last)) =
+            (distribution.buckets.first(), distribution.buckets.last())
+        {
+            (distribution.min_ns, distribution.max_ns) = (first[0], last[0]);
+        }
+        distribution.sum_ns = distribution.buckets.iter().map(|[value, n]| value * n).sum();
+        distribution
+    }
+
+    /// Replaces what the histogram approximated by what was counted exactly. Nothing happens to an empty one.
+    pub fn set_exact(&mut self, min_ns: i64, max_ns: i64, sum_ns: i64) {
+        if self.count > 0 {
+            (self.min_ns, self.max_ns, self.sum_ns) = (min_ns, max_ns, sum_ns);
+        }
+    }
+
+    /// Adds the values of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        if other.count == 0 {
+            return;
+        }
+        if self.count == 0 {
+            self.clone_from(other);
+            return;
+        }
+        self.count += other.count;
+        self.min_ns = self.min_ns.min(other.min_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+        self.buckets.extend_from_slice(&other.buckets);
+        self.buckets.sort_unstable();
+        self.buckets.dedup_by(|later, kept| {
+            let same = later[0] == kept[0];
+            if same {
+                kept[1] += later[1];
+            }
+            same
+        });
+    }
+
+    /// The smallest value that a fraction `quantile` (0 to 1) of all values does not exceed, in nanoseconds;
+    /// 0 for an empty distribution.
+    #[must_use]
+    pub fn quantile_ns(&self, quantile: f64) -> i64 {
+        let rank = ((quantile * self.count as f64).ceil() as i64).max(1);
+        let mut seen = 0;
+        for &[value, n] in &self.buckets {
+            seen += n;
+            if seen >= rank {
+                return value.clamp(self.min_ns, self.max_ns);
+            }
+        }
+        self.max_ns
+    }
+
+    /// The arithmetic mean in nanoseconds; 0 for an empty distribution.
+    #[must_use]
+    pub fn mean_ns(&self) -> f64 {
+        self.sum_ns as f64 / self.count.max(1) as f64
+    }
+
+    /// The quantiles people read.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let us = |ns: i64| ns as f64 / 1e3;
+        Summary {
+            count: self.count,
+            min_us: us(self.min_ns),
+            p50_us: us(self.quantile_ns(0.5)),
+            p90_us: us(self.quantile_ns(0.9)),
+            p99_us: us(self.quantile_ns(0.99)),
+            max_us: us(self.max_ns),
+            mean_us: self.mean_ns() / 1e3,
+        }
+    }
+
+    /// The same values as a histogram, negative ones as zero.
+    #[must_use]
+    pub fn to_histogram(&self) -> Histogram<u64> {
+        let mut histogram = new_histogram();
+        for &[value, n] in &self.buckets {
+            histogram.saturating_record_n(value.max(0) as u64, n as u64);
+        }
+        histogram
+    }
+}
+
+impl Record {
+    /// Adds another slice of the same run or the same workload elsewhere: windows, CPU time, counters and
+    /// distributions add up, series follow one another.
+    pub fn merge(&mut self, other: &Self) {
+        self.window_ns += other.window_ns;
+        self.cpu_ns += other.cpu_ns;
+        for (name, n) in &other.counters {
+            *self.counters.entry(name.clone()).or_default() += n;
+        }
+        for (name, distribution) in &other.distributions {
+            self.distributions.entry(name.clone()).or_default().merge(distribution);
+        }
+        if let Some(theirs) = &other.series {
+            let ours = self.series.get_or_insert_default();
+            ours.columns.clone_from(&theirs.columns);
+            ours.rows.extend_from_slice(&theirs.rows);
+        }
+    }
+
+    /// A counter by name; 0 if nothing was counted.
+    #[must_use]
+    pub fn counter(&self, name: &str) -> u64 {
+        self.counters.get(name).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn distribution(values: &[u64]) -> Distribution {
+        let mut histogram = new_histogram();
+        values.iter().for_each(|&value| histogram.record(value).unwrap());
+        Distribution::from_histogram(&histogram, 1)
+    }
+
+    #[test]
+    fn merge_adds_bucket_by_bucket() {
+        let mut left = distribution(&[100, 200]);
+        left.merge(&distribution(&[200, 300]));
+        assert_eq!(left.buckets, [[100, 1], [200, 2], [300, 1]]);
+        assert_eq!((left.count, left.min_ns, left.max_ns, left.sum_ns), (4, 100, 300, 800));
+        left.merge(&Distribution::default());
+        assert_eq!(left.count, 4);
+    }
+
+    #[test]
+    fn quantiles_in_microseconds() {
+        let summary = distribution(&(1..=100).map(|n| n * 10).collect::<Vec<_>>()).summary();
+        assert_eq!((summary.min_us, summary.max_us, summary.count), (0.01, 1.0, 100));
+        assert_eq!((summary.p50_us, summary.p90_us, summary.p99_us), (0.5, 0.9, 0.99));
+        assert!((summary.mean_us - 0.505).abs() < 1e-9);
+        assert_eq!(Distribution::default().summary().p99_us, 0.0);
+    }
+
+    #[test]
+    fn error_is_below_a_thousandth() {
+        for value in [90_000_u64, 251_000, 393_000, 1_234_567, 59_999_999_999] {
+            let kept = distribution(&[value]).quantile_ns(0.5) as f64;
+            assert!((kept - value as f64).abs() <= value as f64 / 1000.0, "{value} became {kept}");
+        }
+    }
+
+    #[test]
+    fn histogram_round_trip_keeps_every_bucket() {
+        let ours = distribution(&[1, 2047, 90_123, 90_124, 5_000_000, 59_000_000_000]);
+        assert_eq!(Distribution::from_histogram(&ours.to_histogram(), 1), ours);
+    }
+
+    #[test]
+    fn record_survives_json() {
+        let record = Record {
+            schema: SCHEMA,
+            workload: "rr-client".into(),
+            window_ns: 1,
+            cpu_ns: 2,
+            counters: [("transactions".to_owned(), 3)].into(),
+            distributions: [("latency".to_owned(), distribution(&[100]))].into(),
+            series: None,
+        };
+        let line = serde_json::to_string(&Message::Record(record.clone())).unwrap();
+        assert!(line.starts_with(r#"{"event":"record","schema":1"#), "{line}");
+        assert_eq!(serde_json::from_str::<Message>(&line).unwrap(), Message::Record(record));
+    }
+}

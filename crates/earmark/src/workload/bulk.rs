@@ -1,0 +1,138 @@
+//! Bulk transfer over a stream: as fast as it goes, or paced on an open-loop schedule.
+
+use super::pace::Pace;
+use super::{Action, BulkReceiverSpec, BulkSenderSpec, Counter, Event, Now, Recorder, Workload};
+
+const CLOSED: &str =
+    "the receiver closed the connection before the end; look at the receiving agent's output";
+
+/// Sends chunks. Paced, each has a moment at which it is due; a connection that blocked is made up for with
+/// chunks back to back, so that the mean rate holds whenever the path can carry it.
+#[derive(Debug)]
+pub struct BulkSender {
+    chunk: Vec<u8>,
+    pace: Option<Pace>,
+    /// The transport is behind: wait until it has taken everything.
+    blocked: bool,
+}
+
+impl BulkSender {
+    /// A sender for `spec`.
+    #[must_use]
+    pub fn new(spec: &BulkSenderSpec) -> Self {
+        let pace = spec.rate_mbit.map(|rate| Pace::chunks(rate, spec.chunk_bytes as u64));
+        Self { chunk: vec![b'b'; spec.chunk_bytes], pace, blocked: false }
+    }
+}
+
+impl Workload for BulkSender {
+    fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_> {
+        let end = recorder.window().end;
+        match event {
+            Event::Sent { backlog, .. } => self.blocked = backlog > 0,
+            Event::Drained { .. } => self.blocked = false,
+            Event::Closed { .. } if now.at < end => return Action::Fail(CLOSED),
+            _ => {}
+        }
+        if now.at >= end {
+            return Action::Done;
+        }
+        if self.blocked {
+            return Action::Wait { until: Some(end) };
+        }
+        if let Some(pace) = &mut self.pace {
+            if pace.due() > now.at {
+                return Action::Wait { until: Some(pace.due().min(end)) };
+            }
+            pace.advance();
+        }
+        recorder.count(now.at, Counter::BytesSent, self.chunk.len() as u64);
+        Action::Send { connection: 0, bytes: &self.chunk }
+    }
+}
+
+/// Counts what arrives.
+#[derive(Debug)]
+pub struct BulkReceiver(());
+
+impl BulkReceiver {
+    /// A receiver for `spec`.
+    #[must_use]
+    pub fn new(_spec: &BulkReceiverSpec) -> Self {
+        Self(())
+    }
+}
+
+impl Workload for BulkReceiver {
+    fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_> {
+        if let Event::Received { bytes, .. } = event {
+            recorder.count(now.at, Counter::BytesReceived, bytes.len() as u64);
+        }
+        Action::Wait { until: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::script::{Did, Script};
+    use super::*;
+
+    fn sender(rate_mbit: Option<u64>) -> Script<BulkSender> {
+        let spec = BulkSenderSpec { rate_mbit, chunk_bytes: 1000 };
+        Script::new(BulkSender::new(&spec), 10_000_000)
+    }
+
+    #[test]
+    fn paced_bytes_are_exact_at_every_moment() {
+        // 1000 bytes at 100 Mbit/s: one chunk each 80 us, the first at 0.
+        let mut script = sender(Some(100));
+        let (mut at, mut sent, mut did) = (0, 0, script.start());
+        while did != Did::Done {
+            did = match did {
+                Did::Send(0, bytes) => {
+                    sent += bytes.len() as u64;
+                    assert_eq!(sent, (at / 80_000 + 1) * 1000);
+                    script.sent(at, 0)
+                }
+                Did::Wait(until) => {
+                    at = until.unwrap();
+                    script.woke(at)
+                }
+                other => panic!("{other:?}"),
+            };
+        }
+        assert_eq!(sent, 125_000, "100 Mbit/s for 10 ms");
+        assert_eq!(script.counter(Counter::BytesSent), 125_000);
+    }
+
+    #[test]
+    fn a_blocked_sender_waits_and_then_catches_up() {
+        let mut script = sender(Some(100));
+        script.start();
+        let blocked = script.tell(10, Event::Sent { connection: 0, backlog: 400 });
+        assert_eq!(blocked, Did::Wait(Some(10_000_000)));
+        let drained = script.tell(240_000, Event::Drained { connection: 0 });
+        assert!(matches!(drained, Did::Send(..)), "due at 80 us");
+        assert!(matches!(script.sent(240_001, 0), Did::Send(..)), "due at 160 us");
+        assert!(matches!(script.sent(240_002, 0), Did::Send(..)), "due at 240 us");
+        assert_eq!(script.sent(240_003, 0), Did::Wait(Some(320_000)));
+    }
+
+    #[test]
+    fn unpaced_sends_whenever_the_transport_takes_it() {
+        let mut script = sender(None);
+        assert!(matches!(script.start(), Did::Send(..)));
+        assert!(matches!(script.sent(1, 0), Did::Send(..)));
+        assert_eq!(script.sent(10_000_000, 0), Did::Done);
+        assert_eq!(script.counter(Counter::BytesSent), 2000);
+    }
+
+    #[test]
+    fn receiver_counts_bytes_in_the_window() {
+        let mut script = Script::new(BulkReceiver::new(&BulkReceiverSpec::default()), 100);
+        script.start();
+        script.received(99, 0, &[0; 700]);
+        assert_eq!(script.received(100, 0, &[0; 700]), Did::Wait(None));
+        assert_eq!(script.counter(Counter::BytesReceived), 700);
+    }
+}

@@ -1,0 +1,228 @@
+//! Workloads: what the hosts of an experiment do, as state machines without I/O.
+//!
+//! # Theory of operation
+//!
+//! A workload is one side of a conversation (a client that asks, a server that works and answers, a paced
+//! sender). It owns no socket and reads no clock. Its *driver* does both: the agent drives it over real
+//! sockets, a simulator drives it over modelled ones, and the workload cannot tell which. The two take turns:
+//! the driver tells one [`Event`], the workload answers with one [`Action`], the driver carries it out and
+//! tells how it went.
+//!
+//! ```text
+//!   driver                                   workload
+//!     Start ------------------------------->
+//!           <------------------------------- Send { connection 0, "x" }
+//!     Sent { backlog: 0 } ----------------->
+//!           <------------------------------- Wait { until: end }
+//!     Received { connection 0, "y" } ------>   records a latency
+//!           <------------------------------- Done
+//! ```
+//!
+//! Everything random in a workload comes from [`Prng`] and the seed in its specification, so one
+//! specification and one sequence of events always give the same actions and the same records.
+//!
+//! # Time
+//!
+//! Moments are counted from *go*: [`Instant::ZERO`] is when the experiment began. Measurements count when they
+//! fall into the [`Window`], which starts at the end of the warm-up; the [`Recorder`] enforces that, a workload
+//! records what it sees. A client stops at the end of the window; a server never stops on its own account.
+
+mod bulk;
+mod frame;
+mod memcached;
+mod ntp;
+mod pace;
+mod pps;
+mod recorder;
+mod rr_client;
+mod rr_open;
+mod rr_server;
+#[cfg(test)]
+mod script;
+mod spec;
+
+pub use bulk::{BulkReceiver, BulkSender};
+pub use frame::FrameSender;
+pub use memcached::MemcachedClient;
+pub use ntp::{NtpClient, NtpServer};
+pub use pps::{PpsReceiver, PpsSender};
+pub use recorder::{Counter, Metric, Recorder, Window};
+pub use rr_client::RrClosed;
+pub use rr_open::RrOpen;
+pub use rr_server::RrServer;
+pub use spec::{
+    BulkReceiverSpec, BulkSenderSpec, FrameSenderSpec, MemcachedClientSpec, NtpClientSpec,
+    NtpServerSpec, PpsReceiverSpec, PpsSenderSpec, RrClientSpec, RrServerSpec, WorkloadSpec,
+};
+
+pub use nic::time::{Duration, Instant};
+
+/// Which connection: dense numbers from 0. A client's are known in advance; a server's appear as clients
+/// connect (or, on a datagram transport, as their first datagram arrives) and are never used again.
+pub type Connection = usize;
+
+/// What the driver's clocks say when it hands over an event.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// Monotonic time since *go*. Never goes backwards between two calls on one workload.
+    pub at: Instant,
+    /// The host's idea of the time of day, in nanoseconds since the Unix epoch; 0 unless the workload
+    /// asked for it with [`Workload::reads_wall_clock`]. It may jump.
+    pub wall_ns: u64,
+}
+
+/// How a transport keeps message boundaries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// Bytes without boundaries (TCP): a `Received` may hold half a message, or three and a half.
+    Stream,
+    /// One `Received` is one datagram, and datagrams may be lost, reordered or duplicated.
+    Datagram,
+}
+
+/// What the driver tells a workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// The first call, and only the first.
+    Start,
+    /// The driver took the bytes of the preceding `Send`.
+    Sent {
+        /// Where they went.
+        connection: Connection,
+        /// How many bytes of this connection the transport has not accepted yet and the driver holds.
+        backlog: usize,
+    },
+    /// Bytes came in, and `now` is when the driver had read them.
+    Received {
+        /// Where they came from.
+        connection: Connection,
+        /// Whatever one read returned: see [`Framing`].
+        bytes: &'a [u8],
+    },
+    /// The driver's backlog on this connection is empty again.
+    Drained {
+        /// Which connection.
+        connection: Connection,
+    },
+    /// The moment that `Wait` named has come, and nothing arrived before it.
+    Woke,
+    /// The work that `Compute` asked for is done.
+    Computed,
+    /// The peer closed the connection; nothing more will arrive on it.
+    Closed {
+        /// Which connection.
+        connection: Connection,
+    },
+}
+
+/// What a workload wants next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action<'a> {
+    /// Send these bytes: on a datagram transport, as one datagram. Answered by `Sent`.
+    Send {
+        /// Where to.
+        connection: Connection,
+        /// What.
+        bytes: &'a [u8],
+    },
+    /// Send `bytes` as datagrams of `datagram_bytes` each, all at once. Datagram transports only.
+    /// Answered by one `Sent`.
+    SendBatch {
+        /// Where to.
+        connection: Connection,
+        /// The datagrams, one after the other; the length is a multiple of `datagram_bytes`.
+        bytes: &'a [u8],
+        /// The length of each, in bytes.
+        datagram_bytes: usize,
+    },
+    /// Keep a CPU busy for this long. Time spent pre-empted does not count. Answered by `Computed`.
+    Compute(Duration),
+    /// Nothing to do until something arrives, drains or closes, or until this moment. Answered by whichever
+    /// comes first; a moment in the past is answered by `Woke` unless something has already arrived.
+    Wait {
+        /// When to wake; `None` waits for arrivals alone.
+        until: Option<Instant>,
+    },
+    /// The workload is over. It must not be called again.
+    Done,
+    /// The workload cannot go on; the text says why and what to do. It must not be called again.
+    Fail(&'a str),
+}
+
+/// One side of a conversation, without I/O.
+///
+/// # Contract
+///
+/// * **Order.** The first event is `Start`. After that each call answers the action before it: `Send` and
+///   `SendBatch` with `Sent`, `Compute` with `Computed`, `Wait` with `Received`, `Drained`, `Closed` or `Woke`.
+///   So events that arrive while the workload sends or computes stay with the driver (in the socket, that is
+///   in the host, where they would be in a real program) until the next `Wait`. The driver hands them over in
+///   the order in which they came, as far as the transport lets it know.
+/// * **Time.** `now.at` never goes backwards. It is read after the read for `Received`, after the write for
+///   `Sent`, and after waking for `Woke`, which may be later than asked for.
+/// * **Partial reads.** On a stream a `Received` holds whatever bytes came. The workload counts.
+/// * **A `Send` that would block.** The driver takes all bytes always: what a stream does not accept it keeps,
+///   reports as `backlog`, sends on as soon as it can, and announces `Drained`. An open-loop client ignores
+///   this (its schedule must not depend on its peer); a bulk sender waits for `Drained`. A datagram that does
+///   not fit keeps the driver waiting inside `Send`: a host's transmit queue drains whatever the peer does.
+/// * **Recording.** Each record names its moment; the recorder drops what lies outside the window.
+/// * **Memory.** A workload allocates when it is made, not on the way, except to grow with what is outstanding.
+pub trait Workload {
+    /// Takes what happened and says what to do about it.
+    fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_>;
+
+    /// Does it need [`Now::wall_ns`]? Reading a second clock costs, so only timekeepers do.
+    fn reads_wall_clock(&self) -> bool {
+        false
+    }
+}
+
+/// The splitmix64 generator (Steele, Lea and Flood, 2014).
+///
+/// Its streams must stay stable: seeds live in scenario files and in published results for years, so no
+/// library whose stream may change between versions stands in for these lines.
+#[derive(Clone, Debug)]
+pub struct Prng(u64);
+
+impl Prng {
+    /// A generator whose whole future follows from `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 random bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A duration drawn evenly from `[0, below)`; zero if `below` is.
+    pub fn duration(&mut self, below: Duration) -> Duration {
+        let product = u128::from(self.next_u64()) * u128::from(below.as_nanos());
+        Duration::from_nanos((product >> 64) as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The reference values of the published generator, seed 1234567.
+    #[test]
+    fn prng_stream_is_the_published_one() {
+        let mut prng = Prng::new(1_234_567);
+        assert_eq!(prng.next_u64(), 6_457_827_717_110_365_317);
+        assert_eq!(prng.next_u64(), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn prng_durations_stay_below_the_bound() {
+        let mut prng = Prng::new(1);
+        let below = Duration::from_micros(3);
+        assert!((0..1000).all(|_| prng.duration(below) < below));
+        assert_eq!(prng.duration(Duration::ZERO), Duration::ZERO);
+    }
+}

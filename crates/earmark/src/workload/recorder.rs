@@ -1,0 +1,256 @@
+//! Where workloads put what they measured.
+
+use super::Instant;
+use crate::records::{Distribution, HIGHEST_NS, Series, new_histogram};
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+
+/// The part of a run that counts: `[start, end)`, after the warm-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// The end of the warm-up, the first moment that counts.
+    pub start: Instant,
+    /// The first moment that no longer counts, when clients stop.
+    pub end: Instant,
+}
+
+impl Window {
+    /// A window that no moment is in: that of a server nobody has told to go.
+    pub const NEVER: Self =
+        Self { start: Instant::from_nanos(u64::MAX), end: Instant::from_nanos(u64::MAX) };
+
+    /// Does this moment count?
+    #[must_use]
+    pub fn contains(self, at: Instant) -> bool {
+        self.start <= at && at < self.end
+    }
+}
+
+/// Declares an enum whose variants are indices with names, once: code, JSON and documentation read this list.
+macro_rules! names {
+    ($(#[$meta:meta])* $enum:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $enum { $($(#[$doc])* $variant,)* }
+
+        impl $enum {
+            /// All of them, in the order of their declaration.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The name in records.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+names! {
+    /// A distribution, in nanoseconds.
+    Metric {
+        /// From when a request was due (closed loop: sent) to its answer.
+        Latency = "latency",
+        /// From when a request was really sent to its answer; differs from `latency` in an open loop.
+        Service = "service",
+        /// NTP: (t4 - t1) - (t3 - t2), the time both packets spent on the way.
+        RoundTrip = "round_trip",
+        /// NTP: t2 - t1, the request's way, plus how far the server's clock is ahead. May be negative.
+        RequestHalf = "request_half",
+        /// NTP: t4 - t3, the answer's way, minus how far the server's clock is ahead. May be negative.
+        ResponseHalf = "response_half",
+        /// NTP: ((t2 - t1) + (t3 - t4)) / 2, how far the server's clock seems ahead. May be negative.
+        Offset = "offset",
+    }
+}
+
+names! {
+    /// A count.
+    Counter {
+        /// Requests answered: by a client, answers received; by a server, answers sent.
+        Transactions = "transactions",
+        /// Payload bytes handed to the transport.
+        BytesSent = "bytes_sent",
+        /// Payload bytes received.
+        BytesReceived = "bytes_received",
+        /// Datagrams or frames handed to the transport.
+        DatagramsSent = "datagrams_sent",
+        /// Datagrams received.
+        DatagramsReceived = "datagrams_received",
+        /// Requests without an answer in time, or sequence numbers that never came.
+        Lost = "lost",
+        /// Datagrams that came after a later one.
+        OutOfOrder = "out_of_order",
+        /// Answers that match no request: duplicates, or later than the timeout.
+        Stray = "stray",
+        /// Requests due in the window and still unanswered at its end.
+        Unanswered = "unanswered",
+        /// Memcached: gets that found nothing.
+        Misses = "misses",
+        /// Requests that the peer answered with an error.
+        Errors = "errors",
+    }
+}
+
+/// Collects what one workload measures inside the window.
+///
+/// All memory for distributions is set aside at the start (and touched only where values fall), so recording
+/// allocates nothing; a series grows.
+#[derive(Debug)]
+pub struct Recorder {
+    window: Window,
+    /// Two per metric: values from zero up, and the magnitudes of negative ones.
+    distributions: Vec<[Exact; 2]>,
+    counters: Vec<u64>,
+    series: Option<Series>,
+}
+
+/// A histogram, and exactly what a histogram only approximates.
+#[derive(Debug)]
+struct Exact {
+    histogram: Histogram<u64>,
+    sum_ns: i64,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl Exact {
+    fn new() -> Self {
+        Self { histogram: new_histogram(), sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+    }
+
+    fn record(&mut self, magnitude_ns: u64) {
+        self.histogram.saturating_record(magnitude_ns);
+        self.sum_ns = self.sum_ns.saturating_add_unsigned(magnitude_ns);
+        self.min_ns = self.min_ns.min(magnitude_ns);
+        self.max_ns = self.max_ns.max(magnitude_ns);
+    }
+}
+
+impl Recorder {
+    /// A recorder for one run. `series` also keeps every sample with its moment, not only the distribution.
+    #[must_use]
+    pub fn new(window: Window, series: bool) -> Self {
+        Self {
+            window,
+            distributions: Metric::ALL.iter().map(|_| [Exact::new(), Exact::new()]).collect(),
+            counters: vec![0; Counter::ALL.len()],
+            series: series.then(Series::default),
+        }
+    }
+
+    /// The window that counts.
+    #[must_use]
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// Moves the window: a server learns only on *go* when it is.
+    pub fn set_window(&mut self, window: Window) {
+        self.window = window;
+    }
+
+    /// Adds `n` to a counter, if `at` counts.
+    pub fn count(&mut self, at: Instant, counter: Counter, n: u64) {
+        if self.window.contains(at) {
+            self.counters[counter as usize] += n;
+        }
+    }
+
+    /// Takes back `n` from a counter, if `at` counts and as far as the counter reaches: what was taken for
+    /// lost turned up after all.
+    pub fn uncount(&mut self, at: Instant, counter: Counter, n: u64) {
+        if self.window.contains(at) {
+            let counter = &mut self.counters[counter as usize];
+            *counter = counter.saturating_sub(n);
+        }
+    }
+
+    /// Adds a value to a distribution, if `at` counts.
+    pub fn record(&mut self, at: Instant, metric: Metric, value_ns: i64) {
+        if self.window.contains(at) {
+            let sign = usize::from(value_ns < 0);
+            self.distributions[metric as usize][sign].record(value_ns.unsigned_abs());
+        }
+    }
+
+    /// Adds a row to the series, if there is one and `at` counts. All rows of a run name the same metrics.
+    pub fn sample(&mut self, at: Instant, values: &[(Metric, i64)]) {
+        if self.window.contains(at)
+            && let Some(series) = &mut self.series
+        {
+            series.push(at.as_nanos(), values.iter().map(|&(metric, ns)| (metric.name(), ns)));
+        }
+    }
+
+    /// How often this was counted.
+    #[must_use]
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.counters[counter as usize]
+    }
+
+    /// All counters that are not zero, by name.
+    #[must_use]
+    pub fn counters(&self) -> BTreeMap<String, u64> {
+        let named = Counter::ALL.iter().map(|&counter| (counter, self.counter(counter)));
+        named.filter(|&(_, n)| n > 0).map(|(counter, n)| (counter.name().to_owned(), n)).collect()
+    }
+
+    /// One distribution.
+    #[must_use]
+    pub fn distribution(&self, metric: Metric) -> Distribution {
+        let [up, down] = &self.distributions[metric as usize];
+        let mut whole = Distribution::from_histogram(&up.histogram, 1);
+        whole.set_exact(up.min_ns as i64, up.max_ns.min(HIGHEST_NS) as i64, up.sum_ns);
+        let mut below = Distribution::from_histogram(&down.histogram, -1);
+        below.set_exact(-(down.max_ns.min(HIGHEST_NS) as i64), -(down.min_ns as i64), -down.sum_ns);
+        whole.merge(&below);
+        whole
+    }
+
+    /// All distributions that hold something, by name.
+    #[must_use]
+    pub fn distributions(&self) -> BTreeMap<String, Distribution> {
+        let named = Metric::ALL.iter().map(|&metric| (metric, self.distribution(metric)));
+        named.filter(|(_, d)| d.count > 0).map(|(m, d)| (m.name().to_owned(), d)).collect()
+    }
+
+    /// The series, if one was asked for.
+    pub fn take_series(&mut self) -> Option<Series> {
+        self.series.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WINDOW: Window = Window { start: Instant::from_nanos(10), end: Instant::from_nanos(20) };
+
+    #[test]
+    fn only_the_window_counts() {
+        let mut recorder = Recorder::new(WINDOW, true);
+        for at in [9, 10, 19, 20] {
+            let at = Instant::from_nanos(at);
+            recorder.count(at, Counter::Transactions, 1);
+            recorder.record(at, Metric::Latency, 1000);
+            recorder.sample(at, &[(Metric::Latency, 1000)]);
+        }
+        assert_eq!(recorder.counter(Counter::Transactions), 2);
+        assert_eq!(recorder.distribution(Metric::Latency).count, 2);
+        let series = recorder.take_series().unwrap();
+        assert_eq!(series.columns, ["t_ns", "latency"]);
+        assert_eq!(series.rows, [[10, 1000], [19, 1000]]);
+    }
+
+    #[test]
+    fn negative_values_keep_their_order() {
+        let mut recorder = Recorder::new(WINDOW, false);
+        for value in [-300, -100, 0, 200] {
+            recorder.record(Instant::from_nanos(10), Metric::Offset, value);
+        }
+        let offset = recorder.distribution(Metric::Offset);
+        assert_eq!(offset.buckets, [[-300, 1], [-100, 1], [0, 1], [200, 1]]);
+        assert_eq!((offset.min_ns, offset.max_ns, offset.sum_ns), (-300, 200, -200));
+    }
+}

@@ -1,0 +1,70 @@
+//! Plays a workload's driver in virtual time, one event at a time, for tests.
+
+use super::{Action, Connection, Counter, Event, Instant, Metric, Now, Recorder, Window, Workload};
+use crate::records::Distribution;
+
+/// An [`Action`] that owns its bytes; times in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Did {
+    Send(Connection, Vec<u8>),
+    Batch(Connection, Vec<u8>, usize),
+    Compute(u64),
+    Wait(Option<u64>),
+    Done,
+    Fail(String),
+}
+
+/// One workload, its recorder, and the hand-written driver.
+pub(super) struct Script<W> {
+    workload: W,
+    pub(super) recorder: Recorder,
+    /// The wall clock minus the monotonic one.
+    pub(super) wall_offset_ns: u64,
+}
+
+impl<W: Workload> Script<W> {
+    /// A script whose window is `[0, end_ns)`.
+    pub(super) fn new(workload: W, end_ns: u64) -> Self {
+        let window = Window { start: Instant::ZERO, end: Instant::from_nanos(end_ns) };
+        Self { workload, recorder: Recorder::new(window, true), wall_offset_ns: 0 }
+    }
+
+    /// Tells one event and returns the action.
+    pub(super) fn tell(&mut self, at_ns: u64, event: Event<'_>) -> Did {
+        let now = Now { at: Instant::from_nanos(at_ns), wall_ns: at_ns + self.wall_offset_ns };
+        match self.workload.next(now, event, &mut self.recorder) {
+            Action::Send { connection, bytes } => Did::Send(connection, bytes.to_vec()),
+            Action::SendBatch { connection, bytes, datagram_bytes } => {
+                Did::Batch(connection, bytes.to_vec(), datagram_bytes)
+            }
+            Action::Compute(work) => Did::Compute(work.as_nanos()),
+            Action::Wait { until } => Did::Wait(until.map(Instant::as_nanos)),
+            Action::Done => Did::Done,
+            Action::Fail(why) => Did::Fail(why.to_owned()),
+        }
+    }
+
+    pub(super) fn start(&mut self) -> Did {
+        self.tell(0, Event::Start)
+    }
+
+    pub(super) fn sent(&mut self, at_ns: u64, connection: Connection) -> Did {
+        self.tell(at_ns, Event::Sent { connection, backlog: 0 })
+    }
+
+    pub(super) fn received(&mut self, at_ns: u64, connection: Connection, bytes: &[u8]) -> Did {
+        self.tell(at_ns, Event::Received { connection, bytes })
+    }
+
+    pub(super) fn woke(&mut self, at_ns: u64) -> Did {
+        self.tell(at_ns, Event::Woke)
+    }
+
+    pub(super) fn counter(&self, counter: Counter) -> u64 {
+        self.recorder.counter(counter)
+    }
+
+    pub(super) fn metric(&self, metric: Metric) -> Distribution {
+        self.recorder.distribution(metric)
+    }
+}
