@@ -9,9 +9,9 @@ use super::pps::take_due;
 use super::{Action, Counter, Event, FrameSenderSpec, Now, Recorder, Workload};
 
 /// The EtherType of MX over Ethernet.
-pub const ETHERTYPE_MX: u16 = 0x86df;
+const ETHERTYPE_MX: u16 = 0x86df;
 /// The length of a frame in bytes, without its checksum.
-pub const FRAME_BYTES: usize = 128;
+const FRAME_BYTES: usize = 128;
 /// How many frames go out in one batch at most.
 const BATCH: usize = 32;
 

@@ -1,0 +1,51 @@
+//! The clocks that an agent reads.
+
+use crate::workload::{Duration, Instant, Now};
+use rustix::time::{ClockId, clock_gettime};
+
+fn read_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Monotonic time since *go*, and the time of day if the workload reads it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    epoch_ns: u64,
+    wall: bool,
+}
+
+impl Clock {
+    /// A clock that starts now.
+    pub(super) fn start(wall: bool) -> Self {
+        Self { epoch_ns: read_ns(ClockId::Monotonic), wall }
+    }
+
+    /// What workloads are told.
+    pub(super) fn now(self) -> Now {
+        let wall_ns = if self.wall { read_ns(ClockId::Realtime) } else { 0 };
+        Now { at: self.at(), wall_ns }
+    }
+
+    /// Monotonic time alone.
+    pub(super) fn at(self) -> Instant {
+        Instant::from_nanos(read_ns(ClockId::Monotonic).saturating_sub(self.epoch_ns))
+    }
+}
+
+/// CPU time, user and system, that this process has used.
+pub(super) fn cpu_ns() -> u64 {
+    read_ns(ClockId::ProcessCPUTime)
+}
+
+/// Keeps the CPU busy until this thread has used `work` more CPU time. The thread's own clock stands still while
+/// something else runs, so pre-emption makes the work take longer but never makes it less.
+pub(super) fn compute(work: Duration) {
+    if work == Duration::ZERO {
+        return;
+    }
+    let end_ns = read_ns(ClockId::ThreadCPUTime) + work.as_nanos();
+    while read_ns(ClockId::ThreadCPUTime) < end_ns {
+        std::hint::spin_loop();
+    }
+}

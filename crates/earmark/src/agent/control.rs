@@ -1,0 +1,81 @@
+//! The agent's side of the conversation with whoever started it: lines in, lines of JSON out.
+
+use crate::records::Message;
+use std::io::{self, Write};
+
+/// What the parent says on standard input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    /// Time zero.
+    Go,
+    /// A server's end.
+    Stop,
+    /// The parent has closed the pipe, or is gone.
+    End,
+}
+
+/// Standard input, read without buffering ahead, so that readiness tells the truth about it.
+#[derive(Debug, Default)]
+pub(super) struct Control {
+    pending: Vec<u8>,
+}
+
+impl Control {
+    /// Waits for the next command.
+    pub(super) fn wait(&mut self) -> io::Result<Command> {
+        loop {
+            if let Some(command) = self.take()? {
+                return Ok(command);
+            }
+            if self.read()? == 0 {
+                return Ok(Command::End);
+            }
+        }
+    }
+
+    /// Reads once and returns the first command that is complete, if one is. Standard input must be readable,
+    /// or this waits.
+    pub(super) fn poll(&mut self) -> io::Result<Option<Command>> {
+        if self.read()? == 0 {
+            return Ok(Some(Command::End));
+        }
+        self.take()
+    }
+
+    fn read(&mut self) -> io::Result<usize> {
+        let mut chunk = [0; 256];
+        loop {
+            match rustix::io::read(io::stdin(), &mut chunk) {
+                Ok(read) => {
+                    self.pending.extend_from_slice(&chunk[..read]);
+                    return Ok(read);
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The next complete line as a command. More commands in one read wait for their turn.
+    pub(super) fn take(&mut self) -> io::Result<Option<Command>> {
+        let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') else {
+            return Ok(None);
+        };
+        let line: Vec<u8> = self.pending.drain(..=end).collect();
+        match line.trim_ascii() {
+            b"go" => Ok(Some(Command::Go)),
+            b"stop" => Ok(Some(Command::Stop)),
+            other => Err(io::Error::other(format!(
+                "unknown command \"{}\" on standard input; say go or stop",
+                String::from_utf8_lossy(other)
+            ))),
+        }
+    }
+}
+
+/// Prints one message as one line. A parent that has gone away cannot read it, which is no error of ours.
+pub(super) fn print(message: &Message) {
+    let line = serde_json::to_string(message).expect("messages are plain data");
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}

@@ -1,0 +1,232 @@
+//! Drives one workload over one port.
+//!
+//! A single thread: ask the workload, do what it says, tell it what came of it. Nothing in the loop allocates,
+//! except where a backlog or the number of peers grows. `now` is read once per turn, right after the read, the
+//! write or the wake-up that the event reports, so no work of the agent's comes between arrival and timestamp.
+
+use super::clock::{Clock, compute, cpu_ns};
+use super::control::{Command, Control};
+use super::poller::{Events, Poller};
+use super::port::{Arrival, Port, explain};
+use crate::workload::{Action, Connection, Duration, Event, Instant, Recorder, Window, Workload};
+use std::io;
+
+const STDIN: u64 = u64::MAX;
+/// Larger than any datagram, and than what a stream usually has at once.
+const BUFFER_BYTES: usize = 128 * 1024;
+
+/// CPU time used in the window. The marks are set in the first turn after the moment they stand for; until
+/// that turn the agent slept, which uses none.
+#[derive(Clone, Copy, Debug, Default)]
+struct CpuMeter {
+    start_ns: Option<u64>,
+    end_ns: Option<u64>,
+}
+
+impl CpuMeter {
+    fn observe(&mut self, at: Instant, window: Window) {
+        if self.start_ns.is_none() && at >= window.start {
+            self.start_ns = Some(cpu_ns());
+        }
+        if self.end_ns.is_none() && at >= window.end {
+            self.end_ns = Some(cpu_ns());
+        }
+    }
+
+    fn used_ns(self) -> u64 {
+        let end_ns = self.end_ns.unwrap_or_else(cpu_ns);
+        self.start_ns.map_or(0, |start_ns| end_ns.saturating_sub(start_ns))
+    }
+}
+
+/// What a wait ended with.
+enum Woken {
+    Arrival(Arrival),
+    Time,
+    Stop,
+}
+
+/// How a run went, beside what the recorder has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outcome {
+    /// How much of the window passed.
+    pub(super) window_ns: u64,
+    /// CPU time used in it.
+    pub(super) cpu_ns: u64,
+    /// How often the peer's host refused a datagram.
+    pub(super) refused: u64,
+}
+
+/// See the module.
+pub(super) struct Driver {
+    port: Box<dyn Port>,
+    poller: Poller,
+    events: Events,
+    /// Where in `events` the driver is, and how often it has read from that socket.
+    index: usize,
+    reads: u32,
+    clock: Clock,
+    spin: bool,
+    /// A server listens to its parent while it serves. The window is relative to *go*.
+    control: Option<(Control, Window)>,
+    cpu: CpuMeter,
+}
+
+impl Driver {
+    pub(super) fn new(port: Box<dyn Port>, poller: Poller, clock: Clock, spin: bool) -> Self {
+        Self {
+            port,
+            poller,
+            events: Events::new(),
+            index: 0,
+            reads: 0,
+            clock,
+            spin,
+            control: None,
+            cpu: CpuMeter::default(),
+        }
+    }
+
+    /// Makes this a server's driver: `go` opens the window, `stop` or the end of the input end the run.
+    pub(super) fn obey(&mut self, control: Control, window: Window) -> Result<(), String> {
+        self.poller.add(io::stdin(), STDIN).map_err(|error| {
+            format!("watch standard input: {error}; a server needs a pipe or a terminal there")
+        })?;
+        self.control = Some((control, window));
+        Ok(())
+    }
+
+    /// Runs the workload to its end.
+    pub(super) fn run(
+        &mut self,
+        workload: &mut dyn Workload,
+        recorder: &mut Recorder,
+    ) -> Result<Outcome, String> {
+        let mut buffer = vec![0; BUFFER_BYTES];
+        let mut event = Event::Start;
+        loop {
+            let now = self.clock.now();
+            self.cpu.observe(now.at, recorder.window());
+            event = match workload.next(now, event, recorder) {
+                Action::Send { connection, bytes } => {
+                    let sent = self.port.send(&self.poller, connection, bytes);
+                    let backlog = sent.map_err(|error| self.failed("send to", &error))?;
+                    Event::Sent { connection, backlog }
+                }
+                Action::SendBatch { connection, bytes, datagram_bytes } => {
+                    let sent = self.port.send_batch(connection, bytes, datagram_bytes);
+                    sent.map_err(|error| self.failed("send to", &error))?;
+                    Event::Sent { connection, backlog: 0 }
+                }
+                Action::Compute(work) => {
+                    compute(work);
+                    Event::Computed
+                }
+                Action::Wait { until } => match self.wait(until, &mut buffer, recorder)? {
+                    Woken::Stop => break,
+                    woken => event_of(&woken, &buffer),
+                },
+                Action::Done => break,
+                Action::Fail(why) => return Err(format!("{}: {why}", self.port.address())),
+            };
+        }
+        Ok(self.outcome(recorder.window()))
+    }
+
+    fn outcome(&mut self, window: Window) -> Outcome {
+        let at = self.clock.at();
+        self.cpu.observe(at, window);
+        Outcome {
+            window_ns: at.min(window.end).since(window.start).as_nanos(),
+            cpu_ns: self.cpu.used_ns(),
+            refused: self.port.refused(),
+        }
+    }
+
+    fn failed(&self, operation: &str, error: &io::Error) -> String {
+        explain(operation, self.port.address(), error)
+    }
+
+    /// Waits for something that concerns the workload.
+    fn wait(
+        &mut self,
+        until: Option<Instant>,
+        buffer: &mut [u8],
+        recorder: &mut Recorder,
+    ) -> Result<Woken, String> {
+        let mut polled = false;
+        loop {
+            if let Some(woken) = self.next_ready(buffer, recorder)? {
+                return Ok(woken);
+            }
+            let left = until.map(|until| until.since(self.clock.at()));
+            if polled && left == Some(Duration::ZERO) {
+                return Ok(Woken::Time);
+            }
+            let timeout = if self.spin { Some(Duration::ZERO) } else { left };
+            self.index = 0;
+            let waited = self.poller.wait(&mut self.events, timeout);
+            waited.map_err(|error| format!("wait for events: {error}"))?;
+            polled = true;
+        }
+    }
+
+    /// Goes on through the sockets that the last wait reported.
+    fn next_ready(
+        &mut self,
+        buffer: &mut [u8],
+        recorder: &mut Recorder,
+    ) -> Result<Option<Woken>, String> {
+        while let Some(ready) = self.events.get(self.index) {
+            if ready.token == STDIN {
+                self.index += 1;
+                if self.heed(recorder)? {
+                    return Ok(Some(Woken::Stop));
+                }
+                continue;
+            }
+            let read = self.port.receive(&self.poller, ready, buffer);
+            let arrival = read.map_err(|error| self.failed("receive from", &error))?;
+            self.reads += 1;
+            if arrival == Arrival::Nothing || self.reads >= self.port.reads_per_wakeup() {
+                self.index += 1;
+                self.reads = 0;
+            }
+            if arrival != Arrival::Nothing {
+                return Ok(Some(Woken::Arrival(arrival)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Does what the parent said; true to stop.
+    fn heed(&mut self, recorder: &mut Recorder) -> Result<bool, String> {
+        let Some((control, window)) = &mut self.control else {
+            return Ok(false);
+        };
+        let mut command = control.poll().map_err(|error| error.to_string())?;
+        while let Some(given) = command {
+            if given != Command::Go {
+                return Ok(true);
+            }
+            let go = self.clock.at().since(Instant::ZERO);
+            recorder.set_window(Window { start: window.start + go, end: window.end + go });
+            command = control.take().map_err(|error| error.to_string())?;
+        }
+        Ok(false)
+    }
+}
+
+/// The event that a wait's end is.
+fn event_of<'buffer>(woken: &Woken, buffer: &'buffer [u8]) -> Event<'buffer> {
+    let received = |connection: Connection, length: usize| Event::Received {
+        connection,
+        bytes: &buffer[..length],
+    };
+    match *woken {
+        Woken::Arrival(Arrival::Bytes(connection, length)) => received(connection, length),
+        Woken::Arrival(Arrival::Drained(connection)) => Event::Drained { connection },
+        Woken::Arrival(Arrival::Closed(connection)) => Event::Closed { connection },
+        Woken::Arrival(Arrival::Nothing) | Woken::Time | Woken::Stop => Event::Woke,
+    }
+}

@@ -1,0 +1,132 @@
+//! Agents: `earmark agent '<JSON>'` drives one workload over real sockets and reports what it measured.
+//!
+//! # Theory of operation
+//!
+//! The bench starts one agent per side of a conversation, in a namespace, in a guest or on another host, and
+//! talks to it over standard input and output, one line at a time:
+//!
+//! ```text
+//! agent  {"event":"ready","address":"10.9.0.2:7000"}      listening, or connected (tried for up to 5 s)
+//! bench  go                                               time zero: warm-up, then the window
+//! bench  stop                                             servers only; so does closing the pipe
+//! agent  {"event":"record",...}                           and status 0
+//! agent  {"event":"error","message":"..."}                instead of any of these, and status 1
+//! ```
+//!
+//! Servers serve from the moment they are ready; *go* only opens their window. A client that is told nothing
+//! but the end of its input leaves without a word.
+
+mod clock;
+mod control;
+mod driver;
+mod icmp;
+mod poller;
+mod port;
+mod spec;
+mod tcp;
+mod udp;
+
+pub use spec::{AgentSpec, Transport};
+
+use crate::records::{Message, Record, SCHEMA};
+use crate::workload::{Counter, Recorder, Window, WorkloadSpec};
+use clock::Clock;
+use control::{Command, Control, print};
+use driver::{Driver, Outcome};
+use poller::Poller;
+use port::Port;
+use std::num::NonZeroU64;
+use std::process::ExitCode;
+
+/// Runs an agent from its specification in JSON until it is done.
+#[must_use]
+pub fn run(json: &str) -> ExitCode {
+    match AgentSpec::parse(json).and_then(|spec| drive(&spec)) {
+        Ok(record) => {
+            if let Some(record) = record {
+                print(&Message::Record(record));
+            }
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            print(&Message::Error { message });
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The whole life of an agent; no record if the parent left before *go*.
+fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
+    // Timeouts to the nanosecond, as far as the hardware goes; the default adds up to 50 us to each.
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(1))
+        .map_err(|error| format!("set timer slack: {error}"))?;
+    let poller = Poller::new().map_err(|error| format!("create an epoll object: {error}"))?;
+    let port = open(spec, &poller)?;
+    let address = port.address();
+    let mut workload = spec.workload.build(spec.transport().framing(), spec.seed);
+    let window = if spec.workload.is_server() { Window::NEVER } else { spec.window() };
+    let mut recorder = Recorder::new(window, spec.series);
+    let mut control = Control::default();
+    print(&Message::Ready { address: address.clone() });
+
+    if !spec.workload.is_server() {
+        match control.wait().map_err(|error| error.to_string())? {
+            Command::Go => {}
+            Command::Stop | Command::End => return Ok(None),
+        }
+    }
+    let clock = Clock::start(workload.reads_wall_clock());
+    let mut driver = Driver::new(port, poller, clock, spec.spin);
+    if spec.workload.is_server() {
+        driver.obey(control, spec.window())?;
+    }
+    let outcome = driver.run(workload.as_mut(), &mut recorder)?;
+    nobody_there(spec, &address, outcome, &recorder)?;
+    Ok(Some(record(spec, outcome, recorder)))
+}
+
+fn open(spec: &AgentSpec, poller: &Poller) -> Result<Box<dyn Port>, String> {
+    let connections = spec.workload.connections();
+    let server = spec.workload.is_server();
+    Ok(match spec.transport() {
+        Transport::Packet => return Err("this build has no packet sockets".to_owned()),
+        Transport::Icmp => {
+            Box::new(icmp::Icmp::connect(poller, spec.socket_address()?, connections)?)
+        }
+        Transport::Tcp if server => Box::new(tcp::Tcp::listen(poller, spec.socket_address()?)?),
+        Transport::Udp if server => Box::new(udp::Udp::listen(poller, spec.socket_address()?)?),
+        Transport::Tcp => Box::new(tcp::Tcp::connect(poller, spec.socket_address()?, connections)?),
+        Transport::Udp => Box::new(udp::Udp::connect(poller, spec.socket_address()?, connections)?),
+    })
+}
+
+/// A datagram client whose every request was refused measured nothing, which is an error, not a result.
+fn nobody_there(
+    spec: &AgentSpec,
+    address: &str,
+    outcome: Outcome,
+    recorder: &Recorder,
+) -> Result<(), String> {
+    let asks = matches!(spec.workload, WorkloadSpec::RrClient(_) | WorkloadSpec::NtpClient(_));
+    if asks && outcome.refused > 0 && recorder.counter(Counter::Transactions) == 0 {
+        let error = std::io::Error::from(rustix::io::Errno::CONNREFUSED);
+        return Err(port::explain("ask", address, &error));
+    }
+    Ok(())
+}
+
+fn record(spec: &AgentSpec, outcome: Outcome, mut recorder: Recorder) -> Record {
+    let mut counters = recorder.counters();
+    if outcome.refused > 0 {
+        counters.insert("refused".to_owned(), outcome.refused);
+    }
+    Record {
+        schema: SCHEMA,
+        workload: spec.workload.kind().to_owned(),
+        window_ns: outcome.window_ns,
+        cpu_ns: outcome.cpu_ns,
+        counters,
+        distributions: recorder.distributions(),
+        series: recorder.take_series(),
+    }
+}

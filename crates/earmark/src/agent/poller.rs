@@ -1,0 +1,72 @@
+//! Waiting: one epoll object, with timeouts in nanoseconds.
+//!
+//! `epoll_pwait2` takes nanoseconds; the older call takes milliseconds and rustix uses that one unless its
+//! feature `linux_5_11` is on. The thread's timer slack is set to 1 ns beside it, otherwise the kernel adds up to
+//! 50 us to every timeout.
+
+use super::port::Ready;
+use crate::workload::Duration;
+use rustix::buffer::spare_capacity;
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::fd::{AsFd, OwnedFd};
+use std::io;
+
+/// The most sockets that one wait reports.
+const EVENTS_MAX: usize = 64;
+
+/// See the module.
+pub(super) struct Poller {
+    epoll: OwnedFd,
+}
+
+/// What one wait reported. Kept apart from the poller so that sockets can be added while it is read.
+pub(super) struct Events(Vec<Event>);
+
+impl Events {
+    pub(super) fn new() -> Self {
+        Self(Vec::with_capacity(EVENTS_MAX))
+    }
+
+    /// The `index`-th socket that is ready.
+    pub(super) fn get(&self, index: usize) -> Option<Ready> {
+        let event = *self.0.get(index)?;
+        let (flags, data) = (event.flags, event.data);
+        let ends = EventFlags::IN | EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP;
+        Some(Ready {
+            token: data.u64(),
+            writable: flags.contains(EventFlags::OUT),
+            readable: flags.intersects(ends),
+        })
+    }
+}
+
+impl Poller {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { epoll: epoll::create(CreateFlags::CLOEXEC)? })
+    }
+
+    /// Reports this descriptor under `token` when it can be read.
+    pub(super) fn add(&self, fd: impl AsFd, token: u64) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, fd, EventData::new_u64(token), EventFlags::IN)?)
+    }
+
+    /// Also reports, or no longer reports, when it can be written.
+    pub(super) fn want_write(&self, fd: impl AsFd, token: u64, write: bool) -> io::Result<()> {
+        let flags = if write { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+        Ok(epoll::modify(&self.epoll, fd, EventData::new_u64(token), flags)?)
+    }
+
+    /// Waits until something is ready or the timeout is over; `None` waits forever.
+    pub(super) fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
+        let timeout = timeout.map(|timeout| Timespec {
+            tv_sec: (timeout.as_nanos() / 1_000_000_000) as i64,
+            tv_nsec: (timeout.as_nanos() % 1_000_000_000) as i64,
+        });
+        events.0.clear();
+        match epoll::wait(&self.epoll, spare_capacity(&mut events.0), timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

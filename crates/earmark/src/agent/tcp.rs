@@ -1,0 +1,185 @@
+//! TCP: client connections, or a listener and the connections it accepted.
+
+use super::poller::Poller;
+use super::port::{Arrival, Port, Ready, explain};
+use crate::workload::Connection;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const LISTENER: u64 = u64::MAX - 1;
+/// How long a client keeps trying to connect, while its server starts.
+const CONNECT_FOR: Duration = Duration::from_secs(5);
+
+/// One connection and what the kernel has not taken from us yet.
+struct Stream {
+    socket: TcpStream,
+    backlog: Vec<u8>,
+    /// How much of the backlog's start the kernel has taken.
+    taken: usize,
+}
+
+/// See the module.
+pub(super) struct Tcp {
+    address: SocketAddr,
+    listener: Option<TcpListener>,
+    /// By connection; a closed one leaves its place empty.
+    streams: Vec<Option<Stream>>,
+}
+
+impl Tcp {
+    /// Connects `connections` times.
+    pub(super) fn connect(
+        poller: &Poller,
+        address: SocketAddr,
+        connections: usize,
+    ) -> Result<Self, String> {
+        let mut port = Self { address, listener: None, streams: Vec::with_capacity(connections) };
+        for _ in 0..connections {
+            let stream = connect(address).map_err(|e| explain("connect to", address, &e))?;
+            port.add(poller, stream).map_err(|e| explain("set up connection to", address, &e))?;
+        }
+        Ok(port)
+    }
+
+    /// Listens.
+    pub(super) fn listen(poller: &Poller, address: SocketAddr) -> Result<Self, String> {
+        let listen = || {
+            let listener = TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            poller.add(&listener, LISTENER)?;
+            Ok((listener.local_addr()?, listener))
+        };
+        let (address, listener) = listen().map_err(|e| explain("listen at", address, &e))?;
+        Ok(Self { address, listener: Some(listener), streams: Vec::with_capacity(64) })
+    }
+
+    fn add(&mut self, poller: &Poller, socket: TcpStream) -> io::Result<()> {
+        socket.set_nonblocking(true)?;
+        socket.set_nodelay(true)?;
+        poller.add(&socket, self.streams.len() as u64)?;
+        self.streams.push(Some(Stream { socket, backlog: Vec::new(), taken: 0 }));
+        Ok(())
+    }
+
+    fn accept(&mut self, poller: &Poller) -> io::Result<()> {
+        while let Some(listener) = &self.listener {
+            match listener.accept() {
+                Ok((socket, _)) => self.add(poller, socket)?,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                // The client changed its mind; the next one may not.
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Connects, trying again while nobody listens yet.
+fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let give_up = Instant::now() + CONNECT_FOR;
+    loop {
+        let left = give_up.saturating_duration_since(Instant::now());
+        match TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1))) {
+            Err(error) if Instant::now() < give_up && error.kind() != ErrorKind::InvalidInput => {
+                sleep(Duration::from_millis(20));
+            }
+            result => return result,
+        }
+    }
+}
+
+impl Stream {
+    /// Hands the kernel as much as it takes; returns how much is left.
+    fn flush(&mut self) -> io::Result<usize> {
+        while self.taken < self.backlog.len() {
+            match self.socket.write(&self.backlog[self.taken..]) {
+                Ok(written) => self.taken += written,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if self.taken == self.backlog.len() {
+            self.backlog.clear();
+            self.taken = 0;
+        }
+        Ok(self.backlog.len() - self.taken)
+    }
+}
+
+/// A peer that goes away in the middle has closed, in its way.
+fn is_end(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)
+}
+
+impl Port for Tcp {
+    fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    fn send(&mut self, poller: &Poller, connection: Connection, bytes: &[u8]) -> io::Result<usize> {
+        let Some(Some(stream)) = self.streams.get_mut(connection) else {
+            return Ok(0);
+        };
+        let mut written = 0;
+        if stream.backlog.is_empty() {
+            match stream.socket.write(bytes) {
+                Ok(n) => written = n,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // The end is told when it is read.
+                Err(error) if is_end(&error) => return Ok(0),
+                Err(error) => return Err(error),
+            }
+            if written == bytes.len() {
+                return Ok(0);
+            }
+            poller.want_write(&stream.socket, connection as u64, true)?;
+        }
+        stream.backlog.extend_from_slice(&bytes[written..]);
+        Ok(stream.backlog.len() - stream.taken)
+    }
+
+    fn receive(&mut self, poller: &Poller, ready: Ready, buffer: &mut [u8]) -> io::Result<Arrival> {
+        if ready.token == LISTENER {
+            self.accept(poller)?;
+            return Ok(Arrival::Nothing);
+        }
+        let connection = ready.token as Connection;
+        let Some(Some(stream)) = self.streams.get_mut(connection) else {
+            return Ok(Arrival::Nothing);
+        };
+        if ready.writable && !stream.backlog.is_empty() {
+            match stream.flush() {
+                Ok(0) => {
+                    poller.want_write(&stream.socket, ready.token, false)?;
+                    // What can be read as well is reported again by the next wait.
+                    return Ok(Arrival::Drained(connection));
+                }
+                Ok(_) => {}
+                Err(error) if is_end(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if !ready.readable {
+            return Ok(Arrival::Nothing);
+        }
+        match stream.socket.read(buffer) {
+            Ok(0) => {}
+            Ok(read) => return Ok(Arrival::Bytes(connection, read)),
+            Err(error) if is_end(&error) => {}
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
+                return Ok(Arrival::Nothing);
+            }
+            Err(error) => return Err(error),
+        }
+        // Closing the socket also takes it off the poller.
+        self.streams[connection] = None;
+        Ok(Arrival::Closed(connection))
+    }
+}
