@@ -29,7 +29,8 @@ pub struct LabSettings {
 }
 
 impl Default for LabSettings {
-    /// Hosts `a` and `b`, one queue each, the MTU and the queue length of a usual Ethernet interface.
+    /// Hosts `a` and `b`, one queue each, the MTU and the queue length of a usual Ethernet
+    /// interface.
     fn default() -> Self {
         Self { names: ["a".to_owned(), "b".to_owned()], queues: 1, mtu: 1500, tx_queue_len: 1000 }
     }

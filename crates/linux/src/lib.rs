@@ -1,6 +1,7 @@
 //! Earmark on Linux: hosts made of namespaces, TAP ports, and the data plane that joins them.
 //!
-//! This is the only crate with `unsafe` code. Every block says why it is sound and why it is needed.
+//! This is the only crate with `unsafe` code. Every block says why it is sound and why it is
+//! needed.
 //!
 //! A command calls [`privilege::become_capable`] before its first thread, then builds a [`lab::Lab`]:
 //! two [`host::Host`]s, each with one [`tap::Tap`] that is up and addressed. Whatever the host sends

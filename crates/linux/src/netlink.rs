@@ -1,10 +1,10 @@
 //! Blocking rtnetlink: what `ip link` and `ip address` do, for one link at a time.
 //!
-//! A [`Netlink`] belongs to the network namespace of the thread that opened it, so it is opened inside
-//! [`Host::enter_net`](crate::host::Host::enter_net) and works on that host ever after.
+//! A [`Netlink`] belongs to the network namespace of the thread that opened it, so it is opened
+//! inside [`Host::enter_net`](crate::host::Host::enter_net) and works on that host ever after.
 //!
-//! Every request asks for an acknowledgement. The kernel answers in order: first the messages asked for,
-//! if any, then the acknowledgement, or an error instead.
+//! Every request asks for an acknowledgement. The kernel answers in order: first the messages asked
+//! for, if any, then the acknowledgement, or an error instead.
 
 use std::io;
 use std::net::IpAddr;
@@ -97,6 +97,7 @@ pub struct LinkSettings {
 }
 
 /// An rtnetlink socket in one network namespace.
+#[derive(Debug)]
 pub struct Netlink {
     socket: Socket,
 }
@@ -142,8 +143,8 @@ impl Netlink {
 
     /// Keeps IPv6 from speaking on a link by itself; call it before the link comes up.
     ///
-    /// Without a link-local address there is nothing to probe for duplicates and no router to solicit.
-    /// A kernel without IPv6 is silent already.
+    /// Without a link-local address there is nothing to probe for duplicates and no router to
+    /// solicit. A kernel without IPv6 is silent already.
     ///
     /// # Errors
     ///

@@ -1,9 +1,10 @@
 //! How a command comes by the right to build hosts.
 //!
 //! Namespaces and TAP devices want `CAP_SYS_ADMIN` and `CAP_NET_ADMIN`, and entering another mount
-//! namespace wants `CAP_SYS_CHROOT`. Root has them. Anyone else can have them inside a user namespace of
-//! their own, where the kernel allows that: the user becomes root there, and only over what is created
-//! there. Several distributions forbid it with a switch of their own, so a refusal looks for the switch.
+//! namespace wants `CAP_SYS_CHROOT`. Root has them. Anyone else can have them inside a user
+//! namespace of their own, where the kernel allows that: the user becomes root there, and only over
+//! what is created there. Several distributions forbid it with a switch of their own, so a refusal
+//! looks for the switch.
 //!
 //! Only a process with one thread may change its user namespace. A command therefore calls
 //! [`become_capable`] before anything else.
@@ -58,8 +59,8 @@ pub enum PrivilegeError {
 ///
 /// # Errors
 ///
-/// If the process is not privileged and cannot have a user namespace of its own; the error names the
-/// switch that forbids it, if there is one.
+/// If the process is not privileged and cannot have a user namespace of its own; the error names
+/// the switch that forbids it, if there is one.
 pub fn become_capable() -> Result<Privilege, PrivilegeError> {
     let held = capabilities(None).map_err(|errno| PrivilegeError::Capabilities(errno.into()))?;
     let needed = CapabilitySet::SYS_ADMIN | CapabilitySet::NET_ADMIN | CapabilitySet::SYS_CHROOT;
@@ -73,8 +74,9 @@ pub fn become_capable() -> Result<Privilege, PrivilegeError> {
 fn enter_user_namespace() -> Result<(), PrivilegeError> {
     // The ids must be read here: in the new namespace they are unknown until they are mapped.
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
-    // SAFETY: the call is unsafe because CLONE_FILES would part threads from each other's descriptors;
-    // CLONE_NEWUSER does not touch descriptors. There is no safe call to leave a user namespace.
+    // SAFETY: the call is unsafe because CLONE_FILES would part threads from each other's
+    // descriptors; CLONE_NEWUSER does not touch descriptors. There is no safe call to leave a user
+    // namespace.
     unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }
         .map_err(|errno| PrivilegeError::UserNamespace(errno.into()))?;
     // The kernel takes a group map from an unprivileged writer only once setgroups(2) is given up.
@@ -87,7 +89,8 @@ fn write_map(file: &'static str, line: &str) -> Result<(), PrivilegeError> {
     fs::write(file, line).map_err(|cause| PrivilegeError::Map { file, cause })
 }
 
-/// The switches that forbid user namespaces: the file, the value that forbids, and the way to allow.
+/// The switches that forbid user namespaces: the file, the value that forbids, and the way to
+/// allow.
 const SWITCHES: [(&str, &str, &str); 3] = [
     ("/proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces=10000"),
     ("/proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"),

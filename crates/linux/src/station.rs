@@ -1,8 +1,9 @@
 //! Who is who on Earmark's wire.
 //!
-//! The stations of a lab are numbered from 1. The number decides every address, so that a capture can
-//! be read without a table: station 1 is `10.9.0.1`, `fd09::1` and `02:00:00:00:00:0a`, station 2 ends
-//! in 2, 2 and `0b`. The MAC addresses are locally administered; the networks are private ones.
+//! The stations of a lab are numbered from 1. The number decides every address, so that a capture
+//! can be read without a table: station 1 is `10.9.0.1`, `fd09::1` and `02:00:00:00:00:0a`, station
+//! 2 ends in 2, 2 and `0b`. The MAC addresses are locally administered; the networks are private
+//! ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -4,9 +4,9 @@
 //! host. There is no virtio header: the host's stack segments and checksums in software, and every frame
 //! is what a real wire would carry, an Ethernet header, perhaps VLAN tags, and at most the MTU.
 //!
-//! A device may have several queues, each with a descriptor of its own. It lives as long as one of them
-//! is open. An open queue also keeps the network namespace of its host alive, so drop the taps of a
-//! host before the host.
+//! A device may have several queues, each with a descriptor of its own. It lives as long as one of
+//! them is open. An open queue also keeps the network namespace of its host alive, so drop the taps
+//! of a host before the host.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
-use rustix::ioctl::{Updater, ioctl, opcode};
+use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
 use crate::dataplane::HostSide;
 use crate::host::{Host, HostError};
@@ -27,6 +27,9 @@ const MAX_FRAME: usize = 65_521 + 18;
 pub const MAX_QUEUES: u16 = 256;
 
 const DEVICE: &str = "/dev/net/tun";
+
+/// Makes an open control device a queue of an interface.
+const TUNSETIFF: Opcode = opcode::write::<libc::c_int>(b'T', 202);
 
 /// Why a TAP device could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -129,8 +132,8 @@ impl Tap {
     ///
     /// # Errors
     ///
-    /// If the name is invalid or in use, the device file is missing or forbidden, or the kernel refuses
-    /// the number of queues or the MTU.
+    /// If the name is invalid or in use, the device file is missing or forbidden, or the kernel
+    /// refuses the number of queues or the MTU.
     pub fn create(host: &Host, name: &str, queues: u16, mtu: u32) -> Result<Self, TapError> {
         if !is_interface_name(name) {
             return Err(TapError::Name(name.to_owned()));
@@ -192,7 +195,6 @@ fn set_interface(fd: BorrowedFd<'_>, name: &str, kind: libc::c_int) -> rustix::i
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
-    const TUNSETIFF: rustix::ioctl::Opcode = opcode::write::<libc::c_int>(b'T', 202);
     // SAFETY: TUNSETIFF reads and writes a `struct ifreq`, whatever its encoded size says.
     // Nothing but this ioctl turns a descriptor into an interface.
     let updater = unsafe { Updater::<TUNSETIFF, libc::ifreq>::new(&mut request) };

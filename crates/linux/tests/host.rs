@@ -40,7 +40,7 @@ fn kill(pid: u32, signal: Signal) {
 }
 
 #[test]
-fn command__status_and_output_come_through() {
+fn spawn__status_and_output_come_through() {
     let host = host("a");
     let fine = ok(host.output(&mut shell("echo out; echo err >&2")));
     assert!(fine.status.success());
@@ -53,14 +53,14 @@ fn command__status_and_output_come_through() {
 }
 
 #[test]
-fn command__missing_program_is_an_error() {
+fn spawn__missing_program_is_an_error() {
     let error = host("a").spawn(&mut Command::new("no-such-program")).expect_err("there is none");
     let expected = "start no-such-program in host a: No such file or directory";
     assert!(error.to_string().starts_with(expected), "{error}");
 }
 
 #[test]
-fn command__pipes_end_with_the_program() {
+fn spawn__pipes_end_with_the_program() {
     let host = host("a");
     let mut cat = Command::new("cat");
     cat.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -79,7 +79,7 @@ fn command__pipes_end_with_the_program() {
 }
 
 #[test]
-fn command__signals_reach_the_program() {
+fn spawn__signals_reach_the_program() {
     let host = host("a");
     let script = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.02; done";
     let mut child = start(&host, shell(script).stdout(Stdio::piped()));
@@ -90,7 +90,7 @@ fn command__signals_reach_the_program() {
 }
 
 #[test]
-fn command__killing_the_child_kills_the_program() {
+fn spawn__killing_the_child_kills_the_program() {
     let host = host("a");
     let mut child = start(&host, Command::new("sleep").arg("1000"));
     let pids = namespace(host.pid(), "pid");
@@ -101,7 +101,7 @@ fn command__killing_the_child_kills_the_program() {
 }
 
 #[test]
-fn command__keeps_the_working_directory() {
+fn spawn__keeps_the_working_directory() {
     let host = host("a");
     let here = ok(std::env::current_dir());
     let output = ok(host.output(&mut Command::new("pwd")));
@@ -124,6 +124,15 @@ fn host__has_its_own_names_processes_and_mounts() {
     assert!(!ok(fs::read_to_string("/proc/self/mounts")).contains("inner"));
     assert!(!fs::exists("/run/inner").unwrap_or(true));
     assert_ne!(ok(fs::read_to_string("/proc/sys/kernel/hostname")).trim(), "a");
+}
+
+#[test]
+fn holder__is_named_and_holds_nothing_open() {
+    let host = host("a");
+    let comm = ok(fs::read_to_string(format!("/proc/{}/comm", host.pid())));
+    assert_eq!(comm, "earmark-a\n");
+    let open = ok(fs::read_dir(format!("/proc/{}/fd", host.pid()))).count();
+    assert_eq!(open, 1, "the life-line and nothing else");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! These tests need root and /dev/net/tun.
 #![allow(non_snake_case, reason = "test names are subject__case")]
 
+use std::fs;
 use std::net::{IpAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
@@ -171,4 +172,20 @@ fn netlink__no_such_link() {
     let outcome = ok(host.enter_net(|| Netlink::open()?.link("x0")));
     let error = outcome.expect_err("there is no x0");
     assert!(error.to_string().starts_with("read link x0: No such device"), "{error}");
+}
+
+#[test]
+fn netlink__no_ipv6_is_told_apart() {
+    let host = ok(Host::create("a", &[]));
+    let _tap = ok(Tap::create(&host, "t0", 1, 1500));
+    let add = |ip: IpAddr| {
+        ok(host.enter_net(|| {
+            ok(fs::write("/proc/sys/net/ipv6/conf/t0/disable_ipv6", "1"));
+            Netlink::open()?.add_address("t0", ip, 64)
+        }))
+    };
+    let missing = add("fd09::1".parse().expect("an address")).expect_err("IPv6 is off");
+    assert!(missing.is_no_ipv6(), "{missing}");
+    let invalid = add("10.9.0.1".parse().expect("an address")).expect_err("64 is too long");
+    assert!(!invalid.is_no_ipv6(), "{invalid}");
 }

@@ -1,7 +1,8 @@
 //! Without root: the same hosts, through a user namespace, and a way out of every refusal.
 //!
-//! The tests run the example as user 65534 without any capability. They need root themselves, to become
-//! that user and to give it a `/dev/net/tun` that it may open; both in a mount namespace of their own.
+//! The tests run the example as user 65534 without any capability. They need root themselves, to
+//! become that user and to give it a `/dev/net/tun` that it may open; both in a mount namespace of
+//! their own.
 #![allow(non_snake_case, reason = "test names are subject__case")]
 
 use std::process::{Command, Output};
@@ -11,7 +12,8 @@ use common::{ok, two_hosts};
 
 /// Runs the example as nobody, after `prepare` (as root, in a private mount namespace).
 fn as_nobody(prepare: &str, program: &[&str]) -> Output {
-    // The example is copied because nobody may not reach into the directories of whoever runs tests.
+    // The example is copied because nobody may not reach into the directories of whoever runs
+    // tests.
     let script = format!(
         "set -e; mount -t tmpfs tmpfs /mnt; cp \"$0\" /mnt/two_hosts; cd /; {prepare}; \
          exec setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all \

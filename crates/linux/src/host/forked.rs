@@ -23,8 +23,8 @@ pub(super) fn restore_signals(before: &Mask) {
 
 fn set_mask(mask: &Mask) -> Mask {
     let mut before = MaybeUninit::uninit();
-    // SAFETY: both pointers are valid for the call. A forked child must not run this process's signal
-    // handlers, and only a mask set before the fork prevents that.
+    // SAFETY: both pointers are valid for the call. A forked child must not run this process's
+    // signal handlers, and only a mask set before the fork prevents that.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, before.as_mut_ptr()) };
     // SAFETY: the call fails for an unknown first argument only, so it has written the old mask.
     unsafe { before.assume_init() }
@@ -48,7 +48,7 @@ pub(super) fn exit(status: libc::c_int) -> ! {
 ///
 /// Nothing in this process may use any of them afterwards.
 pub(super) unsafe fn close_range(first: libc::c_uint, last: libc::c_uint) {
-    // SAFETY: by contract. A forked child must not keep the parent's pipes open, and cannot know them.
-    // The system call, because older C libraries have no function for it.
+    // SAFETY: by contract. A forked child must not keep the parent's pipes open, and cannot know
+    // them. The system call, because older C libraries have no function for it.
     unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
 }

@@ -1,9 +1,9 @@
 //! The process that is a host: how it is started, what it does, how it ends.
 //!
-//! The holder is forked with `clone(2)` from a process that may have many threads, so between the clone
-//! and its end it makes system calls only: no allocation, no lock, no panic. Everything it needs is
-//! prepared in a [`Blueprint`] before. It reports over the life-line, five bytes at a time: the number of
-//! a step and an errno. Step 0 says that the host is ready.
+//! The holder is forked with `clone(2)` from a process that may have many threads, so between the
+//! clone and its end it makes system calls only: no allocation, no lock, no panic. Everything it
+//! needs is prepared in a [`Blueprint`] before. It reports over the life-line, five bytes at a
+//! time: the number of a step and an errno. Step 0 says that the host is ready.
 
 use std::ffi::{CStr, CString};
 use std::fmt;
@@ -52,7 +52,8 @@ impl Step {
             Self::Run => "create the directory if it is missing: sudo mkdir /run",
             Self::BindHosts => "create the file if it is missing: sudo touch /etc/hosts",
             _ => {
-                "run as root; in a container, give it --cap-add SYS_ADMIN --security-opt apparmor=unconfined"
+                "run as root; in a container, give it --cap-add SYS_ADMIN \
+                 --security-opt apparmor=unconfined"
             }
         }
     }
@@ -156,8 +157,8 @@ impl Drop for Holder {
     /// Returns when every program is dead.
     ///
     /// The kernel lets process 1 of a PID namespace go last, after its last zombie. Programs are
-    /// children of this process and whoever started one may still want its status, so the holder may
-    /// have to wait for them on a thread of its own.
+    /// children of this process and whoever started one may still want its status, so the holder
+    /// may have to wait for them on a thread of its own.
     fn drop(&mut self) {
         drop(self.life_line.take());
         let programs = self.programs.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -176,8 +177,8 @@ impl Drop for Holder {
     }
 }
 
-/// Whether a child of this process still is one. Waits for its death unless told not to, but does not
-/// reap it.
+/// Whether a child of this process still is one. Waits for its death unless told not to, but does
+/// not reap it.
 fn is_unreaped(program: &OwnedFd, patience: WaitIdOptions) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | patience;
     retry_on_intr(|| waitid(WaitId::PidFd(program.as_fd()), options)).is_ok()
@@ -195,11 +196,11 @@ fn clone_holder(blueprint: &Blueprint, life_line: RawFd) -> io::Result<(u32, Own
     let mut pidfd: RawFd = -1;
     // The holder inherits the mask and never unblocks: it would run this process's handlers.
     let before = forked::block_signals();
-    // SAFETY: without CLONE_VM this is a fork: the child has a copy of all memory, on the same stack
-    // addresses. It only runs `hold`, which is async-signal-safe and never returns. The pointer is valid.
-    // Namespaces have to be made by the fork itself, or the child would not be their process 1;
-    // neither std nor rustix can fork so. The first three arguments are alike on all Linux
-    // architectures but s390.
+    // SAFETY: without CLONE_VM this is a fork: the child has a copy of all memory, on the same
+    // stack addresses. It only runs `hold`, which is async-signal-safe and never returns. The
+    // pointer is valid. Namespaces have to be made by the fork itself, or the child would not be
+    // their process 1; neither std nor rustix can fork so. The first three arguments are alike on
+    // all Linux architectures but s390.
     let pid = unsafe {
         libc::syscall(
             libc::SYS_clone,
@@ -216,8 +217,8 @@ fn clone_holder(blueprint: &Blueprint, life_line: RawFd) -> io::Result<(u32, Own
         _ => u32::try_from(pid).map_err(io::Error::other),
     };
     forked::restore_signals(&before);
-    // SAFETY: the clone has succeeded, so the kernel put a new descriptor there that nobody else owns.
-    // There is no safe way to own a number.
+    // SAFETY: the clone has succeeded, so the kernel put a new descriptor there that nobody else
+    // owns. There is no safe way to own a number.
     outcome.map(|pid| (pid, unsafe { OwnedFd::from_raw_fd(pidfd) }))
 }
 
@@ -254,8 +255,8 @@ fn furnish(blueprint: &Blueprint, life_line: BorrowedFd<'_>) -> Result<(), (Step
         .map_err(|errno| (Step::Mounts, errno))?;
     let plain = MountFlags::NOSUID | MountFlags::NODEV;
     mount(c"tmpfs", c"/run", c"tmpfs", plain, c"mode=0755").map_err(|errno| (Step::Run, errno))?;
-    // Containers that hide parts of /proc may not have a fresh one; programs then see the process ids
-    // of the machine, which few mind.
+    // Containers that hide parts of /proc may not have a fresh one; programs then see the process
+    // ids of the machine, which few mind.
     let _ = mount(c"proc", c"/proc", c"proc", plain | MountFlags::NOEXEC, None);
     write_file(c"/run/hosts", blueprint.hosts_file.as_bytes())
         .map_err(|errno| (Step::HostsFile, errno))?;

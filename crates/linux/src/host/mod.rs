@@ -1,8 +1,8 @@
 //! A Linux host made of namespaces.
 //!
 //! A host is one child process, its *holder*, that is process 1 of its own PID namespace and owns a
-//! network, a mount, a UTS and an IPC namespace besides. It does nothing but wait. There is no name in
-//! `/run/netns` and no file anywhere: the host is that process, and ends with it.
+//! network, a mount, a UTS and an IPC namespace besides. It does nothing but wait. There is no name
+//! in `/run/netns` and no file anywhere: the host is that process, and ends with it.
 //!
 //! ```text
 //! this process ──life-line──> holder (process 1 of the host)
@@ -10,15 +10,18 @@
 //!      └─────────────────────────╎──> programs
 //! ```
 //!
-//! The holder reads from a *life-line*, a socket whose other end this process alone holds. When this
-//! process ends, in whatever way, the kernel closes that end, the holder sees the end of file and exits,
-//! the kernel kills everything in the PID namespace, and the network namespace goes with its last
-//! process. Nothing needs to be cleaned up, so nothing can be forgotten.
+//! The holder reads from a *life-line*, a socket whose other end this process alone holds. When
+//! this process ends, in whatever way, the kernel closes that end, the holder sees the end of file
+//! and exits, the kernel kills everything in the PID namespace, and the network namespace goes with
+//! its last process. Nothing needs to be cleaned up, so nothing can be forgotten. (If this process
+//! is killed, the dead programs are left to process 1 of the machine to reap, as any orphan is.)
 //!
-//! A program enters through [`Host::spawn`], which starts it from a thread that has joined the namespaces.
+//! A program enters through [`Host::spawn`], which starts it from a thread that has joined the
+//! namespaces.
 //!
-//! What a host has of its own: its name, its network, its processes, its System V IPC, an empty `/run`,
-//! and an `/etc/hosts` that knows its peers. Everything else, files above all, it shares with the machine.
+//! What a host has of its own: its name, its network, its processes, its System V IPC, an empty
+//! `/run`, and an `/etc/hosts` that knows its peers. Everything else, files above all, it shares
+//! with the machine.
 //!
 //! It takes Linux 5.9 or newer (`setns` by pidfd, `close_range`), and the rights that
 //! [`become_capable`](crate::privilege::become_capable) gives.
@@ -59,7 +62,8 @@ pub enum HostError {
         cause: io::Error,
     },
     /// The kernel refused the namespaces.
-    #[error("create the namespaces of host {host}: {cause}; {remedy}", remedy = clone_remedy(.cause))]
+    #[error("create the namespaces of host {host}: {cause}; {remedy}",
+            remedy = clone_remedy(.cause))]
     Clone {
         /// The name of the host.
         host: String,
@@ -114,7 +118,8 @@ pub enum HostError {
 fn clone_remedy(cause: &io::Error) -> &'static str {
     match cause.raw_os_error() {
         Some(libc::ENOSPC) => {
-            "raise the limits: sudo sysctl -w user.max_net_namespaces=10000 user.max_pid_namespaces=10000"
+            "raise the limits: sudo sysctl -w user.max_net_namespaces=10000 \
+             user.max_pid_namespaces=10000"
         }
         Some(libc::EAGAIN) => "raise the limit on processes: ulimit -u",
         _ => "run as root, or allow user namespaces: sudo sysctl -w user.max_user_namespaces=10000",
@@ -138,7 +143,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// Creates a host that knows `stations` (itself among them) by name. Its loopback interface is up.
+    /// Creates a host that knows `stations` (itself among them) by name. Its loopback interface is
+    /// up.
     ///
     /// # Errors
     ///

@@ -1,12 +1,12 @@
 //! How a program gets into a host.
 //!
-//! A new process starts in the namespaces of the *thread* that made it. So a short-lived thread joins
-//! the namespaces of the host and starts the program from there. To join a mount namespace, the thread
-//! first parts with the root and working directory that it shares with the other threads; the PID
-//! namespace that it joins is that of its children only.
+//! A new process starts in the namespaces of the *thread* that made it. So a short-lived thread
+//! joins the namespaces of the host and starts the program from there. To join a mount namespace,
+//! the thread first parts with the root and working directory that it shares with the other
+//! threads; the PID namespace that it joins is that of its children only.
 //!
-//! The program is then an ordinary child of this process that happens to be somewhere else: its status,
-//! its signals and its pipes are its own, with nothing in between.
+//! The program is then an ordinary child of this process that happens to be somewhere else: its
+//! status, its signals and its pipes are its own, with nothing in between.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -21,11 +21,11 @@ use rustix::thread::{
 use super::{Host, HostError};
 
 impl Host {
-    /// Starts a command inside this host, in its own working directory, that of this process, or `/` if
-    /// the host has no such directory.
+    /// Starts a command inside this host, in its own working directory, that of this process, or
+    /// `/` if the host has no such directory.
     ///
-    /// The child is like any other, and [`Child::id`] is its number outside of the host. When the host
-    /// is dropped or this process ends, it is killed.
+    /// The child is like any other, and [`Child::id`] is its number outside of the host. When the
+    /// host is dropped or this process ends, it is killed.
     ///
     /// # Errors
     ///
@@ -75,12 +75,12 @@ fn start_inside(holder: BorrowedFd<'_>, command: &mut Command) -> io::Result<Chi
         | ThreadNameSpaceType::PROCESS_ID;
     let start = || {
         // SAFETY: the call is unsafe because CLONE_FILES would part threads from each other's
-        // descriptors; CLONE_FS parts this thread from their directories only. There is no safe call
-        // for that, and without it the kernel refuses to change the mount namespace.
+        // descriptors; CLONE_FS parts this thread from their directories only. There is no safe
+        // call for that, and without it the kernel refuses to change the mount namespace.
         unsafe { unshare_unsafe(UnshareFlags::FS) }?;
         move_into_thread_name_spaces(holder, namespaces)?;
-        // Joining a mount namespace leads to its root directory, which also has to do for a directory
-        // that was removed, may not be reached from the root, or is hidden below /run.
+        // Joining a mount namespace leads to its root directory, which also has to do for a
+        // directory that was removed, may not be reached from the root, or is hidden below /run.
         let _ = directory.map(chdir);
         command.spawn()
     };
