@@ -18,7 +18,9 @@ pub struct QueueSnapshot {
 }
 
 impl QueueSnapshot {
-    pub(crate) fn of<F>(queue: &nic::queue::Queue<F>) -> Self {
+    /// What there is to tell of `queue`.
+    #[must_use]
+    pub fn of<F>(queue: &nic::queue::Queue<F>) -> Self {
         let moderation = *queue.moderation();
         let in_force = adaptive_choice(queue.strategy())
             .unwrap_or((moderation.rx_usecs, moderation.rx_frames));

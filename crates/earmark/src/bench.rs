@@ -1,0 +1,207 @@
+//! A bench run: one experiment under several settings, turn and turn about.
+//!
+//! Machines drift: another guest wakes up, a core heats. So settings are not measured one after the other but in
+//! rounds, A B C A B C ..., and a ratio is taken within each round; its median is quoted, with its range.
+
+use anyhow::{Result, bail, ensure};
+use linux::privilege::Privilege;
+use nic::moderation::Moderation;
+use serde::Serialize;
+
+use crate::experiment::{Experiment, Plan, USUAL_SETTING};
+use crate::halves;
+use crate::measurement::{Measurement, Part, Round, Rounds, SCHEMA, Slice};
+use crate::options::{ExperimentOptions, NicOptions, Text};
+use crate::progress::Progress;
+use crate::world::live::Live;
+
+/// How often each setting has its turn where several are compared.
+const USUAL_ROUNDS: u32 = 3;
+
+/// What `earmark bench` returns, and `--json` prints.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    /// [`SCHEMA`].
+    pub schema_version: u32,
+    /// The experiment.
+    pub experiment: String,
+    /// The world.
+    pub world: &'static str,
+    /// One for each setting (and number of clients), in the order asked for.
+    pub results: Vec<Measurement>,
+    /// Each setting against each other one.
+    pub ratios: Vec<Ratio>,
+}
+
+/// One figure of one setting, divided by that of another one in the same round.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ratio {
+    /// What is compared: `latency_p50`, `interrupts`, `transactions`, `bulk_bits`.
+    pub figure: &'static str,
+    /// The setting above the line.
+    pub of: String,
+    /// The setting below it.
+    pub to: String,
+    /// How many clients, where that was varied.
+    pub clients: Option<u32>,
+    /// The median over the rounds.
+    pub median: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+}
+
+/// One cell of the matrix that is measured.
+struct Case {
+    moderation: Moderation,
+    clients: Option<u32>,
+    slices: Vec<Slice>,
+}
+
+/// Runs `experiment` in the live world.
+///
+/// # Errors
+/// If the options do not go together, the world cannot be built, or a player fails.
+pub fn run(
+    experiment: Experiment,
+    nic: &NicOptions,
+    options: &ExperimentOptions,
+    privilege: Privilege,
+    progress: &Progress,
+) -> Result<Outcome> {
+    let mut cases = cases(experiment, nic, options)?;
+    let rounds = if options.change_to.is_some() {
+        ensure!(options.rounds.unwrap_or(1) == 1, "--change-to divides one round in two: drop --rounds");
+        1
+    } else {
+        options.rounds.unwrap_or(if cases.len() > 1 { USUAL_ROUNDS } else { 1 })
+    };
+    let live = Live::start(nic, privilege)?;
+    let seed = nic.seed.unwrap_or(1);
+    progress.start(u64::from(rounds) * cases.len() as u64);
+    for round in 0..rounds {
+        for case in &mut cases {
+            progress.step(&format!("{}, {}", experiment.name(), case.moderation));
+            let plan = experiment.plan(options, case.clients, seed + u64::from(round));
+            let slice = one_round(&live, &plan, case.moderation, options)?;
+            refuse_silence(&plan, &slice)?;
+            case.slices.push(slice);
+        }
+    }
+    progress.finish();
+    let environment = live.environment().clone();
+    let mut results = Vec::new();
+    for case in &cases {
+        let setting = case.moderation.to_string();
+        let rounds = Rounds { setting, clients: case.clients, slices: &case.slices };
+        let mut measurement = rounds.measurement(environment.clone());
+        if let Some(Text(after)) = options.change_to {
+            measurement.halves = halves::split(&case.slices[0], case.moderation, after, options);
+        }
+        results.push(measurement);
+    }
+    live.finish()?;
+    let ratios = ratios(&results);
+    let experiment = experiment.name();
+    Ok(Outcome { schema_version: SCHEMA, experiment, world: "live", results, ratios })
+}
+
+fn cases(
+    experiment: Experiment,
+    nic: &NicOptions,
+    options: &ExperimentOptions,
+) -> Result<Vec<Case>> {
+    let settings = match &options.compare {
+        Some(settings) => {
+            let single = nic.strategy.is_some() || nic.rx_usecs.is_some() || nic.rx_frames.is_some();
+            ensure!(!single, "--compare names whole settings: drop --strategy, --rx-usecs, --rx-frames");
+            settings.iter().map(|Text(setting)| *setting).collect()
+        }
+        None => vec![nic.moderation(USUAL_SETTING)?],
+    };
+    let clients: Vec<_> = match &options.clients {
+        Some(Text(range)) => range.each().map(Some).collect(),
+        None => vec![None],
+    };
+    let case = |moderation, clients| Case { moderation, clients, slices: Vec::new() };
+    let each = clients.iter().flat_map(|&clients| settings.iter().map(move |&s| case(s, clients)));
+    Ok(each.collect())
+}
+
+fn one_round(
+    live: &Live,
+    plan: &Plan,
+    moderation: Moderation,
+    options: &ExperimentOptions,
+) -> Result<Slice> {
+    live.round(plan, moderation, |live| match options.change_to {
+        Some(Text(after)) => live.set(after),
+        None => Ok(()),
+    })
+}
+
+/// A round in which nothing happened is a failure, not a result.
+fn refuse_silence(plan: &Plan, slice: &Slice) -> Result<()> {
+    for (part, record) in &slice.records {
+        let (counter, what) = match part {
+            Part::Asker => ("transactions", "no request was answered"),
+            Part::BulkSink => ("bytes_received", "the bulk flow did not flow"),
+            Part::Counter => ("datagrams_received", "no datagram arrived"),
+            _ => continue,
+        };
+        if record.counter(counter) == 0 {
+            bail!(
+                "{what} in {} s; measure for longer with --duration, or look at the cable (--link-loss)",
+                plan.duration_s
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A figure, and how a round tells it.
+type Figure = (&'static str, fn(&Round) -> Option<f64>);
+
+const FIGURES: [Figure; 4] = [
+    ("latency_p50", |round| round.latency_p50_us),
+    ("interrupts", |round| Some(round.interrupts_per_s)),
+    ("transactions", |round| round.transactions_per_s),
+    ("bulk_bits", |round| round.bulk_bits_per_s),
+];
+
+fn ratios(results: &[Measurement]) -> Vec<Ratio> {
+    let mut ratios = Vec::new();
+    for (figure, value) in FIGURES {
+        for of in results {
+            let others = results.iter().filter(|to| to.clients == of.clients);
+            for to in others.filter(|to| to.setting != of.setting) {
+                let pairs = of.rounds.iter().zip(&to.rounds);
+                let divided =
+                    pairs.filter_map(|(of, to)| Some(value(of)? / value(to).filter(|v| *v > 0.0)?));
+                let mut divided: Vec<f64> = divided.collect();
+                divided.sort_by(f64::total_cmp);
+                if let (Some(&min), Some(&max)) = (divided.first(), divided.last()) {
+                    let (of, to, clients) = (of.setting.clone(), to.setting.clone(), of.clients);
+                    let median = median(&divided);
+                    ratios.push(Ratio { figure, of, to, clients, median, min, max });
+                }
+            }
+        }
+    }
+    ratios
+}
+
+/// The median of `sorted`, which is not empty.
+pub fn median(sorted: &[f64]) -> f64 {
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
+}
+
+impl Outcome {
+    /// The ratio of `of` to `to` in `figure`, if both were measured.
+    #[must_use]
+    pub fn ratio(&self, figure: &str, of: &str, to: &str) -> Option<&Ratio> {
+        self.ratios.iter().find(|ratio| ratio.figure == figure && ratio.of == of && ratio.to == to)
+    }
+}

@@ -1,0 +1,191 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::experiment::Experiment;
+use crate::options::{ExperimentOptions, NicOptions};
+
+/// Interrupts at the right moment.
+///
+/// Earmark shows what NIC interrupt coalescing does to your latency: two Linux hosts on this machine, a software NIC
+/// between them whose moderation you choose, real traffic, real programs.
+#[derive(Debug, Parser)]
+#[command(name = "earmark", version, max_term_width = 100)]
+pub struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Every strategy on real traffic in about a minute: one table, one report
+    Demo(DemoArgs),
+    /// Run one experiment under one setting, or compare several
+    Bench(Box<BenchArgs>),
+    /// Run your own programs on the two hosts
+    #[command(subcommand)]
+    Lab(LabCommand),
+    /// Look at the NIC of a running lab, and change it while traffic flows
+    Nic(NicArgs),
+    /// List the scenarios that come with Earmark, or show one
+    Scenario {
+        /// Show this one
+        name: Option<String>,
+    },
+    /// Print shell completions
+    Completions {
+        /// For this shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    #[command(hide = true)]
+    Man,
+    /// Drive one workload (the bench starts these)
+    #[command(hide = true)]
+    Agent {
+        /// The workload, in JSON
+        spec: String,
+    },
+}
+
+/// What `earmark demo` takes.
+#[derive(Args, Debug)]
+pub struct DemoArgs {
+    /// Seconds measured for each strategy, kind of traffic and round
+    #[arg(long, default_value_t = 0.7, value_name = "SECONDS")]
+    pub duration: f64,
+    /// How often each strategy has its turn
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub rounds: u32,
+    /// Where the HTML report goes
+    #[arg(long, default_value = "earmark-report.html", value_name = "FILE")]
+    pub report: PathBuf,
+    /// Also write everything as JSON
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Which packets are marked
+    #[arg(long, value_name = "RULES")]
+    pub mark: Option<crate::options::Text<nic::marker::Rules>>,
+    /// How the NIC waits: sleep, precise or spin
+    #[arg(long, value_name = "WAIT")]
+    pub wait: Option<crate::options::Text<linux::wait::Waiting>>,
+}
+
+/// The worlds that an experiment can run in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum World {
+    /// Two hosts made of namespaces, real time
+    #[default]
+    Live,
+}
+
+/// What `earmark bench` takes.
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    /// The experiment; with --scenario, one of its own, or without it all of them
+    #[arg(value_enum, required_unless_present = "scenario")]
+    pub experiment: Option<Experiment>,
+    /// Where to run it
+    #[arg(long, value_enum, default_value_t)]
+    pub world: World,
+    /// Start from a scenario: a name that `earmark scenario` lists, or a TOML file
+    #[arg(long, value_name = "NAME|FILE")]
+    pub scenario: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The NIC and the cable
+    #[command(flatten, next_help_heading = "NIC and cable")]
+    pub nic: NicOptions,
+    /// The experiment
+    #[command(flatten, next_help_heading = "Experiment")]
+    pub options: ExperimentOptions,
+}
+
+/// What `earmark lab` does.
+#[derive(Debug, Subcommand)]
+pub enum LabCommand {
+    /// Run commands on the hosts; the exit status is that of the first one that fails
+    Run(Box<LabRunArgs>),
+    /// A shell on host a (or b); `exit` ends the lab
+    Shell {
+        /// Which host
+        #[arg(long, default_value = "a", value_parser = ["a", "b"])]
+        on: String,
+        /// The NIC and the cable
+        #[command(flatten)]
+        nic: Box<NicOptions>,
+    },
+}
+
+/// What `earmark lab run` takes.
+#[derive(Args, Debug)]
+pub struct LabRunArgs {
+    /// A shell command for host a or b, which know each other as `a` and `b`; may be given more than once
+    #[arg(long, num_args = 2, required = true, value_names = ["HOST", "CMD"])]
+    pub on: Vec<String>,
+    /// End when the commands of this host have ended; those of the other one are stopped
+    ///
+    /// Without it: host a, where clients usually are, or b if nothing runs on a. The commands of the other host start
+    /// first.
+    #[arg(long, value_name = "HOST", value_parser = ["a", "b", "both"])]
+    pub until: Option<String>,
+    /// The NIC and the cable
+    #[command(flatten)]
+    pub nic: NicOptions,
+}
+
+/// What `earmark nic` takes.
+#[derive(Args, Debug)]
+pub struct NicArgs {
+    /// The lab, if several run
+    #[arg(long, global = true, value_name = "NAME")]
+    pub lab: Option<String>,
+    /// What to do with it
+    #[command(subcommand)]
+    pub command: NicCommand,
+}
+
+/// What `earmark nic` does.
+#[derive(Debug, Subcommand)]
+pub enum NicCommand {
+    /// Print settings and counters, as `ethtool -c` and `-S` do
+    Show {
+        /// One port, such as b0; without it, all
+        port: Option<String>,
+        /// One queue
+        #[arg(long)]
+        queue: Option<u16>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Change settings, as `ethtool -C` does: rx-usecs 50, rx-frames 16, adaptive-rx on, strategy marked:75, mark RULES
+    Set {
+        /// The port, such as b0
+        port: String,
+        /// Names and values, in turn
+        #[arg(required = true, num_args = 2.., value_name = "NAME VALUE")]
+        settings: Vec<String>,
+        /// One queue; without it, all
+        #[arg(long)]
+        queue: Option<u16>,
+    },
+    /// Print rates, again and again
+    Watch {
+        /// One port, such as b0; without it, all
+        port: Option<String>,
+        /// Seconds between two lines
+        #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
+        interval: f64,
+        /// Stop after this many
+        #[arg(long)]
+        count: Option<u64>,
+    },
+    /// List the labs that run
+    Labs,
+}

@@ -1,0 +1,68 @@
+//! The user's side of the control socket.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use super::{PREFIX, PortState, Reply, Request};
+
+/// How long a lab may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The labs that can be reached from here, by name.
+///
+/// # Errors
+/// If the kernel does not list its sockets.
+pub fn labs() -> Result<Vec<String>> {
+    let sockets = std::fs::read_to_string("/proc/net/unix").context("list labs: read /proc/net/unix")?;
+    let marker = format!(" @{PREFIX}");
+    let mut names: Vec<String> = sockets
+        .lines()
+        .filter_map(|line| line.split_once(&marker).map(|(_, name)| name.to_owned()))
+        .collect();
+    // A socket with connections is listed once for each.
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+/// The lab that is meant: the one named, or the only one.
+///
+/// # Errors
+/// If none runs, or several do and none was named.
+pub fn choose(name: Option<&str>) -> Result<String> {
+    if let Some(name) = name {
+        return Ok(name.to_owned());
+    }
+    let mut labs = labs()?;
+    match labs.len() {
+        0 => bail!("no lab runs here; start one with `earmark lab shell` or `earmark bench`"),
+        1 => Ok(labs.remove(0)),
+        _ => bail!("several labs run: {}; choose one with --lab", labs.join(", ")),
+    }
+}
+
+/// Asks a lab.
+///
+/// # Errors
+/// If it does not run, refuses, or does not answer.
+pub fn ask(lab: &str, request: &Request) -> Result<Vec<PortState>> {
+    let address = SocketAddr::from_abstract_name(format!("{PREFIX}{lab}"))?;
+    let mut stream = UnixStream::connect_addr(&address)
+        .with_context(|| format!("reach lab {lab}; does it still run? (`earmark nic labs`)"))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut line = serde_json::to_string(request)?;
+    line.push('\n');
+    stream.write_all(line.as_bytes()).with_context(|| format!("ask lab {lab}"))?;
+    let mut reply = String::new();
+    BufReader::new(stream)
+        .read_line(&mut reply)
+        .with_context(|| format!("wait for the answer of lab {lab}"))?;
+    match serde_json::from_str(&reply).with_context(|| format!("read the answer of lab {lab}"))? {
+        Reply::Ports(ports) => Ok(ports),
+        Reply::Refused(why) => bail!("{why}"),
+    }
+}

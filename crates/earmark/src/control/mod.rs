@@ -1,0 +1,79 @@
+//! The control socket: `earmark nic` talks to a lab that runs.
+//!
+//! A lab listens on an abstract Unix socket, `earmark/lab/NAME`, in the network namespace that it was started in and in
+//! those of its hosts, so that `earmark nic` works inside `earmark lab shell`, too. Abstract sockets vanish with
+//! their process: nothing is left behind. Only the user who started the lab (and root) is let in.
+//!
+//! One request is one line of JSON, and so is its reply.
+
+pub mod client;
+pub mod server;
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What abstract sockets of labs are called, before the name of the lab.
+const PREFIX: &str = "earmark/lab/";
+
+/// What a client asks.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// Tell everything.
+    Show,
+    /// Change settings of a port.
+    Set {
+        /// The port's name, such as `b0`.
+        port: String,
+        /// One queue; without it, all.
+        queue: Option<u16>,
+        /// Names and values, as `ethtool -C` takes them.
+        settings: Vec<(String, String)>,
+    },
+}
+
+/// What the lab answers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reply {
+    /// Everything, or, after a change, what is in force now.
+    Ports(Vec<PortState>),
+    /// It cannot be; nothing was changed.
+    Refused(String),
+}
+
+/// One port, as `nic show` prints it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PortState {
+    /// The port's name, such as `b0`.
+    pub port: String,
+    /// The marking rules.
+    pub mark: String,
+    /// Its queues.
+    pub queues: Vec<QueueState>,
+    /// Holds in microseconds since the lab began: p50, p99, max.
+    pub hold_us: Option<[f64; 3]>,
+    /// Frames that reached no queue, and what became of others, by name.
+    pub counters: BTreeMap<String, u64>,
+    /// Why the port is gone, if it is.
+    pub vanished: Option<String>,
+}
+
+/// One queue of a port.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct QueueState {
+    /// The whole setting, such as `marked:75`.
+    pub setting: String,
+    /// `marked`, `stream` or the name of the timer.
+    pub strategy: String,
+    /// `adaptive-rx`.
+    pub adaptive_rx: bool,
+    /// `rx-usecs` at work: that of the setting, or what adaptive moderation picked.
+    pub rx_usecs: u32,
+    /// `rx-frames` at work.
+    pub rx_frames: u32,
+    /// Interrupts by reason.
+    pub interrupts: BTreeMap<String, u64>,
+    /// Everything else that it has counted, by name.
+    pub counters: BTreeMap<String, u64>,
+}

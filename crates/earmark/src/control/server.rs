@@ -1,0 +1,207 @@
+//! The lab's side of the control socket.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use linux::dataplane::{DataPlane, Handle};
+use linux::host::Host;
+use linux::snapshot::{PortSnapshot, QueueSnapshot};
+use nic::marker::Rules;
+use nic::moderation::{Moderation, Reason, TimerKind};
+
+use super::{PREFIX, PortState, QueueState, Reply, Request};
+use crate::measurement::Quantiles;
+use crate::records::Distribution;
+
+/// The longest request that is read, in bytes.
+const MAX_REQUEST: u64 = 65_536;
+
+/// How long a client may take to send its request.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Serves a lab's control sockets for as long as its data plane runs.
+#[derive(Debug)]
+pub struct Server;
+
+impl Server {
+    /// Listens as the lab `name`, or as one named after this process, here and in `hosts`.
+    ///
+    /// # Errors
+    /// If a lab of that name runs already.
+    pub fn start(name: Option<&str>, plane: &Arc<Handle>, hosts: &[Host; 2]) -> Result<Self> {
+        let name = name.map_or_else(|| std::process::id().to_string(), str::to_owned);
+        ensure!(
+            !name.is_empty() && name.len() <= 64 && name.chars().all(|c| c.is_ascii_graphic()),
+            "lab name `{name}`: 1 to 64 letters, digits and signs, no blanks"
+        );
+        let bind = || -> Result<UnixListener> {
+            let address = SocketAddr::from_abstract_name(format!("{PREFIX}{name}"))?;
+            UnixListener::bind_addr(&address).map_err(|error| match error.kind() {
+                std::io::ErrorKind::AddrInUse => {
+                    anyhow!("a lab named {name} runs already; choose another name with --name")
+                }
+                _ => anyhow!("open the control socket of lab {name}: {error}"),
+            })
+        };
+        let mut listeners = vec![bind()?];
+        for host in hosts {
+            listeners.push(host.enter_net(bind)??);
+        }
+        for listener in listeners {
+            let plane = Arc::downgrade(plane);
+            std::thread::Builder::new()
+                .name("earmark-control".into())
+                .spawn(move || serve(&listener, &plane))
+                .context("start the control thread")?;
+        }
+        Ok(Self)
+    }
+}
+
+/// Answers clients one by one. The thread ends with the process.
+fn serve(listener: &UnixListener, plane: &Weak<Handle>) {
+    for stream in listener.incoming() {
+        let (Ok(stream), Some(plane)) = (stream, plane.upgrade()) else { continue };
+        // A client that goes away or talks nonsense is its own problem.
+        let _ = answer(&stream, &plane);
+    }
+}
+
+fn answer(stream: &UnixStream, plane: &Handle) -> Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let peer = rustix::net::sockopt::socket_peercred(stream.as_fd())?;
+    let reply = if peer.uid == rustix::process::geteuid() || peer.uid.is_root() {
+        let mut line = String::new();
+        BufReader::new(stream.take(MAX_REQUEST)).read_line(&mut line)?;
+        obey(&line, plane).unwrap_or_else(|error| Reply::Refused(format!("{error:#}")))
+    } else {
+        Reply::Refused("this lab belongs to another user".into())
+    };
+    let mut text = serde_json::to_string(&reply)?;
+    text.push('\n');
+    let mut stream = stream;
+    Ok(stream.write_all(text.as_bytes())?)
+}
+
+fn obey(line: &str, plane: &Handle) -> Result<Reply> {
+    if let Request::Set { port, queue, settings } = serde_json::from_str(line)? {
+        plane.call(move |plane| set(plane, &port, queue, &settings))??;
+    }
+    let snapshot = plane.call(|plane| plane.snapshot())?;
+    Ok(Reply::Ports(snapshot.ports.iter().map(port_state).collect()))
+}
+
+/// Changes settings of a port: all of them, or, if one is wrong, none.
+fn set(
+    plane: &mut DataPlane,
+    port: &str,
+    queue: Option<u16>,
+    settings: &[(String, String)],
+) -> Result<()> {
+    let names = plane.port_names();
+    let number = names.iter().position(|name| *name == port);
+    let number =
+        number.ok_or_else(|| anyhow!("no port {port}; there are {} and {}", names[0], names[1]))?;
+    let queues = plane.port_mut(number).queues();
+    let mut changed = Vec::new();
+    let mut rules = None;
+    for (at, state) in queues.iter().enumerate() {
+        if queue.is_some_and(|queue| usize::from(queue) != at) {
+            continue;
+        }
+        let before = *state.moderation();
+        let mut moderation = before;
+        let in_force = QueueSnapshot::of(state).in_force;
+        for (name, value) in settings {
+            match name.as_str() {
+                "mark" => rules = Some(value.parse::<Rules>()?),
+                _ => moderation = apply(moderation, in_force, name, value)?,
+            }
+        }
+        changed.push((at as u16, moderation.checked()?));
+    }
+    if changed.is_empty() {
+        bail!("port {port} has queues 0 to {}, not {}", queues.len() - 1, queue.unwrap_or(0));
+    }
+    if rules.is_some() && queue.is_some() {
+        bail!("marking rules are those of the port: drop --queue");
+    }
+    for (at, moderation) in changed {
+        plane.set_moderation(number, Some(at), moderation);
+    }
+    if let Some(rules) = rules {
+        plane.port_mut(number).set_rules(rules);
+    }
+    Ok(())
+}
+
+/// One setting, by ethtool's name.
+fn apply(
+    moderation: Moderation,
+    in_force: (u32, u32),
+    name: &str,
+    value: &str,
+) -> Result<Moderation> {
+    let number = || {
+        value.parse::<u32>().map_err(|_| anyhow!("{name} {value}: not a whole number of 0 or more"))
+    };
+    Ok(match name {
+        "strategy" => value.parse()?,
+        "rx-usecs" => moderation.with_rx_usecs(number()?)?,
+        "rx-frames" => moderation.with_rx_frames(number()?)?,
+        "adaptive-rx" => match value {
+            "on" => Moderation { timer: TimerKind::Adaptive, rx_usecs: 0, rx_frames: 0, ..moderation },
+            "off" if moderation.timer == TimerKind::Adaptive => {
+                // What adaptive moderation chose last stays in force.
+                let (rx_usecs, rx_frames) = in_force;
+                Moderation { timer: TimerKind::Delay, rx_usecs, rx_frames, ..moderation }
+            }
+            "off" => moderation,
+            _ => bail!("adaptive-rx {value}: on or off"),
+        },
+        _ => bail!(
+            "no setting is called {name}; there are strategy, rx-usecs, rx-frames, adaptive-rx, mark"
+        ),
+    })
+}
+
+fn port_state(port: &PortSnapshot) -> PortState {
+    let holds = Quantiles::of(&Distribution::from_histogram(&port.holds, 1));
+    let counters = [
+        ("rx-length-errors", port.counters.bad_length),
+        ("rx-refused", port.refused),
+        ("link-lost", port.link.lost),
+        ("link-duplicated", port.link.duplicated),
+        ("link-reordered", port.link.reordered),
+    ];
+    PortState {
+        port: port.name.clone(),
+        mark: port.rules.clone(),
+        queues: port.queues.iter().map(queue_state).collect(),
+        hold_us: holds.map(|holds| [holds.p50, holds.p99, holds.max]),
+        counters: counters.map(|(name, value)| (name.to_owned(), value)).into(),
+        vanished: port.vanished.clone(),
+    }
+}
+
+fn queue_state(queue: &QueueSnapshot) -> QueueState {
+    let (rx_usecs, rx_frames) = queue.in_force;
+    let interrupts = Reason::ALL.map(|reason| {
+        (reason.name().to_owned(), queue.counters.interrupts_for(reason))
+    });
+    let counters = queue.counters.named().map(|(name, value)| (name.to_owned(), value));
+    QueueState {
+        setting: queue.moderation.to_string(),
+        strategy: queue.moderation.strategy().to_owned(),
+        adaptive_rx: queue.moderation.timer == TimerKind::Adaptive,
+        rx_usecs,
+        rx_frames,
+        interrupts: interrupts.into(),
+        counters: counters.into(),
+    }
+}

@@ -1,0 +1,97 @@
+//! Where a result comes from: everything that someone who repeats it would ask.
+
+use std::fs;
+
+use serde::Serialize;
+
+/// The machine and the way of measuring.
+#[derive(Clone, Debug, Serialize)]
+pub struct Environment {
+    /// Version of Earmark.
+    pub earmark: &'static str,
+    /// The world that the experiment ran in.
+    pub world: &'static str,
+    /// When it began.
+    pub date: String,
+    /// The kernel.
+    pub kernel: String,
+    /// The processor.
+    pub cpu_model: String,
+    /// Processors that may be used.
+    pub cpus: usize,
+    /// Load average over the last minute when it began.
+    pub load_average: f64,
+    /// Clock source of the kernel.
+    pub clock_source: String,
+    /// Whether it ran as root or in a user namespace.
+    pub privilege: String,
+    /// How the data plane waits.
+    pub wait: String,
+    /// Which packets are marked.
+    pub mark: String,
+    /// The cable.
+    pub link: String,
+    /// The command.
+    pub command: String,
+}
+
+impl Environment {
+    /// Reads what can be read of this machine; the rest is the world's to fill in.
+    #[must_use]
+    pub fn read(world: &'static str) -> Self {
+        let uname = rustix::system::uname();
+        Self {
+            earmark: env!("CARGO_PKG_VERSION"),
+            world,
+            date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+            kernel: uname.release().to_string_lossy().into_owned(),
+            cpu_model: cpu_model(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            load_average: load_average(),
+            clock_source: read_line(
+                "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+            ),
+            privilege: String::new(),
+            wait: String::new(),
+            mark: String::new(),
+            link: String::new(),
+            command: command_line(),
+        }
+    }
+
+    /// Name and value of each entry, for people.
+    #[must_use]
+    pub fn entries(&self) -> Vec<(String, String)> {
+        let serde_json::Value::Object(entries) = serde_json::json!(self) else {
+            return Vec::new();
+        };
+        let text = |value: serde_json::Value| match value {
+            serde_json::Value::String(text) => text,
+            other => other.to_string(),
+        };
+        entries.into_iter().map(|(name, value)| (name.replace('_', " "), text(value))).collect()
+    }
+}
+
+/// The command line, with the program's name alone where its path would be.
+fn command_line() -> String {
+    let mut words = std::env::args();
+    let _ = words.next();
+    std::iter::once("earmark".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn read_line(path: &str) -> String {
+    fs::read_to_string(path).map_or_else(|_| "unknown".into(), |text| text.trim().to_owned())
+}
+
+fn cpu_model() -> String {
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let line = text.lines().find(|line| line.starts_with("model name"));
+    let model = line.and_then(|line| line.split_once(':'));
+    model.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, model)| model.trim().to_owned())
+}
+
+fn load_average() -> f64 {
+    let text = read_line("/proc/loadavg");
+    text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
+}

@@ -1,0 +1,94 @@
+//! Before and after: what a setting that changes in the middle of a run does to each half of a round trip.
+//!
+//! A host that receives late answers late, and nothing else moves: its setting shows in the time from client to server
+//! only. A clock that trusts the middle of the round trip is then off by half of the difference.
+
+use nic::moderation::Moderation;
+
+use crate::measurement::{Halves, Part, Quantiles, Slice};
+use crate::options::ExperimentOptions;
+use crate::records::{Distribution, Series, new_histogram};
+
+/// Samples this close to the change belong to neither side, in nanoseconds.
+const GUARD_NS: i64 = 20_000_000;
+
+/// Divides the samples of `slice` at its middle; empty if its agents kept none.
+#[must_use]
+pub fn split(
+    slice: &Slice,
+    before: Moderation,
+    after: Moderation,
+    options: &ExperimentOptions,
+) -> Vec<Halves> {
+    let asker = slice.records.iter().find(|(part, _)| *part == Part::Asker);
+    let Some(series) = asker.and_then(|(_, record)| record.series.as_ref()) else {
+        return Vec::new();
+    };
+    let (warmup, duration) = crate::experiment::timing(options);
+    let change = ((warmup + duration / 2.0) * 1e9) as i64;
+    let half = |setting: Moderation, from: i64, to: i64| {
+        let column = |name| Quantiles::of(&column(series, name, from, to));
+        Halves {
+            setting: setting.to_string(),
+            round_trip_us: column("round_trip").or_else(|| column("latency")),
+            request_us: column("request_half"),
+            response_us: column("response_half"),
+            offset_us: column("offset"),
+        }
+    };
+    vec![half(before, 0, change - GUARD_NS), half(after, change + GUARD_NS, i64::MAX)]
+}
+
+/// The values of a column in the rows of a time span.
+fn column(series: &Series, name: &str, from: i64, to: i64) -> Distribution {
+    let Some(column) = series.columns.iter().position(|column| column == name) else {
+        return Distribution::default();
+    };
+    let (mut up, mut down) = (new_histogram(), new_histogram());
+    for row in series.rows.iter().filter(|row| (from..to).contains(&row[0])) {
+        let side = if row[column] < 0 { &mut down } else { &mut up };
+        side.saturating_record(row[column].unsigned_abs());
+    }
+    let mut whole = Distribution::from_histogram(&up, 1);
+    whole.merge(&Distribution::from_histogram(&down, -1));
+    whole
+}
+
+/// What the two halves say, in words.
+#[must_use]
+pub fn story(halves: &[Halves]) -> Option<String> {
+    let [before, after] = halves else { return None };
+    let moved = |of: fn(&Halves) -> Option<Quantiles>| Some(of(after)?.p50 - of(before)?.p50);
+    let round_trip = moved(|half| half.round_trip_us)?;
+    let mut text = format!(
+        "From {} to {}, the round trip moved by {round_trip:+.1} us",
+        before.setting, after.setting
+    );
+    let parts = (moved(|h| h.request_us), moved(|h| h.response_us), moved(|h| h.offset_us));
+    if let (Some(request), Some(response), Some(offset)) = parts {
+        text += &format!(
+            ": the request half by {request:+.1} us, the response half by {response:+.1} us. \
+             Both hosts read one clock, and yet the offset that NTP computes moved by {offset:+.1} us: \
+             half of what one side waits longer than the other."
+        );
+    } else {
+        text.push('.');
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_keeps_its_signs_and_its_span() {
+        let series = Series {
+            columns: vec!["t_ns".into(), "offset".into()],
+            rows: vec![vec![1, -300], vec![2, 100], vec![9, 7]],
+        };
+        let offset = column(&series, "offset", 0, 5);
+        assert_eq!((offset.count, offset.min_ns, offset.max_ns), (2, -300, 100));
+        assert_eq!(column(&series, "latency", 0, 5).count, 0);
+    }
+}

@@ -1,0 +1,356 @@
+//! What every world returns: one type for one experiment under one setting.
+//!
+//! The JSON form is versioned by [`SCHEMA`]; `docs/json.md` describes it. Times are microseconds, rates are per second,
+//! CPU is in cores (1.0 is one core, busy all the time).
+
+use std::collections::BTreeMap;
+
+use linux::snapshot::Snapshot;
+use nic::moderation::Reason;
+use serde::Serialize;
+
+use crate::environment::Environment;
+use crate::records::{Distribution, Record};
+
+/// The version of the JSON form. It is raised when a field changes its meaning or goes away.
+pub const SCHEMA: u32 = 1;
+
+/// A distribution of times, in microseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Quantiles {
+    /// How many values.
+    pub count: u64,
+    /// The smallest.
+    pub min: f64,
+    /// Half are no larger.
+    pub p50: f64,
+    /// Nine in ten are no larger.
+    pub p90: f64,
+    /// 99 in 100 are no larger.
+    pub p99: f64,
+    /// The largest.
+    pub max: f64,
+    /// The arithmetic mean.
+    pub mean: f64,
+}
+
+impl Quantiles {
+    /// Those of `distribution`, unless it is empty.
+    #[must_use]
+    pub fn of(distribution: &Distribution) -> Option<Self> {
+        let summary = distribution.summary();
+        (summary.count > 0).then_some(Self {
+            count: summary.count,
+            min: summary.min_us,
+            p50: summary.p50_us,
+            p90: summary.p90_us,
+            p99: summary.p99_us,
+            max: summary.max_us,
+            mean: summary.mean_us,
+        })
+    }
+}
+
+/// CPU time per second, in cores.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Cpu {
+    /// The data-plane thread without what it did for the hosts.
+    pub nic: f64,
+    /// The hosts: their programs, and their receive path, which runs when a frame is handed to a TAP.
+    pub host: f64,
+    /// The part of `host` that is the receive path.
+    pub host_receive: f64,
+}
+
+/// One port.
+#[derive(Clone, Debug, Serialize)]
+pub struct PortMeasurement {
+    /// The interface, such as `b0`.
+    pub name: String,
+    /// The setting in force at the end, of queue 0.
+    pub setting: String,
+    /// Packets that its host took.
+    pub packets: u64,
+    /// Those among them that were marked.
+    pub marked: u64,
+    /// Interrupts by reason.
+    pub interrupts: BTreeMap<&'static str, u64>,
+    /// Holds of its packets.
+    pub hold_us: Option<Quantiles>,
+    /// Frames dropped because the ring was full.
+    pub ring_full: u64,
+    /// Frames that the host's stack refused.
+    pub refused: u64,
+    /// Frames that the cable lost on the way to this port.
+    pub link_lost: u64,
+}
+
+/// The four timestamps of NTP, before or after a change.
+#[derive(Clone, Debug, Serialize)]
+pub struct Halves {
+    /// The setting of the changed port.
+    pub setting: String,
+    /// Round trip without the server's own time.
+    pub round_trip_us: Option<Quantiles>,
+    /// The request's way.
+    pub request_us: Option<Quantiles>,
+    /// The answer's way.
+    pub response_us: Option<Quantiles>,
+    /// How far the server's clock seems ahead; it is the same clock, so this is the error.
+    pub offset_us: Option<Quantiles>,
+}
+
+/// The key figures of one round, from which spreads and ratios are made.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Round {
+    /// Median latency.
+    pub latency_p50_us: Option<f64>,
+    /// Round trips a second.
+    pub transactions_per_s: Option<f64>,
+    /// Goodput of the bulk flow.
+    pub bulk_bits_per_s: Option<f64>,
+    /// Interrupts a second, both hosts together.
+    pub interrupts_per_s: f64,
+}
+
+/// One experiment under one setting.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measurement {
+    /// The setting, as the user would write it.
+    pub setting: String,
+    /// How many clients asked at once, where that was varied.
+    pub clients: Option<u32>,
+    /// Seconds measured, all rounds together.
+    pub seconds: f64,
+    /// From when a request was due to its answer.
+    pub latency_us: Option<Quantiles>,
+    /// From when a request was really sent to its answer.
+    pub service_us: Option<Quantiles>,
+    /// Answers a second.
+    pub transactions_per_s: Option<f64>,
+    /// Requests that were lost or not answered in time.
+    pub lost: u64,
+    /// Goodput of the bulk flow, at the receiver.
+    pub bulk_bits_per_s: Option<f64>,
+    /// Datagrams a second, at the receiver.
+    pub datagrams_per_s: Option<f64>,
+    /// Interrupts of both hosts.
+    pub interrupts: u64,
+    /// The same, a second.
+    pub interrupts_per_s: f64,
+    /// The same, by reason.
+    pub interrupts_by_reason: BTreeMap<&'static str, u64>,
+    /// Packets that the hosts took.
+    pub packets: u64,
+    /// Packets for each interrupt.
+    pub packets_per_interrupt: Option<f64>,
+    /// Holds of all packets.
+    pub hold_us: Option<Quantiles>,
+    /// By how much the data plane overshot its deadlines.
+    pub timer_overshoot_us: Option<Quantiles>,
+    /// CPU time.
+    pub cpu: Cpu,
+    /// CPU time of a host's receive path and the NIC for each packet, in nanoseconds.
+    pub receive_ns_per_packet: Option<f64>,
+    /// Each port.
+    pub ports: Vec<PortMeasurement>,
+    /// Before and after a change, where there was one.
+    pub halves: Vec<Halves>,
+    /// Each round.
+    pub rounds: Vec<Round>,
+    /// Where and how it was measured.
+    pub environment: Environment,
+    /// The distribution behind `latency_us`, for pictures.
+    #[serde(skip)]
+    pub latency: Distribution,
+}
+
+/// One round of one setting, as the world returns it.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    /// Seconds measured.
+    pub seconds: f64,
+    /// What the agents measured, each with the part it played.
+    pub records: Vec<(Part, Record)>,
+    /// What the NIC counted in the same time.
+    pub nic: Snapshot,
+}
+
+/// The part that an agent plays in an experiment, which says what its figures mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// It asks, and its latencies are the experiment's.
+    Asker,
+    /// It answers.
+    Answerer,
+    /// It sends the bulk flow.
+    BulkSource,
+    /// It receives the bulk flow.
+    BulkSink,
+    /// It sends datagrams or frames as fast as it can.
+    Flood,
+    /// It counts datagrams.
+    Counter,
+}
+
+impl Slice {
+    fn record(&self, part: Part) -> Option<&Record> {
+        self.records.iter().find(|(played, _)| *played == part).map(|(_, record)| record)
+    }
+
+    fn rate(&self, part: Part, counter: &str) -> Option<f64> {
+        let record = self.record(part)?;
+        Some(record.counter(counter) as f64 * 1e9 / record.window_ns.max(1) as f64)
+    }
+
+    fn interrupts(&self) -> u64 {
+        self.nic.ports.iter().map(|port| port.counters.interrupts_total()).sum()
+    }
+
+    fn round(&self) -> Round {
+        let asker = self.record(Part::Asker);
+        let latency = asker.and_then(|record| record.distributions.get("latency"));
+        Round {
+            latency_p50_us: latency.and_then(Quantiles::of).map(|quantiles| quantiles.p50),
+            transactions_per_s: self.rate(Part::Asker, "transactions"),
+            bulk_bits_per_s: self.rate(Part::BulkSink, "bytes_received").map(|bytes| bytes * 8.0),
+            interrupts_per_s: self.interrupts() as f64 / self.seconds,
+        }
+    }
+}
+
+/// All rounds of one setting, ready to be summed up.
+#[derive(Debug)]
+pub struct Rounds<'a> {
+    /// The setting, as the user would write it.
+    pub setting: String,
+    /// How many clients, where that was varied.
+    pub clients: Option<u32>,
+    /// The rounds.
+    pub slices: &'a [Slice],
+}
+
+impl Rounds<'_> {
+    /// Sums the rounds up.
+    #[must_use]
+    pub fn measurement(&self, environment: Environment) -> Measurement {
+        let seconds: f64 = self.slices.iter().map(|slice| slice.seconds).sum();
+        let asker = self.merged(Part::Asker);
+        let latency = distribution(asker.as_ref(), "latency");
+        let interrupts = self.sum(Slice::interrupts);
+        let packets = self.sum(|slice| slice.nic.ports.iter().map(|p| p.counters.delivered).sum());
+        let cpu = self.cpu(seconds);
+        let receive = (cpu.host_receive + cpu.nic) * seconds * 1e9;
+        let asked = asker.as_ref().map(|asker| per_second(asker, "transactions"));
+        let missed = |name| asker.as_ref().map_or(0, |asker| asker.counter(name));
+        Measurement {
+            setting: self.setting.clone(),
+            clients: self.clients,
+            seconds,
+            latency_us: Quantiles::of(&latency),
+            service_us: Quantiles::of(&distribution(asker.as_ref(), "service")),
+            transactions_per_s: asked,
+            lost: missed("lost") + missed("unanswered"),
+            bulk_bits_per_s: self
+                .merged(Part::BulkSink)
+                .map(|sink| per_second(&sink, "bytes_received") * 8.0),
+            datagrams_per_s: self
+                .merged(Part::Counter)
+                .map(|counter| per_second(&counter, "datagrams_received")),
+            interrupts,
+            interrupts_per_s: interrupts as f64 / seconds,
+            interrupts_by_reason: self.by_reason(),
+            packets,
+            packets_per_interrupt: ratio(packets as f64, interrupts as f64),
+            hold_us: Quantiles::of(&self.holds(|_| true)),
+            timer_overshoot_us: Quantiles::of(&self.overshoot()),
+            cpu,
+            receive_ns_per_packet: ratio(receive, packets as f64),
+            ports: self.ports(),
+            halves: Vec::new(),
+            rounds: self.slices.iter().map(Slice::round).collect(),
+            environment,
+            latency,
+        }
+    }
+
+    fn sum(&self, of: impl Fn(&Slice) -> u64) -> u64 {
+        self.slices.iter().map(of).sum()
+    }
+
+    fn merged(&self, part: Part) -> Option<Record> {
+        let mut records = self.slices.iter().filter_map(|slice| slice.record(part));
+        let mut sum = records.next()?.clone();
+        records.for_each(|record| sum.merge(record));
+        Some(sum)
+    }
+
+    fn cpu(&self, seconds: f64) -> Cpu {
+        let cores = |nanos: u64| nanos as f64 / (seconds * 1e9);
+        let receive = cores(self.sum(|slice| slice.nic.delivering.as_nanos()));
+        let programs =
+            cores(self.sum(|slice| slice.records.iter().map(|(_, record)| record.cpu_ns).sum()));
+        let thread = cores(self.sum(|slice| slice.nic.cpu.as_nanos()));
+        Cpu { nic: thread - receive, host: programs + receive, host_receive: receive }
+    }
+
+    fn by_reason(&self) -> BTreeMap<&'static str, u64> {
+        let count = |reason| {
+            self.sum(|slice| slice.nic.ports.iter().map(|p| p.counters.interrupts_for(reason)).sum())
+        };
+        Reason::ALL.into_iter().map(|reason| (reason.name(), count(reason))).collect()
+    }
+
+    fn holds(&self, of: impl Fn(usize) -> bool) -> Distribution {
+        let mut sum = Distribution::default();
+        for slice in self.slices {
+            let ports = slice.nic.ports.iter().enumerate().filter(|(number, _)| of(*number));
+            ports.for_each(|(_, port)| sum.merge(&Distribution::from_histogram(&port.holds, 1)));
+        }
+        sum
+    }
+
+    fn overshoot(&self) -> Distribution {
+        let mut sum = Distribution::default();
+        for slice in self.slices {
+            sum.merge(&Distribution::from_histogram(&slice.nic.overshoot, 1));
+        }
+        sum
+    }
+
+    fn ports(&self) -> Vec<PortMeasurement> {
+        let Some(last) = self.slices.last() else { return Vec::new() };
+        let port = |(number, port): (usize, &linux::snapshot::PortSnapshot)| {
+            let sum = |of: &dyn Fn(&linux::snapshot::PortSnapshot) -> u64| {
+                self.sum(|slice| of(&slice.nic.ports[number]))
+            };
+            let interrupts = Reason::ALL
+                .into_iter()
+                .map(|reason| (reason.name(), sum(&|port| port.counters.interrupts_for(reason))));
+            PortMeasurement {
+                name: port.name.clone(),
+                setting: port.queues[0].moderation.to_string(),
+                packets: sum(&|port| port.counters.delivered),
+                marked: sum(&|port| port.counters.marked),
+                interrupts: interrupts.collect(),
+                hold_us: Quantiles::of(&self.holds(|of| of == number)),
+                ring_full: sum(&|port| port.counters.ring_full),
+                refused: sum(&|port| port.refused),
+                link_lost: sum(&|port| port.link.lost),
+            }
+        };
+        last.nic.ports.iter().enumerate().map(port).collect()
+    }
+}
+
+fn distribution(record: Option<&Record>, name: &str) -> Distribution {
+    record.and_then(|record| record.distributions.get(name)).cloned().unwrap_or_default()
+}
+
+fn per_second(record: &Record, counter: &str) -> f64 {
+    record.counter(counter) as f64 * 1e9 / record.window_ns.max(1) as f64
+}
+
+fn ratio(amount: f64, of: f64) -> Option<f64> {
+    (of > 0.0).then(|| amount / of)
+}

@@ -1,0 +1,284 @@
+//! The options of every command, declared once: command-line flags, scenario keys and help text are the same thing.
+//!
+//! Each option is optional. A scenario gives some, the command line gives others and wins, an experiment's usual values
+//! fill in the rest.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use linux::wait::Waiting;
+use nic::marker::Rules;
+use nic::moderation::Moderation;
+use serde::{Deserialize, Deserializer};
+
+/// A value that scenarios spell as the command line does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text<T>(pub T);
+
+impl<T: FromStr> FromStr for Text<T> {
+    type Err = T::Err;
+
+    fn from_str(text: &str) -> Result<Self, T::Err> {
+        text.parse().map(Self)
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for Text<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Text<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let wrong = |error| serde::de::Error::custom(format!("`{text}`: {error}"));
+        text.parse().map(Self).map_err(wrong)
+    }
+}
+
+/// Some of the two ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Ports {
+    /// Host a's.
+    A,
+    /// Host b's.
+    B,
+    /// Both.
+    Both,
+}
+
+impl Ports {
+    /// Their numbers.
+    #[must_use]
+    pub fn numbers(self) -> &'static [usize] {
+        match self {
+            Self::A => &[0],
+            Self::B => &[1],
+            Self::Both => &[0, 1],
+        }
+    }
+}
+
+/// How many clients: one number, or each from the first to the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    first: u32,
+    last: u32,
+}
+
+impl Range {
+    /// Each of them.
+    pub fn each(self) -> impl Iterator<Item = u32> {
+        self.first..=self.last
+    }
+}
+
+impl FromStr for Range {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |_| format!("`{text}` is neither a number nor a range such as 1..8");
+        let (first, last) = text.split_once("..").unwrap_or((text, text));
+        let first = first.parse().map_err(wrong)?;
+        let last = last.trim_start_matches('=').parse().map_err(wrong)?;
+        if (1..=last).contains(&first) && last <= 64 {
+            Ok(Self { first, last })
+        } else {
+            Err(format!("`{text}`: clients are 1 to 64, the smaller number first"))
+        }
+    }
+}
+
+/// Declares a struct of optional settings: flags with `clap`, keys with `serde`.
+macro_rules! options {
+    ($(#[$meta:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
+        #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+        pub struct $name {
+            $($(#[$about])* #[arg(long)] pub $field: Option<$type>,)*
+        }
+
+        impl $name {
+            /// These options, with those of `other` where none is given.
+            #[must_use]
+            pub fn or(self, other: Self) -> Self {
+                Self { $($field: self.$field.or(other.$field),)* }
+            }
+        }
+    };
+}
+
+options! {
+    /// The NIC and the cable of a lab.
+    NicOptions {
+        /// Moderation: STRATEGY[:rx-usecs], as in delay:75, marked:75, throttle:125, disabled, adaptive
+        #[arg(short, value_name = "SETTING")]
+        strategy: Text<Moderation>,
+        /// Microseconds of the strategy's timer, as `ethtool -C rx-usecs`
+        #[arg(value_name = "USECS")]
+        rx_usecs: u32,
+        /// Interrupt at this many frames even before the timer, as `ethtool -C rx-frames`
+        #[arg(value_name = "FRAMES")]
+        rx_frames: u32,
+        /// Which packets are marked: rules, first match wins, as in "tcp-psh & length<=512"
+        #[arg(value_name = "RULES")]
+        mark: Text<Rules>,
+        /// The ports that take the setting; the other one is `disabled`
+        #[arg(value_enum)]
+        ports: Ports,
+        /// Receive queues of each port
+        #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
+        queues: u16,
+        /// Packets that a receive ring holds, as `ethtool -G rx`
+        #[arg(value_parser = clap::value_parser!(u32).range(16..=65_536), value_name = "PACKETS")]
+        ring: u32,
+        /// How the NIC waits: sleep, precise (spin before deadlines only) or spin (a core of its own)
+        wait: Text<Waiting>,
+        /// Transmit completions interrupt, too, as on a NIC with one vector for both
+        #[arg(num_args = 0..=1, default_missing_value = "true")]
+        transmit_interrupts: bool,
+        /// Rate of the cable in Mbit/s; without it, as fast as the machine
+        #[arg(value_name = "MBIT", value_parser = clap::value_parser!(u32).range(1..))]
+        link_rate: u32,
+        /// Latency of the cable in microseconds, each way
+        #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=10_000_000))]
+        link_latency: u32,
+        /// Frames that the cable loses, in percent
+        #[arg(value_name = "PERCENT", value_parser = percent)]
+        link_loss: f64,
+        /// Frames that the cable duplicates, in percent
+        #[arg(value_name = "PERCENT", value_parser = percent)]
+        link_duplicate: f64,
+        /// Frames that the cable lets others overtake, in percent
+        #[arg(value_name = "PERCENT", value_parser = percent)]
+        link_reorder: f64,
+        /// By how many microseconds an overtaken frame is late
+        #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=10_000_000))]
+        link_reorder_delay: u32,
+        /// Seed of everything random
+        seed: u64,
+        /// Largest packet, in bytes, without the Ethernet header
+        #[arg(value_name = "BYTES")]
+        mtu: u32,
+        /// Write what crosses the ports to a pcapng file; each frame's comment tells its mark, hold and interrupt
+        #[arg(value_name = "FILE")]
+        pcap: PathBuf,
+        /// Name of the lab, for `earmark nic --lab`
+        #[arg(value_name = "NAME")]
+        name: String,
+    }
+}
+
+options! {
+    /// What an experiment does, and for how long.
+    ExperimentOptions {
+        /// Seconds measured, for each setting and round
+        #[arg(value_name = "SECONDS", value_parser = seconds)]
+        duration: f64,
+        /// Seconds before that do not count
+        #[arg(value_name = "SECONDS", value_parser = seconds)]
+        warmup: f64,
+        /// How often each setting has its turn (A B A B ...)
+        #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+        rounds: u32,
+        /// Settings to compare, in turn, as in delay:75,disabled,marked:75
+        #[arg(value_name = "SETTINGS", value_delimiter = ',')]
+        compare: Vec<Text<Moderation>>,
+        /// Connections that ask at once; a range such as 1..8 measures each
+        clients: Text<Range>,
+        /// Requests a second, sent when they are due whatever the answers do; without it, one after the other
+        #[arg(value_name = "PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        rate: u32,
+        /// Bytes of a request
+        #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        request_bytes: u32,
+        /// Bytes of an answer
+        #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        response_bytes: u32,
+        /// CPU work of the server for each request, in microseconds
+        #[arg(value_name = "USECS")]
+        compute: u32,
+        /// A client waits up to this many microseconds, at random, before it asks again
+        #[arg(value_name = "USECS")]
+        think: u32,
+        /// Mbit/s of the bulk flow; without it, as fast as it goes
+        #[arg(value_name = "MBIT", value_parser = clap::value_parser!(u32).range(1..))]
+        bulk_rate: u32,
+        /// Bytes that the bulk flow writes at a time
+        #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
+        bulk_chunk: u32,
+        /// Bytes of the memcached value
+        #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        value_bytes: u32,
+        /// Payload bytes of the datagrams in `pps`
+        #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(8..=65_507))]
+        payload_bytes: u32,
+        /// Halfway through, change to this setting, and report before and after
+        #[arg(value_name = "SETTING")]
+        change_to: Text<Moderation>,
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    if (0.0..=100.0).contains(&value) { Ok(value) } else { Err("a percentage is 0 to 100".into()) }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    if (0.0..=86_400.0).contains(&value) { Ok(value) } else { Err("seconds are 0 to 86400".into()) }
+}
+
+impl NicOptions {
+    /// The setting that `--strategy`, `--rx-usecs` and `--rx-frames` describe together.
+    ///
+    /// # Errors
+    /// If they do not go together.
+    pub fn moderation(&self, usual: Moderation) -> anyhow::Result<Moderation> {
+        let mut moderation = self.strategy.as_ref().map_or(usual, |Text(strategy)| *strategy);
+        if let Some(rx_usecs) = self.rx_usecs {
+            moderation = moderation.with_rx_usecs(rx_usecs)?;
+        }
+        if let Some(rx_frames) = self.rx_frames {
+            moderation = moderation.with_rx_frames(rx_frames)?;
+        }
+        Ok(moderation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_inclusive() {
+        let each = |text: &str| text.parse::<Range>().map(|range| range.each().collect::<Vec<_>>());
+        assert_eq!(each("3"), Ok(vec![3]));
+        assert_eq!(each("1..4"), Ok(vec![1, 2, 3, 4]));
+        assert_eq!(each("1..=2"), Ok(vec![1, 2]));
+        for wrong in ["0", "8..1", "1..65", "many"] {
+            assert!(each(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_command_line_wins_over_the_scenario() {
+        let flags = NicOptions { rx_usecs: Some(50), ..NicOptions::default() };
+        let scenario: NicOptions = toml::from_str("strategy = 'delay:393'\nqueues = 2").unwrap();
+        let both = flags.or(scenario);
+        assert_eq!(both.moderation(Moderation::DISABLED).unwrap().to_string(), "delay:50");
+        assert_eq!(both.queues, Some(2));
+    }
+
+    #[test]
+    fn a_scenario_with_an_unknown_key_is_refused() {
+        let error = toml::from_str::<NicOptions>("rx_usec = 5").unwrap_err().to_string();
+        assert!(error.contains("unknown field"), "{error}");
+        let error = toml::from_str::<NicOptions>("strategy = 'dealy'").unwrap_err().to_string();
+        assert!(error.contains("no such strategy"), "{error}");
+    }
+}

@@ -1,0 +1,36 @@
+//! Progress on the terminal, and silence where nobody looks.
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar on standard error; none if that is no terminal.
+pub struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    /// A bar that is not shown yet.
+    #[must_use]
+    pub fn new(quiet: bool) -> Self {
+        let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new(0) };
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {elapsed} {msg}")
+            .expect("the template is valid");
+        bar.set_style(style);
+        Self { bar }
+    }
+
+    /// Adds `steps` to what is to be done.
+    pub fn start(&self, steps: u64) {
+        self.bar.inc_length(steps);
+    }
+
+    /// A step begins.
+    pub fn step(&self, what: &str) {
+        self.bar.set_message(what.to_owned());
+        self.bar.inc(1);
+    }
+
+    /// All is done: the bar goes away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

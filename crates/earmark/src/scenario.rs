@@ -1,0 +1,128 @@
+//! Scenarios: set-ups worth keeping, in TOML.
+//!
+//! A scenario is a story, a NIC and a cable, and experiments on them. Its keys are the flags of the command line
+//! without their dashes, so whatever a scenario does can be typed, too.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::experiment::Experiment;
+use crate::options::{ExperimentOptions, NicOptions};
+
+/// Those that come with Earmark.
+const BUILT_IN: [(&str, &str); 4] = [
+    ("e1000", include_str!("../../../scenarios/e1000.toml")),
+    ("bge", include_str!("../../../scenarios/bge.toml")),
+    ("odroid", include_str!("../../../scenarios/odroid.toml")),
+    ("mixed", include_str!("../../../scenarios/mixed.toml")),
+];
+
+/// A scenario file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// One line on what it shows.
+    pub title: String,
+    /// The story: what was seen, where, and what to look for.
+    pub story: String,
+    /// The NIC and the cable of all its experiments.
+    #[serde(default)]
+    nic: NicOptions,
+    /// Its experiments.
+    #[serde(rename = "experiment")]
+    experiments: Vec<Entry>,
+}
+
+/// One experiment of a scenario.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    run: Experiment,
+    #[serde(default)]
+    nic: NicOptions,
+    #[serde(default)]
+    options: ExperimentOptions,
+}
+
+impl Scenario {
+    /// The names and texts of those that come with Earmark.
+    pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
+        BUILT_IN.into_iter()
+    }
+
+    /// The one that comes with Earmark under this name, or the one in this file.
+    ///
+    /// # Errors
+    /// If there is neither, or the file does not say what a scenario says.
+    pub fn find(name: &str) -> Result<Self> {
+        if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
+            return Self::parse(text).with_context(|| format!("read the built-in scenario {name}"));
+        }
+        let text = fs::read_to_string(name).with_context(|| {
+            let names = BUILT_IN.map(|(name, _)| name).join(", ");
+            format!("read scenario {name}; built in are {names}")
+        })?;
+        Self::parse(&text).with_context(|| format!("read scenario {name}"))
+    }
+
+    /// Reads a scenario.
+    ///
+    /// # Errors
+    /// If a key is unknown, or a value is not what the flag of that name takes.
+    pub fn parse(text: &str) -> Result<Self> {
+        Ok(toml::from_str(text)?)
+    }
+
+    /// Its experiments, or the ones called `chosen`, each with its options.
+    ///
+    /// # Errors
+    /// If it has no such experiment.
+    pub fn runs(
+        &self,
+        chosen: Option<Experiment>,
+    ) -> Result<Vec<(Experiment, NicOptions, ExperimentOptions)>> {
+        let wanted = |entry: &&Entry| chosen.is_none_or(|chosen| chosen == entry.run);
+        let runs: Vec<_> = self
+            .experiments
+            .iter()
+            .filter(wanted)
+            .map(|entry| (entry.run, entry.nic.clone().or(self.nic.clone()), entry.options.clone()))
+            .collect();
+        if runs.is_empty() {
+            let names: Vec<_> = self.experiments.iter().map(|entry| entry.run.name()).collect();
+            bail!("this scenario has no such experiment; it has {}", names.join(", "));
+        }
+        Ok(runs)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_scenario_can_be_read() {
+        for (name, text) in Scenario::built_in() {
+            let scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+            assert!(!scenario.runs(None).unwrap().is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_experiment_wins_over_the_scenario() {
+        let scenario = Scenario::parse(
+            "title = ''\nstory = ''\nnic = { queues = 2, ring = 64 }\n\
+             [[experiment]]\nrun = 'tcp-rr'\nnic = { queues = 4 }",
+        );
+        let runs = scenario.unwrap().runs(Some(Experiment::TcpRr)).unwrap();
+        assert_eq!((runs[0].1.queues, runs[0].1.ring), (Some(4), Some(64)));
+    }
+
+    #[test]
+    fn a_missing_scenario_names_those_there_are() {
+        let error = format!("{:#}", Scenario::find("e2000").unwrap_err());
+        assert!(error.contains("e1000") && error.contains("e2000"), "{error}");
+    }
+}

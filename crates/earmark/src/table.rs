@@ -1,0 +1,152 @@
+//! Tables for people: one row for each setting, every number with its unit in the header.
+
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+
+use crate::bench::{Outcome, Ratio};
+use crate::halves;
+use crate::measurement::{Halves, Measurement, Quantiles};
+
+/// What stands where nothing was measured.
+const NOTHING: &str = "-";
+
+/// A table with these headers: the first column is text, the others are numbers.
+#[must_use]
+pub fn empty(headers: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(headers);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// All that `earmark bench` prints.
+#[must_use]
+pub fn of(outcome: &Outcome) -> String {
+    let mut text = format!("{} in the {} world\n", outcome.experiment, outcome.world);
+    text += &results(&outcome.results).to_string();
+    for result in &outcome.results {
+        if !result.halves.is_empty() {
+            text += &format!("\n\n{}", halves_table(&result.halves));
+        }
+        if let Some(story) = halves::story(&result.halves) {
+            text += &format!("\n{story}");
+        }
+    }
+    if !outcome.ratios.is_empty() {
+        text += &format!("\n\n{}", ratios(&outcome.ratios));
+    }
+    if let Some(first) = outcome.results.first() {
+        text += &format!("\n\n{}", footer(first));
+    }
+    text
+}
+
+fn results(results: &[Measurement]) -> Table {
+    let clients = results.iter().any(|result| result.clients.is_some());
+    let mut headers = vec!["setting"];
+    if clients {
+        headers.push("clients");
+    }
+    headers.extend([
+        "min us", "p50 us", "p99 us", "max us", "mean us", "answers/s", "Mbit/s", "datagrams/s",
+        "interrupts/s", "pkts/int", "hold p50", "hold p99", "NIC cpu", "host cpu", "rx ns/pkt",
+    ]);
+    let rows: Vec<Vec<String>> = results.iter().map(|result| row(result, clients)).collect();
+    // A column in which nothing was measured says nothing.
+    let told = |column: &usize| rows.iter().any(|row| row[*column] != NOTHING);
+    let columns: Vec<usize> = (0..headers.len()).filter(told).collect();
+    let mut table = empty(&columns.iter().map(|&column| headers[column]).collect::<Vec<_>>());
+    for row in &rows {
+        table.add_row(columns.iter().map(|&column| row[column].as_str()));
+    }
+    table
+}
+
+fn row(result: &Measurement, clients: bool) -> Vec<String> {
+    let latency = |of: fn(&Quantiles) -> f64| number(result.latency_us.as_ref().map(of), 1);
+    let hold = |of: fn(&Quantiles) -> f64| number(result.hold_us.as_ref().map(of), 1);
+    let mut row = vec![result.setting.clone()];
+    if clients {
+        row.push(result.clients.map_or(NOTHING.into(), |clients| clients.to_string()));
+    }
+    row.extend([
+        latency(|quantiles| quantiles.min),
+        latency(|quantiles| quantiles.p50),
+        latency(|quantiles| quantiles.p99),
+        latency(|quantiles| quantiles.max),
+        latency(|quantiles| quantiles.mean),
+        number(result.transactions_per_s, 0),
+        number(result.bulk_bits_per_s.map(|bits| bits / 1e6), 0),
+        number(result.datagrams_per_s, 0),
+        number(Some(result.interrupts_per_s), 0),
+        number(result.packets_per_interrupt, 1),
+        hold(|quantiles| quantiles.p50),
+        hold(|quantiles| quantiles.p99),
+        number(Some(result.cpu.nic), 2),
+        number(Some(result.cpu.host), 2),
+        number(result.receive_ns_per_packet, 0),
+    ]);
+    row
+}
+
+/// A number with so many digits behind the point, or a dash.
+#[must_use]
+pub fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| NOTHING.into(), |value| format!("{value:.digits$}"))
+}
+
+fn halves_table(halves: &[Halves]) -> Table {
+    let mut table =
+        empty(&["median us", "round trip", "request half", "response half", "clock offset"]);
+    for half in halves {
+        let median = |of: Option<Quantiles>| number(of.map(|quantiles| quantiles.p50), 1);
+        table.add_row([
+            half.setting.clone(),
+            median(half.round_trip_us),
+            median(half.request_us),
+            median(half.response_us),
+            median(half.offset_us),
+        ]);
+    }
+    table
+}
+
+fn ratios(ratios: &[Ratio]) -> Table {
+    let mut table = empty(&["ratio", "median", "min", "max"]);
+    for ratio in ratios {
+        let clients = ratio.clients.map(|n| format!(" ({n} clients)")).unwrap_or_default();
+        table.add_row([
+            format!("{}: {} / {}{clients}", ratio.figure, ratio.of, ratio.to),
+            format!("{:.3}", ratio.median),
+            format!("{:.3}", ratio.min),
+            format!("{:.3}", ratio.max),
+        ]);
+    }
+    table
+}
+
+/// What the reader must know to judge the numbers.
+fn footer(result: &Measurement) -> String {
+    let environment = &result.environment;
+    let overshoot = result.timer_overshoot_us.as_ref().map_or_else(
+        || "no timer ran".to_owned(),
+        |over| format!("timers overshot by {:.1} us (p50), {:.1} us (p99)", over.p50, over.p99),
+    );
+    format!(
+        "NIC waits: {}; {overshoot}. Marks: {}. Cable: {}.\n\
+         {} x {}, Linux {}, load {:.2}, {}, {} s for each setting.",
+        environment.wait,
+        environment.mark,
+        environment.link,
+        environment.cpus,
+        environment.cpu_model,
+        environment.kernel,
+        environment.load_average,
+        environment.privilege,
+        result.seconds.round(),
+    )
+}

@@ -1,0 +1,161 @@
+//! Agents and programs of one round, started in their hosts and spoken to over their pipes.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use linux::host::Host;
+
+use crate::experiment::{Player, Role};
+use crate::measurement::Part;
+use crate::records::{Message, Record};
+
+/// How long an agent may take to be ready: it retries its connection for 5 s.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+
+/// How much longer than its run an agent may take to report.
+const REPORT_WITHIN: Duration = Duration::from_secs(10);
+
+/// An agent at work.
+struct Agent {
+    name: String,
+    part: Part,
+    server: bool,
+    child: Child,
+    orders: ChildStdin,
+    messages: Receiver<String>,
+}
+
+/// The players of one round. Dropping it ends those that still run.
+#[derive(Default)]
+pub struct Cast {
+    agents: Vec<Agent>,
+    programs: Vec<Child>,
+}
+
+impl Cast {
+    /// Starts `players` in `hosts`, one after the other, and waits until each is ready.
+    ///
+    /// # Errors
+    /// If one cannot be started or does not get ready; the message is its own.
+    pub fn start(players: &[Player], hosts: &[Host; 2]) -> Result<Self> {
+        let mut cast = Self::default();
+        for player in players {
+            let host = &hosts[player.host];
+            match &player.role {
+                Role::Agent(part, spec) => {
+                    let mut agent = Agent::start(host, *part, player.server, &serde_json::to_string(spec)?)?;
+                    agent.ready()?;
+                    cast.agents.push(agent);
+                }
+                Role::Program(words) => cast.programs.push(start_program(host, words)?),
+            }
+        }
+        Ok(cast)
+    }
+
+    /// Lets all begin.
+    ///
+    /// # Errors
+    /// If one has died.
+    pub fn go(&mut self) -> Result<()> {
+        self.agents.iter_mut().try_for_each(|agent| agent.order("go"))
+    }
+
+    /// Waits for the clients' records, at most `run` and a little, then asks the servers for theirs.
+    ///
+    /// # Errors
+    /// If one reports an error, or nothing in time.
+    pub fn finish(mut self, run: Duration) -> Result<Vec<(Part, Record)>> {
+        let mut records = Vec::new();
+        for agent in self.agents.iter_mut().filter(|agent| !agent.server) {
+            records.push((agent.part, agent.record(run + REPORT_WITHIN)?));
+        }
+        for agent in self.agents.iter_mut().filter(|agent| agent.server) {
+            agent.order("stop")?;
+            records.push((agent.part, agent.record(REPORT_WITHIN)?));
+        }
+        Ok(records)
+    }
+}
+
+impl Drop for Cast {
+    fn drop(&mut self) {
+        let agents = self.agents.iter_mut().map(|agent| &mut agent.child);
+        for child in agents.chain(&mut self.programs) {
+            // An agent that has reported has exited; then there is nothing to kill.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+impl Agent {
+    fn start(host: &Host, part: Part, server: bool, spec: &str) -> Result<Self> {
+        let program = std::env::current_exe().context("find the earmark program itself")?;
+        let name = format!("{part:?} on host {}", host.name()).to_lowercase();
+        let mut command = Command::new(program);
+        command.args(["agent", spec]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = host.spawn(&mut command)?;
+        let orders = child.stdin.take().expect("stdin is piped");
+        let output = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        let (sender, messages) = channel();
+        std::thread::spawn(move || {
+            output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Ok(Self { name, part, server, child, orders, messages })
+    }
+
+    fn order(&mut self, word: &str) -> Result<()> {
+        let said = writeln!(self.orders, "{word}").and_then(|()| self.orders.flush());
+        if said.is_err() {
+            // What it said last tells more than a broken pipe.
+            self.message(Duration::from_millis(200))?;
+            bail!("the agent {} ended before `{word}`", self.name);
+        }
+        Ok(())
+    }
+
+    fn ready(&mut self) -> Result<()> {
+        match self.message(READY_WITHIN)? {
+            Message::Ready { .. } => Ok(()),
+            other => bail!("the agent {} said {other:?} instead of being ready", self.name),
+        }
+    }
+
+    fn record(&mut self, within: Duration) -> Result<Record> {
+        match self.message(within)? {
+            Message::Record(record) => Ok(record),
+            other => bail!("the agent {} said {other:?} instead of its record", self.name),
+        }
+    }
+
+    fn message(&mut self, within: Duration) -> Result<Message> {
+        let line = match self.messages.recv_timeout(within) {
+            Ok(line) => line,
+            Err(RecvTimeoutError::Timeout) => bail!(
+                "the agent {} did not answer within {within:?}; is the machine overloaded?",
+                self.name
+            ),
+            Err(RecvTimeoutError::Disconnected) => {
+                let status = self.child.wait().context("wait for the agent")?;
+                bail!("the agent {} ended ({status}) without its record; was it killed?", self.name)
+            }
+        };
+        match serde_json::from_str(&line) {
+            Ok(Message::Error { message }) => bail!("{}: {message}", self.name),
+            Ok(message) => Ok(message),
+            Err(error) => bail!("the agent {} said `{line}`: {error}", self.name),
+        }
+    }
+}
+
+fn start_program(host: &Host, words: &[String]) -> Result<Child> {
+    let [program, arguments @ ..] = words else { bail!("no program to start") };
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
+    host.spawn(&mut command)
+        .with_context(|| format!("{program} is needed for this experiment: apt-get install {program}"))
+}

@@ -1,0 +1,235 @@
+//! The live world: two hosts made of namespaces, our NIC between them, real time.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use linux::capture::Capture;
+use linux::dataplane::{Handle, HostSide, PortPlan};
+use linux::host::Host;
+use linux::lab::{Lab, LabSettings};
+use linux::privilege::Privilege;
+use linux::snapshot::Snapshot;
+use linux::tap::Tap;
+use linux::trace::Event;
+use linux::wait::Waiting;
+use nic::link::LinkSettings;
+use nic::marker::Rules;
+use nic::moderation::Moderation;
+use nic::port::PortSettings;
+use nic::queue::Dma;
+
+use super::agents::Cast;
+use crate::control;
+use crate::environment::Environment;
+use crate::experiment::Plan;
+use crate::measurement::Slice;
+use crate::options::{NicOptions, Ports, Text};
+
+/// Which packets are marked where the user does not say: those of MX that ask for it, and short pushed TCP segments,
+/// which is what requests and answers look like, and bulk data and acknowledgements do not.
+pub const USUAL_RULES: &str = "mx, tcp-psh & length<=512";
+
+/// Two hosts, a NIC and a cable.
+pub struct Live {
+    // The plane is dropped first: it reads from the TAPs of hosts that still exist.
+    plane: Arc<Handle>,
+    _control: control::server::Server,
+    hosts: [Host; 2],
+    ports: Ports,
+    environment: Environment,
+    pcap: Option<PathBuf>,
+}
+
+impl Live {
+    /// Builds the world that `options` describe.
+    ///
+    /// # Errors
+    /// If the options do not go together, or the system refuses a part of it.
+    pub fn start(options: &NicOptions, privilege: Privilege) -> Result<Self> {
+        let usual = LabSettings::default();
+        let queues = options.queues.unwrap_or(1);
+        let settings = LabSettings { queues, mtu: options.mtu.unwrap_or(usual.mtu), ..usual };
+        let Lab { taps, hosts, .. } = Lab::create(&settings)?;
+        let names = [taps[0].name().to_owned(), taps[1].name().to_owned()];
+        let ports = [names[0].as_str(), names[1].as_str()];
+        let capture = options.pcap.as_deref().map(|path| Capture::create(path, &ports)).transpose()?;
+        let waiting = options.wait.as_ref().map_or_else(Waiting::default, |Text(wait)| *wait);
+        let plans = plans(taps, &names, options)?;
+        let plane = Arc::new(Handle::start(plans, waiting, capture)?);
+        let control = control::server::Server::start(options.name.as_deref(), &plane, &hosts)?;
+        let environment = Environment {
+            privilege: privilege.to_string(),
+            wait: waiting.to_string(),
+            mark: rules(options)?.to_string(),
+            link: describe_link(options),
+            ..Environment::read("live")
+        };
+        let ports = options.ports.unwrap_or(Ports::Both);
+        Ok(Self { plane, _control: control, hosts, ports, environment, pcap: options.pcap.clone() })
+    }
+
+    /// The hosts.
+    #[must_use]
+    pub fn hosts(&self) -> &[Host; 2] {
+        &self.hosts
+    }
+
+    /// What a result says of its origin.
+    #[must_use]
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Puts `moderation` into force on the ports that take it.
+    ///
+    /// # Errors
+    /// If the data plane has ended.
+    pub fn set(&self, moderation: Moderation) -> Result<()> {
+        let numbers = self.ports.numbers();
+        let set = move |plane: &mut linux::dataplane::DataPlane| {
+            numbers.iter().for_each(|&number| plane.set_moderation(number, None, moderation));
+        };
+        Ok(self.plane.call(set)?)
+    }
+
+    /// What the NIC has counted so far.
+    ///
+    /// # Errors
+    /// If the data plane has ended, or a port has vanished.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let snapshot = self.plane.call(|plane| plane.snapshot())?;
+        for (port, host) in snapshot.ports.iter().zip(&self.hosts) {
+            if let Some(reason) = &port.vanished {
+                bail!(
+                    "port {} has vanished ({reason}): its interface was deleted in host {}, or the host ended",
+                    port.name,
+                    host.name()
+                );
+            }
+            if !host.is_alive() {
+                bail!("host {} has ended: its holder, process {}, was killed", host.name(), host.pid());
+            }
+        }
+        Ok(snapshot)
+    }
+
+    /// The last events of each port.
+    ///
+    /// # Errors
+    /// If the data plane has ended.
+    pub fn events(&self) -> Result<[Vec<Event>; 2]> {
+        Ok(self.plane.call(|plane| plane.events())?)
+    }
+
+    /// Runs one round of `plan` under `moderation`; `halfway` is called in the middle of the measurement.
+    ///
+    /// # Errors
+    /// If a player fails or a port vanishes; the message says which.
+    pub fn round(
+        &self,
+        plan: &Plan,
+        moderation: Moderation,
+        halfway: impl FnOnce(&Self) -> Result<()>,
+    ) -> Result<Slice> {
+        self.set(moderation)?;
+        let mut cast = Cast::start(&plan.players, &self.hosts)?;
+        let begin = Instant::now();
+        let until = |seconds: f64| {
+            sleep(Duration::from_secs_f64(seconds).saturating_sub(begin.elapsed()));
+        };
+        cast.go()?;
+        until(plan.warmup_s);
+        let before = self.snapshot()?;
+        until(plan.warmup_s + plan.duration_s / 2.0);
+        halfway(self)?;
+        until(plan.warmup_s + plan.duration_s);
+        let nic = self.snapshot()?.since(&before);
+        let seconds = nic.at.as_nanos() as f64 / 1e9;
+        let records = cast.finish(Duration::from_secs_f64(plan.warmup_s + plan.duration_s));
+        // A port that vanished explains whatever the agents complain of.
+        let records = records.or_else(|error| self.snapshot().and(Err(error)))?;
+        Ok(Slice { seconds, records, nic })
+    }
+
+    /// Ends the world; the capture, if there is one, is complete afterwards.
+    ///
+    /// # Errors
+    /// If the capture could not be written.
+    pub fn finish(self) -> Result<()> {
+        let Some(capture) = self.plane.call(|plane| plane.take_capture())? else { return Ok(()) };
+        let missed = capture.finish()?;
+        let path = self.pcap.unwrap_or_default();
+        eprintln!("capture: {}", path.display());
+        if missed > 0 {
+            eprintln!("{missed} frames are missing from it: the disk was too slow");
+        }
+        Ok(())
+    }
+}
+
+/// The marking rules that `options` name, or the usual ones.
+///
+/// # Errors
+/// Never for rules that have been parsed; the usual ones are.
+pub fn rules(options: &NicOptions) -> Result<Rules> {
+    match &options.mark {
+        Some(Text(rules)) => Ok(rules.clone()),
+        None => USUAL_RULES.parse().context("the usual marking rules"),
+    }
+}
+
+fn plans(taps: [Tap; 2], names: &[String; 2], options: &NicOptions) -> Result<[PortPlan; 2]> {
+    let rules = rules(options)?;
+    let mut number = 0;
+    Ok(taps.map(|tap| {
+        let plan = PortPlan {
+            name: names[number].clone(),
+            settings: PortSettings {
+                queues: options.queues.unwrap_or(1),
+                ring: options.ring.unwrap_or(1_024) as usize,
+                moderation: Moderation::DISABLED,
+                rules: rules.clone(),
+                dma: Dma::default(),
+                transmit_interrupts: options.transmit_interrupts.unwrap_or(false),
+            },
+            link: link(options, number as u64),
+            host: Box::new(tap) as Box<dyn HostSide>,
+        };
+        number += 1;
+        plan
+    }))
+}
+
+/// The cable in one direction; each direction has a stream of random numbers of its own.
+fn link(options: &NicOptions, direction: u64) -> LinkSettings {
+    let ppm = |percent: Option<f64>| (percent.unwrap_or(0.0) * 10_000.0).round() as u32;
+    let micros = |value: Option<u32>| nic::time::Duration::from_micros(value.unwrap_or(0).into());
+    LinkSettings {
+        rate_mbit: options.link_rate,
+        latency: micros(options.link_latency),
+        loss_ppm: ppm(options.link_loss),
+        duplicate_ppm: ppm(options.link_duplicate),
+        reorder_ppm: ppm(options.link_reorder),
+        reorder_delay: micros(options.link_reorder_delay.or(Some(100))),
+        seed: options.seed.unwrap_or(1) * 2 + direction,
+    }
+}
+
+fn describe_link(options: &NicOptions) -> String {
+    let rate = options.link_rate.map_or("any rate".into(), |rate| format!("{rate} Mbit/s"));
+    let mut text = format!("{rate}, latency {} us", options.link_latency.unwrap_or(0));
+    let faults = [
+        ("loss", options.link_loss),
+        ("duplication", options.link_duplicate),
+        ("reordering", options.link_reorder),
+    ];
+    for (name, percent) in faults {
+        if let Some(percent) = percent.filter(|percent| *percent > 0.0) {
+            text += &format!(", {name} {percent} %");
+        }
+    }
+    text
+}

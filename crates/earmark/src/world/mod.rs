@@ -1,0 +1,4 @@
+//! Worlds: where experiments run.
+
+pub mod agents;
+pub mod live;
