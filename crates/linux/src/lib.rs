@@ -14,6 +14,7 @@ pub mod dataplane;
 pub mod host;
 pub mod lab;
 pub mod netlink;
+pub mod packet;
 pub mod privilege;
 pub mod snapshot;
 pub mod station;
