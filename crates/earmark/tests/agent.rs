@@ -212,3 +212,21 @@ fn a_specification_with_a_mistake_is_refused() {
     let error = agent.line();
     assert!(error["message"].as_str().unwrap().contains("unknown field `bytes`"), "{error}");
 }
+
+#[test]
+fn frames_need_an_interface() {
+    let mut agent = Agent::start(&json!({"workload": {"kind": "frame-sender"}}));
+    let error = agent.line();
+    assert!(error["message"].as_str().unwrap().contains("needs an interface"), "{error}");
+}
+
+#[test]
+fn spinning_agents_measure_the_same_things() {
+    let side = |kind: &str, address: &str| json!({"workload": {"kind": kind}, "address": address, "duration_ms": 100, "spin": true});
+    let (mut server, address) = Agent::ready(&side("rr-server", "127.0.0.1:0"));
+    let (mut client, _) = Agent::ready(&side("rr-client", &address));
+    client.say("go");
+    assert!(counter(&client.record(), "transactions") > 0);
+    server.say("stop");
+    server.record();
+}

@@ -7,7 +7,7 @@
 use super::poller::Poller;
 use super::port::{Arrival, Port, Ready, explain};
 use super::udp::wait_writable;
-use crate::workload::Connection;
+use crate::workload::{Connection, Prng};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{
@@ -59,7 +59,8 @@ impl Icmp {
                 Err(error) => return Err(explain("ICMP socket to", address.ip(), &error)),
             },
         };
-        let identifier = std::process::id() as u16;
+        // Mixed, so that agents with neighbouring process numbers do not share identifiers.
+        let identifier = Prng::new(u64::from(std::process::id())).next_u64() as u16;
         let packet = Vec::with_capacity(65_536);
         Ok(Self { address: address.ip(), sockets, raw, identifier, sequence: 0, packet })
     }

@@ -19,6 +19,7 @@
 mod clock;
 mod control;
 mod driver;
+mod frames;
 mod icmp;
 mod poller;
 mod port;
@@ -89,7 +90,12 @@ fn open(spec: &AgentSpec, poller: &Poller) -> Result<Box<dyn Port>, String> {
     let connections = spec.workload.connections();
     let server = spec.workload.is_server();
     Ok(match spec.transport() {
-        Transport::Packet => return Err("this build has no packet sockets".to_owned()),
+        Transport::Packet => {
+            let interface = spec.interface.as_deref().ok_or(
+                "frame-sender needs an interface to send through, for example \"interface\":\"eth0\"",
+            )?;
+            Box::new(frames::Frames::open(interface)?)
+        }
         Transport::Icmp => {
             Box::new(icmp::Icmp::connect(poller, spec.socket_address()?, connections)?)
         }

@@ -38,6 +38,7 @@ enum State {
 #[derive(Debug)]
 pub struct MemcachedClient {
     set: Vec<u8>,
+    value_bytes: usize,
     think: Duration,
     prng: Prng,
     state: State,
@@ -57,6 +58,7 @@ impl MemcachedClient {
         set.extend_from_slice(b"\r\n");
         Self {
             set,
+            value_bytes: spec.value_bytes,
             think: Duration::from_micros(spec.think_us_max),
             prng: Prng::new(seed),
             state: State::ToSet,
@@ -141,7 +143,7 @@ impl MemcachedClient {
             let line = String::from_utf8_lossy(&self.line);
             return Err(format!(
                 "memcached did not store the value of {} bytes: \"{line}\"; try a smaller value_bytes",
-                self.set.len()
+                self.value_bytes
             ));
         }
         self.think(at);
@@ -284,6 +286,11 @@ mod tests {
         script.sent(10, 0);
         let did = script.received(20, 0, b"SERVER_ERROR object too large for cache\r\n");
         let Did::Fail(why) = did else { panic!("{did:?}") };
-        assert!(why.contains("too large for cache") && why.contains("value_bytes"), "{why}");
+        assert!(
+            why.contains("too large for cache")
+                && why.contains("of 4 bytes")
+                && why.contains("value_bytes"),
+            "{why}"
+        );
     }
 }

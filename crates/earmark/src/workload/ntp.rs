@@ -61,12 +61,12 @@ impl Packet {
         let mut bytes = [0; PACKET_BYTES];
         bytes[0] = LEAP_VERSION | self.mode;
         bytes[1] = self.stratum;
-        // Poll every 2^0 s; precision 2^-20 s, about a microsecond.
-        bytes[2] = 0;
+        // Poll every 2^6 s, the usual claim (the field cannot say milliseconds); precision 2^-20 s, about 1 us.
+        bytes[2] = 6;
         bytes[3] = 0u8.wrapping_sub(20);
         if self.mode == MODE_SERVER {
-            // "Local, uncalibrated clock": we tell the time that the host has, and vouch for nothing.
-            bytes[12..16].copy_from_slice(b"LOCL");
+            // The reference "local clock": we tell the time that the host has, and vouch for nothing.
+            bytes[12..16].copy_from_slice(&[127, 127, 1, 1]);
         }
         bytes[16..24].copy_from_slice(&self.reference.to_be_bytes());
         bytes[24..32].copy_from_slice(&self.origin.to_be_bytes());

@@ -1,7 +1,8 @@
 //! The request/response server: answers each request after some CPU work, one at a time, in arrival order.
 //!
 //! With 110 us of work it is the "more realistic benchmark" of the 8000-round-trips story. Requests that arrive
-//! during the work wait in the host, as they would for any single-threaded server.
+//! during the work wait in the host, as they would for any single-threaded server. Like one that blocks in its
+//! write, it also takes up no other request while a client leaves too much of an answer unread.
 
 use super::{
     Action, Connection, Counter, Duration, Event, Framing, Now, Recorder, RrServerSpec, Workload,
@@ -27,6 +28,8 @@ pub struct RrServer {
     /// By connection: bytes of a request that is not complete yet.
     received: Vec<usize>,
     jobs: VecDeque<Job>,
+    /// Whose answer the transport has not taken yet.
+    blocked: Option<Connection>,
 }
 
 impl RrServer {
@@ -40,6 +43,7 @@ impl RrServer {
             response: vec![b'y'; spec.response_bytes],
             received: Vec::with_capacity(64),
             jobs: VecDeque::with_capacity(256),
+            blocked: None,
         }
     }
 
@@ -74,9 +78,16 @@ impl RrServer {
         Action::Send { connection: job.connection, bytes: &self.response }
     }
 
+    fn unblock(&mut self, connection: Connection) {
+        if self.blocked == Some(connection) {
+            self.blocked = None;
+        }
+    }
+
     /// Starts on the oldest request, if there is one.
     fn work(&mut self, now: Now, recorder: &mut Recorder) -> Action<'_> {
         match self.jobs.front() {
+            _ if self.blocked.is_some() => Action::Wait { until: None },
             None => Action::Wait { until: None },
             Some(_) if self.compute == Duration::ZERO => self.answer(now, recorder),
             Some(_) => Action::Compute(self.compute),
@@ -92,8 +103,13 @@ impl Workload for RrServer {
                 recorder.count(now.at, Counter::BytesReceived, bytes.len() as u64);
                 self.received(connection, bytes);
             }
-            Event::Closed { connection } => self.jobs.retain(|job| job.connection != connection),
-            Event::Start | Event::Sent { .. } | Event::Drained { .. } | Event::Woke => {}
+            Event::Sent { connection, backlog } if backlog > 0 => self.blocked = Some(connection),
+            Event::Drained { connection } => self.unblock(connection),
+            Event::Closed { connection } => {
+                self.unblock(connection);
+                self.jobs.retain(|job| job.connection != connection);
+            }
+            Event::Start | Event::Sent { .. } | Event::Woke => {}
         }
         self.work(now, recorder)
     }
@@ -136,6 +152,21 @@ mod tests {
         assert_eq!(script.received(3, 0, b"412"), Did::Send(0, b"yy".to_vec()));
         assert_eq!(script.sent(4, 0), Did::Wait(None));
         assert_eq!(script.received(5, 1, b"234"), Did::Send(1, b"yy".to_vec()));
+    }
+
+    #[test]
+    fn an_answer_that_blocks_holds_up_the_next_one() {
+        let mut script = script(&RrServerSpec::default(), Framing::Stream);
+        script.start();
+        assert_eq!(script.received(1, 0, b"xx"), Did::Send(0, b"y".to_vec()));
+        let blocked = script.tell(2, Event::Sent { connection: 0, backlog: 1 });
+        assert_eq!(blocked, Did::Wait(None));
+        assert_eq!(script.received(3, 1, b"x"), Did::Wait(None));
+        let drained = script.tell(4, Event::Drained { connection: 0 });
+        assert_eq!(drained, Did::Send(0, b"y".to_vec()));
+        script.tell(5, Event::Sent { connection: 0, backlog: 1 });
+        let closed = script.tell(6, Event::Closed { connection: 0 });
+        assert_eq!(closed, Did::Send(1, b"y".to_vec()));
     }
 
     #[test]

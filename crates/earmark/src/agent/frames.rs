@@ -1,0 +1,40 @@
+//! Raw Ethernet frames out through one interface. Nothing comes back.
+
+use super::poller::Poller;
+use super::port::{Arrival, Port, Ready};
+use super::udp::send_batch;
+use crate::workload::Connection;
+use rustix::fd::OwnedFd;
+use std::io;
+
+/// See the module.
+pub(super) struct Frames {
+    interface: String,
+    socket: OwnedFd,
+}
+
+impl Frames {
+    /// Opens a socket that sends through `interface`.
+    pub(super) fn open(interface: &str) -> Result<Self, String> {
+        let socket = linux::packet::open_sender(interface).map_err(|error| error.to_string())?;
+        Ok(Self { interface: interface.to_owned(), socket })
+    }
+}
+
+impl Port for Frames {
+    fn address(&self) -> String {
+        self.interface.clone()
+    }
+
+    fn send(&mut self, _: &Poller, connection: Connection, bytes: &[u8]) -> io::Result<usize> {
+        self.send_batch(connection, bytes, bytes.len()).map(|()| 0)
+    }
+
+    fn send_batch(&mut self, _: Connection, bytes: &[u8], each: usize) -> io::Result<()> {
+        send_batch(&self.socket, bytes, each).map(|_| ())
+    }
+
+    fn receive(&mut self, _: &Poller, _: Ready, _: &mut [u8]) -> io::Result<Arrival> {
+        Ok(Arrival::Nothing)
+    }
+}
