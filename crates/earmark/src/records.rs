@@ -2,10 +2,11 @@
 //!
 //! # Accuracy
 //!
-//! Values go into histograms of three significant digits from 1 ns to 60 s. Below 2048 ns every value has its
-//! own bucket; above, a bucket is at most 1/1024 of its values wide and is reported by its middle, so a quantile
-//! is off by at most 0.05 % of itself, well inside the 0.1 % that three digits promise. Longer than 60 s counts
-//! as 60 s. Count, minimum, maximum and mean are exact.
+//! Values go into histograms of three significant digits from 1 ns to 60 s. Below 2048 ns every
+//! value has its own bucket; above, a bucket is at most 1/1024 of its values wide and is reported
+//! by its middle, so a quantile is off by at most 0.05 % of itself, well inside the 0.1 % that
+//! three digits promise. Longer than 60 s counts as 60 s. Count, minimum, maximum and mean are
+//! exact.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -147,7 +148,8 @@ impl Distribution {
         distribution
     }
 
-    /// Replaces what the histogram approximated by what was counted exactly. Nothing happens to an empty one.
+    /// Replaces what the histogram approximated by what was counted exactly. Nothing happens to an
+    /// empty one.
     pub fn set_exact(&mut self, min_ns: i64, max_ns: i64, sum_ns: i64) {
         if self.count > 0 {
             (self.min_ns, self.max_ns, self.sum_ns) = (min_ns, max_ns, sum_ns);
@@ -178,8 +180,8 @@ impl Distribution {
         });
     }
 
-    /// The smallest value that a fraction `quantile` (0 to 1) of all values does not exceed, in nanoseconds;
-    /// 0 for an empty distribution.
+    /// The smallest value that a fraction `quantile` (0 to 1) of all values does not exceed, in
+    /// nanoseconds; 0 for an empty distribution.
     #[must_use]
     pub fn quantile_ns(&self, quantile: f64) -> i64 {
         let rank = ((quantile * self.count as f64).ceil() as i64).max(1);
@@ -226,8 +228,8 @@ impl Distribution {
 }
 
 impl Record {
-    /// Adds another slice of the same run or the same workload elsewhere: windows, CPU time, counters and
-    /// distributions add up, series follow one another.
+    /// Adds another slice of the same run or the same workload elsewhere: windows, CPU time,
+    /// counters and distributions add up, series follow one another.
     pub fn merge(&mut self, other: &Self) {
         self.window_ns += other.window_ns;
         self.cpu_ns += other.cpu_ns;

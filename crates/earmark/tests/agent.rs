@@ -112,7 +112,8 @@ fn udp_request_response_open_loop() {
                         "connections": 2, "rate_per_s": 1000});
     let (_, client) = run(&server, &client, "udp");
     let transactions = counter(&client, "transactions");
-    // 200 are due in the window; a stalled machine may leave some unanswered, and answer some of the warm-up's.
+    // 200 are due in the window; a stalled machine may leave some unanswered, and answer some of
+    // the warm-up's.
     assert!((1..=220).contains(&transactions), "{transactions}");
     assert_eq!(count(&client, "latency"), transactions);
     assert_eq!(count(&client, "service"), transactions);
@@ -137,7 +138,8 @@ fn bulk_unpaced_and_paced() {
     assert!(counter(&server, "bytes_received") > 1_000_000);
     let paced = json!({"kind": "bulk-sender", "rate_mbit": 80, "chunk_bytes": 10_000});
     let (_, client) = run(&receiver, &paced, "tcp");
-    // 2,000,000 bytes are due in the window; one stalled chunk of the warm-up may be made up for in it.
+    // 2,000,000 bytes are due in the window; one stalled chunk of the warm-up may be made up for in
+    // it.
     assert!((1..=2_200_000).contains(&counter(&client, "bytes_sent")), "{client}");
 }
 
@@ -222,7 +224,10 @@ fn frames_need_an_interface() {
 
 #[test]
 fn spinning_agents_measure_the_same_things() {
-    let side = |kind: &str, address: &str| json!({"workload": {"kind": kind}, "address": address, "duration_ms": 100, "spin": true});
+    let side = |kind: &str, address: &str| {
+        json!({"workload": {"kind": kind}, "address": address,
+               "duration_ms": 100, "spin": true})
+    };
     let (mut server, address) = Agent::ready(&side("rr-server", "127.0.0.1:0"));
     let (mut client, _) = Agent::ready(&side("rr-client", &address));
     client.say("go");

@@ -33,8 +33,8 @@ pub enum PacketError {
     },
 }
 
-/// Opens a non-blocking socket in the caller's network namespace that sends whole frames, from the Ethernet
-/// header on, through `interface`. It receives nothing.
+/// Opens a non-blocking socket in the caller's network namespace that sends whole frames, from the
+/// Ethernet header on, through `interface`. It receives nothing.
 ///
 /// # Errors
 ///
@@ -56,8 +56,8 @@ pub fn open_sender(interface: &str) -> Result<OwnedFd, PacketError> {
         sll_addr: [0; 8],
     };
     let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: `address` is a whole link-layer address of `length` bytes that outlives the call, and `socket`
-    // is open.
+    // SAFETY: `address` is a whole link-layer address of `length` bytes that outlives the call, and
+    // `socket` is open.
     // JUSTIFICATION: rustix has no link-layer addresses.
     let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
     if bound < 0 {

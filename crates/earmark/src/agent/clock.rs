@@ -38,8 +38,9 @@ pub(super) fn cpu_ns() -> u64 {
     read_ns(ClockId::ProcessCPUTime)
 }
 
-/// Keeps the CPU busy until this thread has used `work` more CPU time. The thread's own clock stands still while
-/// something else runs, so pre-emption makes the work take longer but never makes it less.
+/// Keeps the CPU busy until this thread has used `work` more CPU time. The thread's own clock
+/// stands still while something else runs, so pre-emption makes the work take longer but never
+/// makes it less.
 pub(super) fn compute(work: Duration) {
     if work == Duration::ZERO {
         return;

@@ -33,8 +33,8 @@ impl Control {
         }
     }
 
-    /// Reads once and returns the first command that is complete, if one is. Standard input must be readable,
-    /// or this waits.
+    /// Reads once and returns the first command that is complete, if one is. Standard input must be
+    /// readable, or this waits.
     pub(super) fn poll(&mut self) -> io::Result<Option<Command>> {
         if self.read()? == 0 {
             return Ok(Some(Command::End));
@@ -73,7 +73,8 @@ impl Control {
     }
 }
 
-/// Prints one message as one line. A parent that has gone away cannot read it, which is no error of ours.
+/// Prints one message as one line. A parent that has gone away cannot read it, which is no error of
+/// ours.
 pub(super) fn print(message: &Message) {
     let line = serde_json::to_string(message).expect("messages are plain data");
     let mut out = io::stdout().lock();

@@ -1,8 +1,9 @@
 //! Drives one workload over one port.
 //!
-//! A single thread: ask the workload, do what it says, tell it what came of it. Nothing in the loop allocates,
-//! except where a backlog or the number of peers grows. `now` is read once per turn, right after the read, the
-//! write or the wake-up that the event reports, so no work of the agent's comes between arrival and timestamp.
+//! A single thread: ask the workload, do what it says, tell it what came of it. Nothing in the loop
+//! allocates, except where a backlog or the number of peers grows. `now` is read once per turn,
+//! right after the read, the write or the wake-up that the event reports, so no work of the agent's
+//! comes between arrival and timestamp.
 
 use super::clock::{Clock, compute, cpu_ns};
 use super::control::{Command, Control};
@@ -15,8 +16,8 @@ const STDIN: u64 = u64::MAX;
 /// Larger than any datagram, and than what a stream usually has at once.
 const BUFFER_BYTES: usize = 128 * 1024;
 
-/// CPU time used in the window. The marks are set in the first turn after the moment they stand for; until
-/// that turn the agent slept, which uses none.
+/// CPU time used in the window. The marks are set in the first turn after the moment they stand
+/// for; until that turn the agent slept, which uses none.
 #[derive(Clone, Copy, Debug, Default)]
 struct CpuMeter {
     start_ns: Option<u64>,
@@ -87,7 +88,8 @@ impl Driver {
         }
     }
 
-    /// Makes this a server's driver: `go` opens the window, `stop` or the end of the input end the run.
+    /// Makes this a server's driver: `go` opens the window, `stop` or the end of the input end the
+    /// run.
     pub(super) fn obey(&mut self, control: Control, window: Window) -> Result<(), String> {
         self.poller.add(io::stdin(), STDIN).map_err(|error| {
             format!("watch standard input: {error}; a server needs a pipe or a terminal there")

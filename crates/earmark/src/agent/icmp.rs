@@ -1,8 +1,8 @@
 //! ICMP echo over IPv4: the peer's kernel is the server.
 //!
-//! A ping socket (`SOCK_DGRAM`) is tried first, because it needs no privilege where `net.ipv4.ping_group_range`
-//! allows it and gets only its own answers; then a raw one, which gets every ICMP packet of the host, each
-//! with its IP header. The workload sees payloads only.
+//! A ping socket (`SOCK_DGRAM`) is tried first, because it needs no privilege where
+//! `net.ipv4.ping_group_range` allows it and gets only its own answers; then a raw one, which gets
+//! every ICMP packet of the host, each with its IP header. The workload sees payloads only.
 
 use super::poller::Poller;
 use super::port::{Arrival, Port, Ready, explain};
@@ -26,7 +26,8 @@ pub(super) struct Icmp {
     address: IpAddr,
     sockets: Vec<OwnedFd>,
     raw: bool,
-    /// Identifies the first connection; the others follow. A ping socket has one of its own instead.
+    /// Identifies the first connection; the others follow. A ping socket has one of its own
+    /// instead.
     identifier: u16,
     sequence: u16,
     packet: Vec<u8>,
@@ -89,8 +90,8 @@ fn encode(packet: &mut Vec<u8>, identifier: u16, sequence: u16, payload: &[u8]) 
     packet[2..4].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Where the payload of an echo reply starts; `None` if the packet is something else or for someone else. On a
-/// raw socket `identifier` says whose it must be, and an IP header comes first.
+/// Where the payload of an echo reply starts; `None` if the packet is something else or for someone
+/// else. On a raw socket `identifier` says whose it must be, and an IP header comes first.
 fn payload_start(packet: &[u8], raw_identifier: Option<u16>) -> Option<usize> {
     let header = match raw_identifier {
         Some(_) => usize::from(*packet.first()? & 0x0f) * 4,

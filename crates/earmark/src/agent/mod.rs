@@ -1,20 +1,21 @@
-//! Agents: `earmark agent '<JSON>'` drives one workload over real sockets and reports what it measured.
+//! Agents: `earmark agent '<JSON>'` drives one workload over real sockets and reports what it
+//! measured.
 //!
 //! # Theory of operation
 //!
-//! The bench starts one agent per side of a conversation, in a namespace, in a guest or on another host, and
-//! talks to it over standard input and output, one line at a time:
+//! The bench starts one agent per side of a conversation, in a namespace, in a guest or on another
+//! host, and talks to it over standard input and output, one line at a time:
 //!
 //! ```text
-//! agent  {"event":"ready","address":"10.9.0.2:7000"}      listening, or connected (tried for up to 5 s)
+//! agent  {"event":"ready","address":"10.9.0.2:7000"}      listening, or connected (tries for 5 s)
 //! bench  go                                               time zero: warm-up, then the window
 //! bench  stop                                             servers only; so does closing the pipe
 //! agent  {"event":"record",...}                           and status 0
 //! agent  {"event":"error","message":"..."}                instead of any of these, and status 1
 //! ```
 //!
-//! Servers serve from the moment they are ready; *go* only opens their window. A client that is told nothing
-//! but the end of its input leaves without a word.
+//! Servers serve from the moment they are ready; *go* only opens their window. A client that is
+//! told nothing but the end of its input leaves without a word.
 
 mod clock;
 mod control;
@@ -58,7 +59,8 @@ pub fn run(json: &str) -> ExitCode {
 
 /// The whole life of an agent; no record if the parent left before *go*.
 fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
-    // Timeouts to the nanosecond, as far as the hardware goes; the default adds up to 50 us to each.
+    // Timeouts to the nanosecond, as far as the hardware goes; the default adds up to 50 us to
+    // each.
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))
         .map_err(|error| format!("set timer slack: {error}"))?;
     let poller = Poller::new().map_err(|error| format!("create an epoll object: {error}"))?;
@@ -91,9 +93,10 @@ fn open(spec: &AgentSpec, poller: &Poller) -> Result<Box<dyn Port>, String> {
     let server = spec.workload.is_server();
     Ok(match spec.transport() {
         Transport::Packet => {
-            let interface = spec.interface.as_deref().ok_or(
-                "frame-sender needs an interface to send through, for example \"interface\":\"eth0\"",
-            )?;
+            let interface = spec
+                .interface
+                .as_deref()
+                .ok_or("frame-sender needs an interface, for example \"interface\":\"eth0\"")?;
             Box::new(frames::Frames::open(interface)?)
         }
         Transport::Icmp => {
@@ -106,7 +109,8 @@ fn open(spec: &AgentSpec, poller: &Poller) -> Result<Box<dyn Port>, String> {
     })
 }
 
-/// A datagram client whose every request was refused measured nothing, which is an error, not a result.
+/// A datagram client whose every request was refused measured nothing, which is an error, not a
+/// result.
 fn nobody_there(
     spec: &AgentSpec,
     address: &str,

@@ -1,8 +1,8 @@
 //! Waiting: one epoll object, with timeouts in nanoseconds.
 //!
-//! `epoll_pwait2` takes nanoseconds; the older call takes milliseconds and rustix uses that one unless its
-//! feature `linux_5_11` is on. The thread's timer slack is set to 1 ns beside it, otherwise the kernel adds up to
-//! 50 us to every timeout.
+//! `epoll_pwait2` takes nanoseconds; the older call takes milliseconds and rustix uses that one
+//! unless its feature `linux_5_11` is on. The thread's timer slack is set to 1 ns beside it,
+//! otherwise the kernel adds up to 50 us to every timeout.
 
 use super::port::Ready;
 use crate::workload::Duration;
@@ -20,7 +20,8 @@ pub(super) struct Poller {
     epoll: OwnedFd,
 }
 
-/// What one wait reported. Kept apart from the poller so that sockets can be added while it is read.
+/// What one wait reported. Kept apart from the poller so that sockets can be added while it is
+/// read.
 pub(super) struct Events(Vec<Event>);
 
 impl Events {

@@ -34,7 +34,8 @@ pub(super) trait Port {
     /// The address it is bound to, or its peer's.
     fn address(&self) -> String;
 
-    /// Takes all bytes; returns how many of them (and of earlier ones) the kernel has not taken yet.
+    /// Takes all bytes; returns how many of them (and of earlier ones) the kernel has not taken
+    /// yet.
     fn send(&mut self, poller: &Poller, connection: Connection, bytes: &[u8]) -> io::Result<usize>;
 
     /// Sends datagrams of `datagram_bytes` each.
@@ -46,8 +47,9 @@ pub(super) trait Port {
     /// Does one read (or accept, or write of what was left over) on a socket that is ready.
     fn receive(&mut self, poller: &Poller, ready: Ready, buffer: &mut [u8]) -> io::Result<Arrival>;
 
-    /// How many reads to do on a ready socket before asking the kernel again which ones are ready. One keeps
-    /// many connections in the order of arrival; more spare a system call each where one socket has them all.
+    /// How many reads to do on a ready socket before asking the kernel again which ones are ready.
+    /// One keeps many connections in the order of arrival; more spare a system call each where one
+    /// socket has them all.
     fn reads_per_wakeup(&self) -> u32 {
         1
     }

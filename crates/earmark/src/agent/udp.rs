@@ -82,8 +82,8 @@ pub(super) fn wait_writable(socket: impl AsFd) -> io::Result<()> {
     }
 }
 
-/// Sends datagrams of `each` bytes through a connected or bound socket, `BATCH` a system call. Returns how
-/// often the peer's host refused one.
+/// Sends datagrams of `each` bytes through a connected or bound socket, `BATCH` a system call.
+/// Returns how often the peer's host refused one.
 pub(super) fn send_batch(socket: impl AsFd, bytes: &[u8], each: usize) -> io::Result<u64> {
     let mut rest = bytes;
     let mut refused = 0;

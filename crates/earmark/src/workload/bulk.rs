@@ -6,8 +6,8 @@ use super::{Action, BulkReceiverSpec, BulkSenderSpec, Counter, Event, Now, Recor
 const CLOSED: &str =
     "the receiver closed the connection before the end; look at the receiving agent's output";
 
-/// Sends chunks. Paced, each has a moment at which it is due; a connection that blocked is made up for with
-/// chunks back to back, so that the mean rate holds whenever the path can carry it.
+/// Sends chunks. Paced, each has a moment at which it is due; a connection that blocked is made up
+/// for with chunks back to back, so that the mean rate holds whenever the path can carry it.
 #[derive(Debug)]
 pub struct BulkSender {
     chunk: Vec<u8>,

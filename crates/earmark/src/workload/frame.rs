@@ -1,8 +1,9 @@
 //! Explicitly invalid MX-like frames: what receiving a packet costs when nothing is done with it.
 //!
-//! The Open-MX paper sends a million invalid 128-byte packets, so that only interrupt and low-level receive
-//! work remain. These are 128-byte Ethernet frames (checksum not counted) of EtherType 0x86DF, the one that
-//! Open-MX used, with packet type 0, which is none; a kernel without a handler for them drops them at once.
+//! The Open-MX paper sends a million invalid 128-byte packets, so that only interrupt and low-level
+//! receive work remain. These are 128-byte Ethernet frames (checksum not counted) of EtherType
+//! 0x86DF, the one that Open-MX used, with packet type 0, which is none; a kernel without a handler
+//! for them drops them at once.
 
 use super::pace::Pace;
 use super::pps::take_due;

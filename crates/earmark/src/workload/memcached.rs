@@ -1,8 +1,9 @@
 //! The memcached client: sets one value, then gets it over and over, in the text protocol.
 //!
-//! Latency is what the web server of the bge story measured: from the write of the request to when the first
-//! five bytes of the answer have been read. Five bytes tell a hit (`VALUE`) from a miss (`END\r\n`), so the
-//! first packet of the answer decides, however large the value is. The rest is drained before the next get.
+//! Latency is what the web server of the bge story measured: from the write of the request to when
+//! the first five bytes of the answer have been read. Five bytes tell a hit (`VALUE`) from a miss
+//! (`END\r\n`), so the first packet of the answer decides, however large the value is. The rest is
+//! drained before the next get.
 
 use super::{
     Action, Counter, Duration, Event, Instant, MemcachedClientSpec, Metric, Now, Prng, Recorder,
@@ -142,7 +143,7 @@ impl MemcachedClient {
         if self.line != b"STORED" {
             let line = String::from_utf8_lossy(&self.line);
             return Err(format!(
-                "memcached did not store the value of {} bytes: \"{line}\"; try a smaller value_bytes",
+                "memcached did not store the value of {} bytes: \"{line}\"; lower value_bytes",
                 self.value_bytes
             ));
         }

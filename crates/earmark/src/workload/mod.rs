@@ -2,11 +2,11 @@
 //!
 //! # Theory of operation
 //!
-//! A workload is one side of a conversation (a client that asks, a server that works and answers, a paced
-//! sender). It owns no socket and reads no clock. Its *driver* does both: the agent drives it over real
-//! sockets, a simulator drives it over modelled ones, and the workload cannot tell which. The two take turns:
-//! the driver tells one [`Event`], the workload answers with one [`Action`], the driver carries it out and
-//! tells how it went.
+//! A workload is one side of a conversation (a client that asks, a server that works and answers, a
+//! paced sender). It owns no socket and reads no clock. Its *driver* does both: the agent drives it
+//! over real sockets, a simulator drives it over modelled ones, and the workload cannot tell which.
+//! The two take turns: the driver tells one [`Event`], the workload answers with one [`Action`],
+//! the driver carries it out and tells how it went.
 //!
 //! ```text
 //!   driver                                   workload
@@ -23,9 +23,10 @@
 //!
 //! # Time
 //!
-//! Moments are counted from *go*: [`Instant::ZERO`] is when the experiment began. Measurements count when they
-//! fall into the [`Window`], which starts at the end of the warm-up; the [`Recorder`] enforces that, a workload
-//! records what it sees. A client stops at the end of the window; a server never stops on its own account.
+//! Moments are counted from *go*: [`Instant::ZERO`] is when the experiment began. Measurements
+//! count when they fall into the [`Window`], which starts at the end of the warm-up; the
+//! [`Recorder`] enforces that, a workload records what it sees. A client stops at the end of the
+//! window; a server never stops on its own account.
 
 mod bulk;
 mod frame;
@@ -57,8 +58,9 @@ pub use spec::{
 
 pub use nic::time::{Duration, Instant};
 
-/// Which connection: dense numbers from 0. A client's are known in advance; a server's appear as clients
-/// connect (or, on a datagram transport, as their first datagram arrives) and are never used again.
+/// Which connection: dense numbers from 0. A client's are known in advance; a server's appear as
+/// clients connect (or, on a datagram transport, as their first datagram arrives) and are never
+/// used again.
 pub type Connection = usize;
 
 /// What the driver's clocks say when it hands over an event.
@@ -66,8 +68,8 @@ pub type Connection = usize;
 pub struct Now {
     /// Monotonic time since *go*. Never goes backwards between two calls on one workload.
     pub at: Instant,
-    /// The host's idea of the time of day, in nanoseconds since the Unix epoch; 0 unless the workload
-    /// asked for it with [`Workload::reads_wall_clock`]. It may jump.
+    /// The host's idea of the time of day, in nanoseconds since the Unix epoch; 0 unless the
+    /// workload asked for it with [`Workload::reads_wall_clock`]. It may jump.
     pub wall_ns: u64,
 }
 
@@ -89,7 +91,8 @@ pub enum Event<'a> {
     Sent {
         /// Where they went.
         connection: Connection,
-        /// How many bytes of this connection the transport has not accepted yet and the driver holds.
+        /// How many bytes of this connection the transport has not accepted yet and the driver
+        /// holds.
         backlog: usize,
     },
     /// Bytes came in, and `now` is when the driver had read them.
@@ -137,8 +140,9 @@ pub enum Action<'a> {
     },
     /// Keep a CPU busy for this long. Time spent pre-empted does not count. Answered by `Computed`.
     Compute(Duration),
-    /// Nothing to do until something arrives, drains or closes, or until this moment. Answered by whichever
-    /// comes first; a moment in the past is answered by `Woke` unless something has already arrived.
+    /// Nothing to do until something arrives, drains or closes, or until this moment. Answered by
+    /// whichever comes first; a moment in the past is answered by `Woke` unless something has
+    /// already arrived.
     Wait {
         /// When to wake; `None` waits for arrivals alone.
         until: Option<Instant>,
@@ -153,20 +157,23 @@ pub enum Action<'a> {
 ///
 /// # Contract
 ///
-/// * **Order.** The first event is `Start`. After that each call answers the action before it: `Send` and
-///   `SendBatch` with `Sent`, `Compute` with `Computed`, `Wait` with `Received`, `Drained`, `Closed` or `Woke`.
-///   So events that arrive while the workload sends or computes stay with the driver (in the socket, that is
-///   in the host, where they would be in a real program) until the next `Wait`. The driver hands them over in
-///   the order in which they came, as far as the transport lets it know.
-/// * **Time.** `now.at` never goes backwards. It is read after the read for `Received`, after the write for
-///   `Sent`, and after waking for `Woke`, which may be later than asked for.
+/// * **Order.** The first event is `Start`. After that each call answers the action before it:
+///   `Send` and `SendBatch` with `Sent`, `Compute` with `Computed`, `Wait` with `Received`,
+///   `Drained`, `Closed` or `Woke`. So events that arrive while the workload sends or computes stay
+///   with the driver (in the socket, that is in the host, where they would be in a real program)
+///   until the next `Wait`. The driver hands them over in the order in which they came, as far as
+///   the transport lets it know.
+/// * **Time.** `now.at` never goes backwards. It is read after the read for `Received`, after the
+///   write for `Sent`, and after waking for `Woke`, which may be later than asked for.
 /// * **Partial reads.** On a stream a `Received` holds whatever bytes came. The workload counts.
-/// * **A `Send` that would block.** The driver takes all bytes always: what a stream does not accept it keeps,
-///   reports as `backlog`, sends on as soon as it can, and announces `Drained`. An open-loop client ignores
-///   this (its schedule must not depend on its peer); a bulk sender waits for `Drained`. A datagram that does
-///   not fit keeps the driver waiting inside `Send`: a host's transmit queue drains whatever the peer does.
+/// * **A `Send` that would block.** The driver takes all bytes always: what a stream does not
+///   accept it keeps, reports as `backlog`, sends on as soon as it can, and announces `Drained`. An
+///   open-loop client ignores this (its schedule must not depend on its peer); a bulk sender waits
+///   for `Drained`. A datagram that does not fit keeps the driver waiting inside `Send`: a host's
+///   transmit queue drains whatever the peer does.
 /// * **Recording.** Each record names its moment; the recorder drops what lies outside the window.
-/// * **Memory.** A workload allocates when it is made, not on the way, except to grow with what is outstanding.
+/// * **Memory.** A workload allocates when it is made, not on the way, except to grow with what is
+///   outstanding.
 pub trait Workload {
     /// Takes what happened and says what to do about it.
     fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_>;
@@ -179,8 +186,8 @@ pub trait Workload {
 
 /// The splitmix64 generator (Steele, Lea and Flood, 2014).
 ///
-/// Its streams must stay stable: seeds live in scenario files and in published results for years, so no
-/// library whose stream may change between versions stands in for these lines.
+/// Its streams must stay stable: seeds live in scenario files and in published results for years,
+/// so no library whose stream may change between versions stands in for these lines.
 #[derive(Clone, Debug)]
 pub struct Prng(u64);
 

@@ -1,16 +1,18 @@
 //! NTP: four timestamps, and what interrupt coalescing does to the clock they set.
 //!
-//! A client polls a server with real NTPv4 packets (RFC 5905; any NTP decoder reads them). It leaves at t1,
-//! reaches the server at t2, the answer leaves at t3 and is back at t4, each in the time of day of the host
-//! that takes it, as soon as that host's program has the packet. A hold on the way adds to one half only, and
-//! the offset that a clock discipline would act upon is wrong by half the hold:
+//! A client polls a server with real NTPv4 packets (RFC 5905; any NTP decoder reads them). It
+//! leaves at t1, reaches the server at t2, the answer leaves at t3 and is back at t4, each in the
+//! time of day of the host that takes it, as soon as that host's program has the packet. A hold on
+//! the way adds to one half only, and the offset that a clock discipline would act upon is wrong by
+//! half the hold:
 //!
 //! ```text
 //! round trip = (t4 - t1) - (t3 - t2)     request half  = t2 - t1
 //! offset = ((t2 - t1) + (t3 - t4)) / 2   response half = t4 - t3
 //! ```
 //!
-//! Timestamps count in units of 2^-32 s, finer than a nanosecond, so no precision is lost on the wire.
+//! Timestamps count in units of 2^-32 s, finer than a nanosecond, so no precision is lost on the
+//! wire.
 
 use super::pace::Pace;
 use super::{
@@ -28,7 +30,8 @@ const LEAP_VERSION: u8 = 4 << 3;
 const MODE_CLIENT: u8 = 3;
 const MODE_SERVER: u8 = 4;
 
-/// An NTP timestamp of a time of day. The era that began in 1900 ends in 2036; differences survive that.
+/// An NTP timestamp of a time of day. The era that began in 1900 ends in 2036; differences survive
+/// that.
 fn to_ntp(wall_ns: u64) -> u64 {
     let seconds = (wall_ns / 1_000_000_000).wrapping_add(UNIX_EPOCH_S) << 32;
     // Rounded up, so that rounding down on the way back returns the same nanosecond.
@@ -61,11 +64,13 @@ impl Packet {
         let mut bytes = [0; PACKET_BYTES];
         bytes[0] = LEAP_VERSION | self.mode;
         bytes[1] = self.stratum;
-        // Poll every 2^6 s, the usual claim (the field cannot say milliseconds); precision 2^-20 s, about 1 us.
+        // Poll every 2^6 s, the usual claim (the field cannot say milliseconds); precision 2^-20 s,
+        // about 1 us.
         bytes[2] = 6;
         bytes[3] = 0u8.wrapping_sub(20);
         if self.mode == MODE_SERVER {
-            // The reference "local clock": we tell the time that the host has, and vouch for nothing.
+            // The reference "local clock": we tell the time that the host has, and vouch for
+            // nothing.
             bytes[12..16].copy_from_slice(&[127, 127, 1, 1]);
         }
         bytes[16..24].copy_from_slice(&self.reference.to_be_bytes());
@@ -128,8 +133,9 @@ impl NtpClient {
         }
     }
 
-    /// Chooses the moment of the next poll: somewhere in the next interval to begin at `at` or later. A client
-    /// that was kept from polling skips polls, as a clock discipline would; it does not send a burst.
+    /// Chooses the moment of the next poll: somewhere in the next interval to begin at `at` or
+    /// later. A client that was kept from polling skips polls, as a clock discipline would; it does
+    /// not send a burst.
     fn schedule(&mut self, at: Instant) {
         while self.pace.due() < at {
             self.pace.advance();

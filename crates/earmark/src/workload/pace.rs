@@ -2,8 +2,8 @@
 
 use super::{Duration, Instant};
 
-/// An endless schedule of equally spaced moments, exact over any length: moment `k` is computed from `k`,
-/// never by adding a rounded gap.
+/// An endless schedule of equally spaced moments, exact over any length: moment `k` is computed
+/// from `k`, never by adding a rounded gap.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
     /// `units` of work take `per_ns` nanoseconds.

@@ -1,7 +1,7 @@
 //! Many small datagrams: the packet rate that interrupts are moderated for.
 //!
-//! Each datagram starts with a sequence number (64 bits, little-endian). With 18 bytes of payload a UDP
-//! datagram is the shortest Ethernet frame there is, 60 bytes before its checksum.
+//! Each datagram starts with a sequence number (64 bits, little-endian). With 18 bytes of payload a
+//! UDP datagram is the shortest Ethernet frame there is, 60 bytes before its checksum.
 
 use super::pace::Pace;
 use super::{
@@ -91,7 +91,8 @@ impl PpsReceiver {
         if connection >= self.expected.len() {
             self.expected.resize(connection + 1, None);
         }
-        // The first datagram of a sender sets the count: what came before is not this receiver's business.
+        // The first datagram of a sender sets the count: what came before is not this receiver's
+        // business.
         let expected = self.expected[connection].unwrap_or(sequence);
         if sequence < expected {
             // Counted as lost when its successor came.

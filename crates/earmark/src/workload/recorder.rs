@@ -26,7 +26,8 @@ impl Window {
     }
 }
 
-/// Declares an enum whose variants are indices with names, once: code, JSON and documentation read this list.
+/// Declares an enum whose variants are indices with names, once: code, JSON and documentation read
+/// this list.
 macro_rules! names {
     ($(#[$meta:meta])* $enum:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
         $(#[$meta])*
@@ -51,15 +52,19 @@ names! {
     Metric {
         /// From when a request was due (closed loop: sent) to its answer.
         Latency = "latency",
-        /// From when a request was really sent to its answer; differs from `latency` in an open loop.
+        /// From when a request was really sent to its answer; differs from `latency` in an open
+        /// loop.
         Service = "service",
         /// NTP: (t4 - t1) - (t3 - t2), the time both packets spent on the way.
         RoundTrip = "round_trip",
-        /// NTP: t2 - t1, the request's way, plus how far the server's clock is ahead. May be negative.
+        /// NTP: t2 - t1, the request's way, plus how far the server's clock is ahead. May be
+        /// negative.
         RequestHalf = "request_half",
-        /// NTP: t4 - t3, the answer's way, minus how far the server's clock is ahead. May be negative.
+        /// NTP: t4 - t3, the answer's way, minus how far the server's clock is ahead. May be
+        /// negative.
         ResponseHalf = "response_half",
-        /// NTP: ((t2 - t1) + (t3 - t4)) / 2, how far the server's clock seems ahead. May be negative.
+        /// NTP: ((t2 - t1) + (t3 - t4)) / 2, how far the server's clock seems ahead. May be
+        /// negative.
         Offset = "offset",
     }
 }
@@ -94,8 +99,8 @@ names! {
 
 /// Collects what one workload measures inside the window.
 ///
-/// All memory for distributions is set aside at the start (and touched only where values fall), so recording
-/// allocates nothing; a series grows.
+/// All memory for distributions is set aside at the start (and touched only where values fall), so
+/// recording allocates nothing; a series grows.
 #[derive(Debug)]
 pub struct Recorder {
     window: Window,
@@ -128,7 +133,8 @@ impl Exact {
 }
 
 impl Recorder {
-    /// A recorder for one run. `series` also keeps every sample with its moment, not only the distribution.
+    /// A recorder for one run. `series` also keeps every sample with its moment, not only the
+    /// distribution.
     #[must_use]
     pub fn new(window: Window, series: bool) -> Self {
         Self {
@@ -157,8 +163,8 @@ impl Recorder {
         }
     }
 
-    /// Takes back `n` from a counter, if `at` counts and as far as the counter reaches: what was taken for
-    /// lost turned up after all.
+    /// Takes back `n` from a counter, if `at` counts and as far as the counter reaches: what was
+    /// taken for lost turned up after all.
     pub fn uncount(&mut self, at: Instant, counter: Counter, n: u64) {
         if self.window.contains(at) {
             let counter = &mut self.counters[counter as usize];
@@ -174,7 +180,8 @@ impl Recorder {
         }
     }
 
-    /// Adds a row to the series, if there is one and `at` counts. All rows of a run name the same metrics.
+    /// Adds a row to the series, if there is one and `at` counts. All rows of a run name the same
+    /// metrics.
     pub fn sample(&mut self, at: Instant, values: &[(Metric, i64)]) {
         if self.window.contains(at)
             && let Some(series) = &mut self.series

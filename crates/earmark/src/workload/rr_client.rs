@@ -1,12 +1,14 @@
-//! The closed-loop request/response client: each connection asks, waits, perhaps thinks, and asks again.
+//! The closed-loop request/response client: each connection asks, waits, perhaps thinks, and asks
+//! again.
 //!
-//! One byte each way over TCP is the netperf `TCP_RR` that gave interrupt coalescing away at exactly 8000
-//! round trips a second. Think times drawn evenly from a range let requests meet a free-running interrupt
-//! timer in a uniformly distributed phase; without them a closed loop locks onto it.
+//! One byte each way over TCP is the netperf `TCP_RR` that gave interrupt coalescing away at
+//! exactly 8000 round trips a second. Think times drawn evenly from a range let requests meet a
+//! free-running interrupt timer in a uniformly distributed phase; without them a closed loop locks
+//! onto it.
 //!
-//! On datagram transports an answer is matched by a sequence number: little-endian, in the first 8 bytes of
-//! request and answer, or in as many as both have. With one byte a stray answer passes for a good one if it is
-//! a multiple of 256 requests late, which the timeout makes unlikely.
+//! On datagram transports an answer is matched by a sequence number: little-endian, in the first 8
+//! bytes of request and answer, or in as many as both have. With one byte a stray answer passes for
+//! a good one if it is a multiple of 256 requests late, which the timeout makes unlikely.
 
 use super::pace::earliest;
 use super::{

@@ -1,10 +1,12 @@
-//! The open-loop request/response client: requests are due on a schedule, whatever became of earlier ones.
+//! The open-loop request/response client: requests are due on a schedule, whatever became of
+//! earlier ones.
 //!
-//! `latency` counts from the moment a request was due, `service` from when it was really sent. A slow answer
-//! delays no request, and a request that goes out late because the client itself was late is charged for it:
-//! leaving either out is the coordinated omission that makes overloaded systems look fast. The rate is that of
-//! the whole agent; its requests take the connections in turn. Several may be outstanding on each: a stream
-//! answers in order, datagrams are matched by sequence number (see the closed loop).
+//! `latency` counts from the moment a request was due, `service` from when it was really sent. A
+//! slow answer delays no request, and a request that goes out late because the client itself was
+//! late is charged for it: leaving either out is the coordinated omission that makes overloaded
+//! systems look fast. The rate is that of the whole agent; its requests take the connections in
+//! turn. Several may be outstanding on each: a stream answers in order, datagrams are matched by
+//! sequence number (see the closed loop).
 
 use super::pace::{Pace, earliest};
 use super::rr_client::{CLOSED, Request, TOO_LONG};
@@ -21,7 +23,8 @@ struct Outstanding {
     sent: Instant,
 }
 
-/// One connection: its requests under way, oldest first, and how much of the oldest one's answer is here.
+/// One connection: its requests under way, oldest first, and how much of the oldest one's answer is
+/// here.
 #[derive(Debug)]
 struct Lane {
     outstanding: VecDeque<Outstanding>,
@@ -186,7 +189,8 @@ mod tests {
         let mut script = script(&RrClientSpec::default(), Framing::Stream);
         assert!(matches!(script.start(), Did::Send(0, _)));
         assert_eq!(script.sent(100, 0), Did::Wait(Some(1_000_000)));
-        // The second request goes out on time although the first is unanswered; the third goes out late.
+        // The second request goes out on time although the first is unanswered; the third goes out
+        // late.
         assert!(matches!(script.woke(1_000_000), Did::Send(0, _)));
         assert_eq!(script.sent(1_000_100, 0), Did::Wait(Some(2_000_000)));
         // Two and a half milliseconds after the start, both answers come in one read.

@@ -1,8 +1,10 @@
-//! The request/response server: answers each request after some CPU work, one at a time, in arrival order.
+//! The request/response server: answers each request after some CPU work, one at a time, in arrival
+//! order.
 //!
-//! With 110 us of work it is the "more realistic benchmark" of the 8000-round-trips story. Requests that arrive
-//! during the work wait in the host, as they would for any single-threaded server. Like one that blocks in its
-//! write, it also takes up no other request while a client leaves too much of an answer unread.
+//! With 110 us of work it is the "more realistic benchmark" of the 8000-round-trips story. Requests
+//! that arrive during the work wait in the host, as they would for any single-threaded server. Like
+//! one that blocks in its write, it also takes up no other request while a client leaves too much
+//! of an answer unread.
 
 use super::{
     Action, Connection, Counter, Duration, Event, Framing, Now, Recorder, RrServerSpec, Workload,

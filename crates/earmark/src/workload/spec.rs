@@ -1,6 +1,7 @@
 //! What a workload is told to be: plain data, in JSON for agents and in scenario files.
 //!
-//! Every field has its unit in its name, every default is stated here once, and unknown fields are refused.
+//! Every field has its unit in its name, every default is stated here once, and unknown fields are
+//! refused.
 
 use super::{
     BulkReceiver, BulkSender, FrameSender, Framing, MemcachedClient, NtpClient, NtpServer,
@@ -36,7 +37,9 @@ pub enum WorkloadSpec {
 
 /// Declares a specification: its fields, their documentation and their defaults in one place.
 macro_rules! spec {
-    ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty = $default:expr,)* }) => {
+    ($(#[$meta:meta])* $name:ident {
+        $($(#[$doc:meta])* $field:ident: $type:ty = $default:expr,)*
+    }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default, deny_unknown_fields)]
