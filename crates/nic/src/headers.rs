@@ -19,7 +19,12 @@
 //! Checksums are not looked at, and neither are jumbograms (RFC 2675): an IPv6 payload length of 0
 //! means none.
 
+mod layers;
+#[cfg(test)]
+mod tests;
+
 use core::fmt;
+use layers::Ethernet;
 
 /// The EtherType of MX frames: the one that Open-MX uses by default.
 pub const MX_ETHER_TYPE: u16 = 0x86df;
@@ -43,6 +48,9 @@ pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
 
 const ETHERNET_LENGTH: usize = 14;
+const VLAN_C: u16 = 0x8100; // 802.1Q
+const VLAN_S: u16 = 0x88a8; // 802.1ad
+const VLAN_OLD: u16 = 0x9100; // outer tags before 802.1ad
 const ETHER_TYPE_IPV4: u16 = 0x0800;
 const ETHER_TYPE_IPV6: u16 = 0x86dd;
 const TCP_FLAG_PSH: u8 = 0x08;
@@ -56,31 +64,76 @@ const AUTHENTICATION: u8 = 51;
 const DESTINATION_OPTIONS: u8 = 60;
 
 /// The fields of a frame that rules and queue choice use.
+///
+/// Values are kept in one array and what is known about them in one byte, so that a rule can pick
+/// a field by its index and check everything it needs to exist at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
-    /// Bytes of the frame: Ethernet header and padding included, FCS excluded.
-    pub length: u32,
-    /// EtherType behind any VLAN tags; below 0x600 it is an IEEE 802.3 length.
-    pub ether_type: u16,
-    /// Source and destination port of a TCP or UDP packet, unless it is a fragment after the first.
-    pub ports: Option<(u16, u16)>,
-    /// Priority of the outermost VLAN tag (IEEE 802.1Q PCP), 0 to 7.
-    pub vlan_priority: Option<u8>,
-    /// Differentiated services code point of an IP packet (RFC 2474), 0 to 63.
-    pub dscp: Option<u8>,
-    /// Protocol of an IP packet (IANA number), behind any IPv6 extension headers that could be
-    /// read.
-    pub protocol: Option<u8>,
-    /// Destination endpoint of an MX frame.
-    pub mx_endpoint: Option<u8>,
+    values: [u16; Value::COUNT],
+    facts: Facts,
+    protocol: u8,
+    mx_endpoint: u8,
+    addresses: Addresses,
+}
+
+/// The fields that rules compare with numbers, by their place among the values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Length,
+    EtherType,
+    VlanPriority,
+    Dscp,
+    SourcePort,
+    DestinationPort,
+}
+
+impl Value {
+    const COUNT: usize = Self::DestinationPort as usize + 1;
+}
+
+/// A set of yes-or-no facts about a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Facts(u8);
+
+impl Facts {
+    pub(crate) const NONE: Self = Self(0);
     /// The sender of this MX frame marked it.
-    pub mx_mark: bool,
-    /// The PSH flag of a TCP segment (RFC 9293 section 3.1).
-    pub tcp_psh: bool,
-    /// The IP packet is a fragment, the first one included.
-    pub fragment: bool,
-    /// Addresses of an IP packet.
-    pub addresses: Addresses,
+    pub(crate) const MX_MARK: Self = Self(0x01);
+    /// A TCP segment with PSH.
+    pub(crate) const TCP_PSH: Self = Self(0x02);
+    /// There is a VLAN tag, so a priority.
+    pub(crate) const VLAN: Self = Self(0x04);
+    /// There is an IP header, so a code point and a protocol.
+    pub(crate) const IP: Self = Self(0x08);
+    /// There are ports, and they are those of TCP.
+    pub(crate) const TCP_PORTS: Self = Self(0x10);
+    /// There are ports, and they are those of UDP.
+    pub(crate) const UDP_PORTS: Self = Self(0x20);
+    /// A fragment of an IP packet.
+    pub(crate) const FRAGMENT: Self = Self(0x40);
+    /// There is an MX header, so an endpoint.
+    pub(crate) const MX: Self = Self(0x80);
+
+    /// Both sets together.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// This set, if `condition` holds.
+    #[inline]
+    #[must_use]
+    const fn when(self, condition: bool) -> Self {
+        if condition { self } else { Self::NONE }
+    }
+
+    /// Whether all of `other` is true as well.
+    #[inline]
+    #[must_use]
+    pub(crate) const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
 }
 
 /// The addresses of an IP packet as they stand in its header: the source, then the destination.
@@ -164,155 +217,109 @@ impl core::error::Error for Malformed {}
 pub fn parse(frame: &[u8]) -> Result<Headers, Malformed> {
     let (ethernet, payload) =
         frame.split_first_chunk::<ETHERNET_LENGTH>().ok_or(Malformed::EthernetTruncated)?;
-    let mut headers = Headers {
-        length: frame.len().try_into().unwrap_or(u32::MAX),
+    let ethernet = Ethernet {
+        length: frame.len().try_into().unwrap_or(u16::MAX),
         ether_type: u16::from_be_bytes([ethernet[12], ethernet[13]]),
-        ports: None,
-        vlan_priority: None,
-        dscp: None,
-        protocol: None,
-        mx_endpoint: None,
-        mx_mark: false,
-        tcp_psh: false,
-        fragment: false,
-        addresses: Addresses::None,
+        vlan_priority: 0,
+        facts: Facts::NONE,
     };
-    let payload = if is_vlan(headers.ether_type) { headers.vlan_tags(payload)? } else { payload };
-    match headers.ether_type {
-        ETHER_TYPE_IPV4 => headers.ipv4(payload)?,
-        ETHER_TYPE_IPV6 => headers.ipv6(payload)?,
-        MX_ETHER_TYPE => headers.mx(payload)?,
-        _ => {}
+    match ethernet.ether_type {
+        VLAN_C | VLAN_S | VLAN_OLD => ethernet.tagged(payload),
+        _ => ethernet.network(payload),
     }
-    Ok(headers)
-}
-
-/// 802.1Q, 802.1ad, and what was used for outer tags before 802.1ad.
-#[inline]
-const fn is_vlan(ether_type: u16) -> bool {
-    matches!(ether_type, 0x8100 | 0x88a8 | 0x9100)
 }
 
 impl Headers {
-    /// Reads the tags, of which the first EtherType is known, and returns what follows them.
-    #[cold]
-    fn vlan_tags<'f>(&mut self, mut rest: &'f [u8]) -> Result<&'f [u8], Malformed> {
-        for _ in 0..MAX_STACK {
-            let (tag, behind) = rest.split_first_chunk::<4>().ok_or(Malformed::VlanTruncated)?;
-            self.vlan_priority.get_or_insert(tag[0] >> 5);
-            self.ether_type = u16::from_be_bytes([tag[2], tag[3]]);
-            rest = behind;
-            if !is_vlan(self.ether_type) {
-                return Ok(rest);
-            }
-        }
-        Err(Malformed::VlanStack)
-    }
-
-    /// RFC 791 section 3.1.
+    /// Bytes of the frame: Ethernet header and padding included, FCS excluded. 65535 stands for
+    /// anything longer, too (segmentation offload makes frames of a few bytes more).
     #[inline]
-    fn ipv4(&mut self, packet: &[u8]) -> Result<(), Malformed> {
-        let header = packet.first_chunk::<20>().ok_or(Malformed::Ipv4Truncated)?;
-        if header[0] >> 4 != 4 {
-            return Err(Malformed::Ipv4Version);
-        }
-        let header_length = usize::from(header[0] & 0x0f) * 4;
-        if header_length < header.len() {
-            return Err(Malformed::Ipv4HeaderLength);
-        }
-        let total_length = usize::from(u16::from_be_bytes([header[2], header[3]]));
-        let payload = packet.get(header_length..total_length).ok_or(Malformed::Ipv4TotalLength)?;
-
-        let [.., a, b, c, d, e, f, g, h] = *header;
-        self.addresses = Addresses::V4([a, b, c, d, e, f, g, h]);
-        self.dscp = Some(header[1] >> 2);
-        self.protocol = Some(header[9]);
-        // Three flags and the offset: only "more fragments" and the offset make a fragment.
-        let fragment = u16::from_be_bytes([header[6], header[7]]);
-        self.fragment = fragment & 0x3fff != 0;
-        if fragment & 0x1fff == 0 { self.transport(header[9], payload) } else { Ok(()) }
+    #[must_use]
+    pub const fn length(&self) -> u16 {
+        self.value(Value::Length)
     }
 
-    /// RFC 8200 sections 3 and 4.
-    fn ipv6(&mut self, packet: &[u8]) -> Result<(), Malformed> {
-        let (header, payload) = packet.split_first_chunk::<40>().ok_or(Malformed::Ipv6Truncated)?;
-        if header[0] >> 4 != 6 {
-            return Err(Malformed::Ipv6Version);
-        }
-        let payload_length = usize::from(u16::from_be_bytes([header[4], header[5]]));
-        let mut payload = payload.get(..payload_length).ok_or(Malformed::Ipv6PayloadLength)?;
-
-        if let Some(addresses) = header.last_chunk() {
-            self.addresses = Addresses::V6(*addresses);
-        }
-        self.dscp = Some((header[0] & 0x0f) << 2 | header[1] >> 6);
-        let mut next = header[6];
-        for _ in 0..=MAX_STACK {
-            self.protocol = Some(next);
-            if !matches!(
-                next,
-                HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS
-            ) {
-                return self.transport(next, payload);
-            }
-            let extension = payload.first_chunk::<8>().ok_or(Malformed::Ipv6ExtensionTruncated)?;
-            let length = match next {
-                FRAGMENT => 8,
-                AUTHENTICATION => (usize::from(extension[1]) + 2) * 4,
-                _ => (usize::from(extension[1]) + 1) * 8,
-            };
-            payload = payload.get(length..).ok_or(Malformed::Ipv6ExtensionTruncated)?;
-            if next == FRAGMENT {
-                // Offset in the high 13 bits, "more fragments" in the lowest. With neither it is an
-                // atomic fragment (RFC 6946): a whole packet.
-                let fragment = u16::from_be_bytes([extension[2], extension[3]]);
-                self.fragment = fragment & 0xfff9 != 0;
-                if fragment & 0xfff8 != 0 {
-                    self.protocol = Some(extension[0]);
-                    return Ok(());
-                }
-            }
-            next = extension[0];
-        }
-        Err(Malformed::Ipv6ExtensionStack)
-    }
-
-    /// The first bytes of the upper layer: RFC 9293 section 3.1, RFC 768.
+    /// EtherType behind any VLAN tags; below 0x600 it is an IEEE 802.3 length.
     #[inline]
-    fn transport(&mut self, protocol: u8, payload: &[u8]) -> Result<(), Malformed> {
-        match protocol {
-            TCP => {
-                let header = payload.first_chunk::<20>().ok_or(Malformed::TcpTruncated)?;
-                let header_length = usize::from(header[12] >> 4) * 4;
-                if header_length < header.len() || header_length > payload.len() {
-                    return Err(Malformed::TcpTruncated);
-                }
-                self.tcp_psh = header[13] & TCP_FLAG_PSH != 0;
-                self.ports = Some(ports([header[0], header[1], header[2], header[3]]));
-            }
-            UDP => {
-                let header = payload.first_chunk::<8>().ok_or(Malformed::UdpTruncated)?;
-                self.ports = Some(ports([header[0], header[1], header[2], header[3]]));
-            }
-            _ => {}
-        }
-        Ok(())
+    #[must_use]
+    pub const fn ether_type(&self) -> u16 {
+        self.value(Value::EtherType)
     }
 
+    /// Priority of the outermost VLAN tag (IEEE 802.1Q PCP), 0 to 7.
     #[inline]
-    fn mx(&mut self, payload: &[u8]) -> Result<(), Malformed> {
-        let header =
-            payload.first_chunk::<{ MX_ENDPOINT_OFFSET + 1 }>().ok_or(Malformed::MxTruncated)?;
-        self.mx_mark = header[MX_FLAGS_OFFSET] & MX_FLAG_MARK != 0;
-        self.mx_endpoint = Some(header[MX_ENDPOINT_OFFSET]);
-        Ok(())
+    #[must_use]
+    pub fn vlan_priority(&self) -> Option<u8> {
+        self.has(Facts::VLAN).then_some(self.value(Value::VlanPriority) as u8)
+    }
+
+    /// Differentiated services code point of an IP packet (RFC 2474), 0 to 63.
+    #[inline]
+    #[must_use]
+    pub fn dscp(&self) -> Option<u8> {
+        self.has(Facts::IP).then_some(self.value(Value::Dscp) as u8)
+    }
+
+    /// Protocol of an IP packet (IANA number), behind any IPv6 extension headers that could be
+    /// read.
+    #[inline]
+    #[must_use]
+    pub fn protocol(&self) -> Option<u8> {
+        self.has(Facts::IP).then_some(self.protocol)
+    }
+
+    /// Addresses of an IP packet.
+    #[inline]
+    #[must_use]
+    pub const fn addresses(&self) -> &Addresses {
+        &self.addresses
+    }
+
+    /// Source and destination port of a TCP or UDP packet, unless it is a fragment after the
+    /// first.
+    #[inline]
+    #[must_use]
+    pub fn ports(&self) -> Option<(u16, u16)> {
+        (self.has(Facts::TCP_PORTS) || self.has(Facts::UDP_PORTS))
+            .then_some((self.value(Value::SourcePort), self.value(Value::DestinationPort)))
+    }
+
+    /// The PSH flag of a TCP segment (RFC 9293 section 3.1).
+    #[inline]
+    #[must_use]
+    pub const fn tcp_psh(&self) -> bool {
+        self.has(Facts::TCP_PSH)
+    }
+
+    /// The IP packet is a fragment, the first one included.
+    #[inline]
+    #[must_use]
+    pub const fn is_fragment(&self) -> bool {
+        self.has(Facts::FRAGMENT)
+    }
+
+    /// The sender of this MX frame marked it.
+    #[inline]
+    #[must_use]
+    pub const fn mx_mark(&self) -> bool {
+        self.has(Facts::MX_MARK)
+    }
+
+    /// Destination endpoint of an MX frame.
+    #[inline]
+    #[must_use]
+    pub fn mx_endpoint(&self) -> Option<u8> {
+        self.has(Facts::MX).then_some(self.mx_endpoint)
+    }
+
+    /// Whether all these facts hold.
+    #[inline]
+    pub(crate) const fn has(&self, facts: Facts) -> bool {
+        self.facts.contains(facts)
+    }
+
+    /// A value as it is; 0 when the frame lacks the field.
+    #[inline]
+    pub(crate) const fn value(&self, value: Value) -> u16 {
+        self.values[value as usize]
     }
 }
-
-#[inline]
-const fn ports([a, b, c, d]: [u8; 4]) -> (u16, u16) {
-    (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]))
-}
-
-#[cfg(test)]
-mod tests;

@@ -143,13 +143,13 @@ impl Rss {
     #[inline]
     #[must_use]
     pub fn hash(&self, headers: &Headers) -> Option<u32> {
-        let (hash, behind) = match &headers.addresses {
+        let (hash, behind) = match headers.addresses() {
             Addresses::None => return None,
             Addresses::V4(addresses) => (self.sum(0, addresses), addresses.len()),
             Addresses::V6(addresses) => (self.sum(0, addresses), addresses.len()),
         };
-        match headers.ports {
-            Some((source, destination)) if !headers.fragment => {
+        match headers.ports() {
+            Some((source, destination)) if !headers.is_fragment() => {
                 let ports = u32::from(source) << 16 | u32::from(destination);
                 Some(hash ^ self.sum(behind, &ports.to_be_bytes()))
             }
@@ -161,7 +161,7 @@ impl Rss {
     #[inline]
     #[must_use]
     pub fn queue_of(&self, headers: &Headers) -> u16 {
-        let hash = match headers.mx_endpoint {
+        let hash = match headers.mx_endpoint() {
             Some(endpoint) => Some(endpoint.into()),
             None => self.hash(headers),
         };
@@ -188,30 +188,43 @@ impl fmt::Debug for Rss {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frames::{ethernet, ipv4, mx, tagged, tcp, tcp4, udp4};
-    use crate::headers::parse;
+    use crate::frames::{ethernet, ipv4, ipv6, mx, tagged, tcp, tcp4, udp4};
+    use crate::headers::{TCP, parse};
     use alloc::string::ToString;
     use alloc::vec::Vec;
     use core::net::IpAddr;
     use proptest::prelude::*;
 
+    /// A protocol of which we read no header.
+    const ESP: u8 = 50;
+
     fn rss(queues: u16) -> Rss {
         Rss::new(DEFAULT_KEY, Indirection::equal(queues))
     }
 
-    /// Headers of a TCP packet between two addresses.
-    fn packet(source: (&str, u16), destination: (&str, u16)) -> Headers {
-        let mut headers = parse(&tcp4(source.1, destination.1, 0, b"")).unwrap();
-        headers.addresses = match (source.0.parse().unwrap(), destination.0.parse().unwrap()) {
+    /// An IPv6 packet between two hosts; of another protocol than TCP it has no ports.
+    fn packet6(protocol: u8, addresses: [u8; 32], ports: (u16, u16)) -> Headers {
+        let mut frame = ethernet(0x86dd, &ipv6(protocol, &tcp(ports.0, ports.1, 0, b"")));
+        frame[22..54].copy_from_slice(&addresses);
+        parse(&frame).unwrap()
+    }
+
+    /// A packet between two hosts; of another protocol than TCP it has no ports.
+    fn packet(protocol: u8, source: (&str, u16), destination: (&str, u16)) -> Headers {
+        let ports = (source.1, destination.1);
+        match (source.0.parse().unwrap(), destination.0.parse().unwrap()) {
             (IpAddr::V4(a), IpAddr::V4(b)) => {
-                Addresses::V4([a.octets(), b.octets()].concat().try_into().unwrap())
+                let segment = tcp(ports.0, ports.1, 0, b"");
+                let mut frame = ethernet(0x0800, &ipv4(protocol, 0, &[], &segment));
+                frame[26..34].copy_from_slice(&[a.octets(), b.octets()].concat());
+                parse(&frame).unwrap()
             }
             (IpAddr::V6(a), IpAddr::V6(b)) => {
-                Addresses::V6([a.octets(), b.octets()].concat().try_into().unwrap())
+                let addresses = [a.octets(), b.octets()].concat().try_into().unwrap();
+                packet6(protocol, addresses, ports)
             }
             _ => unreachable!(),
-        };
-        headers
+        }
     }
 
     /// The hash by its definition, bit by bit.
@@ -252,9 +265,9 @@ mod tests {
                 0x02d1_feef,
             ),
         ] {
-            let headers = packet(source, destination);
-            assert_eq!(rss.hash(&headers), Some(all), "{source:?}");
-            assert_eq!(rss.hash(&Headers { ports: None, ..headers }), Some(addresses));
+            assert_eq!(rss.hash(&packet(TCP, source, destination)), Some(all), "{source:?}");
+            let other = packet(ESP, source, destination);
+            assert_eq!(rss.hash(&other), Some(addresses), "{source:?}");
         }
     }
 
@@ -300,7 +313,7 @@ mod tests {
     fn queue_is_the_entry_of_the_low_seven_bits() {
         let entries = core::array::from_fn(|index| index as u16);
         let rss = Rss::new(DEFAULT_KEY, Indirection::new(entries, 128).unwrap());
-        let headers = packet(("66.9.149.187", 2794), ("161.142.100.80", 1766));
+        let headers = packet(TCP, ("66.9.149.187", 2794), ("161.142.100.80", 1766));
         assert_eq!(rss.queue_of(&headers), 0x78);
     }
 
@@ -330,8 +343,7 @@ mod tests {
             ports: (u16, u16),
         ) {
             let key = key.concat().try_into().unwrap();
-            let mut headers = parse(&tcp4(ports.0, ports.1, 0, b"")).unwrap();
-            headers.addresses = Addresses::V6(addresses);
+            let headers = packet6(TCP, addresses, ports);
             let mut input = addresses.to_vec();
             input.extend(ports.0.to_be_bytes());
             input.extend(ports.1.to_be_bytes());

@@ -27,13 +27,15 @@
 //! nothing about ARP. With ports, one of the two is enough, so `tcp-port!=80` means that neither
 //! is 80.
 //!
-//! All of this becomes one shape, *value in `lo..=hi`, or not*, which is what a packet pays for.
+//! What a packet pays for is little. All that must be true of the frame, flags as well as *there is
+//! such a field*, is one set of bits, compared at once; what remains of a test is *value in
+//! `lo..=hi`, or not*, where the value is picked by its index.
 
 mod parse;
 #[cfg(test)]
 mod tests;
 
-use crate::headers::{self, Headers, Malformed};
+use crate::headers::{self, Facts, Headers, Malformed, Value};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -55,6 +57,8 @@ pub struct Rules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     mark: bool,
+    /// The flags it asks for, and the existence of every field it tests.
+    needs: Facts,
     tests: Vec<Test>,
 }
 
@@ -70,8 +74,10 @@ pub struct Verdict {
 /// A value of the frame is in `lo..=hi`; with `negate`, none is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Test {
-    field: Field,
+    /// Either of these may be the one; fields other than ports have the same value twice.
+    values: [Value; 2],
     negate: bool,
+    field: Field,
     lo: u16,
     hi: u16,
 }
@@ -79,8 +85,6 @@ struct Test {
 /// What a test looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
-    Mx,
-    TcpPsh,
     EtherType,
     VlanPriority,
     Dscp,
@@ -88,6 +92,9 @@ enum Field {
     UdpPort,
     Length,
 }
+
+/// The tests that are a fact about the frame.
+const FLAGS: [(&str, Facts); 2] = [("mx", Facts::MX_MARK), ("tcp-psh", Facts::TCP_PSH)];
 
 impl Rules {
     /// No rules: nothing is marked.
@@ -139,7 +146,7 @@ impl Rule {
     #[inline]
     #[must_use]
     pub fn matches(&self, headers: &Headers) -> bool {
-        self.tests.iter().all(|test| test.holds(headers))
+        headers.has(self.needs) && self.tests.iter().all(|test| test.holds(headers))
     }
 
     /// Whether it marks what it matches.
@@ -150,21 +157,22 @@ impl Rule {
 }
 
 impl Test {
+    const fn new(field: Field, negate: bool, lo: u16, hi: u16) -> Self {
+        Self { values: field.values(), negate, field, lo, hi }
+    }
+
     #[inline]
-    fn holds(self, headers: &Headers) -> bool {
-        let Some((a, b)) = self.field.read(headers) else { return false };
+    fn holds(&self, headers: &Headers) -> bool {
         // One comparison instead of two: below `lo` the difference wraps to a large number.
         let span = self.hi.wrapping_sub(self.lo);
-        let inside = |value: u16| value.wrapping_sub(self.lo) <= span;
-        (inside(a) || inside(b)) != self.negate
+        let [a, b] = self.values.map(|value| headers.value(value).wrapping_sub(self.lo) <= span);
+        (a | b) != self.negate
     }
 }
 
 impl Field {
     /// Every field, in the order in which messages name them.
-    const ALL: [Self; 8] = [
-        Self::Mx,
-        Self::TcpPsh,
+    const ALL: [Self; 6] = [
         Self::EtherType,
         Self::VlanPriority,
         Self::Dscp,
@@ -175,8 +183,6 @@ impl Field {
 
     const fn name(self) -> &'static str {
         match self {
-            Self::Mx => "mx",
-            Self::TcpPsh => "tcp-psh",
             Self::EtherType => "ethertype",
             Self::VlanPriority => "vlan-priority",
             Self::Dscp => "dscp",
@@ -189,34 +195,32 @@ impl Field {
     /// The largest value.
     const fn max(self) -> u16 {
         match self {
-            Self::Mx | Self::TcpPsh => 1,
             Self::VlanPriority => 7,
             Self::Dscp => 63,
             Self::EtherType | Self::TcpPort | Self::UdpPort | Self::Length => u16::MAX,
         }
     }
 
-    /// A flag stands alone in the text; every other field is compared to a value.
-    const fn is_flag(self) -> bool {
-        matches!(self, Self::Mx | Self::TcpPsh)
+    /// What must be true of a frame that has the field.
+    const fn needs(self) -> Facts {
+        match self {
+            Self::EtherType | Self::Length => Facts::NONE,
+            Self::VlanPriority => Facts::VLAN,
+            Self::Dscp => Facts::IP,
+            Self::TcpPort => Facts::TCP_PORTS,
+            Self::UdpPort => Facts::UDP_PORTS,
+        }
     }
 
-    /// The values of the field in a frame: two ports, or the only value twice.
-    #[inline]
-    fn read(self, headers: &Headers) -> Option<(u16, u16)> {
-        let value = match self {
-            Self::Mx => headers.mx_mark.into(),
-            Self::TcpPsh => headers.tcp_psh.into(),
-            Self::EtherType => headers.ether_type,
-            Self::VlanPriority => headers.vlan_priority?.into(),
-            Self::Dscp => headers.dscp?.into(),
-            Self::TcpPort if headers.protocol == Some(headers::TCP) => return headers.ports,
-            Self::UdpPort if headers.protocol == Some(headers::UDP) => return headers.ports,
-            Self::TcpPort | Self::UdpPort => return None,
-            // Segmentation offload makes frames a little longer than any rule can name.
-            Self::Length => headers.length.try_into().unwrap_or(u16::MAX),
-        };
-        Some((value, value))
+    /// Where its values are.
+    const fn values(self) -> [Value; 2] {
+        match self {
+            Self::EtherType => [Value::EtherType; 2],
+            Self::VlanPriority => [Value::VlanPriority; 2],
+            Self::Dscp => [Value::Dscp; 2],
+            Self::TcpPort | Self::UdpPort => [Value::SourcePort, Value::DestinationPort],
+            Self::Length => [Value::Length; 2],
+        }
     }
 }
 
@@ -227,19 +231,25 @@ impl fmt::Display for Rules {
 }
 
 impl fmt::Display for Rule {
+    /// Flags first, then the other tests in the order of the text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.mark { "" } else { "unmark " })?;
+        let mut separator = "";
+        for (name, fact) in FLAGS {
+            if self.needs.contains(fact) {
+                write!(f, "{separator}{name}")?;
+                separator = " & ";
+            }
+        }
+        f.write_str(if self.tests.is_empty() { "" } else { separator })?;
         separated(f, &self.tests, " & ")
     }
 }
 
 impl fmt::Display for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { field, negate, lo, hi } = *self;
+        let Self { field, negate, lo, hi, .. } = *self;
         f.write_str(field.name())?;
-        if field.is_flag() {
-            return Ok(());
-        }
         let number = |value| Number { value, hex: field == Field::EtherType };
         match (negate, lo, hi) {
             (false, lo, hi) if lo == hi => write!(f, "={}", number(lo)),

@@ -3,7 +3,8 @@
 //! Every message names the rule as it was written, what is wrong with it, and what would be right:
 //! rules are typed on command lines, where nobody has the grammar at hand.
 
-use super::{Field, MAX_RULES, MAX_TESTS, Rule, Rules, Test};
+use super::{FLAGS, Field, MAX_RULES, MAX_TESTS, Rule, Rules, Test};
+use crate::headers::Facts;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -104,8 +105,10 @@ impl core::error::Error for RuleError {}
 
 fn accepted(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str("the tests are ")?;
-    let names = Field::ALL.map(Field::name);
-    super::separated(f, &names, ", ")
+    for (name, _) in FLAGS {
+        write!(f, "{name}, ")?;
+    }
+    super::separated(f, &Field::ALL.map(Field::name), ", ")
 }
 
 impl FromStr for Rules {
@@ -132,31 +135,32 @@ fn parse_rule(text: &str) -> Result<Rule, Problem> {
     let unmarked = text
         .strip_prefix("unmark")
         .filter(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
-    let mut tests = Vec::new();
-    for test in unmarked.unwrap_or(text).split('&') {
-        if tests.len() == MAX_TESTS {
+    let mut rule = Rule { mark: unmarked.is_none(), needs: Facts::NONE, tests: Vec::new() };
+    for (count, text) in unmarked.unwrap_or(text).split('&').map(str::trim).enumerate() {
+        if count == MAX_TESTS {
             return Err(Problem::TooManyTests);
         }
-        tests.push(parse_test(test.trim())?);
+        let (name, rest) = text.split_at(text.find(['=', '!', '<', '>']).unwrap_or(text.len()));
+        let name = name.trim();
+        if text.is_empty() {
+            return Err(Problem::MissingTest);
+        } else if let Some((flag, fact)) = FLAGS.into_iter().find(|&(flag, _)| flag == name) {
+            if !rest.is_empty() {
+                return Err(Problem::UnexpectedValue(flag));
+            }
+            rule.needs = rule.needs.and(fact);
+        } else if let Some(field) = Field::ALL.into_iter().find(|field| field.name() == name) {
+            rule.needs = rule.needs.and(field.needs());
+            rule.tests.push(parse_test(field, rest, text)?);
+        } else {
+            return Err(Problem::UnknownTest(name.into()));
+        }
     }
-    Ok(Rule { mark: unmarked.is_none(), tests })
+    Ok(rule)
 }
 
-fn parse_test(text: &str) -> Result<Test, Problem> {
-    if text.is_empty() {
-        return Err(Problem::MissingTest);
-    }
-    let (name, rest) = text.split_at(text.find(['=', '!', '<', '>']).unwrap_or(text.len()));
-    let name = name.trim();
-    let Some(field) = Field::ALL.into_iter().find(|field| field.name() == name) else {
-        return Err(Problem::UnknownTest(name.into()));
-    };
-    if field.is_flag() {
-        return match rest {
-            "" => Ok(Test { field, negate: false, lo: 1, hi: 1 }),
-            _ => Err(Problem::UnexpectedValue(field.name())),
-        };
-    }
+/// A test of `field`, from its operator on (`rest`); `text` is all of it.
+fn parse_test(field: Field, rest: &str, text: &str) -> Result<Test, Problem> {
     let (operator, value) = ["!=", "<=", ">=", "=", "<", ">"]
         .into_iter()
         .find_map(|operator| Some((operator, rest.strip_prefix(operator)?.trim())))
@@ -174,7 +178,7 @@ fn parse_test(text: &str) -> Result<Test, Problem> {
     if lo > hi || (negate && (lo, hi) == (0, field.max())) {
         return Err(pointless());
     }
-    Ok(Test { field, negate, lo, hi })
+    Ok(Test::new(field, negate, lo, hi))
 }
 
 /// `lo-hi`, or a number alone.

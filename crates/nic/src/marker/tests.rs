@@ -128,6 +128,7 @@ fn text_is_normalised() {
         ("ethertype = 34527", "ethertype=0x86df"),
         ("unmark\tvlan-priority>6", "unmark vlan-priority=7"),
         ("dscp=0x0a - 20, dscp!=1-2", "dscp=10-20, dscp!=1-2"),
+        ("dscp=1 & tcp-psh & mx & mx", "mx & tcp-psh & dscp=1"),
         ("length>=0, length<=65535", "length>=0, length>=0"),
         ("udp-port=0, udp-port<=0", "udp-port=0, udp-port=0"),
         ("tcp-port>1023, tcp-port!=80", "tcp-port>=1024, tcp-port!=80"),
@@ -196,21 +197,37 @@ fn any_test() -> impl Strategy<Value = Test> {
         (any::<bool>(), value.clone(), value).prop_filter_map(
             "no value passes",
             move |(negate, a, b)| {
-                if field.is_flag() {
-                    return Some(Test { field, negate: false, lo: 1, hi: 1 });
-                }
                 let (lo, hi) = (a.min(b), a.max(b));
                 let pointless = negate && (lo, hi) == (0, field.max());
-                (!pointless).then_some(Test { field, negate, lo, hi })
+                (!pointless).then(|| Test::new(field, negate, lo, hi))
             },
         )
     })
 }
 
 fn any_rules() -> impl Strategy<Value = Rules> {
-    let rule = (any::<bool>(), prop::collection::vec(any_test(), 1..=MAX_TESTS))
-        .prop_map(|(mark, tests)| Rule { mark, tests });
+    let flags = prop::sample::subsequence(FLAGS.map(|(_, fact)| fact).to_vec(), 0..=2);
+    let rule = (any::<bool>(), flags, prop::collection::vec(any_test(), 0..=6))
+        .prop_filter("a rule needs a test", |(_, flags, tests)| flags.len() + tests.len() > 0)
+        .prop_map(|(mark, flags, tests)| {
+            let facts = tests.iter().map(|test| test.field.needs()).chain(flags);
+            Rule { mark, needs: facts.fold(Facts::NONE, Facts::and), tests }
+        });
     prop::collection::vec(rule, 0..=6).prop_map(|rules| Rules { rules })
+}
+
+/// What a test means, from the public side of the headers.
+fn naive(test: &Test, headers: &Headers) -> bool {
+    let values = match test.field {
+        Field::EtherType => Some((headers.ether_type(), headers.ether_type())),
+        Field::VlanPriority => headers.vlan_priority().map(|p| (p.into(), p.into())),
+        Field::Dscp => headers.dscp().map(|dscp| (dscp.into(), dscp.into())),
+        Field::TcpPort => headers.ports().filter(|_| headers.protocol() == Some(headers::TCP)),
+        Field::UdpPort => headers.ports().filter(|_| headers.protocol() == Some(headers::UDP)),
+        Field::Length => Some((headers.length(), headers.length())),
+    };
+    let range = test.lo..=test.hi;
+    values.is_some_and(|(a, b)| (range.contains(&a) || range.contains(&b)) ^ test.negate)
 }
 
 proptest! {
@@ -227,22 +244,27 @@ proptest! {
     }
 
     #[test]
-    fn a_verdict_is_that_of_the_first_rule_that_matches(
+    fn a_verdict_is_that_of_the_first_rule_of_which_all_holds(
         rules in any_rules(),
         priority in 0..8_u8,
         ports: (u16, u16),
         flags: u8,
     ) {
-        let frame = tagged(0x8100, priority, &tcp4(ports.0, ports.1, flags, b""));
-        let headers = parse(&frame).unwrap();
-        let verdict = rules.classify(&headers);
-        let holds = |test: &Test| {
-            let range = test.lo..=test.hi;
-            let values = test.field.read(&headers);
-            values.is_some_and(|(a, b)| (range.contains(&a) || range.contains(&b)) ^ test.negate)
-        };
-        let first = rules.rules.iter().position(|rule| rule.tests.iter().all(holds));
-        prop_assert_eq!(verdict.rule.map(usize::from), first);
-        prop_assert_eq!(verdict.mark, first.is_some_and(|index| rules.rules[index].mark));
+        for frame in [
+            tcp4(ports.0, ports.1, flags, b""),
+            tagged(0x8100, priority, &udp4(ports.0, ports.1, b"")),
+            mx(flags, 0),
+        ] {
+            let headers = parse(&frame).unwrap();
+            let holds = |rule: &Rule| {
+                (headers.mx_mark() || !rule.needs.contains(Facts::MX_MARK))
+                    && (headers.tcp_psh() || !rule.needs.contains(Facts::TCP_PSH))
+                    && rule.tests.iter().all(|test| naive(test, &headers))
+            };
+            let first = rules.rules.iter().position(holds);
+            let verdict = rules.classify(&headers);
+            prop_assert_eq!(verdict.rule.map(usize::from), first);
+            prop_assert_eq!(verdict.mark, first.is_some_and(|index| rules.rules[index].mark));
+        }
     }
 }

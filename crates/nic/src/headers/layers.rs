@@ -1,0 +1,198 @@
+//! The layers of a frame, from the outside in. Each function is given the bytes that are left and
+//! returns all headers at once: on the way of an ordinary packet, fields live in registers and are
+//! written once.
+
+use super::*;
+
+/// What the Ethernet header says.
+#[derive(Clone, Copy)]
+pub(super) struct Ethernet {
+    pub(super) length: u16,
+    pub(super) ether_type: u16,
+    pub(super) vlan_priority: u8,
+    pub(super) facts: Facts,
+}
+
+/// What the IP header says, behind any extensions.
+#[derive(Clone, Copy)]
+struct Ip {
+    dscp: u8,
+    protocol: u8,
+    facts: Facts,
+    addresses: Addresses,
+}
+
+/// Source port, destination port, and whose they are.
+type Transport = ([u16; 2], Facts);
+
+impl Ethernet {
+    /// Skips VLAN tags, the first of which is known to be there.
+    #[cold]
+    pub(super) fn tagged(mut self, mut rest: &[u8]) -> Result<Headers, Malformed> {
+        for _ in 0..MAX_STACK {
+            let (tag, behind) = rest.split_first_chunk::<4>().ok_or(Malformed::VlanTruncated)?;
+            if !self.facts.contains(Facts::VLAN) {
+                self.vlan_priority = tag[0] >> 5;
+                self.facts = Facts::VLAN;
+            }
+            self.ether_type = u16::from_be_bytes([tag[2], tag[3]]);
+            rest = behind;
+            if !matches!(self.ether_type, VLAN_C | VLAN_S | VLAN_OLD) {
+                return self.network(rest);
+            }
+        }
+        Err(Malformed::VlanStack)
+    }
+
+    /// What follows the EtherType.
+    #[inline]
+    pub(super) fn network(self, payload: &[u8]) -> Result<Headers, Malformed> {
+        match self.ether_type {
+            ETHER_TYPE_IPV4 => self.ipv4(payload),
+            ETHER_TYPE_IPV6 => self.ipv6(payload),
+            MX_ETHER_TYPE => self.mx(payload),
+            _ => Ok(self.headers()),
+        }
+    }
+
+    /// RFC 791 section 3.1.
+    #[inline]
+    fn ipv4(self, packet: &[u8]) -> Result<Headers, Malformed> {
+        let header = packet.first_chunk::<20>().ok_or(Malformed::Ipv4Truncated)?;
+        if header[0] >> 4 != 4 {
+            return Err(Malformed::Ipv4Version);
+        }
+        let header_length = usize::from(header[0] & 0x0f) * 4;
+        if header_length < header.len() {
+            return Err(Malformed::Ipv4HeaderLength);
+        }
+        let total_length = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        let payload = packet.get(header_length..total_length).ok_or(Malformed::Ipv4TotalLength)?;
+
+        // Three flags and the offset: only "more fragments" and the offset make a fragment.
+        let fragment = u16::from_be_bytes([header[6], header[7]]);
+        let transport =
+            if fragment & 0x1fff == 0 { transport(header[9], payload)? } else { NO_TRANSPORT };
+        let [.., a, b, c, d, e, f, g, h] = *header;
+        let ip = Ip {
+            dscp: header[1] >> 2,
+            protocol: header[9],
+            facts: Facts::FRAGMENT.when(fragment & 0x3fff != 0),
+            addresses: Addresses::V4([a, b, c, d, e, f, g, h]),
+        };
+        Ok(self.ip(ip, transport))
+    }
+
+    /// RFC 8200 sections 3 and 4.
+    fn ipv6(self, packet: &[u8]) -> Result<Headers, Malformed> {
+        let (header, payload) = packet.split_first_chunk::<40>().ok_or(Malformed::Ipv6Truncated)?;
+        if header[0] >> 4 != 6 {
+            return Err(Malformed::Ipv6Version);
+        }
+        let payload_length = usize::from(u16::from_be_bytes([header[4], header[5]]));
+        let mut payload = payload.get(..payload_length).ok_or(Malformed::Ipv6PayloadLength)?;
+
+        let [_, _, _, _, _, _, _, _, addresses @ ..] = *header;
+        let mut ip = Ip {
+            dscp: (header[0] & 0x0f) << 2 | header[1] >> 6,
+            protocol: header[6],
+            facts: Facts::NONE,
+            addresses: Addresses::V6(addresses),
+        };
+        for _ in 0..=MAX_STACK {
+            if !matches!(
+                ip.protocol,
+                HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS
+            ) {
+                let transport = transport(ip.protocol, payload)?;
+                return Ok(self.ip(ip, transport));
+            }
+            let extension = payload.first_chunk::<8>().ok_or(Malformed::Ipv6ExtensionTruncated)?;
+            let length = match ip.protocol {
+                FRAGMENT => 8,
+                AUTHENTICATION => (usize::from(extension[1]) + 2) * 4,
+                _ => (usize::from(extension[1]) + 1) * 8,
+            };
+            payload = payload.get(length..).ok_or(Malformed::Ipv6ExtensionTruncated)?;
+            if ip.protocol == FRAGMENT {
+                // Offset in the high 13 bits, "more fragments" in the lowest. With neither it is
+                // an atomic fragment (RFC 6946): a whole packet.
+                let fragment = u16::from_be_bytes([extension[2], extension[3]]);
+                ip.facts = Facts::FRAGMENT.when(fragment & 0xfff9 != 0);
+                if fragment & 0xfff8 != 0 {
+                    ip.protocol = extension[0];
+                    return Ok(self.ip(ip, NO_TRANSPORT));
+                }
+            }
+            ip.protocol = extension[0];
+        }
+        Err(Malformed::Ipv6ExtensionStack)
+    }
+
+    #[inline]
+    fn mx(self, payload: &[u8]) -> Result<Headers, Malformed> {
+        let header =
+            payload.first_chunk::<{ MX_ENDPOINT_OFFSET + 1 }>().ok_or(Malformed::MxTruncated)?;
+        let mark = Facts::MX_MARK.when(header[MX_FLAGS_OFFSET] & MX_FLAG_MARK != 0);
+        Ok(Headers {
+            facts: self.facts.and(Facts::MX).and(mark),
+            mx_endpoint: header[MX_ENDPOINT_OFFSET],
+            ..self.headers()
+        })
+    }
+
+    /// The headers of an IP packet.
+    #[inline]
+    fn ip(self, ip: Ip, ([source, destination], transport): Transport) -> Headers {
+        let Self { length, ether_type, vlan_priority, facts } = self;
+        Headers {
+            values: [length, ether_type, vlan_priority.into(), ip.dscp.into(), source, destination],
+            facts: facts.and(Facts::IP).and(ip.facts).and(transport),
+            protocol: ip.protocol,
+            mx_endpoint: 0,
+            addresses: ip.addresses,
+        }
+    }
+
+    /// The headers of a frame of which no more is known.
+    #[inline]
+    fn headers(self) -> Headers {
+        let Self { length, ether_type, vlan_priority, facts } = self;
+        Headers {
+            values: [length, ether_type, vlan_priority.into(), 0, 0, 0],
+            facts,
+            protocol: 0,
+            mx_endpoint: 0,
+            addresses: Addresses::None,
+        }
+    }
+}
+
+const NO_TRANSPORT: Transport = ([0; 2], Facts::NONE);
+
+/// The first bytes of the upper layer: RFC 9293 section 3.1, RFC 768.
+#[inline]
+fn transport(protocol: u8, payload: &[u8]) -> Result<Transport, Malformed> {
+    match protocol {
+        TCP => {
+            let header = payload.first_chunk::<20>().ok_or(Malformed::TcpTruncated)?;
+            let header_length = usize::from(header[12] >> 4) * 4;
+            if header_length < header.len() || header_length > payload.len() {
+                return Err(Malformed::TcpTruncated);
+            }
+            let psh = Facts::TCP_PSH.when(header[13] & TCP_FLAG_PSH != 0);
+            let [a, b, c, d, ..] = *header;
+            Ok((ports([a, b, c, d]), Facts::TCP_PORTS.and(psh)))
+        }
+        UDP => {
+            let [a, b, c, d, ..] = *payload.first_chunk::<8>().ok_or(Malformed::UdpTruncated)?;
+            Ok((ports([a, b, c, d]), Facts::UDP_PORTS))
+        }
+        _ => Ok(NO_TRANSPORT),
+    }
+}
+
+#[inline]
+const fn ports([a, b, c, d]: [u8; 4]) -> [u16; 2] {
+    [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]
+}
