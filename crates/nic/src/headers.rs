@@ -223,10 +223,7 @@ pub fn parse(frame: &[u8]) -> Result<Headers, Malformed> {
         vlan_priority: 0,
         facts: Facts::NONE,
     };
-    match ethernet.ether_type {
-        VLAN_C | VLAN_S | VLAN_OLD => ethernet.tagged(payload),
-        _ => ethernet.network(payload),
-    }
+    ethernet.network(payload)
 }
 
 impl Headers {
