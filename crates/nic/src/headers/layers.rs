@@ -22,8 +22,13 @@ struct Ip {
     addresses: Addresses,
 }
 
-/// Source port, destination port, and whose they are.
-type Transport = ([u16; 2], Facts);
+/// What the TCP or UDP header says.
+#[derive(Clone, Copy)]
+struct Transport {
+    source: u16,
+    destination: u16,
+    facts: Facts,
+}
 
 impl Ethernet {
     /// Skips VLAN tags, the first of which is known to be there.
@@ -73,7 +78,7 @@ impl Ethernet {
         // Three flags and the offset: only "more fragments" and the offset make a fragment.
         let fragment = u16::from_be_bytes([header[6], header[7]]);
         let transport =
-            if fragment & 0x1fff == 0 { transport(header[9], payload)? } else { NO_TRANSPORT };
+            if fragment & 0x1fff == 0 { transport(header[9], payload)? } else { Transport::NONE };
         let [.., a, b, c, d, e, f, g, h] = *header;
         let ip = Ip {
             dscp: header[1] >> 2,
@@ -122,7 +127,7 @@ impl Ethernet {
                 ip.facts = Facts::FRAGMENT.when(fragment & 0xfff9 != 0);
                 if fragment & 0xfff8 != 0 {
                     ip.protocol = extension[0];
-                    return Ok(self.ip(ip, NO_TRANSPORT));
+                    return Ok(self.ip(ip, Transport::NONE));
                 }
             }
             ip.protocol = extension[0];
@@ -144,11 +149,12 @@ impl Ethernet {
 
     /// The headers of an IP packet.
     #[inline]
-    fn ip(self, ip: Ip, ([source, destination], transport): Transport) -> Headers {
+    fn ip(self, ip: Ip, transport: Transport) -> Headers {
         let Self { length, ether_type, vlan_priority, facts } = self;
+        let Transport { source, destination, .. } = transport;
         Headers {
             values: [length, ether_type, vlan_priority.into(), ip.dscp.into(), source, destination],
-            facts: facts.and(Facts::IP).and(ip.facts).and(transport),
+            facts: facts.and(Facts::IP).and(ip.facts).and(transport.facts),
             protocol: ip.protocol,
             mx_endpoint: 0,
             addresses: ip.addresses,
@@ -169,7 +175,19 @@ impl Ethernet {
     }
 }
 
-const NO_TRANSPORT: Transport = ([0; 2], Facts::NONE);
+impl Transport {
+    const NONE: Self = Self { source: 0, destination: 0, facts: Facts::NONE };
+
+    /// Both protocols begin with the ports.
+    #[inline]
+    const fn new<const N: usize>(header: &[u8; N], facts: Facts) -> Self {
+        Self {
+            source: u16::from_be_bytes([header[0], header[1]]),
+            destination: u16::from_be_bytes([header[2], header[3]]),
+            facts,
+        }
+    }
+}
 
 /// The first bytes of the upper layer: RFC 9293 section 3.1, RFC 768. Left to itself the compiler
 /// makes this a call and spends 30 instructions on packing its result.
@@ -183,18 +201,12 @@ fn transport(protocol: u8, payload: &[u8]) -> Result<Transport, Malformed> {
                 return Err(Malformed::TcpTruncated);
             }
             let psh = Facts::TCP_PSH.when(header[13] & TCP_FLAG_PSH != 0);
-            let [a, b, c, d, ..] = *header;
-            Ok((ports([a, b, c, d]), Facts::TCP_PORTS.and(psh)))
+            Ok(Transport::new(header, Facts::TCP_PORTS.and(psh)))
         }
         UDP => {
-            let [a, b, c, d, ..] = *payload.first_chunk::<8>().ok_or(Malformed::UdpTruncated)?;
-            Ok((ports([a, b, c, d]), Facts::UDP_PORTS))
+            let header = payload.first_chunk::<8>().ok_or(Malformed::UdpTruncated)?;
+            Ok(Transport::new(header, Facts::UDP_PORTS))
         }
-        _ => Ok(NO_TRANSPORT),
+        _ => Ok(Transport::NONE),
     }
-}
-
-#[inline]
-const fn ports([a, b, c, d]: [u8; 4]) -> [u16; 2] {
-    [u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])]
 }
