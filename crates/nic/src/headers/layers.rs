@@ -77,8 +77,6 @@ impl Ethernet {
 
         // Three flags and the offset: only "more fragments" and the offset make a fragment.
         let fragment = u16::from_be_bytes([header[6], header[7]]);
-        let transport =
-            if fragment & 0x1fff == 0 { transport(header[9], payload)? } else { Transport::NONE };
         let [.., a, b, c, d, e, f, g, h] = *header;
         let ip = Ip {
             dscp: header[1] >> 2,
@@ -86,7 +84,11 @@ impl Ethernet {
             facts: Facts::FRAGMENT.when(fragment & 0x3fff != 0),
             addresses: Addresses::V4([a, b, c, d, e, f, g, h]),
         };
-        Ok(self.ip(ip, transport))
+        if fragment & 0x1fff == 0 {
+            self.transport(ip, payload)
+        } else {
+            Ok(self.ip(ip, Transport::NONE))
+        }
     }
 
     /// RFC 8200 sections 3 and 4.
@@ -110,8 +112,7 @@ impl Ethernet {
                 ip.protocol,
                 HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS
             ) {
-                let transport = transport(ip.protocol, payload)?;
-                return Ok(self.ip(ip, transport));
+                return self.transport(ip, payload);
             }
             let extension = payload.first_chunk::<8>().ok_or(Malformed::Ipv6ExtensionTruncated)?;
             let length = match ip.protocol {
@@ -145,6 +146,27 @@ impl Ethernet {
             mx_endpoint: header[MX_ENDPOINT_OFFSET],
             ..self.headers()
         })
+    }
+
+    /// The first bytes of the upper layer: RFC 9293 section 3.1, RFC 768.
+    #[inline(always)] // A call would pack the fields and unpack them again: 30 instructions.
+    fn transport(self, ip: Ip, payload: &[u8]) -> Result<Headers, Malformed> {
+        match ip.protocol {
+            TCP => {
+                let header = payload.first_chunk::<20>().ok_or(Malformed::TcpTruncated)?;
+                let header_length = usize::from(header[12] >> 4) * 4;
+                if header_length < header.len() || header_length > payload.len() {
+                    return Err(Malformed::TcpTruncated);
+                }
+                let psh = Facts::TCP_PSH.when(header[13] & TCP_FLAG_PSH != 0);
+                Ok(self.ip(ip, Transport::new(header, Facts::TCP_PORTS.and(psh))))
+            }
+            UDP => {
+                let header = payload.first_chunk::<8>().ok_or(Malformed::UdpTruncated)?;
+                Ok(self.ip(ip, Transport::new(header, Facts::UDP_PORTS)))
+            }
+            _ => Ok(self.ip(ip, Transport::NONE)),
+        }
     }
 
     /// The headers of an IP packet.
@@ -186,27 +208,5 @@ impl Transport {
             destination: u16::from_be_bytes([header[2], header[3]]),
             facts,
         }
-    }
-}
-
-/// The first bytes of the upper layer: RFC 9293 section 3.1, RFC 768. Left to itself the compiler
-/// makes this a call and spends 30 instructions on packing its result.
-#[inline(always)]
-fn transport(protocol: u8, payload: &[u8]) -> Result<Transport, Malformed> {
-    match protocol {
-        TCP => {
-            let header = payload.first_chunk::<20>().ok_or(Malformed::TcpTruncated)?;
-            let header_length = usize::from(header[12] >> 4) * 4;
-            if header_length < header.len() || header_length > payload.len() {
-                return Err(Malformed::TcpTruncated);
-            }
-            let psh = Facts::TCP_PSH.when(header[13] & TCP_FLAG_PSH != 0);
-            Ok(Transport::new(header, Facts::TCP_PORTS.and(psh)))
-        }
-        UDP => {
-            let header = payload.first_chunk::<8>().ok_or(Malformed::UdpTruncated)?;
-            Ok(Transport::new(header, Facts::UDP_PORTS))
-        }
-        _ => Ok(Transport::NONE),
     }
 }
