@@ -117,7 +117,7 @@ impl Facts {
     /// Both sets together.
     #[inline]
     #[must_use]
-    pub(crate) const fn and(self, other: Self) -> Self {
+    pub(crate) const fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 

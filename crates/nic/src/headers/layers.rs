@@ -125,7 +125,7 @@ impl Ethernet {
                 // Offset in the high 13 bits, "more fragments" in the lowest. With neither it is
                 // an atomic fragment (RFC 6946): a whole packet.
                 let fragment = u16::from_be_bytes([extension[2], extension[3]]);
-                ip.facts = Facts::FRAGMENT.when(fragment & 0xfff9 != 0);
+                ip.facts = ip.facts.with(Facts::FRAGMENT.when(fragment & 0xfff9 != 0));
                 if fragment & 0xfff8 != 0 {
                     ip.protocol = extension[0];
                     return Ok(self.ip(ip, Transport::NONE));
@@ -142,7 +142,7 @@ impl Ethernet {
             payload.first_chunk::<{ MX_ENDPOINT_OFFSET + 1 }>().ok_or(Malformed::MxTruncated)?;
         let mark = Facts::MX_MARK.when(header[MX_FLAGS_OFFSET] & MX_FLAG_MARK != 0);
         Ok(Headers {
-            facts: self.facts.and(Facts::MX).and(mark),
+            facts: self.facts.with(Facts::MX).with(mark),
             mx_endpoint: header[MX_ENDPOINT_OFFSET],
             ..self.headers()
         })
@@ -159,7 +159,7 @@ impl Ethernet {
                     return Err(Malformed::TcpTruncated);
                 }
                 let psh = Facts::TCP_PSH.when(header[13] & TCP_FLAG_PSH != 0);
-                Ok(self.ip(ip, Transport::new(header, Facts::TCP_PORTS.and(psh))))
+                Ok(self.ip(ip, Transport::new(header, Facts::TCP_PORTS.with(psh))))
             }
             UDP => {
                 let header = payload.first_chunk::<8>().ok_or(Malformed::UdpTruncated)?;
@@ -176,7 +176,7 @@ impl Ethernet {
         let Transport { source, destination, .. } = transport;
         Headers {
             values: [length, ether_type, vlan_priority.into(), ip.dscp.into(), source, destination],
-            facts: facts.and(Facts::IP).and(ip.facts).and(transport.facts),
+            facts: facts.with(Facts::IP).with(ip.facts).with(transport.facts),
             protocol: ip.protocol,
             mx_endpoint: 0,
             addresses: ip.addresses,

@@ -148,6 +148,12 @@ fn only_the_first_fragment_has_ports() {
 }
 
 #[test]
+fn an_atomic_fragment_inside_a_fragment_does_not_make_it_whole() {
+    let inner = fragment(TCP, 0, &tcp(1000, 80, 0, b""));
+    assert!(parse(&frame6(FRAGMENT, &fragment(FRAGMENT, 1, &inner))).unwrap().is_fragment());
+}
+
+#[test]
 fn a_later_fragment_may_hold_anything() {
     let noise = fragment(HOP_BY_HOP, 0x0008, &[0xff; 3]);
     assert_eq!(parse(&frame6(FRAGMENT, &noise)).unwrap().protocol(), Some(HOP_BY_HOP));

@@ -148,9 +148,9 @@ fn parse_rule(text: &str) -> Result<Rule, Problem> {
             if !rest.is_empty() {
                 return Err(Problem::UnexpectedValue(flag));
             }
-            rule.needs = rule.needs.and(fact);
+            rule.needs = rule.needs.with(fact);
         } else if let Some(field) = Field::ALL.into_iter().find(|field| field.name() == name) {
-            rule.needs = rule.needs.and(field.needs());
+            rule.needs = rule.needs.with(field.needs());
             rule.tests.push(parse_test(field, rest, text)?);
         } else {
             return Err(Problem::UnknownTest(name.into()));

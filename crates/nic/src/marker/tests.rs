@@ -211,7 +211,7 @@ fn any_rules() -> impl Strategy<Value = Rules> {
         .prop_filter("a rule needs a test", |(_, flags, tests)| flags.len() + tests.len() > 0)
         .prop_map(|(mark, flags, tests)| {
             let facts = tests.iter().map(|test| test.field.needs()).chain(flags);
-            Rule { mark, needs: facts.fold(Facts::NONE, Facts::and), tests }
+            Rule { mark, needs: facts.fold(Facts::NONE, Facts::with), tests }
         });
     prop::collection::vec(rule, 0..=6).prop_map(|rules| Rules { rules })
 }
