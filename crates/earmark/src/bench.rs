@@ -70,7 +70,7 @@ pub fn run(
     privilege: Privilege,
     progress: &Progress,
 ) -> Result<Outcome> {
-    let mut cases = cases(experiment, nic, options)?;
+    let mut cases = cases(nic, options)?;
     let rounds = if options.change_to.is_some() {
         ensure!(options.rounds.unwrap_or(1) == 1, "--change-to divides one round in two: drop --rounds");
         1
@@ -107,11 +107,7 @@ pub fn run(
     Ok(Outcome { schema_version: SCHEMA, experiment, world: "live", results, ratios })
 }
 
-fn cases(
-    experiment: Experiment,
-    nic: &NicOptions,
-    options: &ExperimentOptions,
-) -> Result<Vec<Case>> {
+fn cases(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Case>> {
     let settings = match &options.compare {
         Some(settings) => {
             let single = nic.strategy.is_some() || nic.rx_usecs.is_some() || nic.rx_frames.is_some();
@@ -142,7 +138,10 @@ fn one_round(
 }
 
 /// A round in which nothing happened is a failure, not a result.
-fn refuse_silence(plan: &Plan, slice: &Slice) -> Result<()> {
+///
+/// # Errors
+/// If a player that should have received something did not.
+pub fn refuse_silence(plan: &Plan, slice: &Slice) -> Result<()> {
     for (part, record) in &slice.records {
         let (counter, what) = match part {
             Part::Asker => ("transactions", "no request was answered"),
@@ -196,12 +195,4 @@ fn ratios(results: &[Measurement]) -> Vec<Ratio> {
 pub fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
-}
-
-impl Outcome {
-    /// The ratio of `of` to `to` in `figure`, if both were measured.
-    #[must_use]
-    pub fn ratio(&self, figure: &str, of: &str, to: &str) -> Option<&Ratio> {
-        self.ratios.iter().find(|ratio| ratio.figure == figure && ratio.of == of && ratio.to == to)
-    }
 }

@@ -12,7 +12,7 @@ const NOTHING: &str = "-";
 
 /// A table with these headers: the first column is text, the others are numbers.
 #[must_use]
-pub fn empty(headers: &[&str]) -> Table {
+pub(crate) fn empty(headers: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(UTF8_HORIZONTAL_ONLY);
     table.set_content_arrangement(ContentArrangement::Dynamic);
@@ -25,7 +25,7 @@ pub fn empty(headers: &[&str]) -> Table {
 
 /// All that `earmark bench` prints.
 #[must_use]
-pub fn of(outcome: &Outcome) -> String {
+pub(crate) fn of(outcome: &Outcome) -> String {
     let mut text = format!("{} in the {} world\n", outcome.experiment, outcome.world);
     text += &results(&outcome.results).to_string();
     for result in &outcome.results {
@@ -95,7 +95,7 @@ fn row(result: &Measurement, clients: bool) -> Vec<String> {
 
 /// A number with so many digits behind the point, or a dash.
 #[must_use]
-pub fn number(value: Option<f64>, digits: usize) -> String {
+pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(|| NOTHING.into(), |value| format!("{value:.digits$}"))
 }
 

@@ -1,6 +1,5 @@
 //! What the commands do, one file each.
 
 pub mod bench;
-pub mod demo;
 pub mod lab;
 pub mod nic;

@@ -1,0 +1,162 @@
+//! `earmark demo`: every strategy on real traffic, in about a minute.
+//!
+//! Each strategy carries three kinds of traffic: TCP round trips alone, one bulk flow alone, and both at once on one
+//! NIC, which is the case that matters. Alone, round trips follow one another and the bulk flow is as fast as it goes; at
+//! once, both keep a fixed pace, so that all strategies carry the same load and only latency, interrupts and CPU differ.
+
+mod preview;
+mod show;
+mod story;
+mod timeline;
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use linux::privilege::{PrivilegeError, become_capable};
+use linux::wait::Waiting;
+use nic::moderation::Moderation;
+use serde::Serialize;
+
+use crate::bench::refuse_silence;
+use crate::cli::DemoArgs;
+use crate::environment::Environment;
+use crate::experiment::Experiment;
+use crate::measurement::{Measurement, Rounds, SCHEMA, Slice};
+use crate::options::{ExperimentOptions, NicOptions, Text};
+use crate::progress::Progress;
+use crate::report::{self, Timeline};
+use crate::world::live::Live;
+
+/// The strategies, in the order of the table.
+const STRATEGIES: [&str; 8] = [
+    "disabled",
+    "delay:75",
+    "throttle:125",
+    "periodic:75",
+    "delay:75+frames:16",
+    "adaptive",
+    "marked:75",
+    "stream:75",
+];
+
+/// Those of which the report shows a few hundred microseconds.
+const TIMELINES: [&str; 3] = ["disabled", "delay:75", "marked:75"];
+
+/// Seconds before each measurement.
+const WARMUP_S: f64 = 0.15;
+
+/// One strategy under the three kinds of traffic.
+#[derive(Debug, Serialize)]
+struct Row {
+    setting: String,
+    /// TCP round trips alone.
+    round_trips: Measurement,
+    /// Bulk alone.
+    bulk: Measurement,
+    /// Both at once.
+    both: Measurement,
+}
+
+/// What the demo found; `--json` writes it.
+#[derive(Debug, Serialize)]
+struct Demo {
+    schema_version: u32,
+    rows: Vec<Row>,
+    story: String,
+}
+
+/// The three kinds of traffic.
+const TRAFFIC: [Experiment; 3] = [Experiment::TcpRr, Experiment::Bulk, Experiment::Mixed];
+
+/// Runs the demo.
+///
+/// # Errors
+/// If the world cannot be built, an experiment fails, or a file cannot be written.
+pub fn run(args: &DemoArgs) -> Result<()> {
+    let privilege = match become_capable() {
+        Ok(privilege) => privilege,
+        Err(error) => return without_hosts(&error, args),
+    };
+    // Now rather than in a minute: can the files be written?
+    for path in std::iter::once(&args.report).chain(&args.json) {
+        writable(path)?;
+    }
+    let options = NicOptions {
+        mark: args.mark.clone(),
+        wait: Some(args.wait.clone().unwrap_or(Text(Waiting::Precise))),
+        ..NicOptions::default()
+    };
+    let live = Live::start(&options, privilege)?;
+    let (rows, timelines) = measure(&live, args)?;
+    live.finish()?;
+    let story = story::tell(&rows);
+    let demo = Demo { schema_version: SCHEMA, rows, story };
+    println!("{}\n\n{}\n", show::table(&demo.rows), demo.story);
+    let page = report::render(&show::report(&demo, timelines)).context("draw the report")?;
+    write(&args.report, &page)?;
+    if let Some(path) = &args.json {
+        write(path, &serde_json::to_string_pretty(&demo)?)?;
+    }
+    println!("Report: {}", args.report.display());
+    Ok(())
+}
+
+fn measure(live: &Live, args: &DemoArgs) -> Result<(Vec<Row>, Vec<Timeline>)> {
+    let settings: Vec<Moderation> =
+        STRATEGIES.iter().map(|text| text.parse().context("a strategy of the demo")).collect::<Result<_>>()?;
+    let options = ExperimentOptions {
+        duration: Some(args.duration),
+        warmup: Some(WARMUP_S),
+        ..ExperimentOptions::default()
+    };
+    let mut slices: Vec<[Vec<Slice>; 3]> = settings.iter().map(|_| Default::default()).collect();
+    let mut timelines = Vec::new();
+    let progress = Progress::new(false);
+    progress.start(u64::from(args.rounds) * (settings.len() * TRAFFIC.len()) as u64);
+    for round in 0..args.rounds {
+        for (setting, slices) in settings.iter().zip(&mut slices) {
+            for (experiment, slices) in TRAFFIC.iter().zip(slices) {
+                progress.step(&format!("{setting}: {}", experiment.name()));
+                let plan = experiment.plan(&options, None, u64::from(round) + 1);
+                let slice = live.round(&plan, *setting, |_| Ok(()))?;
+                refuse_silence(&plan, &slice)?;
+                slices.push(slice);
+            }
+            // The last traffic was both at once, and the ports remember its last events.
+            if round + 1 == args.rounds && TIMELINES.contains(&setting.to_string().as_str()) {
+                timelines.push(timeline::of(&setting.to_string(), &live.events()?));
+            }
+        }
+    }
+    progress.finish();
+    let rows = settings.iter().zip(&slices).map(|(setting, slices)| row(setting, slices, live.environment()));
+    Ok((rows.collect(), timelines))
+}
+
+fn row(setting: &Moderation, slices: &[Vec<Slice>; 3], environment: &Environment) -> Row {
+    let setting = setting.to_string();
+    let [round_trips, bulk, both] = slices.each_ref().map(|slices| {
+        let rounds = Rounds { setting: setting.clone(), clients: None, slices };
+        rounds.measurement(environment.clone())
+    });
+    Row { setting, round_trips, bulk, both }
+}
+
+/// Neither root nor user namespaces: says so, and shows what a NIC alone can show.
+fn without_hosts(error: &PrivilegeError, args: &DemoArgs) -> Result<()> {
+    println!("No hosts can be built here: {error}.");
+    println!("Without them there are no programs and no real traffic. What can be shown is the NIC itself:\n");
+    println!("{}", preview::table(args.mark.as_ref().map(|Text(rules)| rules))?);
+    Ok(())
+}
+
+fn writable(path: &Path) -> Result<()> {
+    let file = fs::OpenOptions::new().append(true).create(true).open(path);
+    file.map(drop).with_context(|| format!("write {}; choose another place", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text)
+        .with_context(|| format!("write {}; free some space or choose another place", path.display()))
+}

@@ -1,0 +1,172 @@
+//! The demo's table and its report.
+
+use comfy_table::Table;
+
+use super::{Demo, Row};
+use crate::measurement::Measurement;
+use crate::report::{
+    self, CdfChart, CdfSeries, Cell, Report, Timeline, TradeoffChart, TradeoffPoint,
+};
+use crate::table::{empty, number};
+
+/// The headers of the table on the terminal: traffic, figure, unit.
+const HEADERS: [&str; 13] = [
+    "strategy",
+    "alone:\nround trip\np50 us",
+    "\n\np99 us",
+    "alone:\nbulk\nGbit/s",
+    "\n\nint/s",
+    "\n\npkts/int",
+    "both:\nround trip\np50 us",
+    "\n\np99 us",
+    "\n\nmax us",
+    "\nbulk\nGbit/s",
+    "\n\nint/s",
+    "\nNIC\ncores",
+    "\nhosts\ncores",
+];
+
+/// One row for each strategy.
+pub(super) fn table(rows: &[Row]) -> Table {
+    let mut table = empty(&HEADERS);
+    for row in rows {
+        table.add_row(cells(row));
+    }
+    table
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let latency = |measured: &Measurement| {
+        let latency = measured.latency_us.as_ref();
+        [latency.map(|l| l.p50), latency.map(|l| l.p99), latency.map(|l| l.max)]
+            .map(|value| number(value, 0))
+    };
+    let gigabits = |measured: &Measurement| number(measured.bulk_bits_per_s.map(|b| b / 1e9), 2);
+    let interrupts = |measured: &Measurement| number(Some(measured.interrupts_per_s), 0);
+    let [alone_p50, alone_p99, _] = latency(&row.round_trips);
+    let [both_p50, both_p99, both_max] = latency(&row.both);
+    vec![
+        row.setting.clone(),
+        alone_p50,
+        alone_p99,
+        gigabits(&row.bulk),
+        interrupts(&row.bulk),
+        number(row.bulk.packets_per_interrupt, 1),
+        both_p50,
+        both_p99,
+        both_max,
+        gigabits(&row.both),
+        interrupts(&row.both),
+        number(Some(row.both.cpu.nic), 2),
+        number(Some(row.both.cpu.host), 2),
+    ]
+}
+
+/// The whole report.
+pub(super) fn report(demo: &Demo, timelines: Vec<Timeline>) -> Report {
+    let environment = demo.rows.first().map(|row| &row.both.environment);
+    Report {
+        title: "What interrupt moderation does to latency".into(),
+        subtitle: "TCP round trips, a bulk flow, and both at once between two Linux hosts on this machine, \
+                   under eight strategies of one NIC"
+            .into(),
+        made_at: environment.map(|environment| environment.date.clone()).unwrap_or_default(),
+        story: demo.story.clone(),
+        table: report_table(&demo.rows),
+        latency: vec![
+            cdf("Round trips alone", "Nothing else on the wire: a lone packet meets the timer.", demo, |row| {
+                &row.round_trips
+            }),
+            cdf(
+                "Round trips beside a bulk flow",
+                "1000 round trips a second, each counted from when it was due, beside 300 Mbit/s.",
+                demo,
+                |row| &row.both,
+            ),
+        ],
+        tradeoff: TradeoffChart {
+            title: "Both at once: latency against interrupts".into(),
+            note: "All strategies carry the same load.".into(),
+            points: demo.rows.iter().filter_map(point).collect(),
+        },
+        timelines,
+        environment: environment.map(crate::environment::Environment::entries).unwrap_or_default(),
+    }
+}
+
+fn cdf(title: &str, note: &str, demo: &Demo, of: fn(&Row) -> &Measurement) -> CdfChart {
+    let series = demo.rows.iter().map(|row| CdfSeries {
+        name: row.setting.clone(),
+        points: cumulative(of(row)),
+    });
+    CdfChart { title: title.into(), note: note.into(), series: series.collect() }
+}
+
+/// Latency, and the fraction of round trips that took no longer.
+fn cumulative(measured: &Measurement) -> Vec<(f64, f64)> {
+    let total = measured.latency.count as f64;
+    let mut seen = 0.0;
+    let step = |&[nanos, count]: &[i64; 2]| {
+        seen += count as f64;
+        (nanos as f64 / 1e3, seen / total)
+    };
+    measured.latency.buckets.iter().map(step).collect()
+}
+
+fn point(row: &Row) -> Option<TradeoffPoint> {
+    Some(TradeoffPoint {
+        name: row.setting.clone(),
+        latency_us: row.both.latency_us.as_ref()?.p50,
+        interrupts_per_s: row.both.interrupts_per_s,
+        bulk_mbit: row.both.bulk_bits_per_s.map(|bits| bits / 1e6),
+    })
+}
+
+/// The headers of the report's table; a page has room for whole words.
+const REPORT_HEADERS: [&str; 13] = [
+    "strategy",
+    "alone: round trip p50, us",
+    "alone: p99, us",
+    "alone: bulk, Gbit/s",
+    "alone: bulk interrupts/s",
+    "alone: bulk packets/interrupt",
+    "both: round trip p50, us",
+    "both: p99, us",
+    "both: max, us",
+    "both: bulk, Gbit/s",
+    "both: interrupts/s",
+    "both: NIC thread, cores",
+    "both: hosts, cores",
+];
+
+/// Where the round trip and the interrupts of both at once stand in it.
+const BOTH_P50: usize = 6;
+const BOTH_INTERRUPTS: usize = 10;
+
+fn report_table(rows: &[Row]) -> report::Table {
+    let least = |of: fn(&Row) -> f64| rows.iter().map(of).fold(f64::INFINITY, f64::min);
+    let p50 = |row: &Row| row.both.latency_us.as_ref().map_or(f64::NAN, |latency| latency.p50);
+    let interrupts = |row: &Row| row.both.interrupts_per_s;
+    let (least_p50, least_interrupts) = (least(p50), least(interrupts));
+    let row = |row: &Row| {
+        let emphasis = |column: usize, text: String| match column {
+            BOTH_P50 => graded(text, p50(row) / least_p50),
+            BOTH_INTERRUPTS => graded(text, interrupts(row) / least_interrupts),
+            _ => Cell::plain(text),
+        };
+        cells(row).into_iter().enumerate().map(|(column, text)| emphasis(column, text)).collect()
+    };
+    report::Table {
+        headers: REPORT_HEADERS.map(str::to_owned).to_vec(),
+        rows: rows.iter().map(row).collect(),
+    }
+}
+
+/// Within a tenth of the best is good; half as much again is bad.
+fn graded(text: String, times_best: f64) -> Cell {
+    match times_best {
+        times if times <= 1.1 => Cell::good(text),
+        times if times >= 1.5 => Cell::bad(text),
+        _ => Cell::plain(text),
+    }
+}

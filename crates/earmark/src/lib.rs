@@ -1,0 +1,66 @@
+//! The bench behind the `earmark` command: experiments, worlds, measurements, reports.
+//!
+//! An [`experiment`] says who does what on which host; its parts are [`workload`]s, state machines without I/O, each
+//! driven by an [`agent`]. A [`world`] plays an experiment and returns records and counters, of which [`measurement`]
+//! makes one type whatever the world. [`bench`](mod@bench) compares settings, [`demo`] tells the whole story, [`control`] lets others
+//! look and turn knobs meanwhile.
+#![forbid(unsafe_code)]
+
+pub mod agent;
+pub mod bench;
+pub mod cli;
+pub mod command;
+pub mod control;
+pub mod demo;
+pub mod environment;
+pub mod experiment;
+pub mod halves;
+pub mod measurement;
+pub mod options;
+mod progress;
+pub mod records;
+mod report;
+pub mod scenario;
+mod table;
+pub mod workload;
+pub mod world;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::CommandFactory;
+
+use cli::{Cli, Command, LabCommand};
+
+/// Runs a command; its exit status.
+///
+/// # Errors
+/// What failed, on what, and what to do next.
+pub fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Demo(args) => demo::run(&args)?,
+        Command::Bench(args) => command::bench::run(&args)?,
+        Command::Lab(LabCommand::Run(args)) => return command::lab::run(&args),
+        Command::Lab(LabCommand::Shell { on, nic }) => return command::lab::shell(&on, &nic),
+        Command::Nic(args) => command::nic::run(&args)?,
+        Command::Scenario { name } => scenarios(name.as_deref())?,
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "earmark", &mut std::io::stdout());
+        }
+        Command::Man => clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?,
+        Command::Agent { spec } => return Ok(agent::run(&spec)),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn scenarios(name: Option<&str>) -> Result<()> {
+    if let Some(name) = name {
+        let scenario = scenario::Scenario::find(name)?;
+        println!("{}\n\n{}", scenario.title, scenario.story.trim());
+        return Ok(());
+    }
+    for (name, text) in scenario::Scenario::built_in() {
+        println!("{name:<8} {}", scenario::Scenario::parse(text)?.title);
+    }
+    Ok(())
+}
