@@ -1,0 +1,11 @@
+//! What the tests of moderation share: operations, a reference model, and a harness that holds a queue against it.
+//!
+//! The fuzz target `queue_ops` includes this module, too, so that a crash it finds is a test case here.
+#![allow(dead_code, unreachable_pub, missing_docs)]
+
+pub mod harness;
+pub mod model;
+pub mod op;
+
+pub use harness::Harness;
+pub use op::Op;

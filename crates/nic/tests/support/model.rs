@@ -1,0 +1,165 @@
+//! What a queue must do, said of its history instead of its events.
+//!
+//! The model keeps no timer, no flag and no count of its own: it remembers what happened, and says from that alone
+//! when each rule of the setting in force calls for an interrupt. The earliest call is the next interrupt.
+
+use std::collections::VecDeque;
+
+use nic::moderation::{Marks, Moderation, Reason, TimerKind};
+use nic::time::{Duration, Instant};
+
+/// A packet that the host has not taken yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    pub id: u32,
+    pub marked: bool,
+    /// When its DMA is due.
+    pub due: Instant,
+    /// When its DMA completed, if it has.
+    pub completed: Option<Instant>,
+}
+
+/// A packet in host memory: since when, and is it marked?
+type Completion = (Instant, bool);
+
+/// A rule's call for an interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub at: Instant,
+    pub reason: Reason,
+}
+
+/// The history that matters.
+#[derive(Clone, Debug)]
+pub struct Model {
+    pub setting: Moderation,
+    /// Since when the setting has been in force.
+    pub set_at: Instant,
+    /// What `adaptive` has picked; the model takes DIM's word for it.
+    pub picked: Option<(u32, u32)>,
+    /// The last interrupt since `set_at`.
+    pub interrupted_at: Option<Instant>,
+    /// The host has been interrupted and has not re-armed.
+    pub masked: bool,
+    /// The first transmission that completed since the last poll.
+    pub transmitted_at: Option<Instant>,
+    pub packets: VecDeque<Packet>,
+}
+
+impl Model {
+    pub fn new(setting: Moderation, now: Instant) -> Self {
+        Self {
+            setting,
+            set_at: now,
+            picked: None,
+            interrupted_at: None,
+            masked: false,
+            transmitted_at: None,
+            packets: VecDeque::new(),
+        }
+    }
+
+    /// DMAs complete in order: those that are due, up to the first that is not.
+    pub fn complete(&mut self, now: Instant) {
+        let pending = self.packets.iter_mut().filter(|packet| packet.completed.is_none());
+        for packet in pending.take_while(|packet| packet.due <= now) {
+            packet.completed = Some(now);
+        }
+    }
+
+    pub fn backlog(&self) -> usize {
+        self.packets.iter().filter(|packet| packet.completed.is_some()).count()
+    }
+
+    /// The rules' calls given what has completed; later ones are not known yet.
+    pub fn calls(&self) -> Vec<Call> {
+        let completed =
+            self.packets.iter().filter_map(|p| p.completed.map(|completed| (completed, p.marked)));
+        self.calls_for(&completed.collect::<Vec<_>>(), self.packets.len() - self.backlog())
+    }
+
+    /// When the next interrupt comes if nothing else arrives and the owner keeps every deadline, and the reasons that
+    /// hold at that moment.
+    pub fn next_interrupt(&self, now: Instant) -> Option<(Instant, Vec<Reason>)> {
+        let mut latest = now;
+        let every = self.packets.iter().map(|packet| {
+            let completed = packet.completed.unwrap_or_else(|| {
+                latest = latest.max(packet.due);
+                latest
+            });
+            (completed, packet.marked)
+        });
+        let mut calls = self.calls_for(&every.collect::<Vec<_>>(), 0);
+        calls.iter_mut().for_each(|call| call.at = call.at.max(now));
+        let at = calls.iter().map(|call| call.at).min()?;
+        let reasons = calls.iter().filter(|call| call.at == at).map(|call| call.reason);
+        Some((at, reasons.collect()))
+    }
+
+    /// When the owner must call next: a DMA is due, or the timer.
+    pub fn deadline(&self) -> Option<Instant> {
+        let dma = self.packets.iter().find(|packet| packet.completed.is_none()).map(|p| p.due);
+        let timer = if self.masked { None } else { self.timer() };
+        [dma, timer].into_iter().flatten().min()
+    }
+
+    /// When the timer calls, given what has completed.
+    pub fn timer(&self) -> Option<Instant> {
+        let received = self.packets.front().and_then(|packet| packet.completed);
+        let oldest = [received, self.transmitted_at].into_iter().flatten().min()?;
+        Some(self.timer_for(oldest))
+    }
+
+    fn calls_for(&self, completed: &[Completion], pending: usize) -> Vec<Call> {
+        let mut calls = Vec::new();
+        let mut call = |at: Option<Instant>, reason| {
+            calls.extend(at.map(|at| Call { at, reason }));
+        };
+        let received = completed.first().map(|&(at, _)| at);
+        let oldest = [received, self.transmitted_at].into_iter().flatten().min();
+        let timer = match self.setting.timer {
+            TimerKind::Disabled => Reason::Frames,
+            _ => Reason::Timer,
+        };
+        call(oldest.map(|oldest| self.timer_for(oldest)), timer);
+        let limits = [self.setting.rx_frames, self.picked.map_or(0, |(_, frames)| frames)];
+        for limit in limits.into_iter().filter(|&limit| limit > 0) {
+            call(completed.get(limit as usize - 1).map(|&(at, _)| at), Reason::Frames);
+        }
+        let mut marked = completed.iter().filter(|(_, marked)| *marked).map(|&(at, _)| at);
+        match self.setting.marks {
+            Marks::Ignored => {}
+            Marks::Immediate => call(marked.next(), Reason::Mark),
+            Marks::Deferred if pending > 0 => {}
+            Marks::Deferred => match (marked.count(), completed.last()) {
+                (0, _) | (_, None) => {}
+                (1, Some(&(last, true))) => call(Some(last), Reason::Mark),
+                (_, Some(&(last, _))) => call(Some(last), Reason::StreamEnd),
+            },
+        }
+        calls
+    }
+
+    /// When the timer of the setting calls for what completed at `oldest`.
+    fn timer_for(&self, oldest: Instant) -> Instant {
+        let usecs = Duration::from_micros(self.setting.rx_usecs.into());
+        match self.setting.timer {
+            TimerKind::Disabled => oldest,
+            TimerKind::Delay => oldest + usecs,
+            TimerKind::Throttle => {
+                self.interrupted_at.map_or(oldest, |last| oldest.max(last + usecs))
+            }
+            TimerKind::Periodic => {
+                let mut tick = self.set_at + usecs;
+                while tick <= oldest {
+                    tick += usecs;
+                }
+                tick
+            }
+            TimerKind::Adaptive => {
+                let (picked, _) = self.picked.expect("the harness tells");
+                oldest + Duration::from_micros(picked.into())
+            }
+        }
+    }
+}
