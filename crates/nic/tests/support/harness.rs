@@ -53,6 +53,8 @@ pub struct Harness {
     pub model: Model,
     /// Everything the host saw; not kept by [`Harness::forgetful`].
     pub trace: Vec<Event>,
+    /// Whether the host has polled since the last interrupt.
+    pub polled_since_interrupt: bool,
     keeps_trace: bool,
     ring: usize,
     next_id: u32,
@@ -79,6 +81,7 @@ impl Harness {
             queue: Queue::new(0, ring, setting, now),
             model: Model::new(setting, now),
             trace: Vec::new(),
+            polled_since_interrupt: false,
             keeps_trace: true,
             ring,
             next_id: 0,
@@ -223,6 +226,7 @@ impl Harness {
         let count = budget.min(self.model.backlog());
         let expected: Vec<Packet> = self.model.packets.drain(..count).collect();
         self.model.transmitted_at = None;
+        self.polled_since_interrupt = true;
         let mut taken = Vec::new();
         self.step(decides, |queue, now, recorder| {
             queue.poll(now, budget, recorder, |delivered, id| {
@@ -286,6 +290,7 @@ impl Harness {
         self.interrupts += 1;
         ensure!(interrupt.number == self.interrupts, "{interrupt:?}");
         self.model.masked = true;
+        self.polled_since_interrupt = false;
         self.model.interrupted_at = Some(self.now);
         Ok(())
     }
