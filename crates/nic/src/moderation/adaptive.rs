@@ -81,3 +81,34 @@ impl Moderator for Adaptive {
         self.timer.deadline()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Reason;
+    use super::super::testing::Timeline;
+    use super::*;
+
+    #[test]
+    fn starts_with_8_us_or_256_frames() {
+        let mut nic = Timeline::of(Adaptive::new());
+        assert_eq!(nic.packet(0), None);
+        assert_eq!(nic.expires(), Some((8, Reason::Timer)));
+        nic.host_answers(8);
+        assert!((0..255).all(|_| nic.packet(9).is_none()));
+        assert_eq!(nic.packet(9), Some(Reason::Frames));
+    }
+
+    #[test]
+    fn sixty_four_interrupts_later_another_profile_is_in_force() {
+        let mut nic = Timeline::of(Adaptive::new());
+        nic.host_rearms(0);
+        for interrupt in 1..=64 {
+            nic.packet(interrupt * 100);
+            nic.expires();
+            nic.host_answers(interrupt * 100 + 10);
+        }
+        // The first traffic after silence: DIM leaves its first profile for the shorter one.
+        nic.packet(10_000);
+        assert_eq!(nic.expires(), Some((10_001, Reason::Timer)));
+    }
+}

@@ -61,3 +61,72 @@ impl Moderator for Delay {
         self.expires
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Timeline;
+    use super::*;
+
+    fn delay(micros: u64) -> Timeline<Delay> {
+        Timeline::of(Delay::new(Duration::from_micros(micros)))
+    }
+
+    #[test]
+    fn timer_starts_at_the_first_packet_that_the_host_has_not_been_told_of() {
+        let mut nic = delay(75);
+        assert_eq!(nic.packet(10), None);
+        assert_eq!(nic.packet(60), None);
+        assert_eq!(nic.expires(), Some((85, Reason::Timer)));
+        assert_eq!(nic.host_answers(90), None);
+        assert_eq!(nic.packet(100), None);
+        assert_eq!(nic.expires(), Some((175, Reason::Timer)));
+    }
+
+    #[test]
+    fn silence_has_no_deadline() {
+        let mut nic = delay(75);
+        assert_eq!(nic.expires(), None);
+        nic.packet(0);
+        nic.expires();
+        nic.host_answers(80);
+        assert_eq!(nic.expires(), None);
+    }
+
+    #[test]
+    fn packet_that_the_last_poll_missed_has_waited_since_its_dma() {
+        let mut nic = delay(75);
+        nic.packet(0);
+        nic.expires();
+        nic.host_polls();
+        assert_eq!(nic.packet(80), None);
+        assert_eq!(nic.host_rearms(100), None);
+        assert_eq!(nic.expires(), Some((155, Reason::Timer)));
+    }
+
+    #[test]
+    fn host_that_rearms_late_is_interrupted_at_once() {
+        let mut nic = delay(75);
+        nic.packet(0);
+        nic.expires();
+        nic.host_polls();
+        nic.packet(80);
+        assert_eq!(nic.host_rearms(155), Some(Reason::Rearm));
+    }
+
+    #[test]
+    fn no_delay_is_no_delay() {
+        let mut nic = delay(0);
+        assert_eq!(nic.packet(5), Some(Reason::Timer));
+        nic.host_polls();
+        assert_eq!(nic.packet(6), None);
+        assert_eq!(nic.host_rearms(6), Some(Reason::Rearm));
+    }
+
+    #[test]
+    fn transmission_starts_the_timer_too() {
+        let mut nic = delay(75);
+        nic.transmitted(10);
+        nic.packet(30);
+        assert_eq!(nic.expires(), Some((85, Reason::Timer)));
+    }
+}

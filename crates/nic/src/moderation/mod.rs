@@ -28,6 +28,8 @@ mod periodic;
 mod setting;
 mod strategy;
 mod stream;
+#[cfg(test)]
+mod testing;
 mod throttle;
 
 pub use adaptive::Adaptive;

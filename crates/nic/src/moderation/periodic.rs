@@ -63,3 +63,58 @@ impl Moderator for Periodic {
         self.expires
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Timeline;
+    use super::*;
+
+    fn periodic(period: u64, started: u64) -> Timeline<Periodic> {
+        let period = Duration::from_micros(period);
+        Timeline::of(Periodic::new(period, Instant::from_micros(started)))
+    }
+
+    #[test]
+    fn packet_waits_for_the_next_tick_whenever_it_came() {
+        for (packet, tick) in [(0, 128), (1, 128), (127, 128), (128, 256), (1_000, 1_024)] {
+            let mut nic = periodic(128, 0);
+            assert_eq!(nic.packet(packet), None);
+            assert_eq!(nic.expires(), Some((tick, Reason::Timer)));
+        }
+    }
+
+    #[test]
+    fn ticks_count_from_the_start_and_not_from_the_interrupt() {
+        let mut nic = periodic(100, 30);
+        nic.packet(40);
+        nic.packet(90);
+        assert_eq!(nic.expires(), Some((130, Reason::Timer)));
+        nic.host_answers(150);
+        nic.packet(160);
+        assert_eq!(nic.expires(), Some((230, Reason::Timer)));
+    }
+
+    #[test]
+    fn tick_with_nothing_to_tell_is_silent() {
+        let mut nic = periodic(100, 0);
+        assert_eq!(nic.expires(), None);
+        nic.packet(10);
+        nic.expires();
+        nic.host_answers(110);
+        assert_eq!(nic.expires(), None);
+    }
+
+    #[test]
+    fn tick_that_passed_while_the_host_polled_is_made_up_for_at_rearm() {
+        let mut nic = periodic(100, 0);
+        nic.packet(10);
+        nic.expires();
+        nic.host_polls();
+        nic.packet(150);
+        assert_eq!(nic.host_rearms(200), Some(Reason::Rearm));
+        nic.host_polls();
+        nic.packet(250);
+        assert_eq!(nic.host_rearms(299), None);
+        assert_eq!(nic.expires(), Some((300, Reason::Timer)));
+    }
+}

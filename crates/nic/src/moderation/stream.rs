@@ -87,3 +87,76 @@ impl<T: Moderator> Moderator for Stream<T> {
         self.timer.deadline()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Delay;
+    use super::super::testing::Timeline;
+    use super::*;
+    use crate::time::Duration;
+
+    fn stream() -> Timeline<Stream<Delay>> {
+        Timeline::of(Stream::new(Delay::new(Duration::from_micros(75))))
+    }
+
+    /// "if no other DMA is pending then if Descriptor is Marked [...] Raise Interrupt"
+    #[test]
+    fn lone_marked_packet_interrupts_when_its_dma_completes() {
+        let mut nic = stream();
+        assert_eq!(nic.packet(0), None);
+        assert_eq!(nic.marked(10), Some(Reason::Mark));
+    }
+
+    /// "else if Descriptor is Marked then Set DeferredInterrupt", "or DeferredInterrupt is set"
+    #[test]
+    fn mark_waits_for_the_dmas_behind_it() {
+        let mut nic = stream();
+        assert_eq!(nic.completes(0, true, 2), None);
+        assert_eq!(nic.completes(1, true, 1), None);
+        assert_eq!(nic.completes(2, false, 0), Some(Reason::StreamEnd));
+    }
+
+    /// "Raise Interrupt, Clear DeferredInterrupt"
+    #[test]
+    fn end_of_a_stream_clears_the_deferred_interrupt() {
+        let mut nic = stream();
+        nic.completes(0, true, 1);
+        nic.completes(1, false, 0);
+        nic.host_answers(2);
+        assert_eq!(nic.packet(3), None);
+        assert_eq!(nic.expires(), Some((78, Reason::Timer)));
+    }
+
+    /// "if Interrupt coalescing timeout expires then Raise Interrupt, Clear DeferredInterrupt"
+    #[test]
+    fn timer_bounds_a_deferred_mark_and_clears_it() {
+        let mut nic = stream();
+        assert_eq!(nic.completes(0, true, 9), None);
+        assert!((1..75).all(|at| nic.completes(at, false, 9).is_none()));
+        assert_eq!(nic.expires(), Some((75, Reason::Timer)));
+        nic.host_answers(76);
+        assert_eq!(nic.packet(77), None);
+        assert_eq!(nic.expires(), Some((152, Reason::Timer)));
+    }
+
+    #[test]
+    fn unmarked_stream_waits_for_the_timer() {
+        let mut nic = stream();
+        assert_eq!(nic.completes(0, false, 1), None);
+        assert_eq!(nic.completes(1, false, 0), None);
+        assert_eq!(nic.expires(), Some((75, Reason::Timer)));
+    }
+
+    #[test]
+    fn masked_mark_is_told_at_rearm_or_deferred_if_dmas_are_pending() {
+        let mut nic = stream();
+        nic.marked(0);
+        nic.host_polls();
+        nic.completes(1, true, 1);
+        assert_eq!(nic.host_rearms(2), None);
+        assert_eq!(nic.completes(3, false, 0), Some(Reason::StreamEnd));
+        nic.host_polls();
+        nic.marked(4);
+        assert_eq!(nic.host_rearms(5), Some(Reason::Rearm));
+    }
+}

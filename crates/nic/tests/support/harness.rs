@@ -137,7 +137,7 @@ impl Harness {
             Op::Poll(budget) => self.poll(budget.into()),
             Op::Rearm => {
                 self.model.masked = false;
-                self.step(Decides::AtRearm, |queue, now, recorder| queue.rearm(now, recorder))
+                self.step(Decides::AtRearm, Queue::rearm)
             }
             Op::Transmit => {
                 self.transmitted += 1;
@@ -218,7 +218,7 @@ impl Harness {
     fn advance_to(&mut self, now: Instant) -> Result<(), String> {
         self.now = now;
         self.model.complete(now);
-        self.step(Decides::Anew, |queue, now, recorder| queue.advance(now, recorder))
+        self.step(Decides::Anew, Queue::advance)
     }
 
     fn poll(&mut self, budget: usize) -> Result<(), String> {
@@ -230,7 +230,7 @@ impl Harness {
         let mut taken = Vec::new();
         self.step(decides, |queue, now, recorder| {
             queue.poll(now, budget, recorder, |delivered, id| {
-                taken.push((delivered.descriptor, id))
+                taken.push((delivered.descriptor, id));
             });
         })?;
         ensure!(taken.len() == count, "took {}, expected {count}", taken.len());
