@@ -90,3 +90,41 @@ macro_rules! ask_the_held_moderator {
 
 ask_the_held_moderator!(Timer: Disabled Delay Throttle Periodic Adaptive);
 ask_the_held_moderator!(Strategy: Plain Marked Stream);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::moderation::Reason;
+
+    const SETTINGS: [&str; 9] = [
+        "delay:75+frames:2",
+        "throttle:75+frames:2",
+        "periodic:75+frames:2",
+        "adaptive+frames:2",
+        "marked:75+frames:2",
+        "marked+throttle:75",
+        "stream:75+frames:2",
+        "stream+periodic:75",
+        "stream+adaptive",
+    ];
+
+    /// Also without a vector, which would replace the moderator's memory at the next re-arm.
+    #[test]
+    fn every_strategy_forgets_what_the_host_was_told_of() {
+        for setting in SETTINGS {
+            let mut strategy = Strategy::new(&setting.parse().unwrap(), Instant::ZERO);
+            let now = Instant::from_micros(10);
+            let mut packet =
+                Descriptor { length: 64, marked: true, arrived_at: now, completed_at: now };
+            strategy.interrupt_raised(now);
+            strategy.dma_completed(now, &packet, 1);
+            strategy.interrupt_raised(now);
+            assert_eq!(strategy.deadline(), None, "{setting}");
+            packet.marked = false;
+            assert_eq!(strategy.dma_completed(now, &packet, 0), None, "{setting}");
+            assert!(strategy.deadline().is_some_and(|deadline| deadline > now), "{setting}");
+            let interrupt = strategy.timer_expired(strategy.deadline().unwrap());
+            assert_eq!(interrupt, Some(Reason::Timer), "{setting}");
+        }
+    }
+}

@@ -1,4 +1,5 @@
-//! A timeline for the tests of one moderator, in microseconds: what happens when, and what it answers.
+//! A timeline for the tests of one moderator, in microseconds: what happens when, and what it
+//! answers.
 
 use super::{Interrupt, Moderator, Reason, Unseen};
 use crate::descriptor::Descriptor;

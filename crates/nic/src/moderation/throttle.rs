@@ -107,7 +107,8 @@ mod tests {
         assert_eq!(nic.host_rearms(250), Some(Reason::Rearm));
     }
 
-    /// A host that sends as soon as it receives: the time between receptions if the response comes `response` us after.
+    /// The time between receptions, for a host that sends as soon as it receives and whose
+    /// response comes `response` us after.
     fn between_receptions(response: u64, transmit_interrupts: bool) -> u64 {
         let mut nic = throttle(125);
         let mut received = 1_000;
@@ -130,9 +131,9 @@ mod tests {
         (received - 1_000) / 3
     }
 
-    /// 8000 round trips a second, or sometimes 4000: the e1000 of the seed article. "This causes two interrupt timer
-    /// periods to elapse between message receptions: one for the transmit interrupt, and another for the receive
-    /// interrupt."
+    /// 8000 round trips a second, or sometimes 4000: the e1000 of the seed article. "This causes
+    /// two interrupt timer periods to elapse between message receptions: one for the transmit
+    /// interrupt, and another for the receive interrupt."
     #[test]
     fn transmissions_that_share_the_vector_cost_a_second_period() {
         assert_eq!(between_receptions(60, false), 125);
