@@ -1,10 +1,11 @@
 //! Every interleaving of a few packets with a host and a clock, for every strategy.
 //!
-//! Depth first over cloned state: at each step the next frame may arrive, time may pass (to the deadline, or by a
-//! microsecond, which makes the owner of the deadline late or early), the host may poll one packet or all, and may
-//! re-arm, each whenever it pleases. The harness compares queue and model after every step; in particular, no
-//! re-arm may swallow the interrupt of a packet that slipped in after the last poll. Every path ends with a host and
-//! an owner who do their duty, and then nothing may be left.
+//! Depth first over cloned state: at each step the next frame may arrive, time may pass (to the
+//! deadline, or by a microsecond, which makes the owner of the deadline late or early), the host
+//! may poll one packet or all, and may re-arm, each whenever it pleases. The harness compares queue
+//! and model after every step; in particular, no re-arm may swallow the interrupt of a packet that
+//! slipped in after the last poll. Every path ends with a host and an owner who do their duty, and
+//! then nothing may be left.
 
 mod support;
 
@@ -97,7 +98,8 @@ fn choices(state: &Harness, budget: Budget) -> Vec<(Op, Budget)> {
             0 | 1 => choices.push((Op::Poll(64), left)),
             _ => choices.extend([(Op::Poll(1), left), (Op::Poll(64), left)]),
         }
-        // Re-arming over and over with a packet that is due would go on for ever: such a host polls in between.
+        // Re-arming over and over with a packet that is due would go on for ever: such a host polls
+        // in between.
         let anything = state.queue.backlog() > 0 || transmitted;
         if !anything || !masked || state.polled_since_interrupt {
             choices.push((Op::Rearm, left));
@@ -121,8 +123,8 @@ fn finish(mut state: Harness) -> Result<(), String> {
     Err(format!("stranded: {:?}", state.model))
 }
 
-/// Every timer, with every use of marks, with and without frames. The numbers are short, so that they interleave
-/// with DMAs and with each other.
+/// Every timer, with every use of marks, with and without frames. The numbers are short, so that
+/// they interleave with DMAs and with each other.
 fn strategies() -> Vec<Moderation> {
     let mut strategies = vec![parse("disabled")];
     for timer in ["delay:2", "throttle:3", "periodic:2", "adaptive"] {

@@ -1,9 +1,11 @@
-//! A queue against a model of it, on random sequences of operations; and the promises of moderation, one test each.
+//! A queue against a model of it, on random sequences of operations; and the promises of
+//! moderation, one test each.
 //!
-//! `support/model.rs` says when an interrupt is due, from the history alone. `support/harness.rs` holds a queue
-//! against it: interrupts, reasons, deadlines, order, counters, after every operation. The tests below that speak of
-//! a *prompt* run have an owner who keeps every deadline and a host that answers at once: a promise on how long a
-//! packet waits cannot be kept without them.
+//! `support/model.rs` says when an interrupt is due, from the history alone. `support/harness.rs`
+//! holds a queue against it: interrupts, reasons, deadlines, order, counters, after every
+//! operation. The tests below that speak of a *prompt* run have an owner who keeps every deadline
+//! and a host that answers at once: a promise on how long a packet waits cannot be kept without
+//! them.
 
 mod support;
 
@@ -100,7 +102,8 @@ fn longest_hold(setting: Moderation, harness: &Harness) -> Duration {
 }
 
 proptest! {
-    // PROPTEST_CASES=20000 for a longer hunt. What it finds deserves a test with a name, not a file of seeds.
+    // PROPTEST_CASES=20000 for a longer hunt. What it finds deserves a test with a name, not a file
+    // of seeds.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
@@ -200,13 +203,14 @@ proptest! {
                 TimerKind::Periodic => changed_at,
                 _ => completed,
             };
-            prop_assert!(at <= (held_since + longest).max(changed_at), "{before} -> {after}: {at:?}");
+            let bound = (held_since + longest).max(changed_at);
+            prop_assert!(at <= bound, "{before} -> {after}: {at:?}");
         }
     }
 }
 
-/// Algorithm 2 may tell a marked packet later than plain coalescing would have: an earlier mark has told the host of
-/// the packet whose timer would have run out first. What it promises is its timer.
+/// Algorithm 2 may tell a marked packet later than plain coalescing would have: an earlier mark has
+/// told the host of the packet whose timer would have run out first. What it promises is its timer.
 #[test]
 fn stream_may_be_later_than_delay_but_not_than_its_timer() {
     let arrive = |marked, dma| Op::Arrive { marked, dma };

@@ -100,7 +100,8 @@ impl Harness {
         Self { keeps_trace: false, ..Self::new(setting, SMALL_RING) }
     }
 
-    /// Applies every operation and, after each, predicts the next interrupt and looks ahead whether it comes true.
+    /// Applies every operation and, after each, predicts the next interrupt and looks ahead whether
+    /// it comes true.
     ///
     /// # Errors
     /// The first difference between queue and model.
@@ -169,7 +170,8 @@ impl Harness {
         Ok(())
     }
 
-    /// Clones the queue, keeps all its deadlines until it interrupts, and compares that with the prediction.
+    /// Clones the queue, keeps all its deadlines until it interrupts, and compares that with the
+    /// prediction.
     ///
     /// # Errors
     /// If it interrupts at another time, for another reason, not at all, or without an end.

@@ -1,6 +1,8 @@
-//! What the tests of moderation share: operations, a reference model, and a harness that holds a queue against it.
+//! What the tests of moderation share: operations, a reference model, and a harness that holds a
+//! queue against it.
 //!
-//! The fuzz target `queue_ops` includes this module, too, so that a crash it finds is a test case here.
+//! The fuzz target `queue_ops` includes this module, too, so that a crash it finds is a test case
+//! here.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
 pub mod harness;

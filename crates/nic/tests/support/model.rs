@@ -1,7 +1,8 @@
 //! What a queue must do, said of its history instead of its events.
 //!
-//! The model keeps no timer, no flag and no count of its own: it remembers what happened, and says from that alone
-//! when each rule of the setting in force calls for an interrupt. The earliest call is the next interrupt.
+//! The model keeps no timer, no flag and no count of its own: it remembers what happened, and says
+//! from that alone when each rule of the setting in force calls for an interrupt. The earliest call
+//! is the next interrupt.
 
 use std::collections::VecDeque;
 
@@ -78,8 +79,8 @@ impl Model {
         self.calls_for(&completed.collect::<Vec<_>>(), self.packets.len() - self.backlog())
     }
 
-    /// When the next interrupt comes if nothing else arrives and the owner keeps every deadline, and the reasons that
-    /// hold at that moment.
+    /// When the next interrupt comes if nothing else arrives and the owner keeps every deadline,
+    /// and the reasons that hold at that moment.
     pub fn next_interrupt(&self, now: Instant) -> Option<(Instant, Vec<Reason>)> {
         let mut latest = now;
         let every = self.packets.iter().map(|packet| {

@@ -7,7 +7,8 @@ use nic::moderation::Moderation;
 pub enum Op {
     /// A frame arrives; its DMA takes `dma` microseconds.
     Arrive { marked: bool, dma: u8 },
-    /// That many microseconds pass, and the owner advances the queue only once, at their end: it may be late.
+    /// That many microseconds pass, and the owner advances the queue only once, at their end: it
+    /// may be late.
     Wait(u8),
     /// That many microseconds pass, and the owner advances the queue at each of its deadlines.
     Run(u8),
@@ -23,7 +24,8 @@ pub enum Op {
     Set(Moderation),
 }
 
-/// The settings that tests choose from: every timer, with and without marks and frames, and the limits.
+/// The settings that tests choose from: every timer, with and without marks and frames, and the
+/// limits.
 pub const SETTINGS: [&str; 26] = [
     "disabled",
     "delay:0",
