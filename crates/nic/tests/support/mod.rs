@@ -3,7 +3,7 @@
 //!
 //! The fuzz target `queue_ops` includes this module, too, so that a crash it finds is a test case
 //! here.
-#![allow(dead_code, unreachable_pub, missing_docs)]
+#![allow(dead_code, unused_imports, unreachable_pub, missing_docs)]
 
 pub mod harness;
 pub mod model;
@@ -11,3 +11,14 @@ pub mod op;
 
 pub use harness::Harness;
 pub use op::Op;
+
+/// What the fuzz target `queue_ops` does with its input.
+///
+/// # Panics
+/// At the first difference between queue and model.
+pub fn replay(bytes: &[u8]) {
+    let (setting, ops) = op::decode(bytes);
+    if let Err(difference) = Harness::run(setting, &ops) {
+        panic!("{difference}\n{ops:#?}");
+    }
+}
