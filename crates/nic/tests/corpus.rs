@@ -24,3 +24,8 @@ fn replay_corpus(target: &str, replay: impl Fn(&[u8])) -> usize {
 fn queue_ops() {
     assert!(replay_corpus("queue_ops", support::replay) > 20);
 }
+
+#[test]
+fn parse_frame() {
+    assert!(replay_corpus("parse_frame", support::frames::replay) > 20);
+}

@@ -5,6 +5,7 @@
 //! here.
 #![allow(dead_code, unused_imports, unreachable_pub, missing_docs)]
 
+pub mod frames;
 pub mod harness;
 pub mod model;
 pub mod op;

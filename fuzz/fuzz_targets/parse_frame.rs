@@ -1,0 +1,9 @@
+//! Any rules and any frame, through parser, rules and port.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../crates/nic/tests/support/mod.rs"]
+mod support;
+
+fuzz_target!(|bytes: &[u8]| support::frames::replay(bytes));
