@@ -198,12 +198,7 @@ proptest! {
         drain(&mut harness);
         let longest = longest_hold(after, &harness);
         for (completed, (at, ..)) in pending.into_iter().zip(told(&harness)) {
-            let held_since = match after.timer {
-                // The clock starts to run when the setting comes into force.
-                TimerKind::Periodic => changed_at,
-                _ => completed,
-            };
-            let bound = (held_since + longest).max(changed_at);
+            let bound = (completed + longest).max(changed_at);
             prop_assert!(at <= bound, "{before} -> {after}: {at:?}");
         }
     }

@@ -16,7 +16,7 @@ pub struct Periodic {
 }
 
 impl Periodic {
-    /// Ticks every `period`, for the first time one period after `started`. A period of zero ticks always.
+    /// Ticks every `period` from `started` on. A period of zero ticks always.
     #[must_use]
     pub fn new(period: Duration, started: Instant) -> Self {
         Self { period, started, expires: None }
@@ -24,6 +24,9 @@ impl Periodic {
 
     /// The first tick later than `moment`.
     fn tick_after(&self, moment: Instant) -> Instant {
+        if moment < self.started {
+            return self.started;
+        }
         let Some(ticks) = moment.since(self.started).as_nanos().checked_div(self.period.as_nanos())
         else {
             return moment;
@@ -102,6 +105,16 @@ mod tests {
         nic.expires();
         nic.host_answers(110);
         assert_eq!(nic.expires(), None);
+    }
+
+    /// Else a packet could wait through one period after the other while the setting changes.
+    #[test]
+    fn packet_from_before_the_clock_started_is_told_at_its_first_tick() {
+        let mut clock = Periodic::new(Duration::from_micros(128), Instant::from_micros(127));
+        let unseen =
+            Unseen { packets: 1, oldest: Some(Instant::from_micros(1)), ..Unseen::default() };
+        let told = clock.host_rearmed(Instant::from_micros(127), &unseen);
+        assert_eq!(told, Some(Reason::Rearm));
     }
 
     #[test]

@@ -151,7 +151,7 @@ impl Model {
                 self.interrupted_at.map_or(oldest, |last| oldest.max(last + usecs))
             }
             TimerKind::Periodic => {
-                let mut tick = self.set_at + usecs;
+                let mut tick = self.set_at;
                 while tick <= oldest {
                     tick += usecs;
                 }
