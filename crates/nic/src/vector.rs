@@ -22,6 +22,7 @@ use crate::time::Instant;
 pub struct Vector<M = Strategy> {
     moderator: M,
     masked: bool,
+    last_interrupt: Option<Instant>,
 }
 
 impl Vector<Strategy> {
@@ -39,6 +40,10 @@ impl Vector<Strategy> {
         unseen: &Unseen,
     ) -> Interrupt {
         self.moderator = Strategy::new(moderation, now);
+        // The gap of a throttle is one between interrupts, whoever raised the one before.
+        if let Some(last) = self.last_interrupt {
+            self.moderator.interrupt_raised(last);
+        }
         // A masked vector hands `unseen` over when the host re-arms it.
         if self.masked { None } else { self.rearm(now, unseen) }
     }
@@ -48,7 +53,7 @@ impl<M: Moderator> Vector<M> {
     /// An armed vector with a moderator of your own.
     #[must_use]
     pub fn with_moderator(moderator: M) -> Self {
-        Self { moderator, masked: false }
+        Self { moderator, masked: false, last_interrupt: None }
     }
 
     /// The moderator inside.
@@ -118,8 +123,29 @@ impl<M: Moderator> Vector<M> {
     fn raise(&mut self, now: Instant, interrupt: Interrupt) -> Interrupt {
         if interrupt.is_some() {
             self.masked = true;
+            self.last_interrupt = Some(now);
             self.moderator.interrupt_raised(now);
         }
         interrupt
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::moderation::Reason;
+
+    #[test]
+    fn changed_setting_does_not_shorten_the_gap_of_a_throttle() {
+        let at = Instant::from_micros;
+        let packet =
+            Descriptor { length: 64, marked: false, arrived_at: at(0), completed_at: at(0) };
+        let throttle = "throttle:125".parse().unwrap();
+        let mut vector = Vector::new(&throttle, at(0));
+        assert_eq!(vector.dma_completed(at(0), &packet, 0), Some(Reason::Timer));
+        assert_eq!(vector.rearm(at(1), &Unseen::default()), None);
+        assert_eq!(vector.set_moderation(at(10), &throttle, &Unseen::default()), None);
+        assert_eq!(vector.dma_completed(at(20), &packet, 0), None);
+        assert_eq!(vector.deadline(), Some(at(125)));
     }
 }

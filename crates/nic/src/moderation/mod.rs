@@ -132,10 +132,11 @@ pub trait Moderator {
 
     /// The host ended its poll and unmasked the interrupt; `unseen` is what it left behind.
     ///
-    /// A setting that changes while packets are pending comes through here, too, as the first call on the new moderator.
+    /// A setting that changes while packets are pending comes through here, too: a new moderator is told of the last
+    /// interrupt, if there was one, and then of what is pending.
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt;
 
-    /// The interrupt was raised.
+    /// The interrupt was raised, at `now`; for a new moderator, before it was made.
     fn interrupt_raised(&mut self, now: Instant);
 
     /// When to call [`timer_expired`](Self::timer_expired), if at all.

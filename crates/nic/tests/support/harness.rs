@@ -150,7 +150,6 @@ impl Harness {
             Op::Set(setting) => {
                 self.model.setting = setting;
                 self.model.set_at = self.now;
-                self.model.interrupted_at = None;
                 self.step(Decides::AtRearm, |queue, now, recorder| {
                     queue.set_moderation(now, setting, recorder);
                 })

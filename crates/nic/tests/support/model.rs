@@ -38,7 +38,7 @@ pub struct Model {
     pub set_at: Instant,
     /// What `adaptive` has picked; the model takes DIM's word for it.
     pub picked: Option<(u32, u32)>,
-    /// The last interrupt since `set_at`.
+    /// The last interrupt.
     pub interrupted_at: Option<Instant>,
     /// The host has been interrupted and has not re-armed.
     pub masked: bool,
