@@ -24,7 +24,7 @@
 //! |---|---|
 //! | a device with its own rings (virtio, ...) | [`vector::Vector`], as in `examples/device.rs` |
 //! | packets that are classified already, and no ring | [`queue::Queue`] |
-//! | frames off a wire | `port::Port` |
+//! | frames off a wire | [`port::Port`] |
 //! | a strategy of your own | [`moderation::Moderator`] for [`vector::Vector::with_moderator`] |
 //!
 //! ```

@@ -132,8 +132,8 @@ pub trait Moderator {
 
     /// The host ended its poll and unmasked the interrupt; `unseen` is what it left behind.
     ///
-    /// A setting that changes while packets are pending comes through here, too: a new moderator is told of the last
-    /// interrupt, if there was one, and then of what is pending.
+    /// A setting that changes while packets are pending comes through here, too: a new moderator is
+    /// told of the last interrupt, if there was one, and then of what is pending.
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt;
 
     /// The interrupt was raised, at `now`; for a new moderator, before it was made.

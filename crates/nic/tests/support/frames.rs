@@ -1,4 +1,5 @@
-//! One frame and one list of rules, through parser, rules and port, held against what must be true of any.
+//! One frame and one list of rules, through parser, rules and port, held against what must be
+//! true of any.
 
 use nic::headers::{self, Headers};
 use nic::marker::{Rules, Verdict};
