@@ -1,2 +1,39 @@
-//! Project automation.
-fn main() {}
+//! Project automation: `cargo xtask ci` is what continuous integration runs, and nothing else.
+
+mod ci;
+mod demo;
+mod peers;
+mod repo;
+mod shell;
+mod tidy;
+
+use clap::{Parser, Subcommand};
+
+/// Project automation.
+#[derive(Parser)]
+#[command(name = "cargo xtask", version)]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Everything that must hold before a change lands, in order; stops at the first failure
+    Ci,
+    /// Finds the programs that the tests need, and installs what is missing if it may
+    Peers,
+    /// House rules that no compiler checks: layers, sizes, forbidden words, links
+    Tidy,
+    /// Runs the demonstration and checks what it wrote
+    Demo,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().task {
+        Task::Ci => ci::run(),
+        Task::Peers => peers::ensure(),
+        Task::Tidy => tidy::run(),
+        Task::Demo => demo::run(),
+    }
+}

@@ -1,0 +1,1 @@
+//! What a packet costs: instructions, decisions per second, frames per second.

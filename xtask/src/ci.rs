@@ -1,0 +1,103 @@
+//! What must hold before a change lands.
+
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::{demo, peers, repo, shell, tidy};
+
+const BARE_TARGET: &str = "x86_64-unknown-none";
+
+/// One step: what its heading says, what to type to repeat it alone, and what it does.
+struct Step {
+    name: &'static str,
+    again: String,
+    action: Box<dyn Fn() -> Result<()>>,
+}
+
+impl Step {
+    fn task(name: &'static str, action: fn() -> Result<()>) -> Self {
+        Self { name, again: format!("cargo xtask {name}"), action: Box::new(action) }
+    }
+
+    fn cargo(name: &'static str, arguments: &'static str) -> Self {
+        Self::command(name, move || shell::cargo(arguments.split(' ')))
+    }
+
+    fn command(name: &'static str, command: impl Fn() -> Command + 'static) -> Self {
+        let again = shell::line(&command());
+        Self { name, again, action: Box::new(move || shell::run(&mut command())) }
+    }
+}
+
+/// Runs every step, stops at the first that fails.
+pub(crate) fn run() -> Result<()> {
+    let started = Instant::now();
+    let steps = steps();
+    for (number, step) in (1..).zip(&steps) {
+        println!("\n== {number}/{}: {} ({})", steps.len(), step.name, step.again);
+        let step_started = Instant::now();
+        (step.action)().with_context(|| {
+            format!("ci: step {} failed; to repeat it alone: {}", step.name, step.again)
+        })?;
+        println!("-- {}: {:.1} s", step.name, step_started.elapsed().as_secs_f64());
+    }
+    println!("\nci: all steps passed in {:.0} s", started.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn steps() -> Vec<Step> {
+    let mut steps = vec![
+        Step::task("peers", peers::ensure),
+        Step::cargo("format", "fmt --all --check"),
+        Step::task("tidy", tidy::run),
+        Step::cargo("lints", "clippy --workspace --all-targets -- -D warnings"),
+        Step::cargo("tests", "test --workspace"),
+        Step::command("documentation", || {
+            let mut doc = shell::cargo(["doc", "--workspace", "--no-deps"]);
+            doc.env("RUSTDOCFLAGS", "-D warnings");
+            doc
+        }),
+        Step {
+            name: "no-std",
+            again: format!("cargo build -p earmark-nic --target {BARE_TARGET}"),
+            action: Box::new(no_std),
+        },
+    ];
+    if repo::root().join("fuzz/Cargo.toml").exists() {
+        steps.push(Step::cargo("fuzzers", "check --manifest-path fuzz/Cargo.toml"));
+    }
+    steps.push(Step::task("demo", demo::run));
+    steps
+}
+
+/// Builds the core for a machine without an operating system.
+///
+/// The standard library of that target is a download of its own. Without it the tidy step is the
+/// proof: the core says `#![no_std]` and names nothing that would bring std back.
+fn no_std() -> Result<()> {
+    if !target_installed() && peers::find_rustup() {
+        // A failure shows in what target_installed says below.
+        let _ = shell::succeeds(Command::new("rustup").args(["target", "add", BARE_TARGET]));
+    }
+    if target_installed() {
+        return shell::run(&mut shell::cargo([
+            "build",
+            "-p",
+            "earmark-nic",
+            "--target",
+            BARE_TARGET,
+        ]));
+    }
+    println!("{BARE_TARGET} is not installed and cannot be: `rustup target add {BARE_TARGET}`.");
+    println!("Proven by the tidy step alone: crates/nic is #![no_std] and brings no std back.");
+    Ok(())
+}
+
+fn target_installed() -> bool {
+    let mut rustc = shell::command("rustc");
+    let directory =
+        shell::output(rustc.args(["--print", "target-libdir", "--target", BARE_TARGET]));
+    directory.is_ok_and(|directory| std::path::Path::new(directory.trim()).is_dir())
+}

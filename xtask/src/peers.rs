@@ -1,0 +1,153 @@
+//! The programs that the tests talk to or measure with.
+//!
+//! What is missing is installed where that needs no question: as root, with apt-get. Everywhere else
+//! the error is the command to type.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::shell;
+
+/// A program, and the packages that hold it.
+struct Peer {
+    program: &'static str,
+    apt: &'static str,
+    dnf: &'static str,
+    pacman: &'static str,
+}
+
+const fn peer(
+    program: &'static str,
+    apt: &'static str,
+    dnf: &'static str,
+    pacman: &'static str,
+) -> Peer {
+    Peer { program, apt, dnf, pacman }
+}
+
+const PEERS: [Peer; 9] = [
+    peer("memcached", "memcached", "memcached", "memcached"),
+    peer("chronyd", "chrony", "chrony", "chrony"),
+    peer("iperf3", "iperf3", "iperf3", "iperf3"),
+    peer("sockperf", "sockperf", "sockperf", "sockperf"),
+    peer("tshark", "tshark", "wireshark-cli", "wireshark-cli"),
+    peer("ping", "iputils-ping", "iputils", "iputils"),
+    peer("ethtool", "ethtool", "ethtool", "ethtool"),
+    peer("valgrind", "valgrind", "valgrind", "valgrind"),
+    peer("c++", "g++", "gcc-c++", "gcc"),
+];
+
+/// Finds every program and tool, or installs it, or says how to.
+pub(crate) fn ensure() -> Result<()> {
+    toolchain_component("fmt", "rustfmt")?;
+    toolchain_component("clippy", "clippy")?;
+    let missing = missing();
+    if missing.is_empty() {
+        println!("all {} programs found", PEERS.len());
+        return Ok(());
+    }
+    if !(is_root() && find("apt-get").is_some()) {
+        bail!("{}", advice(&missing, installer()));
+    }
+    apt_install(&missing)?;
+    let still: Vec<_> = self::missing().iter().map(|peer| peer.program).collect();
+    if !still.is_empty() {
+        bail!("apt-get succeeded, but no {} can be found; look at $PATH", still.join(", "));
+    }
+    Ok(())
+}
+
+/// Where the program is: on `$PATH`, or where distributions put those that only root needs.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let directories = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    directories.map(|directory| directory.join(program)).find(|path| path.is_file())
+}
+
+fn missing() -> Vec<&'static Peer> {
+    PEERS.iter().filter(|peer| find(peer.program).is_none()).collect()
+}
+
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    // Our own entry in /proc belongs to our effective user.
+    std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)
+}
+
+fn apt_install(missing: &[&Peer]) -> Result<()> {
+    let apt_get = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
+        command
+    };
+    shell::run(&mut apt_get(&["update", "-q"]))?;
+    let mut install = apt_get(&["install", "-q", "-y", "--no-install-recommends"]);
+    shell::run(install.args(missing.iter().map(|peer| peer.apt)))
+}
+
+/// The package manager of this machine.
+fn installer() -> &'static str {
+    let known = ["apt-get", "dnf", "pacman"];
+    known.into_iter().find(|program| find(program).is_some()).unwrap_or("apt-get")
+}
+
+fn advice(missing: &[&Peer], installer: &str) -> String {
+    let names: Vec<_> = missing.iter().map(|peer| peer.program).collect();
+    let (command, package): (_, fn(&Peer) -> &'static str) = match installer {
+        "dnf" => ("sudo dnf install", |peer| peer.dnf),
+        "pacman" => ("sudo pacman -S", |peer| peer.pacman),
+        _ => ("sudo apt-get install --no-install-recommends", |peer| peer.apt),
+    };
+    let packages: Vec<_> = missing.iter().map(|peer| package(peer)).collect();
+    format!(
+        "the tests need {}; install with:\n  {command} {}",
+        names.join(", "),
+        packages.join(" ")
+    )
+}
+
+fn toolchain_component(subcommand: &str, component: &str) -> Result<()> {
+    let present = || shell::succeeds(&mut shell::cargo([subcommand, "--version"]));
+    if present() {
+        return Ok(());
+    }
+    if !find_rustup() {
+        bail!(
+            "`cargo {subcommand}` is missing; install your distribution's package of {component}"
+        );
+    }
+    shell::run(Command::new("rustup").args(["component", "add", component]))?;
+    if !present() {
+        bail!("`cargo {subcommand}` still fails after `rustup component add {component}`");
+    }
+    Ok(())
+}
+
+/// Whether there is a rustup to ask for components and targets.
+pub(crate) fn find_rustup() -> bool {
+    find("rustup").as_deref().is_some_and(Path::exists)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_is_a_command_for_each_package_manager() {
+        let missing: Vec<_> =
+            PEERS.iter().filter(|peer| ["chronyd", "tshark"].contains(&peer.program)).collect();
+        let last =
+            |installer| advice(&missing, installer).lines().last().unwrap().trim().to_owned();
+        assert_eq!(last("apt-get"), "sudo apt-get install --no-install-recommends chrony tshark");
+        assert_eq!(last("dnf"), "sudo dnf install chrony wireshark-cli");
+        assert_eq!(last("pacman"), "sudo pacman -S chrony wireshark-cli");
+    }
+
+    #[test]
+    fn program_that_does_not_exist_is_not_found() {
+        assert!(find("sh").is_some());
+        assert!(find("no-such-program-anywhere").is_none());
+    }
+}

@@ -1,0 +1,90 @@
+//! Running other programs.
+
+use std::ffi::OsStr;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::repo;
+
+/// A command that runs in the root of the repository.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(repo::root());
+    command
+}
+
+/// The cargo that runs us.
+pub(crate) fn cargo<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = command(program);
+    command.args(arguments);
+    command
+}
+
+/// The command as one would type it.
+pub(crate) fn line(command: &Command) -> String {
+    let program = std::path::Path::new(command.get_program());
+    let program = program.file_name().unwrap_or(program.as_os_str());
+    let mut words = vec![quoted(program)];
+    words.extend(command.get_args().map(quoted));
+    for (name, value) in command.get_envs() {
+        let value = value.unwrap_or_default();
+        words.insert(0, format!("{}={}", name.to_string_lossy(), quoted(value)));
+    }
+    words.join(" ")
+}
+
+fn quoted(word: &OsStr) -> String {
+    let word = word.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.into_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Runs the command with our own output; fails unless it succeeds.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let line = line(command);
+    let status = command.status().with_context(|| format!("starting `{line}`"))?;
+    if !status.success() {
+        bail!("`{line}` failed: {status}");
+    }
+    Ok(())
+}
+
+/// Runs the command and returns what it wrote to its standard output.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let line = line(command);
+    let output = command.output().with_context(|| format!("starting `{line}`"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("`{line}` failed: {}\n{}", output.status, said.trim_end());
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("reading the output of `{line}`"))
+}
+
+/// Whether the command can be started and succeeds; its output is thrown away.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_can_be_typed_again() {
+        let mut echo = Command::new("/bin/echo");
+        echo.args(["it's", "a b", "x=1"]).env("FLAGS", "-D warnings");
+        assert_eq!(line(&echo), r"FLAGS='-D warnings' echo 'it'\''s' 'a b' x=1");
+    }
+
+    #[test]
+    fn failure_names_the_command() {
+        let error = run(&mut Command::new("false")).unwrap_err();
+        assert!(error.to_string().starts_with("`false` failed"), "{error}");
+    }
+}

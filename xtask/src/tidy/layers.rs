@@ -1,0 +1,91 @@
+//! Who may know whom: `nic` <- `linux` <- `earmark`, and a core without an operating system.
+
+use serde_json::Value;
+
+use super::Problem;
+use super::source::{Source, lines_with};
+
+/// Each package of the workspace, and the packages of the workspace that it may depend on.
+const DIRECTIONS: [(&str, &[&str]); 4] = [
+    ("earmark-nic", &[]),
+    ("earmark-linux", &["earmark-nic"]),
+    ("earmark", &["earmark-nic", "earmark-linux"]),
+    ("xtask", &[]),
+];
+
+/// The source of the pure core.
+pub(super) const CORE: &str = "crates/nic/src/";
+
+/// Checks the dependencies, of every kind, that `cargo metadata` lists.
+pub(super) fn check_directions(metadata: &Value) -> Vec<Problem> {
+    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
+    let names: Vec<_> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+    let mut problems = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().unwrap_or_default();
+        let manifest = package["manifest_path"].as_str().unwrap_or(name);
+        let mut problem = |what| problems.push(Problem { file: manifest.into(), line: 1, what });
+        let Some((_, allowed)) = DIRECTIONS.iter().find(|(known, _)| *known == name) else {
+            problem(format!("{name} has no place among the layers; give it one in DIRECTIONS"));
+            continue;
+        };
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let on = dependency["name"].as_str().unwrap_or_default();
+            if names.contains(&on) && !allowed.contains(&on) {
+                problem(format!("{name} must not depend on {on}; move what it needs down a layer"));
+            }
+        }
+    }
+    problems
+}
+
+/// Checks what a file names.
+pub(super) fn check(source: &Source) -> Vec<Problem> {
+    if !source.name.starts_with(CORE) {
+        return Vec::new();
+    }
+    let mut problems = Vec::new();
+    let mut problem = |line, what| problems.push(Problem { file: source.name.clone(), line, what });
+    if source.name == format!("{CORE}lib.rs") && !source.code.contains("#![no_std]") {
+        problem(1, "the core must work without an operating system; begin with #![no_std]".into());
+    }
+    for name in ["std", "linux", "earmark", "libc", "rustix"] {
+        for path in [format!("{name}::"), format!("extern crate {name}")] {
+            for line in lines_with(&source.code, &path) {
+                problem(line, format!("the core must not know {name}; use core, alloc, arguments"));
+            }
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn metadata(name: &str, on: &str) -> Value {
+        let package = |name: &str| json!({"name": name, "manifest_path": "a", "dependencies": []});
+        let depending = json!({"name": name, "manifest_path": "a", "dependencies": [{"name": on}]});
+        json!({"packages": [depending, package("earmark"), package("earmark-linux")]})
+    }
+
+    #[test]
+    fn wrong_direction_is_found() {
+        assert_eq!(check_directions(&metadata("earmark", "earmark-linux")), []);
+        assert_eq!(check_directions(&metadata("earmark-linux", "libc")), []);
+        assert_eq!(check_directions(&metadata("earmark-nic", "earmark-linux")).len(), 1);
+        assert_eq!(check_directions(&metadata("earmark-linux", "earmark")).len(), 1);
+        assert_eq!(check_directions(&metadata("newcomer", "libc")).len(), 1);
+    }
+
+    #[test]
+    fn operating_system_in_the_core_is_found() {
+        let check = |name, text| check(&Source::new(name, text)).len();
+        assert_eq!(check("crates/nic/src/lib.rs", "#![no_std]\nuse core::fmt; // not std::fmt"), 0);
+        assert_eq!(check("crates/nic/src/lib.rs", "use core::fmt;"), 1);
+        assert_eq!(check("crates/nic/src/a.rs", "use std::fmt;\nextern crate std;"), 2);
+        assert_eq!(check("crates/nic/src/a.rs", "fn a() { linux::tap() }"), 1);
+        assert_eq!(check("crates/linux/src/a.rs", "use std::fmt;"), 0);
+    }
+}

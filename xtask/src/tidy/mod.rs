@@ -1,0 +1,81 @@
+//! House rules that no compiler checks. Each problem names its place and what to do about it.
+
+mod layers;
+mod links;
+mod sizes;
+mod source;
+mod words;
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::repo;
+use source::Source;
+
+/// Something to mend.
+#[derive(Debug, PartialEq, Eq)]
+struct Problem {
+    /// Path from the root of the repository.
+    file: String,
+    /// Counted from 1.
+    line: usize,
+    /// What is wrong and what to do.
+    what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+    }
+}
+
+/// Fails with a list of all problems, if there are any.
+pub(crate) fn run() -> Result<()> {
+    let (files, problems) = check(repo::root())?;
+    if problems.is_empty() {
+        println!("{files} files are tidy");
+        return Ok(());
+    }
+    for problem in &problems {
+        println!("{problem}");
+    }
+    bail!("{} places are not tidy", problems.len());
+}
+
+/// Checks the repository at `root`: how many files there are, and what is wrong with them.
+fn check(root: &Path) -> Result<(usize, Vec<Problem>)> {
+    let mut problems = layers::check_directions(&repo::metadata()?);
+    let files = repo::files(root, &["rs", "md", "toml", "html", "css", "yml"])?;
+    for path in &files {
+        let text = fs::read_to_string(path).with_context(|| format!("reading {path:?}"))?;
+        let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy();
+        problems.extend(words::check_paths(&name, &text));
+        if name.ends_with(".rs") {
+            let source = Source::new(&name, &text);
+            problems.extend(layers::check(&source));
+            problems.extend(sizes::check(&source));
+            problems.extend(words::check(&source));
+        } else if name.ends_with(".md") {
+            problems.extend(links::check(&name, &text, |link| {
+                path.parent().is_some_and(|directory| directory.join(link).exists())
+            }));
+        }
+    }
+    Ok((files.len(), problems))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repository_is_tidy() {
+        let (files, problems) = check(repo::root()).unwrap();
+        assert!(files > 0);
+        let list: String = problems.iter().map(|problem| format!("{problem}\n")).collect();
+        assert!(problems.is_empty(), "{} places are not tidy:\n{list}", problems.len());
+    }
+}
