@@ -1,5 +1,6 @@
 //! Project automation: `cargo xtask ci` is what continuous integration runs, and nothing else.
 
+mod bench;
 mod ci;
 mod demo;
 mod peers;
@@ -27,6 +28,8 @@ enum Task {
     Tidy,
     /// Runs the demonstration and checks what it wrote
     Demo,
+    /// Measures what a packet costs and writes docs/results/costs.json
+    Bench(bench::Options),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -35,5 +38,6 @@ fn main() -> anyhow::Result<()> {
         Task::Peers => peers::ensure(),
         Task::Tidy => tidy::run(),
         Task::Demo => demo::run(),
+        Task::Bench(options) => bench::run(&options),
     }
 }

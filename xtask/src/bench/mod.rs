@@ -1,1 +1,107 @@
 //! What a packet costs: instructions, decisions per second, frames per second.
+//!
+//! Every figure goes to `docs/results/costs.json` with the machine it was measured on. A figure
+//! that cannot be measured here is listed with the reason instead of being left out in silence.
+
+mod decisions;
+mod environment;
+mod figure;
+mod frames;
+mod instructions;
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::{repo, shell};
+use environment::Environment;
+use figure::Figure;
+
+/// The version of the file's layout.
+const SCHEMA: &str = "earmark-costs/1";
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Runs of each timed figure; the table shows their median
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Leave out the frames per second through TAP ports, which need the `earmark` command
+    #[arg(long)]
+    core_only: bool,
+    /// Where to write the figures, from the root of the repository
+    #[arg(long, default_value = "docs/results/costs.json")]
+    output: PathBuf,
+}
+
+#[derive(Serialize)]
+struct Costs {
+    schema: &'static str,
+    environment: Environment,
+    figures: Vec<Figure>,
+    not_measured: Vec<NotMeasured>,
+}
+
+#[derive(Serialize)]
+struct NotMeasured {
+    name: String,
+    reason: String,
+}
+
+/// Measures, prints a table, writes the file.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let environment = Environment::read()?;
+    let program = build()?;
+    let mut costs =
+        Costs { schema: SCHEMA, environment, figures: Vec::new(), not_measured: Vec::new() };
+    costs.figures.extend(instructions::measure(&program)?);
+    costs.figures.extend(decisions::measure(&program, options.runs)?);
+    if !options.core_only {
+        for frame in frames::SIZES {
+            match frames::measure(frame, options.runs) {
+                Ok(figure) => costs.figures.push(figure),
+                Err(error) => costs
+                    .not_measured
+                    .push(NotMeasured { name: frames::name(frame), reason: format!("{error:#}") }),
+            }
+        }
+    }
+    print(&costs);
+    let path = repo::root().join(&options.output);
+    write(&costs, &path).with_context(|| format!("writing {}", path.display()))?;
+    println!("\nwritten to {}", path.display());
+    Ok(())
+}
+
+/// Builds the measuring loops as users build: optimised.
+fn build() -> Result<PathBuf> {
+    shell::run(&mut shell::cargo([
+        "build",
+        "--release",
+        "--package",
+        "earmark-nic",
+        "--example",
+        "cost",
+    ]))?;
+    Ok(repo::target_directory()?.join("release/examples/cost"))
+}
+
+fn print(costs: &Costs) {
+    println!("\n{}", costs.environment);
+    println!("{}", Figure::HEADING);
+    for figure in &costs.figures {
+        println!("{figure}");
+    }
+    for missing in &costs.not_measured {
+        println!("{}: not measured: {}", missing.name, missing.reason);
+    }
+}
+
+fn write(costs: &Costs, path: &std::path::Path) -> Result<()> {
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    fs::write(path, serde_json::to_string_pretty(costs)? + "\n")?;
+    Ok(())
+}
