@@ -8,6 +8,8 @@ mod repo;
 mod shell;
 mod tidy;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// Project automation.
@@ -32,12 +34,19 @@ enum Task {
     Bench(bench::Options),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().task {
+fn main() -> ExitCode {
+    let done = match Cli::parse().task {
         Task::Ci => ci::run(),
         Task::Peers => peers::ensure(),
         Task::Tidy => tidy::run(),
         Task::Demo => demo::run(),
         Task::Bench(options) => bench::run(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
