@@ -1,7 +1,7 @@
 //! The programs that the tests talk to or measure with.
 //!
-//! What is missing is installed where that needs no question: as root, with apt-get. Everywhere else
-//! the error is the command to type.
+//! What is missing is installed where that needs no question: as root, with apt-get. Everywhere
+//! else the error is the command to type.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
