@@ -1,7 +1,8 @@
 //! A bench run: one experiment under several settings, turn and turn about.
 //!
-//! Machines drift: another guest wakes up, a core heats. So settings are not measured one after the other but in
-//! rounds, A B C A B C ..., and a ratio is taken within each round; its median is quoted, with its range.
+//! Machines drift: another guest wakes up, a core heats. So settings are not measured one after the
+//! other but in rounds, A B C A B C ..., and a ratio is taken within each round; its median is
+//! quoted, with its range.
 
 use anyhow::{Result, bail, ensure};
 use linux::privilege::Privilege;
@@ -72,7 +73,10 @@ pub fn run(
 ) -> Result<Outcome> {
     let mut cases = cases(nic, options)?;
     let rounds = if options.change_to.is_some() {
-        ensure!(options.rounds.unwrap_or(1) == 1, "--change-to divides one round in two: drop --rounds");
+        ensure!(
+            options.rounds.unwrap_or(1) == 1,
+            "--change-to divides one round in two: drop --rounds"
+        );
         1
     } else {
         options.rounds.unwrap_or(if cases.len() > 1 { USUAL_ROUNDS } else { 1 })
@@ -110,8 +114,12 @@ pub fn run(
 fn cases(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Case>> {
     let settings = match &options.compare {
         Some(settings) => {
-            let single = nic.strategy.is_some() || nic.rx_usecs.is_some() || nic.rx_frames.is_some();
-            ensure!(!single, "--compare names whole settings: drop --strategy, --rx-usecs, --rx-frames");
+            let single =
+                nic.strategy.is_some() || nic.rx_usecs.is_some() || nic.rx_frames.is_some();
+            ensure!(
+                !single,
+                "--compare names whole settings: drop --strategy, --rx-usecs, --rx-frames"
+            );
             settings.iter().map(|Text(setting)| *setting).collect()
         }
         None => vec![nic.moderation(USUAL_SETTING)?],

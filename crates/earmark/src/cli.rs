@@ -9,8 +9,8 @@ use crate::options::{ExperimentOptions, NicOptions};
 
 /// Interrupts at the right moment.
 ///
-/// Earmark shows what NIC interrupt coalescing does to your latency: two Linux hosts on this machine, a software NIC
-/// between them whose moderation you choose, real traffic, real programs.
+/// Earmark shows what NIC interrupt coalescing does to your latency: two Linux hosts on this
+/// machine, a software NIC between them whose moderation you choose, real traffic, real programs.
 #[derive(Debug, Parser)]
 #[command(name = "earmark", version, max_term_width = 100)]
 pub struct Cli {
@@ -125,13 +125,14 @@ pub enum LabCommand {
 /// What `earmark lab run` takes.
 #[derive(Args, Debug)]
 pub struct LabRunArgs {
-    /// A shell command for host a or b, which know each other as `a` and `b`; may be given more than once
+    /// A shell command for host a or b, which know each other as `a` and `b`; may be given more
+    /// than once
     #[arg(long, num_args = 2, required = true, value_names = ["HOST", "CMD"])]
     pub on: Vec<String>,
     /// End when the commands of this host have ended; those of the other one are stopped
     ///
-    /// Without it: host a, where clients usually are, or b if nothing runs on a. The commands of the other host start
-    /// first.
+    /// Without it: host a, where clients usually are, or b if nothing runs on a. The commands of
+    /// the other host start first.
     #[arg(long, value_name = "HOST", value_parser = ["a", "b", "both"])]
     pub until: Option<String>,
     /// The NIC and the cable
@@ -164,7 +165,8 @@ pub enum NicCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Change settings, as `ethtool -C` does: rx-usecs 50, rx-frames 16, adaptive-rx on, strategy marked:75, mark RULES
+    /// Change settings, as `ethtool -C` does: rx-usecs 50, rx-frames 16, adaptive-rx on, strategy
+    /// marked:75, mark RULES
     Set {
         /// The port, such as b0
         port: String,

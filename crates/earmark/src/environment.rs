@@ -31,6 +31,8 @@ pub struct Environment {
     pub mark: String,
     /// The cable.
     pub link: String,
+    /// Congestion control of the hosts' TCP.
+    pub congestion_control: String,
     /// The command.
     pub command: String,
 }
@@ -55,6 +57,7 @@ impl Environment {
             wait: String::new(),
             mark: String::new(),
             link: String::new(),
+            congestion_control: String::new(),
             command: command_line(),
         }
     }

@@ -1,7 +1,8 @@
 //! Experiments: who does what on which host.
 //!
-//! An experiment is a list of *players*. Each is one workload on one host, driven by an agent; or a real program, such as
-//! memcached. Servers start first, then clients; then all get their *go* at once.
+//! An experiment is a list of *players*. Each is one workload on one host, driven by an agent; or a
+//! real program, such as memcached. Servers start first, then clients; then all get their *go* at
+//! once.
 
 use nic::moderation::{Moderation, TimerKind};
 use serde::Deserialize;
@@ -38,13 +39,18 @@ const SERVER: &str = "10.9.0.2";
 /// CPU work for each request in the e1000 seed's "more realistic benchmark".
 const LOADED_COMPUTE_US: u32 = 110;
 
-/// Round trips a second in `mixed`: a fixed rate, since a faster closed loop would make more interrupts by itself.
+/// Round trips a second in `mixed`: a fixed rate, since a faster closed loop would make more
+/// interrupts by itself.
 const MIXED_ROUND_TRIPS_PER_S: u32 = 1_000;
 
 /// The bulk flow of `mixed`, in Mbit/s: well below what a TAP carries.
 const MIXED_BULK_MBIT: u32 = 300;
 
-/// Memcached clients think at random up to this long, so that a free-running tick meets them at any phase.
+/// What the bulk flow writes at a time, as iperf3 does.
+const BULK_CHUNK_BYTES: u32 = 131_072;
+
+/// Memcached clients think at random up to this long, so that a free-running tick meets them at any
+/// phase.
 const MEMCACHED_THINK_US: u32 = 1_000;
 
 /// Polls a second of the NTP client; the seed polled each second for 100 s.
@@ -53,7 +59,8 @@ const NTP_POLLS_PER_S: u32 = 100;
 /// Payload of `ping`.
 const PING_BYTES: u32 = 56;
 
-/// The setting of a NIC where none is given: the delay that Myri-10G shipped with, and the paper calls "Timeout".
+/// The setting of a NIC where none is given: the delay that Myri-10G shipped with, and the paper
+/// calls "Timeout".
 pub const USUAL_SETTING: Moderation =
     Moderation { timer: TimerKind::Delay, rx_usecs: 75, ..Moderation::DISABLED };
 
@@ -71,7 +78,8 @@ pub enum Experiment {
     LoadedServer,
     /// Gets from the real memcached; latency is the time to the first 5 bytes
     Memcached,
-    /// NTP with its four timestamps: which half of a round trip is late, and what that does to a clock
+    /// NTP with its four timestamps: which half of a round trip is late, and what that does to a
+    /// clock
     Ntp,
     /// One TCP flow as fast as it goes, or at --bulk-rate
     Bulk,
@@ -223,7 +231,7 @@ impl Stage<'_> {
         let usual_rate = (self.experiment == Experiment::Mixed).then_some(MIXED_BULK_MBIT);
         let spec = BulkSenderSpec {
             rate_mbit: self.options.bulk_rate.or(usual_rate).map(u64::from),
-            chunk_bytes: self.options.bulk_chunk.unwrap_or(65_536) as usize,
+            chunk_bytes: self.options.bulk_chunk.unwrap_or(BULK_CHUNK_BYTES) as usize,
         };
         let agent = self.agent(WorkloadSpec::BulkSender(spec), Transport::Tcp, BULK_PORT);
         player(A, Part::BulkSource, false, agent)
@@ -289,7 +297,7 @@ fn player(host: usize, part: Part, server: bool, agent: AgentSpec) -> Player {
 /// The real server, one thread, as the bge seed's.
 fn memcached() -> Player {
     let port = MEMCACHED_PORT.to_string();
-    let words =
-        ["memcached", "-u", "root", "-t", "1", "-U", "0", "-l", SERVER, "-p", &port].map(str::to_owned);
+    let words = ["memcached", "-u", "root", "-t", "1", "-U", "0", "-l", SERVER, "-p", &port]
+        .map(str::to_owned);
     Player { host: B, server: true, role: Role::Program(words.to_vec()) }
 }

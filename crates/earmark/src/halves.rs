@@ -1,7 +1,9 @@
-//! Before and after: what a setting that changes in the middle of a run does to each half of a round trip.
+//! Before and after: what a setting that changes in the middle of a run does to each half of a
+//! round trip.
 //!
-//! A host that receives late answers late, and nothing else moves: its setting shows in the time from client to server
-//! only. A clock that trusts the middle of the round trip is then off by half of the difference.
+//! A host that receives late answers late, and nothing else moves: its setting shows in the time
+//! from client to server only. A clock that trusts the middle of the round trip is then off by half
+//! of the difference.
 
 use nic::moderation::Moderation;
 

@@ -1,9 +1,10 @@
 //! The bench behind the `earmark` command: experiments, worlds, measurements, reports.
 //!
-//! An [`experiment`] says who does what on which host; its parts are [`workload`]s, state machines without I/O, each
-//! driven by an [`agent`]. A [`world`] plays an experiment and returns records and counters, of which [`measurement`]
-//! makes one type whatever the world. [`bench`](mod@bench) compares settings, [`demo`] tells the whole story, [`control`] lets others
-//! look and turn knobs meanwhile.
+//! An [`experiment`] says who does what on which host; its parts are [`workload`]s, state machines
+//! without I/O, each driven by an [`agent`]. A [`world`] plays an experiment and returns records
+//! and counters, of which [`measurement`] makes one type whatever the world. [`bench`](mod@bench)
+//! compares settings, [`demo`] tells the whole story, [`control`] lets others look and turn knobs
+//! meanwhile.
 #![forbid(unsafe_code)]
 
 pub mod agent;

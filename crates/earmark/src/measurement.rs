@@ -1,7 +1,7 @@
 //! What every world returns: one type for one experiment under one setting.
 //!
-//! The JSON form is versioned by [`SCHEMA`]; `docs/json.md` describes it. Times are microseconds, rates are per second,
-//! CPU is in cores (1.0 is one core, busy all the time).
+//! The JSON form is versioned by [`SCHEMA`]; `docs/json.md` describes it. Times are microseconds,
+//! rates are per second, CPU is in cores (1.0 is one core, busy all the time).
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,8 @@ impl Quantiles {
 pub struct Cpu {
     /// The data-plane thread without what it did for the hosts.
     pub nic: f64,
-    /// The hosts: their programs, and their receive path, which runs when a frame is handed to a TAP.
+    /// The hosts: their programs, and their receive path, which runs when a frame is handed to a
+    /// TAP.
     pub host: f64,
     /// The part of `host` that is the receive path.
     pub host_receive: f64,
@@ -296,7 +297,9 @@ impl Rounds<'_> {
 
     fn by_reason(&self) -> BTreeMap<&'static str, u64> {
         let count = |reason| {
-            self.sum(|slice| slice.nic.ports.iter().map(|p| p.counters.interrupts_for(reason)).sum())
+            self.sum(|slice| {
+                slice.nic.ports.iter().map(|p| p.counters.interrupts_for(reason)).sum()
+            })
         };
         Reason::ALL.into_iter().map(|reason| (reason.name(), count(reason))).collect()
     }

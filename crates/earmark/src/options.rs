@@ -1,7 +1,8 @@
-//! The options of every command, declared once: command-line flags, scenario keys and help text are the same thing.
+//! The options of every command, declared once: command-line flags, scenario keys and help text are
+//! the same thing.
 //!
-//! Each option is optional. A scenario gives some, the command line gives others and wins, an experiment's usual values
-//! fill in the rest.
+//! Each option is optional. A scenario gives some, the command line gives others and wins, an
+//! experiment's usual values fill in the rest.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -115,7 +116,7 @@ macro_rules! options {
 options! {
     /// The NIC and the cable of a lab.
     NicOptions {
-        /// Moderation: STRATEGY[:rx-usecs], as in delay:75, marked:75, throttle:125, disabled, adaptive
+        /// Moderation, STRATEGY[:rx-usecs]: delay:75, marked:75, throttle:125, disabled, adaptive
         #[arg(short, value_name = "SETTING")]
         strategy: Text<Moderation>,
         /// Microseconds of the strategy's timer, as `ethtool -C rx-usecs`
@@ -136,7 +137,7 @@ options! {
         /// Packets that a receive ring holds, as `ethtool -G rx`
         #[arg(value_parser = clap::value_parser!(u32).range(16..=65_536), value_name = "PACKETS")]
         ring: u32,
-        /// How the NIC waits: sleep, precise (spin before deadlines only) or spin (a core of its own)
+        /// How the NIC waits: sleep, precise (spin just before deadlines) or spin (a whole core)
         wait: Text<Waiting>,
         /// Transmit completions interrupt, too, as on a NIC with one vector for both
         #[arg(num_args = 0..=1, default_missing_value = "true")]
@@ -164,7 +165,7 @@ options! {
         /// Largest packet, in bytes, without the Ethernet header
         #[arg(value_name = "BYTES")]
         mtu: u32,
-        /// Write what crosses the ports to a pcapng file; each frame's comment tells its mark, hold and interrupt
+        /// Write what crosses the ports to a pcapng file, with mark, hold and interrupt as comments
         #[arg(value_name = "FILE")]
         pcap: PathBuf,
         /// Name of the lab, for `earmark nic --lab`
@@ -190,7 +191,7 @@ options! {
         compare: Vec<Text<Moderation>>,
         /// Connections that ask at once; a range such as 1..8 measures each
         clients: Text<Range>,
-        /// Requests a second, sent when they are due whatever the answers do; without it, one after the other
+        /// Requests a second, sent when due whatever the answers do; else one after the other
         #[arg(value_name = "PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
         rate: u32,
         /// Bytes of a request

@@ -1,7 +1,7 @@
 //! Scenarios: set-ups worth keeping, in TOML.
 //!
-//! A scenario is a story, a NIC and a cable, and experiments on them. Its keys are the flags of the command line
-//! without their dashes, so whatever a scenario does can be typed, too.
+//! A scenario is a story, a NIC and a cable, and experiments on them. Its keys are the flags of the
+//! command line without their dashes, so whatever a scenario does can be typed, too.
 
 use std::fs;
 
@@ -105,7 +105,8 @@ mod tests {
     #[test]
     fn every_built_in_scenario_can_be_read() {
         for (name, text) in Scenario::built_in() {
-            let scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+            let scenario =
+                Scenario::parse(text).unwrap_or_else(|error| panic!("{name}: {error:#}"));
             assert!(!scenario.runs(None).unwrap().is_empty(), "{name}");
         }
     }

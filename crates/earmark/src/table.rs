@@ -39,9 +39,7 @@ pub(crate) fn of(outcome: &Outcome) -> String {
     if !outcome.ratios.is_empty() {
         text += &format!("\n\n{}", ratios(&outcome.ratios));
     }
-    if let Some(first) = outcome.results.first() {
-        text += &format!("\n\n{}", footer(first));
-    }
+    text += &footer(&outcome.results);
     text
 }
 
@@ -52,8 +50,21 @@ fn results(results: &[Measurement]) -> Table {
         headers.push("clients");
     }
     headers.extend([
-        "min us", "p50 us", "p99 us", "max us", "mean us", "answers/s", "Mbit/s", "datagrams/s",
-        "interrupts/s", "pkts/int", "hold p50", "hold p99", "NIC cpu", "host cpu", "rx ns/pkt",
+        "min us",
+        "p50 us",
+        "p99 us",
+        "max us",
+        "mean us",
+        "answers/s",
+        "Mbit/s",
+        "datagrams/s",
+        "interrupts/s",
+        "pkts/int",
+        "hold p50",
+        "hold p99",
+        "NIC cpu",
+        "host cpu",
+        "rx ns/pkt",
     ]);
     let rows: Vec<Vec<String>> = results.iter().map(|result| row(result, clients)).collect();
     // A column in which nothing was measured says nothing.
@@ -115,38 +126,70 @@ fn halves_table(halves: &[Halves]) -> Table {
     table
 }
 
-fn ratios(ratios: &[Ratio]) -> Table {
-    let mut table = empty(&["ratio", "median", "min", "max"]);
+/// Ratios closer to 1 than this in all pairs say only that both settings carried the same load.
+const SAME: f64 = 0.02;
+
+/// For each figure that differs, a matrix: the row's setting divided by the column's.
+fn ratios(ratios: &[Ratio]) -> String {
+    let mut figures: Vec<&str> = ratios.iter().map(|ratio| ratio.figure).collect();
+    figures.dedup();
+    let matrices = figures.into_iter().filter_map(|figure| {
+        let of: Vec<&Ratio> = ratios.iter().filter(|ratio| ratio.figure == figure).collect();
+        let differs = of.iter().any(|ratio| (ratio.median - 1.0).abs() > SAME);
+        differs.then(|| matrix(figure, &of).to_string())
+    });
+    matrices.collect::<Vec<_>>().join("\n\n")
+}
+
+fn matrix(figure: &str, ratios: &[&Ratio]) -> Table {
+    let mut settings: Vec<&str> = Vec::new();
+    let mut rows: Vec<(&str, Option<u32>)> = Vec::new();
     for ratio in ratios {
-        let clients = ratio.clients.map(|n| format!(" ({n} clients)")).unwrap_or_default();
-        table.add_row([
-            format!("{}: {} / {}{clients}", ratio.figure, ratio.of, ratio.to),
-            format!("{:.3}", ratio.median),
-            format!("{:.3}", ratio.min),
-            format!("{:.3}", ratio.max),
-        ]);
+        if !settings.contains(&ratio.to.as_str()) {
+            settings.push(&ratio.to);
+        }
+        if !rows.contains(&(&ratio.of, ratio.clients)) {
+            rows.push((&ratio.of, ratio.clients));
+        }
+    }
+    let title = format!("{} x that of", figure.replace('_', " "));
+    let headers: Vec<&str> =
+        std::iter::once(title.as_str()).chain(settings.iter().copied()).collect();
+    let mut table = empty(&headers);
+    for (of, clients) in rows {
+        let cell = |to: &&str| {
+            let found = ratios.iter().find(|r| r.of == of && r.clients == clients && r.to == **to);
+            found.map_or(NOTHING.into(), |r| format!("{:.2} ({:.2}-{:.2})", r.median, r.min, r.max))
+        };
+        let name = clients.map_or(of.to_owned(), |clients| format!("{of}, {clients} clients"));
+        table.add_row(std::iter::once(name).chain(settings.iter().map(cell)));
     }
     table
 }
 
 /// What the reader must know to judge the numbers.
-fn footer(result: &Measurement) -> String {
-    let environment = &result.environment;
-    let overshoot = result.timer_overshoot_us.as_ref().map_or_else(
+fn footer(results: &[Measurement]) -> String {
+    let Some(first) = results.first() else { return String::new() };
+    let environment = &first.environment;
+    let timers = results.iter().filter_map(|result| result.timer_overshoot_us.as_ref());
+    let overshoot = timers.max_by(|one, other| one.p50.total_cmp(&other.p50)).map_or_else(
         || "no timer ran".to_owned(),
-        |over| format!("timers overshot by {:.1} us (p50), {:.1} us (p99)", over.p50, over.p99),
+        |over| {
+            format!("timers overshot by up to {:.1} us (p50), {:.1} us (p99)", over.p50, over.p99)
+        },
     );
     format!(
-        "NIC waits: {}; {overshoot}. Marks: {}. Cable: {}.\n\
+        "\n\nNIC waits: {}; {overshoot}. Marks: {}. Cable: {}. TCP: {}.\n\
          {} x {}, Linux {}, load {:.2}, {}, {} s for each setting.",
         environment.wait,
         environment.mark,
         environment.link,
+        environment.congestion_control,
         environment.cpus,
         environment.cpu_model,
         environment.kernel,
         environment.load_average,
         environment.privilege,
-        result.seconds.round(),
+        first.seconds.round(),
     )
 }

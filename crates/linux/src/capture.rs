@@ -1,7 +1,8 @@
-//! Captures: a pcapng file of what crossed the ports, with what the NIC did to each frame as the frame's comment.
+//! Captures: a pcapng file of what crossed the ports, with what the NIC did to each frame as the
+//! frame's comment.
 //!
-//! Each port is an interface of the file. A frame that a host received stands at the time at which the host got it;
-//! its comment gives the mark, the hold and the interrupt that delivered it:
+//! Each port is an interface of the file. A frame that a host received stands at the time at which
+//! the host got it; its comment gives the mark, the hold and the interrupt that delivered it:
 //!
 //! ```text
 //! mark=yes hold=75.103us interrupt=412 reason=timer queue=0
@@ -86,16 +87,22 @@ impl Capture {
 
     /// Notes that the host of port number `interface` sent `frame`.
     pub(crate) fn transmitted(&mut self, interface: u32, at: Instant, frame: &[u8]) {
-        self.send(interface, at, OUTBOUND, String::from("transmitted"), frame);
+        let comment = String::from("transmitted");
+        self.send(Record { interface, at, direction: OUTBOUND, comment, frame: frame.to_owned() });
     }
 
     /// Notes that the host of port number `interface` received `frame`.
     pub(crate) fn delivered(&mut self, interface: u32, delivered: &Delivered, frame: &[u8]) {
-        self.send(interface, delivered.at, INBOUND, comment(delivered), frame);
+        self.send(Record {
+            interface,
+            at: delivered.at,
+            direction: INBOUND,
+            comment: comment(delivered),
+            frame: frame.to_owned(),
+        });
     }
 
-    fn send(&mut self, interface: u32, at: Instant, direction: u32, comment: String, frame: &[u8]) {
-        let record = Record { interface, at, direction, comment, frame: frame.to_owned() };
+    fn send(&mut self, record: Record) {
         match self.records.as_ref().map(|records| records.try_send(record)) {
             None | Some(Ok(())) => {}
             Some(Err(TrySendError::Full(_) | TrySendError::Disconnected(_))) => self.missed += 1,

@@ -6,16 +6,17 @@
 //!   stack ◀── TAP a0 ── port a0: ring, moderation, marker ◀── link b→a ◀── TAP b0 ── stack
 //! ```
 //!
-//! Each round it takes what the hosts sent, moves what the links have carried into the rings, lets DMAs and timers act,
-//! and plays the hosts' driver: a host that was interrupted is polled, 64 packets at a time, until a poll finds
-//! nothing, and is then re-armed. Between two polls the wire is looked at again, so that a packet that arrives
-//! during a poll is found by it, as under NAPI. Handing a frame to a TAP runs the receiving host's whole stack in this
-//! thread; that time is counted apart, as the host's.
+//! Each round it takes what the hosts sent, moves what the links have carried into the rings, lets
+//! DMAs and timers act, and plays the hosts' driver: a host that was interrupted is polled, 64
+//! packets at a time, until a poll finds nothing, and is then re-armed. Between two polls the wire
+//! is looked at again, so that a packet that arrives during a poll is found by it, as under NAPI.
+//! Handing a frame to a TAP runs the receiving host's whole stack in this thread; that time is
+//! counted apart, as the host's.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use nic::link::{Link, LinkSettings};
@@ -52,7 +53,8 @@ pub trait HostSide: Send {
     /// What becomes readable when the host has sent something on `queue`.
     fn fd(&self, queue: usize) -> BorrowedFd<'_>;
 
-    /// Takes the next frame that the host sent on `queue` in place of what is in `frame`; `false` if there is none.
+    /// Takes the next frame that the host sent on `queue` in place of what is in `frame`; `false`
+    /// if there is none.
     ///
     /// # Errors
     /// If the interface is gone.
@@ -109,7 +111,9 @@ pub enum DataPlaneError {
     #[error("start the data plane: {0}")]
     Start(#[from] io::Error),
     /// Its thread is gone.
-    #[error("the data-plane thread has ended; this is a defect, please report it with the command that led to it")]
+    #[error(
+        "the data-plane thread has ended; this is a defect, please report it with the command that led to it"
+    )]
     Gone,
 }
 

@@ -3,10 +3,10 @@
 //! This is the only crate with `unsafe` code. Every block says why it is sound and why it is
 //! needed.
 //!
-//! A command calls [`privilege::become_capable`] before its first thread, then builds a [`lab::Lab`]:
-//! two [`host::Host`]s, each with one [`tap::Tap`] that is up and addressed. Whatever the host sends
-//! can be read from its TAP as Ethernet frames; whatever is written there, the host receives. A
-//! [`dataplane::Handle`] does both, with a port of the `nic` crate in between.
+//! A command calls [`privilege::become_capable`] before its first thread, then builds a
+//! [`lab::Lab`]: two [`host::Host`]s, each with one [`tap::Tap`] that is up and addressed. Whatever
+//! the host sends can be read from its TAP as Ethernet frames; whatever is written there, the host
+//! receives. A [`dataplane::Handle`] does both, with a port of the `nic` crate in between.
 
 pub mod capture;
 pub mod clock;

@@ -56,7 +56,8 @@ pub struct PortSnapshot {
     pub holds: Histogram<u64>,
     /// The link on which its frames arrive.
     pub link: LinkCounters,
-    /// Frames that the host's stack refused to take, because the interface was down or out of memory.
+    /// Frames that the host's stack refused to take, because the interface was down or out of
+    /// memory.
     pub refused: u64,
     /// Why the port is gone, if it is.
     pub vanished: Option<String>,
@@ -69,7 +70,8 @@ pub struct Snapshot {
     pub at: Instant,
     /// CPU time of the data-plane thread.
     pub cpu: Duration,
-    /// The part of it that was spent in the hosts' receive paths: handing a frame to a TAP runs the host's stack.
+    /// The part of it that was spent in the hosts' receive paths: handing a frame to a TAP runs
+    /// the host's stack.
     pub delivering: Duration,
     /// By how many nanoseconds deadlines were overshot.
     pub overshoot: Histogram<u64>,

@@ -1,8 +1,9 @@
 //! TAP devices: a host's network interface whose wire is a file descriptor.
 //!
-//! A frame that the host sends is read from the device; a frame written to the device is received by the
-//! host. There is no virtio header: the host's stack segments and checksums in software, and every frame
-//! is what a real wire would carry, an Ethernet header, perhaps VLAN tags, and at most the MTU.
+//! A frame that the host sends is read from the device; a frame written to the device is received
+//! by the host. There is no virtio header: the host's stack segments and checksums in software, and
+//! every frame is what a real wire would carry, an Ethernet header, perhaps VLAN tags, and at most
+//! the MTU.
 //!
 //! A device may have several queues, each with a descriptor of its own. It lives as long as one of
 //! them is open. An open queue also keeps the network namespace of its host alive, so drop the taps
@@ -120,7 +121,8 @@ impl HostSide for Tap {
         }
     }
 
-    /// Fails with `EIO` if the interface is down, `EINVAL` for less than an Ethernet header, `EBADFD` if it is gone.
+    /// Fails with `EIO` if the interface is down, `EINVAL` for less than an Ethernet header,
+    /// `EBADFD` if it is gone.
     fn deliver(&self, queue: usize, frame: &[u8]) -> io::Result<()> {
         rustix::io::write(&self.queues[queue], frame)?;
         Ok(())

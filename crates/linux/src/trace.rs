@@ -1,4 +1,5 @@
-//! The last few thousand events of a port, kept at all times, so that a picture can be drawn of any moment.
+//! The last few thousand events of a port, kept at all times, so that a picture can be drawn of any
+//! moment.
 
 use std::collections::VecDeque;
 

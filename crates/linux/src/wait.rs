@@ -1,10 +1,11 @@
 //! How a data-plane thread waits for the next frame or the next deadline.
 //!
-//! A sleeping thread costs nothing and wakes late: the kernel's timer fires on time (with a timer slack of 1 ns), but a
-//! core that has gone idle, a virtual one above all, needs tens of microseconds to come back. A spinning thread is on
-//! time and costs a core. In between, a thread may sleep and spin only for the last stretch before a deadline. Which
-//! one, and by how much deadlines were overshot, is reported with every result: a hold of 75 us that lasts 120 us
-//! is the machine's doing, not the strategy's.
+//! A sleeping thread costs nothing and wakes late: the kernel's timer fires on time (with a timer
+//! slack of 1 ns), but a core that has gone idle, a virtual one above all, needs tens of
+//! microseconds to come back. A spinning thread is on time and costs a core. In between, a thread
+//! may sleep and spin only for the last stretch before a deadline. Which one, and by how much
+//! deadlines were overshot, is reported with every result: a hold of 75 us that lasts 120 us is the
+//! machine's doing, not the strategy's.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -17,7 +18,8 @@ use rustix::event::epoll;
 
 use crate::clock;
 
-/// How long before a deadline a thread that waits precisely stops sleeping: longer than an idle core takes to wake.
+/// How long before a deadline a thread that waits precisely stops sleeping: longer than an idle
+/// core takes to wake.
 const LAST_STRETCH: Duration = Duration::from_micros(150);
 
 /// The longest overshoot that is told apart, in nanoseconds.
@@ -29,7 +31,8 @@ pub enum Waiting {
     /// Sleep until a frame comes or the deadline is there.
     #[default]
     Sleep,
-    /// Sleep, but spin for the last 150 us before a deadline: holds are exact, and an idle NIC costs nothing.
+    /// Sleep, but spin for the last 150 us before a deadline: holds are exact, and an idle NIC
+    /// costs nothing.
     Precise,
     /// Never sleep: a core for the NIC.
     Spin,
@@ -42,7 +45,8 @@ impl Waiting {
 
 impl fmt::Display for Waiting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = Self::ALL.iter().find(|(waiting, _)| waiting == self).map_or("", |(_, name)| name);
+        let name =
+            Self::ALL.iter().find(|(waiting, _)| waiting == self).map_or("", |(_, name)| name);
         f.write_str(name)
     }
 }
@@ -52,7 +56,9 @@ impl FromStr for Waiting {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|(_, name)| *name == text).map(|(waiting, _)| *waiting);
-        found.ok_or_else(|| format!("no way to wait is called `{text}`; there are sleep, precise, spin"))
+        found.ok_or_else(|| {
+            format!("no way to wait is called `{text}`; there are sleep, precise, spin")
+        })
     }
 }
 
@@ -86,7 +92,8 @@ impl Waiter {
         epoll::delete(&self.epoll, fd)
     }
 
-    /// Waits until a descriptor can be read or `deadline` is there; `tokens` becomes those that can be read.
+    /// Waits until a descriptor can be read or `deadline` is there; `tokens` becomes those that can
+    /// be read.
     pub(crate) fn wait(
         &mut self,
         deadline: Option<Instant>,
@@ -106,7 +113,8 @@ impl Waiter {
             }
             let now = clock::now();
             if let Some(deadline) = deadline.filter(|deadline| *deadline <= now) {
-                // Only what was waited for counts: a deadline that had passed on entry was missed by work, not by waking.
+                // Only what was waited for counts: a deadline that had passed on entry was missed
+                // by work, not by waking.
                 if before < deadline {
                     self.overshoot.saturating_record(now.since(deadline).as_nanos().max(1));
                 }

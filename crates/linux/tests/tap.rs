@@ -115,8 +115,8 @@ fn up__the_link_is_quiet() {
     thread::sleep(Duration::from_millis(700));
     let mut frame = Vec::new();
     while ok(lab.taps[0].transmit(0, &mut frame)) {
-        // IPv6, hop-by-hop option, ICMPv6 multicast listener report. Only the group of its own address
-        // may be reported: no router solicitation, no probe for a duplicate.
+        // IPv6, hop-by-hop option, ICMPv6 multicast listener report. Only the group of its own
+        // address may be reported: no router solicitation, no probe for a duplicate.
         let is_report = frame[12..14] == [0x86, 0xdd] && frame[20] == 0 && frame[62] == 143;
         assert!(is_report, "{frame:02x?}");
     }

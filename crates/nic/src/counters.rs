@@ -1,4 +1,5 @@
-//! What a queue and a port have counted since they were made. Free-running, never reset: subtract two readings.
+//! What a queue and a port have counted since they were made. Free-running, never reset: subtract
+//! two readings.
 
 use crate::moderation::Reason;
 use core::ops::{Add, Sub};

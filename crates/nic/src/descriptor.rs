@@ -2,7 +2,8 @@
 
 use crate::time::Instant;
 
-/// A packet on its way to the host: Algorithm 1's "packet Descriptor" (Goglin and Furmento 2009, section III-B).
+/// A packet on its way to the host: Algorithm 1's "packet Descriptor" (Goglin and Furmento 2009,
+/// section III-B).
 ///
 /// The classifier has marked it, or not, before moderation sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,7 @@ pub struct Descriptor {
     pub marked: bool,
     /// When the frame came off the wire.
     pub arrived_at: Instant,
-    /// When its DMA completed: from here on the host can read it, and its hold begins. Before that, when it is due.
+    /// When its DMA completed: from here on the host can read it, and its hold begins. Before
+    /// that, when it is due.
     pub completed_at: Instant,
 }

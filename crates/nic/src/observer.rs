@@ -1,4 +1,5 @@
-//! What happened, told to whoever wants to know: counters by reason, captures, traces and explanations read this.
+//! What happened, told to whoever wants to know: counters by reason, captures, traces and
+//! explanations read this.
 
 use crate::descriptor::Descriptor;
 use crate::moderation::Reason;
@@ -28,7 +29,8 @@ pub struct Delivered {
     pub descriptor: Descriptor,
     /// When the host took it.
     pub at: Instant,
-    /// How long it waited for its interrupt; zero if the host found it while it was polling anyway.
+    /// How long it waited for its interrupt; zero if the host found it while it was polling
+    /// anyway.
     pub hold: Duration,
     /// The interrupt whose poll found it; `None` if the host polled unasked.
     pub interrupt: Option<Interrupted>,

@@ -5,8 +5,9 @@
 //!         └─────────────── receive ────────────────────────────┘  └────── advance ───────────┘
 //! ```
 //!
-//! The owner calls [`Port::receive`] for each frame off the wire, [`Port::advance`] when [`Port::deadline`] has come
-//! (and after a batch of frames), and lets the host poll every queue whose interrupt was raised.
+//! The owner calls [`Port::receive`] for each frame off the wire, [`Port::advance`] when
+//! [`Port::deadline`] has come (and after a batch of frames), and lets the host poll every queue
+//! whose interrupt was raised.
 
 use alloc::vec::Vec;
 
@@ -39,7 +40,8 @@ pub struct PortSettings {
     pub rules: Rules,
     /// How long DMAs take.
     pub dma: Dma,
-    /// Transmit completions interrupt, too, on the vector of queue 0: a NIC with one vector for both, as e1000.
+    /// Transmit completions interrupt, too, on the vector of queue 0: a NIC with one vector for
+    /// both, as e1000.
     pub transmit_interrupts: bool,
 }
 
@@ -103,7 +105,8 @@ impl<F: AsRef<[u8]>> Port<F> {
         }
     }
 
-    /// A frame came off the wire: classifies it, fills in its descriptor, chooses its queue, submits its DMA.
+    /// A frame came off the wire: classifies it, fills in its descriptor, chooses its queue,
+    /// submits its DMA.
     ///
     /// # Errors
     /// Gives the frame back if it is no Ethernet frame or the ring is full. Both are counted.

@@ -17,8 +17,8 @@ struct Slot<F> {
 
 /// A ring of `F` (whatever holds a frame's bytes), its vector and its counters.
 ///
-/// DMAs complete in the order in which they were submitted, so the ring is a run of completed packets followed by a run
-/// of pending ones.
+/// DMAs complete in the order in which they were submitted, so the ring is a run of completed
+/// packets followed by a run of pending ones.
 #[derive(Clone, Debug)]
 pub struct Queue<F> {
     number: u16,
@@ -71,7 +71,8 @@ impl<F> Queue<F> {
         &self.counters
     }
 
-    /// Puts an arrived packet into the ring and submits its DMA, to complete at `descriptor.completed_at`.
+    /// Puts an arrived packet into the ring and submits its DMA, to complete at
+    /// `descriptor.completed_at`.
     ///
     /// # Errors
     /// Gives the frame back if the ring is full. It is counted.
@@ -106,7 +107,8 @@ impl<F> Queue<F> {
         self.raise(now, interrupt, observer);
     }
 
-    /// A transmission of the host completed, on a NIC whose transmit completions share this interrupt.
+    /// A transmission of the host completed, on a NIC whose transmit completions share this
+    /// interrupt.
     pub fn transmit_completed(&mut self, now: Instant, observer: &mut impl Observer) {
         self.counters.transmit_completions += 1;
         self.transmitted_at.get_or_insert(now);
@@ -140,8 +142,8 @@ impl<F> Queue<F> {
 
     /// The host takes up to `budget` completed packets, oldest first; how many it took.
     ///
-    /// Less than the budget means that the ring was empty, and the host re-arms. A host may also poll without having
-    /// been interrupted; the timer then forgets the packets it took.
+    /// Less than the budget means that the ring was empty, and the host re-arms. A host may also
+    /// poll without having been interrupted; the timer then forgets the packets it took.
     pub fn poll(
         &mut self,
         now: Instant,
@@ -173,7 +175,8 @@ impl<F> Queue<F> {
         count
     }
 
-    /// The host unmasks the interrupt. What completed since its last poll is told at once if it is due.
+    /// The host unmasks the interrupt. What completed since its last poll is told at once if it is
+    /// due.
     pub fn rearm(&mut self, now: Instant, observer: &mut impl Observer) {
         self.interrupt = None;
         let unseen = self.unseen();
@@ -181,7 +184,8 @@ impl<F> Queue<F> {
         self.raise(now, interrupt, observer);
     }
 
-    /// Changes the setting, whatever is pending: none is lost, none waits longer than the new rule says.
+    /// Changes the setting, whatever is pending: none is lost, none waits longer than the new rule
+    /// says.
     pub fn set_moderation(
         &mut self,
         now: Instant,

@@ -1,7 +1,8 @@
 //! Time as an argument: nanoseconds since the world began.
 //!
-//! The core never reads a clock. Whoever owns the time (a data-plane thread, a simulator, a guest's virtual
-//! calendar) passes `now` to every call, and it must never go backwards between two calls on one object.
+//! The core never reads a clock. Whoever owns the time (a data-plane thread, a simulator, a guest's
+//! virtual calendar) passes `now` to every call, and it must never go backwards between two calls
+//! on one object.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};

@@ -1,13 +1,14 @@
 //! The interrupt vector of one queue: the contract between a moderator and a host.
 //!
-//! A host is told of packets once, and then takes them in its own time. As soon as a vector raises its interrupt it
-//! is masked. The host polls, and when a poll finds less than its budget it re-arms, handing over what has completed
-//! since. That hand-over closes the race between the last poll and the re-arm: a packet that slips in between is in
-//! `unseen`, and either it is due, then the answer is an interrupt, or its timer goes on.
+//! A host is told of packets once, and then takes them in its own time. As soon as a vector raises
+//! its interrupt it is masked. The host polls, and when a poll finds less than its budget it
+//! re-arms, handing over what has completed since. That hand-over closes the race between the last
+//! poll and the re-arm: a packet that slips in between is in `unseen`, and either it is due, then
+//! the answer is an interrupt, or its timer goes on.
 //!
 //! ```text
-//!            interrupt                     poll .. poll
-//!   armed ────────────────▶ masked ─────────────────────▶ re-arm ──▶ armed, or at once masked again
+//!           interrupt                poll .. poll
+//!   armed ─────────────▶ masked ─────────────────▶ re-arm ──▶ armed, or at once masked again
 //! ```
 
 use crate::descriptor::Descriptor;
@@ -16,8 +17,8 @@ use crate::time::Instant;
 
 /// One interrupt vector, moderated.
 ///
-/// Whenever a call returns a reason, the caller delivers the interrupt to the host; the vector is masked from then on,
-/// until [`rearm`](Self::rearm).
+/// Whenever a call returns a reason, the caller delivers the interrupt to the host; the vector is
+/// masked from then on, until [`rearm`](Self::rearm).
 #[derive(Clone, Debug)]
 pub struct Vector<M = Strategy> {
     moderator: M,
@@ -32,7 +33,8 @@ impl Vector<Strategy> {
         Self::with_moderator(Strategy::new(moderation, now))
     }
 
-    /// Changes the setting while packets may be pending: none is lost, none waits longer than the new rule says.
+    /// Changes the setting while packets may be pending: none is lost, none waits longer than the
+    /// new rule says.
     pub fn set_moderation(
         &mut self,
         now: Instant,
@@ -107,7 +109,8 @@ impl<M: Moderator> Vector<M> {
 
     /// The host unmasks after its last poll; `unseen` is what completed since that poll.
     ///
-    /// Also for a host that polled without having been interrupted (busy polling): it brings the timer up to date.
+    /// Also for a host that polled without having been interrupted (busy polling): it brings the
+    /// timer up to date.
     pub fn rearm(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
         self.masked = false;
         let interrupt = self.moderator.host_rearmed(now, unseen);

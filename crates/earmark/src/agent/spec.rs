@@ -13,8 +13,8 @@ pub struct AgentSpec {
     /// Over what; absent: what the workload usually runs over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<Transport>,
-    /// A server listens here (port 0: any free port), a client connects to it: `10.9.0.2:7000`. The
-    /// port may be left out where the workload has a well-known one, and over icmp.
+    /// A server listens here (port 0: any free port), a client connects to it: `10.9.0.2:7000`.
+    /// The port may be left out where the workload has a well-known one, and over icmp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
     /// The interface that frames leave through; packet transport only.

@@ -136,11 +136,16 @@ fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-/// The terminal sends Ctrl-C to the programs, too, and they may have something to say; a second one ends all.
+/// The terminal sends Ctrl-C to the programs, too, and they may have something to say; a second one
+/// ends all.
 fn outlive_interrupts() -> Result<()> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let signal = signal_hook::consts::SIGINT;
-    signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&interrupted))?;
+    signal_hook::flag::register_conditional_shutdown(
+        signal,
+        INTERRUPTED,
+        Arc::clone(&interrupted),
+    )?;
     signal_hook::flag::register(signal, interrupted)?;
     Ok(())
 }

@@ -119,9 +119,8 @@ fn watch(lab: &str, port: Option<&str>, interval: f64, count: Option<u64>) -> Re
         sleep(Duration::from_secs_f64(interval));
         let now = pick(ask(lab, &Request::Show)?, port, None)?;
         for (now, before) in now.iter().zip(&before) {
-            let rate = |of: fn(&QueueState) -> u64| {
-                (total(now, of) - total(before, of)) as f64 / interval
-            };
+            let rate =
+                |of: fn(&QueueState) -> u64| (total(now, of) - total(before, of)) as f64 / interval;
             let packets = rate(|queue| queue.counters.get("rx-packets").copied().unwrap_or(0));
             let marked = rate(|queue| queue.counters.get("rx-marked").copied().unwrap_or(0));
             let interrupts = rate(|queue| queue.interrupts.values().sum());

@@ -17,7 +17,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// # Errors
 /// If the kernel does not list its sockets.
 pub fn labs() -> Result<Vec<String>> {
-    let sockets = std::fs::read_to_string("/proc/net/unix").context("list labs: read /proc/net/unix")?;
+    let sockets =
+        std::fs::read_to_string("/proc/net/unix").context("list labs: read /proc/net/unix")?;
     let marker = format!(" @{PREFIX}");
     let mut names: Vec<String> = sockets
         .lines()

@@ -1,8 +1,9 @@
 //! The control socket: `earmark nic` talks to a lab that runs.
 //!
-//! A lab listens on an abstract Unix socket, `earmark/lab/NAME`, in the network namespace that it was started in and in
-//! those of its hosts, so that `earmark nic` works inside `earmark lab shell`, too. Abstract sockets vanish with
-//! their process: nothing is left behind. Only the user who started the lab (and root) is let in.
+//! A lab listens on an abstract Unix socket, `earmark/lab/NAME`, in the network namespace that it
+//! was started in and in those of its hosts, so that `earmark nic` works inside `earmark lab
+//! shell`, too. Abstract sockets vanish with their process: nothing is left behind. Only the user
+//! who started the lab (and root) is let in.
 //!
 //! One request is one line of JSON, and so is its reply.
 

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -24,9 +25,11 @@ const MAX_REQUEST: u64 = 65_536;
 /// How long a client may take to send its request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Serves a lab's control sockets for as long as its data plane runs.
+/// Serves a lab's control sockets until it is dropped; their names are free again then.
 #[derive(Debug)]
-pub struct Server;
+pub struct Server {
+    sockets: Vec<(UnixListener, JoinHandle<()>)>,
+}
 
 impl Server {
     /// Listens as the lab `name`, or as one named after this process, here and in `hosts`.
@@ -52,21 +55,33 @@ impl Server {
         for host in hosts {
             listeners.push(host.enter_net(bind)??);
         }
+        let mut server = Self { sockets: Vec::new() };
         for listener in listeners {
-            let plane = Arc::downgrade(plane);
-            std::thread::Builder::new()
+            let (plane, ours) = (Arc::downgrade(plane), listener.try_clone()?);
+            let thread = std::thread::Builder::new()
                 .name("earmark-control".into())
                 .spawn(move || serve(&listener, &plane))
                 .context("start the control thread")?;
+            server.sockets.push((ours, thread));
         }
-        Ok(Self)
+        Ok(server)
     }
 }
 
-/// Answers clients one by one. The thread ends with the process.
+impl Drop for Server {
+    fn drop(&mut self) {
+        for (socket, thread) in self.sockets.drain(..) {
+            // A socket that is shut down accepts nobody any more, and its thread ends.
+            let _ = rustix::net::shutdown(&socket, rustix::net::Shutdown::Both);
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Answers clients one by one, until the socket is shut down.
 fn serve(listener: &UnixListener, plane: &Weak<Handle>) {
-    for stream in listener.incoming() {
-        let (Ok(stream), Some(plane)) = (stream, plane.upgrade()) else { continue };
+    while let Ok((stream, _)) = listener.accept() {
+        let Some(plane) = plane.upgrade() else { return };
         // A client that goes away or talks nonsense is its own problem.
         let _ = answer(&stream, &plane);
     }
@@ -155,7 +170,9 @@ fn apply(
         "rx-usecs" => moderation.with_rx_usecs(number()?)?,
         "rx-frames" => moderation.with_rx_frames(number()?)?,
         "adaptive-rx" => match value {
-            "on" => Moderation { timer: TimerKind::Adaptive, rx_usecs: 0, rx_frames: 0, ..moderation },
+            "on" => {
+                Moderation { timer: TimerKind::Adaptive, rx_usecs: 0, rx_frames: 0, ..moderation }
+            }
             "off" if moderation.timer == TimerKind::Adaptive => {
                 // What adaptive moderation chose last stays in force.
                 let (rx_usecs, rx_frames) = in_force;
@@ -191,9 +208,8 @@ fn port_state(port: &PortSnapshot) -> PortState {
 
 fn queue_state(queue: &QueueSnapshot) -> QueueState {
     let (rx_usecs, rx_frames) = queue.in_force;
-    let interrupts = Reason::ALL.map(|reason| {
-        (reason.name().to_owned(), queue.counters.interrupts_for(reason))
-    });
+    let interrupts =
+        Reason::ALL.map(|reason| (reason.name().to_owned(), queue.counters.interrupts_for(reason)));
     let counters = queue.counters.named().map(|(name, value)| (name.to_owned(), value));
     QueueState {
         setting: queue.moderation.to_string(),

@@ -1,8 +1,9 @@
 //! `earmark demo`: every strategy on real traffic, in about a minute.
 //!
-//! Each strategy carries three kinds of traffic: TCP round trips alone, one bulk flow alone, and both at once on one
-//! NIC, which is the case that matters. Alone, round trips follow one another and the bulk flow is as fast as it goes; at
-//! once, both keep a fixed pace, so that all strategies carry the same load and only latency, interrupts and CPU differ.
+//! Each strategy carries three kinds of traffic: TCP round trips alone, one bulk flow alone, and
+//! both at once on one NIC, which is the case that matters. Alone, round trips follow one another
+//! and the bulk flow is as fast as it goes; at once, both keep a fixed pace, so that all strategies
+//! carry the same load and only latency, interrupts and CPU differ.
 
 mod preview;
 mod show;
@@ -103,8 +104,10 @@ pub fn run(args: &DemoArgs) -> Result<()> {
 }
 
 fn measure(live: &Live, args: &DemoArgs) -> Result<(Vec<Row>, Vec<Timeline>)> {
-    let settings: Vec<Moderation> =
-        STRATEGIES.iter().map(|text| text.parse().context("a strategy of the demo")).collect::<Result<_>>()?;
+    let settings: Vec<Moderation> = STRATEGIES
+        .iter()
+        .map(|text| text.parse().context("a strategy of the demo"))
+        .collect::<Result<_>>()?;
     let options = ExperimentOptions {
         duration: Some(args.duration),
         warmup: Some(WARMUP_S),
@@ -130,7 +133,10 @@ fn measure(live: &Live, args: &DemoArgs) -> Result<(Vec<Row>, Vec<Timeline>)> {
         }
     }
     progress.finish();
-    let rows = settings.iter().zip(&slices).map(|(setting, slices)| row(setting, slices, live.environment()));
+    let rows = settings
+        .iter()
+        .zip(&slices)
+        .map(|(setting, slices)| row(setting, slices, live.environment()));
     Ok((rows.collect(), timelines))
 }
 
@@ -146,7 +152,9 @@ fn row(setting: &Moderation, slices: &[Vec<Slice>; 3], environment: &Environment
 /// Neither root nor user namespaces: says so, and shows what a NIC alone can show.
 fn without_hosts(error: &PrivilegeError, args: &DemoArgs) -> Result<()> {
     println!("No hosts can be built here: {error}.");
-    println!("Without them there are no programs and no real traffic. What can be shown is the NIC itself:\n");
+    println!(
+        "Without them there are no programs and no real traffic. What can be shown is the NIC itself:\n"
+    );
     println!("{}", preview::table(args.mark.as_ref().map(|Text(rules)| rules))?);
     Ok(())
 }
@@ -157,6 +165,7 @@ fn writable(path: &Path) -> Result<()> {
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text)
-        .with_context(|| format!("write {}; free some space or choose another place", path.display()))
+    fs::write(path, text).with_context(|| {
+        format!("write {}; free some space or choose another place", path.display())
+    })
 }

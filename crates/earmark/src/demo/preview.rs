@@ -1,7 +1,9 @@
-//! What a NIC shows without hosts: the same strategies on a made-up schedule, in made-up time, exact to the nanosecond.
+//! What a NIC shows without hosts: the same strategies on a made-up schedule, in made-up time,
+//! exact to the nanosecond.
 //!
-//! One second of the demo's third traffic: 1000 requests and 300 Mbit/s of bulk in bursts of 64 KiB, at a port whose host
-//! polls at once. There are no programs here, so there is no round trip; there are holds and interrupts.
+//! One second of the demo's third traffic: 1000 requests and 300 Mbit/s of bulk in bursts of 64
+//! KiB, at a port whose host polls at once. There are no programs here, so there is no round trip;
+//! there are holds and interrupts.
 
 use anyhow::Result;
 use comfy_table::Table;
@@ -109,7 +111,8 @@ fn step(port: &mut Port<Vec<u8>>, now: Instant, requests: &mut Requests) {
 pub(super) fn table(rules: Option<&Rules>) -> Result<Table> {
     let usual = USUAL_RULES.parse()?;
     let rules = rules.unwrap_or(&usual);
-    let mut table = empty(&["strategy", "request hold p50 us", "max us", "interrupts/s", "packets/interrupt"]);
+    let mut table =
+        empty(&["strategy", "request hold p50 us", "max us", "interrupts/s", "packets/interrupt"]);
     for strategy in STRATEGIES {
         let (holds, interrupts, packets) = play(strategy.parse()?, rules);
         let micros = |nanos: u64| format!("{:.1}", nanos as f64 / 1e3);

@@ -95,10 +95,10 @@ pub(super) fn report(demo: &Demo, timelines: Vec<Timeline>) -> Report {
 }
 
 fn cdf(title: &str, note: &str, demo: &Demo, of: fn(&Row) -> &Measurement) -> CdfChart {
-    let series = demo.rows.iter().map(|row| CdfSeries {
-        name: row.setting.clone(),
-        points: cumulative(of(row)),
-    });
+    let series = demo
+        .rows
+        .iter()
+        .map(|row| CdfSeries { name: row.setting.clone(), points: cumulative(of(row)) });
     CdfChart { title: title.into(), note: note.into(), series: series.collect() }
 }
 

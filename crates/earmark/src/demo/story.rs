@@ -1,4 +1,5 @@
-//! The closing sentences of the demo: what was seen, and what to try next. They say what the numbers say.
+//! The closing sentences of the demo: what was seen, and what to try next. They say what the
+//! numbers say.
 
 use super::Row;
 

@@ -9,10 +9,12 @@ use crate::report::{Interrupt, Lane, Packet, Timeline};
 const BEFORE_US: f64 = 150.0;
 const AFTER_US: f64 = 350.0;
 
-/// A request or an answer is no longer than this, in bytes; the end of a bulk write is marked, too, but longer.
+/// A request or an answer is no longer than this, in bytes; the end of a bulk write is marked, too,
+/// but longer.
 const SHORT: u32 = 128;
 
-/// Draws the moment around a marked request that met the bulk flow; without one, that around the last packet.
+/// Draws the moment around a marked request that met the bulk flow; without one, that around the
+/// last packet.
 pub(super) fn of(setting: &str, events: &[Vec<Event>; 2]) -> Timeline {
     let centre = moment(&events[1]).unwrap_or_default();
     let from_us = micros(centre) - BEFORE_US;
@@ -23,10 +25,13 @@ pub(super) fn of(setting: &str, events: &[Vec<Event>; 2]) -> Timeline {
         note: note(setting).to_owned(),
         from_us: 0.0,
         to_us: to_us - from_us,
-        lanes: [("b0 (requests and bulk)", &events[1]), ("a0 (answers and acknowledgements)", &events[0])]
-            .into_iter()
-            .map(lane)
-            .collect(),
+        lanes: [
+            ("b0 (requests and bulk)", &events[1]),
+            ("a0 (answers and acknowledgements)", &events[0]),
+        ]
+        .into_iter()
+        .map(lane)
+        .collect(),
     }
 }
 
@@ -45,7 +50,9 @@ fn moment(events: &[Event]) -> Option<Instant> {
         Event::Interrupt { .. } => None,
     };
     let short = events.iter().filter_map(|event| match event {
-        Event::Packet { completed_at, marked: true, length, .. } if *length <= SHORT => Some(*completed_at),
+        Event::Packet { completed_at, marked: true, length, .. } if *length <= SHORT => {
+            Some(*completed_at)
+        }
         _ => None,
     });
     let company = |centre: &Instant| {

@@ -163,13 +163,4 @@ mod tests {
         let page = render(&Report { timelines, latency, ..Default::default() }).unwrap();
         assert_eq!(count(&page, "<figure"), 2);
     }
-
-    /// Not a test: writes the sample for a look at it with
-    /// `cargo test -p earmark -- --ignored write_sample`.
-    #[test]
-    #[ignore = "writes a file"]
-    fn write_sample() {
-        let path = std::env::temp_dir().join("earmark-report-sample.html");
-        std::fs::write(path, render(&sample::report()).unwrap()).unwrap();
-    }
 }

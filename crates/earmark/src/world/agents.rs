@@ -46,7 +46,8 @@ impl Cast {
             let host = &hosts[player.host];
             match &player.role {
                 Role::Agent(part, spec) => {
-                    let mut agent = Agent::start(host, *part, player.server, &serde_json::to_string(spec)?)?;
+                    let mut agent =
+                        Agent::start(host, *part, player.server, &serde_json::to_string(spec)?)?;
                     agent.ready()?;
                     cast.agents.push(agent);
                 }
@@ -64,7 +65,8 @@ impl Cast {
         self.agents.iter_mut().try_for_each(|agent| agent.order("go"))
     }
 
-    /// Waits for the clients' records, at most `run` and a little, then asks the servers for theirs.
+    /// Waits for the clients' records, at most `run` and a little, then asks the servers for
+    /// theirs.
     ///
     /// # Errors
     /// If one reports an error, or nothing in time.
@@ -156,6 +158,7 @@ fn start_program(host: &Host, words: &[String]) -> Result<Child> {
     let [program, arguments @ ..] = words else { bail!("no program to start") };
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
-    host.spawn(&mut command)
-        .with_context(|| format!("{program} is needed for this experiment: apt-get install {program}"))
+    host.spawn(&mut command).with_context(|| {
+        format!("{program} is needed for this experiment: apt-get install {program}")
+    })
 }

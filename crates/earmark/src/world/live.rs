@@ -1,5 +1,6 @@
 //! The live world: two hosts made of namespaces, our NIC between them, real time.
 
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::sleep;
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use linux::capture::Capture;
-use linux::dataplane::{Handle, HostSide, PortPlan};
+use linux::dataplane::{DataPlane, Handle, HostSide, PortPlan};
 use linux::host::Host;
 use linux::lab::{Lab, LabSettings};
 use linux::privilege::Privilege;
@@ -28,15 +29,17 @@ use crate::experiment::Plan;
 use crate::measurement::Slice;
 use crate::options::{NicOptions, Ports, Text};
 
-/// Which packets are marked where the user does not say: those of MX that ask for it, and short pushed TCP segments,
-/// which is what requests and answers look like, and bulk data and acknowledgements do not.
+/// Which packets are marked where the user does not say: those of MX that ask for it, and short
+/// pushed TCP segments, which is what requests and answers look like, and bulk data and
+/// acknowledgements do not.
 pub const USUAL_RULES: &str = "mx, tcp-psh & length<=512";
 
 /// Two hosts, a NIC and a cable.
 pub struct Live {
-    // The plane is dropped first: it reads from the TAPs of hosts that still exist.
-    plane: Arc<Handle>,
+    // Dropped in this order: who asks the plane, the plane, and last the hosts whose TAPs it
+    // reads.
     _control: control::server::Server,
+    plane: Arc<Handle>,
     hosts: [Host; 2],
     ports: Ports,
     environment: Environment,
@@ -53,9 +56,12 @@ impl Live {
         let queues = options.queues.unwrap_or(1);
         let settings = LabSettings { queues, mtu: options.mtu.unwrap_or(usual.mtu), ..usual };
         let Lab { taps, hosts, .. } = Lab::create(&settings)?;
+        choose_congestion_control(&hosts[0])?;
+        let congestion_control = choose_congestion_control(&hosts[1])?;
         let names = [taps[0].name().to_owned(), taps[1].name().to_owned()];
         let ports = [names[0].as_str(), names[1].as_str()];
-        let capture = options.pcap.as_deref().map(|path| Capture::create(path, &ports)).transpose()?;
+        let capture =
+            options.pcap.as_deref().map(|path| Capture::create(path, &ports)).transpose()?;
         let waiting = options.wait.as_ref().map_or_else(Waiting::default, |Text(wait)| *wait);
         let plans = plans(taps, &names, options)?;
         let plane = Arc::new(Handle::start(plans, waiting, capture)?);
@@ -65,6 +71,7 @@ impl Live {
             wait: waiting.to_string(),
             mark: rules(options)?.to_string(),
             link: describe_link(options),
+            congestion_control,
             ..Environment::read("live")
         };
         let ports = options.ports.unwrap_or(Ports::Both);
@@ -89,7 +96,7 @@ impl Live {
     /// If the data plane has ended.
     pub fn set(&self, moderation: Moderation) -> Result<()> {
         let numbers = self.ports.numbers();
-        let set = move |plane: &mut linux::dataplane::DataPlane| {
+        let set = move |plane: &mut DataPlane| {
             numbers.iter().for_each(|&number| plane.set_moderation(number, None, moderation));
         };
         Ok(self.plane.call(set)?)
@@ -110,7 +117,11 @@ impl Live {
                 );
             }
             if !host.is_alive() {
-                bail!("host {} has ended: its holder, process {}, was killed", host.name(), host.pid());
+                bail!(
+                    "host {} has ended: its holder, process {}, was killed",
+                    host.name(),
+                    host.pid()
+                );
             }
         }
         Ok(snapshot)
@@ -124,7 +135,8 @@ impl Live {
         Ok(self.plane.call(|plane| plane.events())?)
     }
 
-    /// Runs one round of `plan` under `moderation`; `halfway` is called in the middle of the measurement.
+    /// Runs one round of `plan` under `moderation`; `halfway` is called in the middle of the
+    /// measurement.
     ///
     /// # Errors
     /// If a player fails or a port vanishes; the message says which.
@@ -159,7 +171,7 @@ impl Live {
     /// # Errors
     /// If the capture could not be written.
     pub fn finish(self) -> Result<()> {
-        let Some(capture) = self.plane.call(|plane| plane.take_capture())? else { return Ok(()) };
+        let Some(capture) = self.plane.call(DataPlane::take_capture)? else { return Ok(()) };
         let missed = capture.finish()?;
         let path = self.pcap.unwrap_or_default();
         eprintln!("capture: {}", path.display());
@@ -168,6 +180,18 @@ impl Live {
         }
         Ok(())
     }
+}
+
+/// Gives a host cubic, or reno, whatever this machine prefers: BBR, for one, paces by timers of its
+/// own. Returns what is in force, since a sandbox may not let us change it.
+fn choose_congestion_control(host: &Host) -> Result<String> {
+    const FILE: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+    let chosen = host.enter_net(|| {
+        // Kernels may keep cubic from other namespaces than their first one; reno is everybody's.
+        let _ = fs::write(FILE, "cubic").or_else(|_| fs::write(FILE, "reno"));
+        fs::read_to_string(FILE)
+    })?;
+    Ok(chosen.map_or_else(|_| "unknown".into(), |name| name.trim().to_owned()))
 }
 
 /// The marking rules that `options` name, or the usual ones.

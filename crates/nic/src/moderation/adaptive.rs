@@ -7,8 +7,8 @@ use crate::time::{Duration, Instant};
 
 /// A [`Delay`] with a frame count, both picked by Linux's DIM.
 ///
-/// It measures at the end of each poll, as drivers call `net_dim` when NAPI completes; decides every 64 interrupts;
-/// and applies a new profile to what the poll left behind.
+/// It measures at the end of each poll, as drivers call `net_dim` when NAPI completes; decides
+/// every 64 interrupts; and applies a new profile to what the poll left behind.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     timer: Frames<Delay>,

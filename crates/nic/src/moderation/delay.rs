@@ -6,8 +6,8 @@ use crate::time::{Duration, Instant};
 
 /// The timer starts at the first packet that the host has not been told of.
 ///
-/// A lone packet always waits the whole delay. This is "Timeout" in the Open-MX paper (75 us on Myri-10G), and
-/// the `rx-usecs: 393` of the Odroid C2.
+/// A lone packet always waits the whole delay. This is "Timeout" in the Open-MX paper (75 us on
+/// Myri-10G), and the `rx-usecs: 393` of the Odroid C2.
 #[derive(Clone, Debug)]
 pub struct Delay {
     delay: Duration,

@@ -1,12 +1,14 @@
 //! Dynamic interrupt moderation: what Linux calls DIM, for one receive queue.
 //!
-//! Every 64 interrupts the traffic since the last decision is summed up as bytes, packets and interrupts per
-//! millisecond, compared with the sum before, and the profile moves one step to the left (shorter) or to the right
-//! (longer). "Better" means more bytes; if those are about equal, more packets; if those are, too, fewer interrupts.
-//! **Latency is not part of it.** A climb that turns back twice has found the top and parks there until the traffic
-//! changes; a climb that went on for too long is tired and rests.
+//! Every 64 interrupts the traffic since the last decision is summed up as bytes, packets and
+//! interrupts per millisecond, compared with the sum before, and the profile moves one step to the
+//! left (shorter) or to the right (longer). "Better" means more bytes; if those are about equal,
+//! more packets; if those are, too, fewer interrupts. **Latency is not part of it.** A climb that
+//! turns back twice has found the top and parks there until the traffic changes; a climb that went
+//! on for too long is tired and rests.
 //!
-//! Behaviour after Linux `lib/dim/net_dim.c` and `lib/dim/dim.c`, `include/linux/dim.h`; none of its code.
+//! Behaviour after Linux `lib/dim/net_dim.c` and `lib/dim/dim.c`, `include/linux/dim.h`; none of
+//! its code.
 
 use crate::time::Instant;
 
@@ -84,7 +86,8 @@ impl Rates {
     }
 }
 
-/// Whether two rates differ by more than a tenth of the previous one; anything differs from nothing.
+/// Whether two rates differ by more than a tenth of the previous one; anything differs from
+/// nothing.
 fn differ(current: u64, previous: u64) -> bool {
     match current.abs_diff(previous).saturating_mul(100).checked_div(previous) {
         Some(percent) => percent > 10,
@@ -306,7 +309,8 @@ mod tests {
         let mut traffic = Traffic::new();
         let profiles: alloc::vec::Vec<u32> =
             (1..8).map(|n| traffic.period(1_000, 64 << n, 6_400 << n)).collect();
-        // Left to the edge, which parks; parked, more traffic is a change: exit to the right and climb.
+        // Left to the edge, which parks; parked, more traffic is a change: exit to the right and
+        // climb.
         assert_eq!(profiles, [1, 1, 8, 64, 128, 256, 256]);
     }
 

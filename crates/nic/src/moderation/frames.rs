@@ -13,7 +13,8 @@ pub struct Frames<T> {
 }
 
 impl<T> Frames<T> {
-    /// Bounds `timer` by a count of frames; a `limit` of 0 leaves the timer alone, as `rx-frames 0` does.
+    /// Bounds `timer` by a count of frames; a `limit` of 0 leaves the timer alone, as `rx-frames 0`
+    /// does.
     #[must_use]
     pub fn new(timer: T, limit: u32) -> Self {
         Self { timer, limit, gathered: 0 }

@@ -23,9 +23,9 @@ use crate::time::Instant;
 
 /// Interrupts for marked packets at once, and for all others when the timer underneath does.
 ///
-/// Goglin and Furmento, "Finding a tradeoff between host interrupt load and MPI latency over Ethernet", 2009,
-/// section III-B. Unmarked packets see exactly the timer; a marked one is never later than the timer would have
-/// been.
+/// Goglin and Furmento, "Finding a tradeoff between host interrupt load and MPI latency over
+/// Ethernet", 2009, section III-B. Unmarked packets see exactly the timer; a marked one is never
+/// later than the timer would have been.
 #[derive(Clone, Debug)]
 pub struct Marked<T> {
     timer: T,

@@ -1,22 +1,24 @@
 //! Moderation: deciding when to interrupt.
 //!
-//! A [`Moderator`] is told what happens on one queue and answers, each time, whether to interrupt now. Between two
-//! interrupts it may ask to be woken at a [`deadline`](Moderator::deadline). It knows neither rings nor masks:
-//! a [`Vector`](crate::vector::Vector) keeps the host's side of the contract for it.
+//! A [`Moderator`] is told what happens on one queue and answers, each time, whether to interrupt
+//! now. Between two interrupts it may ask to be woken at a [`deadline`](Moderator::deadline). It
+//! knows neither rings nor masks: a [`Vector`](crate::vector::Vector) keeps the host's side of the
+//! contract for it.
 //!
 //! Strategies come in two kinds. A *timer* says how long an ordinary packet may wait:
 //!
-//! | timer | an ordinary packet waits until |
-//! |---|---|
-//! | [`Disabled`] | its own DMA has completed: one interrupt per packet unless the host is already polling |
-//! | [`Delay`] | `rx-usecs` after the first packet that the host has not been told of (myri10ge, stmmac, ENA) |
-//! | [`Throttle`] | `rx-usecs` after the last interrupt, and not at all if that is long ago (Intel ITR) |
-//! | [`Periodic`] | the next tick of a clock that runs every `rx-usecs` (what the numbers of bge fit) |
-//! | [`Adaptive`] | a delay and a frame count that Linux's DIM algorithm picks from the traffic |
+//! | timer        | an ordinary packet waits until                                         |
+//! |--------------|------------------------------------------------------------------------|
+//! | [`Disabled`] | its own DMA has completed: one interrupt per packet                    |
+//! | [`Delay`]    | `rx-usecs` after the first packet the host does not know of (myri10ge) |
+//! | [`Throttle`] | `rx-usecs` after the last interrupt, if that was later (Intel ITR)     |
+//! | [`Periodic`] | the next tick of a clock that runs every `rx-usecs` (bge)              |
+//! | [`Adaptive`] | a delay or a frame count that Linux's DIM picks from the traffic       |
 //!
-//! The others wrap a timer: [`Frames`] also interrupts at the `rx-frames`-th packet, [`Marked`] also interrupts for
-//! marked packets (Algorithm 1 of the Open-MX paper), [`Stream`] defers that while more DMAs are pending
-//! (Algorithm 2). [`Strategy`] is what one [`Moderation`] setting builds out of them.
+//! The others wrap a timer: [`Frames`] also interrupts at the `rx-frames`-th packet, [`Marked`]
+//! also interrupts for marked packets (Algorithm 1 of the Open-MX paper), [`Stream`] defers that
+//! while more DMAs are pending (Algorithm 2). [`Strategy`] is what one [`Moderation`] setting
+//! builds out of them.
 
 mod adaptive;
 mod delay;
@@ -58,7 +60,8 @@ pub enum Reason {
     Frames,
     /// The last pending DMA of a stream completed, and a mark had been deferred to this moment.
     StreamEnd,
-    /// The host re-armed the interrupt although packets that are due had arrived since its last poll.
+    /// The host re-armed the interrupt although packets that are due had arrived since its last
+    /// poll.
     Rearm,
 }
 
@@ -105,13 +108,15 @@ pub struct Unseen {
 /// One way to moderate the interrupts of one queue.
 ///
 /// # Contract
-/// `now` never goes back. While the interrupt is masked, only [`packet_arrived`](Self::packet_arrived) is called: the
-/// host is polling, and what its last poll leaves behind is handed over as a whole by
-/// [`host_rearmed`](Self::host_rearmed), which replaces whatever the moderator remembered of pending packets. After
-/// every interrupt, whoever wanted it, [`interrupt_raised`](Self::interrupt_raised) says so: at that moment the host
-/// has been told of everything that has completed.
+/// `now` never goes back. While the interrupt is masked, only
+/// [`packet_arrived`](Self::packet_arrived) is called: the host is polling, and what its last poll
+/// leaves behind is handed over as a whole by [`host_rearmed`](Self::host_rearmed), which replaces
+/// whatever the moderator remembered of pending packets. After every interrupt, whoever wanted it,
+/// [`interrupt_raised`](Self::interrupt_raised) says so: at that moment the host has been told of
+/// everything that has completed.
 pub trait Moderator {
-    /// A packet arrived, its descriptor is filled in (mark included), and its DMA has been submitted.
+    /// A packet arrived, its descriptor is filled in (mark included), and its DMA has been
+    /// submitted.
     fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
         let _ = (now, descriptor);
     }
@@ -124,7 +129,8 @@ pub trait Moderator {
         dma_pending: u32,
     ) -> Interrupt;
 
-    /// A transmission of the host completed, on a NIC whose transmit completions share this interrupt.
+    /// A transmission of the host completed, on a NIC whose transmit completions share this
+    /// interrupt.
     fn transmit_completed(&mut self, now: Instant) -> Interrupt;
 
     /// `now` has reached the [`deadline`](Self::deadline), or passed it.

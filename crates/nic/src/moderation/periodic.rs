@@ -6,8 +6,9 @@ use crate::time::{Duration, Instant};
 
 /// Interrupts only at the ticks of a clock of its own, and only when there is something to tell.
 ///
-/// A packet waits anything from nothing to a whole period, so the mean moves by half the period and the minimum not
-/// at all: `bge_rx_ticks_norm` 128 against 8 moved a mean of 251 us to 182 us and left the minimum at 90 us.
+/// A packet waits anything from nothing to a whole period, so the mean moves by half the period and
+/// the minimum not at all: `bge_rx_ticks_norm` 128 against 8 moved a mean of 251 us to 182 us and
+/// left the minimum at 90 us.
 #[derive(Clone, Debug)]
 pub struct Periodic {
     period: Duration,

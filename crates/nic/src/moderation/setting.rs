@@ -1,7 +1,7 @@
 //! A setting: what a user writes to choose a strategy.
 //!
-//! `STRATEGY[:rx-usecs]`, as in `disabled`, `delay:75`, `marked:75`, `adaptive`. Parts combine with `+`, each with the
-//! number that is natural to it:
+//! `STRATEGY[:rx-usecs]`, as in `disabled`, `delay:75`, `marked:75`, `adaptive`. Parts combine with
+//! `+`, each with the number that is natural to it:
 //!
 //! | written | means |
 //! |---|---|
@@ -14,7 +14,8 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// The longest `rx-usecs`: one second, far beyond any NIC, short of hanging a host by a slip of the keyboard.
+/// The longest `rx-usecs`: one second, far beyond any NIC, short of hanging a host by a slip of the
+/// keyboard.
 pub const MAX_RX_USECS: u32 = 1_000_000;
 
 /// The largest `rx-frames`.
@@ -51,7 +52,8 @@ impl TimerKind {
         }
     }
 
-    /// `rx-usecs` where none is given: Myri-10G's default for `delay`, and those of the e1000 and bge seeds.
+    /// `rx-usecs` where none is given: Myri-10G's default for `delay`, and those of the e1000 and
+    /// bge seeds.
     #[must_use]
     pub const fn usual_rx_usecs(self) -> u32 {
         match self {

@@ -22,7 +22,8 @@ pub enum Timer {
     Adaptive(Adaptive),
 }
 
-/// Any strategy that a [`Moderation`] setting can name, as one type: no allocation, no dynamic dispatch.
+/// Any strategy that a [`Moderation`] setting can name, as one type: no allocation, no dynamic
+/// dispatch.
 #[derive(Clone, Debug)]
 pub enum Strategy {
     /// Marks are ignored.
@@ -67,7 +68,9 @@ macro_rules! ask_the_held_moderator {
                 descriptor: &Descriptor,
                 pending: u32,
             ) -> Interrupt {
-                match self { $(Self::$variant(held) => held.dma_completed(now, descriptor, pending),)* }
+                match self {
+                    $(Self::$variant(held) => held.dma_completed(now, descriptor, pending),)*
+                }
             }
             fn transmit_completed(&mut self, now: Instant) -> Interrupt {
                 match self { $(Self::$variant(held) => held.transmit_completed(now),)* }

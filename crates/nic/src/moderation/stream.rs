@@ -22,8 +22,9 @@ use crate::time::Instant;
 
 /// As [`Marked`](super::Marked), but a mark waits for the DMAs that are already pending behind it.
 ///
-/// It looks exactly as far ahead as DMAs take, so a burst of marked packets costs one interrupt, and a fragment that
-/// was overtaken by the marked one is still told of with it. In a very long stream the timer bounds the wait.
+/// It looks exactly as far ahead as DMAs take, so a burst of marked packets costs one interrupt,
+/// and a fragment that was overtaken by the marked one is still told of with it. In a very long
+/// stream the timer bounds the wait.
 #[derive(Clone, Debug)]
 pub struct Stream<T> {
     timer: T,

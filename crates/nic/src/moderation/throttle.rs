@@ -6,8 +6,8 @@ use crate::time::{Duration, Instant};
 
 /// At least `gap` passes between two interrupts; a packet after a longer silence is told at once.
 ///
-/// The ITR of e1000, igb and ixgbe. A round trip that is shorter than the gap takes exactly the gap: 8000 a second at
-/// 125 us, the number that gave the e1000 of the seed article away.
+/// The ITR of e1000, igb and ixgbe. A round trip that is shorter than the gap takes exactly the
+/// gap: 8000 a second at 125 us, the number that gave the e1000 of the seed article away.
 #[derive(Clone, Debug)]
 pub struct Throttle {
     gap: Duration,
