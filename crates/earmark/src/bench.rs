@@ -60,6 +60,16 @@ struct Case {
     slices: Vec<Slice>,
 }
 
+impl Case {
+    /// What was in force, as the user would write it.
+    fn setting(&self, options: &ExperimentOptions) -> String {
+        match &options.change_to {
+            Some(after) => format!("{} then {after}", self.moderation),
+            None => self.moderation.to_string(),
+        }
+    }
+}
+
 /// Runs `experiment` in the live world.
 ///
 /// # Errors
@@ -97,7 +107,7 @@ pub fn run(
     let environment = live.environment().clone();
     let mut results = Vec::new();
     for case in &cases {
-        let setting = case.moderation.to_string();
+        let setting = case.setting(options);
         let rounds = Rounds { setting, clients: case.clients, slices: &case.slices };
         let mut measurement = rounds.measurement(environment.clone());
         if let Some(Text(after)) = options.change_to {

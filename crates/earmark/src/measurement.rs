@@ -210,7 +210,8 @@ impl Slice {
 
     fn round(&self) -> Round {
         let asker = self.record(Part::Asker);
-        let latency = asker.and_then(|record| record.distributions.get("latency"));
+        let named = |name| asker.and_then(|record| record.distributions.get(name));
+        let latency = named("latency").or_else(|| named("round_trip"));
         Round {
             latency_p50_us: latency.and_then(Quantiles::of).map(|quantiles| quantiles.p50),
             transactions_per_s: self.rate(Part::Asker, "transactions"),
@@ -237,7 +238,9 @@ impl Rounds<'_> {
     pub fn measurement(&self, environment: Environment) -> Measurement {
         let seconds: f64 = self.slices.iter().map(|slice| slice.seconds).sum();
         let asker = self.merged(Part::Asker);
-        let latency = distribution(asker.as_ref(), "latency");
+        // NTP's round trip leaves the server's own time out; it is the latency all the same.
+        let latency = ["latency", "round_trip"].map(|name| distribution(asker.as_ref(), name));
+        let latency = latency.into_iter().find(|latency| latency.count > 0).unwrap_or_default();
         let interrupts = self.sum(Slice::interrupts);
         let packets = self.sum(|slice| slice.nic.ports.iter().map(|p| p.counters.delivered).sum());
         let cpu = self.cpu(seconds);

@@ -114,12 +114,23 @@ impl Capture {
     /// # Errors
     /// If the file could not be written to the end.
     pub fn finish(mut self) -> Result<u64, CaptureError> {
-        self.records = None;
-        let written = self.writer.take().map_or(Ok(()), |writer| {
-            writer.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread panicked")))
-        });
-        written.map_err(|source| CaptureError { path: self.path.clone(), source })?;
+        self.close().map_err(|source| CaptureError { path: self.path.clone(), source })?;
         Ok(self.missed)
+    }
+
+    /// Lets the writing thread write what is left, and waits for it.
+    fn close(&mut self) -> io::Result<()> {
+        self.records = None;
+        self.writer.take().map_or(Ok(()), |writer| {
+            writer.join().unwrap_or_else(|_| Err(io::Error::other("the writing thread panicked")))
+        })
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        // Whoever wants to know of an error calls `finish`.
+        let _ = self.close();
     }
 }
 

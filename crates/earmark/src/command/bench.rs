@@ -1,15 +1,25 @@
 //! `earmark bench`: one experiment, or those of a scenario.
 
 use anyhow::Result;
-use linux::privilege::{Privilege, become_capable};
+use linux::privilege::become_capable;
+use serde::Serialize;
 
 use crate::bench::{self, Outcome};
 use crate::cli::BenchArgs;
 use crate::experiment::Experiment;
+use crate::measurement::SCHEMA;
 use crate::options::{ExperimentOptions, NicOptions};
 use crate::progress::Progress;
 use crate::scenario::Scenario;
 use crate::table;
+
+/// What `--scenario NAME --json` prints.
+#[derive(Debug, Serialize)]
+struct Outcomes {
+    schema_version: u32,
+    scenario: String,
+    outcomes: Vec<Outcome>,
+}
 
 /// Runs what `args` ask for, and prints it.
 ///
@@ -18,25 +28,28 @@ use crate::table;
 pub fn run(args: &BenchArgs) -> Result<()> {
     let runs = runs(args)?;
     let privilege = become_capable()?;
+    let mut outcomes = Vec::new();
     for (experiment, nic, options) in &runs {
-        let outcome = run_one(*experiment, nic, options, privilege, args.json)?;
-        if args.json {
-            println!("{}", serde_json::to_string_pretty(&outcome)?);
-        } else {
-            println!("{}", table::of(&outcome));
+        let progress = Progress::new(args.json);
+        let outcome = bench::run(*experiment, nic, options, privilege, &progress)?;
+        if !args.json {
+            println!("{}\n", table::of(&outcome));
+        }
+        outcomes.push(outcome);
+    }
+    match (args.json, &args.scenario) {
+        (false, _) => Ok(()),
+        (true, None) => outcomes.iter().try_for_each(print),
+        (true, Some(name)) => {
+            let scenario = name.clone();
+            print(&Outcomes { schema_version: SCHEMA, scenario, outcomes })
         }
     }
-    Ok(())
 }
 
-fn run_one(
-    experiment: Experiment,
-    nic: &NicOptions,
-    options: &ExperimentOptions,
-    privilege: Privilege,
-    quiet: bool,
-) -> Result<Outcome> {
-    bench::run(experiment, nic, options, privilege, &Progress::new(quiet))
+fn print(value: &impl Serialize) -> Result<()> {
+    println!("{}", serde_json::to_string_pretty(value)?);
+    Ok(())
 }
 
 type Run = (Experiment, NicOptions, ExperimentOptions);

@@ -18,7 +18,7 @@ pub(super) fn tell(rows: &[Row]) -> String {
     let [disabled, delay, marked] = &figures;
     format!(
         "Both at once: delay:75 answered in {:.0} us, disabled in {:.0} us, marked:75 in {:.0} us (medians), \
-         with {:.0}, {:.0} and {:.0} interrupts a second. {}\n\
+         with {:.0}, {:.0} and {:.0} interrupts a second. {}{}\n\
          Next: `earmark bench mixed --compare disabled,delay:75,marked:75 --bulk-rate 800` for a heavier flow, \
          `earmark lab shell` for your own programs, `earmark bench --scenario e1000` for exactly 8000 round trips a \
          second.",
@@ -29,7 +29,22 @@ pub(super) fn tell(rows: &[Row]) -> String {
         disabled.interrupts,
         marked.interrupts,
         verdict(disabled, delay, marked),
+        saturation(rows),
     )
+}
+
+/// Packets for each interrupt from which on a host practically never stops polling.
+const POLLING: f64 = 50.0;
+
+/// Where queueing hides moderation, it should be said.
+fn saturation(rows: &[Row]) -> &'static str {
+    let polled = |row: &Row| row.bulk.packets_per_interrupt.is_some_and(|each| each > POLLING);
+    if rows.iter().all(polled) {
+        " Bulk alone, as fast as it goes, kept the hosts polling under every strategy: at saturation \
+         queueing hides moderation."
+    } else {
+        ""
+    }
 }
 
 struct Figures {
