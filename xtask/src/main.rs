@@ -5,6 +5,7 @@ mod ci;
 mod demo;
 mod peers;
 mod repo;
+mod results;
 mod shell;
 mod tidy;
 
@@ -32,6 +33,8 @@ enum Task {
     Demo,
     /// Measures what a packet costs and writes docs/results/costs.json
     Bench(bench::Options),
+    /// Measures the scenarios and the demo, and writes docs/results and the README's table
+    Results(results::Options),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Demo => demo::run(),
         Task::Bench(options) => bench::run(&options),
+        Task::Results(options) => results::run(&options),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -82,15 +82,8 @@ pub fn run(
     progress: &Progress,
 ) -> Result<Outcome> {
     let mut cases = cases(nic, options)?;
-    let rounds = if options.change_to.is_some() {
-        ensure!(
-            options.rounds.unwrap_or(1) == 1,
-            "--change-to divides one round in two: drop --rounds"
-        );
-        1
-    } else {
-        options.rounds.unwrap_or(if cases.len() > 1 { USUAL_ROUNDS } else { 1 })
-    };
+    let usual = if cases.len() > 1 { USUAL_ROUNDS } else { 1 };
+    let rounds = options.rounds.unwrap_or(usual);
     let live = Live::start(nic, privilege)?;
     let seed = nic.seed.unwrap_or(1);
     progress.start(u64::from(rounds) * cases.len() as u64);
@@ -111,7 +104,7 @@ pub fn run(
         let rounds = Rounds { setting, clients: case.clients, slices: &case.slices };
         let mut measurement = rounds.measurement(environment.clone());
         if let Some(Text(after)) = options.change_to {
-            measurement.halves = halves::split(&case.slices[0], case.moderation, after, options);
+            measurement.halves = halves::split(&case.slices, case.moderation, after, options);
         }
         results.push(measurement);
     }

@@ -5,49 +5,75 @@
 //! from client to server only. A clock that trusts the middle of the round trip is then off by half
 //! of the difference.
 
+use std::ops::Range;
+
 use nic::moderation::Moderation;
 
-use crate::measurement::{Halves, Part, Quantiles, Slice};
+use crate::measurement::{HalfRound, Halves, Part, Quantiles, Slice};
 use crate::options::ExperimentOptions;
 use crate::records::{Distribution, Series, new_histogram};
 
 /// Samples this close to the change belong to neither side, in nanoseconds.
 const GUARD_NS: i64 = 20_000_000;
 
-/// Divides the samples of `slice` at its middle; empty if its agents kept none.
+/// Divides the samples of each round at its middle; empty if its agents kept none.
 #[must_use]
 pub fn split(
-    slice: &Slice,
+    slices: &[Slice],
     before: Moderation,
     after: Moderation,
     options: &ExperimentOptions,
 ) -> Vec<Halves> {
-    let asker = slice.records.iter().find(|(part, _)| *part == Part::Asker);
-    let Some(series) = asker.and_then(|(_, record)| record.series.as_ref()) else {
+    let rounds: Vec<&Series> = slices.iter().filter_map(series).collect();
+    if rounds.is_empty() {
         return Vec::new();
-    };
+    }
     let (warmup, duration) = crate::experiment::timing(options);
     let change = ((warmup + duration / 2.0) * 1e9) as i64;
-    let half = |setting: Moderation, from: i64, to: i64| {
-        let column = |name| Quantiles::of(&column(series, name, from, to));
-        Halves {
-            setting: setting.to_string(),
-            round_trip_us: column("round_trip").or_else(|| column("latency")),
-            request_us: column("request_half"),
-            response_us: column("response_half"),
-            offset_us: column("offset"),
+    vec![
+        half(before, &rounds, 0..change - GUARD_NS),
+        half(after, &rounds, change + GUARD_NS..i64::MAX),
+    ]
+}
+
+fn series(slice: &Slice) -> Option<&Series> {
+    let asker = slice.records.iter().find(|(part, _)| *part == Part::Asker);
+    asker.and_then(|(_, record)| record.series.as_ref())
+}
+
+fn half(setting: Moderation, rounds: &[&Series], span: Range<i64>) -> Halves {
+    let figure = |name: &str| {
+        let mut all = Distribution::default();
+        rounds.iter().for_each(|series| all.merge(&column(series, name, &span)));
+        Quantiles::of(&all)
+    };
+    let round = |series: &&Series| {
+        let median =
+            |name| Quantiles::of(&column(series, name, &span)).map(|quantiles| quantiles.p50);
+        HalfRound {
+            round_trip_us: median("round_trip").or_else(|| median("latency")),
+            request_us: median("request_half"),
+            response_us: median("response_half"),
+            offset_us: median("offset"),
         }
     };
-    vec![half(before, 0, change - GUARD_NS), half(after, change + GUARD_NS, i64::MAX)]
+    Halves {
+        setting: setting.to_string(),
+        round_trip_us: figure("round_trip").or_else(|| figure("latency")),
+        request_us: figure("request_half"),
+        response_us: figure("response_half"),
+        offset_us: figure("offset"),
+        rounds: rounds.iter().map(round).collect(),
+    }
 }
 
 /// The values of a column in the rows of a time span.
-fn column(series: &Series, name: &str, from: i64, to: i64) -> Distribution {
+fn column(series: &Series, name: &str, span: &Range<i64>) -> Distribution {
     let Some(column) = series.columns.iter().position(|column| column == name) else {
         return Distribution::default();
     };
     let (mut up, mut down) = (new_histogram(), new_histogram());
-    for row in series.rows.iter().filter(|row| (from..to).contains(&row[0])) {
+    for row in series.rows.iter().filter(|row| span.contains(&row[0])) {
         let side = if row[column] < 0 { &mut down } else { &mut up };
         side.saturating_record(row[column].unsigned_abs());
     }
@@ -89,8 +115,8 @@ mod tests {
             columns: vec!["t_ns".into(), "offset".into()],
             rows: vec![vec![1, -300], vec![2, 100], vec![9, 7]],
         };
-        let offset = column(&series, "offset", 0, 5);
+        let offset = column(&series, "offset", &(0..5));
         assert_eq!((offset.count, offset.min_ns, offset.max_ns), (2, -300, 100));
-        assert_eq!(column(&series, "latency", 0, 5).count, 0);
+        assert_eq!(column(&series, "latency", &(0..5)).count, 0);
     }
 }

@@ -99,6 +99,21 @@ pub struct Halves {
     pub response_us: Option<Quantiles>,
     /// How far the server's clock seems ahead; it is the same clock, so this is the error.
     pub offset_us: Option<Quantiles>,
+    /// The medians of each round.
+    pub rounds: Vec<HalfRound>,
+}
+
+/// The medians of [`Halves`] in one round.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct HalfRound {
+    /// Round trip without the server's own time.
+    pub round_trip_us: Option<f64>,
+    /// The request's way.
+    pub request_us: Option<f64>,
+    /// The answer's way.
+    pub response_us: Option<f64>,
+    /// The error of the clock.
+    pub offset_us: Option<f64>,
 }
 
 /// The key figures of one round, from which spreads and ratios are made.

@@ -1,0 +1,243 @@
+//! The figures that the documentation quotes, measured and written by our own commands.
+//!
+//! `docs/results/*.json` is what `earmark` printed; `docs/results/README.md` and the table in the
+//! README of the repository are made from it. Nobody types a figure.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::{repo, shell};
+
+/// The scenarios that are measured.
+const SCENARIOS: [&str; 4] = ["e1000", "bge", "odroid", "mixed"];
+
+/// Where the demo's table goes in the README.
+const BEGIN: &str = "<!-- demo table -->";
+const END: &str = "<!-- end of demo table -->";
+
+/// Measures everything (about ten minutes), then writes it down.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let directory = repo::root().join("docs/results");
+    fs::create_dir_all(&directory)?;
+    if !options.write_only {
+        measure(&directory)?;
+    }
+    let mut page = String::from(HEAD);
+    for name in SCENARIOS {
+        let json = read(&directory.join(format!("{name}.json")))?;
+        page += &format!("\n## Scenario {name}\n{}", scenario(&json));
+    }
+    fs::write(directory.join("README.md"), page)?;
+    let demo = read(&directory.join("demo.json"))?;
+    put_into_readme(&demo_table(&demo))
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Measure nothing; write the pages from the JSON files that are there
+    #[arg(long)]
+    write_only: bool,
+}
+
+const HEAD: &str = "# Results\n\n\
+    Written by `cargo xtask results` from the JSON files beside it; do not edit. Times are\n\
+    microseconds. A range in brackets is the smallest and largest median of a round.\n";
+
+fn measure(directory: &Path) -> Result<()> {
+    shell::run(&mut shell::cargo(["build", "--release", "--package", "earmark"]))?;
+    let earmark = repo::target_directory()?.join("release/earmark");
+    for name in SCENARIOS {
+        println!("scenario {name}");
+        let mut bench = std::process::Command::new(&earmark);
+        bench.args(["bench", "--json", "--scenario", name]);
+        fs::write(directory.join(format!("{name}.json")), shell::output(&mut bench)?)?;
+    }
+    let mut demo = std::process::Command::new(&earmark);
+    demo.args(["demo", "--report"]).arg(repo::target_directory()?.join("report.html"));
+    demo.arg("--json").arg(directory.join("demo.json"));
+    shell::run(&mut demo)
+}
+
+fn read(path: &Path) -> Result<Value> {
+    let text = fs::read_to_string(path)
+        .with_context(|| format!("reading {}; run `cargo xtask results` first", path.display()))?;
+    serde_json::from_str(&text).with_context(|| path.display().to_string())
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    value[name].as_array().into_iter().flatten()
+}
+
+/// A number, or a dash where there is none.
+fn number(value: &Value, digits: usize) -> String {
+    value.as_f64().map_or_else(|| "-".to_owned(), |number| format!("{number:.digits$}"))
+}
+
+fn scenario(json: &Value) -> String {
+    let mut text = String::new();
+    for outcome in list(json, "outcomes") {
+        text += &format!("\n### {}\n\n", outcome["experiment"].as_str().unwrap_or_default());
+        text += &results(outcome);
+        text += &halves(outcome);
+        text += &ratios(outcome);
+        if let Some(first) = list(outcome, "results").next() {
+            text += &environment(&first["environment"]);
+        }
+    }
+    text
+}
+
+fn results(outcome: &Value) -> String {
+    let mut text = String::from(
+        "| setting | clients | min | p50 | p99 | mean | answers/s | bulk Mbit/s | interrupts/s |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    for result in list(outcome, "results") {
+        let latency = &result["latency_us"];
+        let bulk = result["bulk_bits_per_s"].as_f64().map(|bits| bits / 1e6);
+        text += &format!(
+            "| `{}` | {} | {} | {} {} | {} | {} | {} {} | {} | {} {} |\n",
+            result["setting"].as_str().unwrap_or_default(),
+            number(&result["clients"], 0),
+            number(&latency["min"], 1),
+            number(&latency["p50"], 1),
+            spread(result, "latency_p50_us"),
+            number(&latency["p99"], 1),
+            number(&latency["mean"], 1),
+            number(&result["transactions_per_s"], 0),
+            spread(result, "transactions_per_s"),
+            bulk.map_or_else(|| "-".to_owned(), |bulk| format!("{bulk:.0}")),
+            number(&result["interrupts_per_s"], 0),
+            spread(result, "interrupts_per_s"),
+        );
+    }
+    text
+}
+
+/// The smallest and the largest of the rounds, if there are several.
+fn spread(result: &Value, figure: &str) -> String {
+    let rounds: Vec<f64> = list(result, "rounds").filter_map(|r| r[figure].as_f64()).collect();
+    if rounds.len() < 2 {
+        return String::new();
+    }
+    let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = rounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    format!("({least:.0}-{most:.0})")
+}
+
+fn halves(outcome: &Value) -> String {
+    let mut text = String::new();
+    for half in list(outcome, "results").flat_map(|result| list(result, "halves")) {
+        let median =
+            |name: &str| format!("{} {}", number(&half[name]["p50"], 1), spread(half, name));
+        text += &format!(
+            "| `{}` | {} | {} | {} | {} |\n",
+            half["setting"].as_str().unwrap_or_default(),
+            median("round_trip_us"),
+            median("request_us"),
+            median("response_us"),
+            median("offset_us"),
+        );
+    }
+    if text.is_empty() {
+        return text;
+    }
+    format!(
+        "\n| median | round trip | request half | response half | offset |\n|---|---|---|---|---|\n{text}"
+    )
+}
+
+/// The ratios that the scenarios are about.
+fn ratios(outcome: &Value) -> String {
+    let wanted = [
+        ("latency_p50", "marked:75", "disabled"),
+        ("latency_p50", "stream:75", "disabled"),
+        ("interrupts", "marked:75", "delay:75"),
+        ("interrupts", "stream:75", "delay:75"),
+    ];
+    let mut text = String::new();
+    for ratio in list(outcome, "ratios") {
+        let field = |name: &str| ratio[name].as_str().unwrap_or_default();
+        if wanted.contains(&(field("figure"), field("of"), field("to"))) {
+            text += &format!(
+                "- {} of `{}` / `{}`: {} ({}-{})\n",
+                field("figure").replace('_', " "),
+                field("of"),
+                field("to"),
+                number(&ratio["median"], 3),
+                number(&ratio["min"], 3),
+                number(&ratio["max"], 3),
+            );
+        }
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+fn environment(environment: &Value) -> String {
+    let field = |name: &str| environment[name].as_str().unwrap_or_default();
+    format!(
+        "\n{} x {}, Linux {}, load {}, {}, {}. NIC waits: {}. TCP: {}.\n`{}`\n",
+        environment["cpus"],
+        field("cpu_model"),
+        field("kernel"),
+        number(&environment["load_average"], 1),
+        field("privilege"),
+        field("date"),
+        field("wait"),
+        field("congestion_control"),
+        field("command"),
+    )
+}
+
+fn demo_table(demo: &Value) -> String {
+    let mut text = String::from(
+        "| strategy | alone: round trip p50 | alone: bulk Gbit/s | both: round trip p50 | both: p99 | \
+         both: interrupts/s | both: packets/interrupt |\n|---|---|---|---|---|---|---|\n",
+    );
+    for row in list(demo, "rows") {
+        let bulk = row["bulk"]["bulk_bits_per_s"].as_f64().unwrap_or(0.0) / 1e9;
+        text += &format!(
+            "| `{}` | {} us | {bulk:.2} | {} us | {} us | {} | {} |\n",
+            row["setting"].as_str().unwrap_or_default(),
+            number(&row["round_trips"]["latency_us"]["p50"], 0),
+            number(&row["both"]["latency_us"]["p50"], 0),
+            number(&row["both"]["latency_us"]["p99"], 0),
+            number(&row["both"]["interrupts_per_s"], 0),
+            number(&row["both"]["packets_per_interrupt"], 1),
+        );
+    }
+    text
+}
+
+fn put_into_readme(table: &str) -> Result<()> {
+    let path = repo::root().join("README.md");
+    let readme = fs::read_to_string(&path)?;
+    let (before, rest) =
+        readme.split_once(BEGIN).with_context(|| format!("README.md has no {BEGIN}"))?;
+    let (_, after) = rest.split_once(END).with_context(|| format!("README.md has no {END}"))?;
+    fs::write(&path, format!("{before}{BEGIN}\n{table}{END}{after}"))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scenario_becomes_a_table_with_its_spread() {
+        let json = serde_json::json!({"outcomes": [{
+            "experiment": "tcp-rr",
+            "results": [{
+                "setting": "delay:75", "clients": null, "latency_us": {"min": 1.0, "p50": 2.26},
+                "rounds": [{"latency_p50_us": 2.0}, {"latency_p50_us": 3.0}], "halves": [],
+                "environment": {"cpus": 2},
+            }],
+            "ratios": [],
+        }]});
+        let text = scenario(&json);
+        assert!(text.contains("### tcp-rr") && text.contains("| 2.3 (2-3) |"), "{text}");
+    }
+}
