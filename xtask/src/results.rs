@@ -82,6 +82,7 @@ fn scenario(json: &Value) -> String {
         text += &format!("\n### {}\n\n", outcome["experiment"].as_str().unwrap_or_default());
         text += &results(outcome);
         text += &halves(outcome);
+        text += &two_periods(outcome);
         text += &ratios(outcome);
         if let Some(first) = list(outcome, "results").next() {
             text += &environment(&first["environment"]);
@@ -148,6 +149,28 @@ fn halves(outcome: &Value) -> String {
     format!(
         "\n| median | round trip | request half | response half | offset |\n|---|---|---|---|---|\n{text}"
     )
+}
+
+/// How many round trips took about two periods of a throttle.
+fn two_periods(outcome: &Value) -> String {
+    let mut text = String::new();
+    for result in list(outcome, "results").filter(|result| result["clients"].is_null()) {
+        let setting = result["setting"].as_str().unwrap_or_default();
+        let Some(period) = setting.strip_prefix("throttle:").and_then(|n| n.parse::<f64>().ok())
+        else {
+            continue;
+        };
+        let near = |bin: &&Value| {
+            let from = bin["from_us"].as_f64().unwrap_or(0.0);
+            (period * 1.85..period * 2.3).contains(&from)
+        };
+        let count =
+            |bins: Vec<&Value>| bins.iter().filter_map(|b| b["count"].as_u64()).sum::<u64>();
+        let twice = count(list(result, "latency_histogram").filter(near).collect());
+        let all = count(list(result, "latency_histogram").collect());
+        text += &format!("\n`{setting}`: {twice} of {all} round trips took about two periods.\n");
+    }
+    text
 }
 
 /// The ratios that the scenarios are about.

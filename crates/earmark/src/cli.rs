@@ -98,6 +98,9 @@ pub struct BenchArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Print a histogram of each setting's latencies, too
+    #[arg(long, conflicts_with = "json")]
+    pub histogram: bool,
     /// The NIC and the cable
     #[command(flatten, next_help_heading = "NIC and cable")]
     pub nic: NicOptions,

@@ -16,6 +16,7 @@ pub mod demo;
 pub mod environment;
 pub mod experiment;
 pub mod halves;
+pub mod histogram;
 pub mod measurement;
 pub mod options;
 mod progress;

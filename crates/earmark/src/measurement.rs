@@ -10,6 +10,7 @@ use nic::moderation::Reason;
 use serde::Serialize;
 
 use crate::environment::Environment;
+use crate::histogram::{self, Bin};
 use crate::records::{Distribution, Record};
 
 /// The version of the JSON form. It is raised when a field changes its meaning or goes away.
@@ -142,6 +143,8 @@ pub struct Measurement {
     pub latency_us: Option<Quantiles>,
     /// From when a request was really sent to its answer.
     pub service_us: Option<Quantiles>,
+    /// Where `latency_us` clusters.
+    pub latency_histogram: Vec<Bin>,
     /// Answers a second.
     pub transactions_per_s: Option<f64>,
     /// Requests that were lost or not answered in time.
@@ -268,6 +271,7 @@ impl Rounds<'_> {
             seconds,
             latency_us: Quantiles::of(&latency),
             service_us: Quantiles::of(&distribution(asker.as_ref(), "service")),
+            latency_histogram: histogram::bins(&latency),
             transactions_per_s: asked,
             lost: missed("lost") + missed("unanswered"),
             bulk_bits_per_s: self

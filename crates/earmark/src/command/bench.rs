@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::bench::{self, Outcome};
 use crate::cli::BenchArgs;
 use crate::experiment::Experiment;
+use crate::histogram;
 use crate::measurement::SCHEMA;
 use crate::options::{ExperimentOptions, NicOptions};
 use crate::progress::Progress;
@@ -34,6 +35,9 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         let outcome = bench::run(*experiment, nic, options, privilege, &progress)?;
         if !args.json {
             println!("{}\n", table::of(&outcome));
+            if args.histogram {
+                print_histograms(&outcome);
+            }
         }
         outcomes.push(outcome);
     }
@@ -44,6 +48,14 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             let scenario = name.clone();
             print(&Outcomes { schema_version: SCHEMA, scenario, outcomes })
         }
+    }
+}
+
+fn print_histograms(outcome: &Outcome) {
+    for result in &outcome.results {
+        let clients =
+            result.clients.map(|clients| format!(", {clients} clients")).unwrap_or_default();
+        println!("{}{clients}\n{}", result.setting, histogram::bars(&result.latency_histogram));
     }
 }
 
