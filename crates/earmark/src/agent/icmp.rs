@@ -7,7 +7,8 @@
 use super::poller::Poller;
 use super::port::{Arrival, Port, Ready, explain};
 use super::udp::wait_writable;
-use crate::workload::{Connection, Prng};
+use crate::workload::Connection;
+use nic::prng::Prng;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{

@@ -7,7 +7,7 @@
 
 use super::{
     Action, Counter, Duration, Event, Instant, MemcachedClientSpec, Metric, Now, Prng, Recorder,
-    Workload,
+    Workload, random_duration,
 };
 
 /// The seed's datum: how many bytes the caller reads first.
@@ -70,7 +70,7 @@ impl MemcachedClient {
     }
 
     fn think(&mut self, from: Instant) {
-        self.state = State::Thinking { until: from + self.prng.duration(self.think) };
+        self.state = State::Thinking { until: from + random_duration(&mut self.prng, self.think) };
     }
 
     /// Takes bytes of a line until its end; true when the line is complete.

@@ -56,6 +56,7 @@ pub use spec::{
     NtpServerSpec, PpsReceiverSpec, PpsSenderSpec, RrClientSpec, RrServerSpec, WorkloadSpec,
 };
 
+use nic::prng::Prng;
 pub use nic::time::{Duration, Instant};
 
 /// Which connection: dense numbers from 0. A client's are known in advance; a server's appear as
@@ -184,52 +185,7 @@ pub trait Workload {
     }
 }
 
-/// The splitmix64 generator (Steele, Lea and Flood, 2014).
-///
-/// Its streams must stay stable: seeds live in scenario files and in published results for years,
-/// so no library whose stream may change between versions stands in for these lines.
-#[derive(Clone, Debug)]
-pub struct Prng(u64);
-
-impl Prng {
-    /// A generator whose whole future follows from `seed`.
-    #[must_use]
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// The next 64 random bits.
-    pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A duration drawn evenly from `[0, below)`; zero if `below` is.
-    pub fn duration(&mut self, below: Duration) -> Duration {
-        let product = u128::from(self.next_u64()) * u128::from(below.as_nanos());
-        Duration::from_nanos((product >> 64) as u64)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The reference values of the published generator, seed 1234567.
-    #[test]
-    fn prng_stream_is_the_published_one() {
-        let mut prng = Prng::new(1_234_567);
-        assert_eq!(prng.next_u64(), 6_457_827_717_110_365_317);
-        assert_eq!(prng.next_u64(), 3_203_168_211_198_807_973);
-    }
-
-    #[test]
-    fn prng_durations_stay_below_the_bound() {
-        let mut prng = Prng::new(1);
-        let below = Duration::from_micros(3);
-        assert!((0..1000).all(|_| prng.duration(below) < below));
-        assert_eq!(prng.duration(Duration::ZERO), Duration::ZERO);
-    }
+/// A duration drawn evenly from `[0, below)`; zero if `below` is.
+fn random_duration(prng: &mut Prng, below: Duration) -> Duration {
+    Duration::from_nanos(prng.below(below.as_nanos()))
 }

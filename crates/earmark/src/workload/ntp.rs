@@ -17,7 +17,7 @@
 use super::pace::Pace;
 use super::{
     Action, Connection, Counter, Duration, Event, Instant, Metric, Now, NtpClientSpec,
-    NtpServerSpec, Prng, Recorder, Workload,
+    NtpServerSpec, Prng, Recorder, Workload, random_duration,
 };
 use std::collections::VecDeque;
 
@@ -140,7 +140,7 @@ impl NtpClient {
         while self.pace.due() < at {
             self.pace.advance();
         }
-        self.due = self.pace.due() + self.prng.duration(self.jitter);
+        self.due = self.pace.due() + random_duration(&mut self.prng, self.jitter);
         self.pace.advance();
     }
 

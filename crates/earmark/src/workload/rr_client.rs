@@ -13,7 +13,7 @@
 use super::pace::earliest;
 use super::{
     Action, Connection, Counter, Duration, Event, Framing, Instant, Metric, Now, Prng, Recorder,
-    RrClientSpec, Workload,
+    RrClientSpec, Workload, random_duration,
 };
 
 pub(super) const TOO_LONG: &str = "an answer is longer than response_bytes; \
@@ -86,7 +86,7 @@ impl RrClosed {
     }
 
     fn think(&mut self, connection: Connection, from: Instant) {
-        let until = from + self.prng.duration(self.think);
+        let until = from + random_duration(&mut self.prng, self.think);
         self.connections[connection] = State::Thinking { until };
     }
 
