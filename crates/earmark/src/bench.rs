@@ -103,9 +103,10 @@ pub fn run(
         let setting = case.setting(options);
         let rounds = Rounds { setting, clients: case.clients, slices: &case.slices };
         let mut measurement = rounds.measurement(environment.clone());
-        if let Some(Text(after)) = options.change_to {
-            measurement.halves = halves::split(&case.slices, case.moderation, after, options);
-        }
+        measurement.halves = match options.change_to {
+            Some(Text(after)) => halves::split(&case.slices, case.moderation, after, options),
+            None => halves::whole(&case.slices, case.moderation),
+        };
         results.push(measurement);
     }
     live.finish()?;

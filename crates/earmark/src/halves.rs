@@ -11,7 +11,7 @@ use nic::moderation::Moderation;
 
 use crate::measurement::{HalfRound, Halves, Part, Quantiles, Slice};
 use crate::options::ExperimentOptions;
-use crate::records::{Distribution, Series, new_histogram};
+use crate::records::{Distribution, Record, Series, new_histogram};
 
 /// Samples this close to the change belong to neither side, in nanoseconds.
 const GUARD_NS: i64 = 20_000_000;
@@ -34,6 +34,46 @@ pub fn split(
         half(before, &rounds, 0..change - GUARD_NS),
         half(after, &rounds, change + GUARD_NS..i64::MAX),
     ]
+}
+
+/// The halves of a run in which nothing changed; empty unless its agents told the halves apart.
+#[must_use]
+pub fn whole(slices: &[Slice], setting: Moderation) -> Vec<Halves> {
+    let asked = |slice: &Slice| {
+        slice
+            .records
+            .iter()
+            .find(|(part, _)| *part == Part::Asker)
+            .map(|(_, record)| record.clone())
+    };
+    let records: Vec<Record> = slices.iter().filter_map(asked).collect();
+    let figure = |records: &[Record], name: &str| {
+        let mut all = Distribution::default();
+        let named = records.iter().filter_map(|record| record.distributions.get(name));
+        named.for_each(|distribution| all.merge(distribution));
+        Quantiles::of(&all)
+    };
+    if figure(&records, "request_half").is_none() {
+        return Vec::new();
+    }
+    let round = |record: &Record| {
+        let median =
+            |name| figure(std::slice::from_ref(record), name).map(|quantiles| quantiles.p50);
+        HalfRound {
+            round_trip_us: median("round_trip"),
+            request_us: median("request_half"),
+            response_us: median("response_half"),
+            offset_us: median("offset"),
+        }
+    };
+    vec![Halves {
+        setting: setting.to_string(),
+        round_trip_us: figure(&records, "round_trip"),
+        request_us: figure(&records, "request_half"),
+        response_us: figure(&records, "response_half"),
+        offset_us: figure(&records, "offset"),
+        rounds: records.iter().map(round).collect(),
+    }]
 }
 
 fn series(slice: &Slice) -> Option<&Series> {

@@ -55,8 +55,10 @@ impl Quantiles {
 /// CPU time per second, in cores.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Cpu {
-    /// The data-plane thread without what it did for the hosts.
+    /// The data-plane thread, without what it did for the hosts and without waiting.
     pub nic: f64,
+    /// The data-plane thread spinning: waiting for a deadline or a frame without sleeping.
+    pub nic_spin: f64,
     /// The hosts: their programs, and their receive path, which runs when a frame is handed to a
     /// TAP.
     pub host: f64,
@@ -314,7 +316,10 @@ impl Rounds<'_> {
         let programs =
             cores(self.sum(|slice| slice.records.iter().map(|(_, record)| record.cpu_ns).sum()));
         let thread = cores(self.sum(|slice| slice.nic.cpu.as_nanos()));
-        Cpu { nic: thread - receive, host: programs + receive, host_receive: receive }
+        // A spin that was pre-empted took time but no CPU, so the rest may come out below nothing.
+        let nic_spin = cores(self.sum(|slice| slice.nic.spun.as_nanos())).min(thread - receive);
+        let nic = thread - receive - nic_spin;
+        Cpu { nic, nic_spin, host: programs + receive, host_receive: receive }
     }
 
     fn by_reason(&self) -> BTreeMap<&'static str, u64> {

@@ -137,6 +137,9 @@ options! {
         /// Packets that a receive ring holds, as `ethtool -G rx`
         #[arg(value_parser = clap::value_parser!(u32).range(16..=65_536), value_name = "PACKETS")]
         ring: u32,
+        /// Microseconds from a frame's arrival until it is in host memory: what `stream` looks ahead
+        #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=10_000))]
+        dma_latency: u32,
         /// How the NIC waits: sleep, precise (spin just before deadlines) or spin (a whole core)
         wait: Text<Waiting>,
         /// Transmit completions interrupt, too, as on a NIC with one vector for both

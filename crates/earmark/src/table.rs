@@ -180,9 +180,9 @@ fn footer(results: &[Measurement]) -> String {
     );
     format!(
         "\n\nNIC waits: {}; {overshoot}. Marks: {}. Cable: {}. TCP: {}.\n\
-         {} x {}, Linux {}, load {:.2}, {}, {} s for each setting.",
+         {} x {}, Linux {}, load {:.2}, {}, {:.1} s for each setting.",
         environment.wait,
-        environment.mark,
+        if environment.mark.is_empty() { "nothing" } else { &environment.mark },
         environment.link,
         environment.congestion_control,
         environment.cpus,
@@ -190,6 +190,6 @@ fn footer(results: &[Measurement]) -> String {
         environment.kernel,
         environment.load_average,
         environment.privilege,
-        first.seconds.round(),
+        first.seconds,
     )
 }

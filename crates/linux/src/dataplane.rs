@@ -347,6 +347,7 @@ impl DataPlane {
             at: clock::now(),
             cpu: clock::thread_cpu_time(),
             delivering: self.delivering,
+            spun: self.waiter.spun(),
             overshoot: self.waiter.overshoot().clone(),
             ports: ports.map(|(number, state)| state.snapshot(carried(number))).collect(),
         }

@@ -73,6 +73,8 @@ pub struct Snapshot {
     /// The part of it that was spent in the hosts' receive paths: handing a frame to a TAP runs
     /// the host's stack.
     pub delivering: Duration,
+    /// The part of it that was spent waiting without sleeping.
+    pub spun: Duration,
     /// By how many nanoseconds deadlines were overshot.
     pub overshoot: Histogram<u64>,
     /// The ports.
@@ -87,6 +89,7 @@ impl Snapshot {
         self.at = Instant::ZERO + took;
         self.cpu = self.cpu - earlier.cpu;
         self.delivering = self.delivering - earlier.delivering;
+        self.spun = self.spun - earlier.spun;
         subtract(&mut self.overshoot, &earlier.overshoot);
         for (port, before) in self.ports.iter_mut().zip(&earlier.ports) {
             port.counters = port.counters - before.counters;

@@ -67,6 +67,7 @@ pub(crate) struct Waiter {
     epoll: OwnedFd,
     waiting: Waiting,
     overshoot: Histogram<u64>,
+    spun: Duration,
     ready: Vec<epoll::Event>,
 }
 
@@ -78,6 +79,7 @@ impl Waiter {
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             waiting,
             overshoot: Histogram::new_with_max(MAX_OVERSHOOT_NS, 3).expect("bounds are valid"),
+            spun: Duration::ZERO,
             ready: Vec::with_capacity(64),
         })
     }
@@ -108,10 +110,14 @@ impl Waiter {
                 rustix::buffer::spare_capacity(&mut self.ready),
                 timeout.map(clock::timespec).as_ref(),
             )?;
+            let now = clock::now();
+            if timeout == Some(Duration::ZERO) && deadline.is_none_or(|deadline| before < deadline)
+            {
+                self.spun = self.spun + now.since(before);
+            }
             if !self.ready.is_empty() {
                 break;
             }
-            let now = clock::now();
             if let Some(deadline) = deadline.filter(|deadline| *deadline <= now) {
                 // Only what was waited for counts: a deadline that had passed on entry was missed
                 // by work, not by waking.
@@ -133,6 +139,11 @@ impl Waiter {
             Waiting::Precise => left.map(|left| left - LAST_STRETCH),
             Waiting::Spin => Some(Duration::ZERO),
         }
+    }
+
+    /// How long it has spun so far, waiting for something to do.
+    pub(crate) fn spun(&self) -> Duration {
+        self.spun
     }
 
     /// By how many nanoseconds deadlines were overshot so far.

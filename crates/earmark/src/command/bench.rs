@@ -72,8 +72,13 @@ fn runs(args: &BenchArgs) -> Result<Vec<Run>> {
     match (&args.scenario, args.experiment) {
         (Some(scenario), chosen) => {
             let scenario = Scenario::find(scenario)?;
-            let runs = scenario.runs(chosen)?.into_iter();
-            Ok(runs.map(|(e, n, o)| (e, nic.clone().or(n), options.clone().or(o))).collect())
+            // Who names a setting wants that one, not those that the scenario compares.
+            let own = nic.strategy.is_some() || nic.rx_usecs.is_some() || nic.rx_frames.is_some();
+            let run = |(experiment, usual_nic, mut usual): Run| {
+                usual.compare = usual.compare.filter(|_| !own);
+                (experiment, nic.clone().or(usual_nic), options.clone().or(usual))
+            };
+            Ok(scenario.runs(chosen)?.into_iter().map(run).collect())
         }
         (None, Some(experiment)) => Ok(vec![(experiment, nic.clone(), options.clone())]),
         // Clap asks for one of the two.

@@ -39,7 +39,13 @@ pub fn run(args: &NicArgs) -> Result<()> {
             let pairs = settings.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone()));
             let request =
                 Request::Set { port: port.clone(), queue: *queue, settings: pairs.collect() };
-            ask(&choose(args.lab.as_deref())?, &request).map(drop)
+            let ports = ask(&choose(args.lab.as_deref())?, &request)?;
+            for state in ports.iter().filter(|state| state.port == *port) {
+                state.queues.iter().enumerate().for_each(|(number, queue)| {
+                    println!("{port} queue {number}: {}", queue.setting);
+                });
+            }
+            Ok(())
         }
         NicCommand::Watch { port, interval, count } => {
             ensure!((0.01..=3_600.0).contains(interval), "--interval is 0.01 to 3600 seconds");

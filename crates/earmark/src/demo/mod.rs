@@ -14,7 +14,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use linux::privilege::{PrivilegeError, become_capable};
+use linux::lab::LabError;
+use linux::privilege::become_capable;
 use linux::wait::Waiting;
 use nic::moderation::Moderation;
 use serde::Serialize;
@@ -43,6 +44,9 @@ const STRATEGIES: [&str; 8] = [
 
 /// Those of which the report shows a few hundred microseconds.
 const TIMELINES: [&str; 3] = ["disabled", "delay:75", "marked:75"];
+
+/// What the bulk flow writes at a time: the smaller, the more interrupts a NIC can make of it.
+const CHUNK_BYTES: u32 = 16_384;
 
 /// Seconds before each measurement.
 const WARMUP_S: f64 = 0.15;
@@ -77,7 +81,7 @@ const TRAFFIC: [Experiment; 3] = [Experiment::TcpRr, Experiment::Bulk, Experimen
 pub fn run(args: &DemoArgs) -> Result<()> {
     let privilege = match become_capable() {
         Ok(privilege) => privilege,
-        Err(error) => return without_hosts(&error, args),
+        Err(error) => return without_hosts(&error.into(), args),
     };
     // Now rather than in a minute: can the files be written?
     for path in std::iter::once(&args.report).chain(&args.json) {
@@ -88,7 +92,10 @@ pub fn run(args: &DemoArgs) -> Result<()> {
         wait: Some(args.wait.clone().unwrap_or(Text(Waiting::Precise))),
         ..NicOptions::default()
     };
-    let live = Live::start(&options, privilege)?;
+    let live = match Live::start(&options, privilege) {
+        Err(error) if error.is::<LabError>() => return without_hosts(&error, args),
+        live => live?,
+    };
     let (rows, timelines) = measure(&live, args)?;
     live.finish()?;
     let story = story::tell(&rows);
@@ -111,6 +118,7 @@ fn measure(live: &Live, args: &DemoArgs) -> Result<(Vec<Row>, Vec<Timeline>)> {
     let options = ExperimentOptions {
         duration: Some(args.duration),
         warmup: Some(WARMUP_S),
+        bulk_chunk: Some(CHUNK_BYTES),
         ..ExperimentOptions::default()
     };
     let mut slices: Vec<[Vec<Slice>; 3]> = settings.iter().map(|_| Default::default()).collect();
@@ -149,9 +157,9 @@ fn row(setting: &Moderation, slices: &[Vec<Slice>; 3], environment: &Environment
     Row { setting, round_trips, bulk, both }
 }
 
-/// Neither root nor user namespaces: says so, and shows what a NIC alone can show.
-fn without_hosts(error: &PrivilegeError, args: &DemoArgs) -> Result<()> {
-    println!("No hosts can be built here: {error}.");
+/// Neither root nor user namespaces, or no TAP: says so, and shows what a NIC alone can show.
+fn without_hosts(error: &anyhow::Error, args: &DemoArgs) -> Result<()> {
+    println!("No hosts can be built here: {error:#}.");
     println!(
         "Without them there are no programs and no real traffic. What can be shown is the NIC itself:\n"
     );

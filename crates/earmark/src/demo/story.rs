@@ -64,6 +64,10 @@ impl Figures {
 fn verdict(disabled: &Figures, delay: &Figures, marked: &Figures) -> &'static str {
     let as_fast = marked.p50 <= disabled.p50 * NOISE;
     let as_few = marked.interrupts <= delay.interrupts * NOISE;
+    if as_fast && disabled.interrupts <= delay.interrupts * NOISE {
+        return "Marking gave the latency of `disabled`; at this load that makes few interrupts, too, so \
+                only latency tells the strategies apart.";
+    }
     match (as_fast, as_few) {
         (true, true) => {
             "Marking the packets that complete a message gave the latency of one setting and the interrupts of the \
@@ -97,5 +101,8 @@ mod tests {
         assert!(says(110.0, 3000.0).contains("but not the interrupts"));
         assert!(says(300.0, 2150.0).contains("did not reach the latency"));
         assert!(says(300.0, 3000.0).contains("neither"));
+        let cheap = figures(120.0, 2500.0);
+        let verdict = verdict(&cheap, &delay, &figures(110.0, 2450.0));
+        assert!(verdict.contains("only latency"));
     }
 }

@@ -216,7 +216,7 @@ fn plans(taps: [Tap; 2], names: &[String; 2], options: &NicOptions) -> Result<[P
                 ring: options.ring.unwrap_or(1_024) as usize,
                 moderation: Moderation::DISABLED,
                 rules: rules.clone(),
-                dma: Dma::default(),
+                dma: Dma { latency: micros(options.dma_latency), ..Dma::default() },
                 transmit_interrupts: options.transmit_interrupts.unwrap_or(false),
             },
             link: link(options, number as u64),
@@ -230,7 +230,6 @@ fn plans(taps: [Tap; 2], names: &[String; 2], options: &NicOptions) -> Result<[P
 /// The cable in one direction; each direction has a stream of random numbers of its own.
 fn link(options: &NicOptions, direction: u64) -> LinkSettings {
     let ppm = |percent: Option<f64>| (percent.unwrap_or(0.0) * 10_000.0).round() as u32;
-    let micros = |value: Option<u32>| nic::time::Duration::from_micros(value.unwrap_or(0).into());
     LinkSettings {
         rate_mbit: options.link_rate,
         latency: micros(options.link_latency),
@@ -240,6 +239,11 @@ fn link(options: &NicOptions, direction: u64) -> LinkSettings {
         reorder_delay: micros(options.link_reorder_delay.or(Some(100))),
         seed: options.seed.unwrap_or(1) * 2 + direction,
     }
+}
+
+/// A span that an option gives in microseconds; none without it.
+fn micros(value: Option<u32>) -> nic::time::Duration {
+    nic::time::Duration::from_micros(value.unwrap_or(0).into())
 }
 
 fn describe_link(options: &NicOptions) -> String {
