@@ -1,0 +1,128 @@
+//! `earmark lab`: programs on the two hosts, their input, output and exit status, and their end.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+mod common;
+use common::{Running, Traced, earmark, lab_run, run, unique};
+
+#[test]
+fn the_exit_status_comes_through() {
+    for (script, code) in [
+        ("true", 0),
+        ("exit 7", 7),
+        ("kill -TERM $$", 143),
+        ("kill -KILL $$", 137),
+        ("no-such-program", 127),
+    ] {
+        let ended = lab_run(&["--on", "a", script]);
+        assert_eq!(ended.code, code, "{script}: {ended:?}");
+    }
+}
+
+#[test]
+fn the_first_failure_is_the_exit_status() {
+    let ended = lab_run(&["--on", "a", "true", "--on", "a", "exit 3", "--on", "a", "exit 4"]);
+    assert_eq!(ended.code, 3, "{ended:?}");
+    let ended = lab_run(&["--until", "both", "--on", "a", "true", "--on", "b", "exit 5"]);
+    assert_eq!(ended.code, 5, "{ended:?}");
+}
+
+#[test]
+fn output_comes_through() {
+    let ended = lab_run(&["--on", "a", "echo out; echo err >&2"]);
+    assert_eq!(ended.output(), "out\n");
+    assert_eq!(ended.stderr, "err\n");
+}
+
+#[test]
+fn hosts_know_each_other_by_name() {
+    let look = "uname -n; getent ahosts a | cut -d ' ' -f 1 | sort -u; \
+                getent ahosts b | cut -d ' ' -f 1 | sort -u";
+    let ended = lab_run(&["--until", "both", "--on", "a", look, "--on", "b", "uname -n"]);
+    let mut words: Vec<_> = ended.output().split_whitespace().collect();
+    words.sort_unstable();
+    assert_eq!(words, ["10.9.0.1", "10.9.0.2", "a", "b", "fd09::1", "fd09::2"]);
+}
+
+#[test]
+fn the_other_host_is_asked_to_stop() {
+    let server = "trap 'echo stopped; exit 9' TERM; while :; do sleep 0.02; done";
+    let ended = lab_run(&["--on", "b", server, "--on", "a", "true"]);
+    assert_eq!(ended.output(), "stopped\n");
+}
+
+#[test]
+fn until_names_the_host_that_ends_the_lab() {
+    let ended = lab_run(&["--until", "b", "--on", "b", "exit 6", "--on", "a", "exec sleep 1000"]);
+    assert_eq!(ended.code, 6, "{ended:?}");
+    let ended = lab_run(&["--on", "b", "exit 8"]);
+    assert_eq!(ended.code, 8, "b alone is waited for: {ended:?}");
+    lab_run(&["--until", "a", "--on", "b", "true"]).refused(&["--until", "--on"]);
+}
+
+#[test]
+fn the_first_command_has_the_input() {
+    let name = unique("input");
+    let mut command = earmark(&["lab", "run", "--name", &name, "--on", "a", "cat", "--on", "a"]);
+    let mut run = Running::start(command.arg("cat").stdin(Stdio::piped()));
+    writeln!(run.input(), "through").unwrap();
+    assert_eq!(run.end().output(), "through\n");
+}
+
+#[test]
+fn unknown_hosts_are_refused() {
+    lab_run(&["--on", "c", "true"]).refused(&["no host c", "the hosts are a and b"]);
+    lab_run(&["--on", "a"]).refused(&["--on"]);
+    run(&["lab", "run"]).refused(&["--on"]);
+}
+
+#[test]
+fn a_shell_reads_a_script() {
+    let name = unique("shell");
+    let mut command = earmark(&["lab", "shell", "--on", "b", "--name", &name]);
+    let mut run = Running::start(command.env("SHELL", "/bin/sh").stdin(Stdio::piped()));
+    writeln!(run.input(), "uname -n; getent ahostsv4 a >/dev/null || exit 1; exit 4").unwrap();
+    let ended = run.end();
+    assert_eq!((ended.code, ended.stdout.as_str()), (4, "b\n"), "{ended:?}");
+    assert!(ended.stderr.contains("`exit` ends the lab"), "{ended:?}");
+}
+
+/// Starts `script` on host a, waits for its first line and interrupts it `times`.
+#[track_caller]
+fn interrupted(script: &str, times: usize) -> common::Ended {
+    let mut traced = Traced::new();
+    let mut run = Running::start(&mut traced.command(&["lab", "run", "--on", "a", script]));
+    run.await_line("ready");
+    traced.note();
+    for _ in 0..times {
+        run.signal_group(Signal::INT);
+        // Two signals that are pending at once are one.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let ended = run.end();
+    traced.gone(&[]);
+    ended
+}
+
+#[test]
+fn an_interrupt_ends_the_lab() {
+    let ended = interrupted("echo ready; exec sleep 1000", 1);
+    assert_eq!(ended.code, 130, "{ended:?}");
+}
+
+#[test]
+fn an_interrupted_program_has_the_last_word() {
+    let script = "trap 'echo bye; exit 5' INT; echo ready; while :; do sleep 0.02; done";
+    let ended = interrupted(script, 1);
+    assert_eq!((ended.code, ended.stdout.as_str()), (5, "ready\nbye\n"), "{ended:?}");
+}
+
+#[test]
+fn a_second_interrupt_ends_a_stubborn_program() {
+    let script = "trap '' INT; echo ready; while :; do sleep 0.02; done";
+    let ended = interrupted(script, 2);
+    assert_eq!(ended.code, 130, "{ended:?}");
+}
