@@ -175,6 +175,7 @@ pub enum NicCommand {
         port: String,
         /// Names and values, in turn
         #[arg(required = true, num_args = 2.., value_name = "NAME VALUE")]
+        #[arg(allow_negative_numbers = true)]
         settings: Vec<String>,
         /// One queue; without it, all
         #[arg(long)]
