@@ -1,0 +1,209 @@
+//! `earmark nic`: looking at the NIC of a lab, and changing it while traffic flows.
+
+use serde_json::Value;
+use std::process::Command;
+
+mod common;
+use common::{EARMARK, Lab, lab_run, output, run};
+
+/// Queue `queue` of port `port`, as `nic show --json` has it.
+fn queue(shown: &Value, port: usize, queue: usize) -> Value {
+    shown[port]["queues"][queue].clone()
+}
+
+fn settings(shown: &Value) -> Vec<&str> {
+    let ports = shown.as_array().unwrap().iter();
+    let queues = ports.flat_map(|port| port["queues"].as_array().unwrap());
+    queues.map(|queue| queue["setting"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn settings_change_while_traffic_flows() {
+    let mut lab = Lab::start(&["--strategy", "disabled"]);
+    let (_, pid) = lab.ask("ping -q -i 0.01 b >/dev/null & echo $!");
+    for (change, expected) in [
+        (&["strategy", "delay:75"][..], "delay:75"),
+        (&["rx-usecs", "50"], "delay:50"),
+        (&["rx-frames", "16"], "delay:50+frames:16"),
+        (&["rx-usecs", "20", "rx-frames", "0"], "delay:20"),
+        (&["adaptive-rx", "on"], "adaptive"),
+        (&["strategy", "marked:60"], "marked:60"),
+        (&["strategy", "stream+throttle:90"], "stream+throttle:90"),
+        (&["strategy", "periodic:128"], "periodic:128"),
+        (&["strategy", "disabled"], "disabled"),
+    ] {
+        lab.set(&[&["b0"], change].concat());
+        let shown = lab.show();
+        assert_eq!(settings(&shown), ["disabled", expected], "{change:?}");
+    }
+    let (status, text) = lab.ask(&format!("kill -INT {} && ping -q -c 3 -i 0.01 b", pid.trim()));
+    assert_eq!(status, 0, "{text}");
+    lab.end().output();
+}
+
+#[test]
+fn adaptive_off_keeps_what_adaptive_chose() {
+    let lab = Lab::start(&["--strategy", "adaptive"]);
+    let chosen = queue(&lab.show(), 1, 0);
+    lab.set(&["b0", "adaptive-rx", "off"]);
+    let kept = queue(&lab.show(), 1, 0);
+    assert_eq!((&chosen["adaptive_rx"], &kept["adaptive_rx"]), (&true.into(), &false.into()));
+    assert_eq!(kept["strategy"], "delay");
+    assert_eq!(
+        (&kept["rx_usecs"], &kept["rx_frames"]),
+        (&chosen["rx_usecs"], &chosen["rx_frames"])
+    );
+    lab.set(&["b0", "adaptive-rx", "off"]);
+    assert_eq!(queue(&lab.show(), 1, 0)["setting"], kept["setting"], "off is off");
+}
+
+#[test]
+fn a_change_acts() {
+    let mut lab = Lab::start(&["--strategy", "disabled"]);
+    let disabled = lab.ping_ms();
+    for port in ["a0", "b0"] {
+        lab.set(&[port, "strategy", "delay", "rx-usecs", "5000"]);
+    }
+    let delayed = lab.ping_ms();
+    assert!(delayed > 10.0, "two delays of 5 ms: {delayed} ms");
+    assert!(disabled < delayed / 2.0, "disabled {disabled} ms, delayed {delayed} ms");
+    // A mark goes ahead of the delay; ping is ICMP, so its length has to tell.
+    for port in ["a0", "b0"] {
+        lab.set(&[port, "strategy", "marked:5000", "mark", "length<=512"]);
+    }
+    let marked = lab.ping_ms();
+    assert!(marked < delayed / 2.0, "marked {marked} ms, delayed {delayed} ms");
+    let shown = lab.show();
+    assert_eq!(shown[1]["mark"], "length<=512");
+    assert!(queue(&shown, 1, 0)["interrupts"]["mark"].as_u64() > Some(0), "{shown}");
+    assert!(queue(&shown, 1, 0)["counters"]["rx-marked"].as_u64() > Some(0), "{shown}");
+}
+
+#[test]
+fn queues_change_one_by_one() {
+    let lab = Lab::start(&["--strategy", "delay:75", "--queues", "2"]);
+    lab.set(&["b0", "rx-usecs", "50", "--queue", "1"]);
+    assert_eq!(settings(&lab.show()), ["delay:75", "delay:75", "delay:75", "delay:50"]);
+    let one = lab.nic(&["show", "b0", "--queue", "1", "--json"]).json();
+    assert_eq!(settings(&one), ["delay:50"]);
+    let text = lab.nic(&["show", "b0"]);
+    assert!(text.output().contains("queue 1:\nstrategy: delay (delay:50)"), "{text:?}");
+    for command in
+        [&["show", "b0", "--queue", "2"][..], &["set", "b0", "--queue", "2", "rx-usecs", "1"]]
+    {
+        lab.nic(command).refused(&["b0 has queues 0 to 1, not 2"]);
+    }
+    lab.nic(&["set", "b0", "--queue", "1", "mark", "mx"]).refused(&["drop --queue"]);
+    assert_eq!(settings(&lab.show())[3], "delay:50");
+}
+
+#[test]
+fn one_wrong_setting_changes_nothing() {
+    let lab = Lab::start(&["--strategy", "delay:75"]);
+    let before = lab.show();
+    for (wrong, message) in [
+        (&["rx-usecs", "50", "rx-usec", "60"][..], "no setting is called rx-usec; there are"),
+        (&["rx-usecs", "50", "rx-frames", "-1"], "rx-frames -1: not a whole number"),
+        (&["rx-usecs", "50", "rx-frames", "many"], "rx-frames many: not a whole number"),
+        (&["rx-usecs", "50", "rx-frames", "65536"], "rx-frames is at most 65535"),
+        (&["rx-usecs", "1000001"], "rx-usecs is at most 1000000"),
+        (&["rx-usecs", "4294967296"], "not a whole number"),
+        (&["rx-usecs", "50", "strategy", "dealy"], "no such strategy; there are"),
+        (&["mark", "mx", "strategy", "periodic:0"], "a periodic tick needs"),
+        (&["strategy", "disabled", "rx-frames", "4"], "`disabled` never waits"),
+        (&["strategy", "disabled", "rx-usecs", "4"], "`disabled` takes no rx-usecs"),
+        (&["rx-usecs", "50", "adaptive-rx", "maybe"], "adaptive-rx maybe: on or off"),
+        (&["rx-usecs", "50", "mark", "tcp-push"], "tcp-push"),
+        (&["rx-usecs", "50", "rx-frames"], "`rx-frames` has no value"),
+    ] {
+        let refusal = lab.nic(&[&["set", "b0"], wrong].concat());
+        refusal.refused(&[message]);
+        assert_eq!(refusal.code, 1, "{refusal:?}");
+    }
+    lab.nic(&["set", "c0", "rx-usecs", "5"]).refused(&["no port c0; there are a0 and b0"]);
+    lab.nic(&["show", "c0"]).refused(&["no port c0; there are a0 and b0"]);
+    lab.nic(&["watch", "c0", "--count", "1"]).refused(&["no port c0"]);
+    lab.nic(&["watch", "--interval", "0"]).refused(&["--interval"]);
+    lab.nic(&["set", "b0"]).refused(&["NAME VALUE"]);
+    let after = lab.show();
+    for port in 0..2 {
+        assert_eq!(before[port]["mark"], after[port]["mark"]);
+    }
+    assert_eq!(settings(&before), settings(&after));
+}
+
+#[test]
+fn show_and_watch_speak_of_both_ports() {
+    let mut lab = Lab::start(&["--strategy", "delay:75"]);
+    let shown = lab.nic(&["show"]);
+    for words in
+        ["Coalesce parameters for a0 (lab ", "Coalesce parameters for b0 (lab ", "rx-usecs: 75"]
+    {
+        assert!(shown.output().contains(words), "no `{words}` in {shown:?}");
+    }
+    lab.ping_ms();
+    let holds = lab.show()[1]["hold_us"].clone();
+    assert!(holds[2].as_f64() >= Some(75.0), "the longest hold is a whole delay: {holds}");
+    let watched = lab.nic(&["watch", "--interval", "0.02", "--count", "2"]);
+    let ports: Vec<_> =
+        watched.output().lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert_eq!(ports, ["port", "a0", "b0", "a0", "b0"]);
+    let watched = lab.nic(&["watch", "b0", "--interval", "0.02", "--count", "1"]);
+    assert_eq!(watched.output().lines().count(), 2);
+}
+
+#[test]
+fn a_host_sees_its_own_nic() {
+    let script = format!(
+        "{EARMARK} nic labs | grep -c . && {EARMARK} nic set b0 rx-usecs 33 && \
+         {EARMARK} nic show b0 | grep ^rx-usecs"
+    );
+    for host in ["a", "b"] {
+        let ended = lab_run(&["--on", host, &script]);
+        assert_eq!(ended.output(), "1\nrx-usecs: 33\n", "on host {host}");
+    }
+}
+
+/// Runs a script where no lab of anybody else can be seen.
+fn alone(script: &str) -> common::Ended {
+    let script = script.replace("earmark", EARMARK);
+    output(Command::new("unshare").args(["--net", "sh", "-c", &script]))
+}
+
+#[test]
+fn without_a_lab_the_message_says_how_to_start_one() {
+    alone("earmark nic show").refused(&["no lab runs here", "earmark lab shell"]);
+    alone("earmark nic set b0 rx-usecs 5").refused(&["no lab runs here"]);
+    assert_eq!(alone("earmark nic labs").output(), "");
+    run(&["nic", "--lab", "nobody", "show"]).refused(&["reach lab nobody", "earmark nic labs"]);
+}
+
+#[test]
+fn several_labs_are_told_apart() {
+    let script = "
+        earmark lab run --name first --on a 'exec sleep 30' & first=$!
+        earmark lab run --name second --on a 'exec sleep 30' & second=$!
+        for try in $(seq 200); do
+            [ $(earmark nic labs | wc -l) = 2 ] && break
+            sleep 0.02
+        done
+        earmark nic labs
+        earmark nic show
+        for lab in first second; do earmark nic --lab $lab show b0 | head -n 1; done
+        kill $first $second";
+    let ended = alone(script);
+    let lines: Vec<_> = ended.stdout.lines().collect();
+    let shown = ["first", "second"].map(|lab| format!("Coalesce parameters for b0 (lab {lab}):"));
+    assert_eq!(lines, ["first", "second", &shown[0], &shown[1]], "{ended:?}");
+    assert!(ended.stderr.contains("several labs run: first, second; choose one with --lab"));
+}
+
+#[test]
+fn a_name_in_use_is_refused() {
+    let lab = Lab::start(&[]);
+    run(&["lab", "run", "--name", lab.name(), "--on", "a", "true"])
+        .refused(&["a lab named", "runs already; choose another name with --name"]);
+    for wrong in ["", "two words", &"x".repeat(65)] {
+        run(&["lab", "run", "--name", wrong, "--on", "a", "true"]).refused(&["lab name"]);
+    }
+}
