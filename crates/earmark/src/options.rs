@@ -33,7 +33,17 @@ impl<T: fmt::Display> fmt::Display for Text<T> {
 
 impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Text<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
+        // A number needs no quotes: `clients = 2`.
+        #[derive(Deserialize)]
+        #[serde(untagged, expecting = "expected text or a whole number")]
+        enum Written {
+            Number(u64),
+            Text(String),
+        }
+        let text = match Written::deserialize(deserializer)? {
+            Written::Number(number) => number.to_string(),
+            Written::Text(text) => text,
+        };
         let wrong = |error| serde::de::Error::custom(format!("`{text}`: {error}"));
         text.parse().map(Self).map_err(wrong)
     }
@@ -276,6 +286,14 @@ mod tests {
         let both = flags.or(scenario);
         assert_eq!(both.moderation(Moderation::DISABLED).unwrap().to_string(), "delay:50");
         assert_eq!(both.queues, Some(2));
+    }
+
+    #[test]
+    fn a_scenario_writes_numbers_without_quotes() {
+        let options: ExperimentOptions = toml::from_str("clients = 3").unwrap();
+        assert_eq!(options.clients.unwrap().0.each().collect::<Vec<_>>(), [3]);
+        let error = toml::from_str::<ExperimentOptions>("clients = true").unwrap_err().to_string();
+        assert!(error.contains("expected text or a whole number"), "{error}");
     }
 
     #[test]
