@@ -166,10 +166,11 @@ fn scenarios_are_read_from_files() {
                     [[experiment]]\nrun = 'tcp-rr'\nnic = { strategy = 'throttle:60' }\n\
                     options = { clients = 2 }\n";
     let path = directory.write("mine.toml", scenario);
-    let chosen = bench(&["tcp-rr", "--scenario", &path]);
+    let outcome = |arguments: &[&str]| bench(arguments)["outcomes"][0].clone();
+    let chosen = outcome(&["tcp-rr", "--scenario", &path]);
     assert_eq!(texts(&chosen["results"], "setting"), ["throttle:60"]);
     assert_eq!(number(&chosen, "results/0/clients"), 2.0);
-    let flags_win = bench(&["udp-rr", "--scenario", &path, "--rx-usecs", "30"]);
+    let flags_win = outcome(&["udp-rr", "--scenario", &path, "--rx-usecs", "30"]);
     assert_eq!(texts(&flags_win["results"], "setting"), ["delay:30"]);
     let name = unique("bench");
     let all = run(&["bench", "--duration", "0.1", "--name", &name, "--scenario", &path]);
