@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use nic::counters::Counters;
 use nic::link::LinkCounters;
-use nic::moderation::{Moderation, Strategy, Timer};
+use nic::moderation::{Adaptive, Moderation};
 use nic::time::{Duration, Instant};
 
 /// One queue of a port.
@@ -22,22 +22,12 @@ impl QueueSnapshot {
     #[must_use]
     pub fn of<F>(queue: &nic::queue::Queue<F>) -> Self {
         let moderation = *queue.moderation();
-        let in_force = adaptive_choice(queue.strategy())
+        let in_force = queue
+            .strategy()
+            .adaptive()
+            .map(Adaptive::in_force)
             .unwrap_or((moderation.rx_usecs, moderation.rx_frames));
         Self { moderation, in_force, counters: *queue.counters() }
-    }
-}
-
-/// What DIM has chosen, where it chooses.
-fn adaptive_choice(strategy: &Strategy) -> Option<(u32, u32)> {
-    let timer = match strategy {
-        Strategy::Plain(frames) => frames.timer(),
-        Strategy::Marked(marked) => marked.timer().timer(),
-        Strategy::Stream(stream) => stream.timer().timer(),
-    };
-    match timer {
-        Timer::Adaptive(adaptive) => Some(adaptive.in_force()),
-        _ => None,
     }
 }
 

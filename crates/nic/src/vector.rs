@@ -71,11 +71,13 @@ impl<M: Moderator> Vector<M> {
     }
 
     /// A packet arrived and its DMA has been submitted.
+    #[inline]
     pub fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
         self.moderator.packet_arrived(now, descriptor);
     }
 
     /// The DMA of a packet completed; `dma_pending` more are under way.
+    #[inline]
     pub fn dma_completed(
         &mut self,
         now: Instant,
@@ -90,6 +92,7 @@ impl<M: Moderator> Vector<M> {
     }
 
     /// A transmission completed, where transmit completions share the vector.
+    #[inline]
     pub fn transmit_completed(&mut self, now: Instant) -> Interrupt {
         if self.masked {
             return None;
@@ -99,6 +102,7 @@ impl<M: Moderator> Vector<M> {
     }
 
     /// Lets the timer act if it has run out by `now`; harmless at any time.
+    #[inline]
     pub fn advance(&mut self, now: Instant) -> Interrupt {
         if self.deadline().is_none_or(|deadline| deadline > now) {
             return None;
@@ -111,6 +115,7 @@ impl<M: Moderator> Vector<M> {
     ///
     /// Also for a host that polled without having been interrupted (busy polling): it brings the
     /// timer up to date.
+    #[inline]
     pub fn rearm(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
         self.masked = false;
         let interrupt = self.moderator.host_rearmed(now, unseen);
@@ -119,10 +124,12 @@ impl<M: Moderator> Vector<M> {
 
     /// When to call [`advance`](Self::advance); never while masked.
     #[must_use]
+    #[inline]
     pub fn deadline(&self) -> Option<Instant> {
         if self.masked { None } else { self.moderator.deadline() }
     }
 
+    #[inline]
     fn raise(&mut self, now: Instant, interrupt: Interrupt) -> Interrupt {
         if interrupt.is_some() {
             self.masked = true;

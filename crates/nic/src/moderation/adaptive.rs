@@ -46,24 +46,29 @@ impl Default for Adaptive {
 }
 
 impl Moderator for Adaptive {
+    #[inline]
     fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
         self.totals.packets = self.totals.packets.wrapping_add(1);
         self.totals.bytes = self.totals.bytes.wrapping_add(descriptor.length);
         self.timer.packet_arrived(now, descriptor);
     }
 
+    #[inline]
     fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {
         self.timer.dma_completed(now, descriptor, pending)
     }
 
+    #[inline]
     fn transmit_completed(&mut self, now: Instant) -> Interrupt {
         self.timer.transmit_completed(now)
     }
 
+    #[inline]
     fn timer_expired(&mut self, now: Instant) -> Interrupt {
         self.timer.timer_expired(now)
     }
 
+    #[inline(never)] // It needs registers that every other strategy would save, too.
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
         self.totals.time = now;
         if let Some(profile) = self.dim.sample(self.totals) {
@@ -72,11 +77,13 @@ impl Moderator for Adaptive {
         self.timer.host_rearmed(now, unseen)
     }
 
+    #[inline]
     fn interrupt_raised(&mut self, now: Instant) {
         self.totals.interrupts = self.totals.interrupts.wrapping_add(1);
         self.timer.interrupt_raised(now);
     }
 
+    #[inline]
     fn deadline(&self) -> Option<Instant> {
         self.timer.deadline()
     }

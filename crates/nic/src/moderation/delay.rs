@@ -36,27 +36,33 @@ impl Delay {
 }
 
 impl Moderator for Delay {
+    #[inline]
     fn dma_completed(&mut self, now: Instant, _: &Descriptor, _: u32) -> Interrupt {
         self.start(now)
     }
 
+    #[inline]
     fn transmit_completed(&mut self, now: Instant) -> Interrupt {
         self.start(now)
     }
 
+    #[inline]
     fn timer_expired(&mut self, _: Instant) -> Interrupt {
         self.expires.take().map(|_| Reason::Timer)
     }
 
+    #[inline]
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
         self.expires = unseen.oldest.map(|completed| completed + self.delay);
         self.expires.filter(|&expires| expires <= now).map(|_| Reason::Rearm)
     }
 
+    #[inline]
     fn interrupt_raised(&mut self, _: Instant) {
         self.expires = None;
     }
 
+    #[inline]
     fn deadline(&self) -> Option<Instant> {
         self.expires
     }

@@ -9,24 +9,30 @@ use crate::time::Instant;
 pub struct Disabled;
 
 impl Moderator for Disabled {
+    #[inline]
     fn dma_completed(&mut self, _: Instant, _: &Descriptor, _: u32) -> Interrupt {
         Some(Reason::Frames)
     }
 
+    #[inline]
     fn transmit_completed(&mut self, _: Instant) -> Interrupt {
         Some(Reason::Frames)
     }
 
+    #[inline]
     fn timer_expired(&mut self, _: Instant) -> Interrupt {
         None
     }
 
+    #[inline]
     fn host_rearmed(&mut self, _: Instant, unseen: &Unseen) -> Interrupt {
         unseen.oldest.map(|_| Reason::Rearm)
     }
 
+    #[inline]
     fn interrupt_raised(&mut self, _: Instant) {}
 
+    #[inline]
     fn deadline(&self) -> Option<Instant> {
         None
     }

@@ -42,35 +42,43 @@ impl<T> Frames<T> {
 }
 
 impl<T: Moderator> Moderator for Frames<T> {
+    #[inline]
     fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
         self.timer.packet_arrived(now, descriptor);
     }
 
+    #[inline]
     fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {
-        self.gathered = self.gathered.saturating_add(1);
+        // Without a limit it may wrap, and nobody looks.
+        self.gathered = self.gathered.wrapping_add(1);
         let timer = self.timer.dma_completed(now, descriptor, pending);
         if self.enough() { Some(Reason::Frames) } else { timer }
     }
 
+    #[inline]
     fn transmit_completed(&mut self, now: Instant) -> Interrupt {
         self.timer.transmit_completed(now)
     }
 
+    #[inline]
     fn timer_expired(&mut self, now: Instant) -> Interrupt {
         self.timer.timer_expired(now)
     }
 
+    #[inline]
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
         self.gathered = unseen.packets;
         let timer = self.timer.host_rearmed(now, unseen);
         if self.enough() { Some(Reason::Rearm) } else { timer }
     }
 
+    #[inline]
     fn interrupt_raised(&mut self, now: Instant) {
         self.gathered = 0;
         self.timer.interrupt_raised(now);
     }
 
+    #[inline]
     fn deadline(&self) -> Option<Instant> {
         self.timer.deadline()
     }

@@ -41,7 +41,7 @@ pub use frames::Frames;
 pub use marked::Marked;
 pub use periodic::Periodic;
 pub use setting::{MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, SettingError, TimerKind};
-pub use strategy::{Strategy, Timer};
+pub use strategy::Strategy;
 pub use stream::Stream;
 pub use throttle::Throttle;
 

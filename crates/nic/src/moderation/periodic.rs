@@ -42,27 +42,33 @@ impl Periodic {
 }
 
 impl Moderator for Periodic {
+    #[inline]
     fn dma_completed(&mut self, now: Instant, _: &Descriptor, _: u32) -> Interrupt {
         self.wanted(now, now, Reason::Timer)
     }
 
+    #[inline]
     fn transmit_completed(&mut self, now: Instant) -> Interrupt {
         self.wanted(now, now, Reason::Timer)
     }
 
+    #[inline]
     fn timer_expired(&mut self, _: Instant) -> Interrupt {
         self.expires.take().map(|_| Reason::Timer)
     }
 
+    #[inline]
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
         self.expires = None;
         unseen.oldest.and_then(|completed| self.wanted(completed, now, Reason::Rearm))
     }
 
+    #[inline]
     fn interrupt_raised(&mut self, _: Instant) {
         self.expires = None;
     }
 
+    #[inline]
     fn deadline(&self) -> Option<Instant> {
         self.expires
     }

@@ -7,31 +7,53 @@ use super::{
 use crate::descriptor::Descriptor;
 use crate::time::{Duration, Instant};
 
-/// The timers, as one type.
-#[derive(Clone, Debug)]
-pub enum Timer {
-    /// See [`Disabled`].
-    Disabled(Disabled),
-    /// See [`Delay`].
-    Delay(Delay),
-    /// See [`Throttle`].
-    Throttle(Throttle),
-    /// See [`Periodic`].
-    Periodic(Periodic),
-    /// See [`Adaptive`].
-    Adaptive(Adaptive),
-}
-
 /// Any strategy that a [`Moderation`] setting can name, as one type: no allocation, no dynamic
 /// dispatch.
+///
+/// Every combination is a variant of its own, so that a call costs one jump and the whole stack
+/// behind it is compiled as one.
 #[derive(Clone, Debug)]
+#[repr(u8)] // A number of its own to jump by, instead of one hidden among the values of a field.
+#[expect(missing_docs, reason = "the types say it")]
 pub enum Strategy {
-    /// Marks are ignored.
-    Plain(Frames<Timer>),
-    /// Algorithm 1.
-    Marked(Marked<Frames<Timer>>),
-    /// Algorithm 2.
-    Stream(Stream<Frames<Timer>>),
+    Disabled(Frames<Disabled>),
+    Delay(Frames<Delay>),
+    Throttle(Frames<Throttle>),
+    Periodic(Frames<Periodic>),
+    Adaptive(Frames<Adaptive>),
+    MarkedDisabled(Marked<Frames<Disabled>>),
+    MarkedDelay(Marked<Frames<Delay>>),
+    MarkedThrottle(Marked<Frames<Throttle>>),
+    MarkedPeriodic(Marked<Frames<Periodic>>),
+    MarkedAdaptive(Marked<Frames<Adaptive>>),
+    StreamDisabled(Stream<Frames<Disabled>>),
+    StreamDelay(Stream<Frames<Delay>>),
+    StreamThrottle(Stream<Frames<Throttle>>),
+    StreamPeriodic(Stream<Frames<Periodic>>),
+    StreamAdaptive(Stream<Frames<Adaptive>>),
+}
+
+/// Asks whichever moderator a strategy holds.
+macro_rules! ask {
+    ($strategy:expr, $held:ident => $answer:expr) => {
+        match $strategy {
+            Strategy::Disabled($held) => $answer,
+            Strategy::Delay($held) => $answer,
+            Strategy::Throttle($held) => $answer,
+            Strategy::Periodic($held) => $answer,
+            Strategy::Adaptive($held) => $answer,
+            Strategy::MarkedDisabled($held) => $answer,
+            Strategy::MarkedDelay($held) => $answer,
+            Strategy::MarkedThrottle($held) => $answer,
+            Strategy::MarkedPeriodic($held) => $answer,
+            Strategy::MarkedAdaptive($held) => $answer,
+            Strategy::StreamDisabled($held) => $answer,
+            Strategy::StreamDelay($held) => $answer,
+            Strategy::StreamThrottle($held) => $answer,
+            Strategy::StreamPeriodic($held) => $answer,
+            Strategy::StreamAdaptive($held) => $answer,
+        }
+    };
 }
 
 impl Strategy {
@@ -39,60 +61,80 @@ impl Strategy {
     #[must_use]
     pub fn new(moderation: &Moderation, now: Instant) -> Self {
         let usecs = Duration::from_micros(moderation.rx_usecs.into());
-        let timer = match moderation.timer {
-            TimerKind::Disabled => Timer::Disabled(Disabled),
-            TimerKind::Delay => Timer::Delay(Delay::new(usecs)),
-            TimerKind::Throttle => Timer::Throttle(Throttle::new(usecs)),
-            TimerKind::Periodic => Timer::Periodic(Periodic::new(usecs, now)),
-            TimerKind::Adaptive => Timer::Adaptive(Adaptive::new()),
-        };
-        let timer = Frames::new(timer, moderation.rx_frames);
-        match moderation.marks {
-            Marks::Ignored => Self::Plain(timer),
-            Marks::Immediate => Self::Marked(Marked::new(timer)),
-            Marks::Deferred => Self::Stream(Stream::new(timer)),
+        /// The variants of one timer, in the order of the marks.
+        macro_rules! over {
+            ($timer:expr, $plain:ident $marked:ident $stream:ident) => {{
+                let timer = Frames::new($timer, moderation.rx_frames);
+                match moderation.marks {
+                    Marks::Ignored => Self::$plain(timer),
+                    Marks::Immediate => Self::$marked(Marked::new(timer)),
+                    Marks::Deferred => Self::$stream(Stream::new(timer)),
+                }
+            }};
+        }
+        match moderation.timer {
+            TimerKind::Disabled => over!(Disabled, Disabled MarkedDisabled StreamDisabled),
+            TimerKind::Delay => over!(Delay::new(usecs), Delay MarkedDelay StreamDelay),
+            TimerKind::Throttle => {
+                over!(Throttle::new(usecs), Throttle MarkedThrottle StreamThrottle)
+            }
+            TimerKind::Periodic => {
+                over!(Periodic::new(usecs, now), Periodic MarkedPeriodic StreamPeriodic)
+            }
+            TimerKind::Adaptive => over!(Adaptive::new(), Adaptive MarkedAdaptive StreamAdaptive),
+        }
+    }
+
+    /// The adaptive timer, if that is the one at work: what it has chosen is worth showing.
+    #[must_use]
+    pub fn adaptive(&self) -> Option<&Adaptive> {
+        match self {
+            Self::Adaptive(frames) => Some(frames.timer()),
+            Self::MarkedAdaptive(marked) => Some(marked.timer().timer()),
+            Self::StreamAdaptive(stream) => Some(stream.timer().timer()),
+            _ => None,
         }
     }
 }
 
-/// Implements [`Moderator`] for an enum by asking whichever moderator it holds.
-macro_rules! ask_the_held_moderator {
-    ($type:ty: $($variant:ident)*) => {
-        impl Moderator for $type {
-            fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
-                match self { $(Self::$variant(held) => held.packet_arrived(now, descriptor),)* }
-            }
-            fn dma_completed(
-                &mut self,
-                now: Instant,
-                descriptor: &Descriptor,
-                pending: u32,
-            ) -> Interrupt {
-                match self {
-                    $(Self::$variant(held) => held.dma_completed(now, descriptor, pending),)*
-                }
-            }
-            fn transmit_completed(&mut self, now: Instant) -> Interrupt {
-                match self { $(Self::$variant(held) => held.transmit_completed(now),)* }
-            }
-            fn timer_expired(&mut self, now: Instant) -> Interrupt {
-                match self { $(Self::$variant(held) => held.timer_expired(now),)* }
-            }
-            fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
-                match self { $(Self::$variant(held) => held.host_rearmed(now, unseen),)* }
-            }
-            fn interrupt_raised(&mut self, now: Instant) {
-                match self { $(Self::$variant(held) => held.interrupt_raised(now),)* }
-            }
-            fn deadline(&self) -> Option<Instant> {
-                match self { $(Self::$variant(held) => held.deadline(),)* }
-            }
-        }
-    };
-}
+/// What runs for every packet is always inlined: a vector asks twice in a row, and then one jump
+/// serves both.
+impl Moderator for Strategy {
+    #[inline]
+    fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
+        ask!(self, held => held.packet_arrived(now, descriptor));
+    }
 
-ask_the_held_moderator!(Timer: Disabled Delay Throttle Periodic Adaptive);
-ask_the_held_moderator!(Strategy: Plain Marked Stream);
+    #[inline(always)]
+    fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {
+        ask!(self, held => held.dma_completed(now, descriptor, pending))
+    }
+
+    #[inline]
+    fn transmit_completed(&mut self, now: Instant) -> Interrupt {
+        ask!(self, held => held.transmit_completed(now))
+    }
+
+    #[inline]
+    fn timer_expired(&mut self, now: Instant) -> Interrupt {
+        ask!(self, held => held.timer_expired(now))
+    }
+
+    #[inline(always)]
+    fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
+        ask!(self, held => held.host_rearmed(now, unseen))
+    }
+
+    #[inline]
+    fn interrupt_raised(&mut self, now: Instant) {
+        ask!(self, held => held.interrupt_raised(now));
+    }
+
+    #[inline]
+    fn deadline(&self) -> Option<Instant> {
+        ask!(self, held => held.deadline())
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -46,10 +46,12 @@ impl<T> Stream<T> {
 }
 
 impl<T: Moderator> Moderator for Stream<T> {
+    #[inline]
     fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
         self.timer.packet_arrived(now, descriptor);
     }
 
+    #[inline]
     fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {
         let timer = self.timer.dma_completed(now, descriptor, pending);
         if pending == 0 {
@@ -65,25 +67,30 @@ impl<T: Moderator> Moderator for Stream<T> {
         timer
     }
 
+    #[inline]
     fn transmit_completed(&mut self, now: Instant) -> Interrupt {
         self.timer.transmit_completed(now)
     }
 
+    #[inline]
     fn timer_expired(&mut self, now: Instant) -> Interrupt {
         self.timer.timer_expired(now)
     }
 
+    #[inline]
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
         let timer = self.timer.host_rearmed(now, unseen);
         self.deferred_interrupt = unseen.marked > 0 && unseen.dma_pending > 0;
         if unseen.marked > 0 && unseen.dma_pending == 0 { Some(Reason::Rearm) } else { timer }
     }
 
+    #[inline]
     fn interrupt_raised(&mut self, now: Instant) {
         self.deferred_interrupt = false;
         self.timer.interrupt_raised(now);
     }
 
+    #[inline]
     fn deadline(&self) -> Option<Instant> {
         self.timer.deadline()
     }

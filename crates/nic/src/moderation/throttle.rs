@@ -35,28 +35,34 @@ impl Throttle {
 }
 
 impl Moderator for Throttle {
+    #[inline]
     fn dma_completed(&mut self, now: Instant, _: &Descriptor, _: u32) -> Interrupt {
         self.wanted(now, Reason::Timer)
     }
 
+    #[inline]
     fn transmit_completed(&mut self, now: Instant) -> Interrupt {
         self.wanted(now, Reason::Timer)
     }
 
+    #[inline]
     fn timer_expired(&mut self, _: Instant) -> Interrupt {
         self.expires.take().map(|_| Reason::Timer)
     }
 
+    #[inline]
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
         self.expires = None;
         unseen.oldest.and_then(|_| self.wanted(now, Reason::Rearm))
     }
 
+    #[inline]
     fn interrupt_raised(&mut self, now: Instant) {
         self.last_interrupt = Some(now);
         self.expires = None;
     }
 
+    #[inline]
     fn deadline(&self) -> Option<Instant> {
         self.expires
     }

@@ -1,7 +1,7 @@
 //! A queue and the model, given the same operations and compared after each.
 
 use nic::descriptor::Descriptor;
-use nic::moderation::{Moderation, Reason, Strategy};
+use nic::moderation::{Adaptive, Moderation, Reason};
 use nic::observer::{Delivered, Interrupted, Observer};
 use nic::queue::Queue;
 use nic::time::{Duration, Instant};
@@ -320,14 +320,6 @@ impl Harness {
     }
 
     fn picked(&self) -> Option<(u32, u32)> {
-        let timer = match self.queue.strategy() {
-            Strategy::Plain(frames) => frames.timer(),
-            Strategy::Marked(marked) => marked.timer().timer(),
-            Strategy::Stream(stream) => stream.timer().timer(),
-        };
-        match timer {
-            nic::moderation::Timer::Adaptive(adaptive) => Some(adaptive.in_force()),
-            _ => None,
-        }
+        self.queue.strategy().adaptive().map(Adaptive::in_force)
     }
 }
