@@ -201,7 +201,7 @@ impl Bench {
 
 #[inline(always)]
 fn marked(rules: &Rules, frame: &[u8]) -> bool {
-    headers::parse(frame).is_ok_and(|headers| rules.classify(&headers).mark)
+    headers::parse(frame).as_ref().is_ok_and(|headers| rules.classify(headers).mark)
 }
 
 /// One packet from its arrival to the decision; a host that polls at once and leaves nothing.

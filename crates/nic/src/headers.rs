@@ -213,7 +213,7 @@ impl core::error::Error for Malformed {}
 /// # Errors
 ///
 /// [`Malformed`] when a header does not fit the frame or contradicts itself.
-#[inline]
+#[inline(always)]
 pub fn parse(frame: &[u8]) -> Result<Headers, Malformed> {
     let (ethernet, payload) =
         frame.split_first_chunk::<ETHERNET_LENGTH>().ok_or(Malformed::EthernetTruncated)?;
