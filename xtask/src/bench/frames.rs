@@ -6,15 +6,18 @@ use serde_json::Value;
 use super::figure::Figure;
 use crate::shell;
 
-/// The shortest and the usual longest Ethernet payload that people quote, in bytes.
-pub(super) const SIZES: [u32; 2] = [64, 1_500];
+/// The shortest Ethernet frame and the usual longest, in bytes without FCS.
+pub(super) const SIZES: [u32; 2] = [60, 1_500];
+
+/// What Ethernet, IPv4 and UDP put before a datagram's payload, in bytes.
+const HEADERS: u32 = 14 + 20 + 8;
 
 /// The name of the figure.
 pub(super) fn name(frame: u32) -> String {
     format!("TAP to TAP, {frame}-byte frames")
 }
 
-/// Runs the experiment `pps` of the `earmark` command.
+/// Runs the experiment `pps` of the `earmark` command: a flood of datagrams, one way.
 pub(super) fn measure(frame: u32, runs: u32) -> Result<Figure> {
     let rates = (0..runs).map(|_| rate(frame)).collect::<Result<_>>()?;
     Ok(Figure::new(name(frame), "frames per second", rates))
@@ -22,7 +25,9 @@ pub(super) fn measure(frame: u32, runs: u32) -> Result<Figure> {
 
 fn rate(frame: u32) -> Result<f64> {
     let mut earmark = shell::cargo(["run", "--release", "--quiet", "--package", "earmark", "--"]);
-    earmark.args(["bench", "pps", "--world", "live", "--json", "--size", &frame.to_string()]);
+    earmark.args(["bench", "pps", "-s", "disabled", "--wait", "sleep"]);
+    earmark.args(["--duration", "2", "--rounds", "3", "--json"]);
+    earmark.args(["--payload-bytes", &(frame - HEADERS).to_string()]);
     let output = shell::output(&mut earmark)?;
     parse(&output).with_context(|| format!("reading what `{}` measured", shell::line(&earmark)))
 }
