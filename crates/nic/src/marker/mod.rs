@@ -119,7 +119,9 @@ impl Rules {
     /// [`Malformed`] when the headers cannot be read, even if no rule would have looked at them.
     #[inline]
     pub fn mark(&self, frame: &[u8]) -> Result<bool, Malformed> {
-        Ok(self.classify(&headers::parse(frame)?).mark)
+        // By reference: `?` would copy the headers.
+        let headers = &headers::parse(frame);
+        headers.as_ref().map(|headers| self.classify(headers).mark).map_err(|&malformed| malformed)
     }
 
     /// The rule that [`Verdict::rule`] names; its [`Display`](fmt::Display) is its text.
