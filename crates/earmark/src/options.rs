@@ -242,7 +242,11 @@ fn percent(text: &str) -> Result<f64, String> {
     if (0.0..=100.0).contains(&value) { Ok(value) } else { Err("a percentage is 0 to 100".into()) }
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+/// A span in seconds.
+///
+/// # Errors
+/// If it is not a number, or not one of 0 to 86400.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
     if (0.0..=86_400.0).contains(&value) { Ok(value) } else { Err("seconds are 0 to 86400".into()) }
 }
