@@ -11,6 +11,7 @@ mod story;
 mod timeline;
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -50,6 +51,9 @@ const CHUNK_BYTES: u32 = 16_384;
 
 /// Seconds before each measurement.
 const WARMUP_S: f64 = 0.15;
+
+/// The space that a report may take.
+const REPORT_BYTES: usize = 1 << 20;
 
 /// One strategy under the three kinds of traffic.
 #[derive(Debug, Serialize)]
@@ -167,9 +171,26 @@ fn without_hosts(error: &anyhow::Error, args: &DemoArgs) -> Result<()> {
     Ok(())
 }
 
+/// Finds out whether a report can be written, and leaves the file as it was.
 fn writable(path: &Path) -> Result<()> {
-    let file = fs::OpenOptions::new().append(true).create(true).open(path);
-    file.map(drop).with_context(|| format!("write {}; choose another place", path.display()))
+    let existed = path.exists();
+    let probe = || -> io::Result<()> {
+        let mut file = fs::OpenOptions::new().append(true).create(true).open(path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            // A device or a pipe: nothing that anybody would read.
+            return file.write(&[]).map(drop);
+        }
+        let written = file.write_all(&vec![b' '; REPORT_BYTES]);
+        file.set_len(metadata.len())?;
+        written
+    };
+    let outcome = probe();
+    if !existed {
+        // A demo that is interrupted leaves no empty report.
+        let _ = fs::remove_file(path);
+    }
+    outcome.with_context(|| format!("write {}; choose another place", path.display()))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
