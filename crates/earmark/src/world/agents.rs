@@ -3,7 +3,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use linux::host::Host;
@@ -32,7 +33,13 @@ struct Agent {
 #[derive(Default)]
 pub struct Cast {
     agents: Vec<Agent>,
-    programs: Vec<Child>,
+    programs: Vec<Program>,
+}
+
+/// A program at work.
+struct Program {
+    name: String,
+    child: Child,
 }
 
 impl Cast {
@@ -48,13 +55,29 @@ impl Cast {
                 Role::Agent(part, spec) => {
                     let mut agent =
                         Agent::start(host, *part, player.server, &serde_json::to_string(spec)?)?;
-                    agent.ready()?;
+                    let ready = agent.ready();
                     cast.agents.push(agent);
+                    ready.map_err(|error| cast.explain(error))?;
                 }
-                Role::Program(words) => cast.programs.push(start_program(host, words)?),
+                Role::Program(words) => cast.programs.push(Program::start(host, words)?),
             }
         }
         Ok(cast)
+    }
+
+    /// Says so if a program has ended, which explains whatever an agent complains of.
+    fn explain(&mut self, error: anyhow::Error) -> anyhow::Error {
+        for Program { name, child } in &mut self.programs {
+            // Its connections end a moment before it does.
+            let patience = Instant::now() + Duration::from_millis(100);
+            while Instant::now() < patience {
+                if let Ok(Some(status)) = child.try_wait() {
+                    return error.context(format!("{name} has ended ({status}); was it killed?"));
+                }
+                sleep(Duration::from_millis(5));
+            }
+        }
+        error
     }
 
     /// Lets all begin.
@@ -71,6 +94,10 @@ impl Cast {
     /// # Errors
     /// If one reports an error, or nothing in time.
     pub fn finish(mut self, run: Duration) -> Result<Vec<(Part, Record)>> {
+        self.records(run).map_err(|error| self.explain(error))
+    }
+
+    fn records(&mut self, run: Duration) -> Result<Vec<(Part, Record)>> {
         let mut records = Vec::new();
         for agent in self.agents.iter_mut().filter(|agent| !agent.server) {
             records.push((agent.part, agent.record(run + REPORT_WITHIN)?));
@@ -86,7 +113,8 @@ impl Cast {
 impl Drop for Cast {
     fn drop(&mut self) {
         let agents = self.agents.iter_mut().map(|agent| &mut agent.child);
-        for child in agents.chain(&mut self.programs) {
+        let programs = self.programs.iter_mut().map(|program| &mut program.child);
+        for child in agents.chain(programs) {
             // An agent that has reported has exited; then there is nothing to kill.
             let _ = child.kill();
             let _ = child.wait();
@@ -154,11 +182,14 @@ impl Agent {
     }
 }
 
-fn start_program(host: &Host, words: &[String]) -> Result<Child> {
-    let [program, arguments @ ..] = words else { bail!("no program to start") };
-    let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
-    host.spawn(&mut command).with_context(|| {
-        format!("{program} is needed for this experiment: apt-get install {program}")
-    })
+impl Program {
+    fn start(host: &Host, words: &[String]) -> Result<Self> {
+        let [program, arguments @ ..] = words else { bail!("no program to start") };
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
+        let child = host.spawn(&mut command).with_context(|| {
+            format!("{program} is needed for this experiment: apt-get install {program}")
+        })?;
+        Ok(Self { name: format!("{program} on host {}", host.name()), child })
+    }
 }
