@@ -382,6 +382,17 @@ impl Traced {
         find().unwrap()
     }
 
+    /// The agent on host a, once there is one: it is the last to be started.
+    #[track_caller]
+    pub(crate) fn client(&self) -> u32 {
+        let net = |pid| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+        let host = net(self.process("earmark-a"));
+        let is_client = |pid: &u32| process_name(*pid) == "earmark" && net(*pid) == host;
+        let find = || self.processes().into_iter().find(is_client);
+        soon("an agent runs on host a", || find().is_some());
+        find().unwrap()
+    }
+
     /// Notes the namespaces that the run has made so far; there are two hosts by now.
     #[track_caller]
     pub(crate) fn note(&mut self) {

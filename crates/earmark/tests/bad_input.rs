@@ -1,0 +1,227 @@
+//! Bad input: each a message that says what is wrong and what to do, and nothing starts.
+
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+mod common;
+use common::{Directory, EARMARK, Ended, Running, Traced, needs, output, run, unique};
+
+#[test]
+fn unknown_words_are_answered_with_the_known_ones() {
+    for (arguments, words) in [
+        (&["bench", "tcp-r"][..], &["tcp-r", "tcp-rr", "invalid-frames"][..]),
+        (&["bench", "ping", "--strategy", "dealy:5"], &["dealy:5", "no such strategy", "delay"]),
+        (&["bench", "ping", "--mark", "tcp-push"], &["tcp-push", "tcp-psh", "length"]),
+        (&["bench", "ping", "--world", "lab"], &["--world", "live"]),
+        (&["bench", "ping", "--wait", "idle"], &["idle", "sleep, precise, spin"]),
+        (&["bench", "ping", "--ports", "c"], &["--ports", "both"]),
+        (&["bench", "--scenario", "e2000"], &["e2000", "e1000, bge, odroid"]),
+        (&["bench", "ping", "--rx-usec", "5"], &["--rx-usec", "--rx-usecs"]),
+        (&["scenario", "e2000"], &["e2000", "e1000, bge, odroid"]),
+        (&["bench"], &["<EXPERIMENT>"]),
+        (&["demmo"], &["demmo", "demo"]),
+    ] {
+        run(arguments).refused(words);
+    }
+}
+
+#[test]
+fn impossible_settings_say_why() {
+    for (arguments, words) in [
+        (&["--strategy", "disabled", "--rx-usecs", "5"][..], &["`disabled` takes no rx-usecs"][..]),
+        (&["--strategy", "adaptive", "--rx-usecs", "5"], &["`adaptive` takes no rx-usecs"]),
+        (&["--strategy", "disabled", "--rx-frames", "5"], &["`disabled` never waits"]),
+        (&["--strategy", "marked+disabled"], &["`disabled` never waits"]),
+        (&["--strategy", "delay:many"], &["must be a whole number"]),
+        (&["--strategy", "delay:75+throttle:5"], &["one timer"]),
+        (&["--strategy", "periodic:0"], &["rx-usecs of 1 or more"]),
+        (&["--rx-usecs", "1000001"], &["at most 1000000"]),
+        (&["--compare", "delay:75,disabled", "--strategy", "adaptive"], &["drop --strategy"]),
+        (&["--compare", "delay:75,dealy:75"], &["no such strategy"]),
+        (&["--clients", "0"], &["clients are 1 to 64"]),
+        (&["--clients", "8..1"], &["the smaller number first"]),
+        (&["--clients", "many"], &["a range such as 1..8"]),
+        (&["--queues", "0"], &["--queues", "1..=64"]),
+        (&["--queues", "65"], &["--queues", "1..=64"]),
+        (&["--ring", "1"], &["--ring", "16..=65536"]),
+        (&["--mtu", "500"], &["mtu 500", "1280 to 65521"]),
+        (&["--link-loss", "101"], &["a percentage is 0 to 100"]),
+        (&["--link-rate", "0"], &["--link-rate"]),
+        (&["--duration", "0"], &["--duration"]),
+        (&["--duration", "nan"], &["seconds are"]),
+        (&["--rounds", "0"], &["--rounds"]),
+    ] {
+        let ended = run(&[&["bench", "tcp-rr"], arguments].concat());
+        assert_ne!(ended.code, 0, "{arguments:?}");
+        ended.refused(words);
+    }
+}
+
+#[test]
+fn impossible_durations_say_why() {
+    for duration in ["--duration=-1", "--duration=nan", "--duration=inf", "--duration=86401"] {
+        run(&["demo", duration]).refused(&["seconds are 0 to 86400"]);
+        run(&["bench", "ping", duration]).refused(&["seconds are 0 to 86400"]);
+    }
+    run(&["nic", "watch", "--interval", "nan"]).refused(&["--interval"]);
+}
+
+#[test]
+fn files_that_cannot_be_written_are_named_early() {
+    let directory = Directory::new();
+    for path in ["/dev/full", &directory.file("no/report.html"), directory.path().to_str().unwrap()]
+    {
+        let begin = std::time::Instant::now();
+        run(&["demo", "--report", path]).refused(&["write ", path, "choose another place"]);
+        let json = ["demo", "--report", &directory.file("r.html"), "--json", path];
+        run(&json).refused(&["write ", path, "choose another place"]);
+        assert!(begin.elapsed().as_secs() < 10, "found before the measurements");
+        let name = unique("full");
+        run(&["lab", "run", "--name", &name, "--pcap", path, "--on", "a", "true"]).refused(&[
+            "write capture",
+            path,
+            "--pcap",
+        ]);
+    }
+}
+
+/// Runs the command as nobody, with `prepare` done as root before, in private mounts.
+fn as_nobody(prepare: &str, arguments: &[&str]) -> Ended {
+    // Copied because nobody may not reach into the directories of whoever runs tests.
+    let script = format!(
+        "set -e; mount -t tmpfs tmpfs /mnt; cp \"$0\" /mnt/earmark; mkdir -m 777 /mnt/here; \
+         cd /mnt/here; {prepare}; exec setpriv --reuid 65534 --regid 65534 --clear-groups \
+         --bounding-set=-all --inh-caps=-all /mnt/earmark \"$@\""
+    );
+    output(Command::new("unshare").args(["--mount", "sh", "-c", &script, EARMARK]).args(arguments))
+}
+
+const TUN: &str = "mknod /mnt/tun c 10 200; mount --bind /mnt/tun /dev/net/tun; chmod";
+
+#[test]
+fn without_permission_the_message_names_the_device() {
+    let closed = format!("{TUN} 600 /mnt/tun");
+    for arguments in [&["lab", "run", "--on", "a", "true"][..], &["bench", "ping"], &["demo"]] {
+        as_nobody(&closed, arguments).refused(&["/dev/net/tun", "sudo chmod 666 /dev/net/tun"]);
+    }
+    let open = format!("{TUN} 666 /mnt/tun");
+    let name = unique("nobody");
+    let bench = ["bench", "tcp-rr", "--json", "--duration", "0.1", "--name", &name];
+    let outcome = as_nobody(&open, &bench).json();
+    assert_eq!(outcome["results"][0]["environment"]["privilege"], "user namespace");
+}
+
+#[test]
+fn without_the_device_the_message_says_how_to_get_it() {
+    let run = as_nobody("mount -t tmpfs tmpfs /dev/net", &["bench", "ping"]);
+    run.refused(&["open /dev/net/tun", "sudo modprobe tun", "--device /dev/net/tun"]);
+}
+
+#[test]
+fn without_user_namespaces_demo_shows_the_nic_alone() {
+    // The limit belongs to a user namespace, so the machine keeps its own.
+    let script = "echo 0 > /proc/sys/user/max_user_namespaces; \
+                  exec setpriv --bounding-set=-all --inh-caps=-all \"$0\" \"$@\"";
+    let confined = |arguments: &[&str]| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "sh", "-c", script, EARMARK]).args(arguments);
+        output(&mut command)
+    };
+    let demo = confined(&["demo"]);
+    for words in ["No hosts can be built here", "sysctl -w user.max_user_namespaces", "marked:75"] {
+        assert!(demo.output().contains(words), "no `{words}` in {demo:?}");
+    }
+    confined(&["bench", "ping"]).refused(&["create a user namespace", "run as root"]);
+}
+
+/// Starts a long bench, does something to one of its processes, and returns how it ended.
+#[track_caller]
+fn disturbed(experiment: &str, process: &str, disturb: impl FnOnce(u32)) -> Ended {
+    let mut traced = Traced::new();
+    let arguments = ["bench", experiment, "--duration", "3", "--warmup", "0"];
+    let run = Running::start(&mut traced.command(&arguments));
+    // The bench has begun when its client, the last to be started, has.
+    traced.client();
+    let victim = traced.process(process);
+    traced.note();
+    disturb(victim);
+    let ended = run.end();
+    traced.gone(&[]);
+    ended
+}
+
+fn kill(pid: u32) {
+    kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
+}
+
+/// Runs a program in the network of a process.
+#[track_caller]
+fn inside(pid: u32, words: &[&str]) {
+    needs("nsenter", "util-linux");
+    let mut command = Command::new("nsenter");
+    command.args(["--net", "--target", &pid.to_string()]).args(words);
+    output(&mut command).output();
+}
+
+#[test]
+fn a_port_that_vanishes_is_named() {
+    needs("ip", "iproute2");
+    for port in ["a0", "b0"] {
+        let holder = format!("earmark-{}", &port[..1]);
+        let ended = disturbed("udp-rr", &holder, |pid| inside(pid, &["ip", "link", "del", port]));
+        ended.refused(&[&format!("port {port} has vanished"), "deleted"]);
+    }
+}
+
+#[test]
+fn a_port_that_is_down_for_a_while_is_no_disaster() {
+    needs("ip", "iproute2");
+    let mut lab = common::Lab::start(&[]);
+    let (status, text) = lab.ask("ip link set a0 down && ip link set a0 up && ping -q -c 1 b");
+    assert_eq!(status, 0, "{text}");
+    assert!(lab.show()[0]["vanished"].is_null());
+    lab.end().output();
+}
+
+#[test]
+fn a_killed_host_is_named() {
+    for host in ["a", "b"] {
+        let ended = disturbed("tcp-rr", &format!("earmark-{host}"), kill);
+        ended.refused(&[&format!("host {host}")]);
+    }
+}
+
+#[test]
+fn a_killed_server_is_an_error() {
+    needs("memcached", "memcached");
+    disturbed("memcached", "memcached", kill).refused(&["memcached"]);
+}
+
+#[test]
+fn killed_agents_are_named() {
+    let mut traced = Traced::new();
+    let arguments = ["bench", "tcp-rr", "--duration", "3", "--warmup", "0"];
+    let run = Running::start(&mut traced.command(&arguments));
+    let client = traced.client();
+    traced.note();
+    kill(client);
+    run.end().refused(&["asker on host a", "was it killed?"]);
+    traced.gone(&[]);
+}
+
+#[test]
+fn a_missing_program_is_named_with_its_package() {
+    let name = unique("path");
+    let mut command = Command::new(EARMARK);
+    command.args(["bench", "memcached", "--name", &name]).env("PATH", "/nowhere");
+    output(&mut command).refused(&["memcached", "apt-get install memcached"]);
+}
+
+#[test]
+fn agents_refuse_what_they_cannot_read() {
+    let ended =
+        Running::start(Command::new(EARMARK).args(["agent", "{}"]).stdin(Stdio::null())).end();
+    assert_ne!(ended.code, 0, "{ended:?}");
+    assert!(!ended.stderr.contains("panicked"), "{ended:?}");
+}
