@@ -1,0 +1,79 @@
+//! Real programs on the two hosts, unmodified.
+
+use serde_json::Value;
+
+mod common;
+use common::{Directory, lab_run, needs};
+
+#[test]
+fn ping() {
+    needs("ping", "iputils-ping");
+    for address in ["b", "10.9.0.2", "fd09::2"] {
+        let ended = lab_run(&["--on", "a", &format!("ping -c 3 -i 0.01 {address}")]);
+        assert!(ended.output().contains("3 received, 0% packet loss"), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_delay_shows_in_ping() {
+    needs("ping", "iputils-ping");
+    let ended = lab_run(&["--strategy", "delay:2000", "--on", "a", "ping -q -c 3 -i 0.02 b"]);
+    let min = ended.output().split("= ").nth(1).and_then(|times| times.split('/').next());
+    assert!(min.unwrap().parse::<f64>().unwrap() > 4.0, "{ended:?}");
+}
+
+#[test]
+fn iperf3() {
+    needs("iperf3", "iperf3");
+    let ended = lab_run(&["--on", "b", "iperf3 -s >/dev/null", "--on", "a", "iperf3 -c b -t 1 -J"]);
+    let report: Value = serde_json::from_str(ended.output()).unwrap();
+    let received = &report["end"]["sum_received"];
+    assert!(received["bits_per_second"].as_f64().unwrap() > 1e6, "{received}");
+}
+
+#[test]
+fn sockperf() {
+    needs("sockperf", "sockperf");
+    let client = "sockperf ping-pong --tcp -i 10.9.0.2 -t 1";
+    let server = "sockperf sr --tcp -i 10.9.0.2 >/dev/null";
+    let ended = lab_run(&["--on", "b", server, "--on", "a", client]);
+    assert!(ended.output().contains("Summary: Latency is "), "{ended:?}");
+}
+
+#[test]
+fn memcached() {
+    needs("memcached", "memcached");
+    needs("bash", "bash");
+    let client = "exec bash -c 'exec 3<>/dev/tcp/b/11211; \
+                  printf \"set k 0 0 5\\r\\nhello\\r\\nget k\\r\\nquit\\r\\n\" >&3; cat <&3'";
+    let server = "exec memcached -u root -U 0 -l 10.9.0.2";
+    let ended = lab_run(&["--on", "b", server, "--on", "a", client]);
+    assert_eq!(ended.output(), "STORED\r\nVALUE k 0 5\r\nhello\r\nEND\r\n");
+}
+
+#[test]
+fn chrony_on_both_hosts() {
+    needs("chronyd", "chrony");
+    let directory = Directory::new();
+    let common = |side: &str| {
+        let files = ["pid", "drift"].map(|name| directory.file(&format!("{side}.{name}")));
+        format!("pidfile {}\ndriftfile {}\ncmdport 0\nbindcmdaddress /\n", files[0], files[1])
+    };
+    let server = "local stratum 1\nallow\n".to_owned() + &common("server");
+    let client = "server b iburst minpoll -2 maxpoll -2\n".to_owned() + &common("client");
+    let server = directory.write("server.conf", &server);
+    let client = directory.write("client.conf", &client);
+    // -x leaves the clock alone, -Q asks, prints how far it is off, and ends.
+    let ended = lab_run(&[
+        "--on",
+        "b",
+        &format!("exec chronyd -x -d -u root -f {server} 2>/dev/null"),
+        "--on",
+        "a",
+        &format!("exec chronyd -x -Q -t 8 -u root -f {client} 2>&1"),
+    ]);
+    let offset = ended.output().split("System clock wrong by ").nth(1);
+    let offset =
+        offset.and_then(|rest| rest.split(' ').next()).unwrap_or_else(|| panic!("{ended:?}"));
+    assert!(offset.parse::<f64>().unwrap().abs() < 0.1, "both hosts read one clock: {ended:?}");
+}
