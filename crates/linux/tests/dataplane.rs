@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use linux::capture::Capture;
 use linux::clock;
-use linux::dataplane::{Handle, HostSide, PortPlan};
+use linux::dataplane::{DataPlane, Handle, HostSide, PortPlan};
 use linux::snapshot::PortSnapshot;
 use linux::wait::Waiting;
 use nic::link::LinkSettings;
@@ -383,7 +383,7 @@ fn capture__says_what_the_nic_did() {
     bench.hosts[1].got(1);
     bench.hosts[0].send(0, [segment(1_000, true, b"!!")]);
     bench.hosts[1].got(2);
-    let capture = ok(bench.plane.call(|plane| plane.take_capture())).expect("one was given");
+    let capture = ok(bench.plane.call(DataPlane::take_capture)).expect("one was given");
     assert_eq!(ok(capture.finish()), 0);
     let bytes = ok(fs::read(&path));
     ok(fs::remove_file(&path));
