@@ -88,6 +88,15 @@ impl Cast {
         self.agents.iter_mut().try_for_each(|agent| agent.order("go"))
     }
 
+    /// Whether nobody has failed: all are at work, or have done their part.
+    pub fn is_well(&mut self) -> bool {
+        let agents = self.agents.iter_mut().map(|agent| &mut agent.child);
+        let mut all = agents.chain(self.programs.iter_mut().map(|program| &mut program.child));
+        let has_failed =
+            |child: &mut Child| matches!(child.try_wait(), Ok(Some(status)) if !status.success());
+        !all.any(has_failed)
+    }
+
     /// Waits for the clients' records, at most `run` and a little, then asks the servers for
     /// theirs.
     ///

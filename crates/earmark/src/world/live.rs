@@ -34,6 +34,9 @@ use crate::options::{NicOptions, Ports, Text};
 /// acknowledgements do not.
 pub const USUAL_RULES: &str = "mx, tcp-psh & length<=512";
 
+/// How often the players are looked after while they play.
+const GLANCE: Duration = Duration::from_millis(100);
+
 /// Two hosts, a NIC and a cable.
 pub struct Live {
     // Dropped in this order: who asks the plane, the plane, and last the hosts whose TAPs it
@@ -149,15 +152,19 @@ impl Live {
         self.set(moderation)?;
         let mut cast = Cast::start(&plan.players, &self.hosts)?;
         let begin = Instant::now();
-        let until = |seconds: f64| {
-            sleep(Duration::from_secs_f64(seconds).saturating_sub(begin.elapsed()));
+        let until = |cast: &mut Cast, seconds: f64| {
+            let end = Duration::from_secs_f64(seconds);
+            // Whoever has failed will say so; nobody needs to wait for that.
+            while begin.elapsed() < end && cast.is_well() {
+                sleep(end.saturating_sub(begin.elapsed()).min(GLANCE));
+            }
         };
         cast.go()?;
-        until(plan.warmup_s);
+        until(&mut cast, plan.warmup_s);
         let before = self.snapshot()?;
-        until(plan.warmup_s + plan.duration_s / 2.0);
+        until(&mut cast, plan.warmup_s + plan.duration_s / 2.0);
         halfway(self)?;
-        until(plan.warmup_s + plan.duration_s);
+        until(&mut cast, plan.warmup_s + plan.duration_s);
         let nic = self.snapshot()?.since(&before);
         let seconds = nic.at.as_nanos() as f64 / 1e9;
         let records = cast.finish(Duration::from_secs_f64(plan.warmup_s + plan.duration_s));
