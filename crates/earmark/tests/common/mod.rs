@@ -332,8 +332,13 @@ pub(crate) fn process_name(pid: u32) -> String {
 }
 
 /// The namespaces that a living process is in.
+///
+/// A dead one is in a PID namespace until the machine's process 1 has reaped it, whenever that is;
+/// it has no command line any more.
 fn namespaces(pid: u32) -> impl Iterator<Item = String> {
-    NAMESPACES.into_iter().filter_map(move |kind| {
+    let lives = fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| !words.is_empty());
+    let kinds = if lives { &NAMESPACES[..] } else { &[] };
+    kinds.iter().filter_map(move |kind| {
         let link = fs::read_link(format!("/proc/{pid}/ns/{kind}")).ok()?;
         Some(link.to_str()?.to_owned())
     })
