@@ -55,6 +55,19 @@ pub fn run(command: Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// What failed and why, each thing once: some errors name their cause in the middle of a sentence
+/// that ends with what to do.
+#[must_use]
+pub fn message(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = text + ": " + &cause;
+        }
+    }
+    text
+}
+
 fn scenarios(name: Option<&str>) -> Result<()> {
     if let Some(name) = name {
         let scenario = scenario::Scenario::find(name)?;
@@ -65,4 +78,20 @@ fn scenarios(name: Option<&str>) -> Result<()> {
         println!("{name:<8} {}", scenario::Scenario::parse(text)?.title);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let failed = || anyhow::anyhow!("full (os error 28)");
+        let plain = Err::<(), _>(failed()).context("write x").unwrap_err();
+        assert_eq!(message(&plain), "write x: full (os error 28)");
+        let said = "write x: full (os error 28); free some space";
+        let with_remedy = Err::<(), _>(failed()).context(said).unwrap_err();
+        assert_eq!(message(&with_remedy), said);
+    }
 }

@@ -8,7 +8,7 @@ fn main() -> ExitCode {
     match earmark::run(earmark::cli::Cli::parse().command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("earmark: {error:#}");
+            eprintln!("earmark: {}", earmark::message(&error));
             ExitCode::FAILURE
         }
     }

@@ -163,7 +163,7 @@ fn row(setting: &Moderation, slices: &[Vec<Slice>; 3], environment: &Environment
 
 /// Neither root nor user namespaces, or no TAP: says so, and shows what a NIC alone can show.
 fn without_hosts(error: &anyhow::Error, args: &DemoArgs) -> Result<()> {
-    println!("No hosts can be built here: {error:#}.");
+    println!("No hosts can be built here: {}.", crate::message(error));
     println!(
         "Without them there are no programs and no real traffic. What can be shown is the NIC itself:\n"
     );
