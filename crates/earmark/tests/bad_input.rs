@@ -102,8 +102,16 @@ const TUN: &str = "mknod /mnt/tun c 10 200; mount --bind /mnt/tun /dev/net/tun; 
 #[test]
 fn without_permission_the_message_names_the_device() {
     let closed = format!("{TUN} 600 /mnt/tun");
-    for arguments in [&["lab", "run", "--on", "a", "true"][..], &["bench", "ping"], &["demo"]] {
-        as_nobody(&closed, arguments).refused(&["/dev/net/tun", "sudo chmod 666 /dev/net/tun"]);
+    let remedy = "Permission denied (os error 13); run as root, or let this user open it: \
+                  sudo chmod 666 /dev/net/tun";
+    for arguments in [&["lab", "run", "--on", "a", "true"][..], &["bench", "ping"]] {
+        let ended = as_nobody(&closed, arguments);
+        ended.refused(&["open /dev/net/tun"]);
+        assert!(ended.stderr.ends_with(&format!("{remedy}\n")), "{ended:?}");
+    }
+    let demo = as_nobody(&closed, &["demo"]);
+    for words in ["No hosts can be built here", &format!("{remedy}.\n"), "marked:75"] {
+        assert!(demo.output().contains(words), "no `{words}` in {demo:?}");
     }
     let open = format!("{TUN} 666 /mnt/tun");
     let name = unique("nobody");

@@ -160,7 +160,7 @@ fn a_host_sees_its_own_nic() {
     );
     for host in ["a", "b"] {
         let ended = lab_run(&["--on", host, &script]);
-        assert_eq!(ended.output(), "1\nrx-usecs: 33\n", "on host {host}");
+        assert_eq!(ended.output(), "1\nb0 queue 0: delay:33\nrx-usecs: 33\n", "on host {host}");
     }
 }
 
