@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 use crate::experiment::Experiment;
-use crate::options::{ExperimentOptions, NicOptions, seconds};
+use crate::options::{ExperimentOptions, NicOptions, duration};
 
 /// Interrupts at the right moment.
 ///
@@ -56,7 +56,7 @@ pub enum Command {
 #[derive(Args, Debug)]
 pub struct DemoArgs {
     /// Seconds measured for each strategy, kind of traffic and round
-    #[arg(long, default_value_t = 0.7, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, default_value_t = 0.7, value_name = "SECONDS", value_parser = duration)]
     pub duration: f64,
     /// How often each strategy has its turn
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]

@@ -268,6 +268,7 @@ impl Stage<'_> {
     fn agent(&self, workload: WorkloadSpec, transport: Transport, port: u16) -> AgentSpec {
         let millis = |seconds: f64| (seconds * 1e3).round() as u64;
         AgentSpec {
+            spin: self.options.client_spin.unwrap_or(false) && !workload.is_server(),
             workload,
             transport: Some(transport),
             address: Some(format!("{SERVER}:{port}")),
@@ -275,7 +276,6 @@ impl Stage<'_> {
             warmup_ms: millis(self.warmup_s),
             duration_ms: millis(self.duration_s),
             seed: self.seed,
-            spin: false,
             series: self.options.change_to.is_some(),
         }
     }

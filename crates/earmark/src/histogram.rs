@@ -1,7 +1,8 @@
 //! A distribution as bars: where round trips cluster, which no quantile tells.
 //!
-//! A throttled NIC whose two ends fall into step shows as a second cluster at two periods; a free-running tick shows as
-//! a plateau. Bins are a sixteenth of an octave wide (4 to 6 %), so that 125 us and 250 us are well apart.
+//! A throttled NIC whose two ends fall into step shows as a second cluster at two periods; a
+//! free-running tick shows as a plateau. Bins are a sixteenth of an octave wide (4 to 6 %), so that
+//! 125 us and 250 us are well apart.
 
 use serde::Serialize;
 

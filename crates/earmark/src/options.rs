@@ -147,7 +147,7 @@ options! {
         /// Packets that a receive ring holds, as `ethtool -G rx`
         #[arg(value_parser = clap::value_parser!(u32).range(16..=65_536), value_name = "PACKETS")]
         ring: u32,
-        /// Microseconds from a frame's arrival until it is in host memory: what `stream` looks ahead
+        /// Microseconds from arrival until a frame is in host memory: what `stream` looks ahead
         #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=10_000))]
         dma_latency: u32,
         /// How the NIC waits: sleep, precise (spin just before deadlines) or spin (a whole core)
@@ -191,7 +191,7 @@ options! {
     /// What an experiment does, and for how long.
     ExperimentOptions {
         /// Seconds measured, for each setting and round
-        #[arg(value_name = "SECONDS", value_parser = seconds)]
+        #[arg(value_name = "SECONDS", value_parser = duration)]
         duration: f64,
         /// Seconds before that do not count
         #[arg(value_name = "SECONDS", value_parser = seconds)]
@@ -213,6 +213,9 @@ options! {
         /// Bytes of an answer
         #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
         response_bytes: u32,
+        /// The client spins instead of sleeping: no wake-up of its own, and a core gone
+        #[arg(num_args = 0..=1, default_missing_value = "true")]
+        client_spin: bool,
         /// CPU work of the server for each request, in microseconds
         #[arg(value_name = "USECS")]
         compute: u32,
@@ -249,6 +252,12 @@ fn percent(text: &str) -> Result<f64, String> {
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
     if (0.0..=86_400.0).contains(&value) { Ok(value) } else { Err("seconds are 0 to 86400".into()) }
+}
+
+/// Seconds in which something can happen.
+pub(crate) fn duration(text: &str) -> Result<f64, String> {
+    let value = seconds(text)?;
+    if value >= 0.01 { Ok(value) } else { Err("a measurement takes 0.01 seconds or more".into()) }
 }
 
 impl NicOptions {
