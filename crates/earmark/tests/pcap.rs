@@ -45,14 +45,21 @@ fn each_frame_says_what_the_nic_did() {
             .filter(|frame| frame[0] == port && is_ping(frame))
             .partition(|frame| frame[1] == "transmitted");
         assert_eq!((sent.len(), received.len()), (5, 5), "{port}: {frames:?}");
-        for [_, comment, _] in received {
+        for [_, comment, _] in &received {
             for words in ["mark=no hold=", "us interrupt=", " reason=timer queue=0"] {
                 assert!(comment.contains(words), "no `{words}` in {comment}");
             }
-            let hold = comment.split("hold=").nth(1).and_then(|rest| rest.split("us").next());
-            assert!(hold.unwrap().parse::<f64>().unwrap() >= 75.0, "{comment}");
         }
+        // One that met another's timer, or a host that was polling anyway, waited for less.
+        let longest = received.iter().map(|[_, comment, _]| hold(comment)).fold(0.0, f64::max);
+        assert!(longest >= 75.0, "{port}: {received:?}");
     }
+}
+
+/// The hold in a comment, in microseconds.
+fn hold(comment: &str) -> f64 {
+    let number = comment.split("hold=").nth(1).and_then(|rest| rest.split("us").next());
+    number.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("no hold in {comment}"))
 }
 
 #[test]
