@@ -150,6 +150,11 @@ impl Live {
         halfway: impl FnOnce(&Self) -> Result<()>,
     ) -> Result<Slice> {
         self.set(moderation)?;
+        // A host or a port that is gone explains whatever the agents complain of.
+        self.play(plan, halfway).or_else(|error| self.snapshot().and(Err(error)))
+    }
+
+    fn play(&self, plan: &Plan, halfway: impl FnOnce(&Self) -> Result<()>) -> Result<Slice> {
         let mut cast = Cast::start(&plan.players, &self.hosts)?;
         let begin = Instant::now();
         let until = |cast: &mut Cast, seconds: f64| {
@@ -167,9 +172,7 @@ impl Live {
         until(&mut cast, plan.warmup_s + plan.duration_s);
         let nic = self.snapshot()?.since(&before);
         let seconds = nic.at.as_nanos() as f64 / 1e9;
-        let records = cast.finish(Duration::from_secs_f64(plan.warmup_s + plan.duration_s));
-        // A port that vanished explains whatever the agents complain of.
-        let records = records.or_else(|error| self.snapshot().and(Err(error)))?;
+        let records = cast.finish(Duration::from_secs_f64(plan.warmup_s + plan.duration_s))?;
         Ok(Slice { seconds, records, nic })
     }
 
