@@ -23,7 +23,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
 mod common;
-use common::{ok, within_two_seconds};
+use common::{ok, soon};
 
 /// A frame that a host has got: on which queue, when, and its bytes.
 type Arrival = (usize, Instant, Vec<u8>);
@@ -61,7 +61,7 @@ impl FakeHost {
     #[track_caller]
     fn got(&self, count: usize) -> Vec<Arrival> {
         let arrived = || self.arrivals.lock().unwrap().len();
-        within_two_seconds(&format!("{count} frames arrive"), || arrived() >= count);
+        soon(&format!("{count} frames arrive"), || arrived() >= count);
         let arrivals = self.arrivals.lock().unwrap().clone();
         assert_eq!(arrivals.len(), count);
         arrivals
@@ -209,7 +209,7 @@ fn delay__holds_at_least_that_long() {
 fn mark__cuts_the_delay_and_brings_what_waits() {
     let bench = Bench::new(&settings("marked:1000000", "tcp-psh"));
     bench.hosts[0].send(0, numbered(0..3));
-    within_two_seconds("the frames are held", || bench.port(1).counters.packets == 3);
+    soon("the frames are held", || bench.port(1).counters.packets == 3);
     assert_eq!(bench.port(1).counters.delivered, 0);
     bench.hosts[0].send(0, [segment(1_000, true, &3_u16.to_be_bytes())]);
     assert_eq!(numbers(&bench.hosts[1].got(4)), [0, 1, 2, 3]);
@@ -231,7 +231,7 @@ fn set_moderation__frees_what_is_pending() {
     for after in ["disabled", "delay:1", "throttle:1", "periodic:100", "delay:75+frames:2"] {
         let bench = Bench::new(&settings("delay:1000000", ""));
         bench.hosts[0].send(0, numbered(0..2));
-        within_two_seconds("the frames are held", || bench.port(1).counters.packets == 2);
+        soon("the frames are held", || bench.port(1).counters.packets == 2);
         let moderation = after.parse().expect("a setting");
         ok(bench.plane.call(move |plane| plane.set_moderation(1, None, moderation)));
         assert_eq!(numbers(&bench.hosts[1].got(2)), [0, 1], "{after}");
@@ -294,7 +294,7 @@ fn crossing(link: &LinkSettings) -> Vec<u16> {
     let bench = Bench::new(&Settings { link: link.clone(), ..settings("disabled", "") });
     bench.hosts[0].send(0, numbered(0..400));
     let counted = || bench.port(1).link;
-    within_two_seconds("all frames have crossed or are lost", || {
+    soon("all frames have crossed or are lost", || {
         let link = counted();
         link.sent == 400 && link.delivered + link.lost == 400 + link.duplicated
     });
@@ -339,7 +339,7 @@ fn port__that_vanishes_is_told_and_the_other_one_works() {
     let bench = Bench::new(&settings("disabled", ""));
     bench.hosts[1].break_with(Errno::BADFD);
     bench.hosts[0].send(0, numbered(0..2));
-    within_two_seconds("the port has vanished", || bench.port(1).vanished.is_some());
+    soon("the port has vanished", || bench.port(1).vanished.is_some());
     assert_eq!(bench.port(0).vanished, None);
     assert_eq!(bench.port(1).refused, 2);
 }
@@ -349,7 +349,7 @@ fn port__that_refuses_for_a_while_is_counted() {
     let bench = Bench::new(&settings("disabled", ""));
     bench.hosts[1].break_with(Errno::IO);
     bench.hosts[0].send(0, numbered(0..3));
-    within_two_seconds("three frames are refused", || bench.port(1).refused == 3);
+    soon("three frames are refused", || bench.port(1).refused == 3);
     *bench.hosts[1].broken.lock().unwrap() = None;
     bench.hosts[0].send(0, numbered(3..4));
     assert_eq!(numbers(&bench.hosts[1].got(1)), [3]);
@@ -369,7 +369,7 @@ fn commands__are_obeyed_under_load() {
         let handed = host.arrivals.lock().unwrap().len() as u64;
         handed == port.counters.delivered && handed + port.counters.ring_full == 4_000
     };
-    within_two_seconds("all is delivered or counted", || {
+    soon("all is delivered or counted", || {
         everything(&bench.hosts[0], 0) && everything(&bench.hosts[1], 1)
     });
 }

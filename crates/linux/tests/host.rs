@@ -14,7 +14,7 @@ use linux::station::Station;
 use rustix::process::{Pid, Signal, kill_process};
 
 mod common;
-use common::{members, namespace, ok, two_hosts, within_two_seconds};
+use common::{members, namespace, ok, soon, two_hosts};
 
 fn host(name: &str) -> Host {
     ok(Host::create(name, &[Station::new("a", 1), Station::new("b", 2)]))
@@ -97,7 +97,7 @@ fn spawn__killing_the_child_kills_the_program() {
     assert_eq!(members(&pids).len(), 2);
     ok(child.kill());
     ok(child.wait());
-    within_two_seconds("only the holder is left", || members(&pids) == [host.pid()]);
+    soon("only the holder is left", || members(&pids) == [host.pid()]);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn host__orphans_are_reaped() {
     let host = host("a");
     assert!(status(&host, "(sleep 0.05 &)").success());
     let pids = namespace(host.pid(), "pid");
-    within_two_seconds("the orphan is gone", || members(&pids) == [host.pid()]);
+    soon("the orphan is gone", || members(&pids) == [host.pid()]);
     let output = ok(host.output(&mut shell("cat /proc/[0-9]*/stat")));
     assert!(!String::from_utf8_lossy(&output.stdout).contains(") Z "), "a zombie is left");
 }
@@ -162,9 +162,7 @@ fn drop__ends_everything_in_the_host() {
     drop(host);
     // The status of a program outlives its host.
     assert_eq!(ok(child.wait()).signal(), Some(libc::SIGKILL));
-    within_two_seconds("the host is empty", || {
-        members(&net).is_empty() && members(&pids).is_empty()
-    });
+    soon("the host is empty", || members(&net).is_empty() && members(&pids).is_empty());
 }
 
 #[test]
@@ -174,8 +172,8 @@ fn holder_killed__programs_die_and_the_host_says_so() {
     let net = namespace(host.pid(), "net");
     kill(host.pid(), Signal::KILL);
     assert_eq!(ok(child.wait()).signal(), Some(libc::SIGKILL));
-    within_two_seconds("the host is not alive", || !host.is_alive());
-    within_two_seconds("the network is empty", || members(&net).is_empty());
+    soon("the host is not alive", || !host.is_alive());
+    soon("the network is empty", || members(&net).is_empty());
     let error = host.enter_net(|| ()).expect_err("there is no network");
     assert!(error.to_string().starts_with("enter the network of host a: No such process"));
     assert!(host.spawn(&mut Command::new("true")).is_err());
@@ -212,13 +210,11 @@ fn owner_killed__nothing_is_left() {
 
     ok(owner.kill());
     ok(owner.wait());
-    within_two_seconds("all namespaces are empty", || {
+    soon("all namespaces are empty", || {
         namespaces.iter().all(|namespace| members(namespace).is_empty())
     });
     // The holder itself goes when the machine's process 1 has reaped the shell, whenever that is.
-    within_two_seconds("all programs are dead", || {
-        members(&pids).iter().all(|pid| holders.contains(pid))
-    });
+    soon("all programs are dead", || members(&pids).iter().all(|pid| holders.contains(pid)));
 }
 
 #[test]

@@ -34,9 +34,9 @@ pub(crate) fn wired<R>(lab: &Lab, work: impl FnOnce() -> R) -> R {
     })
 }
 
-/// Waits until `condition` holds, for two seconds at most.
+/// Waits until `condition` holds; long enough for a machine that does something else, too.
 #[track_caller]
-pub(crate) fn within_two_seconds(what: &str, condition: impl Fn() -> bool) {
+pub(crate) fn soon(what: &str, condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() {
         assert!(start.elapsed() < Duration::from_secs(30), "not within 30 seconds: {what}");
