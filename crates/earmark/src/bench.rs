@@ -118,10 +118,8 @@ pub fn run(
 fn cases(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Case>> {
     let settings = match &options.compare {
         Some(settings) => {
-            let single =
-                nic.strategy.is_some() || nic.rx_usecs.is_some() || nic.rx_frames.is_some();
             ensure!(
-                !single,
+                !nic.name_a_setting(),
                 "--compare names whole settings: drop --strategy, --rx-usecs, --rx-frames"
             );
             settings.iter().map(|Text(setting)| *setting).collect()

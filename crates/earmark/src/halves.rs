@@ -24,85 +24,55 @@ pub fn split(
     after: Moderation,
     options: &ExperimentOptions,
 ) -> Vec<Halves> {
-    let rounds: Vec<&Series> = slices.iter().filter_map(series).collect();
+    let asked = slices.iter().filter_map(|slice| slice.record(Part::Asker));
+    let rounds: Vec<&Series> = asked.filter_map(|record| record.series.as_ref()).collect();
     if rounds.is_empty() {
         return Vec::new();
     }
     let (warmup, duration) = crate::experiment::timing(options);
     let change = ((warmup + duration / 2.0) * 1e9) as i64;
-    vec![
-        half(before, &rounds, 0..change - GUARD_NS),
-        half(after, &rounds, change + GUARD_NS..i64::MAX),
-    ]
+    let half = |setting: Moderation, span: Range<i64>| {
+        halves(setting, &rounds, |series, name| column(series, name, &span))
+    };
+    vec![half(before, 0..change - GUARD_NS), half(after, change + GUARD_NS..i64::MAX)]
 }
 
 /// The halves of a run in which nothing changed; empty unless its agents told the halves apart.
 #[must_use]
 pub fn whole(slices: &[Slice], setting: Moderation) -> Vec<Halves> {
-    let asked = |slice: &Slice| {
-        slice
-            .records
-            .iter()
-            .find(|(part, _)| *part == Part::Asker)
-            .map(|(_, record)| record.clone())
-    };
-    let records: Vec<Record> = slices.iter().filter_map(asked).collect();
-    let figure = |records: &[Record], name: &str| {
-        let mut all = Distribution::default();
-        let named = records.iter().filter_map(|record| record.distributions.get(name));
-        named.for_each(|distribution| all.merge(distribution));
-        Quantiles::of(&all)
-    };
-    if figure(&records, "request_half").is_none() {
-        return Vec::new();
-    }
-    let round = |record: &Record| {
-        let median =
-            |name| figure(std::slice::from_ref(record), name).map(|quantiles| quantiles.p50);
-        HalfRound {
-            round_trip_us: median("round_trip"),
-            request_us: median("request_half"),
-            response_us: median("response_half"),
-            offset_us: median("offset"),
-        }
-    };
-    vec![Halves {
-        setting: setting.to_string(),
-        round_trip_us: figure(&records, "round_trip"),
-        request_us: figure(&records, "request_half"),
-        response_us: figure(&records, "response_half"),
-        offset_us: figure(&records, "offset"),
-        rounds: records.iter().map(round).collect(),
-    }]
+    let records: Vec<&Record> = slices.iter().filter_map(|s| s.record(Part::Asker)).collect();
+    let whole = halves(setting, &records, |record, name| {
+        record.distributions.get(name).cloned().unwrap_or_default()
+    });
+    if whole.request_us.is_some() { vec![whole] } else { Vec::new() }
 }
 
-fn series(slice: &Slice) -> Option<&Series> {
-    let asker = slice.records.iter().find(|(part, _)| *part == Part::Asker);
-    asker.and_then(|(_, record)| record.series.as_ref())
-}
-
-fn half(setting: Moderation, rounds: &[&Series], span: Range<i64>) -> Halves {
-    let figure = |name: &str| {
+/// Sums `rounds` up, of each of which `of` tells a distribution by name.
+fn halves<R>(setting: Moderation, rounds: &[R], of: impl Fn(&R, &str) -> Distribution) -> Halves {
+    let figure = |rounds: &[R], name: &str| {
         let mut all = Distribution::default();
-        rounds.iter().for_each(|series| all.merge(&column(series, name, &span)));
+        rounds.iter().for_each(|round| all.merge(&of(round, name)));
         Quantiles::of(&all)
     };
-    let round = |series: &&Series| {
-        let median =
-            |name| Quantiles::of(&column(series, name, &span)).map(|quantiles| quantiles.p50);
+    // An experiment without NTP's timestamps has a latency, and no halves.
+    let round_trip =
+        |rounds: &[R]| figure(rounds, "round_trip").or_else(|| figure(rounds, "latency"));
+    let median = |quantiles: Option<Quantiles>| quantiles.map(|quantiles| quantiles.p50);
+    let round = |round: &R| {
+        let round = std::slice::from_ref(round);
         HalfRound {
-            round_trip_us: median("round_trip").or_else(|| median("latency")),
-            request_us: median("request_half"),
-            response_us: median("response_half"),
-            offset_us: median("offset"),
+            round_trip_us: median(round_trip(round)),
+            request_us: median(figure(round, "request_half")),
+            response_us: median(figure(round, "response_half")),
+            offset_us: median(figure(round, "offset")),
         }
     };
     Halves {
         setting: setting.to_string(),
-        round_trip_us: figure("round_trip").or_else(|| figure("latency")),
-        request_us: figure("request_half"),
-        response_us: figure("response_half"),
-        offset_us: figure("offset"),
+        round_trip_us: round_trip(rounds),
+        request_us: figure(rounds, "request_half"),
+        response_us: figure(rounds, "response_half"),
+        offset_us: figure(rounds, "offset"),
         rounds: rounds.iter().map(round).collect(),
     }
 }

@@ -215,7 +215,8 @@ pub enum Part {
 }
 
 impl Slice {
-    fn record(&self, part: Part) -> Option<&Record> {
+    /// What the agent that played `part` measured.
+    pub(crate) fn record(&self, part: Part) -> Option<&Record> {
         self.records.iter().find(|(played, _)| *played == part).map(|(_, record)| record)
     }
 

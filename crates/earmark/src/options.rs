@@ -261,6 +261,11 @@ pub(crate) fn duration(text: &str) -> Result<f64, String> {
 }
 
 impl NicOptions {
+    /// Whether they name a setting, in whole or in part.
+    pub(crate) fn name_a_setting(&self) -> bool {
+        self.strategy.is_some() || self.rx_usecs.is_some() || self.rx_frames.is_some()
+    }
+
     /// The setting that `--strategy`, `--rx-usecs` and `--rx-frames` describe together.
     ///
     /// # Errors

@@ -73,7 +73,7 @@ fn runs(args: &BenchArgs) -> Result<Vec<Run>> {
         (Some(scenario), chosen) => {
             let scenario = Scenario::find(scenario)?;
             // Who names a setting wants that one, not those that the scenario compares.
-            let own = nic.strategy.is_some() || nic.rx_usecs.is_some() || nic.rx_frames.is_some();
+            let own = nic.name_a_setting();
             let run = |(experiment, usual_nic, mut usual): Run| {
                 usual.compare = usual.compare.filter(|_| !own);
                 (experiment, nic.clone().or(usual_nic), options.clone().or(usual))
