@@ -27,7 +27,7 @@ const fn peer(
     Peer { program, apt, dnf, pacman }
 }
 
-const PEERS: [Peer; 9] = [
+const PEERS: [Peer; 13] = [
     peer("memcached", "memcached", "memcached", "memcached"),
     peer("chronyd", "chrony", "chrony", "chrony"),
     peer("iperf3", "iperf3", "iperf3", "iperf3"),
@@ -35,6 +35,10 @@ const PEERS: [Peer; 9] = [
     peer("tshark", "tshark", "wireshark-cli", "wireshark-cli"),
     peer("ping", "iputils-ping", "iputils", "iputils"),
     peer("ethtool", "ethtool", "ethtool", "ethtool"),
+    peer("ip", "iproute2", "iproute", "iproute2"),
+    peer("setpriv", "util-linux", "util-linux", "util-linux"),
+    peer("unshare", "util-linux", "util-linux", "util-linux"),
+    peer("nsenter", "util-linux", "util-linux-core", "util-linux"),
     peer("valgrind", "valgrind", "valgrind", "valgrind"),
     peer("c++", "g++", "gcc-c++", "gcc"),
 ];
