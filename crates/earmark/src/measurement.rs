@@ -85,7 +85,7 @@ pub struct PortMeasurement {
     pub ring_full: u64,
     /// Frames that the host's stack refused.
     pub refused: u64,
-    /// Frames that the cable lost on the way to this port.
+    /// Frames that the link lost on their way from this port.
     pub link_lost: u64,
 }
 

@@ -120,8 +120,8 @@ fn one_wrong_setting_changes_nothing() {
         refusal.refused(&[message]);
         assert_eq!(refusal.code, 1, "{refusal:?}");
     }
-    lab.nic(&["set", "c0", "rx-usecs", "5"]).refused(&["no port c0; there are a0 and b0"]);
-    lab.nic(&["show", "c0"]).refused(&["no port c0; there are a0 and b0"]);
+    lab.nic(&["set", "c0", "rx-usecs", "5"]).refused(&["no port c0; there are a0, b0"]);
+    lab.nic(&["show", "c0"]).refused(&["no port c0; there are a0, b0"]);
     lab.nic(&["watch", "c0", "--count", "1"]).refused(&["no port c0"]);
     lab.nic(&["watch", "--interval", "0"]).refused(&["--interval"]);
     lab.nic(&["set", "b0"]).refused(&["NAME VALUE"]);

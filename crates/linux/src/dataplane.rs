@@ -1,106 +1,37 @@
-//! The data plane: one thread that is the NIC of two hosts and the cable between them.
+//! The data plane in real time: one thread that owns a [`Plane`].
 //!
-//! ```text
-//!   host a                    the data-plane thread                      host b
-//!   stack ── TAP a0 ──▶ link a→b ──▶ port b0: marker, ring, moderation ──▶ TAP b0 ── stack
-//!   stack ◀── TAP a0 ── port a0: ring, moderation, marker ◀── link b→a ◀── TAP b0 ── stack
-//! ```
-//!
-//! Each round it takes what the hosts sent, moves what the links have carried into the rings, lets
-//! DMAs and timers act, and plays the hosts' driver: a host that was interrupted is polled, 64
-//! packets at a time, until a poll finds nothing, and is then re-armed. Between two polls the wire
-//! is looked at again, so that a packet that arrives during a poll is found by it, as under NAPI.
-//! Handing a frame to a TAP runs the receiving host's whole stack in this thread; that time is
-//! counted apart, as the host's.
+//! It waits until a host has sent something or a deadline has come. Then each round takes note of
+//! what the hosts have done, takes what they sent, moves what the links have carried into the
+//! rings, lets DMAs and timers act, and gives the hosts what there is for them.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use nic::link::{Link, LinkSettings};
 use nic::moderation::Moderation;
-use nic::port::{Port, PortSettings};
-use nic::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::capture::Capture;
 use crate::clock;
-use crate::snapshot::{PortSnapshot, QueueSnapshot, Snapshot};
-use crate::trace::{Event, Watch};
+use crate::plane::{Plane, PortPlan};
+use crate::snapshot::Snapshot;
 use crate::wait::{Waiter, Waiting};
-
-/// Packets that a host takes in one poll, as NAPI's weight.
-const BUDGET: usize = 64;
-
-/// Frames taken from one host before the others have their turn.
-const BATCH: usize = 64;
-
-/// Frames that a cable holds, waiting and on their way.
-const CABLE: usize = 16_384;
 
 /// What the waiter reports when a command has come.
 const WAKE: u64 = u64::MAX;
-
-/// The host's end of a port: where its stack sends to and receives from.
-///
-/// Queues are numbered from 0; asking for one that does not exist is a defect and panics.
-pub trait HostSide: Send {
-    /// How many queues it has.
-    fn queues(&self) -> usize;
-
-    /// What becomes readable when the host has sent something on `queue`.
-    fn fd(&self, queue: usize) -> BorrowedFd<'_>;
-
-    /// Takes the next frame that the host sent on `queue` in place of what is in `frame`; `false`
-    /// if there is none.
-    ///
-    /// # Errors
-    /// If the interface is gone.
-    fn transmit(&self, queue: usize, frame: &mut Vec<u8>) -> io::Result<bool>;
-
-    /// Hands a frame to the host.
-    ///
-    /// # Errors
-    /// If the host does not take it.
-    fn deliver(&self, queue: usize, frame: &[u8]) -> io::Result<()>;
-}
-
-/// A port to be.
-pub struct PortPlan {
-    /// The interface's name in its host.
-    pub name: String,
-    /// The host's end.
-    pub host: Box<dyn HostSide>,
-    /// The NIC's end.
-    pub settings: PortSettings,
-    /// The link on which the host's frames leave.
-    pub link: LinkSettings,
-}
-
-struct PortState {
-    name: String,
-    host: Box<dyn HostSide>,
-    port: Port<Vec<u8>>,
-    outgoing: Link<Vec<u8>>,
-    polling: Vec<bool>,
-    watch: Watch,
-    refused: u64,
-    vanished: Option<String>,
-}
 
 type Command = Box<dyn FnOnce(&mut DataPlane) + Send>;
 
 /// The state of the data-plane thread. Everything a command can see or change is here.
 pub struct DataPlane {
-    ports: [PortState; 2],
-    pool: Vec<Vec<u8>>,
+    plane: Plane,
     waiter: Waiter,
-    capture: Option<Capture>,
-    delivering: Duration,
     commands: Receiver<Command>,
     wake: Arc<OwnedFd>,
+    /// Ports whose descriptors are waited for.
+    heard: Vec<bool>,
     stopped: bool,
 }
 
@@ -137,7 +68,7 @@ impl Handle {
     /// # Errors
     /// If the thread, its epoll or its event descriptor cannot be had.
     pub fn start(
-        plans: [PortPlan; 2],
+        plans: Vec<PortPlan>,
         waiting: Waiting,
         capture: Option<Capture>,
     ) -> Result<Self, DataPlaneError> {
@@ -185,7 +116,7 @@ impl Drop for Handle {
 
 impl DataPlane {
     fn new(
-        plans: [PortPlan; 2],
+        plans: Vec<PortPlan>,
         waiting: Waiting,
         capture: Option<Capture>,
         commands: Receiver<Command>,
@@ -193,53 +124,58 @@ impl DataPlane {
     ) -> Result<Self, DataPlaneError> {
         let waiter = Waiter::new(waiting)?;
         waiter.add(wake.as_fd(), WAKE)?;
-        for (number, plan) in plans.iter().enumerate() {
-            for queue in 0..plan.host.queues() {
-                waiter.add(plan.host.fd(queue), token(number, queue))?;
+        let plane = Plane::new(plans, capture, clock::now());
+        for number in 0..plane.len() {
+            for (source, fd) in plane.fds(number).into_iter().enumerate() {
+                waiter.add(fd, token(number, source))?;
             }
         }
-        let now = clock::now();
-        Ok(Self {
-            ports: plans.map(|plan| PortState::new(plan, now)),
-            pool: Vec::new(),
-            waiter,
-            capture,
-            delivering: Duration::ZERO,
-            commands,
-            wake,
-            stopped: false,
-        })
+        let heard = vec![true; plane.len()];
+        Ok(Self { plane, waiter, commands, wake, heard, stopped: false })
     }
 
     fn run(&mut self) {
         let mut ready = Vec::with_capacity(64);
         while !self.stopped {
-            let deadline = if self.polling() { Some(clock::now()) } else { self.deadline() };
+            let deadline =
+                if self.plane.is_busy() { Some(clock::now()) } else { self.plane.deadline() };
             match self.waiter.wait(deadline, &mut ready) {
                 Ok(()) => {}
                 Err(rustix::io::Errno::INTR) => continue,
-                Err(errno) => return self.vanish_all(&errno.to_string()),
-            }
-            for &token in &ready {
-                match token {
-                    WAKE => self.obey(),
-                    _ => self.take_from_host(port_of(token), queue_of(token)),
+                Err(errno) => {
+                    return (0..self.plane.len()).for_each(|number| self.vanish(number, errno));
                 }
             }
-            self.carry();
-            self.serve_hosts();
+            if ready.contains(&WAKE) {
+                self.obey();
+            }
+            self.round(&ready);
         }
     }
 
-    fn polling(&self) -> bool {
-        self.ports.iter().any(|state| state.polling.contains(&true))
+    fn round(&mut self, ready: &[u64]) {
+        let now = clock::now();
+        let ours = |number: usize| move |&token: &u64| token != WAKE && port_of(token) == number;
+        for number in 0..self.plane.len() {
+            self.plane.attend(now, number, ready.iter().any(ours(number)));
+        }
+        for &token in ready.iter().filter(|token| **token != WAKE) {
+            self.plane.take(clock::now(), port_of(token), source_of(token));
+        }
+        self.plane.take_from_memory(now);
+        self.plane.carry(clock::now());
+        self.plane.serve(clock::now());
+        (0..self.plane.len()).for_each(|number| self.stop_hearing_the_dead(number));
     }
 
-    fn deadline(&self) -> Option<Instant> {
-        let deadlines = self.ports.iter().flat_map(|state| {
-            [state.port.deadline(), state.outgoing.next_arrival()].into_iter().flatten()
-        });
-        deadlines.min()
+    /// A descriptor whose interface is gone would be readable for ever.
+    fn stop_hearing_the_dead(&mut self, number: usize) {
+        if self.heard[number] && self.plane.has_vanished(number) {
+            self.heard[number] = false;
+            for fd in self.plane.fds(number) {
+                let _ = self.waiter.remove(fd);
+            }
+        }
     }
 
     /// Runs the commands that have come.
@@ -250,185 +186,42 @@ impl DataPlane {
         }
     }
 
-    /// Puts what a host has sent onto its link.
-    fn take_from_host(&mut self, number: usize, queue: usize) {
-        let state = &mut self.ports[number];
-        let now = clock::now();
-        for _ in 0..BATCH {
-            let mut frame = self.pool.pop().unwrap_or_default();
-            match state.host.transmit(queue, &mut frame) {
-                Ok(true) => {}
-                Ok(false) => return self.pool.push(frame),
-                Err(error) => return self.vanish(number, &error.to_string()),
-            }
-            if let Some(capture) = &mut self.capture {
-                capture.transmitted(number as u32, now, &frame);
-            }
-            state.port.transmitted(now, &mut state.watch);
-            if let Err(dropped) = state.outgoing.send(now, frame) {
-                self.pool.push(dropped.into_frame());
-            }
-        }
-    }
-
-    /// Moves what the links have carried into the rings, and lets DMAs and timers act.
-    fn carry(&mut self) {
-        let now = clock::now();
-        for from in 0..2 {
-            let to = 1 - from;
-            while let Some((_, frame)) = self.ports[from].outgoing.receive(now) {
-                if let Err(dropped) = self.ports[to].port.receive(now, frame) {
-                    self.pool.push(dropped.into_frame());
-                }
-            }
-            let state = &mut self.ports[to];
-            state.port.advance(now, &mut state.watch);
-        }
-    }
-
-    /// Polls the hosts that were interrupted, and re-arms those that have taken everything.
-    fn serve_hosts(&mut self) {
-        for number in 0..2 {
-            for queue in 0..self.ports[number].polling.len() {
-                let state = &mut self.ports[number];
-                state.polling[queue] |= state.port.queues_mut()[queue].take_interrupt();
-                if state.polling[queue] {
-                    self.poll(number, queue);
-                }
-            }
-        }
-    }
-
-    fn poll(&mut self, number: usize, queue: usize) {
-        let before = clock::thread_cpu_time();
-        let now = clock::now();
-        let Self { ports, pool, capture, .. } = self;
-        let PortState { host, port, watch, polling, refused, .. } = &mut ports[number];
-        let receive_queue = &mut port.queues_mut()[queue];
-        let mut gone = None;
-        let taken = receive_queue.poll(now, BUDGET, watch, |delivered, frame| {
-            if let Some(capture) = capture {
-                capture.delivered(number as u32, delivered, &frame);
-            }
-            if let Err(error) = host.deliver(queue, &frame) {
-                *refused += 1;
-                gone = is_gone(&error).then(|| error.to_string());
-            }
-            pool.push(frame);
-        });
-        if taken == 0 {
-            polling[queue] = false;
-            receive_queue.rearm(clock::now(), watch);
-        }
-        self.delivering = self.delivering + (clock::thread_cpu_time() - before);
-        if let Some(reason) = gone {
-            self.vanish(number, &reason);
-        }
-    }
-
-    fn vanish(&mut self, number: usize, reason: &str) {
-        let state = &mut self.ports[number];
-        for queue in 0..state.host.queues() {
-            let _ = self.waiter.remove(state.host.fd(queue));
-        }
-        state.vanished.get_or_insert_with(|| reason.to_owned());
-    }
-
-    fn vanish_all(&mut self, reason: &str) {
-        (0..2).for_each(|number| self.vanish(number, reason));
+    fn vanish(&mut self, number: usize, errno: rustix::io::Errno) {
+        self.plane.vanish(number, &errno.to_string());
     }
 
     /// What has been counted so far.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let carried = |number: usize| self.ports[1 - number].outgoing.counters();
-        let ports = self.ports.iter().enumerate();
         Snapshot {
             at: clock::now(),
             cpu: clock::thread_cpu_time(),
-            delivering: self.delivering,
+            delivering: self.plane.delivering(),
             spun: self.waiter.spun(),
             overshoot: self.waiter.overshoot().clone(),
-            ports: ports.map(|(number, state)| state.snapshot(carried(number))).collect(),
+            ports: self.plane.snapshot(),
         }
     }
 
-    /// The last events of each port, oldest first.
-    #[must_use]
-    pub fn events(&self) -> [Vec<Event>; 2] {
-        [self.ports[0].watch.events(), self.ports[1].watch.events()]
-    }
-
-    /// The names of the ports.
-    #[must_use]
-    pub fn port_names(&self) -> [&str; 2] {
-        [&self.ports[0].name, &self.ports[1].name]
-    }
-
-    /// The NIC's side of port `number`, to change its rules.
-    pub fn port_mut(&mut self, number: usize) -> &mut Port<Vec<u8>> {
-        &mut self.ports[number].port
+    /// The ports.
+    pub fn plane(&mut self) -> &mut Plane {
+        &mut self.plane
     }
 
     /// Changes the moderation of one queue of a port, or of all; packets may be pending.
     pub fn set_moderation(&mut self, number: usize, queue: Option<u16>, moderation: Moderation) {
-        let state = &mut self.ports[number];
-        let chosen = |at: usize| queue.is_none_or(|queue| usize::from(queue) == at);
-        for (at, receive_queue) in state.port.queues_mut().iter_mut().enumerate() {
-            if chosen(at) {
-                receive_queue.set_moderation(clock::now(), moderation, &mut state.watch);
-            }
-        }
-    }
-
-    /// Ends the capture and hands it over to be finished.
-    pub fn take_capture(&mut self) -> Option<Capture> {
-        self.capture.take()
+        self.plane.set_moderation(clock::now(), number, queue, moderation);
     }
 }
 
-impl PortState {
-    fn new(plan: PortPlan, now: Instant) -> Self {
-        let queues = usize::from(plan.settings.queues.max(1));
-        Self {
-            name: plan.name,
-            host: plan.host,
-            port: Port::new(plan.settings, now),
-            outgoing: Link::new(plan.link, CABLE),
-            polling: vec![false; queues],
-            watch: Watch::new(),
-            refused: 0,
-            vanished: None,
-        }
-    }
-
-    fn snapshot(&self, link: nic::link::LinkCounters) -> PortSnapshot {
-        PortSnapshot {
-            name: self.name.clone(),
-            queues: self.port.queues().iter().map(QueueSnapshot::of).collect(),
-            counters: self.port.counters(),
-            rules: self.port.rules().to_string(),
-            holds: self.watch.holds.clone(),
-            link,
-            refused: self.refused,
-            vanished: self.vanished.clone(),
-        }
-    }
-}
-
-/// Whether an interface is gone for good, rather than down or short of memory.
-fn is_gone(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::BADFD.raw_os_error())
-}
-
-const fn token(port: usize, queue: usize) -> u64 {
-    (port as u64) << 16 | queue as u64
+const fn token(port: usize, source: usize) -> u64 {
+    (port as u64) << 16 | source as u64
 }
 
 const fn port_of(token: u64) -> usize {
     (token >> 16) as usize
 }
 
-const fn queue_of(token: u64) -> usize {
+const fn source_of(token: u64) -> usize {
     (token & 0xFFFF) as usize
 }

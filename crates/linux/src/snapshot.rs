@@ -44,7 +44,7 @@ pub struct PortSnapshot {
     pub rules: String,
     /// Holds of the packets that its host took, in nanoseconds.
     pub holds: Histogram<u64>,
-    /// The link on which its frames arrive.
+    /// The link on which the frames of its host leave.
     pub link: LinkCounters,
     /// Frames that the host's stack refused to take, because the interface was down or out of
     /// memory.

@@ -17,9 +17,9 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
-use crate::dataplane::HostSide;
 use crate::host::{Host, HostError};
 use crate::netlink::{LinkSettings, Netlink, NetlinkError};
+use crate::played::Stack;
 
 /// The longest frame that a TAP hands out: its largest MTU, an Ethernet header and a VLAN tag.
 const MAX_FRAME: usize = 65_521 + 18;
@@ -101,7 +101,7 @@ pub struct Tap {
     queues: Vec<OwnedFd>,
 }
 
-impl HostSide for Tap {
+impl Stack for Tap {
     fn queues(&self) -> usize {
         self.queues.len()
     }

@@ -39,13 +39,21 @@ pub enum Event {
 
 /// Watches a port: records its holds and remembers its last events.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub struct Watch {
     pub(crate) holds: Histogram<u64>,
     events: VecDeque<Event>,
 }
 
+impl Default for Watch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Watch {
-    pub(crate) fn new() -> Self {
+    /// A watch that has seen nothing.
+    #[must_use]
+    pub fn new() -> Self {
         Self {
             holds: Histogram::new_with_max(MAX_HOLD_NS, 3).expect("bounds are valid"),
             events: VecDeque::with_capacity(REMEMBERED),

@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex};
 
 use linux::capture::Capture;
 use linux::clock;
-use linux::dataplane::{DataPlane, Handle, HostSide, PortPlan};
+use linux::dataplane::Handle;
+use linux::plane::PortPlan;
+use linux::played::{PlayedDriver, Stack};
 use linux::snapshot::PortSnapshot;
 use linux::wait::Waiting;
 use nic::link::LinkSettings;
@@ -75,7 +77,7 @@ impl FakeHost {
 /// The wire's end of a fake host.
 struct End(Arc<FakeHost>);
 
-impl HostSide for End {
+impl Stack for End {
     fn queues(&self) -> usize {
         self.0.queues.len()
     }
@@ -138,11 +140,11 @@ impl Bench {
         let hosts = [(); 2].map(|()| FakeHost::new(settings.port.queues));
         let plan = |number: usize| PortPlan {
             name: ["a0", "b0"][number].to_owned(),
-            host: Box::new(End(Arc::clone(&hosts[number]))),
+            host: Box::new(PlayedDriver::new(End(Arc::clone(&hosts[number])))),
             settings: settings.port.clone(),
             link: settings.link.clone(),
         };
-        let plane = ok(Handle::start([plan(0), plan(1)], settings.waiting, capture));
+        let plane = ok(Handle::start(vec![plan(0), plan(1)], settings.waiting, capture));
         Self { hosts, plane }
     }
 
@@ -293,7 +295,7 @@ fn runts_and_giants__are_counted_and_the_plane_goes_on() {
 fn crossing(link: &LinkSettings) -> Vec<u16> {
     let bench = Bench::new(&Settings { link: link.clone(), ..settings("disabled", "") });
     bench.hosts[0].send(0, numbered(0..400));
-    let counted = || bench.port(1).link;
+    let counted = || bench.port(0).link;
     soon("all frames have crossed or are lost", || {
         let link = counted();
         link.sent == 400 && link.delivered + link.lost == 400 + link.duplicated
@@ -383,7 +385,8 @@ fn capture__says_what_the_nic_did() {
     bench.hosts[1].got(1);
     bench.hosts[0].send(0, [segment(1_000, true, b"!!")]);
     bench.hosts[1].got(2);
-    let capture = ok(bench.plane.call(DataPlane::take_capture)).expect("one was given");
+    let capture =
+        ok(bench.plane.call(|plane| plane.plane().take_capture())).expect("one was given");
     assert_eq!(ok(capture.finish()), 0);
     let bytes = ok(fs::read(&path));
     ok(fs::remove_file(&path));

@@ -8,10 +8,10 @@ use std::net::{IpAddr, UdpSocket};
 use std::thread;
 use std::time::Duration;
 
-use linux::dataplane::HostSide;
 use linux::host::Host;
 use linux::lab::{Lab, LabError, LabSettings};
 use linux::netlink::{Link, Netlink};
+use linux::played::Stack;
 use linux::tap::{Tap, TapError};
 
 mod common;

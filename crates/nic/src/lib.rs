@@ -96,5 +96,6 @@ pub mod port;
 pub mod prng;
 pub mod queue;
 pub mod rss;
+pub mod switch;
 pub mod time;
 pub mod vector;

@@ -63,7 +63,7 @@ fn pick(
     if let Some(name) = port {
         let names: Vec<String> = ports.iter().map(|port| port.port.clone()).collect();
         ports.retain(|port| port.port == name);
-        ensure!(!ports.is_empty(), "no port {name}; there are {}", names.join(" and "));
+        ensure!(!ports.is_empty(), "no port {name}; there are {}", names.join(", "));
     }
     if let Some(queue) = queue {
         for port in &mut ports {

@@ -118,11 +118,10 @@ fn set(
     queue: Option<u16>,
     settings: &[(String, String)],
 ) -> Result<()> {
-    let names = plane.port_names();
+    let names = plane.plane().port_names();
     let number = names.iter().position(|name| *name == port);
-    let number =
-        number.ok_or_else(|| anyhow!("no port {port}; there are {} and {}", names[0], names[1]))?;
-    let queues = plane.port_mut(number).queues();
+    let number = number.ok_or_else(|| anyhow!("no port {port}; there are {}", names.join(", ")))?;
+    let queues = plane.plane().port_mut(number).queues();
     let mut changed = Vec::new();
     let mut rules = None;
     for (at, state) in queues.iter().enumerate() {
@@ -150,7 +149,7 @@ fn set(
         plane.set_moderation(number, Some(at), moderation);
     }
     if let Some(rules) = rules {
-        plane.port_mut(number).set_rules(rules);
+        plane.plane().port_mut(number).set_rules(rules);
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ const SHORT: u32 = 128;
 
 /// Draws the moment around a marked request that met the bulk flow; without one, that around the
 /// last packet.
-pub(super) fn of(setting: &str, events: &[Vec<Event>; 2]) -> Timeline {
+pub(super) fn of(setting: &str, events: &[Vec<Event>]) -> Timeline {
     let centre = moment(&events[1]).unwrap_or_default();
     let from_us = micros(centre) - BEFORE_US;
     let to_us = micros(centre) + AFTER_US;

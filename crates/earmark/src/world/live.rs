@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use linux::capture::Capture;
-use linux::dataplane::{DataPlane, Handle, HostSide, PortPlan};
+use linux::dataplane::{DataPlane, Handle};
 use linux::host::Host;
 use linux::lab::{Lab, LabSettings};
+use linux::plane::PortPlan;
+use linux::played::PlayedDriver;
 use linux::privilege::Privilege;
 use linux::snapshot::Snapshot;
 use linux::tap::Tap;
@@ -134,8 +136,8 @@ impl Live {
     ///
     /// # Errors
     /// If the data plane has ended.
-    pub fn events(&self) -> Result<[Vec<Event>; 2]> {
-        Ok(self.plane.call(|plane| plane.events())?)
+    pub fn events(&self) -> Result<Vec<Vec<Event>>> {
+        Ok(self.plane.call(|plane| plane.plane().events())?)
     }
 
     /// Runs one round of `plan` under `moderation`; `halfway` is called in the middle of the
@@ -181,7 +183,9 @@ impl Live {
     /// # Errors
     /// If the capture could not be written.
     pub fn finish(self) -> Result<()> {
-        let Some(capture) = self.plane.call(DataPlane::take_capture)? else { return Ok(()) };
+        let Some(capture) = self.plane.call(|plane| plane.plane().take_capture())? else {
+            return Ok(());
+        };
         let missed = capture.finish()?;
         let path = self.pcap.unwrap_or_default();
         eprintln!("capture: {}", path.display());
@@ -215,10 +219,10 @@ pub fn rules(options: &NicOptions) -> Result<Rules> {
     }
 }
 
-fn plans(taps: [Tap; 2], names: &[String; 2], options: &NicOptions) -> Result<[PortPlan; 2]> {
+fn plans(taps: [Tap; 2], names: &[String; 2], options: &NicOptions) -> Result<Vec<PortPlan>> {
     let rules = rules(options)?;
     let mut number = 0;
-    Ok(taps.map(|tap| {
+    let plans = taps.map(|tap| {
         let plan = PortPlan {
             name: names[number].clone(),
             settings: PortSettings {
@@ -230,11 +234,12 @@ fn plans(taps: [Tap; 2], names: &[String; 2], options: &NicOptions) -> Result<[P
                 transmit_interrupts: options.transmit_interrupts.unwrap_or(false),
             },
             link: link(options, number as u64),
-            host: Box::new(tap) as Box<dyn HostSide>,
+            host: Box::new(PlayedDriver::new(tap)),
         };
         number += 1;
         plan
-    }))
+    });
+    Ok(plans.into())
 }
 
 /// The cable in one direction; each direction has a stream of random numbers of its own.

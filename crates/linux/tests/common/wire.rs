@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linux::dataplane::HostSide;
+use linux::played::Stack;
 use linux::tap::Tap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

@@ -1,0 +1,85 @@
+//! The host's end of a port, as the data plane sees it.
+//!
+//! There are two kinds of hosts. A kernel behind a TAP has no driver for our NIC, so the data plane
+//! plays it ([`PlayedDriver`](crate::played::PlayedDriver)). A guest behind a vhost-user port
+//! brings its own ([`vhost`](crate::vhost)).
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use nic::observer::Delivered;
+use nic::port::Port;
+use nic::time::{Duration, Instant};
+
+use crate::capture::Capture;
+use crate::trace::Watch;
+
+/// The host's end of a port. Calls come from one thread, and `now` never goes back.
+pub trait HostSide: Send {
+    /// What becomes readable when the host has sent something or wants something. A host has
+    /// *sources*: one descriptor for each, numbered from 0.
+    fn fds(&self) -> Vec<BorrowedFd<'_>>;
+
+    /// Takes note of what the host has done since: messages, settings, polls, re-arms. Called at
+    /// the start of every round; `ready` if one of its descriptors can be read.
+    fn attend(&mut self, now: Instant, ready: bool, port: &mut Port<Vec<u8>>, watch: &mut Watch) {
+        let _ = (now, ready, port, watch);
+    }
+
+    /// Takes the next frame that the host sent on `source` in place of what is in `frame`; `false`
+    /// if there is none.
+    ///
+    /// # Errors
+    /// If the host's interface is gone for good.
+    fn transmit(&mut self, now: Instant, source: usize, frame: &mut Vec<u8>) -> io::Result<bool>;
+
+    /// Whether looking for a frame costs next to nothing, so that every round may.
+    fn is_in_memory(&self) -> bool {
+        false
+    }
+
+    /// Lets the host have what the NIC has for it: completed packets, interrupts.
+    ///
+    /// # Errors
+    /// If the host's interface is gone for good.
+    fn serve(&mut self, now: Instant, service: &mut Service<'_>) -> io::Result<()>;
+
+    /// Whether it has more to do at once.
+    fn is_busy(&self) -> bool {
+        false
+    }
+
+    /// Frames that the host's stack refused to take.
+    fn refused(&self) -> u64 {
+        0
+    }
+}
+
+/// What serving a host takes.
+pub struct Service<'a> {
+    /// The NIC's end.
+    pub port: &'a mut Port<Vec<u8>>,
+    /// Who watches the port.
+    pub watch: &'a mut Watch,
+    /// Buffers to use again.
+    pub pool: &'a mut Vec<Vec<u8>>,
+    /// Where received frames are written down.
+    pub tape: Tape<'a>,
+    /// CPU time spent in the host's receive path, which is not the NIC's.
+    pub delivering: &'a mut Duration,
+}
+
+/// The capture, if there is one, and the port's number in it.
+pub struct Tape<'a> {
+    pub(crate) capture: Option<&'a mut Capture>,
+    pub(crate) number: u32,
+}
+
+impl Tape<'_> {
+    /// The host received `frame`.
+    pub fn delivered(&mut self, delivered: &Delivered, frame: &[u8]) {
+        if let Some(capture) = &mut self.capture {
+            capture.delivered(self.number, delivered, frame);
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The ports of a NIC and what joins them: a cable between two, a switch between more.
+//!
+//! ```text
+//!   host a            links and switch                             host b
+//!   a0 sends ──▶ link out of a ──▶ port b0: marker, ring, moderation ──▶ b0 receives
+//!   a0 receives ◀── port a0: ring, moderation, marker ◀── link out of b ◀── b0 sends
+//! ```
+//!
+//! A plane reads no clock and does not wait: `now` is an argument, and whoever owns the plane calls
+//! when a descriptor can be read or a deadline has come. In real time that is the
+//! [data-plane thread](crate::dataplane), in virtual time the [calendar](crate::calendar).
+//!
+//! The switch forwards at once; what a frame takes, it takes on the link of its sender.
+
+use std::os::fd::BorrowedFd;
+
+use nic::link::{Link, LinkSettings};
+use nic::moderation::Moderation;
+use nic::port::{Port, PortSettings};
+use nic::switch::{Destination, Switch};
+use nic::time::{Duration, Instant};
+
+use crate::capture::Capture;
+use crate::hostside::{HostSide, Service, Tape};
+use crate::snapshot::{PortSnapshot, QueueSnapshot};
+use crate::trace::{Event, Watch};
+
+/// Frames taken from one host before the others have their turn.
+const BATCH: usize = 64;
+
+/// Frames that a link holds, waiting and on their way.
+const LINK: usize = 16_384;
+
+/// A port to be.
+pub struct PortPlan {
+    /// The interface's name in its host.
+    pub name: String,
+    /// The host's end.
+    pub host: Box<dyn HostSide>,
+    /// The NIC's end.
+    pub settings: PortSettings,
+    /// The link on which the host's frames leave.
+    pub link: LinkSettings,
+}
+
+struct PortState {
+    name: String,
+    host: Box<dyn HostSide>,
+    port: Port<Vec<u8>>,
+    outgoing: Link<Vec<u8>>,
+    watch: Watch,
+    vanished: Option<String>,
+}
+
+/// The ports, their links, and the switch.
+pub struct Plane {
+    ports: Vec<PortState>,
+    switch: Switch,
+    pool: Vec<Vec<u8>>,
+    capture: Option<Capture>,
+    delivering: Duration,
+}
+
+impl Plane {
+    /// Joins the ports that `plans` describe.
+    #[must_use]
+    pub fn new(plans: Vec<PortPlan>, capture: Option<Capture>, now: Instant) -> Self {
+        Self {
+            switch: Switch::new(plans.len()),
+            ports: plans.into_iter().map(|plan| PortState::new(plan, now)).collect(),
+            pool: Vec::new(),
+            capture,
+            delivering: Duration::ZERO,
+        }
+    }
+
+    /// How many ports there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Whether there is no port at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ports.is_empty()
+    }
+
+    /// The descriptors of port `number`, in the order of its host's sources.
+    #[must_use]
+    pub fn fds(&self, number: usize) -> Vec<BorrowedFd<'_>> {
+        self.ports[number].host.fds()
+    }
+
+    /// Whether a host has more to do at once.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.ports.iter().any(|state| state.host.is_busy())
+    }
+
+    /// When [`carry`](Self::carry) and [`serve`](Self::serve) have something to do next.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let deadlines = self.ports.iter().flat_map(|state| {
+            [state.port.deadline(), state.outgoing.next_arrival()].into_iter().flatten()
+        });
+        deadlines.min()
+    }
+
+    /// Takes note of what the host of port `number` has done; `ready` if one of its descriptors can
+    /// be read.
+    pub fn attend(&mut self, now: Instant, number: usize, ready: bool) {
+        let state = &mut self.ports[number];
+        state.host.attend(now, ready, &mut state.port, &mut state.watch);
+    }
+
+    /// Puts what the host of port `number` has sent on `source` onto its link.
+    pub fn take(&mut self, now: Instant, number: usize, source: usize) {
+        let state = &mut self.ports[number];
+        for _ in 0..BATCH {
+            let mut frame = self.pool.pop().unwrap_or_default();
+            match state.host.transmit(now, source, &mut frame) {
+                Ok(true) => {}
+                Ok(false) => return self.pool.push(frame),
+                Err(error) => return self.vanish(number, &error.to_string()),
+            }
+            if let Some(capture) = &mut self.capture {
+                capture.transmitted(number as u32, now, &frame);
+            }
+            state.port.transmitted(now, &mut state.watch);
+            if let Err(dropped) = state.outgoing.send(now, frame) {
+                self.pool.push(dropped.into_frame());
+            }
+        }
+    }
+
+    /// Puts onto the links what hosts have sent that can be asked for next to nothing.
+    pub fn take_from_memory(&mut self, now: Instant) {
+        for number in 0..self.ports.len() {
+            if self.ports[number].host.is_in_memory() {
+                self.take(now, number, 0);
+            }
+        }
+    }
+
+    /// Moves what the links have carried into the rings, and lets DMAs and timers act.
+    pub fn carry(&mut self, now: Instant) {
+        for from in 0..self.ports.len() {
+            while let Some((_, frame)) = self.ports[from].outgoing.receive(now) {
+                match self.switch.forward(from, &frame) {
+                    Destination::Port(to) => self.arrive(now, to, frame),
+                    Destination::Others => self.flood(now, from, frame),
+                    Destination::Nowhere => self.pool.push(frame),
+                }
+            }
+        }
+        for state in &mut self.ports {
+            state.port.advance(now, &mut state.watch);
+        }
+    }
+
+    fn arrive(&mut self, now: Instant, to: usize, frame: Vec<u8>) {
+        if let Err(dropped) = self.ports[to].port.receive(now, frame) {
+            self.pool.push(dropped.into_frame());
+        }
+    }
+
+    fn flood(&mut self, now: Instant, from: usize, frame: Vec<u8>) {
+        for to in (0..self.ports.len()).filter(|to| *to != from) {
+            let mut copy = self.pool.pop().unwrap_or_default();
+            copy.clone_from(&frame);
+            self.arrive(now, to, copy);
+        }
+        self.pool.push(frame);
+    }
+
+    /// Lets every host have what its port has for it.
+    pub fn serve(&mut self, now: Instant) {
+        for number in 0..self.ports.len() {
+            let Self { ports, pool, capture, delivering, .. } = self;
+            let PortState { host, port, watch, .. } = &mut ports[number];
+            let tape = Tape { capture: capture.as_mut(), number: number as u32 };
+            let mut service = Service { port, watch, pool, tape, delivering };
+            if let Err(error) = host.serve(now, &mut service) {
+                self.vanish(number, &error.to_string());
+            }
+        }
+    }
+
+    /// Notes that port `number` is gone, and why.
+    pub(crate) fn vanish(&mut self, number: usize, reason: &str) {
+        self.ports[number].vanished.get_or_insert_with(|| reason.to_owned());
+    }
+
+    /// Whether port `number` is gone.
+    pub(crate) fn has_vanished(&self, number: usize) -> bool {
+        self.ports[number].vanished.is_some()
+    }
+
+    /// CPU time spent in the hosts' receive paths.
+    pub(crate) fn delivering(&self) -> Duration {
+        self.delivering
+    }
+
+    /// What the ports have counted so far.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<PortSnapshot> {
+        self.ports.iter().map(PortState::snapshot).collect()
+    }
+
+    /// The last events of each port, oldest first.
+    #[must_use]
+    pub fn events(&self) -> Vec<Vec<Event>> {
+        self.ports.iter().map(|state| state.watch.events()).collect()
+    }
+
+    /// The names of the ports.
+    #[must_use]
+    pub fn port_names(&self) -> Vec<&str> {
+        self.ports.iter().map(|state| state.name.as_str()).collect()
+    }
+
+    /// The NIC's side of port `number`, to change its rules.
+    pub fn port_mut(&mut self, number: usize) -> &mut Port<Vec<u8>> {
+        &mut self.ports[number].port
+    }
+
+    /// Changes the moderation of one queue of a port, or of all; packets may be pending.
+    pub fn set_moderation(
+        &mut self,
+        now: Instant,
+        number: usize,
+        queue: Option<u16>,
+        moderation: Moderation,
+    ) {
+        let state = &mut self.ports[number];
+        let chosen = |at: usize| queue.is_none_or(|queue| usize::from(queue) == at);
+        for (at, receive_queue) in state.port.queues_mut().iter_mut().enumerate() {
+            if chosen(at) {
+                receive_queue.set_moderation(now, moderation, &mut state.watch);
+            }
+        }
+    }
+
+    /// Ends the capture and hands it over to be finished.
+    pub fn take_capture(&mut self) -> Option<Capture> {
+        self.capture.take()
+    }
+}
+
+impl PortState {
+    fn new(plan: PortPlan, now: Instant) -> Self {
+        Self {
+            name: plan.name,
+            host: plan.host,
+            port: Port::new(plan.settings, now),
+            outgoing: Link::new(plan.link, LINK),
+            watch: Watch::new(),
+            vanished: None,
+        }
+    }
+
+    fn snapshot(&self) -> PortSnapshot {
+        PortSnapshot {
+            name: self.name.clone(),
+            queues: self.port.queues().iter().map(QueueSnapshot::of).collect(),
+            counters: self.port.counters(),
+            rules: self.port.rules().to_string(),
+            holds: self.watch.holds.clone(),
+            link: self.outgoing.counters(),
+            refused: self.host.refused(),
+            vanished: self.vanished.clone(),
+        }
+    }
+}
