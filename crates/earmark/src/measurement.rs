@@ -85,7 +85,7 @@ pub struct PortMeasurement {
     pub ring_full: u64,
     /// Frames that the host's stack refused.
     pub refused: u64,
-    /// Frames that the link lost on their way from this port.
+    /// Frames lost on the way to this port: on the links of the others.
     pub link_lost: u64,
 }
 
@@ -358,6 +358,10 @@ impl Rounds<'_> {
             let interrupts = Reason::ALL
                 .into_iter()
                 .map(|reason| (reason.name(), sum(&|port| port.counters.interrupts_for(reason))));
+            let lost_by_others = |slice: &Slice| {
+                let ports = slice.nic.ports.iter().enumerate();
+                ports.filter(|(of, _)| *of != number).map(|(_, port)| port.link.lost).sum::<u64>()
+            };
             PortMeasurement {
                 name: port.name.clone(),
                 setting: port.queues[0].moderation.to_string(),
@@ -367,7 +371,7 @@ impl Rounds<'_> {
                 hold_us: Quantiles::of(&self.holds(|of| of == number)),
                 ring_full: sum(&|port| port.counters.ring_full),
                 refused: sum(&|port| port.refused),
-                link_lost: sum(&|port| port.link.lost),
+                link_lost: self.sum(lost_by_others),
             }
         };
         last.nic.ports.iter().enumerate().map(port).collect()

@@ -209,7 +209,7 @@ fn faults_of_the_cable_are_counted() {
     let faults = ["--link-loss", "20", "--link-duplicate", "20", "--seed", "2"];
     let outcome = bench(&[&["pps", "--rate", "2000"][..], &faults].concat());
     let (lost, packets) = (
-        number(&outcome, "results/0/ports/0/link_lost"),
+        number(&outcome, "results/0/ports/1/link_lost"),
         number(&outcome, "results/0/ports/1/packets"),
     );
     assert!(lost > packets / 20.0 && lost < packets, "{lost} lost, {packets} arrived");
