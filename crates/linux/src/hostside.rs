@@ -49,6 +49,19 @@ pub trait HostSide: Send {
         false
     }
 
+    /// Whether the host is to be interrupted by a message, which it answers; in virtual time only.
+    fn calls_due(&self) -> bool {
+        false
+    }
+
+    /// Sends the messages that interrupt. The host must not be running.
+    fn send_calls(&mut self) {}
+
+    /// Whether the host has still to answer such a message.
+    fn calls_unacked(&self) -> bool {
+        false
+    }
+
     /// Frames that the host's stack refused to take.
     fn refused(&self) -> u64 {
         0

@@ -8,6 +8,7 @@
 //! the host sends can be read from its TAP as Ethernet frames; whatever is written there, the host
 //! receives. A [`dataplane::Handle`] does both, with a port of the `nic` crate in between.
 
+pub mod calendar;
 pub mod capture;
 pub mod clock;
 pub mod dataplane;

@@ -114,15 +114,22 @@ impl Plane {
         state.host.attend(now, ready, &mut state.port, &mut state.watch);
     }
 
-    /// Puts what the host of port `number` has sent on `source` onto its link.
-    pub fn take(&mut self, now: Instant, number: usize, source: usize) {
+    /// Puts what the host of port `number` has sent on `source` onto its link, at most a batch; how
+    /// many frames that was.
+    pub fn take(&mut self, now: Instant, number: usize, source: usize) -> usize {
         let state = &mut self.ports[number];
-        for _ in 0..BATCH {
+        for taken in 0..BATCH {
             let mut frame = self.pool.pop().unwrap_or_default();
             match state.host.transmit(now, source, &mut frame) {
                 Ok(true) => {}
-                Ok(false) => return self.pool.push(frame),
-                Err(error) => return self.vanish(number, &error.to_string()),
+                Ok(false) => {
+                    self.pool.push(frame);
+                    return taken;
+                }
+                Err(error) => {
+                    self.vanish(number, &error.to_string());
+                    return taken;
+                }
             }
             if let Some(capture) = &mut self.capture {
                 capture.transmitted(number as u32, now, &frame);
@@ -131,6 +138,14 @@ impl Plane {
             if let Err(dropped) = state.outgoing.send(now, frame) {
                 self.pool.push(dropped.into_frame());
             }
+        }
+        BATCH
+    }
+
+    /// Puts everything that the host of port `number` has sent onto its link.
+    pub(crate) fn take_all(&mut self, now: Instant, number: usize) {
+        for source in 0..self.fds(number).len() {
+            while self.take(now, number, source) > 0 {}
         }
     }
 
@@ -185,6 +200,21 @@ impl Plane {
                 self.vanish(number, &error.to_string());
             }
         }
+    }
+
+    /// Whether a host is to be interrupted by a message; in virtual time only.
+    pub(crate) fn calls_due(&self) -> bool {
+        self.ports.iter().any(|state| state.host.calls_due())
+    }
+
+    /// Sends the messages that interrupt. The hosts must not be running.
+    pub(crate) fn send_calls(&mut self) {
+        self.ports.iter_mut().for_each(|state| state.host.send_calls());
+    }
+
+    /// Whether a host has still to answer such a message.
+    pub(crate) fn calls_unacked(&self) -> bool {
+        self.ports.iter().any(|state| state.host.calls_unacked())
     }
 
     /// Notes that port `number` is gone, and why.

@@ -1,0 +1,291 @@
+//! The data plane: one thread that owns a [`Plane`] and decides what happens when.
+//!
+//! In [real time](real) it waits until a host has sent something or a deadline has come. In
+//! [virtual time](virtual_time) it is the calendar of its guests, too, and nothing that it does
+//! depends on when it gets to do it.
+//!
+//! Whoever has the [`Handle`] sees and changes the data plane by commands, which run in its thread
+//! between two events.
+
+mod real;
+mod virtual_time;
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use nic::moderation::Moderation;
+use nic::time::{Duration, Instant};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::calendar::Calendar;
+use crate::capture::Capture;
+use crate::clock;
+use crate::plane::{Plane, PortPlan};
+use crate::snapshot::Snapshot;
+use crate::wait::{Waiter, Waiting};
+
+/// What the waiter reports when a command has come.
+const WAKE: u64 = u64::MAX;
+
+type Command = Box<dyn FnOnce(&mut DataPlane) + Send>;
+
+/// The time that a data plane runs in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Time {
+    /// The machine's.
+    Real,
+    /// The calendar's.
+    Virtual,
+}
+
+/// The state of the data-plane thread. Everything a command can see or change is here.
+pub struct DataPlane {
+    plane: Plane,
+    waiter: Waiter,
+    time: Time,
+    /// Without guests in real time.
+    calendar: Calendar,
+    /// Commands for moments to come, the first one first. In virtual time only.
+    schedule: Vec<(Instant, Command)>,
+    failure: Option<String>,
+    orders: Orders,
+    /// Ports whose descriptors are waited for.
+    heard: Vec<bool>,
+    stopped: bool,
+}
+
+/// Where commands come in.
+struct Orders {
+    commands: Receiver<Command>,
+    /// Readable when there are some.
+    wake: Arc<OwnedFd>,
+}
+
+/// Why a data plane does not run, or no longer does.
+#[derive(Debug, thiserror::Error)]
+pub enum DataPlaneError {
+    /// A system call failed while it was set up.
+    #[error("start the data plane: {0}")]
+    Start(#[from] io::Error),
+    /// Its thread is gone.
+    #[error(
+        "the data-plane thread has ended; this is a defect, please report it with the command that led to it"
+    )]
+    Gone,
+}
+
+impl From<rustix::io::Errno> for DataPlaneError {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self::Start(errno.into())
+    }
+}
+
+/// A running data plane. It stops when this is dropped.
+#[derive(Debug)]
+pub struct Handle {
+    commands: Sender<Command>,
+    wake: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Handle {
+    /// Starts the thread in real time.
+    ///
+    /// # Errors
+    /// If the thread, its epoll or its event descriptor cannot be had.
+    pub fn start(
+        plans: Vec<PortPlan>,
+        waiting: Waiting,
+        capture: Option<Capture>,
+    ) -> Result<Self, DataPlaneError> {
+        Self::spawn(plans, Time::Real, Calendar::default(), waiting, capture)
+    }
+
+    /// Starts the thread in virtual time: port `n` is that of the calendar's guest `n`. Nothing
+    /// happens until every guest has connected.
+    ///
+    /// # Errors
+    /// If the thread, its epoll or its event descriptor cannot be had.
+    pub fn start_virtual(
+        plans: Vec<PortPlan>,
+        calendar: Calendar,
+        capture: Option<Capture>,
+    ) -> Result<Self, DataPlaneError> {
+        Self::spawn(plans, Time::Virtual, calendar, Waiting::Sleep, capture)
+    }
+
+    fn spawn(
+        plans: Vec<PortPlan>,
+        time: Time,
+        calendar: Calendar,
+        waiting: Waiting,
+        capture: Option<Capture>,
+    ) -> Result<Self, DataPlaneError> {
+        let (commands, received) = channel();
+        let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let orders = Orders { commands: received, wake: Arc::clone(&wake) };
+        let now = if time == Time::Real { clock::now() } else { calendar.now() };
+        let plane = Plane::new(plans, capture, now);
+        let (ready, started) = channel();
+        let run = move || {
+            // A waiter is its thread's own.
+            let waiter = Waiter::new(waiting);
+            let plane = waiter.and_then(|w| DataPlane::new(plane, time, calendar, w, orders));
+            match plane {
+                Ok(mut plane) => {
+                    let _ = ready.send(Ok(()));
+                    match time {
+                        Time::Real => plane.run_in_real_time(),
+                        Time::Virtual => plane.run_in_virtual_time(),
+                    }
+                }
+                Err(error) => drop(ready.send(Err(error))),
+            }
+        };
+        let thread = std::thread::Builder::new().name("earmark-nic".into()).spawn(run)?;
+        started.recv().map_err(|_| DataPlaneError::Gone)??;
+        Ok(Self { commands, wake, thread: Some(thread) })
+    }
+
+    /// Runs `command` in the data-plane thread, between two events, and returns what it returns.
+    ///
+    /// # Errors
+    /// If the thread has ended.
+    pub fn call<T: Send + 'static>(
+        &self,
+        command: impl FnOnce(&mut DataPlane) -> T + Send + 'static,
+    ) -> Result<T, DataPlaneError> {
+        let (answer, answered) = channel();
+        let command: Command = Box::new(move |plane| drop(answer.send(command(plane))));
+        self.commands.send(command).map_err(|_| DataPlaneError::Gone)?;
+        rustix::io::write(&self.wake, &1_u64.to_ne_bytes()).map_err(|_| DataPlaneError::Gone)?;
+        answered.recv().map_err(|_| DataPlaneError::Gone)
+    }
+
+    /// Runs `command` at the virtual time `at`, before anything else that happens at that moment;
+    /// what it returns can be received then. If time never gets there, nothing is.
+    ///
+    /// # Errors
+    /// If the thread has ended.
+    pub fn at<T: Send + 'static>(
+        &self,
+        at: Instant,
+        command: impl FnOnce(&mut DataPlane) -> T + Send + 'static,
+    ) -> Result<Receiver<T>, DataPlaneError> {
+        let (answer, answered) = channel();
+        let command: Command = Box::new(move |plane| drop(answer.send(command(plane))));
+        self.call(move |plane| plane.plan(at, command))?;
+        Ok(answered)
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let _ = self.call(|plane| plane.stopped = true);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl DataPlane {
+    fn new(
+        plane: Plane,
+        time: Time,
+        calendar: Calendar,
+        waiter: Waiter,
+        orders: Orders,
+    ) -> rustix::io::Result<Self> {
+        waiter.add(orders.wake.as_fd(), WAKE)?;
+        for number in 0..plane.len() {
+            for (source, fd) in plane.fds(number).into_iter().enumerate() {
+                waiter.add(fd, token(number, source))?;
+            }
+        }
+        let heard = vec![true; plane.len()];
+        let schedule = Vec::new();
+        let failure = None;
+        let stopped = false;
+        Ok(Self { plane, waiter, time, calendar, schedule, failure, orders, heard, stopped })
+    }
+
+    fn plan(&mut self, at: Instant, command: Command) {
+        let position = self.schedule.partition_point(|(other, _)| *other <= at);
+        self.schedule.insert(position, (at, command));
+    }
+
+    /// Runs the commands that have come.
+    fn obey(&mut self) {
+        let _ = rustix::io::read(&*self.orders.wake, &mut [0_u8; 8]);
+        while let Ok(command) = self.orders.commands.try_recv() {
+            command(self);
+        }
+    }
+
+    /// A descriptor whose interface is gone would be readable for ever.
+    fn stop_hearing_the_dead(&mut self) {
+        for number in 0..self.plane.len() {
+            if self.heard[number] && self.plane.has_vanished(number) {
+                self.heard[number] = false;
+                for fd in self.plane.fds(number) {
+                    let _ = self.waiter.remove(fd);
+                }
+            }
+        }
+    }
+
+    /// The time, as the data plane's hosts see it.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        match self.time {
+            Time::Real => clock::now(),
+            Time::Virtual => self.calendar.now(),
+        }
+    }
+
+    /// What has been counted so far.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let real = self.time == Time::Real;
+        Snapshot {
+            at: self.now(),
+            cpu: if real { clock::thread_cpu_time() } else { Duration::ZERO },
+            delivering: self.plane.delivering(),
+            spun: self.waiter.spun(),
+            overshoot: self.waiter.overshoot().clone(),
+            ports: self.plane.snapshot(),
+        }
+    }
+
+    /// The ports.
+    pub fn plane(&mut self) -> &mut Plane {
+        &mut self.plane
+    }
+
+    /// Why time stands still for good, if it does.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Changes the moderation of one queue of a port, or of all; packets may be pending.
+    pub fn set_moderation(&mut self, number: usize, queue: Option<u16>, moderation: Moderation) {
+        let now = self.now();
+        self.plane.set_moderation(now, number, queue, moderation);
+    }
+}
+
+const fn token(port: usize, source: usize) -> u64 {
+    (port as u64) << 16 | source as u64
+}
+
+const fn port_of(token: u64) -> usize {
+    (token >> 16) as usize
+}
+
+const fn source_of(token: u64) -> usize {
+    (token & 0xFFFF) as usize
+}

@@ -1,0 +1,128 @@
+//! The data plane in virtual time: the calendar of its guests, and their NIC.
+//!
+//! While a guest runs, or answers an interrupt, time is *held*: the thread hears what its clock and
+//! its device say, and nothing else happens. When all guests wait, time jumps to whatever comes
+//! first, and at one moment the order is always the same: commands, then the NIC, then guests.
+//!
+//! A guest that is interrupted asks for a turn at the same moment, so an interrupt costs no time.
+//! After every turn the rings are looked at, which is how the NIC learns at which moment a host has
+//! re-armed.
+
+use nic::time::{Duration, Instant};
+
+use super::{DataPlane, WAKE, port_of};
+use crate::calendar::State;
+use crate::clock;
+
+/// Tokens of the guests' clocks; those of ports are below.
+const CLOCK: u64 = 1 << 32;
+
+/// How long, in real time, a guest may run without a word before it is given up.
+const PATIENCE: Duration = Duration::from_micros(120_000_000);
+
+impl DataPlane {
+    pub(super) fn run_in_virtual_time(&mut self) {
+        for number in 0..self.calendar.len() {
+            if let Err(errno) = self.waiter.add(self.calendar.fd(number), CLOCK | number as u64) {
+                self.failure = Some(format!("watch the clock of a guest: {errno}"));
+            }
+        }
+        while !self.stopped {
+            if self.failure.is_some() || !self.step() {
+                // Nothing will ever happen by itself again.
+                self.hear(None);
+            }
+        }
+    }
+
+    /// Lets the next thing happen; whether there was one.
+    fn step(&mut self) -> bool {
+        if self.calendar.is_held() || self.plane.calls_unacked() {
+            self.hear(Some(clock::now() + PATIENCE));
+            return true;
+        }
+        let now = self.calendar.now();
+        (0..self.plane.len()).for_each(|number| self.plane.attend(now, number, false));
+        if self.plane.calls_due() {
+            self.plane.send_calls();
+            return true;
+        }
+        let planned = self.schedule.first().map(|(at, _)| *at);
+        let device = self.plane.deadline();
+        let guest = self.calendar.next_request();
+        let Some(next) = [planned, device, guest].into_iter().flatten().min() else {
+            return false;
+        };
+        self.calendar.advance_to(next);
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= next);
+        if due(planned) {
+            let (_, command) = self.schedule.remove(0);
+            command(self);
+        } else if due(device) {
+            self.plane.carry(self.calendar.now());
+            self.plane.serve(self.calendar.now());
+        } else {
+            self.calendar.run_next();
+        }
+        true
+    }
+
+    /// Waits for something to be said, in real time, and hears it.
+    fn hear(&mut self, until: Option<Instant>) {
+        let mut ready = Vec::with_capacity(16);
+        match self.waiter.wait(until, &mut ready) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::INTR) => return,
+            Err(errno) => self.fail(format!("wait for the guests: {errno}")),
+        }
+        if ready.is_empty() && until.is_some_and(|until| until <= clock::now()) {
+            let names = self.calendar.holding().join(", ");
+            self.fail(format!(
+                "guest {names} has been running for {} s without a word; does a program in it spin?",
+                PATIENCE.as_nanos() / 1_000_000_000
+            ));
+        }
+        for token in ready {
+            match token {
+                WAKE => self.obey(),
+                clock if clock & CLOCK != 0 => self.hear_clock((clock & !CLOCK) as usize),
+                port => self.hear_port(port_of(port)),
+            }
+        }
+        if let Err(error) = self.calendar.begin_next() {
+            self.fail(format!("start the clock of a guest: {error}"));
+        }
+    }
+
+    fn hear_clock(&mut self, number: usize) {
+        let token = CLOCK | number as u64;
+        if self.calendar.state(number) == State::Absent {
+            let watched = match self.calendar.accept(number) {
+                Ok(true) => self.waiter.add(self.calendar.fd(number), token).map_err(Into::into),
+                accepted => accepted.map(drop),
+            };
+            if let Err(error) = watched {
+                return self.fail(format!("watch the clock of a guest: {error}"));
+            }
+        }
+        if let Err(error) = self.calendar.listen(number) {
+            self.fail(error);
+        }
+        if self.calendar.state(number) == State::Gone {
+            let _ = self.waiter.remove(self.calendar.fd(number));
+        }
+    }
+
+    /// A guest said something to its device. It waits for the answer, so all of it happens now.
+    fn hear_port(&mut self, number: usize) {
+        let now = self.calendar.now();
+        self.plane.attend(now, number, true);
+        self.plane.take_all(now, number);
+        self.plane.carry(now);
+        self.plane.serve(now);
+    }
+
+    fn fail(&mut self, why: String) {
+        self.failure.get_or_insert(why);
+    }
+}
