@@ -84,7 +84,7 @@ pub fn run(
     let mut cases = cases(nic, options)?;
     let usual = if cases.len() > 1 { USUAL_ROUNDS } else { 1 };
     let rounds = options.rounds.unwrap_or(usual);
-    let live = Live::start(nic, privilege)?;
+    let live = Live::start(2, nic, privilege)?;
     let seed = nic.seed.unwrap_or(1);
     progress.start(u64::from(rounds) * cases.len() as u64);
     for round in 0..rounds {

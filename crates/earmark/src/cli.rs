@@ -128,15 +128,16 @@ pub enum LabCommand {
 /// What `earmark lab run` takes.
 #[derive(Args, Debug)]
 pub struct LabRunArgs {
-    /// A shell command for host a or b, which know each other as `a` and `b`; may be given more
-    /// than once
+    /// A shell command for a host: a, b, c and so on, which know each other by these names; may be
+    /// given more
+    /// than once. There are as many hosts as are named, and always a and b
     #[arg(long, num_args = 2, required = true, value_names = ["HOST", "CMD"])]
     pub on: Vec<String>,
-    /// End when the commands of this host have ended; those of the other one are stopped
+    /// End when the commands of this host (or `all`) have ended; the others are stopped
     ///
-    /// Without it: host a, where clients usually are, or b if nothing runs on a. The commands of
-    /// the other host start first.
-    #[arg(long, value_name = "HOST", value_parser = ["a", "b", "both"])]
+    /// Without it: host a, where clients usually are, or the first one on which something runs.
+    /// The commands of the other hosts start first.
+    #[arg(long, value_name = "HOST")]
     pub until: Option<String>,
     /// The NIC and the cable
     #[command(flatten)]

@@ -5,6 +5,7 @@
 //! experiment's usual values fill in the rest.
 
 use std::fmt;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -49,7 +50,7 @@ impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Text<T> {
     }
 }
 
-/// Some of the two ports.
+/// Some of the ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Ports {
@@ -57,37 +58,39 @@ pub enum Ports {
     A,
     /// Host b's.
     B,
-    /// Both.
+    /// Both, or all.
+    #[serde(alias = "all")]
+    #[value(alias = "all")]
     Both,
 }
 
 impl Ports {
-    /// Their numbers.
+    /// Their numbers, where there are `count` ports.
     #[must_use]
-    pub fn numbers(self) -> &'static [usize] {
+    pub fn numbers(self, count: usize) -> Range<usize> {
         match self {
-            Self::A => &[0],
-            Self::B => &[1],
-            Self::Both => &[0, 1],
+            Self::A => 0..1,
+            Self::B => 1..2,
+            Self::Both => 0..count,
         }
     }
 }
 
 /// How many clients: one number, or each from the first to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
+pub struct Clients {
     first: u32,
     last: u32,
 }
 
-impl Range {
+impl Clients {
     /// Each of them.
     pub fn each(self) -> impl Iterator<Item = u32> {
         self.first..=self.last
     }
 }
 
-impl FromStr for Range {
+impl FromStr for Clients {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -203,7 +206,7 @@ options! {
         #[arg(value_name = "SETTINGS", value_delimiter = ',')]
         compare: Vec<Text<Moderation>>,
         /// Connections that ask at once; a range such as 1..8 measures each
-        clients: Text<Range>,
+        clients: Text<Clients>,
         /// Requests a second, sent when due whatever the answers do; else one after the other
         #[arg(value_name = "PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
         rate: u32,
@@ -288,7 +291,8 @@ mod tests {
 
     #[test]
     fn ranges_are_inclusive() {
-        let each = |text: &str| text.parse::<Range>().map(|range| range.each().collect::<Vec<_>>());
+        let each =
+            |text: &str| text.parse::<Clients>().map(|range| range.each().collect::<Vec<_>>());
         assert_eq!(each("3"), Ok(vec![3]));
         assert_eq!(each("1..4"), Ok(vec![1, 2, 3, 4]));
         assert_eq!(each("1..=2"), Ok(vec![1, 2]));

@@ -55,6 +55,19 @@ fn the_other_host_is_asked_to_stop() {
 }
 
 #[test]
+fn three_hosts_share_a_switch() {
+    let ended = lab_run(&[
+        "--on",
+        "a",
+        "ping -c 3 -i 0.01 c && ping -c 3 -i 0.01 b",
+        "--on",
+        "c",
+        "sleep 9",
+    ]);
+    assert_eq!(ended.output().matches(" 0% packet loss").count(), 2, "{ended:?}");
+}
+
+#[test]
 fn until_names_the_host_that_ends_the_lab() {
     let ended = lab_run(&["--until", "b", "--on", "b", "exit 6", "--on", "a", "exec sleep 1000"]);
     assert_eq!(ended.code, 6, "{ended:?}");
@@ -74,7 +87,7 @@ fn the_first_command_has_the_input() {
 
 #[test]
 fn unknown_hosts_are_refused() {
-    lab_run(&["--on", "c", "true"]).refused(&["no host c", "the hosts are a and b"]);
+    lab_run(&["--on", "7", "true"]).refused(&["no host 7", "hosts are named a, b, c"]);
     lab_run(&["--on", "a"]).refused(&["--on"]);
     run(&["lab", "run"]).refused(&["--on"]);
 }

@@ -1,7 +1,7 @@
-//! Two hosts with a network interface each, ready for a wire between them.
+//! Hosts with a network interface each, ready for a wire between them.
 //!
-//! Host `a` has the interface `a0`, host `b` has `b0`. Both are up, addressed (see
-//! [`Station`]) and know each other by name. What is missing is the wire: whoever owns the two TAPs
+//! Host `a` has the interface `a0`, host `b` has `b0`. All are up, addressed (see
+//! [`Station`]) and know each other by name. What is missing is the wire: whoever owns the TAPs
 //! carries the frames from one to the other.
 
 use crate::host::{Host, HostError};
@@ -15,11 +15,20 @@ pub const MIN_MTU: u32 = 1280;
 /// The largest MTU of a TAP device.
 pub const MAX_MTU: u32 = 65_521;
 
+/// The most hosts that have a letter each.
+pub const MAX_HOSTS: usize = 26;
+
+/// The names of the first `count` hosts: `a`, `b`, and so on, at most [`MAX_HOSTS`].
+#[must_use]
+pub fn names(count: usize) -> Vec<String> {
+    ('a'..='z').take(count).map(String::from).collect()
+}
+
 /// What a lab looks like.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabSettings {
-    /// The names of the two hosts.
-    pub names: [String; 2],
+    /// The names of the hosts.
+    pub names: Vec<String>,
     /// How many queues each interface has.
     pub queues: u16,
     /// The largest packet on the wire, without the Ethernet header, in bytes.
@@ -32,14 +41,14 @@ impl Default for LabSettings {
     /// Hosts `a` and `b`, one queue each, the MTU and the queue length of a usual Ethernet
     /// interface.
     fn default() -> Self {
-        Self { names: ["a".to_owned(), "b".to_owned()], queues: 1, mtu: 1500, tx_queue_len: 1000 }
+        Self { names: names(2), queues: 1, mtu: 1500, tx_queue_len: 1000 }
     }
 }
 
 /// Why a lab could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// Both hosts would have the same name.
+    /// Two hosts would have the same name.
     #[error("create two hosts named {0}: the names must differ; choose another for one of them")]
     SameName(String),
     /// The MTU does not fit.
@@ -56,36 +65,40 @@ pub enum LabError {
     Netlink(#[from] NetlinkError),
 }
 
-/// Two hosts and the wire ends of their interfaces, in the same order.
+/// Hosts and the wire ends of their interfaces, in the same order.
 #[derive(Debug)]
 pub struct Lab {
     // Fields are dropped in this order, and an open tap would keep its host's network alive.
     /// The wire end of each host's interface.
-    pub taps: [Tap; 2],
+    pub taps: Vec<Tap>,
     /// The hosts.
-    pub hosts: [Host; 2],
+    pub hosts: Vec<Host>,
     /// Their names and addresses.
-    pub stations: [Station; 2],
+    pub stations: Vec<Station>,
 }
 
 impl Lab {
-    /// Builds both hosts and brings their interfaces up.
+    /// Builds the hosts and brings their interfaces up.
     ///
     /// # Errors
     ///
     /// If the settings make no sense, or the kernel refuses a namespace or a device.
     pub fn create(settings: &LabSettings) -> Result<Self, LabError> {
-        let [first, second] = &settings.names;
-        if first == second {
-            return Err(LabError::SameName(first.clone()));
+        let mut earlier = settings.names.iter().enumerate();
+        if let Some((_, twice)) = earlier.find(|(at, name)| settings.names[..*at].contains(name)) {
+            return Err(LabError::SameName(twice.clone()));
         }
         if !(MIN_MTU..=MAX_MTU).contains(&settings.mtu) {
             return Err(LabError::Mtu(settings.mtu));
         }
-        let stations = [Station::new(first, 1), Station::new(second, 2)];
-        let hosts = [Host::create(first, &stations)?, Host::create(second, &stations)?];
-        let taps =
-            [plug(&hosts[0], &stations[0], settings)?, plug(&hosts[1], &stations[1], settings)?];
+        let stations = Station::all(&settings.names);
+        let mut hosts = Vec::new();
+        let mut taps = Vec::new();
+        for station in &stations {
+            let host = Host::create(&station.name, &stations)?;
+            taps.push(plug(&host, station, settings)?);
+            hosts.push(host);
+        }
         Ok(Self { taps, hosts, stations })
     }
 }

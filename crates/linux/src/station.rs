@@ -43,6 +43,12 @@ impl Station {
         }
     }
 
+    /// The stations of hosts with these names, numbered in their order; at most 200.
+    #[must_use]
+    pub fn all(names: &[String]) -> Vec<Self> {
+        (1..=200).zip(names).map(|(number, name)| Self::new(name, number)).collect()
+    }
+
     /// The name of its interface: `a0` for host `a`.
     #[must_use]
     pub fn interface(&self) -> String {

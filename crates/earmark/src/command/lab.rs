@@ -7,12 +7,13 @@ use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use linux::host::Host;
+use linux::lab::{MAX_HOSTS, names};
 use linux::privilege::become_capable;
 
 use crate::cli::LabRunArgs;
-use crate::experiment::{A, B, USUAL_SETTING};
+use crate::experiment::USUAL_SETTING;
 use crate::options::NicOptions;
 use crate::world::live::Live;
 
@@ -31,18 +32,9 @@ const INTERRUPTED: i32 = 128 + signal_hook::consts::SIGINT;
 /// If the lab cannot be built or a command cannot be started.
 pub fn run(args: &LabRunArgs) -> Result<ExitCode> {
     let commands = commands(&args.on)?;
-    let has = |host| commands.iter().any(|(on, _)| *on == host);
-    let awaited: &[usize] = match args.until.as_deref() {
-        Some("both") => &[A, B],
-        Some("b") => &[B],
-        Some(_) => &[A],
-        None if has(A) => &[A],
-        None => &[B],
-    };
-    if !awaited.iter().any(|&host| has(host)) {
-        bail!("--until names a host on which nothing runs; give it a command with --on");
-    }
-    let live = lab(&args.nic)?;
+    let awaited = awaited(args.until.as_deref(), &commands)?;
+    let hosts = commands.iter().map(|(host, _)| host + 1).fold(2, usize::max);
+    let live = lab(hosts, &args.nic)?;
     outlive_interrupts()?;
     let (mut others, mut waited) = (Vec::new(), Vec::new());
     for (host, command) in commands.iter().filter(|(host, _)| !awaited.contains(host)) {
@@ -71,12 +63,13 @@ pub fn run(args: &LabRunArgs) -> Result<ExitCode> {
 /// # Errors
 /// If the lab cannot be built or there is no shell.
 pub fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
-    let live = lab(options)?;
+    let number = host_number(on)?;
+    let live = lab(2.max(number + 1), options)?;
     outlive_interrupts()?;
-    let host = &live.hosts()[host_number(on)?];
+    let host = &live.hosts()[number];
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
     eprintln!(
-        "Host {on}; the other one is {}. Try `ping {0}`, `earmark nic show`, `earmark nic set b0 rx-usecs 50`; \
+        "Host {on}; another one is {}. Try `ping {0}`, `earmark nic show`, `earmark nic set b0 rx-usecs 50`; \
          `exit` ends the lab.",
         if on == "a" { "b" } else { "a" }
     );
@@ -86,9 +79,9 @@ pub fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
     Ok(ExitCode::from(status as u8))
 }
 
-fn lab(options: &NicOptions) -> Result<Live> {
+fn lab(hosts: usize, options: &NicOptions) -> Result<Live> {
     let privilege = become_capable()?;
-    let live = Live::start(options, privilege)?;
+    let live = Live::start(hosts, options, privilege)?;
     live.set(options.moderation(USUAL_SETTING)?)?;
     Ok(live)
 }
@@ -100,10 +93,26 @@ fn commands(words: &[String]) -> Result<Vec<(usize, String)>> {
 }
 
 fn host_number(name: &str) -> Result<usize> {
-    match name {
-        "a" => Ok(A),
-        "b" => Ok(B),
-        _ => bail!("there is no host {name}; the hosts are a and b"),
+    let named = names(MAX_HOSTS).iter().position(|known| known == name);
+    named.with_context(|| format!("there is no host {name}; hosts are named a, b, c and so on"))
+}
+
+/// The hosts whose commands are waited for.
+fn awaited(until: Option<&str>, commands: &[(usize, String)]) -> Result<Vec<usize>> {
+    let mut busy: Vec<usize> = commands.iter().map(|(host, _)| *host).collect();
+    busy.sort_unstable();
+    busy.dedup();
+    match until {
+        Some("all" | "both") => Ok(busy),
+        None => Ok(busy.into_iter().take(1).collect()),
+        Some(name) => {
+            let host = host_number(name)?;
+            ensure!(
+                busy.contains(&host),
+                "--until {name}: nothing runs on that host; give it a command with --on"
+            );
+            Ok(vec![host])
+        }
     }
 }
 
@@ -153,13 +162,23 @@ fn outlive_interrupts() -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::{A, B};
 
     #[test]
     fn commands_name_their_host() {
         let words = ["b", "iperf3 -s", "a", "iperf3 -c b"].map(str::to_owned);
         let expected = vec![(B, "iperf3 -s".to_owned()), (A, "iperf3 -c b".to_owned())];
         assert_eq!(commands(&words).unwrap(), expected);
-        let error = commands(&["c".into(), "true".into()]).unwrap_err().to_string();
-        assert!(error.contains("the hosts are a and b"), "{error}");
+        let error = commands(&["1".into(), "true".into()]).unwrap_err().to_string();
+        assert!(error.contains("hosts are named a, b, c"), "{error}");
+    }
+
+    #[test]
+    fn the_first_busy_host_is_awaited_unless_another_is_named() {
+        let commands = [2, 1, 2].map(|host| (host, String::new()));
+        assert_eq!(awaited(None, &commands).unwrap(), [1]);
+        assert_eq!(awaited(Some("c"), &commands).unwrap(), [2]);
+        assert_eq!(awaited(Some("all"), &commands).unwrap(), [1, 2]);
+        assert!(awaited(Some("a"), &commands).is_err());
     }
 }

@@ -36,7 +36,7 @@ impl Server {
     ///
     /// # Errors
     /// If a lab of that name runs already.
-    pub fn start(name: Option<&str>, plane: &Arc<Handle>, hosts: &[Host; 2]) -> Result<Self> {
+    pub fn start(name: Option<&str>, plane: &Arc<Handle>, hosts: &[Host]) -> Result<Self> {
         let name = name.map_or_else(|| std::process::id().to_string(), str::to_owned);
         ensure!(
             !name.is_empty() && name.len() <= 64 && name.chars().all(|c| c.is_ascii_graphic()),

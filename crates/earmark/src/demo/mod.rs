@@ -96,7 +96,7 @@ pub fn run(args: &DemoArgs) -> Result<()> {
         wait: Some(args.wait.clone().unwrap_or(Text(Waiting::Precise))),
         ..NicOptions::default()
     };
-    let live = match Live::start(&options, privilege) {
+    let live = match Live::start(2, &options, privilege) {
         Err(error) if error.is::<LabError>() => return without_hosts(&error, args),
         live => live?,
     };

@@ -47,7 +47,7 @@ impl Cast {
     ///
     /// # Errors
     /// If one cannot be started or does not get ready; the message is its own.
-    pub fn start(players: &[Player], hosts: &[Host; 2]) -> Result<Self> {
+    pub fn start(players: &[Player], hosts: &[Host]) -> Result<Self> {
         let mut cast = Self::default();
         for player in players {
             let host = &hosts[player.host];

@@ -1,4 +1,4 @@
-//! The live world: two hosts made of namespaces, our NIC between them, real time.
+//! The live world: hosts made of namespaces, our NIC between them, real time.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use linux::capture::Capture;
 use linux::dataplane::{DataPlane, Handle};
 use linux::host::Host;
-use linux::lab::{Lab, LabSettings};
+use linux::lab::{self, Lab, LabSettings};
 use linux::plane::PortPlan;
 use linux::played::PlayedDriver;
 use linux::privilege::Privilege;
@@ -39,36 +39,39 @@ pub const USUAL_RULES: &str = "mx, tcp-psh & length<=512";
 /// How often the players are looked after while they play.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Two hosts, a NIC and a cable.
+/// Hosts, a NIC, and a cable or a switch.
 pub struct Live {
     // Dropped in this order: who asks the plane, the plane, and last the hosts whose TAPs it
     // reads.
     _control: control::server::Server,
     plane: Arc<Handle>,
-    hosts: [Host; 2],
+    hosts: Vec<Host>,
     ports: Ports,
     environment: Environment,
     pcap: Option<PathBuf>,
 }
 
 impl Live {
-    /// Builds the world that `options` describe.
+    /// Builds the world that `options` describe, with that many hosts.
     ///
     /// # Errors
     /// If the options do not go together, or the system refuses a part of it.
-    pub fn start(options: &NicOptions, privilege: Privilege) -> Result<Self> {
+    pub fn start(hosts: usize, options: &NicOptions, privilege: Privilege) -> Result<Self> {
         let usual = LabSettings::default();
         let queues = options.queues.unwrap_or(1);
-        let settings = LabSettings { queues, mtu: options.mtu.unwrap_or(usual.mtu), ..usual };
+        let mtu = options.mtu.unwrap_or(usual.mtu);
+        let settings = LabSettings { names: lab::names(hosts), queues, mtu, ..usual };
         let Lab { taps, hosts, .. } = Lab::create(&settings)?;
-        choose_congestion_control(&hosts[0])?;
-        let congestion_control = choose_congestion_control(&hosts[1])?;
-        let names = [taps[0].name().to_owned(), taps[1].name().to_owned()];
-        let ports = [names[0].as_str(), names[1].as_str()];
+        let mut congestion_control = String::new();
+        for host in &hosts {
+            congestion_control = choose_congestion_control(host)?;
+        }
+        let names: Vec<_> = taps.iter().map(|tap| tap.name().to_owned()).collect();
+        let ports: Vec<_> = names.iter().map(String::as_str).collect();
         let capture =
             options.pcap.as_deref().map(|path| Capture::create(path, &ports)).transpose()?;
         let waiting = options.wait.as_ref().map_or_else(Waiting::default, |Text(wait)| *wait);
-        let plans = plans(taps, &names, options)?;
+        let plans = plans(taps, options)?;
         let plane = Arc::new(Handle::start(plans, waiting, capture)?);
         let control = control::server::Server::start(options.name.as_deref(), &plane, &hosts)?;
         let environment = Environment {
@@ -85,7 +88,7 @@ impl Live {
 
     /// The hosts.
     #[must_use]
-    pub fn hosts(&self) -> &[Host; 2] {
+    pub fn hosts(&self) -> &[Host] {
         &self.hosts
     }
 
@@ -100,9 +103,9 @@ impl Live {
     /// # Errors
     /// If the data plane has ended.
     pub fn set(&self, moderation: Moderation) -> Result<()> {
-        let numbers = self.ports.numbers();
+        let numbers = self.ports.numbers(self.hosts.len());
         let set = move |plane: &mut DataPlane| {
-            numbers.iter().for_each(|&number| plane.set_moderation(number, None, moderation));
+            numbers.for_each(|number| plane.set_moderation(number, None, moderation));
         };
         Ok(self.plane.call(set)?)
     }
@@ -219,27 +222,22 @@ pub fn rules(options: &NicOptions) -> Result<Rules> {
     }
 }
 
-fn plans(taps: [Tap; 2], names: &[String; 2], options: &NicOptions) -> Result<Vec<PortPlan>> {
+fn plans(taps: Vec<Tap>, options: &NicOptions) -> Result<Vec<PortPlan>> {
     let rules = rules(options)?;
-    let mut number = 0;
-    let plans = taps.map(|tap| {
-        let plan = PortPlan {
-            name: names[number].clone(),
-            settings: PortSettings {
-                queues: options.queues.unwrap_or(1),
-                ring: options.ring.unwrap_or(1_024) as usize,
-                moderation: Moderation::DISABLED,
-                rules: rules.clone(),
-                dma: Dma { latency: micros(options.dma_latency), ..Dma::default() },
-                transmit_interrupts: options.transmit_interrupts.unwrap_or(false),
-            },
-            link: link(options, number as u64),
-            host: Box::new(PlayedDriver::new(tap)),
-        };
-        number += 1;
-        plan
-    });
-    Ok(plans.into())
+    let plan = |(number, tap): (u64, Tap)| PortPlan {
+        name: tap.name().to_owned(),
+        settings: PortSettings {
+            queues: options.queues.unwrap_or(1),
+            ring: options.ring.unwrap_or(1_024) as usize,
+            moderation: Moderation::DISABLED,
+            rules: rules.clone(),
+            dma: Dma { latency: micros(options.dma_latency), ..Dma::default() },
+            transmit_interrupts: options.transmit_interrupts.unwrap_or(false),
+        },
+        link: link(options, number),
+        host: Box::new(PlayedDriver::new(tap)),
+    };
+    Ok((0..).zip(taps).map(plan).collect())
 }
 
 /// The cable in one direction; each direction has a stream of random numbers of its own.

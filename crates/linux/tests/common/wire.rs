@@ -8,7 +8,7 @@ use linux::tap::Tap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Carries frames between two taps until `stop`; returns how many.
-pub(crate) fn carry(taps: &[Tap; 2], stop: &AtomicBool) -> io::Result<u64> {
+pub(crate) fn carry(taps: &[Tap], stop: &AtomicBool) -> io::Result<u64> {
     let patience = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
     let mut carried = 0;
     let mut frame = Vec::new();
