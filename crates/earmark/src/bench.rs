@@ -14,6 +14,7 @@ use crate::halves;
 use crate::measurement::{Measurement, Part, Round, Rounds, SCHEMA, Slice};
 use crate::options::{ExperimentOptions, NicOptions, Text};
 use crate::progress::Progress;
+use crate::world::World;
 use crate::world::live::Live;
 
 /// How often each setting has its turn where several are compared.
@@ -84,32 +85,33 @@ pub fn run(
     let mut cases = cases(nic, options)?;
     let usual = if cases.len() > 1 { USUAL_ROUNDS } else { 1 };
     let rounds = options.rounds.unwrap_or(usual);
-    let live = Live::start(2, nic, privilege)?;
+    let change_to = options.change_to.as_ref().map(|Text(after)| *after);
+    let world: Box<dyn World> = Box::new(Live::start(2, nic, privilege)?);
     let seed = nic.seed.unwrap_or(1);
     progress.start(u64::from(rounds) * cases.len() as u64);
     for round in 0..rounds {
         for case in &mut cases {
             progress.step(&format!("{}, {}", experiment.name(), case.moderation));
             let plan = experiment.plan(options, case.clients, seed + u64::from(round));
-            let slice = one_round(&live, &plan, case.moderation, options)?;
+            let slice = world.round(&plan, case.moderation, change_to)?;
             refuse_silence(&plan, &slice)?;
             case.slices.push(slice);
         }
     }
     progress.finish();
-    let environment = live.environment().clone();
+    let environment = world.environment().clone();
     let mut results = Vec::new();
     for case in &cases {
         let setting = case.setting(options);
         let rounds = Rounds { setting, clients: case.clients, slices: &case.slices };
         let mut measurement = rounds.measurement(environment.clone());
-        measurement.halves = match options.change_to {
-            Some(Text(after)) => halves::split(&case.slices, case.moderation, after, options),
+        measurement.halves = match change_to {
+            Some(after) => halves::split(&case.slices, case.moderation, after, options),
             None => halves::whole(&case.slices, case.moderation),
         };
         results.push(measurement);
     }
-    live.finish()?;
+    world.finish()?;
     let ratios = ratios(&results);
     let experiment = experiment.name();
     Ok(Outcome { schema_version: SCHEMA, experiment, world: "live", results, ratios })
@@ -133,18 +135,6 @@ fn cases(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Case>> {
     let case = |moderation, clients| Case { moderation, clients, slices: Vec::new() };
     let each = clients.iter().flat_map(|&clients| settings.iter().map(move |&s| case(s, clients)));
     Ok(each.collect())
-}
-
-fn one_round(
-    live: &Live,
-    plan: &Plan,
-    moderation: Moderation,
-    options: &ExperimentOptions,
-) -> Result<Slice> {
-    live.round(plan, moderation, |live| match options.change_to {
-        Some(Text(after)) => live.set(after),
-        None => Ok(()),
-    })
 }
 
 /// A round in which nothing happened is a failure, not a result.

@@ -4,6 +4,9 @@ use std::fs;
 
 use serde::Serialize;
 
+/// The world in which a guest's clock tells how long something took, and computing takes no time.
+pub const VIRTUAL: &str = "virtual";
+
 /// The machine and the way of measuring.
 #[derive(Clone, Debug, Serialize)]
 pub struct Environment {
@@ -60,6 +63,12 @@ impl Environment {
             congestion_control: String::new(),
             command: command_line(),
         }
+    }
+
+    /// Whether CPU time means anything there.
+    #[must_use]
+    pub fn measures_cpu(&self) -> bool {
+        self.world != VIRTUAL
     }
 
     /// Name and value of each entry, for people.

@@ -169,8 +169,8 @@ pub struct Measurement {
     pub hold_us: Option<Quantiles>,
     /// By how much the data plane overshot its deadlines.
     pub timer_overshoot_us: Option<Quantiles>,
-    /// CPU time.
-    pub cpu: Cpu,
+    /// CPU time; in virtual time, computing takes none.
+    pub cpu: Option<Cpu>,
     /// CPU time of a host's receive path and the NIC for each packet, in nanoseconds.
     pub receive_ns_per_packet: Option<f64>,
     /// Each port.
@@ -264,8 +264,8 @@ impl Rounds<'_> {
         let latency = latency.into_iter().find(|latency| latency.count > 0).unwrap_or_default();
         let interrupts = self.sum(Slice::interrupts);
         let packets = self.sum(|slice| slice.nic.ports.iter().map(|p| p.counters.delivered).sum());
-        let cpu = self.cpu(seconds);
-        let receive = (cpu.host_receive + cpu.nic) * seconds * 1e9;
+        let cpu = environment.measures_cpu().then(|| self.cpu(seconds));
+        let receive = cpu.map(|cpu| (cpu.host_receive + cpu.nic) * seconds * 1e9);
         let asked = asker.as_ref().map(|asker| per_second(asker, "transactions"));
         let missed = |name| asker.as_ref().map_or(0, |asker| asker.counter(name));
         Measurement {
@@ -291,7 +291,7 @@ impl Rounds<'_> {
             hold_us: Quantiles::of(&self.holds(|_| true)),
             timer_overshoot_us: Quantiles::of(&self.overshoot()),
             cpu,
-            receive_ns_per_packet: ratio(receive, packets as f64),
+            receive_ns_per_packet: receive.and_then(|receive| ratio(receive, packets as f64)),
             ports: self.ports(),
             halves: Vec::new(),
             rounds: self.slices.iter().map(Slice::round).collect(),

@@ -97,8 +97,8 @@ fn row(result: &Measurement, clients: bool) -> Vec<String> {
         number(result.packets_per_interrupt, 1),
         hold(|quantiles| quantiles.p50),
         hold(|quantiles| quantiles.p99),
-        number(Some(result.cpu.nic), 2),
-        number(Some(result.cpu.host), 2),
+        number(result.cpu.map(|cpu| cpu.nic), 2),
+        number(result.cpu.map(|cpu| cpu.host), 2),
         number(result.receive_ns_per_packet, 0),
     ]);
     row

@@ -29,6 +29,7 @@ use crate::measurement::{Measurement, Rounds, SCHEMA, Slice};
 use crate::options::{ExperimentOptions, NicOptions, Text};
 use crate::progress::Progress;
 use crate::report::{self, Timeline};
+use crate::world::World;
 use crate::world::live::Live;
 
 /// The strategies, in the order of the table.
@@ -134,7 +135,7 @@ fn measure(live: &Live, args: &DemoArgs) -> Result<(Vec<Row>, Vec<Timeline>)> {
             for (experiment, slices) in TRAFFIC.iter().zip(slices) {
                 progress.step(&format!("{setting}: {}", experiment.name()));
                 let plan = experiment.plan(&options, None, u64::from(round) + 1);
-                let slice = live.round(&plan, *setting, |_| Ok(()))?;
+                let slice = live.round(&plan, *setting, None)?;
                 refuse_silence(&plan, &slice)?;
                 slices.push(slice);
             }

@@ -57,8 +57,8 @@ fn cells(row: &Row) -> Vec<String> {
         both_max,
         gigabits(&row.both),
         interrupts(&row.both),
-        number(Some(row.both.cpu.nic), 2),
-        number(Some(row.both.cpu.host), 2),
+        number(row.both.cpu.map(|cpu| cpu.nic), 2),
+        number(row.both.cpu.map(|cpu| cpu.host), 2),
     ]
 }
 

@@ -1,7 +1,7 @@
 //! The live world: hosts made of namespaces, our NIC between them, real time.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -24,6 +24,7 @@ use nic::moderation::Moderation;
 use nic::port::PortSettings;
 use nic::queue::Dma;
 
+use super::World;
 use super::agents::Cast;
 use crate::control;
 use crate::environment::Environment;
@@ -92,12 +93,6 @@ impl Live {
         &self.hosts
     }
 
-    /// What a result says of its origin.
-    #[must_use]
-    pub fn environment(&self) -> &Environment {
-        &self.environment
-    }
-
     /// Puts `moderation` into force on the ports that take it.
     ///
     /// # Errors
@@ -143,23 +138,7 @@ impl Live {
         Ok(self.plane.call(|plane| plane.plane().events())?)
     }
 
-    /// Runs one round of `plan` under `moderation`; `halfway` is called in the middle of the
-    /// measurement.
-    ///
-    /// # Errors
-    /// If a player fails or a port vanishes; the message says which.
-    pub fn round(
-        &self,
-        plan: &Plan,
-        moderation: Moderation,
-        halfway: impl FnOnce(&Self) -> Result<()>,
-    ) -> Result<Slice> {
-        self.set(moderation)?;
-        // A host or a port that is gone explains whatever the agents complain of.
-        self.play(plan, halfway).or_else(|error| self.snapshot().and(Err(error)))
-    }
-
-    fn play(&self, plan: &Plan, halfway: impl FnOnce(&Self) -> Result<()>) -> Result<Slice> {
+    fn play(&self, plan: &Plan, change_to: Option<Moderation>) -> Result<Slice> {
         let mut cast = Cast::start(&plan.players, &self.hosts)?;
         let begin = Instant::now();
         let until = |cast: &mut Cast, seconds: f64| {
@@ -173,7 +152,7 @@ impl Live {
         until(&mut cast, plan.warmup_s);
         let before = self.snapshot()?;
         until(&mut cast, plan.warmup_s + plan.duration_s / 2.0);
-        halfway(self)?;
+        change_to.map_or(Ok(()), |after| self.set(after))?;
         until(&mut cast, plan.warmup_s + plan.duration_s);
         let nic = self.snapshot()?.since(&before);
         let seconds = nic.at.as_nanos() as f64 / 1e9;
@@ -186,17 +165,44 @@ impl Live {
     /// # Errors
     /// If the capture could not be written.
     pub fn finish(self) -> Result<()> {
-        let Some(capture) = self.plane.call(|plane| plane.plane().take_capture())? else {
-            return Ok(());
-        };
-        let missed = capture.finish()?;
-        let path = self.pcap.unwrap_or_default();
-        eprintln!("capture: {}", path.display());
-        if missed > 0 {
-            eprintln!("{missed} frames are missing from it: the disk was too slow");
-        }
-        Ok(())
+        let capture = self.plane.call(|plane| plane.plane().take_capture())?;
+        finish_capture(capture, self.pcap.as_deref())
     }
+}
+
+impl World for Live {
+    fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    fn round(
+        &self,
+        plan: &Plan,
+        moderation: Moderation,
+        change_to: Option<Moderation>,
+    ) -> Result<Slice> {
+        self.set(moderation)?;
+        // A host or a port that is gone explains whatever the agents complain of.
+        self.play(plan, change_to).or_else(|error| self.snapshot().and(Err(error)))
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        (*self).finish()
+    }
+}
+
+/// Completes a capture, if there is one, and says where it is.
+///
+/// # Errors
+/// If it could not be written.
+pub(super) fn finish_capture(capture: Option<Capture>, path: Option<&Path>) -> Result<()> {
+    let Some(capture) = capture else { return Ok(()) };
+    let missed = capture.finish()?;
+    eprintln!("capture: {}", path.unwrap_or(Path::new("")).display());
+    if missed > 0 {
+        eprintln!("{missed} frames are missing from it: the disk was too slow");
+    }
+    Ok(())
 }
 
 /// Gives a host cubic, or reno, whatever this machine prefers: BBR, for one, paces by timers of its

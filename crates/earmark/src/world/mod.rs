@@ -2,3 +2,34 @@
 
 pub mod agents;
 pub mod live;
+
+use anyhow::Result;
+use nic::moderation::Moderation;
+
+use crate::environment::Environment;
+use crate::experiment::Plan;
+use crate::measurement::Slice;
+
+/// Where experiments run: hosts, a NIC, and a time.
+pub trait World {
+    /// What a result says of its origin.
+    fn environment(&self) -> &Environment;
+
+    /// Runs one round of `plan` under `moderation`; in the middle of the measurement, it changes to
+    /// `change_to`.
+    ///
+    /// # Errors
+    /// If a player fails or a port vanishes; the message says which.
+    fn round(
+        &self,
+        plan: &Plan,
+        moderation: Moderation,
+        change_to: Option<Moderation>,
+    ) -> Result<Slice>;
+
+    /// Ends the world; the capture, if there is one, is complete afterwards.
+    ///
+    /// # Errors
+    /// If the capture could not be written.
+    fn finish(self: Box<Self>) -> Result<()>;
+}
