@@ -276,6 +276,7 @@ impl Stage<'_> {
             warmup_ms: millis(self.warmup_s),
             duration_ms: millis(self.duration_s),
             seed: self.seed,
+            virtual_time: false,
             series: self.options.change_to.is_some(),
         }
     }

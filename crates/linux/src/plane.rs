@@ -31,6 +31,11 @@ const BATCH: usize = 64;
 /// Frames that a link holds, waiting and on their way.
 const LINK: usize = 16_384;
 
+/// How long before the wire is free the next frame is fetched from a host's memory, so that the wire
+/// never waits for it. Frames beyond that stay in the host's ring, where its queueing discipline sees
+/// them.
+const FETCH_AHEAD: Duration = Duration::from_micros(10);
+
 /// A port to be.
 pub struct PortPlan {
     /// The interface's name in its host.
@@ -48,6 +53,8 @@ struct PortState {
     host: Box<dyn HostSide>,
     port: Port<Vec<u8>>,
     outgoing: Link<Vec<u8>>,
+    /// When the wire takes more of what was left in the host's ring.
+    resume_at: Option<Instant>,
     watch: Watch,
     vanished: Option<String>,
 }
@@ -102,7 +109,8 @@ impl Plane {
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let deadlines = self.ports.iter().flat_map(|state| {
-            [state.port.deadline(), state.outgoing.next_arrival()].into_iter().flatten()
+            let times = [state.port.deadline(), state.outgoing.next_arrival(), state.resume_at];
+            times.into_iter().flatten()
         });
         deadlines.min()
     }
@@ -119,6 +127,9 @@ impl Plane {
     pub fn take(&mut self, now: Instant, number: usize, source: usize) -> usize {
         let state = &mut self.ports[number];
         for taken in 0..BATCH {
+            if state.must_wait_for_the_wire(now) {
+                return taken;
+            }
             let mut frame = self.pool.pop().unwrap_or_default();
             match state.host.transmit(now, source, &mut frame) {
                 Ok(true) => {}
@@ -160,6 +171,11 @@ impl Plane {
 
     /// Moves what the links have carried into the rings, and lets DMAs and timers act.
     pub fn carry(&mut self, now: Instant) {
+        for number in 0..self.ports.len() {
+            if self.ports[number].resume_at.is_some_and(|at| at <= now) {
+                self.take_all(now, number);
+            }
+        }
         for from in 0..self.ports.len() {
             while let Some((_, frame)) = self.ports[from].outgoing.receive(now) {
                 match self.switch.forward(from, &frame) {
@@ -285,9 +301,18 @@ impl PortState {
             host: plan.host,
             port: Port::new(plan.settings, now),
             outgoing: Link::new(plan.link, LINK),
+            resume_at: None,
             watch: Watch::new(),
             vanished: None,
         }
+    }
+
+    /// Whether the host's next frame stays where it is, because the wire is busy for a while.
+    fn must_wait_for_the_wire(&mut self, now: Instant) -> bool {
+        let fetch_at = Instant::ZERO + (self.outgoing.free_at().since(Instant::ZERO) - FETCH_AHEAD);
+        let wait = self.host.is_in_memory() && fetch_at > now;
+        self.resume_at = wait.then_some(fetch_at);
+        wait
     }
 
     fn snapshot(&self) -> PortSnapshot {

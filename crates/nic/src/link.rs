@@ -213,6 +213,12 @@ impl<B: AsRef<[u8]> + Clone> Link<B> {
         self.in_flight.front().map(|&(arrival, _)| arrival)
     }
 
+    /// When the wire has sent all that it was given; in the past if it is idle.
+    #[must_use]
+    pub const fn free_at(&self) -> Instant {
+        self.wire.free_at
+    }
+
     /// Frames that are waiting, on their way, or arrived and not received.
     #[must_use]
     pub fn in_flight(&self) -> usize {

@@ -13,12 +13,22 @@ fn read_ns(clock: ClockId) -> u64 {
 pub(super) struct Clock {
     epoch_ns: u64,
     wall: bool,
+    virtual_time: bool,
 }
 
 impl Clock {
     /// A clock that starts now.
-    pub(super) fn start(wall: bool) -> Self {
-        Self { epoch_ns: read_ns(ClockId::Monotonic), wall }
+    pub(super) fn start(wall: bool, virtual_time: bool) -> Self {
+        Self { epoch_ns: read_ns(ClockId::Monotonic), wall, virtual_time }
+    }
+
+    /// Does CPU work of this length.
+    pub(super) fn compute(self, work: Duration) {
+        match (work, self.virtual_time) {
+            (Duration::ZERO, _) => {}
+            (_, true) => sleep(work),
+            (_, false) => spin(work),
+        }
     }
 
     /// What workloads are told.
@@ -41,12 +51,15 @@ pub(super) fn cpu_ns() -> u64 {
 /// Keeps the CPU busy until this thread has used `work` more CPU time. The thread's own clock
 /// stands still while something else runs, so pre-emption makes the work take longer but never
 /// makes it less.
-pub(super) fn compute(work: Duration) {
-    if work == Duration::ZERO {
-        return;
-    }
+fn spin(work: Duration) {
     let end_ns = read_ns(ClockId::ThreadCPUTime) + work.as_nanos();
     while read_ns(ClockId::ThreadCPUTime) < end_ns {
         std::hint::spin_loop();
     }
+}
+
+/// Lets `work` pass where computing takes no time. Unlike real work it does not keep the host from
+/// receiving, and interrupts do not lengthen it.
+fn sleep(work: Duration) {
+    std::thread::sleep(std::time::Duration::from_nanos(work.as_nanos()));
 }

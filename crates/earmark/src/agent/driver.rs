@@ -5,7 +5,7 @@
 //! right after the read, the write or the wake-up that the event reports, so no work of the agent's
 //! comes between arrival and timestamp.
 
-use super::clock::{Clock, compute, cpu_ns};
+use super::clock::{Clock, cpu_ns};
 use super::control::{Command, Control};
 use super::poller::{Events, Poller};
 use super::port::{Arrival, Port, explain};
@@ -121,7 +121,7 @@ impl Driver {
                     Event::Sent { connection, backlog: 0 }
                 }
                 Action::Compute(work) => {
-                    compute(work);
+                    self.clock.compute(work);
                     Event::Computed
                 }
                 Action::Wait { until } => match self.wait(until, &mut buffer, recorder)? {

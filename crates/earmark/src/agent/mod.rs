@@ -78,7 +78,7 @@ fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
             Command::Stop | Command::End => return Ok(None),
         }
     }
-    let clock = Clock::start(workload.reads_wall_clock());
+    let clock = Clock::start(workload.reads_wall_clock(), spec.virtual_time);
     let mut driver = Driver::new(port, poller, clock, spec.spin);
     if spec.workload.is_server() {
         driver.obey(control, spec.window())?;
