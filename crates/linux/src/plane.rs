@@ -31,9 +31,9 @@ const BATCH: usize = 64;
 /// Frames that a link holds, waiting and on their way.
 const LINK: usize = 16_384;
 
-/// How long before the wire is free the next frame is fetched from a host's memory, so that the wire
-/// never waits for it. Frames beyond that stay in the host's ring, where its queueing discipline sees
-/// them.
+/// How long before the wire is free the next frame is fetched from a host's memory, so that the
+/// wire never waits for it. Frames beyond that stay in the host's ring, where its queueing
+/// discipline sees them.
 const FETCH_AHEAD: Duration = Duration::from_micros(10);
 
 /// A port to be.
@@ -155,7 +155,7 @@ impl Plane {
 
     /// Puts everything that the host of port `number` has sent onto its link.
     pub(crate) fn take_all(&mut self, now: Instant, number: usize) {
-        for source in 0..self.fds(number).len() {
+        for source in 0..self.fds(number).len().max(1) {
             while self.take(now, number, source) > 0 {}
         }
     }

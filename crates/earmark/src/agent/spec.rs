@@ -32,8 +32,8 @@ pub struct AgentSpec {
     /// Spin instead of sleeping: no wake-up in the latency, one CPU gone.
     #[serde(default)]
     pub spin: bool,
-    /// The host's time is virtual: computing takes none, so work is slept through, and a spin would
-    /// last for ever.
+    /// The host's time is virtual: computing takes none, so work is slept through, and a spin
+    /// would last for ever.
     #[serde(default)]
     pub virtual_time: bool,
     /// Keep every sample with its moment, not only distributions.

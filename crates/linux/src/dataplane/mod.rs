@@ -271,6 +271,12 @@ impl DataPlane {
         self.failure.as_deref()
     }
 
+    /// Whether every guest of a virtual time has gone.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.calendar.is_over()
+    }
+
     /// Changes the moderation of one queue of a port, or of all; packets may be pending.
     pub fn set_moderation(&mut self, number: usize, queue: Option<u16>, moderation: Moderation) {
         let now = self.now();
