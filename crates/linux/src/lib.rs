@@ -24,4 +24,5 @@ pub mod snapshot;
 pub mod station;
 pub mod tap;
 pub mod trace;
+pub mod vhost;
 pub mod wait;
