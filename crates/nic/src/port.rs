@@ -161,6 +161,12 @@ impl<F: AsRef<[u8]>> Port<F> {
         &self.queues
     }
 
+    /// Spreads the frames to come over the first `queues` queues, at least 1 and at most all.
+    pub fn spread_over(&mut self, queues: u16) {
+        let queues = queues.clamp(1, self.queues.len() as u16);
+        self.rss.set_indirection(Indirection::equal(queues));
+    }
+
     /// The marking rules in force.
     #[must_use]
     pub fn rules(&self) -> &Rules {

@@ -140,6 +140,22 @@ impl<F> Queue<F> {
         self.completed
     }
 
+    /// The frames of those packets, oldest first, without the first `skip`.
+    ///
+    /// For an owner whose host has buffers of its own: it copies frames there as soon as their
+    /// DMA has completed, and [`poll`](Self::poll)s them when the host knows of them.
+    pub fn completed_frames(&self, skip: usize) -> impl ExactSizeIterator<Item = &F> {
+        self.ring.range(skip.min(self.completed)..self.completed).map(|slot| &slot.frame)
+    }
+
+    /// Changes how many packets the ring holds. What is in it stays, even if that is more.
+    ///
+    /// For an owner whose host posts buffers as it goes: the size is then what the host has not
+    /// taken yet and the buffers it has posted.
+    pub fn set_size(&mut self, size: usize) {
+        self.size = size;
+    }
+
     /// The host takes up to `budget` completed packets, oldest first; how many it took.
     ///
     /// Less than the budget means that the ring was empty, and the host re-arms. A host may also
@@ -244,5 +260,44 @@ impl Dma {
     pub fn transfer(&self, length: u32) -> Duration {
         let nanos = (u64::from(length) * 1_000).checked_div(self.bytes_per_us.into());
         Duration::from_nanos(nanos.unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(at: u64) -> Descriptor {
+        let at = Instant::from_micros(at);
+        Descriptor { length: 64, marked: false, arrived_at: at, completed_at: at }
+    }
+
+    #[test]
+    fn completed_frames_are_those_that_the_host_can_read() {
+        let at = Instant::from_micros;
+        let mut queue = Queue::new(0, 8, Moderation::DISABLED, at(0));
+        for number in 1..=3 {
+            queue.arrive(at(0), packet(number), number).unwrap();
+        }
+        queue.advance(at(2), &mut ());
+        assert!(queue.completed_frames(0).eq(&[1, 2]));
+        assert!(queue.completed_frames(1).eq(&[2]));
+        assert_eq!(queue.completed_frames(9).len(), 0);
+        queue.poll(at(2), 1, &mut (), |_, _| {});
+        assert!(queue.completed_frames(0).eq(&[2]));
+    }
+
+    #[test]
+    fn smaller_ring_keeps_what_it_has_and_takes_no_more() {
+        let at = Instant::from_micros;
+        let mut queue = Queue::new(0, 2, Moderation::DISABLED, at(0));
+        queue.arrive(at(0), packet(1), 1).unwrap();
+        queue.arrive(at(0), packet(1), 2).unwrap();
+        queue.set_size(1);
+        assert_eq!(queue.arrive(at(0), packet(1), 3), Err(3));
+        queue.advance(at(1), &mut ());
+        assert_eq!(queue.poll(at(1), 64, &mut (), |_, _| {}), 2);
+        queue.arrive(at(1), packet(1), 4).unwrap();
+        assert_eq!(queue.counters().ring_full, 1);
     }
 }
