@@ -1,0 +1,413 @@
+//! One split virtqueue, the device's side (virtio 1.3, section 2.7).
+//!
+//! ```text
+//!   descriptors   address, length, flags, next                16 bytes each
+//!   available     flags, idx, ring[size], used_event          the driver writes
+//!   used          flags, idx, ring[size] of id, length, avail_event   the device writes
+//! ```
+//!
+//! The driver is not trusted. Every index is below the size of the ring, a chain is no longer than
+//! [`MAX_SEGMENTS`], an indirect table has no table inside, what the device may write follows what
+//! it may read, and no more buffers are available than the ring holds. Anything else is a
+//! [`RingError`], after which the port is taken away from the guest.
+//!
+//! # Ordering
+//!
+//! The driver writes descriptors, then `available.idx`: it is loaded with acquire. The device
+//! writes used elements, then `used.idx`: it is stored with release. Each side tells the other up
+//! to where it has looked, and then looks again. Between the store and the load there is a full
+//! fence on both sides (`virtio_store_mb` in Linux), so that one of the two always sees the other.
+
+use std::sync::atomic::{Ordering, fence};
+
+use virtio_bindings::virtio_ring::{
+    VRING_AVAIL_ALIGN_SIZE, VRING_AVAIL_F_NO_INTERRUPT, VRING_DESC_ALIGN_SIZE,
+    VRING_DESC_F_INDIRECT, VRING_DESC_F_NEXT, VRING_DESC_F_WRITE, VRING_USED_ALIGN_SIZE,
+    VRING_USED_F_NO_NOTIFY,
+};
+
+use super::memory::{Area, Memory, MemoryError};
+use super::message::VringAddress;
+
+/// The largest ring (virtio 1.3, 2.7).
+pub const MAX_SIZE: u16 = 32_768;
+
+/// The longest chain that is followed: far more than a frame has fragments.
+pub const MAX_SEGMENTS: usize = 1_024;
+
+const DESCRIPTOR: usize = 16;
+
+/// Where the parts of the available and the used ring begin.
+const FLAGS: usize = 0;
+const INDEX: usize = 2;
+const ELEMENTS: usize = 4;
+
+/// What a driver did wrong.
+#[derive(Debug, thiserror::Error)]
+pub enum RingError {
+    /// A size that is no power of two, or out of range.
+    #[error("a ring of {0} descriptors; powers of two up to {MAX_SIZE} are possible")]
+    Size(u32),
+    /// An address that is none.
+    #[error("{what}: {error}")]
+    Memory {
+        /// What is there.
+        what: &'static str,
+        /// Why it is not.
+        error: MemoryError,
+    },
+    /// More buffers than the ring holds.
+    #[error("{available} buffers are available in a ring of {size}")]
+    TooMany {
+        /// How many.
+        available: u16,
+        /// The size.
+        size: u16,
+    },
+    /// A descriptor beyond the table.
+    #[error("descriptor {index} in a table of {size}")]
+    Index {
+        /// Its number.
+        index: u16,
+        /// The size.
+        size: usize,
+    },
+    /// A chain that does not end.
+    #[error("a chain of more than {0} descriptors")]
+    Endless(usize),
+    /// A table inside a table, or one that is only a part of a chain.
+    #[error("an indirect descriptor inside a table or before another descriptor")]
+    Nested,
+    /// A table that is no table.
+    #[error("an indirect table of {0} bytes; it has 16 for each descriptor, and at least one")]
+    Table(u32),
+    /// Something to read after something to write.
+    #[error("a descriptor for the device to read after one for it to write")]
+    Order,
+}
+
+/// One buffer of a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Where the guest has it.
+    pub address: u64,
+    /// Its length.
+    pub length: u32,
+}
+
+/// The buffers of one or more chains: first those to read, then those to write.
+#[derive(Debug, Default)]
+pub struct Chain {
+    /// What the device may read.
+    pub readable: Vec<Segment>,
+    /// What it may write.
+    pub writable: Vec<Segment>,
+}
+
+impl Chain {
+    /// Forgets everything but the memory.
+    pub fn clear(&mut self) {
+        self.readable.clear();
+        self.writable.clear();
+    }
+}
+
+/// The bytes of some segments; as lengths are 32 bits, no sum of [`MAX_SEGMENTS`] overflows.
+#[must_use]
+pub fn length(segments: &[Segment]) -> u64 {
+    segments.iter().map(|segment| u64::from(segment.length)).sum()
+}
+
+/// A ring that packets pass through.
+#[derive(Debug)]
+pub struct Ring {
+    descriptors: Area,
+    available: Area,
+    used: Area,
+    size: u16,
+    event_index: bool,
+    /// What of `available` has been taken.
+    taken: u16,
+    /// What of `available` is known to be there.
+    offered: u16,
+    /// Where the next used element goes.
+    used_index: u16,
+    /// What the driver has been shown of that.
+    published: u16,
+}
+
+impl Ring {
+    /// The ring at `address`; its next available buffer is number `base`.
+    ///
+    /// # Errors
+    /// If the size or an address cannot be.
+    pub fn new(
+        memory: &Memory,
+        address: &VringAddress,
+        size: u32,
+        base: u16,
+        event_index: bool,
+    ) -> Result<Self, RingError> {
+        let wrong = RingError::Size(size);
+        let size = u16::try_from(size).map_err(|_| RingError::Size(size))?;
+        if !size.is_power_of_two() || size > MAX_SIZE {
+            return Err(wrong);
+        }
+        let area = |what, user, length, alignment: u32| {
+            let area = memory.area(user, length, alignment as usize);
+            area.map_err(|error| RingError::Memory { what, error })
+        };
+        let entries = usize::from(size);
+        let descriptors = DESCRIPTOR * entries;
+        let descriptors =
+            area("descriptor table", address.descriptors, descriptors, VRING_DESC_ALIGN_SIZE)?;
+        let available = 6 + 2 * entries;
+        let available =
+            area("available ring", address.available, available, VRING_AVAIL_ALIGN_SIZE)?;
+        let used = area("used ring", address.used, 6 + 8 * entries, VRING_USED_ALIGN_SIZE)?;
+        let used_index = used.load_u16(INDEX, Ordering::Relaxed);
+        Ok(Self {
+            descriptors,
+            available,
+            used,
+            size,
+            event_index,
+            taken: base,
+            offered: base,
+            used_index,
+            published: used_index,
+        })
+    }
+
+    /// How many buffers it holds.
+    #[must_use]
+    pub fn size(&self) -> u16 {
+        self.size
+    }
+
+    /// The number of the next buffer to take.
+    #[must_use]
+    pub fn base(&self) -> u16 {
+        self.taken
+    }
+
+    /// Up to where the driver can see used buffers.
+    #[must_use]
+    pub fn published(&self) -> u16 {
+        self.published
+    }
+
+    /// The used index once [`publish`](Self::publish) has been called.
+    #[must_use]
+    pub fn used_index(&self) -> u16 {
+        self.used_index
+    }
+
+    /// How many buffers the driver offers.
+    ///
+    /// # Errors
+    /// If they are more than the ring holds.
+    #[inline]
+    pub fn available(&mut self) -> Result<u16, RingError> {
+        let offered = self.available.load_u16(INDEX, Ordering::Acquire);
+        let available = offered.wrapping_sub(self.taken);
+        if available > self.size {
+            return Err(RingError::TooMany { available, size: self.size });
+        }
+        self.offered = offered;
+        Ok(available)
+    }
+
+    /// Takes the next buffer and adds its segments to `chain`; its number, or `None` if there is
+    /// none.
+    ///
+    /// # Errors
+    /// If the driver broke a rule.
+    #[inline]
+    pub fn take(&mut self, memory: &Memory, chain: &mut Chain) -> Result<Option<u16>, RingError> {
+        if self.offered == self.taken && self.available()? == 0 {
+            return Ok(None);
+        }
+        let at = usize::from(self.taken & (self.size - 1));
+        let head = self.available.load_u16(ELEMENTS + 2 * at, Ordering::Relaxed);
+        self.follow(memory, head, chain)?;
+        self.taken = self.taken.wrapping_add(1);
+        Ok(Some(head))
+    }
+
+    /// Puts the last `count` buffers back that [`take`](Self::take) returned and that were not
+    /// used.
+    pub fn put_back(&mut self, count: u16) {
+        self.taken = self.taken.wrapping_sub(count);
+    }
+
+    #[inline]
+    fn follow(&self, memory: &Memory, head: u16, chain: &mut Chain) -> Result<(), RingError> {
+        let size = usize::from(self.size);
+        let limit = size.min(MAX_SEGMENTS);
+        let mut writable = false;
+        let mut next = head;
+        for _ in 0..limit {
+            let index = usize::from(next);
+            if index >= size {
+                return Err(RingError::Index { index: next, size });
+            }
+            let address = self.descriptors.load_u64(DESCRIPTOR * index, Ordering::Relaxed);
+            let rest = self.descriptors.load_u64(DESCRIPTOR * index + 8, Ordering::Relaxed);
+            let descriptor = Descriptor::new(address, rest);
+            if descriptor.has(VRING_DESC_F_INDIRECT) {
+                if descriptor.has(VRING_DESC_F_NEXT) {
+                    return Err(RingError::Nested);
+                }
+                return follow_table(memory, &descriptor, chain, writable);
+            }
+            descriptor.add_to(chain, &mut writable)?;
+            if !descriptor.has(VRING_DESC_F_NEXT) {
+                return Ok(());
+            }
+            next = descriptor.next;
+        }
+        Err(RingError::Endless(limit))
+    }
+
+    /// Gives buffer `head` back, with `length` bytes written. The driver sees it when it is
+    /// [`publish`](Self::publish)ed.
+    #[inline]
+    pub fn give_back(&mut self, head: u16, length: u32) {
+        let at = ELEMENTS + 8 * usize::from(self.used_index & (self.size - 1));
+        self.used.store_u32(at, u32::from(head), Ordering::Relaxed);
+        self.used.store_u32(at + 4, length, Ordering::Relaxed);
+        self.used_index = self.used_index.wrapping_add(1);
+    }
+
+    /// Shows the driver what was given back; whether there was anything. What the driver wants is
+    /// to be looked at after this: a full fence stands between.
+    #[inline]
+    pub fn publish(&mut self) -> bool {
+        if self.published == self.used_index {
+            return false;
+        }
+        self.used.store_u16(INDEX, self.used_index, Ordering::Release);
+        self.published = self.used_index;
+        fence(Ordering::SeqCst);
+        true
+    }
+
+    /// What the driver wants to be told of.
+    #[inline]
+    #[must_use]
+    pub fn wish(&self) -> Wish {
+        if self.event_index {
+            let at = ELEMENTS + 2 * usize::from(self.size);
+            return Wish::After(self.available.load_u16(at, Ordering::Acquire));
+        }
+        let flags = self.available.load_u16(FLAGS, Ordering::Acquire);
+        if u32::from(flags) & VRING_AVAIL_F_NO_INTERRUPT == 0 { Wish::All } else { Wish::Nothing }
+    }
+
+    /// Asks the driver to notify the device of the next buffer that it offers. It may have offered
+    /// one before it saw this: look once more afterwards.
+    pub fn ask_for_kick(&mut self) {
+        if self.event_index {
+            let at = ELEMENTS + 8 * usize::from(self.size);
+            self.used.store_u16(at, self.taken, Ordering::Relaxed);
+        } else {
+            self.used.store_u16(FLAGS, 0, Ordering::Relaxed);
+        }
+        fence(Ordering::SeqCst);
+    }
+
+    /// Tells the driver not to notify the device. With event indices there is nothing to do: the
+    /// driver passes the one that stands there, and then keeps quiet for 65535 buffers.
+    pub fn want_no_kick(&mut self) {
+        if !self.event_index {
+            self.used.store_u16(FLAGS, VRING_USED_F_NO_NOTIFY as u16, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What a driver wants to be told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Nothing: it polls.
+    Nothing,
+    /// Of every used buffer.
+    All,
+    /// Of the used buffer with this number, and not of those before it.
+    After(u16),
+}
+
+#[derive(Clone, Copy)]
+struct Descriptor {
+    segment: Segment,
+    flags: u16,
+    next: u16,
+}
+
+impl Descriptor {
+    /// From the two words of a descriptor: the address; length, flags and next.
+    #[inline]
+    fn new(address: u64, rest: u64) -> Self {
+        let segment = Segment { address, length: rest as u32 };
+        Self { segment, flags: (rest >> 32) as u16, next: (rest >> 48) as u16 }
+    }
+
+    #[inline]
+    fn has(&self, flag: u32) -> bool {
+        u32::from(self.flags) & flag != 0
+    }
+
+    #[inline]
+    fn add_to(&self, chain: &mut Chain, writable: &mut bool) -> Result<(), RingError> {
+        if self.has(VRING_DESC_F_WRITE) {
+            *writable = true;
+            chain.writable.push(self.segment);
+        } else if *writable {
+            return Err(RingError::Order);
+        } else {
+            chain.readable.push(self.segment);
+        }
+        Ok(())
+    }
+}
+
+/// Follows an indirect table. It is in memory at any alignment, so it is copied, one descriptor at
+/// a time.
+fn follow_table(
+    memory: &Memory,
+    table: &Descriptor,
+    chain: &mut Chain,
+    mut writable: bool,
+) -> Result<(), RingError> {
+    let Segment { address, length } = table.segment;
+    if length == 0 || !length.is_multiple_of(DESCRIPTOR as u32) {
+        return Err(RingError::Table(length));
+    }
+    let size = length as usize / DESCRIPTOR;
+    let limit = size.min(MAX_SEGMENTS);
+    let mut next = 0;
+    for _ in 0..limit {
+        let index = usize::from(next);
+        if index >= size {
+            return Err(RingError::Index { index: next, size });
+        }
+        let missing = |error| RingError::Memory { what: "indirect table", error };
+        let at = address.saturating_add((DESCRIPTOR * index) as u64);
+        let mut bytes = [[0; 8]; 2];
+        memory.read(at, bytes.as_flattened_mut()).map_err(missing)?;
+        let descriptor =
+            Descriptor::new(u64::from_le_bytes(bytes[0]), u64::from_le_bytes(bytes[1]));
+        if descriptor.has(VRING_DESC_F_INDIRECT) {
+            return Err(RingError::Nested);
+        }
+        descriptor.add_to(chain, &mut writable)?;
+        if !descriptor.has(VRING_DESC_F_NEXT) {
+            return Ok(());
+        }
+        next = descriptor.next;
+    }
+    Err(RingError::Endless(limit))
+}
+
+#[cfg(test)]
+mod tests;
