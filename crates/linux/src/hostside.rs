@@ -44,9 +44,10 @@ pub trait HostSide: Send {
     /// If the host's interface is gone for good.
     fn serve(&mut self, now: Instant, service: &mut Service<'_>) -> io::Result<()>;
 
-    /// Whether it has more to do at once.
-    fn is_busy(&self) -> bool {
-        false
+    /// When it has to be served next, whatever the port's own deadline; a moment that has passed
+    /// means at once.
+    fn deadline(&self) -> Option<Instant> {
+        None
     }
 
     /// Whether the host is to be interrupted by a message, which it answers; in virtual time only.
@@ -56,6 +57,10 @@ pub trait HostSide: Send {
 
     /// Sends the messages that interrupt. The host must not be running.
     fn send_calls(&mut self) {}
+
+    /// Answers a kick that was a message, once everything was done that it asked for; in virtual
+    /// time only. Until then the host stands still.
+    fn answer(&mut self) {}
 
     /// Whether the host has still to answer such a message.
     fn calls_unacked(&self) -> bool {

@@ -55,6 +55,8 @@ struct PortState {
     outgoing: Link<Vec<u8>>,
     /// When the wire takes more of what was left in the host's ring.
     resume_at: Option<Instant>,
+    /// The last batch was a full one, so there may be more.
+    more: bool,
     watch: Watch,
     vanished: Option<String>,
 }
@@ -99,18 +101,14 @@ impl Plane {
         self.ports[number].host.fds()
     }
 
-    /// Whether a host has more to do at once.
-    #[must_use]
-    pub fn is_busy(&self) -> bool {
-        self.ports.iter().any(|state| state.host.is_busy())
-    }
-
-    /// When [`carry`](Self::carry) and [`serve`](Self::serve) have something to do next.
+    /// When [`carry`](Self::carry) and [`serve`](Self::serve) have something to do next; it may have
+    /// passed.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let deadlines = self.ports.iter().flat_map(|state| {
-            let times = [state.port.deadline(), state.outgoing.next_arrival(), state.resume_at];
-            times.into_iter().flatten()
+            let more = state.more.then_some(Instant::ZERO);
+            let link = [state.outgoing.next_arrival(), state.resume_at, more];
+            [state.port.deadline(), state.host.deadline()].into_iter().chain(link).flatten()
         });
         deadlines.min()
     }
@@ -126,6 +124,7 @@ impl Plane {
     /// many frames that was.
     pub fn take(&mut self, now: Instant, number: usize, source: usize) -> usize {
         let state = &mut self.ports[number];
+        state.more = false;
         for taken in 0..BATCH {
             if state.must_wait_for_the_wire(now) {
                 return taken;
@@ -150,6 +149,8 @@ impl Plane {
                 self.pool.push(dropped.into_frame());
             }
         }
+        // A descriptor says by itself that there is more.
+        self.ports[number].more = self.ports[number].host.is_in_memory();
         BATCH
     }
 
@@ -228,6 +229,11 @@ impl Plane {
         self.ports.iter_mut().for_each(|state| state.host.send_calls());
     }
 
+    /// Answers what the host of port `number` waits for; in virtual time only.
+    pub(crate) fn answer(&mut self, number: usize) {
+        self.ports[number].host.answer();
+    }
+
     /// Whether a host has still to answer such a message.
     pub(crate) fn calls_unacked(&self) -> bool {
         self.ports.iter().any(|state| state.host.calls_unacked())
@@ -302,6 +308,7 @@ impl PortState {
             port: Port::new(plan.settings, now),
             outgoing: Link::new(plan.link, LINK),
             resume_at: None,
+            more: false,
             watch: Watch::new(),
             vanished: None,
         }

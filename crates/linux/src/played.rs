@@ -99,8 +99,8 @@ impl<S: Stack> HostSide for PlayedDriver<S> {
         Ok(())
     }
 
-    fn is_busy(&self) -> bool {
-        self.polling.contains(&true)
+    fn deadline(&self) -> Option<Instant> {
+        self.polling.contains(&true).then_some(Instant::ZERO)
     }
 
     fn refused(&self) -> u64 {

@@ -11,9 +11,7 @@ impl DataPlane {
     pub(super) fn run_in_real_time(&mut self) {
         let mut ready = Vec::with_capacity(64);
         while !self.stopped {
-            let deadline =
-                if self.plane.is_busy() { Some(clock::now()) } else { self.plane.deadline() };
-            match self.waiter.wait(deadline, &mut ready) {
+            match self.waiter.wait(self.plane.deadline(), &mut ready) {
                 Ok(()) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(errno) => return self.vanish_all(&errno.to_string()),

@@ -13,26 +13,49 @@ use rustix::event::epoll;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::net::{SendFlags, send};
 
-/// A kick descriptor, watched until it is dropped.
+use super::connection::Connection;
+
+/// Something with a descriptor of the guest, which an epoll watches until this is dropped.
 #[derive(Debug)]
-pub(super) struct Kick {
+pub(super) struct Watched<T: AsFd> {
     epoll: Arc<OwnedFd>,
-    fd: OwnedFd,
+    pub(super) inside: T,
 }
 
-impl Kick {
-    /// Watches `fd`; `epoll` reports it as `token`.
-    pub(super) fn new(epoll: &Arc<OwnedFd>, fd: OwnedFd, token: u64) -> io::Result<Self> {
-        let data = epoll::EventData::new_u64(token);
-        epoll::add(epoll, &fd, data, epoll::EventFlags::IN | epoll::EventFlags::ET)?;
-        Ok(Self { epoll: Arc::clone(epoll), fd })
+impl Watched<OwnedFd> {
+    /// Watches a kick descriptor; `epoll` reports each kick once, as `token`.
+    pub(super) fn kick(epoll: &Arc<OwnedFd>, fd: OwnedFd, token: u64) -> io::Result<Self> {
+        Self::new(epoll, fd, token, epoll::EventFlags::IN | epoll::EventFlags::ET)
     }
 }
 
-impl Drop for Kick {
+impl Watched<Connection> {
+    /// Watches a connection; `epoll` reports it as `token` while it can be read.
+    pub(super) fn connection(
+        epoll: &Arc<OwnedFd>,
+        connection: Connection,
+        token: u64,
+    ) -> io::Result<Self> {
+        Self::new(epoll, connection, token, epoll::EventFlags::IN)
+    }
+}
+
+impl<T: AsFd> Watched<T> {
+    fn new(
+        epoll: &Arc<OwnedFd>,
+        inside: T,
+        token: u64,
+        flags: epoll::EventFlags,
+    ) -> io::Result<Self> {
+        epoll::add(epoll, &inside, epoll::EventData::new_u64(token), flags)?;
+        Ok(Self { epoll: Arc::clone(epoll), inside })
+    }
+}
+
+impl<T: AsFd> Drop for Watched<T> {
     fn drop(&mut self) {
         // Closing would not do: the guest has the same file open, and the epoll watches files.
-        let _ = epoll::delete(&*self.epoll, &self.fd);
+        let _ = epoll::delete(&*self.epoll, &self.inside);
     }
 }
 
@@ -97,7 +120,7 @@ mod tests {
     fn each_kick_is_an_edge() {
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
         let event = eventfd(0, EventfdFlags::empty()).unwrap();
-        let kick = Kick::new(&epoll, event.try_clone().unwrap(), 7).unwrap();
+        let kick = Watched::kick(&epoll, event.try_clone().unwrap(), 7).unwrap();
         let ready = || {
             let mut events = Vec::with_capacity(4);
             let spare = rustix::buffer::spare_capacity(&mut events);

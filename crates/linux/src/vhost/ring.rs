@@ -218,6 +218,13 @@ impl Ring {
         Ok(available)
     }
 
+    /// The most buffers that the driver can hold: those that it has not offered, as far as known.
+    #[inline]
+    #[must_use]
+    pub fn with_driver(&self) -> u16 {
+        self.size - self.offered.wrapping_sub(self.taken)
+    }
+
     /// Takes the next buffer and adds its segments to `chain`; its number, or `None` if there is
     /// none.
     ///

@@ -1,0 +1,514 @@
+//! The device: a listening socket, at most one guest, and the rings of its queue pairs.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+
+use nic::moderation::Moderation;
+use nic::observer::Delivered;
+use nic::port::Port;
+use nic::time::Instant;
+use rustix::event::{Timespec, epoll};
+
+use super::config::DeviceSettings;
+use super::connection::Connection;
+use super::control::{self, Coalesce, Command};
+use super::message::{Header, Request};
+use super::notify::Watched;
+use super::receive::{Nic, Receiver, in_buffer};
+use super::ring::{Chain, RingError, Wish};
+use super::send::Sender;
+use super::session::{Answer, LiveRing, Offence, Session, Watching};
+use crate::hostside::{HostSide, Service};
+use crate::trace::Watch;
+
+/// What the device's epoll reports.
+const LISTENER: u64 = 0;
+const CONNECTION: u64 = 1;
+const BACKEND: u64 = 2;
+/// A kick of whatever ring: all are looked at anyway.
+const KICK: u64 = 3;
+
+/// Messages, and control commands, that are taken in one round.
+const BATCH: usize = 64;
+
+/// The most queue pairs: their rings have numbers of 8 bits in messages.
+const MAX_PAIRS: u16 = 64;
+
+/// A virtio-net device that a vhost-user frontend can connect to: the host's side of a port.
+///
+/// Its port has as many queues as the device has pairs. Receive ring `2 i` and transmit ring
+/// `2 i + 1` belong to queue `i`.
+#[derive(Debug)]
+pub struct Device {
+    settings: DeviceSettings,
+    listener: UnixListener,
+    epoll: Arc<OwnedFd>,
+    guest: Option<Guest>,
+    lost: Option<String>,
+    receivers: Vec<Receiver>,
+    senders: Vec<Sender>,
+    /// The transmit queue whose turn it is.
+    turn: usize,
+    /// What went wrong where it could not be acted upon.
+    offence: Option<Offence>,
+    /// Pairs that the port spreads its frames over.
+    spread: u16,
+    calls: Vec<bool>,
+    unacked: usize,
+    chain: Chain,
+}
+
+/// A connected frontend.
+#[derive(Debug)]
+struct Guest {
+    connection: Watched<Connection>,
+    session: Session,
+    /// An answer that waits until what was kicked has been taken.
+    owed: Option<Vec<u8>>,
+    /// Pairs that the guest uses, if it says so by a command.
+    pairs: u16,
+}
+
+impl Device {
+    /// A device that waits for a frontend on `listener`.
+    ///
+    /// # Errors
+    /// If the socket cannot be watched.
+    pub fn new(listener: UnixListener, mut settings: DeviceSettings) -> io::Result<Self> {
+        settings.pairs = settings.pairs.clamp(1, MAX_PAIRS);
+        listener.set_nonblocking(true)?;
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
+        let pairs = usize::from(settings.pairs);
+        Ok(Self {
+            listener,
+            epoll: Arc::new(epoll),
+            guest: None,
+            lost: None,
+            receivers: (0..pairs).map(|_| Receiver::default()).collect(),
+            senders: (0..pairs).map(|_| Sender::new(Instant::ZERO)).collect(),
+            turn: 0,
+            offence: None,
+            spread: settings.pairs,
+            calls: vec![false; 2 * pairs + 1],
+            unacked: 0,
+            chain: Chain::default(),
+            settings,
+        })
+    }
+
+    /// Whether a frontend is connected.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.guest.is_some()
+    }
+
+    /// Why the last guest is gone, if none has come since.
+    #[must_use]
+    pub fn lost(&self) -> Option<&str> {
+        self.lost.as_deref()
+    }
+
+    /// Frames of the guest that were longer than any port takes.
+    #[must_use]
+    pub fn too_long(&self) -> u64 {
+        self.senders.iter().map(|sender| sender.too_long).sum()
+    }
+
+    /// Takes what has come at the descriptors.
+    fn listen(&mut self) {
+        let mut events = Vec::with_capacity(16);
+        let spare = rustix::buffer::spare_capacity(&mut events);
+        // Edges of kicks are taken off by this; nothing is to be done for them.
+        let _ = epoll::wait(&*self.epoll, spare, Some(&Timespec::default()));
+        let has = |token| events.iter().any(|event| event.data.u64() == token);
+        let mut outcome = Ok(());
+        if has(CONNECTION) {
+            outcome = self.converse();
+        }
+        if has(BACKEND) {
+            outcome = outcome.and_then(|()| self.take_acknowledgements());
+        }
+        self.account(outcome);
+        // Last, because a guest may come right after the end of the one before.
+        if has(LISTENER) {
+            self.accept();
+        }
+    }
+
+    fn accept(&mut self) {
+        while let Ok((stream, _)) = self.listener.accept() {
+            if self.guest.is_some() {
+                continue; // The port has its guest; this one finds its connection closed.
+            }
+            let epoll = Arc::clone(&self.epoll);
+            let connection = Connection::new(stream.into());
+            if let Ok(connection) = Watched::connection(&epoll, connection, CONNECTION) {
+                let watching = Watching { epoll, kick: KICK, backend: BACKEND };
+                let session = Session::new(&self.settings, watching);
+                self.guest = Some(Guest { connection, session, owed: None, pairs: 1 });
+                self.lost = None;
+                self.receivers.iter_mut().for_each(Receiver::forget);
+                self.senders.iter_mut().for_each(Sender::forget);
+            }
+        }
+    }
+
+    /// Obeys messages, until there are none or one has to wait for its answer.
+    fn converse(&mut self) -> Result<(), Offence> {
+        let Some(guest) = &mut self.guest else { return Ok(()) };
+        for _ in 0..BATCH {
+            if guest.owed.is_some() {
+                break;
+            }
+            let Some(incoming) = guest.connection.inside.receive()? else { break };
+            let request = Request::parse(&incoming.header, &incoming.payload)?;
+            guest.obey(&incoming.header, request, incoming.fds)?;
+        }
+        Ok(())
+    }
+
+    fn take_acknowledgements(&mut self) -> Result<(), Offence> {
+        let Some(guest) = &mut self.guest else { return Ok(()) };
+        for _ in 0..BATCH {
+            if !guest.session.acknowledgement()? {
+                break;
+            }
+            self.unacked = self.unacked.saturating_sub(1);
+        }
+        Ok(())
+    }
+
+    /// Looks at what the guest's rings say.
+    fn look(
+        &mut self,
+        now: Instant,
+        port: &mut Port<Vec<u8>>,
+        watch: &mut Watch,
+    ) -> Result<(), Offence> {
+        let Some(guest) = &mut self.guest else { return Ok(()) };
+        let mut live = 0;
+        let queues = port.queues_mut().iter_mut().zip(&mut self.receivers);
+        for (pair, (queue, receiver)) in queues.enumerate() {
+            let index = 2 * pair;
+            match guest.session.ring(index) {
+                Some(mut ring) => {
+                    live += u16::from(live == pair as u16);
+                    let attended = receiver.attend(now, &mut ring, queue, watch);
+                    attended.map_err(|error| Offence::Ring { index, error })?;
+                }
+                None => queue.set_size(0),
+            }
+        }
+        let spread = if guest.session.chooses_pairs() { guest.pairs } else { live.max(1) };
+        if spread != self.spread {
+            port.spread_over(spread);
+            self.spread = spread;
+        }
+        self.obey_commands(now, port, watch)
+    }
+
+    /// Carries out what the guest has put into the control queue.
+    fn obey_commands(
+        &mut self,
+        now: Instant,
+        port: &mut Port<Vec<u8>>,
+        watch: &mut Watch,
+    ) -> Result<(), Offence> {
+        let Some(guest) = &mut self.guest else { return Ok(()) };
+        let Some(index) = guest.session.control_ring() else { return Ok(()) };
+        for _ in 0..BATCH {
+            let Some(mut live) = guest.session.ring(index) else { return Ok(()) };
+            let taken = take_command(&mut live, &mut self.chain, self.settings.polled);
+            let taken = taken.map_err(|error| Offence::Ring { index, error })?;
+            let Some((head, command)) = taken else { break };
+            let mut target = Target {
+                now,
+                port,
+                watch,
+                receivers: &mut self.receivers,
+                senders: &mut self.senders,
+                pairs: &mut guest.pairs,
+            };
+            let answer = target.carry_out(command);
+            let Some(mut live) = guest.session.ring(index) else { return Ok(()) };
+            let wanted = answer_command(&mut live, head, &self.chain, answer);
+            self.calls[index] |= wanted.map_err(|error| Offence::Ring { index, error })?;
+        }
+        Ok(())
+    }
+
+    fn take_frame(&mut self, frame: &mut Vec<u8>) -> Result<bool, Offence> {
+        let Some(guest) = &mut self.guest else { return Ok(false) };
+        for _ in 0..self.senders.len() {
+            let index = 2 * self.turn + 1;
+            if let Some(mut live) = guest.session.ring(index) {
+                let sender = &mut self.senders[self.turn];
+                let taken = sender.take(&mut live, self.settings.polled, frame);
+                if taken.map_err(|error| Offence::Ring { index, error })? {
+                    return Ok(true);
+                }
+            }
+            self.turn = (self.turn + 1) % self.senders.len();
+        }
+        Ok(false)
+    }
+
+    fn serve_rings(&mut self, now: Instant, service: &mut Service<'_>) -> Result<(), Offence> {
+        let Some(guest) = &mut self.guest else { return Ok(()) };
+        let Service { port, watch, pool, tape, .. } = service;
+        for (pair, queue) in port.queues_mut().iter_mut().enumerate() {
+            let index = 2 * pair;
+            let Some(receiver) = self.receivers.get_mut(pair) else { break };
+            let Some(mut live) = guest.session.ring(index) else {
+                receiver.discard(now, queue, pool);
+                continue;
+            };
+            let mut told = |told: &Delivered, frame: Vec<u8>| {
+                tape.delivered(told, &frame);
+                pool.push(frame);
+            };
+            let call = receiver.serve(&mut live, &mut Nic { now, queue, watch, told: &mut told });
+            self.calls[index] |= call.map_err(|error| Offence::Ring { index, error })?;
+        }
+        for (pair, sender) in self.senders.iter_mut().enumerate() {
+            let index = 2 * pair + 1;
+            if let Some(mut live) = guest.session.ring(index) {
+                self.calls[index] |= sender.serve(now, &mut live);
+            }
+        }
+        if guest.session.is_poisoned() {
+            return Err(Offence::Poisoned);
+        }
+        Ok(())
+    }
+
+    /// Ends the connection; the port may be connected anew.
+    fn lose(&mut self, offence: &Offence) {
+        self.guest = None;
+        self.lost = Some(offence.to_string());
+        self.calls.fill(false);
+        self.unacked = 0;
+    }
+
+    fn account(&mut self, outcome: Result<(), Offence>) {
+        if let Err(offence) = self.offence.take().map_or(outcome, Err) {
+            self.lose(&offence);
+        }
+    }
+}
+
+impl Guest {
+    fn obey(
+        &mut self,
+        header: &Header,
+        request: Request,
+        fds: Vec<OwnedFd>,
+    ) -> Result<(), Offence> {
+        match self.session.handle(header, request, fds)? {
+            Answer::Nothing => {}
+            Answer::Now(message) => self.connection.inside.send(&message)?,
+            Answer::WhenServed(message) => self.owed = Some(message),
+        }
+        Ok(())
+    }
+}
+
+impl HostSide for Device {
+    fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.epoll.as_fd()]
+    }
+
+    fn attend(&mut self, now: Instant, ready: bool, port: &mut Port<Vec<u8>>, watch: &mut Watch) {
+        if ready {
+            self.listen();
+        }
+        let outcome = self.look(now, port, watch);
+        self.account(outcome);
+        if self.guest.is_none() {
+            port.queues_mut().iter_mut().for_each(|queue| queue.set_size(0));
+        }
+    }
+
+    fn transmit(&mut self, _: Instant, _: usize, frame: &mut Vec<u8>) -> io::Result<bool> {
+        Ok(self.take_frame(frame).unwrap_or_else(|offence| {
+            // The port is closed at the end of the round, when it is at hand.
+            self.offence = Some(offence);
+            false
+        }))
+    }
+
+    fn is_in_memory(&self) -> bool {
+        true
+    }
+
+    fn serve(&mut self, now: Instant, service: &mut Service<'_>) -> io::Result<()> {
+        let outcome = self.serve_rings(now, service);
+        self.account(outcome);
+        if self.guest.is_none() {
+            let queues = service.port.queues_mut().iter_mut().zip(&mut self.receivers);
+            queues.for_each(|(queue, receiver)| receiver.discard(now, queue, service.pool));
+        } else if !self.settings.inband {
+            self.send_calls();
+        }
+        Ok(())
+    }
+
+    fn refused(&self) -> u64 {
+        self.receivers.iter().map(|receiver| receiver.refused).sum()
+    }
+
+    fn calls_due(&self) -> bool {
+        self.calls.contains(&true)
+    }
+
+    fn send_calls(&mut self) {
+        let Some(guest) = &mut self.guest else { return };
+        for (index, due) in self.calls.iter_mut().enumerate() {
+            if std::mem::take(due) {
+                match guest.session.call(index) {
+                    Ok(acknowledged) => self.unacked += usize::from(acknowledged),
+                    // A guest that cannot take them loses the port when it is attended next.
+                    Err(offence) => self.offence = Some(offence),
+                }
+            }
+        }
+    }
+
+    fn answer(&mut self) {
+        let Some(guest) = &mut self.guest else { return };
+        if let Some(owed) = guest.owed.take()
+            && let Err(offence) = guest.connection.inside.send(&owed)
+        {
+            self.offence = Some(offence.into());
+        }
+    }
+
+    fn calls_unacked(&self) -> bool {
+        self.unacked > 0
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.guest.as_ref()?;
+        self.senders.iter().filter_map(Sender::deadline).min()
+    }
+}
+
+/// What a command changes.
+struct Target<'a> {
+    now: Instant,
+    port: &'a mut Port<Vec<u8>>,
+    watch: &'a mut Watch,
+    receivers: &'a mut [Receiver],
+    senders: &'a mut [Sender],
+    pairs: &'a mut u16,
+}
+
+impl Target<'_> {
+    fn carry_out(&mut self, command: Option<Command>) -> control::Answer {
+        let mut result = None;
+        let pairs = self.receivers.len();
+        let done = match command {
+            None => false,
+            Some(Command::Accepted) => true,
+            Some(Command::SetPairs(wanted)) => {
+                let possible = (1..=pairs).contains(&usize::from(wanted));
+                if possible {
+                    *self.pairs = wanted;
+                }
+                possible
+            }
+            Some(Command::CoalesceTransmit(Coalesce { usecs, packets })) => {
+                self.senders.iter_mut().all(|sender| sender.coalesce(self.now, usecs, packets))
+            }
+            Some(Command::CoalesceReceive(coalesce)) => {
+                (0..pairs).all(|pair| self.coalesce_receive(pair, coalesce))
+            }
+            Some(Command::CoalesceRing(ring, coalesce)) => {
+                let pair = usize::from(ring / 2);
+                let Coalesce { usecs, packets } = coalesce;
+                match self.senders.get_mut(pair) {
+                    Some(sender) if ring % 2 == 1 => sender.coalesce(self.now, usecs, packets),
+                    _ => self.coalesce_receive(pair, coalesce),
+                }
+            }
+            Some(Command::Ask(ring)) => {
+                result = self.in_force(ring);
+                result.is_some()
+            }
+        };
+        control::Answer { ack: if done { control::OK } else { control::ERR }, result }
+    }
+
+    fn coalesce_receive(&mut self, pair: usize, Coalesce { usecs, packets }: Coalesce) -> bool {
+        let receiver = self.receivers.get_mut(pair);
+        let queue = self.port.queues_mut().get_mut(pair);
+        let (Some(receiver), Some(queue)) = (receiver, queue) else { return false };
+        let before: Moderation = *queue.moderation();
+        let Ok(moderation) = receiver.coalescing.set(before, usecs, packets) else { return false };
+        // Linux sends what has not changed as well; a timer that runs need not start anew.
+        if moderation != before {
+            queue.set_moderation(self.now, moderation, self.watch);
+        }
+        true
+    }
+
+    fn in_force(&self, ring: u16) -> Option<Coalesce> {
+        let pair = usize::from(ring / 2);
+        let (usecs, packets) = if ring.is_multiple_of(2) {
+            Receiver::in_force(self.port.queues().get(pair)?)
+        } else {
+            self.senders.get(pair)?.in_force()
+        };
+        Some(Coalesce { usecs, packets })
+    }
+}
+
+/// Takes the next command, and asks for a kick if there is none.
+fn take_command(
+    live: &mut LiveRing<'_>,
+    chain: &mut Chain,
+    polled: bool,
+) -> Result<Option<(u16, Option<Command>)>, RingError> {
+    chain.clear();
+    let Some(head) = live.ring.take(live.memory, chain)? else { return Ok(None) };
+    if !polled {
+        // One command at a time, and one that came before this is taken next.
+        live.ring.ask_for_kick();
+    }
+    let mut bytes = [0; control::LONGEST];
+    let mut filled = 0;
+    for segment in &chain.readable {
+        let count = (segment.length as usize).min(bytes.len() - filled);
+        let to = &mut bytes[filled..filled + count];
+        live.memory.read(segment.address, to).map_err(in_buffer)?;
+        filled += count;
+    }
+    Ok(Some((head, control::parse(&bytes[..filled]))))
+}
+
+/// Writes the answer and gives the buffer back; whether the guest wants to be called.
+fn answer_command(
+    live: &mut LiveRing<'_>,
+    head: u16,
+    chain: &Chain,
+    answer: control::Answer,
+) -> Result<bool, RingError> {
+    let (bytes, length) = answer.encode();
+    let mut rest = &bytes[..length];
+    for segment in &chain.writable {
+        let (now, later) = rest.split_at(rest.len().min(segment.length as usize));
+        live.memory.write(segment.address, now).map_err(in_buffer)?;
+        rest = later;
+    }
+    let before = live.ring.published();
+    live.ring.give_back(head, (length - rest.len()) as u32);
+    live.ring.publish();
+    Ok(match live.ring.wish() {
+        Wish::Nothing => false,
+        Wish::All => true,
+        Wish::After(index) => index == before,
+    })
+}

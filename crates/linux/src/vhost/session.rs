@@ -1,0 +1,496 @@
+//! What a frontend has set up so far: features, memory, rings.
+//!
+//! The session knows no socket. It is handed requests and descriptors, and says what to answer, so
+//! that any order of any messages can be tried on it. A ring passes packets while it is *live*:
+//! memory, size and addresses are known, it was started by a kick descriptor (or, with in-band
+//! notifications, by being enabled), and it is enabled.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use super::config::{CTRL_VQ, DeviceSettings, EVENT_IDX, MQ, MRG_RXBUF, VERSION_1};
+use super::connection::{Connection, ConnectionError};
+use super::memory::{Memory, MemoryError};
+use super::message::{
+    self, Config, F_PROTOCOL_FEATURES, Header, MessageError, PROTOCOL_F_INBAND_NOTIFICATIONS,
+    PROTOCOL_F_REPLY_ACK, Region, Request, VringAddress, VringFd, VringState,
+};
+use super::notify::{Call, Watched};
+use super::ring::{Ring, RingError};
+
+/// What a frontend or its guest did that costs it the port.
+#[derive(Debug, thiserror::Error)]
+pub enum Offence {
+    /// The connection ended, or carries nonsense.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// A message is none.
+    #[error(transparent)]
+    Message(#[from] MessageError),
+    /// A request of another protocol.
+    #[error("vhost-user request {0} is unknown here, and an unknown answer may be expected")]
+    Unknown(u32),
+    /// Features that were not offered.
+    #[error("the guest takes features {0:#x}, which were not offered")]
+    Features(u64),
+    /// A driver from before virtio 1.0.
+    #[error("the guest's driver does not speak virtio 1.0; a newer one is needed")]
+    Legacy,
+    /// A ring that the device does not have.
+    #[error("{request} is about ring {index}; there are {rings}")]
+    NoSuchRing {
+        /// What was asked.
+        request: String,
+        /// The ring.
+        index: u32,
+        /// How many there are.
+        rings: usize,
+    },
+    /// Too many or too few descriptors.
+    #[error("{request} came with {fds} file descriptors")]
+    Descriptors {
+        /// What was asked.
+        request: String,
+        /// How many there were.
+        fds: usize,
+    },
+    /// A descriptor that cannot be used.
+    #[error("{what} of ring {index}: {cause}")]
+    Descriptor {
+        /// What it should be.
+        what: &'static str,
+        /// The ring.
+        index: usize,
+        /// Why it cannot.
+        cause: io::Error,
+    },
+    /// A base that is no index.
+    #[error("ring {0} begins at {1}; indices have 16 bits")]
+    Base(u32, u32),
+    /// Memory that cannot be had.
+    #[error("guest memory: {0}")]
+    Memory(#[from] MemoryError),
+    /// The guest broke the rules of a ring.
+    #[error("ring {index}: {error}")]
+    Ring {
+        /// Which ring.
+        index: usize,
+        /// What it did.
+        error: RingError,
+    },
+    /// The guest shortened the file of its memory.
+    #[error("the guest has taken memory away that it had shared")]
+    Poisoned,
+}
+
+/// What to send back, and when.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing.
+    Nothing,
+    /// This message, now.
+    Now(Vec<u8>),
+    /// This message, when what the kicked ring holds has been taken.
+    WhenServed(Vec<u8>),
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    size: u32,
+    base: u16,
+    address: Option<VringAddress>,
+    started: bool,
+    enabled: bool,
+    kick: Option<Watched<OwnedFd>>,
+    call: Option<Call>,
+    /// An interrupt that found no [`Call`].
+    missed: bool,
+    ring: Option<Ring>,
+    /// Counts the rings that were made here.
+    generation: u32,
+}
+
+impl Slot {
+    /// Forgets the ring, but not how far it came.
+    fn dissolve(&mut self) {
+        if let Some(ring) = self.ring.take() {
+            self.base = ring.base();
+        }
+    }
+}
+
+/// Where a session has its descriptors watched.
+#[derive(Clone, Debug)]
+pub struct Watching {
+    /// Is told of them.
+    pub epoll: Arc<OwnedFd>,
+    /// What it reports for a kick.
+    pub kick: u64,
+    /// What it reports for the channel of the backend.
+    pub backend: u64,
+}
+
+/// The state of one frontend's device.
+#[derive(Debug)]
+pub struct Session {
+    offered: u64,
+    offered_protocol: u64,
+    pairs: u16,
+    config: [u8; 17],
+    features: u64,
+    protocol: u64,
+    status: u64,
+    memory: Option<Memory>,
+    slots: Vec<Slot>,
+    backend: Option<Watched<Connection>>,
+    watching: Watching,
+}
+
+impl Session {
+    /// A fresh device.
+    #[must_use]
+    pub fn new(settings: &DeviceSettings, watching: Watching) -> Self {
+        let rings = 2 * usize::from(settings.pairs) + 1;
+        Self {
+            offered: settings.features(),
+            offered_protocol: settings.protocol_features(),
+            pairs: settings.pairs,
+            config: settings.config(),
+            features: 0,
+            protocol: 0,
+            status: 0,
+            memory: None,
+            slots: (0..rings).map(|_| Slot::default()).collect(),
+            backend: None,
+            watching,
+        }
+    }
+
+    /// Does what a message asks, and says what to answer.
+    ///
+    /// # Errors
+    /// If it breaks the protocol; the session must not be used any more.
+    pub fn handle(
+        &mut self,
+        header: &Header,
+        request: Request,
+        fds: Vec<OwnedFd>,
+    ) -> Result<Answer, Offence> {
+        let number = request.number();
+        let kicked = matches!(request, Request::VringKick(_));
+        if let Request::Unknown(number) = request {
+            // Whoever asked for an acknowledgement learns that it failed. Without, there may be
+            // an answer that the frontend waits for.
+            return if header.needs_reply() && self.acknowledges() {
+                Ok(Answer::Now(message::reply(number, &1_u64.to_ne_bytes())))
+            } else {
+                Err(Offence::Unknown(number))
+            };
+        }
+        let reply = if let Request::GetVringBase(state) = request {
+            Some(self.stop(&request, state)?)
+        } else if let Some(reply) = self.question(&request) {
+            Some(reply)
+        } else {
+            self.instruction(request, fds)?;
+            let acknowledge = header.needs_reply() && self.acknowledges();
+            acknowledge.then(|| 0_u64.to_ne_bytes().to_vec())
+        };
+        self.refresh()?;
+        Ok(match reply.map(|payload| message::reply(number, &payload)) {
+            None => Answer::Nothing,
+            Some(reply) if kicked => Answer::WhenServed(reply),
+            Some(reply) => Answer::Now(reply),
+        })
+    }
+
+    fn acknowledges(&self) -> bool {
+        self.protocol & PROTOCOL_F_REPLY_ACK != 0
+    }
+
+    /// The payload of the answer, if `request` only asks.
+    fn question(&self, request: &Request) -> Option<Vec<u8>> {
+        let number = match request {
+            Request::GetFeatures => self.offered,
+            Request::GetProtocolFeatures => self.offered_protocol,
+            // Pairs, as QEMU's vhost-user-net and DPDK understand it.
+            Request::GetQueueNum => self.pairs.into(),
+            Request::GetStatus => self.status,
+            Request::GetConfig(config) => return Some(self.read_config(config)),
+            _ => return None,
+        };
+        Some(number.to_ne_bytes().to_vec())
+    }
+
+    fn read_config(&self, asked: &Config) -> Vec<u8> {
+        let from = asked.offset as usize;
+        let bytes = (from..).take(asked.bytes.len());
+        // What lies beyond the fields of this device reads as zero.
+        let bytes = bytes.map(|at| self.config.get(at).copied().unwrap_or(0)).collect();
+        Config { bytes, ..*asked }.encode()
+    }
+
+    fn instruction(&mut self, request: Request, fds: Vec<OwnedFd>) -> Result<(), Offence> {
+        let takes_fds = matches!(
+            request,
+            Request::SetMemTable(_)
+                | Request::SetVringKick(_)
+                | Request::SetVringCall(_)
+                | Request::SetVringErr(_)
+                | Request::SetBackendReqFd
+        );
+        if !takes_fds && !fds.is_empty() {
+            return Err(descriptors(&request, fds.len()));
+        }
+        match request {
+            Request::SetFeatures(features) => self.set_features(features)?,
+            Request::SetProtocolFeatures(features) => {
+                check_features(features, self.offered_protocol)?;
+                self.protocol = features;
+            }
+            Request::SetStatus(status) => self.status = status,
+            Request::ResetDevice | Request::ResetOwner => self.reset(),
+            Request::SetMemTable(regions) => self.set_memory(&regions, &fds)?,
+            Request::SetBackendReqFd => self.set_backend(fds)?,
+            request => self.ring_instruction(request, fds)?,
+        }
+        Ok(())
+    }
+
+    fn set_features(&mut self, features: u64) -> Result<(), Offence> {
+        check_features(features, self.offered)?;
+        if features != self.features {
+            self.slots.iter_mut().for_each(Slot::dissolve);
+            self.features = features;
+        }
+        Ok(())
+    }
+
+    fn set_memory(&mut self, regions: &[Region], fds: &[OwnedFd]) -> Result<(), Offence> {
+        self.slots.iter_mut().for_each(Slot::dissolve);
+        self.memory = None;
+        self.memory = Some(Memory::map(regions, fds)?);
+        Ok(())
+    }
+
+    fn set_backend(&mut self, fds: Vec<OwnedFd>) -> Result<(), Offence> {
+        let [fd] = <[OwnedFd; 1]>::try_from(fds)
+            .map_err(|fds| descriptors(&Request::SetBackendReqFd, fds.len()))?;
+        // Anything but a socket cannot be written to without waiting; `send` refuses it.
+        let Watching { epoll, backend, .. } = &self.watching;
+        let backend = Watched::connection(epoll, Connection::new(fd), *backend);
+        self.backend = Some(backend.map_err(unusable("backend channel", 0))?);
+        Ok(())
+    }
+
+    fn reset(&mut self) {
+        self.features = 0;
+        self.status = 0;
+        self.slots.iter_mut().for_each(|slot| {
+            *slot = Slot { generation: slot.generation, ..Slot::default() };
+        });
+    }
+
+    fn ring_instruction(&mut self, request: Request, fds: Vec<OwnedFd>) -> Result<(), Offence> {
+        let index = match &request {
+            Request::SetVringNum(state)
+            | Request::SetVringBase(state)
+            | Request::SetVringEnable(state)
+            | Request::VringKick(state) => state.index,
+            Request::SetVringAddr(address) => address.index,
+            Request::SetVringKick(fd) | Request::SetVringCall(fd) | Request::SetVringErr(fd) => {
+                fd.index.into()
+            }
+            // Set owner, and writes to a configuration space that is all read-only.
+            _ => return Ok(()),
+        };
+        self.check_index(&request, index)?;
+        let slot = &mut self.slots[index as usize];
+        match request {
+            Request::SetVringNum(VringState { number, .. }) => {
+                slot.dissolve();
+                slot.size = number;
+            }
+            Request::SetVringBase(VringState { number, .. }) => {
+                slot.dissolve();
+                slot.base = u16::try_from(number).map_err(|_| Offence::Base(index, number))?;
+            }
+            Request::SetVringAddr(address) => {
+                slot.dissolve();
+                slot.address = Some(address);
+            }
+            Request::SetVringEnable(VringState { number, .. }) => slot.enabled = number != 0,
+            Request::VringKick(_) => slot.started = true,
+            Request::SetVringKick(ref fd) => {
+                let fd_given = one_fd(&request, fd, fds)?;
+                slot.kick = None;
+                slot.started = true;
+                if let Some(fd) = fd_given {
+                    let Watching { epoll, kick, .. } = &self.watching;
+                    let kick = Watched::kick(epoll, fd, *kick);
+                    slot.kick = Some(kick.map_err(unusable("kick descriptor", index))?);
+                }
+            }
+            Request::SetVringCall(ref fd) => {
+                let fd_given = one_fd(&request, fd, fds)?;
+                let call = fd_given.map(Call::new).transpose();
+                slot.call = call.map_err(unusable("call descriptor", index))?;
+                if let Some(call) = slot.call.as_ref().filter(|_| slot.missed) {
+                    call.signal();
+                    slot.missed = false;
+                }
+            }
+            // A ring that breaks rules ends the connection, which says more than a descriptor.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn check_index(&self, request: &Request, index: u32) -> Result<(), Offence> {
+        let rings = self.slots.len();
+        if (index as usize) < rings {
+            return Ok(());
+        }
+        Err(Offence::NoSuchRing { request: request.to_string(), index, rings })
+    }
+
+    /// Stops a ring; the answer says how far it came.
+    fn stop(&mut self, request: &Request, state: VringState) -> Result<Vec<u8>, Offence> {
+        self.check_index(request, state.index)?;
+        let slot = &mut self.slots[state.index as usize];
+        slot.dissolve();
+        slot.started = false;
+        slot.kick = None;
+        Ok(VringState { index: state.index, number: slot.base.into() }.encode().to_vec())
+    }
+
+    /// Makes the rings that have become complete.
+    fn refresh(&mut self) -> Result<(), Offence> {
+        let Some(memory) = &self.memory else { return Ok(()) };
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            let complete = slot.size > 0 && slot.ring.is_none();
+            let Some(address) = slot.address.filter(|_| complete) else { continue };
+            let inband = self.protocol & PROTOCOL_F_INBAND_NOTIFICATIONS != 0;
+            let enabled = slot.enabled || self.features & F_PROTOCOL_FEATURES == 0;
+            if !enabled || !(slot.started || inband) {
+                continue;
+            }
+            if self.features & VERSION_1 == 0 {
+                return Err(Offence::Legacy);
+            }
+            let event_index = self.features & EVENT_IDX != 0;
+            let ring = Ring::new(memory, &address, slot.size, slot.base, event_index);
+            slot.ring = Some(ring.map_err(|error| Offence::Ring { index, error })?);
+            slot.generation += 1;
+        }
+        Ok(())
+    }
+
+    /// A live ring, the memory that its buffers are in, and how many rings there were before it.
+    #[inline]
+    pub fn ring(&mut self, index: usize) -> Option<LiveRing<'_>> {
+        let slot = self.slots.get_mut(index)?;
+        let live = slot.enabled || self.features & F_PROTOCOL_FEATURES == 0;
+        let ring = slot.ring.as_mut().filter(|_| live)?;
+        Some(LiveRing {
+            memory: self.memory.as_ref()?,
+            ring,
+            generation: slot.generation,
+            merges: self.features & MRG_RXBUF != 0,
+        })
+    }
+
+    /// The number of the control ring, if the guest has one.
+    #[must_use]
+    pub fn control_ring(&self) -> Option<usize> {
+        let pairs = if self.features & MQ == 0 { 1 } else { usize::from(self.pairs) };
+        (self.features & CTRL_VQ != 0).then_some(2 * pairs)
+    }
+
+    /// Whether the guest says by a command how many pairs it uses.
+    #[must_use]
+    pub fn chooses_pairs(&self) -> bool {
+        self.features & CTRL_VQ != 0 && self.features & MQ != 0
+    }
+
+    /// Whether the guest has taken memory away that was accessed since.
+    #[must_use]
+    pub fn is_poisoned(&self) -> bool {
+        self.memory.as_ref().is_some_and(Memory::is_poisoned)
+    }
+
+    /// Interrupts the guest for a ring, by descriptor or by message; whether the guest will
+    /// acknowledge it.
+    ///
+    /// # Errors
+    /// If it does not read the messages.
+    pub fn call(&mut self, index: usize) -> Result<bool, Offence> {
+        let acknowledges = self.acknowledges();
+        if self.protocol & PROTOCOL_F_INBAND_NOTIFICATIONS != 0
+            && let Some(backend) = &self.backend
+        {
+            backend.inside.send(&message::vring_call(index as u32, acknowledges))?;
+            return Ok(acknowledges);
+        }
+        let slot = &mut self.slots[index];
+        match &slot.call {
+            Some(call) => call.signal(),
+            None => slot.missed = true,
+        }
+        Ok(false)
+    }
+
+    /// The next message on the channel of the backend: an acknowledgement.
+    ///
+    /// # Errors
+    /// If it carries anything else, or the peer is gone.
+    pub fn acknowledgement(&mut self) -> Result<bool, Offence> {
+        let Some(backend) = &mut self.backend else { return Ok(false) };
+        let Some(incoming) = backend.inside.receive()? else { return Ok(false) };
+        if incoming.header.is_reply() {
+            return Ok(true);
+        }
+        Err(Offence::Unknown(incoming.header.request))
+    }
+}
+
+/// A ring that packets pass through now.
+pub struct LiveRing<'a> {
+    /// Where its buffers are.
+    pub memory: &'a Memory,
+    /// The ring.
+    pub ring: &'a mut Ring,
+    /// Another number: another ring, of which nothing is known.
+    pub generation: u32,
+    /// Whether a packet may lie in several buffers.
+    pub merges: bool,
+}
+
+fn check_features(taken: u64, offered: u64) -> Result<(), Offence> {
+    let foreign = taken & !offered;
+    if foreign == 0 { Ok(()) } else { Err(Offence::Features(foreign)) }
+}
+
+fn descriptors(request: &Request, fds: usize) -> Offence {
+    Offence::Descriptors { request: request.to_string(), fds }
+}
+
+fn unusable(what: &'static str, index: u32) -> impl FnOnce(io::Error) -> Offence {
+    move |cause| Offence::Descriptor { what, index: index as usize, cause }
+}
+
+/// The descriptor that `request` announces, and no more.
+fn one_fd(
+    request: &Request,
+    fd: &VringFd,
+    mut fds: Vec<OwnedFd>,
+) -> Result<Option<OwnedFd>, Offence> {
+    if fds.len() != usize::from(!fd.none) {
+        return Err(descriptors(request, fds.len()));
+    }
+    Ok(fds.pop())
+}
+
+#[cfg(test)]
+mod tests;
