@@ -512,3 +512,8 @@ fn answer_command(
         Wish::After(index) => index == before,
     })
 }
+
+#[cfg(test)]
+mod guest;
+#[cfg(test)]
+mod tests;

@@ -253,7 +253,7 @@ impl Session {
             Request::ResetDevice | Request::ResetOwner => self.reset(),
             Request::SetMemTable(regions) => self.set_memory(&regions, &fds)?,
             Request::SetBackendReqFd => self.set_backend(fds)?,
-            request => self.ring_instruction(request, fds)?,
+            request => self.ring_instruction(&request, fds)?,
         }
         Ok(())
     }
@@ -292,8 +292,8 @@ impl Session {
         });
     }
 
-    fn ring_instruction(&mut self, request: Request, fds: Vec<OwnedFd>) -> Result<(), Offence> {
-        let index = match &request {
+    fn ring_instruction(&mut self, request: &Request, fds: Vec<OwnedFd>) -> Result<(), Offence> {
+        let index = match request {
             Request::SetVringNum(state)
             | Request::SetVringBase(state)
             | Request::SetVringEnable(state)
@@ -305,25 +305,25 @@ impl Session {
             // Set owner, and writes to a configuration space that is all read-only.
             _ => return Ok(()),
         };
-        self.check_index(&request, index)?;
+        self.check_index(request, index)?;
         let slot = &mut self.slots[index as usize];
         match request {
             Request::SetVringNum(VringState { number, .. }) => {
                 slot.dissolve();
-                slot.size = number;
+                slot.size = *number;
             }
             Request::SetVringBase(VringState { number, .. }) => {
                 slot.dissolve();
-                slot.base = u16::try_from(number).map_err(|_| Offence::Base(index, number))?;
+                slot.base = u16::try_from(*number).map_err(|_| Offence::Base(index, *number))?;
             }
             Request::SetVringAddr(address) => {
                 slot.dissolve();
-                slot.address = Some(address);
+                slot.address = Some(*address);
             }
-            Request::SetVringEnable(VringState { number, .. }) => slot.enabled = number != 0,
+            Request::SetVringEnable(VringState { number, .. }) => slot.enabled = *number != 0,
             Request::VringKick(_) => slot.started = true,
-            Request::SetVringKick(ref fd) => {
-                let fd_given = one_fd(&request, fd, fds)?;
+            Request::SetVringKick(fd) => {
+                let fd_given = one_fd(request, fd, fds)?;
                 slot.kick = None;
                 slot.started = true;
                 if let Some(fd) = fd_given {
@@ -332,8 +332,8 @@ impl Session {
                     slot.kick = Some(kick.map_err(unusable("kick descriptor", index))?);
                 }
             }
-            Request::SetVringCall(ref fd) => {
-                let fd_given = one_fd(&request, fd, fds)?;
+            Request::SetVringCall(fd) => {
+                let fd_given = one_fd(request, fd, fds)?;
                 let call = fd_given.map(Call::new).transpose();
                 slot.call = call.map_err(unusable("call descriptor", index))?;
                 if let Some(call) = slot.call.as_ref().filter(|_| slot.missed) {

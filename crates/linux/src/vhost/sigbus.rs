@@ -32,15 +32,17 @@ struct Range {
 }
 
 impl Range {
-    const FREE: Self = Self {
-        taken: AtomicBool::new(false),
-        start: AtomicUsize::new(0),
-        end: AtomicUsize::new(0),
-        poisoned: AtomicBool::new(false),
-    };
+    const fn free() -> Self {
+        Self {
+            taken: AtomicBool::new(false),
+            start: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            poisoned: AtomicBool::new(false),
+        }
+    }
 }
 
-static WATCHED: [Range; RANGES] = [Range::FREE; RANGES];
+static WATCHED: [Range; RANGES] = [const { Range::free() }; RANGES];
 
 /// What was installed before, if that is known already.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();

@@ -41,15 +41,15 @@ impl Driver {
         Self { memory, ring, offered: 0 }
     }
 
-    fn describe_at(&self, at: u64, address: u64, length: u32, flags: u16, next: u16) {
-        self.memory.write(at, &address.to_le_bytes()).unwrap();
-        self.memory.write(at + 8, &length.to_le_bytes()).unwrap();
+    fn describe_at(&self, at: u64, buffer: (u64, u32), flags: u16, next: u16) {
+        self.memory.write(at, &buffer.0.to_le_bytes()).unwrap();
+        self.memory.write(at + 8, &buffer.1.to_le_bytes()).unwrap();
         self.memory.write(at + 12, &flags.to_le_bytes()).unwrap();
         self.memory.write(at + 14, &next.to_le_bytes()).unwrap();
     }
 
     fn describe(&self, index: u64, length: u32, flags: u16, next: u16) {
-        self.describe_at(TABLE + 16 * index, BUFFERS, length, flags, next);
+        self.describe_at(TABLE + 16 * index, (BUFFERS, length), flags, next);
     }
 
     fn offer(&mut self, head: u16) {
@@ -107,9 +107,9 @@ fn buffers_that_were_put_back_are_taken_again() {
 #[test]
 fn indirect_tables_are_followed() {
     let mut driver = Driver::new(true);
-    driver.describe_at(TABLE, BUFFERS + 1, 48, INDIRECT, 0);
-    driver.describe_at(BUFFERS + 1, 0x5000, 12, NEXT, 2);
-    driver.describe_at(BUFFERS + 1 + 32, 0x6000, 34, WRITE, 0);
+    driver.describe_at(TABLE, (BUFFERS + 1, 48), INDIRECT, 0);
+    driver.describe_at(BUFFERS + 1, (0x5000, 12), NEXT, 2);
+    driver.describe_at(BUFFERS + 1 + 32, (0x6000, 34), WRITE, 0);
     driver.offer(0);
     let (_, chain) = driver.take().unwrap().unwrap();
     assert_eq!(chain.readable, [Segment { address: 0x5000, length: 12 }]);
@@ -173,9 +173,9 @@ fn broken_tables_are_refused() {
     let refused = |length, inside: (u64, u16, u16)| {
         let mut driver = Driver::new(false);
         let (at, flags, next) = inside;
-        driver.describe_at(TABLE, at, length, INDIRECT, 0);
+        driver.describe_at(TABLE, (at, length), INDIRECT, 0);
         if at == BUFFERS {
-            driver.describe_at(at, 0x5000, 1, flags, next);
+            driver.describe_at(at, (0x5000, 1), flags, next);
         }
         driver.offer(0);
         driver.take().unwrap_err()
