@@ -6,17 +6,20 @@
 //!
 //! | the port has | the guest sets | it becomes |
 //! |---|---|---|
-//! | `delay`, `throttle`, `periodic`, with or without marks | `usecs` of 1 or more | the same with these numbers |
-//! | `disabled`, `adaptive` | `usecs` of 1 or more | `delay` with these numbers |
-//! | anything | `usecs` 0 | `disabled`; what it was is remembered |
-//! | `disabled`, by `usecs` 0 | `usecs` of 1 or more | what it was, with these numbers |
+//! | `delay`, `throttle`, `periodic` | 1 us or more | the same with these numbers |
+//! | `disabled`, `adaptive` | 1 us or more | `delay` with these numbers |
+//! | anything | 0 us | `disabled`; what it was is remembered |
+//! | `disabled`, because of 0 us | 1 us or more | what it was, with these numbers |
+//!
+//! Marks stay as they are.
 //!
 //! 0 or 1 packets are no bound: Linux sends 1 where it means that it has no opinion, and one
 //! interrupt per packet is what 0 us are for. A bound without a time would hold packets back for
 //! ever, so 0 us interrupt at once whatever the packets.
 //!
-//! Linux begins with 0 us, whatever the port has, and always sends both directions: `ethtool -C
-//! eth0 tx-usecs 5` as the first command in a guest also sets `rx-usecs 0`.
+//! Linux believes that a device begins with 0 us, and does not ask. So `ethtool -c` in a guest
+//! shows 0 whatever the port has, `ethtool -C eth0 rx-usecs 0` as the first command sends nothing,
+//! and `tx-usecs 5` as the first command sends 0 us for reception with it.
 
 use nic::moderation::{Moderation, SettingError, TimerKind};
 

@@ -1,25 +1,25 @@
 //! The device: a listening socket, at most one guest, and the rings of its queue pairs.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
-use nic::moderation::Moderation;
 use nic::observer::Delivered;
 use nic::port::Port;
 use nic::time::Instant;
 use rustix::event::{Timespec, epoll};
 
+use super::command::{Target, answer_command, take_command};
 use super::config::DeviceSettings;
 use super::connection::Connection;
-use super::control::{self, Coalesce, Command};
 use super::message::{Header, Request};
 use super::notify::Watched;
-use super::receive::{Nic, Receiver, in_buffer};
-use super::ring::{Chain, RingError, Wish};
+use super::receive::{Nic, Receiver};
+use super::ring::Chain;
 use super::send::Sender;
-use super::session::{Answer, LiveRing, Offence, Session, Watching};
+use super::session::{Answer, Offence, Session, Watching};
 use crate::hostside::{HostSide, Service};
 use crate::trace::Watch;
 
@@ -57,6 +57,8 @@ pub struct Device {
     spread: u16,
     calls: Vec<bool>,
     unacked: usize,
+    /// Where in the control ring the guest was last asked to kick.
+    command_asked_at: Option<(u32, u16)>,
     chain: Chain,
 }
 
@@ -94,6 +96,7 @@ impl Device {
             spread: settings.pairs,
             calls: vec![false; 2 * pairs + 1],
             unacked: 0,
+            command_asked_at: None,
             chain: Chain::default(),
             settings,
         })
@@ -119,10 +122,10 @@ impl Device {
 
     /// Takes what has come at the descriptors.
     fn listen(&mut self) {
-        let mut events = Vec::with_capacity(16);
-        let spare = rustix::buffer::spare_capacity(&mut events);
+        let mut space = [const { MaybeUninit::uninit() }; 16];
         // Edges of kicks are taken off by this; nothing is to be done for them.
-        let _ = epoll::wait(&*self.epoll, spare, Some(&Timespec::default()));
+        let waited = epoll::wait(&*self.epoll, &mut space, Some(&Timespec::default()));
+        let Ok((events, _)) = waited else { return };
         let has = |token| events.iter().any(|event| event.data.u64() == token);
         let mut outcome = Ok(());
         if has(CONNECTION) {
@@ -150,6 +153,7 @@ impl Device {
                 let session = Session::new(&self.settings, watching);
                 self.guest = Some(Guest { connection, session, owed: None, pairs: 1 });
                 self.lost = None;
+                self.command_asked_at = None;
                 self.receivers.iter_mut().for_each(Receiver::forget);
                 self.senders.iter_mut().for_each(Sender::forget);
             }
@@ -221,7 +225,7 @@ impl Device {
         let Some(index) = guest.session.control_ring() else { return Ok(()) };
         for _ in 0..BATCH {
             let Some(mut live) = guest.session.ring(index) else { return Ok(()) };
-            let taken = take_command(&mut live, &mut self.chain, self.settings.polled);
+            let taken = take_command(&mut live, &mut self.chain, &mut self.command_asked_at);
             let taken = taken.map_err(|error| Offence::Ring { index, error })?;
             let Some((head, command)) = taken else { break };
             let mut target = Target {
@@ -394,123 +398,6 @@ impl HostSide for Device {
         self.guest.as_ref()?;
         self.senders.iter().filter_map(Sender::deadline).min()
     }
-}
-
-/// What a command changes.
-struct Target<'a> {
-    now: Instant,
-    port: &'a mut Port<Vec<u8>>,
-    watch: &'a mut Watch,
-    receivers: &'a mut [Receiver],
-    senders: &'a mut [Sender],
-    pairs: &'a mut u16,
-}
-
-impl Target<'_> {
-    fn carry_out(&mut self, command: Option<Command>) -> control::Answer {
-        let mut result = None;
-        let pairs = self.receivers.len();
-        let done = match command {
-            None => false,
-            Some(Command::Accepted) => true,
-            Some(Command::SetPairs(wanted)) => {
-                let possible = (1..=pairs).contains(&usize::from(wanted));
-                if possible {
-                    *self.pairs = wanted;
-                }
-                possible
-            }
-            Some(Command::CoalesceTransmit(Coalesce { usecs, packets })) => {
-                self.senders.iter_mut().all(|sender| sender.coalesce(self.now, usecs, packets))
-            }
-            Some(Command::CoalesceReceive(coalesce)) => {
-                (0..pairs).all(|pair| self.coalesce_receive(pair, coalesce))
-            }
-            Some(Command::CoalesceRing(ring, coalesce)) => {
-                let pair = usize::from(ring / 2);
-                let Coalesce { usecs, packets } = coalesce;
-                match self.senders.get_mut(pair) {
-                    Some(sender) if ring % 2 == 1 => sender.coalesce(self.now, usecs, packets),
-                    _ => self.coalesce_receive(pair, coalesce),
-                }
-            }
-            Some(Command::Ask(ring)) => {
-                result = self.in_force(ring);
-                result.is_some()
-            }
-        };
-        control::Answer { ack: if done { control::OK } else { control::ERR }, result }
-    }
-
-    fn coalesce_receive(&mut self, pair: usize, Coalesce { usecs, packets }: Coalesce) -> bool {
-        let receiver = self.receivers.get_mut(pair);
-        let queue = self.port.queues_mut().get_mut(pair);
-        let (Some(receiver), Some(queue)) = (receiver, queue) else { return false };
-        let before: Moderation = *queue.moderation();
-        let Ok(moderation) = receiver.coalescing.set(before, usecs, packets) else { return false };
-        // Linux sends what has not changed as well; a timer that runs need not start anew.
-        if moderation != before {
-            queue.set_moderation(self.now, moderation, self.watch);
-        }
-        true
-    }
-
-    fn in_force(&self, ring: u16) -> Option<Coalesce> {
-        let pair = usize::from(ring / 2);
-        let (usecs, packets) = if ring.is_multiple_of(2) {
-            Receiver::in_force(self.port.queues().get(pair)?)
-        } else {
-            self.senders.get(pair)?.in_force()
-        };
-        Some(Coalesce { usecs, packets })
-    }
-}
-
-/// Takes the next command, and asks for a kick if there is none.
-fn take_command(
-    live: &mut LiveRing<'_>,
-    chain: &mut Chain,
-    polled: bool,
-) -> Result<Option<(u16, Option<Command>)>, RingError> {
-    chain.clear();
-    let Some(head) = live.ring.take(live.memory, chain)? else { return Ok(None) };
-    if !polled {
-        // One command at a time, and one that came before this is taken next.
-        live.ring.ask_for_kick();
-    }
-    let mut bytes = [0; control::LONGEST];
-    let mut filled = 0;
-    for segment in &chain.readable {
-        let count = (segment.length as usize).min(bytes.len() - filled);
-        let to = &mut bytes[filled..filled + count];
-        live.memory.read(segment.address, to).map_err(in_buffer)?;
-        filled += count;
-    }
-    Ok(Some((head, control::parse(&bytes[..filled]))))
-}
-
-/// Writes the answer and gives the buffer back; whether the guest wants to be called.
-fn answer_command(
-    live: &mut LiveRing<'_>,
-    head: u16,
-    chain: &Chain,
-    answer: control::Answer,
-) -> Result<bool, RingError> {
-    let (bytes, length) = answer.encode();
-    let mut rest = &bytes[..length];
-    for segment in &chain.writable {
-        let (now, later) = rest.split_at(rest.len().min(segment.length as usize));
-        live.memory.write(segment.address, now).map_err(in_buffer)?;
-        rest = later;
-    }
-    let before = live.ring.published();
-    live.ring.give_back(head, (length - rest.len()) as u32);
-    live.ring.publish();
-    Ok(match live.ring.wish() {
-        Wish::Nothing => false,
-        Wish::All => true,
-        Wish::After(index) => index == before,
-    })
 }
 
 #[cfg(test)]

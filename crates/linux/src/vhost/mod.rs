@@ -1,6 +1,96 @@
-//! A port whose host is a virtual machine: a vhost-user virtio-net device.
+//! A port whose host is a virtual machine: a vhost-user virtio-net device, the backend's side.
+//!
+//! A *frontend* (Linux in user mode, QEMU, DPDK's `virtio_user`) connects to a socket, and hands
+//! over the memory of its *guest* and the addresses of its rings. From then on packets pass through
+//! shared memory, and the two sides wake each other by *kicks* (to the device) and *calls*
+//! (interrupts).
+//!
+//! ```text
+//!   frontend ── socket ──▶ connection ─▶ message ─▶ session: features, memory, rings
+//!   guest ── control ring ──▶ control ─▶ coalesce ─▶ the moderation of the port's queues
+//!   guest ── transmit ring ──▶ send ─▶ the wire
+//!   guest ◀── receive ring, call ── receive ◀── queue of the port ◀── the wire
+//! ```
+//!
+//! [`device::Device`] joins them and is what a data plane owns. Everything that comes from the
+//! other side is checked where it is read ([`message`], [`memory`], [`ring`], [`session`]); a
+//! guest that breaks a rule loses its port, its owner learns why, and the next may connect. Nothing
+//! a guest does makes the data plane wait: descriptors are never read, or written without waiting
+//! (`notify`), and memory that a guest takes away is mended (`sigbus`). One thing is left: a
+//! frontend that makes its own eventfd blocking again, and fills it, stops the thread that
+//! interrupts it.
+//!
+//! # Moderation meets virtio
+//!
+//! In the live world the data plane plays the driver: it is interrupted, polls and re-arms. Here
+//! the guest's own driver polls, and it does not say so. The queue of the port still decides when
+//! to interrupt, so it has to be told what the guest does:
+//!
+//! | the queue's contract | a guest |
+//! |---|---|
+//! | a packet's DMA completes | it is copied to the guest, and *shown* in the used ring |
+//! | an interrupt is raised | a call, if the guest asks for one |
+//! | packets are taken | at the call, all that were shown before: the guest *will* look at them |
+//! | packets are found by a poll | shown while the guest polls: taken at that moment, held 0 us |
+//! | the interrupt is re-armed | the guest's `used_event` is at or after what it was told of |
+//!
+//! So a packet stays in the queue until the guest has been *told* of it, and `told` is an index of
+//! the used ring: the guest looks at everything before it without a further interrupt. The ring of
+//! the queue is as large as what was not told yet and the buffers that the guest has posted.
+//!
+//! ## Why no interrupt is lost
+//!
+//! Linux ends a poll by writing the index up to which it has looked into `used_event`, and then,
+//! after a full fence, looks at the used index again (`virtqueue_enable_cb_prepare`,
+//! `virtqueue_poll`). The device stores the used index and then, after a full fence, loads
+//! `used_event` ([`ring::Ring::publish`], [`ring::Ring::wish`]). At least one of the two therefore
+//! sees what the other wrote. Consider a packet that was just shown.
+//!
+//! - `used_event` lies between `told` and the used index: the guest has re-armed. What it had not
+//!   looked at is handed to the queue as *unseen*; the strategy interrupts now or sets its timer.
+//! - It does not: the guest has not re-armed yet, and when it does, it sees the packet and polls
+//!   on. It needs no interrupt, and `told` moves on to the used index.
+//! - The queue is armed, and its interrupt is raised later: the same load says whether the guest
+//!   asks for a call. If it does not, it is polling, for the packet was shown before the load.
+//!
+//! The device looks before packets arrive as well, so that a guest which had re-armed is never
+//! taken for one that polls. Moderation is then exact: an interrupt, its mask and the re-arm are
+//! those of the strategy, up to the moment at which the data plane looks.
+//!
+//! Switching calls off, Linux writes 0 into `used_event` ("TODO: this is a hack"). If 0 happens to
+//! lie in the range, once in 65536 packets or so, the device sees a re-arm that was none; it then
+//! interrupts once for nothing. An index that has not been touched for 65536 packets costs the
+//! same.
+//!
+//! Without event indices there is only a flag, which a guest that was called sets *when it gets to
+//! it*. A clear flag is taken for a re-arm, since the guest may have polled and re-armed between
+//! two looks. That loses nothing, but a packet that comes before the guest reacts may be called for
+//! again.
+//!
+//! A guest that polls without having been interrupted, and never writes `used_event`, shows by the
+//! buffers that it posts what it has taken.
+//!
+//! # Transmission
+//!
+//! Frames are taken from the ring without their header, and their buffers are given back at once.
+//! Calls for that are moderated by a [`nic::vector::Vector`] for each ring, by the guest's
+//! `tx-usecs` and `tx-frames`; at first each completion that the guest asks to hear of is told at
+//! once. A driver may ask far ahead (`virtqueue_enable_cb_delayed`): the vector counts as masked
+//! until what it asked for is there. A port's `transmit_interrupts` has no meaning for a guest,
+//! which always has a vector of its own for each ring.
+//!
+//! A guest is asked to kick when a ring was found empty, and the ring is then looked at once more.
+//! Receive rings need no kicks: buffers are counted in every round.
+//!
+//! # In-band notifications
+//!
+//! A guest in virtual time must not act while the device does, so its kicks and calls are messages
+//! with acknowledgements (protocol feature 14). A kick is acknowledged when the frames that it
+//! announced have been taken. Calls are collected until the owner, who runs guests in turn, has
+//! them sent.
 
 mod coalesce;
+mod command;
 pub mod config;
 pub mod connection;
 mod control;

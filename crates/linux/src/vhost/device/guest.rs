@@ -288,7 +288,7 @@ impl Guest {
     pub(super) fn send(&self, request: &Request, fds: &[&OwnedFd]) {
         let message = request.encode(true);
         let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
-        let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(8))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         if !fds.is_empty() {
             assert!(control.push(SendAncillaryMessage::ScmRights(&fds)));
