@@ -11,7 +11,6 @@ use nic::observer::Delivered;
 use nic::port::Port;
 use nic::time::{Duration, Instant};
 
-use crate::capture::Capture;
 use crate::trace::Watch;
 
 /// The host's end of a port. Calls come from one thread, and `now` never goes back.
@@ -81,23 +80,8 @@ pub struct Service<'a> {
     pub watch: &'a mut Watch,
     /// Buffers to use again.
     pub pool: &'a mut Vec<Vec<u8>>,
-    /// Where received frames are written down.
-    pub tape: Tape<'a>,
+    /// Told of each packet that the host receives, with its frame.
+    pub delivered: &'a mut dyn FnMut(&Delivered, &[u8]),
     /// CPU time spent in the host's receive path, which is not the NIC's.
     pub delivering: &'a mut Duration,
-}
-
-/// The capture, if there is one, and the port's number in it.
-pub struct Tape<'a> {
-    pub(crate) capture: Option<&'a mut Capture>,
-    pub(crate) number: u32,
-}
-
-impl Tape<'_> {
-    /// The host received `frame`.
-    pub fn delivered(&mut self, delivered: &Delivered, frame: &[u8]) {
-        if let Some(capture) = &mut self.capture {
-            capture.delivered(self.number, delivered, frame);
-        }
-    }
 }

@@ -16,12 +16,13 @@ use std::os::fd::BorrowedFd;
 
 use nic::link::{Link, LinkSettings};
 use nic::moderation::Moderation;
+use nic::observer::Delivered;
 use nic::port::{Port, PortSettings};
 use nic::switch::{Destination, Switch};
 use nic::time::{Duration, Instant};
 
 use crate::capture::Capture;
-use crate::hostside::{HostSide, Service, Tape};
+use crate::hostside::{HostSide, Service};
 use crate::snapshot::{PortSnapshot, QueueSnapshot};
 use crate::trace::{Event, Watch};
 
@@ -211,8 +212,12 @@ impl Plane {
         for number in 0..self.ports.len() {
             let Self { ports, pool, capture, delivering, .. } = self;
             let PortState { host, port, watch, .. } = &mut ports[number];
-            let tape = Tape { capture: capture.as_mut(), number: number as u32 };
-            let mut service = Service { port, watch, pool, tape, delivering };
+            let delivered = &mut |delivered: &Delivered, frame: &[u8]| {
+                if let Some(capture) = capture {
+                    capture.delivered(number as u32, delivered, frame);
+                }
+            };
+            let mut service = Service { port, watch, pool, delivered, delivering };
             if let Err(error) = host.serve(now, &mut service) {
                 self.vanish(number, &error.to_string());
             }

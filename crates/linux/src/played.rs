@@ -58,11 +58,11 @@ impl<S: Stack> PlayedDriver<S> {
 
     fn poll(&mut self, now: Instant, queue: usize, service: &mut Service<'_>) -> io::Result<()> {
         let before = clock::thread_cpu_time();
-        let Service { port, watch, pool, tape, delivering } = service;
+        let Service { port, watch, pool, delivered: told, delivering } = service;
         let receive_queue = &mut port.queues_mut()[queue];
         let mut outcome = Ok(());
         let taken = receive_queue.poll(now, BUDGET, *watch, |delivered, frame| {
-            tape.delivered(delivered, &frame);
+            told(delivered, &frame);
             if let Err(error) = self.stack.deliver(queue, &frame) {
                 self.refused += 1;
                 if is_gone(&error) {

@@ -262,7 +262,7 @@ impl Device {
 
     fn serve_rings(&mut self, now: Instant, service: &mut Service<'_>) -> Result<(), Offence> {
         let Some(guest) = &mut self.guest else { return Ok(()) };
-        let Service { port, watch, pool, tape, .. } = service;
+        let Service { port, watch, pool, delivered, .. } = service;
         for (pair, queue) in port.queues_mut().iter_mut().enumerate() {
             let index = 2 * pair;
             let Some(receiver) = self.receivers.get_mut(pair) else { break };
@@ -271,7 +271,7 @@ impl Device {
                 continue;
             };
             let mut told = |told: &Delivered, frame: Vec<u8>| {
-                tape.delivered(told, &frame);
+                delivered(told, &frame);
                 pool.push(frame);
             };
             let call = receiver.serve(&mut live, &mut Nic { now, queue, watch, told: &mut told });

@@ -74,7 +74,7 @@ impl Plane {
     pub(super) fn round(&mut self, now: Instant, frames: &[&[u8]]) {
         self.device.attend(now, true, &mut self.port, &mut self.watch);
         let mut frame = Vec::new();
-        while self.device.transmit(now, &mut frame).unwrap() {
+        while self.device.transmit(now, 0, &mut frame).unwrap() {
             self.sent.push(std::mem::take(&mut frame));
         }
         for frame in frames {
@@ -87,8 +87,10 @@ impl Plane {
             watch: &mut self.watch,
             pool: &mut self.pool,
             delivered: &mut |told, _| delivered.push(*told),
+            delivering: &mut nic::time::Duration::default(),
         };
-        self.device.serve(now, &mut service);
+        self.device.serve(now, &mut service).unwrap();
+        self.device.answer();
     }
 }
 
