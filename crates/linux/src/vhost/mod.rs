@@ -95,6 +95,7 @@ pub mod config;
 pub mod connection;
 mod control;
 pub mod device;
+pub mod driver;
 pub mod memory;
 pub mod message;
 mod notify;
