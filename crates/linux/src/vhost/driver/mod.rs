@@ -62,6 +62,8 @@
 mod control;
 mod error;
 mod frontend;
+#[cfg(test)]
+mod frontend_tests;
 mod layout;
 mod memory;
 mod pair;

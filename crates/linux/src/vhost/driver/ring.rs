@@ -2,9 +2,9 @@
 //! `drivers/virtio/virtio_ring.c`).
 //!
 //! ```text
-//!   descriptor table   where each buffer is, and whether the device may write to it    driver writes
-//!   available ring     which buffers the device may use, and how far the list goes     driver writes
-//!   used ring          which of them it has used, and how much it wrote                device writes
+//!   descriptor table   where each buffer is, and whether it is for writing    driver writes
+//!   available ring     which buffers the device may use, and up to where      driver writes
+//!   used ring          which of them it has used, and how much it wrote       device writes
 //! ```
 //!
 //! Indices count buffers from 0 and wrap at 65,536; a ring has a power of two of them. Each side
@@ -14,16 +14,16 @@
 //! # What costs, and how it is avoided
 //!
 //! Both sides run on different cores, so each cache line that one writes is fetched by the other.
-//! Indices are published once a batch. A buffer has one descriptor, always the same, so a descriptor
-//! changes only when the length does; and if buffers come back in the order in which they went, as
-//! they do from most devices, an entry of the available ring does not change from lap to lap. What
-//! does not change is not written again.
+//! Indices are published once a batch. A buffer has one descriptor, always the same, so a
+//! descriptor changes only when the length does; and if buffers come back in the order in which
+//! they went, as they do from most devices, an entry of the available ring does not change from lap
+//! to lap. What does not change is not written again.
 //!
 //! # What the device is not trusted with
 //!
-//! The driver keeps books of its own and reads nothing back from what it wrote. What the device says
-//! is checked against them: how many buffers it used, which, and how many bytes it wrote there. A
-//! ring that was found broken stays so.
+//! The driver keeps books of its own and reads nothing back from what it wrote. What the device
+//! says is checked against them: how many buffers it used, which, and how many bytes it wrote there.
+//! A ring that was found broken stays so.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
