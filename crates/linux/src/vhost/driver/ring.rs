@@ -22,8 +22,8 @@
 //! # What the device is not trusted with
 //!
 //! The driver keeps books of its own and reads nothing back from what it wrote. What the device
-//! says is checked against them: how many buffers it used, which, and how many bytes it wrote there.
-//! A ring that was found broken stays so.
+//! says is checked against them: how many buffers it used, which, and how many bytes it wrote
+//! there. A ring that was found broken stays so.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
