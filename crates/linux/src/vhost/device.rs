@@ -299,7 +299,9 @@ impl Device {
 
     fn account(&mut self, outcome: Result<(), Offence>) {
         if let Err(offence) = self.offence.take().map_or(outcome, Err) {
-            self.lose(&offence);
+            // Memory that was taken away reads as zeros, in which rules seem to be broken.
+            let poisoned = self.guest.as_ref().is_some_and(|guest| guest.session.is_poisoned());
+            self.lose(if poisoned { &Offence::Poisoned } else { &offence });
         }
     }
 }
