@@ -245,8 +245,8 @@ impl Driver {
     /// # Errors
     /// If there is no such queue.
     pub fn interrupt_fd(&self, queue: u16) -> Result<BorrowedFd<'_>, DriverError> {
-        let no_queue = DriverError::NoQueue { queue, pairs: self.pairs() };
-        Ok(self.pairs.get(usize::from(queue)).ok_or(no_queue)?.interrupt.as_fd())
+        let pair = self.pairs.get(usize::from(queue));
+        Ok(pair.ok_or_else(|| no_queue(queue, self.pairs.len()))?.interrupt.as_fd())
     }
 
     /// Makes [`interrupt_fd`](Self::interrupt_fd) unreadable until the next interrupt.
@@ -317,8 +317,8 @@ impl Driver {
     /// # Errors
     /// If there is no such queue.
     pub fn counters(&self, queue: u16) -> Result<PairCounters, DriverError> {
-        let no_queue = DriverError::NoQueue { queue, pairs: self.pairs() };
-        Ok(self.pairs.get(usize::from(queue)).ok_or(no_queue)?.counters())
+        let pair = self.pairs.get(usize::from(queue));
+        Ok(pair.ok_or_else(|| no_queue(queue, self.pairs.len()))?.counters())
     }
 
     /// Stops all rings in good order: when this returns, the device touches the memory no more.
@@ -336,8 +336,8 @@ impl Driver {
     }
 
     fn pair(&mut self, queue: u16) -> Result<&mut Pair, DriverError> {
-        let pairs = self.pairs.len() as u16;
-        self.pairs.get_mut(usize::from(queue)).ok_or(DriverError::NoQueue { queue, pairs })
+        let pairs = self.pairs.len();
+        self.pairs.get_mut(usize::from(queue)).ok_or_else(|| no_queue(queue, pairs))
     }
 
     fn command(
@@ -349,4 +349,10 @@ impl Driver {
         let control = self.control.as_mut().ok_or(DriverError::Lacks("a control queue"))?;
         control.command(&self.frontend, operation, command, data)
     }
+}
+
+/// Made only when it is needed: an error that is made to be dropped costs every frame something.
+#[cold]
+fn no_queue(queue: u16, pairs: usize) -> DriverError {
+    DriverError::NoQueue { queue, pairs: pairs as u16 }
 }
