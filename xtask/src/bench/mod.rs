@@ -8,6 +8,7 @@ mod environment;
 mod figure;
 mod frames;
 mod instructions;
+mod vhost;
 
 use std::fs;
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ pub(crate) struct Options {
     /// Runs of each timed figure; the table shows their median
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Leave out the frames per second through TAP ports, which need the `earmark` command
+    /// Leave out the frames per second through ports, which need Linux and the `earmark` command
     #[arg(long)]
     core_only: bool,
     /// Where to write the figures, from the root of the repository
@@ -52,12 +53,14 @@ struct NotMeasured {
 /// Measures, prints a table, writes the file.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let environment = Environment::read()?;
-    let program = build()?;
+    let program = build("earmark-nic", "cost")?;
     let mut costs =
         Costs { schema: SCHEMA, environment, figures: Vec::new(), not_measured: Vec::new() };
     costs.figures.extend(instructions::measure(&program)?);
     costs.figures.extend(decisions::measure(&program, options.runs)?);
     if !options.core_only {
+        let program = build("earmark-linux", "vhost_cost")?;
+        costs.figures.extend(vhost::measure(&program, options.runs)?);
         for frame in frames::SIZES {
             match frames::measure(frame, options.runs) {
                 Ok(figure) => costs.figures.push(figure),
@@ -75,16 +78,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// Builds the measuring loops as users build: optimised.
-fn build() -> Result<PathBuf> {
-    shell::run(&mut shell::cargo([
-        "build",
-        "--release",
-        "--package",
-        "earmark-nic",
-        "--example",
-        "cost",
-    ]))?;
-    Ok(repo::target_directory()?.join("release/examples/cost"))
+fn build(package: &str, example: &str) -> Result<PathBuf> {
+    let arguments = ["build", "--release", "--package", package, "--example", example];
+    shell::run(&mut shell::cargo(arguments))?;
+    Ok(repo::target_directory()?.join("release/examples").join(example))
 }
 
 fn print(costs: &Costs) {

@@ -54,10 +54,11 @@ pub(crate) struct Nic {
     directory: PathBuf,
     wake: Arc<OwnedFd>,
     commands: Option<Sender<Command>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<Plane>>,
 }
 
-struct Plane {
+/// What the NIC's thread works on.
+pub(crate) struct Plane {
     devices: [Device; 2],
     ports: [Port<Vec<u8>>; 2],
     watches: [Watch; 2],
@@ -93,7 +94,7 @@ impl Nic {
         };
         devices.iter().flat_map(HostSide::fds).for_each(|fd| watch(fd, DEVICE));
         watch(wake.as_fd(), WAKE);
-        let mut plane = Plane {
+        let plane = Plane {
             devices,
             ports: [port(), port()],
             watches: [Watch::new(), Watch::new()],
@@ -108,6 +109,20 @@ impl Nic {
         };
         let thread = Some(std::thread::spawn(move || plane.run()));
         Self { directory, wake, commands: Some(sender), thread }
+    }
+
+    /// Stops the thread and hands over what it worked on, for a caller who plays its part.
+    #[allow(dead_code, reason = "a benchmark does so")]
+    pub(crate) fn halt(mut self) -> Plane {
+        self.stop().expect("it has run until now").expect("the NIC does not panic")
+    }
+
+    fn stop(&mut self) -> Option<std::thread::Result<Plane>> {
+        let thread = self.thread.take()?;
+        let stop: Command = Box::new(|plane| plane.stopped = true);
+        let _ = self.commands.take().unwrap().send(stop);
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        Some(thread.join())
     }
 
     /// The socket of a port.
@@ -155,13 +170,10 @@ impl Nic {
 
 impl Drop for Nic {
     fn drop(&mut self) {
-        let stop: Command = Box::new(|plane| plane.stopped = true);
-        let _ = self.commands.take().unwrap().send(stop);
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
-        let ended = self.thread.take().unwrap().join();
+        let ended = self.stop();
         let _ = std::fs::remove_dir_all(&self.directory);
         if !std::thread::panicking() {
-            ended.expect("the NIC does not panic");
+            let _ = ended.transpose().expect("the NIC does not panic");
         }
     }
 }
@@ -183,29 +195,29 @@ fn device(path: &Path, number: u8, settings: &NicSettings) -> Device {
 }
 
 impl Plane {
-    fn run(&mut self) {
+    fn run(mut self) -> Self {
         let mut events = Vec::with_capacity(8);
         while !self.stopped {
             let ready = self.wait(&mut events);
-            let now = clock::now();
-            for number in 0..2 {
-                let Self { devices, ports, watches, .. } = self;
-                devices[number].attend(now, ready, &mut ports[number], &mut watches[number]);
-            }
-            self.carry(now);
-            for number in 0..2 {
-                let Self { devices, ports, watches, pool, .. } = self;
-                ports[number].advance(now, &mut watches[number]);
-                devices[number].serve(
-                    now,
-                    &mut Service {
-                        port: &mut ports[number],
-                        watch: &mut watches[number],
-                        pool,
-                        delivered: &mut |_, _| (),
-                    },
-                );
-            }
+            self.round(ready);
+        }
+        self
+    }
+
+    /// Lets everybody have a turn; `ready` says that a device's descriptor can be read.
+    pub(crate) fn round(&mut self, ready: bool) {
+        let now = clock::now();
+        for number in 0..2 {
+            let Self { devices, ports, watches, .. } = self;
+            devices[number].attend(now, ready, &mut ports[number], &mut watches[number]);
+        }
+        self.carry(now);
+        for number in 0..2 {
+            let Self { devices, ports, watches, pool, .. } = self;
+            let (port, watch) = (&mut ports[number], &mut watches[number]);
+            port.advance(now, watch);
+            let mut service = Service { port, watch, pool, delivered: &mut |_, _| () };
+            devices[number].serve(now, &mut service);
         }
     }
 
