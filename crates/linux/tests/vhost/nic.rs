@@ -18,7 +18,7 @@ use linux::vhost::driver::{Driver, DriverSettings};
 use linux::wait::Waiting;
 use nic::moderation::Moderation;
 use nic::port::{Port, PortSettings};
-use nic::time::Instant;
+use nic::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 
 /// Frames taken from one host before the other has its turn.
@@ -216,15 +216,16 @@ impl Plane {
             let Self { devices, ports, watches, pool, .. } = self;
             let (port, watch) = (&mut ports[number], &mut watches[number]);
             port.advance(now, watch);
-            let mut service = Service { port, watch, pool, delivered: &mut |_, _| () };
-            devices[number].serve(now, &mut service);
+            let (delivered, delivering) = (&mut |_: &_, _: &_| (), &mut Duration::default());
+            let mut service = Service { port, watch, pool, delivered, delivering };
+            devices[number].serve(now, &mut service).unwrap();
         }
     }
 
     fn carry(&mut self, now: Instant) {
         for from in 0..2 {
             for _ in 0..BATCH {
-                if !self.devices[from].transmit(now, &mut self.frame).unwrap() {
+                if !self.devices[from].transmit(now, 0, &mut self.frame).unwrap() {
                     break;
                 }
                 let next = self.pool.pop().unwrap_or_default();
