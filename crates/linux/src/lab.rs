@@ -114,16 +114,7 @@ fn plug(host: &Host, station: &Station, settings: &LabSettings) -> Result<Tap, L
             tx_queue_len: Some(settings.tx_queue_len),
             ..LinkSettings::default()
         };
-        netlink.configure(&interface, &link)?;
-        netlink.silence_ipv6(&interface)?;
-        netlink.up(&interface)?;
-        for (ip, prefix) in station.addresses() {
-            match netlink.add_address(&interface, ip, prefix) {
-                // A kernel without IPv6 still makes a lab, with IPv4 alone.
-                Err(error) if ip.is_ipv6() && error.is_no_ipv6() => {}
-                outcome => outcome?,
-            }
-        }
+        netlink.join(station, &link)?;
         Ok(tap)
     })?
 }

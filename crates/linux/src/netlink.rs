@@ -20,6 +20,8 @@ use netlink_packet_route::link::{
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
 
+use crate::station::Station;
+
 /// Why a request about a link failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NetlinkError {
@@ -139,6 +141,37 @@ impl Netlink {
         message.attributes.extend(settings.mtu.map(LinkAttribute::Mtu));
         message.attributes.extend(settings.tx_queue_len.map(LinkAttribute::TxQueueLen));
         self.change("configure", name, RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Gives a link that is down another name.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such link, it is up, or another one has that name.
+    pub fn rename(&self, name: &str, to: &str) -> Result<(), NetlinkError> {
+        let mut message = about(to);
+        message.header.index = self.link(name)?.index;
+        self.change("rename", name, RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Makes the interface of `station` a part of its network: configured, up and addressed.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such link, or it does not take the values. A kernel without IPv6 is none.
+    pub fn join(&self, station: &Station, settings: &LinkSettings) -> Result<(), NetlinkError> {
+        let interface = station.interface();
+        self.configure(&interface, settings)?;
+        self.silence_ipv6(&interface)?;
+        self.up(&interface)?;
+        for (ip, prefix) in station.addresses() {
+            match self.add_address(&interface, ip, prefix) {
+                // IPv4 alone still makes a lab.
+                Err(error) if ip.is_ipv6() && error.is_no_ipv6() => {}
+                outcome => outcome?,
+            }
+        }
+        Ok(())
     }
 
     /// Keeps IPv6 from speaking on a link by itself; call it before the link comes up.

@@ -110,6 +110,17 @@ pub enum HostError {
         #[source]
         cause: io::Error,
     },
+    /// A socket could not be made in the host.
+    #[error("listen on {path} in host {host}: {cause}; choose a path that is free")]
+    Listen {
+        /// The name of the host.
+        host: String,
+        /// Where the socket was to be.
+        path: String,
+        /// What the kernel said.
+        #[source]
+        cause: io::Error,
+    },
     /// The loopback interface of the host did not come up.
     #[error(transparent)]
     Loopback(#[from] NetlinkError),

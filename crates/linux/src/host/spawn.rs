@@ -10,6 +10,7 @@
 
 use std::io;
 use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixListener;
 use std::process::{Child, Command, Output, Stdio};
 use std::{env, thread};
 
@@ -66,26 +67,60 @@ impl Host {
     }
 }
 
+impl Host {
+    /// Runs `work` on a thread that is in this host in every way but one, and waits for it: its
+    /// process is still this one. Files are those that the host sees, its `/run` above all.
+    ///
+    /// # Errors
+    ///
+    /// If the host is gone or there can be no thread. A panic in `work` is passed on.
+    pub fn enter<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, HostError> {
+        visit(self.holder.pidfd(), work)
+            .map_err(|cause| HostError::Enter { host: self.name().to_owned(), cause })
+    }
+
+    /// Listens on a socket in the files of this host, which vanishes with the host. Nobody else on
+    /// the machine has that path.
+    ///
+    /// # Errors
+    ///
+    /// If the host is gone, or there is such a file already.
+    pub fn listen(&self, path: &str) -> Result<UnixListener, HostError> {
+        self.enter(|| UnixListener::bind(path))?.map_err(|cause| HostError::Listen {
+            host: self.name().to_owned(),
+            path: path.to_owned(),
+            cause,
+        })
+    }
+}
+
 fn start_inside(holder: BorrowedFd<'_>, command: &mut Command) -> io::Result<Child> {
     let directory = env::current_dir();
+    visit(holder, || {
+        // Joining a mount namespace leads to its root directory, which also has to do for a
+        // directory that was removed, may not be reached from the root, or is hidden below /run.
+        let _ = directory.map(chdir);
+        command.spawn()
+    })?
+}
+
+/// Runs `work` on a thread that has joined all namespaces of the holder.
+fn visit<R: Send>(holder: BorrowedFd<'_>, work: impl FnOnce() -> R + Send) -> io::Result<R> {
     let namespaces = ThreadNameSpaceType::MOUNT
         | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME
         | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
         | ThreadNameSpaceType::NETWORK
         | ThreadNameSpaceType::PROCESS_ID;
-    let start = || {
+    let visit = || {
         // SAFETY: the call is unsafe because CLONE_FILES would part threads from each other's
         // descriptors; CLONE_FS parts this thread from their directories only. There is no safe
         // call for that, and without it the kernel refuses to change the mount namespace.
         unsafe { unshare_unsafe(UnshareFlags::FS) }?;
         move_into_thread_name_spaces(holder, namespaces)?;
-        // Joining a mount namespace leads to its root directory, which also has to do for a
-        // directory that was removed, may not be reached from the root, or is hidden below /run.
-        let _ = directory.map(chdir);
-        command.spawn()
+        Ok(work())
     };
     thread::scope(|scope| {
-        let starter = thread::Builder::new().spawn_scoped(scope, start)?;
-        starter.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        let visitor = thread::Builder::new().spawn_scoped(scope, visit)?;
+        visitor.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
