@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::{demo, peers, repo, shell, tidy};
+use crate::{demo, kernel, peers, repo, shell, tidy};
 
 const BARE_TARGET: &str = "x86_64-unknown-none";
 
@@ -50,6 +50,7 @@ pub(crate) fn run() -> Result<()> {
 fn steps() -> Vec<Step> {
     let mut steps = vec![
         Step::task("peers", peers::ensure),
+        Step::task("kernel", kernel::ensure),
         Step::cargo("format", "fmt --all --check"),
         Step::task("tidy", tidy::run),
         Step::cargo("lints", "clippy --workspace --all-targets -- -D warnings"),

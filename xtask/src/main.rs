@@ -3,6 +3,7 @@
 mod bench;
 mod ci;
 mod demo;
+mod kernel;
 mod peers;
 mod repo;
 mod results;
@@ -27,6 +28,8 @@ enum Task {
     Ci,
     /// Finds the programs that the tests need, and installs what is missing if it may
     Peers,
+    /// Finds the kernel that guests run, or builds it: about four minutes, once
+    Kernel,
     /// House rules that no compiler checks: layers, sizes, forbidden words, links
     Tidy,
     /// Runs the demonstration and checks what it wrote
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Ci => ci::run(),
         Task::Peers => peers::ensure(),
+        Task::Kernel => kernel::ensure(),
         Task::Tidy => tidy::run(),
         Task::Demo => demo::run(),
         Task::Bench(options) => bench::run(&options),

@@ -43,16 +43,27 @@ const PEERS: [Peer; 13] = [
     peer("c++", "g++", "gcc-c++", "gcc"),
 ];
 
+/// What `earmark kernel` builds the kernel of guests with.
+const KERNEL_TOOLS: [Peer; 7] = [
+    peer("flex", "flex", "flex", "flex"),
+    peer("bison", "bison", "bison", "bison"),
+    peer("make", "make", "make", "make"),
+    peer("gcc", "gcc", "gcc", "gcc"),
+    peer("bc", "bc", "bc", "bc"),
+    peer("xz", "xz-utils", "xz", "xz"),
+    peer("strip", "binutils", "binutils", "binutils"),
+];
+
 /// Finds every program and tool, or installs it, or says how to.
 pub(crate) fn ensure() -> Result<()> {
     toolchain_component("fmt", "rustfmt")?;
     toolchain_component("clippy", "clippy")?;
     let missing = missing();
     if missing.is_empty() {
-        println!("all {} programs found", PEERS.len());
+        println!("all {} programs found", all().count());
         return Ok(());
     }
-    if !(is_root() && find("apt-get").is_some()) {
+    if !may_install() {
         bail!("{}", advice(&missing, installer()));
     }
     apt_install(&missing)?;
@@ -71,7 +82,16 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
 }
 
 fn missing() -> Vec<&'static Peer> {
-    PEERS.iter().filter(|peer| find(peer.program).is_none()).collect()
+    all().filter(|peer| find(peer.program).is_none()).collect()
+}
+
+fn all() -> impl Iterator<Item = &'static Peer> {
+    PEERS.iter().chain(&KERNEL_TOOLS)
+}
+
+/// Whether packages can be installed without a question.
+pub(crate) fn may_install() -> bool {
+    is_root() && find("apt-get").is_some()
 }
 
 fn is_root() -> bool {

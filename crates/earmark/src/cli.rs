@@ -36,6 +36,10 @@ pub enum Command {
         /// Show this one
         name: Option<String>,
     },
+    /// Find or build the Linux kernel that guests run, and print its path
+    ///
+    /// Building takes about four minutes, once. The sources come from apt; nothing needs root.
+    Kernel,
     /// Print shell completions
     Completions {
         /// For this shell

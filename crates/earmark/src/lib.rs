@@ -17,6 +17,7 @@ pub mod environment;
 pub mod experiment;
 pub mod halves;
 pub mod histogram;
+pub mod kernel;
 pub mod measurement;
 pub mod options;
 mod progress;
@@ -46,6 +47,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Lab(LabCommand::Shell { on, nic }) => return command::lab::shell(&on, &nic),
         Command::Nic(args) => command::nic::run(&args)?,
         Command::Scenario { name } => scenarios(name.as_deref())?,
+        Command::Kernel => command::kernel::run()?,
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "earmark", &mut std::io::stdout());
         }

@@ -1,0 +1,15 @@
+//! `earmark kernel`: the kernel that guests run.
+
+use anyhow::Result;
+
+use crate::kernel;
+
+/// Finds the kernel or builds it, and prints where it is.
+///
+/// # Errors
+/// If it cannot be built.
+pub fn run() -> Result<()> {
+    let path = kernel::find_or_build()?;
+    println!("{}", path.display());
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! The kernel of guests: User-Mode Linux, found or built.
+//!
+//! Guests run a Linux kernel that is an ordinary program. Distributions package one, but without
+//! virtual time (`CONFIG_UML_TIME_TRAVEL_SUPPORT`), so Earmark builds its own from the sources that
+//! apt knows, once, and keeps it in the user's cache directory:
+//!
+//! ```text
+//! ~/.cache/earmark/kernel/linux-6.12.117-1~deb12u1-0123456789abcdef
+//! ```
+//!
+//! The name ends in a hash of the version, the [`recipe`] and the configuration, so a kernel that
+//! was built otherwise is not mistaken for this one.
+
+mod build;
+mod cache;
+pub mod recipe;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+
+pub use build::find_or_build;
+
+/// Names a kernel to use, whatever the cache has.
+pub const VARIABLE: &str = "EARMARK_KERNEL";
+
+/// Where Debian's package `user-mode-linux` puts its kernel.
+const PACKAGED: &str = "/usr/bin/linux.uml";
+
+/// What a world wants of its kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Real time will do: any User-Mode Linux with virtio.
+    RealTime,
+    /// Virtual time: only a kernel that was built for it.
+    VirtualTime,
+}
+
+/// The kernel to use: the one that `EARMARK_KERNEL` names, one that was built, or the packaged one.
+///
+/// # Errors
+/// If there is none; nothing is built here, since that takes minutes.
+pub fn find(needs: Needs) -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os(VARIABLE).map(PathBuf::from) {
+        if !path.is_file() {
+            bail!("use the kernel {}: there is no such file; set {VARIABLE} right", path.display());
+        }
+        return Ok(path);
+    }
+    if let Some(path) = cache::Cache::open()?.newest() {
+        return Ok(path);
+    }
+    match needs {
+        Needs::RealTime if PathBuf::from(PACKAGED).is_file() => Ok(PACKAGED.into()),
+        Needs::RealTime => bail!(
+            "find a kernel for guests: there is none; `earmark kernel` builds one in about four \
+             minutes, or install a packaged one with: apt-get install user-mode-linux"
+        ),
+        Needs::VirtualTime => bail!(
+            "find a kernel with virtual time: there is none; `earmark kernel` builds one in about \
+             four minutes"
+        ),
+    }
+}
