@@ -54,6 +54,22 @@ pub enum Command {
         /// The workload, in JSON
         spec: String,
     },
+    /// Be process 1 of a guest (the kernel of a guest starts this)
+    #[command(hide = true)]
+    GuestInit {
+        /// What the kernel passes on besides: parameters that it adds to its own
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        ignored: Vec<std::ffi::OsString>,
+    },
+    /// Run a program in a guest, as its proxy (lab and bench start these)
+    #[command(hide = true)]
+    GuestExec {
+        /// Where the guest's programs are started
+        socket: PathBuf,
+        /// The program and its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<std::ffi::OsString>,
+    },
 }
 
 /// What `earmark demo` takes.

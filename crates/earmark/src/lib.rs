@@ -52,6 +52,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
             clap_complete::generate(shell, &mut Cli::command(), "earmark", &mut std::io::stdout());
         }
         Command::Man => clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?,
+        Command::GuestInit { .. } => return Ok(command::guest::init()),
+        Command::GuestExec { socket, words } => return Ok(command::guest::exec(&socket, words)),
         Command::Agent { spec } => return Ok(agent::run(&spec)),
     }
     Ok(ExitCode::SUCCESS)

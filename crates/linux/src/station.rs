@@ -7,6 +7,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use serde::{Deserialize, Serialize};
+
 /// Prefix length of the IPv4 network that all stations share.
 pub const IPV4_PREFIX: u8 = 24;
 
@@ -14,7 +16,7 @@ pub const IPV4_PREFIX: u8 = 24;
 pub const IPV6_PREFIX: u8 = 64;
 
 /// A host as its peers see it: its name and its addresses.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Station {
     /// The name of the host.
     pub name: String,

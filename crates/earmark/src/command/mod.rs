@@ -1,6 +1,7 @@
 //! What the commands do, one file each.
 
 pub mod bench;
+pub mod guest;
 pub mod kernel;
 pub mod lab;
 pub mod nic;

@@ -1,0 +1,28 @@
+//! The two ends of a program in a guest: process 1 of the guest, and the program's proxy outside.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use linux::guest::{exec, init};
+
+/// Is process 1 of a guest; it returns only to say what went wrong.
+#[must_use]
+pub fn init() -> ExitCode {
+    let error = init::run();
+    eprintln!("earmark guest-init: {error}");
+    init::power_off();
+    ExitCode::FAILURE
+}
+
+/// Runs a program in a guest; its exit status.
+#[must_use]
+pub fn exec(socket: &Path, words: Vec<OsString>) -> ExitCode {
+    match exec::run(socket, words) {
+        Ok(code) => ExitCode::from(code as u8),
+        Err(error) => {
+            eprintln!("earmark: {error}");
+            ExitCode::from(error.code() as u8)
+        }
+    }
+}

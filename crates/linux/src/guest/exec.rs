@@ -1,0 +1,325 @@
+//! The proxy of a program in a guest: a process of this machine that behaves like it.
+//!
+//! It hands on its own arguments, environment, working directory and input; it writes what the
+//! program writes, passes signals on, and ends as the program ends. So whoever starts the proxy as
+//! a child deals with a child like any other.
+//!
+//! If input and output are a terminal, the program gets a terminal in the guest, and the one here
+//! is made raw: keys travel as bytes and mean what the guest's terminal says they mean. It is
+//! restored on every exit but an untimely death by `SIGKILL`.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+use rustix::io::{Errno, read, write};
+use rustix::stdio::{dup2_stdin, stderr, stdin, stdout};
+use rustix::termios::{OptionalActions, Termios, isatty, tcgetattr, tcgetwinsize, tcsetattr};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
+use signal_hook::iterator::backend::SignalDelivery;
+use signal_hook::iterator::exfiltrator::SignalOnly;
+
+use super::channel::{Channel, message};
+use super::protocol::{Event, Order, Size, Spawn, Stream, WINDOW};
+use super::waiter::Waiter;
+
+/// What a pipe takes at once without blocking if it takes anything.
+const CHUNK: usize = 4096;
+
+/// Signals that a terminal sends to a whole process group.
+const OF_TERMINALS: [i32; 3] = [SIGINT, SIGQUIT, SIGHUP];
+
+/// Signals that are passed on.
+const PASSED_ON: [i32; 7] = [SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
+
+/// Why a proxy could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum ExecError {
+    /// There is no guest.
+    #[error("reach the guest: {0}; start programs with `earmark lab`, not by hand")]
+    Connect(#[source] io::Error),
+    /// The guest has ended before the program.
+    #[error("the guest has ended before {0}; was it killed?")]
+    Gone(String),
+    /// The guest could not start the program.
+    #[error("start {program}: {cause}; check that it is installed and in PATH")]
+    Start {
+        /// The name of the program.
+        program: String,
+        /// What the guest's kernel said.
+        #[source]
+        cause: io::Error,
+    },
+    /// Something between here and the guest broke.
+    #[error("run {program} in the guest: {cause}")]
+    Broken {
+        /// The name of the program.
+        program: String,
+        /// What failed.
+        #[source]
+        cause: io::Error,
+    },
+}
+
+impl ExecError {
+    /// The exit status that shells give in this case.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::Start { cause, .. } if cause.raw_os_error() == Some(libc::ENOENT) => 127,
+            Self::Start { .. } => 126,
+            Self::Connect(_) | Self::Gone(_) | Self::Broken { .. } => 125,
+        }
+    }
+}
+
+/// Runs a program in the guest whose hub listens at `socket`; its exit status, as a shell tells it.
+///
+/// # Errors
+///
+/// If the guest is not there, goes away, or cannot start the program.
+pub fn run(socket: &Path, words: Vec<OsString>) -> Result<i32, ExecError> {
+    let program = words.first().map_or_else(String::new, |word| word.to_string_lossy().into());
+    let stream = UnixStream::connect(socket).map_err(ExecError::Connect)?;
+    let broken = |cause| ExecError::Broken { program: program.clone(), cause };
+    let mut proxy = Proxy::new(stream).map_err(broken)?;
+    // Restores the terminal when it goes.
+    let _raw = proxy.terminal.then(RawTerminal::enter).transpose().map_err(broken)?;
+    proxy.start(words);
+    match proxy.carry() {
+        Ok(Ending::Exited(code)) => Ok(code),
+        Ok(Ending::Failed(errno)) => {
+            Err(ExecError::Start { program, cause: io::Error::from_raw_os_error(errno) })
+        }
+        Ok(Ending::Gone) => Err(ExecError::Gone(program)),
+        Err(cause) => Err(broken(cause)),
+    }
+}
+
+/// A terminal that passes every key on, until this value goes.
+struct RawTerminal {
+    before: Termios,
+}
+
+impl RawTerminal {
+    fn enter() -> io::Result<Self> {
+        let before = tcgetattr(stdin())?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(stdin(), OptionalActions::Drain, &raw)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for RawTerminal {
+    fn drop(&mut self) {
+        // A terminal that is gone needs no restoring.
+        let _ = tcsetattr(stdin(), OptionalActions::Drain, &self.before);
+    }
+}
+
+/// How the work ended.
+enum Ending {
+    Exited(i32),
+    Failed(i32),
+    Gone,
+}
+
+/// What has arrived for one of our outputs and is not written yet.
+#[derive(Default)]
+struct Pending {
+    bytes: Vec<u8>,
+    closed: bool,
+}
+
+struct Proxy {
+    guest: Channel,
+    signals: SignalDelivery<UnixStream, SignalOnly>,
+    terminal: bool,
+    /// How much input the guest takes; nothing once the input is at its end.
+    room: Option<u64>,
+    output: Pending,
+    error: Pending,
+    ending: Option<Ending>,
+}
+
+#[derive(Clone, Copy)]
+enum Peer {
+    FromGuest,
+    ToGuest,
+    Signals,
+    Input,
+    Output(Stream),
+}
+
+impl Proxy {
+    fn new(stream: UnixStream) -> io::Result<Self> {
+        let (read, write) = UnixStream::pair()?;
+        let signals = SignalDelivery::with_pipe(read, write, SignalOnly, PASSED_ON)?;
+        Ok(Self {
+            guest: Channel::new(stream.try_clone()?.into(), stream.into())?,
+            signals,
+            terminal: isatty(stdin()) && isatty(stdout()),
+            room: Some(WINDOW),
+            output: Pending::default(),
+            error: Pending::default(),
+            ending: None,
+        })
+    }
+
+    fn start(&mut self, words: Vec<OsString>) {
+        let directory = std::env::current_dir().unwrap_or_else(|_| "/".into());
+        let spawn = Spawn {
+            words: words.into_iter().map(Into::into).collect(),
+            environment: std::env::vars_os()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+            directory: directory.into_os_string().into(),
+            input: true,
+            terminal: self.terminal.then(size),
+            window: Some(WINDOW),
+        };
+        self.guest.push(0, &Order::Spawn(spawn));
+    }
+
+    /// Carries bytes back and forth until the program has ended and all it wrote is written.
+    fn carry(mut self) -> io::Result<Ending> {
+        loop {
+            let drained = self.output.bytes.is_empty() && self.error.bytes.is_empty();
+            if let Some(ending) = self.ending.take_if(|_| drained) {
+                return Ok(ending);
+            }
+            for peer in self.wait()? {
+                match peer {
+                    Peer::FromGuest => self.hear()?,
+                    // A hub that is gone shows in reading.
+                    Peer::ToGuest => self.guest.flush().unwrap_or(()),
+                    Peer::Signals => self.pass_signals(),
+                    Peer::Input => self.take_input()?,
+                    Peer::Output(stream) => self.write(stream),
+                }
+            }
+        }
+    }
+
+    fn wait(&self) -> io::Result<Vec<Peer>> {
+        let mut waiter = Waiter::new();
+        waiter.readable(self.signals.get_read().as_fd(), Peer::Signals);
+        if self.ending.is_none() {
+            waiter.readable(self.guest.input(), Peer::FromGuest);
+            if let Some(output) = self.guest.output() {
+                waiter.writable(output, Peer::ToGuest);
+            }
+            if self.room.is_some_and(|room| room > 0) {
+                waiter.readable(stdin(), Peer::Input);
+            }
+        }
+        for (pending, stream) in [(&self.output, Stream::Output), (&self.error, Stream::Error)] {
+            if !pending.bytes.is_empty() {
+                waiter.writable(descriptor(stream), Peer::Output(stream));
+            }
+        }
+        waiter.wait(None)
+    }
+
+    fn hear(&mut self) -> io::Result<()> {
+        if self.guest.fill()?.is_none() {
+            self.ending.get_or_insert(Ending::Gone);
+        }
+        while let Some((_, bytes)) = self.guest.next()? {
+            match message(&bytes)? {
+                Event::Output(stream, bytes) => {
+                    let pending = self.pending(stream);
+                    if !pending.closed {
+                        pending.bytes.extend(bytes);
+                    }
+                }
+                Event::Credit(count) => self.room = self.room.map(|room| room + count),
+                Event::InputClosed => {
+                    self.room = None;
+                    // Whoever writes to us finds a broken pipe, as they would with the program.
+                    if !self.terminal {
+                        dup2_stdin(std::fs::File::open("/dev/null")?)?;
+                    }
+                }
+                Event::Exited(status) => self.ending = Some(Ending::Exited(status.code())),
+                Event::Failed(errno) => self.ending = Some(Ending::Failed(errno)),
+                Event::Started | Event::Ready | Event::PoweringOff => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn take_input(&mut self) -> io::Result<()> {
+        let Some(room) = &mut self.room else { return Ok(()) };
+        let mut buffer = [0; CHUNK];
+        let most = usize::try_from(*room).unwrap_or(CHUNK).min(CHUNK);
+        match read(stdin(), &mut buffer[..most]) {
+            Ok(count) if count > 0 => {
+                *room -= count as u64;
+                self.guest.push(0, &Order::Input(buffer[..count].to_vec()));
+            }
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            // The end; also that of a terminal that is gone, and of an input that never was.
+            Ok(_) | Err(_) => {
+                self.room = None;
+                self.guest.push(0, &Order::CloseInput);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what goes without blocking, and lets the program have as much room again.
+    fn write(&mut self, stream: Stream) {
+        let pending = self.pending(stream);
+        let most = pending.bytes.len().min(CHUNK);
+        match write(descriptor(stream), &pending.bytes[..most]) {
+            Ok(count) => {
+                pending.bytes.drain(..count);
+                self.guest.push(0, &Order::Credit(stream, count as u64));
+            }
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            // Nobody reads it any more. The program finds out as it would without us.
+            Err(_) => {
+                *pending = Pending { bytes: Vec::new(), closed: true };
+                self.guest.push(0, &Order::CloseOutput(stream));
+            }
+        }
+    }
+
+    fn pending(&mut self, stream: Stream) -> &mut Pending {
+        match stream {
+            Stream::Output => &mut self.output,
+            Stream::Error => &mut self.error,
+        }
+    }
+
+    fn pass_signals(&mut self) {
+        for number in self.signals.pending() {
+            let order = match number {
+                SIGWINCH if self.terminal => Order::Resize(size()),
+                SIGWINCH => continue,
+                number => Order::Signal { number, group: OF_TERMINALS.contains(&number) },
+            };
+            self.guest.push(0, &order);
+        }
+    }
+}
+
+fn descriptor(stream: Stream) -> BorrowedFd<'static> {
+    match stream {
+        Stream::Output => stdout(),
+        Stream::Error => stderr(),
+    }
+}
+
+/// The size of our terminal.
+fn size() -> Size {
+    let size = tcgetwinsize(stdin()).ok();
+    size.map_or(Size { rows: 24, columns: 80 }, |size| Size {
+        rows: size.ws_row,
+        columns: size.ws_col,
+    })
+}

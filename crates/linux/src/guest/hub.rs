@@ -1,0 +1,194 @@
+//! The multiplexer between a guest's console and those who have programs in it.
+//!
+//! One thread of this process passes frames on. On one side is the console; on the other a
+//! connection for each program, whose first order is to start it. The connection's number becomes
+//! the number of the program. A connection that ends before its program takes the program with it.
+//!
+//! ```text
+//! earmark guest-exec ──socket──┐
+//! earmark guest-exec ──socket──┤ hub ──console── init (process 1 of the guest) ── programs
+//! this process ─────socketpair─┘
+//! ```
+//!
+//! Nothing here can grow without bounds: connections that may send are those whose console has
+//! room, and what the guest sends is bounded by the windows of its programs.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::mpsc::Sender;
+use std::thread::{self, JoinHandle};
+
+use super::channel::{Channel, message};
+use super::protocol::{Event, GUEST, Order};
+use super::waiter::Waiter;
+
+/// How much may wait for the console before connections have to wait, too.
+const BUSY: usize = 64 * 1024;
+
+/// How many bytes the guest's console may have taken that process 1 has not read.
+///
+/// A terminal that has 4096 asks its driver to wait, and that of User-Mode Linux, up to this day,
+/// does not come back from that: it reads no more, ever. So it must not come to that.
+const CONSOLE_ROOM: usize = 3072;
+
+/// The hub's ends of everything.
+pub(super) struct Ends {
+    /// What the console says.
+    pub(super) from_guest: OwnedFd,
+    /// What the console reads.
+    pub(super) to_guest: OwnedFd,
+    /// Where programs come from.
+    pub(super) listener: UnixListener,
+    /// Orders to the guest itself; its end ends the hub.
+    pub(super) owner: UnixStream,
+    /// Events about the guest itself, and about programs that no connection has started.
+    pub(super) events: Sender<(u32, Event)>,
+}
+
+/// Starts the hub.
+pub(super) fn start(name: &str, ends: Ends) -> io::Result<JoinHandle<()>> {
+    let mut console = Channel::new(ends.from_guest, ends.to_guest)?;
+    console.allow(CONSOLE_ROOM);
+    let hub = Hub {
+        console,
+        owner: Channel::new(ends.owner.try_clone()?.into(), ends.owner.into())?,
+        listener: ends.listener,
+        events: ends.events,
+        greeted: false,
+        clients: BTreeMap::new(),
+        last: GUEST,
+    };
+    hub.listener.set_nonblocking(true)?;
+    // The end of the hub closes the console and all connections, so everybody hears of it.
+    thread::Builder::new().name(format!("hub-{name}")).spawn(move || drop(hub.run()))
+}
+
+struct Hub {
+    console: Channel,
+    owner: Channel,
+    listener: UnixListener,
+    events: Sender<(u32, Event)>,
+    greeted: bool,
+    clients: BTreeMap<u32, Channel>,
+    last: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Peer {
+    FromGuest,
+    ToGuest,
+    Owner,
+    Listener,
+    FromClient(u32),
+    ToClient(u32),
+}
+
+impl Hub {
+    fn run(mut self) -> io::Result<()> {
+        loop {
+            for peer in self.wait()? {
+                match peer {
+                    Peer::FromGuest => {
+                        if self.console.fill()?.is_none() {
+                            return Ok(());
+                        }
+                        self.hear_guest()?;
+                    }
+                    Peer::ToGuest => self.console.flush()?,
+                    Peer::Owner => {
+                        if self.owner.fill()?.is_none() {
+                            return Ok(());
+                        }
+                        while let Some((program, bytes)) = self.owner.next()? {
+                            self.console.pass(program, &bytes);
+                        }
+                    }
+                    Peer::Listener => self.accept(),
+                    Peer::FromClient(number) => self.hear_client(number),
+                    Peer::ToClient(number) => {
+                        let client = self.clients.get_mut(&number);
+                        if client.is_some_and(|client| client.flush().is_err()) {
+                            self.leave(number);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn wait(&self) -> io::Result<Vec<Peer>> {
+        let mut waiter = Waiter::new();
+        waiter.readable(self.console.input(), Peer::FromGuest);
+        waiter.readable(self.owner.input(), Peer::Owner);
+        // Before the greeting the console echoes whatever it is told.
+        if self.greeted {
+            waiter.readable(std::os::fd::AsFd::as_fd(&self.listener), Peer::Listener);
+            if let Some(output) = self.console.output() {
+                waiter.writable(output, Peer::ToGuest);
+            }
+        }
+        for (&number, client) in &self.clients {
+            if self.console.backlog() < BUSY {
+                waiter.readable(client.input(), Peer::FromClient(number));
+            }
+            if let Some(output) = client.output() {
+                waiter.writable(output, Peer::ToClient(number));
+            }
+        }
+        waiter.wait(None)
+    }
+
+    /// Passes on what the guest has said.
+    fn hear_guest(&mut self) -> io::Result<()> {
+        if !self.greeted {
+            self.greeted = self.console.is_greeted();
+            if !self.greeted {
+                return Ok(());
+            }
+        }
+        while let Some((program, bytes)) = self.console.next()? {
+            if let Some(client) = self.clients.get_mut(&program) {
+                client.pass(program, &bytes);
+            } else if program == GUEST || program > self.last {
+                match message(&bytes)? {
+                    Event::Credit(bytes) if program == GUEST => {
+                        self.console.allow(usize::try_from(bytes).unwrap_or(0));
+                    }
+                    // If nobody listens any more, nobody wants to know.
+                    event => drop(self.events.send((program, event))),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) {
+        // A connection that is gone again, or no descriptor for it: the other side notices.
+        let Ok((stream, _)) = self.listener.accept() else { return };
+        let channel = stream.try_clone().and_then(|same| Channel::new(same.into(), stream.into()));
+        if let Ok(channel) = channel {
+            self.last += 1;
+            self.clients.insert(self.last, channel);
+        }
+    }
+
+    fn hear_client(&mut self, number: u32) {
+        let Some(client) = self.clients.get_mut(&number) else { return };
+        let goes_on = matches!(client.fill(), Ok(Some(_)));
+        while let Ok(Some((_, bytes))) = client.next() {
+            self.console.pass(number, &bytes);
+        }
+        if !goes_on {
+            self.leave(number);
+        }
+    }
+
+    /// A connection has ended; if its program has ended before, the guest does not mind.
+    fn leave(&mut self, number: u32) {
+        if self.clients.remove(&number).is_some() {
+            self.console.push(number, &Order::Abandon);
+        }
+    }
+}

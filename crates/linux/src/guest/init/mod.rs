@@ -1,0 +1,289 @@
+//! Process 1 of a guest: `earmark guest-init`.
+//!
+//! It makes the guest what its settings say, tells that it is ready, and then obeys orders: from
+//! the console, or, in virtual time, from a script that came with the settings. It reaps whatever
+//! ends, and powers off when it is told to, when the console is closed, or at the end of the
+//! script.
+//!
+//! It is one loop on one thread. What a program writes is only read if the console has room, one
+//! piece at a time and in turns, so a chatty program delays its neighbours but does not stop them.
+
+mod furnish;
+mod program;
+mod script;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
+use rustix::system::{RebootCommand, reboot};
+use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
+
+use super::channel::{Channel, message};
+use super::protocol::{Event, GUEST, Order, Status, Stream};
+use super::waiter::Waiter;
+use program::Program;
+use script::Script;
+
+/// How much may wait for the console before programs have to wait, too.
+const BUSY: usize = 64 * 1024;
+
+/// How often a program that has ended is looked after while something keeps its terminal open.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// Is process 1 until the guest ends. Returns only what went wrong, which the caller should print:
+/// the guest's standard error is kept by those who started it.
+#[must_use]
+pub fn run() -> InitError {
+    if rustix::process::getpid().as_raw_nonzero().get() != 1 {
+        return InitError { what: "be process 1: this is no guest".into(), cause: None };
+    }
+    let outcome = furnish::settings().and_then(|settings| {
+        furnish::furnish(&settings)?;
+        let init = Init::new(settings.script).map_err(doing("open the console"))?;
+        init.run().map_err(doing("serve the console"))
+    });
+    match outcome {
+        Ok(()) => {
+            let error = reboot(RebootCommand::PowerOff).err().map(io::Error::from);
+            InitError { what: "power off".into(), cause: error }
+        }
+        Err(error) => error,
+    }
+}
+
+/// Ends the guest at once, after whatever was printed.
+pub fn power_off() {
+    // What it said to the console may still be on its way.
+    let _ = tcdrain(rustix::stdio::stderr());
+    let _ = reboot(RebootCommand::PowerOff);
+}
+
+/// What process 1 could not do.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}{}", cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default())]
+pub struct InitError {
+    what: String,
+    #[source]
+    cause: Option<io::Error>,
+}
+
+/// Names what failed.
+fn doing<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> InitError {
+    let what = what.into();
+    |cause| InitError { what, cause: Some(cause.into()) }
+}
+
+/// What the loop waits for.
+#[derive(Clone, Copy)]
+enum Peer {
+    Orders,
+    Console,
+    Children,
+    Cue,
+    Input(u32),
+    Output(u32, Stream),
+}
+
+struct Init {
+    console: Channel,
+    /// Readable when a child has ended.
+    children: UnixStream,
+    programs: BTreeMap<u32, Program>,
+    script: Option<Script>,
+    is_over: bool,
+}
+
+impl Init {
+    fn new(cues: Option<Vec<super::protocol::Cue>>) -> io::Result<Self> {
+        let (children, notify) = UnixStream::pair()?;
+        children.set_nonblocking(true)?;
+        signal_hook::low_level::pipe::register(libc::SIGCHLD, notify)?;
+        let script = cues.map(Script::new).transpose()?;
+        let mut init = Self {
+            console: console()?,
+            children,
+            programs: BTreeMap::new(),
+            script,
+            is_over: false,
+        };
+        init.console.greet();
+        init.console.push(GUEST, &Event::Ready);
+        Ok(init)
+    }
+
+    fn run(mut self) -> io::Result<()> {
+        while !self.is_over {
+            self.reap();
+            self.settle();
+            if self.script.as_ref().is_some_and(Script::is_over) && self.programs.is_empty() {
+                break;
+            }
+            for peer in self.wait()? {
+                self.serve(peer)?;
+            }
+        }
+        for program in self.programs.values() {
+            program.signal(libc::SIGKILL, true);
+        }
+        self.console.push(GUEST, &Event::PoweringOff);
+        while let Some(output) = self.console.output() {
+            let mut waiter = Waiter::new();
+            waiter.writable(output, ());
+            waiter.wait(None)?;
+            self.console.flush()?;
+        }
+        tcdrain(self.console.input()).map_err(Into::into)
+    }
+
+    fn wait(&self) -> io::Result<Vec<Peer>> {
+        let mut waiter = Waiter::new();
+        waiter.readable(self.children.as_fd(), Peer::Children);
+        match &self.script {
+            None => waiter.readable(self.console.input(), Peer::Orders),
+            Some(script) => {
+                if let Some(timer) = script.timer() {
+                    waiter.readable(timer, Peer::Cue);
+                }
+            }
+        }
+        if let Some(output) = self.console.output() {
+            waiter.writable(output, Peer::Console);
+        }
+        let mut timeout = None;
+        for (&number, program) in &self.programs {
+            if let Some(input) = program.wants_to_write() {
+                waiter.writable(input, Peer::Input(number));
+            }
+            if self.console.backlog() < BUSY {
+                for (stream, output) in program.wants_to_read() {
+                    waiter.readable(output, Peer::Output(number, stream));
+                }
+            }
+            if program.is_lingering() {
+                timeout = Some(GLANCE);
+            }
+        }
+        waiter.wait(timeout)
+    }
+
+    fn serve(&mut self, peer: Peer) -> io::Result<()> {
+        match peer {
+            Peer::Orders => {
+                match self.console.fill()? {
+                    // Room for as many more.
+                    Some(count) => self.console.push(GUEST, &Event::Credit(count as u64)),
+                    None => self.is_over = true,
+                }
+                while let Some((program, bytes)) = self.console.next()? {
+                    self.obey(program, message(&bytes)?);
+                }
+            }
+            Peer::Console => self.console.flush()?,
+            Peer::Children => drop(rustix::io::read(&self.children, &mut [0; 64])),
+            Peer::Cue => {
+                let due = self.script.as_mut().map(Script::due).transpose()?;
+                for cue in due.into_iter().flatten() {
+                    self.obey(cue.program, cue.order);
+                }
+            }
+            Peer::Input(number) => {
+                let event = self.programs.get_mut(&number).and_then(Program::write);
+                self.tell(number, event);
+            }
+            Peer::Output(number, stream) => {
+                let event = self.programs.get_mut(&number).and_then(|program| program.read(stream));
+                self.tell(number, event);
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, number: u32, event: Option<Event>) {
+        if let Some(event) = event {
+            self.console.push(number, &event);
+        }
+    }
+
+    fn obey(&mut self, number: u32, order: Order) {
+        match order {
+            Order::PowerOff => self.is_over = true,
+            Order::Spawn(spawn) => match Program::start(spawn) {
+                Ok(program) => {
+                    self.programs.insert(number, program);
+                    self.console.push(number, &Event::Started);
+                }
+                Err(error) => {
+                    let errno = error.raw_os_error().unwrap_or(libc::EIO);
+                    self.console.push(number, &Event::Failed(errno));
+                }
+            },
+            order => {
+                // Orders may cross the end of their program.
+                let Some(program) = self.programs.get_mut(&number) else { return };
+                match order {
+                    Order::Input(bytes) => program.input(&bytes),
+                    Order::CloseInput => program.close_input(),
+                    Order::Credit(stream, count) => program.credit(stream, count),
+                    Order::CloseOutput(stream) => program.close_output(stream),
+                    Order::Resize(size) => program.resize(size),
+                    Order::Signal { number, group } => program.signal(number, group),
+                    Order::Abandon => program.abandon(),
+                    Order::Spawn(_) | Order::PowerOff => unreachable!("they are handled above"),
+                }
+            }
+        }
+    }
+
+    /// Takes note of all children that have ended, those that were left to us among them.
+    fn reap(&mut self) {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            let signal = status.terminating_signal().map(Status::Signal);
+            let status = signal.or(status.exit_status().map(Status::Code));
+            let program = self.programs.values_mut().find(|program| program.pid() == pid);
+            if let (Some(program), Some(status)) = (program, status) {
+                program.ended(status);
+            }
+        }
+    }
+
+    /// Hands out what programs that have ended have left, and then their status.
+    fn settle(&mut self) {
+        let console = &mut self.console;
+        self.programs.retain(|&number, program| {
+            while console.backlog() < BUSY {
+                let Some(event) = program.leftover() else { break };
+                console.push(number, &event);
+            }
+            let Some(status) = program.is_settled() else { return true };
+            if !program.is_abandoned() {
+                console.push(number, &Event::Exited(status));
+            }
+            false
+        });
+    }
+}
+
+/// The console that carries orders and events, as a line that changes no byte.
+fn console() -> io::Result<Channel> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let console = open("/dev/tty1", flags, Mode::empty())?;
+    let mut line = tcgetattr(&console)?;
+    line.make_raw();
+    tcsetattr(&console, OptionalActions::Now, &line)?;
+    Channel::new(console.try_clone()?, console)
+}
+
+/// Sends a signal to a process or its group; one that is gone does not mind.
+fn send_signal(pid: Pid, number: i32, group: bool) {
+    let Some(signal) = Signal::from_named_raw(number) else { return };
+    let _ = if group {
+        rustix::process::kill_process_group(pid, signal)
+    } else {
+        kill_process(pid, signal)
+    };
+}
