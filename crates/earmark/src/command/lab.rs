@@ -1,15 +1,15 @@
 //! `earmark lab`: your own programs on the two hosts.
 
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, ExitCode, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use linux::host::Host;
 use linux::lab::{MAX_HOSTS, names};
+use linux::machine::Machine;
 use linux::privilege::become_capable;
 
 use crate::cli::LabRunArgs;
@@ -73,7 +73,7 @@ pub fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
          `exit` ends the lab.",
         if on == "a" { "b" } else { "a" }
     );
-    let mut child = host.spawn(&mut Command::new(shell))?;
+    let mut child = Machine::spawn(host, &mut host.command(&shell))?;
     let status = code(child.wait().context("wait for the shell")?);
     live.finish()?;
     Ok(ExitCode::from(status as u8))
@@ -116,8 +116,8 @@ fn awaited(until: Option<&str>, commands: &[(usize, String)]) -> Result<Vec<usiz
     }
 }
 
-fn start(host: &Host, command: &str, input: Stdio) -> Result<Child> {
-    let mut shell = Command::new("/bin/sh");
+fn start(host: &impl Machine, command: &str, input: Stdio) -> Result<Child> {
+    let mut shell = host.command("/bin/sh".as_ref());
     shell.arg("-c").arg(command).stdin(input);
     Ok(host.spawn(&mut shell)?)
 }

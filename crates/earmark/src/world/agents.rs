@@ -1,13 +1,13 @@
 //! Agents and programs of one round, started in their hosts and spoken to over their pipes.
 
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use linux::host::Host;
+use linux::machine::Machine;
 
 use crate::experiment::{Player, Role};
 use crate::measurement::Part;
@@ -47,7 +47,7 @@ impl Cast {
     ///
     /// # Errors
     /// If one cannot be started or does not get ready; the message is its own.
-    pub fn start(players: &[Player], hosts: &[Host]) -> Result<Self> {
+    pub fn start(players: &[Player], hosts: &[impl Machine]) -> Result<Self> {
         let mut cast = Self::default();
         for player in players {
             let host = &hosts[player.host];
@@ -132,10 +132,10 @@ impl Drop for Cast {
 }
 
 impl Agent {
-    fn start(host: &Host, part: Part, server: bool, spec: &str) -> Result<Self> {
+    fn start(host: &impl Machine, part: Part, server: bool, spec: &str) -> Result<Self> {
         let program = std::env::current_exe().context("find the earmark program itself")?;
         let name = format!("{part:?} on host {}", host.name()).to_lowercase();
-        let mut command = Command::new(program);
+        let mut command = host.command(program.as_os_str());
         command.args(["agent", spec]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = host.spawn(&mut command)?;
         let orders = child.stdin.take().expect("stdin is piped");
@@ -192,9 +192,9 @@ impl Agent {
 }
 
 impl Program {
-    fn start(host: &Host, words: &[String]) -> Result<Self> {
+    fn start(host: &impl Machine, words: &[String]) -> Result<Self> {
         let [program, arguments @ ..] = words else { bail!("no program to start") };
-        let mut command = Command::new(program);
+        let mut command = host.command(program.as_ref());
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
         let child = host.spawn(&mut command).with_context(|| {
             format!("{program} is needed for this experiment: apt-get install {program}")
