@@ -9,6 +9,7 @@ use linux::privilege::Privilege;
 use nic::moderation::Moderation;
 use serde::Serialize;
 
+use crate::cli;
 use crate::experiment::{Experiment, Plan, USUAL_SETTING};
 use crate::halves;
 use crate::measurement::{Measurement, Part, Round, Rounds, SCHEMA, Slice};
@@ -16,6 +17,7 @@ use crate::options::{ExperimentOptions, NicOptions, Text};
 use crate::progress::Progress;
 use crate::world::World;
 use crate::world::live::Live;
+use crate::world::virtual_time::Virtual;
 
 /// How often each setting has its turn where several are compared.
 const USUAL_ROUNDS: u32 = 3;
@@ -71,7 +73,18 @@ impl Case {
     }
 }
 
-/// Runs `experiment` in the live world.
+/// Opens a world of two hosts.
+///
+/// # Errors
+/// If the options do not go together, or the system refuses a part of it.
+pub fn open(world: cli::World, nic: &NicOptions, privilege: Privilege) -> Result<Box<dyn World>> {
+    Ok(match world {
+        cli::World::Live => Box::new(Live::start(2, nic, privilege)?),
+        cli::World::Virtual => Box::new(Virtual::new(nic, privilege)?),
+    })
+}
+
+/// Runs `experiment` in `world`, and ends it.
 ///
 /// # Errors
 /// If the options do not go together, the world cannot be built, or a player fails.
@@ -79,14 +92,13 @@ pub fn run(
     experiment: Experiment,
     nic: &NicOptions,
     options: &ExperimentOptions,
-    privilege: Privilege,
+    world: Box<dyn World>,
     progress: &Progress,
 ) -> Result<Outcome> {
     let mut cases = cases(nic, options)?;
     let usual = if cases.len() > 1 { USUAL_ROUNDS } else { 1 };
     let rounds = options.rounds.unwrap_or(usual);
     let change_to = options.change_to.as_ref().map(|Text(after)| *after);
-    let world: Box<dyn World> = Box::new(Live::start(2, nic, privilege)?);
     let seed = nic.seed.unwrap_or(1);
     progress.start(u64::from(rounds) * cases.len() as u64);
     for round in 0..rounds {
@@ -112,9 +124,10 @@ pub fn run(
         results.push(measurement);
     }
     world.finish()?;
+    let world = environment.world;
     let ratios = ratios(&results);
     let experiment = experiment.name();
-    Ok(Outcome { schema_version: SCHEMA, experiment, world: "live", results, ratios })
+    Ok(Outcome { schema_version: SCHEMA, experiment, world, results, ratios })
 }
 
 fn cases(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Case>> {

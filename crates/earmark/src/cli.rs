@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use serde::Deserialize;
 
 use crate::experiment::Experiment;
 use crate::options::{ExperimentOptions, NicOptions, duration};
@@ -96,11 +97,14 @@ pub struct DemoArgs {
 }
 
 /// The worlds that an experiment can run in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub enum World {
     /// Two hosts made of namespaces, real time
     #[default]
     Live,
+    /// Two hosts with kernels of their own, virtual time: exact, and the same in every run
+    Virtual,
 }
 
 /// What `earmark bench` takes.
@@ -110,8 +114,8 @@ pub struct BenchArgs {
     #[arg(value_enum, required_unless_present = "scenario")]
     pub experiment: Option<Experiment>,
     /// Where to run it
-    #[arg(long, value_enum, default_value_t)]
-    pub world: World,
+    #[arg(long, value_enum)]
+    pub world: Option<World>,
     /// Start from a scenario: a name that `earmark scenario` lists, or a TOML file
     #[arg(long, value_name = "NAME|FILE")]
     pub scenario: Option<String>,

@@ -120,6 +120,8 @@ pub struct Plan {
     pub warmup_s: f64,
     /// Seconds of the measurement.
     pub duration_s: f64,
+    /// Where everything random comes from.
+    pub seed: u64,
 }
 
 impl Experiment {
@@ -136,7 +138,7 @@ impl Experiment {
         let (warmup_s, duration_s) = timing(options);
         let clients = clients.unwrap_or(1);
         let stage = Stage { experiment: self, options, clients, seed, warmup_s, duration_s };
-        Plan { players: stage.players(), warmup_s, duration_s }
+        Plan { players: stage.players(), warmup_s, duration_s, seed }
     }
 }
 

@@ -50,6 +50,17 @@ impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Text<T> {
     }
 }
 
+/// What hosts are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Hosts {
+    /// Network namespaces of this machine's kernel.
+    #[default]
+    Namespaces,
+    /// User-Mode Linux: each has a kernel of its own, and its `ethtool -C` sets our NIC.
+    Uml,
+}
+
 /// Some of the ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
@@ -144,6 +155,9 @@ options! {
         /// The ports that take the setting; the other one is `disabled`
         #[arg(value_enum)]
         ports: Ports,
+        /// What the hosts are made of
+        #[arg(value_enum)]
+        hosts: Hosts,
         /// Receive queues of each port
         #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
         queues: u16,

@@ -8,6 +8,7 @@ use std::fs;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use crate::cli::World;
 use crate::experiment::Experiment;
 use crate::options::{ExperimentOptions, NicOptions};
 
@@ -27,6 +28,8 @@ pub struct Scenario {
     pub title: String,
     /// The story: what was seen, where, and what to look for.
     pub story: String,
+    /// The world of all its experiments.
+    world: Option<World>,
     /// The NIC and the cable of all its experiments.
     #[serde(default)]
     nic: NicOptions,
@@ -40,10 +43,24 @@ pub struct Scenario {
 #[serde(deny_unknown_fields)]
 struct Entry {
     run: Experiment,
+    world: Option<World>,
     #[serde(default)]
     nic: NicOptions,
     #[serde(default)]
     options: ExperimentOptions,
+}
+
+/// One experiment with everything that is said of it.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// The experiment.
+    pub experiment: Experiment,
+    /// Where it runs, if that is said.
+    pub world: Option<World>,
+    /// The NIC and the cable.
+    pub nic: NicOptions,
+    /// What the experiment does.
+    pub options: ExperimentOptions,
 }
 
 impl Scenario {
@@ -79,17 +96,15 @@ impl Scenario {
     ///
     /// # Errors
     /// If it has no such experiment.
-    pub fn runs(
-        &self,
-        chosen: Option<Experiment>,
-    ) -> Result<Vec<(Experiment, NicOptions, ExperimentOptions)>> {
+    pub fn runs(&self, chosen: Option<Experiment>) -> Result<Vec<Run>> {
         let wanted = |entry: &&Entry| chosen.is_none_or(|chosen| chosen == entry.run);
-        let runs: Vec<_> = self
-            .experiments
-            .iter()
-            .filter(wanted)
-            .map(|entry| (entry.run, entry.nic.clone().or(self.nic.clone()), entry.options.clone()))
-            .collect();
+        let run = |entry: &Entry| Run {
+            experiment: entry.run,
+            world: entry.world.or(self.world),
+            nic: entry.nic.clone().or(self.nic.clone()),
+            options: entry.options.clone(),
+        };
+        let runs: Vec<_> = self.experiments.iter().filter(wanted).map(run).collect();
         if runs.is_empty() {
             let names: Vec<_> = self.experiments.iter().map(|entry| entry.run.name()).collect();
             bail!("this scenario has no such experiment; it has {}", names.join(", "));
@@ -118,7 +133,7 @@ mod tests {
              [[experiment]]\nrun = 'tcp-rr'\nnic = { queues = 4 }",
         );
         let runs = scenario.unwrap().runs(Some(Experiment::TcpRr)).unwrap();
-        assert_eq!((runs[0].1.queues, runs[0].1.ring), (Some(4), Some(64)));
+        assert_eq!((runs[0].nic.queues, runs[0].nic.ring), (Some(4), Some(64)));
     }
 
     #[test]

@@ -31,6 +31,9 @@ pub trait Machine {
     /// it has no such program; then the child says so and ends with status 127.
     fn spawn(&self, command: &mut Command) -> Result<Child, HostError>;
 
+    /// How it has ended, if it has.
+    fn end(&self) -> Option<String>;
+
     /// Runs a command that [`Machine::command`] has made, and collects its output.
     ///
     /// # Errors
@@ -58,5 +61,28 @@ impl Machine for Host {
 
     fn spawn(&self, command: &mut Command) -> Result<Child, HostError> {
         Self::spawn(self, command)
+    }
+
+    fn end(&self) -> Option<String> {
+        let killed = || format!("its holder, process {}, was killed", self.pid());
+        (!self.is_alive()).then(killed)
+    }
+}
+
+impl<M: Machine + ?Sized> Machine for Box<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn command(&self, program: &OsStr) -> Command {
+        (**self).command(program)
+    }
+
+    fn spawn(&self, command: &mut Command) -> Result<Child, HostError> {
+        (**self).spawn(command)
+    }
+
+    fn end(&self) -> Option<String> {
+        (**self).end()
     }
 }

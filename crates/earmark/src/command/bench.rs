@@ -6,12 +6,10 @@ use serde::Serialize;
 
 use crate::bench::{self, Outcome};
 use crate::cli::BenchArgs;
-use crate::experiment::Experiment;
 use crate::histogram;
 use crate::measurement::SCHEMA;
-use crate::options::{ExperimentOptions, NicOptions};
 use crate::progress::Progress;
-use crate::scenario::Scenario;
+use crate::scenario::{Run, Scenario};
 use crate::table;
 
 /// What `--scenario NAME --json` prints.
@@ -30,9 +28,10 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     let runs = runs(args)?;
     let privilege = become_capable()?;
     let mut outcomes = Vec::new();
-    for (experiment, nic, options) in &runs {
+    for Run { experiment, world, nic, options } in &runs {
         let progress = Progress::new(args.json);
-        let outcome = bench::run(*experiment, nic, options, privilege, &progress)?;
+        let world = bench::open(args.world.or(*world).unwrap_or_default(), nic, privilege)?;
+        let outcome = bench::run(*experiment, nic, options, world, &progress)?;
         if !args.json {
             println!("{}\n", table::of(&outcome));
             if args.histogram {
@@ -64,8 +63,6 @@ fn print(value: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-type Run = (Experiment, NicOptions, ExperimentOptions);
-
 /// What is to be run: the command line over the scenario.
 fn runs(args: &BenchArgs) -> Result<Vec<Run>> {
     let (nic, options) = (&args.nic, &args.options);
@@ -74,13 +71,18 @@ fn runs(args: &BenchArgs) -> Result<Vec<Run>> {
             let scenario = Scenario::find(scenario)?;
             // Who names a setting wants that one, not those that the scenario compares.
             let own = nic.name_a_setting();
-            let run = |(experiment, usual_nic, mut usual): Run| {
-                usual.compare = usual.compare.filter(|_| !own);
-                (experiment, nic.clone().or(usual_nic), options.clone().or(usual))
+            let run = |mut run: Run| {
+                run.options.compare = run.options.compare.filter(|_| !own);
+                run.nic = nic.clone().or(run.nic);
+                run.options = options.clone().or(run.options);
+                run
             };
             Ok(scenario.runs(chosen)?.into_iter().map(run).collect())
         }
-        (None, Some(experiment)) => Ok(vec![(experiment, nic.clone(), options.clone())]),
+        (None, Some(experiment)) => {
+            let (nic, options) = (nic.clone(), options.clone());
+            Ok(vec![Run { experiment, world: None, nic, options }])
+        }
         // Clap asks for one of the two.
         (None, None) => Ok(Vec::new()),
     }

@@ -38,14 +38,14 @@ pub fn run(args: &LabRunArgs) -> Result<ExitCode> {
     outlive_interrupts()?;
     let (mut others, mut waited) = (Vec::new(), Vec::new());
     for (host, command) in commands.iter().filter(|(host, _)| !awaited.contains(host)) {
-        others.push(start(&live.hosts()[*host], command, Stdio::null())?);
+        others.push(start(&live.machines()[*host], command, Stdio::null())?);
     }
     if !others.is_empty() {
         sleep(HEAD_START);
     }
     for (host, command) in commands.iter().filter(|(host, _)| awaited.contains(host)) {
         let input = if waited.is_empty() { Stdio::inherit() } else { Stdio::null() };
-        waited.push(start(&live.hosts()[*host], command, input)?);
+        waited.push(start(&live.machines()[*host], command, input)?);
     }
     let mut status = 0;
     for child in &mut waited {
@@ -66,7 +66,7 @@ pub fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
     let number = host_number(on)?;
     let live = lab(2.max(number + 1), options)?;
     outlive_interrupts()?;
-    let host = &live.hosts()[number];
+    let host = &live.machines()[number];
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
     eprintln!(
         "Host {on}; another one is {}. Try `ping {0}`, `earmark nic show`, `earmark nic set b0 rx-usecs 50`; \

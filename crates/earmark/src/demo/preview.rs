@@ -17,7 +17,7 @@ use nic::time::{Duration, Instant};
 use super::STRATEGIES;
 use crate::records::new_histogram;
 use crate::table::empty;
-use crate::world::live::USUAL_RULES;
+use crate::world::setup::USUAL_RULES;
 
 /// Payload of a full TCP segment.
 const SEGMENT: usize = 1_448;

@@ -1,16 +1,17 @@
 //! The live world: hosts made of namespaces, our NIC between them, real time.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use linux::capture::Capture;
 use linux::dataplane::{DataPlane, Handle};
 use linux::host::Host;
 use linux::lab::{self, Lab, LabSettings};
+use linux::machine::Machine;
 use linux::plane::PortPlan;
 use linux::played::PlayedDriver;
 use linux::privilege::Privilege;
@@ -18,24 +19,19 @@ use linux::snapshot::Snapshot;
 use linux::tap::Tap;
 use linux::trace::Event;
 use linux::wait::Waiting;
-use nic::link::LinkSettings;
-use nic::marker::Rules;
 use nic::moderation::Moderation;
-use nic::port::PortSettings;
-use nic::queue::Dma;
 
-use super::World;
 use super::agents::Cast;
+use super::guests::{GuestTime, Guests, kernel_name};
+use super::{World, setup};
 use crate::control;
 use crate::environment::Environment;
 use crate::experiment::Plan;
 use crate::measurement::Slice;
-use crate::options::{NicOptions, Ports, Text};
+use crate::options::{Hosts, NicOptions, Ports, Text};
 
-/// Which packets are marked where the user does not say: those of MX that ask for it, and short
-/// pushed TCP segments, which is what requests and answers look like, and bulk data and
-/// acknowledgements do not.
-pub const USUAL_RULES: &str = "mx, tcp-psh & length<=512";
+/// How long a guest may take to boot.
+const BOOT_WITHIN: Duration = Duration::from_secs(60);
 
 /// How often the players are looked after while they play.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -46,10 +42,63 @@ pub struct Live {
     // reads.
     _control: control::server::Server,
     plane: Arc<Handle>,
-    hosts: Vec<Host>,
+    machines: Vec<Box<dyn Machine>>,
     ports: Ports,
     environment: Environment,
     pcap: Option<PathBuf>,
+}
+
+/// The hosts of either kind, with their NIC.
+struct Ground {
+    machines: Vec<Box<dyn Machine>>,
+    plane: Arc<Handle>,
+    control: control::server::Server,
+    congestion_control: String,
+    kernel: String,
+}
+
+impl Ground {
+    fn namespaces(names: Vec<String>, options: &NicOptions) -> Result<Self> {
+        let usual = LabSettings::default();
+        let queues = options.queues.unwrap_or(1);
+        let mtu = options.mtu.unwrap_or(usual.mtu);
+        let Lab { taps, hosts, .. } = Lab::create(&LabSettings { names, queues, mtu, ..usual })?;
+        let mut congestion_control = String::new();
+        for host in &hosts {
+            congestion_control = choose_congestion_control(host)?;
+        }
+        let plane = start_plane(plans(taps, options)?, options)?;
+        let control = control::server::Server::start(options.name.as_deref(), &plane, &hosts)?;
+        let machines = hosts.into_iter().map(|host| Box::new(host) as Box<dyn Machine>).collect();
+        let kernel = Environment::read("live").kernel;
+        Ok(Self { machines, plane, control, congestion_control, kernel })
+    }
+
+    fn guests(names: &[String], options: &NicOptions) -> Result<Self> {
+        let guests = Guests::prepare(names, options, GuestTime::Real)?;
+        let plane = start_plane(guests.plans, options)?;
+        let control = control::server::Server::start(options.name.as_deref(), &plane, &[])?;
+        let mut booted = guests.boot_list.boot()?;
+        let mut machines: Vec<Box<dyn Machine>> = Vec::new();
+        for guest in &mut booted {
+            guest.await_ready(BOOT_WITHIN)?;
+        }
+        machines.extend(booted.into_iter().map(|guest| Box::new(guest) as Box<dyn Machine>));
+        // That of the configuration which our kernels, and Debian's, are built with.
+        let congestion_control = "cubic".to_owned();
+        let kernel = kernel_name(&guests.kernel);
+        Ok(Self { machines, plane, control, congestion_control, kernel })
+    }
+}
+
+fn start_plane(plans: Vec<PortPlan>, options: &NicOptions) -> Result<Arc<Handle>> {
+    let names: Vec<&str> = plans.iter().map(|plan| plan.name.as_str()).collect();
+    let capture = options.pcap.as_deref().map(|path| Capture::create(path, &names)).transpose()?;
+    Ok(Arc::new(Handle::start(plans, waiting(options), capture)?))
+}
+
+fn waiting(options: &NicOptions) -> Waiting {
+    options.wait.as_ref().map_or_else(Waiting::default, |Text(wait)| *wait)
 }
 
 impl Live {
@@ -58,39 +107,30 @@ impl Live {
     /// # Errors
     /// If the options do not go together, or the system refuses a part of it.
     pub fn start(hosts: usize, options: &NicOptions, privilege: Privilege) -> Result<Self> {
-        let usual = LabSettings::default();
-        let queues = options.queues.unwrap_or(1);
-        let mtu = options.mtu.unwrap_or(usual.mtu);
-        let settings = LabSettings { names: lab::names(hosts), queues, mtu, ..usual };
-        let Lab { taps, hosts, .. } = Lab::create(&settings)?;
-        let mut congestion_control = String::new();
-        for host in &hosts {
-            congestion_control = choose_congestion_control(host)?;
-        }
-        let names: Vec<_> = taps.iter().map(|tap| tap.name().to_owned()).collect();
-        let ports: Vec<_> = names.iter().map(String::as_str).collect();
-        let capture =
-            options.pcap.as_deref().map(|path| Capture::create(path, &ports)).transpose()?;
-        let waiting = options.wait.as_ref().map_or_else(Waiting::default, |Text(wait)| *wait);
-        let plans = plans(taps, options)?;
-        let plane = Arc::new(Handle::start(plans, waiting, capture)?);
-        let control = control::server::Server::start(options.name.as_deref(), &plane, &hosts)?;
+        let names = lab::names(hosts);
+        let Ground { machines, plane, control, congestion_control, kernel } =
+            match options.hosts.unwrap_or_default() {
+                Hosts::Namespaces => Ground::namespaces(names, options)?,
+                Hosts::Uml => Ground::guests(&names, options)?,
+            };
         let environment = Environment {
             privilege: privilege.to_string(),
-            wait: waiting.to_string(),
-            mark: rules(options)?.to_string(),
-            link: describe_link(options),
+            wait: waiting(options).to_string(),
+            mark: setup::rules(options)?.to_string(),
+            link: setup::describe_link(options),
             congestion_control,
+            kernel,
             ..Environment::read("live")
         };
         let ports = options.ports.unwrap_or(Ports::Both);
-        Ok(Self { plane, _control: control, hosts, ports, environment, pcap: options.pcap.clone() })
+        let pcap = options.pcap.clone();
+        Ok(Self { _control: control, plane, machines, ports, environment, pcap })
     }
 
     /// The hosts.
     #[must_use]
-    pub fn hosts(&self) -> &[Host] {
-        &self.hosts
+    pub fn machines(&self) -> &[Box<dyn Machine>] {
+        &self.machines
     }
 
     /// Puts `moderation` into force on the ports that take it.
@@ -98,7 +138,7 @@ impl Live {
     /// # Errors
     /// If the data plane has ended.
     pub fn set(&self, moderation: Moderation) -> Result<()> {
-        let numbers = self.ports.numbers(self.hosts.len());
+        let numbers = self.ports.numbers(self.machines.len());
         let set = move |plane: &mut DataPlane| {
             numbers.for_each(|number| plane.set_moderation(number, None, moderation));
         };
@@ -111,20 +151,16 @@ impl Live {
     /// If the data plane has ended, or a port has vanished.
     pub fn snapshot(&self) -> Result<Snapshot> {
         let snapshot = self.plane.call(|plane| plane.snapshot())?;
-        for (port, host) in snapshot.ports.iter().zip(&self.hosts) {
+        for (port, machine) in snapshot.ports.iter().zip(&self.machines) {
             if let Some(reason) = &port.vanished {
                 bail!(
                     "port {} has vanished ({reason}): its interface was deleted in host {}, or the host ended",
                     port.name,
-                    host.name()
+                    machine.name()
                 );
             }
-            if !host.is_alive() {
-                bail!(
-                    "host {} has ended: its holder, process {}, was killed",
-                    host.name(),
-                    host.pid()
-                );
+            if let Some(end) = machine.end() {
+                bail!("host {} has ended: {end}", machine.name());
             }
         }
         Ok(snapshot)
@@ -139,7 +175,7 @@ impl Live {
     }
 
     fn play(&self, plan: &Plan, change_to: Option<Moderation>) -> Result<Slice> {
-        let mut cast = Cast::start(&plan.players, &self.hosts)?;
+        let mut cast = Cast::start(&plan.players, &self.machines)?;
         let begin = Instant::now();
         let until = |cast: &mut Cast, seconds: f64| {
             let end = Duration::from_secs_f64(seconds);
@@ -166,7 +202,7 @@ impl Live {
     /// If the capture could not be written.
     pub fn finish(self) -> Result<()> {
         let capture = self.plane.call(|plane| plane.plane().take_capture())?;
-        finish_capture(capture, self.pcap.as_deref())
+        setup::finish_capture(capture, self.pcap.as_deref())
     }
 }
 
@@ -191,20 +227,6 @@ impl World for Live {
     }
 }
 
-/// Completes a capture, if there is one, and says where it is.
-///
-/// # Errors
-/// If it could not be written.
-pub(super) fn finish_capture(capture: Option<Capture>, path: Option<&Path>) -> Result<()> {
-    let Some(capture) = capture else { return Ok(()) };
-    let missed = capture.finish()?;
-    eprintln!("capture: {}", path.unwrap_or(Path::new("")).display());
-    if missed > 0 {
-        eprintln!("{missed} frames are missing from it: the disk was too slow");
-    }
-    Ok(())
-}
-
 /// Gives a host cubic, or reno, whatever this machine prefers: BBR, for one, paces by timers of its
 /// own. Returns what is in force, since a sandbox may not let us change it.
 fn choose_congestion_control(host: &Host) -> Result<String> {
@@ -217,66 +239,13 @@ fn choose_congestion_control(host: &Host) -> Result<String> {
     Ok(chosen.map_or_else(|_| "unknown".into(), |name| name.trim().to_owned()))
 }
 
-/// The marking rules that `options` name, or the usual ones.
-///
-/// # Errors
-/// Never for rules that have been parsed; the usual ones are.
-pub fn rules(options: &NicOptions) -> Result<Rules> {
-    match &options.mark {
-        Some(Text(rules)) => Ok(rules.clone()),
-        None => USUAL_RULES.parse().context("the usual marking rules"),
-    }
-}
-
 fn plans(taps: Vec<Tap>, options: &NicOptions) -> Result<Vec<PortPlan>> {
-    let rules = rules(options)?;
+    let settings = setup::port(options)?;
     let plan = |(number, tap): (u64, Tap)| PortPlan {
         name: tap.name().to_owned(),
-        settings: PortSettings {
-            queues: options.queues.unwrap_or(1),
-            ring: options.ring.unwrap_or(1_024) as usize,
-            moderation: Moderation::DISABLED,
-            rules: rules.clone(),
-            dma: Dma { latency: micros(options.dma_latency), ..Dma::default() },
-            transmit_interrupts: options.transmit_interrupts.unwrap_or(false),
-        },
-        link: link(options, number),
+        settings: settings.clone(),
+        link: setup::link(options, number),
         host: Box::new(PlayedDriver::new(tap)),
     };
     Ok((0..).zip(taps).map(plan).collect())
-}
-
-/// The cable in one direction; each direction has a stream of random numbers of its own.
-fn link(options: &NicOptions, direction: u64) -> LinkSettings {
-    let ppm = |percent: Option<f64>| (percent.unwrap_or(0.0) * 10_000.0).round() as u32;
-    LinkSettings {
-        rate_mbit: options.link_rate,
-        latency: micros(options.link_latency),
-        loss_ppm: ppm(options.link_loss),
-        duplicate_ppm: ppm(options.link_duplicate),
-        reorder_ppm: ppm(options.link_reorder),
-        reorder_delay: micros(options.link_reorder_delay.or(Some(100))),
-        seed: options.seed.unwrap_or(1) * 2 + direction,
-    }
-}
-
-/// A span that an option gives in microseconds; none without it.
-fn micros(value: Option<u32>) -> nic::time::Duration {
-    nic::time::Duration::from_micros(value.unwrap_or(0).into())
-}
-
-fn describe_link(options: &NicOptions) -> String {
-    let rate = options.link_rate.map_or("any rate".into(), |rate| format!("{rate} Mbit/s"));
-    let mut text = format!("{rate}, latency {} us", options.link_latency.unwrap_or(0));
-    let faults = [
-        ("loss", options.link_loss),
-        ("duplication", options.link_duplicate),
-        ("reordering", options.link_reorder),
-    ];
-    for (name, percent) in faults {
-        if let Some(percent) = percent.filter(|percent| *percent > 0.0) {
-            text += &format!(", {name} {percent} %");
-        }
-    }
-    text
 }

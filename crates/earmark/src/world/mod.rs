@@ -1,7 +1,11 @@
 //! Worlds: where experiments run.
 
 pub mod agents;
+mod guests;
 pub mod live;
+mod script;
+pub mod setup;
+pub mod virtual_time;
 
 use anyhow::Result;
 use nic::moderation::Moderation;

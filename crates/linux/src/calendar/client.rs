@@ -10,6 +10,7 @@ use nic::time::Instant;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use super::message::{Message, Op, SIZE};
+use super::shared::Shared;
 
 /// Midnight, 1 January 2026, UTC, in nanoseconds since 1970: when the world of virtual time begins.
 const BEGINNING_OF_TIME: u64 = 1_767_225_600 * 1_000_000_000;
@@ -39,7 +40,7 @@ pub(super) struct Client {
     listener: UnixListener,
     stream: Option<UnixStream>,
     pub(super) state: State,
-    /// When the guest wants to run next.
+    /// When the guest wants to run next, if it has said so by a message.
     pub(super) request: Option<Instant>,
     seq: u32,
     unread: Vec<u8>,
@@ -73,7 +74,9 @@ impl Client {
     }
 
     /// Reads what the guest has said and answers it; `now` becomes the guest's if it says so.
-    pub(super) fn listen(&mut self, now: &mut Instant) -> Result<(), String> {
+    ///
+    /// Turns of one that shares memory are not acknowledged.
+    pub(super) fn listen(&mut self, now: &mut Instant, shares: bool) -> Result<(), String> {
         let mut bytes = [0; 64 * SIZE];
         let Some(stream) = &mut self.stream else { return Ok(()) };
         match stream.read(&mut bytes) {
@@ -97,12 +100,12 @@ impl Client {
             let message = Message::from_bytes(bytes).ok_or_else(|| {
                 format!("guest {}: unknown message {bytes:?} from its clock", self.name)
             })?;
-            self.obey(message, now)?;
+            self.obey(message, now, shares)?;
         }
         Ok(())
     }
 
-    fn obey(&mut self, message: Message, now: &mut Instant) -> Result<(), String> {
+    fn obey(&mut self, message: Message, now: &mut Instant, shares: bool) -> Result<(), String> {
         let mut answer = 0;
         match message.op {
             Op::Ack => return Ok(()),
@@ -114,7 +117,12 @@ impl Client {
                 let wanted = Instant::from_nanos(message.time);
                 self.request = (message.time < NEVER).then_some(wanted.max(*now));
             }
-            Op::Wait => self.state = State::Waiting,
+            Op::Wait => {
+                self.state = State::Waiting;
+                if shares {
+                    return Ok(());
+                }
+            }
             Op::Get => answer = now.as_nanos(),
             Op::Update => *now = Instant::from_nanos(message.time).max(*now),
             Op::GetTimeOfDay => answer = BEGINNING_OF_TIME + now.as_nanos(),
@@ -126,21 +134,25 @@ impl Client {
         Ok(())
     }
 
-    /// Lets a guest that has introduced itself begin.
-    pub(super) fn begin(&mut self) -> io::Result<()> {
+    /// Lets a guest that has introduced itself begin, as number `number` of those that share memory.
+    pub(super) fn begin(&mut self, number: u16, shared: &Shared) -> io::Result<()> {
         let State::Starting(seq) = self.state else { return Ok(()) };
         let Some(stream) = &self.stream else { return Ok(()) };
         self.state = State::Running;
-        // The kernel takes two descriptors, for shared memory and a log, and looks at both without
-        // asking whether they came: it needs some, and goes without when they are of no use.
-        let nothing = File::open("/dev/null")?;
-        let fds = [nothing.as_fd(), nothing.as_fd()];
+        // The kernel takes two descriptors, for shared memory and for a log that it does not write.
+        let log = File::open("/dev/null")?;
+        let fds = [shared.fd(), log.as_fd()];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         ancillary.push(SendAncillaryMessage::ScmRights(&fds));
-        let ack = Message { op: Op::Ack, seq, time: 0 }.to_bytes();
+        let ack = Message { op: Op::Ack, seq, time: number.into() }.to_bytes();
         sendmsg(stream, &[IoSlice::new(&ack)], &mut ancillary, SendFlags::NOSIGNAL)?;
         Ok(())
+    }
+
+    /// Whether its time has begun, or is over.
+    pub(super) fn has_begun(&self) -> bool {
+        !matches!(self.state, State::Absent | State::Starting(_))
     }
 
     /// Gives the guest its turn.

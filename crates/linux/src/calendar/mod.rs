@@ -21,6 +21,7 @@
 
 mod client;
 mod message;
+mod shared;
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -30,12 +31,19 @@ use nic::time::Instant;
 
 use client::Client;
 pub use client::State;
+use shared::Shared;
+
+/// A time that nobody lives to see; beyond it, guests' clocks turn negative.
+const NEVER: Instant = Instant::from_nanos(i64::MAX as u64);
 
 /// The clocks of all guests, and the time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Calendar {
     now: Instant,
     clients: Vec<Client>,
+    shared: Shared,
+    /// The guest that runs, if one does.
+    running: Option<usize>,
 }
 
 impl Calendar {
@@ -44,8 +52,10 @@ impl Calendar {
     /// # Errors
     /// If a socket cannot be made non-blocking.
     pub fn new(guests: Vec<(String, UnixListener)>) -> io::Result<Self> {
+        let shared = Shared::new(guests.len() as u16)?;
         let clients = guests.into_iter().map(|(name, listener)| Client::new(name, listener));
-        Ok(Self { now: Instant::ZERO, clients: clients.collect::<io::Result<_>>()? })
+        let clients = clients.collect::<io::Result<_>>()?;
+        Ok(Self { now: Instant::ZERO, clients, shared, running: None })
     }
 
     /// The time.
@@ -57,6 +67,30 @@ impl Calendar {
     /// Time passes. It does not go back.
     pub(crate) fn advance_to(&mut self, time: Instant) {
         self.now = self.now.max(time);
+        self.shared.set_now(self.now);
+    }
+
+    /// The guest that runs may do so until `until` without a word, unless another guest wants to
+    /// run before.
+    pub(crate) fn let_run_until(&mut self, until: Option<Instant>) {
+        let others = (0..self.len()).filter(|number| Some(*number) != self.running);
+        let first = others.filter_map(|number| self.request(number)).chain(until).min();
+        let everybody_is_here = self.clients.iter().all(Client::has_begun);
+        // Nobody's time may pass before everybody's has begun.
+        let until = if everybody_is_here { first.unwrap_or(NEVER) } else { self.now };
+        self.shared.set_free_until(until);
+    }
+
+    /// When guest `number` wants to run.
+    fn request(&self, number: usize) -> Option<Instant> {
+        let client = &self.clients[number];
+        let shared = self
+            .shared
+            .request(number as u16)
+            .map(Instant::from_nanos)
+            .filter(|time| *time < NEVER);
+        let waits = client.state == State::Waiting;
+        client.request.into_iter().chain(shared).min().filter(|_| waits).map(|t| t.max(self.now))
     }
 
     /// How many guests there are, the absent and the gone included.
@@ -97,7 +131,25 @@ impl Calendar {
     /// # Errors
     /// If it says what no clock says.
     pub(crate) fn listen(&mut self, number: usize) -> Result<(), String> {
-        self.clients[number].listen(&mut self.now)
+        self.take_time();
+        let shares = self.shared.is_shared_by(number as u16);
+        self.clients[number].listen(&mut self.now, shares)?;
+        if self.running == Some(number) && self.clients[number].state != State::Running {
+            self.running = None;
+            self.shared.run_nobody();
+        }
+        Ok(())
+    }
+
+    /// Takes over the time of the guest that runs: it says what it is before it kicks a device.
+    pub(crate) fn take_time(&mut self) {
+        self.now = self.now.max(self.shared.now());
+    }
+
+    /// Whether anybody's time has begun.
+    #[must_use]
+    pub fn has_begun(&self) -> bool {
+        self.clients.iter().any(Client::has_begun)
     }
 
     /// Whether time stands still: a guest runs, or has still to come.
@@ -128,26 +180,34 @@ impl Calendar {
         if self.clients.iter().any(busy) {
             return Ok(());
         }
-        let open =
-            |client: &&mut Client| matches!(client.state, State::Absent | State::Starting(_));
-        match self.clients.iter_mut().find(open) {
-            Some(next) => next.begin(),
-            None => Ok(()),
+        let Some(next) = self.clients.iter().position(|client| !client.has_begun()) else {
+            return Ok(());
+        };
+        if matches!(self.clients[next].state, State::Starting(_)) {
+            self.running = Some(next);
+            self.shared.run(next as u16);
+            self.let_run_until(None);
+            self.clients[next].begin(next as u16, &self.shared)?;
         }
+        Ok(())
     }
 
     /// When the next guest wants its turn.
     #[must_use]
     pub fn next_request(&self) -> Option<Instant> {
-        self.clients.iter().filter_map(|client| client.request).min()
+        (0..self.len()).filter_map(|number| self.request(number)).min()
     }
 
     /// Gives the guest that wants to run first its turn, at the time it is; of several, the first.
-    pub(crate) fn run_next(&mut self) {
-        let now = self.now;
-        let waiting = self.clients.iter_mut().filter(|client| client.request.is_some());
-        if let Some(next) = waiting.min_by_key(|client| client.request) {
-            next.run(now);
-        }
+    ///
+    /// It may go on until `until`, or until another guest wants to run.
+    pub(crate) fn run_next(&mut self, until: Option<Instant>) {
+        let waiting = (0..self.len()).filter_map(|number| Some((self.request(number)?, number)));
+        let Some((_, next)) = waiting.min() else { return };
+        self.running = Some(next);
+        self.shared.set_now(self.now);
+        self.shared.run(next as u16);
+        self.let_run_until(until);
+        self.clients[next].run(self.now);
     }
 }

@@ -52,6 +52,8 @@ pub struct DataPlane {
     schedule: Vec<(Instant, Command)>,
     failure: Option<String>,
     orders: Orders,
+    /// There are commands that wait for their moment. In virtual time only.
+    commanded: bool,
     /// Ports whose descriptors are waited for.
     heard: Vec<bool>,
     stopped: bool,
@@ -101,7 +103,7 @@ impl Handle {
         waiting: Waiting,
         capture: Option<Capture>,
     ) -> Result<Self, DataPlaneError> {
-        Self::spawn(plans, Time::Real, Calendar::default(), waiting, capture)
+        Self::spawn(plans, Time::Real, Calendar::new(Vec::new())?, waiting, capture)
     }
 
     /// Starts the thread in virtual time: port `n` is that of the calendar's guest `n`. Nothing
@@ -208,8 +210,19 @@ impl DataPlane {
         let heard = vec![true; plane.len()];
         let schedule = Vec::new();
         let failure = None;
-        let stopped = false;
-        Ok(Self { plane, waiter, time, calendar, schedule, failure, orders, heard, stopped })
+        let (commanded, stopped) = (false, false);
+        Ok(Self {
+            plane,
+            waiter,
+            time,
+            calendar,
+            schedule,
+            failure,
+            orders,
+            commanded,
+            heard,
+            stopped,
+        })
     }
 
     fn plan(&mut self, at: Instant, command: Command) {
@@ -219,6 +232,7 @@ impl DataPlane {
 
     /// Runs the commands that have come.
     fn obey(&mut self) {
+        self.commanded = false;
         let _ = rustix::io::read(&*self.orders.wake, &mut [0_u8; 8]);
         while let Ok(command) = self.orders.commands.try_recv() {
             command(self);

@@ -7,6 +7,11 @@
 //! A guest that is interrupted asks for a turn at the same moment, so an interrupt costs no time.
 //! After every turn the rings are looked at, which is how the NIC learns at which moment a host has
 //! re-armed.
+//!
+//! A guest that runs may go on until the next event that is known, whoever's it is. While it waits,
+//! its own clock may therefore be ahead of the calendar, though never beyond that event, and it must
+//! not be told anything before its time. So whatever comes from outside, a command or an interrupt
+//! that it caused, is told at an event.
 
 use nic::time::{Duration, Instant};
 
@@ -28,10 +33,14 @@ impl DataPlane {
             }
         }
         while !self.stopped {
-            if self.failure.is_some() || !self.step() {
-                // Nothing will ever happen by itself again.
+            if self.failure.is_none() && self.step() {
+                continue;
+            }
+            // Nothing will ever happen by itself again.
+            if !self.commanded {
                 self.hear(None);
             }
+            self.obey();
         }
     }
 
@@ -39,6 +48,9 @@ impl DataPlane {
     fn step(&mut self) -> bool {
         if self.calendar.is_held() || self.plane.calls_unacked() {
             self.hear(Some(clock::now() + PATIENCE));
+            if !self.calendar.has_begun() {
+                self.obey();
+            }
             return true;
         }
         let now = self.calendar.now();
@@ -54,6 +66,10 @@ impl DataPlane {
             return false;
         };
         self.calendar.advance_to(next);
+        if self.commanded {
+            self.obey();
+            return true;
+        }
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= next);
         if due(planned) {
             let (_, command) = self.schedule.remove(0);
@@ -62,7 +78,8 @@ impl DataPlane {
             self.plane.carry(self.calendar.now());
             self.plane.serve(self.calendar.now());
         } else {
-            self.calendar.run_next();
+            let until = [planned, device].into_iter().flatten().min();
+            self.calendar.run_next(until);
         }
         true
     }
@@ -84,7 +101,7 @@ impl DataPlane {
         }
         for token in ready {
             match token {
-                WAKE => self.obey(),
+                WAKE => self.commanded = true,
                 clock if clock & CLOCK != 0 => self.hear_clock((clock & !CLOCK) as usize),
                 port => self.hear_port(port_of(port)),
             }
@@ -115,11 +132,19 @@ impl DataPlane {
 
     /// A guest said something to its device. It waits for the answer, so all of it happens now.
     fn hear_port(&mut self, number: usize) {
+        self.calendar.take_time();
         let now = self.calendar.now();
         self.plane.attend(now, number, true);
         self.plane.take_all(now, number);
         self.plane.carry(now);
         self.plane.serve(now);
+        // The guest waits for its answer. What it did may make something happen earlier than it
+        // was told it could run; it must know before it goes on.
+        let planned = self.schedule.first().map(|(at, _)| *at);
+        let next = [planned, self.plane.deadline()].into_iter().flatten().min();
+        let next = if self.plane.calls_due() { Some(now) } else { next };
+        self.calendar.let_run_until(next);
+        self.plane.answer(number);
     }
 
     fn fail(&mut self, why: String) {

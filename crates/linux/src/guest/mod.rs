@@ -41,6 +41,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+
 use crate::host::{Host, HostError};
 use crate::machine::Machine;
 use channel::Channel;
@@ -213,8 +215,12 @@ impl Guest {
     }
 
     /// Whether the guest still runs.
-    pub fn is_running(&mut self) -> bool {
-        matches!(self.kernel.try_wait(), Ok(None))
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        // Looks without reaping: the status is for whoever waits for it.
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let kernel = Pid::from_child(&self.kernel);
+        matches!(waitid(WaitId::Pid(kernel), look), Ok(None))
     }
 
     /// Waits until the guest has ended by itself. False if it has not.
@@ -248,6 +254,17 @@ impl Machine for Guest {
 
     fn spawn(&self, command: &mut Command) -> Result<Child, HostError> {
         self.host.spawn(command)
+    }
+
+    fn end(&self) -> Option<String> {
+        let why = || {
+            format!(
+                "its kernel, process {}, has ended; {}",
+                self.kernel_pid(),
+                last_words(&self.messages())
+            )
+        };
+        (!self.is_running()).then(why)
     }
 }
 

@@ -1,0 +1,133 @@
+//! Guests and the NIC between them: what the live and the virtual world build alike.
+//!
+//! Each guest is a host with a User-Mode Linux in it. The sockets of its NIC and of its clock are
+//! bound inside that host and vanish with it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use linux::calendar::Calendar;
+use linux::guest::protocol::Cue;
+use linux::guest::{Guest, GuestSettings};
+use linux::host::Host;
+use linux::plane::PortPlan;
+use linux::station::Station;
+use linux::vhost::config::DeviceSettings;
+use linux::vhost::device::Device;
+use linux::wait::Waiting;
+
+use super::setup;
+use crate::kernel::{self, Needs};
+use crate::options::{NicOptions, Text};
+
+/// Where a guest finds its NIC.
+const NIC_SOCKET: &str = "/run/nic.sock";
+
+/// Where a guest finds its calendar.
+const CALENDAR_SOCKET: &str = "/run/calendar.sock";
+
+/// The largest packet of a guest's interface where nobody says otherwise.
+const USUAL_MTU: u32 = 1_500;
+
+/// A guest that has everything but a running kernel.
+struct Prepared {
+    host: Host,
+    settings: GuestSettings,
+}
+
+/// Guests before they boot, and the ports that they will find.
+pub(super) struct Guests {
+    pub(super) boot_list: BootList,
+    /// A port for each guest, in their order.
+    pub(super) plans: Vec<PortPlan>,
+    /// Their clocks, in virtual time.
+    pub(super) calendar: Calendar,
+    /// Their kernel.
+    pub(super) kernel: PathBuf,
+}
+
+/// In what time guests live.
+pub(super) enum GuestTime {
+    /// The machine's: they take orders.
+    Real,
+    /// The calendar's: each follows its script. The kernels' randomness comes from `seed`.
+    Virtual {
+        /// A script for each guest.
+        scripts: Vec<Vec<Cue>>,
+        /// Where everything random comes from.
+        seed: u64,
+    },
+}
+
+impl Guests {
+    /// Prepares a guest for each of `names`.
+    ///
+    /// # Errors
+    /// If there is no kernel, the options do not go together, or the system refuses a host or a
+    /// socket.
+    pub(super) fn prepare(names: &[String], options: &NicOptions, time: GuestTime) -> Result<Self> {
+        let (needs, scripts, seed) = match time {
+            GuestTime::Real => (Needs::RealTime, None, options.seed.unwrap_or(1)),
+            GuestTime::Virtual { scripts, seed } => (Needs::VirtualTime, Some(scripts), seed),
+        };
+        let kernel = kernel::find(needs)?;
+        let program = std::env::current_exe().context("find the earmark program itself")?;
+        let stations = Station::all(names);
+        let is_virtual = scripts.is_some();
+        let mut scripts = scripts.unwrap_or_default().into_iter();
+        let (mut prepared, mut plans, mut clocks) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, station) in (0..).zip(&stations) {
+            let host = Host::create(&station.name, &stations)?;
+            let mtu = options.mtu.unwrap_or(USUAL_MTU);
+            let mut settings = GuestSettings::new(&kernel, &program, station.clone());
+            settings.nic_socket = Some(NIC_SOCKET.into());
+            settings.mtu = Some(mtu);
+            settings.seed = seed.wrapping_mul(1_000).wrapping_add(number);
+            settings.script = scripts.next();
+            if is_virtual {
+                settings.calendar_socket = Some(CALENDAR_SOCKET.into());
+                // The kernel's generator is seeded with its command line, among others.
+                settings.parameters.push(format!("earmark.seed={}", settings.seed));
+                clocks.push((station.name.clone(), host.listen(CALENDAR_SOCKET)?));
+            }
+            let device = DeviceSettings {
+                mac: station.mac,
+                mtu: mtu.try_into().unwrap_or(u16::MAX),
+                pairs: options.queues.unwrap_or(1),
+                inband: is_virtual,
+                polled: options.wait == Some(Text(Waiting::Spin)) && !is_virtual,
+                speed_mbit: options.link_rate.unwrap_or(0),
+            };
+            let device = Device::new(host.listen(NIC_SOCKET)?, device)
+                .with_context(|| format!("make the NIC of guest {}", station.name))?;
+            plans.push(PortPlan {
+                name: station.interface(),
+                host: Box::new(device),
+                settings: setup::port(options)?,
+                link: setup::link(options, number),
+            });
+            prepared.push(Prepared { host, settings });
+        }
+        let calendar = Calendar::new(clocks).context("prepare the calendar")?;
+        Ok(Self { boot_list: BootList(prepared), plans, calendar, kernel })
+    }
+}
+
+/// Guests that are ready to boot.
+pub(super) struct BootList(Vec<Prepared>);
+
+impl BootList {
+    /// Boots them; whoever owns their ports must be there.
+    ///
+    /// # Errors
+    /// If a kernel cannot be started.
+    pub(super) fn boot(self) -> Result<Vec<Guest>> {
+        let boot = |Prepared { host, settings }| Ok(Guest::start(host, &settings)?);
+        self.0.into_iter().map(boot).collect()
+    }
+}
+
+/// The version of a kernel, as far as its file name tells.
+pub(super) fn kernel_name(kernel: &Path) -> String {
+    kernel.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,102 @@
+//! What guests in virtual time do, and when: a script for each, written before they boot.
+//!
+//! ```text
+//! 0.3 s      servers start
+//! 0.5 s      clients start, and connect
+//! 1 s        all agents go; warm-up, then the measurement
+//! the end    servers are told to stop; a moment later all that is left is ended
+//! ```
+//!
+//! Virtual time that nobody uses costs nothing, so the gaps are generous.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use linux::guest::protocol::{Cue, Order, Spawn};
+
+use crate::experiment::{Plan, Player, Role};
+
+/// When servers start.
+const SERVERS_AT: Duration = Duration::from_millis(300);
+
+/// When clients start.
+const CLIENTS_AT: Duration = Duration::from_millis(500);
+
+/// When agents go.
+pub(super) const GO_AT: Duration = Duration::from_secs(1);
+
+/// From the end of the measurement until servers stop: requests on their way may come back.
+const STOP_AFTER: Duration = Duration::from_millis(500);
+
+/// From then until the guests power off.
+const END_AFTER: Duration = Duration::from_secs(6);
+
+/// A program of a plan on its guest.
+pub(super) struct Part<'a> {
+    /// The guest's number.
+    pub(super) host: usize,
+    /// The program's number on it.
+    pub(super) program: u32,
+    /// Whose it is.
+    pub(super) player: &'a Player,
+}
+
+/// The programs of `plan`: guests count theirs from 1.
+pub(super) fn parts(plan: &Plan) -> impl Iterator<Item = Part<'_>> {
+    (1..).zip(&plan.players).map(|(program, player)| Part { host: player.host, program, player })
+}
+
+/// The scripts of `hosts` guests that play `plan`.
+///
+/// # Errors
+/// If a specification is no JSON.
+pub(super) fn of(plan: &Plan, hosts: usize) -> Result<Vec<Vec<Cue>>> {
+    let mut scripts = vec![Vec::new(); hosts];
+    let stop = GO_AT + Duration::from_secs_f64(plan.warmup_s + plan.duration_s) + STOP_AFTER;
+    for Part { host, program, player } in parts(plan) {
+        let script = &mut scripts[host];
+        let start = if player.server { SERVERS_AT } else { CLIENTS_AT };
+        let mut cue = |at, order| script.push(order_at(at, program, order));
+        cue(start, Order::Spawn(spawn(&player.role)?));
+        if matches!(player.role, Role::Agent(..)) {
+            cue(GO_AT, Order::Input(b"go\n".to_vec()));
+            if player.server {
+                cue(stop, Order::Input(b"stop\n".to_vec()));
+            }
+        }
+    }
+    for script in &mut scripts {
+        script.push(order_at(stop + END_AFTER, 0, Order::PowerOff));
+    }
+    Ok(scripts)
+}
+
+/// One order at one moment.
+pub(super) fn order_at(at: Duration, program: u32, order: Order) -> Cue {
+    Cue { at_us: at.as_micros() as u64, program, order }
+}
+
+fn spawn(role: &Role) -> Result<Spawn> {
+    let words = match role {
+        Role::Agent(_, spec) => {
+            let mut spec = spec.clone();
+            spec.virtual_time = true;
+            // A spin has no end where time stands still meanwhile.
+            spec.spin = false;
+            let program = std::env::current_exe().context("find the earmark program itself")?;
+            let spec = serde_json::to_string(&spec)?;
+            vec![program.into_os_string().into(), "agent".into(), spec.as_str().into()]
+        }
+        Role::Program(words) => words.iter().map(|word| word.as_str().into()).collect(),
+    };
+    let input = matches!(role, Role::Agent(..));
+    Ok(Spawn { words, input, environment: environment(), ..Spawn::default() })
+}
+
+/// What a program finds in its environment: the same in every run.
+pub(super) fn environment() -> Vec<(linux::guest::protocol::Text, linux::guest::protocol::Text)> {
+    let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    [("PATH", path), ("HOME", "/root"), ("LANG", "C.UTF-8"), ("TERM", "dumb")]
+        .map(|(name, value)| (name.into(), value.into()))
+        .into()
+}

@@ -1,0 +1,95 @@
+//! What `NicOptions` say of ports, cables and captures, for every world.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use linux::capture::Capture;
+use nic::link::LinkSettings;
+use nic::marker::Rules;
+use nic::moderation::Moderation;
+use nic::port::PortSettings;
+use nic::queue::Dma;
+use nic::time::Duration;
+
+use crate::options::{NicOptions, Text};
+
+/// Which packets are marked where the user does not say: those of MX that ask for it, and short
+/// pushed TCP segments, which is what requests and answers look like, and bulk data and
+/// acknowledgements do not.
+pub const USUAL_RULES: &str = "mx, tcp-psh & length<=512";
+
+/// The marking rules that `options` name, or the usual ones.
+///
+/// # Errors
+/// Never for rules that have been parsed; the usual ones are.
+pub(super) fn rules(options: &NicOptions) -> Result<Rules> {
+    match &options.mark {
+        Some(Text(rules)) => Ok(rules.clone()),
+        None => USUAL_RULES.parse().context("the usual marking rules"),
+    }
+}
+
+/// A port of the NIC, before a setting is in force.
+///
+/// # Errors
+/// As for [`rules`].
+pub(super) fn port(options: &NicOptions) -> Result<PortSettings> {
+    Ok(PortSettings {
+        queues: options.queues.unwrap_or(1),
+        ring: options.ring.unwrap_or(1_024) as usize,
+        moderation: Moderation::DISABLED,
+        rules: rules(options)?,
+        dma: Dma { latency: micros(options.dma_latency), ..Dma::default() },
+        transmit_interrupts: options.transmit_interrupts.unwrap_or(false),
+    })
+}
+
+/// The cable in one direction; each direction has a stream of random numbers of its own.
+pub(super) fn link(options: &NicOptions, direction: u64) -> LinkSettings {
+    let ppm = |percent: Option<f64>| (percent.unwrap_or(0.0) * 10_000.0).round() as u32;
+    LinkSettings {
+        rate_mbit: options.link_rate,
+        latency: micros(options.link_latency),
+        loss_ppm: ppm(options.link_loss),
+        duplicate_ppm: ppm(options.link_duplicate),
+        reorder_ppm: ppm(options.link_reorder),
+        reorder_delay: micros(options.link_reorder_delay.or(Some(100))),
+        seed: options.seed.unwrap_or(1) * 2 + direction,
+    }
+}
+
+/// A span that an option gives in microseconds; none without it.
+fn micros(value: Option<u32>) -> Duration {
+    Duration::from_micros(value.unwrap_or(0).into())
+}
+
+/// The cable, in words.
+pub(super) fn describe_link(options: &NicOptions) -> String {
+    let rate = options.link_rate.map_or("any rate".into(), |rate| format!("{rate} Mbit/s"));
+    let mut text = format!("{rate}, latency {} us", options.link_latency.unwrap_or(0));
+    let faults = [
+        ("loss", options.link_loss),
+        ("duplication", options.link_duplicate),
+        ("reordering", options.link_reorder),
+    ];
+    for (name, percent) in faults {
+        if let Some(percent) = percent.filter(|percent| *percent > 0.0) {
+            text += &format!(", {name} {percent} %");
+        }
+    }
+    text
+}
+
+/// Completes a capture, if there is one, and says where it is.
+///
+/// # Errors
+/// If it could not be written.
+pub(super) fn finish_capture(capture: Option<Capture>, path: Option<&Path>) -> Result<()> {
+    let Some(capture) = capture else { return Ok(()) };
+    let missed = capture.finish()?;
+    eprintln!("capture: {}", path.unwrap_or(Path::new("")).display());
+    if missed > 0 {
+        eprintln!("{missed} frames are missing from it: the disk was too slow");
+    }
+    Ok(())
+}
