@@ -102,8 +102,8 @@ impl Plane {
         self.ports[number].host.fds()
     }
 
-    /// When [`carry`](Self::carry) and [`serve`](Self::serve) have something to do next; it may have
-    /// passed.
+    /// When [`carry`](Self::carry) and [`serve`](Self::serve) have something to do next; it may
+    /// have passed.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let deadlines = self.ports.iter().flat_map(|state| {

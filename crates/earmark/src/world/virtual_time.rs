@@ -1,12 +1,12 @@
 //! The virtual world: the same experiments on real Linux kernels, in virtual time.
 //!
 //! Hosts are User-Mode Linux guests. Time is the [calendar](linux::calendar)'s: computing takes
-//! none, and what a result says depends on the experiment, the setting and the seed alone. What this
-//! world cannot show is what things cost: CPU, and whatever comes of a host that is too slow.
+//! none, and what a result says depends on the experiment, the setting and the seed alone. What
+//! this world cannot show is what things cost: CPU, and whatever comes of a host that is too slow.
 //!
-//! Guests are booted for every round. Nothing is told to them while they run, since the moment would
-//! differ from run to run: each follows a [script](super::script), and the NIC's settings change by
-//! plans of the data plane.
+//! Guests are booted for every round. Nothing is told to them while they run, since the moment
+//! would differ from run to run: each follows a [script](super::script), and the NIC's settings
+//! change by plans of the data plane.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -134,7 +134,8 @@ impl Client {
         Ok(())
     }
 
-    /// Lets a guest that has introduced itself begin, as number `number` of those that share memory.
+    /// Lets a guest that has introduced itself begin, as number `number` of those that share
+    /// memory.
     pub(super) fn begin(&mut self, number: u16, shared: &Shared) -> io::Result<()> {
         let State::Starting(seq) = self.state else { return Ok(()) };
         let Some(stream) = &self.stream else { return Ok(()) };

@@ -2,7 +2,8 @@
 //!
 //! Layout: `struct um_timetravel_schedshm` of Linux, `include/uapi/linux/um_timetravel.h`: a header
 //! of a page, then 128 bytes for each client. A guest that has it asks for no turn while it may run
-//! freely, and its turn costs two messages, RUN and WAIT, instead of two for each look at its clock.
+//! freely, and its turn costs two messages, RUN and WAIT, instead of two for each look at its
+//! clock.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

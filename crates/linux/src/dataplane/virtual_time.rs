@@ -9,9 +9,9 @@
 //! re-armed.
 //!
 //! A guest that runs may go on until the next event that is known, whoever's it is. While it waits,
-//! its own clock may therefore be ahead of the calendar, though never beyond that event, and it must
-//! not be told anything before its time. So whatever comes from outside, a command or an interrupt
-//! that it caused, is told at an event.
+//! its own clock may therefore be ahead of the calendar, though never beyond that event, and it
+//! must not be told anything before its time. So whatever comes from outside, a command or an
+//! interrupt that it caused, is told at an event.
 
 use nic::time::{Duration, Instant};
 

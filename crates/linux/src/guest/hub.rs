@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::Sender;
 use std::thread::{self, JoinHandle};
@@ -35,6 +35,9 @@ const CONSOLE_ROOM: usize = 3072;
 
 /// The hub's ends of everything.
 pub(super) struct Ends {
+    /// The process that is the guest's kernel. Helpers of it may outlive it and keep its console
+    /// open, so that alone does not tell its end.
+    pub(super) kernel: OwnedFd,
     /// What the console says.
     pub(super) from_guest: OwnedFd,
     /// What the console reads.
@@ -52,6 +55,7 @@ pub(super) fn start(name: &str, ends: Ends) -> io::Result<JoinHandle<()>> {
     let mut console = Channel::new(ends.from_guest, ends.to_guest)?;
     console.allow(CONSOLE_ROOM);
     let hub = Hub {
+        kernel: ends.kernel,
         console,
         owner: Channel::new(ends.owner.try_clone()?.into(), ends.owner.into())?,
         listener: ends.listener,
@@ -66,6 +70,7 @@ pub(super) fn start(name: &str, ends: Ends) -> io::Result<JoinHandle<()>> {
 }
 
 struct Hub {
+    kernel: OwnedFd,
     console: Channel,
     owner: Channel,
     listener: UnixListener,
@@ -77,6 +82,7 @@ struct Hub {
 
 #[derive(Clone, Copy)]
 enum Peer {
+    Kernel,
     FromGuest,
     ToGuest,
     Owner,
@@ -90,6 +96,7 @@ impl Hub {
         loop {
             for peer in self.wait()? {
                 match peer {
+                    Peer::Kernel => return self.hear_the_rest(),
                     Peer::FromGuest => {
                         if self.console.fill()?.is_none() {
                             return Ok(());
@@ -121,10 +128,11 @@ impl Hub {
     fn wait(&self) -> io::Result<Vec<Peer>> {
         let mut waiter = Waiter::new();
         waiter.readable(self.console.input(), Peer::FromGuest);
+        waiter.readable(self.kernel.as_fd(), Peer::Kernel);
         waiter.readable(self.owner.input(), Peer::Owner);
         // Before the greeting the console echoes whatever it is told.
         if self.greeted {
-            waiter.readable(std::os::fd::AsFd::as_fd(&self.listener), Peer::Listener);
+            waiter.readable(self.listener.as_fd(), Peer::Listener);
             if let Some(output) = self.console.output() {
                 waiter.writable(output, Peer::ToGuest);
             }
@@ -160,6 +168,18 @@ impl Hub {
                     event => drop(self.events.send((program, event))),
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// The kernel has ended: passes on what it said before.
+    fn hear_the_rest(mut self) -> io::Result<()> {
+        while self.console.fill()?.is_some_and(|count| count > 0) {
+            self.hear_guest()?;
+        }
+        for client in self.clients.values_mut() {
+            // One that does not take it has gone, or does not look.
+            let _ = client.flush();
         }
         Ok(())
     }

@@ -17,7 +17,7 @@
 //! `/dev/shm` are the guest's own. What it writes there is gone with it. The working directory of a
 //! program is kept if the guest has such a directory.
 //!
-//! [`init`] is process 1 of the guest. In real time it takes orders from the [`hub`], and a program
+//! [`init`] is process 1 of the guest. In real time it takes orders from the hub, and a program
 //! is started as with a host: [`Machine::spawn`] starts a proxy ([`exec`]), which is an ordinary
 //! child. In virtual time there is nothing from outside at all: init follows a script, and
 //! [`Guest::events`] tells what happened.
@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
 
 use crate::host::{Host, HostError};
 use crate::machine::Machine;
@@ -142,7 +142,9 @@ impl Guest {
             .map_err(prepare("make a channel"))?;
         let (sender, events) = channel();
         let mut kernel = host.spawn(&mut settings.command())?;
+        let pidfd = pidfd_open(Pid::from_child(&kernel), PidfdFlags::empty());
         let ends = hub::Ends {
+            kernel: pidfd.map_err(io::Error::from).map_err(prepare("open the kernel's pidfd"))?,
             from_guest: kernel.stdout.take().expect("it is piped").into(),
             to_guest: kernel.stdin.take().expect("it is piped").into(),
             listener,

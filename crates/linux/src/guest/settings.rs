@@ -38,7 +38,8 @@ pub struct GuestSettings {
     pub calendar_socket: Option<PathBuf>,
     /// What the guest does by itself. Without it, the guest takes orders.
     pub script: Option<Vec<Cue>>,
-    /// All of the kernel's randomness follows from this, if the kernel takes none from the machine.
+    /// All of the kernel's randomness follows from this, if the kernel takes none from the
+    /// machine.
     pub seed: u64,
     /// More for the kernel's command line.
     pub parameters: Vec<String>,

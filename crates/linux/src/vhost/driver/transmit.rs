@@ -10,8 +10,8 @@ use super::ring::{Ring, RingError};
 pub(super) struct Transmitter {
     ring: Ring,
     buffers: Buffers,
-    /// Buffers that the driver has, first in, first out: with a device that completes in order, the
-    /// ring then looks the same in each lap, and most of it need not be written.
+    /// Buffers that the driver has, first in, first out: with a device that completes in order,
+    /// the ring then looks the same in each lap, and most of it need not be written.
     free: Box<[u16]>,
     next: u16,
     count: u16,
