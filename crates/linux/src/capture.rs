@@ -20,6 +20,7 @@ use std::thread::JoinHandle;
 use nic::observer::Delivered;
 use nic::time::Instant;
 
+use crate::calendar::BEGINNING_OF_TIME;
 use crate::clock;
 
 /// Frames that may wait for the disk.
@@ -66,18 +67,30 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Creates the file at `path`, with an interface for each of `ports`.
+    /// Creates the file at `path`, with an interface for each of `ports`, in real time.
     ///
     /// # Errors
     /// If the file cannot be created or its first blocks not be written.
     pub fn create(path: &Path, ports: &[&str]) -> Result<Self, CaptureError> {
+        Self::since(path, ports, clock::wall_clock_nanos() - clock::now().as_nanos())
+    }
+
+    /// The same in virtual time: the file says nothing of the machine or the moment.
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create).
+    pub fn create_virtual(path: &Path, ports: &[&str]) -> Result<Self, CaptureError> {
+        Self::since(path, ports, BEGINNING_OF_TIME)
+    }
+
+    /// A capture whose time zero is `epoch_nanos` after 1970.
+    fn since(path: &Path, ports: &[&str], epoch_nanos: u64) -> Result<Self, CaptureError> {
         let failed = |source| CaptureError { path: path.to_owned(), source };
         let mut file = BufWriter::new(File::create(path).map_err(failed)?);
         let mut header = section_header();
         ports.iter().for_each(|port| header.extend(interface(port)));
         file.write_all(&header).and_then(|()| file.flush()).map_err(failed)?;
         let (records, received) = sync_channel(BACKLOG);
-        let epoch_nanos = clock::wall_clock_nanos() - clock::now().as_nanos();
         let writer = std::thread::Builder::new()
             .name("earmark-pcap".into())
             .spawn(move || write(file, &received, epoch_nanos))

@@ -8,8 +8,10 @@
 //! would differ from run to run: each follows a [script](super::script), and the NIC's settings
 //! change by plans of the data plane.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -47,6 +49,8 @@ const USUAL_LATENCY_US: u32 = 20;
 pub struct Virtual {
     options: NicOptions,
     environment: Environment,
+    /// Whether a round has been captured: the next one begins at time zero again.
+    captured: Cell<bool>,
 }
 
 impl Virtual {
@@ -68,7 +72,7 @@ impl Virtual {
             kernel: kernel_name(&kernel),
             ..Environment::read(VIRTUAL)
         };
-        Ok(Self { options, environment })
+        Ok(Self { options, environment, captured: Cell::new(false) })
     }
 }
 
@@ -83,6 +87,10 @@ impl World for Virtual {
         moderation: Moderation,
         change_to: Option<Moderation>,
     ) -> Result<Slice> {
+        ensure!(
+            self.options.pcap.is_none() || !self.captured.replace(true),
+            "a capture of virtual time holds one round: give --pcap one setting and one round"
+        );
         let scripts = script::of(plan, 2)?;
         let mut stage = Stage::prepare(&names(2), &self.options, scripts, plan.seed)?;
         stage.set(Instant::ZERO, moderation)?;
@@ -130,6 +138,7 @@ struct Stage {
     plane: Handle,
     boot_list: Option<super::guests::BootList>,
     ports: Ports,
+    pcap: Option<PathBuf>,
 }
 
 impl Stage {
@@ -140,9 +149,13 @@ impl Stage {
         seed: u64,
     ) -> Result<Self> {
         let guests = Guests::prepare(names, options, GuestTime::Virtual { scripts, seed })?;
-        let plane = Handle::start_virtual(guests.plans, guests.calendar, None::<Capture>)?;
+        let ports: Vec<&str> = guests.plans.iter().map(|plan| plan.name.as_str()).collect();
+        let pcap = options.pcap.clone();
+        let capture = pcap.as_deref().map(|path| Capture::create_virtual(path, &ports));
+        let plane = Handle::start_virtual(guests.plans, guests.calendar, capture.transpose()?)?;
         let ports = options.ports.unwrap_or(Ports::Both);
-        Ok(Self { guests: Vec::new(), plane, boot_list: Some(guests.boot_list), ports })
+        let boot_list = Some(guests.boot_list);
+        Ok(Self { guests: Vec::new(), plane, boot_list, ports, pcap })
     }
 
     fn boot(&mut self) -> Result<()> {
@@ -182,6 +195,8 @@ impl Stage {
             }
         }
         self.check()?;
+        let capture = self.plane.call(|plane| plane.plane().take_capture())?;
+        setup::finish_capture(capture, self.pcap.as_deref())?;
         Ok(outputs)
     }
 

@@ -9,11 +9,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use nic::time::Instant;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
+use super::BEGINNING_OF_TIME;
 use super::message::{Message, Op, SIZE};
 use super::shared::Shared;
-
-/// Midnight, 1 January 2026, UTC, in nanoseconds since 1970: when the world of virtual time begins.
-const BEGINNING_OF_TIME: u64 = 1_767_225_600 * 1_000_000_000;
 
 /// A guest asks for this time when it has nothing to do; beyond it, clocks turn negative.
 const NEVER: u64 = i64::MAX as u64;

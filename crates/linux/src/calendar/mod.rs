@@ -33,6 +33,9 @@ use client::Client;
 pub use client::State;
 use shared::Shared;
 
+/// Midnight, 1 January 2026, UTC, in nanoseconds since 1970: when the world of virtual time begins.
+pub const BEGINNING_OF_TIME: u64 = 1_767_225_600 * 1_000_000_000;
+
 /// A time that nobody lives to see; beyond it, guests' clocks turn negative.
 const NEVER: Instant = Instant::from_nanos(i64::MAX as u64);
 
