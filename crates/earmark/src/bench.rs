@@ -10,6 +10,7 @@ use nic::moderation::Moderation;
 use serde::Serialize;
 
 use crate::cli;
+use crate::environment::VIRTUAL;
 use crate::experiment::{Experiment, Plan, USUAL_SETTING};
 use crate::halves;
 use crate::measurement::{Measurement, Part, Round, Rounds, SCHEMA, Slice};
@@ -96,7 +97,9 @@ pub fn run(
     progress: &Progress,
 ) -> Result<Outcome> {
     let mut cases = cases(nic, options)?;
-    let usual = if cases.len() > 1 { USUAL_ROUNDS } else { 1 };
+    // In virtual time a round with the same seed is the same round.
+    let repeats = cases.len() > 1 && world.environment().world != VIRTUAL;
+    let usual = if repeats { USUAL_ROUNDS } else { 1 };
     let rounds = options.rounds.unwrap_or(usual);
     let change_to = options.change_to.as_ref().map(|Text(after)| *after);
     let seed = nic.seed.unwrap_or(1);

@@ -11,7 +11,9 @@
 pub mod calendar;
 pub mod capture;
 pub mod clock;
+pub mod cpu;
 pub mod dataplane;
+pub mod ethtool;
 pub mod guest;
 pub mod host;
 pub mod hostside;

@@ -12,10 +12,11 @@ use linux::lab::{MAX_HOSTS, names};
 use linux::machine::Machine;
 use linux::privilege::become_capable;
 
-use crate::cli::LabRunArgs;
+use crate::cli::{LabRunArgs, Time};
 use crate::experiment::USUAL_SETTING;
 use crate::options::NicOptions;
 use crate::world::live::Live;
+use crate::world::virtual_lab;
 
 /// What the commands of the other host get to start listening, before the first client starts.
 const HEAD_START: Duration = Duration::from_millis(500);
@@ -33,6 +34,12 @@ const INTERRUPTED: i32 = 128 + signal_hook::consts::SIGINT;
 pub fn run(args: &LabRunArgs) -> Result<ExitCode> {
     let commands = commands(&args.on)?;
     let awaited = awaited(args.until.as_deref(), &commands)?;
+    if args.time == Time::Virtual {
+        become_capable()?;
+        let moderation = args.nic.moderation(USUAL_SETTING)?;
+        let status = virtual_lab::run(&commands, &awaited, &args.nic, moderation)?;
+        return Ok(ExitCode::from(status as u8));
+    }
     let hosts = commands.iter().map(|(host, _)| host + 1).fold(2, usize::max);
     let live = lab(hosts, &args.nic)?;
     outlive_interrupts()?;
@@ -81,9 +88,8 @@ pub fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
 
 fn lab(hosts: usize, options: &NicOptions) -> Result<Live> {
     let privilege = become_capable()?;
-    let live = Live::start(hosts, options, privilege)?;
-    live.set(options.moderation(USUAL_SETTING)?)?;
-    Ok(live)
+    let moderation = options.moderation(USUAL_SETTING)?;
+    Live::with_setting(hosts, options, Some(moderation), privilege)
 }
 
 /// Pairs of host and command.

@@ -15,10 +15,11 @@ use linux::station::Station;
 use linux::vhost::config::DeviceSettings;
 use linux::vhost::device::Device;
 use linux::wait::Waiting;
+use nic::moderation::Moderation;
 
 use super::setup;
 use crate::kernel::{self, Needs};
-use crate::options::{NicOptions, Text};
+use crate::options::{NicOptions, Ports, Text};
 
 /// Where a guest finds its NIC.
 const NIC_SOCKET: &str = "/run/nic.sock";
@@ -60,12 +61,18 @@ pub(super) enum GuestTime {
 }
 
 impl Guests {
-    /// Prepares a guest for each of `names`.
+    /// Prepares a guest for each of `names`. Their drivers will believe `moderation` to be in force
+    /// on the ports that take it.
     ///
     /// # Errors
     /// If there is no kernel, the options do not go together, or the system refuses a host or a
     /// socket.
-    pub(super) fn prepare(names: &[String], options: &NicOptions, time: GuestTime) -> Result<Self> {
+    pub(super) fn prepare(
+        names: &[String],
+        options: &NicOptions,
+        moderation: Option<Moderation>,
+        time: GuestTime,
+    ) -> Result<Self> {
         let (needs, scripts, seed) = match time {
             GuestTime::Real => (Needs::RealTime, None, options.seed.unwrap_or(1)),
             GuestTime::Virtual { scripts, seed } => (Needs::VirtualTime, Some(scripts), seed),
@@ -75,6 +82,7 @@ impl Guests {
         let stations = Station::all(names);
         let is_virtual = scripts.is_some();
         let mut scripts = scripts.unwrap_or_default().into_iter();
+        let cpu = if is_virtual { linux::cpu::of_this_process() } else { None };
         let (mut prepared, mut plans, mut clocks) = (Vec::new(), Vec::new(), Vec::new());
         for (number, station) in (0..).zip(&stations) {
             let host = Host::create(&station.name, &stations)?;
@@ -84,6 +92,11 @@ impl Guests {
             settings.mtu = Some(mtu);
             settings.seed = seed.wrapping_mul(1_000).wrapping_add(number);
             settings.script = scripts.next();
+            let ports = options.ports.unwrap_or(Ports::Both).numbers(names.len());
+            let ours = moderation.filter(|_| ports.contains(&(number as usize)));
+            settings.coalescing =
+                ours.map(|moderation| (moderation.rx_usecs, moderation.rx_frames));
+            settings.cpu = cpu;
             if is_virtual {
                 settings.calendar_socket = Some(CALENDAR_SOCKET.into());
                 // The kernel's generator is seeded with its command line, among others.

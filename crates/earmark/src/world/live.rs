@@ -74,8 +74,12 @@ impl Ground {
         Ok(Self { machines, plane, control, congestion_control, kernel })
     }
 
-    fn guests(names: &[String], options: &NicOptions) -> Result<Self> {
-        let guests = Guests::prepare(names, options, GuestTime::Real)?;
+    fn guests(
+        names: &[String],
+        options: &NicOptions,
+        moderation: Option<Moderation>,
+    ) -> Result<Self> {
+        let guests = Guests::prepare(names, options, moderation, GuestTime::Real)?;
         let plane = start_plane(guests.plans, options)?;
         let control = control::server::Server::start(options.name.as_deref(), &plane, &[])?;
         let mut booted = guests.boot_list.boot()?;
@@ -107,11 +111,24 @@ impl Live {
     /// # Errors
     /// If the options do not go together, or the system refuses a part of it.
     pub fn start(hosts: usize, options: &NicOptions, privilege: Privilege) -> Result<Self> {
+        Self::with_setting(hosts, options, None, privilege)
+    }
+
+    /// The same, with `moderation` in force; drivers of guests know of it.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn with_setting(
+        hosts: usize,
+        options: &NicOptions,
+        moderation: Option<Moderation>,
+        privilege: Privilege,
+    ) -> Result<Self> {
         let names = lab::names(hosts);
         let Ground { machines, plane, control, congestion_control, kernel } =
             match options.hosts.unwrap_or_default() {
                 Hosts::Namespaces => Ground::namespaces(names, options)?,
-                Hosts::Uml => Ground::guests(&names, options)?,
+                Hosts::Uml => Ground::guests(&names, options, moderation)?,
             };
         let environment = Environment {
             privilege: privilege.to_string(),
@@ -124,7 +141,9 @@ impl Live {
         };
         let ports = options.ports.unwrap_or(Ports::Both);
         let pcap = options.pcap.clone();
-        Ok(Self { _control: control, plane, machines, ports, environment, pcap })
+        let live = Self { _control: control, plane, machines, ports, environment, pcap };
+        moderation.map_or(Ok(()), |moderation| live.set(moderation))?;
+        Ok(live)
     }
 
     /// The hosts.

@@ -5,6 +5,8 @@ mod guests;
 pub mod live;
 mod script;
 pub mod setup;
+mod stage;
+pub mod virtual_lab;
 pub mod virtual_time;
 
 use anyhow::Result;

@@ -168,12 +168,6 @@ impl Calendar {
         self.clients.iter().filter(held).map(|client| client.name.as_str()).collect()
     }
 
-    /// Whether every guest has gone.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.clients.iter().all(|client| client.state == State::Gone)
-    }
-
     /// Lets the next guest begin once nobody runs: guests boot one after the other, in their order.
     ///
     /// # Errors

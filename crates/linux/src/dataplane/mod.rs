@@ -20,7 +20,7 @@ use nic::moderation::Moderation;
 use nic::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::calendar::Calendar;
+use crate::calendar::{Calendar, State};
 use crate::capture::Capture;
 use crate::clock;
 use crate::plane::{Plane, PortPlan};
@@ -50,6 +50,8 @@ pub struct DataPlane {
     calendar: Calendar,
     /// Commands for moments to come, the first one first. In virtual time only.
     schedule: Vec<(Instant, Command)>,
+    /// The guests that virtual time ends with.
+    end_with: Option<Vec<usize>>,
     failure: Option<String>,
     orders: Orders,
     /// There are commands that wait for their moment. In virtual time only.
@@ -217,6 +219,7 @@ impl DataPlane {
             time,
             calendar,
             schedule,
+            end_with: None,
             failure,
             orders,
             commanded,
@@ -285,10 +288,19 @@ impl DataPlane {
         self.failure.as_deref()
     }
 
-    /// Whether every guest of a virtual time has gone.
+    /// Virtual time is to end when these guests have gone.
+    pub fn end_with(&mut self, guests: Vec<usize>) {
+        self.end_with = Some(guests);
+    }
+
+    /// Whether virtual time has ended: the guests that it was to end with have gone, or all have.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.calendar.is_over()
+        let gone = |number: usize| self.calendar.state(number) == State::Gone;
+        match &self.end_with {
+            Some(guests) => guests.iter().all(|&guest| gone(guest)),
+            None => (0..self.calendar.len()).all(gone),
+        }
     }
 
     /// Changes the moderation of one queue of a port, or of all; packets may be pending.

@@ -143,6 +143,10 @@ impl Guest {
         let (sender, events) = channel();
         let mut kernel = host.spawn(&mut settings.command())?;
         let pidfd = pidfd_open(Pid::from_child(&kernel), PidfdFlags::empty());
+        if let Some(cpu) = settings.cpu {
+            // Elsewhere it only takes longer.
+            let _ = crate::cpu::pin(Some(Pid::from_child(&kernel)), cpu);
+        }
         let ends = hub::Ends {
             kernel: pidfd.map_err(io::Error::from).map_err(prepare("open the kernel's pidfd"))?,
             from_guest: kernel.stdout.take().expect("it is piped").into(),

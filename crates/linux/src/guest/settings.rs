@@ -41,6 +41,11 @@ pub struct GuestSettings {
     /// All of the kernel's randomness follows from this, if the kernel takes none from the
     /// machine.
     pub seed: u64,
+    /// `rx-usecs` and `rx-frames` that the guest tells its driver, which believes in 0 otherwise,
+    /// whatever the NIC does.
+    pub coalescing: Option<(u32, u32)>,
+    /// The processor that the kernel stays on.
+    pub cpu: Option<usize>,
     /// More for the kernel's command line.
     pub parameters: Vec<String>,
 }
@@ -63,6 +68,8 @@ impl GuestSettings {
             calendar_socket: None,
             script: None,
             seed: 0,
+            coalescing: None,
+            cpu: None,
             parameters: Vec::new(),
         }
     }
@@ -74,6 +81,7 @@ impl GuestSettings {
             has_nic: self.nic_socket.is_some(),
             mtu: self.mtu,
             seed: self.seed,
+            coalescing: self.coalescing,
             script: self.script.clone(),
         }
     }
@@ -121,6 +129,7 @@ pub(super) struct InitSettings {
     pub(super) has_nic: bool,
     pub(super) mtu: Option<u32>,
     pub(super) seed: u64,
+    pub(super) coalescing: Option<(u32, u32)>,
     pub(super) script: Option<Vec<Cue>>,
 }
 

@@ -5,12 +5,14 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use nic::prng::Prng;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount, mount_bind};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
 use super::{InitError, doing};
+use crate::ethtool;
 use crate::guest::settings::{InitSettings, SETTINGS};
 use crate::netlink::{LinkSettings, Netlink, NetlinkError};
 
@@ -113,15 +115,8 @@ fn credit_randomness(seed: u64) -> io::Result<()> {
         bytes: libc::c_int,
         words: [u64; WORDS],
     }
-    let mut state = seed;
-    let mut next = || {
-        // SplitMix64: far apart from one seed to the next, which a generator can do no more with.
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    };
-    let words = std::array::from_fn(|_| next());
+    let mut random = Prng::new(seed);
+    let words = std::array::from_fn(|_| random.next_u64());
     let pool = Pool { entropy_bits: 512, bytes: 64, words };
     let random = File::options().write(true).open("/dev/urandom")?;
     let number = libc::_IOW::<[libc::c_int; 2]>(u32::from(b'R'), 0x03);
@@ -143,7 +138,12 @@ fn connect(settings: &InitSettings) -> Result<(), InitError> {
     let interface = settings.station.interface();
     netlink.rename(&nic, &interface).map_err(fail)?;
     let link = LinkSettings { mtu: settings.mtu, ..LinkSettings::default() };
-    netlink.join(&settings.station, &link).map_err(fail)
+    netlink.join(&settings.station, &link).map_err(fail)?;
+    if let Some((rx_usecs, rx_frames)) = settings.coalescing {
+        // A kernel whose driver has no such settings has none that could be wrong.
+        let _ = ethtool::set_coalescing(&interface, rx_usecs, rx_frames);
+    }
+    Ok(())
 }
 
 /// The one interface that belongs to a device.

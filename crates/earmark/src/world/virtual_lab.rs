@@ -1,0 +1,86 @@
+//! `earmark lab run --time virtual`: programs of the user's on guests in virtual time.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use linux::guest::protocol::{Cue, Event, Order, Spawn, Stream};
+use linux::lab::names;
+use nic::moderation::Moderation;
+
+use super::script::{environment, order_at};
+use super::stage::{Stage, with_usual_cable};
+use crate::options::NicOptions;
+
+/// When the commands of hosts that nobody waits for start.
+const OTHERS_AT: Duration = Duration::from_millis(500);
+
+/// When the commands of the awaited hosts start.
+const AWAITED_AT: Duration = Duration::from_secs(1);
+
+/// Runs shell commands, each on its host, until those of the hosts in `awaited` have ended; the
+/// first exit status among those that is not 0.
+///
+/// Nothing is read from standard input. What the programs write is passed on as it comes.
+///
+/// # Errors
+/// If there is no kernel, the system refuses a part of the world, or a guest stops time for good.
+pub fn run(
+    commands: &[(usize, String)],
+    awaited: &[usize],
+    options: &NicOptions,
+    moderation: Moderation,
+) -> Result<i32> {
+    let hosts = commands.iter().map(|(host, _)| host + 1).fold(2, usize::max);
+    let scripts = scripts(commands, awaited, hosts)?;
+    let awaited = awaited.to_vec();
+    let options = with_usual_cable(options);
+    let seed = options.seed.unwrap_or(1);
+    let stage = (scripts, awaited.clone());
+    let mut stage = Stage::prepare(&names(hosts), &options, moderation, stage, seed)?;
+    let mut status = None;
+    let mut failed = None;
+    stage.play(&mut |host, _, event| match event {
+        Event::Output(Stream::Output, bytes) => pass_on(&mut io::stdout(), &bytes),
+        Event::Output(Stream::Error, bytes) => pass_on(&mut io::stderr(), &bytes),
+        Event::Failed(errno) => failed = Some(io::Error::from_raw_os_error(errno)),
+        Event::Exited(ended) if awaited.contains(&host) => {
+            let first = status.get_or_insert(ended.code());
+            *first = if *first == 0 { ended.code() } else { *first };
+        }
+        _ => {}
+    })?;
+    if let Some(error) = failed {
+        bail!("start /bin/sh in a guest: {error}");
+    }
+    status.context("virtual time ended before the commands did; is there anything to wait for?")
+}
+
+/// A script for each host. One without an end is ended when time is.
+fn scripts(commands: &[(usize, String)], awaited: &[usize], hosts: usize) -> Result<Vec<Vec<Cue>>> {
+    let directory = std::env::current_dir().context("find the working directory")?;
+    let mut scripts = vec![Vec::new(); hosts];
+    for (program, (host, command)) in (1..).zip(commands) {
+        let at = if awaited.contains(host) { AWAITED_AT } else { OTHERS_AT };
+        let spawn = Spawn {
+            words: ["/bin/sh", "-c", command].map(Into::into).into(),
+            directory: directory.clone().into_os_string().into(),
+            environment: environment(),
+            ..Spawn::default()
+        };
+        scripts[*host].push(order_at(at, program, Order::Spawn(spawn)));
+    }
+    // A script that is over ends its guest, and whoever is not awaited stays to the end.
+    let never = Duration::from_secs(u32::MAX.into());
+    for (host, script) in scripts.iter_mut().enumerate() {
+        if !awaited.contains(&host) {
+            script.push(order_at(never, 0, Order::PowerOff));
+        }
+    }
+    Ok(scripts)
+}
+
+/// If nobody reads it, nobody wants it.
+fn pass_on(to: &mut dyn Write, bytes: &[u8]) {
+    let _ = to.write_all(bytes).and_then(|()| to.flush());
+}
