@@ -28,8 +28,11 @@ const GLANCE: Duration = Duration::from_millis(2);
 /// How often it is looked whether time stands still for good.
 const CHECK_EVERY: Duration = Duration::from_millis(200);
 
-/// How long the output of guests that time has left behind may take to arrive.
-const LAST_OUTPUT: Duration = Duration::from_millis(50);
+/// How long guests that have ended may take, in real time, to be gone.
+const GONE_WITHIN: Duration = Duration::from_secs(20);
+
+/// Guests that time has left behind have said all when nothing has come for so long.
+const SILENCE: Duration = Duration::from_millis(200);
 
 /// The cable where nobody says otherwise: gigabit Ethernet through a switch.
 const USUAL_RATE_MBIT: u32 = 1_000;
@@ -48,7 +51,23 @@ pub(super) struct Stage {
     plane: Arc<Handle>,
     boot_list: Option<BootList>,
     ports: Ports,
+    /// The guests that time ends with.
+    awaited: Vec<usize>,
     pcap: Option<PathBuf>,
+}
+
+/// What a look for events has found.
+struct Taken {
+    /// Whether there was one.
+    any: bool,
+    /// The guests that will have none any more.
+    ended: Vec<bool>,
+}
+
+impl Taken {
+    fn all_ended(&self) -> bool {
+        self.ended.iter().all(|ended| *ended)
+    }
 }
 
 /// `options`, with the cable of this world where they say nothing of one.
@@ -84,13 +103,15 @@ impl Stage {
         let capture = pcap.as_deref().map(|path| Capture::create_virtual(path, &interfaces));
         let plane = Handle::start_virtual(guests.plans, guests.calendar, capture.transpose()?)?;
         let plane = Arc::new(plane);
-        plane.call(move |plane| plane.end_with(awaited))?;
+        let last = awaited.clone();
+        plane.call(move |plane| plane.end_with(last))?;
         let stage = Self {
             _control: Server::start(options.name.as_deref(), &plane, &[])?,
             guests: Vec::new(),
             plane,
             boot_list: Some(guests.boot_list),
             ports: options.ports.unwrap_or(Ports::Both),
+            awaited,
             pcap,
         };
         stage.set(Instant::ZERO, moderation)?;
@@ -128,7 +149,7 @@ impl Stage {
             self.guests = list.boot()?;
         }
         let mut checked = RealInstant::now();
-        while !self.take_events(sink) && !self.plane.call(|plane| plane.is_over())? {
+        while !self.take_events(sink).all_ended() && !self.plane.call(|plane| plane.is_over())? {
             if checked.elapsed() > CHECK_EVERY {
                 self.check()?;
                 checked = RealInstant::now();
@@ -136,31 +157,47 @@ impl Stage {
             sleep(GLANCE);
         }
         self.check()?;
-        let left = RealInstant::now();
-        while !self.take_events(sink) && left.elapsed() < LAST_OUTPUT {
-            sleep(GLANCE);
-        }
+        self.hear_out(sink);
         let capture = self.plane.call(|plane| plane.plane().take_capture())?;
         setup::finish_capture(capture, self.pcap.as_deref())
     }
 
-    /// Passes on what has been said; whether all guests have ended.
-    fn take_events(&self, sink: &mut Sink<'_>) -> bool {
-        let mut ended = true;
+    /// Passes on what was said before time ended and is still on its way.
+    fn hear_out(&self, sink: &mut Sink<'_>) {
+        let begun = RealInstant::now();
+        let mut last = begun;
+        loop {
+            let taken = self.take_events(sink);
+            if taken.any {
+                last = RealInstant::now();
+            }
+            let all_ended = taken.all_ended();
+            let awaited_have = self.awaited.iter().all(|&guest| taken.ended[guest]);
+            let silent = awaited_have && last.elapsed() > SILENCE;
+            if all_ended || silent || begun.elapsed() > GONE_WITHIN {
+                return;
+            }
+            sleep(GLANCE);
+        }
+    }
+
+    /// Passes on what has been said.
+    fn take_events(&self, sink: &mut Sink<'_>) -> Taken {
+        let mut taken = Taken { any: false, ended: vec![false; self.guests.len()] };
         for (number, guest) in self.guests.iter().enumerate() {
             loop {
                 match guest.events().try_recv() {
                     Ok((GUEST, _)) => {}
                     Ok((program, event)) => sink(number, program, event),
-                    Err(TryRecvError::Disconnected) => break,
-                    Err(TryRecvError::Empty) => {
-                        ended = false;
+                    Err(error) => {
+                        taken.ended[number] = error == TryRecvError::Disconnected;
                         break;
                     }
                 }
+                taken.any = true;
             }
         }
-        ended
+        taken
     }
 
     /// Whether time can still go on.

@@ -236,10 +236,15 @@ impl DataPlane {
     /// Runs the commands that have come.
     fn obey(&mut self) {
         self.commanded = false;
-        let _ = rustix::io::read(&*self.orders.wake, &mut [0_u8; 8]);
+        self.quiet();
         while let Ok(command) = self.orders.commands.try_recv() {
             command(self);
         }
+    }
+
+    /// Takes note that there are commands, so that only another one is heard.
+    fn quiet(&self) {
+        let _ = rustix::io::read(&*self.orders.wake, &mut [0_u8; 8]);
     }
 
     /// A descriptor whose interface is gone would be readable for ever.

@@ -108,7 +108,11 @@ impl DataPlane {
         }
         for token in ready {
             match token {
-                WAKE => self.commanded = true,
+                WAKE => {
+                    // The commands wait for their moment, and must not be heard again until then.
+                    self.quiet();
+                    self.commanded = true;
+                }
                 clock if clock & CLOCK != 0 => self.hear_clock((clock & !CLOCK) as usize),
                 port => self.hear_port(port_of(port)),
             }
