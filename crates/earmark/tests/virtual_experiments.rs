@@ -1,0 +1,81 @@
+//! Every experiment of the live world runs in virtual time, and the figures that it has there are
+//! figures.
+
+use serde_json::Value;
+
+mod common;
+use common::run;
+
+/// Seconds of warm-up and of measurement.
+const SHORT: [&str; 2] = ["0.01", "0.05"];
+
+/// The only result of `earmark bench EXPERIMENT --world virtual` and more arguments.
+#[track_caller]
+fn result(experiment: &str, seconds: [&str; 2], more: &[&str]) -> Value {
+    let [warmup, duration] = seconds;
+    let always = ["bench", experiment, "--world", "virtual", "--json"];
+    let arguments = [&always[..], &["--warmup", warmup, "--duration", duration], more].concat();
+    let outcome = run(&arguments).json();
+    assert_eq!(outcome["world"], "virtual");
+    outcome["results"][0].clone()
+}
+
+fn number(result: &Value, name: &str) -> f64 {
+    result[name].as_f64().unwrap_or_else(|| panic!("no {name} in {result}"))
+}
+
+#[test]
+fn askers_are_answered() {
+    for (experiment, more) in [
+        ("tcp-rr", &[][..]),
+        ("udp-rr", &[]),
+        ("ping", &[]),
+        ("loaded-server", &["--clients", "2"]),
+        ("memcached", &["--value-bytes", "100"]),
+        ("ntp", &["--rate", "200"]),
+        ("mixed", &["--bulk-rate", "50"]),
+    ] {
+        let result = result(experiment, SHORT, more);
+        assert!(number(&result, "transactions_per_s") > 50.0, "{experiment}: {result}");
+        assert!(number(&result["latency_us"], "min") > 40.0, "no faster than the wire: {result}");
+        // The last request may still be on its way.
+        assert!(number(&result, "lost") <= 2.0, "{experiment}: {result}");
+    }
+}
+
+#[test]
+fn floods_fill_the_cable_and_no_more() {
+    // A frame of 1514 bytes takes 1538 on the wire and carries 1448.
+    let bits = number(&result("bulk", ["0.05", "0.05"], &[]), "bulk_bits_per_s");
+    let most = 1e9 * 1448.0 / 1538.0;
+    assert!((most * 0.98..=most * 1.001).contains(&bits), "{bits} of {most} bit/s");
+    // The shortest frame takes 84 bytes.
+    let datagrams = number(&result("pps", ["0.01", "0.01"], &[]), "datagrams_per_s");
+    let most = 1e9 / (84.0 * 8.0);
+    assert!((most * 0.98..=most * 1.001).contains(&datagrams), "{datagrams} of {most} 1/s");
+    let dropped = result("invalid-frames", SHORT, &["--rate", "2000"]);
+    assert!((1_900.0..2_100.0).contains(&number(&dropped, "interrupts_per_s")), "{dropped}");
+}
+
+#[test]
+fn computing_has_no_cost_that_could_be_told() {
+    let result = result("tcp-rr", SHORT, &[]);
+    assert_eq!((&result["cpu"], &result["receive_ns_per_packet"]), (&Value::Null, &Value::Null));
+    assert_eq!(result["environment"]["world"], "virtual");
+}
+
+#[test]
+fn three_guests_share_a_switch() {
+    let commands = ["--on", "a", "ping -q -c 3 c", "--on", "c", "exec sleep 60"];
+    let ended =
+        run(&[&["lab", "run", "--time", "virtual", "-s", "disabled"], &commands[..]].concat());
+    assert!(ended.output().contains(" 0% packet loss"), "{ended:?}");
+}
+
+#[test]
+fn status_and_output_of_a_program_are_the_labs() {
+    let command = "echo out; echo err >&2; date -u +%F; exit 7";
+    let ended = run(&["lab", "run", "--time", "virtual", "--on", "b", command]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (7, "out\n2026-01-01\n"));
+    assert_eq!(ended.stderr, "err\n");
+}
