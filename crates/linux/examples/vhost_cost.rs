@@ -16,7 +16,9 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use linux::vhost::driver::{Driver, DriverError};
+use linux::clock;
+use linux::plane::Plane;
+use linux::vhost::driver::{Driver, DriverError, DriverSettings};
 use linux::wait::Waiting;
 
 #[allow(dead_code, reason = "tests use the rest")]
@@ -26,7 +28,7 @@ mod nic_of_tests;
 #[path = "../tests/vhost/traffic.rs"]
 mod traffic;
 
-use nic_of_tests::{Nic, NicSettings};
+use nic_of_tests::{Nic, NicSettings, Sockets};
 
 /// Frames that a driver sends before it tells the device, and takes at once.
 const BATCH: usize = 32;
@@ -121,23 +123,44 @@ fn together(task: &Task) -> Result<[u64; 3], DriverError> {
 
 /// One thread: frames that were received, nanoseconds of CPU, allocations.
 fn alone(task: &Task) -> Result<[u64; 3], DriverError> {
-    let nic = Nic::start(NicSettings { waiting: Waiting::Spin, ..NicSettings::default() });
-    let mut drivers = [nic.driver(0), nic.driver(1)];
-    let mut plane = nic.halt();
+    let settings = NicSettings { waiting: Waiting::Spin, ..NicSettings::default() };
+    let sockets = Sockets::new();
+    let mut plane = Plane::new(sockets.plans(&settings), None, clock::now());
+    let mut drivers = connect(&sockets, &mut plane)?;
     let frame = traffic::frame(0, task.length);
     let mut run = |rounds: u64| {
-        let (allocations, start) =
-            (ALLOCATIONS.load(Ordering::Relaxed), linux::clock::thread_cpu_time());
+        let (allocations, start) = (ALLOCATIONS.load(Ordering::Relaxed), clock::thread_cpu_time());
         let mut came = 0;
         for _ in 0..rounds {
-            came += turn(&mut drivers, task.both, &frame, || plane.round(false))?;
+            came += turn(&mut drivers, task.both, &frame, || round(&mut plane, false))?;
         }
-        let took = linux::clock::thread_cpu_time() - start;
+        let took = clock::thread_cpu_time() - start;
         let allocations = ALLOCATIONS.load(Ordering::Relaxed) - allocations;
         Ok([came, took.as_nanos(), allocations])
     };
     run(100)?;
     run(task.span)
+}
+
+/// Attaches a driver to each port; they wait for answers, so a thread does that.
+fn connect(sockets: &Sockets, plane: &mut Plane) -> Result<[Driver; 2], DriverError> {
+    let connect = |number| Driver::connect(&sockets.path(number), DriverSettings::default());
+    std::thread::scope(|scope| {
+        let drivers = scope.spawn(|| Ok([connect(0)?, connect(1)?]));
+        while !drivers.is_finished() {
+            round(plane, true);
+        }
+        drivers.join().expect("connecting does not panic")
+    })
+}
+
+/// What the data-plane thread does again and again.
+fn round(plane: &mut Plane, ready: bool) {
+    let now = clock::now();
+    (0..plane.len()).for_each(|number| plane.attend(now, number, ready));
+    plane.take_from_memory(now);
+    plane.carry(now);
+    plane.serve(now);
 }
 
 /// Each driver sends a batch and takes what came: how many frames.

@@ -13,6 +13,21 @@ use nic::time::{Duration, Instant};
 
 use crate::trace::Watch;
 
+/// How a guest stands to a port that it may connect to, and leave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attachment {
+    /// A guest is connected.
+    pub connected: bool,
+    /// Why the last guest is gone, if none has come since.
+    pub lost: Option<String>,
+    /// Pairs of queues that the guest uses.
+    pub pairs_used: u16,
+    /// Pairs of queues that it could use.
+    pub pairs: u16,
+    /// Frames of the guest that were longer than any port takes.
+    pub too_long: u64,
+}
+
 /// The host's end of a port. Calls come from one thread, and `now` never goes back.
 pub trait HostSide: Send {
     /// What becomes readable when the host has sent something or wants something. A host has
@@ -69,6 +84,11 @@ pub trait HostSide: Send {
     /// Frames that the host's stack refused to take.
     fn refused(&self) -> u64 {
         0
+    }
+
+    /// How its guest stands, if it is a port that guests connect to.
+    fn attachment(&self) -> Option<Attachment> {
+        None
     }
 }
 

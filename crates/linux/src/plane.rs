@@ -162,17 +162,28 @@ impl Plane {
         }
     }
 
-    /// Puts onto the links what hosts have sent that can be asked for next to nothing.
-    pub fn take_from_memory(&mut self, now: Instant) {
+    /// Puts onto the links what hosts have sent that can be asked for next to nothing; how many
+    /// frames that was.
+    pub fn take_from_memory(&mut self, now: Instant) -> usize {
+        let mut taken = 0;
         for number in 0..self.ports.len() {
             if self.ports[number].host.is_in_memory() {
-                self.take(now, number, 0);
+                taken += self.take(now, number, 0);
             }
         }
+        taken
     }
 
-    /// Moves what the links have carried into the rings, and lets DMAs and timers act.
-    pub fn carry(&mut self, now: Instant) {
+    /// Whether looking for frames costs next to nothing with every host.
+    #[must_use]
+    pub fn is_in_memory(&self) -> bool {
+        self.ports.iter().all(|state| state.host.is_in_memory())
+    }
+
+    /// Moves what the links have carried into the rings, and lets DMAs and timers act; how many
+    /// frames that was.
+    pub fn carry(&mut self, now: Instant) -> usize {
+        let mut carried = 0;
         for number in 0..self.ports.len() {
             if self.ports[number].resume_at.is_some_and(|at| at <= now) {
                 self.take_all(now, number);
@@ -180,6 +191,7 @@ impl Plane {
         }
         for from in 0..self.ports.len() {
             while let Some((_, frame)) = self.ports[from].outgoing.receive(now) {
+                carried += 1;
                 match self.switch.forward(from, &frame) {
                     Destination::Port(to) => self.arrive(now, to, frame),
                     Destination::Others => self.flood(now, from, frame),
@@ -190,6 +202,7 @@ impl Plane {
         for state in &mut self.ports {
             state.port.advance(now, &mut state.watch);
         }
+        carried
     }
 
     fn arrive(&mut self, now: Instant, to: usize, frame: Vec<u8>) {
@@ -336,6 +349,7 @@ impl PortState {
             holds: self.watch.holds.clone(),
             link: self.outgoing.counters(),
             refused: self.host.refused(),
+            attachment: self.host.attachment(),
             vanished: self.vanished.clone(),
         }
     }

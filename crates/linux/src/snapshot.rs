@@ -6,6 +6,8 @@ use nic::link::LinkCounters;
 use nic::moderation::{Adaptive, Moderation};
 use nic::time::{Duration, Instant};
 
+use crate::hostside::Attachment;
+
 /// One queue of a port.
 #[derive(Clone, Debug)]
 pub struct QueueSnapshot {
@@ -49,6 +51,8 @@ pub struct PortSnapshot {
     /// Frames that the host's stack refused to take, because the interface was down or out of
     /// memory.
     pub refused: u64,
+    /// How its guest stands, if it is a port that guests connect to.
+    pub attachment: Option<Attachment>,
     /// Why the port is gone, if it is.
     pub vanished: Option<String>,
 }

@@ -132,6 +132,25 @@ impl Waiter {
         Ok(())
     }
 
+    /// Looks, without waiting, which descriptors can be read: for an owner who never waits.
+    pub(crate) fn look(&mut self, tokens: &mut Vec<u64>) -> rustix::io::Result<()> {
+        self.ready.clear();
+        let room = rustix::buffer::spare_capacity(&mut self.ready);
+        epoll::wait(self.epoll.as_fd(), room, Some(&clock::timespec(Duration::ZERO)))?;
+        tokens.extend(self.ready.iter().map(|event| event.data.u64()));
+        Ok(())
+    }
+
+    /// Whether it never sleeps.
+    pub(crate) fn spins(&self) -> bool {
+        self.waiting == Waiting::Spin
+    }
+
+    /// Counts `span` as one in which the owner waited without sleeping.
+    pub(crate) fn add_spun(&mut self, span: Duration) {
+        self.spun = self.spun + span;
+    }
+
     fn timeout(&self, now: Instant, deadline: Option<Instant>) -> Option<Duration> {
         let left = deadline.map(|deadline| deadline.since(now));
         match self.waiting {

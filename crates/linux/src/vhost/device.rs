@@ -20,7 +20,7 @@ use super::receive::{Nic, Receiver};
 use super::ring::Chain;
 use super::send::Sender;
 use super::session::{Answer, Offence, Session, Watching};
-use crate::hostside::{HostSide, Service};
+use crate::hostside::{Attachment, HostSide, Service};
 use crate::trace::Watch;
 
 /// What the device's epoll reports.
@@ -364,6 +364,16 @@ impl HostSide for Device {
 
     fn refused(&self) -> u64 {
         self.receivers.iter().map(|receiver| receiver.refused).sum()
+    }
+
+    fn attachment(&self) -> Option<Attachment> {
+        Some(Attachment {
+            connected: self.is_connected(),
+            lost: self.lost.clone(),
+            pairs_used: if self.is_connected() { self.spread } else { 0 },
+            pairs: self.settings.pairs,
+            too_long: self.too_long(),
+        })
     }
 
     fn calls_due(&self) -> bool {
