@@ -232,4 +232,17 @@ pub enum NicCommand {
     },
     /// List the labs that run
     Labs,
+    /// Be a NIC with two ports and a cable between them, for vhost-user frontends: virtual machines,
+    /// DPDK programs, your own; until Ctrl-C
+    Serve {
+        /// The socket of port a0, which is made
+        #[arg(value_name = "SOCKET_A")]
+        a: PathBuf,
+        /// The socket of port b0, which is made
+        #[arg(value_name = "SOCKET_B")]
+        b: PathBuf,
+        /// The NIC and the cable
+        #[command(flatten)]
+        nic: Box<NicOptions>,
+    },
 }

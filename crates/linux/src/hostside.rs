@@ -40,6 +40,12 @@ pub trait HostSide: Send {
         let _ = (now, ready, port, watch);
     }
 
+    /// Looks how many packets the host has room for now. Called right before frames arrive: what
+    /// made others send them may have made room here.
+    fn make_room(&mut self, port: &mut Port<Vec<u8>>) {
+        let _ = port;
+    }
+
     /// Takes the next frame that the host sent on `source` in place of what is in `frame`; `false`
     /// if there is none.
     ///
@@ -47,7 +53,7 @@ pub trait HostSide: Send {
     /// If the host's interface is gone for good.
     fn transmit(&mut self, now: Instant, source: usize, frame: &mut Vec<u8>) -> io::Result<bool>;
 
-    /// Whether looking for a frame costs next to nothing, so that every round may.
+    /// Whether looking for a frame costs next to nothing, so that every round may. Always the same.
     fn is_in_memory(&self) -> bool {
         false
     }

@@ -52,6 +52,8 @@ pub struct PortPlan {
 struct PortState {
     name: String,
     host: Box<dyn HostSide>,
+    /// What the host says of itself, for good.
+    is_in_memory: bool,
     port: Port<Vec<u8>>,
     outgoing: Link<Vec<u8>>,
     /// When the wire takes more of what was left in the host's ring.
@@ -151,7 +153,7 @@ impl Plane {
             }
         }
         // A descriptor says by itself that there is more.
-        self.ports[number].more = self.ports[number].host.is_in_memory();
+        self.ports[number].more = self.ports[number].is_in_memory;
         BATCH
     }
 
@@ -167,7 +169,7 @@ impl Plane {
     pub fn take_from_memory(&mut self, now: Instant) -> usize {
         let mut taken = 0;
         for number in 0..self.ports.len() {
-            if self.ports[number].host.is_in_memory() {
+            if self.ports[number].is_in_memory {
                 taken += self.take(now, number, 0);
             }
         }
@@ -177,13 +179,18 @@ impl Plane {
     /// Whether looking for frames costs next to nothing with every host.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
-        self.ports.iter().all(|state| state.host.is_in_memory())
+        self.ports.iter().all(|state| state.is_in_memory)
     }
 
     /// Moves what the links have carried into the rings, and lets DMAs and timers act; how many
     /// frames that was.
     pub fn carry(&mut self, now: Instant) -> usize {
         let mut carried = 0;
+        let has_come =
+            |state: &PortState| state.outgoing.next_arrival().is_some_and(|at| at <= now);
+        if self.ports.iter().any(has_come) {
+            self.ports.iter_mut().for_each(|state| state.host.make_room(&mut state.port));
+        }
         for number in 0..self.ports.len() {
             if self.ports[number].resume_at.is_some_and(|at| at <= now) {
                 self.take_all(now, number);
@@ -322,6 +329,7 @@ impl PortState {
     fn new(plan: PortPlan, now: Instant) -> Self {
         Self {
             name: plan.name,
+            is_in_memory: plan.host.is_in_memory(),
             host: plan.host,
             port: Port::new(plan.settings, now),
             outgoing: Link::new(plan.link, LINK),
@@ -335,7 +343,7 @@ impl PortState {
     /// Whether the host's next frame stays where it is, because the wire is busy for a while.
     fn must_wait_for_the_wire(&mut self, now: Instant) -> bool {
         let fetch_at = Instant::ZERO + (self.outgoing.free_at().since(Instant::ZERO) - FETCH_AHEAD);
-        let wait = self.host.is_in_memory() && fetch_at > now;
+        let wait = self.is_in_memory && fetch_at > now;
         self.resume_at = wait.then_some(fetch_at);
         wait
     }

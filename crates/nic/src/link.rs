@@ -175,9 +175,11 @@ impl<B: AsRef<[u8]> + Clone> Link<B> {
             return Err(Dropped::Overflowed(frame));
         }
         // All three are drawn for every frame on the wire, or a loss would shift the other streams.
-        let lost = self.loss.chance(self.settings.loss_ppm);
-        let duplicated = self.duplication.chance(self.settings.duplicate_ppm);
-        let reordered = self.reordering.chance(self.settings.reorder_ppm);
+        // What never happens needs no draw: its stream is its own.
+        let LinkSettings { loss_ppm, duplicate_ppm, reorder_ppm, .. } = self.settings;
+        let lost = loss_ppm > 0 && self.loss.chance(loss_ppm);
+        let duplicated = duplicate_ppm > 0 && self.duplication.chance(duplicate_ppm);
+        let reordered = reorder_ppm > 0 && self.reordering.chance(reorder_ppm);
 
         let mut arrival = self.transmit(now, &frame);
         if lost {
@@ -204,7 +206,12 @@ impl<B: AsRef<[u8]> + Clone> Link<B> {
             return None;
         }
         self.counters.delivered += 1;
-        self.in_flight.pop_front()
+        let first = self.in_flight.pop_front();
+        if self.in_flight.is_empty() {
+            // Starts again at the memory that is in the cache, rather than going through all of it.
+            self.in_flight.clear();
+        }
+        first
     }
 
     /// When [`receive`](Self::receive) will next have a frame; it may be in the past.
@@ -252,6 +259,9 @@ impl<B: AsRef<[u8]> + Clone> Link<B> {
 
     /// Almost every frame goes to the end; only those that pass a reordered one do not.
     fn enqueue(&mut self, arrival: Instant, frame: B) {
+        if self.in_flight.back().is_none_or(|&(last, _)| last <= arrival) {
+            return self.in_flight.push_back((arrival, frame));
+        }
         let position = self.in_flight.partition_point(|&(other, _)| other <= arrival);
         self.in_flight.insert(position, (arrival, frame));
     }

@@ -5,3 +5,4 @@ pub mod guest;
 pub mod kernel;
 pub mod lab;
 pub mod nic;
+pub mod serve;

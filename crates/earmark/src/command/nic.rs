@@ -8,7 +8,7 @@ use anyhow::{Result, bail, ensure};
 
 use crate::cli::{NicArgs, NicCommand};
 use crate::control::client::{ask, choose, labs};
-use crate::control::{PortState, QueueState, Request};
+use crate::control::{AttachmentState, PortState, QueueState, Request};
 
 /// Does what `args` say.
 ///
@@ -47,6 +47,7 @@ pub fn run(args: &NicArgs) -> Result<()> {
             }
             Ok(())
         }
+        NicCommand::Serve { a, b, nic } => super::serve::run([a, b], nic),
         NicCommand::Watch { port, interval, count } => {
             ensure!((0.01..=3_600.0).contains(interval), "--interval is 0.01 to 3600 seconds");
             watch(&choose(args.lab.as_deref())?, port.as_deref(), *interval, *count)
@@ -82,6 +83,9 @@ fn show(port: &PortState, lab: &str) {
     if let Some(why) = &port.vanished {
         println!("VANISHED: {why}");
     }
+    if let Some(attachment) = &port.attachment {
+        println!("guest: {}", tell(attachment));
+    }
     for (number, queue) in port.queues.iter().enumerate() {
         if port.queues.len() > 1 {
             println!("queue {number}:");
@@ -93,6 +97,18 @@ fn show(port: &PortState, lab: &str) {
     }
     show_counters(&port.counters);
     println!();
+}
+
+/// How the guest of a port stands.
+fn tell(attachment: &AttachmentState) -> String {
+    let AttachmentState { connected, lost, queue_pairs, queue_pairs_used } = attachment;
+    match lost {
+        _ if *connected => {
+            format!("connected, uses {queue_pairs_used} of {queue_pairs} queue pairs")
+        }
+        Some(why) => format!("none; the last one was lost: {why}"),
+        None => "none yet".into(),
+    }
 }
 
 fn show_queue(queue: &QueueState) {

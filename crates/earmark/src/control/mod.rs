@@ -56,8 +56,24 @@ pub struct PortState {
     pub hold_us: Option<[f64; 3]>,
     /// Frames that reached no queue, and what became of others, by name.
     pub counters: BTreeMap<String, u64>,
+    /// How the guest of a vhost-user port stands; other ports have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attachment: Option<AttachmentState>,
     /// Why the port is gone, if it is.
     pub vanished: Option<String>,
+}
+
+/// How the guest of a vhost-user port stands.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AttachmentState {
+    /// One is connected.
+    pub connected: bool,
+    /// Why the last one is gone, if none has come since.
+    pub lost: Option<String>,
+    /// Pairs of queues that the port offers.
+    pub queue_pairs: u16,
+    /// Pairs that the guest uses.
+    pub queue_pairs_used: u16,
 }
 
 /// One queue of a port.

@@ -15,7 +15,7 @@ use linux::snapshot::{PortSnapshot, QueueSnapshot};
 use nic::marker::Rules;
 use nic::moderation::{Moderation, Reason, TimerKind};
 
-use super::{PREFIX, PortState, QueueState, Reply, Request};
+use super::{AttachmentState, PREFIX, PortState, QueueState, Reply, Request};
 use crate::measurement::Quantiles;
 use crate::records::Distribution;
 
@@ -188,6 +188,7 @@ fn apply(
 
 fn port_state(port: &PortSnapshot) -> PortState {
     let holds = Quantiles::of(&Distribution::from_histogram(&port.holds, 1));
+    let attached = port.attachment.as_ref();
     let counters = [
         ("rx-length-errors", port.counters.bad_length),
         ("rx-refused", port.refused),
@@ -200,7 +201,17 @@ fn port_state(port: &PortSnapshot) -> PortState {
         mark: port.rules.clone(),
         queues: port.queues.iter().map(queue_state).collect(),
         hold_us: holds.map(|holds| [holds.p50, holds.p99, holds.max]),
-        counters: counters.map(|(name, value)| (name.to_owned(), value)).into(),
+        counters: counters
+            .into_iter()
+            .chain(attached.map(|attached| ("tx-too-long", attached.too_long)))
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+        attachment: attached.map(|attached| AttachmentState {
+            connected: attached.connected,
+            lost: attached.lost.clone(),
+            queue_pairs: attached.pairs,
+            queue_pairs_used: attached.pairs_used,
+        }),
         vanished: port.vanished.clone(),
     }
 }

@@ -12,23 +12,18 @@ use linux::guest::{Guest, GuestSettings};
 use linux::host::Host;
 use linux::plane::PortPlan;
 use linux::station::Station;
-use linux::vhost::config::DeviceSettings;
 use linux::vhost::device::Device;
-use linux::wait::Waiting;
 use nic::moderation::Moderation;
 
 use super::setup;
 use crate::kernel::{self, Needs};
-use crate::options::{NicOptions, Ports, Text};
+use crate::options::{NicOptions, Ports};
 
 /// Where a guest finds its NIC.
 const NIC_SOCKET: &str = "/run/nic.sock";
 
 /// Where a guest finds its calendar.
 const CALENDAR_SOCKET: &str = "/run/calendar.sock";
-
-/// The largest packet of a guest's interface where nobody says otherwise.
-const USUAL_MTU: u32 = 1_500;
 
 /// A guest that has everything but a running kernel.
 struct Prepared {
@@ -86,7 +81,7 @@ impl Guests {
         let (mut prepared, mut plans, mut clocks) = (Vec::new(), Vec::new(), Vec::new());
         for (number, station) in (0..).zip(&stations) {
             let host = Host::create(&station.name, &stations)?;
-            let mtu = options.mtu.unwrap_or(USUAL_MTU);
+            let mtu = options.mtu.unwrap_or(setup::USUAL_MTU);
             let mut settings = GuestSettings::new(&kernel, &program, station.clone());
             settings.nic_socket = Some(NIC_SOCKET.into());
             settings.mtu = Some(mtu);
@@ -103,14 +98,9 @@ impl Guests {
                 settings.parameters.push(format!("earmark.seed={}", settings.seed));
                 clocks.push((station.name.clone(), host.listen(CALENDAR_SOCKET)?));
             }
-            let device = DeviceSettings {
-                mac: station.mac,
-                mtu: mtu.try_into().unwrap_or(u16::MAX),
-                pairs: options.queues.unwrap_or(1),
-                inband: is_virtual,
-                polled: options.wait == Some(Text(Waiting::Spin)) && !is_virtual,
-                speed_mbit: options.link_rate.unwrap_or(0),
-            };
+            let mut device = setup::device(options, station.mac);
+            device.inband = is_virtual;
+            device.polled &= !is_virtual;
             let device = Device::new(host.listen(NIC_SOCKET)?, device)
                 .with_context(|| format!("make the NIC of guest {}", station.name))?;
             plans.push(PortPlan {

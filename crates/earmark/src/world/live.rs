@@ -95,7 +95,7 @@ impl Ground {
     }
 }
 
-fn start_plane(plans: Vec<PortPlan>, options: &NicOptions) -> Result<Arc<Handle>> {
+pub(super) fn start_plane(plans: Vec<PortPlan>, options: &NicOptions) -> Result<Arc<Handle>> {
     let names: Vec<&str> = plans.iter().map(|plan| plan.name.as_str()).collect();
     let capture = options.pcap.as_deref().map(|path| Capture::create(path, &names)).transpose()?;
     Ok(Arc::new(Handle::start(plans, waiting(options), capture)?))

@@ -4,6 +4,7 @@ pub mod agents;
 mod guests;
 pub mod live;
 mod script;
+pub mod served;
 pub mod setup;
 mod stage;
 pub mod virtual_lab;

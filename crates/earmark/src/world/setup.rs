@@ -4,6 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use linux::capture::Capture;
+use linux::vhost::config::DeviceSettings;
+use linux::wait::Waiting;
 use nic::link::LinkSettings;
 use nic::marker::Rules;
 use nic::moderation::Moderation;
@@ -17,6 +19,9 @@ use crate::options::{NicOptions, Text};
 /// pushed TCP segments, which is what requests and answers look like, and bulk data and
 /// acknowledgements do not.
 pub const USUAL_RULES: &str = "mx, tcp-psh & length<=512";
+
+/// The largest packet of a guest's interface where nobody says otherwise.
+pub(super) const USUAL_MTU: u32 = 1_500;
 
 /// The marking rules that `options` name, or the usual ones.
 ///
@@ -42,6 +47,18 @@ pub(super) fn port(options: &NicOptions) -> Result<PortSettings> {
         dma: Dma { latency: micros(options.dma_latency), ..Dma::default() },
         transmit_interrupts: options.transmit_interrupts.unwrap_or(false),
     })
+}
+
+/// A device that a guest's driver finds at its port.
+pub(super) fn device(options: &NicOptions, mac: [u8; 6]) -> DeviceSettings {
+    DeviceSettings {
+        mac,
+        mtu: options.mtu.unwrap_or(USUAL_MTU).try_into().unwrap_or(u16::MAX),
+        pairs: options.queues.unwrap_or(1),
+        inband: false,
+        polled: options.wait == Some(Text(Waiting::Spin)),
+        speed_mbit: options.link_rate.unwrap_or(0),
+    }
 }
 
 /// The cable in one direction; each direction has a stream of random numbers of its own.

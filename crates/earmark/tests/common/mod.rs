@@ -196,6 +196,11 @@ impl Running {
         }
     }
 
+    /// Whether it has ended already.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// What one can write to, if standard input is piped.
     pub(crate) fn input(&mut self) -> &mut ChildStdin {
         self.child.stdin.as_mut().unwrap()

@@ -338,6 +338,19 @@ impl HostSide for Device {
         }
     }
 
+    fn make_room(&mut self, port: &mut Port<Vec<u8>>) {
+        let Some(guest) = &mut self.guest else { return };
+        let queues = port.queues_mut().iter_mut().zip(&self.receivers);
+        for (pair, (queue, receiver)) in queues.enumerate() {
+            let index = 2 * pair;
+            if let Some(live) = guest.session.ring(index)
+                && let Err(error) = receiver.resize(live.ring, queue)
+            {
+                self.offence = Some(Offence::Ring { index, error });
+            }
+        }
+    }
+
     fn transmit(&mut self, _: Instant, _: usize, frame: &mut Vec<u8>) -> io::Result<bool> {
         Ok(self.take_frame(frame).unwrap_or_else(|offence| {
             // The port is closed at the end of the round, when it is at hand.

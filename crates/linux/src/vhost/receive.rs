@@ -101,7 +101,11 @@ impl Receiver {
     }
 
     /// A packet takes one buffer, and all but one if the MTU is small against the guest's buffers.
-    fn resize(&self, ring: &mut Ring, queue: &mut Queue<Vec<u8>>) -> Result<(), RingError> {
+    pub(super) fn resize(
+        &self,
+        ring: &mut Ring,
+        queue: &mut Queue<Vec<u8>>,
+    ) -> Result<(), RingError> {
         let room = ring.available()? / self.per_packet.max(1);
         queue.set_size(self.ends.len() + usize::from(room));
         Ok(())
@@ -249,7 +253,15 @@ fn put(
     }
     let mut header = [0; PACKET_HEADER];
     header[NUM_BUFFERS..][..2].copy_from_slice(&(heads.len() as u16).to_le_bytes());
-    scatter(live.memory, &chain.writable, &header, frame).map_err(in_buffer)?;
+    match chain.writable[..] {
+        // Almost always: a frame in one piece.
+        [Segment { address, length }] if u64::from(length) >= needed => {
+            let behind = address.saturating_add(PACKET_HEADER as u64);
+            let written = live.memory.write(address, &header);
+            written.and_then(|()| live.memory.write(behind, frame)).map_err(in_buffer)?;
+        }
+        _ => scatter(live.memory, &chain.writable, &header, frame).map_err(in_buffer)?,
+    }
     for &(head, length) in &*heads {
         live.ring.give_back(head, length);
     }

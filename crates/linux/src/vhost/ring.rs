@@ -237,7 +237,12 @@ impl Ring {
         }
         let at = usize::from(self.taken & (self.size - 1));
         let head = self.available.load_u16(ELEMENTS + 2 * at, Ordering::Relaxed);
-        self.follow(memory, head, chain)?;
+        let first = self.descriptor(head)?;
+        if first.has(VRING_DESC_F_NEXT | VRING_DESC_F_INDIRECT) {
+            self.follow(memory, head, chain)?;
+        } else {
+            first.add_to(chain, &mut false)?;
+        }
         self.taken = self.taken.wrapping_add(1);
         Ok(Some(head))
     }
@@ -249,19 +254,23 @@ impl Ring {
     }
 
     #[inline]
+    fn descriptor(&self, index: u16) -> Result<Descriptor, RingError> {
+        if index >= self.size {
+            return Err(RingError::Index { index, size: self.size.into() });
+        }
+        let at = DESCRIPTOR * usize::from(index);
+        let address = self.descriptors.load_u64(at, Ordering::Relaxed);
+        let rest = self.descriptors.load_u64(at + 8, Ordering::Relaxed);
+        Ok(Descriptor::new(address, rest))
+    }
+
+    #[inline(never)]
     fn follow(&self, memory: &Memory, head: u16, chain: &mut Chain) -> Result<(), RingError> {
-        let size = usize::from(self.size);
-        let limit = size.min(MAX_SEGMENTS);
+        let limit = usize::from(self.size).min(MAX_SEGMENTS);
         let mut writable = false;
         let mut next = head;
         for _ in 0..limit {
-            let index = usize::from(next);
-            if index >= size {
-                return Err(RingError::Index { index: next, size });
-            }
-            let address = self.descriptors.load_u64(DESCRIPTOR * index, Ordering::Relaxed);
-            let rest = self.descriptors.load_u64(DESCRIPTOR * index + 8, Ordering::Relaxed);
-            let descriptor = Descriptor::new(address, rest);
+            let descriptor = self.descriptor(next)?;
             if descriptor.has(VRING_DESC_F_INDIRECT) {
                 if descriptor.has(VRING_DESC_F_NEXT) {
                     return Err(RingError::Nested);
@@ -360,8 +369,8 @@ impl Descriptor {
     }
 
     #[inline]
-    fn has(&self, flag: u32) -> bool {
-        u32::from(self.flags) & flag != 0
+    fn has(&self, any_of: u32) -> bool {
+        u32::from(self.flags) & any_of != 0
     }
 
     #[inline]

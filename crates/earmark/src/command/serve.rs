@@ -1,0 +1,43 @@
+//! `earmark nic serve`: a NIC for whoever speaks vhost-user.
+
+use std::io::{Write, stdout};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::experiment::USUAL_SETTING;
+use crate::options::NicOptions;
+use crate::world::served::Served;
+
+/// Serves the NIC until a signal ends it.
+///
+/// # Errors
+/// If a socket cannot be had, or the options do not go together.
+pub fn run(sockets: [&Path; 2], options: &NicOptions) -> Result<()> {
+    // First, so that no signal finds files that nobody removes.
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM, SIGHUP]).context("prepare to be interrupted")?;
+    let moderation = options.moderation(USUAL_SETTING)?;
+    let served = Served::start(sockets, options, moderation)?;
+    let [a, b] = sockets.map(Path::display);
+    let text = format!(
+        "\
+Port a0 is {a}, port b0 is {b}; {moderation}.
+Connect a vhost-user frontend to each, for example:
+
+  QEMU 10  -machine q35,memory-backend=m0 -object memory-backend-memfd,id=m0,size=256M,share=on
+           -chardev socket,id=c0,path={a} -netdev vhost-user,id=n0,chardev=c0
+           -device virtio-net-pci,netdev=n0
+  DPDK     --in-memory --single-file-segments --no-pci --vdev=net_virtio_user0,path={a}
+  UML      virtio_uml.device={a}:1
+
+`earmark nic show` tells who is there, `earmark nic set b0 rx-usecs 50` changes a port; Ctrl-C ends.
+"
+    );
+    // Nobody may be reading this, which is no reason to end.
+    let _ = stdout().write_all(text.as_bytes()).and_then(|()| stdout().flush());
+    signals.forever().next();
+    served.finish()
+}
