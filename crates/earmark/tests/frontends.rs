@@ -81,7 +81,7 @@ fn drivers_meet_on_a_served_nic() {
         b.receive(0, 8, |frame| came.push(frame.to_vec())).unwrap();
     }
     assert_eq!(came, [frame]);
-    nic.nic(&["set", "b0", "rx-usecs", "50"]).output();
+    nic.nic(&["set", "b0", "strategy", "delay:50"]).output();
     let shown = nic.nic(&["show", "--json"]).json();
     assert_eq!(shown[1]["queues"][0]["setting"], "delay:50");
     let expected = serde_json::json!(

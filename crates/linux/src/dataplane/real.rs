@@ -48,7 +48,8 @@ impl DataPlane {
         for &token in ready.iter().filter(|token| **token != WAKE) {
             self.plane.take(clock::now(), port_of(token), source_of(token));
         }
-        self.plane.take_from_memory(now);
+        // Later than what was just taken, or a frame would overtake another one.
+        self.plane.take_from_memory(clock::now());
         self.plane.carry(clock::now());
         self.plane.serve(clock::now());
         self.stop_hearing_the_dead();
