@@ -76,8 +76,12 @@
 //! Calls for that are moderated by a [`nic::vector::Vector`] for each ring, by the guest's
 //! `tx-usecs` and `tx-frames`; at first each completion that the guest asks to hear of is told at
 //! once. A driver may ask far ahead (`virtqueue_enable_cb_delayed`): the vector counts as masked
-//! until what it asked for is there. A port's `transmit_interrupts` has no meaning for a guest,
-//! which always has a vector of its own for each ring.
+//! until what it asked for is there.
+//!
+//! A guest has a vector of its own for each ring. With a port's `transmit_interrupts`, a frame that
+//! was taken from it asks the vector of its first receive queue for an interrupt as well. There is
+//! nothing for the guest to look at then and it is not called, but the interrupt has been used up:
+//! under a throttle, the next one is a gap away.
 //!
 //! A guest is asked to kick when a ring was found empty, and the ring is then looked at once more.
 //! Receive rings need no kicks: buffers are counted in every round.

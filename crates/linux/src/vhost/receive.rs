@@ -130,6 +130,8 @@ impl Receiver {
         if std::mem::take(&mut self.raised) {
             call |= self.wants_call(live.ring);
             self.tell_all(live.ring, nic);
+            // The guest looks even if there is nothing to take: at transmissions that interrupted.
+            nic.queue.poll(nic.now, 0, nic.watch, &mut *nic.told);
         }
         self.resize(live.ring, nic.queue)?;
         Ok(call)

@@ -46,6 +46,11 @@ pub(super) fn at(micros: u64) -> Instant {
 
 impl Plane {
     pub(super) fn new(name: &str, setting: &str, inband: bool) -> Self {
+        let moderation = setting.parse().unwrap();
+        Self::with_port(name, PortSettings { moderation, ..PortSettings::default() }, inband)
+    }
+
+    pub(super) fn with_port(name: &str, port: PortSettings, inband: bool) -> Self {
         let name = format!("earmark-test-{}-{name}", std::process::id());
         let address = SocketAddr::from_abstract_name(name).unwrap();
         let listener = UnixListener::bind_addr(&address).unwrap();
@@ -57,8 +62,6 @@ impl Plane {
             polled: false,
             speed_mbit: 0,
         };
-        let moderation = setting.parse().unwrap();
-        let port = PortSettings { moderation, ..PortSettings::default() };
         Self {
             device: Device::new(listener, settings).unwrap(),
             port: Port::new(port, at(0)),

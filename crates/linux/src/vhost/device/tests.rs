@@ -1,6 +1,7 @@
 //! A device, a port and a guest, in time that the tests make.
 
 use super::guest::{FEATURES, Guest, MEMORY, Plane, at};
+use nic::port::PortSettings;
 use nic::prng::Prng;
 
 use super::*;
@@ -240,6 +241,28 @@ fn transmit_completions_are_moderated() {
     plane.round(at(30), &[]);
     assert_eq!(guest.rings[1].calls(), 1);
     assert_eq!(plane.device.deadline(), None);
+}
+
+/// One vector for both directions: the guest finds nothing to take, and the vector is quiet again.
+#[test]
+fn transmission_that_interrupts_does_so_once() {
+    for (setting, interrupts) in [("disabled", 2), ("throttle:125", 2), ("delay:75", 1)] {
+        let moderation = setting.parse().unwrap();
+        let port = PortSettings { moderation, transmit_interrupts: true, ..Default::default() };
+        let mut plane = Plane::with_port(&format!("once-{setting}"), port, false);
+        let mut guest = Guest::connect(&mut plane, FEATURES, 0);
+        guest.refill(2_000);
+        plane.round(at(1), &[]);
+        for sent in [10, 20] {
+            plane.port.transmitted(at(sent), &mut ());
+            plane.round(at(sent), &[]);
+        }
+        (21..1_000).for_each(|now| plane.round(at(now), &[]));
+        let counters = plane.port.counters();
+        assert_eq!(counters.transmit_completions, 2);
+        assert_eq!(counters.interrupts_total(), interrupts, "{setting}");
+        assert_eq!((plane.port.deadline(), guest.rings[0].calls()), (None, 0), "{setting}");
+    }
 }
 
 #[test]
