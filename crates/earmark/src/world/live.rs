@@ -181,6 +181,9 @@ impl Live {
             if let Some(end) = machine.end() {
                 bail!("host {} has ended: {end}", machine.name());
             }
+            if let Some(why) = port.attachment.as_ref().and_then(|guest| guest.lost.as_ref()) {
+                bail!("port {} has lost guest {}: {why}", port.name, machine.name());
+            }
         }
         Ok(snapshot)
     }
