@@ -232,8 +232,8 @@ pub enum NicCommand {
     },
     /// List the labs that run
     Labs,
-    /// Be a NIC with two ports and a cable between them, for vhost-user frontends: virtual
-    /// machines, DPDK programs, your own; until Ctrl-C
+    /// Be a NIC with two ports and a cable between them, until Ctrl-C, for vhost-user frontends:
+    /// virtual machines, DPDK programs, your own (docs/vhost-user.md)
     Serve {
         /// The socket of port a0, which is made
         #[arg(value_name = "SOCKET_A")]
