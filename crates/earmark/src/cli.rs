@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use serde::Deserialize;
 
+use crate::command::adaptive::AdaptiveArgs;
 use crate::experiment::Experiment;
 use crate::options::{ExperimentOptions, NicOptions, duration};
 
@@ -41,6 +42,9 @@ pub enum Command {
     ///
     /// Building takes about four minutes, once. The sources come from apt; nothing needs root.
     Kernel,
+    /// Compare Linux's own adaptive moderation with ours, in virtual time
+    #[command(hide = true)]
+    Adaptive(AdaptiveArgs),
     /// Print shell completions
     Completions {
         /// For this shell

@@ -48,6 +48,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Nic(args) => command::nic::run(&args)?,
         Command::Scenario { name } => scenarios(name.as_deref())?,
         Command::Kernel => command::kernel::run()?,
+        Command::Adaptive(args) => command::adaptive::run(&args)?,
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "earmark", &mut std::io::stdout());
         }

@@ -101,7 +101,7 @@ fn calendar__turns_are_taken_in_the_order_of_time_then_of_guests() {
     world.guests.into_iter().for_each(|guest| guest.join().unwrap());
     let turns: Vec<_> = world.notes.iter().collect();
     assert_eq!(turns, [(0, 10), (1, 10), (1, 20), (0, 30), (1, 40), (0, 30_000)]);
-    let over = || ok(world.handle.call(|plane| plane.is_over()));
+    let over = || world.handle.outlook().is_over;
     soon("all guests are gone", over);
     assert_eq!(ok(world.handle.call(|plane| plane.now())), Instant::from_nanos(30_000));
 }
@@ -153,7 +153,7 @@ fn calendar__nonsense_stops_time_and_is_told() {
     ok(std::fs::remove_file(&path));
     clock.ask(START, 0);
     clock.say(99, 1, 0);
-    let failure = || ok(handle.call(|plane| plane.failure().map(str::to_owned)));
+    let failure = || handle.outlook().failure;
     soon("the calendar gives up", || failure().is_some());
     assert!(failure().unwrap().contains("guest bad: unknown message"), "{:?}", failure());
 }

@@ -1,5 +1,6 @@
 //! What the commands do, one file each.
 
+pub mod adaptive;
 pub mod bench;
 pub mod guest;
 pub mod kernel;

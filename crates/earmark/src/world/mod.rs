@@ -1,5 +1,6 @@
 //! Worlds: where experiments run.
 
+pub mod adaptive;
 pub mod agents;
 mod guests;
 pub mod live;

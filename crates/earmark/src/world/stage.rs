@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread::sleep;
 use std::time::{Duration, Instant as RealInstant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use linux::capture::Capture;
 use linux::dataplane::{DataPlane, Handle};
 use linux::guest::Guest;
@@ -28,11 +28,11 @@ const GLANCE: Duration = Duration::from_millis(2);
 /// How often it is looked whether time stands still for good.
 const CHECK_EVERY: Duration = Duration::from_millis(200);
 
-/// How long guests that have ended may take, in real time, to be gone.
-const GONE_WITHIN: Duration = Duration::from_secs(20);
-
 /// Guests that time has left behind have said all when nothing has come for so long.
 const SILENCE: Duration = Duration::from_millis(200);
+
+/// How long a kernel whose clock has gone may take to end.
+const LAST_BREATH: Duration = Duration::from_secs(10);
 
 /// The cable where nobody says otherwise: gigabit Ethernet through a switch.
 const USUAL_RATE_MBIT: u32 = 1_000;
@@ -40,34 +40,40 @@ const USUAL_RATE_MBIT: u32 = 1_000;
 /// Its latency in microseconds, each way.
 const USUAL_LATENCY_US: u32 = 20;
 
+/// Sets how many seconds of real time a guest may compute without a word.
+const PATIENCE: &str = "EARMARK_PATIENCE";
+
 /// What is done with an event: the number of the guest, that of its program, the event.
 pub(super) type Sink<'a> = dyn FnMut(usize, u32, Event) + 'a;
+
+/// How far a guest has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    /// It boots.
+    Booting,
+    /// It follows its script.
+    Playing,
+    /// It has come to the end of the script.
+    PoweringOff,
+    /// It is gone, as it should be.
+    Gone,
+}
 
 /// Guests, their NIC and their calendar, for one run.
 pub(super) struct Stage {
     // Dropped in this order: the guests end before their NIC does.
     guests: Vec<Guest>,
+    acts: Vec<Act>,
+    /// Time ends when these have ended.
+    awaited: Vec<usize>,
     _control: Server,
     plane: Arc<Handle>,
     boot_list: Option<BootList>,
     ports: Ports,
-    /// The guests that time ends with.
-    awaited: Vec<usize>,
     pcap: Option<PathBuf>,
-}
-
-/// What a look for events has found.
-struct Taken {
-    /// Whether there was one.
-    any: bool,
-    /// The guests that will have none any more.
-    ended: Vec<bool>,
-}
-
-impl Taken {
-    fn all_ended(&self) -> bool {
-        self.ended.iter().all(|ended| *ended)
-    }
+    kernel: PathBuf,
+    /// When a program last said something, in real time.
+    heard_at: RealInstant,
 }
 
 /// `options`, with the cable of this world where they say nothing of one.
@@ -103,16 +109,22 @@ impl Stage {
         let capture = pcap.as_deref().map(|path| Capture::create_virtual(path, &interfaces));
         let plane = Handle::start_virtual(guests.plans, guests.calendar, capture.transpose()?)?;
         let plane = Arc::new(plane);
-        let last = awaited.clone();
-        plane.call(move |plane| plane.end_with(last))?;
+        let (patience, end_with) = (patience()?, awaited.clone());
+        plane.call(move |plane| {
+            plane.end_with(end_with);
+            plane.set_patience(patience);
+        })?;
         let stage = Self {
             _control: Server::start(options.name.as_deref(), &plane, &[])?,
             guests: Vec::new(),
+            acts: vec![Act::Booting; names.len()],
+            awaited,
             plane,
             boot_list: Some(guests.boot_list),
             ports: options.ports.unwrap_or(Ports::Both),
-            awaited,
             pcap,
+            kernel: guests.kernel,
+            heard_at: RealInstant::now(),
         };
         stage.set(Instant::ZERO, moderation)?;
         Ok(stage)
@@ -131,6 +143,19 @@ impl Stage {
         Ok(())
     }
 
+    /// Has `command` run at a moment to come.
+    ///
+    /// # Errors
+    /// If the data plane has ended.
+    pub(super) fn at(
+        &self,
+        at: Instant,
+        command: impl FnOnce(&mut DataPlane) + Send + 'static,
+    ) -> Result<()> {
+        self.plane.at(at, command)?;
+        Ok(())
+    }
+
     /// What the NIC will have counted at a moment to come.
     ///
     /// # Errors
@@ -143,13 +168,14 @@ impl Stage {
     /// say and how they end.
     ///
     /// # Errors
-    /// If a kernel cannot be started, or a guest stops time for good.
+    /// If a kernel cannot be started, ends before its time or has no virtual time, or if a guest
+    /// stops time for good.
     pub(super) fn play(&mut self, sink: &mut Sink<'_>) -> Result<()> {
         if let Some(list) = self.boot_list.take() {
             self.guests = list.boot()?;
         }
         let mut checked = RealInstant::now();
-        while !self.take_events(sink).all_ended() && !self.plane.call(|plane| plane.is_over())? {
+        while !self.take_events(sink)? && !self.plane.outlook().is_over {
             if checked.elapsed() > CHECK_EVERY {
                 self.check()?;
                 checked = RealInstant::now();
@@ -157,54 +183,93 @@ impl Stage {
             sleep(GLANCE);
         }
         self.check()?;
-        self.hear_out(sink);
+        self.hear_out(sink)?;
         let capture = self.plane.call(|plane| plane.plane().take_capture())?;
         setup::finish_capture(capture, self.pcap.as_deref())
     }
 
-    /// Passes on what was said before time ended and is still on its way.
-    fn hear_out(&self, sink: &mut Sink<'_>) {
+    /// Passes on what was said before time ended and is still on its way. The kernels with which it
+    /// ended are about to end.
+    fn hear_out(&mut self, sink: &mut Sink<'_>) -> Result<()> {
         let begun = RealInstant::now();
-        let mut last = begun;
-        loop {
-            let taken = self.take_events(sink);
-            if taken.any {
-                last = RealInstant::now();
-            }
-            let all_ended = taken.all_ended();
-            let awaited_have = self.awaited.iter().all(|&guest| taken.ended[guest]);
-            let silent = awaited_have && last.elapsed() > SILENCE;
-            if all_ended || silent || begun.elapsed() > GONE_WITHIN {
-                return;
+        while !self.take_events(sink)? && begun.elapsed() < LAST_BREATH {
+            if self.have_left(&self.awaited) && self.heard_at.elapsed() > SILENCE {
+                break;
             }
             sleep(GLANCE);
         }
+        Ok(())
     }
 
-    /// Passes on what has been said.
-    fn take_events(&self, sink: &mut Sink<'_>) -> Taken {
-        let mut taken = Taken { any: false, ended: vec![false; self.guests.len()] };
-        for (number, guest) in self.guests.iter().enumerate() {
+    /// Passes on what has been said; whether all guests have ended.
+    fn take_events(&mut self, sink: &mut Sink<'_>) -> Result<bool> {
+        for number in 0..self.guests.len() {
             loop {
-                match guest.events().try_recv() {
+                match self.guests[number].events().try_recv() {
+                    Ok((GUEST, Event::Ready)) => self.ready(number)?,
+                    Ok((GUEST, Event::PoweringOff)) => self.acts[number] = Act::PoweringOff,
                     Ok((GUEST, _)) => {}
-                    Ok((program, event)) => sink(number, program, event),
-                    Err(error) => {
-                        taken.ended[number] = error == TryRecvError::Disconnected;
+                    Ok((program, event)) => {
+                        self.heard_at = RealInstant::now();
+                        sink(number, program, event);
+                    }
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => {
+                        self.left(number)?;
                         break;
                     }
                 }
-                taken.any = true;
             }
         }
-        taken
+        Ok(self.acts.iter().all(|act| *act == Act::Gone))
+    }
+
+    fn have_left(&self, guests: &[usize]) -> bool {
+        guests.iter().all(|&guest| self.acts[guest] == Act::Gone)
+    }
+
+    /// A guest begins with its script. By then it must have asked for the time.
+    fn ready(&mut self, number: usize) -> Result<()> {
+        self.acts[number] = Act::Playing;
+        ensure!(
+            self.has_clock(number),
+            "guest {}: {}",
+            self.guests[number].name(),
+            self.no_virtual_time()
+        );
+        Ok(())
+    }
+
+    fn has_clock(&self, number: usize) -> bool {
+        self.plane.outlook().clocks[number]
+    }
+
+    fn no_virtual_time(&self) -> String {
+        format!(
+            "its kernel {} never asked its calendar for the time; is it one with virtual time, as \
+             `earmark kernel` builds it?",
+            self.kernel.display()
+        )
+    }
+
+    /// A guest has no more to say.
+    fn left(&mut self, number: usize) -> Result<()> {
+        match self.acts[number] {
+            Act::PoweringOff | Act::Gone => {
+                self.acts[number] = Act::Gone;
+                Ok(())
+            }
+            act => {
+                let end = self.guests[number].ended(act == Act::Playing);
+                ensure!(self.has_clock(number), "{end}\n{}", self.no_virtual_time());
+                Err(end.into())
+            }
+        }
     }
 
     /// Whether time can still go on.
     fn check(&self) -> Result<()> {
-        let Some(mut why) = self.plane.call(|plane| plane.failure().map(str::to_owned))? else {
-            return Ok(());
-        };
+        let Some(mut why) = self.plane.outlook().failure else { return Ok(()) };
         for guest in &self.guests {
             for message in guest.messages() {
                 let _ = write!(why, "\n  {}: {message}", guest.name());
@@ -212,4 +277,14 @@ impl Stage {
         }
         bail!(why)
     }
+}
+
+/// How long a guest may compute without a word: two minutes, or what the user says.
+fn patience() -> Result<Duration> {
+    let Some(text) = std::env::var_os(PATIENCE) else { return Ok(Duration::from_secs(120)) };
+    let seconds = text.to_str().and_then(|text| text.parse().ok()).filter(|seconds| *seconds > 0);
+    let seconds: u32 = seconds.with_context(|| {
+        format!("{PATIENCE}={}: a number of seconds, 1 or more", text.to_string_lossy())
+    })?;
+    Ok(Duration::from_secs(seconds.into()))
 }

@@ -12,8 +12,8 @@ mod virtual_time;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use nic::moderation::Moderation;
@@ -52,13 +52,29 @@ pub struct DataPlane {
     schedule: Vec<(Instant, Command)>,
     /// The guests that virtual time ends with.
     end_with: Option<Vec<usize>>,
+    /// How long, in real time, a guest may run without a word before it is given up.
+    patience: Duration,
+    /// When, in real time, a guest last said something.
+    heard_at: Instant,
     failure: Option<String>,
+    outlook: Arc<Mutex<Outlook>>,
     orders: Orders,
     /// There are commands that wait for their moment. In virtual time only.
     commanded: bool,
     /// Ports whose descriptors are waited for.
     heard: Vec<bool>,
     stopped: bool,
+}
+
+/// Whether virtual time goes on. It can be looked at while a guest runs, when no command is obeyed.
+#[derive(Clone, Debug, Default)]
+pub struct Outlook {
+    /// Virtual time has ended: the guests that it was to end with have gone, or all have.
+    pub is_over: bool,
+    /// Why time stands still for good, if it does.
+    pub failure: Option<String>,
+    /// For each guest: whether it has connected its clock.
+    pub clocks: Vec<bool>,
 }
 
 /// Where commands come in.
@@ -92,6 +108,7 @@ impl From<rustix::io::Errno> for DataPlaneError {
 pub struct Handle {
     commands: Sender<Command>,
     wake: Arc<OwnedFd>,
+    outlook: Arc<Mutex<Outlook>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -134,10 +151,13 @@ impl Handle {
         let now = if time == Time::Real { clock::now() } else { calendar.now() };
         let plane = Plane::new(plans, capture, now);
         let (ready, started) = channel();
+        let outlook = Arc::new(Mutex::new(Outlook::default()));
+        let shown = Arc::clone(&outlook);
         let run = move || {
             // A waiter is its thread's own.
             let waiter = Waiter::new(waiting);
-            let plane = waiter.and_then(|w| DataPlane::new(plane, time, calendar, w, orders));
+            let plane =
+                waiter.and_then(|w| DataPlane::new(plane, (time, calendar), w, orders, shown));
             match plane {
                 Ok(mut plane) => {
                     let _ = ready.send(Ok(()));
@@ -151,10 +171,18 @@ impl Handle {
         };
         let thread = std::thread::Builder::new().name("earmark-nic".into()).spawn(run)?;
         started.recv().map_err(|_| DataPlaneError::Gone)??;
-        Ok(Self { commands, wake, thread: Some(thread) })
+        Ok(Self { commands, wake, outlook, thread: Some(thread) })
+    }
+
+    /// Whether virtual time goes on; does not wait for anything.
+    #[must_use]
+    pub fn outlook(&self) -> Outlook {
+        self.outlook.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Runs `command` in the data-plane thread, between two events, and returns what it returns.
+    ///
+    /// In virtual time that may take until the guest that runs has said something.
     ///
     /// # Errors
     /// If the thread has ended.
@@ -198,10 +226,10 @@ impl Drop for Handle {
 impl DataPlane {
     fn new(
         plane: Plane,
-        time: Time,
-        calendar: Calendar,
+        (time, calendar): (Time, Calendar),
         waiter: Waiter,
         orders: Orders,
+        outlook: Arc<Mutex<Outlook>>,
     ) -> rustix::io::Result<Self> {
         waiter.add(orders.wake.as_fd(), WAKE)?;
         for number in 0..plane.len() {
@@ -220,7 +248,10 @@ impl DataPlane {
             calendar,
             schedule,
             end_with: None,
+            patience: Duration::from_micros(120_000_000),
+            heard_at: clock::now(),
             failure,
+            outlook,
             orders,
             commanded,
             heard,
@@ -287,20 +318,28 @@ impl DataPlane {
         &mut self.plane
     }
 
-    /// Why time stands still for good, if it does.
-    #[must_use]
-    pub fn failure(&self) -> Option<&str> {
-        self.failure.as_deref()
-    }
-
     /// Virtual time is to end when these guests have gone.
     pub fn end_with(&mut self, guests: Vec<usize>) {
         self.end_with = Some(guests);
     }
 
-    /// Whether virtual time has ended: the guests that it was to end with have gone, or all have.
-    #[must_use]
-    pub fn is_over(&self) -> bool {
+    /// In virtual time, a guest that computes for longer than this, in real time, is given up.
+    pub fn set_patience(&mut self, patience: std::time::Duration) {
+        self.patience = Duration::from_nanos(patience.as_nanos().try_into().unwrap_or(u64::MAX));
+    }
+
+    /// Lets everybody see how things are.
+    fn show(&self) {
+        let clocks = (0..self.calendar.len()).map(|n| self.calendar.state(n) != State::Absent);
+        let outlook = Outlook {
+            is_over: self.is_over(),
+            failure: self.failure.clone(),
+            clocks: clocks.collect(),
+        };
+        *self.outlook.lock().unwrap_or_else(PoisonError::into_inner) = outlook;
+    }
+
+    fn is_over(&self) -> bool {
         let gone = |number: usize| self.calendar.state(number) == State::Gone;
         match &self.end_with {
             Some(guests) => guests.iter().all(|&guest| gone(guest)),

@@ -13,7 +13,7 @@
 //! must not be told anything before its time. So whatever comes from outside, a command or an
 //! interrupt that it caused, is told at an event.
 
-use nic::time::{Duration, Instant};
+use nic::time::Instant;
 
 use super::{DataPlane, WAKE, port_of};
 use crate::calendar::State;
@@ -21,9 +21,6 @@ use crate::{clock, cpu};
 
 /// Tokens of the guests' clocks; those of ports are below.
 const CLOCK: u64 = 1 << 32;
-
-/// How long, in real time, a guest may run without a word before it is given up.
-const PATIENCE: Duration = Duration::from_micros(120_000_000);
 
 impl DataPlane {
     pub(super) fn run_in_virtual_time(&mut self) {
@@ -36,11 +33,16 @@ impl DataPlane {
                 self.failure = Some(format!("watch the clock of a guest: {errno}"));
             }
         }
+        self.heard_at = clock::now();
+        self.show();
         while !self.stopped {
             if self.failure.is_none() && self.step() {
                 continue;
             }
             // Nothing will ever happen by itself again.
+            if self.failure.is_none() && !self.is_over() && !self.calendar.is_empty() {
+                self.fail("virtual time stands still: all guests wait, and for nothing".into());
+            }
             if !self.commanded {
                 self.hear(None);
             }
@@ -54,7 +56,7 @@ impl DataPlane {
             return false;
         }
         if self.calendar.is_held() || self.plane.calls_unacked() {
-            self.hear(Some(clock::now() + PATIENCE));
+            self.hear(Some(self.heard_at + self.patience));
             if !self.calendar.has_begun() {
                 self.obey();
             }
@@ -93,7 +95,7 @@ impl DataPlane {
 
     /// Waits for something to be said, in real time, and hears it.
     fn hear(&mut self, until: Option<Instant>) {
-        let mut ready = Vec::with_capacity(16);
+        let mut ready = Vec::with_capacity(64);
         match self.waiter.wait(until, &mut ready) {
             Ok(()) => {}
             Err(rustix::io::Errno::INTR) => return,
@@ -103,28 +105,35 @@ impl DataPlane {
             let names = self.calendar.holding().join(", ");
             self.fail(format!(
                 "guest {names} has been running for {} s without a word; does a program in it spin?",
-                PATIENCE.as_nanos() / 1_000_000_000
+                self.patience.as_micros() / 1_000_000
             ));
         }
-        for token in ready {
+        for &token in &ready {
             match token {
-                WAKE => {
-                    // The commands wait for their moment, and must not be heard again until then.
-                    self.quiet();
-                    self.commanded = true;
-                }
+                WAKE => self.note_command(),
                 clock if clock & CLOCK != 0 => self.hear_clock((clock & !CLOCK) as usize),
                 port => self.hear_port(port_of(port)),
             }
+        }
+        // A command is no word of the guest's.
+        if ready.iter().any(|token| *token != WAKE) {
+            self.heard_at = clock::now();
         }
         if let Err(error) = self.calendar.begin_next() {
             self.fail(format!("start the clock of a guest: {error}"));
         }
     }
 
+    /// A command has come. Its time comes later, and until then the descriptor is to be quiet.
+    fn note_command(&mut self) {
+        self.commanded = true;
+        self.quiet();
+    }
+
     fn hear_clock(&mut self, number: usize) {
         let token = CLOCK | number as u64;
-        if self.calendar.state(number) == State::Absent {
+        let before = self.calendar.state(number);
+        if before == State::Absent {
             let watched = match self.calendar.accept(number) {
                 Ok(true) => self.waiter.add(self.calendar.fd(number), token).map_err(Into::into),
                 accepted => accepted.map(drop),
@@ -138,6 +147,9 @@ impl DataPlane {
         }
         if self.calendar.state(number) == State::Gone {
             let _ = self.waiter.remove(self.calendar.fd(number));
+            self.show();
+        } else if before == State::Absent {
+            self.show();
         }
     }
 
@@ -160,5 +172,6 @@ impl DataPlane {
 
     fn fail(&mut self, why: String) {
         self.failure.get_or_insert(why);
+        self.show();
     }
 }

@@ -75,8 +75,18 @@ pub enum GuestError {
         cause: io::Error,
     },
     /// The guest's kernel ended before the guest was ready.
-    #[error("boot guest {guest}: its kernel has ended ({status}); {}", last_words(.messages))]
+    #[error("boot guest {guest}: its kernel has ended ({status}); {}", first_words(.messages))]
     Ended {
+        /// The name of the guest.
+        guest: String,
+        /// How it ended.
+        status: ExitStatus,
+        /// The last messages of the kernel and of process 1.
+        messages: Vec<String>,
+    },
+    /// The guest's kernel ended although nobody had asked it to.
+    #[error("guest {guest}: its kernel has ended ({status}); {}", last_words(.messages))]
+    Lost {
         /// The name of the guest.
         guest: String,
         /// How it ended.
@@ -96,9 +106,15 @@ pub enum GuestError {
     },
 }
 
+/// What a kernel said that did not get far.
+fn first_words(messages: &[String]) -> String {
+    let words = last_words(messages);
+    if messages.is_empty() { words + "; try another kernel: earmark kernel" } else { words }
+}
+
 fn last_words(messages: &[String]) -> String {
     if messages.is_empty() {
-        return "it said nothing; try another kernel: earmark kernel".to_owned();
+        return "it said nothing".to_owned();
     }
     format!("its last messages:\n  {}", messages.join("\n  "))
 }
@@ -179,14 +195,19 @@ impl Guest {
                 patience,
                 messages: self.messages(),
             }),
-            Err(RecvTimeoutError::Disconnected) => Err(self.ended()),
+            Err(RecvTimeoutError::Disconnected) => Err(self.ended(false)),
         }
     }
 
-    /// How the kernel has ended; it closes its console a moment before.
-    fn ended(&mut self) -> GuestError {
+    /// Why a guest has no more [events](Self::events), if it was not the end of its script:
+    /// `ready` if it had come so far.
+    ///
+    /// Waits for the kernel, which closes its console a moment before it ends.
+    #[must_use]
+    pub fn ended(&mut self, ready: bool) -> GuestError {
         let guest = self.host.name().to_owned();
         match self.kernel.wait() {
+            Ok(status) if ready => GuestError::Lost { guest, status, messages: self.messages() },
             Ok(status) => GuestError::Ended { guest, status, messages: self.messages() },
             Err(cause) => GuestError::Prepare { guest, what: "wait for the kernel", cause },
         }

@@ -1,6 +1,6 @@
 //! `adaptive-rx on`: a delay and a frame count that follow the traffic.
 
-use super::dim::{Dim, Profile, Sample};
+use super::dim::{BEFORE_ANY_DECISION, Dim, Profile, Sample};
 use super::{Delay, Frames, Interrupt, Moderator, Unseen};
 use crate::descriptor::Descriptor;
 use crate::time::{Duration, Instant};
@@ -13,27 +13,28 @@ use crate::time::{Duration, Instant};
 pub struct Adaptive {
     timer: Frames<Delay>,
     dim: Dim,
+    in_force: Profile,
     totals: Sample,
 }
 
 impl Adaptive {
-    /// Starts with DIM's default profile, 8 us or 256 frames.
+    /// Starts with the drivers' default profile, 8 us or 256 frames.
     #[must_use]
     pub fn new() -> Self {
-        let dim = Dim::new();
-        let Profile { rx_usecs, rx_frames } = dim.profile();
-        let delay = Delay::new(Duration::from_micros(rx_usecs.into()));
-        Self { timer: Frames::new(delay, rx_frames), dim, totals: Sample::default() }
+        let in_force = BEFORE_ANY_DECISION;
+        let delay = Delay::new(Duration::from_micros(in_force.rx_usecs.into()));
+        let timer = Frames::new(delay, in_force.rx_frames);
+        Self { timer, dim: Dim::new(), in_force, totals: Sample::default() }
     }
 
     /// The delay and the frame count in force: `rx-usecs`, `rx-frames`.
     #[must_use]
     pub fn in_force(&self) -> (u32, u32) {
-        let Profile { rx_usecs, rx_frames } = self.dim.profile();
-        (rx_usecs, rx_frames)
+        (self.in_force.rx_usecs, self.in_force.rx_frames)
     }
 
     fn apply(&mut self, profile: Profile) {
+        self.in_force = profile;
         self.timer.timer_mut().set_delay(Duration::from_micros(profile.rx_usecs.into()));
         self.timer.set_limit(profile.rx_frames);
     }
@@ -106,16 +107,18 @@ mod tests {
     }
 
     #[test]
-    fn sixty_four_interrupts_later_another_profile_is_in_force() {
+    fn two_times_sixty_four_interrupts_later_another_profile_is_in_force() {
         let mut nic = Timeline::of(Adaptive::new());
         nic.host_rearms(0);
-        for interrupt in 1..=64 {
+        // One sample more: a measurement begins at the first poll after a decision.
+        for interrupt in 1..=129 {
             nic.packet(interrupt * 100);
             nic.expires();
             nic.host_answers(interrupt * 100 + 10);
         }
-        // The first traffic after silence: DIM leaves its first profile for the shorter one.
-        nic.packet(10_000);
-        assert_eq!(nic.expires(), Some((10_001, Reason::Timer)));
+        // The first step was to the profile that was in force anyway. It brought nothing, so DIM
+        // turns round.
+        nic.packet(20_000);
+        assert_eq!(nic.expires(), Some((20_001, Reason::Timer)));
     }
 }

@@ -30,8 +30,11 @@ pub(super) const PROFILES: [Profile; 5] = [
     Profile { rx_usecs: 256, rx_frames: 256 },
 ];
 
-/// `NET_DIM_DEF_PROFILE_EQE`: where DIM starts.
-const FIRST_PROFILE: usize = 1;
+/// `NET_DIM_DEF_PROFILE_EQE`: what drivers put into force before DIM has decided anything.
+///
+/// DIM itself knows nothing of it. It starts at the first step of its ladder, since drivers hand it
+/// zeroed memory (mlx5, bnxt, virtio_net), so its first step leads to this very profile.
+pub(super) const BEFORE_ANY_DECISION: Profile = PROFILES[1];
 
 /// `DIM_NEVENTS`: interrupts between two decisions.
 const EVENTS_PER_DECISION: u16 = 64;
@@ -136,7 +139,7 @@ impl Dim {
             measuring_since: None,
             previous,
             tuning: Tuning::ParkingOnTop,
-            profile: FIRST_PROFILE,
+            profile: 0,
             steps_left: 0,
             steps_right: 0,
             tired: 0,
@@ -156,10 +159,10 @@ impl Dim {
         if end.interrupts.wrapping_sub(start.interrupts) < EVENTS_PER_DECISION {
             return None;
         }
+        // Without a rate, because no microsecond has passed, it goes on measuring.
+        let rates = Rates::between(&start, &end)?;
         let before = self.profile;
-        if let Some(rates) = Rates::between(&start, &end) {
-            self.decide(rates);
-        }
+        self.decide(rates);
         if self.profile == before {
             self.measuring_since = Some(end);
             return None;
@@ -298,20 +301,31 @@ mod tests {
     }
 
     #[test]
-    fn first_traffic_leaves_the_parking_to_the_left() {
+    fn first_traffic_leaves_the_parking_for_the_profile_that_drivers_begin_with() {
         let mut traffic = Traffic::new();
-        assert_eq!(traffic.dim.profile().rx_usecs, 8);
-        assert_eq!(traffic.period(1_000, 64, 6_400), 1);
+        assert_eq!(traffic.dim.profile().rx_usecs, 1);
+        assert_eq!(traffic.period(1_000, 64, 6_400), BEFORE_ANY_DECISION.rx_usecs);
     }
 
     #[test]
-    fn growing_traffic_climbs_to_the_right_edge_and_parks() {
+    fn a_period_without_a_microsecond_goes_on() {
+        let mut dim = Dim::new();
+        dim.sample(Sample::default());
+        let burst = Sample { packets: 64, bytes: 6_400, interrupts: 64, time: Instant::ZERO };
+        assert_eq!(dim.sample(burst), None);
+        // The 64 interrupts of before still count.
+        let later = Sample { time: Instant::from_micros(10), ..burst };
+        assert_eq!(dim.sample(later), Some(PROFILES[1]));
+    }
+
+    #[test]
+    fn growing_traffic_climbs_to_the_right_edge_and_leaves_it() {
         let mut traffic = Traffic::new();
         let profiles: alloc::vec::Vec<u32> =
             (1..8).map(|n| traffic.period(1_000, 64 << n, 6_400 << n)).collect();
-        // Left to the edge, which parks; parked, more traffic is a change: exit to the right and
-        // climb.
-        assert_eq!(profiles, [1, 1, 8, 64, 128, 256, 256]);
+        // Up to the edge, which parks; parked, more traffic is a change: down, and on, since it is
+        // still more.
+        assert_eq!(profiles, [8, 64, 128, 256, 256, 128, 64]);
     }
 
     #[test]
