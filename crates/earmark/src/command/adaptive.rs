@@ -21,7 +21,7 @@ pub struct AdaptiveArgs {
     #[arg(value_name = "TRAFFIC")]
     only: Option<String>,
     /// Seconds of traffic
-    #[arg(long, default_value_t = 0.4, value_parser = crate::options::duration)]
+    #[arg(long, default_value_t = 0.2, value_parser = crate::options::duration)]
     duration: f64,
 }
 

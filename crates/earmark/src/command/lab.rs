@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use linux::lab::{MAX_HOSTS, names};
 use linux::machine::Machine;
 use linux::privilege::become_capable;
@@ -23,6 +23,9 @@ const HEAD_START: Duration = Duration::from_millis(500);
 
 /// What a program gets to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How often it is looked whether a command, or a host, has ended.
+const GLANCE: Duration = Duration::from_millis(10);
 
 /// The exit status of a shell for a program that was interrupted.
 const INTERRUPTED: i32 = 128 + signal_hook::consts::SIGINT;
@@ -56,7 +59,7 @@ pub fn run(args: &LabRunArgs) -> Result<ExitCode> {
     }
     let mut status = 0;
     for child in &mut waited {
-        let ended = code(child.wait().context("wait for a command")?);
+        let ended = code(wait(child, &live)?);
         status = if status == 0 { ended } else { status };
     }
     end(&mut others)?;
@@ -126,6 +129,22 @@ fn start(host: &impl Machine, command: &str, input: Stdio) -> Result<Child> {
     let mut shell = host.command("/bin/sh".as_ref());
     shell.arg("-c").arg(command).stdin(input);
     Ok(host.spawn(&mut shell)?)
+}
+
+/// Waits for a command, as long as there are hosts to talk to: one whose peer has died may never
+/// end.
+fn wait(child: &mut Child, live: &Live) -> Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait().context("wait for a command")? {
+            return Ok(status);
+        }
+        for machine in live.machines() {
+            if let Some(end) = machine.end() {
+                bail!("host {} has ended: {end}", machine.name());
+            }
+        }
+        sleep(GLANCE);
+    }
 }
 
 /// Stops what runs until it is stopped: asks first, so that a server can say what it has to say.

@@ -23,7 +23,7 @@ use crate::options::{NicOptions, Ports};
 /// How often it is looked what is in force.
 const STEP: Duration = Duration::from_micros(50);
 
-/// When the guest's driver is told to adapt; nothing is sent then.
+/// When the NIC, or the guest's driver, is told to adapt.
 const ADAPT_AT: Duration = Duration::from_millis(800);
 
 /// Who decides.
@@ -58,18 +58,19 @@ pub fn changes(plan: &Plan, late: &[usize], decider: Decider) -> Result<Vec<Chan
     let mut scripts = script::of(plan, 2)?;
     let half = GO_AT + Duration::from_secs_f64((plan.warmup_s + plan.duration_s) / 2.0);
     delay(plan, late, &mut scripts, half);
-    let setting: Moderation = match decider {
-        Decider::Nic => "adaptive".parse()?,
-        Decider::Linux => {
-            scripts[B].push(order_at(ADAPT_AT, ETHTOOL, Order::Spawn(ethtool())));
-            // Where `adaptive` begins.
-            "delay:8+frames:256".parse()?
-        }
-    };
+    if decider == Decider::Linux {
+        scripts[B].push(order_at(ADAPT_AT, ETHTOOL, Order::Spawn(ethtool())));
+    }
+    // Where `adaptive` begins.
+    let setting: Moderation = "delay:8+frames:256".parse()?;
     let options = NicOptions { ports: Some(Ports::B), ..NicOptions::default() };
     let options = with_usual_cable(&options);
     let stage = (scripts, vec![A, B]);
     let mut stage = Stage::prepare(&names(2), &options, setting, stage, plan.seed)?;
+    if decider == Decider::Nic {
+        // At the same moment: what either counts before it has an effect on what it does later.
+        stage.set(instant(ADAPT_AT), "adaptive".parse()?)?;
+    }
     let seen = Arc::new(Mutex::new(Vec::new()));
     let mut since_go = Duration::ZERO;
     while since_go.as_secs_f64() < plan.warmup_s + plan.duration_s {

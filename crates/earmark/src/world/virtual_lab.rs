@@ -4,12 +4,13 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use linux::dataplane::DataPlane;
 use linux::guest::protocol::{Cue, Event, Order, Spawn, Stream};
 use linux::lab::names;
 use nic::moderation::Moderation;
 
 use super::script::{environment, order_at};
-use super::stage::{Stage, with_usual_cable};
+use super::stage::{Stage, instant, with_usual_cable};
 use crate::options::NicOptions;
 
 /// When the commands of hosts that nobody waits for start.
@@ -38,6 +39,12 @@ pub fn run(
     let seed = options.seed.unwrap_or(1);
     let stage = (scripts, awaited.clone());
     let mut stage = Stage::prepare(&names(hosts), &options, moderation, stage, seed)?;
+    for (hours, words) in [(1, "1 hour"), (24, "1 day"), (8_760, "1 year")] {
+        let say = move |_: &mut DataPlane| {
+            eprintln!("earmark: {words} of virtual time has passed; Ctrl-C ends the lab");
+        };
+        stage.at(instant(Duration::from_secs(hours * 3_600)), say)?;
+    }
     let mut status = None;
     let mut failed = None;
     stage.play(&mut |host, _, event| match event {

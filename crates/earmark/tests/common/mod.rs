@@ -374,6 +374,11 @@ impl Traced {
         command
     }
 
+    /// The name of the lab.
+    pub(crate) fn name(&self) -> &str {
+        &self.tag
+    }
+
     /// The living processes of the run.
     pub(crate) fn processes(&self) -> Vec<u32> {
         let ours = |pid: &u32| {

@@ -15,6 +15,8 @@ pub struct Adaptive {
     dim: Dim,
     in_force: Profile,
     totals: Sample,
+    /// How many packets there had been at the last sample.
+    sampled: u32,
 }
 
 impl Adaptive {
@@ -24,7 +26,7 @@ impl Adaptive {
         let in_force = BEFORE_ANY_DECISION;
         let delay = Delay::new(Duration::from_micros(in_force.rx_usecs.into()));
         let timer = Frames::new(delay, in_force.rx_frames);
-        Self { timer, dim: Dim::new(), in_force, totals: Sample::default() }
+        Self { timer, dim: Dim::new(), in_force, totals: Sample::default(), sampled: 0 }
     }
 
     /// The delay and the frame count in force: `rx-usecs`, `rx-frames`.
@@ -71,9 +73,14 @@ impl Moderator for Adaptive {
 
     #[inline(never)] // It needs registers that every other strategy would save, too.
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
-        self.totals.time = now;
-        if let Some(profile) = self.dim.sample(self.totals) {
-            self.apply(profile);
+        // A poll that found nothing, or a setting that was made while nobody polled, is no sample:
+        // a measurement that began in silence would call any traffic an improvement.
+        if self.totals.packets != self.sampled {
+            self.sampled = self.totals.packets;
+            self.totals.time = now;
+            if let Some(profile) = self.dim.sample(self.totals) {
+                self.apply(profile);
+            }
         }
         self.timer.host_rearmed(now, unseen)
     }
@@ -110,8 +117,8 @@ mod tests {
     fn two_times_sixty_four_interrupts_later_another_profile_is_in_force() {
         let mut nic = Timeline::of(Adaptive::new());
         nic.host_rearms(0);
-        // One sample more: a measurement begins at the first poll after a decision.
-        for interrupt in 1..=129 {
+        // A measurement begins at the first poll after a decision, so each takes one more.
+        for interrupt in 1..=130 {
             nic.packet(interrupt * 100);
             nic.expires();
             nic.host_answers(interrupt * 100 + 10);

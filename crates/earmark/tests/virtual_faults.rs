@@ -1,0 +1,231 @@
+//! Guests that end, spin, sleep or cannot begin, and changes from outside in virtual time: a clear
+//! error at once, nothing left, and no clock that goes back.
+//!
+//! They need a kernel with virtual time: `earmark kernel`.
+
+use std::fs::{Permissions, set_permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use earmark::kernel::{self, Needs};
+use rustix::process::{Pid, Signal, kill_process};
+
+mod common;
+use common::{Directory, Ended, Running, Traced, earmark, soon, unique};
+
+const BENCH: &[&str] = &["bench", "udp-rr", "--world", "virtual", "--duration", "60"];
+const LAB: &[&str] = &["lab", "run", "--time", "virtual", "--on", "a", "ping -i 0.001 b"];
+const REAL_LAB: &[&str] = &["lab", "run", "--hosts", "uml", "--on", "a", "ping -i 0.01 b"];
+
+/// Much less than a run takes that nobody disturbs, even on a machine that is busy.
+const AT_ONCE: Duration = Duration::from_secs(20);
+
+/// The kernels of the guests of a run, and processes that belong to them.
+fn kernels(traced: &Traced) -> Vec<u32> {
+    let is_kernel = |pid: &u32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.windows(10).any(|word| word == b"umid=guest")
+    };
+    let mut kernels: Vec<u32> = traced.processes().into_iter().filter(is_kernel).collect();
+    kernels.sort_unstable();
+    kernels
+}
+
+/// Starts a run and waits until both of its guests are well on their way.
+#[track_caller]
+fn started(arguments: &[&str]) -> (Traced, Running) {
+    let mut traced = Traced::new();
+    let mut run = Running::start(&mut traced.command(arguments));
+    if arguments == BENCH {
+        // A kernel, and processes of it for the programs of its guest.
+        soon("two guests run programs", || kernels(&traced).len() >= 4);
+    } else {
+        while !run.line().starts_with("PING") {}
+    }
+    traced.note();
+    (traced, run)
+}
+
+/// Runs a lab in virtual time with `variables` set.
+fn lab(variables: &[(&str, &str)], options: &[&str]) -> (Ended, Duration) {
+    let name = unique("faults");
+    let mut command = earmark(&["lab", "run", "--time", "virtual", "--name", &name]);
+    command.args(options).envs(variables.iter().copied()).stdin(Stdio::null());
+    let begin = Instant::now();
+    let ended = Running::start(&mut command).end();
+    (ended, begin.elapsed())
+}
+
+#[test]
+fn nothing_is_left_of_a_run_with_guests() {
+    for arguments in [BENCH, LAB, REAL_LAB] {
+        for (signal, code) in [(Signal::KILL, 137), (Signal::TERM, 143)] {
+            let (traced, run) = started(arguments);
+            run.signal(signal);
+            assert_eq!(run.end().code, code, "{arguments:?} {signal:?}");
+            traced.gone(&[]);
+        }
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_run_with_guests() {
+    for arguments in [BENCH, LAB] {
+        let (traced, run) = started(arguments);
+        run.signal_group(Signal::INT);
+        assert_eq!(run.end().code, 130, "{arguments:?}");
+        traced.gone(&[]);
+    }
+    // Where time is real, the program has a last word, as with other hosts: ping's is its summary.
+    let (traced, run) = started(REAL_LAB);
+    run.signal_group(Signal::INT);
+    let ended = run.end();
+    assert!(ended.code == 130 && ended.stdout.contains("packets transmitted"), "{ended:?}");
+    traced.gone(&[]);
+}
+
+#[test]
+fn a_killed_kernel_is_an_error_at_once() {
+    for arguments in [BENCH, LAB, REAL_LAB] {
+        for last in [false, true] {
+            let (traced, run) = started(arguments);
+            let name = if last { "b" } else { "a" };
+            let victim = guest_kernel(&traced, name);
+            let begin = Instant::now();
+            kill_process(Pid::from_raw(victim as i32).unwrap(), Signal::KILL).unwrap();
+            let ended = run.end();
+            ended.refused(&[name, "kernel", "has ended"]);
+            assert!(begin.elapsed() < AT_ONCE, "{:?} {ended:?}", begin.elapsed());
+            traced.gone(&[]);
+        }
+    }
+}
+
+/// The main process of a guest's kernel: of those in the host, the one that came first.
+#[track_caller]
+fn guest_kernel(traced: &Traced, host: &str) -> u32 {
+    let holder = traced.process(&format!("earmark-{host}"));
+    let net = |pid| std::fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+    let inside = net(holder);
+    kernels(traced).into_iter().find(|pid| net(*pid) == inside).unwrap()
+}
+
+/// In virtual time our `adaptive` goes through the same profiles as Linux's own DIM in the guest.
+#[test]
+fn adaptive_is_what_linux_does() {
+    let json = common::run(&["adaptive", "--json", "--duration", "0.05", "pps-100k"]).json();
+    let traffic = &json["traffic"][0];
+    assert_eq!(traffic["same_profiles"], true, "{traffic}");
+    let last = traffic["linux"].as_array().unwrap().last().unwrap();
+    assert_eq!((last["rx_usecs"].as_u64(), last["rx_frames"].as_u64()), (Some(256), Some(256)));
+    // The two begin to count some interrupts apart; see docs/adaptive.md.
+    assert!(traffic["agree_us"].as_u64().unwrap() > 49_000, "{traffic}");
+}
+
+#[test]
+fn a_program_that_spins_is_given_up() {
+    let spin = "while :; do :; done";
+    let (ended, _) = lab(&[("EARMARK_PATIENCE", "2")], &["--on", "a", spin]);
+    ended.refused(&["guest a has been running for 2 s without a word"]);
+    let (ended, _) = lab(&[("EARMARK_PATIENCE", "0")], &["--on", "a", "true"]);
+    ended.refused(&["EARMARK_PATIENCE=0", "seconds, 1 or more"]);
+}
+
+#[test]
+fn a_program_that_spins_on_the_clock_sees_it_move() {
+    common::needs("python3", "python3");
+    let spin = "import time\nwhile time.monotonic() < 1.02: pass\nprint('there')";
+    let (ended, _) = lab(&[], &["--on", "a", &format!("python3 -c \"{spin}\"")]);
+    assert_eq!(ended.output(), "there\n");
+}
+
+#[test]
+fn whoever_sleeps_for_long_is_told_what_time_it_is() {
+    let (ended, _) = lab(&[], &["--on", "a", "sleep 7200; echo awake"]);
+    assert_eq!(ended.output(), "awake\n");
+    assert!(ended.stderr.contains("1 hour of virtual time has passed"), "{ended:?}");
+    let (ended, _) = lab(&[], &["--on", "a", "sleep 2"]);
+    assert_eq!(ended.stderr, "");
+}
+
+#[test]
+fn kernels_without_virtual_time_are_refused_at_once() {
+    let packaged = "/usr/bin/linux.uml";
+    assert!(std::path::Path::new(packaged).exists(), "apt-get install user-mode-linux");
+    for (kernel, words) in [
+        (packaged, &["never asked its calendar for the time", "earmark kernel"][..]),
+        ("/bin/true", &["its kernel has ended", "it said nothing"]),
+        ("/etc/passwd", &["start /etc/passwd", "Permission denied"]),
+        ("/no/kernel", &["no such file", "EARMARK_KERNEL"]),
+    ] {
+        let (ended, took) = lab(&[("EARMARK_KERNEL", kernel)], &["--on", "a", "true"]);
+        ended.refused(words);
+        assert!(took < AT_ONCE, "{kernel}: {took:?}");
+    }
+}
+
+#[test]
+fn an_init_that_cannot_start_is_told() {
+    let directory = Directory::new();
+    let real = kernel::find(Needs::VirtualTime).unwrap();
+    let script = format!(
+        "#!/bin/bash\nwords=()\nfor w; do case $w in init=*) w=init=/no/init;; esac\n\
+         words+=(\"$w\"); done\nexec {} \"${{words[@]}}\"\n",
+        real.display()
+    );
+    let kernel = directory.write("kernel", &script);
+    set_permissions(&kernel, Permissions::from_mode(0o755)).unwrap();
+    let (ended, took) = lab(&[("EARMARK_KERNEL", &kernel)], &["--on", "a", "true"]);
+    ended.refused(&["its kernel has ended", "/no/init"]);
+    assert!(took < AT_ONCE, "{took:?}");
+}
+
+#[test]
+fn a_capture_on_a_full_disk_is_an_error() {
+    let (ended, _) = lab(&[], &["--pcap", "/dev/full", "--on", "a", "ping -q -c 3 b"]);
+    ended.refused(&["/dev/full", "No space left"]);
+}
+
+/// Changes settings as fast as it goes while three guests talk; a guest that were told of something
+/// before its own time would panic.
+#[test]
+fn settings_change_while_guests_talk() {
+    let ping = "ping -q -i 0.0005 -c 4000 b >/dev/null";
+    for cable in [
+        &["--link-latency", "0"][..],
+        &["--dma-latency", "5", "--link-loss", "2", "--link-duplicate", "2"],
+        &["--link-rate", "100000", "--link-reorder", "5"],
+    ] {
+        let mut traced = Traced::new();
+        let mut arguments = vec!["lab", "run", "--time", "virtual"];
+        arguments.extend(["--on", "a", ping, "--on", "c", ping, "--until", "all"]);
+        arguments.extend(cable);
+        let run = Running::start(&mut traced.command(&arguments));
+        soon("three guests run", || kernels(&traced).len() > 6);
+        traced.note();
+        let name = traced.name().to_owned();
+        let mut sets = 0;
+        for setting in ["delay:75", "disabled", "adaptive", "throttle:125"].iter().cycle() {
+            for port in ["a0", "b0", "c0"] {
+                let mut set = earmark(&["nic", "--lab", &name, "set", port, "strategy", setting]);
+                sets += u32::from(quietly(&mut set));
+            }
+            if kernels(&traced).is_empty() {
+                break;
+            }
+        }
+        let mut show = earmark(&["nic", "--lab", &name, "show"]);
+        assert!(!quietly(&mut show), "the lab is over");
+        assert!(sets > 10, "{sets} sets");
+        let ended = run.end();
+        assert!(matches!(ended.code, 0 | 1) && ended.stderr.is_empty(), "{ended:?}");
+        traced.gone(&[]);
+    }
+}
+
+/// Whether a command succeeds.
+fn quietly(command: &mut Command) -> bool {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().unwrap().success()
+}
