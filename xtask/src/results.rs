@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::{repo, shell};
 
 /// The scenarios that are measured.
-const SCENARIOS: [&str; 4] = ["e1000", "bge", "odroid", "mixed"];
+const SCENARIOS: [&str; 5] = ["e1000", "phase", "bge", "odroid", "mixed"];
 
 /// Where the demo's table goes in the README.
 const BEGIN: &str = "<!-- demo table -->";
@@ -30,6 +30,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let json = read(&directory.join(format!("{name}.json")))?;
         page += &format!("\n## Scenario {name}\n{}", scenario(&json));
     }
+    page += &chronyd(&read(&directory.join("odroid-virtual.json"))?);
     fs::write(directory.join("README.md"), page)?;
     let demo = read(&directory.join("demo.json"))?;
     put_into_readme(&demo_table(&demo))
@@ -55,6 +56,10 @@ fn measure(directory: &Path) -> Result<()> {
         bench.args(["bench", "--json", "--scenario", name]);
         fs::write(directory.join(format!("{name}.json")), shell::output(&mut bench)?)?;
     }
+    println!("chronyd in virtual time");
+    let example = ["run", "--release", "--package", "earmark", "--example", "odroid", "--"];
+    let mut example = shell::cargo(example);
+    shell::run(example.arg(directory))?;
     let mut demo = std::process::Command::new(&earmark);
     demo.args(["demo", "--report"]).arg(repo::target_directory()?.join("report.html"));
     demo.arg("--json").arg(directory.join("demo.json"));
@@ -213,6 +218,29 @@ fn environment(environment: &Value) -> String {
         field("congestion_control"),
         field("command"),
     )
+}
+
+/// What the example `odroid` has measured.
+fn chronyd(json: &Value) -> String {
+    let mut text = format!(
+        "\n## Real chronyd in virtual time\n\n{}\n\n![offset and halves](odroid-virtual.svg)\n\n\
+         | median | round trip | request half | response half | offset |\n|---|---|---|---|---|\n",
+        json["story"].as_str().unwrap_or_default()
+    );
+    for client in list(json, "clients") {
+        let host = client["host"].as_str().unwrap_or_default();
+        for when in ["before", "after", "moved"] {
+            let figure = |name: &str| number(&client["medians"][name][when], 1);
+            text += &format!(
+                "| {host}, {when} | {} | {} | {} | {} |\n",
+                figure("round_trip_us"),
+                figure("request_us"),
+                figure("response_us"),
+                figure("offset_us"),
+            );
+        }
+    }
+    text
 }
 
 fn demo_table(demo: &Value) -> String {

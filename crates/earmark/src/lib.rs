@@ -22,7 +22,7 @@ pub mod measurement;
 pub mod options;
 mod progress;
 pub mod records;
-mod report;
+pub mod report;
 pub mod scenario;
 mod table;
 pub mod workload;

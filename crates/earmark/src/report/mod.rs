@@ -14,6 +14,7 @@ pub(crate) mod cdf;
 mod html;
 mod label;
 mod palette;
+pub mod panels;
 #[cfg(test)]
 mod sample;
 mod scale;
