@@ -1,5 +1,6 @@
 //! The story of the Odroid C2 and its clock, told anew by real programs in virtual time: writes
-//! `odroid-virtual.json` and `odroid-virtual.svg` into a directory, `docs/results` if none is named.
+//! `odroid-virtual.json` and `odroid-virtual.svg` into a directory, if none is named into
+//! `docs/results`.
 //!
 //! ```console
 //! $ cargo build --release && cargo run --release --example odroid
