@@ -117,10 +117,9 @@ fn adaptive_is_what_linux_does() {
     let json = common::run(&["adaptive", "--json", "--duration", "0.05", "pps-100k"]).json();
     let traffic = &json["traffic"][0];
     assert_eq!(traffic["same_profiles"], true, "{traffic}");
-    let last = traffic["linux"].as_array().unwrap().last().unwrap();
-    assert_eq!((last["rx_usecs"].as_u64(), last["rx_frames"].as_u64()), (Some(256), Some(256)));
-    // The two begin to count some interrupts apart; see docs/adaptive.md.
-    assert!(traffic["agree_us"].as_u64().unwrap() > 49_000, "{traffic}");
+    assert!(traffic["linux"].as_array().unwrap().len() > 4, "Linux decides: {traffic}");
+    // All but the moment that a command of Linux's takes; it is looked every 50 us.
+    assert!(traffic["agree_us"].as_u64().unwrap() > 45_000, "{traffic}");
 }
 
 #[test]
