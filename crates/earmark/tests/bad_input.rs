@@ -16,9 +16,9 @@ fn unknown_words_are_answered_with_the_known_ones() {
         (&["bench", "ping", "--world", "lab"], &["--world", "live"]),
         (&["bench", "ping", "--wait", "idle"], &["idle", "sleep, precise, spin"]),
         (&["bench", "ping", "--ports", "c"], &["--ports", "both"]),
-        (&["bench", "--scenario", "e2000"], &["e2000", "e1000, bge, odroid"]),
+        (&["bench", "--scenario", "e2000"], &["e2000", "e1000, phase, bge, odroid"]),
         (&["bench", "ping", "--rx-usec", "5"], &["--rx-usec", "--rx-usecs"]),
-        (&["scenario", "e2000"], &["e2000", "e1000, bge, odroid"]),
+        (&["scenario", "e2000"], &["e2000", "e1000, phase, bge, odroid"]),
         (&["bench"], &["<EXPERIMENT>"]),
         (&["demmo"], &["demmo", "demo"]),
     ] {

@@ -3,10 +3,12 @@
 //! `docs/results/*.json` is what `earmark` printed; `docs/results/README.md` and the table in the
 //! README of the repository are made from it. Nobody types a figure.
 
+mod worlds;
+
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::{repo, shell};
@@ -23,7 +25,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let directory = repo::root().join("docs/results");
     fs::create_dir_all(&directory)?;
     if !options.write_only {
-        measure(&directory)?;
+        measure(&directory, &options.only)?;
     }
     let mut page = String::from(HEAD);
     for name in SCENARIOS {
@@ -31,6 +33,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         page += &format!("\n## Scenario {name}\n{}", scenario(&json));
     }
     page += &chronyd(&read(&directory.join("odroid-virtual.json"))?);
+    page += &worlds::page(&read(&directory.join("worlds.json"))?);
     fs::write(directory.join("README.md"), page)?;
     let demo = read(&directory.join("demo.json"))?;
     put_into_readme(&demo_table(&demo))
@@ -41,29 +44,53 @@ pub(crate) struct Options {
     /// Measure nothing; write the pages from the JSON files that are there
     #[arg(long)]
     write_only: bool,
+    /// Measure these parts alone: a scenario's name, chronyd, worlds, adaptive, demo
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    only: Vec<String>,
 }
 
 const HEAD: &str = "# Results\n\n\
     Written by `cargo xtask results` from the JSON files beside it; do not edit. Times are\n\
     microseconds. A range in brackets is the smallest and largest median of a round.\n";
 
-fn measure(directory: &Path) -> Result<()> {
+/// The parts that are no scenarios.
+const PARTS: [&str; 4] = ["chronyd", "worlds", "adaptive", "demo"];
+
+fn measure(directory: &Path, only: &[String]) -> Result<()> {
+    for name in only {
+        let known = SCENARIOS.iter().chain(&PARTS).any(|part| part == name);
+        ensure!(known, "there is no part {name}; there are {SCENARIOS:?} and {PARTS:?}");
+    }
+    let wanted = |part: &str| only.is_empty() || only.iter().any(|name| name == part);
     shell::run(&mut shell::cargo(["build", "--release", "--package", "earmark"]))?;
     let earmark = repo::target_directory()?.join("release/earmark");
-    for name in SCENARIOS {
+    let print_to = |file: &str, arguments: &[&str]| -> Result<()> {
+        let output = shell::output(std::process::Command::new(&earmark).args(arguments))?;
+        Ok(fs::write(directory.join(file), output)?)
+    };
+    for name in SCENARIOS.into_iter().filter(|name| wanted(name)) {
         println!("scenario {name}");
-        let mut bench = std::process::Command::new(&earmark);
-        bench.args(["bench", "--json", "--scenario", name]);
-        fs::write(directory.join(format!("{name}.json")), shell::output(&mut bench)?)?;
+        print_to(&format!("{name}.json"), &["bench", "--json", "--scenario", name])?;
     }
-    println!("chronyd in virtual time");
-    let example = ["run", "--release", "--package", "earmark", "--example", "odroid", "--"];
-    let mut example = shell::cargo(example);
-    shell::run(example.arg(directory))?;
-    let mut demo = std::process::Command::new(&earmark);
-    demo.args(["demo", "--report"]).arg(repo::target_directory()?.join("report.html"));
-    demo.arg("--json").arg(directory.join("demo.json"));
-    shell::run(&mut demo)
+    if wanted("chronyd") {
+        println!("chronyd in virtual time");
+        let example = ["run", "--release", "--package", "earmark", "--example", "odroid", "--"];
+        shell::run(shell::cargo(example).arg(directory))?;
+    }
+    if wanted("worlds") {
+        worlds::measure(&earmark, &directory.join("worlds.json"))?;
+    }
+    if wanted("adaptive") {
+        println!("adaptive against Linux's own");
+        print_to("adaptive.json", &["adaptive", "--json"])?;
+    }
+    if wanted("demo") {
+        let mut demo = std::process::Command::new(&earmark);
+        demo.args(["demo", "--report"]).arg(repo::target_directory()?.join("report.html"));
+        demo.arg("--json").arg(directory.join("demo.json"));
+        shell::run(&mut demo)?;
+    }
+    Ok(())
 }
 
 fn read(path: &Path) -> Result<Value> {
