@@ -114,7 +114,9 @@ impl GuestSettings {
             kernel.arg("--").args(arguments.iter().map(|word| quoted(word)));
         }
         kernel.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        keep_addresses(&mut kernel);
+        if self.script.is_some() {
+            keep_addresses(&mut kernel);
+        }
         kernel
     }
 }
