@@ -214,10 +214,10 @@ fn settings_change_while_guests_talk() {
                 break;
             }
         }
-        let mut show = earmark(&["nic", "--lab", &name, "show"]);
-        assert!(!quietly(&mut show), "the lab is over");
         assert!(sets > 10, "{sets} sets");
         let ended = run.end();
+        let mut show = earmark(&["nic", "--lab", &name, "show"]);
+        assert!(!quietly(&mut show), "the lab is over");
         assert!(matches!(ended.code, 0 | 1) && ended.stderr.is_empty(), "{ended:?}");
         traced.gone(&[]);
     }
