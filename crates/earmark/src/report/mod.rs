@@ -1,11 +1,11 @@
 //! The HTML report: plain data in, one self-contained page out.
 //!
 //! The types here know nothing of experiments or worlds. Whoever measured something fills a
-//! [`Report`] and calls [`render`]; the page needs no network, no script and no other file.
+//! `Report` and calls `render`; the page needs no network, no script and no other file.
 //!
-//! - [`cdf`]: how late round trips are, one curve for each setting;
-//! - [`tradeoff`]: latency against interrupts, one point for each setting;
-//! - [`timeline`]: a few hundred microseconds of a NIC, packet by packet.
+//! - `cdf`: how late round trips are, one curve for each setting;
+//! - `tradeoff`: latency against interrupts, one point for each setting;
+//! - `timeline`: a few hundred microseconds of a NIC, packet by packet.
 //!
 //! Values that cannot be drawn (not a number, infinite, not positive on a logarithmic axis) are
 //! left out of the pictures; a chart without any value says so instead of being empty.

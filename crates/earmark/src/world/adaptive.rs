@@ -2,7 +2,7 @@
 //!
 //! Port b0 is moderated once by our `adaptive`, and once by the driver of guest b: `ethtool -C b0
 //! adaptive-rx on` starts Linux's DIM there, and what it decides comes back to the NIC as commands
-//! of the control queue. What is in force is read every [`STEP`], and its changes are kept.
+//! of the control queue. What is in force is read every 50 us, and its changes are kept.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -5,7 +5,7 @@
 //! this world cannot show is what things cost: CPU, and whatever comes of a host that is too slow.
 //!
 //! Guests are booted for every round. Nothing is told to them while they run, since the moment
-//! would differ from run to run: each follows a [script](super::script), and the NIC's settings
+//! would differ from run to run: each follows a script (`script.rs`), and the NIC's settings
 //! change by plans of the data plane.
 
 use std::cell::Cell;

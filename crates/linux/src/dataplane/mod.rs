@@ -1,7 +1,7 @@
 //! The data plane: one thread that owns a [`Plane`] and decides what happens when.
 //!
-//! In [real time](real) it waits until a host has sent something or a deadline has come. In
-//! [virtual time](virtual_time) it is the calendar of its guests, too, and nothing that it does
+//! In real time (`real.rs`) it waits until a host has sent something or a deadline has come. In
+//! virtual time (`virtual_time.rs`) it is the calendar of its guests, too, and nothing that it does
 //! depends on when it gets to do it.
 //!
 //! Whoever has the [`Handle`] sees and changes the data plane by commands, which run in its thread

@@ -35,7 +35,7 @@ pub struct DeviceSettings {
     /// Pairs of queues, 1 to 64; as many as the port has queues.
     pub pairs: u16,
     /// Kicks and interrupts are messages, and interrupts wait for
-    /// [`send_calls`](super::device::Device::send_calls): for guests in virtual time.
+    /// [`send_calls`](crate::hostside::HostSide::send_calls): for guests in virtual time.
     pub inband: bool,
     /// The owner looks at the rings all the time, so that guests need not kick.
     pub polled: bool,
