@@ -254,14 +254,14 @@ impl Plane {
         self.ports.iter_mut().for_each(|state| state.host.send_calls());
     }
 
-    /// Answers what the host of port `number` waits for; in virtual time only.
-    pub(crate) fn answer(&mut self, number: usize) {
-        self.ports[number].host.answer();
-    }
-
     /// Whether a host has still to answer such a message.
     pub(crate) fn calls_unacked(&self) -> bool {
         self.ports.iter().any(|state| state.host.calls_unacked())
+    }
+
+    /// Answers what the host of port `number` waits for; in virtual time only.
+    pub(crate) fn answer(&mut self, number: usize) {
+        self.ports[number].host.answer();
     }
 
     /// Notes that port `number` is gone, and why.

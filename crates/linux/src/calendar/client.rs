@@ -9,12 +9,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use nic::time::Instant;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
-use super::BEGINNING_OF_TIME;
 use super::message::{Message, Op, SIZE};
 use super::shared::Shared;
-
-/// A guest asks for this time when it has nothing to do; beyond it, clocks turn negative.
-const NEVER: u64 = i64::MAX as u64;
+use super::{BEGINNING_OF_TIME, NEVER};
 
 /// What a guest's clock is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,18 +75,13 @@ impl Client {
         let mut bytes = [0; 64 * SIZE];
         let Some(stream) = &mut self.stream else { return Ok(()) };
         match stream.read(&mut bytes) {
-            Ok(0) => {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(0) | Err(_) => {
                 self.state = State::Gone;
                 self.request = None;
                 return Ok(());
             }
             Ok(count) => self.unread.extend_from_slice(&bytes[..count]),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => {
-                self.state = State::Gone;
-                self.request = None;
-                return Ok(());
-            }
         }
         let whole = self.unread.len() - self.unread.len() % SIZE;
         let messages: Vec<u8> = self.unread.drain(..whole).collect();
@@ -113,7 +105,7 @@ impl Client {
             }
             Op::Request => {
                 let wanted = Instant::from_nanos(message.time);
-                self.request = (message.time < NEVER).then_some(wanted.max(*now));
+                self.request = (wanted < NEVER).then_some(wanted.max(*now));
             }
             Op::Wait => {
                 self.state = State::Waiting;
@@ -152,6 +144,11 @@ impl Client {
     /// Whether its time has begun, or is over.
     pub(super) fn has_begun(&self) -> bool {
         !matches!(self.state, State::Absent | State::Starting(_))
+    }
+
+    /// Whether time has to wait: the guest runs, or has still to come.
+    pub(super) fn holds_time(&self) -> bool {
+        !matches!(self.state, State::Waiting | State::Gone)
     }
 
     /// Gives the guest its turn.

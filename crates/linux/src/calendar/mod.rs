@@ -36,7 +36,7 @@ use shared::Shared;
 /// Midnight, 1 January 2026, UTC, in nanoseconds since 1970: when the world of virtual time begins.
 pub const BEGINNING_OF_TIME: u64 = 1_767_225_600 * 1_000_000_000;
 
-/// A time that nobody lives to see; beyond it, guests' clocks turn negative.
+/// A guest asks for this time when it has nothing to do; beyond it, clocks turn negative.
 const NEVER: Instant = Instant::from_nanos(i64::MAX as u64);
 
 /// The clocks of all guests, and the time.
@@ -158,14 +158,14 @@ impl Calendar {
     /// Whether time stands still: a guest runs, or has still to come.
     #[must_use]
     pub fn is_held(&self) -> bool {
-        self.clients.iter().any(|client| !matches!(client.state, State::Waiting | State::Gone))
+        self.clients.iter().any(Client::holds_time)
     }
 
     /// The names of the guests that time waits for.
     #[must_use]
     pub fn holding(&self) -> Vec<&str> {
-        let held = |client: &&Client| !matches!(client.state, State::Waiting | State::Gone);
-        self.clients.iter().filter(held).map(|client| client.name.as_str()).collect()
+        let held = self.clients.iter().filter(|client| client.holds_time());
+        held.map(|client| client.name.as_str()).collect()
     }
 
     /// Lets the next guest begin once nobody runs: guests boot one after the other, in their order.
@@ -173,17 +173,14 @@ impl Calendar {
     /// # Errors
     /// If the message cannot be sent.
     pub(crate) fn begin_next(&mut self) -> io::Result<()> {
-        let busy = |client: &Client| client.state == State::Running;
-        if self.clients.iter().any(busy) {
+        if self.running.is_some() {
             return Ok(());
         }
         let Some(next) = self.clients.iter().position(|client| !client.has_begun()) else {
             return Ok(());
         };
         if matches!(self.clients[next].state, State::Starting(_)) {
-            self.running = Some(next);
-            self.shared.run(next as u16);
-            self.let_run_until(None);
+            self.let_run(next, None);
             self.clients[next].begin(next as u16, &self.shared)?;
         }
         Ok(())
@@ -201,10 +198,15 @@ impl Calendar {
     pub(crate) fn run_next(&mut self, until: Option<Instant>) {
         let waiting = (0..self.len()).filter_map(|number| Some((self.request(number)?, number)));
         let Some((_, next)) = waiting.min() else { return };
-        self.running = Some(next);
-        self.shared.set_now(self.now);
-        self.shared.run(next as u16);
-        self.let_run_until(until);
+        self.let_run(next, until);
         self.clients[next].run(self.now);
+    }
+
+    /// From now on guest `number` is the one that runs.
+    fn let_run(&mut self, number: usize, until: Option<Instant>) {
+        self.running = Some(number);
+        self.shared.set_now(self.now);
+        self.shared.run(number as u16);
+        self.let_run_until(until);
     }
 }
