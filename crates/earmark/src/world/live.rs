@@ -54,7 +54,8 @@ struct Ground {
     plane: Arc<Handle>,
     control: control::server::Server,
     congestion_control: String,
-    kernel: String,
+    /// That of the guests; namespaces share this machine's.
+    kernel: Option<String>,
 }
 
 impl Ground {
@@ -70,8 +71,7 @@ impl Ground {
         let plane = start_plane(plans(taps, options)?, options)?;
         let control = control::server::Server::start(options.name.as_deref(), &plane, &hosts)?;
         let machines = hosts.into_iter().map(|host| Box::new(host) as Box<dyn Machine>).collect();
-        let kernel = Environment::read("live").kernel;
-        Ok(Self { machines, plane, control, congestion_control, kernel })
+        Ok(Self { machines, plane, control, congestion_control, kernel: None })
     }
 
     fn guests(
@@ -90,7 +90,7 @@ impl Ground {
         machines.extend(booted.into_iter().map(|guest| Box::new(guest) as Box<dyn Machine>));
         // That of the configuration which our kernels, and Debian's, are built with.
         let congestion_control = "cubic".to_owned();
-        let kernel = kernel_name(&guests.kernel);
+        let kernel = Some(kernel_name(&guests.kernel));
         Ok(Self { machines, plane, control, congestion_control, kernel })
     }
 }
@@ -130,14 +130,15 @@ impl Live {
                 Hosts::Namespaces => Ground::namespaces(names, options)?,
                 Hosts::Uml => Ground::guests(&names, options, moderation)?,
             };
+        let machine = Environment::read("live");
         let environment = Environment {
             privilege: privilege.to_string(),
             wait: waiting(options).to_string(),
             mark: setup::rules(options)?.to_string(),
             link: setup::describe_link(options),
             congestion_control,
-            kernel,
-            ..Environment::read("live")
+            kernel: kernel.unwrap_or(machine.kernel),
+            ..machine
         };
         let ports = options.ports.unwrap_or(Ports::Both);
         let pcap = options.pcap.clone();
@@ -223,8 +224,7 @@ impl Live {
     /// # Errors
     /// If the capture could not be written.
     pub fn finish(self) -> Result<()> {
-        let capture = self.plane.call(|plane| plane.plane().take_capture())?;
-        setup::finish_capture(capture, self.pcap.as_deref())
+        setup::finish_capture(&self.plane, self.pcap.as_deref())
     }
 }
 

@@ -68,8 +68,7 @@ impl Served {
     /// # Errors
     /// If the capture could not be written.
     pub fn finish(self) -> Result<()> {
-        let capture = self.plane.call(|plane| plane.plane().take_capture())?;
-        setup::finish_capture(capture, self.pcap.as_deref())
+        setup::finish_capture(&self.plane, self.pcap.as_deref())
     }
 }
 

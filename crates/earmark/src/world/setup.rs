@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use linux::capture::Capture;
+use linux::dataplane::Handle;
 use linux::vhost::config::DeviceSettings;
 use linux::wait::Waiting;
 use nic::link::LinkSettings;
@@ -97,11 +97,12 @@ pub(super) fn describe_link(options: &NicOptions) -> String {
     text
 }
 
-/// Completes a capture, if there is one, and says where it is.
+/// Ends the capture of `plane`, if there is one, and says where it is.
 ///
 /// # Errors
-/// If it could not be written.
-pub(super) fn finish_capture(capture: Option<Capture>, path: Option<&Path>) -> Result<()> {
+/// If it could not be written, or the data plane has ended.
+pub(super) fn finish_capture(plane: &Handle, path: Option<&Path>) -> Result<()> {
+    let capture = plane.call(|plane| plane.plane().take_capture())?;
     let Some(capture) = capture else { return Ok(()) };
     let missed = capture.finish()?;
     eprintln!("capture: {}", path.unwrap_or(Path::new("")).display());

@@ -184,8 +184,7 @@ impl Stage {
         }
         self.check()?;
         self.hear_out(sink)?;
-        let capture = self.plane.call(|plane| plane.plane().take_capture())?;
-        setup::finish_capture(capture, self.pcap.as_deref())
+        setup::finish_capture(&self.plane, self.pcap.as_deref())
     }
 
     /// Passes on what was said before time ended and is still on its way. The kernels with which it
