@@ -117,7 +117,7 @@ fn adaptive_is_what_linux_does() {
     let json = common::run(&["adaptive", "--json", "--duration", "0.05", "pps-100k"]).json();
     let traffic = &json["traffic"][0];
     assert_eq!(traffic["same_profiles"], true, "{traffic}");
-    assert!(traffic["linux"].as_array().unwrap().len() > 4, "Linux decides: {traffic}");
+    assert!(traffic["linux"].as_array().unwrap().len() >= 4, "Linux decides: {traffic}");
     // All but the moment that a command of Linux's takes; it is looked every 50 us.
     assert!(traffic["agree_us"].as_u64().unwrap() > 45_000, "{traffic}");
 }
