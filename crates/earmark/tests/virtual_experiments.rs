@@ -72,6 +72,20 @@ fn three_guests_share_a_switch() {
     assert!(ended.output().contains(" 0% packet loss"), "{ended:?}");
 }
 
+/// Whatever is written at once by two programs, no line gets into another.
+#[test]
+fn lines_of_two_programs_stay_whole() {
+    let count = |name| format!("seq -f '{name} %06g' 20000; printf 'rest of {name}'");
+    let (a, b) = (count("a"), count("b"));
+    let ended = run(&["lab", "run", "--time", "virtual", "--on", "a", &a, "--on", "b", &b]);
+    let out = ended.output();
+    for name in ["a", "b"] {
+        let of_one = |line: &&str| line.starts_with(&format!("{name} ")) && line.len() == 8;
+        assert_eq!(out.lines().filter(of_one).count(), 20_000);
+    }
+    assert!(out.ends_with("rest of arest of b"), "{}", &out[out.len() - 100..]);
+}
+
 #[test]
 fn status_and_output_of_a_program_are_the_labs() {
     let command = "echo out; echo err >&2; date -u +%F; exit 7";

@@ -1,5 +1,6 @@
 //! `earmark lab run --time virtual`: programs of the user's on guests in virtual time.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ const AWAITED_AT: Duration = Duration::from_secs(1);
 /// Runs shell commands, each on its host, until those of the hosts in `awaited` have ended; the
 /// first exit status among those that is not 0.
 ///
-/// Nothing is read from standard input. What the programs write is passed on as it comes.
+/// Nothing is read from standard input. What the programs write is passed on in whole lines.
 ///
 /// # Errors
 /// If there is no kernel, the system refuses a part of the world, or a guest stops time for good.
@@ -47,9 +48,9 @@ pub fn run(
     }
     let mut status = None;
     let mut failed = None;
-    stage.play(&mut |host, _, event| match event {
-        Event::Output(Stream::Output, bytes) => pass_on(&mut io::stdout(), &bytes),
-        Event::Output(Stream::Error, bytes) => pass_on(&mut io::stderr(), &bytes),
+    let mut lines = Lines::default();
+    stage.play(&mut |host, program, event| match event {
+        Event::Output(stream, bytes) => lines.take((host, program, stream), &bytes),
         Event::Failed(errno) => failed = Some(io::Error::from_raw_os_error(errno)),
         Event::Exited(ended) if awaited.contains(&host) => {
             let first = status.get_or_insert(ended.code());
@@ -57,6 +58,7 @@ pub fn run(
         }
         _ => {}
     })?;
+    drop(lines);
     if let Some(error) = failed {
         bail!("start /bin/sh in a guest: {error}");
     }
@@ -87,7 +89,40 @@ fn scripts(commands: &[(usize, String)], awaited: &[usize], hosts: usize) -> Res
     Ok(scripts)
 }
 
+/// What programs have written of a line that is not complete yet: several write at once, and a line
+/// of one must not end up within a line of another. Whatever is left is passed on at the end.
+#[derive(Default)]
+struct Lines {
+    begun: BTreeMap<(usize, u32, Stream), Vec<u8>>,
+}
+
+/// A line may be longer, but is then passed on in pieces.
+const LONGEST_LINE: usize = 64 << 10;
+
+impl Lines {
+    fn take(&mut self, program: (usize, u32, Stream), bytes: &[u8]) {
+        let begun = self.begun.entry(program).or_default();
+        begun.extend_from_slice(bytes);
+        let line_end = begun.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let complete = if begun.len() > LONGEST_LINE { begun.len() } else { line_end };
+        pass_on(program.2, &begun[..complete]);
+        begun.drain(..complete);
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        for ((_, _, stream), rest) in &self.begun {
+            pass_on(*stream, rest);
+        }
+    }
+}
+
 /// If nobody reads it, nobody wants it.
-fn pass_on(to: &mut dyn Write, bytes: &[u8]) {
+fn pass_on(stream: Stream, bytes: &[u8]) {
+    let mut to: Box<dyn Write> = match stream {
+        Stream::Output => Box::new(io::stdout()),
+        Stream::Error => Box::new(io::stderr()),
+    };
     let _ = to.write_all(bytes).and_then(|()| to.flush());
 }

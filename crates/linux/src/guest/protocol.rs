@@ -66,7 +66,7 @@ pub struct Spawn {
 }
 
 /// One of a program's outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stream {
     /// Standard output, or the terminal.
