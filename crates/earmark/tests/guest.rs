@@ -22,11 +22,13 @@ use common::{EARMARK, soon};
 /// Much longer than a boot takes, so that a loaded machine does not matter.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Where Debian's package `user-mode-linux` puts its kernel, to which the NIC's driver is a module.
+const PACKAGED: &str = "/usr/bin/linux.uml";
+
 /// Every kernel of this machine.
 fn kernels() -> Vec<PathBuf> {
-    let packaged = Path::new("/usr/bin/linux.uml").to_owned();
     let mut kernels: Vec<_> = kernel::find(Needs::VirtualTime).into_iter().collect();
-    kernels.extend(Some(packaged).filter(|path| path.exists()));
+    kernels.extend(Some(PathBuf::from(PACKAGED)).filter(|path| path.exists()));
     assert!(!kernels.is_empty(), "{}", kernel::find(Needs::RealTime).unwrap_err());
     kernels
 }
@@ -274,6 +276,41 @@ print('status',status)
         assert!(text.contains("word\ngot word\n"), "{text}");
         assert!(text.ends_with("status 130\n"), "{text}");
     }
+}
+
+/// A lab of guests on the packaged kernel, with one command on host a.
+fn packaged_lab(wrapper: &[&str], script: &str) -> Command {
+    common::needs("linux.uml", "user-mode-linux");
+    let name = common::unique("packaged");
+    let lab = ["lab", "run", "--name", &name, "--hosts", "uml", "--on", "a", script];
+    let words = [wrapper, &[EARMARK], &lab].concat();
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).env(kernel::VARIABLE, PACKAGED);
+    command
+}
+
+#[test]
+fn a_driver_that_is_a_module_is_loaded() {
+    common::needs("ping", "iputils-ping");
+    common::needs("ethtool", "ethtool");
+    // Only a module has this file.
+    let look = "cat /sys/module/virtio_net/initstate; ping -q -c 2 -i 0.05 b; \
+                ethtool -c a0; ethtool -C a0 rx-usecs 393 && ethtool -c a0";
+    let ended = common::output(&mut packaged_lab(&[], look));
+    let said = ended.output();
+    assert!(said.starts_with("live\n"), "{ended:?}");
+    assert!(said.contains(" 0% packet loss"), "{ended:?}");
+    let told: Vec<_> = said.lines().filter(|line| line.starts_with("rx-usecs:")).collect();
+    assert_eq!(told, ["rx-usecs: 75", "rx-usecs: 393"], "{ended:?}");
+}
+
+#[test]
+fn a_driver_that_is_nowhere_is_named_with_what_to_do() {
+    // The machine without the modules, for this command alone.
+    let hide = "mount -t tmpfs none /usr/lib/uml && exec \"$@\"";
+    let wrapper = ["unshare", "--mount", "sh", "-c", hide, "sh"];
+    let ended = common::output(&mut packaged_lab(&wrapper, "true"));
+    ended.refused(&["load the NIC's driver virtio_net", "/usr/lib/uml/modules/", "earmark kernel"]);
 }
 
 #[test]

@@ -19,9 +19,11 @@ const SET: u32 = 0x0f;
 const RX_USECS: usize = 1;
 /// Where `rx-frames` is.
 const RX_FRAMES: usize = 2;
+/// Where `tx-frames` is.
+const TX_FRAMES: usize = 6;
 
 /// Sets `rx-usecs` and `rx-frames` of an interface in the network of this thread; what else there
-/// is stays as it is.
+/// is stays as it is, if the driver has told it right.
 ///
 /// # Errors
 /// If there is no such interface, or its driver refuses.
@@ -34,7 +36,15 @@ pub fn set_coalescing(interface: &str, rx_usecs: u32, rx_frames: u32) -> io::Res
     }
     (settings[RX_USECS], settings[RX_FRAMES]) = (rx_usecs, rx_frames);
     settings[0] = SET;
-    request(interface, &mut settings)
+    match request(interface, &mut settings) {
+        // The virtio-net of Linux 6.1 works with `tx-frames 1` and tells 0. So it takes what it has
+        // told itself for a change, which it refuses while the interface is up.
+        Err(error) if error.kind() == io::ErrorKind::ResourceBusy && settings[TX_FRAMES] == 0 => {
+            settings[TX_FRAMES] = 1;
+            request(interface, &mut settings)
+        }
+        outcome => outcome,
+    }
 }
 
 fn request(interface: &str, settings: &mut [u32; WORDS]) -> io::Result<()> {

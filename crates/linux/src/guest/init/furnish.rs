@@ -1,4 +1,4 @@
-//! What process 1 does before anything else runs: mounts, names, network, randomness.
+//! What process 1 does before anything else runs: mounts, names, randomness, network.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,10 +11,13 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount, mount_bind};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use super::{InitError, doing};
+use super::{InitError, doing, modules};
 use crate::ethtool;
 use crate::guest::settings::{InitSettings, SETTINGS};
 use crate::netlink::{LinkSettings, Netlink, NetlinkError};
+
+/// The driver of the NIC. It has parameters, as [`modules::load`] wants.
+const DRIVER: &str = "virtio_net";
 
 /// Makes the guest able to say what is wrong, and reads what it is to be.
 ///
@@ -134,7 +137,7 @@ fn connect(settings: &InitSettings) -> Result<(), InitError> {
     if !settings.has_nic {
         return Ok(());
     }
-    let nic = nic().map_err(doing("look for the NIC"))?;
+    let nic = find_nic()?;
     let interface = settings.station.interface();
     netlink.rename(&nic, &interface).map_err(fail)?;
     let link = LinkSettings { mtu: settings.mtu, ..LinkSettings::default() };
@@ -146,11 +149,22 @@ fn connect(settings: &InitSettings) -> Result<(), InitError> {
     Ok(())
 }
 
-/// The one interface that belongs to a device.
-fn nic() -> io::Result<String> {
+/// The interface of the NIC, whose driver is loaded if that takes it.
+fn find_nic() -> Result<String, InitError> {
+    let look = || nic().map_err(doing("look for the NIC"));
+    if let Some(name) = look()? {
+        return Ok(name);
+    }
+    modules::load(DRIVER).map_err(doing(format!("load the NIC's driver {DRIVER}")))?;
+    let missing = || io::Error::other("the kernel has found none on its socket");
+    look()?.ok_or_else(missing).map_err(doing("look for the NIC"))
+}
+
+/// The one interface that belongs to a device, if there is one.
+fn nic() -> io::Result<Option<String>> {
     let mut names = fs::read_dir("/sys/class/net")?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.join("device").exists())
         .filter_map(|path| path.file_name()?.to_str().map(str::to_owned));
-    names.next().ok_or_else(|| io::Error::other("the kernel has found none on its socket"))
+    Ok(names.next())
 }

@@ -9,6 +9,7 @@
 //! piece at a time and in turns, so a chatty program delays its neighbours but does not stop them.
 
 mod furnish;
+mod modules;
 mod program;
 mod script;
 
