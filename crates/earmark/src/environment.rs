@@ -34,6 +34,9 @@ pub struct Environment {
     pub mark: String,
     /// The cable.
     pub link: String,
+    /// Microseconds from an interrupt until the host has it; `None` if that is the machine's
+    /// affair.
+    pub interrupt_latency_us: Option<u32>,
     /// Congestion control of the hosts' TCP.
     pub congestion_control: String,
     /// The command.
@@ -60,6 +63,7 @@ impl Environment {
             wait: String::new(),
             mark: String::new(),
             link: String::new(),
+            interrupt_latency_us: None,
             congestion_control: String::new(),
             command: command_line(),
         }

@@ -167,6 +167,9 @@ options! {
         /// Microseconds from arrival until a frame is in host memory: what `stream` looks ahead
         #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=10_000))]
         dma_latency: u32,
+        /// Microseconds from an interrupt until the host has it; in virtual time only
+        #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+        interrupt_latency: u32,
         /// How the NIC waits: sleep, precise (spin just before deadlines) or spin (a whole core)
         wait: Text<Waiting>,
         /// Transmit completions interrupt, too, as on a NIC with one vector for both

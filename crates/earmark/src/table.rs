@@ -178,8 +178,12 @@ fn footer(results: &[Measurement]) -> String {
             format!("timers overshot by up to {:.1} us (p50), {:.1} us (p99)", over.p50, over.p99)
         },
     );
+    let interrupts = match environment.interrupt_latency_us {
+        None | Some(0) => String::new(),
+        Some(us) => format!(" Interrupts take {us} us."),
+    };
     format!(
-        "\n\nNIC waits: {}; {overshoot}. Marks: {}. Cable: {}. TCP: {}.\n\
+        "\n\nNIC waits: {}; {overshoot}.{interrupts} Marks: {}. Cable: {}. TCP: {}.\n\
          {} x {}, Linux {}, load {:.2}, {}, {:.1} s for each setting.",
         environment.wait,
         if environment.mark.is_empty() { "nothing" } else { &environment.mark },

@@ -48,6 +48,8 @@ fn impossible_settings_say_why() {
         (&["--mtu", "500"], &["mtu 500", "1280 to 65521"]),
         (&["--link-loss", "101"], &["a percentage is 0 to 100"]),
         (&["--link-rate", "0"], &["--link-rate"]),
+        (&["--interrupt-latency", "5"], &["--interrupt-latency", "--world virtual"]),
+        (&["--interrupt-latency", "1000001"], &["--interrupt-latency", "1000000"]),
         (&["--duration", "0"], &["--duration"]),
         (&["--duration", "nan"], &["seconds are"]),
         (&["--rounds", "0"], &["--rounds"]),

@@ -65,6 +65,31 @@ fn computing_has_no_cost_that_could_be_told() {
 }
 
 #[test]
+fn interrupts_under_way_lengthen_the_round_trip_by_both() {
+    let with = |setting, latency| {
+        let more = ["--strategy", setting, "--interrupt-latency", latency];
+        let result = result("tcp-rr", ["0.01", "0.05"], &more);
+        assert_eq!(result["environment"]["interrupt_latency_us"].to_string(), latency);
+        // The first round trip and the last are in part outside of the 50 ms.
+        let more =
+            number(&result, "interrupts_per_s") - 2.0 * number(&result, "transactions_per_s");
+        assert!(more.abs() <= 2.0 / 0.05, "{result}");
+        number(&result["latency_us"], "mean")
+    };
+    // A look at the clock takes 0.256 us, and the mean of many tells less than that.
+    let near = |one: f64, other: f64| (one - other).abs() < 0.01;
+    let at_once = with("disabled", "0");
+    for latency in ["1", "25", "400"] {
+        let round_trip = with("disabled", latency);
+        let both = 2.0 * latency.parse::<f64>().unwrap();
+        assert!(near(round_trip, at_once + both), "{round_trip} with {latency}, {at_once} without");
+    }
+    // The gap between two interrupts has room for it, or has not.
+    assert!(near(with("throttle:125", "25"), 125.0));
+    assert!(near(with("throttle:125", "50"), at_once + 100.0));
+}
+
+#[test]
 fn three_guests_share_a_switch() {
     let commands = ["--on", "a", "ping -q -c 3 c", "--on", "c", "exec sleep 60"];
     let ended =

@@ -70,13 +70,16 @@ pub trait HostSide: Send {
         None
     }
 
-    /// Whether the host is to be interrupted by a message, which it answers; in virtual time only.
-    fn calls_due(&self) -> bool {
-        false
+    /// When the host is next to be interrupted by a message, which it answers; in virtual time
+    /// only.
+    fn calls_at(&self) -> Option<Instant> {
+        None
     }
 
-    /// Sends the messages that interrupt. The host must not be running.
-    fn send_calls(&mut self) {}
+    /// Sends the messages that interrupt and whose moment has come. The host must not be running.
+    fn send_calls(&mut self, now: Instant) {
+        let _ = now;
+    }
 
     /// Answers a kick that was a message, once everything was done that it asked for; in virtual
     /// time only. Until then the host stands still.

@@ -244,14 +244,14 @@ impl Plane {
         }
     }
 
-    /// Whether a host is to be interrupted by a message; in virtual time only.
-    pub(crate) fn calls_due(&self) -> bool {
-        self.ports.iter().any(|state| state.host.calls_due())
+    /// When a host is next to be interrupted by a message; in virtual time only.
+    pub(crate) fn calls_at(&self) -> Option<Instant> {
+        self.ports.iter().filter_map(|state| state.host.calls_at()).min()
     }
 
-    /// Sends the messages that interrupt. The hosts must not be running.
-    pub(crate) fn send_calls(&mut self) {
-        self.ports.iter_mut().for_each(|state| state.host.send_calls());
+    /// Sends the messages that interrupt and whose moment has come. The hosts must not be running.
+    pub(crate) fn send_calls(&mut self, now: Instant) {
+        self.ports.iter_mut().for_each(|state| state.host.send_calls(now));
     }
 
     /// Whether a host has still to answer such a message.

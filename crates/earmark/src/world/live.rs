@@ -124,6 +124,7 @@ impl Live {
         moderation: Option<Moderation>,
         privilege: Privilege,
     ) -> Result<Self> {
+        setup::in_real_time(options)?;
         let names = lab::names(hosts);
         let Ground { machines, plane, control, congestion_control, kernel } =
             match options.hosts.unwrap_or_default() {

@@ -39,6 +39,7 @@ impl Served {
             options.hosts.is_none(),
             "--hosts: this NIC waits for guests and makes none; see `earmark lab` for hosts"
         );
+        setup::in_real_time(options)?;
         let taking = options.ports.unwrap_or(Ports::Both).numbers(paths.len());
         let stations = Station::all(&lab::names(paths.len()));
         let (mut sockets, mut plans) = (Vec::new(), Vec::new());

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use linux::dataplane::Handle;
 use linux::vhost::config::DeviceSettings;
 use linux::wait::Waiting;
@@ -56,9 +56,23 @@ pub(super) fn device(options: &NicOptions, mac: [u8; 6]) -> DeviceSettings {
         mtu: options.mtu.unwrap_or(USUAL_MTU).try_into().unwrap_or(u16::MAX),
         pairs: options.queues.unwrap_or(1),
         inband: false,
+        interrupt_latency: micros(options.interrupt_latency),
         polled: options.wait == Some(Text(Waiting::Spin)),
         speed_mbit: options.link_rate.unwrap_or(0),
     }
+}
+
+/// Refuses what only virtual time can do.
+///
+/// # Errors
+/// If `options` ask for it.
+pub(super) fn in_real_time(options: &NicOptions) -> Result<()> {
+    ensure!(
+        options.interrupt_latency.unwrap_or(0) == 0,
+        "--interrupt-latency: in real time an interrupt takes what this machine takes; leave it out, or give `earmark \
+         bench` --world virtual, or `earmark lab run` --time virtual"
+    );
+    Ok(())
 }
 
 /// The cable in one direction; each direction has a stream of random numbers of its own.

@@ -49,6 +49,7 @@ impl Virtual {
             wait: "virtual time".to_owned(),
             mark: setup::rules(&options)?.to_string(),
             link: setup::describe_link(&options),
+            interrupt_latency_us: Some(options.interrupt_latency.unwrap_or(0)),
             congestion_control: "cubic".to_owned(),
             kernel: kernel_name(&kernel),
             ..Environment::read(VIRTUAL)

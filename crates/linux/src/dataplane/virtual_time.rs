@@ -4,7 +4,8 @@
 //! its device say, and nothing else happens. When all guests wait, time jumps to whatever comes
 //! first, and at one moment the order is always the same: commands, then the NIC, then guests.
 //!
-//! A guest that is interrupted asks for a turn at the same moment, so an interrupt costs no time.
+//! A guest that is interrupted asks for a turn at the same moment, so an interrupt costs no time
+//! there. On its way it takes what the device's settings say, and until then guests run.
 //! After every turn the rings are looked at, which is how the NIC learns at which moment a host has
 //! re-armed.
 //!
@@ -64,14 +65,15 @@ impl DataPlane {
         }
         let now = self.calendar.now();
         (0..self.plane.len()).for_each(|number| self.plane.attend(now, number, false));
-        if self.plane.calls_due() {
-            self.plane.send_calls();
+        if self.plane.calls_at().is_some_and(|at| at <= now) {
+            self.plane.send_calls(now);
             return true;
         }
         let planned = self.schedule.first().map(|(at, _)| *at);
         let device = self.plane.deadline();
+        let call = self.plane.calls_at();
         let guest = self.calendar.next_request();
-        let Some(next) = [planned, device, guest].into_iter().flatten().min() else {
+        let Some(next) = [planned, device, call, guest].into_iter().flatten().min() else {
             return false;
         };
         self.calendar.advance_to(next);
@@ -86,11 +88,17 @@ impl DataPlane {
         } else if due(device) {
             self.plane.carry(self.calendar.now());
             self.plane.serve(self.calendar.now());
-        } else {
-            let until = [planned, device].into_iter().flatten().min();
-            self.calendar.run_next(until);
+        } else if !due(call) {
+            // Calls whose moment has come are sent by the next step, before any guest runs.
+            self.calendar.run_next(self.next_event());
         }
         true
+    }
+
+    /// When something happens next that is not a guest's turn.
+    fn next_event(&self) -> Option<Instant> {
+        let planned = self.schedule.first().map(|(at, _)| *at);
+        [planned, self.plane.deadline(), self.plane.calls_at()].into_iter().flatten().min()
     }
 
     /// Waits for something to be said, in real time, and hears it.
@@ -163,10 +171,7 @@ impl DataPlane {
         self.plane.serve(now);
         // The guest waits for its answer. What it did may make something happen earlier than it
         // was told it could run; it must know before it goes on.
-        let planned = self.schedule.first().map(|(at, _)| *at);
-        let next = [planned, self.plane.deadline()].into_iter().flatten().min();
-        let next = if self.plane.calls_due() { Some(now) } else { next };
-        self.calendar.let_run_until(next);
+        self.calendar.let_run_until(self.next_event());
         self.plane.answer(number);
     }
 

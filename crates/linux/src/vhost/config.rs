@@ -1,5 +1,6 @@
 //! The configuration space of the device (virtio 1.3, section 5.1.4), and the features it offers.
 
+use nic::time::Duration;
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::virtio_net::{
     VIRTIO_NET_F_CTRL_VQ, VIRTIO_NET_F_MAC, VIRTIO_NET_F_MQ, VIRTIO_NET_F_MRG_RXBUF,
@@ -37,6 +38,9 @@ pub struct DeviceSettings {
     /// Kicks and interrupts are messages, and interrupts wait for
     /// [`send_calls`](crate::hostside::HostSide::send_calls): for guests in virtual time.
     pub inband: bool,
+    /// How long an interrupt takes from the NIC to the guest. Only where it is a message: a
+    /// descriptor is written at once.
+    pub interrupt_latency: Duration,
     /// The owner looks at the rings all the time, so that guests need not kick.
     pub polled: bool,
     /// The speed that the guest is told, in Mbit/s; 0: unknown.
@@ -102,6 +106,7 @@ mod tests {
             mtu: 1_500,
             pairs: 2,
             inband: false,
+            interrupt_latency: Duration::ZERO,
             polled: false,
             speed_mbit: 10_000,
         };

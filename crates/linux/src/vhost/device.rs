@@ -55,7 +55,9 @@ pub struct Device {
     offence: Option<Offence>,
     /// Pairs that the port spreads its frames over.
     spread: u16,
-    calls: Vec<bool>,
+    /// For each ring: when the interrupt that was raised for it reaches the guest. One that is
+    /// raised meanwhile comes with it.
+    calls: Vec<Option<Instant>>,
     unacked: usize,
     /// Where in the control ring the guest was last asked to kick.
     command_asked_at: Option<(u32, u16)>,
@@ -94,7 +96,7 @@ impl Device {
             turn: 0,
             offence: None,
             spread: settings.pairs,
-            calls: vec![false; 2 * pairs + 1],
+            calls: vec![None; 2 * pairs + 1],
             unacked: 0,
             command_asked_at: None,
             chain: Chain::default(),
@@ -239,7 +241,9 @@ impl Device {
             let answer = target.carry_out(command);
             let Some(mut live) = guest.session.ring(index) else { return Ok(()) };
             let wanted = answer_command(&mut live, head, &self.chain, answer);
-            self.calls[index] |= wanted.map_err(|error| Offence::Ring { index, error })?;
+            if wanted.map_err(|error| Offence::Ring { index, error })? {
+                self.calls[index].get_or_insert(now + self.settings.interrupt_latency);
+            }
         }
         Ok(())
     }
@@ -262,6 +266,7 @@ impl Device {
 
     fn serve_rings(&mut self, now: Instant, service: &mut Service<'_>) -> Result<(), Offence> {
         let Some(guest) = &mut self.guest else { return Ok(()) };
+        let call_at = now + self.settings.interrupt_latency;
         let Service { port, watch, pool, delivered, .. } = service;
         for (pair, queue) in port.queues_mut().iter_mut().enumerate() {
             let index = 2 * pair;
@@ -275,12 +280,16 @@ impl Device {
                 pool.push(frame);
             };
             let call = receiver.serve(&mut live, &mut Nic { now, queue, watch, told: &mut told });
-            self.calls[index] |= call.map_err(|error| Offence::Ring { index, error })?;
+            if call.map_err(|error| Offence::Ring { index, error })? {
+                self.calls[index].get_or_insert(call_at);
+            }
         }
         for (pair, sender) in self.senders.iter_mut().enumerate() {
             let index = 2 * pair + 1;
-            if let Some(mut live) = guest.session.ring(index) {
-                self.calls[index] |= sender.serve(now, &mut live);
+            if let Some(mut live) = guest.session.ring(index)
+                && sender.serve(now, &mut live)
+            {
+                self.calls[index].get_or_insert(call_at);
             }
         }
         if guest.session.is_poisoned() {
@@ -293,7 +302,7 @@ impl Device {
     fn lose(&mut self, offence: &Offence) {
         self.guest = None;
         self.lost = Some(offence.to_string());
-        self.calls.fill(false);
+        self.calls.fill(None);
         self.unacked = 0;
     }
 
@@ -370,7 +379,7 @@ impl HostSide for Device {
             let queues = service.port.queues_mut().iter_mut().zip(&mut self.receivers);
             queues.for_each(|(queue, receiver)| receiver.discard(now, queue, service.pool));
         } else if !self.settings.inband {
-            self.send_calls();
+            self.send_calls(now);
         }
         Ok(())
     }
@@ -389,14 +398,14 @@ impl HostSide for Device {
         })
     }
 
-    fn calls_due(&self) -> bool {
-        self.calls.contains(&true)
+    fn calls_at(&self) -> Option<Instant> {
+        self.calls.iter().flatten().min().copied()
     }
 
-    fn send_calls(&mut self) {
+    fn send_calls(&mut self, now: Instant) {
         let Some(guest) = &mut self.guest else { return };
-        for (index, due) in self.calls.iter_mut().enumerate() {
-            if std::mem::take(due) {
+        for (index, call) in self.calls.iter_mut().enumerate() {
+            if call.take_if(|at| *at <= now).is_some() {
                 match guest.session.call(index) {
                     Ok(acknowledged) => self.unacked += usize::from(acknowledged),
                     // A guest that cannot take them loses the port when it is attended next.

@@ -59,6 +59,7 @@ pub(crate) fn replay(bytes: &[u8]) {
         mtu: 1500,
         pairs: u16::from(1 + kind % 3),
         inband: kind & 0x80 != 0,
+        interrupt_latency: nic::time::Duration::ZERO,
         polled: kind & 0x40 != 0,
         speed_mbit: 0,
     };

@@ -129,6 +129,7 @@ fn device(path: &Path, number: u8, settings: &NicSettings) -> Device {
         mtu: settings.mtu,
         pairs: settings.queues,
         inband: false,
+        interrupt_latency: nic::time::Duration::ZERO,
         polled: settings.waiting == Waiting::Spin,
         speed_mbit: 0,
     };

@@ -59,6 +59,7 @@ impl Plane {
             mtu: 1_500,
             pairs: 1,
             inband,
+            interrupt_latency: nic::time::Duration::ZERO,
             polled: false,
             speed_mbit: 0,
         };

@@ -3,6 +3,7 @@
 use super::guest::{FEATURES, Guest, MEMORY, Plane, at};
 use nic::port::PortSettings;
 use nic::prng::Prng;
+use nic::time::Duration;
 
 use super::*;
 use crate::vhost::config::{EVENT_IDX, MRG_RXBUF};
@@ -40,7 +41,7 @@ fn delay_holds_the_call_and_rearm_is_found() {
     plane.round(at(85), &[]);
     assert_eq!(guest.rings[0].calls(), 1);
     assert_eq!(plane.delivered.len(), 2);
-    assert_eq!(plane.delivered[0].hold, nic::time::Duration::from_micros(75));
+    assert_eq!(plane.delivered[0].hold, Duration::from_micros(75));
 
     // It polls: what comes now it finds by itself.
     guest.rings[0].disable();
@@ -327,11 +328,11 @@ fn inband_kick_is_answered_when_served_and_calls_wait() {
     assert_eq!(plane.sent.len(), 1);
     assert_eq!(guest.receive().unwrap().header.request, 21);
     assert_eq!(guest.receive().unwrap().header.request, 35);
-    assert!(plane.device.calls_due() && !plane.device.calls_unacked());
+    assert!(plane.device.calls_at() == Some(at(1)) && !plane.device.calls_unacked());
     assert!(backend.receive().unwrap().is_none());
 
-    plane.device.send_calls();
-    assert!(!plane.device.calls_due() && plane.device.calls_unacked());
+    plane.device.send_calls(at(1));
+    assert!(plane.device.calls_at().is_none() && plane.device.calls_unacked());
     for index in [0, 1] {
         let call = backend.receive().unwrap().unwrap();
         assert_eq!(message::parse_vring_call(&call.header, &call.payload), Ok(Some(index)));
@@ -339,4 +340,33 @@ fn inband_kick_is_answered_when_served_and_calls_wait() {
     }
     plane.round(at(2), &[]);
     assert!(!plane.device.calls_unacked());
+}
+
+#[test]
+fn calls_under_way_reach_the_guest_once_and_in_time() {
+    let mut plane = Plane::new("latency", "disabled", true);
+    plane.device.settings.interrupt_latency = Duration::from_micros(50);
+    let mut guest = Guest::connect(&mut plane, FEATURES, PROTOCOL_F_INBAND_NOTIFICATIONS);
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    guest.send(&Request::SetBackendReqFd, &[&theirs.into()]);
+    let mut backend = Connection::new(ours.into());
+    let mut called = |plane: &mut Plane, us| {
+        plane.device.send_calls(at(us));
+        let call = backend.receive().unwrap()?;
+        message::parse_vring_call(&call.header, &call.payload).unwrap()
+    };
+    guest.refill(2_000);
+    plane.round(at(10), &[&FRAME]);
+    guest.rings[1].offer(&[0; 72], 0);
+    plane.round(at(20), &[&FRAME]);
+    plane.round(at(59), &[&FRAME]);
+    assert_eq!(plane.device.calls_at(), Some(at(60)));
+    assert_eq!(called(&mut plane, 59), None);
+    assert_eq!(called(&mut plane, 60), Some(0));
+    assert_eq!(plane.device.calls_at(), Some(at(70)), "the transmit ring has its own");
+    assert_eq!(called(&mut plane, 70), Some(1));
+    assert_eq!(plane.device.calls_at(), None);
+    while guest.rings[0].take().is_some() {}
+    plane.round(at(80), &[&FRAME]);
+    assert_eq!(plane.device.calls_at(), Some(at(130)), "the guest has re-armed");
 }

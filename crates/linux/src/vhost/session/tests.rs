@@ -1,6 +1,7 @@
 //! Orders of messages: those of known frontends, and any other.
 
 use nic::prng::Prng;
+use nic::time::Duration;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 
 use super::*;
@@ -8,7 +9,15 @@ use crate::vhost::memory::tests::file;
 use crate::vhost::message::HEADER;
 
 fn settings(pairs: u16, inband: bool) -> DeviceSettings {
-    DeviceSettings { mac: [2; 6], mtu: 1_500, pairs, inband, polled: false, speed_mbit: 0 }
+    DeviceSettings {
+        mac: [2; 6],
+        mtu: 1_500,
+        pairs,
+        inband,
+        interrupt_latency: Duration::ZERO,
+        polled: false,
+        speed_mbit: 0,
+    }
 }
 
 fn session(pairs: u16, inband: bool) -> Session {
