@@ -175,10 +175,10 @@ options! {
         /// Transmit completions interrupt, too, as on a NIC with one vector for both
         #[arg(num_args = 0..=1, default_missing_value = "true")]
         transmit_interrupts: bool,
-        /// Rate of the cable in Mbit/s; without it, as fast as the machine
-        #[arg(value_name = "MBIT", value_parser = clap::value_parser!(u32).range(1..))]
+        /// Rate of the cable in Mbit/s; without it, as fast as the machine, or 1000 in virtual time
+        #[arg(value_name = "MBIT", value_parser = link_rate)]
         link_rate: u32,
-        /// Latency of the cable in microseconds, each way
+        /// Latency of the cable in microseconds, each way; without it none, or 20 in virtual time
         #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=10_000_000))]
         link_latency: u32,
         /// Frames that the cable loses, in percent
@@ -257,6 +257,18 @@ options! {
         /// Halfway through, change to this setting, and report before and after
         #[arg(value_name = "SETTING")]
         change_to: Text<Moderation>,
+    }
+}
+
+fn link_rate(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => {
+            Err("over a cable of 0 Mbit/s nothing passes; for one that is no limit, leave it \
+                      out, or in virtual time give --link-rate 4294967295"
+                .into())
+        }
+        Ok(rate) => Ok(rate),
+        Err(_) => Err("a rate is a whole number of Mbit/s, 1 to 4294967295".into()),
     }
 }
 

@@ -90,6 +90,14 @@ fn interrupts_under_way_lengthen_the_round_trip_by_both() {
 }
 
 #[test]
+fn a_cable_that_takes_no_time_leaves_looks_at_clocks() {
+    let cable = ["--link-latency", "0", "--link-rate", "100000", "--strategy", "disabled"];
+    let result = result("tcp-rr", ["0", "0.01"], &cable);
+    let looks = number(&result["latency_us"], "mean") / 0.256;
+    assert!((6.9..7.1).contains(&looks), "{result}");
+}
+
+#[test]
 fn three_guests_share_a_switch() {
     let commands = ["--on", "a", "ping -q -c 3 c", "--on", "c", "exec sleep 60"];
     let ended =

@@ -4,6 +4,7 @@ pub mod adaptive;
 pub mod agents;
 mod guests;
 pub mod live;
+mod pace;
 mod script;
 pub mod served;
 pub mod setup;

@@ -18,6 +18,7 @@ use nic::moderation::Moderation;
 use nic::time::Instant;
 
 use super::guests::{BootList, GuestTime, Guests};
+use super::pace::{self, Pace};
 use super::setup;
 use crate::control::server::Server;
 use crate::options::{NicOptions, Ports};
@@ -74,6 +75,9 @@ pub(super) struct Stage {
     kernel: PathBuf,
     /// When a program last said something, in real time.
     heard_at: RealInstant,
+    /// What the user may be told of, once, and whether that has been done.
+    pace: Option<Pace>,
+    told_pace: bool,
 }
 
 /// `options`, with the cable of this world where they say nothing of one.
@@ -125,6 +129,8 @@ impl Stage {
             pcap,
             kernel: guests.kernel,
             heard_at: RealInstant::now(),
+            pace: None,
+            told_pace: false,
         };
         stage.set(Instant::ZERO, moderation)?;
         Ok(stage)
@@ -164,6 +170,16 @@ impl Stage {
         Ok(self.plane.at(at, |plane: &mut DataPlane| plane.snapshot())?)
     }
 
+    /// Tells the user if the time from `from` until `until` is going to take long.
+    pub(super) fn watch_pace(&mut self, from: Instant, until: Instant) {
+        self.pace = Some(Pace::new(from, until));
+    }
+
+    /// Whether it has.
+    pub(super) fn has_told_pace(&self) -> bool {
+        self.told_pace
+    }
+
     /// Boots the guests and lets them play to the end of time; `sink` is told what their programs
     /// say and how they end.
     ///
@@ -178,6 +194,7 @@ impl Stage {
         while !self.take_events(sink)? && !self.plane.outlook().is_over {
             if checked.elapsed() > CHECK_EVERY {
                 self.check()?;
+                self.tell_pace();
                 checked = RealInstant::now();
             }
             sleep(GLANCE);
@@ -185,6 +202,14 @@ impl Stage {
         self.check()?;
         self.hear_out(sink)?;
         setup::finish_capture(&self.plane, self.pcap.as_deref())
+    }
+
+    fn tell_pace(&mut self) {
+        let Some(pace) = &mut self.pace else { return };
+        if let Some(whole) = pace.look(self.plane.outlook().now, RealInstant::now()) {
+            eprintln!("{}", pace::words(whole));
+            (self.pace, self.told_pace) = (None, true);
+        }
     }
 
     /// Passes on what was said before time ended and is still on its way. The kernels with which it

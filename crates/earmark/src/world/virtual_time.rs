@@ -34,6 +34,8 @@ pub struct Virtual {
     environment: Environment,
     /// Whether a round has been captured: the next one begins at time zero again.
     captured: Cell<bool>,
+    /// Whether the user has been told that rounds take long.
+    warned: Cell<bool>,
 }
 
 impl Virtual {
@@ -54,7 +56,7 @@ impl Virtual {
             kernel: kernel_name(&kernel),
             ..Environment::read(VIRTUAL)
         };
-        Ok(Self { options, environment, captured: Cell::new(false) })
+        Ok(Self { options, environment, captured: Cell::new(false), warned: Cell::new(false) })
     }
 }
 
@@ -82,10 +84,14 @@ impl World for Virtual {
             stage.set(moment(plan.warmup_s + plan.duration_s / 2.0), after)?;
         }
         let after = stage.snapshot_at(end)?;
+        if !self.warned.get() {
+            stage.watch_pace(moment(0.0), end);
+        }
         let mut outputs = Outputs::new();
         stage.play(&mut |guest, program, event| {
             outputs.entry((guest, program)).or_default().note(event);
         })?;
+        self.warned.set(self.warned.get() || stage.has_told_pace());
         let stopped = "virtual time ended before the measurement did";
         let before = before.try_recv().context(stopped)?;
         let nic = after.try_recv().context(stopped)?.since(&before);

@@ -75,6 +75,8 @@ pub struct Outlook {
     pub failure: Option<String>,
     /// For each guest: whether it has connected its clock.
     pub clocks: Vec<bool>,
+    /// The time of the last event.
+    pub now: Instant,
 }
 
 /// Where commands come in.
@@ -335,6 +337,7 @@ impl DataPlane {
             is_over: self.is_over(),
             failure: self.failure.clone(),
             clocks: clocks.collect(),
+            now: self.calendar.now(),
         };
         *self.outlook.lock().unwrap_or_else(PoisonError::into_inner) = outlook;
     }

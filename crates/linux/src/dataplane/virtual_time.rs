@@ -14,6 +14,8 @@
 //! must not be told anything before its time. So whatever comes from outside, a command or an
 //! interrupt that it caused, is told at an event.
 
+use std::sync::PoisonError;
+
 use nic::time::Instant;
 
 use super::{DataPlane, WAKE, port_of};
@@ -77,6 +79,7 @@ impl DataPlane {
             return false;
         };
         self.calendar.advance_to(next);
+        self.outlook.lock().unwrap_or_else(PoisonError::into_inner).now = next;
         if self.commanded {
             self.obey();
             return true;
