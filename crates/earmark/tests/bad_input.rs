@@ -46,6 +46,8 @@ fn impossible_settings_say_why() {
         (&["--queues", "65"], &["--queues", "1..=64"]),
         (&["--ring", "1"], &["--ring", "16..=65536"]),
         (&["--mtu", "500"], &["mtu 500", "1280 to 65521"]),
+        (&["--mtu", "500", "--world", "virtual"], &["mtu 500", "1280 to 65521"]),
+        (&["--mtu", "65522", "--hosts", "uml"], &["mtu 65522", "1280 to 65521"]),
         (&["--link-loss", "101"], &["a percentage is 0 to 100"]),
         (&["--link-rate", "0"], &["--link-rate", "nothing passes", "4294967295"]),
         (&["--link-rate", "4294967296"], &["--link-rate", "1 to 4294967295"]),

@@ -72,6 +72,7 @@ impl Guests {
             GuestTime::Real => (Needs::RealTime, None, options.seed.unwrap_or(1)),
             GuestTime::Virtual { scripts, seed } => (Needs::VirtualTime, Some(scripts), seed),
         };
+        let mtu = setup::mtu(options)?;
         let kernel = kernel::find(needs)?;
         let program = std::env::current_exe().context("find the earmark program itself")?;
         let stations = Station::all(names);
@@ -81,10 +82,9 @@ impl Guests {
         let (mut prepared, mut plans, mut clocks) = (Vec::new(), Vec::new(), Vec::new());
         for (number, station) in (0..).zip(&stations) {
             let host = Host::create(&station.name, &stations)?;
-            let mtu = options.mtu.unwrap_or(setup::USUAL_MTU);
             let mut settings = GuestSettings::new(&kernel, &program, station.clone());
             settings.nic_socket = Some(NIC_SOCKET.into());
-            settings.mtu = Some(mtu);
+            settings.mtu = Some(mtu.into());
             settings.seed = seed.wrapping_mul(1_000).wrapping_add(number);
             settings.script = scripts.next();
             let ports = options.ports.unwrap_or(Ports::Both).numbers(names.len());
@@ -98,7 +98,7 @@ impl Guests {
                 settings.parameters.push(format!("earmark.seed={}", settings.seed));
                 clocks.push((station.name.clone(), host.listen(CALENDAR_SOCKET)?));
             }
-            let mut device = setup::device(options, station.mac);
+            let mut device = setup::device(options, station.mac, mtu);
             device.inband = is_virtual;
             device.polled &= !is_virtual;
             let device = Device::new(host.listen(NIC_SOCKET)?, device)

@@ -40,13 +40,14 @@ impl Served {
             "--hosts: this NIC waits for guests and makes none; see `earmark lab` for hosts"
         );
         setup::in_real_time(options)?;
+        let mtu = setup::mtu(options)?;
         let taking = options.ports.unwrap_or(Ports::Both).numbers(paths.len());
         let stations = Station::all(&lab::names(paths.len()));
         let (mut sockets, mut plans) = (Vec::new(), Vec::new());
         for (number, (path, station)) in paths.into_iter().zip(&stations).enumerate() {
             let (socket, listener) = Socket::listen(path)?;
             sockets.push(socket);
-            let device = Device::new(listener, setup::device(options, station.mac))
+            let device = Device::new(listener, setup::device(options, station.mac, mtu))
                 .with_context(|| format!("make the port behind {}", path.display()))?;
             let mut settings = setup::port(options)?;
             if taking.contains(&number) {

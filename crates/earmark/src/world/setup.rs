@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use linux::dataplane::Handle;
+use linux::lab::{LabError, MAX_MTU, MIN_MTU};
 use linux::vhost::config::DeviceSettings;
 use linux::wait::Waiting;
 use nic::link::LinkSettings;
@@ -21,7 +22,7 @@ use crate::options::{NicOptions, Text};
 pub const USUAL_RULES: &str = "mx, tcp-psh & length<=512";
 
 /// The largest packet of a guest's interface where nobody says otherwise.
-pub(super) const USUAL_MTU: u32 = 1_500;
+const USUAL_MTU: u32 = 1_500;
 
 /// The marking rules that `options` name, or the usual ones.
 ///
@@ -49,11 +50,21 @@ pub(super) fn port(options: &NicOptions) -> Result<PortSettings> {
     })
 }
 
-/// A device that a guest's driver finds at its port.
-pub(super) fn device(options: &NicOptions, mac: [u8; 6]) -> DeviceSettings {
+/// The largest packet of a guest's interface, in bytes: what namespaces may have, guests may.
+///
+/// # Errors
+/// If no interface can have it.
+pub(super) fn mtu(options: &NicOptions) -> Result<u16> {
+    let mtu = options.mtu.unwrap_or(USUAL_MTU);
+    ensure!((MIN_MTU..=MAX_MTU).contains(&mtu), LabError::Mtu(mtu));
+    Ok(mtu as u16)
+}
+
+/// A device that a guest's driver finds at its port; packets have `mtu` bytes at most.
+pub(super) fn device(options: &NicOptions, mac: [u8; 6], mtu: u16) -> DeviceSettings {
     DeviceSettings {
         mac,
-        mtu: options.mtu.unwrap_or(USUAL_MTU).try_into().unwrap_or(u16::MAX),
+        mtu,
         pairs: options.queues.unwrap_or(1),
         inband: false,
         interrupt_latency: micros(options.interrupt_latency),

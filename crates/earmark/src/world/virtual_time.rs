@@ -44,6 +44,7 @@ impl Virtual {
     /// # Errors
     /// If there is no kernel with virtual time, or the options do not go together.
     pub fn new(options: &NicOptions, privilege: Privilege) -> Result<Self> {
+        setup::mtu(options)?;
         let options = with_usual_cable(options);
         let kernel = crate::kernel::find(crate::kernel::Needs::VirtualTime)?;
         let environment = Environment {
