@@ -80,15 +80,15 @@ impl Guests {
         let mut scripts = scripts.unwrap_or_default().into_iter();
         let cpu = if is_virtual { linux::cpu::of_this_process() } else { None };
         let (mut prepared, mut plans, mut clocks) = (Vec::new(), Vec::new(), Vec::new());
-        for (number, station) in (0..).zip(&stations) {
+        for (number, station) in stations.iter().enumerate() {
             let host = Host::create(&station.name, &stations)?;
             let mut settings = GuestSettings::new(&kernel, &program, station.clone());
             settings.nic_socket = Some(NIC_SOCKET.into());
             settings.mtu = Some(mtu.into());
-            settings.seed = seed.wrapping_mul(1_000).wrapping_add(number);
+            settings.seed = seed.wrapping_mul(1_000).wrapping_add(number as u64);
             settings.script = scripts.next();
             let ports = options.ports.unwrap_or(Ports::Both).numbers(names.len());
-            let ours = moderation.filter(|_| ports.contains(&(number as usize)));
+            let ours = moderation.filter(|_| ports.contains(&number));
             settings.coalescing =
                 ours.map(|moderation| (moderation.rx_usecs, moderation.rx_frames));
             settings.cpu = cpu;
@@ -103,12 +103,8 @@ impl Guests {
             device.polled &= !is_virtual;
             let device = Device::new(host.listen(NIC_SOCKET)?, device)
                 .with_context(|| format!("make the NIC of guest {}", station.name))?;
-            plans.push(PortPlan {
-                name: station.interface(),
-                host: Box::new(device),
-                settings: setup::port(options)?,
-                link: setup::link(options, number),
-            });
+            let name = station.interface();
+            plans.push(setup::port_plan(options, number, name, Box::new(device))?);
             prepared.push(Prepared { host, settings });
         }
         let calendar = Calendar::new(clocks).context("prepare the calendar")?;

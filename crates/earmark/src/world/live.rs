@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use linux::capture::Capture;
-use linux::dataplane::{DataPlane, Handle};
+use linux::dataplane::Handle;
 use linux::host::Host;
 use linux::lab::{self, Lab, LabSettings};
 use linux::machine::Machine;
@@ -131,12 +131,9 @@ impl Live {
                 Hosts::Namespaces => Ground::namespaces(names, options)?,
                 Hosts::Uml => Ground::guests(&names, options, moderation)?,
             };
-        let machine = Environment::read("live");
+        let machine = setup::environment("live", options, privilege)?;
         let environment = Environment {
-            privilege: privilege.to_string(),
             wait: waiting(options).to_string(),
-            mark: setup::rules(options)?.to_string(),
-            link: setup::describe_link(options),
             congestion_control,
             kernel: kernel.unwrap_or(machine.kernel),
             ..machine
@@ -159,11 +156,8 @@ impl Live {
     /// # Errors
     /// If the data plane has ended.
     pub fn set(&self, moderation: Moderation) -> Result<()> {
-        let numbers = self.ports.numbers(self.machines.len());
-        let set = move |plane: &mut DataPlane| {
-            numbers.for_each(|number| plane.set_moderation(number, None, moderation));
-        };
-        Ok(self.plane.call(set)?)
+        let ports = self.ports;
+        Ok(self.plane.call(move |plane| setup::set(plane, ports, moderation))?)
     }
 
     /// What the NIC has counted so far.
@@ -263,12 +257,9 @@ fn choose_congestion_control(host: &Host) -> Result<String> {
 }
 
 fn plans(taps: Vec<Tap>, options: &NicOptions) -> Result<Vec<PortPlan>> {
-    let settings = setup::port(options)?;
-    let plan = |(number, tap): (u64, Tap)| PortPlan {
-        name: tap.name().to_owned(),
-        settings: settings.clone(),
-        link: setup::link(options, number),
-        host: Box::new(PlayedDriver::new(tap)),
+    let plan = |(number, tap): (usize, Tap)| {
+        let name = tap.name().to_owned();
+        setup::port_plan(options, number, name, Box::new(PlayedDriver::new(tap)))
     };
-    Ok((0..).zip(taps).map(plan).collect())
+    taps.into_iter().enumerate().map(plan).collect()
 }

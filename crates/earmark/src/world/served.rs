@@ -10,7 +10,6 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail, ensure};
 use linux::dataplane::Handle;
 use linux::lab;
-use linux::plane::PortPlan;
 use linux::station::Station;
 use linux::vhost::device::Device;
 use nic::moderation::Moderation;
@@ -49,16 +48,12 @@ impl Served {
             sockets.push(socket);
             let device = Device::new(listener, setup::device(options, station.mac, mtu))
                 .with_context(|| format!("make the port behind {}", path.display()))?;
-            let mut settings = setup::port(options)?;
+            let mut plan =
+                setup::port_plan(options, number, station.interface(), Box::new(device))?;
             if taking.contains(&number) {
-                settings.moderation = moderation;
+                plan.settings.moderation = moderation;
             }
-            plans.push(PortPlan {
-                name: station.interface(),
-                host: Box::new(device),
-                settings,
-                link: setup::link(options, number as u64),
-            });
+            plans.push(plan);
         }
         let plane = start_plane(plans, options)?;
         let control = Server::start(options.name.as_deref(), &plane, &[])?;

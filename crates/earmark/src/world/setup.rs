@@ -3,8 +3,11 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use linux::dataplane::Handle;
+use linux::dataplane::{DataPlane, Handle};
+use linux::hostside::HostSide;
 use linux::lab::{LabError, MAX_MTU, MIN_MTU};
+use linux::plane::PortPlan;
+use linux::privilege::Privilege;
 use linux::vhost::config::DeviceSettings;
 use linux::wait::Waiting;
 use nic::link::LinkSettings;
@@ -14,7 +17,8 @@ use nic::port::PortSettings;
 use nic::queue::Dma;
 use nic::time::Duration;
 
-use crate::options::{NicOptions, Text};
+use crate::environment::Environment;
+use crate::options::{NicOptions, Ports, Text};
 
 /// Which packets are marked where the user does not say: those of MX that ask for it, and short
 /// pushed TCP segments, which is what requests and answers look like, and bulk data and
@@ -28,26 +32,39 @@ const USUAL_MTU: u32 = 1_500;
 ///
 /// # Errors
 /// Never for rules that have been parsed; the usual ones are.
-pub(super) fn rules(options: &NicOptions) -> Result<Rules> {
+fn rules(options: &NicOptions) -> Result<Rules> {
     match &options.mark {
         Some(Text(rules)) => Ok(rules.clone()),
         None => USUAL_RULES.parse().context("the usual marking rules"),
     }
 }
 
-/// A port of the NIC, before a setting is in force.
+/// Port `number` of the NIC, before a setting is in force, for a host whose interface is `name`.
 ///
 /// # Errors
 /// As for [`rules`].
-pub(super) fn port(options: &NicOptions) -> Result<PortSettings> {
-    Ok(PortSettings {
+pub(super) fn port_plan(
+    options: &NicOptions,
+    number: usize,
+    name: String,
+    host: Box<dyn HostSide>,
+) -> Result<PortPlan> {
+    let settings = PortSettings {
         queues: options.queues.unwrap_or(1),
         ring: options.ring.unwrap_or(1_024) as usize,
         moderation: Moderation::DISABLED,
         rules: rules(options)?,
         dma: Dma { latency: micros(options.dma_latency), ..Dma::default() },
         transmit_interrupts: options.transmit_interrupts.unwrap_or(false),
-    })
+    };
+    Ok(PortPlan { name, host, settings, link: link(options, number as u64) })
+}
+
+/// Puts `moderation` into force on the ports of `plane` that take it.
+pub(super) fn set(plane: &mut DataPlane, ports: Ports, moderation: Moderation) {
+    for number in ports.numbers(plane.plane().len()) {
+        plane.set_moderation(number, None, moderation);
+    }
 }
 
 /// The largest packet of a guest's interface, in bytes: what namespaces may have, guests may.
@@ -87,7 +104,7 @@ pub(super) fn in_real_time(options: &NicOptions) -> Result<()> {
 }
 
 /// The cable in one direction; each direction has a stream of random numbers of its own.
-pub(super) fn link(options: &NicOptions, direction: u64) -> LinkSettings {
+fn link(options: &NicOptions, direction: u64) -> LinkSettings {
     let ppm = |percent: Option<f64>| (percent.unwrap_or(0.0) * 10_000.0).round() as u32;
     LinkSettings {
         rate_mbit: options.link_rate,
@@ -106,7 +123,7 @@ fn micros(value: Option<u32>) -> Duration {
 }
 
 /// The cable, in words.
-pub(super) fn describe_link(options: &NicOptions) -> String {
+fn describe_link(options: &NicOptions) -> String {
     let rate = options.link_rate.map_or("any rate".into(), |rate| format!("{rate} Mbit/s"));
     let mut text = format!("{rate}, latency {} us", options.link_latency.unwrap_or(0));
     let faults = [
@@ -120,6 +137,24 @@ pub(super) fn describe_link(options: &NicOptions) -> String {
         }
     }
     text
+}
+
+/// What a result says of a world that `options` describe: of this machine, of the NIC and of its
+/// cable. What hosts have of their own is left to the world.
+///
+/// # Errors
+/// As for [`rules`].
+pub(super) fn environment(
+    world: &'static str,
+    options: &NicOptions,
+    privilege: Privilege,
+) -> Result<Environment> {
+    Ok(Environment {
+        privilege: privilege.to_string(),
+        mark: rules(options)?.to_string(),
+        link: describe_link(options),
+        ..Environment::read(world)
+    })
 }
 
 /// Ends the capture of `plane`, if there is one, and says where it is.

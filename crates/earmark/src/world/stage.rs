@@ -142,10 +142,7 @@ impl Stage {
     /// If the data plane has ended.
     pub(super) fn set(&self, at: Instant, moderation: Moderation) -> Result<()> {
         let ports = self.ports;
-        self.plane.at(at, move |plane| {
-            let numbers = ports.numbers(plane.plane().len());
-            numbers.for_each(|number| plane.set_moderation(number, None, moderation));
-        })?;
+        self.plane.at(at, move |plane| setup::set(plane, ports, moderation))?;
         Ok(())
     }
 

@@ -48,14 +48,11 @@ impl Virtual {
         let options = with_usual_cable(options);
         let kernel = crate::kernel::find(crate::kernel::Needs::VirtualTime)?;
         let environment = Environment {
-            privilege: privilege.to_string(),
             wait: "virtual time".to_owned(),
-            mark: setup::rules(&options)?.to_string(),
-            link: setup::describe_link(&options),
             interrupt_latency_us: Some(options.interrupt_latency.unwrap_or(0)),
             congestion_control: "cubic".to_owned(),
             kernel: kernel_name(&kernel),
-            ..Environment::read(VIRTUAL)
+            ..setup::environment(VIRTUAL, &options, privilege)?
         };
         Ok(Self { options, environment, captured: Cell::new(false), warned: Cell::new(false) })
     }
