@@ -1,5 +1,6 @@
 //! Messages there and back, and bytes that are none.
 
+use super::payload::put_regions;
 use super::*;
 
 fn parse(bytes: &[u8]) -> Result<Request, MessageError> {
