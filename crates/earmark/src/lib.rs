@@ -18,6 +18,7 @@ pub mod experiment;
 pub mod halves;
 pub mod histogram;
 pub mod kernel;
+mod keys;
 pub mod measurement;
 pub mod options;
 mod progress;

@@ -14,7 +14,9 @@ use nic::marker::Rules;
 use nic::moderation::Moderation;
 use serde::{Deserialize, Deserializer};
 
-/// A value that scenarios spell as the command line does.
+use crate::keys;
+
+/// A value that is text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text<T>(pub T);
 
@@ -32,27 +34,8 @@ impl<T: fmt::Display> fmt::Display for Text<T> {
     }
 }
 
-impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Text<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // A number needs no quotes: `clients = 2`.
-        #[derive(Deserialize)]
-        #[serde(untagged, expecting = "expected text or a whole number")]
-        enum Written {
-            Number(u64),
-            Text(String),
-        }
-        let text = match Written::deserialize(deserializer)? {
-            Written::Number(number) => number.to_string(),
-            Written::Text(text) => text,
-        };
-        let wrong = |error| serde::de::Error::custom(format!("`{text}`: {error}"));
-        text.parse().map(Self).map_err(wrong)
-    }
-}
-
 /// What hosts are made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Hosts {
     /// Network namespaces of this machine's kernel.
     #[default]
@@ -62,15 +45,13 @@ pub enum Hosts {
 }
 
 /// Some of the ports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Ports {
     /// Host a's.
     A,
     /// Host b's.
     B,
     /// Both, or all.
-    #[serde(alias = "all")]
     #[value(alias = "all")]
     Both,
 }
@@ -117,14 +98,19 @@ impl FromStr for Clients {
     }
 }
 
-/// Declares a struct of optional settings: flags with `clap`, keys with `serde`.
+/// Declares a struct of optional settings: flags for `clap`, and with them keys of scenarios.
 macro_rules! options {
     ($(#[$meta:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, Default, clap::Args, Deserialize)]
-        #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+        #[derive(Clone, Debug, Default, clap::Args)]
         pub struct $name {
             $($(#[$about])* #[arg(long)] pub $field: Option<$type>,)*
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                keys::options(deserializer)
+            }
         }
 
         impl $name {
@@ -344,13 +330,34 @@ mod tests {
         let options: ExperimentOptions = toml::from_str("clients = 3").unwrap();
         assert_eq!(options.clients.unwrap().0.each().collect::<Vec<_>>(), [3]);
         let error = toml::from_str::<ExperimentOptions>("clients = true").unwrap_err().to_string();
-        assert!(error.contains("expected text or a whole number"), "{error}");
+        assert!(error.contains("a range such as 1..8"), "{error}");
+    }
+
+    #[test]
+    fn a_scenario_takes_what_flags_take() {
+        let nic: NicOptions = toml::from_str("ports = 'all'\ntransmit-interrupts = true").unwrap();
+        assert_eq!((nic.ports, nic.transmit_interrupts), (Some(Ports::Both), Some(true)));
+        let text =
+            "compare = ['disabled', 'delay:75+frames:8']\nduration = 8.0\nclient-spin = false";
+        let options: ExperimentOptions = toml::from_str(text).unwrap();
+        assert_eq!(options.compare.unwrap().len(), 2);
+        assert_eq!((options.duration, options.client_spin), (Some(8.0), Some(false)));
+        for wrong in ["queues = 0", "link-loss = 101.0", "link-rate = 0", "mtu = 1.5", "seed = -1"]
+        {
+            let error = toml::from_str::<NicOptions>(wrong).unwrap_err().to_string();
+            let (key, _) = wrong.split_once(' ').unwrap();
+            assert!(error.contains(&format!("--{key}")), "{wrong}: {error}");
+            assert!(!error.contains("--help"), "{wrong}: {error}");
+        }
+        for wrong in ["duration = nan", "duration = -5.0", "rounds = 0", "compare = []"] {
+            assert!(toml::from_str::<ExperimentOptions>(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]
     fn a_scenario_with_an_unknown_key_is_refused() {
         let error = toml::from_str::<NicOptions>("rx_usec = 5").unwrap_err().to_string();
-        assert!(error.contains("unknown field"), "{error}");
+        assert!(error.contains("unknown key `rx_usec`; there are strategy, rx-usecs,"), "{error}");
         let error = toml::from_str::<NicOptions>("strategy = 'dealy'").unwrap_err().to_string();
         assert!(error.contains("no such strategy"), "{error}");
     }

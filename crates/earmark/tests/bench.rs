@@ -177,7 +177,7 @@ fn scenarios_are_read_from_files() {
     assert!(all.output().contains("udp-rr") && all.stdout.contains("tcp-rr"), "{all:?}");
     run(&["bench", "pps", "--scenario", &path]).refused(&["udp-rr, tcp-rr"]);
     let wrong = directory.write("wrong.toml", &scenario.replace("queues", "queue"));
-    run(&["bench", "--scenario", &wrong]).refused(&["wrong.toml", "unknown field `queue`"]);
+    run(&["bench", "--scenario", &wrong]).refused(&["wrong.toml", "unknown key `queue`", "queues"]);
 }
 
 #[test]
