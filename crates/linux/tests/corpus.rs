@@ -7,6 +7,11 @@ mod support;
 use replay::replay_corpus;
 
 #[test]
+fn vhost_device() {
+    assert!(replay_corpus("vhost_device", support::device::replay) > 20);
+}
+
+#[test]
 fn vhost_messages() {
     assert!(replay_corpus("vhost_messages", support::messages::replay) > 20);
 }
