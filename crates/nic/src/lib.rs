@@ -83,6 +83,8 @@
 #![forbid(unsafe_code)]
 extern crate alloc;
 
+pub use base::{prng, time};
+
 pub mod counters;
 pub mod descriptor;
 #[cfg(test)]
@@ -93,9 +95,7 @@ pub mod marker;
 pub mod moderation;
 pub mod observer;
 pub mod port;
-pub mod prng;
 pub mod queue;
 pub mod rss;
 pub mod switch;
-pub mod time;
 pub mod vector;

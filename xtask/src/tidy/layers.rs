@@ -1,4 +1,5 @@
-//! Who may know whom: `nic` <- `linux` <- `earmark`, and a core without an operating system.
+//! Who may know whom: `base` <- `nic`, `mx` <- `sim`, `linux` <- `earmark`, and cores without an
+//! operating system.
 
 use serde_json::Value;
 
@@ -6,15 +7,24 @@ use super::Problem;
 use super::source::{Source, lines_with};
 
 /// Each package of the workspace, and the packages of the workspace that it may depend on.
-const DIRECTIONS: [(&str, &[&str]); 4] = [
-    ("earmark-nic", &[]),
-    ("earmark-linux", &["earmark-nic"]),
-    ("earmark", &["earmark-nic", "earmark-linux"]),
+const DIRECTIONS: [(&str, &[&str]); 7] = [
+    ("earmark-base", &[]),
+    ("earmark-nic", &["earmark-base"]),
+    ("earmark-mx", &["earmark-base"]),
+    ("earmark-sim", &["earmark-base", "earmark-nic", "earmark-mx"]),
+    ("earmark-linux", &["earmark-base", "earmark-nic", "earmark-mx"]),
+    ("earmark", &["earmark-base", "earmark-nic", "earmark-mx", "earmark-sim", "earmark-linux"]),
     ("xtask", &[]),
 ];
 
-/// The source of the pure core.
-pub(super) const CORE: &str = "crates/nic/src/";
+/// The source of the pure cores.
+const CORES: [&str; 4] =
+    ["crates/base/src/", "crates/nic/src/", "crates/mx/src/", "crates/sim/src/"];
+
+/// Which of the pure cores a file belongs to.
+pub(super) fn core_of(file: &str) -> Option<&'static str> {
+    CORES.into_iter().find(|core| file.starts_with(core))
+}
 
 /// Checks the dependencies, of every kind, that `cargo metadata` lists.
 pub(super) fn check_directions(metadata: &Value) -> Vec<Problem> {
@@ -41,12 +51,12 @@ pub(super) fn check_directions(metadata: &Value) -> Vec<Problem> {
 
 /// Checks what a file names.
 pub(super) fn check(source: &Source) -> Vec<Problem> {
-    if !source.name.starts_with(CORE) {
+    let Some(core) = core_of(&source.name) else {
         return Vec::new();
-    }
+    };
     let mut problems = Vec::new();
     let mut problem = |line, what| problems.push(Problem { file: source.name.clone(), line, what });
-    if source.name == format!("{CORE}lib.rs") && !source.code.contains("#![no_std]") {
+    if source.name == format!("{core}lib.rs") && !source.code.contains("#![no_std]") {
         problem(1, "the core must work without an operating system; begin with #![no_std]".into());
     }
     for name in ["std", "linux", "earmark", "libc", "rustix"] {

@@ -1,7 +1,7 @@
 //! Words that must not appear, everywhere or somewhere.
 
 use super::Problem;
-use super::layers::CORE;
+use super::layers::core_of;
 use super::source::{Source, lines_with};
 
 /// Words that make the core depend on a machine, a moment or a rounding.
@@ -34,7 +34,7 @@ pub(super) fn check(source: &Source) -> Vec<Problem> {
             problems.push(Problem { file: source.name.clone(), line, what });
         }
     };
-    if source.name.starts_with(CORE) {
+    if core_of(&source.name).is_some() {
         for (word, advice) in NOT_IN_THE_CORE {
             look(&source.code, word, advice);
         }

@@ -60,6 +60,18 @@ impl Duration {
         Self(micros * 1_000)
     }
 
+    /// `millis` milliseconds.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis * 1_000_000)
+    }
+
+    /// This span `factor` times over; the longest span there is, if that is longer.
+    #[must_use]
+    pub const fn times(self, factor: u64) -> Self {
+        Self(self.0.saturating_mul(factor))
+    }
+
     /// Whole nanoseconds.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {

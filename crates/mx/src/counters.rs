@@ -1,0 +1,126 @@
+//! What an endpoint counts. Counters run freely and are never reset.
+
+use crate::wire::FrameType;
+
+/// Why a frame was of no use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drop {
+    /// It is no frame of this protocol, or its checksum is wrong.
+    Malformed,
+    /// It has no checksum, and the peers agreed on one.
+    NoChecksum,
+    /// It is for another endpoint.
+    NotForUs,
+    /// It comes from an endpoint that is not a peer, or not any more.
+    Stranger,
+    /// Its token is not the one that the peer was told.
+    BadToken,
+    /// It has come before.
+    Duplicate,
+    /// It is beyond what was permitted, in number or in bytes.
+    BeyondWindow,
+    /// It came early, and there is no memory to keep it.
+    NoMemory,
+    /// It acknowledges what was never sent, or names what is not there.
+    Stale,
+    /// The answer to a stranger had to be left out: there were too many.
+    TooManyStrays,
+}
+
+impl Drop {
+    /// Every reason.
+    pub const ALL: [Self; 10] = [
+        Self::Malformed,
+        Self::NoChecksum,
+        Self::NotForUs,
+        Self::Stranger,
+        Self::BadToken,
+        Self::Duplicate,
+        Self::BeyondWindow,
+        Self::NoMemory,
+        Self::Stale,
+        Self::TooManyStrays,
+    ];
+
+    /// Its name in lists of counters.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::NoChecksum => "no-checksum",
+            Self::NotForUs => "not-for-us",
+            Self::Stranger => "stranger",
+            Self::BadToken => "bad-token",
+            Self::Duplicate => "duplicate",
+            Self::BeyondWindow => "beyond-window",
+            Self::NoMemory => "no-memory",
+            Self::Stale => "stale",
+            Self::TooManyStrays => "too-many-strays",
+        }
+    }
+}
+
+/// What an endpoint has counted since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Frames sent, by type, in the order of [`FrameType::ALL`].
+    pub sent: [u64; FrameType::ALL.len()],
+    /// Frames received that belonged to a peer, by type.
+    pub received: [u64; FrameType::ALL.len()],
+    /// Frames of no use, by reason, in the order of [`Drop::ALL`].
+    pub dropped: [u64; Drop::ALL.len()],
+    /// Frames sent that were marked.
+    pub marked: u64,
+    /// Numbered frames that were sent again.
+    pub resent: u64,
+    /// Those of them that had only been late.
+    pub resent_needlessly: u64,
+    /// Times that nothing was heard while something was under way.
+    pub silences: u64,
+    /// Blocks that were asked for again.
+    pub asked_again: u64,
+    /// Messages sent, of every kind.
+    pub messages_sent: u64,
+    /// Messages received.
+    pub messages_received: u64,
+    /// Messages that arrived before anybody wanted them.
+    pub unexpected: u64,
+    /// Eager messages that were announced instead, since the peer permitted no more bytes.
+    pub without_credit: u64,
+    /// Peers that were lost.
+    pub peers_lost: u64,
+}
+
+impl Counters {
+    pub(crate) fn drop(&mut self, reason: Drop) {
+        self.dropped[reason as usize] += 1;
+    }
+
+    /// Every counter with its name, such as `sent-small`.
+    pub fn each(&self, mut tell: impl FnMut(&str, &str, u64)) {
+        for (group, values) in [("sent", &self.sent), ("received", &self.received)] {
+            for (frame, count) in FrameType::ALL.into_iter().zip(values) {
+                tell(group, frame.name(), *count);
+            }
+        }
+        for (reason, count) in Drop::ALL.into_iter().zip(&self.dropped) {
+            tell("dropped", reason.name(), *count);
+        }
+        let others = [
+            ("marked", self.marked),
+            ("resent", self.resent),
+            ("resent-needlessly", self.resent_needlessly),
+            ("silences", self.silences),
+            ("asked-again", self.asked_again),
+            ("messages-sent", self.messages_sent),
+            ("messages-received", self.messages_received),
+            ("unexpected", self.unexpected),
+            ("without-credit", self.without_credit),
+            ("peers-lost", self.peers_lost),
+        ];
+        for (name, count) in others {
+            tell("", name, count);
+        }
+    }
+}

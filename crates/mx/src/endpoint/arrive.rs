@@ -1,0 +1,271 @@
+//! Frames on their way in.
+
+use alloc::boxed::Box;
+
+use base::time::Instant;
+
+use super::eager::Piece;
+use super::{Endpoint, Stray};
+use crate::address::{Address, NicId};
+use crate::buffers::{Sink, Source};
+use crate::counters::Drop;
+use crate::ids::PeerId;
+use crate::peer::{Item, Link, Peer, Place, Segment};
+use crate::status::{Code, Event};
+use crate::wire::{self, Body, FrameType, Header, Nack, NackReason};
+
+impl<S: Source, R: Sink> Endpoint<S, R> {
+    /// A frame has come from this interface: `bytes` is what follows the EtherType. Whatever it is,
+    /// it does no harm, and is counted if it is of no use.
+    pub fn arrive(&mut self, now: Instant, from: NicId, bytes: &[u8]) {
+        let Ok((header, body)) = wire::parse(bytes) else {
+            return self.counters.drop(Drop::Malformed);
+        };
+        if header.to != self.address.endpoint || self.is_self(from, header.from) {
+            return self.counters.drop(Drop::NotForUs);
+        }
+        let address = Address { nic: from, endpoint: header.from };
+        // What changes a connection always bears a checksum.
+        if matches!(body, Body::Connect(_) | Body::Nack(_)) && !header.crc {
+            return self.counters.drop(Drop::NoChecksum);
+        }
+        match body {
+            Body::Connect(connect) => self.connect_arrived(now, address, &header, connect),
+            Body::Nack(nack) => self.nack_arrived(now, address, nack),
+            _ => {
+                if let Some(id) = self.peer_of(now, address, &header, body.frame_type()) {
+                    self.peer_sent(now, id, (&header, body, bytes));
+                }
+            }
+        }
+    }
+
+    /// The peer that sent a frame, if it knows our token.
+    fn peer_of(
+        &mut self,
+        now: Instant,
+        address: Address,
+        header: &Header,
+        frame_type: FrameType,
+    ) -> Option<PeerId> {
+        let known = self.by_address.get(&address).copied();
+        let knows_token =
+            |id: &PeerId| self.peers.get(*id).is_some_and(|peer| peer.token == header.token);
+        if known.filter(knows_token).is_some_and(|id| self.peers[id].theirs.is_none()) {
+            // It has overtaken the answer to our request, or that was lost. It will come again.
+            self.counters.drop(Drop::Stranger);
+            return None;
+        }
+        if let Some(id) = known.filter(knows_token) {
+            return self.has_checksum(id, header).then_some(id);
+        }
+        if let Some(id) = self.candidates.get(&address).copied().filter(knows_token) {
+            // The peer is alive, and another one than before.
+            self.candidates.remove(&address);
+            if let Some(old) = known {
+                self.lose(now, old, Code::Restarted);
+            }
+            self.by_address.insert(address, id);
+            if self.closing
+                && let Some(peer) = self.peers.get_mut(id)
+            {
+                peer.outbound.queue.push_back(Item::Close);
+            }
+            return self.has_checksum(id, header).then_some(id);
+        }
+        self.counters.drop(if known.is_some() { Drop::BadToken } else { Drop::Stranger });
+        // One who waits for an answer should not wait in vain.
+        if frame_type.is_sequenced() || matches!(frame_type, FrameType::Probe | FrameType::Pull) {
+            let (to, token, reason) = (address, header.token, NackReason::BadToken);
+            self.stray(Stray::Nack { to, token, reason });
+        }
+        None
+    }
+
+    fn has_checksum(&mut self, id: PeerId, header: &Header) -> bool {
+        let misses = self.peers.get(id).is_some_and(|peer| peer.crc) && !header.crc;
+        if misses {
+            self.counters.drop(Drop::NoChecksum);
+        }
+        !misses
+    }
+
+    /// A frame of a peer's.
+    fn peer_sent(
+        &mut self,
+        now: Instant,
+        id: PeerId,
+        (header, body, bytes): (&Header, Body<'_>, &[u8]),
+    ) {
+        self.counters.received[body.frame_type().index()] += 1;
+        self.note(now, id, header, if let Body::Ack(bitmap) = body { bitmap } else { &[] });
+        let result = match body {
+            Body::Reply { pull, index, data } => self.replied(now, id, (pull, index, data)),
+            Body::Pull(asked) => {
+                self.pulled(id, asked);
+                Ok(())
+            }
+            Body::Probe => {
+                if let Some(peer) = self.peers.get_mut(id) {
+                    peer.inbound.tell();
+                }
+                Ok(())
+            }
+            Body::Ack(_) => Ok(()),
+            _ => self.number_arrived(now, id, (header, body, bytes)),
+        };
+        if result.is_err() {
+            self.lose(now, id, Code::Protocol);
+        }
+        self.wake(id);
+        self.file(now, id);
+    }
+
+    /// What every frame tells: that its sender is there, what it has, and what it permits.
+    fn note(&mut self, now: Instant, id: PeerId, header: &Header, bitmap: &[u8]) {
+        let Some(peer) = self.peers.get_mut(id) else { return };
+        peer.heard_at = now;
+        if peer.link == Link::Answered {
+            peer.link = Link::Up;
+            (peer.connect_until, peer.connect_at) = (None, None);
+            if peer.wanted_until.take().is_some() {
+                self.events.push_back(Event::Connected(id, Code::Success));
+            }
+        }
+        let mut done = core::mem::take(&mut self.done);
+        let seen = (now, header.ack, bitmap);
+        let progress = peer.outbound.acknowledged(seen, &self.config, |segment| done.push(segment));
+        match progress {
+            Some(progress) => {
+                peer.outbound.permit(header);
+                self.counters.resent_needlessly += u64::from(progress.needless);
+            }
+            None => self.counters.drop(Drop::Stale),
+        }
+        let mut is_closed = false;
+        for segment in done.drain(..) {
+            is_closed |= segment == Segment::Close;
+            self.acknowledged(segment);
+        }
+        self.done = done;
+        if is_closed {
+            self.lose(now, id, Code::Aborted);
+        }
+    }
+
+    /// The peer has what this segment carried.
+    fn acknowledged(&mut self, segment: Segment) {
+        let (Segment::Small(id)
+        | Segment::Medium { send: id, .. }
+        | Segment::Announce { send: id, .. }) = segment
+        else {
+            return;
+        };
+        let Some(sending) = self.sends.get_mut(id) else { return };
+        sending.unacked -= 1;
+        // A large message has been told of when it was received.
+        if sending.unacked == 0 && sending.is_out && sending.told {
+            self.sends.remove(id);
+        }
+    }
+
+    /// A numbered frame: it is processed in its turn.
+    fn number_arrived(
+        &mut self,
+        now: Instant,
+        id: PeerId,
+        (header, body, bytes): (&Header, Body<'_>, &[u8]),
+    ) -> Result<(), ()> {
+        let Some(peer) = self.peers.get_mut(id) else { return Ok(()) };
+        match peer.inbound.place(header.seq) {
+            Place::Next => {}
+            Place::Early if self.early_bytes + bytes.len() as u64 <= self.config.early_bytes => {
+                self.early_bytes += bytes.len() as u64;
+                peer.inbound.keep(header.seq, bytes);
+                peer.inbound.tell();
+                return Ok(());
+            }
+            Place::Early => {
+                self.counters.drop(Drop::NoMemory);
+                return Ok(());
+            }
+            Place::Seen => {
+                peer.inbound.tell();
+                self.counters.drop(Drop::Duplicate);
+                return Ok(());
+            }
+            Place::Beyond => {
+                self.counters.drop(Drop::BeyondWindow);
+                return Ok(());
+            }
+        }
+        if header.ask {
+            peer.inbound.tell();
+        }
+        self.process(now, id, body)?;
+        while let Some(early) = self.advance(now, id) {
+            self.early_bytes -= early.len() as u64;
+            // It was read when it came.
+            if let Ok((_, body)) = wire::parse(&early) {
+                self.process(now, id, body)?;
+            }
+        }
+        self.full |= self.matching.waiting() >= self.config.unexpected_messages;
+        Ok(())
+    }
+
+    fn advance(&mut self, now: Instant, id: PeerId) -> Option<Box<[u8]>> {
+        let peer = self.peers.get_mut(id)?;
+        peer.inbound.count(now, self.config.ack_every, self.config.ack_delay);
+        peer.inbound.advance()
+    }
+
+    /// The next numbered frame. An error breaks the protocol.
+    fn process(&mut self, now: Instant, id: PeerId, body: Body<'_>) -> Result<(), ()> {
+        match body {
+            Body::Small(match_info, data) => {
+                let total = data.len() as u32;
+                self.arrived(now, id, Piece { match_info, total, offset: 0, data })
+            }
+            Body::Medium { match_info, total, offset, data } => {
+                self.arrived(now, id, Piece { match_info, total, offset, data })
+            }
+            Body::Rendezvous { match_info, total, region } => {
+                self.announced(now, id, (match_info, total, region));
+                Ok(())
+            }
+            Body::Notify(notify) => {
+                self.notified(id, notify);
+                Ok(())
+            }
+            Body::Close => {
+                self.peer_closed(now, id);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A frame of ours found nobody.
+    fn nack_arrived(&mut self, now: Instant, address: Address, nack: Nack) {
+        let known = self.by_address.get(&address).copied();
+        let is_ours = |id: &PeerId| {
+            self.peers.get(*id).is_some_and(|peer| match peer.theirs {
+                Some(theirs) => theirs.token == nack.token,
+                // A request to connect bears no token.
+                None => nack.token == 0 && nack.reason == NackReason::NoEndpoint,
+            })
+        };
+        let Some(id) = known.filter(is_ours) else { return self.counters.drop(Drop::Stranger) };
+        self.counters.received[FrameType::Nack.index()] += 1;
+        let is_wanted = |peer: &Peer| peer.link == Link::Answered && peer.wanted_until.is_some();
+        if self.peers.get(id).is_some_and(is_wanted) {
+            return self.start_over(now, id);
+        }
+        let code = match nack.reason {
+            NackReason::NoEndpoint => Code::NoEndpoint,
+            NackReason::BadToken => Code::Restarted,
+        };
+        self.lose(now, id, code);
+    }
+}

@@ -1,0 +1,192 @@
+//! How peers and endpoints end.
+
+use alloc::vec::Vec;
+
+use base::time::Instant;
+
+use super::{Contents, Endpoint, MOST_LOST, Message, Stray};
+use crate::buffers::{Sink, Source};
+use crate::ids::PeerId;
+use crate::peer::{Item, Link, Peer, Target};
+use crate::status::{Code, Event};
+use crate::wire::{Header, Notify, REFUSED};
+
+impl<S: Source, R: Sink> Endpoint<S, R> {
+    /// Ends this endpoint in good order: no new requests are taken, receives that no message has
+    /// begun to come for end as aborted, messages that nobody has received are dropped, and peers
+    /// are told when they have acknowledged all messages and received the large ones. The
+    /// owner goes on until [`Endpoint::is_closed`], or until it loses patience.
+    pub fn close(&mut self, now: Instant) {
+        if self.closing {
+            return;
+        }
+        self.closing = true;
+        let peers: Vec<_> = self.by_address.iter().map(|(at, id)| (*at, *id)).collect();
+        for (address, id) in peers {
+            let link = self.peers.get(id).map(|peer| peer.link);
+            if address == self.address || link == Some(Link::Connecting) {
+                self.lose(now, id, Code::Aborted);
+                continue;
+            }
+            if let Some(peer) = self.peers.get_mut(id) {
+                peer.outbound.queue.push_back(Item::Close);
+            }
+            self.wake(id);
+            self.file(now, id);
+        }
+        self.drop_waiting(now);
+        let receives: Vec<_> = self.receives.keys().collect();
+        for receive in receives {
+            let comes = |peer: &Peer| {
+                peer.arriving.is_some_and(|arriving| arriving.target == Target::Receive(receive))
+            };
+            let in_transfer = self.pulls.values().any(|pull| pull.receive == receive)
+                || self.peers.values().any(comes);
+            let Some(receiving) = self.receives.get(receive).filter(|_| !in_transfer) else {
+                continue;
+            };
+            let match_info = receiving.match_info;
+            self.matching.withdraw(receive, match_info);
+            self.end_receive(receive, Code::Aborted, None, (match_info, 0, 0));
+        }
+    }
+
+    /// Nobody will receive what waits. Two that close would wait for each other, if it went on
+    /// taking up room, or promised to be pulled.
+    fn drop_waiting(&mut self, now: Instant) {
+        let ids: Vec<_> = self.messages.keys().collect();
+        for id in ids {
+            let Some(Message { source, contents, .. }) = self.messages.remove(id) else { continue };
+            self.matching.drop_messages(source, |waiting| waiting == id);
+            match contents {
+                Contents::Announced { region } => self.refuse(now, source, region),
+                Contents::Eager(data, _) => self.release(now, source, data.len() as u32),
+                Contents::Local(_) => {}
+            }
+        }
+        self.unless_full(now);
+    }
+
+    /// Tells a peer that nobody will pull its message.
+    pub(super) fn refuse(&mut self, now: Instant, id: PeerId, region: u32) {
+        if let Some(peer) = self.peers.get_mut(id) {
+            peer.outbound.notifies.push_back(Notify { region, delivered: REFUSED });
+            self.wake(id);
+            self.file(now, id);
+        }
+    }
+
+    /// Whether everything that [`Endpoint::close`] waits for has happened.
+    pub fn is_closed(&self) -> bool {
+        self.closing && self.by_address.is_empty() && self.strays.is_empty()
+    }
+
+    /// A peer has closed its endpoint. It will not be there to hear a second acknowledgement.
+    pub(super) fn peer_closed(&mut self, now: Instant, id: PeerId) {
+        let Some(peer) = self.peers.get_mut(id) else { return };
+        if let Some(early) = peer.inbound.advance() {
+            self.early_bytes -= early.len() as u64;
+        }
+        let to = peer.address;
+        let header = self.header(id, false);
+        if let Some(header) = header {
+            self.stray(Stray::LastAck { to, header: Header { marked: false, ..header } });
+        }
+        self.lose(now, id, Code::Closed);
+    }
+
+    /// A peer is lost: all that has to do with it ends.
+    pub(super) fn lose(&mut self, now: Instant, id: PeerId, code: Code) {
+        let Some(peer) = self.peers.get_mut(id) else { return };
+        let is_wanted = peer.link == Link::Connecting || peer.wanted_until.is_some();
+        let (address, was_connecting) = (peer.address, is_wanted);
+        if peer.link != Link::Answered || is_wanted {
+            self.counters.peers_lost += u64::from(!was_connecting);
+            let event = if was_connecting { Event::Connected } else { Event::Lost };
+            self.events.push_back(event(id, code));
+        }
+        self.end_sends(id, code);
+        self.end_transfers(id, code);
+        if let Some(arriving) = self.peers.get_mut(id).and_then(|peer| peer.arriving.take()) {
+            self.break_off(id, arriving, code);
+        }
+        self.end_waiting(id);
+        let mut receives = Vec::new();
+        self.matching.drop_receives(id, |receive| receives.push(receive));
+        for receive in receives {
+            let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
+            self.end_receive(receive, code, Some(id), (match_info, 0, 0));
+        }
+        if self.by_address.get(&address) == Some(&id) {
+            self.by_address.remove(&address);
+        }
+        self.forget(id, code);
+        self.unless_full(now);
+        // What was asked of it takes up no room any more.
+        self.ask_for_more(now);
+    }
+
+    /// Sends that are not complete end now; of the others nobody hears any more.
+    fn end_sends(&mut self, id: PeerId, code: Code) {
+        let Some(peer) = self.peers.get_mut(id) else { return };
+        let mut left = Vec::new();
+        peer.outbound.abandon(|send| left.push(send));
+        for (message, kept) in &self.messages {
+            if let Message { source, contents: Contents::Local(send), .. } = kept
+                && *source == id
+            {
+                self.matching.drop_messages(id, |waiting| waiting == message);
+                left.push(*send);
+            }
+        }
+        self.messages.retain(|_, message| match message.contents {
+            Contents::Local(_) => message.source != id,
+            _ => true,
+        });
+        for send in left {
+            self.tell_send(send, code, 0);
+            // A message of several frames is in the list several times.
+            self.sends.remove(send);
+        }
+    }
+
+    /// Messages that wait and have not arrived will not; the others stay.
+    fn end_waiting(&mut self, id: PeerId) {
+        let Self { messages, matching, .. } = self;
+        let is_gone = |message: &Message| message.source == id && !message.is_here();
+        matching.drop_messages(id, |waiting| messages.get(waiting).is_some_and(is_gone));
+        messages.retain(|_, message| !is_gone(message));
+    }
+
+    /// Takes a peer off all lists.
+    pub(super) fn forget(&mut self, id: PeerId, code: Code) {
+        let Some(peer) = self.peers.remove(id) else { return };
+        if self.by_address.get(&peer.address) == Some(&id) {
+            self.by_address.remove(&peer.address);
+        }
+        if self.candidates.get(&peer.address) == Some(&id) {
+            self.candidates.remove(&peer.address);
+        }
+        if let Some(at) = peer.filed {
+            self.timers.remove(&(at, id));
+        }
+        // What it sent and nobody has received still takes up memory.
+        self.reserved -= u64::from(peer.share - peer.unexpected);
+        self.early_bytes -= peer.inbound.early_bytes();
+        if self.lost.len() == MOST_LOST {
+            self.lost.pop_front();
+        }
+        self.lost.push_back((id, peer.address, code));
+    }
+}
+
+impl Message {
+    /// Whether all of its bytes are here.
+    fn is_here(&self) -> bool {
+        match &self.contents {
+            Contents::Eager(data, have) => data.len() == *have as usize,
+            Contents::Announced { .. } => false,
+            Contents::Local(_) => true,
+        }
+    }
+}

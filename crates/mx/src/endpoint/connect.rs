@@ -1,0 +1,249 @@
+//! How two endpoints become peers.
+//!
+//! ```text
+//!  a                                      b
+//!  │── connect: request, token Ta ───────▶│ frames to a must bear Ta from now on
+//!  │◀─ connect: accepted, token Tb ───────│ (this frame bears Ta)
+//!  │── any frame bears Tb ───────────────▶│ a is alive: it is not an old request
+//! ```
+//!
+//! Each end chooses a token at random, and drops frames of the other that do not bear it. A request
+//! from a peer that b already has, in another life, replaces that peer only when a frame arrives
+//! with the new token: so neither an old frame that the network kept nor a forged one can break a
+//! connection. Both ends may ask at the same time; then each is connected when it is answered. A
+//! token is never used for two lives of a peer.
+
+use base::time::{Duration, Instant};
+
+use super::{Endpoint, Stray};
+use crate::address::Address;
+use crate::buffers::{Sink, Source};
+use crate::config::MIN_MTU;
+use crate::counters::Drop;
+use crate::ids::PeerId;
+use crate::peer::{Due, Inbound, Link, Peer, Theirs};
+use crate::status::{Code, Event, Refusal};
+use crate::wire::{Connect, ConnectStatus, FrameType, Header, VERSION};
+
+/// How long until the first repetition of a request.
+pub(super) const CONNECT_AGAIN: Duration = Duration::from_millis(10);
+
+/// So many that have asked may not yet have shown that they are alive. Others ask again.
+const MOST_ANSWERED: usize = 1024;
+
+impl<S: Source, R: Sink> Endpoint<S, R> {
+    /// Connects to the endpoint at this address, which must have this key;
+    /// [`Event::Connected`] tells how that ended, after `timeout` at the latest. Messages may be
+    /// sent at once; they wait.
+    ///
+    /// # Errors
+    /// If this endpoint is being closed.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        address: Address,
+        key: u32,
+        timeout: Duration,
+    ) -> Result<PeerId, Refusal> {
+        if self.closing {
+            return Err(Refusal::Closing);
+        }
+        if let Some(&id) = self.by_address.get(&address) {
+            self.connect_again(now, id, key, timeout);
+            return Ok(id);
+        }
+        let id = self.add_peer(now, address, Link::Connecting);
+        self.by_address.insert(address, id);
+        if address == self.address {
+            return Ok(self.connect_to_self(id, key));
+        }
+        if let Some(peer) = self.peers.get_mut(id) {
+            peer.key = key;
+            peer.connect_until = Some(now + timeout);
+            peer.connect_at = Some(now + CONNECT_AGAIN);
+            peer.due.connect = true;
+        }
+        self.wake(id);
+        self.file(now, id);
+        Ok(id)
+    }
+
+    /// Somebody wants to connect to a peer that there is.
+    fn connect_again(&mut self, now: Instant, id: PeerId, key: u32, timeout: Duration) {
+        let Some(peer) = self.peers.get_mut(id) else { return };
+        match peer.link {
+            Link::Up => self.events.push_back(Event::Connected(id, Code::Success)),
+            Link::Connecting => {}
+            // It has asked as well, and is just being asked whether it is still there.
+            Link::Answered => {
+                peer.key = key;
+                peer.wanted_until = Some(now + timeout);
+                peer.connect_until = Some(now + Duration::from_nanos(timeout.as_nanos() / 2));
+                self.file(now, id);
+            }
+        }
+    }
+
+    /// A peer that had asked is gone, but is wanted: what it told is forgotten, and it is asked. No
+    /// frame has been sent to it, and none that it sends now bears the new token.
+    pub(super) fn start_over(&mut self, now: Instant, id: PeerId) {
+        let token = self.random.next_u64() as u32;
+        let Some(peer) = self.peers.get_mut(id) else { return };
+        (peer.link, peer.theirs, peer.token) = (Link::Connecting, None, token);
+        peer.connect_until = peer.wanted_until.take();
+        (peer.connect_at, peer.attempts) = (Some(now + CONNECT_AGAIN), 0);
+        peer.due = Due { connect: true, ..Due::default() };
+        self.wake(id);
+        self.file(now, id);
+    }
+
+    fn connect_to_self(&mut self, id: PeerId, key: u32) -> PeerId {
+        let code = if key == self.config.key { Code::Success } else { Code::BadKey };
+        if let Some(peer) = self.peers.get_mut(id) {
+            peer.link = Link::Up;
+        }
+        if code == Code::BadKey {
+            self.forget(id, code);
+        }
+        self.events.push_back(Event::Connected(id, code));
+        id
+    }
+
+    /// A request, or the answer to one, has come.
+    pub(super) fn connect_arrived(
+        &mut self,
+        now: Instant,
+        address: Address,
+        header: &Header,
+        connect: Connect,
+    ) {
+        if connect.mtu < MIN_MTU {
+            return self.counters.drop(Drop::Malformed);
+        }
+        self.counters.received[FrameType::Connect.index()] += 1;
+        if connect.status == ConnectStatus::Request {
+            self.request_arrived(now, address, header, connect);
+        } else {
+            self.answer_arrived(now, address, header, connect);
+        }
+    }
+
+    fn request_arrived(
+        &mut self,
+        now: Instant,
+        address: Address,
+        header: &Header,
+        connect: Connect,
+    ) {
+        let status = match () {
+            () if self.closing => ConnectStatus::Busy,
+            () if connect.version != VERSION => ConnectStatus::BadVersion,
+            () if connect.key != self.config.key => ConnectStatus::BadKey,
+            () => ConnectStatus::Accepted,
+        };
+        if status != ConnectStatus::Accepted {
+            return self.stray(Stray::Answer { to: address, token: connect.token, status });
+        }
+        let theirs = Theirs { instance: connect.instance, token: connect.token };
+        let known = self.by_address.get(&address).copied();
+        let theirs_of = |id: PeerId| self.peers.get(id).and_then(|peer| peer.theirs);
+        let is_asked =
+            |id: PeerId| self.peers.get(id).is_some_and(|peer| peer.link == Link::Connecting);
+        let candidate = self.candidates.get(&address).copied();
+        let id = match known {
+            // They have asked before, and did not hear the answer.
+            Some(id) if theirs_of(id) == Some(theirs) => id,
+            // Both asked at the same time, or the network has kept this one from an earlier life:
+            // only an answer shows which.
+            Some(id) if is_asked(id) => id,
+            Some(_) if candidate.and_then(theirs_of) == Some(theirs) => {
+                candidate.unwrap_or_default()
+            }
+            known => {
+                let is_answered = |peer: &&Peer| peer.link == Link::Answered;
+                if self.peers.values().filter(is_answered).count() >= MOST_ANSWERED {
+                    return self.counters.drop(Drop::TooManyStrays);
+                }
+                let id = self.add_peer(now, address, Link::Answered);
+                self.adopt(now, id, header, connect);
+                if known.is_none() {
+                    self.by_address.insert(address, id);
+                } else if let Some(old) = self.candidates.insert(address, id) {
+                    self.forget(old, Code::Timeout);
+                }
+                id
+            }
+        };
+        if let Some(peer) = self.peers.get_mut(id) {
+            peer.due.answer = Some(connect.token);
+        }
+        self.wake(id);
+        self.file(now, id);
+    }
+
+    fn answer_arrived(
+        &mut self,
+        now: Instant,
+        address: Address,
+        header: &Header,
+        connect: Connect,
+    ) {
+        let known = self.by_address.get(&address).copied();
+        let asked =
+            |id: &PeerId| self.peers.get(*id).is_some_and(|peer| peer.token == header.token);
+        let Some(id) = known.filter(asked) else { return self.counters.drop(Drop::BadToken) };
+        let link = self.peers.get(id).map(|peer| peer.link);
+        match (connect.status, link) {
+            (ConnectStatus::Accepted, Some(Link::Connecting)) => {
+                if let Some(peer) = self.peers.get_mut(id).filter(|peer| peer.attempts == 0)
+                    && let Some(again_at) = peer.connect_at
+                {
+                    // The first measure of the way: later there may be a queue on it.
+                    let left = again_at.since(now);
+                    peer.outbound.rtt.measured(CONNECT_AGAIN - left);
+                }
+                self.adopt(now, id, header, connect);
+            }
+            (ConnectStatus::Accepted, _) => {}
+            (status, Some(Link::Connecting)) => {
+                let code = match status {
+                    ConnectStatus::BadKey => Code::BadKey,
+                    ConnectStatus::BadVersion => Code::BadVersion,
+                    _ => Code::Busy,
+                };
+                return self.lose(now, id, code);
+            }
+            _ => return self.counters.drop(Drop::Stale),
+        }
+        if let Some(peer) = self.peers.get_mut(id) {
+            // The third leg: it shows that we are alive.
+            peer.inbound.tell();
+        }
+        self.wake(id);
+        self.file(now, id);
+    }
+
+    /// The other end has told what is needed to talk to it.
+    fn adopt(&mut self, now: Instant, id: PeerId, header: &Header, connect: Connect) {
+        let config = self.config;
+        let Some(peer) = self.peers.get_mut(id) else { return };
+        let theirs = Theirs { instance: connect.instance, token: connect.token };
+        peer.theirs = Some(theirs);
+        peer.mtu = config.mtu.min(connect.mtu).into();
+        peer.crc = config.crc || connect.crc;
+        peer.inbound = Inbound::new(header.seq);
+        peer.outbound.meet(header);
+        peer.heard_at = now;
+        (peer.connect_at, peer.due.connect) = (None, false);
+        if peer.link == Link::Connecting {
+            peer.link = Link::Up;
+            peer.connect_until = None;
+            self.events.push_back(Event::Connected(id, Code::Success));
+        } else {
+            // One that never says another word was never alive. It is asked, since the frame that
+            // would show it may be lost, and no other may follow.
+            peer.connect_until = Some(now + config.peer_timeout);
+            (peer.connect_at, peer.attempts) = (Some(now + CONNECT_AGAIN), 0);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Messages that come without having been asked for.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use base::time::Instant;
+
+use super::requests::received;
+use super::{Contents, Endpoint, Message};
+use crate::buffers::{Sink, Source};
+use crate::ids::{MessageId, PeerId};
+use crate::peer::{Arriving, Target};
+use crate::status::Code;
+
+/// A piece of an eager message.
+#[derive(Clone, Copy)]
+pub(super) struct Piece<'a> {
+    pub(super) match_info: u64,
+    pub(super) total: u32,
+    pub(super) offset: u32,
+    pub(super) data: &'a [u8],
+}
+
+impl<S: Source, R: Sink> Endpoint<S, R> {
+    /// A piece has come; pieces come in order. An error breaks the protocol.
+    pub(super) fn arrived(&mut self, now: Instant, id: PeerId, piece: Piece<'_>) -> Result<(), ()> {
+        let Some(peer) = self.peers.get_mut(id) else { return Ok(()) };
+        let arriving = match peer.arriving.take() {
+            None if piece.offset == 0 => self.begin(now, id, piece)?,
+            Some(arriving) if arriving.continues_with(&piece) => arriving,
+            _ => return Err(()),
+        };
+        match arriving.target {
+            Target::Receive(receive) => {
+                self.write(receive, piece.offset.into(), piece.data);
+            }
+            Target::Message(message) => {
+                if let Some(Message { contents: Contents::Eager(data, have), .. }) =
+                    self.messages.get_mut(message)
+                {
+                    let at = piece.offset as usize;
+                    data[at..at + piece.data.len()].copy_from_slice(piece.data);
+                    *have += piece.data.len() as u32;
+                }
+            }
+        }
+        let have = arriving.have + piece.data.len() as u32;
+        let arriving = Arriving { have, ..arriving };
+        if have < arriving.total {
+            if let Some(peer) = self.peers.get_mut(id) {
+                peer.arriving = Some(arriving);
+            }
+        } else if let Target::Receive(receive) = arriving.target {
+            let length = u64::from(arriving.total);
+            let room = self.receives.get(receive).map_or(0, |receive| receive.sink.capacity());
+            let taken = length.min(room);
+            let told = (arriving.match_info, length, taken);
+            self.end_receive(receive, received(length, taken), Some(id), told);
+        }
+        Ok(())
+    }
+
+    /// The first piece of a message decides where all of it goes.
+    fn begin(&mut self, now: Instant, id: PeerId, piece: Piece<'_>) -> Result<Arriving, ()> {
+        let Piece { match_info, total, .. } = piece;
+        let Some(peer) = self.peers.get_mut(id) else { return Err(()) };
+        // A peer that sends more than it was permitted could fill our memory.
+        if u64::from(peer.unexpected) + u64::from(total) > peer.share.into() {
+            return Err(());
+        }
+        peer.unexpected += total;
+        let target = if let Some(receive) = self.matching.match_message(match_info, id) {
+            self.release(now, id, total);
+            Target::Receive(receive)
+        } else if self.closing {
+            self.release(now, id, total);
+            // There is none of this name: the pieces are dropped.
+            Target::Message(MessageId::default())
+        } else {
+            let contents = Contents::Eager(vec![0; total as usize], 0);
+            let message = Message { source: id, match_info, total: total.into(), contents };
+            let message = self.messages.insert(message);
+            self.matching.keep(message, match_info, id);
+            self.counters.unexpected += 1;
+            Target::Message(message)
+        };
+        Ok(Arriving { match_info, total, have: 0, target })
+    }
+
+    /// So many bytes of a peer's may be used again. It is told at once only if it could be about to
+    /// run out.
+    pub(super) fn release(&mut self, now: Instant, id: PeerId, bytes: u32) {
+        let Some(peer) = self.peers.get_mut(id) else {
+            // It was lost since; the memory that was promised to it has been kept until now.
+            self.reserved = self.reserved.saturating_sub(bytes.into());
+            return;
+        };
+        peer.unexpected -= bytes;
+        peer.granted = peer.granted.plus(bytes);
+        if peer.granted.after(peer.granted_told) as u32 > peer.share / 2 {
+            peer.inbound.tell();
+            self.wake(id);
+            self.file(now, id);
+        }
+    }
+
+    /// When enough messages have been received, peers may begin new ones.
+    pub(super) fn unless_full(&mut self, now: Instant) {
+        if !self.full || self.matching.waiting() > self.config.unexpected_messages / 4 * 3 {
+            return;
+        }
+        self.full = false;
+        let peers: Vec<_> = self.by_address.values().copied().collect();
+        for id in peers {
+            if let Some(peer) = self.peers.get_mut(id) {
+                peer.inbound.tell();
+            }
+            self.wake(id);
+            self.file(now, id);
+        }
+    }
+
+    /// The pieces that are missing will never come.
+    pub(super) fn break_off(&mut self, id: PeerId, arriving: Arriving, code: Code) {
+        match arriving.target {
+            Target::Receive(receive) => {
+                let told = (arriving.match_info, arriving.total.into(), arriving.have.into());
+                self.end_receive(receive, code, Some(id), told);
+            }
+            Target::Message(message) => {
+                self.matching.drop_messages(id, |waiting| waiting == message);
+                if self.messages.remove(message).is_some()
+                    && let Some(peer) = self.peers.get_mut(id)
+                {
+                    peer.unexpected -= arriving.total;
+                }
+            }
+        }
+    }
+}
+
+impl Arriving {
+    fn continues_with(&self, piece: &Piece<'_>) -> bool {
+        (self.match_info, self.total, self.have) == (piece.match_info, piece.total, piece.offset)
+    }
+}

@@ -1,0 +1,351 @@
+//! Large messages, at both ends.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use base::time::{Duration, Instant};
+
+use super::requests::received;
+use super::{Contents, Endpoint, Message};
+use crate::buffers::{Sink, Source};
+use crate::counters::Drop;
+use crate::ids::{PeerId, ReceiveId, SendId};
+use crate::large::{Asked, Job, Pull, Region, first_bits};
+use crate::peer::Peer;
+use crate::status::Code;
+use crate::wire::{self, FrameType, Notify, REFUSED};
+
+/// So many frames of later requests must come before a block is asked for again.
+const LATER: u32 = 8;
+/// At least so long a missing frame may be late after the last of its block.
+const LATENESS: Duration = Duration::from_micros(100);
+/// Requests of peers that wait to be answered.
+const MOST_JOBS: usize = 4096;
+
+impl<S: Source, R: Sink> Endpoint<S, R> {
+    /// A name for a large message of ours. Its receiver may pull it from now on.
+    pub(super) fn announce(&mut self, peer: PeerId, send: SendId) -> u32 {
+        while self.regions.contains_key(&self.next_region) {
+            self.next_region = self.next_region.wrapping_add(1);
+        }
+        let region = self.next_region;
+        self.next_region = region.wrapping_add(1);
+        self.regions.insert(region, Region { send, peer });
+        region
+    }
+
+    /// A peer has announced a large message.
+    pub(super) fn announced(
+        &mut self,
+        now: Instant,
+        id: PeerId,
+        (match_info, total, region): (u64, u64, u32),
+    ) {
+        if let Some(receive) = self.matching.match_message(match_info, id) {
+            self.start_pull(now, receive, id, (match_info, total, region));
+            return;
+        }
+        if self.closing {
+            return self.refuse(now, id, region);
+        }
+        let contents = Contents::Announced { region };
+        let message = self.messages.insert(Message { source: id, match_info, total, contents });
+        self.matching.keep(message, match_info, id);
+        self.counters.unexpected += 1;
+    }
+
+    /// A receive has taken a message that was announced.
+    pub(super) fn start_pull(
+        &mut self,
+        now: Instant,
+        receive: ReceiveId,
+        id: PeerId,
+        (match_info, length, region): (u64, u64, u32),
+    ) {
+        let Some(peer) = self.peers.get(id) else {
+            let code = self.why_lost(id);
+            return self.end_receive(receive, code, Some(id), (match_info, length, 0));
+        };
+        let room = self.receives.get(receive).map_or(0, |receive| receive.sink.capacity());
+        let wanted = length.min(room);
+        let payload = payload(peer) as u32;
+        if let Some(receiving) = self.receives.get_mut(receive) {
+            // From now on the match information is the message's.
+            receiving.match_info = match_info;
+        }
+        let pull = Pull {
+            peer: id,
+            region,
+            receive,
+            length,
+            wanted,
+            payload,
+            offset: 0,
+            index: 0,
+            open: 0,
+            received: 0,
+            in_line: true,
+        };
+        if wanted == 0 {
+            return self.finish_pull(now, pull);
+        }
+        while self.pulls.contains_key(&self.next_pull) {
+            self.next_pull = self.next_pull.wrapping_add(1);
+        }
+        let name = self.next_pull;
+        self.next_pull = name.wrapping_add(1);
+        self.pulls.insert(name, pull);
+        self.pull_line.push_back(name);
+        self.ask_for_more(now);
+    }
+
+    /// Asks for blocks, in turn for each message, as long as the window of all pulls permits.
+    pub(super) fn ask_for_more(&mut self, now: Instant) {
+        while self.pulling < self.pull_congestion.window() {
+            let Some(name) = self.pull_line.pop_front() else { return };
+            let Some(pull) = self.pulls.get_mut(&name) else { continue };
+            pull.in_line = false;
+            if pull.open >= self.config.blocks {
+                continue;
+            }
+            let id = pull.peer;
+            let Some(block) = pull.next_block(name, now) else { continue };
+            pull.in_line = true;
+            self.pull_line.push_back(name);
+            self.pulling += block.count;
+            if let Some(peer) = self.peers.get_mut(id) {
+                peer.to_ask.push_back(block);
+            }
+            self.wake(id);
+        }
+    }
+
+    /// A request for this block is about to go out.
+    pub(super) fn asking(&mut self, now: Instant, id: PeerId, mut block: Asked) {
+        self.requests += 1;
+        block.request = self.requests;
+        block.later = 0;
+        if let Some(peer) = self.peers.get_mut(id) {
+            let patience = peer.outbound.patience(&self.config);
+            let patience = patience.times(1 << block.tries.min(8));
+            block.due = now + patience.min(self.config.resend_max);
+            peer.asked.push_back(block);
+        }
+    }
+
+    /// The blocks that are overdue go back to the line; whether there are any.
+    pub(super) fn ask_again(&mut self, id: PeerId, is_overdue: impl Fn(&Asked) -> bool) -> bool {
+        let Some(peer) = self.peers.get_mut(id) else { return false };
+        let mut any = false;
+        let mut place = 0;
+        while let Some(block) = peer.asked.get(place) {
+            if !is_overdue(block) {
+                place += 1;
+                continue;
+            }
+            let mut block = *block;
+            peer.asked.remove(place);
+            block.tries += 1;
+            // One who does not answer must not hold up the messages of others.
+            self.pulling -= core::mem::take(&mut block.counted);
+            self.pull_congestion.lost(block.request, self.requests + 1, 0);
+            self.counters.asked_again += 1;
+            peer.to_ask.push_back(block);
+            any = true;
+        }
+        any
+    }
+
+    /// A frame of a large message has come. An error breaks the protocol.
+    pub(super) fn replied(
+        &mut self,
+        now: Instant,
+        id: PeerId,
+        (name, index, data): (u32, u32, &[u8]),
+    ) -> Result<(), ()> {
+        let known = self.pulls.get(&name).filter(|pull| pull.peer == id).copied();
+        let (Some(pull), Some(peer)) = (known, self.peers.get_mut(id)) else {
+            self.counters.drop(Drop::Stale);
+            return Ok(());
+        };
+        let Some((block, bit)) = find_block(peer, name, index) else {
+            self.counters.drop(Drop::Duplicate);
+            return Ok(());
+        };
+        let offset = block.offset + u64::from(bit) * u64::from(pull.payload);
+        // The sender does not know how much of the message fits here.
+        if data.len() as u64 != (pull.length - offset).min(pull.payload.into()) {
+            return Err(());
+        }
+        let data = &data[..pull.wanted_of_frame(offset) as usize];
+        let (request, first_answer) = (block.request, block.tries == 0);
+        if block.missing & 1 << bit == 0 {
+            self.counters.drop(Drop::Duplicate);
+            return Ok(());
+        }
+        block.missing &= !(1 << bit);
+        if let Some(counted) = block.counted.checked_sub(1) {
+            block.counted = counted;
+            self.pulling -= 1;
+        }
+        let is_complete = block.missing == 0;
+        let patience = peer.outbound.patience(&self.config);
+        let lateness = Duration::from_nanos(peer.outbound.rtt.smoothed().as_nanos() / 4);
+        if let Some((block, _)) = find_block(peer, name, index) {
+            let after_last = block.missing >> bit == 0;
+            let wait = if after_last && first_answer { lateness.max(LATENESS) } else { patience };
+            block.due = now + wait;
+        }
+        let asks_again = is_overtaken(peer, request);
+        if is_complete {
+            remove_block(peer, name, index);
+        }
+        self.write(pull.receive, offset, data);
+        self.count_reply(now, name, data.len() as u64, is_complete);
+        if asks_again && self.ask_again(id, |block| block.later >= LATER) {
+            self.wake(id);
+            self.ask_for_more(now);
+        }
+        Ok(())
+    }
+
+    fn count_reply(&mut self, now: Instant, name: u32, bytes: u64, is_complete: bool) {
+        let Some(pull) = self.pulls.get_mut(&name) else { return };
+        pull.received += bytes;
+        if is_complete {
+            pull.open -= 1;
+            self.pull_congestion.arrived(crate::config::BLOCK_FRAMES);
+            if !pull.in_line {
+                pull.in_line = true;
+                self.pull_line.push_back(name);
+            }
+        }
+        if pull.received == pull.wanted
+            && let Some(pull) = self.pulls.remove(&name)
+        {
+            self.finish_pull(now, pull);
+        }
+        self.ask_for_more(now);
+    }
+
+    /// All that is wanted has come.
+    fn finish_pull(&mut self, now: Instant, pull: Pull) {
+        let Pull { peer: id, region, receive, length, wanted, .. } = pull;
+        let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
+        let told = (match_info, length, wanted);
+        self.end_receive(receive, received(length, wanted), Some(id), told);
+        if let Some(peer) = self.peers.get_mut(id) {
+            peer.outbound.notifies.push_back(Notify { region, delivered: wanted });
+            self.wake(id);
+            self.file(now, id);
+        }
+    }
+
+    /// A peer asks for frames of a message of ours.
+    pub(super) fn pulled(&mut self, id: PeerId, asked: wire::Pull) {
+        let known = self.regions.get(&asked.region).filter(|region| region.peer == id);
+        let (Some(region), Some(peer)) = (known, self.peers.get(id)) else {
+            return self.counters.drop(Drop::Stale);
+        };
+        let total = self.sends.get(region.send).map_or(0, |sending| sending.total);
+        let left = total.saturating_sub(asked.offset);
+        let frames = left.div_ceil(payload(peer) as u64).min(32) as u32;
+        let wanted = asked.wanted & first_bits(frames);
+        if wanted == 0 {
+            return self.counters.drop(Drop::Stale);
+        }
+        let wire::Pull { region, pull, offset, first, .. } = asked;
+        let same = |job: &&mut Job| {
+            (job.peer, job.region, job.pull, job.first) == (id, region, pull, first)
+        };
+        if let Some(job) = self.jobs.iter_mut().find(same) {
+            job.wanted |= wanted;
+        } else if self.jobs.len() < MOST_JOBS {
+            self.jobs.push_back(Job { peer: id, region, pull, offset, first, wanted });
+        } else {
+            self.counters.drop(Drop::NoMemory);
+        }
+    }
+
+    /// A peer has finished with a message of ours.
+    pub(super) fn notified(&mut self, id: PeerId, notify: Notify) {
+        let known = self.regions.get(&notify.region).filter(|region| region.peer == id).copied();
+        let (Some(region), Some(peer)) = (known, self.peers.get_mut(id)) else {
+            return self.counters.drop(Drop::Stale);
+        };
+        peer.announced = peer.announced.saturating_sub(1);
+        self.regions.remove(&notify.region);
+        let Some(sending) = self.sends.get_mut(region.send) else { return };
+        let (code, delivered) = match notify.delivered {
+            REFUSED => (Code::Closed, 0),
+            delivered => {
+                let delivered = delivered.min(sending.total);
+                (received(sending.total, delivered), delivered)
+            }
+        };
+        let is_acked = sending.unacked == 0;
+        self.tell_send(region.send, code, delivered);
+        if is_acked {
+            self.sends.remove(region.send);
+        }
+    }
+
+    /// Nothing of this peer's will come any more, and nothing of ours is wanted.
+    pub(super) fn end_transfers(&mut self, id: PeerId, code: Code) {
+        let regions = self.regions.values().filter(|region| region.peer == id);
+        let sends: Vec<_> = regions.map(|region| region.send).collect();
+        self.regions.retain(|_, region| region.peer != id);
+        for send in sends {
+            self.tell_send(send, code, 0);
+            self.sends.remove(send);
+        }
+        let pulls: Vec<_> = self.pulls.values().filter(|pull| pull.peer == id).copied().collect();
+        self.pulls.retain(|_, pull| pull.peer != id);
+        for pull in pulls {
+            let match_info =
+                self.receives.get(pull.receive).map_or(0, |receive| receive.match_info);
+            let told = (match_info, pull.length, pull.received);
+            self.end_receive(pull.receive, code, Some(id), told);
+        }
+        if let Some(peer) = self.peers.get_mut(id) {
+            let counted = |blocks: &VecDeque<Asked>| -> u32 {
+                blocks.iter().map(|block| block.counted).sum()
+            };
+            self.pulling -= counted(&peer.asked) + counted(&peer.to_ask);
+            peer.asked.clear();
+            peer.to_ask.clear();
+            peer.announced = 0;
+        }
+        self.jobs.retain(|job| job.peer != id);
+    }
+}
+
+/// Bytes of a large message that a frame to or from this peer carries.
+pub(super) fn payload(peer: &Peer) -> usize {
+    peer.mtu - wire::overhead(FrameType::Reply, peer.crc)
+}
+
+/// The block that this frame belongs to, asked for or about to be, and which of its frames it is.
+fn find_block(peer: &mut Peer, pull: u32, index: u32) -> Option<(&mut Asked, u32)> {
+    let blocks = peer.asked.iter_mut().chain(&mut peer.to_ask);
+    blocks.filter_map(|block| block.bit(pull, index).map(|bit| (block, bit))).next()
+}
+
+fn remove_block(peer: &mut Peer, pull: u32, index: u32) {
+    for blocks in [&mut peer.asked, &mut peer.to_ask] {
+        if let Some(place) = blocks.iter().position(|block| block.bit(pull, index).is_some()) {
+            blocks.remove(place);
+            return;
+        }
+    }
+}
+
+/// Counts that an answer to this request has come: whether it shows that frames of an earlier one
+/// are lost.
+fn is_overtaken(peer: &mut Peer, request: u64) -> bool {
+    let Some(earliest) = peer.asked.front_mut().filter(|block| block.request < request) else {
+        return false;
+    };
+    earliest.later += 1;
+    earliest.later >= LATER
+}

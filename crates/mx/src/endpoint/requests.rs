@@ -1,0 +1,350 @@
+//! What an application asks for.
+
+use alloc::vec::Vec;
+
+use base::time::Instant;
+
+use super::{Contents, Endpoint, Message, Receiving, Sending};
+use crate::buffers::{Sink, Source};
+use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
+use crate::matching::Pattern;
+use crate::peer::{Item, Target};
+use crate::status::{Code, Event, Refusal, Status};
+
+/// A message that a probe has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The message.
+    pub message: MessageId,
+    /// Who sent it.
+    pub peer: PeerId,
+    /// Its match information.
+    pub match_info: u64,
+    /// Its length in bytes.
+    pub length: u64,
+}
+
+impl<S: Source, R: Sink> Endpoint<S, R> {
+    /// Sends a message. It ends when the memory may be used again: a short message is on its way
+    /// then, a long one was received. `context` is told with the end.
+    ///
+    /// # Errors
+    /// If there is no such peer, or this endpoint is being closed.
+    #[expect(clippy::too_many_arguments, reason = "as in `mx_isend`")]
+    pub fn isend(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        match_info: u64,
+        source: S,
+        context: u64,
+    ) -> Result<SendId, Refusal> {
+        self.start_send(now, peer, (match_info, source), (context, false))
+    }
+
+    /// Sends a message and ends when it was received: when a receive has taken it and its bytes are
+    /// there.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::isend`].
+    #[expect(clippy::too_many_arguments, reason = "as in `mx_issend`")]
+    pub fn issend(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        match_info: u64,
+        source: S,
+        context: u64,
+    ) -> Result<SendId, Refusal> {
+        self.start_send(now, peer, (match_info, source), (context, true))
+    }
+
+    fn start_send(
+        &mut self,
+        now: Instant,
+        id: PeerId,
+        (match_info, source): (u64, S),
+        (context, synchronous): (u64, bool),
+    ) -> Result<SendId, Refusal> {
+        if self.closing {
+            return Err(Refusal::Closing);
+        }
+        let Some(peer) = self.peers.get_mut(id) else {
+            return Err(Refusal::NoPeer(self.why_lost(id)));
+        };
+        let address = peer.address;
+        let total = source.length();
+        let sending = Sending {
+            source,
+            peer: id,
+            match_info,
+            total,
+            context,
+            synchronous,
+            told: false,
+            begun: 0,
+            is_out: false,
+            unacked: 0,
+        };
+        let send = self.sends.insert(sending);
+        self.counters.messages_sent += 1;
+        if self.address == address {
+            self.send_to_self(id, send, match_info, total);
+            return Ok(send);
+        }
+        peer.outbound.queue.push_back(Item::Message(send));
+        self.wake(id);
+        self.file(now, id);
+        Ok(send)
+    }
+
+    /// Receives a message: the first one that fits, of those that have arrived and those to come.
+    /// It fits if it comes from `source`, or from anybody if that is absent, and if its match
+    /// information agrees with `match_info` in all bits of `mask`.
+    ///
+    /// # Errors
+    /// If the match information has bits outside the mask, if the mask does not cover the bits that
+    /// name the context, or if the source is lost and nothing that it sent fits.
+    #[expect(clippy::too_many_arguments, reason = "as in `mx_irecv`")]
+    pub fn irecv(
+        &mut self,
+        now: Instant,
+        source: Option<PeerId>,
+        (match_info, mask): (u64, u64),
+        sink: R,
+        context: u64,
+    ) -> Result<ReceiveId, Refusal> {
+        let pattern = self.pattern(source, match_info, mask)?;
+        if self.closing {
+            return Err(Refusal::Closing);
+        }
+        let waiting = self.matching.take(&pattern);
+        if let (None, Some(source)) = (waiting, source)
+            && !self.peers.contains_key(source)
+        {
+            return Err(Refusal::NoPeer(self.why_lost(source)));
+        }
+        let receive = self.receives.insert(Receiving { sink, match_info, context, quiet: false });
+        match waiting {
+            Some(message) => self.bind(now, receive, message),
+            None => self.matching.post(receive, pattern),
+        }
+        Ok(receive)
+    }
+
+    /// Receives a message that was [claimed](Endpoint::claim).
+    ///
+    /// # Errors
+    /// If it is there no longer: somebody received it, or its sender was lost before all of it had
+    /// come.
+    pub fn receive_message(
+        &mut self,
+        now: Instant,
+        message: MessageId,
+        sink: R,
+        context: u64,
+    ) -> Result<ReceiveId, Refusal> {
+        let Some(Message { match_info, .. }) = self.messages.get(message) else {
+            return Err(Refusal::NoMessage);
+        };
+        let match_info = *match_info;
+        let receiving = Receiving { sink, match_info, context, quiet: false };
+        let receive = self.receives.insert(receiving);
+        self.bind(now, receive, message);
+        Ok(receive)
+    }
+
+    /// The first message that fits and that nobody has received (`mx_iprobe`). It goes on waiting.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::irecv`], as far as the mask is concerned.
+    pub fn probe(
+        &self,
+        source: Option<PeerId>,
+        (match_info, mask): (u64, u64),
+    ) -> Result<Option<Found>, Refusal> {
+        let pattern = self.pattern(source, match_info, mask)?;
+        Ok(self.matching.find(&pattern).and_then(|message| self.found(message)))
+    }
+
+    /// The first message that fits and that nobody has received. It is the caller's from now on: it
+    /// has to be [received](Endpoint::receive_message) or [discarded](Endpoint::discard).
+    ///
+    /// # Errors
+    /// As for [`Endpoint::probe`].
+    pub fn claim(
+        &mut self,
+        source: Option<PeerId>,
+        (match_info, mask): (u64, u64),
+    ) -> Result<Option<Found>, Refusal> {
+        let pattern = self.pattern(source, match_info, mask)?;
+        let message = self.matching.take(&pattern);
+        Ok(message.and_then(|message| self.found(message)))
+    }
+
+    /// Receives a message that was claimed into a place that nobody looks at, `nowhere`, which need
+    /// not have any room. False if it is there no longer.
+    pub fn discard(&mut self, now: Instant, message: MessageId, nowhere: R) -> bool {
+        let Some(Message { match_info, .. }) = self.messages.get(message) else { return false };
+        let match_info = *match_info;
+        let receiving = Receiving { sink: nowhere, match_info, context: 0, quiet: true };
+        let receive = self.receives.insert(receiving);
+        self.bind(now, receive, message);
+        true
+    }
+
+    fn found(&self, message: MessageId) -> Option<Found> {
+        let Message { source, match_info, total, .. } = self.messages.get(message)?;
+        Some(Found { message, peer: *source, match_info: *match_info, length: *total })
+    }
+
+    fn pattern(
+        &self,
+        source: Option<PeerId>,
+        match_info: u64,
+        mask: u64,
+    ) -> Result<Pattern, Refusal> {
+        if match_info & !mask != 0 {
+            return Err(Refusal::BadMask);
+        }
+        if !mask & self.config.context.mask() != 0 {
+            return Err(Refusal::ContextNotCovered);
+        }
+        Ok(Pattern { source, match_info, mask })
+    }
+
+    /// Takes a receive back that no message has come for; it ends as cancelled. False if a message
+    /// has come, or it has ended.
+    pub fn cancel(&mut self, receive: ReceiveId) -> bool {
+        let Some(Receiving { match_info, .. }) = self.receives.get(receive) else { return false };
+        let match_info = *match_info;
+        let withdrawn = self.matching.withdraw(receive, match_info);
+        if withdrawn {
+            self.end_receive(receive, Code::Cancelled, None, (match_info, 0, 0));
+        }
+        withdrawn
+    }
+
+    /// A receive takes a message that has waited.
+    pub(super) fn bind(&mut self, now: Instant, receive: ReceiveId, id: MessageId) {
+        let Some(message) = self.messages.remove(id) else { return };
+        let Message { source, match_info, total, contents } = message;
+        match contents {
+            Contents::Local(send) => self.deliver_locally(send, receive),
+            Contents::Announced { region } => {
+                self.start_pull(now, receive, source, (match_info, total, region));
+            }
+            Contents::Eager(data, have) => {
+                self.release(now, source, data.len() as u32);
+                let taken = self.write(receive, 0, &data[..have as usize]);
+                if u64::from(have) == total {
+                    let told = (match_info, total, taken);
+                    self.end_receive(receive, received(total, taken), Some(source), told);
+                } else if let Some(peer) = self.peers.get_mut(source)
+                    && let Some(arriving) = &mut peer.arriving
+                {
+                    // The rest is on its way, and goes to where it is wanted.
+                    arriving.target = Target::Receive(receive);
+                }
+            }
+        }
+        self.unless_full(now);
+    }
+
+    /// Writes a piece of a message as far as there is place for it, and says how much that was.
+    pub(super) fn write(&mut self, receive: ReceiveId, offset: u64, data: &[u8]) -> u64 {
+        let Some(Receiving { sink, .. }) = self.receives.get_mut(receive) else { return 0 };
+        let room = sink.capacity().saturating_sub(offset).min(data.len() as u64);
+        if room > 0 {
+            sink.write(offset, &data[..room as usize]);
+        }
+        room
+    }
+
+    /// A receive has ended: `told` is the match information, the length of the message, and how
+    /// much of it was delivered.
+    pub(super) fn end_receive(
+        &mut self,
+        receive: ReceiveId,
+        code: Code,
+        peer: Option<PeerId>,
+        (match_info, length, transferred): (u64, u64, u64),
+    ) {
+        let Some(Receiving { sink, context, quiet, .. }) = self.receives.remove(receive) else {
+            return;
+        };
+        if quiet {
+            return;
+        }
+        if matches!(code, Code::Success | Code::Truncated) {
+            self.counters.messages_received += 1;
+        }
+        let status = Status { code, peer, match_info, length, transferred, context };
+        self.events.push_back(Event::Received(receive, status, sink));
+    }
+
+    /// Tells the end of a send, if it was not told before.
+    pub(super) fn tell_send(&mut self, send: SendId, code: Code, transferred: u64) {
+        let Some(sending) = self.sends.get_mut(send) else { return };
+        if sending.told {
+            return;
+        }
+        sending.told = true;
+        let status = Status {
+            code,
+            peer: Some(sending.peer),
+            match_info: sending.match_info,
+            length: sending.total,
+            transferred,
+            context: sending.context,
+        };
+        self.events.push_back(Event::Sent(send, status));
+    }
+
+    /// A message to this endpoint itself: it is received from where it lies, so it always ends when
+    /// it was received.
+    fn send_to_self(&mut self, peer: PeerId, send: SendId, match_info: u64, total: u64) {
+        if let Some(receive) = self.matching.match_message(match_info, peer) {
+            self.deliver_locally(send, receive);
+            return;
+        }
+        let contents = Contents::Local(send);
+        let message = self.messages.insert(Message { source: peer, match_info, total, contents });
+        self.matching.keep(message, match_info, peer);
+        self.counters.unexpected += 1;
+    }
+
+    fn deliver_locally(&mut self, send: SendId, receive: ReceiveId) {
+        let (Some(sending), Some(receiving)) =
+            (self.sends.get(send), self.receives.get_mut(receive))
+        else {
+            return;
+        };
+        let (peer, match_info, total) = (sending.peer, sending.match_info, sending.total);
+        let wanted = total.min(receiving.sink.capacity());
+        let mut piece = [0; 4096];
+        let mut offset = 0;
+        while offset < wanted {
+            let length = (wanted - offset).min(piece.len() as u64) as usize;
+            sending.source.read(offset, &mut piece[..length]);
+            receiving.sink.write(offset, &piece[..length]);
+            offset += length as u64;
+        }
+        let code = received(total, wanted);
+        self.end_receive(receive, code, Some(peer), (match_info, total, wanted));
+        self.tell_send(send, code, wanted);
+        self.sends.remove(send);
+    }
+
+    /// Identifiers of the requests that have not ended, for a dump of the state.
+    pub fn open_requests(&self) -> (Vec<SendId>, Vec<ReceiveId>) {
+        let sends = self.sends.iter().filter(|(_, sending)| !sending.told).map(|(id, _)| id);
+        let receives = self.receives.iter().filter(|(_, receiving)| !receiving.quiet);
+        (sends.collect(), receives.map(|(id, _)| id).collect())
+    }
+}
+
+/// How a receive ends whose message has come.
+pub(super) fn received(length: u64, taken: u64) -> Code {
+    if taken < length { Code::Truncated } else { Code::Success }
+}

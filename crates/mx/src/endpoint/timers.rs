@@ -1,0 +1,129 @@
+//! What has to be done without anything happening.
+
+use base::time::{Duration, Instant};
+
+use super::Endpoint;
+use super::connect::CONNECT_AGAIN;
+use crate::buffers::{Sink, Source};
+use crate::config::Config;
+use crate::counters::Drop;
+use crate::ids::PeerId;
+use crate::peer::{Link, Peer};
+use crate::status::Code;
+
+/// So many questions are asked before a silent peer counts as lost.
+const PROBES: u64 = 8;
+
+/// How soon one that is shut out asks for the first time.
+const PROBE_AGAIN: Duration = Duration::from_millis(5);
+
+impl<S: Source, R: Sink> Endpoint<S, R> {
+    /// When [`Endpoint::expire`] has to be called. It may be a little early.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Does what is due.
+    pub fn expire(&mut self, now: Instant) {
+        while let Some(&(at, id)) = self.timers.first()
+            && at <= now
+        {
+            self.timers.pop_first();
+            if let Some(peer) = self.peers.get_mut(id) {
+                peer.filed = None;
+            }
+            self.expire_peer(now, id);
+            self.file(now, id);
+        }
+    }
+
+    fn expire_peer(&mut self, now: Instant, id: PeerId) {
+        let Some(peer) = self.peers.get_mut(id) else { return };
+        let is_over = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        if is_over(peer.connect_until) {
+            if peer.link == Link::Answered {
+                self.counters.drop(Drop::Stranger);
+                if peer.wanted_until.is_some() {
+                    return self.start_over(now, id);
+                }
+            }
+            return self.lose(now, id, Code::Timeout);
+        }
+        if peer.owes() && now.since(peer.heard_at) >= self.config.peer_timeout {
+            return self.lose(now, id, Code::Unreachable);
+        }
+        if is_over(peer.connect_at) {
+            peer.attempts += 1;
+            let wait = CONNECT_AGAIN.times(1 << peer.attempts.min(4));
+            peer.connect_at = Some(now + wait);
+            match peer.link {
+                Link::Answered => peer.due.probe = true,
+                _ => peer.due.connect = true,
+            }
+        }
+        if is_over(peer.outbound.deadline()) {
+            peer.outbound.silence(now, &self.config);
+            self.counters.silences += 1;
+        }
+        peer.inbound.expire(now);
+        if is_over(peer.probe_at) {
+            peer.probe_every = peer.probe_every.times(2).min(probe_interval(&self.config));
+            peer.probe_at = Some(now + peer.probe_every);
+            peer.due.probe = true;
+        }
+        if self.ask_again(id, |block| block.due <= now) {
+            self.ask_for_more(now);
+        }
+        self.wake(id);
+    }
+
+    /// Sets the timer of a peer after something has changed.
+    pub(super) fn file(&mut self, now: Instant, id: PeerId) {
+        let Some(peer) = self.peers.get_mut(id) else { return };
+        let owes = peer.owes();
+        if owes != peer.expecting {
+            peer.expecting = owes;
+            // It has the whole time for its answer, however long ago it last spoke.
+            peer.heard_at = peer.heard_at.max(now);
+            peer.probe_every = probe_interval(&self.config);
+            peer.probe_at = owes.then(|| now + peer.probe_every);
+        }
+        let shut_out = peer.outbound.is_shut_out();
+        if shut_out && !peer.shut_out {
+            // The frame that lets us in again may be lost, and nobody sends it twice.
+            peer.probe_every = PROBE_AGAIN.min(probe_interval(&self.config));
+            peer.probe_at = Some(now + peer.probe_every);
+        }
+        peer.shut_out = shut_out;
+        let Some(at) = deadline(peer, &self.config) else { return };
+        // A timer that is early costs a look; setting it for every frame would cost more.
+        if peer.filed.is_some_and(|filed| filed <= at) {
+            return;
+        }
+        if let Some(filed) = peer.filed.replace(at) {
+            self.timers.remove(&(filed, id));
+        }
+        self.timers.insert((at, id));
+    }
+}
+
+fn probe_interval(config: &Config) -> Duration {
+    Duration::from_nanos(config.peer_timeout.as_nanos() / PROBES)
+}
+
+fn deadline(peer: &Peer, config: &Config) -> Option<Instant> {
+    let lost_at = peer.expecting.then(|| peer.heard_at + config.peer_timeout);
+    let ask_at = peer.asked.iter().map(|block| block.due).min();
+    [
+        peer.connect_until,
+        peer.connect_at,
+        peer.inbound.deadline(),
+        peer.outbound.deadline(),
+        peer.probe_at,
+        ask_at,
+        lost_at,
+    ]
+    .into_iter()
+    .flatten()
+    .min()
+}

@@ -1,0 +1,352 @@
+//! Frames on their way out.
+//!
+//! Peers take turns, a frame each. What a peer gets first is what keeps it going: requests for more
+//! of a large message, then a list of what it has sent in vain, then numbered frames, lost ones
+//! before new ones, then an acknowledgement, if none of these frames took it along. Answers to pull
+//! requests are the bulk of all bytes; they get every fourth turn, and all turns that nobody else
+//! wants, so that small messages overtake them.
+
+use base::time::Instant;
+
+use super::large::payload;
+use super::{Endpoint, Sending, Stray};
+use crate::address::Address;
+use crate::buffers::{Sink, Source};
+use crate::ids::{PeerId, SendId};
+use crate::large::Job;
+use crate::outgoing::Outgoing;
+use crate::peer::{Item, Link, Segment};
+use crate::seq::Seq;
+use crate::status::Code;
+use crate::wire::{
+    self, BITMAP, Body, Connect, ConnectStatus, FrameType, Header, Nack, Pull, VERSION,
+};
+
+/// Of so many turns one is for answers to pull requests, whoever else waits.
+const TURNS: u8 = 4;
+
+impl<S: Source, R: Sink> Endpoint<S, R> {
+    /// Writes the next frame, from what follows the EtherType on, to `out`, which holds at least
+    /// [`Config::mtu`](crate::config::Config::mtu) bytes. None if there is nothing to send now.
+    ///
+    /// # Panics
+    /// If `out` is shorter than that.
+    pub fn transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<Outgoing> {
+        assert!(out.len() >= usize::from(self.config.mtu), "no room for a frame of the MTU");
+        loop {
+            if let Some(stray) = self.strays.pop_front() {
+                return Some(self.write_stray(stray, out));
+            }
+            if !self.jobs.is_empty() && (self.turn == 0 || self.line.is_empty()) {
+                self.turn = TURNS - 1;
+                if let Some(outgoing) = self.write_reply(out) {
+                    return Some(outgoing);
+                }
+                continue;
+            }
+            let id = self.line.pop_front()?;
+            if let Some(peer) = self.peers.get_mut(id) {
+                peer.in_line = false;
+            }
+            if let Some(outgoing) = self.write_to(now, id, out) {
+                self.turn = self.turn.saturating_sub(1);
+                self.wake(id);
+                self.file(now, id);
+                return Some(outgoing);
+            }
+        }
+    }
+
+    fn write_to(&mut self, now: Instant, id: PeerId, out: &mut [u8]) -> Option<Outgoing> {
+        let peer = self.peers.get_mut(id)?;
+        if core::mem::take(&mut peer.due.connect) {
+            return self.write_connect(id, (ConnectStatus::Request, 0), out);
+        }
+        if let Some(token) = peer.due.answer.take() {
+            return self.write_connect(id, (ConnectStatus::Accepted, token), out);
+        }
+        if peer.link == Link::Answered && core::mem::take(&mut peer.due.probe) {
+            return self.write_control(id, &Body::Probe, out);
+        }
+        if !peer.is_reachable() {
+            return None;
+        }
+        if let Some(block) = peer.to_ask.pop_front() {
+            self.asking(now, id, block);
+            let region = self.pulls.get(&block.pull).map_or(0, |pull| pull.region);
+            let asked = Pull {
+                region,
+                pull: block.pull,
+                offset: block.offset,
+                wanted: block.missing,
+                first: block.first,
+            };
+            return self.write_control(id, &Body::Pull(asked), out);
+        }
+        if peer.inbound.is_urgent() {
+            return self.write_ack(id, out);
+        }
+        if peer.outbound.may_resend()
+            && let Some((seq, segment, is_last)) = peer.outbound.resend(now, &self.config)
+        {
+            self.counters.resent += 1;
+            return self.write_segment(id, (seq, segment, is_last), out);
+        }
+        if peer.outbound.may_send()
+            && let Some(segment) = self.next_segment(id)
+        {
+            let peer = self.peers.get_mut(id)?;
+            let seq = peer.outbound.send(now, segment, &self.config);
+            return self.write_segment(id, (seq, segment, false), out);
+        }
+        let peer = self.peers.get_mut(id)?;
+        if peer.inbound.is_due(now) {
+            return self.write_ack(id, out);
+        }
+        if core::mem::take(&mut peer.due.probe) {
+            return self.write_control(id, &Body::Probe, out);
+        }
+        None
+    }
+
+    /// The next piece of work as a frame.
+    fn next_segment(&mut self, id: PeerId) -> Option<Segment> {
+        let peer = self.peers.get_mut(id)?;
+        if let Some(notify) = peer.outbound.notifies.pop_front() {
+            return Some(Segment::Notify(notify));
+        }
+        match *peer.outbound.queue.front()? {
+            Item::Message(send) => self.next_of_message(id, send),
+            // Whoever closes waits until its messages have been fetched, and those that have begun
+            // to come are there.
+            Item::Close
+                if peer.announced > 0
+                    || peer.arriving.is_some()
+                    || self.pulls.values().any(|pull| pull.peer == id) =>
+            {
+                None
+            }
+            Item::Close => {
+                peer.outbound.queue.pop_front();
+                Some(Segment::Close)
+            }
+        }
+    }
+
+    fn next_of_message(&mut self, id: PeerId, send: SendId) -> Option<Segment> {
+        let peer = self.peers.get_mut(id)?;
+        let outbound = &mut peer.outbound;
+        if !outbound.may_begin() {
+            return None;
+        }
+        let sending = self.sends.get_mut(send)?;
+        let is_short = !sending.synchronous && sending.total <= self.config.eager_max.into();
+        let total = sending.total.min(u64::from(u32::MAX)) as u32;
+        sending.unacked += 1;
+        if !outbound.has_begun {
+            let has_credit = total <= outbound.credit();
+            if !is_short || !has_credit {
+                self.counters.without_credit += u64::from(is_short);
+                outbound.queue.pop_front();
+                sending.is_out = true;
+                peer.announced += 1;
+                let region = self.announce(id, send);
+                return Some(Segment::Announce { send, region });
+            }
+            outbound.use_credit(total);
+        }
+        let segment = if total <= self.config.small_max.into() {
+            sending.begun = total;
+            Segment::Small(send)
+        } else {
+            let payload = peer.mtu - wire::overhead(FrameType::Medium, peer.crc);
+            let offset = sending.begun;
+            let length = (total - offset).min(payload as u32);
+            sending.begun += length;
+            Segment::Medium { send, offset, length: length as u16 }
+        };
+        sending.is_out = sending.begun == total;
+        outbound.has_begun = !sending.is_out;
+        if sending.is_out {
+            outbound.queue.pop_front();
+            self.tell_send(send, Code::Success, total.into());
+        }
+        Some(segment)
+    }
+
+    /// Writes a numbered frame. `is_last_lost` says that after it none is missing.
+    fn write_segment(
+        &mut self,
+        id: PeerId,
+        (seq, segment, is_last_lost): (Seq, Segment, bool),
+        out: &mut [u8],
+    ) -> Option<Outgoing> {
+        let ask = is_last_lost || !self.peers.get(id)?.outbound.may_send();
+        let header = Header { seq, ask, ..self.header(id, false)? };
+        let (send, offset, length) = match segment {
+            Segment::Small(send) => (send, 0, None),
+            Segment::Medium { send, offset, length } => (send, offset, Some(length)),
+            Segment::Announce { send, region } => {
+                let Sending { match_info, total, .. } = *self.sends.get(send)?;
+                let body = Body::Rendezvous { match_info, total, region };
+                return self.write_numbered(id, header, &body, out);
+            }
+            Segment::Notify(notify) => {
+                return self.write_numbered(id, header, &Body::Notify(notify), out);
+            }
+            Segment::Close => return self.write_numbered(id, header, &Body::Close, out),
+        };
+        let Sending { match_info, total, source, .. } = self.sends.get(send)?;
+        let (match_info, total) = (*match_info, *total as u32);
+        let length = length.map_or(total, u32::from);
+        let body = match segment {
+            Segment::Small(_) => Body::Small(match_info, &[]),
+            _ => Body::Medium { match_info, total, offset, data: &[] },
+        };
+        // A frame that was lost is what the host waits for, whichever it is.
+        let completes = offset + length == total || is_last_lost;
+        let marked = completes && self.config.marks.has(body.frame_type());
+        let header = Header { marked, ..header };
+        let fill = |place: &mut [u8]| source.read(offset.into(), place);
+        let length = wire::write_data(&header, &body, length as usize, out, fill);
+        Some(self.went_out(id, body.frame_type(), marked, length))
+    }
+
+    fn write_numbered(
+        &mut self,
+        id: PeerId,
+        header: Header,
+        body: &Body<'_>,
+        out: &mut [u8],
+    ) -> Option<Outgoing> {
+        let marked = self.config.marks.has(body.frame_type());
+        let length = wire::write(&Header { marked, ..header }, body, out);
+        Some(self.went_out(id, body.frame_type(), marked, length))
+    }
+
+    /// Writes what has come and what is missing.
+    fn write_ack(&mut self, id: PeerId, out: &mut [u8]) -> Option<Outgoing> {
+        let mut bitmap = [0; BITMAP];
+        let length = self.peers.get(id)?.inbound.bitmap(&mut bitmap);
+        self.write_control(id, &Body::Ack(&bitmap[..length]), out)
+    }
+
+    /// Writes a frame without a number.
+    fn write_control(&mut self, id: PeerId, body: &Body<'_>, out: &mut [u8]) -> Option<Outgoing> {
+        let header = self.header(id, matches!(body, Body::Ack(_)))?;
+        self.write_numbered(id, header, body, out)
+    }
+
+    /// Writes a frame that a peer has asked for.
+    fn write_reply(&mut self, out: &mut [u8]) -> Option<Outgoing> {
+        let mut job = self.jobs.pop_front()?;
+        let region = *self.regions.get(&job.region)?;
+        let payload = payload(self.peers.get(job.peer)?) as u64;
+        let Job { peer: id, pull, .. } = job;
+        let bit = job.wanted.trailing_zeros();
+        job.wanted &= job.wanted - 1;
+        let header = self.header(id, false)?;
+        let sending = self.sends.get(region.send)?;
+        let offset = job.offset + u64::from(bit) * payload;
+        let length = sending.total.checked_sub(offset)?.min(payload) as usize;
+        let marked = job.wanted == 0 && self.config.marks.has(FrameType::Reply);
+        let body = Body::Reply { pull, index: job.first.wrapping_add(bit), data: &[] };
+        let header = Header { marked, ..header };
+        let fill = |place: &mut [u8]| sending.source.read(offset, place);
+        let length = wire::write_data(&header, &body, length, out, fill);
+        if job.wanted != 0 {
+            self.jobs.push_front(job);
+        }
+        Some(self.went_out(id, FrameType::Reply, marked, length))
+    }
+
+    /// What the next frame to a peer says. It takes the acknowledgement along.
+    pub(super) fn header(&mut self, id: PeerId, with_bitmap: bool) -> Option<Header> {
+        let peer = self.peers.get_mut(id)?;
+        peer.inbound.told(with_bitmap);
+        peer.granted_told = peer.granted;
+        Some(Header {
+            marked: false,
+            crc: peer.crc,
+            full: self.full,
+            ask: false,
+            to: peer.address.endpoint,
+            from: self.address.endpoint,
+            token: peer.theirs.map_or(0, |theirs| theirs.token),
+            seq: peer.outbound.next(),
+            ack: peer.inbound.next(),
+            credit: peer.granted.0,
+            window: self.config.window,
+        })
+    }
+
+    fn write_connect(
+        &mut self,
+        id: PeerId,
+        (status, token): (ConnectStatus, u32),
+        out: &mut [u8],
+    ) -> Option<Outgoing> {
+        let header = self.header(id, false)?;
+        let peer = self.peers.get(id)?;
+        let connect = Connect { status, key: peer.key, ..self.introduction(peer.token) };
+        // Whoever adopts this has seen none of the frames that may be under way already.
+        let seq = peer.outbound.first();
+        let header = Header { token, seq, crc: true, ..header };
+        let length = wire::write(&header, &Body::Connect(connect), out);
+        Some(self.went_out(id, FrameType::Connect, false, length))
+    }
+
+    fn introduction(&self, token: u32) -> Connect {
+        Connect {
+            instance: self.instance,
+            token,
+            key: 0,
+            version: VERSION,
+            mtu: self.config.mtu,
+            status: ConnectStatus::Accepted,
+            crc: self.config.crc,
+        }
+    }
+
+    fn write_stray(&mut self, stray: Stray, out: &mut [u8]) -> Outgoing {
+        let header = |to: Address, token| Header {
+            marked: false,
+            crc: true,
+            full: false,
+            ask: false,
+            to: to.endpoint,
+            from: self.address.endpoint,
+            token,
+            seq: Seq(0),
+            ack: Seq(0),
+            credit: 0,
+            window: 0,
+        };
+        let (to, header, body) = match stray {
+            Stray::Answer { to, token, status } => {
+                let answer = Connect { status, ..self.introduction(0) };
+                (to, header(to, token), Body::Connect(answer))
+            }
+            Stray::Nack { to, token, reason } => {
+                (to, header(to, 0), Body::Nack(Nack { token, reason }))
+            }
+            Stray::LastAck { to, header } => (to, header, Body::Ack(&[])),
+        };
+        let length = wire::write(&header, &body, out);
+        self.counters.sent[body.frame_type().index()] += 1;
+        Outgoing { to: to.nic, endpoint: to.endpoint, marked: false, length }
+    }
+
+    fn went_out(
+        &mut self,
+        id: PeerId,
+        frame_type: FrameType,
+        marked: bool,
+        length: usize,
+    ) -> Outgoing {
+        self.counters.sent[frame_type.index()] += 1;
+        self.counters.marked += u64::from(marked);
+        let Address { nic: to, endpoint } = self.peers[id].address;
+        Outgoing { to, endpoint, marked, length }
+    }
+}

@@ -1,0 +1,128 @@
+//! Large messages: announced by their sender, pulled by their receiver.
+//!
+//! ```text
+//!  sender                          receiver
+//!    │──── rendezvous (region) ───────▶│ matched: a pull begins
+//!    │◀─── pull (block 0) ─────────────│ up to `blocks` requests of 32 frames are in flight,
+//!    │◀─── pull (block 1) ─────────────│ and up to `pull_window` frames of all pulls together
+//!    │──── reply × 32 ────────────────▶│
+//!    │◀─── pull (block 2) ─────────────│ block 0 is complete
+//!    │──── reply × 32 ────────────────▶│
+//!    │◀─── notify ─────────────────────│ all is there, or as much as fitted
+//! ```
+//!
+//! The receiver decides what is sent, so many senders cannot overrun it, and it alone keeps a list
+//! of what is missing. A request names the frames that are wanted: asking again costs only what was
+//! lost. A block is asked for again when frames of a later request arrive in some number, soon
+//! after its last frame has come, or when nothing has come for as long as an answer may take.
+
+use base::time::Instant;
+
+use crate::config::BLOCK_FRAMES;
+use crate::ids::{PeerId, ReceiveId, SendId};
+
+/// A large message of ours that its receiver may pull.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Region {
+    pub(crate) send: SendId,
+    pub(crate) peer: PeerId,
+}
+
+/// Frames of a region that its receiver has asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job {
+    pub(crate) peer: PeerId,
+    pub(crate) region: u32,
+    pub(crate) pull: u32,
+    pub(crate) offset: u64,
+    pub(crate) first: u32,
+    pub(crate) wanted: u32,
+}
+
+/// A large message of a peer's that comes to us.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pull {
+    pub(crate) peer: PeerId,
+    /// The sender's name for it.
+    pub(crate) region: u32,
+    pub(crate) receive: ReceiveId,
+    /// Bytes of the message, and how many of them are wanted.
+    pub(crate) length: u64,
+    pub(crate) wanted: u64,
+    /// Bytes in each frame but the last.
+    pub(crate) payload: u32,
+    /// What has not been asked for begins here, with the frame of this number.
+    pub(crate) offset: u64,
+    pub(crate) index: u32,
+    /// Blocks that are not complete.
+    pub(crate) open: u8,
+    /// Bytes that have come.
+    pub(crate) received: u64,
+    /// It stands in the line of those that want to ask.
+    pub(crate) in_line: bool,
+}
+
+impl Pull {
+    /// The next block, if there is one.
+    pub(crate) fn next_block(&mut self, name: u32, now: Instant) -> Option<Asked> {
+        let left = self.wanted - self.offset;
+        if left == 0 {
+            return None;
+        }
+        let count = left.div_ceil(self.payload.into()).min(BLOCK_FRAMES.into()) as u32;
+        let block = Asked {
+            pull: name,
+            first: self.index,
+            offset: self.offset,
+            count,
+            missing: first_bits(count),
+            counted: count,
+            request: 0,
+            later: 0,
+            due: now,
+            tries: 0,
+        };
+        self.offset = (self.offset + u64::from(count) * u64::from(self.payload)).min(self.wanted);
+        self.index = self.index.wrapping_add(count);
+        self.open += 1;
+        Some(block)
+    }
+
+    /// Bytes that are wanted of the frame that begins at `offset`.
+    pub(crate) fn wanted_of_frame(&self, offset: u64) -> u64 {
+        (self.wanted - offset).min(self.payload.into())
+    }
+}
+
+/// A block, and which of its frames are missing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    /// Our name for the transfer.
+    pub(crate) pull: u32,
+    pub(crate) first: u32,
+    pub(crate) offset: u64,
+    pub(crate) count: u32,
+    pub(crate) missing: u32,
+    /// How many of them count as under way. Of a block that was asked for again none do.
+    pub(crate) counted: u32,
+    /// The number of the request that asked for it last.
+    pub(crate) request: u64,
+    /// Frames that have come since then in answer to later requests.
+    pub(crate) later: u32,
+    /// When to ask again.
+    pub(crate) due: Instant,
+    pub(crate) tries: u32,
+}
+
+impl Asked {
+    /// Which frame of this block has this number, if any.
+    pub(crate) fn bit(&self, pull: u32, index: u32) -> Option<u32> {
+        let bit = index.wrapping_sub(self.first);
+        (self.pull == pull && bit < self.count).then_some(bit)
+    }
+}
+
+/// The `count` least significant bits.
+pub(crate) const fn first_bits(count: u32) -> u32 {
+    if count >= 32 { u32::MAX } else { (1 << count) - 1 }
+}

@@ -1,0 +1,183 @@
+//! Another endpoint, and what this one owes it.
+
+mod congestion;
+mod inbound;
+mod outbound;
+mod rtt;
+
+pub(crate) use congestion::Congestion;
+pub(crate) use inbound::{Inbound, Place};
+pub(crate) use outbound::{Item, Outbound, Segment};
+
+use alloc::collections::VecDeque;
+
+use base::time::{Duration, Instant};
+
+use crate::address::Address;
+use crate::config::Config;
+use crate::ids::{MessageId, ReceiveId};
+use crate::large::Asked;
+use crate::seq::Seq;
+
+/// What the other end has told of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Theirs {
+    /// Which life of it this is.
+    pub(crate) instance: u64,
+    /// What frames to it have to bear.
+    pub(crate) token: u32,
+}
+
+/// Where a connection stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// Somebody here wants it.
+    Connecting,
+    /// The other end asked for it and was answered; it has not used the answer.
+    Answered,
+    /// Both ends have agreed.
+    Up,
+}
+
+/// Where the pieces of an eager message go that is arriving.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// To the place that a receive named.
+    Receive(ReceiveId),
+    /// To memory of ours: nobody has asked for it.
+    Message(MessageId),
+}
+
+/// An eager message of which pieces are missing. They come in order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arriving {
+    pub(crate) match_info: u64,
+    pub(crate) total: u32,
+    pub(crate) have: u32,
+    pub(crate) target: Target,
+}
+
+/// Frames without a number that are due.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Due {
+    /// A request to connect.
+    pub(crate) connect: bool,
+    /// The answer to one, and the token that it has to bear.
+    pub(crate) answer: Option<u32>,
+    /// A question whether anybody is there.
+    pub(crate) probe: bool,
+}
+
+/// Another endpoint.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: Address,
+    pub(crate) link: Link,
+    /// What frames from it have to bear.
+    pub(crate) token: u32,
+    pub(crate) theirs: Option<Theirs>,
+    /// Bytes after the Ethernet header of the largest frame to it.
+    pub(crate) mtu: usize,
+    pub(crate) crc: bool,
+    /// The key that it asks for, as far as somebody here gave one.
+    pub(crate) key: u32,
+    /// When to give up connecting, and how often that was tried.
+    pub(crate) connect_until: Option<Instant>,
+    pub(crate) connect_at: Option<Instant>,
+    pub(crate) attempts: u32,
+    /// Somebody here wants it too, for so long, though it was the other end that asked.
+    pub(crate) wanted_until: Option<Instant>,
+
+    pub(crate) inbound: Inbound,
+    pub(crate) outbound: Outbound,
+    pub(crate) arriving: Option<Arriving>,
+    /// Bytes of eager messages that it may send, counted since it was connected.
+    pub(crate) granted: Seq,
+    /// What of it is reserved for this peer.
+    pub(crate) share: u32,
+    /// Bytes of its eager messages that nobody has received.
+    pub(crate) unexpected: u32,
+    /// What was granted when it was last told.
+    pub(crate) granted_told: Seq,
+
+    /// Blocks of messages that were asked for, in the order of asking.
+    pub(crate) asked: VecDeque<Asked>,
+    /// Blocks to ask for.
+    pub(crate) to_ask: VecDeque<Asked>,
+    /// Large messages of ours that it has not finished with.
+    pub(crate) announced: u32,
+
+    pub(crate) due: Due,
+    /// When it last said something, or began to owe something.
+    pub(crate) heard_at: Instant,
+    pub(crate) expecting: bool,
+    pub(crate) probe_at: Option<Instant>,
+    pub(crate) probe_every: Duration,
+    /// It permits no more.
+    pub(crate) shut_out: bool,
+    /// It is in the line of those that have something to send.
+    pub(crate) in_line: bool,
+    /// When its timer is set.
+    pub(crate) filed: Option<Instant>,
+    /// A number of the application's (`mx_set_endpoint_addr_context`).
+    pub(crate) context: u64,
+}
+
+impl Peer {
+    pub(crate) fn new(
+        (address, link): (Address, Link),
+        (token, first): (u32, Seq),
+        now: Instant,
+        config: &Config,
+    ) -> Self {
+        Self {
+            address,
+            link,
+            token,
+            theirs: None,
+            mtu: config.mtu.into(),
+            crc: config.crc,
+            key: 0,
+            connect_until: None,
+            connect_at: None,
+            attempts: 0,
+            wanted_until: None,
+            inbound: Inbound::new(Seq(0)),
+            outbound: Outbound::new(first, config),
+            arriving: None,
+            granted: Seq(0),
+            share: 0,
+            unexpected: 0,
+            granted_told: Seq(0),
+            asked: VecDeque::new(),
+            to_ask: VecDeque::new(),
+            announced: 0,
+            due: Due::default(),
+            heard_at: now,
+            expecting: false,
+            probe_at: None,
+            probe_every: Duration::ZERO,
+            shut_out: false,
+            in_line: false,
+            filed: None,
+            context: 0,
+        }
+    }
+
+    /// Whether frames may go to it. One that was answered has to show first that it is alive, so
+    /// that what is sent to a later life was never sent to this one.
+    pub(crate) const fn is_reachable(&self) -> bool {
+        matches!(self.link, Link::Up) && self.theirs.is_some()
+    }
+
+    /// Whether it owes an answer of any kind.
+    pub(crate) fn owes(&self) -> bool {
+        self.is_reachable()
+            && (self.outbound.is_waiting()
+                || self.outbound.is_shut_out()
+                || !self.asked.is_empty()
+                || self.arriving.is_some()
+                || self.inbound.early_bytes() > 0
+                || self.announced > 0)
+    }
+}

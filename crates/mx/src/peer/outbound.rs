@@ -1,0 +1,436 @@
+//! Numbered frames on their way out: they are kept until they are acknowledged, and sent again when
+//! they are missing.
+//!
+//! # How a missing frame is found
+//!
+//! Each transmission has a number of its own, a second one of the same frame too. When so many
+//! later transmissions have been acknowledged that reordering does not explain it, the frame is
+//! lost (RFC 9002, section 6.1.1, "packet threshold"). When nothing is acknowledged for a while,
+//! the first frame is sent again, to make the peer say what it has; after a second silence all
+//! frames count as lost.
+//!
+//! If an acknowledgement shows that a frame had not been lost, but was only late, the threshold
+//! rises: networks that reorder are not sent everything twice.
+
+use alloc::collections::VecDeque;
+
+use base::time::{Duration, Instant};
+
+use super::congestion::Congestion;
+use super::rtt::Rtt;
+use crate::config::Config;
+use crate::ids::SendId;
+use crate::seq::Seq;
+use crate::wire::{Header, Notify};
+
+/// What a numbered frame carries. It can be written again at any time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Segment {
+    /// A whole message.
+    Small(SendId),
+    /// A piece of one.
+    Medium { send: SendId, offset: u32, length: u16 },
+    /// The announcement of one, under this name.
+    Announce { send: SendId, region: u32 },
+    /// The end of a transfer.
+    Notify(Notify),
+    /// The end of the endpoint.
+    Close,
+}
+
+/// Work that becomes numbered frames, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    Message(SendId),
+    Close,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Under way.
+    Sent,
+    /// The peer has it, but not all frames before it.
+    Arrived,
+    /// To be sent again.
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Flight {
+    segment: Segment,
+    state: State,
+    /// The number of its latest transmission.
+    transmission: u64,
+    sent_at: Instant,
+    /// How many frames had been delivered then.
+    delivered: u64,
+    again: bool,
+}
+
+/// Reordering up to here is taken for reordering.
+const THRESHOLD: u64 = 3;
+/// Up to here the threshold rises.
+const MOST_THRESHOLD: u64 = 64;
+/// The window of a new peer, in frames.
+const FIRST_WINDOW: u32 = 64;
+
+/// What goes to a peer.
+#[derive(Debug)]
+pub(crate) struct Outbound {
+    /// Not yet made into frames.
+    pub(crate) queue: VecDeque<Item>,
+    /// From the first frame that is not acknowledged.
+    flights: VecDeque<Flight>,
+    /// Its number.
+    first: Seq,
+    /// The peer takes no frames from here on.
+    limit: Seq,
+    /// The peer takes no new messages.
+    full: bool,
+    /// The message at the head of the queue has begun.
+    pub(crate) has_begun: bool,
+    /// Ends of transfers, which overtake messages: nobody has to make room for them.
+    pub(crate) notifies: VecDeque<Notify>,
+    /// How many bytes of eager messages the peer permits, since it was connected.
+    credit: Seq,
+    /// How many have been sent.
+    used: Seq,
+    lost: u32,
+    under_way: u32,
+    transmissions: u64,
+    /// The latest transmission that arrived.
+    latest: u64,
+    threshold: u64,
+    window: u32,
+    /// Frames that have arrived.
+    delivered: u64,
+    /// The most frames that arrived in the time of the shortest round trip: in this round, and in
+    /// the one before.
+    carried: [u32; 2],
+    /// Another round begins with this transmission.
+    round: u64,
+    congestion: Congestion,
+    pub(crate) rtt: Rtt,
+    /// Silences in a row.
+    silences: u32,
+    resend_at: Option<Instant>,
+}
+
+/// What an acknowledgement changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Frames that were not acknowledged before.
+    pub(crate) frames: u32,
+    /// Frames that are lost, as it shows.
+    pub(crate) lost: u32,
+    /// Frames that were sent again for nothing.
+    pub(crate) needless: u32,
+    /// When the latest frame was sent that was sent once, and what had been delivered then.
+    sample: Option<(Instant, u64)>,
+}
+
+impl Outbound {
+    pub(crate) fn new(first: Seq, config: &Config) -> Self {
+        let window = u32::from(config.window);
+        Self {
+            queue: VecDeque::new(),
+            flights: VecDeque::new(),
+            first,
+            limit: first,
+            full: false,
+            has_begun: false,
+            notifies: VecDeque::new(),
+            credit: Seq(0),
+            used: Seq(0),
+            lost: 0,
+            under_way: 0,
+            transmissions: 0,
+            latest: 0,
+            threshold: THRESHOLD,
+            window,
+            delivered: 0,
+            carried: [0; 2],
+            round: 0,
+            congestion: Congestion::new(FIRST_WINDOW.min(window), 1, window),
+            rtt: Rtt::default(),
+            silences: 0,
+            resend_at: None,
+        }
+    }
+
+    /// The number of the first frame that is not acknowledged.
+    pub(crate) const fn first(&self) -> Seq {
+        self.first
+    }
+
+    /// The number of the next frame.
+    pub(crate) fn next(&self) -> Seq {
+        self.first.plus(self.flights.len() as u32)
+    }
+
+    /// Whether frames are not acknowledged.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.flights.is_empty()
+    }
+
+    /// Whether there is work that the peer does not permit.
+    pub(crate) fn is_shut_out(&self) -> bool {
+        let no_frames = self.limit.after(self.next()) <= 0;
+        !self.queue.is_empty() && self.flights.is_empty() && (no_frames || self.full)
+    }
+
+    /// Bytes that the next eager message may have.
+    pub(crate) fn credit(&self) -> u32 {
+        self.credit.after(self.used).max(0) as u32
+    }
+
+    /// An eager message of so many bytes goes out.
+    pub(crate) fn use_credit(&mut self, bytes: u32) {
+        self.used = self.used.plus(bytes);
+    }
+
+    /// What the peer permits at first. Nothing has been sent to it yet.
+    pub(crate) fn meet(&mut self, header: &Header) {
+        self.limit = self.first.plus(u32::from(header.window).min(self.window));
+        (self.credit, self.used) = (Seq(header.credit), Seq(0));
+        self.full = header.full;
+    }
+
+    /// What the peer permits, as of any frame of its; late frames permit less and change nothing.
+    pub(crate) fn permit(&mut self, header: &Header) {
+        let limit = header.ack.plus(u32::from(header.window).min(self.window));
+        if header.ack.after(self.first) >= 0 {
+            self.limit = self.limit.max(limit);
+            self.full = header.full;
+        }
+        self.credit = self.credit.max(Seq(header.credit));
+    }
+
+    /// Whether the message at the head of the queue may begin, or go on.
+    pub(crate) fn may_begin(&self) -> bool {
+        self.has_begun || !self.full
+    }
+
+    /// Whether a lost frame may go out now.
+    pub(crate) fn may_resend(&self) -> bool {
+        self.lost > 0 && self.under_way < self.congestion.window()
+    }
+
+    /// Whether another frame may go out now, if there is one.
+    pub(crate) fn may_send(&self) -> bool {
+        self.lost == 0
+            && self.under_way < self.congestion.window()
+            && self.flights.len() < self.window as usize
+            && self.limit.after(self.next()) > 0
+    }
+
+    /// The first lost frame goes out again: its number, what it carries, and whether it is the last
+    /// one that is lost.
+    pub(crate) fn resend(&mut self, now: Instant, config: &Config) -> Option<(Seq, Segment, bool)> {
+        let place = self.flights.iter().position(|flight| flight.state == State::Lost)?;
+        self.lost -= 1;
+        self.under_way += 1;
+        self.transmissions += 1;
+        let transmission = self.transmissions;
+        let delivered = self.delivered;
+        let flight = &mut self.flights[place];
+        let segment = flight.segment;
+        let state = State::Sent;
+        *flight = Flight { segment, state, transmission, sent_at: now, delivered, again: true };
+        self.wait(now, config);
+        Some((self.first.plus(place as u32), segment, self.lost == 0))
+    }
+
+    /// Another frame goes out, with this number.
+    pub(crate) fn send(&mut self, now: Instant, segment: Segment, config: &Config) -> Seq {
+        let seq = self.next();
+        self.transmissions += 1;
+        self.under_way += 1;
+        self.flights.push_back(Flight {
+            segment,
+            state: State::Sent,
+            transmission: self.transmissions,
+            sent_at: now,
+            delivered: self.delivered,
+            again: false,
+        });
+        if self.resend_at.is_none() {
+            self.wait(now, config);
+        }
+        seq
+    }
+
+    /// The peer has all frames before `ack`, and those of the bitmap; each that is done with is
+    /// passed to `done`. None if the peer claims what was never sent.
+    pub(crate) fn acknowledged(
+        &mut self,
+        (now, ack, bitmap): (Instant, Seq, &[u8]),
+        config: &Config,
+        mut done: impl FnMut(Segment),
+    ) -> Option<Progress> {
+        let count = ack.after(self.first);
+        if count > self.flights.len() as i32 {
+            return None;
+        }
+        let was_limiting = self.under_way >= self.congestion.window();
+        let mut progress = Progress::default();
+        for _ in 0..count {
+            let flight = self.flights.pop_front()?;
+            self.first = self.first.plus(1);
+            self.arrived(now, flight, &mut progress);
+            done(flight.segment);
+        }
+        // An old acknowledgement tells nothing of frames after the missing one.
+        if count >= 0 {
+            self.note_bitmap(now, bitmap, &mut progress);
+        }
+        if progress.frames > 0 {
+            self.silences = 0;
+            self.note_carried(now, &progress);
+            self.find_lost(&mut progress);
+            if was_limiting {
+                self.congestion.arrived(progress.frames);
+            }
+            self.resend_at = None;
+            if self.under_way > 0 {
+                self.wait(now, config);
+            }
+        }
+        Some(progress)
+    }
+
+    /// How much the way carries: what was delivered while a frame was under way, as a part of the
+    /// time that this took, for the time that it takes when there is no queue.
+    fn note_carried(&mut self, now: Instant, progress: &Progress) {
+        let Some((sent_at, before)) = progress.sample else { return };
+        let took = now.since(sent_at).as_nanos().max(1);
+        let frames = (self.delivered - before).saturating_mul(self.rtt.least().as_nanos()) / took;
+        if self.latest >= self.round {
+            self.carried = [0, self.carried[0]];
+            self.round = self.transmissions + 1;
+        }
+        self.carried[0] = self.carried[0].max(frames.min(u64::from(self.window)) as u32);
+    }
+
+    fn note_bitmap(&mut self, now: Instant, bitmap: &[u8], progress: &mut Progress) {
+        for (byte, bits) in bitmap.iter().enumerate() {
+            let mut bits = *bits;
+            while bits != 0 {
+                let place = byte * 8 + bits.trailing_zeros() as usize + 1;
+                bits &= bits - 1;
+                let Some(&flight) = self.flights.get(place) else { return };
+                if flight.state != State::Arrived {
+                    self.arrived(now, flight, progress);
+                    self.flights[place].state = State::Arrived;
+                }
+            }
+        }
+    }
+
+    /// A frame has arrived of which that was not known.
+    fn arrived(&mut self, now: Instant, flight: Flight, progress: &mut Progress) {
+        match flight.state {
+            State::Sent => self.under_way -= 1,
+            State::Lost => self.lost -= 1,
+            State::Arrived => return,
+        }
+        progress.frames += 1;
+        self.delivered += 1;
+        if flight.state == State::Lost {
+            // It was only late.
+            self.threshold = (self.threshold * 2).min(MOST_THRESHOLD);
+            progress.needless += 1;
+        } else if !flight.again {
+            // Of two transmissions nobody knows which one arrived (Karn's rule).
+            self.rtt.measured(now.since(flight.sent_at));
+            progress.sample = Some((flight.sent_at, flight.delivered));
+            self.latest = self.latest.max(flight.transmission);
+        } else if now.since(flight.sent_at).times(2) > self.rtt.smoothed() {
+            self.latest = self.latest.max(flight.transmission);
+        } else {
+            // Too early for an answer to the second transmission.
+            self.threshold = (self.threshold * 2).min(MOST_THRESHOLD);
+            progress.needless += 1;
+        }
+    }
+
+    /// Whatever was sent well before the latest that arrived is lost.
+    fn find_lost(&mut self, progress: &mut Progress) {
+        if self.under_way == 0 {
+            return;
+        }
+        let carried = self.carried[0].max(self.carried[1]);
+        // A window that is not used is not what filled a queue.
+        let is_used = self.under_way * 2 >= self.congestion.window();
+        let Self { flights, latest, threshold, transmissions, congestion, .. } = self;
+        for flight in flights {
+            if flight.state == State::Sent && flight.transmission + *threshold <= *latest {
+                flight.state = State::Lost;
+                progress.lost += 1;
+                if !is_used {
+                    continue;
+                }
+                congestion.lost(flight.transmission, *transmissions + 1, carried);
+            }
+        }
+        self.lost += progress.lost;
+        self.under_way -= progress.lost;
+    }
+
+    /// When something has to be done without a word from the peer.
+    pub(crate) const fn deadline(&self) -> Option<Instant> {
+        self.resend_at
+    }
+
+    /// Nothing was heard for too long: how many frames go out again.
+    pub(crate) fn silence(&mut self, now: Instant, config: &Config) -> u32 {
+        self.silences += 1;
+        let count = if self.silences == 1 { 1 } else { usize::MAX };
+        let mut found = 0;
+        for flight in
+            self.flights.iter_mut().filter(|flight| flight.state == State::Sent).take(count)
+        {
+            flight.state = State::Lost;
+            found += 1;
+        }
+        self.lost += found;
+        self.under_way -= found;
+        if self.silences > 1 {
+            self.congestion.silence(self.transmissions + 1);
+        }
+        self.wait(now, config);
+        found
+    }
+
+    /// The time after which an answer is missing.
+    pub(crate) fn patience(&self, config: &Config) -> Duration {
+        let patience = (self.rtt.patience() + config.ack_delay).max(config.resend_min);
+        patience.times(1 << self.silences.min(16)).min(config.resend_max)
+    }
+
+    fn wait(&mut self, now: Instant, config: &Config) {
+        self.resend_at = Some(now + self.patience(config));
+    }
+
+    /// Everything that is left, when there is nobody to send it to.
+    pub(crate) fn abandon(&mut self, mut left: impl FnMut(SendId)) {
+        for flight in self.flights.drain(..) {
+            match flight.segment {
+                Segment::Small(send)
+                | Segment::Medium { send, .. }
+                | Segment::Announce { send, .. } => left(send),
+                Segment::Notify(_) | Segment::Close => {}
+            }
+        }
+        for item in self.queue.drain(..) {
+            if let Item::Message(send) = item {
+                left(send);
+            }
+        }
+        self.notifies.clear();
+        (self.lost, self.under_way, self.resend_at) = (0, 0, None);
+    }
+}
+
+#[cfg(test)]
+mod tests;

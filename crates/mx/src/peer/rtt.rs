@@ -1,0 +1,79 @@
+//! How long an answer takes.
+
+use base::time::Duration;
+
+/// The round trip time, and how much it varies, as of RFC 6298.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rtt {
+    /// The smoothed round trip time; absent before the first measurement.
+    smoothed: Option<Duration>,
+    variation: Duration,
+    least: Duration,
+}
+
+/// What is assumed before anything was measured.
+const FIRST: Duration = Duration::from_millis(10);
+
+impl Rtt {
+    /// An answer came after this time.
+    pub(crate) fn measured(&mut self, sample: Duration) {
+        let Some(smoothed) = self.smoothed else {
+            self.smoothed = Some(sample);
+            self.least = sample;
+            self.variation = Duration::from_nanos(sample.as_nanos() / 2);
+            return;
+        };
+        let off = if sample > smoothed { sample - smoothed } else { smoothed - sample };
+        self.least = self.least.min(sample);
+        self.variation = weighted(self.variation, off, 4);
+        self.smoothed = Some(weighted(smoothed, sample, 8));
+    }
+
+    /// The smoothed round trip time, as far as it is known.
+    pub(crate) fn smoothed(&self) -> Duration {
+        self.smoothed.unwrap_or(FIRST)
+    }
+
+    /// The shortest round trip time: the one with no queue on the way.
+    pub(crate) const fn least(&self) -> Duration {
+        self.least
+    }
+
+    /// After this time an answer is missing.
+    pub(crate) fn patience(&self) -> Duration {
+        self.smoothed.map_or(FIRST, |smoothed| smoothed + self.variation.times(4))
+    }
+}
+
+/// The old value, moved by one part of `parts` towards the new one.
+fn weighted(old: Duration, new: Duration, parts: u64) -> Duration {
+    let [old, new] = [old, new].map(Duration::as_nanos);
+    // Not `(old * (parts - 1) + new) / parts`, which could overflow.
+    Duration::from_nanos(old - old / parts + new / parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_even_round_trip_needs_little_patience() {
+        let mut rtt = Rtt::default();
+        assert_eq!(rtt.patience(), FIRST);
+        for _ in 0..100 {
+            rtt.measured(Duration::from_micros(50));
+        }
+        assert!((49..=51).contains(&rtt.smoothed().as_micros()), "{rtt:?}");
+        assert!(rtt.patience() < Duration::from_micros(52), "{rtt:?}");
+    }
+
+    #[test]
+    fn an_uneven_one_needs_more() {
+        let mut rtt = Rtt::default();
+        for round in 0..100 {
+            rtt.measured(Duration::from_micros(if round % 2 == 0 { 50 } else { 450 }));
+        }
+        assert!(rtt.patience() > Duration::from_micros(800), "{rtt:?}");
+        rtt.measured(Duration::from_nanos(u64::MAX));
+    }
+}

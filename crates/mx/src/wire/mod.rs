@@ -1,0 +1,339 @@
+//! Frames on the wire.
+//!
+//! What stands here follows the EtherType 0x86df of an Ethernet frame, or the UDP header where raw
+//! frames are not allowed. All numbers are big-endian.
+//!
+//! ```text
+//!  0       1       2         3         4                  8                  12
+//! ┌───────┬───────┬─────────┬─────────┬──────────────────┬──────────────────┐
+//! │ type  │ flags │ to      │ from    │ token            │ sequence number  │
+//! │       │       │ endpoint│ endpoint│                  │                  │
+//! ├───────┴───────┴─────────┴─────────┼──────────────────┼─────────┬────────┤
+//! │ acknowledged: all before this     │ credit           │ window  │ length │ then the body,
+//! └───────────────────────────────────┴──────────────────┴─────────┴────────┘ then CRC32C if
+//!  12                                  16                 20        22      24  the flag says so
+//! ```
+//!
+//! - **flags**: 0x80 is the *mark*: the sender says that a host waits for this frame. It is set
+//!   before the frame is handed over, in a byte of its own, so a NIC needs to look at one byte.
+//! - **full**, 0x02: the sender of this frame has so many messages that nobody has received that
+//!   its receiver must begin no new one. Messages that have begun, and all else, go on.
+//! - **ask**, 0x04: the sender of this frame can send no more until it hears what has arrived; an
+//!   acknowledgement should not wait.
+//! - **token**: chosen at random by the receiver of this frame when the two connected. Frames of
+//!   an earlier life, of strangers and of forgers do not have it.
+//! - **sequence number**: of this frame, if its type is [sequenced](FrameType::is_sequenced); such
+//!   frames are processed in order. Of the next such frame, otherwise.
+//! - **acknowledged**, **window**: the sender of this frame has all sequenced frames before the
+//!   one, and takes so many more.
+//! - **credit**: how many bytes of eager messages its receiver may send, counted modulo 2^32 since
+//!   they connected.
+//! - **length** of the body: Ethernet pads short frames.
+//!
+//! The types bear the numbers of their relatives in Open-MX (`omx_wire.h`), the layouts do not.
+//!
+//! **If you add a type, also change**: [`FrameType`] and its name; [`Body`], its layout and both
+//! directions in `parse.rs` and `write.rs`; `Endpoint::arrive`; `docs/mx-protocol.md`; the
+//! dissector.
+
+mod layout;
+mod parse;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use parse::{Malformed, parse};
+pub use write::write;
+pub(crate) use write::{overhead, write_data};
+
+use crate::seq::Seq;
+
+/// The EtherType of MX frames: the one that Open-MX uses by default.
+pub const ETHER_TYPE: u16 = 0x86df;
+/// The version of the protocol, which two endpoints compare when they connect.
+pub const VERSION: u16 = 1;
+/// Bytes of the header that every frame begins with.
+pub const HEADER: usize = 24;
+/// Bytes of the checksum, where there is one.
+pub const CHECKSUM: usize = 4;
+/// The bit of the flags byte by which the sender marks a frame.
+pub const FLAG_MARK: u8 = 0x80;
+/// The bit of the flags byte that forbids to begin a message.
+pub const FLAG_FULL: u8 = 0x02;
+/// The bit of the flags byte that asks for an acknowledgement.
+pub const FLAG_ASK: u8 = 0x04;
+/// The bit of the flags byte that says that a CRC32C follows the body.
+pub const FLAG_CRC: u8 = 0x01;
+/// Bytes of the longest list of frames that came out of order.
+pub const BITMAP: usize = 32;
+
+/// In the end of a transfer, instead of a number of bytes: the receiver is being closed, and nobody
+/// will ever ask for the message.
+pub const REFUSED: u64 = u64::MAX;
+
+/// What a frame is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum FrameType {
+    /// An acknowledgement that no other frame could take along.
+    Ack = 35,
+    /// A request to connect, or the answer to one.
+    Connect = 36,
+    /// A whole message.
+    Small = 38,
+    /// A piece of an eager message.
+    Medium = 39,
+    /// There is a large message; its receiver may pull it.
+    Rendezvous = 40,
+    /// The receiver of a large message asks for up to 32 frames of it.
+    Pull = 41,
+    /// One of these frames.
+    Reply = 42,
+    /// The receiver has what it wanted of a large message.
+    Notify = 43,
+    /// The sender has a frame back that found nobody.
+    Nack = 44,
+    /// Are you there?
+    Probe = 46,
+    /// Nothing more will come from this endpoint.
+    Close = 47,
+}
+
+impl FrameType {
+    /// Every type.
+    pub const ALL: [Self; 11] = [
+        Self::Ack,
+        Self::Connect,
+        Self::Small,
+        Self::Medium,
+        Self::Rendezvous,
+        Self::Pull,
+        Self::Reply,
+        Self::Notify,
+        Self::Nack,
+        Self::Probe,
+        Self::Close,
+    ];
+
+    /// Its place in [`FrameType::ALL`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Ack => 0,
+            Self::Connect => 1,
+            Self::Small => 2,
+            Self::Medium => 3,
+            Self::Rendezvous => 4,
+            Self::Pull => 5,
+            Self::Reply => 6,
+            Self::Notify => 7,
+            Self::Nack => 8,
+            Self::Probe => 9,
+            Self::Close => 10,
+        }
+    }
+
+    /// Its name in counters, settings and captures.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ack => "ack",
+            Self::Connect => "connect",
+            Self::Small => "small",
+            Self::Medium => "medium",
+            Self::Rendezvous => "rendezvous",
+            Self::Pull => "pull",
+            Self::Reply => "reply",
+            Self::Notify => "notify",
+            Self::Nack => "nack",
+            Self::Probe => "probe",
+            Self::Close => "close",
+        }
+    }
+
+    /// Whether such frames are numbered, acknowledged, and processed in order.
+    #[must_use]
+    pub const fn is_sequenced(self) -> bool {
+        matches!(self, Self::Small | Self::Medium | Self::Rendezvous | Self::Notify | Self::Close)
+    }
+
+    fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|frame| *frame as u8 == number)
+    }
+}
+
+/// What every frame says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The sender marked this frame.
+    pub marked: bool,
+    /// A CRC32C follows the body.
+    pub crc: bool,
+    /// The receiver of this frame must begin no message.
+    pub full: bool,
+    /// The sender of this frame waits for an acknowledgement.
+    pub ask: bool,
+    /// The endpoint that this frame is for.
+    pub to: u8,
+    /// The endpoint that sent it.
+    pub from: u8,
+    /// What the receiver of this frame chose when the two connected.
+    pub token: u32,
+    /// The number of this frame, or of the next one that is numbered.
+    pub seq: Seq,
+    /// All numbered frames before this one have arrived.
+    pub ack: Seq,
+    /// Bytes of eager messages that may be sent, counted since the two connected.
+    pub credit: u32,
+    /// Numbered frames that may be sent beyond those acknowledged.
+    pub window: u16,
+}
+
+/// What a frame says beyond its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body<'a> {
+    /// Numbered frames that have arrived beyond the acknowledged ones: bit `i` of byte `j`, from
+    /// the least significant on, is the frame `8 j + i + 1` after the first that is missing.
+    Ack(&'a [u8]),
+    /// A request or a reply.
+    Connect(Connect),
+    /// Match information, and the message.
+    Small(u64, &'a [u8]),
+    /// A piece of a message.
+    Medium {
+        /// What a receive is matched with.
+        match_info: u64,
+        /// Bytes of the whole message.
+        total: u32,
+        /// Where this piece begins.
+        offset: u32,
+        /// The piece.
+        data: &'a [u8],
+    },
+    /// A message that may be pulled.
+    Rendezvous {
+        /// What a receive is matched with.
+        match_info: u64,
+        /// Bytes of the message.
+        total: u64,
+        /// The sender's name for it.
+        region: u32,
+    },
+    /// A request for some frames of a message.
+    Pull(Pull),
+    /// One of them.
+    Reply {
+        /// The receiver's name for the transfer.
+        pull: u32,
+        /// Which frame of the message this is, modulo 2^32.
+        index: u32,
+        /// The data.
+        data: &'a [u8],
+    },
+    /// The end of a transfer.
+    Notify(Notify),
+    /// A frame found nobody.
+    Nack(Nack),
+    /// A question that an acknowledgement answers.
+    Probe,
+    /// The end of an endpoint.
+    Close,
+}
+
+impl Body<'_> {
+    /// The type of the frame.
+    #[must_use]
+    pub const fn frame_type(&self) -> FrameType {
+        match self {
+            Self::Ack(_) => FrameType::Ack,
+            Self::Connect(_) => FrameType::Connect,
+            Self::Small(..) => FrameType::Small,
+            Self::Medium { .. } => FrameType::Medium,
+            Self::Rendezvous { .. } => FrameType::Rendezvous,
+            Self::Pull(_) => FrameType::Pull,
+            Self::Reply { .. } => FrameType::Reply,
+            Self::Notify(_) => FrameType::Notify,
+            Self::Nack(_) => FrameType::Nack,
+            Self::Probe => FrameType::Probe,
+            Self::Close => FrameType::Close,
+        }
+    }
+}
+
+/// A request to connect, or the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connect {
+    /// This life of the endpoint: a random number that it chose when it was opened.
+    pub instance: u64,
+    /// What the other has to send as token from now on.
+    pub token: u32,
+    /// What is needed to connect.
+    pub key: u32,
+    /// [`VERSION`].
+    pub version: u16,
+    /// The largest frame that the sender can take, in bytes after the Ethernet header.
+    pub mtu: u16,
+    /// The answer; in a request, [`ConnectStatus::Request`].
+    pub status: ConnectStatus,
+    /// The sender wants checksums.
+    pub crc: bool,
+}
+
+/// Whether two endpoints are connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ConnectStatus {
+    /// This is a question.
+    Request = 0,
+    /// They are.
+    Accepted = 1,
+    /// The key is wrong.
+    BadKey = 2,
+    /// They speak different versions of the protocol.
+    BadVersion = 3,
+    /// There are too many peers.
+    Busy = 4,
+}
+
+/// A request for frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pull {
+    /// The sender's name for the message.
+    pub region: u32,
+    /// The receiver's name for the transfer.
+    pub pull: u32,
+    /// Where the first of up to 32 frames begins, in bytes from the start of the message.
+    pub offset: u64,
+    /// Which of them are wanted; the first is the least significant bit.
+    pub wanted: u32,
+    /// The number of the first one, modulo 2^32.
+    pub first: u32,
+}
+
+/// The end of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notify {
+    /// The sender's name for the message.
+    pub region: u32,
+    /// Bytes that the receiver took, or [`REFUSED`].
+    pub delivered: u64,
+}
+
+/// A frame that came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nack {
+    /// The token of that frame, which shows that this is the answer to it.
+    pub token: u32,
+    /// Why.
+    pub reason: NackReason,
+}
+
+/// Why a frame found nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum NackReason {
+    /// There is no such endpoint.
+    NoEndpoint = 1,
+    /// There is one, but it knows nothing of the sender: it was restarted.
+    BadToken = 2,
+}

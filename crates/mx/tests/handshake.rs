@@ -1,0 +1,285 @@
+//! How two endpoints become peers, when frames are lost, late or come twice, and when lives end.
+
+mod support;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use base::time::Duration;
+use mx::config::Config;
+use mx::status::{Code, Event};
+use mx::wire::{Body, Connect, FrameType};
+use support::{End, Pair, address, frame_type, pattern, secs};
+
+const KEY: u32 = 9;
+
+fn config() -> Config {
+    Config { key: KEY, ..Config::default() }
+}
+
+/// Sends a message from one end to the other, and says whether it came.
+fn talks(pair: &mut Pair, from: usize) -> bool {
+    let to = address(1 - from as u8);
+    let peer = pair.ends[from].connect(pair.now, to, KEY, secs(1)).unwrap();
+    pair.run(secs(1));
+    pair.take(from);
+    let Ok(_) = pair.ends[from].isend(pair.now, peer, 7, pattern(500), 0) else { return false };
+    let place = vec![0; 500];
+    pair.ends[1 - from].irecv(pair.now, None, (7, !0), place, 0).unwrap();
+    pair.run(secs(1));
+    let came = pair.take(1 - from);
+    came.iter().any(|event| {
+        matches!(event, Event::Received(_, status, data)
+        if status.code == Code::Success && data[..] == pattern(500)[..])
+    })
+}
+
+#[test]
+fn frames_before_a_lost_answer_are_not_lost() {
+    let mut pair = Pair::new(config());
+    let answers = Rc::new(RefCell::new(0));
+    let seen = answers.clone();
+    pair.tap = Box::new(move |from, frame| {
+        let is_answer = from == 1 && frame_type(frame) == FrameType::Connect;
+        *seen.borrow_mut() += u32::from(is_answer);
+        !is_answer || *seen.borrow() > 2
+    });
+    let a = pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
+    pair.run(secs(0));
+    let b = pair.ends[1].peers().next().unwrap();
+    for number in 0..5 {
+        pair.ends[1].isend(pair.now, b, number, pattern(100), number).unwrap();
+    }
+    pair.run(secs(1));
+    assert!(matches!(pair.take(0)[..], [Event::Connected(id, Code::Success)] if id == a));
+    assert!(pair.take(1).iter().all(|event| matches!(event, Event::Sent(..))));
+    for number in 0..5 {
+        pair.ends[0].irecv(pair.now, Some(a), (number, !0), vec![0; 100], 0).unwrap();
+    }
+    assert!(matches!(pair.ends[0].open_requests().1[..], []), "all have come");
+}
+
+#[test]
+fn a_lost_third_leg_is_asked_for() {
+    let mut pair = Pair::new(config());
+    let acks = Rc::new(RefCell::new(0));
+    let seen = acks.clone();
+    pair.tap = Box::new(move |from, frame| {
+        let is_ack = from == 0 && frame_type(frame) == FrameType::Ack;
+        *seen.borrow_mut() += u32::from(is_ack);
+        !is_ack || *seen.borrow() > 2
+    });
+    let a = pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
+    pair.run(secs(30));
+    pair.ends[0].isend(pair.now, a, 1, pattern(10), 0).unwrap();
+    pair.run(secs(30));
+    let events = pair.take(0);
+    assert!(!events.iter().any(|event| matches!(event, Event::Lost(..))), "{events:?}");
+    assert_eq!(pair.ends[1].counters().unexpected, 1);
+}
+
+#[test]
+fn both_may_ask_at_once() {
+    let mut pair = Pair::new(config());
+    for end in 0..2 {
+        let to = address(1 - end as u8);
+        pair.ends[end].connect(pair.now, to, KEY, secs(1)).unwrap();
+    }
+    pair.run(secs(1));
+    for end in 0..2 {
+        assert!(matches!(pair.take(end)[..], [Event::Connected(_, Code::Success)]));
+        assert_eq!(pair.ends[end].peers().count(), 1);
+    }
+    assert!(talks(&mut pair, 0) && talks(&mut pair, 1));
+}
+
+#[test]
+fn wrong_keys_and_versions_are_told() {
+    let mut pair = Pair::new(config());
+    pair.ends[0].connect(pair.now, address(1), KEY + 1, secs(1)).unwrap();
+    pair.run(secs(2));
+    assert!(matches!(pair.take(0)[..], [Event::Connected(_, Code::BadKey)]));
+    assert_eq!(pair.ends.each_ref().map(|end| end.peers().count()), [0, 0]);
+
+    pair.tap = Box::new(|from, frame| {
+        support::rewrite(frame, |_, body| match body {
+            Body::Connect(connect) if from == 0 => {
+                Body::Connect(Connect { version: connect.version + 1, ..connect })
+            }
+            other => other,
+        });
+        true
+    });
+    let id = pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
+    pair.ends[0].isend(pair.now, id, 0, pattern(3), 4).unwrap();
+    pair.run(secs(2));
+    let events = pair.take(0);
+    let [Event::Connected(_, Code::BadVersion), Event::Sent(_, status)] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!((status.code, status.context), (Code::BadVersion, 4));
+    assert!(talks(&mut { Pair::new(config()) }, 0));
+}
+
+#[test]
+fn nobody_there_is_a_timeout() {
+    let mut pair = Pair::new(config());
+    pair.tap = Box::new(|_, _| false);
+    pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
+    pair.run(Duration::from_millis(900));
+    assert!(pair.take(0).is_empty());
+    pair.run(Duration::from_millis(101));
+    assert!(matches!(pair.take(0)[..], [Event::Connected(_, Code::Timeout)]));
+    let tries = pair.ends[0].counters().sent[FrameType::Connect.index()];
+    assert!((4..20).contains(&tries), "{tries}");
+}
+
+#[test]
+fn a_replayed_request_breaks_nothing() {
+    let mut pair = Pair::new(config());
+    let kept = Rc::new(RefCell::new(Vec::new()));
+    let keep = kept.clone();
+    pair.tap = Box::new(move |from, frame| {
+        if from == 0 && frame_type(frame) == FrameType::Connect {
+            keep.borrow_mut().push(frame.clone());
+        }
+        true
+    });
+    assert!(talks(&mut pair, 0));
+    let restart = |pair: &mut Pair| pair.ends[0] = End::new(config(), address(0), 123).unwrap();
+    for _ in 0..3 {
+        let old = kept.borrow()[0].clone();
+        pair.ends[1].arrive(pair.now, address(0).nic, &old);
+        assert!(talks(&mut pair, 0) && talks(&mut pair, 1));
+    }
+    assert_eq!(pair.ends[1].counters().peers_lost, 0);
+    restart(&mut pair);
+    assert!(talks(&mut pair, 0));
+    // The request of the earlier life, long after it.
+    let old = kept.borrow()[0].clone();
+    pair.ends[1].arrive(pair.now, address(0).nic, &old);
+    assert!(talks(&mut pair, 0) && talks(&mut pair, 1));
+    pair.run(secs(30));
+    assert!(talks(&mut pair, 0) && talks(&mut pair, 1));
+    assert_eq!(pair.ends[1].counters().peers_lost, 1);
+}
+
+#[test]
+fn requests_to_an_earlier_life_end() {
+    let mut pair = Pair::new(config());
+    assert!(talks(&mut pair, 1));
+    let old = pair.ends[1].peers().next().unwrap();
+    pair.ends[1].issend(pair.now, old, 1, pattern(10), 1).unwrap();
+    pair.ends[1].irecv(pair.now, Some(old), (3, !0), vec![0; 9], 3).unwrap();
+    pair.ends[1].irecv(pair.now, None, (4, !0), vec![0; 9], 4).unwrap();
+    pair.run(secs(0));
+    pair.take(1);
+    pair.ends[0] = End::new(config(), address(0), 123).unwrap();
+    pair.run(secs(6));
+    let events = pair.take(1);
+    let mut codes: Vec<_> = events
+        .iter()
+        .map(|event| match event {
+            Event::Sent(_, status) => (status.context, status.code),
+            Event::Received(_, status, _) => (status.context, status.code),
+            Event::Lost(id, code) if *id == old => (0, *code),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [(0, Code::Restarted), (1, Code::Restarted), (3, Code::Restarted)]);
+    assert!(talks(&mut pair, 0));
+}
+
+#[test]
+fn connecting_to_one_that_asked_and_died_tells_the_truth() {
+    let mut pair = Pair::new(config());
+    pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
+    // The request arrives, and then its sender is gone.
+    let mut out = [0; 1500];
+    let outgoing = pair.ends[0].transmit(pair.now, &mut out).unwrap();
+    pair.ends[1].arrive(pair.now, address(0).nic, &out[..outgoing.length]);
+    pair.tap = Box::new(|_, _| false);
+    pair.ends[1].connect(pair.now, address(0), KEY, secs(1)).unwrap();
+    pair.run(secs(2));
+    assert!(matches!(pair.take(1)[..], [Event::Connected(_, Code::Timeout)]));
+}
+
+#[test]
+fn sends_to_one_that_asked_and_died_end() {
+    let mut pair = Pair::new(config());
+    pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
+    let mut out = [0; 1500];
+    let outgoing = pair.ends[0].transmit(pair.now, &mut out).unwrap();
+    pair.ends[1].arrive(pair.now, address(0).nic, &out[..outgoing.length]);
+    pair.tap = Box::new(|_, _| false);
+    let peer = pair.ends[1].peers().next().unwrap();
+    pair.ends[1].issend(pair.now, peer, 1, pattern(5), 0).unwrap();
+    pair.run(secs(6));
+    let [Event::Sent(_, status)] = &pair.take(1)[..] else { panic!() };
+    assert!(matches!(status.code, Code::Timeout | Code::Unreachable));
+}
+
+#[test]
+fn a_closing_endpoint_takes_no_peers() {
+    let mut pair = Pair::new(config());
+    pair.ends[1].close(pair.now);
+    pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
+    pair.run(secs(1));
+    assert!(matches!(pair.take(0)[..], [Event::Connected(_, Code::Busy)]));
+}
+
+#[test]
+fn what_is_sent_to_one_that_asked_and_died_goes_to_the_next_life_as_a_whole() {
+    let mut pair = Pair::new(config());
+    pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
+    let mut out = [0; 1500];
+    let outgoing = pair.ends[0].transmit(pair.now, &mut out).unwrap();
+    pair.ends[1].arrive(pair.now, address(0).nic, &out[..outgoing.length]);
+    let peer = pair.ends[1].peers().next().unwrap();
+    pair.ends[1].isend(pair.now, peer, 1, pattern(9_000), 0).unwrap();
+    // The next life permits less than the one that asked.
+    let less = Config { peer_credit: 9_500, ..config() };
+    pair.ends[0] = End::new(less, address(0), 99).unwrap();
+    assert_eq!(pair.ends[1].connect(pair.now, address(0), KEY, secs(1)), Ok(peer));
+    for _ in 0..3 {
+        pair.ends[1].isend(pair.now, peer, 1, pattern(9_000), 0).unwrap();
+    }
+    pair.run(secs(1));
+    for _ in 0..4 {
+        pair.ends[0].irecv(pair.now, None, (1, !0), vec![0; 9_000], 0).unwrap();
+        pair.run(secs(1));
+    }
+    let came = pair.take(0);
+    assert_eq!(came.len(), 4, "{came:?}");
+    assert!(!pair.take(1).iter().any(|event| matches!(event, Event::Lost(..))));
+}
+
+#[test]
+fn a_replayed_request_does_not_pass_for_an_answer() {
+    let mut pair = Pair::new(config());
+    pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
+    let mut out = [0; 1500];
+    let outgoing = pair.ends[0].transmit(pair.now, &mut out).unwrap();
+    // The next life is asked, and at the same time the network delivers what the last one asked.
+    pair.ends[0] = End::new(config(), address(0), 99).unwrap();
+    pair.ends[1].connect(pair.now, address(0), KEY, secs(1)).unwrap();
+    pair.ends[1].arrive(pair.now, address(0).nic, &out[..outgoing.length]);
+    assert!(talks(&mut pair, 1) && talks(&mut pair, 0));
+    assert_eq!(pair.ends.each_ref().map(|end| end.counters().peers_lost), [0, 0]);
+}
+
+#[test]
+fn a_later_life_that_comes_during_a_close_is_closed_too() {
+    let mut pair = Pair::new(config());
+    assert!(talks(&mut pair, 0));
+    pair.ends[0] = End::new(config(), address(0), 99).unwrap();
+    pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
+    let mut out = [0; 1500];
+    let outgoing = pair.ends[0].transmit(pair.now, &mut out).unwrap();
+    pair.ends[1].arrive(pair.now, address(0).nic, &out[..outgoing.length]);
+    pair.ends[1].close(pair.now);
+    pair.run(secs(1));
+    assert!(pair.ends[1].is_closed());
+    assert!(matches!(pair.take(0).last(), Some(Event::Lost(_, Code::Closed))));
+}

@@ -1,0 +1,193 @@
+//! Frames that no honest peer sends: they do no harm.
+
+mod support;
+
+use base::prng::Prng;
+use mx::address::NicId;
+use mx::config::Config;
+use mx::counters::Drop;
+use mx::seq::Seq;
+use mx::status::{Code, Event};
+use mx::wire::{self, Body, Connect, ConnectStatus, FrameType, Header, Nack, NackReason};
+use mx::wire::{Notify, Pull};
+use support::{Pair, address, pattern, secs};
+
+fn frame(header: Header, body: &Body<'_>) -> Vec<u8> {
+    let mut out = vec![0; 9216];
+    let length = wire::write(&header, body, &mut out);
+    out.truncate(length);
+    out
+}
+
+fn header(token: u32, seq: u32, ack: u32) -> Header {
+    Header {
+        marked: true,
+        crc: true,
+        full: false,
+        ask: true,
+        to: 1,
+        from: 0,
+        token,
+        seq: Seq(seq),
+        ack: Seq(ack),
+        credit: u32::MAX,
+        window: u16::MAX,
+    }
+}
+
+/// A body of any kind, with numbers that are small or near the ends.
+fn any_body<'a>(random: &mut Prng, data: &'a [u8]) -> Body<'a> {
+    let mut number = || match random.below(4) {
+        0 => random.below(4),
+        1 => u64::MAX - random.below(4),
+        2 => u64::from(u32::MAX) - random.below(4),
+        _ => random.next_u64() >> (random.next_u64() % 64),
+    };
+    let (a, b, c, d) = (number() as u32, number() as u32, number(), number());
+    let data = &data[..(d % (data.len() as u64 + 1)) as usize];
+    match a % 11 {
+        0 => Body::Ack(&data[..data.len().min(32)]),
+        1 => Body::Connect(Connect {
+            instance: c,
+            token: b,
+            key: 0,
+            version: 1,
+            mtu: d as u16,
+            status: ConnectStatus::Request,
+            crc: false,
+        }),
+        2 => Body::Small(c, data),
+        3 => Body::Medium { match_info: c, total: b, offset: d as u32, data },
+        4 => Body::Rendezvous { match_info: c, total: d, region: b },
+        5 => Body::Pull(Pull { region: b, pull: a, offset: c, wanted: d as u32, first: b }),
+        6 => Body::Reply { pull: b, index: d as u32, data },
+        7 => Body::Notify(Notify { region: b, delivered: c }),
+        8 => Body::Nack(Nack { token: b, reason: NackReason::BadToken }),
+        9 => Body::Probe,
+        _ => Body::Close,
+    }
+}
+
+#[test]
+fn frames_of_strangers_change_nothing() {
+    let (mut pair, [to, _]) = Pair::connected(Config::default());
+    let (mut random, data) = (Prng::new(3), vec![5; 1400]);
+    for round in 0..20_000_u32 {
+        let body = any_body(&mut random, &data);
+        let guess = header(random.next_u64() as u32, round, 0);
+        // From the address of a peer, whose token they do not know, and from others.
+        let nic = if round % 2 == 0 { address(0).nic } else { NicId([7, 7, 7, 7, 7, round as u8]) };
+        pair.ends[1].arrive(pair.now, nic, &frame(guess, &body));
+        let mut garbage = frame(guess, &body);
+        let at = random.below(garbage.len() as u64) as usize;
+        garbage[at] ^= 1 << random.below(8);
+        pair.ends[1].arrive(pair.now, nic, &garbage);
+        if round % 64 == 0 {
+            pair.run(secs(0));
+        }
+    }
+    pair.take(0);
+    let told = pair.take(1);
+    assert!(told.is_empty(), "{told:?}");
+    pair.ends[0].isend(pair.now, to, 1, pattern(100_000), 0).unwrap();
+    pair.ends[1].irecv(pair.now, None, (1, !0), vec![0; 100_000], 0).unwrap();
+    pair.run(secs(1));
+    assert!(matches!(&pair.take(1)[..], [Event::Received(_, status, data)]
+        if status.code == Code::Success && data[..] == pattern(100_000)[..]));
+    let dropped = pair.ends[1].counters().dropped;
+    assert!(dropped[Drop::BadToken as usize] > 0 && dropped[Drop::Malformed as usize] > 0);
+}
+
+/// What the second end's peer has to put into its frames: token, next number, acknowledgement.
+fn overheard(pair: &mut Pair) -> (u32, u32, u32) {
+    let heard = std::rc::Rc::new(std::cell::Cell::new(None));
+    let keep = heard.clone();
+    pair.tap = Box::new(move |from, frame| {
+        let (header, body) = wire::parse(frame).unwrap();
+        if from == 0 && body.frame_type() == FrameType::Small {
+            keep.set(Some((header.token, header.seq.0.wrapping_add(1), header.ack.0)));
+        }
+        true
+    });
+    let to = pair.ends[0].peers().next().unwrap();
+    pair.ends[0].isend(pair.now, to, 99, pattern(3), 0).unwrap();
+    pair.run(secs(0));
+    pair.tap = Box::new(|from, _| from == 1);
+    heard.get().unwrap()
+}
+
+#[test]
+fn a_peer_that_lies_harms_itself_only() {
+    let data = vec![5; 1400];
+    let config = Config { peer_credit: 50_000, unexpected_messages: 1_000, ..Config::default() };
+    for seed in 0..400 {
+        let (mut pair, _) = Pair::connected(config);
+        let (token, mut seq, ack) = overheard(&mut pair);
+        let from = pair.ends[1].peers().next().unwrap();
+        let mut random = Prng::new(seed);
+        for _ in 0..3 {
+            // Something to hit.
+            let _ = pair.ends[1].isend(pair.now, from, 1, pattern(100_000), 0);
+            let _ = pair.ends[1].irecv(pair.now, None, (0, 0), vec![0; 3_000], 0);
+        }
+        pair.run(secs(0));
+        for _ in 0..200 {
+            let body = any_body(&mut random, &data);
+            let ahead = random.below(3) as u32;
+            let lie = header(token, seq.wrapping_add(ahead), ack.wrapping_add(ahead));
+            pair.ends[1].arrive(pair.now, address(0).nic, &frame(lie, &body));
+            seq = seq.wrapping_add(u32::from(body.frame_type().is_sequenced() && ahead == 0));
+            pair.run(secs(0));
+            let usage = pair.ends[1].usage();
+            assert!(usage.unexpected_bytes <= usage.reserved_bytes, "{usage:?}");
+            assert!(usage.early_bytes <= config.early_bytes);
+        }
+        pair.run(secs(10));
+        let (sends, receives) = pair.ends[1].open_requests();
+        assert!(sends.len() <= 3 && receives.len() <= 3);
+    }
+}
+
+#[test]
+fn a_message_beyond_its_credit_ends_the_connection() {
+    let config = Config { peer_credit: 1_000, ..Config::default() };
+    let (mut pair, _) = Pair::connected(config);
+    let (token, seq, ack) = overheard(&mut pair);
+    let data = [0; 500];
+    for (number, expected) in [(0, 0), (1, 0), (2, 1)] {
+        let body = Body::Medium { match_info: 0, total: 450, offset: 0, data: &data[..450] };
+        let forged = frame(header(token, seq.wrapping_add(number), ack), &body);
+        pair.ends[1].arrive(pair.now, address(0).nic, &forged);
+        pair.run(secs(0));
+        let lost = |event: &&Event<_>| matches!(event, Event::Lost(_, Code::Protocol));
+        assert_eq!(pair.take(1).iter().filter(lost).count(), expected);
+    }
+}
+
+#[test]
+fn requests_of_strangers_take_up_little_and_not_for_long() {
+    let (mut pair, [to, _]) = Pair::connected(Config::default());
+    for number in 0..5_000_u32 {
+        let connect = Connect {
+            instance: number.into(),
+            token: number,
+            key: 0,
+            version: wire::VERSION,
+            mtu: 1500,
+            status: ConnectStatus::Request,
+            crc: false,
+        };
+        let [a, b, c, d] = number.to_be_bytes();
+        let request = frame(header(0, number, 0), &Body::Connect(connect));
+        pair.ends[1].arrive(pair.now, NicId([6, 6, a, b, c, d]), &request);
+    }
+    assert!(pair.ends[1].peers().count() <= 1_025);
+    let config = pair.ends[1].config();
+    assert!(pair.ends[1].usage().reserved_bytes <= config.unexpected_bytes);
+    pair.run(secs(6));
+    assert_eq!(pair.ends[1].peers().count(), 1);
+    pair.ends[0].isend(pair.now, to, 1, pattern(10_000), 0).unwrap();
+    pair.run(secs(1));
+    assert_eq!(pair.ends[1].usage().unexpected_bytes, 10_000);
+    assert!(pair.take(1).is_empty());
+}

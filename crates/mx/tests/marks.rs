@@ -1,0 +1,117 @@
+//! Which frames are marked: exactly those that a host waits for.
+
+mod support;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use mx::config::{Config, Marks};
+use mx::wire::{self, Body, FLAG_MARK, FrameType};
+use support::{Pair, frame_type, pattern, secs};
+
+type Log = Rc<RefCell<Vec<(usize, Vec<u8>)>>>;
+
+/// Messages of each class there and back, on a wire that loses the frames that `loses` names by
+/// their number, and all frames that went out.
+fn talk(config: Config, loses: fn(&[u8], usize) -> bool) -> Log {
+    let log = Log::default();
+    let mut pair = Pair::new(config);
+    let kept = log.clone();
+    let mut counts = BTreeMap::new();
+    pair.tap = Box::new(move |from, frame| {
+        kept.borrow_mut().push((from, frame.clone()));
+        let count = counts.entry(frame_type(frame).name()).or_insert(0);
+        *count += 1;
+        !loses(frame, *count)
+    });
+    let id = pair.ends[0].connect(pair.now, support::address(1), 0, secs(1)).unwrap();
+    pair.run(secs(0));
+    let back = pair.ends[1].peers().next().unwrap();
+    for (end, id) in [(0, id), (1, back)] {
+        for size in [0, 128, 129, 20_000, 32_768, 32_769, 234_880, 300_001] {
+            pair.ends[end].isend(pair.now, id, 1, pattern(size), 0).unwrap();
+            pair.ends[1 - end].irecv(pair.now, None, (1, !0), vec![0; size], 0).unwrap();
+            pair.run(secs(1));
+        }
+    }
+    for end in 0..2 {
+        pair.ends[end].close(pair.now);
+        pair.run(secs(1));
+    }
+    assert!(pair.ends.iter().all(|end| end.open_requests() == (vec![], vec![])));
+    log
+}
+
+/// Frames of each type, and how many are marked.
+fn count(log: &Log) -> BTreeMap<&'static str, (usize, usize)> {
+    let mut counts = BTreeMap::new();
+    for (_, frame) in log.borrow().iter() {
+        let entry: &mut (usize, usize) = counts.entry(frame_type(frame).name()).or_default();
+        entry.0 += 1;
+        entry.1 += usize::from(frame[1] & FLAG_MARK != 0);
+    }
+    counts
+}
+
+#[test]
+fn frames_that_complete_something_are_marked() {
+    let log = talk(Config::default(), |_, _| false);
+    for (_, frame) in log.borrow().iter() {
+        let (header, body) = wire::parse(frame).unwrap();
+        let expected = match body {
+            Body::Small(..) | Body::Rendezvous { .. } | Body::Pull(_) | Body::Notify(_) => true,
+            Body::Medium { total, offset, data, .. } => offset + data.len() as u32 == total,
+            Body::Reply { .. } => continue,
+            _ => false,
+        };
+        assert_eq!(header.marked, expected, "{body:?}");
+    }
+    let counts = count(&log);
+    // Each answer to a pull request ends with a mark.
+    assert_eq!(counts["reply"].1, counts["pull"].0);
+    // The message of the paper's Table II: 160 frames for 5 requests, and the two around it.
+    assert_eq!(counts["pull"].0, 2 * (1 + 5 + 7));
+    assert_eq!(counts["medium"].1, 2 * 3);
+}
+
+#[test]
+fn frames_that_come_again_are_marked_if_they_complete_something() {
+    let middle = |frame: &[u8], nth| match frame_type(frame) {
+        FrameType::Medium => nth == 4,
+        FrameType::Reply => nth == 10,
+        _ => false,
+    };
+    let (whole, log) = (talk(Config::default(), |_, _| false), talk(Config::default(), middle));
+    let (whole, counts) = (count(&whole), count(&log));
+    for name in ["medium", "reply"] {
+        assert_eq!(counts[name].0, whole[name].0 + 1, "{name}: one came again");
+        assert_eq!(counts[name].1, whole[name].1 + 1, "{name}: it was marked");
+    }
+    assert_eq!(counts["pull"].0, whole["pull"].0 + 1);
+}
+
+#[test]
+fn taking_marks_away_changes_nothing_else() {
+    let unmarked = |log: &Log| -> Vec<_> {
+        let log = log.borrow();
+        let without = |frame: &Vec<u8>| [&[frame[0], frame[1] & !FLAG_MARK], &frame[2..]].concat();
+        log.iter().map(|(from, frame)| (*from, without(frame))).collect()
+    };
+    let every_ninth = |_: &[u8], nth| nth % 9 == 0;
+    let all = talk(Config::default(), every_ninth);
+    let types = ["small", "medium", "rendezvous", "pull", "reply", "notify"];
+    for ((_, mark), name) in Marks::NAMES.into_iter().zip(types) {
+        let marks = Marks::ALL.without(mark);
+        let log = talk(Config { marks, ..Config::default() }, every_ninth);
+        // The frames that connect say what the settings are, and marks are not among them.
+        assert!(unmarked(&log) == unmarked(&all), "{name}");
+        let (expected, got) = (count(&all), count(&log));
+        for (other, counts) in expected {
+            let marked = if other == name { 0 } else { counts.1 };
+            assert_eq!(got[other], (counts.0, marked), "without {name}: {other}");
+        }
+    }
+    let none = talk(Config { marks: Marks::NONE, ..Config::default() }, every_ninth);
+    assert!(count(&none).values().all(|(_, marked)| *marked == 0));
+}

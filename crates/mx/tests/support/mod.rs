@@ -1,0 +1,143 @@
+//! Two endpoints on a perfect wire.
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+pub(crate) mod fuzz;
+
+use std::collections::VecDeque;
+
+use base::time::{Duration, Instant};
+use bytes::Bytes;
+use mx::address::{Address, NicId};
+use mx::config::Config;
+use mx::endpoint::Endpoint;
+use mx::ids::PeerId;
+use mx::status::{Code, Event};
+use mx::wire::{self, Body, FrameType, Header};
+
+pub(crate) type End = Endpoint<Bytes, Vec<u8>>;
+
+/// Sees the frames of an end, and says whether they arrive.
+pub(crate) type Tap = Box<dyn FnMut(usize, &mut Vec<u8>) -> bool>;
+
+/// Two endpoints, and a microsecond of wire between them.
+pub(crate) struct Pair {
+    pub(crate) now: Instant,
+    pub(crate) ends: [End; 2],
+    wires: [VecDeque<(Instant, Vec<u8>)>; 2],
+    pub(crate) events: [Vec<Event<Vec<u8>>>; 2],
+    /// These do nothing, and their frames wait.
+    pub(crate) asleep: [bool; 2],
+    /// How often each frame arrives, and which of them arrive late.
+    pub(crate) copies: usize,
+    pub(crate) late_each: usize,
+    sent: usize,
+    /// Sees every frame, may change it, and says whether it arrives.
+    pub(crate) tap: Tap,
+}
+
+pub(crate) fn address(number: u8) -> Address {
+    Address { nic: NicId([2, 0, 0, 0, 0, number]), endpoint: number }
+}
+
+impl Pair {
+    pub(crate) fn new(config: Config) -> Self {
+        let end = |number| End::new(config, address(number), 77 + u64::from(number)).unwrap();
+        Self {
+            now: Instant::from_micros(1),
+            ends: [end(0), end(1)],
+            wires: Default::default(),
+            events: Default::default(),
+            asleep: [false; 2],
+            copies: 1,
+            late_each: 1,
+            sent: 0,
+            tap: Box::new(|_, _| true),
+        }
+    }
+
+    /// Two that are connected, and how each calls the other.
+    pub(crate) fn connected(config: Config) -> (Self, [PeerId; 2]) {
+        let mut pair = Self::new(config);
+        let a = pair.ends[0].connect(pair.now, address(1), config.key, secs(1)).unwrap();
+        pair.run(secs(0));
+        assert!(matches!(pair.events[0][..], [Event::Connected(id, Code::Success)] if id == a));
+        pair.events[0].clear();
+        let b = pair.ends[1].peers().next().unwrap();
+        (pair, [a, b])
+    }
+
+    /// Goes on until nothing happens, or for so long.
+    pub(crate) fn run(&mut self, at_least: Duration) {
+        let until = self.now + at_least;
+        for _ in 0..10_000_000 {
+            self.drain();
+            let awake = |end: &usize| !self.asleep[*end];
+            let front = |end: usize| self.wires[end].front().map(|(at, _)| *at);
+            let arrivals = (0..2).filter(awake).filter_map(front);
+            let timers = (0..2).filter(awake).filter_map(|end| self.ends[end].deadline());
+            let quiet = arrivals.clone().next().is_none();
+            let Some(next) = arrivals.chain(timers).min() else { break };
+            if quiet && next > until {
+                break;
+            }
+            self.now = self.now.max(next);
+            for to in (0..2).filter(|to| !self.asleep[*to]) {
+                while self.wires[to].front().is_some_and(|(at, _)| *at <= self.now) {
+                    let (_, frame) = self.wires[to].pop_front().unwrap();
+                    self.ends[to].arrive(self.now, address(1 - to as u8).nic, &frame);
+                }
+                self.ends[to].expire(self.now);
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    fn drain(&mut self) {
+        let mut out = [0; 9216];
+        for from in (0..2).filter(|from| !self.asleep[*from]) {
+            while let Some(outgoing) = self.ends[from].transmit(self.now, &mut out) {
+                let mut frame = out[..outgoing.length].to_vec();
+                if (self.tap)(from, &mut frame) {
+                    self.sent += 1;
+                    let late = if self.sent.is_multiple_of(self.late_each) { 1 } else { 40 };
+                    for copy in 0..self.copies as u64 {
+                        let at = self.now + Duration::from_micros(late + 7 * copy);
+                        let wire = &mut self.wires[1 - from];
+                        let place = wire.partition_point(|(other, _)| *other <= at);
+                        wire.insert(place, (at, frame.clone()));
+                    }
+                }
+            }
+            while let Some(event) = self.ends[from].event() {
+                self.events[from].push(event);
+            }
+        }
+    }
+
+    pub(crate) fn take(&mut self, end: usize) -> Vec<Event<Vec<u8>>> {
+        std::mem::take(&mut self.events[end])
+    }
+}
+
+pub(crate) fn secs(seconds: u64) -> Duration {
+    Duration::from_millis(seconds * 1_000)
+}
+
+/// Bytes that tell where they belong.
+pub(crate) fn pattern(length: usize) -> Bytes {
+    (0..length).map(|at| (at * 7 + at / 251) as u8).collect::<Vec<_>>().into()
+}
+
+/// The type of a frame.
+pub(crate) fn frame_type(frame: &[u8]) -> FrameType {
+    wire::parse(frame).expect("a frame of an endpoint is well-formed").1.frame_type()
+}
+
+/// Changes what a frame says; its checksum is right afterwards.
+pub(crate) fn rewrite(frame: &mut Vec<u8>, change: impl FnOnce(Header, Body<'_>) -> Body<'_>) {
+    let old = frame.clone();
+    let (header, body) = wire::parse(&old).expect("a frame of an endpoint is well-formed");
+    frame.resize(9216, 0);
+    let length = wire::write(&header, &change(header, body), frame);
+    frame.truncate(length);
+}

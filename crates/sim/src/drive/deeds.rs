@@ -1,0 +1,263 @@
+//! What applications do.
+
+use alloc::format;
+use alloc::vec;
+
+use base::prng::MILLION;
+use base::time::Duration;
+use mx::ids::PeerId;
+
+use super::{Alarm, Drive};
+use crate::model::{BLANK, LONGEST, Model, place};
+use crate::world::{End, address};
+
+/// How long a connection may take.
+const CONNECT: Duration = Duration::from_millis(4_000);
+
+impl Drive {
+    /// A host does something.
+    pub(super) fn deed(&mut self) {
+        let host = self.random.below(self.swarm.hosts as u64) as usize;
+        if !self.apps[host].is_up || self.apps[host].is_closing {
+            return;
+        }
+        let habits = self.swarm.habits;
+        let draw = self.random.below(MILLION.into()) as u32;
+        let choices = [
+            (habits.restart_ppm, Self::restart as fn(&mut Self, usize)),
+            (habits.close_ppm, Self::close),
+            (habits.cut_ppm, Self::cut),
+            (habits.sleep_ppm, Self::sleep),
+            (habits.probe_ppm, Self::probe),
+            (habits.claim_ppm, Self::claim),
+            (habits.cancel_ppm, Self::cancel),
+            (habits.receive_ppm, Self::receive),
+        ];
+        let mut up_to = 0;
+        for (ppm, deed) in choices {
+            up_to += ppm;
+            if draw < up_to {
+                return deed(self, host);
+            }
+        }
+        self.send(host);
+        self.check_memory(host);
+    }
+
+    fn other(&mut self, host: usize) -> usize {
+        if self.random.chance(self.swarm.habits.self_ppm) {
+            return host;
+        }
+        let other = self.random.below(self.swarm.hosts as u64 - 1) as usize;
+        if other < host { other } else { other + 1 }
+    }
+
+    fn restart(&mut self, host: usize) {
+        self.apps[host].is_up = false;
+        let late = Duration::from_micros(self.random.below(20_000));
+        self.world.stop(host);
+        self.world.alarm(self.world.now() + late, Alarm::Begin(host).number());
+    }
+
+    fn close(&mut self, host: usize) {
+        self.apps[host].is_closing = true;
+        self.world.with(host, End::close);
+    }
+
+    fn cut(&mut self, host: usize) {
+        let other = self.other(host);
+        self.world.cut(host, other, true);
+        let most = self.swarm.config.peer_timeout.times(2);
+        let late = Duration::from_nanos(self.random.below(most.as_nanos()));
+        self.world.alarm(self.world.now() + late, Alarm::Mend(host, other).number());
+    }
+
+    fn sleep(&mut self, host: usize) {
+        self.world.sleep(host, true);
+        let most = self.swarm.config.peer_timeout.as_nanos() / 4;
+        let late = Duration::from_nanos(self.random.below(most));
+        self.world.alarm(self.world.now() + late, Alarm::Wake(host).number());
+    }
+
+    /// The bits that receives look at.
+    fn tag(&mut self) -> u64 {
+        let context = self.swarm.config.context;
+        let context = self.random.below(1 << context.bits) << context.shift;
+        // Few tags, so that much fits.
+        self.random.below(3) | context
+    }
+
+    /// How long a message is: often at the edge of a class.
+    fn length(&mut self) -> u64 {
+        let config = &self.swarm.config;
+        let frame = u64::from(config.mtu) - 40;
+        let edges = [
+            0,
+            config.small_max.into(),
+            u64::from(config.small_max) + 1,
+            frame,
+            3 * frame,
+            config.eager_max.into(),
+            u64::from(config.eager_max) + 1,
+            32 * (frame + 8) + 1,
+        ];
+        let longest = self.swarm.habits.longest;
+        match self.random.below(4) {
+            0 => edges[self.random.below(8) as usize].min(longest),
+            1 => self.random.below(longest.min(200) + 1),
+            _ => {
+                let most = self.random.below(longest + 1);
+                self.random.below(most + 1)
+            }
+        }
+    }
+
+    fn send(&mut self, host: usize) {
+        let other = self.other(host);
+        let known = self.apps[host].known.get(&other).copied();
+        let key = self.swarm.config.key;
+        let connect = |end: &mut End, now| end.connect(now, address(other), key, CONNECT);
+        let Some(peer) = known.or_else(|| self.world.with(host, connect).ok()) else { return };
+        self.apps[host].known.insert(other, peer);
+        let (tag, length) = (self.tag(), self.length());
+        let is_synchronous = self.random.chance(self.swarm.habits.synchronous_ppm);
+        let waits = is_synchronous || other == host || length > self.swarm.config.eager_max.into();
+        let side = self.side(host, peer);
+        let number = self.model.send(side, other, (tag, length), waits);
+        let message = self.model.message(number, length);
+        let match_info = number << 16 | tag;
+        let send = if is_synchronous { End::issend } else { End::isend };
+        let sent =
+            self.world.with(host, |end, now| send(end, now, peer, match_info, message, number));
+        if let Err(refusal) = sent {
+            // The loss may not have been heard of yet.
+            self.model.sent[place(number)].ended = Some(mx::status::Code::Unreachable);
+            if self.swarm.habits.are_peaceful() {
+                self.model.fault(format!("send {number} was refused: {refusal}"));
+            }
+        }
+    }
+
+    /// A source and a pattern to look for.
+    fn wish(&mut self, host: usize) -> (Option<PeerId>, (u64, u64)) {
+        let habits = self.swarm.habits;
+        let other = self.other(host);
+        let any = self.random.chance(habits.any_source_ppm);
+        let source = if any { None } else { self.peer(host, other) };
+        let context = self.swarm.config.context;
+        let context = ((1 << context.bits) - 1) << context.shift;
+        let mask = match self.random.chance(habits.wide_mask_ppm) {
+            true => context | self.random.below(4),
+            false => crate::model::TAG,
+        };
+        (source, (self.tag() & mask, mask))
+    }
+
+    fn receive(&mut self, host: usize) {
+        let wish = self.wish(host);
+        self.post(host, wish, None);
+    }
+
+    fn room(&mut self) -> u64 {
+        let longest = self.swarm.habits.longest;
+        match self.random.chance(self.swarm.habits.short_ppm) {
+            true => self.random.below(longest + 1),
+            false => longest,
+        }
+    }
+
+    fn post(&mut self, host: usize, wish: (Option<PeerId>, (u64, u64)), expects: Option<u64>) {
+        let room = self.room();
+        let by = (host, self.apps[host].life);
+        let receive = self.model.post(by, wish, room, expects);
+        let memory = vec![BLANK; room as usize];
+        let (source, pattern) = wish;
+        let context = receive as u64;
+        let post = |end: &mut End, now| end.irecv(now, source, pattern, memory, context);
+        match self.world.with(host, post) {
+            Ok(id) => self.apps[host].open.push((id, receive)),
+            Err(refusal) => {
+                self.model.posted[receive].discarded = true;
+                if self.swarm.habits.are_peaceful() || expects.is_some() {
+                    self.model.fault(format!("receive {receive} was refused: {refusal}"));
+                }
+            }
+        }
+    }
+
+    /// What a probe finds, the next receive gets.
+    fn probe(&mut self, host: usize) {
+        let wish = self.wish(host);
+        let found = self.world.with(host, |end, _| end.probe(wish.0, wish.1));
+        if let Ok(Some(found)) = found {
+            let number = Model::number(found.match_info);
+            if self.model.sent.get(place(number)).is_none_or(|sent| sent.length != found.length) {
+                self.model.fault(format!("probe found {found:?}"));
+            }
+            self.post(host, wish, Some(number));
+        }
+    }
+
+    fn claim(&mut self, host: usize) {
+        let wish = self.wish(host);
+        self.claim_one(host, wish, false);
+    }
+
+    /// Claims a message, and receives or discards it; false if there is none.
+    pub(super) fn claim_one(
+        &mut self,
+        host: usize,
+        wish: (Option<PeerId>, (u64, u64)),
+        in_full: bool,
+    ) -> bool {
+        let found = self.world.with(host, |end, _| end.claim(wish.0, wish.1));
+        let Ok(Some(found)) = found else { return false };
+        let number = Model::number(found.match_info);
+        let by = (host, self.apps[host].life);
+        let whole = found.length.min(LONGEST as u64);
+        let room = if in_full { whole } else { self.room() };
+        let receive = self.model.post(by, wish, room, Some(number));
+        self.model.take(receive, number, Some(found.peer));
+        let memory = vec![BLANK; room as usize];
+        if !in_full && self.random.below(4) == 0 {
+            self.model.discard(receive, number, room);
+            let message = found.message;
+            if !self.world.with(host, |end, now| end.discard(now, message, memory)) {
+                self.model.fault(format!("claimed {found:?} is not there"));
+            }
+            return true;
+        }
+        let context = receive as u64;
+        let id = self
+            .world
+            .with(host, |end, now| end.receive_message(now, found.message, memory, context));
+        match id {
+            Ok(id) => self.apps[host].open.push((id, receive)),
+            Err(refusal) => self.model.fault(format!("claimed {found:?}: {refusal}")),
+        }
+        true
+    }
+
+    fn cancel(&mut self, host: usize) {
+        let open = &self.apps[host].open;
+        if open.is_empty() {
+            return;
+        }
+        let (id, _) = open[self.random.below(open.len() as u64) as usize];
+        self.world.with(host, |end, _| end.cancel(id));
+    }
+
+    /// What is kept stays within the settings.
+    pub(super) fn check_memory(&mut self, host: usize) {
+        let Some(end) = self.world.end(host) else { return };
+        let (usage, config) = (end.usage(), end.config());
+        let most = (config.unexpected_bytes, config.early_bytes);
+        let peers = self.swarm.hosts as u64 * u64::from(config.window);
+        let waiting = u64::from(config.unexpected_messages) + peers;
+        let fits = usage.unexpected_bytes <= usage.reserved_bytes
+            && usage.reserved_bytes <= most.0
+            && usage.early_bytes <= most.1
+            && (u64::from(usage.waiting) <= waiting || self.swarm.habits.self_ppm > 0);
+        assert!(fits, "host {host} keeps too much: {usage:?}");
+    }
+}

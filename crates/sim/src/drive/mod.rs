@@ -1,0 +1,232 @@
+//! Applications that do this and that, and the judgement of what came of it.
+//!
+//! A run has parts: for a while applications do what their [habits](crate::swarm::Habits) say, at
+//! random times, under faults; then the faults end, what waits is received, and everything has to
+//! come to an end; at last all endpoints close. The [model](crate::model) watches throughout.
+
+mod deeds;
+mod settle;
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use base::prng::Prng;
+use base::time::{Duration, Instant};
+use bytes::Bytes;
+use mx::ids::{PeerId, ReceiveId};
+use mx::status::{Code, Event};
+
+use crate::model::{Model, Side};
+use crate::swarm::Swarm;
+use crate::world::{Counts, End, Happening, World, address};
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// What is wrong: nothing, one hopes.
+    pub faults: Vec<String>,
+    /// Two runs of one seed have the same.
+    pub hash: u64,
+    /// What was counted.
+    pub counts: Counts,
+    /// Messages that were sent.
+    pub messages: usize,
+    /// Simulated time.
+    pub took: Duration,
+}
+
+/// A host as its application sees it.
+#[derive(Debug, Default)]
+struct App {
+    life: u32,
+    is_up: bool,
+    is_closing: bool,
+    /// Whom it has connected to.
+    known: BTreeMap<usize, PeerId>,
+    /// Its receives that have not ended.
+    open: Vec<(ReceiveId, usize)>,
+}
+
+/// A run.
+#[derive(Debug)]
+pub struct Drive {
+    swarm: Swarm,
+    random: Prng,
+    world: World,
+    model: Model,
+    apps: Vec<App>,
+    /// Faults happen.
+    is_rough: bool,
+}
+
+/// What an alarm is for: the highest byte of its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Alarm {
+    Deed,
+    Mend(usize, usize),
+    Wake(usize),
+    Begin(usize),
+}
+
+impl Alarm {
+    const fn number(self) -> u64 {
+        match self {
+            Self::Deed => 0,
+            Self::Mend(one, other) => 1 << 32 | (one as u64) << 16 | other as u64,
+            Self::Wake(host) => 2 << 32 | host as u64,
+            Self::Begin(host) => 3 << 32 | host as u64,
+        }
+    }
+
+    const fn of(number: u64) -> Self {
+        let [one, other] = [(number >> 16) as u16 as usize, number as u16 as usize];
+        match number >> 32 {
+            0 => Self::Deed,
+            1 => Self::Mend(one, other),
+            2 => Self::Wake(other),
+            _ => Self::Begin(other),
+        }
+    }
+}
+
+/// Runs a seed with what it decides. `contents` are those of [`crate::model::contents`].
+#[must_use]
+pub fn run(seed: u64, contents: Bytes) -> Report {
+    Drive::new(seed, Swarm::new(seed), contents).run()
+}
+
+impl Drive {
+    /// A run that has not begun.
+    #[must_use]
+    pub fn new(seed: u64, swarm: Swarm, contents: Bytes) -> Self {
+        let mut random = Prng::new(!seed);
+        let world = World::new(swarm.wires, swarm.hosts, random.next_u64());
+        let apps = (0..swarm.hosts).map(|_| App::default()).collect();
+        Self { swarm, random, world, model: Model::new(contents), apps, is_rough: true }
+    }
+
+    /// Runs to the end.
+    #[must_use]
+    pub fn run(mut self) -> Report {
+        for host in 0..self.swarm.hosts {
+            self.begin(host);
+        }
+        let span = self.swarm.habits.span;
+        for _ in 0..self.swarm.habits.deeds {
+            let at = self.world.now() + Duration::from_nanos(self.random.below(span.as_nanos()));
+            self.world.alarm(at, Alarm::Deed.number());
+        }
+        self.go_on(self.world.now() + span);
+        self.settle();
+        let took = self.world.now().since(Instant::ZERO);
+        self.check_costs();
+        if self.swarm.wires.hostile {
+            self.model.faults.clear();
+        }
+        Report {
+            faults: self.model.faults,
+            hash: self.world.hash(),
+            counts: self.world.counts(),
+            messages: self.model.sent.len(),
+            took,
+        }
+    }
+
+    /// A life of a host begins.
+    fn begin(&mut self, host: usize) {
+        let seed = self.random.next_u64();
+        let mut end = End::new(self.swarm.config, address(host), seed).expect("settings in range");
+        if let Some(after) = self.swarm.wraps_after {
+            end.number_from(0_u32.wrapping_sub(after));
+        }
+        self.world.start_with(host, end);
+        let life = self.apps[host].life + 1;
+        self.apps[host] = App { life, is_up: true, ..App::default() };
+    }
+
+    /// Goes on until that time, or until nothing happens any more.
+    fn go_on(&mut self, until: Instant) {
+        while let Some(happening) = self.world.next(until) {
+            match happening {
+                Happening::Told(host, event) => self.told(host, event),
+                Happening::Alarm(number) => self.rang(Alarm::of(number)),
+            }
+        }
+    }
+
+    fn rang(&mut self, alarm: Alarm) {
+        match alarm {
+            Alarm::Deed => self.deed(),
+            Alarm::Mend(one, other) => self.world.cut(one, other, false),
+            Alarm::Wake(host) => self.world.sleep(host, false),
+            Alarm::Begin(host) if !self.apps[host].is_up => self.begin(host),
+            Alarm::Begin(_) => {}
+        }
+    }
+
+    fn side(&self, host: usize, peer: PeerId) -> Side {
+        (host, self.apps[host].life, peer)
+    }
+
+    /// An endpoint has told something.
+    fn told(&mut self, host: usize, event: Event<Vec<u8>>) {
+        let is_own = self.apps[host].is_closing;
+        let peace = self.swarm.habits.are_peaceful() && self.is_rough;
+        match event {
+            Event::Sent(_, status) => {
+                if peace && !matches!(status.code, Code::Success | Code::Truncated) {
+                    self.model.fault(format!("a send failed in peace: {status:?}"));
+                }
+                self.model.send_ended(status.context, &status, is_own);
+            }
+            Event::Received(id, status, data) => {
+                self.apps[host].open.retain(|(open, _)| *open != id);
+                if peace
+                    && !matches!(status.code, Code::Success | Code::Truncated | Code::Cancelled)
+                {
+                    self.model.fault(format!("a receive failed in peace: {status:?}"));
+                }
+                self.model.receive_ended(status.context as usize, &status, &data, is_own);
+            }
+            Event::Connected(id, code) => {
+                if code != Code::Success {
+                    self.lost(host, id, code, peace);
+                }
+            }
+            Event::Lost(id, code) => self.lost(host, id, code, peace),
+        }
+    }
+
+    fn lost(&mut self, host: usize, id: PeerId, code: Code, peace: bool) {
+        let side = self.side(host, id);
+        self.apps[host].known.retain(|_, known| *known != id);
+        if peace || code == Code::Protocol {
+            self.model.fault(format!("{side:?} was lost: {code:?}"));
+        }
+        if self.model.lost.insert(side, code).is_some() {
+            self.model.fault(format!("{side:?} was lost twice"));
+        }
+    }
+
+    /// Whether timers and frames were few enough.
+    fn check_costs(&mut self) {
+        let counts = self.world.counts();
+        let bytes: u64 = self.model.sent.iter().map(|message| message.length).sum();
+        let config = &self.swarm.config;
+        let frames = bytes / u64::from(config.mtu - 100) + 8 * self.model.sent.len() as u64;
+        let micros = self.world.now().since(Instant::ZERO).as_micros();
+        let hosts = self.swarm.hosts as u64;
+        // Each pair may probe, repeat and acknowledge now and then.
+        let idle = hosts * hosts * (50 + micros / 2_000);
+        if counts.sent > 10 * frames + idle || counts.expired > 10 * frames + idle {
+            self.model.fault(format!("too much work for {frames} frames, {micros} us: {counts:?}"));
+        }
+    }
+
+    /// The peer of `host` that `other` is, if there is one.
+    fn peer(&self, host: usize, other: usize) -> Option<PeerId> {
+        self.world.end(host).and_then(|end| end.peer_at(address(other)))
+    }
+}

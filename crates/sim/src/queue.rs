@@ -1,0 +1,53 @@
+//! What will happen, in order: by time, and what was planned first comes first.
+
+use alloc::collections::BTreeMap;
+
+use base::time::Instant;
+
+/// A queue of events.
+#[derive(Debug)]
+pub struct Queue<T> {
+    events: BTreeMap<(Instant, u64), T>,
+    planned: u64,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self { events: BTreeMap::new(), planned: 0 }
+    }
+}
+
+impl<T> Queue<T> {
+    /// Plans an event.
+    pub fn plan(&mut self, at: Instant, event: T) {
+        self.events.insert((at, self.planned), event);
+        self.planned += 1;
+    }
+
+    /// When the next event happens.
+    #[must_use]
+    pub fn next_at(&self) -> Option<Instant> {
+        self.events.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Takes the next event.
+    pub fn take(&mut self) -> Option<(Instant, T)> {
+        self.events.pop_first().map(|((at, _), event)| (at, event))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_one_moment_keep_their_order() {
+        let mut queue = Queue::default();
+        for (micros, name) in [(5, 'c'), (1, 'a'), (5, 'd'), (1, 'b')] {
+            queue.plan(Instant::from_micros(micros), name);
+        }
+        assert_eq!(queue.next_at(), Some(Instant::from_micros(1)));
+        let order: [_; 4] = core::array::from_fn(|_| queue.take().map(|(_, name)| name));
+        assert_eq!(order, [Some('a'), Some('b'), Some('c'), Some('d')]);
+    }
+}

@@ -1,0 +1,67 @@
+//! What once went wrong between more than two endpoints.
+
+use base::time::Duration;
+use bytes::Bytes;
+use mx::config::Config;
+use mx::status::{Code, Event};
+use sim::network::Wires;
+use sim::world::{End, Happening, World, address};
+
+fn wires() -> Wires {
+    let latency = Duration::from_micros(20);
+    Wires { rate_mbit: 10_000, latency, queue: 128, ..Wires::default() }
+}
+
+/// Host 0 receives from all others; each sends it large messages.
+fn begin(hosts: usize, size: usize, config: Config) -> World {
+    let mut world = World::new(wires(), hosts, 1);
+    for host in 0..hosts {
+        world.start(host, config, host as u64);
+    }
+    for host in 1..hosts {
+        let connect = |end: &mut End, now| end.connect(now, address(0), 0, config.peer_timeout);
+        let peer = world.with(host, connect).unwrap();
+        let message = Bytes::from(vec![1; size]);
+        world.with(host, |end, now| end.isend(now, peer, 1, message, 0)).unwrap();
+        world.with(0, |end, now| end.irecv(now, None, (1, !0), vec![0; size], 0)).unwrap();
+    }
+    world
+}
+
+#[test]
+fn one_that_does_not_answer_holds_up_nobody_else() {
+    // A window for all pulls that one pull can fill.
+    let config = Config { pull_window: 32, ..Config::default() };
+    let mut world = begin(4, 1 << 20, config);
+    let silent_from = world.now() + Duration::from_micros(300);
+    while world.next(silent_from).is_some() {}
+    world.cut(0, 1, true);
+    let until = world.now() + Duration::from_millis(100);
+    let mut came = 0;
+    while let Some(happening) = world.next(until) {
+        came += u32::from(matches!(happening, Happening::Told(0, Event::Received(..))));
+    }
+    assert_eq!(came, 2);
+}
+
+#[test]
+fn one_that_is_lost_holds_up_nobody_else() {
+    let timeout = Duration::from_millis(20);
+    let config = Config { pull_window: 32, peer_timeout: timeout, ..Config::default() };
+    for restarted in 1..4 {
+        let mut world = begin(4, 1 << 20, config);
+        let silent_from = world.now() + Duration::from_micros(300);
+        while world.next(silent_from).is_some() {}
+        world.start(restarted, config, 77);
+        let until = world.now() + Duration::from_millis(1_000);
+        let mut ends = Vec::new();
+        while let Some(happening) = world.next(until) {
+            if let Happening::Told(0, Event::Received(_, status, _)) = happening {
+                ends.push(status.code);
+            }
+        }
+        ends.sort_unstable();
+        assert_eq!(ends[..2], [Code::Success; 2]);
+        assert!(matches!(ends[2..], [Code::Restarted | Code::Unreachable]), "{ends:?}");
+    }
+}

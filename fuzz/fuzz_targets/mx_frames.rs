@@ -1,0 +1,9 @@
+//! Any frames, among those of two endpoints that exchange messages.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../crates/mx/tests/support/mod.rs"]
+mod support;
+
+fuzz_target!(|bytes: &[u8]| support::fuzz::replay_frames(bytes));
