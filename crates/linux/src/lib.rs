@@ -19,6 +19,7 @@ pub mod host;
 pub mod hostside;
 pub mod lab;
 pub mod machine;
+pub mod mx;
 pub mod netlink;
 pub mod packet;
 pub mod plane;

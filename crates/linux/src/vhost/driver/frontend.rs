@@ -152,6 +152,11 @@ impl Frontend {
         Ok((header, payload))
     }
 
+    /// The connection, over which the device says nothing by itself until it hangs up.
+    pub(super) fn connection(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+
     /// Fails if the device has hung up.
     pub(super) fn check(&self, operation: &'static str) -> Result<(), DriverError> {
         let mut byte = [0; 1];

@@ -258,6 +258,12 @@ impl Driver {
         Ok(())
     }
 
+    /// What becomes readable when the device hangs up; [`check`](Self::check) tells then.
+    #[must_use]
+    pub fn hangup_fd(&self) -> BorrowedFd<'_> {
+        self.frontend.connection()
+    }
+
     /// Waits for an interrupt of `queue` and clears it; `false` if there was none within `timeout`.
     ///
     /// # Errors

@@ -1,0 +1,69 @@
+//! The thread that makes progress while nobody waits.
+
+use std::num::NonZeroU64;
+
+use mx::buffers::{Sink, Source};
+use nic::time::Duration;
+
+use super::{LEASE, MxError, Shared, WATCHER};
+use crate::clock;
+
+/// A driver that has been there for so many leases stays for a while: it is asked to say when it
+/// leaves.
+const LONG: u64 = 5;
+
+/// Runs until the endpoint is closed, or its port is broken, which every request then says.
+pub(super) fn run<S: Source, R: Sink>(shared: &Shared<S, R>) {
+    // Without it, a deadline is met 50 us late. It is only a matter of punctuality.
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    loop {
+        match watch(shared).and_then(|goes_on| stand_by(shared).map(|()| goes_on)) {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => return shared.lock().fails(&error),
+        }
+    }
+}
+
+/// Drives the endpoint until the application does. False when it is closed.
+fn watch<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<bool, MxError> {
+    let mut core = shared.lock();
+    loop {
+        core.check()?;
+        if core.stopping {
+            return Ok(false);
+        }
+        // Whoever has slept on the port looks into it, since it may have taken the signal that was
+        // meant for a driver.
+        if core.advance()? {
+            continue;
+        }
+        if core.drivers > 0 {
+            return Ok(true);
+        }
+        core = shared.sleep_on_port(core, None, WATCHER)?;
+    }
+}
+
+/// Sleeps as long as the application drives the endpoint.
+fn stand_by<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<(), MxError> {
+    let lease = Duration::from_nanos(LEASE.as_nanos() as u64);
+    let mut since = clock::now();
+    loop {
+        let due = {
+            let mut core = shared.lock();
+            core.check()?;
+            let now = clock::now();
+            if core.stopping || core.drivers == 0 && now.since(core.driven_at) >= lease {
+                return Ok(());
+            }
+            if core.drivers == 0 {
+                since = now;
+            }
+            core.wants_bell = now.since(since) >= lease.times(LONG);
+            (!core.wants_bell).then(|| now + lease)
+        };
+        let slept = shared.sources.wait_for_bell(WATCHER, due);
+        slept.map_err(|error| MxError::System(error.into()))?;
+    }
+}

@@ -1,0 +1,251 @@
+//! Threads of the application that want a request to end.
+
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mx::buffers::{Sink, Source};
+use nic::time::{self, Instant};
+
+use super::core::{Core, Sleeper, Want};
+use super::{Completed, DRIVER, Endpoint, MxError, Request, Shared, WATCHER, Waiting};
+use crate::clock;
+use crate::mx::port::Room;
+
+impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
+    /// The end of a request, if it has ended (`mx_test`). An end is told once.
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn test(&self, request: Request) -> Result<Option<Completed<R>>, MxError> {
+        self.try_take(Want::One(request))
+    }
+
+    /// The first end of a request whose match information fits (`mx_test_any`).
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn test_any(&self, match_info: u64, mask: u64) -> Result<Option<Completed<R>>, MxError> {
+        self.try_take(Want::Any(match_info, mask))
+    }
+
+    /// Waits for the end of a request, for `timeout` at most (`mx_wait`). None if the time is over,
+    /// or [`Endpoint::wakeup`] was called.
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn wait(
+        &self,
+        request: Request,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Completed<R>>, MxError> {
+        self.wait_for(Want::One(request), timeout)
+    }
+
+    /// Waits for the end of any request whose match information fits (`mx_wait_any`).
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn wait_any(
+        &self,
+        (match_info, mask): (u64, u64),
+        timeout: Option<Duration>,
+    ) -> Result<Option<Completed<R>>, MxError> {
+        self.wait_for(Want::Any(match_info, mask), timeout)
+    }
+
+    /// The request that has ended first, of those that nobody has asked for (`mx_ipeek`).
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn peek(&self) -> Result<Option<Request>, MxError> {
+        let mut core = self.core()?;
+        core.advance()?;
+        Ok(core.peek())
+    }
+
+    /// Lets all threads that wait return without an end (`mx_wakeup`).
+    pub fn wakeup(&self) {
+        let mut core = self.shared.lock();
+        core.wakeups += 1;
+        for sleeper in &core.sleepers {
+            sleeper.signal.notify_one();
+        }
+        core.sources.ring(DRIVER);
+    }
+
+    /// Receives and sends what there is; whether frames came. Only an endpoint without a progress
+    /// thread needs it.
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn progress(&self) -> Result<bool, MxError> {
+        self.core()?.advance()
+    }
+
+    /// Waits until peers have everything.
+    pub(super) fn linger(&self, patience: Duration) -> Result<(), MxError> {
+        let mut core = self.core()?;
+        let now = core.tick();
+        core.engine.close(now);
+        core.drivers += 1;
+        let until = deadline(Some(patience));
+        let address = core.engine.address();
+        loop {
+            let advanced = core.advance()?;
+            if core.engine.is_closed() {
+                return Ok(());
+            }
+            if until.is_some_and(|until| until <= clock::now()) {
+                return Err(MxError::Unfinished(address));
+            }
+            if !advanced {
+                core = self.shared.sleep_on_port(core, until, DRIVER)?;
+            }
+        }
+    }
+
+    fn try_take(&self, want: Want) -> Result<Option<Completed<R>>, MxError> {
+        let mut core = self.shared.lock();
+        if let Some(completed) = core.take(want) {
+            return Ok(Some(completed));
+        }
+        core.check()?;
+        core.advance()?;
+        core.driven_at = core.now();
+        Ok(core.take(want))
+    }
+
+    fn wait_for(
+        &self,
+        want: Want,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Completed<R>>, MxError> {
+        let until = deadline(timeout);
+        let mut core = self.shared.lock();
+        let wakeups = core.wakeups;
+        loop {
+            if let Some(completed) = core.take(want) {
+                return Ok(Some(completed));
+            }
+            core.check()?;
+            if core.wakeups != wakeups || until.is_some_and(|until| until <= clock::now()) {
+                return Ok(None);
+            }
+            core = if core.drivers == 0 {
+                self.shared.drive(core, want, until)?
+            } else {
+                sleep(core, want, until)
+            };
+        }
+    }
+}
+
+impl<S: Source, R: Sink> Shared<S, R> {
+    /// Drives the endpoint until something has ended that is wanted, or the time is over.
+    fn drive<'a>(
+        &'a self,
+        mut core: MutexGuard<'a, Core<S, R>>,
+        want: Want,
+        until: Option<Instant>,
+    ) -> Result<MutexGuard<'a, Core<S, R>>, MxError> {
+        core.drivers += 1;
+        let wakeups = core.wakeups;
+        let begun = core.tick();
+        let result = loop {
+            let advanced = match core.advance() {
+                Ok(advanced) => advanced,
+                Err(error) => break Err(error),
+            };
+            let now = core.now();
+            let is_over = until.is_some_and(|until| until <= now) || core.wakeups != wakeups;
+            if is_over || core.has(want) || core.is_broken() {
+                break Ok(());
+            }
+            let spins = match self.waiting {
+                Waiting::Sleep => false,
+                Waiting::Spin => true,
+                Waiting::Hybrid(span) => {
+                    now.since(begun).as_nanos() < span.as_nanos().try_into().unwrap_or(u64::MAX)
+                }
+            };
+            if advanced || spins {
+                // Others want the lock, too.
+                drop(core);
+                std::hint::spin_loop();
+                core = self.lock();
+                continue;
+            }
+            match self.sleep_on_port(core, until, DRIVER) {
+                Ok(awake) => core = awake,
+                Err(error) => {
+                    core = self.lock();
+                    break Err(error);
+                }
+            }
+        };
+        core.drivers -= 1;
+        core.driven_at = core.now();
+        if core.wants_bell {
+            core.wants_bell = false;
+            core.sources.ring(WATCHER);
+        }
+        // Another one may have to go on.
+        if let Some(next) = core.sleepers.first() {
+            next.signal.notify_one();
+        }
+        result.map(|()| core)
+    }
+
+    /// Sleeps until a frame comes, the bell rings, or something is due.
+    pub(super) fn sleep_on_port<'a>(
+        &'a self,
+        mut core: MutexGuard<'a, Core<S, R>>,
+        until: Option<Instant>,
+        role: usize,
+    ) -> Result<MutexGuard<'a, Core<S, R>>, MxError> {
+        if core.arm()? {
+            return Ok(core);
+        }
+        let room = match core.blocked {
+            Some(Room::Later(wait)) => deadline(Some(wait)),
+            _ => None,
+        };
+        let due = [until, core.engine.deadline(), room].into_iter().flatten().min();
+        core.asleep[role] = Some(due.unwrap_or(Instant::from_nanos(u64::MAX)));
+        let writable = core.blocked == Some(Room::Writable);
+        drop(core);
+        let slept = self.sources.wait(role, due, writable);
+        let mut core = self.lock();
+        core.asleep[role] = None;
+        slept.map_err(|error| MxError::System(error.into()))?;
+        match core.port.clear() {
+            Ok(()) => Ok(core),
+            Err(error) => Err(core.breaks(error)),
+        }
+    }
+}
+
+/// Sleeps until the thread that drives has something for this one, or leaves.
+fn sleep<'a, S, R>(
+    mut core: MutexGuard<'a, Core<S, R>>,
+    want: Want,
+    until: Option<Instant>,
+) -> MutexGuard<'a, Core<S, R>> {
+    let signal = Arc::new(Condvar::new());
+    core.sleepers.push(Sleeper { want, signal: Arc::clone(&signal) });
+    let mut core = match until {
+        None => signal.wait(core).unwrap_or_else(PoisonError::into_inner),
+        Some(until) => {
+            let left = Duration::from_nanos(until.since(clock::now()).as_nanos());
+            signal.wait_timeout(core, left).unwrap_or_else(PoisonError::into_inner).0
+        }
+    };
+    core.sleepers.retain(|sleeper| !Arc::ptr_eq(&sleeper.signal, &signal));
+    core
+}
+
+/// The moment when a timeout is over.
+pub(super) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
+    let nanos = timeout?.as_nanos().try_into().unwrap_or(u64::MAX);
+    Some(clock::now() + time::Duration::from_nanos(nanos))
+}

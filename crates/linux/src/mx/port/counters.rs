@@ -1,0 +1,45 @@
+//! What a port counts.
+
+/// What happened to a port so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PortCounters {
+    /// Frames that were handed over to be sent.
+    pub frames_out: u64,
+    /// Bytes of these, without the Ethernet header.
+    pub bytes_out: u64,
+    /// Frames that were received.
+    pub frames_in: u64,
+    /// Bytes of these, without the Ethernet header but with padding.
+    pub bytes_in: u64,
+    /// System calls that sending took.
+    pub calls_out: u64,
+    /// System calls that receiving took, without those to sleep.
+    pub calls_in: u64,
+    /// How often there was no room to send.
+    pub full: u64,
+    /// Frames that were given up because the kernel will never send them: too long by now, or to
+    /// an address that it does not reach.
+    pub refused: u64,
+    /// Frames that came while there was no room for them.
+    pub overrun: u64,
+    /// Frames that came and were longer than the MTU.
+    pub too_long: u64,
+    /// Frames that came and were for another endpoint, of another kind, from nobody, or shorter
+    /// than a header.
+    pub strange: u64,
+}
+
+impl PortCounters {
+    /// Counts a frame that came.
+    pub(super) fn came(&mut self, bytes: usize) {
+        self.frames_in += 1;
+        self.bytes_in += bytes as u64;
+    }
+
+    /// Counts frames that went.
+    pub(super) fn went(&mut self, frames: usize, bytes: usize) {
+        self.frames_out += frames as u64;
+        self.bytes_out += bytes as u64;
+    }
+}

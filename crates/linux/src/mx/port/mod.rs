@@ -1,0 +1,164 @@
+//! How MX frames leave and come.
+//!
+//! | port | frames travel | frames that come | when |
+//! |---|---|---|---|
+//! | [`packet`] | through an Ethernet interface | shared ring | by default; takes `CAP_NET_RAW` |
+//! | [`udp`] | in datagrams | system call | where raw sockets are not allowed |
+//! | [`virtio`] | straight onto a NIC of ours | shared ring | in a lab, for moderation |
+//! | [`wire`] | within this process | lock | in tests |
+//!
+//! Whatever the kind, a [`Port`] belongs to one endpoint: it takes frames for that number, drops
+//! those for others, and is the only one of its address and number: on an interface that several
+//! endpoints share, a [`Claim`] makes sure of that.
+//!
+//! # Frames out
+//!
+//! [`Port::transmit`] asks for one frame after the other, which is written where it leaves from,
+//! and hands over as many as it can with one system call. What the kernel did not take stays in the
+//! port and goes first the next time, so a frame that was written is neither lost nor sent twice by
+//! the port. [`Transmitted::Full`] says that this happened, and when to call again.
+//!
+//! # Frames in
+//!
+//! One who spins calls [`Port::receive`] again and again. One who sleeps
+//!
+//! 1. [arms](Port::arm) the port; if that says that something is there, it receives again;
+//! 2. sleeps until [`Port::readiness`] is readable, or has an error or a hang-up, or until
+//!    [`Port::hangup`] is readable;
+//! 3. [clears](Port::clear) the port, which is also what tells of an interface that went away;
+//! 4. receives until fewer frames come than it has asked for, and begins anew.
+//!
+//! # Limits
+//!
+//! A frame that a receiver has no room for is lost, as on any wire; [`PortCounters::overrun`] tells
+//! how many were. Frames between two endpoints of one interface do not come back from the wire:
+//! that takes a path within the host.
+
+mod claim;
+mod counters;
+mod error;
+mod inbox;
+mod outbox;
+pub mod packet;
+mod socket;
+pub mod udp;
+pub mod virtio;
+pub mod wire;
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+pub use ::mx::address::NicId;
+pub use ::mx::outgoing::Outgoing;
+pub use claim::Claim;
+pub use counters::PortCounters;
+pub use error::PortError;
+
+/// The smallest MTU of a port: every path in the Internet has it.
+pub const MIN_MTU: u16 = 576;
+
+/// The largest MTU of a port: what is called jumbo, and what NICs have at most.
+pub const MAX_MTU: u16 = 9216;
+
+/// Where the frame says which endpoint it is for, in bytes from the end of the EtherType.
+pub const ENDPOINT_AT: usize = 2;
+
+/// A way for MX frames to leave and come.
+pub trait Port: Send {
+    /// The address by which others reach this port.
+    fn nic_id(&self) -> NicId;
+
+    /// The number of the endpoint that this port belongs to.
+    fn endpoint(&self) -> u8;
+
+    /// Bytes of the largest frame, without the Ethernet header: [`MIN_MTU`] to [`MAX_MTU`].
+    fn mtu(&self) -> u16;
+
+    /// Sends what `write` writes, until it returns `None` or there is no more room.
+    ///
+    /// `write` gets exactly [`mtu`](Self::mtu) bytes, whose content is not defined, and fills in
+    /// what follows the EtherType. It is not called while the port has frames that it could not
+    /// hand over the last time.
+    ///
+    /// # Errors
+    /// If the port cannot send, now or ever. Frames that were written stay in it.
+    fn transmit(
+        &mut self,
+        write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
+    ) -> Result<Transmitted, PortError>;
+
+    /// Hands up to `budget` frames to `take`, each as its sender and what follows the EtherType,
+    /// which may be longer than it was: Ethernet pads. Returns how many frames it looked at, those
+    /// for others and broken ones included; less than `budget` means that there are no more.
+    ///
+    /// # Errors
+    /// If the port will receive nothing any more.
+    fn receive(
+        &mut self,
+        budget: usize,
+        take: &mut dyn FnMut(NicId, &[u8]),
+    ) -> Result<usize, PortError>;
+
+    /// Asks for [`readiness`](Self::readiness) when a frame comes. `true`: one is there already, so
+    /// there may be none, and it is for the caller to receive it.
+    ///
+    /// # Errors
+    /// If the port will receive nothing any more.
+    fn arm(&mut self) -> Result<bool, PortError>;
+
+    /// Readable once a frame has come after [`arm`](Self::arm). Poll it for input; errors and
+    /// hang-ups, which are always polled for, mean the same.
+    fn readiness(&self) -> BorrowedFd<'_>;
+
+    /// Readable when the other side of this port has gone, if it is something that can go without
+    /// [`readiness`](Self::readiness); then [`clear`](Self::clear) says so.
+    fn hangup(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Forgets that there was a reason to wake up.
+    ///
+    /// # Errors
+    /// If the reason was that the interface went down, or the NIC away.
+    fn clear(&mut self) -> Result<(), PortError>;
+
+    /// What happened so far.
+    fn counters(&mut self) -> PortCounters;
+}
+
+/// What became of the frames that were offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transmitted {
+    /// All are on their way, and there are no more.
+    Drained,
+    /// The port could not hand all of them over. Transmit again when there is [`Room`].
+    Full(Room),
+}
+
+/// When a full port has room again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// When [`Port::readiness`], polled for output, is writable.
+    Writable,
+    /// When [`Port::readiness`] is readable; as for frames that come, clear it then.
+    Signalled,
+    /// Nobody will tell; in such a time, probably.
+    Later(Duration),
+}
+
+/// How long a port that is told of a full queue, but not of room in it, waits: the time in which a
+/// 10 Gbit/s link sends some 80 frames of 1500 bytes.
+const LATER: Duration = Duration::from_micros(100);
+
+/// The endpoint that a frame is for; `None` if the frame is too short to say so.
+fn endpoint_of(frame: &[u8]) -> Option<u8> {
+    frame.get(ENDPOINT_AT).copied()
+}
+
+/// Whether an MTU is one that ports have.
+fn check_mtu(port: &str, mtu: u32) -> Result<u16, PortError> {
+    u16::try_from(mtu).ok().filter(|mtu| (MIN_MTU..=MAX_MTU).contains(mtu)).ok_or_else(|| {
+        let what = format!("an MTU of {mtu}");
+        PortError::Setting { port: port.to_owned(), what, range: "576 to 9216" }
+    })
+}

@@ -1,0 +1,120 @@
+//! Which frames the kernel queues for an endpoint: a program for its packet filter (classic BPF).
+//!
+//! Endpoints of one interface have a socket each, and the kernel offers every frame to every one.
+//! What the filter refuses costs neither room in a ring nor the sleep of whoever owns it.
+//!
+//! The kernel strips a VLAN tag before it looks for sockets, so frames with and without one look
+//! alike. The filter knows tags all the same: a driver may leave them in.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use ::mx::wire::ETHER_TYPE;
+
+use crate::mx::port::{ENDPOINT_AT, NicId, socket};
+
+const LOAD_WORD: u16 = 0x20;
+const LOAD_HALF: u16 = 0x28;
+const LOAD_BYTE: u16 = 0x30;
+const JUMP_IF_EQUAL: u16 = 0x15;
+const RETURN: u16 = 0x06;
+
+/// The tag protocol of IEEE 802.1Q.
+const TAG: u32 = 0x8100;
+
+/// More than any frame has.
+const WHOLE_FRAME: u32 = 0x4_0000;
+
+/// Frames of MX to this address and endpoint; a load beyond the end of a frame refuses it.
+fn program(nic: NicId, endpoint: u8) -> [libc::sock_filter; 15] {
+    let [a, b, c, d, e, f] = nic.0;
+    let (high, low) = (u32::from_be_bytes([a, b, c, d]), u32::from(u16::from_be_bytes([e, f])));
+    let (mx, endpoint) = (u32::from(ETHER_TYPE), u32::from(endpoint));
+    let load = |code, at: usize| step(code, at as u32, 0, 0);
+    let equal = |value, yes, no| step(JUMP_IF_EQUAL, value, yes, no);
+    [
+        load(LOAD_WORD, 0),
+        equal(high, 0, 11),
+        load(LOAD_HALF, 4),
+        equal(low, 0, 9),
+        load(LOAD_HALF, 12),
+        equal(mx, 0, 2),
+        load(LOAD_BYTE, 14 + ENDPOINT_AT),
+        equal(endpoint, 6, 5),
+        equal(TAG, 0, 4),
+        load(LOAD_HALF, 16),
+        equal(mx, 0, 2),
+        load(LOAD_BYTE, 18 + ENDPOINT_AT),
+        equal(endpoint, 1, 0),
+        step(RETURN, 0, 0, 0),
+        step(RETURN, WHOLE_FRAME, 0, 0),
+    ]
+}
+
+fn step(code: u16, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
+    libc::sock_filter { code, jt, jf, k }
+}
+
+/// Lets a socket have only the frames of an endpoint from now on.
+pub(super) fn attach(socket: BorrowedFd<'_>, nic: NicId, endpoint: u8) -> io::Result<()> {
+    let mut steps = program(nic, endpoint);
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    // SAFETY: the option takes a `sock_fprog`, which points to as many steps as it says, and the
+    // kernel copies them.
+    // JUSTIFICATION: there is no safe call for it.
+    unsafe { socket::set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the program says of a frame.
+    fn accepts(steps: &[libc::sock_filter], frame: &[u8]) -> bool {
+        let (mut at, mut accumulator) = (0, 0_u32);
+        loop {
+            let libc::sock_filter { code, jt, jf, k } = steps[at];
+            at += 1;
+            let bytes = |count: usize| {
+                let part = frame.get(k as usize..k as usize + count)?;
+                Some(part.iter().fold(0, |word, byte| word << 8 | u32::from(*byte)))
+            };
+            match code {
+                RETURN => return k > 0,
+                JUMP_IF_EQUAL => at += usize::from(if accumulator == k { jt } else { jf }),
+                load => {
+                    let count = [(LOAD_WORD, 4), (LOAD_HALF, 2), (LOAD_BYTE, 1)]
+                        .into_iter()
+                        .find(|(code, _)| *code == load);
+                    let Some(word) = bytes(count.unwrap().1) else { return false };
+                    accumulator = word;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_frames_of_the_endpoint_pass() {
+        let nic = NicId([2, 0, 0, 0, 1, 0xfe]);
+        let program = program(nic, 7);
+        let plain = |nic: NicId, ether_type: u16, endpoint| {
+            let header = [&nic.0[..], &[4; 6], &ether_type.to_be_bytes()].concat();
+            [&header[..], &[38, 0, endpoint, 1, 0, 0]].concat()
+        };
+        let tagged = |frame: &[u8]| [&frame[..12], &[0x81, 0, 0x60, 5], &frame[12..]].concat();
+        let own = plain(nic, ETHER_TYPE, 7);
+        assert!(accepts(&program, &own) && accepts(&program, &tagged(&own)));
+        for stranger in [
+            plain(NicId([2, 0, 0, 0, 1, 0xff]), ETHER_TYPE, 7),
+            plain(NicId([3, 0, 0, 0, 1, 0xfe]), ETHER_TYPE, 7),
+            plain(nic, 0x0800, 7),
+            plain(nic, ETHER_TYPE, 8),
+        ] {
+            assert!(!accepts(&program, &stranger) && !accepts(&program, &tagged(&stranger)));
+        }
+        assert!(!accepts(&program, &tagged(&tagged(&own))), "one tag only");
+        for length in 0..17 {
+            assert!(!accepts(&program, &own[..length]), "{length} bytes");
+        }
+    }
+}

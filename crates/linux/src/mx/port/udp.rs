@@ -1,0 +1,299 @@
+//! Frames in UDP datagrams, for hosts where raw sockets are not allowed, such as most containers.
+//!
+//! What follows the EtherType of an Ethernet frame is the content of a datagram here. The address
+//! of a port, a [`NicId`], is its IPv4 address and its UDP port: 10.9.0.1 port 9000 is
+//! `0a:09:00:01:23:28`. So every endpoint has an address of its own, and its number distinguishes
+//! nothing but is compared all the same.
+//!
+//! Each call receives up to 32 frames, or sends up to 64. One who spins makes a system call each
+//! time; there is no ring to look at.
+//!
+//! The MTU counts what is in a datagram: 1472 bytes on an Ethernet. Larger datagrams arrive, in
+//! fragments that IP puts together, but one fragment lost is all of them lost.
+
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::io::Errno;
+
+use super::inbox::{DATAGRAMS, Inbox};
+use super::outbox::Outbox;
+use super::{
+    NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted, check_mtu, endpoint_of,
+    socket,
+};
+
+/// Words of what `SO_MEMINFO` tells (`SK_MEMINFO_VARS`).
+const MEMINFO_WORDS: usize = 9;
+
+/// What a UDP port is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpSettings {
+    /// The address of this host that frames leave from, and the UDP port; 0 is any that is free.
+    pub local: SocketAddrV4,
+    /// The largest frame, in bytes.
+    pub mtu: u16,
+    /// Memory for frames that come and were not looked at, in bytes, as far as the system gives it.
+    pub room: usize,
+}
+
+impl UdpSettings {
+    /// Any free port of a host, the MTU of datagrams on Ethernet, and 4 MiB.
+    #[must_use]
+    pub fn new(local: Ipv4Addr) -> Self {
+        Self { local: SocketAddrV4::new(local, 0), mtu: 1472, room: 4 << 20 }
+    }
+}
+
+/// A port that sends datagrams.
+pub struct UdpPort {
+    name: String,
+    nic: NicId,
+    endpoint: u8,
+    mtu: u16,
+    socket: UdpSocket,
+    outbox: Outbox,
+    inbox: Inbox,
+    counters: PortCounters,
+}
+
+impl std::fmt::Debug for UdpPort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UdpPort")
+            .field("name", &self.name)
+            .field("endpoint", &self.endpoint)
+            .field("mtu", &self.mtu)
+            .finish_non_exhaustive()
+    }
+}
+
+impl UdpPort {
+    /// Opens a socket in the network of this thread.
+    ///
+    /// # Errors
+    /// If the address is not of this host, or taken, or a setting is out of range.
+    pub fn open(endpoint: u8, settings: &UdpSettings) -> Result<Self, PortError> {
+        let name = settings.local.to_string();
+        let mtu = check_mtu(&name, settings.mtu.into())?;
+        if settings.local.ip().is_unspecified() {
+            // Others could not be told where to answer.
+            let what = format!("address {}", settings.local.ip());
+            let range = "one of this host's: ip -4 -brief address";
+            return Err(PortError::Setting { port: name, what, range });
+        }
+        let remedy = "use an address of this host (ip -4 -brief address) and a port that is free";
+        let fail = PortError::system("bind a UDP socket", &name, remedy);
+        let socket = UdpSocket::bind(settings.local).map_err(&fail)?;
+        socket.set_nonblocking(true).map_err(&fail)?;
+        let SocketAddr::V4(local) = socket.local_addr().map_err(&fail)? else {
+            return Err(fail(std::io::ErrorKind::AddrNotAvailable.into()));
+        };
+        socket::set_room(&socket, Some(settings.room), settings.room);
+        Ok(Self {
+            name: local.to_string(),
+            nic: nic_id(local),
+            endpoint,
+            mtu,
+            socket,
+            outbox: Outbox::new(0, mtu.into(), true),
+            inbox: Inbox::new(mtu.into()),
+            counters: PortCounters::default(),
+        })
+    }
+
+    /// What it means that the kernel refused a frame; `None`: that it has to be left out.
+    fn refused(&mut self, errno: Errno) -> Option<Result<Transmitted, PortError>> {
+        match errno {
+            Errno::AGAIN => {
+                self.counters.full += 1;
+                Some(Ok(Transmitted::Full(Room::Writable)))
+            }
+            Errno::NOBUFS => {
+                self.counters.full += 1;
+                Some(Ok(Transmitted::Full(Room::Later(super::LATER))))
+            }
+            // Of this address alone; others are none the worse for it.
+            Errno::NETUNREACH
+            | Errno::HOSTUNREACH
+            | Errno::INVAL
+            | Errno::PERM
+            | Errno::ACCESS
+            | Errno::CONNREFUSED
+            | Errno::MSGSIZE => {
+                self.outbox.skip();
+                self.counters.refused += 1;
+                None
+            }
+            errno => Some(Err(self.broken("send", errno))),
+        }
+    }
+
+    fn broken(&self, operation: &'static str, errno: Errno) -> PortError {
+        let remedy = "look at the interfaces: ip address";
+        PortError::System { operation, port: self.name.clone(), cause: errno.into(), remedy }
+    }
+
+    /// Sorts out a datagram of the last batch.
+    fn sort(&mut self, number: usize, take: &mut dyn FnMut(NicId, &[u8])) {
+        let datagram = self.inbox.datagram(number);
+        match datagram.data {
+            None => self.counters.too_long += 1,
+            Some(frame) if endpoint_of(frame) == Some(self.endpoint) => {
+                self.counters.came(frame.len());
+                take(nic_id(datagram.from), frame);
+            }
+            Some(_) => self.counters.strange += 1,
+        }
+    }
+}
+
+impl Port for UdpPort {
+    fn nic_id(&self) -> NicId {
+        self.nic
+    }
+
+    fn endpoint(&self) -> u8 {
+        self.endpoint
+    }
+
+    fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    fn transmit(
+        &mut self,
+        write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
+    ) -> Result<Transmitted, PortError> {
+        loop {
+            let mut last = false;
+            if self.outbox.is_empty() {
+                while let Some(frame) = self.outbox.vacant() {
+                    let Some(outgoing) = write(frame) else {
+                        last = true;
+                        break;
+                    };
+                    self.outbox.push_to(outgoing.length, socket_address(outgoing.to));
+                }
+            }
+            while let Err(errno) = self.outbox.send(self.socket.as_fd(), &mut self.counters) {
+                if let Some(outcome) = self.refused(errno) {
+                    return outcome;
+                }
+            }
+            if last {
+                return Ok(Transmitted::Drained);
+            }
+        }
+    }
+
+    fn receive(
+        &mut self,
+        budget: usize,
+        take: &mut dyn FnMut(NicId, &[u8]),
+    ) -> Result<usize, PortError> {
+        let mut seen = 0;
+        while seen < budget {
+            let wanted = (budget - seen).min(DATAGRAMS);
+            self.counters.calls_in += 1;
+            let came = match self.inbox.receive(self.socket.as_fd(), wanted) {
+                Ok(came) => came.min(wanted),
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(self.broken("receive", errno)),
+            };
+            (0..came).for_each(|number| self.sort(number, take));
+            seen += came;
+            if came < wanted {
+                break;
+            }
+        }
+        Ok(seen)
+    }
+
+    fn arm(&mut self) -> Result<bool, PortError> {
+        // The socket is readable for as long as there is a datagram.
+        Ok(false)
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    fn clear(&mut self) -> Result<(), PortError> {
+        Ok(())
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        let socket = self.socket.as_fd();
+        let memory = socket::words(socket, libc::SOL_SOCKET, libc::SO_MEMINFO);
+        if let Ok::<[u32; MEMINFO_WORDS], _>(memory) = memory {
+            self.counters.overrun = memory[libc::SK_MEMINFO_DROPS as usize].into();
+        }
+        self.counters
+    }
+}
+
+/// The address of a port, as it is called.
+#[must_use]
+pub fn nic_id(address: SocketAddrV4) -> NicId {
+    let [a, b, c, d] = address.ip().octets();
+    let [high, low] = address.port().to_be_bytes();
+    NicId([a, b, c, d, high, low])
+}
+
+/// The address that is called so.
+#[must_use]
+pub fn socket_address(nic: NicId) -> SocketAddrV4 {
+    let [a, b, c, d, high, low] = nic.0;
+    SocketAddrV4::new(Ipv4Addr::new(a, b, c, d), u16::from_be_bytes([high, low]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_addresses() {
+        let address = SocketAddrV4::new(Ipv4Addr::new(10, 9, 0, 1), 9000);
+        assert_eq!(nic_id(address).to_string(), "0a:09:00:01:23:28");
+        assert_eq!(socket_address(nic_id(address)), address);
+    }
+
+    #[test]
+    fn bad_settings_are_refused() {
+        let good = UdpSettings::new(Ipv4Addr::LOCALHOST);
+        let port = UdpPort::open(1, &good).unwrap();
+        let taken = UdpSettings { local: socket_address(port.nic_id()), ..good };
+        for bad in [
+            UdpSettings::new(Ipv4Addr::UNSPECIFIED),
+            UdpSettings::new(Ipv4Addr::new(192, 0, 2, 1)),
+            UdpSettings { mtu: 575, ..good },
+            UdpSettings { mtu: 9217, ..good },
+            taken,
+        ] {
+            assert!(UdpPort::open(1, &bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn unreachable_address_holds_nobody_up() {
+        let settings = UdpSettings::new(Ipv4Addr::LOCALHOST);
+        let mut a = UdpPort::open(1, &settings).unwrap();
+        let mut b = UdpPort::open(2, &settings).unwrap();
+        // From the loopback address no packet leaves the host, and no port is 0.
+        let nowhere = nic_id(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 9));
+        let mut to = vec![b.nic_id(), nowhere, NicId([127, 0, 0, 1, 0, 0]), b.nic_id()];
+        let outcome = a.transmit(&mut |frame| {
+            frame[..30].fill(2);
+            let to = to.pop()?;
+            Some(Outgoing { to, endpoint: 2, marked: false, length: 30 })
+        });
+        assert_eq!(outcome.unwrap(), Transmitted::Drained);
+        let mut came = Vec::new();
+        while came.len() < 2 {
+            b.receive(8, &mut |from, frame| came.push((from, frame.to_vec()))).unwrap();
+        }
+        assert_eq!(came, vec![(a.nic_id(), vec![2; 30]); 2]);
+        assert_eq!((a.counters().refused, a.counters().frames_out), (2, 2));
+    }
+}

@@ -1,0 +1,175 @@
+//! Live endpoints, over a wire within the process.
+
+use std::sync::Arc;
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use linux::mx::endpoint::{Completed, Endpoint, Life, MxError, Progress, Request, Waiting};
+use linux::mx::port::NicId;
+use linux::mx::port::wire::Wire;
+use mx::address::Address;
+use mx::config::Config;
+use mx::ids::PeerId;
+use mx::status::Code;
+
+type End = Endpoint<Bytes, Vec<u8>>;
+
+const ALL: (u64, u64) = (0, 0);
+const SECOND: Duration = Duration::from_secs(1);
+
+fn lives() -> impl Iterator<Item = Life> {
+    let waitings = [Waiting::Sleep, Waiting::Spin, Waiting::Hybrid(Duration::from_micros(20))];
+    waitings.into_iter().flat_map(|waiting| {
+        [Progress::Thread, Progress::Manual].map(|progress| Life { progress, waiting })
+    })
+}
+
+fn pair(config: Config, life: Life) -> (End, End) {
+    let wire = Wire::new(1500, 512).unwrap();
+    let open = |number: u8| {
+        let port = wire.port(NicId([2, 0, 0, 0, 0, number]), number).unwrap();
+        End::open(Box::new(port), config, life).unwrap()
+    };
+    (open(1), open(2))
+}
+
+/// Peers that are connected; without progress threads both have to be driven.
+fn connect(a: &End, b: &End) -> PeerId {
+    scope(|scope| {
+        let connecting = scope.spawn(|| a.connect(b.address(), 0, SECOND * 5));
+        while !connecting.is_finished() {
+            b.progress().unwrap();
+        }
+        connecting.join().unwrap().unwrap()
+    })
+}
+
+fn receive(end: &End, size: usize) -> Completed<Vec<u8>> {
+    let request = end.irecv(None, ALL, vec![0; size]).unwrap();
+    end.wait(request, Some(SECOND * 10)).unwrap().expect("a message")
+}
+
+#[test]
+fn messages_go_back_and_forth_however_one_waits() {
+    for life in lives() {
+        let (a, b) = pair(Config::default(), life);
+        let to_b = connect(&a, &b);
+        scope(|scope| {
+            scope.spawn(|| {
+                for round in 0..200_u64 {
+                    let got = receive(&b, 300_000);
+                    assert_eq!(got.status.code, Code::Success);
+                    let length = got.status.transferred as usize;
+                    let mut data = got.sink.unwrap();
+                    data.truncate(length);
+                    let back = got.status.peer.unwrap();
+                    let sent = b.isend(back, round, data.into()).unwrap();
+                    assert!(b.wait(sent, Some(SECOND * 10)).unwrap().is_some());
+                }
+                // What was sent may still have to be fetched.
+                let until = Instant::now() + Duration::from_millis(300);
+                while life.progress == Progress::Manual && Instant::now() < until {
+                    b.progress().unwrap();
+                }
+            });
+            for round in 0..200_usize {
+                let size = [0, 8, 100, 5_000, 32_768, 200_000][round % 6];
+                let message = Bytes::from(vec![round as u8; size]);
+                let sent = a.isend(to_b, 7, message.clone()).unwrap();
+                let got = receive(&a, 300_000);
+                assert_eq!(got.status.match_info, round as u64);
+                assert_eq!(got.sink.unwrap()[..size], message);
+                let sent = a.wait(sent, Some(SECOND * 10)).unwrap().unwrap();
+                assert_eq!(sent.status.code, Code::Success);
+            }
+        });
+    }
+}
+
+#[test]
+fn progress_needs_no_application() {
+    let life = Life::default();
+    let (a, b) = pair(Config::default(), life);
+    let to_b = connect(&a, &b);
+    let posted = b.irecv(None, ALL, vec![0; 1 << 20]).unwrap();
+    let sent = a.isend(to_b, 1, vec![9; 1 << 20].into()).unwrap();
+    // Nobody asks, and yet the megabyte is pulled.
+    sleep(Duration::from_millis(300));
+    let begin = Instant::now();
+    assert!(b.test(posted).unwrap().is_some());
+    assert!(a.test(sent).unwrap().is_some());
+    assert!(begin.elapsed() < Duration::from_millis(100));
+}
+
+#[test]
+fn several_threads_wait_for_their_own() {
+    for waiting in [Waiting::Sleep, Waiting::Spin] {
+        let (a, b) = pair(Config::default(), Life { progress: Progress::Thread, waiting });
+        let to_b = connect(&a, &b);
+        let b = Arc::new(b);
+        scope(|scope| {
+            for number in 0..6_u64 {
+                let b = Arc::clone(&b);
+                scope.spawn(move || {
+                    for round in 0..50_u64 {
+                        let request = b.irecv(None, (number, !0), vec![0; 8]).unwrap();
+                        let got = b.wait(request, Some(SECOND * 20)).unwrap().expect("mine");
+                        assert_eq!(got.status.match_info, number);
+                        assert_eq!(got.sink.unwrap(), round.to_ne_bytes());
+                    }
+                });
+            }
+            for round in 0..50_u64 {
+                for number in 0..6 {
+                    a.isend(to_b, number, round.to_ne_bytes().to_vec().into()).unwrap();
+                }
+            }
+        });
+        let completed = a.wait_any(ALL, Some(SECOND)).unwrap().expect("sends have ended");
+        assert!(matches!(completed.request, Request::Send(_)));
+    }
+}
+
+#[test]
+fn whoever_waits_can_be_woken() {
+    let (a, _b) = pair(Config::default(), Life::default());
+    let request = a.irecv(None, ALL, vec![0; 8]).unwrap();
+    assert!(a.wait(request, Some(Duration::from_millis(20))).unwrap().is_none());
+    scope(|scope| {
+        let waits: Vec<_> = (0..3).map(|_| scope.spawn(|| a.wait(request, None))).collect();
+        sleep(Duration::from_millis(100));
+        a.wakeup();
+        for wait in waits {
+            assert!(wait.join().unwrap().unwrap().is_none());
+        }
+    });
+    let Request::Receive(receive) = request else { panic!() };
+    assert!(a.cancel(receive).unwrap());
+    assert_eq!(a.wait(request, None).unwrap().unwrap().status.code, Code::Cancelled);
+}
+
+#[test]
+fn nobody_there_is_told() {
+    let (a, b) = pair(Config::default(), Life::default());
+    let nowhere = Address { endpoint: 77, ..b.address() };
+    let refused = a.connect(nowhere, 0, Duration::from_millis(100)).unwrap_err();
+    assert!(matches!(refused, MxError::Connect { code: Code::Timeout, .. }), "{refused}");
+    let refused = a.connect(b.address(), 1, SECOND).unwrap_err();
+    assert!(matches!(refused, MxError::Connect { code: Code::BadKey, .. }), "{refused}");
+}
+
+#[test]
+fn closing_waits_for_what_is_on_its_way() {
+    let (a, b) = pair(Config::default(), Life::default());
+    let to_b = connect(&a, &b);
+    let large = b.irecv(None, (1, !0), vec![0; 3 << 20]).unwrap();
+    a.isend(to_b, 1, vec![5; 3 << 20].into()).unwrap();
+    a.isend(to_b, 2, vec![6; 20_000].into()).unwrap();
+    let closed = a.close(SECOND * 5);
+    println!("{closed:?} {}", b.dump());
+    closed.unwrap();
+    let got = b.wait(large, Some(SECOND)).unwrap().unwrap();
+    assert_eq!((got.status.code, got.status.transferred), (Code::Success, 3 << 20));
+    assert_eq!(receive(&b, 20_000).sink.unwrap(), vec![6; 20_000]);
+}

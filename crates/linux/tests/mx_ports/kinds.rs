@@ -1,0 +1,136 @@
+//! Pairs of ports of each kind, connected.
+
+use std::any::Any;
+use std::fmt::Display;
+use std::net::Ipv4Addr;
+use std::process::Command;
+
+use linux::host::Host;
+use linux::mx::port::packet::{PacketPort, PacketSettings, VlanTag};
+use linux::mx::port::udp::{UdpPort, UdpSettings};
+use linux::mx::port::virtio::VirtioPort;
+use linux::mx::port::wire::Wire;
+use linux::mx::port::{NicId, Port, PortError};
+use linux::station::Station;
+use linux::vhost::driver::DriverSettings;
+
+use super::nic_of_tests::{Nic, NicSettings};
+
+/// Two ports that reach one another: endpoints 3 and 200.
+pub(crate) struct Pair {
+    pub(crate) name: &'static str,
+    pub(crate) a: Box<dyn Port>,
+    pub(crate) b: Box<dyn Port>,
+    /// Whether every frame that is lost is counted by the port that it was for.
+    pub(crate) counts_losses: bool,
+    /// What is between them.
+    _between: Box<dyn Any>,
+}
+
+pub(crate) const A: u8 = 3;
+pub(crate) const B: u8 = 200;
+
+/// How to make a pair of each kind.
+pub(crate) const KINDS: [fn() -> Pair; 6] = [packet, jumbo, vlan, udp, virtio, wire];
+
+/// Runs a test over each kind.
+pub(crate) fn each(test: impl Fn(&mut Pair)) {
+    for make in KINDS {
+        let mut pair = make();
+        println!("{}", pair.name);
+        test(&mut pair);
+    }
+}
+
+fn packet() -> Pair {
+    over_veth("packet", 1500, PacketSettings::default())
+}
+
+fn jumbo() -> Pair {
+    over_veth("packet, MTU 9000", 9000, PacketSettings::default())
+}
+
+fn vlan() -> Pair {
+    let vlan = Some(VlanTag { id: 5, marked: 6, unmarked: 0 });
+    over_veth("packet, VLAN", 1500, PacketSettings { vlan, ..PacketSettings::default() })
+}
+
+fn over_veth(name: &'static str, mtu: u16, settings: PacketSettings) -> Pair {
+    let veth = Veth::new(mtu);
+    let a = Box::new(ok(veth.port(0, A, settings)));
+    let b = Box::new(ok(veth.port(1, B, settings)));
+    Pair { name, a, b, counts_losses: true, _between: Box::new(veth) }
+}
+
+fn udp() -> Pair {
+    let open = |endpoint| ok(UdpPort::open(endpoint, &UdpSettings::new(Ipv4Addr::LOCALHOST)));
+    let (a, b) = (Box::new(open(A)), Box::new(open(B)));
+    Pair { name: "udp", a, b, counts_losses: true, _between: Box::new(()) }
+}
+
+fn virtio() -> Pair {
+    let nic = Nic::start(NicSettings::default());
+    let open = |number, endpoint| {
+        Box::new(ok(VirtioPort::connect(&nic.path(number), endpoint, DriverSettings::default())))
+    };
+    let (a, b) = (open(0, A), open(1, B));
+    Pair { name: "virtio", a, b, counts_losses: false, _between: Box::new(nic) }
+}
+
+fn wire() -> Pair {
+    let wire = ok(Wire::new(1500, 40));
+    let open = |byte, endpoint| Box::new(ok(wire.port(NicId([2, 0, 0, 0, 0, byte]), endpoint)));
+    let (a, b) = (open(1, A), open(2, B));
+    Pair { name: "wire", a, b, counts_losses: true, _between: Box::new(wire) }
+}
+
+/// Two hosts with an interface `m0` each, and a cable between them.
+pub(crate) struct Veth([Host; 2]);
+
+impl Veth {
+    pub(crate) fn new(mtu: u16) -> Self {
+        let stations = [Station::new("a", 1), Station::new("b", 2)];
+        let hosts = ["a", "b"].map(|name| ok(Host::create(name, &stations)));
+        let (pid, mtu) = (hosts[1].pid(), mtu.to_string());
+        let peer = format!("peer name m0 mtu {mtu} netns {pid}");
+        let veth = Self(hosts);
+        veth.ip(0, &format!("link add m0 mtu {mtu} type veth {peer}"));
+        veth.ip(0, "link set m0 up");
+        veth.ip(1, "link set m0 up");
+        veth
+    }
+
+    /// Opens a port in a host.
+    pub(crate) fn port(
+        &self,
+        host: usize,
+        endpoint: u8,
+        settings: PacketSettings,
+    ) -> Result<PacketPort, PortError> {
+        ok(self.0[host].enter_net(|| PacketPort::open("m0", endpoint, &settings)))
+    }
+
+    /// Does something in the network of a host.
+    pub(crate) fn enter<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> T {
+        ok(self.0[host].enter_net(work))
+    }
+
+    /// Runs `ip` in the network of a host, but with the processes of the machine.
+    pub(crate) fn ip(&self, host: usize, arguments: &str) {
+        self.run(host, &format!("ip {arguments}"));
+    }
+
+    /// Runs a program likewise.
+    pub(crate) fn run(&self, host: usize, command: &str) {
+        let mut words = command.split(' ');
+        let program = words.next().expect("a command has a name");
+        let output = ok(self.enter(host, || Command::new(program).args(words).output()));
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command}: {error}");
+    }
+}
+
+/// The value, or a panic with the message a user would see.
+fn ok<T, E: Display>(result: Result<T, E>) -> T {
+    result.unwrap_or_else(|error| panic!("{error}"))
+}

@@ -1,0 +1,17 @@
+//! What every port of MX does, whatever its kind; and what only some can do.
+//!
+//! These tests need root, or the rights that `become_capable` gives.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod conformance;
+mod frames;
+mod interface;
+mod kinds;
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "../vhost/nic.rs"]
+mod nic_of_tests;
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "../vhost/traffic.rs"]
+mod traffic;
+mod waiting;
