@@ -189,7 +189,9 @@ fn mx_stream(veth: &Veth, mtu: u16) -> Result<Value, Failure> {
     let (engine, port) = a.counters();
     let mut value = megabytes(took, STREAM * LARGE);
     value["resent"] = json!(engine.resent);
-    value["asked_again"] = json!(b.counters().0.asked_again);
+    let (engine, receiver) = b.counters();
+    value["asked_again"] = json!(engine.asked_again);
+    value["lost_in_the_ring"] = json!(receiver.overrun);
     value["frames_per_call"] = json!(port.frames_out as f64 / port.calls_out.max(1) as f64);
     Ok(value)
 }
