@@ -31,6 +31,25 @@ pub struct PortCounters {
 }
 
 impl PortCounters {
+    /// Every counter with its name, such as `frames-out`.
+    pub fn each(&self, mut tell: impl FnMut(&'static str, u64)) {
+        for (name, count) in [
+            ("frames-out", self.frames_out),
+            ("bytes-out", self.bytes_out),
+            ("frames-in", self.frames_in),
+            ("bytes-in", self.bytes_in),
+            ("calls-out", self.calls_out),
+            ("calls-in", self.calls_in),
+            ("full", self.full),
+            ("refused", self.refused),
+            ("overrun", self.overrun),
+            ("too-long", self.too_long),
+            ("strange", self.strange),
+        ] {
+            tell(name, count);
+        }
+    }
+
     /// Counts a frame that came.
     pub(super) fn came(&mut self, bytes: usize) {
         self.frames_in += 1;

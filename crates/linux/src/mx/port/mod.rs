@@ -7,6 +7,8 @@
 //! | [`virtio`] | straight onto a NIC of ours | shared ring | in a lab, for moderation |
 //! | [`wire`] | within this process | lock | in tests |
 //!
+//! [`faulty`] wraps any of them and loses, doubles or reorders frames on purpose.
+//!
 //! Whatever the kind, a [`Port`] belongs to one endpoint: it takes frames for that number, drops
 //! those for others, and is the only one of its address and number: on an interface that several
 //! endpoints share, a [`Claim`] makes sure of that.
@@ -37,6 +39,7 @@
 mod claim;
 mod counters;
 mod error;
+pub mod faulty;
 mod inbox;
 mod outbox;
 pub mod packet;
