@@ -8,6 +8,7 @@ use bytes::Bytes;
 use linux::mx::endpoint::{Completed, Endpoint, Life, MxError, Progress, Request, Waiting};
 use linux::mx::port::NicId;
 use linux::mx::port::wire::Wire;
+use linux::mx::report;
 use mx::address::Address;
 use mx::config::Config;
 use mx::ids::PeerId;
@@ -172,4 +173,27 @@ fn closing_waits_for_what_is_on_its_way() {
     let got = b.wait(large, Some(SECOND)).unwrap().unwrap();
     assert_eq!((got.status.code, got.status.transferred), (Code::Success, 3 << 20));
     assert_eq!(receive(&b, 20_000).sink.unwrap(), vec![6; 20_000]);
+}
+
+#[test]
+fn others_may_look() {
+    let (a, b) = pair(Config::default(), Life::default());
+    let to_b = connect(&a, &b);
+    a.isend(to_b, 1, vec![5; 100].into()).unwrap();
+    receive(&b, 100);
+    let observer = b.observer();
+    let served = report::serve(observer.clone()).unwrap();
+    let address = b.address().to_string();
+    assert!(report::running().unwrap().contains(&address));
+    let seen = report::ask(&address).unwrap();
+    assert_eq!((seen.pid, &seen.address), (std::process::id(), &address));
+    for counter in ["received-small", "messages-received", "sent-connect"] {
+        assert!(seen.counters.contains(&(counter.to_owned(), 1)), "{counter}: {seen:?}");
+    }
+    assert!(seen.text().contains("port-frames-in: "), "{seen:?}");
+    assert_eq!(report::serve(observer.clone()).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    drop(served);
+    assert!(report::ask(&address).is_err());
+    drop(b);
+    assert!(observer.look().is_none());
 }

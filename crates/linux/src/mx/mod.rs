@@ -2,3 +2,4 @@
 
 pub mod endpoint;
 pub mod port;
+pub mod report;

@@ -45,6 +45,7 @@ use nic::time;
 use self::core::Core;
 use self::sources::Sources;
 use super::port::{Port, PortCounters, PortError};
+use super::report::{Observer, Report};
 use crate::clock;
 
 /// While the application has driven the endpoint within this time, the progress thread leaves it to
@@ -358,6 +359,19 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     #[must_use]
     pub fn dump(&self) -> String {
         self.shared.lock().engine.dump()
+    }
+
+    /// This endpoint as others may look at it: see [`super::report`].
+    #[must_use]
+    pub fn observer(&self) -> Observer {
+        let shared = Arc::downgrade(&self.shared);
+        Observer::new(self.address(), move || {
+            let shared = shared.upgrade()?;
+            let mut core = shared.lock();
+            let port = core.port.counters();
+            let engine = &core.engine;
+            Some(Report::new(engine.address(), engine.counters(), &port, engine.dump()))
+        })
     }
 
     /// Closes in good order: waits until peers have all messages, for `patience` at most.

@@ -1,0 +1,204 @@
+//! A look at endpoints that live: their counters, and everything that is going on.
+//!
+//! A program that wants to be looked at serves its endpoints ([`serve`]): each has an abstract unix
+//! socket named after its address, which answers whoever connects with a [`Report`] as JSON.
+//! [`ask`] and [`running`] are the other side. The sockets belong to a network namespace, as
+//! interfaces do; only the user of the program, and root, are answered.
+//!
+//! [`dump_on`] prints the same on standard error when a signal comes.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ::mx::address::Address;
+use ::mx::counters::Counters;
+use serde::{Deserialize, Serialize};
+use signal_hook::iterator::Signals;
+
+use super::port::PortCounters;
+
+/// What the names of the sockets begin with; the address follows.
+const PREFIX: &str = "earmark-mx/report/";
+
+/// How long either side waits for the other one.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// An endpoint as others may look at it, even after its end.
+#[derive(Clone)]
+pub struct Observer {
+    address: Address,
+    look: Arc<dyn Fn() -> Option<Report> + Send + Sync>,
+}
+
+impl std::fmt::Debug for Observer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observer").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Observer {
+    pub(super) fn new(
+        address: Address,
+        look: impl Fn() -> Option<Report> + Send + Sync + 'static,
+    ) -> Self {
+        Self { address, look: Arc::new(look) }
+    }
+
+    /// What there is to be seen; `None` if the endpoint is closed.
+    #[must_use]
+    pub fn look(&self) -> Option<Report> {
+        (self.look)()
+    }
+}
+
+/// What can be seen of an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Where it is: `02:00:00:00:00:01/3`.
+    pub address: String,
+    /// The process that it belongs to.
+    pub pid: u32,
+    /// Names and values of all counters; those of the port begin with `port-`.
+    pub counters: Vec<(String, u64)>,
+    /// Peers and requests, for people to read.
+    pub dump: String,
+}
+
+impl Report {
+    pub(super) fn new(
+        address: Address,
+        counters: &Counters,
+        port: &PortCounters,
+        dump: String,
+    ) -> Self {
+        let mut all = Vec::new();
+        counters.each(|group, name, count| {
+            let blank = if group.is_empty() { "" } else { "-" };
+            all.push((format!("{group}{blank}{name}"), count));
+        });
+        port.each(|name, count| all.push((format!("port-{name}"), count)));
+        Self { address: address.to_string(), pid: std::process::id(), counters: all, dump }
+    }
+
+    /// The dump, and the counters that are not 0, for people to read.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = self.dump.clone();
+        for (name, count) in self.counters.iter().filter(|(_, count)| *count > 0) {
+            text += &format!("  {name}: {count}\n");
+        }
+        text
+    }
+}
+
+/// Serves an endpoint until it is dropped.
+#[derive(Debug)]
+pub struct Reporter {
+    socket: UnixListener,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Lets others look at an endpoint, in the network namespace of this thread.
+///
+/// # Errors
+/// If there is an endpoint of this address already, or the system gives no socket or thread.
+pub fn serve(observer: Observer) -> io::Result<Reporter> {
+    let name = format!("{PREFIX}{}", observer.address);
+    let socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
+    let listener = socket.try_clone()?;
+    let thread = std::thread::Builder::new().name("mx-report".into()).spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            // Whoever goes away in between has no use for an answer.
+            let _ = answer(stream, &observer);
+        }
+    })?;
+    Ok(Reporter { socket, thread: Some(thread) })
+}
+
+fn answer(mut stream: UnixStream, observer: &Observer) -> io::Result<()> {
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let user = rustix::net::sockopt::socket_peercred(stream.as_fd())?.uid;
+    if user != rustix::process::geteuid() && !user.is_root() {
+        return Ok(());
+    }
+    let Some(report) = observer.look() else { return Ok(()) };
+    stream.write_all(&serde_json::to_vec(&report)?)
+}
+
+impl Drop for Reporter {
+    fn drop(&mut self) {
+        // A socket that is shut down accepts nobody any more, and its thread ends.
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        // It panics only if the engine does, and that was told on standard error.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Addresses of endpoints that can be looked at from this network namespace, in order.
+///
+/// # Errors
+/// If the kernel does not list its sockets.
+pub fn running() -> io::Result<Vec<String>> {
+    let sockets = std::fs::read_to_string("/proc/net/unix")?;
+    let marker = format!(" @{PREFIX}");
+    let name = |line: &str| line.split_once(&marker).map(|(_, name)| name.to_owned());
+    let mut names: Vec<String> = sockets.lines().filter_map(name).collect();
+    // A socket with connections is listed once for each.
+    names.sort();
+    names.dedup();
+    Ok(names)
+}
+
+/// Looks at the endpoint of this address.
+///
+/// # Errors
+/// If nobody serves it, it belongs to another user, or it does not answer.
+pub fn ask(address: &str) -> io::Result<Report> {
+    let name = SocketAddr::from_abstract_name(format!("{PREFIX}{address}"))?;
+    let mut stream = UnixStream::connect_addr(&name)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut text = Vec::new();
+    stream.read_to_end(&mut text)?;
+    if text.is_empty() {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "it gives no answer: it is being closed, or belongs to another user",
+        ));
+    }
+    Ok(serde_json::from_slice(&text)?)
+}
+
+/// Prints reports whenever a signal comes, until it is dropped.
+#[derive(Debug)]
+pub struct Dumper {
+    signals: signal_hook::iterator::Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Prints what is going on in endpoints on standard error whenever `signal` comes, such as
+/// `SIGUSR1`.
+///
+/// # Errors
+/// If no handler may be had for this signal, or the system gives no thread.
+pub fn dump_on(signal: i32, observers: Vec<Observer>) -> io::Result<Dumper> {
+    let mut signals = Signals::new([signal])?;
+    let handle = signals.handle();
+    let thread = std::thread::Builder::new().name("mx-dump".into()).spawn(move || {
+        for _ in signals.forever() {
+            observers.iter().filter_map(Observer::look).for_each(|it| eprint!("{}", it.text()));
+        }
+    })?;
+    Ok(Dumper { signals: handle, thread: Some(thread) })
+}
+
+impl Drop for Dumper {
+    fn drop(&mut self) {
+        self.signals.close();
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
