@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use serde::Deserialize;
 
 use crate::command::adaptive::AdaptiveArgs;
+use crate::command::mx::MxCommand;
 use crate::experiment::Experiment;
 use crate::options::{ExperimentOptions, NicOptions, duration};
 
@@ -33,6 +34,9 @@ pub enum Command {
     Lab(LabCommand),
     /// Look at the NIC of a running lab, and change it while traffic flows
     Nic(NicArgs),
+    /// Message passing over plain Ethernet: measure it, torment it, look at it
+    #[command(subcommand)]
+    Mx(MxCommand),
     /// List the scenarios that come with Earmark, or show one
     Scenario {
         /// Show this one

@@ -47,6 +47,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Lab(LabCommand::Run(args)) => return command::lab::run(&args),
         Command::Lab(LabCommand::Shell { on, nic }) => return command::lab::shell(&on, &nic),
         Command::Nic(args) => command::nic::run(&args)?,
+        Command::Mx(command) => return command::mx::run(&command),
         Command::Scenario { name } => scenarios(name.as_deref())?,
         Command::Kernel => command::kernel::run()?,
         Command::Adaptive(args) => command::adaptive::run(&args)?,

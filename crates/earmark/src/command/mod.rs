@@ -5,5 +5,6 @@ pub mod bench;
 pub mod guest;
 pub mod kernel;
 pub mod lab;
+pub mod mx;
 pub mod nic;
 pub mod serve;

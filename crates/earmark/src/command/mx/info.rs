@@ -1,0 +1,134 @@
+//! `earmark mx info`: what a port offers, and what is missing.
+
+use anyhow::Result;
+use clap::Args;
+use linux::ethtool::{Coalescing, coalescing};
+use linux::mx::port::PortError;
+use linux::mx::report::running;
+use linux::netlink::Netlink;
+use serde::Serialize;
+
+use super::place::Place;
+use crate::options::Text;
+
+/// From how many microseconds on a NIC that waits for more frames is told of. Open-MX warns from
+/// there, too: a small message takes about as long.
+const SLOW_USECS: u32 = 13;
+
+/// What `earmark mx info` takes.
+#[derive(Args, Debug)]
+pub struct InfoArgs {
+    /// Where frames would travel: packet:IFACE, udp:ADDR:PORT or virtio:SOCKET
+    #[arg(long, value_name = "PORT")]
+    port: Text<Place>,
+    /// The number of the endpoint that is tried
+    #[arg(long, default_value_t = 1)]
+    endpoint: u8,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is known of a port.
+#[derive(Debug, Default, Serialize)]
+struct Info {
+    port: String,
+    /// Its address; None if it cannot be told.
+    nic_id: Option<String>,
+    /// Bytes of the largest frame.
+    mtu: Option<u32>,
+    /// Whether the endpoint can be opened here and now.
+    can_open: bool,
+    /// Endpoints of this port that serve their counters.
+    endpoints: Vec<String>,
+    /// None if the port has none, or its driver does not tell.
+    coalescing: Option<Interrupts>,
+    warnings: Vec<String>,
+}
+
+/// How the interface waits before it interrupts.
+#[derive(Debug, Serialize)]
+struct Interrupts {
+    rx_usecs: u32,
+    rx_frames: u32,
+    adaptive_rx: bool,
+}
+
+/// Prints what is known of a port.
+pub(super) fn run(args: &InfoArgs) -> Result<()> {
+    let place = &args.port.0;
+    let mut info = Info { port: place.to_string(), ..Info::default() };
+    if let Place::Packet(name) = place {
+        info.look_at(name)?;
+    }
+    info.try_out(place, args.endpoint)?;
+    if let Some(nic) = &info.nic_id {
+        let ours = format!("{nic}/");
+        info.endpoints = running()?.into_iter().filter(|it| it.starts_with(&ours)).collect();
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&info)?);
+    } else {
+        info.print();
+    }
+    Ok(())
+}
+
+impl Info {
+    /// What an interface says without any rights.
+    fn look_at(&mut self, interface: &str) -> Result<()> {
+        let link = Netlink::open()?.link(interface)?;
+        self.mtu = Some(link.mtu);
+        let mac: Vec<String> = link.mac.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.nic_id = (mac.len() == 6).then(|| mac.join(":"));
+        let Ok(Coalescing { rx_usecs, rx_frames, adaptive_rx }) = coalescing(interface) else {
+            return Ok(());
+        };
+        if rx_usecs >= SLOW_USECS && !adaptive_rx {
+            self.warnings.push(format!(
+                "{interface} waits for up to {rx_usecs} us before it interrupts, and each message \
+                 with it; for short round trips: ethtool -C {interface} rx-usecs 0"
+            ));
+        }
+        self.coalescing = Some(Interrupts { rx_usecs, rx_frames, adaptive_rx });
+        Ok(())
+    }
+
+    /// What only an open port says.
+    fn try_out(&mut self, place: &Place, endpoint: u8) -> Result<()> {
+        match place.open(endpoint) {
+            Ok(port) => {
+                self.can_open = true;
+                self.nic_id = Some(port.nic_id().to_string());
+                self.mtu = Some(port.mtu().into());
+            }
+            Err(error @ PortError::NotAllowed { .. }) => self.warnings.push(format!(
+                "{error}; to let every user run this command: sudo setcap cap_net_raw+ep {}",
+                std::env::current_exe()?.display()
+            )),
+            Err(error) => self.warnings.push(error.to_string()),
+        }
+        Ok(())
+    }
+
+    fn print(&self) {
+        println!("port: {}", self.port);
+        println!("nic id: {}", self.nic_id.as_deref().unwrap_or("unknown"));
+        match self.mtu {
+            Some(mtu) => println!("mtu: {mtu} bytes"),
+            None => println!("mtu: unknown"),
+        }
+        println!("can be opened: {}", if self.can_open { "yes" } else { "no" });
+        match &self.coalescing {
+            Some(Interrupts { rx_usecs, rx_frames, adaptive_rx }) => println!(
+                "coalescing: rx-usecs {rx_usecs}, rx-frames {rx_frames}, adaptive-rx {}",
+                if *adaptive_rx { "on" } else { "off" }
+            ),
+            None => println!("coalescing: none, or the driver does not tell"),
+        }
+        if !self.endpoints.is_empty() {
+            println!("endpoints: {}", self.endpoints.join(", "));
+        }
+        self.warnings.iter().for_each(|warning| println!("warning: {warning}"));
+    }
+}

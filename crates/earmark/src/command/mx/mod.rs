@@ -1,0 +1,50 @@
+//! `earmark mx`: endpoints of MX, measured, tormented, and looked at.
+
+mod counters;
+mod info;
+mod perf;
+mod place;
+mod session;
+mod stream;
+mod stress;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+/// The Wireshark dissector.
+const DISSECTOR: &str = include_str!("../../../../../dissector/mx.lua");
+
+/// What `earmark mx` does.
+#[derive(Debug, Subcommand)]
+pub enum MxCommand {
+    /// Measure round trips between two endpoints: without --peer, answer those who do
+    Perf(perf::PerfArgs),
+    /// Measure how many messages go from one endpoint to another
+    Stream(stream::StreamArgs),
+    /// Let endpoints do everything at once, and check every byte
+    Stress(stress::StressArgs),
+    /// What a port offers, and what is missing
+    Info(info::InfoArgs),
+    /// What running endpoints have counted
+    Counters(counters::CountersArgs),
+    /// Print the Wireshark dissector: earmark mx dissector > ~/.local/lib/wireshark/plugins/mx.lua
+    Dissector,
+}
+
+/// Does what the command says; the exit status.
+///
+/// # Errors
+/// What failed, on what, and what to do next.
+pub fn run(command: &MxCommand) -> Result<ExitCode> {
+    match command {
+        MxCommand::Perf(args) => perf::run(args)?,
+        MxCommand::Stream(args) => stream::run(args)?,
+        MxCommand::Stress(args) => return stress::run(args),
+        MxCommand::Info(args) => info::run(args)?,
+        MxCommand::Counters(args) => counters::run(args)?,
+        MxCommand::Dissector => print!("{DISSECTOR}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}

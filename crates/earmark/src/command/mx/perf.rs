@@ -1,0 +1,162 @@
+//! `earmark mx perf`: how long a message takes, as `omx_perf` measures it.
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use bytes::Bytes;
+use clap::Args;
+use hdrhistogram::Histogram;
+use mx::ids::PeerId;
+use serde::Serialize;
+
+use super::session::{EndArgs, Order, Session};
+
+/// What `earmark mx perf` takes.
+#[derive(Args, Debug)]
+pub struct PerfArgs {
+    /// The endpoint
+    #[command(flatten)]
+    at: EndArgs,
+    /// The smallest message, in bytes
+    #[arg(long, default_value_t = 0, value_name = "BYTES")]
+    start: usize,
+    /// The largest message, in bytes
+    #[arg(long, default_value_t = 4 << 20, value_name = "BYTES")]
+    end: usize,
+    /// How much larger each size is than the one before
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..))]
+    multiply: u32,
+    /// One size only, in bytes
+    #[arg(long, value_name = "BYTES", conflicts_with_all = ["start", "end", "multiply"])]
+    size: Option<usize>,
+    /// Round trips of each size
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    iterations: u64,
+    /// Round trips before those
+    #[arg(long, default_value_t = 10)]
+    warmup: u64,
+    /// A send ends when its message was received, not before
+    #[arg(long)]
+    synchronous: bool,
+    /// Messages go one way, one at a time
+    #[arg(long)]
+    unidirectional: bool,
+    /// Print JSON
+    #[arg(long, requires = "peer")]
+    json: bool,
+}
+
+/// What was measured with messages of one size.
+#[derive(Debug, Serialize)]
+struct Row {
+    size: usize,
+    iterations: u64,
+    /// Half a round trip; one way: the time of all messages, divided by their number.
+    mean_us: f64,
+    /// Half a round trip; not known one way.
+    median_us: Option<f64>,
+    p99_us: Option<f64>,
+    /// Millions of bytes a second, in one direction.
+    mb_per_s: f64,
+}
+
+/// Measures, or answers those who do.
+pub(super) fn run(args: &PerfArgs) -> Result<()> {
+    let sizes = args.sizes()?;
+    let session = Session::open(&args.at)?;
+    let Some(peer) = &args.at.peer else {
+        session.serve(&args.at)?;
+        return session.close();
+    };
+    let peer = session.connect(&args.at, peer.0)?;
+    if !args.json {
+        println!(
+            "{:>10} {:>10} {:>10} {:>10} {:>10}",
+            "bytes", "mean us", "p50 us", "p99 us", "MB/s"
+        );
+    }
+    let mut rows = Vec::new();
+    for size in sizes {
+        let row = if args.unidirectional {
+            one_way(&session, peer, args, size)?
+        } else {
+            round_trips(&session, peer, args, size)?
+        };
+        if !args.json {
+            println!("{}", row.line());
+        }
+        rows.push(row);
+    }
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&rows)?);
+    }
+    session.close()
+}
+
+impl PerfArgs {
+    fn sizes(&self) -> Result<Vec<usize>> {
+        if let Some(size) = self.size {
+            return Ok(vec![size]);
+        }
+        let Self { start, end, multiply, .. } = self;
+        ensure!(start <= end, "--start {start} is larger than --end {end}; swap them");
+        let next = |size: &usize| Some(size.saturating_mul(*multiply as usize).max(1));
+        Ok(std::iter::successors(Some(*start), next).take_while(|it| it <= end).collect())
+    }
+}
+
+fn round_trips(session: &Session, peer: PeerId, args: &PerfArgs, size: usize) -> Result<Row> {
+    let count = args.warmup + args.iterations;
+    let done = session.expect_done(peer)?;
+    session.order(peer, &Order { size, count, depth: 0, synchronous: args.synchronous })?;
+    let message = Bytes::from(vec![0xa5; size]);
+    let mut memory = vec![0; size];
+    let mut halves = Histogram::<u64>::new(3)?;
+    let mut sum = 0;
+    for round in 0..count {
+        let begin = Instant::now();
+        let receive = session.post(peer, memory)?;
+        let sent = session.send(peer, message.clone(), args.synchronous)?;
+        memory = session.wait(receive)?.sink.unwrap_or_default();
+        let nanos = begin.elapsed().as_nanos() as u64 / 2;
+        session.wait(sent)?;
+        if round >= args.warmup {
+            halves.record(nanos)?;
+            sum += nanos;
+        }
+    }
+    session.wait(done)?;
+    let mean_us = sum as f64 / args.iterations as f64 / 1e3;
+    let quantile = |quantile| Some(halves.value_at_quantile(quantile) as f64 / 1e3);
+    let (median_us, p99_us) = (quantile(0.5), quantile(0.99));
+    let mb_per_s = size as f64 / mean_us;
+    Ok(Row { size, iterations: args.iterations, mean_us, median_us, p99_us, mb_per_s })
+}
+
+fn one_way(session: &Session, peer: PeerId, args: &PerfArgs, size: usize) -> Result<Row> {
+    let message = Bytes::from(vec![0xa5; size]);
+    let mut mean_us = 0.0;
+    for count in [args.warmup, args.iterations] {
+        let done = session.expect_done(peer)?;
+        session.order(peer, &Order { size, count, depth: 1, synchronous: false })?;
+        let begin = Instant::now();
+        for _ in 0..count {
+            let sent = session.send(peer, message.clone(), args.synchronous)?;
+            session.wait(sent)?;
+        }
+        session.wait(done)?;
+        mean_us = begin.elapsed().as_secs_f64() * 1e6 / count as f64;
+    }
+    let mb_per_s = size as f64 / mean_us;
+    let (median_us, p99_us) = (None, None);
+    Ok(Row { size, iterations: args.iterations, mean_us, median_us, p99_us, mb_per_s })
+}
+
+impl Row {
+    fn line(&self) -> String {
+        let us = |us: Option<f64>| us.map_or_else(|| "-".into(), |us| format!("{us:.2}"));
+        let Self { size, mean_us, mb_per_s, .. } = self;
+        let [median, p99] = [us(self.median_us), us(self.p99_us)];
+        format!("{size:>10} {mean_us:>10.2} {median:>10} {p99:>10} {mb_per_s:>10.1}")
+    }
+}

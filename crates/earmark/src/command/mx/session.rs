@@ -1,0 +1,326 @@
+//! What two ends of a measurement say to one another: one gives orders, the other obeys.
+//!
+//! ```text
+//!   client                             server
+//!     order: what to measure (JSON)  ─▶  posts its receives
+//!     ready                          ◀─
+//!     messages                       ─▶  each is answered, or
+//!     done                           ◀─  all have come
+//! ```
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
+use clap::Args;
+use linux::mx::endpoint::{Completed, Endpoint, Life, Request, Waiting};
+use linux::mx::port::faulty::{Fault, Faults, FaultyPort, Tally};
+use linux::mx::report::{Dumper, Reporter, dump_on, serve};
+use mx::config::Config;
+use mx::ids::PeerId;
+use mx::status::Code;
+use serde::{Deserialize, Serialize};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+
+use super::place::{Place, Whereabouts};
+use crate::options::Text;
+
+/// An endpoint as these commands use it.
+pub(super) type End = Endpoint<Bytes, Vec<u8>>;
+
+/// How long either side waits for the other one.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often one who waits for orders looks whether it has to end.
+const LOOK: Duration = Duration::from_millis(200);
+/// Bytes of the longest order.
+const MAX_ORDER: usize = 1024;
+/// The largest message, in bytes, and all that is received at a time.
+const MAX_BYTES: usize = 1 << 30;
+
+const ORDER: u64 = 1;
+const READY: u64 = 2;
+/// Match information of what is measured.
+const DATA: u64 = 3;
+const DONE: u64 = 4;
+
+/// How a thread waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum Wait {
+    /// Asleep, until the NIC interrupts
+    #[default]
+    Sleep,
+    /// Looking again and again
+    Spin,
+    /// Looking for 50 us, then asleep
+    Hybrid,
+}
+
+impl From<Wait> for Waiting {
+    fn from(wait: Wait) -> Self {
+        match wait {
+            Wait::Sleep => Self::Sleep,
+            Wait::Spin => Self::Spin,
+            Wait::Hybrid => Self::Hybrid(Duration::from_micros(50)),
+        }
+    }
+}
+
+/// An endpoint, and how it lives.
+#[derive(Args, Debug)]
+pub(super) struct EndArgs {
+    /// Where frames travel: packet:IFACE, udp:ADDR:PORT or virtio:SOCKET
+    #[arg(long, value_name = "PORT")]
+    pub(super) port: Text<Place>,
+    /// The number of this endpoint
+    #[arg(long, default_value_t = 1)]
+    pub(super) endpoint: u8,
+    /// The endpoint to measure with: MAC/ENDPOINT, or ADDR:PORT/ENDPOINT; without it, this is the
+    /// one that others measure with
+    #[arg(long, value_name = "ADDRESS")]
+    pub(super) peer: Option<Text<Whereabouts>>,
+    /// How to wait
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) wait: Wait,
+    /// Lose, double or delay frames on purpose, such as drop:medium:100,duplicate:ack:7,delay:50
+    #[arg(long, value_name = "FAULTS")]
+    pub(super) faults: Option<Text<Faults>>,
+    /// Without --peer: end after the first client
+    #[arg(long, conflicts_with = "peer")]
+    pub(super) once: bool,
+}
+
+/// An endpoint that others may look at.
+pub(super) struct Session {
+    pub(super) end: End,
+    tally: Option<Tally>,
+    _dumper: Dumper,
+    /// None if another endpoint of the same address is looked at already.
+    _reporter: Option<Reporter>,
+    over: Arc<AtomicBool>,
+}
+
+/// What is to be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Order {
+    /// Bytes of each message.
+    pub(super) size: usize,
+    /// How many messages.
+    pub(super) count: u64,
+    /// How many receives are posted; 0: each message is answered before the next one comes.
+    pub(super) depth: usize,
+    /// Answers are synchronous sends, too.
+    pub(super) synchronous: bool,
+}
+
+impl Session {
+    pub(super) fn open(args: &EndArgs) -> Result<Self> {
+        let mut port = args.port.0.open(args.endpoint)?;
+        let mut tally = None;
+        if let Some(Text(faults)) = &args.faults {
+            let faulty = FaultyPort::new(port, faults);
+            tally = Some(faulty.tally());
+            port = Box::new(faulty);
+        }
+        let config = Config { mtu: port.mtu(), ..Config::default() };
+        let end = End::open(port, config, Life { waiting: args.wait.into(), ..Life::default() })?;
+        let over = Arc::default();
+        if args.peer.is_none() {
+            for signal in [SIGINT, SIGTERM, SIGHUP] {
+                signal_hook::flag::register(signal, Arc::clone(&over))
+                    .context("prepare to be interrupted")?;
+            }
+        }
+        let _dumper = dump_on(SIGUSR1, vec![end.observer()]).context("listen to SIGUSR1")?;
+        let _reporter = serve(end.observer()).ok();
+        Ok(Self { end, tally, _dumper, _reporter, over })
+    }
+
+    /// Connects to the one that measures with us.
+    pub(super) fn connect(&self, args: &EndArgs, peer: Whereabouts) -> Result<PeerId> {
+        self.end.connect(peer.0, 0, PATIENCE).with_context(|| {
+            format!(
+                "reach {}: start `earmark mx perf --port PORT` there, and give the address that it \
+                 prints as --peer",
+                args.port.0.tell(peer.0)
+            )
+        })
+    }
+
+    /// Asks the server to get ready.
+    pub(super) fn order(&self, peer: PeerId, order: &Order) -> Result<()> {
+        order.check()?;
+        let ready = self.end.irecv(Some(peer), (READY, !0), Vec::new())?;
+        let text = serde_json::to_vec(order)?;
+        let sent = self.end.isend(peer, ORDER, text.into())?;
+        self.wait(sent)?;
+        self.wait(ready).map(drop)
+    }
+
+    /// Expects to be told that all has come.
+    pub(super) fn expect_done(&self, peer: PeerId) -> Result<Request> {
+        Ok(self.end.irecv(Some(peer), (DONE, !0), Vec::new())?)
+    }
+
+    /// Posts a receive of what is measured.
+    pub(super) fn post(&self, peer: PeerId, memory: Vec<u8>) -> Result<Request> {
+        Ok(self.end.irecv(Some(peer), (DATA, !0), memory)?)
+    }
+
+    /// Sends what is measured.
+    pub(super) fn send(&self, peer: PeerId, message: Bytes, synchronous: bool) -> Result<Request> {
+        Ok(if synchronous {
+            self.end.issend(peer, DATA, message)?
+        } else {
+            self.end.isend(peer, DATA, message)?
+        })
+    }
+
+    /// Waits for a good end.
+    pub(super) fn wait(&self, request: Request) -> Result<Completed<Vec<u8>>> {
+        let Some(completed) = self.end.wait(request, Some(PATIENCE))? else {
+            bail!(
+                "{request:?}: nothing for {} s; is the other side still running?\n{}",
+                PATIENCE.as_secs(),
+                self.end.dump()
+            );
+        };
+        let code = completed.status.code;
+        ensure!(code == Code::Success, "{request:?}: {code}");
+        Ok(completed)
+    }
+
+    /// Obeys orders until a signal ends it, or after the first client that has gone.
+    pub(super) fn serve(&self, args: &EndArgs) -> Result<()> {
+        println!("waiting at {}; Ctrl-C ends", args.port.0.tell(self.end.address()));
+        let mut client = None;
+        while let Some((peer, order)) = self.next_order(client.filter(|_| args.once))? {
+            client = Some(peer);
+            // A client that goes away is no reason to end.
+            if let Err(error) = self.obey(peer, order) {
+                eprintln!("earmark: obey {order:?}: {}", crate::message(&error));
+            }
+        }
+        Ok(())
+    }
+
+    /// The next order; `None` at the end, which is also that of the `only` client.
+    fn next_order(&self, only: Option<PeerId>) -> Result<Option<(PeerId, Order)>> {
+        let listen = || self.end.irecv(None, (ORDER, !0), vec![0; MAX_ORDER]);
+        let mut request = listen()?;
+        loop {
+            if let Some(completed) = self.end.wait(request, Some(LOOK))? {
+                match (Order::read(&completed), completed.status.peer) {
+                    (Ok(order), Some(peer)) => return Ok(Some((peer, order))),
+                    (Err(error), _) => eprintln!("earmark: {}", crate::message(&error)),
+                    (Ok(_), None) => {}
+                }
+                request = listen()?;
+            }
+            let gone = only.is_some_and(|only| self.end.peers().iter().all(|it| it.0 != only));
+            if gone || self.over.load(Ordering::Relaxed) {
+                self.end.forget(request);
+                return Ok(None);
+            }
+        }
+    }
+
+    fn obey(&self, peer: PeerId, order: Order) -> Result<()> {
+        let posted = (order.depth.max(1) as u64).min(order.count);
+        let mut receives = (0..posted)
+            .map(|_| self.post(peer, vec![0; order.size]))
+            .collect::<Result<VecDeque<_>>>()?;
+        let outcome = self.receive_all(peer, order, &mut receives);
+        // Those of an order that failed must not take messages of the next one.
+        for request in receives {
+            if let Request::Receive(receive) = request {
+                self.end.cancel(receive)?;
+            }
+            self.end.forget(request);
+        }
+        outcome
+    }
+
+    fn receive_all(
+        &self,
+        peer: PeerId,
+        Order { size, count, depth, synchronous }: Order,
+        receives: &mut VecDeque<Request>,
+    ) -> Result<()> {
+        self.tell(peer, READY)?;
+        let answer = Bytes::from(vec![0x5a; size]);
+        let posted = receives.len() as u64;
+        for came in 0..count {
+            let Some(receive) = receives.pop_front() else { break };
+            let memory = self.wait(receive)?.sink.unwrap_or_default();
+            if came + posted < count {
+                receives.push_back(self.post(peer, memory)?);
+            }
+            if depth == 0 {
+                let sent = self.send(peer, answer.clone(), synchronous)?;
+                self.wait(sent)?;
+            }
+        }
+        self.tell(peer, DONE)
+    }
+
+    fn tell(&self, peer: PeerId, what: u64) -> Result<()> {
+        let sent = self.end.isend(peer, what, Bytes::new())?;
+        self.wait(sent).map(drop)
+    }
+
+    /// How many faults were made, if any were wanted.
+    fn tell_faults(&self) {
+        if let Some(tally) = &self.tally {
+            let counts = Fault::ALL.map(|fault| format!("{} {}", fault.name(), tally.of(fault)));
+            eprintln!("faults made: {}", counts.join(", "));
+        }
+    }
+
+    /// Ends in good order.
+    pub(super) fn close(self) -> Result<()> {
+        self.tell_faults();
+        Ok(self.end.close(PATIENCE)?)
+    }
+}
+
+impl Order {
+    fn read(completed: &Completed<Vec<u8>>) -> Result<Self> {
+        let text = completed.sink.as_deref().unwrap_or_default();
+        let text = text.get(..completed.status.transferred as usize).unwrap_or_default();
+        let order: Self = serde_json::from_slice(text).context("read an order")?;
+        order.check()?;
+        Ok(order)
+    }
+
+    fn check(&self) -> Result<()> {
+        let bytes = self.size.checked_mul(self.depth.max(1));
+        ensure!(
+            bytes.is_some_and(|bytes| bytes <= MAX_BYTES) && self.depth <= 4096,
+            "{} messages of {} bytes at a time: at most 4096, and 1 GiB together",
+            self.depth,
+            self.size
+        );
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_that_take_all_memory_are_refused() {
+        let good = Order { size: 1 << 20, count: 1, depth: 1024, synchronous: false };
+        assert!(good.check().is_ok());
+        for bad in [
+            Order { depth: 1025, ..good },
+            Order { size: usize::MAX, ..good },
+            Order { size: 0, depth: 4097, ..good },
+        ] {
+            assert!(bad.check().is_err(), "{bad:?}");
+        }
+    }
+}

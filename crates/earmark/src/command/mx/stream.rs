@@ -1,0 +1,92 @@
+//! `earmark mx stream`: how many messages go one way when several are under way.
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use anyhow::Result;
+use bytes::Bytes;
+use clap::Args;
+use mx::ids::PeerId;
+use serde::Serialize;
+
+use super::session::{EndArgs, Order, Session};
+
+/// What `earmark mx stream` takes.
+#[derive(Args, Debug)]
+pub struct StreamArgs {
+    /// The endpoint
+    #[command(flatten)]
+    at: EndArgs,
+    /// Bytes of each message
+    #[arg(long, default_value_t = 1024, value_name = "BYTES")]
+    size: usize,
+    /// Messages that are under way at a time
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
+    depth: u16,
+    /// How many messages
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
+    count: u64,
+    /// A send ends when its message was received, not before
+    #[arg(long)]
+    synchronous: bool,
+    /// Print JSON
+    #[arg(long, requires = "peer")]
+    json: bool,
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+struct Rate {
+    size: usize,
+    depth: u16,
+    count: u64,
+    /// From the first message to the word that all have come.
+    seconds: f64,
+    messages_per_s: f64,
+    /// Millions of bytes a second.
+    mb_per_s: f64,
+}
+
+/// Measures, or receives from those who do.
+pub(super) fn run(args: &StreamArgs) -> Result<()> {
+    let session = Session::open(&args.at)?;
+    let Some(peer) = &args.at.peer else {
+        session.serve(&args.at)?;
+        return session.close();
+    };
+    let peer = session.connect(&args.at, peer.0)?;
+    let rate = measure(&session, peer, args)?;
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&rate)?);
+    } else {
+        let Rate { size, depth, count, seconds, messages_per_s, mb_per_s } = rate;
+        println!("{count} messages of {size} bytes, {depth} at a time: {seconds:.3} s");
+        println!("{messages_per_s:.0} messages/s, {mb_per_s:.1} MB/s");
+    }
+    session.close()
+}
+
+fn measure(session: &Session, peer: PeerId, args: &StreamArgs) -> Result<Rate> {
+    let StreamArgs { size, depth, count, synchronous, .. } = *args;
+    let done = session.expect_done(peer)?;
+    session.order(peer, &Order { size, count, depth: depth.into(), synchronous })?;
+    let message = Bytes::from(vec![0xa5; size]);
+    let mut under_way = VecDeque::with_capacity(depth.into());
+    let begin = Instant::now();
+    for _ in 0..count {
+        if under_way.len() == usize::from(depth)
+            && let Some(oldest) = under_way.pop_front()
+        {
+            session.wait(oldest)?;
+        }
+        under_way.push_back(session.send(peer, message.clone(), synchronous)?);
+    }
+    for sent in under_way {
+        session.wait(sent)?;
+    }
+    session.wait(done)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    let messages_per_s = count as f64 / seconds;
+    let mb_per_s = messages_per_s * size as f64 / 1e6;
+    Ok(Rate { size, depth, count, seconds, messages_per_s, mb_per_s })
+}

@@ -1,0 +1,188 @@
+//! What was sent and has not come, and all that went wrong.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use base::prng::Prng;
+use bytes::Bytes;
+use linux::mx::endpoint::Completed;
+use mx::status::Code;
+
+/// The largest message, in bytes.
+pub(super) const MAX_SIZE: usize = 2 << 20;
+/// How many beginnings messages have in the pattern.
+const BEGINNINGS: u64 = 4096;
+/// An endpoint that gets no message for so long, although some are on their way, has stalled.
+pub(super) const STALL: Duration = Duration::from_millis(100);
+/// Faults that are told; all are counted.
+const TOLD: usize = 20;
+
+/// What was sent and has not come, and all that went wrong. Times are of this process.
+pub(super) struct Ledger {
+    /// What messages are made of, each from a beginning of its own.
+    pattern: Bytes,
+    books: Mutex<Books>,
+    faults: Mutex<Vec<String>>,
+    pub(super) tally: Tally,
+    /// No more messages are sent.
+    pub(super) is_over: AtomicBool,
+    /// No more messages are expected.
+    pub(super) is_settled: AtomicBool,
+}
+
+/// What happened how often.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) received: AtomicU64,
+    pub(super) bytes: AtomicU64,
+    pub(super) truncated: AtomicU64,
+    pub(super) cancelled: AtomicU64,
+    pub(super) claimed: AtomicU64,
+    pub(super) synchronous: AtomicU64,
+    pub(super) stalls: AtomicU64,
+    pub(super) longest_stall_nanos: AtomicU64,
+    pub(super) faults: AtomicU64,
+}
+
+struct Books {
+    /// Bytes of each message that is on its way, by match information.
+    under_way: HashMap<u64, usize>,
+    /// For each endpoint: messages on their way there, and since when none has come.
+    inbound: Vec<(usize, Instant)>,
+}
+
+pub(super) fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+impl Ledger {
+    pub(super) fn new(endpoints: usize) -> Self {
+        let mut prng = Prng::new(1);
+        let words = (MAX_SIZE + BEGINNINGS as usize) / 8 + 1;
+        let pattern: Vec<u8> = (0..words).flat_map(|_| prng.next_u64().to_ne_bytes()).collect();
+        let inbound = vec![(0, Instant::now()); endpoints];
+        Self {
+            pattern: pattern.into(),
+            books: Mutex::new(Books { under_way: HashMap::new(), inbound }),
+            faults: Mutex::default(),
+            tally: Tally::default(),
+            is_over: AtomicBool::new(false),
+            is_settled: AtomicBool::new(false),
+        }
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        // Each step leaves the books in order.
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A message to an endpoint, which is expected from now on.
+    pub(super) fn issue(&self, to: usize, match_info: u64, size: usize) -> Bytes {
+        let mut books = self.books();
+        books.under_way.insert(match_info, size);
+        let (expected, since) = &mut books.inbound[to];
+        if *expected == 0 {
+            *since = Instant::now();
+        }
+        *expected += 1;
+        drop(books);
+        self.content(match_info, size)
+    }
+
+    fn content(&self, match_info: u64, size: usize) -> Bytes {
+        let begin = Prng::new(match_info).below(BEGINNINGS) as usize;
+        self.pattern.slice(begin..begin + size)
+    }
+
+    /// Checks a message that has come to an endpoint, into this much memory.
+    pub(super) fn settle(&self, to: usize, capacity: usize, completed: &Completed<Vec<u8>>) {
+        let status = completed.status;
+        let match_info = status.match_info;
+        let mut books = self.books();
+        let Some(size) = books.under_way.remove(&match_info) else {
+            drop(books);
+            return self.fault(format!("{match_info:#x} came twice, or never was: {status:?}"));
+        };
+        let (expected, since) = &mut books.inbound[to];
+        *expected = expected.saturating_sub(1);
+        let gap = std::mem::replace(since, Instant::now()).elapsed();
+        drop(books);
+        self.note_gap(gap);
+        count(&self.tally.received);
+        self.tally.bytes.fetch_add(status.transferred, Ordering::Relaxed);
+        let fits = size.min(capacity);
+        let code = if fits < size { Code::Truncated } else { Code::Success };
+        if code == Code::Truncated {
+            count(&self.tally.truncated);
+        }
+        if (status.code, status.length, status.transferred) != (code, size as u64, fits as u64) {
+            return self
+                .fault(format!("{match_info:#x}: {size} bytes into {capacity}: {status:?}"));
+        }
+        let came = completed.sink.as_deref().unwrap_or_default();
+        if came.get(..fits) != Some(&self.content(match_info, size)[..fits]) {
+            self.fault(format!("{match_info:#x}: {size} bytes, and some are wrong"));
+        }
+    }
+
+    fn note_gap(&self, gap: Duration) {
+        if gap > STALL {
+            count(&self.tally.stalls);
+            let nanos = gap.as_nanos() as u64;
+            self.tally.longest_stall_nanos.fetch_max(nanos, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes that something is wrong.
+    pub(super) fn fault(&self, what: String) {
+        count(&self.tally.faults);
+        let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
+        if faults.len() < TOLD {
+            faults.push(what);
+        }
+    }
+
+    /// The first faults.
+    pub(super) fn faults(&self) -> Vec<String> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Messages that have not come.
+    pub(super) fn missing(&self) -> usize {
+        self.books().under_way.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linux::mx::endpoint::Request;
+    use mx::ids::ReceiveId;
+    use mx::status::Status;
+
+    fn came(match_info: u64, length: u64, data: Vec<u8>) -> Completed<Vec<u8>> {
+        let (transferred, code) = (data.len() as u64, Code::Success);
+        let status = Status { code, peer: None, match_info, length, transferred, context: 0 };
+        Completed { request: Request::Receive(ReceiveId::default()), status, sink: Some(data) }
+    }
+
+    #[test]
+    fn whatever_is_wrong_is_a_fault() {
+        let ledger = Ledger::new(1);
+        let right = ledger.issue(0, 7, 100).to_vec();
+        ledger.settle(0, 200, &came(7, 100, right.clone()));
+        assert_eq!(ledger.faults(), [""; 0]);
+        ledger.settle(0, 200, &came(7, 100, right.clone()));
+        ledger.issue(0, 7, 100);
+        ledger.settle(0, 200, &came(7, 99, right[..99].to_vec()));
+        ledger.issue(0, 7, 100);
+        ledger.settle(0, 200, &came(7, 100, vec![1; 100]));
+        // Truncated, and says it is not.
+        ledger.issue(0, 7, 100);
+        ledger.settle(0, 50, &came(7, 100, right[..50].to_vec()));
+        assert_eq!(ledger.faults().len(), 4, "{:?}", ledger.faults());
+        assert_eq!(ledger.missing(), 0);
+    }
+}

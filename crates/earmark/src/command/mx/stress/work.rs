@@ -1,0 +1,158 @@
+//! Threads that send and receive.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use base::prng::Prng;
+use linux::mx::endpoint::{Completed, Request};
+use mx::ids::PeerId;
+use mx::status::Code;
+
+use super::super::session::End;
+use super::ledger::{Ledger, MAX_SIZE, count};
+
+/// How long a send may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a receive is posted before it is taken back.
+const POSTED: Duration = Duration::from_millis(20);
+/// Sends that a thread has under way.
+const DEPTH: usize = 8;
+/// The longest message of each class, in bytes; longer ones are rarer.
+const CLASSES: [usize; 8] = [0, 16, 128, 128, 1_500, 32 << 10, 200 << 10, MAX_SIZE];
+
+/// One endpoint among the others.
+pub(super) struct Party {
+    /// Its place among them.
+    pub(super) number: usize,
+    pub(super) end: End,
+    /// Whom it can reach, and their places.
+    pub(super) peers: Vec<(PeerId, usize)>,
+}
+
+impl Party {
+    /// Sends until it is over; then waits for the ends of all sends.
+    pub(super) fn send(&self, ledger: &Ledger, thread: u64) {
+        let seed = (self.number as u64) << 8 | thread;
+        if let Err(error) = self.try_to_send(ledger, seed) {
+            ledger.fault(format!("send from {}: {error:#}", self.end.address()));
+        }
+    }
+
+    fn try_to_send(&self, ledger: &Ledger, seed: u64) -> Result<()> {
+        let mut prng = Prng::new(seed);
+        let mut under_way = VecDeque::new();
+        for serial in 0.. {
+            if ledger.is_over.load(Ordering::Relaxed) {
+                break;
+            }
+            let (peer, number) = self.peers[prng.below(self.peers.len() as u64) as usize];
+            let class = CLASSES[prng.below(CLASSES.len() as u64) as usize];
+            let size = prng.below(class as u64 + 1) as usize;
+            let match_info = seed << 40 | serial;
+            let message = ledger.issue(number, match_info, size);
+            under_way.push_back(if prng.chance(250_000) {
+                count(&ledger.tally.synchronous);
+                self.end.issend(peer, match_info, message)?
+            } else {
+                self.end.isend(peer, match_info, message)?
+            });
+            if under_way.len() == DEPTH {
+                self.await_sent(under_way.pop_front())?;
+            }
+        }
+        while let Some(sent) = under_way.pop_front() {
+            self.await_sent(Some(sent))?;
+        }
+        Ok(())
+    }
+
+    fn await_sent(&self, request: Option<Request>) -> Result<()> {
+        let Some(request) = request else { return Ok(()) };
+        let Some(completed) = self.end.wait(request, Some(PATIENCE))? else {
+            bail!("{request:?} does not end: {}", self.end.dump());
+        };
+        let code = completed.status.code;
+        ensure!(matches!(code, Code::Success | Code::Truncated), "{:?}", completed.status);
+        Ok(())
+    }
+
+    /// Receives in every way there is, until all has come.
+    pub(super) fn receive(&self, ledger: &Ledger, thread: u64) {
+        let mut prng = Prng::new(!((self.number as u64) << 8 | thread));
+        let mut memory = Vec::new();
+        while !ledger.is_settled.load(Ordering::Relaxed) {
+            let outcome = match prng.below(5) {
+                0 | 1 => self.post(ledger, None, (0, 0), &mut memory),
+                // Every other message of each sender.
+                2 => self.post(ledger, None, (prng.below(2), 1), &mut memory),
+                3 => {
+                    let peer = self.peers[prng.below(self.peers.len() as u64) as usize].0;
+                    self.post(ledger, Some(peer), (0, 0), &mut memory)
+                }
+                _ => self.claim(ledger, prng.chance(250_000)),
+            };
+            if let Err(error) = outcome {
+                return ledger.fault(format!("receive at {}: {error:#}", self.end.address()));
+            }
+        }
+    }
+
+    /// Posts a receive, and takes it back if nothing comes.
+    fn post(
+        &self,
+        ledger: &Ledger,
+        source: Option<PeerId>,
+        wanted: (u64, u64),
+        memory: &mut Vec<u8>,
+    ) -> Result<()> {
+        memory.resize(MAX_SIZE, 0);
+        let request = self.end.irecv(source, wanted, std::mem::take(memory))?;
+        let mut completed = self.end.wait(request, Some(POSTED))?;
+        let mut cancelled = false;
+        if let (None, Request::Receive(receive)) = (&completed, request) {
+            cancelled = self.end.cancel(receive)?;
+            completed = self.end.wait(request, Some(PATIENCE))?;
+        }
+        let Some(completed) = completed else { bail!("{request:?} does not end") };
+        let is_cancelled = completed.status.code == Code::Cancelled;
+        ensure!(is_cancelled == cancelled, "cancelled {cancelled}, and yet {:?}", completed.status);
+        if is_cancelled {
+            count(&ledger.tally.cancelled);
+        } else {
+            self.settle(ledger, MAX_SIZE, &completed)?;
+        }
+        *memory = completed.sink.unwrap_or_default();
+        Ok(())
+    }
+
+    /// Takes a message that has come, into just enough memory, or into half of that.
+    fn claim(&self, ledger: &Ledger, too_small: bool) -> Result<()> {
+        if self.end.iprobe(None, (0, 0))?.is_none() {
+            std::thread::yield_now();
+            return Ok(());
+        }
+        // Another thread may have been faster.
+        let Some(found) = self.end.claim(None, (0, 0))? else { return Ok(()) };
+        count(&ledger.tally.claimed);
+        let length = found.length as usize;
+        let capacity = if too_small { length / 2 } else { length };
+        let request = self.end.receive_message(found.message, vec![0; capacity])?;
+        let Some(completed) = self.end.wait(request, Some(PATIENCE))? else {
+            bail!("{request:?} of {found:?} does not end: {}", self.end.dump());
+        };
+        let told = (completed.status.match_info, completed.status.length);
+        ensure!(told == (found.match_info, found.length), "{found:?} is {:?}", completed.status);
+        self.settle(ledger, capacity, &completed)
+    }
+
+    fn settle(&self, ledger: &Ledger, room: usize, completed: &Completed<Vec<u8>>) -> Result<()> {
+        ledger.settle(self.number, room, completed);
+        let sender = (completed.status.match_info >> 48) as usize;
+        let expected = self.peers.iter().find(|(_, number)| *number == sender);
+        let peer = expected.map(|(peer, _)| *peer);
+        ensure!(completed.status.peer == peer, "from endpoint {sender}: {:?}", completed.status);
+        Ok(())
+    }
+}
