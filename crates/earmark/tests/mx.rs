@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 mod common;
-use common::{EARMARK, Ended, Running, earmark, lab_run, needs, output, run};
+use common::{Directory, EARMARK, Ended, Running, earmark, lab_run, needs, output, run};
 
 /// Somebody who answers at a port of the loopback interface that is free.
 struct Server {
@@ -99,6 +99,26 @@ fn messages_travel_over_ethernet() {
         assert!(text.contains(part), "no {part} in {ended:?}");
     }
     assert!(text.lines().any(|line| line.contains("   2500 ")), "{ended:?}");
+}
+
+#[test]
+fn messages_travel_over_a_nic_of_ours() {
+    let directory = Directory::new();
+    let sockets = ["a.sock", "b.sock"].map(|name| directory.file(name));
+    let [a, b] = sockets.clone().map(|path| format!("virtio:{path}"));
+    let serve = ["nic", "serve", &sockets[0], &sockets[1], "--strategy", "marked:75"];
+    let mut nic = Running::start(earmark(&serve).stdin(Stdio::null()));
+    assert!(nic.line().contains("Port a0 is"));
+    let server = ["mx", "perf", "--port", &b, "--endpoint", "200", "--once"];
+    let mut server = Running::start(earmark(&server).stdin(Stdio::null()));
+    let line = server.line();
+    let peer = line.trim_start_matches("waiting at ").split(';').next().unwrap();
+    let options = ["--end", "50000", "--multiply", "50", "--iterations", "20"];
+    let client = [&["mx", "perf", "--port", &a, "--peer", peer][..], &options].concat();
+    assert!(run(&client).output().contains("   2500 "));
+    assert_eq!(server.end().code, 0);
+    nic.signal(Signal::INT);
+    assert_eq!(nic.end().code, 0);
 }
 
 #[test]

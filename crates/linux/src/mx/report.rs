@@ -28,6 +28,9 @@ const PREFIX: &str = "earmark-mx/report/";
 /// How long either side waits for the other one.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The longest report that is read, in bytes: that of some hundred thousand requests.
+const MAX_REPORT: u64 = 64 << 20;
+
 /// An endpoint as others may look at it, even after its end.
 #[derive(Clone)]
 pub struct Observer {
@@ -49,7 +52,8 @@ impl Observer {
         Self { address, look: Arc::new(look) }
     }
 
-    /// What there is to be seen; `None` if the endpoint is closed.
+    /// What there is to be seen; `None` if the endpoint is closed. The endpoint does nothing else
+    /// meanwhile: with very many requests, that is some milliseconds.
     #[must_use]
     pub fn look(&self) -> Option<Report> {
         (self.look)()
@@ -160,10 +164,10 @@ pub fn running() -> io::Result<Vec<String>> {
 /// If nobody serves it, it belongs to another user, or it does not answer.
 pub fn ask(address: &str) -> io::Result<Report> {
     let name = SocketAddr::from_abstract_name(format!("{PREFIX}{address}"))?;
-    let mut stream = UnixStream::connect_addr(&name)?;
+    let stream = UnixStream::connect_addr(&name)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut text = Vec::new();
-    stream.read_to_end(&mut text)?;
+    stream.take(MAX_REPORT).read_to_end(&mut text)?;
     if text.is_empty() {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,

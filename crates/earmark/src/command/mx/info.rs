@@ -81,16 +81,11 @@ impl Info {
         self.mtu = Some(link.mtu);
         let mac: Vec<String> = link.mac.iter().map(|byte| format!("{byte:02x}")).collect();
         self.nic_id = (mac.len() == 6).then(|| mac.join(":"));
-        let Ok(Coalescing { rx_usecs, rx_frames, adaptive_rx }) = coalescing(interface) else {
-            return Ok(());
-        };
-        if rx_usecs >= SLOW_USECS && !adaptive_rx {
-            self.warnings.push(format!(
-                "{interface} waits for up to {rx_usecs} us before it interrupts, and each message \
-                 with it; for short round trips: ethtool -C {interface} rx-usecs 0"
-            ));
+        if let Ok(settings) = coalescing(interface) {
+            self.warnings.extend(warning(interface, &settings));
+            let Coalescing { rx_usecs, rx_frames, adaptive_rx } = settings;
+            self.coalescing = Some(Interrupts { rx_usecs, rx_frames, adaptive_rx });
         }
-        self.coalescing = Some(Interrupts { rx_usecs, rx_frames, adaptive_rx });
         Ok(())
     }
 
@@ -130,5 +125,30 @@ impl Info {
             println!("endpoints: {}", self.endpoints.join(", "));
         }
         self.warnings.iter().for_each(|warning| println!("warning: {warning}"));
+    }
+}
+
+/// What to say of an interface that makes messages wait.
+fn warning(interface: &str, settings: &Coalescing) -> Option<String> {
+    let Coalescing { rx_usecs, adaptive_rx, .. } = *settings;
+    (rx_usecs >= SLOW_USECS && !adaptive_rx).then(|| {
+        format!(
+            "{interface} waits for up to {rx_usecs} us before it interrupts, and each message with \
+             it; for short round trips: ethtool -C {interface} rx-usecs 0"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interface_that_makes_messages_wait_is_told_of() {
+        let slow = Coalescing { rx_usecs: 13, rx_frames: 0, adaptive_rx: false };
+        let text = warning("eth0", &slow).unwrap();
+        assert!(text.contains("13 us") && text.ends_with("ethtool -C eth0 rx-usecs 0"), "{text}");
+        assert_eq!(warning("eth0", &Coalescing { rx_usecs: 12, ..slow }), None);
+        assert_eq!(warning("eth0", &Coalescing { adaptive_rx: true, ..slow }), None);
     }
 }
