@@ -141,6 +141,18 @@ fn torment_finds_nothing() {
 }
 
 #[test]
+fn whatever_is_wrong_fails_the_torment() {
+    // Small messages never come, though their receivers answer otherwise.
+    let few = ["mx", "stress", "--seconds", "1", "--endpoints", "2", "--threads", "1"];
+    let ended = run(&[&few[..], &["--faults", "drop:small:1"]].concat());
+    assert_eq!(ended.code, 1, "{ended:?}");
+    for part in ["does not end", "messages never came", "made on purpose: drop "] {
+        assert!(ended.stdout.contains(part), "no `{part}` in {ended:?}");
+    }
+    assert!(!ended.stdout.contains("faults: 0"), "{ended:?}");
+}
+
+#[test]
 fn running_endpoint_shows_what_it_does() {
     let server = Server::start(&[]);
     server.ask("perf", &["--size", "64", "--iterations", "30", "--warmup", "0"]).output();

@@ -30,8 +30,10 @@ use super::place::Place;
 use super::session::{End, Wait};
 use crate::options::{Text, duration};
 
-/// How long what has been sent may take to come.
+/// How long an endpoint may take to connect, and to close.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long what has been sent may take to come when nothing more is sent.
+const DRAIN: Duration = Duration::from_secs(5);
 
 /// What `earmark mx stress` takes.
 #[derive(Args, Debug)]
@@ -101,8 +103,10 @@ pub(super) fn run(args: &StressArgs) -> Result<ExitCode> {
         ledger.fault(format!("{} messages never came", ledger.missing()));
         reports.iter().for_each(|report| eprint!("{}", report.dump));
     }
+    // What is wrong already needs no patience.
+    let patience = if ledger.faults().is_empty() { PATIENCE } else { Duration::from_secs(1) };
     for party in parties {
-        if let Err(error) = party.end.close(PATIENCE) {
+        if let Err(error) = party.end.close(patience) {
             ledger.fault(error.to_string());
         }
     }
@@ -207,7 +211,7 @@ fn work(args: &StressArgs, parties: &[Party], ledger: &Ledger) {
             // One that panicked has said so; its messages may be missing, which is told.
             let _ = sender.join();
         }
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + DRAIN;
         while ledger.missing() > 0 && Instant::now() < until {
             sleep(Duration::from_millis(1));
         }

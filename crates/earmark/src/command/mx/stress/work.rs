@@ -14,7 +14,7 @@ use super::super::session::End;
 use super::ledger::{Ledger, MAX_SIZE, count};
 
 /// How long a send may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// How long a receive is posted before it is taken back.
 const POSTED: Duration = Duration::from_millis(20);
 /// Sends that a thread has under way.
