@@ -28,6 +28,10 @@ pub struct Config {
     pub eager_max: u32,
     /// Which frames are marked.
     pub marks: Marks,
+    /// By how many frames the mark of an eager message of several comes too early: 0, but for
+    /// experiments. The last frame loses it, as if others had overtaken the marked one (Open-MX
+    /// paper, Table III).
+    pub mark_early: u16,
     /// Bits of the match information that name a context, so that each context has queues of its
     /// own (`MX_PARAM_CONTEXT_ID`).
     pub context: ContextBits,
@@ -67,6 +71,7 @@ impl Default for Config {
             small_max: 128,
             eager_max: 32 << 10,
             marks: Marks::ALL,
+            mark_early: 0,
             context: ContextBits::NONE,
             window: 256,
             blocks: 4,

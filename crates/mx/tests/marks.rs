@@ -75,6 +75,32 @@ fn frames_that_complete_something_are_marked() {
     assert_eq!(counts["medium"].1, 2 * 3);
 }
 
+/// Table III of the paper: the mark of an eager message is moved to a frame before the last.
+#[test]
+fn marks_of_eager_messages_can_come_early() {
+    for early in [1, 3, 22, 500_u16] {
+        let log = talk(Config { mark_early: early, ..Config::default() }, |_, _| false);
+        let (mut marked, mut frames, mut after) = (0, 0, None);
+        for (_, frame) in log.borrow().iter() {
+            let (header, body) = wire::parse(frame).unwrap();
+            let Body::Medium { total, offset, data, .. } = body else {
+                assert!(header.marked || !matches!(body, Body::Small(..)), "{body:?}");
+                continue;
+            };
+            frames = if offset == 0 { 1 } else { frames + 1 };
+            after = after.map(|after| after + 1);
+            if header.marked {
+                (marked, after) = (marked + 1, Some(0));
+                assert!(offset == 0 || offset + (data.len() as u32) < total);
+            }
+            if offset + data.len() as u32 == total {
+                assert_eq!(after, Some(early.min(frames - 1)), "of {frames}");
+            }
+        }
+        assert_eq!(marked, 2 * 3, "one for each message");
+    }
+}
+
 #[test]
 fn frames_that_come_again_are_marked_if_they_complete_something() {
     let middle = |frame: &[u8], nth| match frame_type(frame) {

@@ -203,8 +203,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             Segment::Small(_) => Body::Small(match_info, &[]),
             _ => Body::Medium { match_info, total, offset, data: &[] },
         };
+        // All frames but the last are of one length.
+        let after = (total - offset - length).div_ceil(length.max(1));
+        let early = u32::from(self.config.mark_early);
+        let completes = after == early || (after < early && offset == 0);
         // A frame that was lost is what the host waits for, whichever it is.
-        let completes = offset + length == total || is_last_lost;
+        let completes = completes || is_last_lost;
         let marked = completes && self.config.marks.has(body.frame_type());
         let header = Header { marked, ..header };
         let fill = |place: &mut [u8]| source.read(offset.into(), place);
