@@ -41,7 +41,8 @@ pub struct Outcome {
 /// One figure of one setting, divided by that of another one in the same round.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ratio {
-    /// What is compared: `latency_p50`, `interrupts`, `transactions`, `bulk_bits`.
+    /// What is compared: `latency_p50`, `interrupts`, `transactions`, `bulk_bits`, `messages`,
+    /// `interrupts_per_message`.
     pub figure: &'static str,
     /// The setting above the line.
     pub of: String,
@@ -96,6 +97,7 @@ pub fn run(
     world: Box<dyn World>,
     progress: &Progress,
 ) -> Result<Outcome> {
+    experiment.check(options)?;
     let mut cases = cases(nic, options)?;
     // In virtual time a round with the same seed is the same round.
     let repeats = cases.len() > 1 && world.environment().world != VIRTUAL;
@@ -118,7 +120,8 @@ pub fn run(
     let mut results = Vec::new();
     for case in &cases {
         let setting = case.setting(options);
-        let rounds = Rounds { setting, clients: case.clients, slices: &case.slices };
+        let tells_half = experiment.tells_half();
+        let rounds = Rounds { setting, clients: case.clients, slices: &case.slices, tells_half };
         let mut measurement = rounds.measurement(environment.clone());
         measurement.halves = match change_to {
             Some(after) => halves::split(&case.slices, case.moderation, after, options),
@@ -163,6 +166,7 @@ pub fn refuse_silence(plan: &Plan, slice: &Slice) -> Result<()> {
             Part::Asker => ("transactions", "no request was answered"),
             Part::BulkSink => ("bytes_received", "the bulk flow did not flow"),
             Part::Counter => ("datagrams_received", "no datagram arrived"),
+            Part::MessageSink => ("messages_received", "no message arrived"),
             _ => continue,
         };
         if record.counter(counter) == 0 {
@@ -178,11 +182,13 @@ pub fn refuse_silence(plan: &Plan, slice: &Slice) -> Result<()> {
 /// A figure, and how a round tells it.
 type Figure = (&'static str, fn(&Round) -> Option<f64>);
 
-const FIGURES: [Figure; 4] = [
+const FIGURES: [Figure; 6] = [
     ("latency_p50", |round| round.latency_p50_us),
     ("interrupts", |round| Some(round.interrupts_per_s)),
     ("transactions", |round| round.transactions_per_s),
     ("bulk_bits", |round| round.bulk_bits_per_s),
+    ("messages", |round| round.messages_per_s),
+    ("interrupts_per_message", |round| round.interrupts_per_message),
 ];
 
 fn ratios(results: &[Measurement]) -> Vec<Ratio> {

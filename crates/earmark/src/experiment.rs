@@ -4,6 +4,9 @@
 //! real program, such as memcached. Servers start first, then clients; then all get their *go* at
 //! once.
 
+mod mx;
+
+use anyhow::Result;
 use nic::moderation::{Moderation, TimerKind};
 use serde::Deserialize;
 
@@ -89,6 +92,16 @@ pub enum Experiment {
     Pps,
     /// Frames that the host drops at once: what receiving one costs
     InvalidFrames,
+    /// Messages of MX there and back: half a round trip, as Open-MX tells it
+    MxPingpong,
+    /// Messages of MX one way, with --in-flight of them on their way
+    MxStream,
+    /// Large messages of MX, one after the other: time and interrupts for each
+    MxLargeAnatomy,
+    /// Round trips of MX messages whose mark comes --mx-misorder frames too early
+    MxMisorder,
+    /// Short round trips of MX beside large messages and a TCP flow, at once on one NIC
+    MxMixed,
 }
 
 /// What a player runs.
@@ -130,6 +143,20 @@ impl Experiment {
     pub fn name(self) -> String {
         let value = clap::ValueEnum::to_possible_value(&self).expect("no experiment is hidden");
         value.get_name().to_owned()
+    }
+
+    /// Whether it is one of [round trips of MX](Self::MxPingpong), of which half is told.
+    #[must_use]
+    pub fn tells_half(self) -> bool {
+        matches!(self, Self::MxPingpong | Self::MxMisorder)
+    }
+
+    /// Refuses options that do not go with it.
+    ///
+    /// # Errors
+    /// The option, and what it may be.
+    pub fn check(self, options: &ExperimentOptions) -> Result<()> {
+        mx::check(self, options)
     }
 
     /// Fills in the numbers: those of `options`, and the experiment's usual ones.
@@ -178,7 +205,18 @@ impl Stage<'_> {
             ],
             E::Pps => vec![self.pps_counter(), self.pps_flood()],
             E::InvalidFrames => vec![self.frame_flood()],
+            E::MxPingpong | E::MxMisorder => self.mx_ping_pong(),
+            E::MxStream | E::MxLargeAnatomy => self.mx_stream(),
+            E::MxMixed => self.mx_mixed(),
         }
+    }
+
+    /// Servers first, which the others find there.
+    fn mx_mixed(&self) -> Vec<Player> {
+        let mut players = [self.mx_ping_pong(), self.mx_stream()].concat();
+        players.extend([self.bulk_sink(), self.bulk_source()]);
+        players.sort_by_key(|player| !player.server);
+        players
     }
 
     fn rr_server(&self, transport: Transport) -> Player {
@@ -230,7 +268,8 @@ impl Stage<'_> {
     }
 
     fn bulk_source(&self) -> Player {
-        let usual_rate = (self.experiment == Experiment::Mixed).then_some(MIXED_BULK_MBIT);
+        let mixed = matches!(self.experiment, Experiment::Mixed | Experiment::MxMixed);
+        let usual_rate = mixed.then_some(MIXED_BULK_MBIT);
         let spec = BulkSenderSpec {
             rate_mbit: self.options.bulk_rate.or(usual_rate).map(u64::from),
             chunk_bytes: self.options.bulk_chunk.unwrap_or(BULK_CHUNK_BYTES) as usize,
@@ -275,6 +314,7 @@ impl Stage<'_> {
             transport: Some(transport),
             address: Some(format!("{SERVER}:{port}")),
             interface: None,
+            mx: None,
             warmup_ms: millis(self.warmup_s),
             duration_ms: millis(self.duration_s),
             seed: self.seed,

@@ -19,6 +19,7 @@ pub mod halves;
 pub mod histogram;
 pub mod kernel;
 mod keys;
+pub mod marks;
 pub mod measurement;
 pub mod options;
 mod progress;

@@ -52,6 +52,15 @@ impl Quantiles {
     }
 }
 
+impl Quantiles {
+    /// Half of each time.
+    fn half(self) -> Self {
+        let Self { count, min, p50, p90, p99, max, mean } = self;
+        let [min, p50, p90, p99, max, mean] = [min, p50, p90, p99, max, mean].map(|us| us / 2.0);
+        Self { count, min, p50, p90, p99, max, mean }
+    }
+}
+
 /// CPU time per second, in cores.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Cpu {
@@ -130,6 +139,10 @@ pub struct Round {
     pub bulk_bits_per_s: Option<f64>,
     /// Interrupts a second, both hosts together.
     pub interrupts_per_s: f64,
+    /// Messages of MX a second.
+    pub messages_per_s: Option<f64>,
+    /// Interrupts of both hosts for each message of MX.
+    pub interrupts_per_message: Option<f64>,
 }
 
 /// One experiment under one setting.
@@ -143,6 +156,8 @@ pub struct Measurement {
     pub seconds: f64,
     /// From when a request was due to its answer.
     pub latency_us: Option<Quantiles>,
+    /// Half of `latency_us`, in round trips of MX.
+    pub half_round_trip_us: Option<Quantiles>,
     /// From when a request was really sent to its answer.
     pub service_us: Option<Quantiles>,
     /// Where `latency_us` clusters.
@@ -155,6 +170,12 @@ pub struct Measurement {
     pub bulk_bits_per_s: Option<f64>,
     /// Datagrams a second, at the receiver.
     pub datagrams_per_s: Option<f64>,
+    /// Messages of MX a second, at their receivers.
+    pub messages_per_s: Option<f64>,
+    /// Bytes of them a second.
+    pub message_bytes_per_s: Option<f64>,
+    /// Interrupts of both hosts for each of them, where nothing else is on its way.
+    pub interrupts_per_message: Option<f64>,
     /// Interrupts of both hosts.
     pub interrupts: u64,
     /// The same, a second.
@@ -212,6 +233,10 @@ pub enum Part {
     Flood,
     /// It counts datagrams.
     Counter,
+    /// It sends messages of MX one way.
+    MessageSource,
+    /// It receives them.
+    MessageSink,
 }
 
 impl Slice {
@@ -229,18 +254,43 @@ impl Slice {
         self.nic.ports.iter().map(|port| port.counters.interrupts_total()).sum()
     }
 
+    /// What all agents together have counted under this name.
+    fn counted(&self, counter: &str) -> u64 {
+        self.records.iter().map(|(_, record)| record.counter(counter)).sum()
+    }
+
+    /// Messages of MX, where there were any.
+    fn messages(&self) -> Option<u64> {
+        Some(self.counted("messages_received")).filter(|messages| *messages > 0)
+    }
+
+    /// The same, if all interrupts were for them.
+    fn messages_alone(&self) -> Option<u64> {
+        self.messages().filter(|_| self.record(Part::BulkSink).is_none())
+    }
+
     fn round(&self) -> Round {
-        let asker = self.record(Part::Asker);
+        let asker = self.record(Part::Asker).or_else(|| self.record(Part::MessageSource));
+        let messages = self.messages().map(|messages| messages as f64);
+        let alone = self.messages_alone().map(|messages| messages as f64);
         let named = |name| asker.and_then(|record| record.distributions.get(name));
-        let latency = named("latency").or_else(|| named("round_trip"));
+        let mut latencies = LATENCIES.into_iter().filter_map(named);
+        let latency = latencies.next();
         Round {
             latency_p50_us: latency.and_then(Quantiles::of).map(|quantiles| quantiles.p50),
             transactions_per_s: self.rate(Part::Asker, "transactions"),
             bulk_bits_per_s: self.rate(Part::BulkSink, "bytes_received").map(|bytes| bytes * 8.0),
             interrupts_per_s: self.interrupts() as f64 / self.seconds,
+            messages_per_s: messages.map(|messages| messages / self.seconds),
+            interrupts_per_message: alone
+                .and_then(|messages| ratio(self.interrupts() as f64, messages)),
         }
     }
 }
+
+/// What the latency of an experiment is called, in whichever record has it. NTP's round trip leaves
+/// the server's own time out; it is the latency all the same, as is the transfer of a message.
+const LATENCIES: [&str; 3] = ["latency", "round_trip", "transfer"];
 
 /// All rounds of one setting, ready to be summed up.
 #[derive(Debug)]
@@ -251,6 +301,8 @@ pub struct Rounds<'a> {
     pub clients: Option<u32>,
     /// The rounds.
     pub slices: &'a [Slice],
+    /// Half a round trip is what people compare.
+    pub tells_half: bool,
 }
 
 impl Rounds<'_> {
@@ -259,20 +311,26 @@ impl Rounds<'_> {
     pub fn measurement(&self, environment: Environment) -> Measurement {
         let seconds: f64 = self.slices.iter().map(|slice| slice.seconds).sum();
         let asker = self.merged(Part::Asker);
-        // NTP's round trip leaves the server's own time out; it is the latency all the same.
-        let latency = ["latency", "round_trip"].map(|name| distribution(asker.as_ref(), name));
+        let source = self.merged(Part::MessageSource);
+        let timed = asker.as_ref().or(source.as_ref());
+        let latency = LATENCIES.map(|name| distribution(timed, name));
         let latency = latency.into_iter().find(|latency| latency.count > 0).unwrap_or_default();
         let interrupts = self.sum(Slice::interrupts);
         let packets = self.sum(|slice| slice.nic.ports.iter().map(|p| p.counters.delivered).sum());
         let cpu = environment.measures_cpu().then(|| self.cpu(seconds));
         let receive = cpu.map(|cpu| (cpu.host_receive + cpu.nic) * seconds * 1e9);
+        let messages = self.total(Slice::messages);
+        let bytes = messages.map(|_| self.sum(|slice| slice.counted("message_bytes")) as f64);
+        let alone = self.total(Slice::messages_alone);
+        let latency_us = Quantiles::of(&latency);
         let asked = asker.as_ref().map(|asker| per_second(asker, "transactions"));
         let missed = |name| asker.as_ref().map_or(0, |asker| asker.counter(name));
         Measurement {
             setting: self.setting.clone(),
             clients: self.clients,
             seconds,
-            latency_us: Quantiles::of(&latency),
+            latency_us,
+            half_round_trip_us: latency_us.filter(|_| self.tells_half).map(Quantiles::half),
             service_us: Quantiles::of(&distribution(asker.as_ref(), "service")),
             latency_histogram: histogram::bins(&latency),
             transactions_per_s: asked,
@@ -283,6 +341,9 @@ impl Rounds<'_> {
             datagrams_per_s: self
                 .merged(Part::Counter)
                 .map(|counter| per_second(&counter, "datagrams_received")),
+            messages_per_s: messages.map(|messages| messages / seconds),
+            message_bytes_per_s: bytes.map(|bytes| bytes / seconds),
+            interrupts_per_message: alone.and_then(|alone| ratio(interrupts as f64, alone)),
             interrupts,
             interrupts_per_s: interrupts as f64 / seconds,
             interrupts_by_reason: self.by_reason(),
@@ -298,6 +359,13 @@ impl Rounds<'_> {
             environment,
             latency,
         }
+    }
+
+    /// The sum over all rounds, if there is anything to add.
+    fn total(&self, of: impl Fn(&Slice) -> Option<u64>) -> Option<f64> {
+        let mut each = self.slices.iter().filter_map(of).peekable();
+        each.peek()?;
+        Some(each.sum::<u64>() as f64)
     }
 
     fn sum(&self, of: impl Fn(&Slice) -> u64) -> u64 {

@@ -15,6 +15,7 @@ use nic::moderation::Moderation;
 use serde::{Deserialize, Deserializer};
 
 use crate::keys;
+use crate::marks::MarkNames;
 
 /// A value that is text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,6 +241,18 @@ options! {
         /// Payload bytes of the datagrams in `pps`
         #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(8..=65_507))]
         payload_bytes: u32,
+        /// Bytes of a message of MX, up to 4 MiB
+        #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=4_194_304))]
+        size: u32,
+        /// Messages of MX that are on their way at once
+        #[arg(value_name = "MESSAGES", value_parser = clap::value_parser!(u32).range(1..=4_096))]
+        in_flight: u32,
+        /// Frames that MX marks: all, none, all-rendezvous (all but those), small+pull
+        #[arg(value_name = "MARKS")]
+        mx_marks: Text<MarkNames>,
+        /// By how many frames the mark of an MX message comes too early
+        #[arg(value_name = "FRAMES", value_parser = clap::value_parser!(u16).range(..=255))]
+        mx_misorder: u16,
         /// Halfway through, change to this setting, and report before and after
         #[arg(value_name = "SETTING")]
         change_to: Text<Moderation>,

@@ -19,13 +19,13 @@ const BUFFER_BYTES: usize = 128 * 1024;
 /// CPU time used in the window. The marks are set in the first turn after the moment they stand
 /// for; until that turn the agent slept, which uses none.
 #[derive(Clone, Copy, Debug, Default)]
-struct CpuMeter {
+pub(super) struct CpuMeter {
     start_ns: Option<u64>,
     end_ns: Option<u64>,
 }
 
 impl CpuMeter {
-    fn observe(&mut self, at: Instant, window: Window) {
+    pub(super) fn observe(&mut self, at: Instant, window: Window) {
         if self.start_ns.is_none() && at >= window.start {
             self.start_ns = Some(cpu_ns());
         }
@@ -34,7 +34,7 @@ impl CpuMeter {
         }
     }
 
-    fn used_ns(self) -> u64 {
+    pub(super) fn used_ns(self) -> u64 {
         let end_ns = self.end_ns.unwrap_or_else(cpu_ns);
         self.start_ns.map_or(0, |start_ns| end_ns.saturating_sub(start_ns))
     }

@@ -22,13 +22,15 @@ mod control;
 mod driver;
 mod frames;
 mod icmp;
+mod letter;
+mod mx;
 mod poller;
 mod port;
 mod spec;
 mod tcp;
 mod udp;
 
-pub use spec::{AgentSpec, Transport};
+pub use spec::{AgentSpec, MxSpec, Peer, Transport};
 
 use crate::records::{Message, Record, SCHEMA};
 use crate::workload::{Counter, Recorder, Window, WorkloadSpec};
@@ -63,6 +65,9 @@ fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
     // each.
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))
         .map_err(|error| format!("set timer slack: {error}"))?;
+    if spec.transport() == Transport::Mx {
+        return mx::drive(spec);
+    }
     let poller = Poller::new().map_err(|error| format!("create an epoll object: {error}"))?;
     let port = open(spec, &poller)?;
     let address = port.address();
@@ -106,6 +111,7 @@ fn open(spec: &AgentSpec, poller: &Poller) -> Result<Box<dyn Port>, String> {
         Transport::Udp if server => Box::new(udp::Udp::listen(poller, spec.socket_address()?)?),
         Transport::Tcp => Box::new(tcp::Tcp::connect(poller, spec.socket_address()?, connections)?),
         Transport::Udp => Box::new(udp::Udp::connect(poller, spec.socket_address()?, connections)?),
+        Transport::Mx => return Err("MX has endpoints, not sockets".into()),
     })
 }
 

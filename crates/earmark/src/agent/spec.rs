@@ -1,7 +1,9 @@
 //! What an agent is told to do: a workload, where, and for how long.
 
+use crate::marks::MarkNames;
 use crate::workload::{Duration, Framing, Instant, Window, WorkloadSpec};
-use serde::{Deserialize, Serialize};
+use mx::address::{Address, NicId};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::net::{IpAddr, SocketAddr};
 
 /// The specification that an agent gets as its argument, in JSON.
@@ -17,9 +19,12 @@ pub struct AgentSpec {
     /// The port may be left out where the workload has a well-known one, and over icmp.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<String>,
-    /// The interface that frames leave through; packet transport only.
+    /// The interface that frames leave through; packet and mx transports only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
+    /// The endpoint; mx transport only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mx: Option<MxSpec>,
     /// From `go` to the start of the measurement window.
     #[serde(default)]
     pub warmup_ms: u64,
@@ -57,6 +62,65 @@ pub enum Transport {
     Icmp,
     /// Raw Ethernet frames through an `AF_PACKET` socket.
     Packet,
+    /// Messages of MX, through an `AF_PACKET` socket.
+    Mx,
+}
+
+/// An MX endpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MxSpec {
+    /// Its number on the interface.
+    pub endpoint: u8,
+    /// The endpoint that a client talks to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub peer: Option<Peer>,
+    /// Bytes of the longest message that comes.
+    pub message_bytes: u32,
+    /// Messages that may be on their way before a `bulk-sender` waits; 0 is no limit.
+    pub in_flight: u32,
+    /// Which frames it marks.
+    pub marks: MarkNames,
+    /// By how many frames the mark of a message of several comes too early.
+    pub mark_early: u16,
+}
+
+impl Default for MxSpec {
+    fn default() -> Self {
+        let (marks, mark_early) = (MarkNames::ALL, 0);
+        Self { endpoint: 1, peer: None, message_bytes: 0, in_flight: 0, marks, mark_early }
+    }
+}
+
+/// Where an MX endpoint is, written as `02:00:00:00:00:0b/1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub Address);
+
+impl Peer {
+    fn parse(text: &str) -> Option<Self> {
+        let (mac, endpoint) = text.split_once('/')?;
+        let mut nic = [0; 6];
+        let mut bytes = mac.split(':');
+        for byte in &mut nic {
+            *byte = u8::from_str_radix(bytes.next()?, 16).ok()?;
+        }
+        let endpoint = endpoint.parse().ok()?;
+        bytes.next().is_none().then_some(Self(Address { nic: NicId(nic), endpoint }))
+    }
+}
+
+impl Serialize for Peer {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Peer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let wrong = || format!("\"{text}\" is no MX endpoint; write it like 02:00:00:00:00:0b/1");
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom(wrong()))
+    }
 }
 
 impl Transport {
@@ -65,7 +129,7 @@ impl Transport {
     pub fn framing(self) -> Framing {
         match self {
             Self::Tcp => Framing::Stream,
-            Self::Udp | Self::Icmp | Self::Packet => Framing::Datagram,
+            Self::Udp | Self::Icmp | Self::Packet | Self::Mx => Framing::Datagram,
         }
     }
 
@@ -77,7 +141,13 @@ impl Transport {
             Self::Udp => "udp",
             Self::Icmp => "icmp",
             Self::Packet => "packet",
+            Self::Mx => "mx",
         }
+    }
+
+    /// Bytes of the shortest message.
+    fn least(self) -> usize {
+        usize::from(self != Self::Mx)
     }
 }
 
@@ -100,7 +170,7 @@ impl AgentSpec {
             client.response_bytes = client.request_bytes;
         }
         let kind = spec.workload.kind();
-        spec.workload.check().map_err(|why| format!("{kind}: {why}"))?;
+        spec.workload.check(transport.least()).map_err(|why| format!("{kind}: {why}"))?;
         Ok(spec)
     }
 
@@ -108,6 +178,24 @@ impl AgentSpec {
     #[must_use]
     pub fn transport(&self) -> Transport {
         self.transport.unwrap_or_else(|| transports(&self.workload)[0])
+    }
+
+    /// The interface and the endpoint of MX.
+    ///
+    /// # Errors
+    ///
+    /// One is missing, or a client does not say whom it talks to.
+    pub fn mx(&self) -> Result<(&str, &MxSpec), String> {
+        let kind = self.workload.kind();
+        let missing = |what: &str| format!("{kind} over mx needs {what}");
+        let example = "an interface, for example \"interface\":\"eth0\"";
+        let interface = self.interface.as_deref().ok_or_else(|| missing(example))?;
+        let example = "an endpoint, for example \"mx\":{\"endpoint\":1}";
+        let mx = self.mx.as_ref().ok_or_else(|| missing(example))?;
+        if mx.peer.is_none() && !self.workload.is_server() {
+            return Err(missing("a peer, for example \"mx\":{\"peer\":\"02:00:00:00:00:0b/1\"}"));
+        }
+        Ok((interface, mx))
     }
 
     /// The window in time since `go`.
@@ -147,11 +235,14 @@ impl AgentSpec {
 /// What a workload can run over, the usual one first.
 fn transports(workload: &WorkloadSpec) -> &'static [Transport] {
     match workload {
-        WorkloadSpec::RrClient(_) => &[Transport::Tcp, Transport::Udp, Transport::Icmp],
-        WorkloadSpec::RrServer(_) => &[Transport::Tcp, Transport::Udp],
-        WorkloadSpec::MemcachedClient(_)
-        | WorkloadSpec::BulkSender(_)
-        | WorkloadSpec::BulkReceiver(_) => &[Transport::Tcp],
+        WorkloadSpec::RrClient(_) => {
+            &[Transport::Tcp, Transport::Udp, Transport::Icmp, Transport::Mx]
+        }
+        WorkloadSpec::RrServer(_) => &[Transport::Tcp, Transport::Udp, Transport::Mx],
+        WorkloadSpec::MemcachedClient(_) => &[Transport::Tcp],
+        WorkloadSpec::BulkSender(_) | WorkloadSpec::BulkReceiver(_) => {
+            &[Transport::Tcp, Transport::Mx]
+        }
         WorkloadSpec::NtpClient(_)
         | WorkloadSpec::NtpServer(_)
         | WorkloadSpec::PpsSender(_)
@@ -180,6 +271,31 @@ mod tests {
         assert!(AgentSpec::parse(over).unwrap_err().contains(r#"try "transport":"tcp""#));
         let typo = r#"{"workload":{"kind":"rr-client"},"warmup":1}"#;
         assert!(AgentSpec::parse(typo).unwrap_err().contains("warmup"));
+    }
+
+    #[test]
+    fn an_endpoint_of_mx_is_complete() {
+        let with = |more: &str| {
+            let json = format!(
+                r#"{{"workload":{{"kind":"rr-client","request_bytes":0}},"transport":"mx"{more}}}"#
+            );
+            AgentSpec::parse(&json)
+        };
+        let refused = |more| with(more).and_then(|spec| spec.mx().map(|_| ())).unwrap_err();
+        assert!(refused("").contains("interface"));
+        assert!(refused(r#","interface":"b0""#).contains(r#""mx":{"endpoint":1}"#));
+        assert!(refused(r#","interface":"b0","mx":{}"#).contains(r#""peer":"#));
+        for wrong in ["1", "02:00/1", "02:00:00:00:00:0b", "02:00:00:00:00:0b:0c/1", "x/1"] {
+            let error = refused(&format!(r#","interface":"b0","mx":{{"peer":"{wrong}"}}"#));
+            assert!(error.contains("write it like 02:00:00:00:00:0b/1"), "{error}");
+        }
+        let peer = r#","interface":"b0","mx":{"peer":"02:00:00:00:00:0b/7","marks":"all-pull"}"#;
+        let spec = with(peer).unwrap();
+        let (interface, mx) = spec.mx().unwrap();
+        let peer = mx.peer.unwrap().0.to_string();
+        assert_eq!((interface, peer.as_str()), ("b0", "02:00:00:00:00:0b/7"));
+        let again = serde_json::to_string(&spec).unwrap();
+        assert_eq!(AgentSpec::parse(&again), Ok(spec));
     }
 
     #[test]

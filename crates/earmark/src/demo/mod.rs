@@ -156,7 +156,7 @@ fn measure(live: &Live, args: &DemoArgs) -> Result<(Vec<Row>, Vec<Timeline>)> {
 fn row(setting: &Moderation, slices: &[Vec<Slice>; 3], environment: &Environment) -> Row {
     let setting = setting.to_string();
     let [round_trips, bulk, both] = slices.each_ref().map(|slices| {
-        let rounds = Rounds { setting: setting.clone(), clients: None, slices };
+        let rounds = Rounds { setting: setting.clone(), clients: None, slices, tells_half: false };
         rounds.measurement(environment.clone())
     });
     Row { setting, round_trips, bulk, both }

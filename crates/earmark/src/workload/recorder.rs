@@ -66,6 +66,9 @@ names! {
         /// NTP: ((t2 - t1) + (t3 - t4)) / 2, how far the server's clock seems ahead. May be
         /// negative.
         Offset = "offset",
+        /// MX: from when a message was handed over until its memory was free again: when its last
+        /// frame left, or, if it is large, when the peer had all of it.
+        Transfer = "transfer",
     }
 }
 
@@ -94,6 +97,10 @@ names! {
         Misses = "misses",
         /// Requests that the peer answered with an error.
         Errors = "errors",
+        /// MX: messages received.
+        MessagesReceived = "messages_received",
+        /// MX: bytes of messages received.
+        MessageBytes = "message_bytes",
     }
 }
 

@@ -54,7 +54,7 @@ macro_rules! spec {
 }
 
 spec! {
-    /// `rr-client`, over tcp, udp or icmp.
+    /// `rr-client`, over tcp, udp, icmp or mx.
     RrClientSpec {
         /// Bytes in a request.
         request_bytes: usize = 1,
@@ -72,7 +72,7 @@ spec! {
 }
 
 spec! {
-    /// `rr-server`, over tcp or udp.
+    /// `rr-server`, over tcp, udp or mx.
     RrServerSpec {
         /// Bytes in a request.
         request_bytes: usize = 1,
@@ -114,7 +114,7 @@ spec! {
 }
 
 spec! {
-    /// `bulk-sender`, over tcp.
+    /// `bulk-sender`, over tcp or mx.
     BulkSenderSpec {
         /// Million payload bits a second. Absent: as fast as it goes.
         rate_mbit: Option<u64> = None,
@@ -124,7 +124,7 @@ spec! {
 }
 
 spec! {
-    /// `bulk-receiver`, over tcp.
+    /// `bulk-receiver`, over tcp or mx.
     BulkReceiverSpec {}
 }
 
@@ -193,20 +193,22 @@ impl WorkloadSpec {
         }
     }
 
-    /// Says what is wrong with the numbers, if anything is.
+    /// Says what is wrong with the numbers, if anything is, on a transport whose shortest message
+    /// has `least` bytes.
     ///
     /// # Errors
     ///
     /// The field and what it must be.
-    pub fn check(&self) -> Result<(), String> {
+    pub fn check(&self, least: usize) -> Result<(), String> {
         let at_least = |name: &str, value: u64, min: u64| {
             if value < min { Err(format!("{name} must be at least {min}")) } else { Ok(()) }
         };
         let one = |name: &str, value: usize| at_least(name, value as u64, 1);
+        let bytes = |name: &str, value: usize| at_least(name, value as u64, least as u64);
         match self {
             Self::RrClient(spec) => {
-                one("request_bytes", spec.request_bytes)?;
-                one("response_bytes", spec.response_bytes)?;
+                bytes("request_bytes", spec.request_bytes)?;
+                bytes("response_bytes", spec.response_bytes)?;
                 one("connections", spec.connections)?;
                 if spec.think_us_max > 0 && spec.rate_per_s.is_some() {
                     return Err("think_us_max (closed loop) and rate_per_s (open loop) exclude \
@@ -216,12 +218,12 @@ impl WorkloadSpec {
                 at_least("rate_per_s", spec.rate_per_s.unwrap_or(1), 1)
             }
             Self::RrServer(spec) => {
-                one("request_bytes", spec.request_bytes)?;
-                one("response_bytes", spec.response_bytes)
+                bytes("request_bytes", spec.request_bytes)?;
+                bytes("response_bytes", spec.response_bytes)
             }
             Self::NtpClient(spec) => at_least("interval_us", spec.interval_us, 1),
             Self::BulkSender(spec) => {
-                one("chunk_bytes", spec.chunk_bytes)?;
+                bytes("chunk_bytes", spec.chunk_bytes)?;
                 at_least("rate_mbit", spec.rate_mbit.unwrap_or(1), 1)
             }
             Self::PpsSender(spec) => {
@@ -268,7 +270,7 @@ mod tests {
             let json = format!(r#"{{"kind":"{kind}"}}"#);
             let spec: WorkloadSpec = serde_json::from_str(&json).unwrap();
             assert_eq!(spec.kind(), kind);
-            assert_eq!(spec.check(), Ok(()));
+            assert_eq!(spec.check(1), Ok(()));
             let again = serde_json::to_string(&spec).unwrap();
             assert_eq!(serde_json::from_str::<WorkloadSpec>(&again).unwrap(), spec);
         }
@@ -279,8 +281,8 @@ mod tests {
         let unknown = r#"{"kind":"rr-client","think_ms":1}"#;
         assert!(serde_json::from_str::<WorkloadSpec>(unknown).is_err());
         let both = RrClientSpec { think_us_max: 1, rate_per_s: Some(1), ..Default::default() };
-        assert!(WorkloadSpec::RrClient(both).check().unwrap_err().contains("drop one"));
+        assert!(WorkloadSpec::RrClient(both).check(1).unwrap_err().contains("drop one"));
         let short = PpsSenderSpec { payload_bytes: 7, ..Default::default() };
-        assert!(WorkloadSpec::PpsSender(short).check().unwrap_err().contains("at least 8"));
+        assert!(WorkloadSpec::PpsSender(short).check(1).unwrap_err().contains("at least 8"));
     }
 }
