@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::cli;
 use crate::environment::VIRTUAL;
-use crate::experiment::{Experiment, Plan, USUAL_SETTING};
+use crate::experiment::{Experiment, MxTerms, Plan, USUAL_SETTING};
 use crate::halves;
 use crate::measurement::{Measurement, Part, Round, Rounds, SCHEMA, Slice};
 use crate::options::{ExperimentOptions, NicOptions, Text};
@@ -32,6 +32,8 @@ pub struct Outcome {
     pub experiment: String,
     /// The world.
     pub world: &'static str,
+    /// What messages of MX were like, where there were any.
+    pub mx: Option<MxTerms>,
     /// One for each setting (and number of clients), in the order asked for.
     pub results: Vec<Measurement>,
     /// Each setting against each other one.
@@ -132,8 +134,9 @@ pub fn run(
     world.finish()?;
     let world = environment.world;
     let ratios = ratios(&results);
+    let mx = experiment.mx(options);
     let experiment = experiment.name();
-    Ok(Outcome { schema_version: SCHEMA, experiment, world, results, ratios })
+    Ok(Outcome { schema_version: SCHEMA, experiment, world, mx, results, ratios })
 }
 
 fn cases(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Case>> {

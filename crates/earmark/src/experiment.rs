@@ -6,6 +6,8 @@
 
 mod mx;
 
+pub use mx::MxTerms;
+
 use anyhow::Result;
 use nic::moderation::{Moderation, TimerKind};
 use serde::Deserialize;
@@ -96,11 +98,11 @@ pub enum Experiment {
     MxPingpong,
     /// Messages of MX one way, with --in-flight of them on their way
     MxStream,
-    /// Large messages of MX, one after the other: time and interrupts for each
+    /// Large messages of MX there and back: what each takes, in time and in interrupts
     MxLargeAnatomy,
     /// Round trips of MX messages whose mark comes --mx-misorder frames too early
     MxMisorder,
-    /// Short round trips of MX beside large messages and a TCP flow, at once on one NIC
+    /// Short round trips of MX beside bulk messages of MX and a TCP flow, at once on one NIC
     MxMixed,
 }
 
@@ -148,7 +150,7 @@ impl Experiment {
     /// Whether it is one of [round trips of MX](Self::MxPingpong), of which half is told.
     #[must_use]
     pub fn tells_half(self) -> bool {
-        matches!(self, Self::MxPingpong | Self::MxMisorder)
+        matches!(self, Self::MxPingpong | Self::MxLargeAnatomy | Self::MxMisorder)
     }
 
     /// Refuses options that do not go with it.
@@ -157,6 +159,12 @@ impl Experiment {
     /// The option, and what it may be.
     pub fn check(self, options: &ExperimentOptions) -> Result<()> {
         mx::check(self, options)
+    }
+
+    /// What messages of MX are like in it, if there are any.
+    #[must_use]
+    pub fn mx(self, options: &ExperimentOptions) -> Option<MxTerms> {
+        mx::terms(self, options)
     }
 
     /// Fills in the numbers: those of `options`, and the experiment's usual ones.
@@ -205,8 +213,8 @@ impl Stage<'_> {
             ],
             E::Pps => vec![self.pps_counter(), self.pps_flood()],
             E::InvalidFrames => vec![self.frame_flood()],
-            E::MxPingpong | E::MxMisorder => self.mx_ping_pong(),
-            E::MxStream | E::MxLargeAnatomy => self.mx_stream(),
+            E::MxPingpong | E::MxLargeAnatomy | E::MxMisorder => self.mx_ping_pong(),
+            E::MxStream => self.mx_stream(),
             E::MxMixed => self.mx_mixed(),
         }
     }

@@ -13,12 +13,13 @@ use crate::experiment::Experiment;
 use crate::options::{ExperimentOptions, NicOptions};
 
 /// Those that come with Earmark.
-const BUILT_IN: [(&str, &str); 5] = [
+const BUILT_IN: [(&str, &str); 6] = [
     ("e1000", include_str!("../../../scenarios/e1000.toml")),
     ("phase", include_str!("../../../scenarios/phase.toml")),
     ("bge", include_str!("../../../scenarios/bge.toml")),
     ("odroid", include_str!("../../../scenarios/odroid.toml")),
     ("mixed", include_str!("../../../scenarios/mixed.toml")),
+    ("openmx", include_str!("../../../scenarios/openmx.toml")),
 ];
 
 /// A scenario file.

@@ -4,6 +4,7 @@ use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 use crate::bench::{Outcome, Ratio};
+use crate::experiment::MxTerms;
 use crate::halves;
 use crate::measurement::{Halves, Measurement, Quantiles};
 
@@ -26,7 +27,8 @@ pub(crate) fn empty(headers: &[&str]) -> Table {
 /// All that `earmark bench` prints.
 #[must_use]
 pub(crate) fn of(outcome: &Outcome) -> String {
-    let mut text = format!("{} in the {} world\n", outcome.experiment, outcome.world);
+    let mx = outcome.mx.as_ref().map(messages).unwrap_or_default();
+    let mut text = format!("{} in the {} world{mx}\n", outcome.experiment, outcome.world);
     text += &results(&outcome.results).to_string();
     for result in &outcome.results {
         if !result.halves.is_empty() {
@@ -40,6 +42,19 @@ pub(crate) fn of(outcome: &Outcome) -> String {
         text += &format!("\n\n{}", ratios(&outcome.ratios));
     }
     text += &footer(&outcome.results);
+    text
+}
+
+/// What messages of MX are like, in words.
+fn messages(terms: &MxTerms) -> String {
+    let mut text = format!(": messages of {} bytes", terms.size);
+    if let Some(in_flight) = terms.in_flight {
+        text += &format!(", {in_flight} on their way at once");
+    }
+    text += &format!(", marks: {}", terms.marks);
+    if terms.misorder > 0 {
+        text += &format!(", {} frames early", terms.misorder);
+    }
     text
 }
 

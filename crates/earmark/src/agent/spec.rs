@@ -281,7 +281,7 @@ mod tests {
             );
             AgentSpec::parse(&json)
         };
-        let refused = |more| with(more).and_then(|spec| spec.mx().map(|_| ())).unwrap_err();
+        let refused = |more: &str| with(more).and_then(|spec| spec.mx().map(|_| ())).unwrap_err();
         assert!(refused("").contains("interface"));
         assert!(refused(r#","interface":"b0""#).contains(r#""mx":{"endpoint":1}"#));
         assert!(refused(r#","interface":"b0","mx":{}"#).contains(r#""peer":"#));

@@ -3,8 +3,12 @@
 use anyhow::{Result, ensure};
 use linux::station::Station;
 use mx::address::{Address, NicId};
+use serde::Serialize;
 
-use super::{A, B, Experiment, MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S, Player, Stage, player};
+use super::{
+    A, B, BULK_CHUNK_BYTES, Experiment, MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S, Player, Stage,
+    player,
+};
 use crate::agent::{AgentSpec, MxSpec, Peer, Transport};
 use crate::marks::MarkNames;
 use crate::measurement::Part;
@@ -31,6 +35,37 @@ const MIXED_IN_FLIGHT: u32 = 4;
 /// A short message.
 const SMALL_BYTES: u32 = 8;
 
+/// What messages of MX are like in an experiment.
+#[derive(Clone, Debug, Serialize)]
+pub struct MxTerms {
+    /// Bytes of a message; in `mx-mixed`, of the short ones.
+    pub size: u32,
+    /// Messages one way that are on their way at once, where there are any.
+    pub in_flight: Option<u32>,
+    /// Which frames are marked.
+    pub marks: MarkNames,
+    /// By how many frames the mark of a message of several comes too early.
+    pub misorder: u16,
+}
+
+/// Those of `experiment`, given or usual.
+pub(super) fn terms(experiment: Experiment, options: &ExperimentOptions) -> Option<MxTerms> {
+    let (size, in_flight, misorder) = match experiment {
+        Experiment::MxPingpong => (SMALL_BYTES, None, 0),
+        Experiment::MxStream => (STREAM_BYTES, Some(STREAM_IN_FLIGHT), 0),
+        Experiment::MxLargeAnatomy => (LARGE_BYTES, None, 0),
+        Experiment::MxMisorder => (MEDIUM_BYTES, None, 1),
+        Experiment::MxMixed => (SMALL_BYTES, Some(MIXED_IN_FLIGHT), 0),
+        _ => return None,
+    };
+    Some(MxTerms {
+        size: options.size.unwrap_or(size),
+        in_flight: in_flight.map(|usual| options.in_flight.unwrap_or(usual)),
+        marks: options.mx_marks.as_ref().map_or(MarkNames::ALL, |Text(marks)| *marks),
+        misorder: options.mx_misorder.unwrap_or(misorder),
+    })
+}
+
 /// Refuses options that do not go together.
 ///
 /// # Errors
@@ -56,79 +91,68 @@ pub(super) fn check(experiment: Experiment, options: &ExperimentOptions) -> Resu
 impl Stage<'_> {
     /// Round trips of messages of one size.
     pub(super) fn mx_ping_pong(&self) -> Vec<Player> {
-        let usual =
-            if self.experiment == Experiment::MxMisorder { MEDIUM_BYTES } else { SMALL_BYTES };
-        let bytes = self.options.size.unwrap_or(usual);
+        let Some(terms) = terms(self.experiment, self.options) else { return Vec::new() };
         let mixed = self.experiment == Experiment::MxMixed;
+        let usual_rate = mixed.then_some(MIXED_ROUND_TRIPS_PER_S);
+        let bytes = terms.size as usize;
         let client = RrClientSpec {
-            request_bytes: bytes as usize,
-            response_bytes: bytes as usize,
+            request_bytes: bytes,
+            response_bytes: bytes,
             connections: self.clients as usize,
             think_us_max: self.options.think.unwrap_or(0).into(),
-            rate_per_s: self
-                .options
-                .rate
-                .or(mixed.then_some(MIXED_ROUND_TRIPS_PER_S))
-                .map(u64::from),
+            rate_per_s: self.options.rate.or(usual_rate).map(u64::from),
             ..RrClientSpec::default()
         };
         let server = RrServerSpec {
-            request_bytes: bytes as usize,
-            response_bytes: bytes as usize,
+            request_bytes: bytes,
+            response_bytes: bytes,
             compute_us: self.options.compute.unwrap_or(0).into(),
         };
-        let mx = MxSpec { endpoint: PING_ENDPOINT, message_bytes: bytes, ..MxSpec::default() };
+        let mx = endpoint(PING_ENDPOINT, &terms);
         vec![
-            player(B, Part::Answerer, true, self.mx(WorkloadSpec::RrServer(server), &mx, B)),
-            player(A, Part::Asker, false, self.mx(WorkloadSpec::RrClient(client), &mx, A)),
+            player(B, Part::Answerer, true, self.mx(WorkloadSpec::RrServer(server), &mx)),
+            player(A, Part::Asker, false, self.mx(WorkloadSpec::RrClient(client), &mx)),
         ]
     }
 
     /// Messages one way, with so many on their way.
     pub(super) fn mx_stream(&self) -> Vec<Player> {
+        let Some(terms) = terms(self.experiment, self.options) else { return Vec::new() };
         let mixed = self.experiment == Experiment::MxMixed;
-        let (bytes, in_flight) = match self.experiment {
-            Experiment::MxMixed => (LARGE_BYTES, MIXED_IN_FLIGHT),
-            Experiment::MxLargeAnatomy => (self.options.size.unwrap_or(LARGE_BYTES), 1),
-            _ => (self.options.size.unwrap_or(STREAM_BYTES), STREAM_IN_FLIGHT),
-        };
+        let bulk_bytes = self.options.bulk_chunk.unwrap_or(BULK_CHUNK_BYTES);
+        let bytes = if mixed { bulk_bytes } else { terms.size };
         let usual_rate = mixed.then_some(MIXED_BULK_MBIT);
         let sender = BulkSenderSpec {
             rate_mbit: self.options.bulk_rate.or(usual_rate).map(u64::from),
             chunk_bytes: bytes as usize,
         };
-        let mx = MxSpec {
-            endpoint: STREAM_ENDPOINT,
-            message_bytes: bytes,
-            in_flight: self.options.in_flight.unwrap_or(in_flight),
-            ..MxSpec::default()
-        };
+        let in_flight = terms.in_flight.unwrap_or_default();
+        let mx = MxSpec { message_bytes: bytes, in_flight, ..endpoint(STREAM_ENDPOINT, &terms) };
         let sink = WorkloadSpec::BulkReceiver(BulkReceiverSpec::default());
         let source = WorkloadSpec::BulkSender(sender);
         vec![
-            player(B, Part::MessageSink, true, self.mx(sink, &mx, B)),
-            player(A, Part::MessageSource, false, self.mx(source, &mx, A)),
+            player(B, Part::MessageSink, true, self.mx(sink, &mx)),
+            player(A, Part::MessageSource, false, self.mx(source, &mx)),
         ]
     }
 
-    /// An agent at an endpoint of `host`. A client's peer has the same number on the other host.
-    fn mx(&self, workload: WorkloadSpec, endpoint: &MxSpec, host: usize) -> AgentSpec {
+    /// An agent at an endpoint. A client's peer has the same number on the other host.
+    fn mx(&self, workload: WorkloadSpec, endpoint: &MxSpec) -> AgentSpec {
         let stations = Station::all(&linux::lab::names(2));
+        let is_server = workload.is_server();
         let peer = Address { nic: NicId(stations[B].mac), endpoint: endpoint.endpoint };
-        let peer = (!workload.is_server()).then_some(Peer(peer));
-        let marks = self.options.mx_marks.as_ref();
-        let misordered = self.experiment == Experiment::MxMisorder;
-        let mx = MxSpec {
-            peer,
-            marks: marks.map_or(MarkNames::ALL, |Text(marks)| *marks),
-            mark_early: self.options.mx_misorder.unwrap_or(u16::from(misordered)),
-            ..endpoint.clone()
-        };
+        let peer = (!is_server).then_some(Peer(peer));
         AgentSpec {
             address: None,
-            interface: Some(stations[host].interface()),
-            mx: Some(mx),
+            interface: Some(stations[if is_server { B } else { A }].interface()),
+            mx: Some(MxSpec { peer, ..endpoint.clone() }),
             ..self.agent(workload, Transport::Mx, 0)
         }
     }
+}
+
+/// An endpoint of this number.
+fn endpoint(endpoint: u8, terms: &MxTerms) -> MxSpec {
+    let MxTerms { size: message_bytes, marks, misorder: mark_early, .. } = *terms;
+    MxSpec { endpoint, message_bytes, marks, mark_early, ..MxSpec::default() }
 }
