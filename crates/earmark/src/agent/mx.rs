@@ -307,7 +307,9 @@ impl Driver {
             }
             (Request::Connect(_), ..) => Ok(None),
             // What a client that left did not say is not missed.
-            (Request::Receive(_), Some(place), _) if self.orders.is_some() => {
+            (Request::Receive(_), Some(place), _)
+                if self.orders.is_some() && status.code != Code::Truncated =>
+            {
                 self.post(place)?;
                 Ok(None)
             }
