@@ -20,8 +20,8 @@
 //!   its receiver must begin no new one. Messages that have begun, and all else, go on.
 //! - **ask**, 0x04: the sender of this frame can send no more until it hears what has arrived; an
 //!   acknowledgement should not wait.
-//! - **token**: chosen at random by the receiver of this frame when the two connected. Frames of
-//!   an earlier life, of strangers and of forgers do not have it.
+//! - **token**: chosen at random by the receiver of this frame when the two connected. Frames of an
+//!   earlier life, of strangers and of forgers do not have it.
 //! - **sequence number**: of this frame, if its type is [sequenced](FrameType::is_sequenced); such
 //!   frames are processed in order. Of the next such frame, otherwise.
 //! - **acknowledged**, **window**: the sender of this frame has all sequenced frames before the

@@ -10,7 +10,8 @@ use crate::options::Text;
 /// What `earmark mx counters` takes.
 #[derive(Args, Debug)]
 pub struct CountersArgs {
-    /// The endpoint: MAC/ENDPOINT, or ADDR:PORT/ENDPOINT; without it, all of this network namespace
+    /// The endpoint: MAC/ENDPOINT, or ADDR:PORT/ENDPOINT; without it, all of this network
+    /// namespace
     address: Option<Text<Whereabouts>>,
     /// Also what each endpoint is doing: peers and requests, as SIGUSR1 makes it print
     #[arg(long)]

@@ -119,7 +119,8 @@ impl<S: Source, R: Sink> Core<S, R> {
         let Self { engine, port, .. } = self;
         let take = &mut |from, bytes: &[u8]| engine.arrive(now, from, bytes);
         let frames = port.receive(BUDGET, take).map_err(|error| self.breaks(error))?;
-        // What seems to be missing may only not have been looked at: this thread may have been away.
+        // What seems to be missing may only not have been looked at: this thread may have been
+        // away.
         let is_all = frames < BUDGET;
         if is_all && self.engine.deadline().is_some_and(|deadline| deadline <= now) {
             self.engine.expire(now);

@@ -33,7 +33,8 @@ pub struct UdpSettings {
     pub local: SocketAddrV4,
     /// The largest frame, in bytes.
     pub mtu: u16,
-    /// Memory for frames that come and were not looked at, in bytes, as far as the system gives it.
+    /// Memory for frames that come and were not looked at, in bytes, as far as the system gives
+    /// it.
     pub room: usize,
 }
 
