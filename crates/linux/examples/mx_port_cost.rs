@@ -123,7 +123,9 @@ fn wait(port: &mut dyn Port, spin: bool) -> Result<bool, PortError> {
         }
         if !spin && !port.arm()? {
             let patience = Timespec { tv_sec: 0, tv_nsec: LOST.as_nanos() as i64 };
-            let mut fds = [PollFd::from_borrowed_fd(port.readiness(), PollFlags::IN)];
+            let mut fds = vec![PollFd::from_borrowed_fd(port.readiness(), PollFlags::IN)];
+            let second = port.second_readiness();
+            fds.extend(second.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
             if poll(&mut fds, Some(&patience)).is_ok_and(|ready| ready > 0) {
                 port.clear()?;
             }

@@ -72,7 +72,7 @@ pub(crate) fn wait_for_room(port: &mut dyn Port, room: Room) {
 pub(crate) fn sleep(port: &dyn Port, flags: PollFlags) -> bool {
     let long = Timespec { tv_sec: 20, tv_nsec: 0 };
     let mut fds = vec![PollFd::from_borrowed_fd(port.readiness(), flags)];
-    fds.extend(port.hangup().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+    fds.extend(port.second_readiness().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
     poll(&mut fds, Some(&long)).unwrap() > 0
 }
 

@@ -4,9 +4,12 @@ use std::any::Any;
 use std::fmt::Display;
 use std::net::Ipv4Addr;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use linux::host::Host;
+use linux::mx::port::local::LocalPort;
 use linux::mx::port::packet::{PacketPort, PacketSettings, VlanTag};
+use linux::mx::port::shm::{ShmPort, ShmSettings};
 use linux::mx::port::udp::{UdpPort, UdpSettings};
 use linux::mx::port::virtio::VirtioPort;
 use linux::mx::port::wire::Wire;
@@ -31,7 +34,8 @@ pub(crate) const A: u8 = 3;
 pub(crate) const B: u8 = 200;
 
 /// How to make a pair of each kind.
-pub(crate) const KINDS: [fn() -> Pair; 6] = [packet, jumbo, vlan, udp, virtio, wire];
+pub(crate) const KINDS: [fn() -> Pair; 10] =
+    [packet, jumbo, vlan, udp, virtio, wire, shm, shm_jumbo, local, local_across];
 
 /// Runs a test over each kind.
 pub(crate) fn each(test: impl Fn(&mut Pair)) {
@@ -84,6 +88,42 @@ fn wire() -> Pair {
     Pair { name: "wire", a, b, counts_losses: true, _between: Box::new(wire) }
 }
 
+fn shm() -> Pair {
+    over_shm("shm", 1500)
+}
+
+fn shm_jumbo() -> Pair {
+    over_shm("shm, MTU 9000", 9000)
+}
+
+fn over_shm(name: &'static str, mtu: u16) -> Pair {
+    // Tests that run at the same time have a network in common.
+    static SCOPE: AtomicU32 = AtomicU32::new(1 << 24);
+    let scope = SCOPE.fetch_add(1, Ordering::Relaxed);
+    let open = |byte, endpoint| {
+        let nic = NicId([2, 0, 0, 0, 0, byte]);
+        Box::new(ok(ShmPort::open(nic, endpoint, ShmSettings::new(scope, mtu))))
+    };
+    let (a, b) = (open(1, A), open(2, B));
+    Pair { name, a, b, counts_losses: true, _between: Box::new(()) }
+}
+
+/// Two endpoints of one interface.
+fn local() -> Pair {
+    let veth = Veth::new(1500);
+    let a = Box::new(ok(veth.local_port(0, A)));
+    let b = Box::new(ok(veth.local_port(0, B)));
+    Pair { name: "local", a, b, counts_losses: true, _between: Box::new(veth) }
+}
+
+/// Endpoints of two hosts, which could also reach others on their own.
+fn local_across() -> Pair {
+    let veth = Veth::new(1500);
+    let a = Box::new(ok(veth.local_port(0, A)));
+    let b = Box::new(ok(veth.local_port(1, B)));
+    Pair { name: "local, to another host", a, b, counts_losses: true, _between: Box::new(veth) }
+}
+
 /// Two hosts with an interface `m0` each, and a cable between them.
 pub(crate) struct Veth([Host; 2]);
 
@@ -108,6 +148,16 @@ impl Veth {
         settings: PacketSettings,
     ) -> Result<PacketPort, PortError> {
         ok(self.0[host].enter_net(|| PacketPort::open("m0", endpoint, &settings)))
+    }
+
+    /// Opens a port in a host, with a way within that.
+    pub(crate) fn local_port(
+        &self,
+        host: usize,
+        endpoint: u8,
+    ) -> Result<LocalPort<PacketPort>, PortError> {
+        let open = || LocalPort::open("m0", endpoint, &PacketSettings::default());
+        ok(self.0[host].enter_net(open))
     }
 
     /// Does something in the network of a host.

@@ -12,7 +12,7 @@ use crate::mx::port::Port;
 /// Descriptors of their own, so that a thread can sleep on them without the lock of the endpoint.
 pub(super) struct Sources {
     readiness: OwnedFd,
-    hangup: Option<OwnedFd>,
+    second: Option<OwnedFd>,
     /// What other threads ring for a driver, and for the progress thread. Whoever hears its bell
     /// silences it, so two must not share one.
     bells: [OwnedFd; 2],
@@ -24,7 +24,7 @@ impl Sources {
         let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         Ok(Self {
             readiness: own(port.readiness())?,
-            hangup: port.hangup().map(own).transpose()?,
+            second: port.second_readiness().map(own).transpose()?,
             bells: [bell()?, bell()?],
         })
     }
@@ -50,7 +50,7 @@ impl Sources {
             PollFd::from_borrowed_fd(self.readiness.as_fd(), wanted),
             PollFd::from_borrowed_fd(bell, PollFlags::IN),
             PollFd::from_borrowed_fd(
-                self.hangup.as_ref().map_or(bell, OwnedFd::as_fd),
+                self.second.as_ref().map_or(bell, OwnedFd::as_fd),
                 PollFlags::IN,
             ),
         ];

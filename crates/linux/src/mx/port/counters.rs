@@ -61,4 +61,21 @@ impl PortCounters {
         self.frames_out += frames as u64;
         self.bytes_out += bytes as u64;
     }
+
+    /// What two ways of one port have counted.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            frames_out: self.frames_out + other.frames_out,
+            bytes_out: self.bytes_out + other.bytes_out,
+            frames_in: self.frames_in + other.frames_in,
+            bytes_in: self.bytes_in + other.bytes_in,
+            calls_out: self.calls_out + other.calls_out,
+            calls_in: self.calls_in + other.calls_in,
+            full: self.full + other.full,
+            refused: self.refused + other.refused,
+            overrun: self.overrun + other.overrun,
+            too_long: self.too_long + other.too_long,
+            strange: self.strange + other.strange,
+        }
+    }
 }

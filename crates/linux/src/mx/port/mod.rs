@@ -4,6 +4,8 @@
 //! |---|---|---|---|
 //! | [`packet`] | through an Ethernet interface | shared ring | by default; takes `CAP_NET_RAW` |
 //! | [`udp`] | in datagrams | system call | where raw sockets are not allowed |
+//! | [`shm`] | through shared memory | shared ring | between endpoints of one host |
+//! | [`local`] | by another port, or `shm` | both | by default, see [`open`] |
 //! | [`virtio`] | straight onto a NIC of ours | shared ring | in a lab, for moderation |
 //! | [`wire`] | within this process | lock | in tests |
 //!
@@ -26,24 +28,27 @@
 //!
 //! 1. [arms](Port::arm) the port; if that says that something is there, it receives again;
 //! 2. sleeps until [`Port::readiness`] is readable, or has an error or a hang-up, or until
-//!    [`Port::hangup`] is readable;
+//!    [`Port::second_readiness`] is readable;
 //! 3. [clears](Port::clear) the port, which is also what tells of an interface that went away;
 //! 4. receives until fewer frames come than it has asked for, and begins anew.
 //!
 //! # Limits
 //!
 //! A frame that a receiver has no room for is lost, as on any wire; [`PortCounters::overrun`] tells
-//! how many were. Frames between two endpoints of one interface do not come back from the wire:
-//! that takes a path within the host.
+//! how many were. Frames between two endpoints of one interface do not come back from the wire, so
+//! they take another way ([`local`]).
 
 mod claim;
 mod counters;
 mod error;
 pub mod faulty;
 mod inbox;
+pub mod local;
 mod outbox;
 pub mod packet;
+pub mod shm;
 mod socket;
+mod spec;
 pub mod udp;
 pub mod virtio;
 pub mod wire;
@@ -56,6 +61,7 @@ pub use ::mx::outgoing::Outgoing;
 pub use claim::Claim;
 pub use counters::PortCounters;
 pub use error::PortError;
+pub use spec::{PortSpec, open};
 
 /// The smallest MTU of a port: every path in the Internet has it.
 pub const MIN_MTU: u16 = 576;
@@ -113,9 +119,9 @@ pub trait Port: Send {
     /// hang-ups, which are always polled for, mean the same.
     fn readiness(&self) -> BorrowedFd<'_>;
 
-    /// Readable when the other side of this port has gone, if it is something that can go without
-    /// [`readiness`](Self::readiness); then [`clear`](Self::clear) says so.
-    fn hangup(&self) -> Option<BorrowedFd<'_>> {
+    /// Another descriptor to poll for input, of a port that has two: frames may come another way, or
+    /// the other side may go without [`readiness`](Self::readiness). [`clear`](Self::clear) it, too.
+    fn second_readiness(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
@@ -152,6 +158,21 @@ pub enum Room {
 /// How long a port that is told of a full queue, but not of room in it, waits: the time in which a
 /// 10 Gbit/s link sends some 80 frames of 1500 bytes.
 const LATER: Duration = Duration::from_micros(100);
+
+/// The address of all interfaces of a segment.
+pub const BROADCAST: NicId = NicId([0xff; 6]);
+
+/// The type of frames that ask who is there.
+pub(super) const QUERY: u8 = 3;
+
+/// In a question: everybody.
+pub(super) const EVERYBODY: u8 = 255;
+
+/// Whether a frame is for an endpoint: by its number, or as a question to everybody.
+fn is_for(frame: &[u8], endpoint: u8) -> bool {
+    let is_question = || frame.first().is_some_and(|kind| *kind == QUERY);
+    endpoint_of(frame).is_some_and(|to| to == endpoint || to == EVERYBODY && is_question())
+}
 
 /// The endpoint that a frame is for; `None` if the frame is too short to say so.
 fn endpoint_of(frame: &[u8]) -> Option<u8> {

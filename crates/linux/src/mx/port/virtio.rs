@@ -127,7 +127,7 @@ impl Port for VirtioPort {
         self.driver.interrupt_fd(QUEUE).expect("there is a queue 0")
     }
 
-    fn hangup(&self) -> Option<BorrowedFd<'_>> {
+    fn second_readiness(&self) -> Option<BorrowedFd<'_>> {
         Some(self.driver.hangup_fd())
     }
 

@@ -14,14 +14,20 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64};
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::fs::{
+    MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate,
+    memfd_create,
+};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// What one processor core takes from another at a time, in bytes.
-pub(super) const CACHE_LINE: usize = 64;
+pub(crate) const CACHE_LINE: usize = 64;
+
+/// The file system of files without a name (`linux/magic.h`).
+const TMPFS: u64 = 0x0102_1994;
 
 /// Mapped memory of a sealed file; unmapped when the last part of it is dropped.
-pub(super) struct Memory {
+pub(crate) struct Memory {
     start: NonNull<u8>,
     bytes: usize,
     file: OwnedFd,
@@ -40,13 +46,31 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     /// At least `bytes` bytes of zeros, in whole pages.
-    pub(super) fn new(bytes: usize) -> io::Result<Arc<Self>> {
+    pub(crate) fn new(bytes: usize) -> io::Result<Arc<Self>> {
         let page = rustix::param::page_size();
         let bytes = bytes.max(1).next_multiple_of(page);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create(c"earmark-driver", flags)?;
         ftruncate(&file, bytes as u64)?;
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        Self::map(file, bytes)
+    }
+
+    /// The memory that another process has made by [`Memory::new`] and passed on.
+    ///
+    /// # Errors
+    /// If it is of another length, could shrink, or is not plain memory of the kernel.
+    pub(crate) fn adopt(file: OwnedFd, bytes: usize) -> io::Result<Arc<Self>> {
+        // Pages of other file systems may take as long as their owner likes, or run out.
+        let plain = fstatfs(&file)?.f_type as u64 == TMPFS;
+        let sealed = fcntl_get_seals(&file)?.contains(SealFlags::SHRINK);
+        if !plain || !sealed || u64::try_from(fstat(&file)?.st_size) != Ok(bytes as u64) {
+            return Err(rustix::io::Errno::INVAL.into());
+        }
+        Self::map(file, bytes)
+    }
+
+    fn map(file: OwnedFd, bytes: usize) -> io::Result<Arc<Self>> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // Populated now, so that no packet waits for a page.
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
@@ -58,12 +82,12 @@ impl Memory {
     }
 
     /// The file, to be passed to the device.
-    pub(super) fn file(&self) -> BorrowedFd<'_> {
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 
     /// How long it is, in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
@@ -89,7 +113,7 @@ impl Drop for Memory {
 }
 
 /// A word of a ring. All bit patterns are values, and all accesses are atomic.
-pub(super) trait Word {}
+pub(crate) trait Word {}
 impl Word for AtomicU16 {}
 impl Word for AtomicU32 {}
 impl Word for AtomicU64 {}
@@ -97,7 +121,7 @@ impl Word for AtomicU64 {}
 impl Word for std::sync::atomic::AtomicU8 {}
 
 /// Words of a memory, which they keep mapped.
-pub(super) struct Words<W> {
+pub(crate) struct Words<W> {
     start: NonNull<W>,
     count: usize,
     _memory: Arc<Memory>,
@@ -113,7 +137,7 @@ impl<W: Word> Words<W> {
     ///
     /// # Panics
     /// If they are outside of it, or not aligned.
-    pub(super) fn new(memory: &Arc<Memory>, at: usize, count: usize) -> Self {
+    pub(crate) fn new(memory: &Arc<Memory>, at: usize, count: usize) -> Self {
         let start = memory.part(at, count * size_of::<W>()).cast::<W>();
         assert!(start.is_aligned(), "words at {at} are not aligned");
         Self { start, count, _memory: Arc::clone(memory), _words: PhantomData }
@@ -132,7 +156,7 @@ impl<W: Word> Deref for Words<W> {
 }
 
 /// Packet buffers of one size, side by side.
-pub(super) struct Buffers {
+pub(crate) struct Buffers {
     start: NonNull<u8>,
     count: usize,
     each: usize,
@@ -148,7 +172,7 @@ impl Buffers {
     ///
     /// # Panics
     /// If they are outside of it.
-    pub(super) fn new(memory: &Arc<Memory>, at: usize, count: usize, each: usize) -> Self {
+    pub(crate) fn new(memory: &Arc<Memory>, at: usize, count: usize, each: usize) -> Self {
         let start = memory.part(at, count * each);
         Self { start, count, each, _memory: Arc::clone(memory) }
     }
@@ -167,7 +191,7 @@ impl Buffers {
     }
 
     /// Copies `bytes` to `at` in buffer `number`.
-    pub(super) fn write(&self, number: u16, at: usize, bytes: &[u8]) {
+    pub(crate) fn write(&self, number: u16, at: usize, bytes: &[u8]) {
         let to = self.bytes(number, at, bytes.len()).as_ptr();
         // SAFETY: both have that many bytes, and a slice of this process never overlaps the
         // mapping, of which no slices are made.
@@ -176,7 +200,7 @@ impl Buffers {
     }
 
     /// Copies from `at` in buffer `number` until `bytes` is full.
-    pub(super) fn read(&self, number: u16, at: usize, bytes: &mut [u8]) {
+    pub(crate) fn read(&self, number: u16, at: usize, bytes: &mut [u8]) {
         let from = self.bytes(number, at, bytes.len()).as_ptr();
         // SAFETY: as in `write`.
         // JUSTIFICATION: as in `write`.
@@ -186,20 +210,20 @@ impl Buffers {
 
 /// Hands out the bytes of a memory that is yet to be made, from its start on.
 #[derive(Default)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     end: usize,
 }
 
 impl Layout {
     /// The next `bytes` bytes, on cache lines of their own: where they begin.
-    pub(super) fn take(&mut self, bytes: usize) -> usize {
+    pub(crate) fn take(&mut self, bytes: usize) -> usize {
         let at = self.end;
         self.end = (at + bytes).next_multiple_of(CACHE_LINE);
         at
     }
 
     /// How many bytes were handed out.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.end
     }
 }
@@ -216,6 +240,21 @@ mod tests {
         assert!(ftruncate(memory.file(), 0).is_err());
         let words = Words::<AtomicU64>::new(&memory, 0, memory.bytes() / 8);
         assert!(words.iter().all(|word| word.load(Relaxed) == 0));
+    }
+
+    #[test]
+    fn only_memory_that_cannot_shrink_is_adopted() {
+        let made = Memory::new(10).unwrap();
+        let bytes = made.bytes();
+        let file = || made.file().try_clone_to_owned().unwrap();
+        Memory::adopt(file(), bytes).unwrap();
+        assert!(Memory::adopt(file(), bytes + 1).is_err());
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let unsealed = memfd_create(c"test", flags).unwrap();
+        ftruncate(&unsealed, bytes as u64).unwrap();
+        assert!(Memory::adopt(unsealed, bytes).is_err());
+        let (pipe, _) = rustix::pipe::pipe().unwrap();
+        assert!(Memory::adopt(pipe, bytes).is_err());
     }
 
     #[test]

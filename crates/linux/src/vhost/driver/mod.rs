@@ -65,7 +65,7 @@ mod frontend;
 #[cfg(test)]
 mod frontend_tests;
 mod layout;
-mod memory;
+pub(crate) mod memory;
 mod pair;
 mod receive;
 pub mod ring;

@@ -147,6 +147,12 @@ impl PacketPort {
         })
     }
 
+    /// The index of its interface.
+    #[must_use]
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
     /// Writes frames into the outbox while there is room; whether there are no more.
     fn fill(&mut self, write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>) -> bool {
         let header = HEADER + if self.vlan.is_some() { TAG } else { 0 };

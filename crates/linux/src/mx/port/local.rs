@@ -1,0 +1,132 @@
+//! A port that reaches its own host, too: frames for the NIC that it is on go through shared memory
+//! ([`shm`](super::shm)), all others through another port.
+//!
+//! An Ethernet interface does not hear what it sends, so two endpoints on it could not talk
+//! otherwise. A broadcast goes both ways.
+//!
+//! One who sleeps sleeps on the descriptors of both. While a receiver on this host has no room,
+//! frames for others wait, too: for 10 ms at most, if it takes nothing.
+
+use std::os::fd::BorrowedFd;
+
+use super::packet::{PacketPort, PacketSettings};
+use super::shm::{ShmPort, ShmSettings};
+use super::{BROADCAST, LATER, NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted};
+
+/// A port with a way within this host.
+#[derive(Debug)]
+pub struct LocalPort<P> {
+    outer: P,
+    shm: ShmPort,
+}
+
+impl LocalPort<PacketPort> {
+    /// Opens `endpoint` of an interface in the network of this thread, and a way to the other
+    /// endpoints there.
+    ///
+    /// # Errors
+    /// As for [`PacketPort::open`] and [`ShmPort::open`].
+    pub fn open(
+        interface: &str,
+        endpoint: u8,
+        settings: &PacketSettings,
+    ) -> Result<Self, PortError> {
+        let outer = PacketPort::open(interface, endpoint, settings)?;
+        let index = outer.index();
+        Self::new(outer, index)
+    }
+}
+
+impl<P: Port> LocalPort<P> {
+    /// Adds a way to those who have the same NIC and the same `scope` ([`ShmSettings::scope`]).
+    ///
+    /// # Errors
+    /// As for [`ShmPort::open`]; or `outer` has two descriptors, and no place for a third.
+    pub fn new(outer: P, scope: u32) -> Result<Self, PortError> {
+        if outer.second_readiness().is_some() {
+            let what = "a port that has two descriptors to wait for".to_owned();
+            let range = "a packet or UDP port";
+            return Err(PortError::Setting { port: outer.nic_id().to_string(), what, range });
+        }
+        let settings = ShmSettings::new(scope, outer.mtu());
+        let shm = ShmPort::open(outer.nic_id(), outer.endpoint(), settings)?;
+        Ok(Self { outer, shm })
+    }
+}
+
+impl<P: Port> Port for LocalPort<P> {
+    fn nic_id(&self) -> NicId {
+        self.outer.nic_id()
+    }
+
+    fn endpoint(&self) -> u8 {
+        self.outer.endpoint()
+    }
+
+    fn mtu(&self) -> u16 {
+        self.outer.mtu()
+    }
+
+    fn transmit(
+        &mut self,
+        write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
+    ) -> Result<Transmitted, PortError> {
+        let (own, shm) = (self.outer.nic_id(), &mut self.shm);
+        let mut has_room = shm.flush();
+        let outcome = self.outer.transmit(&mut |frame| {
+            while has_room {
+                let outgoing = write(frame)?;
+                let written = &frame[..outgoing.length.min(frame.len())];
+                if outgoing.to == BROADCAST {
+                    shm.broadcast(written);
+                } else if outgoing.to == own {
+                    has_room = shm.offer((own, outgoing.endpoint), written);
+                    if !has_room {
+                        shm.stage(outgoing, written);
+                    }
+                    continue;
+                }
+                return Some(outgoing);
+            }
+            None
+        })?;
+        // The other port may be full, too; whoever comes back for this one will see.
+        Ok(if has_room { outcome } else { Transmitted::Full(Room::Later(LATER)) })
+    }
+
+    fn receive(
+        &mut self,
+        budget: usize,
+        take: &mut dyn FnMut(NicId, &[u8]),
+    ) -> Result<usize, PortError> {
+        // Half for each, so that neither keeps the other from being heard.
+        let own = self.outer.nic_id();
+        let near = self.shm.receive(budget.div_ceil(2), &mut |from, frame| {
+            if from == own {
+                take(from, frame);
+            }
+        })?;
+        Ok(near + self.outer.receive(budget - near, take)?)
+    }
+
+    fn arm(&mut self) -> Result<bool, PortError> {
+        Ok(self.shm.arm()? | self.outer.arm()?)
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.outer.readiness()
+    }
+
+    fn second_readiness(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.shm.readiness())
+    }
+
+    fn clear(&mut self) -> Result<(), PortError> {
+        self.shm.clear()?;
+        self.outer.clear()
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        self.outer.counters().and(self.shm.counters())
+    }
+}
