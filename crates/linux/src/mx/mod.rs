@@ -34,6 +34,7 @@
 //! # Ok::<(), linux::mx::endpoint::MxError>(())
 //! ```
 
+pub mod discovery;
 pub mod endpoint;
 pub mod port;
 pub mod report;

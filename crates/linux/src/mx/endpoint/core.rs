@@ -11,6 +11,7 @@ use nic::time::Instant;
 use super::sources::Sources;
 use super::{Completed, DRIVER, MxError, Request, WATCHER};
 use crate::clock;
+use crate::mx::discovery::{self, Asker};
 use crate::mx::port::{Port, PortError, Room, Transmitted};
 
 /// Frames that are taken at a time, as a driver does (NAPI).
@@ -20,6 +21,8 @@ const BUDGET: usize = 64;
 pub(super) struct Core<S, R> {
     pub(super) engine: mx::endpoint::Endpoint<S, R>,
     pub(super) port: Box<dyn Port>,
+    /// Who looks for hosts, and answers those who do.
+    pub(super) asker: Asker,
     /// What wakes those who sleep on it.
     pub(super) sources: Arc<Sources>,
     /// Ended requests that nobody has asked for, in the order of their ends.
@@ -68,9 +71,11 @@ impl<S: Source, R: Sink> Core<S, R> {
         port: Box<dyn Port>,
         sources: Arc<Sources>,
     ) -> Self {
+        let asker = Asker::new(engine.address(), Some(discovery::host_name()));
         Self {
             engine,
             port,
+            asker,
             sources,
             finished: BTreeMap::new(),
             order: HashMap::new(),
@@ -116,8 +121,12 @@ impl<S: Source, R: Sink> Core<S, R> {
 
     fn receive(&mut self) -> Result<bool, MxError> {
         let now = self.tick();
-        let Self { engine, port, .. } = self;
-        let take = &mut |from, bytes: &[u8]| engine.arrive(now, from, bytes);
+        let Self { engine, port, asker, .. } = self;
+        let take = &mut |from, bytes: &[u8]| {
+            if !asker.arrive(now, from, bytes) {
+                engine.arrive(now, from, bytes);
+            }
+        };
         let frames = port.receive(BUDGET, take).map_err(|error| self.breaks(error))?;
         // What seems to be missing may only not have been looked at: this thread may have been
         // away.
@@ -135,8 +144,11 @@ impl<S: Source, R: Sink> Core<S, R> {
 
     /// Hands frames to the port, and takes note of what has ended.
     pub(super) fn send(&mut self) -> Result<(), MxError> {
-        let Self { engine, port, now, .. } = self;
-        match port.transmit(&mut |out| engine.transmit(*now, out)) {
+        let Self { engine, port, asker, now, .. } = self;
+        let now = *now;
+        let write =
+            &mut |out: &mut [u8]| asker.transmit(now, out).or_else(|| engine.transmit(now, out));
+        match port.transmit(write) {
             Ok(Transmitted::Drained) => self.blocked = None,
             Ok(Transmitted::Full(room)) => self.blocked = Some(room),
             Err(error) => return Err(self.breaks(error)),

@@ -25,6 +25,7 @@
 //! looks again and again. [`Waiting::Hybrid`] spins for a while and then sleeps.
 
 mod core;
+mod find;
 mod progress;
 mod sources;
 mod wait;
@@ -44,6 +45,7 @@ use nic::time;
 
 use self::core::Core;
 use self::sources::Sources;
+use super::discovery::ResolveError;
 use super::port::{Port, PortCounters, PortError};
 use super::report::{Observer, Report};
 use crate::clock;
@@ -132,6 +134,9 @@ pub enum MxError {
         /// Why not.
         code: Code,
     },
+    /// A name has no address.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
     /// The system gave no thread or no descriptor.
     #[error("open an MX endpoint: {0}")]
     System(#[source] std::io::Error),
@@ -410,7 +415,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Drop for Endpoint<S, 
 }
 
 /// A number that no other endpoint, and no other life of this one, has.
-fn seed() -> u64 {
+pub(super) fn seed() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     // The standard library's way to randomness of the system.
     std::hash::RandomState::new().build_hasher().finish() ^ clock::wall_clock_nanos()

@@ -11,8 +11,8 @@ use std::path::Path;
 use ::mx::wire::ETHER_TYPE;
 
 use super::{
-    MAX_MTU, NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted, check_mtu,
-    endpoint_of,
+    BROADCAST, MAX_MTU, NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted,
+    check_mtu, is_for,
 };
 use crate::vhost::driver::{Driver, DriverSettings};
 
@@ -108,7 +108,7 @@ impl Port for VirtioPort {
     ) -> Result<usize, PortError> {
         let (own, endpoint, counters) = (self.driver.mac(), self.endpoint, &mut self.counters);
         let came = self.driver.receive(QUEUE, budget, |frame| {
-            match sender(frame, own).filter(|(_, frame)| endpoint_of(frame) == Some(endpoint)) {
+            match sender(frame, own).filter(|(_, frame)| is_for(frame, endpoint)) {
                 Some((from, frame)) => {
                     counters.came(frame.len());
                     take(from, frame);
@@ -152,7 +152,8 @@ impl Port for VirtioPort {
 fn sender(frame: &[u8], own: [u8; 6]) -> Option<(NicId, &[u8])> {
     let (header, body) = frame.split_at_checked(HEADER)?;
     let from: [u8; 6] = header[6..12].try_into().ok()?;
-    let ours = header[..6] == own && header[12..] == ETHER_TYPE.to_be_bytes() && from[0] & 1 == 0;
+    let is_for_us = [own, BROADCAST.0].iter().any(|to| header[..6] == *to);
+    let ours = is_for_us && header[12..] == ETHER_TYPE.to_be_bytes() && from[0] & 1 == 0;
     ours.then_some((NicId(from), body))
 }
 

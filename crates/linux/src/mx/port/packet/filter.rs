@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 
 use ::mx::wire::ETHER_TYPE;
 
-use crate::mx::port::{ENDPOINT_AT, NicId, socket};
+use crate::mx::port::{ENDPOINT_AT, EVERYBODY, NicId, QUERY, socket};
 
 const LOAD_WORD: u16 = 0x20;
 const LOAD_HALF: u16 = 0x28;
@@ -25,27 +25,53 @@ const TAG: u32 = 0x8100;
 /// More than any frame has.
 const WHOLE_FRAME: u32 = 0x4_0000;
 
-/// Frames of MX to this address and endpoint; a load beyond the end of a frame refuses it.
-fn program(nic: NicId, endpoint: u8) -> [libc::sock_filter; 15] {
+/// Where the program refuses a frame, and where it takes it.
+const REFUSE: usize = 29;
+const TAKE: usize = 30;
+
+/// Frames of MX to this address and endpoint, and questions to everybody; a load beyond the end of a
+/// frame refuses it.
+fn program(nic: NicId, endpoint: u8) -> [libc::sock_filter; 31] {
     let [a, b, c, d, e, f] = nic.0;
     let (high, low) = (u32::from_be_bytes([a, b, c, d]), u32::from(u16::from_be_bytes([e, f])));
     let (mx, endpoint) = (u32::from(ETHER_TYPE), u32::from(endpoint));
+    let (question, everybody) = (u32::from(QUERY), u32::from(EVERYBODY));
     let load = |code, at: usize| step(code, at as u32, 0, 0);
-    let equal = |value, yes, no| step(JUMP_IF_EQUAL, value, yes, no);
+    // Goes to one of two steps, both after this one, which is step `at`.
+    let equal = |at: usize, value, yes: usize, no: usize| {
+        step(JUMP_IF_EQUAL, value, (yes - at - 1) as u8, (no - at - 1) as u8)
+    };
     [
         load(LOAD_WORD, 0),
-        equal(high, 0, 11),
+        equal(1, high, 2, 13),
         load(LOAD_HALF, 4),
-        equal(low, 0, 9),
+        equal(3, low, 4, REFUSE),
         load(LOAD_HALF, 12),
-        equal(mx, 0, 2),
+        equal(5, mx, 6, 8),
         load(LOAD_BYTE, 14 + ENDPOINT_AT),
-        equal(endpoint, 6, 5),
-        equal(TAG, 0, 4),
+        equal(7, endpoint, TAKE, REFUSE),
+        equal(8, TAG, 9, REFUSE),
         load(LOAD_HALF, 16),
-        equal(mx, 0, 2),
+        equal(10, mx, 11, REFUSE),
         load(LOAD_BYTE, 18 + ENDPOINT_AT),
-        equal(endpoint, 1, 0),
+        equal(12, endpoint, TAKE, REFUSE),
+        // A broadcast.
+        equal(13, 0xffff_ffff, 14, REFUSE),
+        load(LOAD_HALF, 4),
+        equal(15, 0xffff, 16, REFUSE),
+        load(LOAD_HALF, 12),
+        equal(17, mx, 18, 22),
+        load(LOAD_BYTE, 14),
+        equal(19, question, 20, REFUSE),
+        load(LOAD_BYTE, 14 + ENDPOINT_AT),
+        equal(21, everybody, TAKE, REFUSE),
+        equal(22, TAG, 23, REFUSE),
+        load(LOAD_HALF, 16),
+        equal(24, mx, 25, REFUSE),
+        load(LOAD_BYTE, 18),
+        equal(26, question, 27, REFUSE),
+        load(LOAD_BYTE, 18 + ENDPOINT_AT),
+        equal(28, everybody, TAKE, REFUSE),
         step(RETURN, 0, 0, 0),
         step(RETURN, WHOLE_FRAME, 0, 0),
     ]
@@ -115,6 +141,21 @@ mod tests {
         assert!(!accepts(&program, &tagged(&tagged(&own))), "one tag only");
         for length in 0..17 {
             assert!(!accepts(&program, &own[..length]), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn questions_to_everybody_pass() {
+        let program = program(NicId([2, 0, 0, 0, 1, 0xfe]), 7);
+        let frame = |to: u8, last: u8, tag: &[u8], body: [u8; 4]| {
+            [&[to; 5][..], &[last], &[4; 6], tag, &[0x86, 0xdf], &body, &[0; 20]].concat()
+        };
+        for tag in [&[][..], &[0x81, 0, 0, 5]] {
+            assert!(accepts(&program, &frame(0xff, 0xff, tag, [3, 0, 255, 9])));
+            assert!(!accepts(&program, &frame(0xff, 0xfe, tag, [3, 0, 255, 9])), "another address");
+            assert!(!accepts(&program, &frame(0xff, 0xff, tag, [3, 0, 7, 9])), "one endpoint");
+            assert!(!accepts(&program, &frame(0xff, 0xff, tag, [38, 0, 255, 9])), "no question");
+            assert!(!accepts(&program, &frame(0xff, 0xff, tag, [4, 0, 255, 9])), "an answer");
         }
     }
 }
