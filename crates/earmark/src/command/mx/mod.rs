@@ -2,6 +2,7 @@
 
 mod counters;
 mod info;
+mod peers;
 mod perf;
 mod place;
 mod session;
@@ -27,6 +28,8 @@ pub enum MxCommand {
     Stress(stress::StressArgs),
     /// What a port offers, and what is missing
     Info(info::InfoArgs),
+    /// List the hosts on a segment that have endpoints, by name
+    Peers(peers::PeersArgs),
     /// What running endpoints have counted
     Counters(counters::CountersArgs),
     /// Print the Wireshark dissector: earmark mx dissector > ~/.local/lib/wireshark/plugins/mx.lua
@@ -43,6 +46,7 @@ pub fn run(command: &MxCommand) -> Result<ExitCode> {
         MxCommand::Stream(args) => stream::run(args)?,
         MxCommand::Stress(args) => return stress::run(args),
         MxCommand::Info(args) => info::run(args)?,
+        MxCommand::Peers(args) => peers::run(args)?,
         MxCommand::Counters(args) => counters::run(args)?,
         MxCommand::Dissector => print!("{DISSECTOR}"),
     }

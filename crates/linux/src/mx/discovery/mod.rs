@@ -48,7 +48,7 @@ const BUDGET: usize = 64;
 pub(crate) const NAP: Duration = Duration::from_millis(1);
 
 /// An endpoint that has answered.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// The name of its host.
     pub host: String,

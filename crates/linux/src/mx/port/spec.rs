@@ -46,7 +46,9 @@ impl FromStr for PortSpec {
                 Ok(Self::Packet { interface: rest.to_owned(), settings, local: true })
             }
             "udp" => {
-                let local: SocketAddrV4 = rest.parse().map_err(|_| {
+                // Without a port, it is any that is free.
+                let alone = || rest.parse().ok().map(|ip| SocketAddrV4::new(ip, 0));
+                let local = rest.parse().ok().or_else(alone).ok_or_else(|| {
                     format!("port `{text}`: `{rest}` is no IPv4 address with a port; {usage}")
                 })?;
                 Ok(Self::Udp(UdpSettings { local, ..UdpSettings::new(*local.ip()) }))
@@ -95,6 +97,7 @@ mod tests {
         for name in ["packet:eth0", "udp:10.9.0.1:9000", "virtio:/run/nic.sock"] {
             assert_eq!(name.parse::<PortSpec>().unwrap().to_string(), name);
         }
+        assert_eq!("udp:10.9.0.1".parse::<PortSpec>().unwrap().to_string(), "udp:10.9.0.1:0");
         let error = |text: &str| text.parse::<PortSpec>().unwrap_err();
         assert!(error("tcp:eth0").starts_with("no kind of port is called `tcp`; use packet:"));
         assert!(error("packet").contains("does not say where"));

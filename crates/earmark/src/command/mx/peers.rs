@@ -1,0 +1,139 @@
+//! `earmark mx peers`: who is on the segment.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+use linux::mx::discovery::{Found, discover};
+use linux::mx::port::{self, NicId, Port, PortError, PortSpec};
+use serde::Serialize;
+
+use crate::table::empty;
+
+/// What `earmark mx peers` takes.
+#[derive(Args, Debug)]
+pub struct PeersArgs {
+    /// Where to look: packet:IFACE or virtio:SOCKET
+    #[arg(long, value_name = "PORT")]
+    port: PortSpec,
+    /// Look for this host only
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Seconds to wait for answers
+    #[arg(long, default_value_t = 0.5, value_name = "SECONDS")]
+    timeout: f64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// A NIC of a host.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Peer {
+    host: String,
+    nic: String,
+    /// The version of MX that it speaks.
+    version: u16,
+    /// Numbers of its endpoints.
+    endpoints: Vec<u8>,
+}
+
+/// Prints who answers.
+///
+/// # Errors
+/// If the port cannot be opened, or does not work.
+pub(super) fn run(args: &PeersArgs) -> Result<()> {
+    ensure!((0.01..=60.0).contains(&args.timeout), "--timeout is 0.01 to 60 seconds");
+    if let PortSpec::Udp(_) = args.port {
+        bail!(
+            "look for peers through {}: there is no broadcast over UDP; write them into a peers \
+             file, or use packet:IFACE",
+            args.port
+        );
+    }
+    let mut port = open(&args.port)?;
+    let timeout = Duration::from_secs_f64(args.timeout);
+    let peers = by_nic(discover(&mut *port, args.host.as_deref(), timeout)?);
+    if args.json {
+        println!("{}", serde_json::to_string_pretty(&peers)?);
+        return Ok(());
+    }
+    if peers.is_empty() {
+        eprintln!("nobody has answered; endpoints answer while a program has them open");
+        return Ok(());
+    }
+    let mut table = empty(&["host", "address", "endpoints", "version"]);
+    for peer in peers {
+        let endpoints = list(&peer.endpoints);
+        table.add_row([peer.host, peer.nic, endpoints, peer.version.to_string()]);
+    }
+    println!("{table}");
+    Ok(())
+}
+
+/// Opens the port as the last endpoint that is free.
+fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
+    let mut number = 254;
+    loop {
+        match port::open(spec, number) {
+            Err(PortError::Taken { .. }) if number > 0 => number -= 1,
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Endpoints of a NIC together, hosts in the order of their names.
+fn by_nic(found: Vec<Found>) -> Vec<Peer> {
+    let mut nics: BTreeMap<(String, NicId, u16), Vec<u8>> = BTreeMap::new();
+    for Found { host, address, version } in found {
+        nics.entry((host, address.nic, version)).or_default().push(address.endpoint);
+    }
+    let peer = |((host, nic, version), endpoints)| {
+        let nic = NicId::to_string(&nic);
+        Peer { host, nic, version, endpoints }
+    };
+    nics.into_iter().map(peer).collect()
+}
+
+/// Numbers in ascending order, as people write them: `0-3, 7`.
+fn list(numbers: &[u8]) -> String {
+    let mut runs: Vec<(u8, u8)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(*number) => *last = *number,
+            _ => runs.push((*number, *number)),
+        }
+    }
+    let text = |(first, last): (u8, u8)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    runs.into_iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use linux::mx::discovery::Found;
+
+    use super::*;
+
+    #[test]
+    fn endpoints_of_a_nic_are_together() {
+        let found = |host: &str, nic: u8, endpoint| {
+            let mut one = Found { host: host.to_owned(), ..Found::default() };
+            one.address.nic = NicId([nic; 6]);
+            one.address.endpoint = endpoint;
+            one
+        };
+        let peers = by_nic(vec![found("b", 2, 0), found("b", 2, 1), found("a", 4, 3)]);
+        let shown: Vec<_> = peers.iter().map(|it| (&*it.host, list(&it.endpoints))).collect();
+        assert_eq!(shown, [("a", "3".to_owned()), ("b", "0-1".to_owned())]);
+        assert_eq!(peers[0].nic, "04:04:04:04:04:04");
+    }
+
+    #[test]
+    fn numbers_in_a_row_are_a_range() {
+        assert_eq!(list(&[0, 1, 2, 7, 254, 255]), "0-2, 7, 254-255");
+        assert_eq!(list(&[]), "");
+    }
+}
