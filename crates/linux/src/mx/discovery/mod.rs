@@ -4,10 +4,10 @@
 //! the asker alone. Frames are lost at times, so a question is repeated, five times a second.
 //!
 //! ```text
-//!  0      1       2      3      4           12            18         19       20        22        24
-//! ┌──────┬───────┬──────┬──────┬───────────┬─────────────┬──────────┬────────┬─────────┬─────────┐
-//! │ type │ flags │ to   │ from │ nonce     │ NIC         │ endpoint │ length │ version │ 0       │ name
-//! └──────┴───────┴──────┴──────┴───────────┴─────────────┴──────────┴────────┴─────────┴─────────┘
+//!  0      1       2      3      4        12     18         19       20        22     24
+//! ┌──────┬───────┬──────┬──────┬────────┬──────┬──────────┬────────┬─────────┬──────┬──────┐
+//! │ type │ flags │ to   │ from │ nonce  │ NIC  │ endpoint │ length │ version │ 0    │ name │
+//! └──────┴───────┴──────┴──────┴────────┴──────┴──────────┴────────┴─────────┴──────┴──────┘
 //! ```
 //!
 //! - **type**: 3 is a question (`HOST_QUERY`), 4 an answer (`HOST_REPLY`), as in Open-MX, whose
@@ -25,7 +25,8 @@
 //!
 //! An endpoint gives 32 answers at once and 100 in a second; others wait for the question to be
 //! repeated. Whoever is on the segment can claim any name, as with ARP; where that matters, there
-//! is a file ([`Peers`]), which is asked first. Over UDP there are no broadcasts, and only the file.
+//! is a file ([`Peers`]), which is asked first. Over UDP there are no broadcasts, and only the
+//! file.
 
 mod asker;
 mod frame;

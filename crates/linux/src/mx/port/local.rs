@@ -18,6 +18,8 @@ use super::{BROADCAST, LATER, NicId, Outgoing, Port, PortCounters, PortError, Ro
 pub struct LocalPort<P> {
     outer: P,
     shm: ShmPort,
+    /// Which of them is received from first.
+    near_first: bool,
 }
 
 impl LocalPort<PacketPort> {
@@ -50,7 +52,26 @@ impl<P: Port> LocalPort<P> {
         }
         let settings = ShmSettings::new(scope, outer.mtu());
         let shm = ShmPort::open(outer.nic_id(), outer.endpoint(), settings)?;
-        Ok(Self { outer, shm })
+        Ok(Self { outer, shm, near_first: false })
+    }
+
+    /// Receives from this host, or from others.
+    fn one_way(
+        &mut self,
+        near: bool,
+        budget: usize,
+        take: &mut dyn FnMut(NicId, &[u8]),
+    ) -> Result<usize, PortError> {
+        if !near {
+            return self.outer.receive(budget, take);
+        }
+        let own = self.outer.nic_id();
+        // Nobody here speaks for another host.
+        self.shm.receive(budget, &mut |from, frame| {
+            if from == own {
+                take(from, frame);
+            }
+        })
     }
 }
 
@@ -99,14 +120,17 @@ impl<P: Port> Port for LocalPort<P> {
         budget: usize,
         take: &mut dyn FnMut(NicId, &[u8]),
     ) -> Result<usize, PortError> {
-        // Half for each, so that neither keeps the other from being heard.
-        let own = self.outer.nic_id();
-        let near = self.shm.receive(budget.div_ceil(2), &mut |from, frame| {
-            if from == own {
-                take(from, frame);
-            }
-        })?;
-        Ok(near + self.outer.receive(budget - near, take)?)
+        // Half for each, in turns, so that neither keeps the other from being heard; and what the
+        // second leaves is for the first.
+        let half = budget.div_ceil(2);
+        let near = self.near_first;
+        self.near_first = !near;
+        let first = self.one_way(near, half, take)?;
+        let mut came = first + self.one_way(!near, budget - first, take)?;
+        if first == half && came < budget {
+            came += self.one_way(near, budget - came, take)?;
+        }
+        Ok(came)
     }
 
     fn arm(&mut self) -> Result<bool, PortError> {

@@ -119,8 +119,9 @@ pub trait Port: Send {
     /// hang-ups, which are always polled for, mean the same.
     fn readiness(&self) -> BorrowedFd<'_>;
 
-    /// Another descriptor to poll for input, of a port that has two: frames may come another way, or
-    /// the other side may go without [`readiness`](Self::readiness). [`clear`](Self::clear) it, too.
+    /// Another descriptor to poll for input, of a port that has two: frames may come another way,
+    /// or the other side may go without [`readiness`](Self::readiness). [`clear`](Self::clear) is
+    /// for both.
     fn second_readiness(&self) -> Option<BorrowedFd<'_>> {
         None
     }

@@ -29,8 +29,8 @@ const WHOLE_FRAME: u32 = 0x4_0000;
 const REFUSE: usize = 29;
 const TAKE: usize = 30;
 
-/// Frames of MX to this address and endpoint, and questions to everybody; a load beyond the end of a
-/// frame refuses it.
+/// Frames of MX to this address and endpoint, and questions to everybody; a load beyond the end of
+/// a frame refuses it.
 fn program(nic: NicId, endpoint: u8) -> [libc::sock_filter; 31] {
     let [a, b, c, d, e, f] = nic.0;
     let (high, low) = (u32::from_be_bytes([a, b, c, d]), u32::from(u16::from_be_bytes([e, f])));

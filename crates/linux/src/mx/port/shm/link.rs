@@ -3,9 +3,9 @@
 //!
 //! A connection is a unix socket. The sender connects, and passes the ring with its greeting; it
 //! need not wait for an answer, since a frame may be in the ring before the receiver has it. Later
-//! the sender sends a byte as a bell, if the receiver has armed the ring. It does not use an eventfd
-//! for that: one that comes from somebody else can make a write wait, while a socket can be told not
-//! to. When a process ends, the kernel closes its sockets, and the other side hears of it.
+//! the sender sends a byte as a bell, if the receiver has armed the ring. It does not use an
+//! eventfd for that: one that comes from somebody else can make a write wait, while a socket can be
+//! told not to. When a process ends, the kernel closes its sockets, and the other side hears of it.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
