@@ -429,7 +429,7 @@ impl Port for ShmPort {
     }
 
     fn arm(&mut self) -> Result<bool, PortError> {
-        let rings = self.inbound.iter().filter_map(|inbound| inbound.ring.as_ref());
+        let rings = self.inbound.iter_mut().filter_map(|inbound| inbound.ring.as_mut());
         Ok(rings.fold(false, |any, (_, ring)| ring.arm() || any))
     }
 
@@ -438,7 +438,18 @@ impl Port for ShmPort {
     }
 
     fn clear(&mut self) -> Result<(), PortError> {
-        self.attend();
+        let mut any = false;
+        for inbound in &mut self.inbound {
+            if inbound.ring.as_mut().is_some_and(|(_, ring)| ring.was_rung()) {
+                self.counters.calls_in += 1;
+                inbound.hear();
+                any = true;
+            }
+        }
+        // If it was something else, the next one who finds nothing looks.
+        if !any {
+            self.looked = Instant::ZERO;
+        }
         Ok(())
     }
 

@@ -162,6 +162,8 @@ pub(super) struct Consumer {
     next: u32,
     /// Frames that were lost, when this was last looked at.
     lost: u32,
+    /// It has asked the producer to ring, and not heard of it.
+    waits: bool,
 }
 
 /// What is in the next slot.
@@ -179,7 +181,7 @@ impl Consumer {
     /// The other side of a ring that claims to have this shape.
     pub(super) fn adopt(file: OwnedFd, shape: Shape) -> io::Result<Self> {
         let memory = Memory::adopt(file, shape.bytes())?;
-        Ok(Self { ring: Shared::new(memory, shape), next: 0, lost: 0 })
+        Ok(Self { ring: Shared::new(memory, shape), next: 0, lost: 0, waits: false })
     }
 
     /// Bytes of the largest frame.
@@ -205,10 +207,18 @@ impl Consumer {
     }
 
     /// Asks the producer to ring; `true` if there is a frame already.
-    pub(super) fn arm(&self) -> bool {
+    pub(super) fn arm(&mut self) -> bool {
+        self.waits = true;
         self.ring.armed().store(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.is_ready()
+    }
+
+    /// Whether the producer has rung, as far as is known; told once.
+    pub(super) fn was_rung(&mut self) -> bool {
+        let rung = self.waits && self.ring.armed().load(Ordering::Relaxed) == 0;
+        self.waits &= !rung;
+        rung
     }
 
     /// Whether there is a frame.
@@ -272,11 +282,12 @@ mod tests {
 
     #[test]
     fn bell_is_wanted_once_and_only_when_armed() {
-        let (mut producer, consumer) = ring();
+        let (mut producer, mut consumer) = ring();
         assert!(!producer.wants_bell());
-        assert!(!consumer.arm());
+        assert!(!consumer.arm() && !consumer.was_rung());
         assert!(producer.push(&[1; 9]));
         assert!(producer.wants_bell() && !producer.wants_bell());
+        assert!(consumer.was_rung() && !consumer.was_rung());
         assert!(consumer.arm(), "a frame is there");
     }
 
