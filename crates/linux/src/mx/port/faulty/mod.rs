@@ -165,8 +165,8 @@ impl Port for FaultyPort {
         self.port.readiness()
     }
 
-    fn hangup(&self) -> Option<BorrowedFd<'_>> {
-        self.port.hangup()
+    fn second_readiness(&self) -> Option<BorrowedFd<'_>> {
+        self.port.second_readiness()
     }
 
     fn clear(&mut self) -> Result<(), PortError> {
