@@ -1,5 +1,6 @@
 //! A NIC with two vhost-user ports and a cable without delay between them, as any owner has it.
 
+use std::io::ErrorKind;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,11 +39,17 @@ pub(crate) struct Sockets(PathBuf);
 impl Sockets {
     pub(crate) fn new() -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("earmark-vhost-{}-{number}", std::process::id());
-        let directory = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&directory).unwrap();
-        Self(directory)
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let name = format!("earmark-vhost-{}-{number}", std::process::id());
+            let directory = std::env::temp_dir().join(name);
+            match std::fs::create_dir(&directory) {
+                Ok(()) => return Self(directory),
+                // A process of the same number was killed before it could tidy up.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => panic!("make {}: {error}", directory.display()),
+            }
+        }
     }
 
     pub(crate) fn path(&self, number: usize) -> PathBuf {
