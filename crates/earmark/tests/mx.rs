@@ -198,18 +198,18 @@ fn missing_right_is_named_with_its_remedy() {
 #[test]
 fn bad_input_is_refused_with_the_next_step() {
     for (arguments, words) in [
-        (&["perf", "--port", "eth0"][..], &["no such kind of port", "packet:eth0"][..]),
+        (&["perf", "--port", "eth0"][..], &["no kind of port is called `eth0`", "packet:IFACE"][..]),
         (&["perf", "--port", "packet:no-such"], &["read link no-such", "ip address"]),
         (&["perf", "--port", "udp:192.0.2.1:5"], &["192.0.2.1:5", "ip -4 -brief address"]),
         (&["perf", "--port", "virtio:/no/such"], &["/no/such"]),
-        (&["perf", "--port", "udp:127.0.0.1", "--peer", "b/1"], &["`b/1`", "MAC/ENDPOINT"]),
+        (&["perf", "--port", "udp:127.0.0.1", "--peer", "b"], &["`b`", "HOST/ENDPOINT"]),
         (&["perf", "--port", "udp:127.0.0.1", "--start", "9", "--end", "8"], &["swap them"]),
         (&["perf", "--port", "udp:127.0.0.1", "--json"], &["--peer"]),
         (&["stream", "--port", "udp:127.0.0.1", "--depth", "0"], &["--depth", "1..=4096"]),
         (&["stress", "--faults", "drop"], &["how often is missing", "drop:medium:100"]),
         (&["stress", "--endpoints", "1"], &["--endpoints", "2..=64"]),
         (&["info"], &["--port"]),
-        (&["counters", "eth0"], &["`eth0` is no endpoint"]),
+        (&["counters", "eth0"], &["`eth0`", "which endpoint"]),
     ] {
         run(&[&["mx"], arguments].concat()).refused(words);
     }

@@ -2,17 +2,15 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use linux::mx::discovery::{Peers, Target};
 use linux::mx::report::{Report, ask, running};
-
-use super::place::Whereabouts;
-use crate::options::Text;
 
 /// What `earmark mx counters` takes.
 #[derive(Args, Debug)]
 pub struct CountersArgs {
     /// The endpoint: MAC/ENDPOINT, or ADDR:PORT/ENDPOINT; without it, all of this network
     /// namespace
-    address: Option<Text<Whereabouts>>,
+    address: Option<Target>,
     /// Also what each endpoint is doing: peers and requests, as SIGUSR1 makes it print
     #[arg(long)]
     dump: bool,
@@ -28,7 +26,11 @@ pub struct CountersArgs {
 pub(super) fn run(args: &CountersArgs) -> Result<()> {
     let list = || running().context("list MX endpoints: read /proc/net/unix");
     let reports = match &args.address {
-        Some(Text(Whereabouts(address))) => {
+        Some(target) => {
+            // Whoever runs on this host is looked at by its address.
+            let address = target.known(&Peers::default()).with_context(|| {
+                format!("look at MX endpoint {target}: give its address, MAC/ENDPOINT")
+            })?;
             let address = address.to_string();
             let report = ask(&address).with_context(|| {
                 let known = list().map_or_else(|_| String::new(), |known| known.join(", "));

@@ -3,13 +3,10 @@
 use anyhow::Result;
 use clap::Args;
 use linux::ethtool::{Coalescing, coalescing};
-use linux::mx::port::PortError;
+use linux::mx::port::{self, PortError, PortSpec};
 use linux::mx::report::running;
 use linux::netlink::Netlink;
 use serde::Serialize;
-
-use super::place::Place;
-use crate::options::Text;
 
 /// From how many microseconds on a NIC that waits for more frames is told of. Open-MX warns from
 /// there, too: a small message takes about as long.
@@ -20,7 +17,7 @@ const SLOW_USECS: u32 = 13;
 pub struct InfoArgs {
     /// Where frames would travel: packet:IFACE, udp:ADDR:PORT or virtio:SOCKET
     #[arg(long, value_name = "PORT")]
-    port: Text<Place>,
+    port: PortSpec,
     /// The number of the endpoint that is tried
     #[arg(long, default_value_t = 1)]
     endpoint: u8,
@@ -56,12 +53,12 @@ struct Interrupts {
 
 /// Prints what is known of a port.
 pub(super) fn run(args: &InfoArgs) -> Result<()> {
-    let place = &args.port.0;
-    let mut info = Info { port: place.to_string(), ..Info::default() };
-    if let Place::Packet(name) = place {
+    let spec = &args.port;
+    let mut info = Info { port: spec.to_string(), ..Info::default() };
+    if let PortSpec::Packet { interface: name, .. } = spec {
         info.look_at(name)?;
     }
-    info.try_out(place, args.endpoint)?;
+    info.try_out(spec, args.endpoint)?;
     if let Some(nic) = &info.nic_id {
         let ours = format!("{nic}/");
         info.endpoints = running()?.into_iter().filter(|it| it.starts_with(&ours)).collect();
@@ -90,8 +87,8 @@ impl Info {
     }
 
     /// What only an open port says.
-    fn try_out(&mut self, place: &Place, endpoint: u8) -> Result<()> {
-        match place.open(endpoint) {
+    fn try_out(&mut self, spec: &PortSpec, endpoint: u8) -> Result<()> {
+        match port::open(spec, endpoint) {
             Ok(port) => {
                 self.can_open = true;
                 self.nic_id = Some(port.nic_id().to_string());

@@ -68,7 +68,7 @@ pub(super) fn run(args: &PerfArgs) -> Result<()> {
         session.serve(&args.at)?;
         return session.close();
     };
-    let peer = session.connect(&args.at, peer.0)?;
+    let peer = session.connect(&args.at, peer)?;
     if !args.json {
         println!(
             "{:>10} {:>10} {:>10} {:>10} {:>10}",

@@ -9,6 +9,7 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -16,7 +17,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use clap::Args;
+use linux::mx::discovery::{Peers, Target};
 use linux::mx::endpoint::{Completed, Endpoint, Life, Request, Waiting};
+use linux::mx::port::{self, PortSpec};
 use linux::mx::port::faulty::{Fault, Faults, FaultyPort, Tally};
 use linux::mx::report::{Dumper, Reporter, dump_on, serve};
 use mx::config::Config;
@@ -25,7 +28,7 @@ use mx::status::Code;
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
-use super::place::{Place, Whereabouts};
+use super::place::tell;
 use crate::options::Text;
 
 /// An endpoint as these commands use it.
@@ -33,6 +36,8 @@ pub(super) type End = Endpoint<Bytes, Vec<u8>>;
 
 /// How long either side waits for the other one.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long hosts on the segment have to answer to their names.
+const NAMES: Duration = Duration::from_secs(1);
 /// How often one who waits for orders looks whether it has to end.
 const LOOK: Duration = Duration::from_millis(200);
 /// Bytes of the longest order.
@@ -73,14 +78,20 @@ impl From<Wait> for Waiting {
 pub(super) struct EndArgs {
     /// Where frames travel: packet:IFACE, udp:ADDR:PORT or virtio:SOCKET
     #[arg(long, value_name = "PORT")]
-    pub(super) port: Text<Place>,
+    pub(super) port: PortSpec,
     /// The number of this endpoint
     #[arg(long, default_value_t = 1)]
     pub(super) endpoint: u8,
-    /// The endpoint to measure with: MAC/ENDPOINT, or ADDR:PORT/ENDPOINT; without it, this is the
-    /// one that others measure with
-    #[arg(long, value_name = "ADDRESS")]
-    pub(super) peer: Option<Text<Whereabouts>>,
+    /// The endpoint to measure with: HOST/ENDPOINT, MAC/ENDPOINT, or ADDR:PORT/ENDPOINT; without
+    /// it, this is the one that others measure with
+    #[arg(long, value_name = "PEER")]
+    pub(super) peer: Option<Target>,
+    /// A file of hosts and their addresses, asked before the segment is
+    #[arg(long, value_name = "FILE", requires = "peer")]
+    pub(super) peers_file: Option<PathBuf>,
+    /// The key that the peer asks for; without --peer: that peers have to have
+    #[arg(long, default_value_t = 0)]
+    pub(super) key: u32,
     /// How to wait
     #[arg(long, value_enum, default_value_t)]
     pub(super) wait: Wait,
@@ -117,14 +128,15 @@ pub(super) struct Order {
 
 impl Session {
     pub(super) fn open(args: &EndArgs) -> Result<Self> {
-        let mut port = args.port.0.open(args.endpoint)?;
+        let mut port = port::open(&args.port, args.endpoint)?;
         let mut tally = None;
         if let Some(Text(faults)) = &args.faults {
             let faulty = FaultyPort::new(port, faults);
             tally = Some(faulty.tally());
             port = Box::new(faulty);
         }
-        let config = Config { mtu: port.mtu(), ..Config::default() };
+        let key = if args.peer.is_none() { args.key } else { 0 };
+        let config = Config { mtu: port.mtu(), key, ..Config::default() };
         let end = End::open(port, config, Life { waiting: args.wait.into(), ..Life::default() })?;
         let over = Arc::default();
         if args.peer.is_none() {
@@ -139,12 +151,14 @@ impl Session {
     }
 
     /// Connects to the one that measures with us.
-    pub(super) fn connect(&self, args: &EndArgs, peer: Whereabouts) -> Result<PeerId> {
-        self.end.connect(peer.0, 0, PATIENCE).with_context(|| {
+    pub(super) fn connect(&self, args: &EndArgs, peer: &Target) -> Result<PeerId> {
+        let file = args.peers_file.as_deref().map(Peers::read).transpose()?;
+        let address = self.end.resolve(peer, &file.unwrap_or_default(), NAMES)?;
+        self.end.connect(address, args.key, PATIENCE).with_context(|| {
             format!(
                 "reach {}: start `earmark mx perf --port PORT` there, and give the address that it \
                  prints as --peer",
-                args.port.0.tell(peer.0)
+                tell(&args.port, address)
             )
         })
     }
@@ -194,7 +208,7 @@ impl Session {
 
     /// Obeys orders until a signal ends it, or after the first client that has gone.
     pub(super) fn serve(&self, args: &EndArgs) -> Result<()> {
-        println!("waiting at {}; Ctrl-C ends", args.port.0.tell(self.end.address()));
+        println!("waiting at {}; Ctrl-C ends", tell(&args.port, self.end.address()));
         let mut client = None;
         while let Some((peer, order)) = self.next_order(client.filter(|_| args.once))? {
             client = Some(peer);

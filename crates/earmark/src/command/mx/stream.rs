@@ -54,7 +54,7 @@ pub(super) fn run(args: &StreamArgs) -> Result<()> {
         session.serve(&args.at)?;
         return session.close();
     };
-    let peer = session.connect(&args.at, peer.0)?;
+    let peer = session.connect(&args.at, peer)?;
     let rate = measure(&session, peer, args)?;
     if args.json {
         println!("{}", serde_json::to_string_pretty(&rate)?);

@@ -18,7 +18,7 @@ use clap::Args;
 use linux::mx::endpoint::{Endpoint, Life};
 use linux::mx::port::faulty::{Fault, Faults, FaultyPort, Tally};
 use linux::mx::port::wire::Wire;
-use linux::mx::port::{NicId, Port};
+use linux::mx::port::{self, NicId, Port, PortSpec};
 use linux::mx::report::{Report, dump_on};
 use mx::config::Config;
 use serde::Serialize;
@@ -26,7 +26,6 @@ use signal_hook::consts::SIGUSR1;
 
 use self::ledger::{Ledger, STALL};
 use self::work::Party;
-use super::place::Place;
 use super::session::{End, Wait};
 use crate::options::{Text, duration};
 
@@ -41,7 +40,7 @@ pub struct StressArgs {
     /// Where frames travel; without it, within this process. Given more than once, endpoints take
     /// turns; those of one interface cannot reach each other, so packet and virtio need two
     #[arg(long, value_name = "PORT")]
-    port: Vec<Text<Place>>,
+    port: Vec<PortSpec>,
     /// Endpoints
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(2..=64))]
     endpoints: u8,
@@ -143,8 +142,8 @@ fn gather(args: &StressArgs, tallies: &mut Vec<Tally>) -> Result<Vec<Party>> {
     let life = Life { waiting: args.wait.into(), ..Life::default() };
     let mut ends: Vec<End> = Vec::new();
     for number in 1..=args.endpoints {
-        let mut port: Box<dyn Port> = match args.place(number.into()) {
-            Some(place) => place.open(number)?,
+        let mut port: Box<dyn Port> = match args.spec(number.into()) {
+            Some(spec) => port::open(spec, number)?,
             None => Box::new(wire.port(NicId([2, 0, 0, 0, 0, number]), number)?),
         };
         if let Some(Text(faults)) = &args.faults {
@@ -166,8 +165,8 @@ fn gather(args: &StressArgs, tallies: &mut Vec<Tally>) -> Result<Vec<Party>> {
         }
         ensure!(
             !peers.is_empty(),
-            "endpoint {}: there is nobody it could reach, since frames between endpoints of one \
-             interface do not come back; give a second --port, such as the other end of a veth",
+            "endpoint {}: there is nobody it could reach, since a port of a NIC has one endpoint; \
+             give a second --port, such as another socket of the NIC",
             addresses[number]
         );
         parties.push(Party { number, end, peers });
@@ -177,21 +176,15 @@ fn gather(args: &StressArgs, tallies: &mut Vec<Tally>) -> Result<Vec<Party>> {
 
 impl StressArgs {
     /// The port of an endpoint.
-    fn place(&self, number: usize) -> Option<&Place> {
-        let Text(place) = self.port.get(number % self.port.len().max(1))?;
-        Some(place)
+    fn spec(&self, number: usize) -> Option<&PortSpec> {
+        self.port.get(number % self.port.len().max(1))
     }
 
     /// Whether an endpoint reaches another.
     fn reach(&self, one: usize, other: usize) -> bool {
         // Endpoints are numbered from 1 at their ports.
-        let [place, another] = [one, other].map(|it| self.place(it + 1));
-        let comes_back = match place {
-            None | Some(Place::Udp(_)) => true,
-            Some(Place::Packet(name)) => name == "lo",
-            Some(Place::Virtio(_)) => false,
-        };
-        one != other && (place != another || comes_back)
+        let [spec, another] = [one, other].map(|it| self.spec(it + 1));
+        one != other && (spec != another || !matches!(spec, Some(PortSpec::Virtio(_))))
     }
 }
 
