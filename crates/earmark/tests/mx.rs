@@ -198,7 +198,10 @@ fn missing_right_is_named_with_its_remedy() {
 #[test]
 fn bad_input_is_refused_with_the_next_step() {
     for (arguments, words) in [
-        (&["perf", "--port", "eth0"][..], &["no kind of port is called `eth0`", "packet:IFACE"][..]),
+        (
+            &["perf", "--port", "eth0"][..],
+            &["no kind of port is called `eth0`", "packet:IFACE"][..],
+        ),
         (&["perf", "--port", "packet:no-such"], &["read link no-such", "ip address"]),
         (&["perf", "--port", "udp:192.0.2.1:5"], &["192.0.2.1:5", "ip -4 -brief address"]),
         (&["perf", "--port", "virtio:/no/such"], &["/no/such"]),
