@@ -74,10 +74,12 @@ fn interrupts_under_way_lengthen_the_round_trip_by_both() {
         let more =
             number(&result, "interrupts_per_s") - 2.0 * number(&result, "transactions_per_s");
         assert!(more.abs() <= 2.0 / 0.05, "{result}");
-        number(&result["latency_us"], "mean")
+        // Not the mean: now and then a frame of the kernel's own shares an interrupt with one of the
+        // round trip, which then is short.
+        number(&result["latency_us"], "p50")
     };
-    // A look at the clock takes 0.256 us, and the mean of many tells less than that.
-    let near = |one: f64, other: f64| (one - other).abs() < 0.01;
+    // A look at the clock takes 0.256 us, and the histogram tells 0.1 %.
+    let near = |one: f64, other: f64| (one - other).abs() <= 0.256 + other / 1_000.0;
     let at_once = with("disabled", "0");
     for latency in ["1", "25", "400"] {
         let round_trip = with("disabled", latency);
