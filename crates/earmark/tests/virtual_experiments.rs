@@ -74,8 +74,8 @@ fn interrupts_under_way_lengthen_the_round_trip_by_both() {
         let more =
             number(&result, "interrupts_per_s") - 2.0 * number(&result, "transactions_per_s");
         assert!(more.abs() <= 2.0 / 0.05, "{result}");
-        // Not the mean: now and then a frame of the kernel's own shares an interrupt with one of the
-        // round trip, which then is short.
+        // Not the mean: now and then a frame of the kernel's own shares an interrupt with one of
+        // the round trip, which then is short.
         number(&result["latency_us"], "p50")
     };
     // A look at the clock takes 0.256 us, and the histogram tells 0.1 %.
