@@ -27,6 +27,13 @@ pub fn thread_cpu_time() -> Duration {
     Duration::from_nanos(nanos(clock_gettime(ClockId::ThreadCPUTime)))
 }
 
+/// A span of the standard library's as the cores count it: the longest that they know, if it is
+/// longer than that.
+#[must_use]
+pub(crate) fn span(span: std::time::Duration) -> Duration {
+    Duration::from_nanos(span.as_nanos().try_into().unwrap_or(u64::MAX))
+}
+
 /// A span as the kernel takes it.
 #[must_use]
 pub(crate) fn timespec(span: Duration) -> Timespec {

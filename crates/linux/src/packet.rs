@@ -2,7 +2,7 @@
 
 use std::io;
 use std::mem::size_of;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
@@ -40,15 +40,27 @@ pub enum PacketError {
 ///
 /// The caller lacks `CAP_NET_RAW`, or the interface does not exist.
 pub fn open_sender(interface: &str) -> Result<OwnedFd, PacketError> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     // Protocol 0: no frame is ever queued for a socket that nobody reads.
-    let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
-        .map_err(|error| PacketError::Open(error.into()))?;
+    let socket = unbound().map_err(|error| PacketError::Open(error.into()))?;
     let index = name_to_index(&socket, interface)
         .map_err(|error| PacketError::Interface { name: interface.into(), cause: error.into() })?;
+    bind(socket.as_fd(), index, 0)
+        .map_err(|cause| PacketError::Bind { name: interface.into(), cause })?;
+    Ok(socket)
+}
+
+/// A non-blocking packet socket for whole frames, to which nothing comes before it is bound.
+pub(crate) fn unbound() -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
+}
+
+/// Ties a packet socket to the interface of this index. It receives frames of `ether_type` from
+/// then on; none, if that is 0.
+pub(crate) fn bind(socket: BorrowedFd<'_>, index: u32, ether_type: u16) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as u16,
-        sll_protocol: 0,
+        sll_protocol: ether_type.to_be(),
         sll_ifindex: index as i32,
         sll_hatype: 0,
         sll_pkttype: 0,
@@ -60,9 +72,5 @@ pub fn open_sender(interface: &str) -> Result<OwnedFd, PacketError> {
     // `socket` is open.
     // JUSTIFICATION: rustix has no link-layer addresses.
     let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-    if bound < 0 {
-        let cause = io::Error::last_os_error();
-        return Err(PacketError::Bind { name: interface.into(), cause });
-    }
-    Ok(socket)
+    if bound == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

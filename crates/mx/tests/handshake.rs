@@ -34,16 +34,28 @@ fn talks(pair: &mut Pair, from: usize) -> bool {
     })
 }
 
+/// The first two frames of this type from this end are lost.
+fn lose_two(pair: &mut Pair, end: usize, lost: FrameType) {
+    let mut seen = 0;
+    pair.tap = Box::new(move |from, frame| {
+        let is_one = from == end && frame_type(frame) == lost;
+        seen += u32::from(is_one);
+        !is_one || seen > 2
+    });
+}
+
+/// One end asks the other, which hears it; whatever it answers is still on its way.
+fn only_ask(pair: &mut Pair) {
+    pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
+    let mut out = [0; 1500];
+    let outgoing = pair.ends[0].transmit(pair.now, &mut out).unwrap();
+    pair.ends[1].arrive(pair.now, address(0).nic, &out[..outgoing.length]);
+}
+
 #[test]
 fn frames_before_a_lost_answer_are_not_lost() {
     let mut pair = Pair::new(config());
-    let answers = Rc::new(RefCell::new(0));
-    let seen = answers.clone();
-    pair.tap = Box::new(move |from, frame| {
-        let is_answer = from == 1 && frame_type(frame) == FrameType::Connect;
-        *seen.borrow_mut() += u32::from(is_answer);
-        !is_answer || *seen.borrow() > 2
-    });
+    lose_two(&mut pair, 1, FrameType::Connect);
     let a = pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
     pair.run(secs(0));
     let b = pair.ends[1].peers().next().unwrap();
@@ -62,13 +74,7 @@ fn frames_before_a_lost_answer_are_not_lost() {
 #[test]
 fn a_lost_third_leg_is_asked_for() {
     let mut pair = Pair::new(config());
-    let acks = Rc::new(RefCell::new(0));
-    let seen = acks.clone();
-    pair.tap = Box::new(move |from, frame| {
-        let is_ack = from == 0 && frame_type(frame) == FrameType::Ack;
-        *seen.borrow_mut() += u32::from(is_ack);
-        !is_ack || *seen.borrow() > 2
-    });
+    lose_two(&mut pair, 0, FrameType::Ack);
     let a = pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
     pair.run(secs(30));
     pair.ends[0].isend(pair.now, a, 1, pattern(10), 0).unwrap();
@@ -194,11 +200,7 @@ fn requests_to_an_earlier_life_end() {
 #[test]
 fn connecting_to_one_that_asked_and_died_tells_the_truth() {
     let mut pair = Pair::new(config());
-    pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
-    // The request arrives, and then its sender is gone.
-    let mut out = [0; 1500];
-    let outgoing = pair.ends[0].transmit(pair.now, &mut out).unwrap();
-    pair.ends[1].arrive(pair.now, address(0).nic, &out[..outgoing.length]);
+    only_ask(&mut pair);
     pair.tap = Box::new(|_, _| false);
     pair.ends[1].connect(pair.now, address(0), KEY, secs(1)).unwrap();
     pair.run(secs(2));
@@ -208,10 +210,7 @@ fn connecting_to_one_that_asked_and_died_tells_the_truth() {
 #[test]
 fn sends_to_one_that_asked_and_died_end() {
     let mut pair = Pair::new(config());
-    pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
-    let mut out = [0; 1500];
-    let outgoing = pair.ends[0].transmit(pair.now, &mut out).unwrap();
-    pair.ends[1].arrive(pair.now, address(0).nic, &out[..outgoing.length]);
+    only_ask(&mut pair);
     pair.tap = Box::new(|_, _| false);
     let peer = pair.ends[1].peers().next().unwrap();
     pair.ends[1].issend(pair.now, peer, 1, pattern(5), 0).unwrap();
@@ -232,10 +231,7 @@ fn a_closing_endpoint_takes_no_peers() {
 #[test]
 fn what_is_sent_to_one_that_asked_and_died_goes_to_the_next_life_as_a_whole() {
     let mut pair = Pair::new(config());
-    pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
-    let mut out = [0; 1500];
-    let outgoing = pair.ends[0].transmit(pair.now, &mut out).unwrap();
-    pair.ends[1].arrive(pair.now, address(0).nic, &out[..outgoing.length]);
+    only_ask(&mut pair);
     let peer = pair.ends[1].peers().next().unwrap();
     pair.ends[1].isend(pair.now, peer, 1, pattern(9_000), 0).unwrap();
     // The next life permits less than the one that asked.
@@ -274,10 +270,7 @@ fn a_later_life_that_comes_during_a_close_is_closed_too() {
     let mut pair = Pair::new(config());
     assert!(talks(&mut pair, 0));
     pair.ends[0] = End::new(config(), address(0), 99).unwrap();
-    pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
-    let mut out = [0; 1500];
-    let outgoing = pair.ends[0].transmit(pair.now, &mut out).unwrap();
-    pair.ends[1].arrive(pair.now, address(0).nic, &out[..outgoing.length]);
+    only_ask(&mut pair);
     pair.ends[1].close(pair.now);
     pair.run(secs(1));
     assert!(pair.ends[1].is_closed());

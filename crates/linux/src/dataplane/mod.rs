@@ -327,7 +327,7 @@ impl DataPlane {
 
     /// In virtual time, a guest that computes for longer than this, in real time, is given up.
     pub fn set_patience(&mut self, patience: std::time::Duration) {
-        self.patience = Duration::from_nanos(patience.as_nanos().try_into().unwrap_or(u64::MAX));
+        self.patience = clock::span(patience);
     }
 
     /// Lets everybody see how things are.

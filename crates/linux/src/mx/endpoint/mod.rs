@@ -41,7 +41,7 @@ use mx::counters::Counters;
 use mx::endpoint::Found;
 use mx::ids::{MessageId, PeerId, ReceiveId, SendId};
 use mx::status::{Code, Refusal, Status};
-use nic::time;
+use nic::time::Instant;
 
 use self::core::Core;
 use self::sources::Sources;
@@ -226,11 +226,8 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         key: u32,
         timeout: Duration,
     ) -> Result<Request, MxError> {
-        let mut core = self.core()?;
-        let timeout = time::Duration::from_nanos(timeout.as_nanos().try_into().unwrap_or(u64::MAX));
-        let now = core.tick();
-        let peer = core.engine.connect(now, address, key, timeout)?;
-        core.send()?;
+        let timeout = clock::span(timeout);
+        let peer = self.request(|engine, now| engine.connect(now, address, key, timeout))?;
         Ok(Request::Connect(peer))
     }
 
@@ -239,10 +236,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// # Errors
     /// If the peer is lost, this endpoint is being closed, or its port is broken.
     pub fn isend(&self, peer: PeerId, match_info: u64, source: S) -> Result<Request, MxError> {
-        let mut core = self.core()?;
-        let now = core.tick();
-        let send = core.engine.isend(now, peer, match_info, source, 0)?;
-        core.send()?;
+        let send = self.request(|engine, now| engine.isend(now, peer, match_info, source, 0))?;
         Ok(Request::Send(send))
     }
 
@@ -251,10 +245,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// # Errors
     /// As for [`Endpoint::isend`].
     pub fn issend(&self, peer: PeerId, match_info: u64, source: S) -> Result<Request, MxError> {
-        let mut core = self.core()?;
-        let now = core.tick();
-        let send = core.engine.issend(now, peer, match_info, source, 0)?;
-        core.send()?;
+        let send = self.request(|engine, now| engine.issend(now, peer, match_info, source, 0))?;
         Ok(Request::Send(send))
     }
 
@@ -270,10 +261,8 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         (match_info, mask): (u64, u64),
         sink: R,
     ) -> Result<Request, MxError> {
-        let mut core = self.core()?;
-        let now = core.tick();
-        let receive = core.engine.irecv(now, source, (match_info, mask), sink, 0)?;
-        core.send()?;
+        let matching = (match_info, mask);
+        let receive = self.request(|engine, now| engine.irecv(now, source, matching, sink, 0))?;
         Ok(Request::Receive(receive))
     }
 
@@ -310,10 +299,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// # Errors
     /// If it is there no longer, or the port is broken.
     pub fn receive_message(&self, message: MessageId, sink: R) -> Result<Request, MxError> {
-        let mut core = self.core()?;
-        let now = core.tick();
-        let receive = core.engine.receive_message(now, message, sink, 0)?;
-        core.send()?;
+        let receive = self.request(|engine, now| engine.receive_message(now, message, sink, 0))?;
         Ok(Request::Receive(receive))
     }
 
@@ -387,6 +373,18 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         let closed = self.linger(patience);
         self.stop();
         closed
+    }
+
+    /// Asks the engine for something, and sends what that makes.
+    fn request<T>(
+        &self,
+        ask: impl FnOnce(&mut mx::endpoint::Endpoint<S, R>, Instant) -> Result<T, Refusal>,
+    ) -> Result<T, MxError> {
+        let mut core = self.core()?;
+        let now = core.tick();
+        let asked = ask(&mut core.engine, now)?;
+        core.send()?;
+        Ok(asked)
     }
 
     fn core(&self) -> Result<MutexGuard<'_, Core<S, R>>, MxError> {

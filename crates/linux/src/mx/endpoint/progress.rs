@@ -2,11 +2,9 @@
 
 use std::num::NonZeroU64;
 
-use mx::buffers::{Sink, Source};
-use nic::time::Duration;
-
 use super::{LEASE, MxError, Shared, WATCHER};
 use crate::clock;
+use mx::buffers::{Sink, Source};
 
 /// A driver that has been there for so many leases stays for a while: it is asked to say when it
 /// leaves.
@@ -47,7 +45,7 @@ fn watch<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<bool, MxError> {
 
 /// Sleeps as long as the application drives the endpoint.
 fn stand_by<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<(), MxError> {
-    let lease = Duration::from_nanos(LEASE.as_nanos() as u64);
+    let lease = clock::span(LEASE);
     let mut since = clock::now();
     loop {
         let due = {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mx::buffers::{Sink, Source};
-use nic::time::{self, Instant};
+use nic::time::Instant;
 
 use super::core::{Core, Sleeper, Want};
 use super::{Completed, DRIVER, Endpoint, MxError, Request, Shared, WATCHER, Waiting};
@@ -164,9 +164,7 @@ impl<S: Source, R: Sink> Shared<S, R> {
             let spins = match self.waiting {
                 Waiting::Sleep => false,
                 Waiting::Spin => true,
-                Waiting::Hybrid(span) => {
-                    now.since(begun).as_nanos() < span.as_nanos().try_into().unwrap_or(u64::MAX)
-                }
+                Waiting::Hybrid(span) => now.since(begun) < clock::span(span),
             };
             if advanced || spins {
                 // Others want the lock, too.
@@ -246,6 +244,5 @@ fn sleep<'a, S, R>(
 
 /// The moment when a timeout is over.
 pub(super) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
-    let nanos = timeout?.as_nanos().try_into().unwrap_or(u64::MAX);
-    Some(clock::now() + time::Duration::from_nanos(nanos))
+    Some(clock::now() + clock::span(timeout?))
 }

@@ -57,17 +57,12 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 pub use ::mx::address::NicId;
+pub use ::mx::config::{MAX_MTU, MIN_MTU};
 pub use ::mx::outgoing::Outgoing;
 pub use claim::Claim;
 pub use counters::PortCounters;
 pub use error::PortError;
 pub use spec::{PortSpec, open};
-
-/// The smallest MTU of a port: every path in the Internet has it.
-pub const MIN_MTU: u16 = 576;
-
-/// The largest MTU of a port: what is called jumbo, and what NICs have at most.
-pub const MAX_MTU: u16 = 9216;
 
 /// Where the frame says which endpoint it is for, in bytes from the end of the EtherType.
 pub const ENDPOINT_AT: usize = 2;

@@ -21,13 +21,11 @@ mod filter;
 mod ring;
 
 use std::io;
-use std::mem::size_of;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ::mx::wire::ETHER_TYPE;
 use rustix::io::Errno;
 use rustix::net::netdevice::index_to_name;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::outbox::Outbox;
 use super::{
@@ -318,9 +316,8 @@ fn sender(frame: &[u8]) -> Option<(NicId, &[u8])> {
 }
 
 fn open_socket(interface: &str) -> Result<OwnedFd, PortError> {
-    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-    // Protocol 0: nothing comes before the filter and the ring are there.
-    socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None).map_err(|errno| match errno {
+    // Nothing comes before the filter and the ring are there.
+    crate::packet::unbound().map_err(|errno| match errno {
         Errno::PERM | Errno::ACCESS => {
             PortError::NotAllowed { port: interface.to_owned(), cause: errno.into() }
         }
@@ -338,24 +335,7 @@ fn set_up(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
     // JUSTIFICATION: there is no safe call for it.
     unsafe { socket::set(socket, level, libc::PACKET_QDISC_BYPASS, &on) }?;
     socket::set_room(socket, None, SEND_ROOM);
-    bind(socket, index)
-}
-
-fn bind(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
-    let address = libc::sockaddr_ll {
-        sll_family: libc::AF_PACKET as u16,
-        sll_protocol: ETHER_TYPE.to_be(),
-        sll_ifindex: index as i32,
-        sll_hatype: 0,
-        sll_pkttype: 0,
-        sll_halen: 0,
-        sll_addr: [0; 8],
-    };
-    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-    // SAFETY: `address` is a whole link-layer address of `length` bytes that outlives the call.
-    // JUSTIFICATION: rustix has no link-layer addresses.
-    let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-    if bound == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    crate::packet::bind(socket, index, ETHER_TYPE)
 }
 
 #[cfg(test)]
