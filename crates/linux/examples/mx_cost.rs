@@ -9,6 +9,8 @@
 //! ```console
 //! $ cargo run --release -p earmark-linux --example mx_cost -- 5
 //! ```
+//!
+//! A second argument, `spin`, `sleep`, `stream`, `virtio` or `wire`, selects what is measured.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -34,7 +36,7 @@ mod nic_of_tests;
 #[path = "../tests/vhost/traffic.rs"]
 mod traffic;
 
-use kinds::{A, B, KINDS, Veth};
+use kinds::{A, B, Pair, Veth};
 
 type End = Endpoint<Bytes, Vec<u8>>;
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -53,12 +55,14 @@ const RATE: usize = 500_000;
 const ANY: (u64, u64) = (0, 0);
 
 fn main() -> ExitCode {
-    let turns = std::env::args().nth(1).map_or(Ok(3), |turns| turns.parse());
+    let mut arguments = std::env::args().skip(1);
+    let turns = arguments.next().map_or(Ok(3), |turns| turns.parse());
     let Ok(turns) = turns else {
         eprintln!("mx_cost: use a number of turns, such as 3");
         return ExitCode::FAILURE;
     };
-    match (0..turns).try_for_each(measure) {
+    let part = arguments.next();
+    match (0..turns).try_for_each(|turn| measure(turn, part.as_deref())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("mx_cost: {error}");
@@ -67,21 +71,31 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(turn: u32) -> Result<(), Failure> {
+fn measure(turn: u32, part: Option<&str>) -> Result<(), Failure> {
+    let is_wanted = |name| part.is_none_or(|part| part == name);
     let line = |name: &str, mtu: u16, value: Value| {
         println!("{}", json!({ "turn": turn, "what": name, "mtu": mtu, "value": value }));
     };
     for (name, spins) in [("spin", true), ("sleep", false)] {
+        if !is_wanted(name) {
+            continue;
+        }
         line(&format!("mx {name}"), 1500, mx_latency(&veth(1500), spins)?);
         line(&format!("tcp {name}"), 1500, tcp_latency(&veth(1500), spins)?);
     }
-    for mtu in [1500, 9000] {
+    for mtu in if is_wanted("stream") { &[1500, 9000][..] } else { &[] } {
+        let mtu = *mtu;
         line("mx stream", mtu, mx_stream(&veth(mtu), mtu)?);
         line("tcp stream", mtu, tcp_stream(&veth(mtu))?);
     }
-    let [latency, rate] = on_the_nic()?;
-    line("virtio one thread", 1500, latency);
-    line("virtio rate", 1500, rate);
+    let kinds = [("virtio", kinds::over_polling_nic as fn() -> Pair), ("wire", kinds::wire)];
+    for (kind, make) in kinds.into_iter().filter(|(kind, _)| is_wanted(kind)) {
+        // The thread of the NIC stays where it begins.
+        pin(1);
+        let [latency, rate] = one_thread(make())?;
+        line(&format!("{kind} one thread"), 1500, latency);
+        line(&format!("{kind} rate"), 1500, rate);
+    }
     Ok(())
 }
 
@@ -112,22 +126,27 @@ fn mx_latency(veth: &Veth, spins: bool) -> Result<Value, Failure> {
     let took = std::thread::scope(|scope| {
         let mirror = scope.spawn(|| -> Result<(), MxError> {
             pin(1);
+            let mut place = vec![0; SMALL];
             for _ in 0..WARMUP + ROUNDS {
-                let request = b.irecv(None, ANY, vec![0; SMALL])?;
+                let request = b.irecv(None, ANY, place)?;
                 let got = b.wait(request, None)?.expect("waits for ever");
                 let from = got.status.peer.expect("messages have a sender");
-                let sent = b.isend(from, 0, got.sink.unwrap_or_default().into())?;
+                place = got.sink.unwrap_or_default();
+                let sent = b.isend(from, 0, Bytes::copy_from_slice(&place))?;
                 b.forget(sent);
             }
             Ok(())
         });
         pin(0);
         let message = Bytes::from_static(&[7; SMALL]);
+        let mut place = vec![0; SMALL];
         let took = rounds(|| -> Result<(), MxError> {
-            let request = a.irecv(None, ANY, vec![0; SMALL])?;
+            let request = a.irecv(None, ANY, std::mem::take(&mut place))?;
             let sent = a.isend(to_b, 0, message.clone())?;
             a.forget(sent);
-            a.wait(request, None).map(drop)
+            let got = a.wait(request, None)?;
+            place = got.and_then(|got| got.sink).unwrap_or_default();
+            Ok(())
         })?;
         mirror.join().expect("the mirror does not panic")?;
         Ok::<_, Failure>(took)
@@ -256,10 +275,9 @@ fn tcp_stream(veth: &Veth) -> Result<Value, Failure> {
     })
 }
 
-/// Both endpoints in one thread, the NIC on the other core; and messages as fast as they go.
-fn on_the_nic() -> Result<[Value; 2], Failure> {
-    let pair = KINDS.map(|make| make).into_iter().nth(4).expect("virtio is the fifth")();
-    assert_eq!(pair.name, "virtio");
+/// Both endpoints in one thread, and the NIC, if there is one, on the other core; and messages as
+/// fast as they go. The wire is a queue in this process, which shows what the engine costs.
+fn one_thread(pair: Pair) -> Result<[Value; 2], Failure> {
     let open = |port: Box<dyn Port>| {
         let life = Life { progress: Progress::Manual, waiting: Waiting::Spin };
         End::open(port, Config::default(), life)

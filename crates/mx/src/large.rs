@@ -16,7 +16,7 @@
 //! lost. A block is asked for again when frames of a later request arrive in some number, soon
 //! after its last frame has come, or when nothing has come for as long as an answer may take.
 
-use base::time::Instant;
+use base::time::{Duration, Instant};
 
 use crate::config::BLOCK_FRAMES;
 use crate::ids::{PeerId, ReceiveId, SendId};
@@ -79,7 +79,9 @@ impl Pull {
             counted: count,
             request: 0,
             later: 0,
-            due: now,
+            since: now,
+            patience: Duration::ZERO,
+            is_late: false,
             tries: 0,
         };
         self.offset = (self.offset + u64::from(count) * u64::from(self.payload)).min(self.wanted);
@@ -109,12 +111,24 @@ pub(crate) struct Asked {
     pub(crate) request: u64,
     /// Frames that have come since then in answer to later requests.
     pub(crate) later: u32,
-    /// When to ask again.
-    pub(crate) due: Instant,
+    /// When it was asked for, or a frame of it last came, and how long after that an answer is
+    /// missing.
+    pub(crate) since: Instant,
+    pub(crate) patience: Duration,
+    /// The last frame of it has come: what is missing is late.
+    pub(crate) is_late: bool,
     pub(crate) tries: u32,
 }
 
 impl Asked {
+    /// When to ask again, of a peer that last answered a request of any kind at `answered_at`.
+    /// Requests are answered one after the other, so a peer that answers others will come to this
+    /// one.
+    pub(crate) fn due(&self, answered_at: Instant) -> Instant {
+        let since = if self.is_late { self.since } else { self.since.max(answered_at) };
+        since + self.patience
+    }
+
     /// Which frame of this block has this number, if any.
     pub(crate) fn bit(&self, pull: u32, index: u32) -> Option<u32> {
         let bit = index.wrapping_sub(self.first);

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use ::mx::wire::FLAG_MARK;
 use linux::mx::port::{ENDPOINT_AT, NicId, Outgoing, Port, Room, Transmitted};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -21,11 +22,13 @@ impl To {
     }
 }
 
-/// Writes frame `number`, which says its number and depends on it everywhere.
+/// Writes frame `number`, which says its number and depends on it everywhere, and is marked: some
+/// ports wake nobody for a frame that nobody waits for.
 pub(crate) fn write(frame: &mut [u8], endpoint: u8, number: u32) {
     for (at, byte) in frame.iter_mut().enumerate() {
         *byte = (at as u32).wrapping_mul(31).wrapping_add(number) as u8;
     }
+    frame[1] |= FLAG_MARK;
     frame[ENDPOINT_AT] = endpoint;
     frame[4..8].copy_from_slice(&number.to_be_bytes());
 }
@@ -70,10 +73,18 @@ pub(crate) fn wait_for_room(port: &mut dyn Port, room: Room) {
 
 /// Sleeps until the port is ready; `false` if it is not for far longer than that takes.
 pub(crate) fn sleep(port: &dyn Port, flags: PollFlags) -> bool {
-    let long = Timespec { tv_sec: 20, tv_nsec: 0 };
+    poll_for(port, flags, Timespec { tv_sec: 20, tv_nsec: 0 })
+}
+
+/// Sleeps until a frame comes, for so long at most; whether one came.
+pub(crate) fn sleep_for(port: &dyn Port, span: Duration) -> bool {
+    poll_for(port, PollFlags::IN, Timespec { tv_sec: 0, tv_nsec: span.subsec_nanos().into() })
+}
+
+fn poll_for(port: &dyn Port, flags: PollFlags, span: Timespec) -> bool {
     let mut fds = vec![PollFd::from_borrowed_fd(port.readiness(), flags)];
     fds.extend(port.second_readiness().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-    poll(&mut fds, Some(&long)).unwrap() > 0
+    poll(&mut fds, Some(&span)).unwrap() > 0
 }
 
 /// Does `step` until it says that all is done; fails if nothing is for long.

@@ -1,5 +1,7 @@
 //! What packet ports do with the interface that they are on.
 
+use std::time::Duration;
+
 use linux::host::Host;
 use linux::mx::port::packet::{PacketPort, PacketSettings, VlanTag};
 use linux::mx::port::virtio::VirtioPort;
@@ -9,10 +11,11 @@ use linux::played::Stack;
 use linux::station::Station;
 use linux::tap::Tap;
 use linux::vhost::driver::DriverSettings;
+use mx::wire::{FLAG_ASK, FLAG_MARK, FrameType};
 use rustix::event::PollFlags;
 
 use super::common::ok;
-use super::frames::{To, drain, number, read, send, sleep, until, write};
+use super::frames::{To, drain, number, read, send, sleep, sleep_for, until, write};
 use super::kinds::{A, B, Veth};
 use super::nic_of_tests::{Nic, NicSettings};
 
@@ -59,6 +62,38 @@ fn frames_on_the_wire_are_as_documented() {
         assert_eq!(frame[..header.len()], header);
         assert_eq!(read(&frame[header.len()..], 9, 30), 7);
         assert_eq!(frame.len(), header.len() + 30);
+    }
+}
+
+/// Frames of a large message wake nobody before the last that was asked for, and come in order.
+#[test]
+fn frames_that_more_follow_wake_nobody() {
+    let veth = Veth::new(1500);
+    let (mut a, mut b) = (
+        ok(veth.port(0, A, PacketSettings::default())),
+        ok(veth.port(1, B, PacketSettings::default())),
+    );
+    let to = b.nic_id();
+    let mut send = |kinds: &[(FrameType, u8)]| {
+        let mut kinds = kinds.iter().zip(0..);
+        let mut offer = |frame: &mut [u8]| {
+            let (&(frame_type, flags), number) = kinds.next()?;
+            frame[..8].copy_from_slice(&[frame_type as u8, flags, B, A, 0, 0, 0, number]);
+            Some(Outgoing { to, endpoint: B, marked: false, length: 60 })
+        };
+        assert_eq!(a.transmit(&mut offer).unwrap(), Transmitted::Drained);
+    };
+    send(&[(FrameType::Reply, 0); 3]);
+    assert!(!b.arm().unwrap() && !sleep_for(&b, Duration::from_millis(100)));
+    // Somebody looks.
+    assert_eq!(drain(&mut b).len(), 3);
+    let quiet = [(FrameType::Reply, 0), (FrameType::Small, 0), (FrameType::Reply, 1)];
+    for last in [FLAG_MARK, FLAG_ASK] {
+        send(&[&quiet[..], &[(FrameType::Reply, last)]].concat());
+        assert!(sleep(&b, PollFlags::IN));
+        b.clear().unwrap();
+        let numbers: Vec<_> = drain(&mut b).iter().map(|(_, frame)| frame[7]).collect();
+        assert_eq!(numbers, [0, 1, 2, 3]);
     }
 }
 

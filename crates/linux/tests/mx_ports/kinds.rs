@@ -16,6 +16,7 @@ use linux::mx::port::wire::Wire;
 use linux::mx::port::{NicId, Port, PortError};
 use linux::station::Station;
 use linux::vhost::driver::DriverSettings;
+use linux::wait::Waiting;
 
 use super::nic_of_tests::{Nic, NicSettings};
 
@@ -73,7 +74,17 @@ fn udp() -> Pair {
 }
 
 fn virtio() -> Pair {
-    let nic = Nic::start(NicSettings::default());
+    over_nic(NicSettings::default())
+}
+
+/// Over a NIC whose thread never sleeps.
+#[allow(dead_code, reason = "an example measures it")]
+pub(crate) fn over_polling_nic() -> Pair {
+    over_nic(NicSettings { waiting: Waiting::Spin, ..NicSettings::default() })
+}
+
+fn over_nic(settings: NicSettings) -> Pair {
+    let nic = Nic::start(settings);
     let open = |number, endpoint| {
         Box::new(ok(VirtioPort::connect(&nic.path(number), endpoint, DriverSettings::default())))
     };
@@ -81,7 +92,7 @@ fn virtio() -> Pair {
     Pair { name: "virtio", a, b, counts_losses: false, _between: Box::new(nic) }
 }
 
-fn wire() -> Pair {
+pub(crate) fn wire() -> Pair {
     let wire = ok(Wire::new(1500, 40));
     let open = |byte, endpoint| Box::new(ok(wire.port(NicId([2, 0, 0, 0, 0, byte]), endpoint)));
     let (a, b) = (open(1, A), open(2, B));

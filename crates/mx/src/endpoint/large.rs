@@ -128,7 +128,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(peer) = self.peers.get_mut(id) {
             let patience = peer.outbound.patience(&self.config);
             let patience = patience.times(1 << block.tries.min(8));
-            block.due = now + patience.min(self.config.resend_max);
+            (block.since, block.is_late) = (now, false);
+            block.patience = patience.min(self.config.resend_max);
             peer.asked.push_back(block);
         }
     }
@@ -189,12 +190,13 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.pulling -= 1;
         }
         let is_complete = block.missing == 0;
+        peer.answered_at = now;
         let patience = peer.outbound.patience(&self.config);
         let lateness = Duration::from_nanos(peer.outbound.rtt.smoothed().as_nanos() / 4);
         if let Some((block, _)) = find_block(peer, name, index) {
-            let after_last = block.missing >> bit == 0;
-            let wait = if after_last && first_answer { lateness.max(LATENESS) } else { patience };
-            block.due = now + wait;
+            block.since = now;
+            block.is_late = block.missing >> bit == 0 && first_answer;
+            block.patience = if block.is_late { lateness.max(LATENESS) } else { patience };
         }
         let asks_again = is_overtaken(peer, request);
         if is_complete {

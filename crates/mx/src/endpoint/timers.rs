@@ -71,7 +71,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.probe_at = Some(now + peer.probe_every);
             peer.due.probe = true;
         }
-        if self.ask_again(id, |block| block.due <= now) {
+        let answered_at = peer.answered_at;
+        if self.ask_again(id, |block| block.due(answered_at) <= now) {
             self.ask_for_more(now);
         }
         self.wake(id);
@@ -112,18 +113,23 @@ fn probe_interval(config: &Config) -> Duration {
 }
 
 fn deadline(peer: &Peer, config: &Config) -> Option<Instant> {
-    let lost_at = peer.expecting.then(|| peer.heard_at + config.peer_timeout);
-    let ask_at = peer.asked.iter().map(|block| block.due).min();
-    [
+    const NEVER: Instant = Instant::from_nanos(u64::MAX);
+    let mut at = match peer.expecting {
+        true => peer.heard_at + config.peer_timeout,
+        false => NEVER,
+    };
+    let timers = [
         peer.connect_until,
         peer.connect_at,
         peer.inbound.deadline(),
         peer.outbound.deadline(),
         peer.probe_at,
-        ask_at,
-        lost_at,
-    ]
-    .into_iter()
-    .flatten()
-    .min()
+    ];
+    for timer in timers {
+        at = at.min(timer.unwrap_or(NEVER));
+    }
+    for block in &peer.asked {
+        at = at.min(block.due(peer.answered_at));
+    }
+    (at != NEVER).then_some(at)
 }

@@ -253,9 +253,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let sending = self.sends.get(region.send)?;
         let offset = job.offset + u64::from(bit) * payload;
         let length = sending.total.checked_sub(offset)?.min(payload) as usize;
-        let marked = job.wanted == 0 && self.config.marks.has(FrameType::Reply);
+        let is_last = job.wanted == 0;
+        let marked = is_last && self.config.marks.has(FrameType::Reply);
         let body = Body::Reply { pull, index: job.first.wrapping_add(bit), data: &[] };
-        let header = Header { marked, ..header };
+        let header = Header { marked, ask: is_last, ..header };
         let fill = |place: &mut [u8]| sending.source.read(offset, place);
         let length = wire::write_data(&header, &body, length, out, fill);
         if job.wanted != 0 {

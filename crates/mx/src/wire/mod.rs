@@ -19,7 +19,7 @@
 //! - **full**, 0x02: the sender of this frame has so many messages that nobody has received that
 //!   its receiver must begin no new one. Messages that have begun, and all else, go on.
 //! - **ask**, 0x04: the sender of this frame can send no more until it hears what has arrived; an
-//!   acknowledgement should not wait.
+//!   acknowledgement should not wait. In a reply: it is the last that was asked for.
 //! - **token**: chosen at random by the receiver of this frame when the two connected. Frames of an
 //!   earlier life, of strangers and of forgers do not have it.
 //! - **sequence number**: of this frame, if its type is [sequenced](FrameType::is_sequenced); such
@@ -60,7 +60,7 @@ pub const CHECKSUM: usize = 4;
 pub const FLAG_MARK: u8 = 0x80;
 /// The bit of the flags byte that forbids to begin a message.
 pub const FLAG_FULL: u8 = 0x02;
-/// The bit of the flags byte that asks for an acknowledgement.
+/// The bit of the flags byte that asks for an acknowledgement, or for another pull.
 pub const FLAG_ASK: u8 = 0x04;
 /// The bit of the flags byte that says that a CRC32C follows the body.
 pub const FLAG_CRC: u8 = 0x01;

@@ -1,6 +1,5 @@
 //! What the threads of an endpoint share.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Condvar};
 
 use mx::buffers::{Sink, Source};
@@ -8,8 +7,9 @@ use mx::ids::PeerId;
 use mx::status::{Code, Event, Status};
 use nic::time::Instant;
 
+use super::ended::{Ended, Want};
 use super::sources::Sources;
-use super::{Completed, DRIVER, MxError, Request, WATCHER};
+use super::{Completed, DRIVER, LEASE, MxError, Request, WATCHER};
 use crate::clock;
 use crate::mx::discovery::{self, Asker};
 use crate::mx::port::{Port, PortError, Room, Transmitted};
@@ -25,19 +25,19 @@ pub(super) struct Core<S, R> {
     pub(super) asker: Asker,
     /// What wakes those who sleep on it.
     pub(super) sources: Arc<Sources>,
-    /// Ended requests that nobody has asked for, in the order of their ends.
-    finished: BTreeMap<u64, Completed<R>>,
-    order: HashMap<Request, u64>,
-    ended: u64,
-    forgotten: HashSet<Request>,
+    pub(super) ended: Ended<R>,
     /// Threads that sleep until somebody has something for them.
     pub(super) sleepers: Vec<Sleeper>,
     /// Threads of the application that are receiving.
     pub(super) drivers: u32,
+    /// What the one wants that drives, if it waits for a request.
+    pub(super) driven_for: Option<Want>,
     /// When one last did.
     pub(super) driven_at: Instant,
     /// The progress thread has to be told when the last driver leaves.
     pub(super) wants_bell: bool,
+    /// When the progress thread will look whether something is due, though there are drivers.
+    pub(super) watched_at: Option<Instant>,
     /// Until when a driver and the progress thread will sleep on the port, if they do.
     pub(super) asleep: [Option<Instant>; 2],
     /// How often all who wait were told to return.
@@ -48,16 +48,6 @@ pub(super) struct Core<S, R> {
     /// The time, as of the latest look at the clock: each costs as much as a small message.
     now: Instant,
     broken: Option<String>,
-}
-
-/// What a thread sleeps for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Want {
-    /// The end of this request.
-    One(Request),
-    /// The end of any request whose match information agrees with the first in all bits of the
-    /// second.
-    Any(u64, u64),
 }
 
 pub(super) struct Sleeper {
@@ -77,14 +67,13 @@ impl<S: Source, R: Sink> Core<S, R> {
             port,
             asker,
             sources,
-            finished: BTreeMap::new(),
-            order: HashMap::new(),
-            ended: 0,
-            forgotten: HashSet::new(),
+            ended: Ended::default(),
             sleepers: Vec::new(),
             drivers: 0,
+            driven_for: None,
             driven_at: Instant::ZERO,
             wants_bell: false,
+            watched_at: None,
             asleep: [None; 2],
             wakeups: 0,
             blocked: None,
@@ -109,7 +98,8 @@ impl<S: Source, R: Sink> Core<S, R> {
     pub(super) fn advance(&mut self) -> Result<bool, MxError> {
         let mut any = false;
         loop {
-            any |= self.receive()?;
+            let now = self.tick();
+            any |= self.receive(Some(now))?;
             self.send()?;
             // A port that is received from does not signal any more, until it is armed. Those who
             // sleep on it rely on the signal.
@@ -119,15 +109,31 @@ impl<S: Source, R: Sink> Core<S, R> {
         }
     }
 
-    fn receive(&mut self) -> Result<bool, MxError> {
-        let now = self.tick();
+    /// Advances if a frame has come. This is for one who looks again and again, and soon will
+    /// advance whether one has come or not: the clock costs more than a look into the port.
+    pub(super) fn glance(&mut self) -> Result<bool, MxError> {
+        if self.asleep != [None; 2] || self.blocked.is_some() {
+            return self.advance();
+        }
+        let any = self.receive(None)?;
+        if any {
+            self.send()?;
+        }
+        Ok(any)
+    }
+
+    /// Receives what has come. Without `now` the clock is looked at when there is something.
+    fn receive(&mut self, mut now: Option<Instant>) -> Result<bool, MxError> {
         let Self { engine, port, asker, .. } = self;
         let take = &mut |from, bytes: &[u8]| {
+            let now = *now.get_or_insert_with(clock::now);
             if !asker.arrive(now, from, bytes) {
                 engine.arrive(now, from, bytes);
             }
         };
         let frames = port.receive(BUDGET, take).map_err(|error| self.breaks(error))?;
+        let Some(now) = now else { return Ok(frames > 0) };
+        self.now = now;
         // What seems to be missing may only not have been looked at: this thread may have been
         // away.
         let is_all = frames < BUDGET;
@@ -135,6 +141,12 @@ impl<S: Source, R: Sink> Core<S, R> {
             self.engine.expire(now);
         }
         Ok(frames > 0)
+    }
+
+    /// Whether the progress thread will see to what is `due`, a lease late at most, so that a driver
+    /// need not set a timer for it: that costs as much as a frame, each time it sleeps.
+    pub(super) fn is_watched(&self, role: usize, due: Instant) -> bool {
+        role == DRIVER && self.watched_at.is_some_and(|at| at <= due + clock::span(LEASE))
     }
 
     /// Asks the port for a signal; true if there is something already.
@@ -156,14 +168,30 @@ impl<S: Source, R: Sink> Core<S, R> {
         while let Some(event) = self.engine.event() {
             self.note(event);
         }
-        // Whoever sleeps on the port may have to wake up sooner than it thinks.
-        let role = if self.drivers > 0 { DRIVER } else { WATCHER };
-        if let Some(until) = self.asleep[role]
-            && (self.blocked.is_some() || self.engine.deadline().is_some_and(|due| due < until))
+        let role = self.sleeper();
+        // Who closes the endpoint waits for no request.
+        let is_closing = role == DRIVER && self.driven_for.is_none();
+        if (self.blocked.is_some() || is_closing) && self.asleep[role].is_some() {
+            self.sources.ring(role);
+        }
+        self.hand_over_timers();
+        Ok(())
+    }
+
+    /// Who sleeps on the port, if anybody does.
+    fn sleeper(&self) -> usize {
+        if self.drivers > 0 { DRIVER } else { WATCHER }
+    }
+
+    /// Wakes who sleeps on the port and would miss what is due, so that it sets a timer.
+    pub(super) fn hand_over_timers(&self) {
+        let role = self.sleeper();
+        if let (Some(until), Some(due)) = (self.asleep[role], self.engine.deadline())
+            && due < until
+            && !self.is_watched(role, due)
         {
             self.sources.ring(role);
         }
-        Ok(())
     }
 
     fn note(&mut self, event: Event<R>) {
@@ -181,50 +209,16 @@ impl<S: Source, R: Sink> Core<S, R> {
             // Its requests have ended, and say why.
             Event::Lost(..) => return,
         };
-        let request = completed.request;
-        if self.forgotten.remove(&request) {
-            return;
+        // Another thread may have received what the driver sleeps for.
+        let is_for_driver = self.driven_for.is_some_and(|want| want.fits(&completed));
+        if is_for_driver && self.asleep[DRIVER].is_some() {
+            self.sources.ring(DRIVER);
         }
         let wanted = |sleeper: &&Sleeper| sleeper.want.fits(&completed);
         if let Some(sleeper) = self.sleepers.iter().find(wanted) {
             sleeper.signal.notify_one();
         }
-        self.ended += 1;
-        self.order.insert(request, self.ended);
-        self.finished.insert(self.ended, completed);
-    }
-
-    /// A request that has ended and that somebody wants; it is told once.
-    pub(super) fn take(&mut self, want: Want) -> Option<Completed<R>> {
-        let ended = match want {
-            Want::One(request) => *self.order.get(&request)?,
-            Want::Any(..) => {
-                let fits = |(_, completed): &(&u64, &Completed<R>)| want.fits(completed);
-                *self.finished.iter().find(fits)?.0
-            }
-        };
-        let completed = self.finished.remove(&ended)?;
-        self.order.remove(&completed.request);
-        Some(completed)
-    }
-
-    /// The oldest request that has ended, which goes on being there (`mx_ipeek`).
-    pub(super) fn peek(&self) -> Option<Request> {
-        self.finished.first_key_value().map(|(_, completed)| completed.request)
-    }
-
-    pub(super) fn forget(&mut self, request: Request) {
-        if self.take(Want::One(request)).is_none() {
-            self.forgotten.insert(request);
-        }
-    }
-
-    /// Whether a request has ended that is wanted.
-    pub(super) fn has(&self, want: Want) -> bool {
-        match want {
-            Want::One(request) => self.order.contains_key(&request),
-            Want::Any(..) => self.finished.values().any(|completed| want.fits(completed)),
-        }
+        self.ended.add(completed);
     }
 
     /// An error if the port does not work any more.
@@ -251,15 +245,6 @@ impl<S: Source, R: Sink> Core<S, R> {
         }
         self.sources.ring(DRIVER);
         self.sources.ring(WATCHER);
-    }
-}
-
-impl Want {
-    fn fits<R>(&self, completed: &Completed<R>) -> bool {
-        match self {
-            Self::One(request) => *request == completed.request,
-            Self::Any(match_info, mask) => (completed.status.match_info ^ match_info) & mask == 0,
-        }
     }
 }
 

@@ -25,12 +25,13 @@
 //! looks again and again. [`Waiting::Hybrid`] spins for a while and then sleeps.
 
 mod core;
+mod ended;
 mod find;
 mod progress;
 mod sources;
 mod wait;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -156,6 +157,15 @@ impl<S, R> Shared<S, R> {
         // A thread that panicked in there left counters and queues in order: the engine panics on
         // nothing that comes from outside.
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing if another thread is in there.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Core<S, R>>> {
+        match self.core.try_lock() {
+            Ok(core) => Some(core),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 
@@ -317,7 +327,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
 
     /// The end of this request will not be told (`mx_forget`).
     pub fn forget(&self, request: Request) {
-        self.shared.lock().forget(request);
+        self.shared.lock().ended.forget(request);
     }
 
     /// Peers that are connected, and where they are.
@@ -384,6 +394,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         let now = core.tick();
         let asked = ask(&mut core.engine, now)?;
         core.send()?;
+        core.driven_at = now;
         Ok(asked)
     }
 

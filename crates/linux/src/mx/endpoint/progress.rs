@@ -48,18 +48,28 @@ fn stand_by<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<(), MxError> {
     let lease = clock::span(LEASE);
     let mut since = clock::now();
     loop {
-        let due = {
-            let mut core = shared.lock();
+        let now = clock::now();
+        // Whoever has the lock drives, and should not have to wait for this thread.
+        let due = if let Some(mut core) = shared.try_lock() {
             core.check()?;
-            let now = clock::now();
             if core.stopping || core.drivers == 0 && now.since(core.driven_at) >= lease {
+                core.watched_at = None;
                 return Ok(());
             }
             if core.drivers == 0 {
                 since = now;
             }
+            // A driver that sleeps leaves timers to this thread.
+            if core.engine.deadline().is_some_and(|due| due <= now) {
+                core.advance()?;
+            }
             core.wants_bell = now.since(since) >= lease.times(LONG);
-            (!core.wants_bell).then(|| now + lease)
+            core.watched_at = (!core.wants_bell).then(|| now + lease);
+            core.hand_over_timers();
+            core.watched_at
+        } else {
+            since = now;
+            Some(now + lease)
         };
         let slept = shared.sources.wait_for_bell(WATCHER, due);
         slept.map_err(|error| MxError::System(error.into()))?;

@@ -46,15 +46,14 @@ impl Sources {
         let timeout = due.map(|due| clock::timespec(due.since(clock::now())));
         let wanted = if writable { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let bell = self.bells[role].as_fd();
+        let second = self.second.as_ref().map_or(bell, OwnedFd::as_fd);
         let mut fds = [
             PollFd::from_borrowed_fd(self.readiness.as_fd(), wanted),
             PollFd::from_borrowed_fd(bell, PollFlags::IN),
-            PollFd::from_borrowed_fd(
-                self.second.as_ref().map_or(bell, OwnedFd::as_fd),
-                PollFlags::IN,
-            ),
+            PollFd::from_borrowed_fd(second, PollFlags::IN),
         ];
-        match poll(&mut fds, timeout.as_ref()) {
+        let count = if self.second.is_some() { 3 } else { 2 };
+        match poll(&mut fds[..count], timeout.as_ref()) {
             // A signal is a reason to look.
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error),

@@ -6,10 +6,14 @@ use std::time::Duration;
 use mx::buffers::{Sink, Source};
 use nic::time::Instant;
 
-use super::core::{Core, Sleeper, Want};
+use super::core::{Core, Sleeper};
+use super::ended::Want;
 use super::{Completed, DRIVER, Endpoint, MxError, Request, Shared, WATCHER, Waiting};
 use crate::clock;
 use crate::mx::port::Room;
+
+/// One who looks again and again does what is due every so many looks, which is about once in a microsecond.
+const LOOKS: u32 = 16;
 
 impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// The end of a request, if it has ended (`mx_test`). An end is told once.
@@ -60,7 +64,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     pub fn peek(&self) -> Result<Option<Request>, MxError> {
         let mut core = self.core()?;
         core.advance()?;
-        Ok(core.peek())
+        Ok(core.ended.peek())
     }
 
     /// Lets all threads that wait return without an end (`mx_wakeup`).
@@ -106,13 +110,13 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
 
     fn try_take(&self, want: Want) -> Result<Option<Completed<R>>, MxError> {
         let mut core = self.shared.lock();
-        if let Some(completed) = core.take(want) {
+        if let Some(completed) = core.ended.take(want) {
             return Ok(Some(completed));
         }
         core.check()?;
         core.advance()?;
         core.driven_at = core.now();
-        Ok(core.take(want))
+        Ok(core.ended.take(want))
     }
 
     fn wait_for(
@@ -124,7 +128,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         let mut core = self.shared.lock();
         let wakeups = core.wakeups;
         loop {
-            if let Some(completed) = core.take(want) {
+            if let Some(completed) = core.ended.take(want) {
                 return Ok(Some(completed));
             }
             core.check()?;
@@ -149,16 +153,20 @@ impl<S: Source, R: Sink> Shared<S, R> {
         until: Option<Instant>,
     ) -> Result<MutexGuard<'a, Core<S, R>>, MxError> {
         core.drivers += 1;
+        core.driven_for = Some(want);
         let wakeups = core.wakeups;
-        let begun = core.tick();
+        let mut begun = None;
+        let mut looks = 0_u32;
         let result = loop {
-            let advanced = match core.advance() {
+            let advanced = if looks.is_multiple_of(LOOKS) { core.advance() } else { core.glance() };
+            let advanced = match advanced {
                 Ok(advanced) => advanced,
                 Err(error) => break Err(error),
             };
             let now = core.now();
+            let begun = *begun.get_or_insert(now);
             let is_over = until.is_some_and(|until| until <= now) || core.wakeups != wakeups;
-            if is_over || core.has(want) || core.is_broken() {
+            if is_over || core.ended.has(want) || core.is_broken() {
                 break Ok(());
             }
             let spins = match self.waiting {
@@ -167,6 +175,7 @@ impl<S: Source, R: Sink> Shared<S, R> {
                 Waiting::Hybrid(span) => now.since(begun) < clock::span(span),
             };
             if advanced || spins {
+                looks = looks.wrapping_add(1);
                 // Others want the lock, too.
                 drop(core);
                 std::hint::spin_loop();
@@ -180,8 +189,10 @@ impl<S: Source, R: Sink> Shared<S, R> {
                     break Err(error);
                 }
             }
+            looks = 0;
         };
         core.drivers -= 1;
+        core.driven_for = None;
         core.driven_at = core.now();
         if core.wants_bell {
             core.wants_bell = false;
@@ -208,7 +219,8 @@ impl<S: Source, R: Sink> Shared<S, R> {
             Some(Room::Later(wait)) => deadline(Some(wait)),
             _ => None,
         };
-        let due = [until, core.engine.deadline(), room].into_iter().flatten().min();
+        let deadline = core.engine.deadline().filter(|due| !core.is_watched(role, *due));
+        let due = [until, deadline, room].into_iter().flatten().min();
         core.asleep[role] = Some(due.unwrap_or(Instant::from_nanos(u64::MAX)));
         let writable = core.blocked == Some(Room::Writable);
         drop(core);

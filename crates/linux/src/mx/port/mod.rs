@@ -32,6 +32,9 @@
 //! 3. [clears](Port::clear) the port, which is also what tells of an interface that went away;
 //! 4. receives until fewer frames come than it has asked for, and begins anew.
 //!
+//! A frame of a large message that more frames follow may wake nobody: it is received when another
+//! one comes, or when somebody looks.
+//!
 //! # Limits
 //!
 //! A frame that a receiver has no room for is lost, as on any wire; [`PortCounters::overrun`] tells

@@ -3,13 +3,15 @@
 //! Endpoints of one interface have a socket each, and the kernel offers every frame to every one.
 //! What the filter refuses costs neither room in a ring nor the sleep of whoever owns it.
 //!
+//! An endpoint has two sockets, whose filters divide its frames: see [`Class`].
+//!
 //! The kernel strips a VLAN tag before it looks for sockets, so frames with and without one look
 //! alike. The filter knows tags all the same: a driver may leave them in.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use ::mx::wire::ETHER_TYPE;
+use ::mx::wire::{ETHER_TYPE, FLAG_ASK, FLAG_MARK, FrameType};
 
 use crate::mx::port::{ENDPOINT_AT, EVERYBODY, NicId, QUERY, socket};
 
@@ -17,6 +19,7 @@ const LOAD_WORD: u16 = 0x20;
 const LOAD_HALF: u16 = 0x28;
 const LOAD_BYTE: u16 = 0x30;
 const JUMP_IF_EQUAL: u16 = 0x15;
+const JUMP_IF_SET: u16 = 0x45;
 const RETURN: u16 = 0x06;
 
 /// The tag protocol of IEEE 802.1Q.
@@ -25,13 +28,24 @@ const TAG: u32 = 0x8100;
 /// More than any frame has.
 const WHOLE_FRAME: u32 = 0x4_0000;
 
-/// Where the program refuses a frame, and where it takes it.
-const REFUSE: usize = 29;
-const TAKE: usize = 30;
+/// Which frames of an endpoint a socket is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// All that somebody may wait for.
+    Prompt,
+    /// Those of large messages that more frames follow. Nobody can use them before the last that
+    /// was asked for, which its sender shows by a mark or by asking.
+    Quiet,
+}
+
+/// Where the program looks what kind of frame it is, where it refuses it, and where it takes it.
+const KIND: usize = 29;
+const REFUSE: usize = 33;
+const TAKE: usize = 34;
 
 /// Frames of MX to this address and endpoint, and questions to everybody; a load beyond the end of
 /// a frame refuses it.
-fn program(nic: NicId, endpoint: u8) -> [libc::sock_filter; 31] {
+fn program(nic: NicId, endpoint: u8, class: Class) -> [libc::sock_filter; 35] {
     let [a, b, c, d, e, f] = nic.0;
     let (high, low) = (u32::from_be_bytes([a, b, c, d]), u32::from(u16::from_be_bytes([e, f])));
     let (mx, endpoint) = (u32::from(ETHER_TYPE), u32::from(endpoint));
@@ -41,6 +55,12 @@ fn program(nic: NicId, endpoint: u8) -> [libc::sock_filter; 31] {
     let equal = |at: usize, value, yes: usize, no: usize| {
         step(JUMP_IF_EQUAL, value, (yes - at - 1) as u8, (no - at - 1) as u8)
     };
+    // A frame with a tag is never a quiet one, so that its kind is read in one place.
+    let (prompt, quiet) = match class {
+        Class::Prompt => (TAKE, REFUSE),
+        Class::Quiet => (REFUSE, TAKE),
+    };
+    let last = u32::from(FLAG_MARK | FLAG_ASK);
     [
         load(LOAD_WORD, 0),
         equal(1, high, 2, 13),
@@ -49,12 +69,12 @@ fn program(nic: NicId, endpoint: u8) -> [libc::sock_filter; 31] {
         load(LOAD_HALF, 12),
         equal(5, mx, 6, 8),
         load(LOAD_BYTE, 14 + ENDPOINT_AT),
-        equal(7, endpoint, TAKE, REFUSE),
+        equal(7, endpoint, KIND, REFUSE),
         equal(8, TAG, 9, REFUSE),
         load(LOAD_HALF, 16),
         equal(10, mx, 11, REFUSE),
         load(LOAD_BYTE, 18 + ENDPOINT_AT),
-        equal(12, endpoint, TAKE, REFUSE),
+        equal(12, endpoint, prompt, REFUSE),
         // A broadcast.
         equal(13, 0xffff_ffff, 14, REFUSE),
         load(LOAD_HALF, 4),
@@ -64,14 +84,18 @@ fn program(nic: NicId, endpoint: u8) -> [libc::sock_filter; 31] {
         load(LOAD_BYTE, 14),
         equal(19, question, 20, REFUSE),
         load(LOAD_BYTE, 14 + ENDPOINT_AT),
-        equal(21, everybody, TAKE, REFUSE),
+        equal(21, everybody, prompt, REFUSE),
         equal(22, TAG, 23, REFUSE),
         load(LOAD_HALF, 16),
         equal(24, mx, 25, REFUSE),
         load(LOAD_BYTE, 18),
         equal(26, question, 27, REFUSE),
         load(LOAD_BYTE, 18 + ENDPOINT_AT),
-        equal(28, everybody, TAKE, REFUSE),
+        equal(28, everybody, prompt, REFUSE),
+        load(LOAD_BYTE, 14),
+        equal(30, FrameType::Reply as u32, 31, prompt),
+        load(LOAD_BYTE, 15),
+        step(JUMP_IF_SET, last, (prompt - 33) as u8, (quiet - 33) as u8),
         step(RETURN, 0, 0, 0),
         step(RETURN, WHOLE_FRAME, 0, 0),
     ]
@@ -81,9 +105,14 @@ fn step(code: u16, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
     libc::sock_filter { code, jt, jf, k }
 }
 
-/// Lets a socket have only the frames of an endpoint from now on.
-pub(super) fn attach(socket: BorrowedFd<'_>, nic: NicId, endpoint: u8) -> io::Result<()> {
-    let mut steps = program(nic, endpoint);
+/// Lets a socket have only these frames of an endpoint from now on.
+pub(super) fn attach(
+    socket: BorrowedFd<'_>,
+    nic: NicId,
+    endpoint: u8,
+    class: Class,
+) -> io::Result<()> {
+    let mut steps = program(nic, endpoint, class);
     let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
     // SAFETY: the option takes a `sock_fprog`, which points to as many steps as it says, and the
     // kernel copies them.
@@ -107,6 +136,7 @@ mod tests {
             };
             match code {
                 RETURN => return k > 0,
+                JUMP_IF_SET => at += usize::from(if accumulator & k != 0 { jt } else { jf }),
                 JUMP_IF_EQUAL => at += usize::from(if accumulator == k { jt } else { jf }),
                 load => {
                     let count = [(LOAD_WORD, 4), (LOAD_HALF, 2), (LOAD_BYTE, 1)]
@@ -122,7 +152,7 @@ mod tests {
     #[test]
     fn only_frames_of_the_endpoint_pass() {
         let nic = NicId([2, 0, 0, 0, 1, 0xfe]);
-        let program = program(nic, 7);
+        let program = program(nic, 7, Class::Prompt);
         let plain = |nic: NicId, ether_type: u16, endpoint| {
             let header = [&nic.0[..], &[4; 6], &ether_type.to_be_bytes()].concat();
             [&header[..], &[38, 0, endpoint, 1, 0, 0]].concat()
@@ -146,7 +176,7 @@ mod tests {
 
     #[test]
     fn questions_to_everybody_pass() {
-        let program = program(NicId([2, 0, 0, 0, 1, 0xfe]), 7);
+        let program = program(NicId([2, 0, 0, 0, 1, 0xfe]), 7, Class::Prompt);
         let frame = |to: u8, last: u8, tag: &[u8], body: [u8; 4]| {
             [&[to; 5][..], &[last], &[4; 6], tag, &[0x86, 0xdf], &body, &[0; 20]].concat()
         };
@@ -157,5 +187,23 @@ mod tests {
             assert!(!accepts(&program, &frame(0xff, 0xff, tag, [38, 0, 255, 9])), "no question");
             assert!(!accepts(&program, &frame(0xff, 0xff, tag, [4, 0, 255, 9])), "an answer");
         }
+    }
+
+    #[test]
+    fn each_frame_is_for_one_socket() {
+        let nic = NicId([2, 0, 0, 0, 1, 0xfe]);
+        let [prompt, quiet] = [Class::Prompt, Class::Quiet].map(|class| program(nic, 7, class));
+        for frame_type in FrameType::ALL {
+            for flags in [0, FLAG_MARK, FLAG_ASK, FLAG_MARK | FLAG_ASK, 0x03] {
+                let body = [frame_type as u8, flags, 7, 9, 0, 0];
+                let frame = [&nic.0[..], &[4; 6], &[0x86, 0xdf], &body].concat();
+                let is_last = flags & (FLAG_MARK | FLAG_ASK) != 0;
+                let is_quiet = frame_type == FrameType::Reply && !is_last;
+                assert_eq!(accepts(&quiet, &frame), is_quiet, "{frame_type:?}, {flags:#x}");
+                assert_eq!(accepts(&prompt, &frame), !is_quiet, "{frame_type:?}, {flags:#x}");
+            }
+        }
+        let question = [&[0xff; 6][..], &[4; 6], &[0x86, 0xdf, 3, 0, 255, 9]].concat();
+        assert!(accepts(&prompt, &question) && !accepts(&quiet, &question));
     }
 }

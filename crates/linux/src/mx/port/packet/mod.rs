@@ -3,6 +3,12 @@
 //! Frames that come are seen in a ring that is shared with the kernel (`ring.rs`), so one who spins
 //! needs no system call. The kernel queues only those for this address and endpoint (`filter.rs`).
 //!
+//! Frames of a large message that more frames follow have a socket and a ring of their own, on which
+//! nobody sleeps: waking a thread for each costs their sender's core more than the frame itself, if
+//! that core is also where they arrive, and helps nobody. They are seen when another frame comes,
+//! such as the last of those that were asked for, or by one who looks. Both rings are read in the
+//! order in which frames came.
+//!
 //! Frames that go are copied by one system call for up to 64 of them, past the queueing discipline
 //! of the interface, which is there for traffic that does not pace itself. A shared ring in this
 //! direction, too, was tried: through a veth, it costs a frame about a tenth more than `sendmmsg`
@@ -33,6 +39,7 @@ use super::{
     check_mtu, socket,
 };
 use crate::netlink::Netlink;
+use filter::Class;
 use ring::{Ring, Slot};
 
 /// Bytes of an Ethernet header.
@@ -47,7 +54,8 @@ const MAX_RING: usize = 1 << 30;
 /// What a packet port is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketSettings {
-    /// Memory for frames that come and were not looked at, in bytes, up to 1 GiB.
+    /// Memory for frames that come and were not looked at, in bytes, up to 1 GiB; so much for
+    /// frames of large messages, and so much for others.
     pub ring_bytes: usize,
     /// The tag that all frames leave with, if any.
     pub vlan: Option<VlanTag>,
@@ -81,6 +89,9 @@ pub struct PacketPort {
     /// Before the socket, so that it goes first.
     ring: Ring,
     socket: OwnedFd,
+    /// As both of them, for frames that wake nobody.
+    quiet_ring: Ring,
+    quiet_socket: OwnedFd,
     outbox: Outbox,
     vlan: Option<VlanTag>,
     counters: PortCounters,
@@ -122,13 +133,18 @@ impl PacketPort {
         // Some interfaces, such as the loopback, have more than anybody uses.
         let mtu = check_mtu(interface, link.mtu.min(MAX_MTU.into()))?;
         let claim = Claim::new(interface, link.index, endpoint)?;
-        let socket = open_socket(interface)?;
-        let remedy = "is CONFIG_PACKET in the kernel? zgrep CONFIG_PACKET= /proc/config.gz";
-        // Filter and ring first, then the interface: so no frame is queued that is for others.
-        let ring = filter::attach(socket.as_fd(), nic, endpoint)
-            .and_then(|()| Ring::new(socket.as_fd(), mtu.into(), settings.ring_bytes))
-            .and_then(|ring| set_up(socket.as_fd(), link.index).map(|()| ring))
-            .map_err(PortError::system("set up a packet socket", interface, remedy))?;
+        let open = |class| -> Result<(Ring, OwnedFd), PortError> {
+            let socket = open_socket(interface)?;
+            let remedy = "is CONFIG_PACKET in the kernel? zgrep CONFIG_PACKET= /proc/config.gz";
+            // Filter and ring first, then the interface: so no frame is queued that is for others.
+            let ring = filter::attach(socket.as_fd(), nic, endpoint, class)
+                .and_then(|()| Ring::new(socket.as_fd(), mtu.into(), settings.ring_bytes))
+                .and_then(|ring| set_up(socket.as_fd(), link.index).map(|()| ring))
+                .map_err(PortError::system("set up a packet socket", interface, remedy))?;
+            Ok((ring, socket))
+        };
+        let (quiet_ring, quiet_socket) = open(Class::Quiet)?;
+        let (ring, socket) = open(Class::Prompt)?;
         let header = HEADER + if settings.vlan.is_some() { TAG } else { 0 };
         Ok(Self {
             name: interface.to_owned(),
@@ -138,6 +154,8 @@ impl PacketPort {
             mtu,
             ring,
             socket,
+            quiet_ring,
+            quiet_socket,
             outbox: Outbox::new(header, mtu.into(), false),
             vlan: settings.vlan,
             counters: PortCounters::default(),
@@ -236,7 +254,8 @@ impl Port for PacketPort {
     ) -> Result<usize, PortError> {
         let (counters, mtu) = (&mut self.counters, usize::from(self.mtu));
         for came in 0..budget {
-            let seen = self.ring.take(|slot| match slot {
+            let ring = earlier(&mut self.ring, &mut self.quiet_ring);
+            let seen = ring.take(|slot| match slot {
                 Slot::Frame(frame) if frame.len() <= HEADER + mtu => match sender(frame) {
                     Some((from, frame)) => {
                         counters.came(frame.len());
@@ -254,7 +273,8 @@ impl Port for PacketPort {
     }
 
     fn arm(&mut self) -> Result<bool, PortError> {
-        // The socket is readable for as long as there is a frame in the ring.
+        // The socket is readable for as long as there is a frame in the ring. Nobody need stay awake
+        // for a quiet one.
         Ok(self.ring.is_ready())
     }
 
@@ -263,6 +283,10 @@ impl Port for PacketPort {
     }
 
     fn clear(&mut self) -> Result<(), PortError> {
+        // The reason was a frame. An error stays until somebody asks for it.
+        if self.ring.is_ready() {
+            return Ok(());
+        }
         self.counters.calls_in += 1;
         socket::error(&self.socket).map_err(|errno| self.broken("receive", errno))
     }
@@ -270,8 +294,10 @@ impl Port for PacketPort {
     fn counters(&mut self) -> PortCounters {
         // Packets and drops since this was last asked.
         let statistics = libc::PACKET_STATISTICS;
-        if let Ok([_, drops]) = socket::words(self.socket.as_fd(), libc::SOL_PACKET, statistics) {
-            self.counters.overrun += u64::from(drops);
+        for socket in [&self.socket, &self.quiet_socket] {
+            if let Ok([_, drops]) = socket::words(socket.as_fd(), libc::SOL_PACKET, statistics) {
+                self.counters.overrun += u64::from(drops);
+            }
         }
         self.counters
     }
@@ -300,6 +326,17 @@ impl VlanTag {
         let priority = if marked { self.marked } else { self.unmarked };
         let [high, low] = (u16::from(priority) << 13 | self.id).to_be_bytes();
         [0x81, 0x00, high, low]
+    }
+}
+
+/// The ring whose next frame came first; any of them if there is none.
+fn earlier<'a>(prompt: &'a mut Ring, quiet: &'a mut Ring) -> &'a mut Ring {
+    // In this order: what came before a frame that is seen here is seen there, too.
+    let came_at = prompt.came_at();
+    match (came_at, quiet.came_at()) {
+        (Some(prompt_at), Some(quiet_at)) if prompt_at < quiet_at => prompt,
+        (_, Some(_)) => quiet,
+        _ => prompt,
     }
 }
 

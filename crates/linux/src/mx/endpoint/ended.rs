@@ -1,0 +1,99 @@
+//! Requests that have ended and of which nobody was told.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::{Completed, Request};
+
+/// What a thread wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Want {
+    /// The end of this request.
+    One(Request),
+    /// The end of any request whose match information agrees with the first in all bits of the
+    /// second.
+    Any(u64, u64),
+}
+
+impl Want {
+    pub(super) fn fits<R>(&self, completed: &Completed<R>) -> bool {
+        match self {
+            Self::One(request) => *request == completed.request,
+            Self::Any(match_info, mask) => (completed.status.match_info ^ match_info) & mask == 0,
+        }
+    }
+}
+
+/// Ends of requests, each of which is told once.
+///
+/// Names of requests are the engine's, so nobody chooses them to make a table slow.
+#[derive(Debug)]
+pub(super) struct Ended<R> {
+    /// In the order in which they ended.
+    queue: BTreeMap<u64, Completed<R>>,
+    /// Where each is in the queue.
+    places: FxHashMap<Request, u64>,
+    /// The place of the next.
+    next: u64,
+    /// Those that have not ended, and that nobody wants to hear of.
+    forgotten: FxHashSet<Request>,
+}
+
+impl<R> Default for Ended<R> {
+    fn default() -> Self {
+        Self {
+            queue: BTreeMap::new(),
+            places: FxHashMap::default(),
+            next: 0,
+            forgotten: FxHashSet::default(),
+        }
+    }
+}
+
+impl<R> Ended<R> {
+    /// A request has ended.
+    pub(super) fn add(&mut self, completed: Completed<R>) {
+        let request = completed.request;
+        if !self.forgotten.is_empty() && self.forgotten.remove(&request) {
+            return;
+        }
+        self.places.insert(request, self.next);
+        self.queue.insert(self.next, completed);
+        self.next += 1;
+    }
+
+    /// A request that has ended and that somebody wants; it is told once.
+    pub(super) fn take(&mut self, want: Want) -> Option<Completed<R>> {
+        let place = match want {
+            Want::One(request) => self.places.remove(&request)?,
+            Want::Any(..) => {
+                let fits = |(_, completed): &(&u64, &Completed<R>)| want.fits(completed);
+                let (&place, completed) = self.queue.iter().find(fits)?;
+                self.places.remove(&completed.request);
+                place
+            }
+        };
+        self.queue.remove(&place)
+    }
+
+    /// The oldest request that has ended, which goes on being there (`mx_ipeek`).
+    pub(super) fn peek(&self) -> Option<Request> {
+        self.queue.first_key_value().map(|(_, completed)| completed.request)
+    }
+
+    /// The end of this request will not be told.
+    pub(super) fn forget(&mut self, request: Request) {
+        if self.take(Want::One(request)).is_none() {
+            self.forgotten.insert(request);
+        }
+    }
+
+    /// Whether a request has ended that is wanted.
+    pub(super) fn has(&self, want: Want) -> bool {
+        match want {
+            Want::One(request) => self.places.contains_key(&request),
+            Want::Any(..) => self.queue.values().any(|completed| want.fits(completed)),
+        }
+    }
+}
