@@ -143,8 +143,8 @@ impl<S: Source, R: Sink> Core<S, R> {
         Ok(frames > 0)
     }
 
-    /// Whether the progress thread will see to what is `due`, a lease late at most, so that a driver
-    /// need not set a timer for it: that costs as much as a frame, each time it sleeps.
+    /// Whether the progress thread will see to what is `due`, a lease late at most, so that a
+    /// driver need not set a timer for it: that costs as much as a frame, each time it sleeps.
     pub(super) fn is_watched(&self, role: usize, due: Instant) -> bool {
         role == DRIVER && self.watched_at.is_some_and(|at| at <= due + clock::span(LEASE))
     }

@@ -12,7 +12,8 @@ use super::{Completed, DRIVER, Endpoint, MxError, Request, Shared, WATCHER, Wait
 use crate::clock;
 use crate::mx::port::Room;
 
-/// One who looks again and again does what is due every so many looks, which is about once in a microsecond.
+/// One who looks again and again does what is due every so many looks, which is about once in a
+/// microsecond.
 const LOOKS: u32 = 16;
 
 impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {

@@ -3,11 +3,11 @@
 //! Frames that come are seen in a ring that is shared with the kernel (`ring.rs`), so one who spins
 //! needs no system call. The kernel queues only those for this address and endpoint (`filter.rs`).
 //!
-//! Frames of a large message that more frames follow have a socket and a ring of their own, on which
-//! nobody sleeps: waking a thread for each costs their sender's core more than the frame itself, if
-//! that core is also where they arrive, and helps nobody. They are seen when another frame comes,
-//! such as the last of those that were asked for, or by one who looks. Both rings are read in the
-//! order in which frames came.
+//! Frames of a large message that more frames follow have a socket and a ring of their own, on
+//! which nobody sleeps: waking a thread for each costs their sender's core more than the frame
+//! itself, if that core is also where they arrive, and helps nobody. They are seen when another
+//! frame comes, such as the last of those that were asked for, or by one who looks. Both rings are
+//! read in the order in which frames came.
 //!
 //! Frames that go are copied by one system call for up to 64 of them, past the queueing discipline
 //! of the interface, which is there for traffic that does not pace itself. A shared ring in this
@@ -273,8 +273,8 @@ impl Port for PacketPort {
     }
 
     fn arm(&mut self) -> Result<bool, PortError> {
-        // The socket is readable for as long as there is a frame in the ring. Nobody need stay awake
-        // for a quiet one.
+        // The socket is readable for as long as there is a frame in the ring. Nobody need stay
+        // awake for a quiet one.
         Ok(self.ring.is_ready())
     }
 
