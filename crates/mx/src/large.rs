@@ -37,6 +37,8 @@ pub(crate) struct Job {
     pub(crate) offset: u64,
     pub(crate) first: u32,
     pub(crate) wanted: u32,
+    /// Its receiver waits for the last of them.
+    pub(crate) prompt: bool,
 }
 
 /// A large message of a peer's that comes to us.
@@ -88,6 +90,22 @@ impl Pull {
         self.index = self.index.wrapping_add(count);
         self.open += 1;
         Some(block)
+    }
+
+    /// Whether a host should be interrupted when this block is complete, though an interrupt costs
+    /// more than many frames: when it is the last one; when there is more to ask for and half of
+    /// the requests that may be in flight have been answered; or when hardly any are in flight.
+    /// `blocks` is how many may be.
+    pub(crate) fn is_waited_for(&self, block: &Asked, blocks: u8) -> bool {
+        let span = u64::from(BLOCK_FRAMES) * u64::from(self.payload);
+        let blocks = u64::from(blocks);
+        let half = (blocks / 2).max(1);
+        // By then all before the one at this offset have been asked for.
+        let next = block.offset + (blocks - half + 1) * span;
+        let is_half = (block.offset / span + 1).is_multiple_of(half) && next < self.wanted;
+        let is_last = block.offset + span >= self.wanted;
+        let runs_dry = self.offset < self.wanted && u64::from(self.open) < half;
+        is_last || is_half || runs_dry || block.tries > 0
     }
 
     /// Bytes that are wanted of the frame that begins at `offset`.

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use ::mx::wire::FLAG_MARK;
+use ::mx::wire::FrameType;
 use linux::mx::port::{ENDPOINT_AT, NicId, Outgoing, Port, Room, Transmitted};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -22,13 +22,13 @@ impl To {
     }
 }
 
-/// Writes frame `number`, which says its number and depends on it everywhere, and is marked: some
-/// ports wake nobody for a frame that nobody waits for.
+/// Writes frame `number`, which says its number and depends on it nearly everywhere. It is none of
+/// a large message: some ports wake nobody for those, and let others overtake them.
 pub(crate) fn write(frame: &mut [u8], endpoint: u8, number: u32) {
     for (at, byte) in frame.iter_mut().enumerate() {
         *byte = (at as u32).wrapping_mul(31).wrapping_add(number) as u8;
     }
-    frame[1] |= FLAG_MARK;
+    frame[0] = FrameType::Small as u8;
     frame[ENDPOINT_AT] = endpoint;
     frame[4..8].copy_from_slice(&number.to_be_bytes());
 }

@@ -102,7 +102,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let result = match body {
             Body::Reply { pull, index, data } => self.replied(now, id, (pull, index, data)),
             Body::Pull(asked) => {
-                self.pulled(id, asked);
+                self.pulled(id, header.ask, asked);
                 Ok(())
             }
             Body::Probe => {

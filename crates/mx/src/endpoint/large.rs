@@ -244,7 +244,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     }
 
     /// A peer asks for frames of a message of ours.
-    pub(super) fn pulled(&mut self, id: PeerId, asked: wire::Pull) {
+    /// The last one is to be marked if it is `prompt`.
+    pub(super) fn pulled(&mut self, id: PeerId, prompt: bool, asked: wire::Pull) {
         let known = self.regions.get(&asked.region).filter(|region| region.peer == id);
         let (Some(region), Some(peer)) = (known, self.peers.get(id)) else {
             return self.counters.drop(Drop::Stale);
@@ -262,8 +263,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         };
         if let Some(job) = self.jobs.iter_mut().find(same) {
             job.wanted |= wanted;
+            job.prompt |= prompt;
         } else if self.jobs.len() < MOST_JOBS {
-            self.jobs.push_back(Job { peer: id, region, pull, offset, first, wanted });
+            self.jobs.push_back(Job { peer: id, region, pull, offset, first, wanted, prompt });
         } else {
             self.counters.drop(Drop::NoMemory);
         }

@@ -13,7 +13,7 @@ use super::{Endpoint, Sending, Stray};
 use crate::address::Address;
 use crate::buffers::{Sink, Source};
 use crate::ids::{PeerId, SendId};
-use crate::large::Job;
+use crate::large::{Asked, Job};
 use crate::outgoing::Outgoing;
 use crate::peer::{Item, Link, Segment};
 use crate::seq::Seq;
@@ -72,16 +72,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             return None;
         }
         if let Some(block) = peer.to_ask.pop_front() {
-            self.asking(now, id, block);
-            let region = self.pulls.get(&block.pull).map_or(0, |pull| pull.region);
-            let asked = Pull {
-                region,
-                pull: block.pull,
-                offset: block.offset,
-                wanted: block.missing,
-                first: block.first,
-            };
-            return self.write_control(id, &Body::Pull(asked), out);
+            return self.write_pull(now, id, block, out);
         }
         if peer.inbound.is_urgent() {
             return self.write_ack(id, out);
@@ -223,7 +214,19 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         body: &Body<'_>,
         out: &mut [u8],
     ) -> Option<Outgoing> {
-        let marked = self.config.marks.has(body.frame_type());
+        self.write_marked(id, header, (body, true), out)
+    }
+
+    /// Writes a frame with a body of a fixed length. It is marked if it is `waited_for`, and such
+    /// frames are.
+    fn write_marked(
+        &mut self,
+        id: PeerId,
+        header: Header,
+        (body, waited_for): (&Body<'_>, bool),
+        out: &mut [u8],
+    ) -> Option<Outgoing> {
+        let marked = waited_for && self.config.marks.has(body.frame_type());
         let length = wire::write(&Header { marked, ..header }, body, out);
         Some(self.went_out(id, body.frame_type(), marked, length))
     }
@@ -241,6 +244,30 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.write_numbered(id, header, body, out)
     }
 
+    /// Writes a request for a block. The last one of those that wait is marked.
+    fn write_pull(
+        &mut self,
+        now: Instant,
+        id: PeerId,
+        block: Asked,
+        out: &mut [u8],
+    ) -> Option<Outgoing> {
+        self.asking(now, id, block);
+        let Asked { pull: name, first, offset, missing, .. } = block;
+        let pull = self.pulls.get(&name);
+        let ask = pull.is_some_and(|pull| pull.is_waited_for(&block, self.config.blocks));
+        let body = Body::Pull(Pull {
+            region: pull.map_or(0, |pull| pull.region),
+            pull: name,
+            offset,
+            wanted: missing,
+            first,
+        });
+        let header = Header { ask, ..self.header(id, false)? };
+        let is_last = self.peers.get(id)?.to_ask.is_empty();
+        self.write_marked(id, header, (&body, is_last), out)
+    }
+
     /// Writes a frame that a peer has asked for.
     fn write_reply(&mut self, out: &mut [u8]) -> Option<Outgoing> {
         let mut job = self.jobs.pop_front()?;
@@ -254,7 +281,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let offset = job.offset + u64::from(bit) * payload;
         let length = sending.total.checked_sub(offset)?.min(payload) as usize;
         let is_last = job.wanted == 0;
-        let marked = is_last && self.config.marks.has(FrameType::Reply);
+        let marked = is_last && job.prompt && self.config.marks.has(FrameType::Reply);
         let body = Body::Reply { pull, index: job.first.wrapping_add(bit), data: &[] };
         let header = Header { marked, ask: is_last, ..header };
         let fill = |place: &mut [u8]| sending.source.read(offset, place);

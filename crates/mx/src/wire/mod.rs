@@ -19,7 +19,8 @@
 //! - **full**, 0x02: the sender of this frame has so many messages that nobody has received that
 //!   its receiver must begin no new one. Messages that have begun, and all else, go on.
 //! - **ask**, 0x04: the sender of this frame can send no more until it hears what has arrived; an
-//!   acknowledgement should not wait. In a reply: it is the last that was asked for.
+//!   acknowledgement should not wait. In a pull: it will soon have nothing to do before it has the
+//!   last of these frames, which should be marked. In a reply: this is the last.
 //! - **token**: chosen at random by the receiver of this frame when the two connected. Frames of an
 //!   earlier life, of strangers and of forgers do not have it.
 //! - **sequence number**: of this frame, if its type is [sequenced](FrameType::is_sequenced); such

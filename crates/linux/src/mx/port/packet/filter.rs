@@ -31,11 +31,11 @@ const WHOLE_FRAME: u32 = 0x4_0000;
 /// Which frames of an endpoint a socket is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// All that somebody may wait for.
+    /// All that somebody may wait for. Of frames of large messages these are the last ones that
+    /// were asked for, which their sender shows by a mark or by asking.
     Prompt,
-    /// Those of large messages that more frames follow. Nobody can use them before the last that
-    /// was asked for, which its sender shows by a mark or by asking.
-    Quiet,
+    /// All frames of large messages, in their order.
+    Replies,
 }
 
 /// Where the program looks what kind of frame it is, where it refuses it, and where it takes it.
@@ -55,10 +55,10 @@ fn program(nic: NicId, endpoint: u8, class: Class) -> [libc::sock_filter; 35] {
     let equal = |at: usize, value, yes: usize, no: usize| {
         step(JUMP_IF_EQUAL, value, (yes - at - 1) as u8, (no - at - 1) as u8)
     };
-    // A frame with a tag is never a quiet one, so that its kind is read in one place.
-    let (prompt, quiet) = match class {
+    // A frame with a tag is no reply here, so that its kind is read in one place.
+    let (prompt, reply) = match class {
         Class::Prompt => (TAKE, REFUSE),
-        Class::Quiet => (REFUSE, TAKE),
+        Class::Replies => (REFUSE, TAKE),
     };
     let last = u32::from(FLAG_MARK | FLAG_ASK);
     [
@@ -95,7 +95,7 @@ fn program(nic: NicId, endpoint: u8, class: Class) -> [libc::sock_filter; 35] {
         load(LOAD_BYTE, 14),
         equal(30, FrameType::Reply as u32, 31, prompt),
         load(LOAD_BYTE, 15),
-        step(JUMP_IF_SET, last, (prompt - 33) as u8, (quiet - 33) as u8),
+        step(JUMP_IF_SET, last, (TAKE - 33) as u8, (reply - 33) as u8),
         step(RETURN, 0, 0, 0),
         step(RETURN, WHOLE_FRAME, 0, 0),
     ]
@@ -190,20 +190,20 @@ mod tests {
     }
 
     #[test]
-    fn each_frame_is_for_one_socket() {
+    fn frames_are_for_those_who_wait_or_for_the_large() {
         let nic = NicId([2, 0, 0, 0, 1, 0xfe]);
-        let [prompt, quiet] = [Class::Prompt, Class::Quiet].map(|class| program(nic, 7, class));
+        let [prompt, replies] = [Class::Prompt, Class::Replies].map(|class| program(nic, 7, class));
         for frame_type in FrameType::ALL {
             for flags in [0, FLAG_MARK, FLAG_ASK, FLAG_MARK | FLAG_ASK, 0x03] {
                 let body = [frame_type as u8, flags, 7, 9, 0, 0];
                 let frame = [&nic.0[..], &[4; 6], &[0x86, 0xdf], &body].concat();
-                let is_last = flags & (FLAG_MARK | FLAG_ASK) != 0;
-                let is_quiet = frame_type == FrameType::Reply && !is_last;
-                assert_eq!(accepts(&quiet, &frame), is_quiet, "{frame_type:?}, {flags:#x}");
-                assert_eq!(accepts(&prompt, &frame), !is_quiet, "{frame_type:?}, {flags:#x}");
+                let is_reply = frame_type == FrameType::Reply;
+                let wakes = !is_reply || flags & (FLAG_MARK | FLAG_ASK) != 0;
+                assert_eq!(accepts(&replies, &frame), is_reply, "{frame_type:?}, {flags:#x}");
+                assert_eq!(accepts(&prompt, &frame), wakes, "{frame_type:?}, {flags:#x}");
             }
         }
         let question = [&[0xff; 6][..], &[4; 6], &[0x86, 0xdf, 3, 0, 255, 9]].concat();
-        assert!(accepts(&prompt, &question) && !accepts(&quiet, &question));
+        assert!(accepts(&prompt, &question) && !accepts(&replies, &question));
     }
 }

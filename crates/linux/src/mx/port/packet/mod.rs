@@ -3,11 +3,11 @@
 //! Frames that come are seen in a ring that is shared with the kernel (`ring.rs`), so one who spins
 //! needs no system call. The kernel queues only those for this address and endpoint (`filter.rs`).
 //!
-//! Frames of a large message that more frames follow have a socket and a ring of their own, on
-//! which nobody sleeps: waking a thread for each costs their sender's core more than the frame
-//! itself, if that core is also where they arrive, and helps nobody. They are seen when another
-//! frame comes, such as the last of those that were asked for, or by one who looks. Both rings are
-//! read in the order in which frames came.
+//! Frames of large messages have a socket and a ring of their own, on which nobody sleeps: waking a
+//! thread for each costs their sender's core more than the frame itself, if that core is also where
+//! they arrive, and helps nobody. The last of those that were asked for comes through the first
+//! socket, too, where it only wakes who sleeps there. The kernel serves the socket first that was
+//! bound last; so when the signal is seen the frame is there.
 //!
 //! Frames that go are copied by one system call for up to 64 of them, past the queueing discipline
 //! of the interface, which is there for traffic that does not pace itself. A shared ring in this
@@ -29,7 +29,7 @@ mod ring;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use ::mx::wire::ETHER_TYPE;
+use ::mx::wire::{ETHER_TYPE, FrameType};
 use rustix::io::Errno;
 use rustix::net::netdevice::index_to_name;
 
@@ -89,9 +89,11 @@ pub struct PacketPort {
     /// Before the socket, so that it goes first.
     ring: Ring,
     socket: OwnedFd,
-    /// As both of them, for frames that wake nobody.
-    quiet_ring: Ring,
-    quiet_socket: OwnedFd,
+    /// As both of them, for the frames of large messages, which wake nobody.
+    replies: Ring,
+    reply_socket: OwnedFd,
+    /// Which ring is received from first.
+    replies_first: bool,
     outbox: Outbox,
     vlan: Option<VlanTag>,
     counters: PortCounters,
@@ -143,8 +145,9 @@ impl PacketPort {
                 .map_err(PortError::system("set up a packet socket", interface, remedy))?;
             Ok((ring, socket))
         };
-        let (quiet_ring, quiet_socket) = open(Class::Quiet)?;
+        // In this order.
         let (ring, socket) = open(Class::Prompt)?;
+        let (replies, reply_socket) = open(Class::Replies)?;
         let header = HEADER + if settings.vlan.is_some() { TAG } else { 0 };
         Ok(Self {
             name: interface.to_owned(),
@@ -154,8 +157,9 @@ impl PacketPort {
             mtu,
             ring,
             socket,
-            quiet_ring,
-            quiet_socket,
+            replies,
+            reply_socket,
+            replies_first: false,
             outbox: Outbox::new(header, mtu.into(), false),
             vlan: settings.vlan,
             counters: PortCounters::default(),
@@ -183,6 +187,29 @@ impl PacketPort {
             self.outbox.push(header + outgoing.length);
         }
         false
+    }
+
+    /// Hands frames of one ring to `take`, so many at most; how many it looked at.
+    fn look(&mut self, replies: bool, budget: usize, take: &mut dyn FnMut(NicId, &[u8])) -> usize {
+        let (counters, mtu) = (&mut self.counters, usize::from(self.mtu));
+        let ring = if replies { &mut self.replies } else { &mut self.ring };
+        for came in 0..budget {
+            let seen = ring.take(|slot| match slot {
+                Slot::Frame(frame) if !replies && is_signal(frame) => {}
+                Slot::Frame(frame) if frame.len() <= HEADER + mtu => match sender(frame) {
+                    Some((from, frame)) => {
+                        counters.came(frame.len());
+                        take(from, frame);
+                    }
+                    None => counters.strange += 1,
+                },
+                Slot::Frame(_) | Slot::Cut => counters.too_long += 1,
+            });
+            if seen.is_none() {
+                return came;
+            }
+        }
+        budget
     }
 
     /// What it means that the kernel refused a frame.
@@ -252,24 +279,17 @@ impl Port for PacketPort {
         budget: usize,
         take: &mut dyn FnMut(NicId, &[u8]),
     ) -> Result<usize, PortError> {
-        let (counters, mtu) = (&mut self.counters, usize::from(self.mtu));
-        for came in 0..budget {
-            let ring = earlier(&mut self.ring, &mut self.quiet_ring);
-            let seen = ring.take(|slot| match slot {
-                Slot::Frame(frame) if frame.len() <= HEADER + mtu => match sender(frame) {
-                    Some((from, frame)) => {
-                        counters.came(frame.len());
-                        take(from, frame);
-                    }
-                    None => counters.strange += 1,
-                },
-                Slot::Frame(_) | Slot::Cut => counters.too_long += 1,
-            });
-            if seen.is_none() {
-                return Ok(came);
-            }
+        // Half for each, in turns, so that neither keeps the other from being heard; and what the
+        // second leaves is for the first.
+        let half = budget.div_ceil(2);
+        let replies = self.replies_first;
+        self.replies_first = !replies;
+        let first = self.look(replies, half, take);
+        let mut came = first + self.look(!replies, budget - first, take);
+        if first == half && came < budget {
+            came += self.look(replies, budget - came, take);
         }
-        Ok(budget)
+        Ok(came)
     }
 
     fn arm(&mut self) -> Result<bool, PortError> {
@@ -294,7 +314,7 @@ impl Port for PacketPort {
     fn counters(&mut self) -> PortCounters {
         // Packets and drops since this was last asked.
         let statistics = libc::PACKET_STATISTICS;
-        for socket in [&self.socket, &self.quiet_socket] {
+        for socket in [&self.socket, &self.reply_socket] {
             if let Ok([_, drops]) = socket::words(socket.as_fd(), libc::SOL_PACKET, statistics) {
                 self.counters.overrun += u64::from(drops);
             }
@@ -329,15 +349,10 @@ impl VlanTag {
     }
 }
 
-/// The ring whose next frame came first; any of them if there is none.
-fn earlier<'a>(prompt: &'a mut Ring, quiet: &'a mut Ring) -> &'a mut Ring {
-    // In this order: what came before a frame that is seen here is seen there, too.
-    let came_at = prompt.came_at();
-    match (came_at, quiet.came_at()) {
-        (Some(prompt_at), Some(quiet_at)) if prompt_at < quiet_at => prompt,
-        (_, Some(_)) => quiet,
-        _ => prompt,
-    }
+/// Whether a frame of the first ring is there to wake somebody: it is in the second, too.
+fn is_signal(frame: &[u8]) -> bool {
+    let [high, low] = ETHER_TYPE.to_be_bytes();
+    frame.get(12..15).is_some_and(|kind| kind == [high, low, FrameType::Reply as u8])
 }
 
 /// The sender of a frame, and what follows its EtherType; `None` if it is not one of ours.

@@ -86,19 +86,6 @@ impl Ring {
         self.status().load(Ordering::Acquire) & libc::TP_STATUS_USER != 0
     }
 
-    /// When the kernel put the next frame here, in seconds and nanoseconds; `None` if there is no
-    /// frame.
-    pub(super) fn came_at(&self) -> Option<(u32, u32)> {
-        if !self.is_ready() {
-            return None;
-        }
-        // SAFETY: the slot is ours, is aligned, and begins with a header, all of whose bits have
-        // meaning.
-        // JUSTIFICATION: the ring is only known by its address.
-        let header = unsafe { self.current().cast::<libc::tpacket2_hdr>().read() };
-        Some((header.tp_sec, header.tp_nsec))
-    }
-
     /// Shows the next frame to `look` and gives its slot back; `None` if there is none.
     pub(super) fn take<R>(&mut self, look: impl FnOnce(Slot<'_>) -> R) -> Option<R> {
         if !self.is_ready() {
