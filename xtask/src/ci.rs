@@ -9,6 +9,9 @@ use crate::{demo, kernel, peers, repo, shell, tidy};
 
 const BARE_TARGET: &str = "x86_64-unknown-none";
 
+/// What has to work without an operating system: the crates that are `#![no_std]`.
+const BARE_CRATES: [&str; 4] = ["earmark-base", "earmark-nic", "earmark-mx", "earmark-sim"];
+
 /// One step: what its heading says, what to type to repeat it alone, and what it does.
 struct Step {
     name: &'static str,
@@ -60,11 +63,7 @@ fn steps() -> Vec<Step> {
             doc.env("RUSTDOCFLAGS", "-D warnings");
             doc
         }),
-        Step {
-            name: "no-std",
-            again: format!("cargo build -p earmark-nic --target {BARE_TARGET}"),
-            action: Box::new(no_std),
-        },
+        Step { name: "no-std", again: shell::line(&build_without_std()), action: Box::new(no_std) },
     ];
     if repo::root().join("fuzz/Cargo.toml").exists() {
         steps.push(Step::cargo("fuzzers", "check --manifest-path fuzz/Cargo.toml"));
@@ -73,27 +72,27 @@ fn steps() -> Vec<Step> {
     steps
 }
 
-/// Builds the core for a machine without an operating system.
+/// Builds the pure crates for a machine without an operating system.
 ///
 /// The standard library of that target is a download of its own. Without it the tidy step is the
-/// proof: the core says `#![no_std]` and names nothing that would bring std back.
+/// proof: these crates say `#![no_std]` and name nothing that would bring std back.
 fn no_std() -> Result<()> {
     if !target_installed() && peers::find_rustup() {
         // A failure shows in what target_installed says below.
         let _ = shell::succeeds(Command::new("rustup").args(["target", "add", BARE_TARGET]));
     }
     if target_installed() {
-        return shell::run(&mut shell::cargo([
-            "build",
-            "-p",
-            "earmark-nic",
-            "--target",
-            BARE_TARGET,
-        ]));
+        return shell::run(&mut build_without_std());
     }
     println!("{BARE_TARGET} is not installed and cannot be: `rustup target add {BARE_TARGET}`.");
-    println!("Proven by the tidy step alone: crates/nic is #![no_std] and brings no std back.");
+    let crates = BARE_CRATES.join(", ");
+    println!("Proven by the tidy step alone: {crates} are #![no_std] and bring no std back.");
     Ok(())
+}
+
+fn build_without_std() -> Command {
+    let packages = BARE_CRATES.into_iter().flat_map(|package| ["-p", package]);
+    shell::cargo(["build", "--target", BARE_TARGET].into_iter().chain(packages))
 }
 
 fn target_installed() -> bool {
