@@ -6,6 +6,8 @@
 //! compares settings, [`demo`] tells the whole story, [`control`] lets others look and turn knobs
 //! meanwhile.
 #![forbid(unsafe_code)]
+// Standard output may be closed; see `say`.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod agent;
 pub mod bench;
@@ -25,6 +27,7 @@ pub mod options;
 mod progress;
 pub mod records;
 pub mod report;
+pub mod say;
 pub mod scenario;
 mod table;
 pub mod workload;
@@ -36,6 +39,7 @@ use anyhow::Result;
 use clap::CommandFactory;
 
 use cli::{Cli, Command, LabCommand};
+use say::say;
 
 /// Runs a command; its exit status.
 ///
@@ -53,9 +57,15 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Kernel => command::kernel::run()?,
         Command::Adaptive(args) => command::adaptive::run(&args)?,
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "earmark", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "earmark", &mut script);
+            say::text(&script);
         }
-        Command::Man => clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout())?,
+        Command::Man => {
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+            say::text(&page);
+        }
         Command::GuestInit { .. } => return Ok(command::guest::init()),
         Command::GuestExec { socket, words } => return Ok(command::guest::exec(&socket, words)),
         Command::Agent { spec } => return Ok(agent::run(&spec)),
@@ -79,11 +89,11 @@ pub fn message(error: &anyhow::Error) -> String {
 fn scenarios(name: Option<&str>) -> Result<()> {
     if let Some(name) = name {
         let scenario = scenario::Scenario::find(name)?;
-        println!("{}\n\n{}", scenario.title, scenario.story.trim());
+        say!("{}\n\n{}", scenario.title, scenario.story.trim());
         return Ok(());
     }
     for (name, text) in scenario::Scenario::built_in() {
-        println!("{name:<8} {}", scenario::Scenario::parse(text)?.title);
+        say!("{name:<8} {}", scenario::Scenario::parse(text)?.title);
     }
     Ok(())
 }

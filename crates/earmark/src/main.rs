@@ -1,14 +1,17 @@
 //! The `earmark` command.
 
+use std::io::{Write, stderr};
 use std::process::ExitCode;
 
 use clap::Parser;
 
 fn main() -> ExitCode {
-    match earmark::run(earmark::cli::Cli::parse().command) {
+    let command = earmark::cli::Cli::parse().command;
+    match earmark::say::while_read(|| earmark::run(command)) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("earmark: {}", earmark::message(&error));
+            // Nobody may be reading this, either.
+            let _ = writeln!(stderr(), "earmark: {}", earmark::message(&error));
             ExitCode::FAILURE
         }
     }

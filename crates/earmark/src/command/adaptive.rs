@@ -9,6 +9,7 @@ use crate::environment::{Environment, VIRTUAL};
 use crate::experiment::{Experiment, Plan};
 use crate::measurement::SCHEMA;
 use crate::options::ExperimentOptions;
+use crate::say::say;
 use crate::world::adaptive::{Change, Decider, changes};
 
 /// What `earmark adaptive` takes.
@@ -76,7 +77,7 @@ pub fn run(args: &AdaptiveArgs) -> Result<()> {
         let environment =
             Environment { privilege: privilege.to_string(), ..Environment::read(VIRTUAL) };
         let outcome = Outcome { schema_version: SCHEMA, environment, traffic: compared };
-        println!("{}", serde_json::to_string_pretty(&outcome)?);
+        say!("{}", serde_json::to_string_pretty(&outcome)?);
     }
     Ok(())
 }
@@ -114,17 +115,17 @@ fn agree_us(one: &[Change], other: &[Change], end_us: u64) -> u64 {
 }
 
 fn print(compared: &Compared) {
-    println!("{}: {}", compared.name, compared.about);
+    say!("{}: {}", compared.name, compared.about);
     for (who, changes) in [("adaptive", &compared.nic), ("Linux", &compared.linux)] {
         let step = |change: &Change| {
             let Change { at_us, rx_usecs, .. } = change;
             format!("{:.1} ms {rx_usecs} us", *at_us as f64 / 1e3)
         };
         let steps: Vec<String> = changes.iter().map(step).collect();
-        println!("  {who:<9} {}", steps.join(", "));
+        say!("  {who:<9} {}", steps.join(", "));
     }
     let share = compared.agree_us as f64 / compared.duration_s / 1e4;
-    println!("  the same profile in force for {share:.1} % of the time\n");
+    say!("  the same profile in force for {share:.1} % of the time\n");
 }
 
 fn all(duration_s: f64) -> Vec<Traffic> {

@@ -9,6 +9,7 @@ use crate::cli::BenchArgs;
 use crate::histogram;
 use crate::measurement::SCHEMA;
 use crate::progress::Progress;
+use crate::say::say;
 use crate::scenario::{Run, Scenario};
 use crate::table;
 
@@ -33,7 +34,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         let world = bench::open(args.world.or(*world).unwrap_or_default(), nic, privilege)?;
         let outcome = bench::run(*experiment, nic, options, world, &progress)?;
         if !args.json {
-            println!("{}\n", table::of(&outcome));
+            say!("{}\n", table::of(&outcome));
             if args.histogram {
                 print_histograms(&outcome);
             }
@@ -54,12 +55,12 @@ fn print_histograms(outcome: &Outcome) {
     for result in &outcome.results {
         let clients =
             result.clients.map(|clients| format!(", {clients} clients")).unwrap_or_default();
-        println!("{}{clients}\n{}", result.setting, histogram::bars(&result.latency_histogram));
+        say!("{}{clients}\n{}", result.setting, histogram::bars(&result.latency_histogram));
     }
 }
 
 fn print(value: &impl Serialize) -> Result<()> {
-    println!("{}", serde_json::to_string_pretty(value)?);
+    say!("{}", serde_json::to_string_pretty(value)?);
     Ok(())
 }
 

@@ -6,11 +6,13 @@ use std::process::ExitCode;
 
 use linux::guest::{exec, init};
 
+use crate::say::note;
+
 /// Is process 1 of a guest; it returns only to say what went wrong.
 #[must_use]
 pub fn init() -> ExitCode {
     let error = init::run();
-    eprintln!("earmark guest-init: {error}");
+    note!("earmark guest-init: {error}");
     init::power_off();
     ExitCode::FAILURE
 }
@@ -21,7 +23,7 @@ pub fn exec(socket: &Path, words: Vec<OsString>) -> ExitCode {
     match exec::run(socket, words) {
         Ok(code) => ExitCode::from(code as u8),
         Err(error) => {
-            eprintln!("earmark: {error}");
+            note!("earmark: {error}");
             ExitCode::from(error.code() as u8)
         }
     }

@@ -3,6 +3,7 @@
 use anyhow::Result;
 
 use crate::kernel;
+use crate::say::say;
 
 /// Finds the kernel or builds it, and prints where it is.
 ///
@@ -10,6 +11,6 @@ use crate::kernel;
 /// If it cannot be built.
 pub fn run() -> Result<()> {
     let path = kernel::find_or_build()?;
-    println!("{}", path.display());
+    say!("{}", path.display());
     Ok(())
 }

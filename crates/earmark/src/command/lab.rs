@@ -15,6 +15,7 @@ use linux::privilege::become_capable;
 use crate::cli::{LabRunArgs, Time};
 use crate::experiment::USUAL_SETTING;
 use crate::options::NicOptions;
+use crate::say::note;
 use crate::world::live::Live;
 use crate::world::virtual_lab;
 
@@ -78,7 +79,7 @@ pub fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
     outlive_interrupts()?;
     let host = &live.machines()[number];
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-    eprintln!(
+    note!(
         "Host {on}; another one is {}. Try `ping {0}`, `earmark nic show`, `earmark nic set b0 rx-usecs 50`; \
          `exit` ends the lab.",
         if on == "a" { "b" } else { "a" }

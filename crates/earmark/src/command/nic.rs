@@ -9,6 +9,7 @@ use anyhow::{Result, bail, ensure};
 use crate::cli::{NicArgs, NicCommand};
 use crate::control::client::{ask, choose, labs};
 use crate::control::{AttachmentState, PortState, QueueState, Request};
+use crate::say::say;
 
 /// Does what `args` say.
 ///
@@ -17,14 +18,14 @@ use crate::control::{AttachmentState, PortState, QueueState, Request};
 pub fn run(args: &NicArgs) -> Result<()> {
     match &args.command {
         NicCommand::Labs => {
-            labs()?.iter().for_each(|lab| println!("{lab}"));
+            labs()?.iter().for_each(|lab| say!("{lab}"));
             Ok(())
         }
         NicCommand::Show { port, queue, json } => {
             let lab = choose(args.lab.as_deref())?;
             let ports = pick(ask(&lab, &Request::Show)?, port.as_deref(), *queue)?;
             if *json {
-                println!("{}", serde_json::to_string_pretty(&ports)?);
+                say!("{}", serde_json::to_string_pretty(&ports)?);
             } else {
                 ports.iter().for_each(|port| show(port, &lab));
             }
@@ -42,7 +43,7 @@ pub fn run(args: &NicArgs) -> Result<()> {
             let ports = ask(&choose(args.lab.as_deref())?, &request)?;
             for state in ports.iter().filter(|state| state.port == *port) {
                 state.queues.iter().enumerate().for_each(|(number, queue)| {
-                    println!("{port} queue {number}: {}", queue.setting);
+                    say!("{port} queue {number}: {}", queue.setting);
                 });
             }
             Ok(())
@@ -78,25 +79,25 @@ fn pick(
 }
 
 fn show(port: &PortState, lab: &str) {
-    println!("Coalesce parameters for {} (lab {lab}):", port.port);
-    println!("mark: {}", if port.mark.is_empty() { "nothing" } else { &port.mark });
+    say!("Coalesce parameters for {} (lab {lab}):", port.port);
+    say!("mark: {}", if port.mark.is_empty() { "nothing" } else { &port.mark });
     if let Some(why) = &port.vanished {
-        println!("VANISHED: {why}");
+        say!("VANISHED: {why}");
     }
     if let Some(attachment) = &port.attachment {
-        println!("guest: {}", tell(attachment));
+        say!("guest: {}", tell(attachment));
     }
     for (number, queue) in port.queues.iter().enumerate() {
         if port.queues.len() > 1 {
-            println!("queue {number}:");
+            say!("queue {number}:");
         }
         show_queue(queue);
     }
     if let Some([p50, p99, max]) = port.hold_us {
-        println!("hold: p50 {p50:.1} us, p99 {p99:.1} us, max {max:.1} us");
+        say!("hold: p50 {p50:.1} us, p99 {p99:.1} us, max {max:.1} us");
     }
     show_counters(&port.counters);
-    println!();
+    say!("");
 }
 
 /// How the guest of a port stands.
@@ -112,12 +113,12 @@ fn tell(attachment: &AttachmentState) -> String {
 }
 
 fn show_queue(queue: &QueueState) {
-    println!("strategy: {} ({})", queue.strategy, queue.setting);
-    println!("adaptive-rx: {}", if queue.adaptive_rx { "on" } else { "off" });
-    println!("rx-usecs: {}", queue.rx_usecs);
-    println!("rx-frames: {}", queue.rx_frames);
+    say!("strategy: {} ({})", queue.strategy, queue.setting);
+    say!("adaptive-rx: {}", if queue.adaptive_rx { "on" } else { "off" });
+    say!("rx-usecs: {}", queue.rx_usecs);
+    say!("rx-frames: {}", queue.rx_frames);
     let interrupts = queue.interrupts.iter().map(|(reason, count)| format!("{reason} {count}"));
-    println!(
+    say!(
         "interrupts: {} ({})",
         queue.interrupts.values().sum::<u64>(),
         interrupts.collect::<Vec<_>>().join(", ")
@@ -126,14 +127,19 @@ fn show_queue(queue: &QueueState) {
 }
 
 fn show_counters(counters: &BTreeMap<String, u64>) {
-    counters.iter().for_each(|(name, value)| println!("{name}: {value}"));
+    counters.iter().for_each(|(name, value)| say!("{name}: {value}"));
 }
 
 /// Prints a line for each port and interval.
 fn watch(lab: &str, port: Option<&str>, interval: f64, count: Option<u64>) -> Result<()> {
-    println!(
+    say!(
         "{:<6} {:<24} {:>12} {:>14} {:>12} {:>10}",
-        "port", "setting", "packets/s", "interrupts/s", "packets/int", "marked/s"
+        "port",
+        "setting",
+        "packets/s",
+        "interrupts/s",
+        "packets/int",
+        "marked/s"
     );
     let mut before = pick(ask(lab, &Request::Show)?, port, None)?;
     let mut printed = 0;
@@ -147,9 +153,10 @@ fn watch(lab: &str, port: Option<&str>, interval: f64, count: Option<u64>) -> Re
             let marked = rate(|queue| queue.counters.get("rx-marked").copied().unwrap_or(0));
             let interrupts = rate(|queue| queue.interrupts.values().sum());
             let each = if interrupts > 0.0 { packets / interrupts } else { 0.0 };
-            println!(
+            say!(
                 "{:<6} {:<24} {packets:>12.0} {interrupts:>14.0} {each:>12.1} {marked:>10.0}",
-                now.port, now.queues[0].setting
+                now.port,
+                now.queues[0].setting
             );
         }
         before = now;

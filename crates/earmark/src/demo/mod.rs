@@ -29,6 +29,7 @@ use crate::measurement::{Measurement, Rounds, SCHEMA, Slice};
 use crate::options::{ExperimentOptions, NicOptions, Text};
 use crate::progress::Progress;
 use crate::report::{self, Timeline};
+use crate::say::say;
 use crate::world::World;
 use crate::world::live::Live;
 
@@ -105,13 +106,13 @@ pub fn run(args: &DemoArgs) -> Result<()> {
     live.finish()?;
     let story = story::tell(&rows);
     let demo = Demo { schema_version: SCHEMA, rows, story };
-    println!("{}\n\n{}\n", show::table(&demo.rows), demo.story);
     let page = report::render(&show::report(&demo, timelines)).context("draw the report")?;
     write(&args.report, &page)?;
     if let Some(path) = &args.json {
         write(path, &serde_json::to_string_pretty(&demo)?)?;
     }
-    println!("Report: {}", args.report.display());
+    say!("{}\n\n{}\n", show::table(&demo.rows), demo.story);
+    say!("Report: {}", args.report.display());
     Ok(())
 }
 
@@ -164,11 +165,11 @@ fn row(setting: &Moderation, slices: &[Vec<Slice>; 3], environment: &Environment
 
 /// Neither root nor user namespaces, or no TAP: says so, and shows what a NIC alone can show.
 fn without_hosts(error: &anyhow::Error, args: &DemoArgs) -> Result<()> {
-    println!("No hosts can be built here: {}.", crate::message(error));
-    println!(
+    say!("No hosts can be built here: {}.", crate::message(error));
+    say!(
         "Without them there are no programs and no real traffic. What can be shown is the NIC itself:\n"
     );
-    println!("{}", preview::table(args.mark.as_ref().map(|Text(rules)| rules))?);
+    say!("{}", preview::table(args.mark.as_ref().map(|Text(rules)| rules))?);
     Ok(())
 }
 

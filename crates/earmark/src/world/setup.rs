@@ -19,6 +19,7 @@ use nic::time::Duration;
 
 use crate::environment::Environment;
 use crate::options::{NicOptions, Ports, Text};
+use crate::say::note;
 
 /// Which packets are marked where the user does not say: those of MX that ask for it, and short
 /// pushed TCP segments, which is what requests and answers look like, and bulk data and
@@ -165,9 +166,9 @@ pub(super) fn finish_capture(plane: &Handle, path: Option<&Path>) -> Result<()> 
     let capture = plane.call(|plane| plane.plane().take_capture())?;
     let Some(capture) = capture else { return Ok(()) };
     let missed = capture.finish()?;
-    eprintln!("capture: {}", path.unwrap_or(Path::new("")).display());
+    note!("capture: {}", path.unwrap_or(Path::new("")).display());
     if missed > 0 {
-        eprintln!("{missed} frames are missing from it: the disk was too slow");
+        note!("{missed} frames are missing from it: the disk was too slow");
     }
     Ok(())
 }

@@ -22,6 +22,7 @@ use super::pace::{self, Pace};
 use super::setup;
 use crate::control::server::Server;
 use crate::options::{NicOptions, Ports};
+use crate::say::note;
 
 /// How often, in real time, the guests' events are looked for.
 const GLANCE: Duration = Duration::from_millis(2);
@@ -204,7 +205,7 @@ impl Stage {
     fn tell_pace(&mut self) {
         let Some(pace) = &mut self.pace else { return };
         if let Some(whole) = pace.look(self.plane.outlook().now, RealInstant::now()) {
-            eprintln!("{}", pace::words(whole));
+            note!("{}", pace::words(whole));
             (self.pace, self.told_pace) = (None, true);
         }
     }

@@ -13,6 +13,7 @@ use nic::moderation::Moderation;
 use super::script::{environment, order_at};
 use super::stage::{Stage, instant, with_usual_cable};
 use crate::options::NicOptions;
+use crate::say::note;
 
 /// When the commands of hosts that nobody waits for start.
 const OTHERS_AT: Duration = Duration::from_millis(500);
@@ -42,7 +43,7 @@ pub fn run(
     let mut stage = Stage::prepare(&names(hosts), &options, moderation, stage, seed)?;
     for (hours, words) in [(1, "1 hour"), (24, "1 day"), (8_760, "1 year")] {
         let say = move |_: &mut DataPlane| {
-            eprintln!("earmark: {words} of virtual time has passed; Ctrl-C ends the lab");
+            note!("earmark: {words} of virtual time has passed; Ctrl-C ends the lab");
         };
         stage.at(instant(Duration::from_secs(hours * 3_600)), say)?;
     }

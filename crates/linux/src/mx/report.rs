@@ -194,7 +194,10 @@ pub fn dump_on(signal: i32, observers: Vec<Observer>) -> io::Result<Dumper> {
     let handle = signals.handle();
     let thread = std::thread::Builder::new().name("mx-dump".into()).spawn(move || {
         for _ in signals.forever() {
-            observers.iter().filter_map(Observer::look).for_each(|it| eprint!("{}", it.text()));
+            for report in observers.iter().filter_map(Observer::look) {
+                // If nobody reads it, nobody wants it.
+                let _ = io::stderr().write_all(report.text().as_bytes());
+            }
         }
     })?;
     Ok(Dumper { signals: handle, thread: Some(thread) })

@@ -5,6 +5,8 @@ use clap::Args;
 use linux::mx::discovery::{Peers, Target};
 use linux::mx::report::{Report, ask, running};
 
+use crate::say::say;
+
 /// What `earmark mx counters` takes.
 #[derive(Args, Debug)]
 pub struct CountersArgs {
@@ -51,7 +53,7 @@ pub(super) fn run(args: &CountersArgs) -> Result<()> {
         );
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&reports)?);
+        say!("{}", serde_json::to_string_pretty(&reports)?);
     } else {
         reports.iter().for_each(|report| show(report, args));
     }
@@ -59,11 +61,11 @@ pub(super) fn run(args: &CountersArgs) -> Result<()> {
 }
 
 fn show(report: &Report, args: &CountersArgs) {
-    println!("endpoint {} of process {}:", report.address, report.pid);
+    say!("endpoint {} of process {}:", report.address, report.pid);
     for (name, count) in report.counters.iter().filter(|(_, count)| args.all || *count > 0) {
-        println!("  {name}: {count}");
+        say!("  {name}: {count}");
     }
     if args.dump {
-        print!("{}", report.dump);
+        crate::say::text(report.dump.as_bytes());
     }
 }

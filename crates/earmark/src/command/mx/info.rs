@@ -8,6 +8,8 @@ use linux::mx::report::running;
 use linux::netlink::Netlink;
 use serde::Serialize;
 
+use crate::say::say;
+
 /// From how many microseconds on a NIC that waits for more frames is told of. Open-MX warns from
 /// there, too: a small message takes about as long.
 const SLOW_USECS: u32 = 13;
@@ -64,7 +66,7 @@ pub(super) fn run(args: &InfoArgs) -> Result<()> {
         info.endpoints = running()?.into_iter().filter(|it| it.starts_with(&ours)).collect();
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&info)?);
+        say!("{}", serde_json::to_string_pretty(&info)?);
     } else {
         info.print();
     }
@@ -104,24 +106,24 @@ impl Info {
     }
 
     fn print(&self) {
-        println!("port: {}", self.port);
-        println!("nic id: {}", self.nic_id.as_deref().unwrap_or("unknown"));
+        say!("port: {}", self.port);
+        say!("nic id: {}", self.nic_id.as_deref().unwrap_or("unknown"));
         match self.mtu {
-            Some(mtu) => println!("mtu: {mtu} bytes"),
-            None => println!("mtu: unknown"),
+            Some(mtu) => say!("mtu: {mtu} bytes"),
+            None => say!("mtu: unknown"),
         }
-        println!("can be opened: {}", if self.can_open { "yes" } else { "no" });
+        say!("can be opened: {}", if self.can_open { "yes" } else { "no" });
         match &self.coalescing {
-            Some(Interrupts { rx_usecs, rx_frames, adaptive_rx }) => println!(
+            Some(Interrupts { rx_usecs, rx_frames, adaptive_rx }) => say!(
                 "coalescing: rx-usecs {rx_usecs}, rx-frames {rx_frames}, adaptive-rx {}",
                 if *adaptive_rx { "on" } else { "off" }
             ),
-            None => println!("coalescing: none, or the driver does not tell"),
+            None => say!("coalescing: none, or the driver does not tell"),
         }
         if !self.endpoints.is_empty() {
-            println!("endpoints: {}", self.endpoints.join(", "));
+            say!("endpoints: {}", self.endpoints.join(", "));
         }
-        self.warnings.iter().for_each(|warning| println!("warning: {warning}"));
+        self.warnings.iter().for_each(|warning| say!("warning: {warning}"));
     }
 }
 

@@ -9,6 +9,7 @@ use linux::mx::discovery::{Found, discover};
 use linux::mx::port::{self, NicId, Port, PortError, PortSpec};
 use serde::Serialize;
 
+use crate::say::{note, say};
 use crate::table::empty;
 
 /// What `earmark mx peers` takes.
@@ -56,11 +57,11 @@ pub(super) fn run(args: &PeersArgs) -> Result<()> {
     let timeout = Duration::from_secs_f64(args.timeout);
     let peers = by_nic(discover(&mut *port, args.host.as_deref(), timeout)?);
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&peers)?);
+        say!("{}", serde_json::to_string_pretty(&peers)?);
         return Ok(());
     }
     if peers.is_empty() {
-        eprintln!("nobody has answered; endpoints answer while a program has them open");
+        note!("nobody has answered; endpoints answer while a program has them open");
         return Ok(());
     }
     let mut table = empty(&["host", "address", "endpoints", "version"]);
@@ -68,7 +69,7 @@ pub(super) fn run(args: &PeersArgs) -> Result<()> {
         let endpoints = list(&peer.endpoints);
         table.add_row([peer.host, peer.nic, endpoints, peer.version.to_string()]);
     }
-    println!("{table}");
+    say!("{table}");
     Ok(())
 }
 

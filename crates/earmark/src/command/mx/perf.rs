@@ -11,6 +11,8 @@ use serde::Serialize;
 
 use super::session::{EndArgs, Order, Session};
 
+use crate::say::say;
+
 /// What `earmark mx perf` takes.
 #[derive(Args, Debug)]
 pub struct PerfArgs {
@@ -70,10 +72,7 @@ pub(super) fn run(args: &PerfArgs) -> Result<()> {
     };
     let peer = session.connect(&args.at, peer)?;
     if !args.json {
-        println!(
-            "{:>10} {:>10} {:>10} {:>10} {:>10}",
-            "bytes", "mean us", "p50 us", "p99 us", "MB/s"
-        );
+        say!("{:>10} {:>10} {:>10} {:>10} {:>10}", "bytes", "mean us", "p50 us", "p99 us", "MB/s");
     }
     let mut rows = Vec::new();
     for size in sizes {
@@ -83,12 +82,12 @@ pub(super) fn run(args: &PerfArgs) -> Result<()> {
             round_trips(&session, peer, args, size)?
         };
         if !args.json {
-            println!("{}", row.line());
+            say!("{}", row.line());
         }
         rows.push(row);
     }
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
+        say!("{}", serde_json::to_string_pretty(&rows)?);
     }
     session.close()
 }

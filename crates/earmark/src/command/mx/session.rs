@@ -30,6 +30,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use super::place::tell;
 use crate::options::Text;
+use crate::say::{note, say};
 
 /// An endpoint as these commands use it.
 pub(super) type End = Endpoint<Bytes, Vec<u8>>;
@@ -208,13 +209,13 @@ impl Session {
 
     /// Obeys orders until a signal ends it, or after the first client that has gone.
     pub(super) fn serve(&self, args: &EndArgs) -> Result<()> {
-        println!("waiting at {}; Ctrl-C ends", tell(&args.port, self.end.address()));
+        say!("waiting at {}; Ctrl-C ends", tell(&args.port, self.end.address()));
         let mut client = None;
         while let Some((peer, order)) = self.next_order(client.filter(|_| args.once))? {
             client = Some(peer);
             // A client that goes away is no reason to end.
             if let Err(error) = self.obey(peer, order) {
-                eprintln!("earmark: obey {order:?}: {}", crate::message(&error));
+                note!("earmark: obey {order:?}: {}", crate::message(&error));
             }
         }
         Ok(())
@@ -228,7 +229,7 @@ impl Session {
             if let Some(completed) = self.end.wait(request, Some(LOOK))? {
                 match (Order::read(&completed), completed.status.peer) {
                     (Ok(order), Some(peer)) => return Ok(Some((peer, order))),
-                    (Err(error), _) => eprintln!("earmark: {}", crate::message(&error)),
+                    (Err(error), _) => note!("earmark: {}", crate::message(&error)),
                     (Ok(_), None) => {}
                 }
                 request = listen()?;
@@ -289,7 +290,7 @@ impl Session {
     fn tell_faults(&self) {
         if let Some(tally) = &self.tally {
             let counts = Fault::ALL.map(|fault| format!("{} {}", fault.name(), tally.of(fault)));
-            eprintln!("faults made: {}", counts.join(", "));
+            note!("faults made: {}", counts.join(", "));
         }
     }
 

@@ -11,6 +11,8 @@ use serde::Serialize;
 
 use super::session::{EndArgs, Order, Session};
 
+use crate::say::say;
+
 /// What `earmark mx stream` takes.
 #[derive(Args, Debug)]
 pub struct StreamArgs {
@@ -57,11 +59,11 @@ pub(super) fn run(args: &StreamArgs) -> Result<()> {
     let peer = session.connect(&args.at, peer)?;
     let rate = measure(&session, peer, args)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&rate)?);
+        say!("{}", serde_json::to_string_pretty(&rate)?);
     } else {
         let Rate { size, depth, count, seconds, messages_per_s, mb_per_s } = rate;
-        println!("{count} messages of {size} bytes, {depth} at a time: {seconds:.3} s");
-        println!("{messages_per_s:.0} messages/s, {mb_per_s:.1} MB/s");
+        say!("{count} messages of {size} bytes, {depth} at a time: {seconds:.3} s");
+        say!("{messages_per_s:.0} messages/s, {mb_per_s:.1} MB/s");
     }
     session.close()
 }

@@ -28,6 +28,7 @@ use self::ledger::{Ledger, STALL};
 use self::work::Party;
 use super::session::{End, Wait};
 use crate::options::{Text, duration};
+use crate::say::{note, say};
 
 /// How long an endpoint may take to connect, and to close.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -100,7 +101,7 @@ pub(super) fn run(args: &StressArgs) -> Result<ExitCode> {
         parties.iter().filter_map(|party| party.end.observer().look()).collect();
     if ledger.missing() > 0 {
         ledger.fault(format!("{} messages never came", ledger.missing()));
-        reports.iter().for_each(|report| eprint!("{}", report.dump));
+        reports.iter().for_each(|report| note!("{}", report.dump.trim_end()));
     }
     // What is wrong already needs no patience.
     let patience = if ledger.faults().is_empty() { PATIENCE } else { Duration::from_secs(1) };
@@ -129,7 +130,7 @@ pub(super) fn run(args: &StressArgs) -> Result<ExitCode> {
         told: ledger.faults(),
     };
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&outcome)?);
+        say!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {
         outcome.print();
     }
@@ -242,22 +243,23 @@ impl Outcome {
     fn print(&self) {
         let Self { seconds, messages, synchronous, truncated, cancelled, claimed, .. } = self;
         let megabytes = self.bytes as f64 / 1e6;
-        println!("{messages} messages, {megabytes:.1} MB in {seconds:.1} s");
-        println!("{synchronous} sent synchronously, {truncated} truncated, {claimed} claimed");
-        println!("{cancelled} receives taken back");
+        say!("{messages} messages, {megabytes:.1} MB in {seconds:.1} s");
+        say!("{synchronous} sent synchronously, {truncated} truncated, {claimed} claimed");
+        say!("{cancelled} receives taken back");
         let longest = self.longest_stall_ms;
-        println!("stalls above {} ms: {}, longest {longest:.0} ms", STALL.as_millis(), self.stalls);
-        println!(
+        say!("stalls above {} ms: {}, longest {longest:.0} ms", STALL.as_millis(), self.stalls);
+        say!(
             "memory: {} KiB at the start, {} KiB at the end",
-            self.rss_start_kib, self.rss_end_kib
+            self.rss_start_kib,
+            self.rss_end_kib
         );
         for (name, count) in &self.faults_made {
-            println!("made on purpose: {name} {count}");
+            say!("made on purpose: {name} {count}");
         }
         for (name, count) in self.counters.iter().filter(|(_, count)| *count > 0) {
-            println!("  {name}: {count}");
+            say!("  {name}: {count}");
         }
-        println!("faults: {}", self.faults);
-        self.told.iter().for_each(|fault| println!("  {fault}"));
+        say!("faults: {}", self.faults);
+        self.told.iter().for_each(|fault| say!("  {fault}"));
     }
 }

@@ -1,0 +1,104 @@
+//! What the command says to whoever runs it: [`say!`] results, [`note!`] remarks.
+//!
+//! Whoever reads the results may stop, as in `earmark bench ... | head`. Then nobody wants the
+//! rest: the command ends without a word, with the status that shells know from programs that write
+//! to a closed pipe. It ends by unwinding, not by the signal, so that all that it has set up is
+//! undone on the way, as after any other end.
+
+use std::fmt::Arguments;
+use std::io::{self, ErrorKind, Write, stderr, stdout};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+/// 128 and the number of SIGPIPE.
+const NOBODY_READS: u8 = 128 + 13;
+
+/// Why a result was not written; what unwinds.
+struct Unwritten(io::Error);
+
+/// Prints a line on standard output.
+macro_rules! say {
+    ($($words:tt)*) => { $crate::say::line(format_args!($($words)*)) };
+}
+pub(crate) use say;
+
+/// Prints a line on standard error. If nobody reads it, nobody wants it.
+macro_rules! note {
+    ($($words:tt)*) => { $crate::say::remark(format_args!($($words)*)) };
+}
+pub(crate) use note;
+
+/// Writes a line, or ends the command.
+pub(crate) fn line(words: Arguments<'_>) {
+    check(writeln!(stdout(), "{words}"));
+}
+
+/// Writes text as it is, or ends the command.
+pub(crate) fn text(bytes: &[u8]) {
+    check(stdout().write_all(bytes).and_then(|()| stdout().flush()));
+}
+
+pub(crate) fn remark(words: Arguments<'_>) {
+    let _ = writeln!(stderr(), "{words}");
+}
+
+fn check(written: io::Result<()>) {
+    if let Err(error) = written {
+        // Unlike a panic this says nothing itself.
+        resume_unwind(Box::new(Unwritten(error)));
+    }
+}
+
+/// Runs a command until it ends, or until nobody reads what it says; its exit status.
+///
+/// # Errors
+/// Those of the command, and that its results cannot be written.
+pub fn while_read(command: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
+    let panic = match catch_unwind(AssertUnwindSafe(command)) {
+        Ok(ended) => return ended,
+        Err(panic) => panic,
+    };
+    match panic.downcast::<Unwritten>() {
+        Ok(unwritten) if unwritten.0.kind() == ErrorKind::BrokenPipe => {
+            Ok(ExitCode::from(NOBODY_READS))
+        }
+        Ok(unwritten) => Err(unwritten.0).context(
+            "write to standard output; make room where it goes, or send it somewhere else",
+        ),
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_by_a_closed_pipe_undoes_everything() {
+        struct Undone<'a>(&'a mut bool);
+        impl Drop for Undone<'_> {
+            fn drop(&mut self) {
+                *self.0 = true;
+            }
+        }
+        let mut is_undone = false;
+        let ended = while_read(|| {
+            let _host = Undone(&mut is_undone);
+            check(Err(ErrorKind::BrokenPipe.into()));
+            unreachable!("it has ended");
+        });
+        assert_eq!(format!("{:?}", ended.unwrap()), format!("{:?}", ExitCode::from(141)));
+        assert!(is_undone);
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error() {
+        let error = while_read(|| {
+            check(Err(ErrorKind::StorageFull.into()));
+            Ok(ExitCode::SUCCESS)
+        });
+        assert!(error.unwrap_err().to_string().contains("standard output"));
+    }
+}
