@@ -161,6 +161,27 @@ fn nobody_there_is_told() {
 }
 
 #[test]
+fn connecting_again_finds_the_next_life() {
+    let wire = Wire::new(1500, 512).unwrap();
+    let open = |number: u8| {
+        let port = wire.port(NicId([2, 0, 0, 0, 0, number]), number).unwrap();
+        End::open(Box::new(port), Config::default(), Life::default()).unwrap()
+    };
+    let (a, b) = (open(1), open(2));
+    let (to, old) = (b.address(), connect(&a, &b));
+    assert_eq!(connect(&a, &b), old, "the connection is still the same");
+    // It goes without a word, and comes again.
+    drop(b);
+    let b = open(2);
+    assert_eq!(b.address(), to);
+    let new = connect(&a, &b);
+    assert_ne!(new, old, "a connection to a life that is over");
+    let sent = a.issend(new, 7, Bytes::from_static(b"hello")).unwrap();
+    assert_eq!(receive(&b, 5).status.code, Code::Success);
+    assert_eq!(a.wait(sent, Some(SECOND * 10)).unwrap().unwrap().status.code, Code::Success);
+}
+
+#[test]
 fn closing_waits_for_what_is_on_its_way() {
     let (a, b) = pair(Config::default(), Life::default());
     let to_b = connect(&a, &b);

@@ -276,3 +276,34 @@ fn a_later_life_that_comes_during_a_close_is_closed_too() {
     assert!(pair.ends[1].is_closed());
     assert!(matches!(pair.take(0).last(), Some(Event::Lost(_, Code::Closed))));
 }
+
+#[test]
+fn every_second_frame_of_a_handshake_may_be_lost() {
+    // Whether one asks or both, whichever frame is the first to be lost, and whether each end
+    // counts its own or the way counts all.
+    for (both, phase, shared) in [false, true]
+        .into_iter()
+        .flat_map(|both| (0..4).map(move |number| (both, number / 2, number % 2 == 0)))
+    {
+        let mut pair = Pair::new(config());
+        let mut counts = [phase; 2];
+        pair.tap = Box::new(move |from, frame| {
+            let count = &mut counts[if shared { 0 } else { from }];
+            *count += u32::from(frame_type(frame) == FrameType::Connect);
+            frame_type(frame) != FrameType::Connect || !count.is_multiple_of(2)
+        });
+        for end in 0..=usize::from(both) {
+            let to = address(1 - end as u8);
+            pair.ends[end].connect(pair.now, to, KEY, secs(1)).unwrap();
+        }
+        pair.run(secs(1));
+        for end in 0..=usize::from(both) {
+            let events = pair.take(end);
+            let case = (both, phase, shared);
+            assert!(
+                matches!(events[..], [Event::Connected(_, Code::Success)]),
+                "{case:?}: {events:?}"
+            );
+        }
+    }
+}

@@ -10,7 +10,7 @@ use crate::address::{Address, NicId};
 use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
 use crate::ids::PeerId;
-use crate::peer::{Item, Link, Peer, Place, Segment};
+use crate::peer::{Debt, Item, Link, Peer, Place, Segment};
 use crate::status::{Code, Event};
 use crate::wire::{self, Body, FrameType, Header, Nack, NackReason};
 
@@ -124,8 +124,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// What every frame tells: that its sender is there, what it has, and what it permits.
     fn note(&mut self, now: Instant, id: PeerId, header: &Header, bitmap: &[u8]) {
         let Some(peer) = self.peers.get_mut(id) else { return };
-        peer.heard_at = now;
-        if peer.link == Link::Answered {
+        peer.debts.moved(Debt::Word, now);
+        if peer.link == Link::Answered || peer.wanted_until.is_some() {
             peer.link = Link::Up;
             (peer.connect_until, peer.connect_at) = (None, None);
             if peer.wanted_until.take().is_some() {
@@ -138,6 +138,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         match progress {
             Some(progress) => {
                 peer.outbound.permit(header);
+                if progress.frames > 0 {
+                    peer.debts.moved(Debt::Arrival, now);
+                }
                 self.counters.resent_needlessly += u64::from(progress.needless);
             }
             None => self.counters.drop(Drop::Stale),
@@ -178,7 +181,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     ) -> Result<(), ()> {
         let Some(peer) = self.peers.get_mut(id) else { return Ok(()) };
         match peer.inbound.place(header.seq) {
-            Place::Next => {}
+            Place::Next => peer.debts.moved(Debt::Next, now),
             Place::Early if self.early_bytes + bytes.len() as u64 <= self.config.early_bytes => {
                 self.early_bytes += bytes.len() as u64;
                 peer.inbound.keep(header.seq, bytes);

@@ -98,12 +98,13 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// A peer is lost: all that has to do with it ends.
     pub(super) fn lose(&mut self, now: Instant, id: PeerId, code: Code) {
         let Some(peer) = self.peers.get_mut(id) else { return };
-        let is_wanted = peer.link == Link::Connecting || peer.wanted_until.is_some();
-        let (address, was_connecting) = (peer.address, is_wanted);
-        if peer.link != Link::Answered || is_wanted {
-            self.counters.peers_lost += u64::from(!was_connecting);
-            let event = if was_connecting { Event::Connected } else { Event::Lost };
-            self.events.push_back(event(id, code));
+        let address = peer.address;
+        if peer.link == Link::Up {
+            self.counters.peers_lost += 1;
+            self.events.push_back(Event::Lost(id, code));
+        }
+        if peer.link == Link::Connecting || peer.wanted_until.is_some() {
+            self.events.push_back(Event::Connected(id, code));
         }
         self.end_sends(id, code);
         self.end_transfers(id, code);

@@ -36,6 +36,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// [`Event::Connected`] tells how that ended, after `timeout` at the latest. Messages may be
     /// sent at once; they wait.
     ///
+    /// A peer that there is already is asked whether it still is. If it turns out to have been
+    /// restarted, [`Code::Restarted`] tells that this connection is over: connect again.
+    ///
     /// # Errors
     /// If this endpoint is being closed.
     pub fn connect(
@@ -52,7 +55,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.connect_again(now, id, key, timeout);
             return Ok(id);
         }
-        let id = self.add_peer(now, address, Link::Connecting);
+        let id = self.add_peer(address, Link::Connecting);
         self.by_address.insert(address, id);
         if address == self.address {
             return Ok(self.connect_to_self(id, key));
@@ -61,7 +64,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.key = key;
             peer.connect_until = Some(now + timeout);
             peer.connect_at = Some(now + CONNECT_AGAIN);
-            peer.due.connect = true;
+            peer.due.connects = 1;
         }
         self.wake(id);
         self.file(now, id);
@@ -72,7 +75,17 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     fn connect_again(&mut self, now: Instant, id: PeerId, key: u32, timeout: Duration) {
         let Some(peer) = self.peers.get_mut(id) else { return };
         match peer.link {
-            Link::Up => self.events.push_back(Event::Connected(id, Code::Success)),
+            Link::Up if peer.address == self.address => {
+                self.events.push_back(Event::Connected(id, Code::Success));
+            }
+            // What is known of it may be old.
+            Link::Up => {
+                peer.wanted_until = Some(now + timeout);
+                (peer.connect_at, peer.attempts) = (Some(now + CONNECT_AGAIN), 0);
+                peer.due.probe = true;
+                self.wake(id);
+                self.file(now, id);
+            }
             Link::Connecting => {}
             // It has asked as well, and is just being asked whether it is still there.
             Link::Answered => {
@@ -92,7 +105,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         (peer.link, peer.theirs, peer.token) = (Link::Connecting, None, token);
         peer.connect_until = peer.wanted_until.take();
         (peer.connect_at, peer.attempts) = (Some(now + CONNECT_AGAIN), 0);
-        peer.due = Due { connect: true, ..Due::default() };
+        peer.due = Due { connects: 1, ..Due::default() };
         self.wake(id);
         self.file(now, id);
     }
@@ -164,7 +177,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 if self.peers.values().filter(is_answered).count() >= MOST_ANSWERED {
                     return self.counters.drop(Drop::TooManyStrays);
                 }
-                let id = self.add_peer(now, address, Link::Answered);
+                let id = self.add_peer(address, Link::Answered);
                 self.adopt(now, id, header, connect);
                 if known.is_none() {
                     self.by_address.insert(address, id);
@@ -233,8 +246,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         peer.crc = config.crc || connect.crc;
         peer.inbound = Inbound::new(header.seq);
         peer.outbound.meet(header);
-        peer.heard_at = now;
-        (peer.connect_at, peer.due.connect) = (None, false);
+        (peer.connect_at, peer.due.connects) = (None, 0);
         if peer.link == Link::Connecting {
             peer.link = Link::Up;
             peer.connect_until = None;

@@ -11,7 +11,7 @@ use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
 use crate::ids::{PeerId, ReceiveId, SendId};
 use crate::large::{Asked, Job, Pull, Region, first_bits};
-use crate::peer::Peer;
+use crate::peer::{Debt, Peer};
 use crate::status::Code;
 use crate::wire::{self, FrameType, Notify, REFUSED};
 
@@ -191,6 +191,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         let is_complete = block.missing == 0;
         peer.answered_at = now;
+        peer.debts.moved(Debt::Reply, now);
         let patience = peer.outbound.patience(&self.config);
         let lateness = Duration::from_nanos(peer.outbound.rtt.smoothed().as_nanos() / 4);
         if let Some((block, _)) = find_block(peer, name, index) {

@@ -293,6 +293,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.by_address.values().copied()
     }
 
+    /// Whether this peer is one still.
+    pub fn has_peer(&self, peer: PeerId) -> bool {
+        self.peers.contains_key(peer)
+    }
+
     /// The peer at this address, if there is one.
     pub fn peer_at(&self, address: Address) -> Option<PeerId> {
         self.by_address.get(&address).copied()
@@ -330,11 +335,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     }
 
     /// A new peer. It may send so many bytes unasked as the memory for all peers allows.
-    fn add_peer(&mut self, now: Instant, address: Address, link: crate::peer::Link) -> PeerId {
+    fn add_peer(&mut self, address: Address, link: crate::peer::Link) -> PeerId {
         let token = self.random.next_u64() as u32;
         let random = Seq(self.random.next_u64() as u32);
         let first = self.first_seq.unwrap_or(random);
-        let mut peer = Peer::new((address, link), (token, first), now, &self.config);
+        let mut peer = Peer::new((address, link), (token, first), &self.config);
         let left = self.config.unexpected_bytes.saturating_sub(self.reserved);
         peer.share = left.min(self.config.peer_credit.into()) as u32;
         peer.granted = Seq(peer.share);

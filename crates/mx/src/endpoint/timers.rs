@@ -8,10 +8,10 @@ use crate::buffers::{Sink, Source};
 use crate::config::Config;
 use crate::counters::Drop;
 use crate::ids::PeerId;
-use crate::peer::{Link, Peer};
-use crate::status::Code;
+use crate::peer::{Debt, Link, Peer};
+use crate::status::{Code, Event};
 
-/// So many questions are asked before a silent peer counts as lost.
+/// So many questions are asked in the time after which a peer that owes something is lost.
 const PROBES: u64 = 8;
 
 /// How soon one that is shut out asks for the first time.
@@ -49,17 +49,19 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
             return self.lose(now, id, Code::Timeout);
         }
-        if peer.owes() && now.since(peer.heard_at) >= self.config.peer_timeout {
+        if is_over(peer.debts.deadline(self.config.peer_timeout)) {
             return self.lose(now, id, Code::Unreachable);
+        }
+        if peer.link == Link::Up && is_over(peer.wanted_until) {
+            // It does not answer. Whether it is gone shows when it owes something.
+            (peer.wanted_until, peer.connect_at) = (None, None);
+            self.events.push_back(Event::Connected(id, Code::Timeout));
         }
         if is_over(peer.connect_at) {
             peer.attempts += 1;
             let wait = CONNECT_AGAIN.times(1 << peer.attempts.min(4));
             peer.connect_at = Some(now + wait);
-            match peer.link {
-                Link::Answered => peer.due.probe = true,
-                _ => peer.due.connect = true,
-            }
+            peer.ask_to_connect();
         }
         if is_over(peer.outbound.deadline()) {
             peer.outbound.silence(now, &self.config);
@@ -70,6 +72,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.probe_every = peer.probe_every.times(2).min(probe_interval(&self.config));
             peer.probe_at = Some(now + peer.probe_every);
             peer.due.probe = true;
+            peer.debts.asked();
         }
         let answered_at = peer.answered_at;
         if self.ask_again(id, |block| block.due(answered_at) <= now) {
@@ -81,13 +84,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Sets the timer of a peer after something has changed.
     pub(super) fn file(&mut self, now: Instant, id: PeerId) {
         let Some(peer) = self.peers.get_mut(id) else { return };
-        let owes = peer.owes();
-        if owes != peer.expecting {
-            peer.expecting = owes;
-            // It has the whole time for its answer, however long ago it last spoke.
-            peer.heard_at = peer.heard_at.max(now);
+        if peer.note_debts(now) {
             peer.probe_every = probe_interval(&self.config);
-            peer.probe_at = owes.then(|| now + peer.probe_every);
+            peer.probe_at = peer.debts.has(Debt::Word).then(|| now + peer.probe_every);
         }
         let shut_out = peer.outbound.is_shut_out();
         if shut_out && !peer.shut_out {
@@ -114,17 +113,17 @@ fn probe_interval(config: &Config) -> Duration {
 
 fn deadline(peer: &Peer, config: &Config) -> Option<Instant> {
     const NEVER: Instant = Instant::from_nanos(u64::MAX);
-    let mut at = match peer.expecting {
-        true => peer.heard_at + config.peer_timeout,
-        false => NEVER,
-    };
+    let is_up = peer.link == Link::Up;
     let timers = [
         peer.connect_until,
+        peer.wanted_until.filter(|_| is_up),
         peer.connect_at,
         peer.inbound.deadline(),
         peer.outbound.deadline(),
         peer.probe_at,
+        peer.debts.deadline(config.peer_timeout),
     ];
+    let mut at = NEVER;
     for timer in timers {
         at = at.min(timer.unwrap_or(NEVER));
     }

@@ -59,7 +59,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     fn write_to(&mut self, now: Instant, id: PeerId, out: &mut [u8]) -> Option<Outgoing> {
         let peer = self.peers.get_mut(id)?;
-        if core::mem::take(&mut peer.due.connect) {
+        if let Some(left) = peer.due.connects.checked_sub(1) {
+            peer.due.connects = left;
             return self.write_connect(id, (ConnectStatus::Request, 0), out);
         }
         if let Some(token) = peer.due.answer.take() {

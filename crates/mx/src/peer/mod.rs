@@ -1,11 +1,13 @@
 //! Another endpoint, and what this one owes it.
 
 mod congestion;
+mod debts;
 mod inbound;
 mod outbound;
 mod rtt;
 
 pub(crate) use congestion::Congestion;
+pub(crate) use debts::{Debt, Debts};
 pub(crate) use inbound::{Inbound, Place};
 pub(crate) use outbound::{Item, Outbound, Segment};
 
@@ -60,8 +62,8 @@ pub(crate) struct Arriving {
 /// Frames without a number that are due.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Due {
-    /// A request to connect.
-    pub(crate) connect: bool,
+    /// Requests to connect.
+    pub(crate) connects: u8,
     /// The answer to one, and the token that it has to bear.
     pub(crate) answer: Option<u32>,
     /// A question whether anybody is there.
@@ -110,9 +112,8 @@ pub(crate) struct Peer {
     pub(crate) announced: u32,
 
     pub(crate) due: Due,
-    /// When it last said something, or began to owe something.
-    pub(crate) heard_at: Instant,
-    pub(crate) expecting: bool,
+    /// What it owes, and since when.
+    pub(crate) debts: Debts,
     pub(crate) probe_at: Option<Instant>,
     pub(crate) probe_every: Duration,
     /// It permits no more.
@@ -129,7 +130,6 @@ impl Peer {
     pub(crate) fn new(
         (address, link): (Address, Link),
         (token, first): (u32, Seq),
-        now: Instant,
         config: &Config,
     ) -> Self {
         Self {
@@ -156,8 +156,7 @@ impl Peer {
             to_ask: VecDeque::new(),
             announced: 0,
             due: Due::default(),
-            heard_at: now,
-            expecting: false,
+            debts: Debts::default(),
             probe_at: None,
             probe_every: Duration::ZERO,
             shut_out: false,
@@ -173,14 +172,38 @@ impl Peer {
         matches!(self.link, Link::Up) && self.theirs.is_some()
     }
 
-    /// Whether it owes an answer of any kind.
-    pub(crate) fn owes(&self) -> bool {
-        self.is_reachable()
-            && (self.outbound.is_waiting()
-                || self.outbound.is_shut_out()
-                || !self.asked.is_empty()
-                || self.arriving.is_some()
-                || self.inbound.early_bytes() > 0
-                || self.announced > 0)
+    /// Asks again for a connection, or whether there is one.
+    ///
+    /// Every second time it asks twice, and one who has asked us hears the answer again: where
+    /// every second frame is lost, a request and its answer in turn would always lose the same.
+    pub(crate) fn ask_to_connect(&mut self) {
+        let is_second = self.attempts.is_multiple_of(2);
+        match self.link {
+            Link::Connecting => self.due.connects = 1 + u8::from(is_second),
+            Link::Answered if is_second => self.due.answer = self.theirs.map(|theirs| theirs.token),
+            Link::Answered | Link::Up => self.due.probe = true,
+        }
+    }
+
+    /// Notes what it owes now; whether it began or ceased to owe anything at all.
+    pub(crate) fn note_debts(&mut self, now: Instant) -> bool {
+        let is_reachable = self.is_reachable();
+        let arrival = is_reachable && self.outbound.is_waiting();
+        // A block that is about to be asked for again has been asked for before.
+        let reply = is_reachable && (!self.asked.is_empty() || !self.to_ask.is_empty());
+        let next = is_reachable && (self.arriving.is_some() || self.inbound.early_bytes() > 0);
+        let patience = is_reachable && (self.outbound.is_shut_out() || self.announced > 0);
+        let word = arrival || reply || next || patience;
+        let changed = self.debts.has(Debt::Word) != word;
+        let debts = [
+            (Debt::Word, word),
+            (Debt::Arrival, arrival),
+            (Debt::Reply, reply),
+            (Debt::Next, next),
+        ];
+        for (debt, is_owed) in debts {
+            self.debts.set(debt, is_owed, now);
+        }
+        changed
     }
 }

@@ -190,8 +190,11 @@ impl Drive {
                 }
                 self.model.receive_ended(status.context as usize, &status, &data, is_own);
             }
+            Event::Connected(_, Code::Success) => {}
             Event::Connected(id, code) => {
-                if code != Code::Success {
+                // A peer that was one already may be lost besides, or be silent for now.
+                let is_there = self.world.end(host).is_some_and(|end| end.has_peer(id));
+                if !is_there && !self.model.lost.contains_key(&self.side(host, id)) {
                     self.lost(host, id, code, peace);
                 }
             }

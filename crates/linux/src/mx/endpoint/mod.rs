@@ -217,16 +217,24 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         key: u32,
         timeout: Duration,
     ) -> Result<PeerId, MxError> {
-        let request = self.iconnect(address, key, timeout)?;
-        let completed = self.wait(request, None)?;
-        let code = completed.map_or(Code::Timeout, |completed| completed.status.code);
-        match (code, request) {
-            (Code::Success, Request::Connect(peer)) => Ok(peer),
-            _ => Err(MxError::Connect { address, code }),
+        let start = clock::now();
+        loop {
+            let spent = Duration::from_nanos(clock::now().since(start).as_nanos());
+            let left = timeout.saturating_sub(spent);
+            let request = self.iconnect(address, key, left)?;
+            let completed = self.wait(request, None)?;
+            let code = completed.map_or(Code::Timeout, |completed| completed.status.code);
+            match (code, request) {
+                (Code::Success, Request::Connect(peer)) => return Ok(peer),
+                // That was a connection to an earlier life, which is over.
+                (Code::Restarted | Code::Closed | Code::Unreachable, _) if !left.is_zero() => {}
+                _ => return Err(MxError::Connect { address, code }),
+            }
         }
     }
 
-    /// Begins to connect (`mx_iconnect`). Messages may be sent to the peer at once.
+    /// Begins to connect (`mx_iconnect`). Messages may be sent to the peer at once. If it ends as
+    /// [`Code::Restarted`], there was a connection to an earlier life of the peer: begin again.
     ///
     /// # Errors
     /// If this endpoint is being closed, or its port is broken.

@@ -1,0 +1,198 @@
+//! When a peer counts as gone: when what it owes does not come, and not when it is only slow.
+
+mod support;
+
+use base::time::Duration;
+use mx::config::Config;
+use mx::ids::PeerId;
+use mx::status::{Code, Event};
+use mx::wire::FrameType;
+use support::{End, Pair, address, frame_type, pattern, secs};
+
+const TIMEOUT: Duration = Duration::from_millis(500);
+
+fn config() -> Config {
+    Config { peer_timeout: TIMEOUT, ..Config::default() }
+}
+
+/// From now on frames of this type from this end are lost.
+fn lose_all(pair: &mut Pair, end: usize, unwanted: FrameType) {
+    pair.tap = Box::new(move |from, frame| from != end || frame_type(frame) != unwanted);
+}
+
+/// Whether this end has lost its peer since it was last asked.
+fn has_lost(pair: &mut Pair, end: usize, code: Code) -> bool {
+    pair.take(end).iter().any(|event| matches!(event, Event::Lost(_, lost) if *lost == code))
+}
+
+/// The second end says something every now and then, which the first one acknowledges.
+fn chatter(pair: &mut Pair, peer: PeerId, span: Duration) {
+    let until = pair.now + span;
+    while pair.now < until {
+        // It may have lost its peer by then.
+        let _ = pair.ends[1].isend(pair.now, peer, 1_000, pattern(9), 0);
+        pair.run(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn numbered_frames_that_never_arrive_end_the_connection_in_spite_of_others() {
+    for (unwanted, size) in
+        [(FrameType::Small, 10), (FrameType::Medium, 10_000), (FrameType::Rendezvous, 100_000)]
+    {
+        let (mut pair, [to, from]) = Pair::connected(config());
+        lose_all(&mut pair, 0, unwanted);
+        chatter(&mut pair, from, secs(2));
+        pair.ends[0].isend(pair.now, to, 1, pattern(size), 0).unwrap();
+        chatter(&mut pair, from, Duration::from_millis(480));
+        assert!(!has_lost(&mut pair, 0, Code::Unreachable), "{unwanted:?}: too early");
+        chatter(&mut pair, from, Duration::from_millis(100));
+        assert!(has_lost(&mut pair, 0, Code::Unreachable), "{unwanted:?}");
+        assert_eq!(pair.ends[0].open_requests().0, []);
+    }
+}
+
+#[test]
+fn a_pull_that_is_never_answered_ends_the_connection() {
+    // Of one block nothing is under way between two questions.
+    for size in [40_000, 400_000] {
+        let (mut pair, [to, from]) = Pair::connected(config());
+        lose_all(&mut pair, 0, FrameType::Reply);
+        pair.ends[1].irecv(pair.now, Some(from), (1, !0), vec![0; size], 0).unwrap();
+        pair.ends[0].isend(pair.now, to, 1, pattern(size), 0).unwrap();
+        let until = pair.now + secs(1);
+        while pair.now < until {
+            let _ = pair.ends[0].isend(pair.now, to, 2, pattern(9), 0);
+            pair.run(Duration::from_millis(20));
+        }
+        assert!(has_lost(&mut pair, 1, Code::Unreachable), "{size}");
+        assert_eq!(pair.ends[1].open_requests().1, []);
+    }
+}
+
+#[test]
+fn a_sender_that_falls_silent_is_lost_by_its_receiver() {
+    let (mut pair, [to, from]) = Pair::connected(config());
+    lose_all(&mut pair, 0, FrameType::Reply);
+    pair.ends[1].irecv(pair.now, Some(from), (1, !0), vec![0; 40_000], 0).unwrap();
+    pair.ends[0].isend(pair.now, to, 1, pattern(40_000), 0).unwrap();
+    pair.run(Duration::from_millis(10));
+    pair.tap = Box::new(|_, _| false);
+    pair.run(secs(1));
+    assert!(has_lost(&mut pair, 1, Code::Unreachable));
+}
+
+#[test]
+fn the_rest_of_a_message_that_never_comes_ends_the_connection() {
+    let (mut pair, [to, _]) = Pair::connected(config());
+    let mut count = 0;
+    pair.tap = Box::new(move |from, frame| {
+        count += u32::from(from == 0 && frame_type(frame) == FrameType::Medium);
+        from == 1 || frame_type(frame) != FrameType::Medium || count < 3
+    });
+    pair.ends[1].irecv(pair.now, None, (1, !0), vec![0; 10_000], 0).unwrap();
+    pair.ends[0].isend(pair.now, to, 1, pattern(10_000), 0).unwrap();
+    pair.run(secs(1));
+    // Whoever notices first tells the other one, which is asked.
+    assert!(has_lost(&mut pair, 1, Code::Unreachable) || has_lost(&mut pair, 0, Code::Unreachable));
+    assert!(pair.ends.iter().all(|end| end.usage().sends == 0 && end.usage().posted == 0));
+}
+
+#[test]
+fn one_who_has_no_room_is_only_slow() {
+    let config = Config { unexpected_messages: 2, peer_credit: 1_000, ..config() };
+    for size in [10, 10_000, 100_000] {
+        let (mut pair, [to, from]) = Pair::connected(config);
+        for _ in 0..10 {
+            pair.ends[0].isend(pair.now, to, 1, pattern(size), 0).unwrap();
+        }
+        pair.run(secs(30));
+        for end in 0..2 {
+            assert!(!has_lost(&mut pair, end, Code::Unreachable));
+        }
+        for _ in 0..10 {
+            pair.ends[1].irecv(pair.now, Some(from), (1, !0), vec![0; size], 0).unwrap();
+        }
+        pair.run(secs(1));
+        let came = |event: &&Event<Vec<u8>>| {
+            matches!(event, Event::Received(_, status, data)
+                if status.code == Code::Success && data[..] == pattern(size)[..])
+        };
+        assert_eq!(pair.take(1).iter().filter(came).count(), 10, "{size}");
+    }
+}
+
+#[test]
+fn a_way_that_loses_most_frames_is_only_slow() {
+    let (mut pair, [to, from]) = Pair::connected(Config::default());
+    let mut random = base::prng::Prng::new(4);
+    pair.tap = Box::new(move |_, _| random.chance(300_000));
+    for (size, info) in [(10, 1), (20_000, 2), (100_000, 3)] {
+        pair.ends[1].irecv(pair.now, Some(from), (info, !0), vec![0; size], 0).unwrap();
+        pair.ends[0].isend(pair.now, to, info, pattern(size), 0).unwrap();
+    }
+    pair.run(secs(600));
+    let came = pair.take(1).into_iter().filter(
+        |event| matches!(event, Event::Received(_, status, _) if status.code == Code::Success),
+    );
+    assert_eq!(came.count(), 3);
+    assert!(!has_lost(&mut pair, 0, Code::Unreachable));
+}
+
+#[test]
+fn one_who_was_suspended_asks_before_it_gives_up() {
+    let (mut pair, [to, _]) = Pair::connected(config());
+    pair.tap = Box::new(|_, _| false);
+    pair.ends[0].isend(pair.now, to, 1, pattern(10), 0).unwrap();
+    pair.run(Duration::from_millis(1));
+    pair.tap = Box::new(|_, _| true);
+    pair.asleep[0] = true;
+    pair.run(secs(20));
+    pair.asleep[0] = false;
+    pair.run(secs(1));
+    assert_eq!(pair.ends[1].counters().unexpected, 1);
+    assert!(!has_lost(&mut pair, 0, Code::Unreachable));
+}
+
+#[test]
+fn connecting_to_a_peer_asks_whether_it_is_there() {
+    let (mut pair, [old, _]) = Pair::connected(Config::default());
+    let again = |pair: &mut Pair| {
+        let id = pair.ends[0].connect(pair.now, address(1), 0, secs(1)).unwrap();
+        pair.run(secs(2));
+        id
+    };
+    assert_eq!(again(&mut pair), old);
+    assert!(matches!(pair.take(0)[..], [Event::Connected(id, Code::Success)] if id == old));
+    // Its answer may be lost once or twice.
+    let mut count = 0;
+    pair.tap = Box::new(move |from, _| {
+        count += u32::from(from == 1);
+        from == 0 || count > 2
+    });
+    assert_eq!(again(&mut pair), old);
+    assert!(matches!(pair.take(0)[..], [Event::Connected(_, Code::Success)]));
+    // One who is silent is not there now, and not given up.
+    pair.tap = Box::new(|_, _| false);
+    assert_eq!(again(&mut pair), old);
+    assert!(matches!(pair.take(0)[..], [Event::Connected(_, Code::Timeout)]));
+    assert!(pair.ends[0].has_peer(old));
+    assert_eq!(pair.ends[0].deadline(), None);
+    // One who was restarted meanwhile is another one.
+    pair.tap = Box::new(|_, _| true);
+    pair.ends[1] = End::new(Config::default(), address(1), 99).unwrap();
+    assert_eq!(again(&mut pair), old);
+    let events = pair.take(0);
+    let [Event::Lost(lost, Code::Restarted), Event::Connected(id, Code::Restarted)] = events[..]
+    else {
+        panic!("{events:?}")
+    };
+    assert_eq!((lost, id), (old, old));
+    let new = again(&mut pair);
+    assert_ne!(new, old);
+    assert!(matches!(pair.take(0)[..], [Event::Connected(id, Code::Success)] if id == new));
+    pair.ends[0].issend(pair.now, new, 1, pattern(10), 0).unwrap();
+    pair.ends[1].irecv(pair.now, None, (1, !0), vec![0; 10], 0).unwrap();
+    pair.run(secs(1));
+    assert!(matches!(&pair.take(0)[..], [Event::Sent(_, status)] if status.code == Code::Success));
+}
