@@ -10,12 +10,18 @@ use bytes::Bytes;
 use linux::mx::endpoint::Completed;
 use mx::status::Code;
 
+use super::order::{Moment, Order, Stream};
+
 /// The largest message, in bytes.
 pub(super) const MAX_SIZE: usize = 2 << 20;
 /// How many beginnings messages have in the pattern.
 const BEGINNINGS: u64 = 4096;
 /// An endpoint that gets no message for so long, although some are on their way, has stalled.
 pub(super) const STALL: Duration = Duration::from_millis(100);
+/// Where the number of a message ends in its match information.
+const SERIAL_BITS: u32 = 40;
+/// The bits of it that receives look at.
+pub(super) const CLASS: u64 = 1;
 /// Faults that are told; all are counted.
 const TOLD: usize = 20;
 
@@ -26,6 +32,7 @@ pub(super) struct Ledger {
     books: Mutex<Books>,
     faults: Mutex<Vec<String>>,
     pub(super) tally: Tally,
+    moments: AtomicU64,
     /// No more messages are sent.
     pub(super) is_over: AtomicBool,
     /// No more messages are expected.
@@ -49,8 +56,19 @@ pub(super) struct Tally {
 struct Books {
     /// Bytes of each message that is on its way, by match information.
     under_way: HashMap<u64, usize>,
+    order: Order,
     /// For each endpoint: messages on their way there, and since when none has come.
     inbound: Vec<(usize, Instant)>,
+}
+
+/// The match information of a message: the thread that sends it, and how many it has sent before.
+pub(super) const fn match_info(thread: u64, serial: u64) -> u64 {
+    thread << SERIAL_BITS | serial
+}
+
+/// The thread that sent a message, its number, and what receives look at.
+const fn parts(match_info: u64) -> (u64, u64, u64) {
+    (match_info >> SERIAL_BITS, match_info & ((1 << SERIAL_BITS) - 1), match_info & CLASS)
 }
 
 pub(super) fn count(counter: &AtomicU64) {
@@ -65,9 +83,14 @@ impl Ledger {
         let inbound = vec![(0, Instant::now()); endpoints];
         Self {
             pattern: pattern.into(),
-            books: Mutex::new(Books { under_way: HashMap::new(), inbound }),
+            books: Mutex::new(Books {
+                under_way: HashMap::new(),
+                order: Order::default(),
+                inbound,
+            }),
             faults: Mutex::default(),
             tally: Tally::default(),
+            moments: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
             is_settled: AtomicBool::new(false),
         }
@@ -96,8 +119,20 @@ impl Ledger {
         self.pattern.slice(begin..begin + size)
     }
 
-    /// Checks a message that has come to an endpoint, into this much memory.
-    pub(super) fn settle(&self, to: usize, capacity: usize, completed: &Completed<Vec<u8>>) {
+    /// This moment; a later one has a higher number.
+    pub(super) fn moment(&self) -> Moment {
+        self.moments.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Checks a message that has come to an endpoint, by a receive that was posted after this
+    /// moment, into this much memory.
+    pub(super) fn settle(
+        &self,
+        to: usize,
+        (posted, capacity): (Moment, usize),
+        completed: &Completed<Vec<u8>>,
+    ) {
+        let ended = self.moment();
         let status = completed.status;
         let match_info = status.match_info;
         let mut books = self.books();
@@ -108,7 +143,12 @@ impl Ledger {
         let (expected, since) = &mut books.inbound[to];
         *expected = expected.saturating_sub(1);
         let gap = std::mem::replace(since, Instant::now()).elapsed();
+        let (from, serial, class) = parts(match_info);
+        let overtaken = books.order.came(Stream { from, to, class }, serial, (posted, ended));
         drop(books);
+        if let Some(later) = overtaken {
+            self.fault(format!("{match_info:#x} came after message {later} of the same stream"));
+        }
         self.note_gap(gap);
         count(&self.tally.received);
         self.tally.bytes.fetch_add(status.transferred, Ordering::Relaxed);
@@ -172,17 +212,20 @@ mod tests {
     fn whatever_is_wrong_is_a_fault() {
         let ledger = Ledger::new(1);
         let right = ledger.issue(0, 7, 100).to_vec();
-        ledger.settle(0, 200, &came(7, 100, right.clone()));
+        ledger.settle(0, (0, 200), &came(7, 100, right.clone()));
         assert_eq!(ledger.faults(), [""; 0]);
-        ledger.settle(0, 200, &came(7, 100, right.clone()));
+        ledger.settle(0, (0, 200), &came(7, 100, right.clone()));
         ledger.issue(0, 7, 100);
-        ledger.settle(0, 200, &came(7, 99, right[..99].to_vec()));
+        ledger.settle(0, (0, 200), &came(7, 99, right[..99].to_vec()));
         ledger.issue(0, 7, 100);
-        ledger.settle(0, 200, &came(7, 100, vec![1; 100]));
+        ledger.settle(0, (0, 200), &came(7, 100, vec![1; 100]));
         // Truncated, and says it is not.
         ledger.issue(0, 7, 100);
-        ledger.settle(0, 50, &came(7, 100, right[..50].to_vec()));
-        assert_eq!(ledger.faults().len(), 4, "{:?}", ledger.faults());
+        ledger.settle(0, (0, 50), &came(7, 100, right[..50].to_vec()));
+        // By a receive that was posted when a later one had come.
+        let earlier = ledger.issue(0, 5, 100).to_vec();
+        ledger.settle(0, (ledger.moment(), 100), &came(5, 100, earlier));
+        assert_eq!(ledger.faults().len(), 5, "{:?}", ledger.faults());
         assert_eq!(ledger.missing(), 0);
     }
 }

@@ -3,9 +3,10 @@
 //! Each endpoint has threads that send messages of all sizes to all others, a quarter of them
 //! synchronously, and threads that receive: from anybody, by match information, from one peer, by
 //! probing and claiming, into too little memory, and with receives that are taken back. A message
-//! that is lost, comes twice, or has a wrong byte or status is a fault.
+//! that is lost, comes twice or out of order, or has a wrong byte or status is a fault.
 
 mod ledger;
+mod order;
 mod work;
 
 use std::process::ExitCode;

@@ -11,7 +11,8 @@ use mx::ids::PeerId;
 use mx::status::Code;
 
 use super::super::session::End;
-use super::ledger::{Ledger, MAX_SIZE, count};
+use super::ledger::{CLASS, Ledger, MAX_SIZE, count, match_info};
+use super::order::Moment;
 
 /// How long a send may take.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -50,7 +51,7 @@ impl Party {
             let (peer, number) = self.peers[prng.below(self.peers.len() as u64) as usize];
             let class = CLASSES[prng.below(CLASSES.len() as u64) as usize];
             let size = prng.below(class as u64 + 1) as usize;
-            let match_info = seed << 40 | serial;
+            let match_info = match_info(seed, serial);
             let message = ledger.issue(number, match_info, size);
             under_way.push_back(if prng.chance(250_000) {
                 count(&ledger.tally.synchronous);
@@ -86,7 +87,7 @@ impl Party {
             let outcome = match prng.below(5) {
                 0 | 1 => self.post(ledger, None, (0, 0), &mut memory),
                 // Every other message of each sender.
-                2 => self.post(ledger, None, (prng.below(2), 1), &mut memory),
+                2 => self.post(ledger, None, (prng.below(2), CLASS), &mut memory),
                 3 => {
                     let peer = self.peers[prng.below(self.peers.len() as u64) as usize].0;
                     self.post(ledger, Some(peer), (0, 0), &mut memory)
@@ -108,6 +109,7 @@ impl Party {
         memory: &mut Vec<u8>,
     ) -> Result<()> {
         memory.resize(MAX_SIZE, 0);
+        let posted = ledger.moment();
         let request = self.end.irecv(source, wanted, std::mem::take(memory))?;
         let mut completed = self.end.wait(request, Some(POSTED))?;
         let mut cancelled = false;
@@ -121,7 +123,7 @@ impl Party {
         if is_cancelled {
             count(&ledger.tally.cancelled);
         } else {
-            self.settle(ledger, MAX_SIZE, &completed)?;
+            self.settle(ledger, (posted, MAX_SIZE), &completed)?;
         }
         *memory = completed.sink.unwrap_or_default();
         Ok(())
@@ -133,6 +135,7 @@ impl Party {
             std::thread::yield_now();
             return Ok(());
         }
+        let posted = ledger.moment();
         // Another thread may have been faster.
         let Some(found) = self.end.claim(None, (0, 0))? else { return Ok(()) };
         count(&ledger.tally.claimed);
@@ -144,11 +147,16 @@ impl Party {
         };
         let told = (completed.status.match_info, completed.status.length);
         ensure!(told == (found.match_info, found.length), "{found:?} is {:?}", completed.status);
-        self.settle(ledger, capacity, &completed)
+        self.settle(ledger, (posted, capacity), &completed)
     }
 
-    fn settle(&self, ledger: &Ledger, room: usize, completed: &Completed<Vec<u8>>) -> Result<()> {
-        ledger.settle(self.number, room, completed);
+    fn settle(
+        &self,
+        ledger: &Ledger,
+        into: (Moment, usize),
+        completed: &Completed<Vec<u8>>,
+    ) -> Result<()> {
+        ledger.settle(self.number, into, completed);
         let sender = (completed.status.match_info >> 48) as usize;
         let expected = self.peers.iter().find(|(_, number)| *number == sender);
         let peer = expected.map(|(peer, _)| *peer);
