@@ -1,9 +1,13 @@
 //! What every kind of port does.
 
+use std::net::Ipv4Addr;
+
+use linux::mx::port::local::LocalPort;
+use linux::mx::port::udp::UdpSettings;
 use linux::mx::port::{Outgoing, Port, Transmitted};
 
 use super::frames::{SHORTEST, To, drain, number, read, send, until, wait_for_room, write};
-use super::kinds::each;
+use super::kinds::{A, B, each};
 
 /// Frames that are on their way at once, so that none is lost.
 const IN_FLIGHT: usize = 32;
@@ -93,4 +97,24 @@ fn slow_receiver_loses_only_what_is_counted() {
             assert_eq!(counters.overrun, lost);
         }
     });
+}
+
+#[test]
+fn datagrams_within_a_host_go_through_memory() {
+    let settings = UdpSettings::new(Ipv4Addr::LOCALHOST);
+    let [mut a, mut b] = [A, B].map(|number| LocalPort::over_udp(number, &settings).unwrap());
+    let to = To::port(&b);
+    let mut came = 0;
+    for batch in 0..100 {
+        let frames: Vec<_> = (0..IN_FLIGHT as u32).map(|it| (batch * 32 + it, 100)).collect();
+        send(&mut a, to, &frames);
+        until("a batch", || {
+            let from = a.nic_id();
+            came += b.receive(64, &mut |sender, _| assert_eq!(sender, from)).unwrap();
+            came == (batch as usize + 1) * IN_FLIGHT
+        });
+    }
+    // One for each batch, at the least, if they went through the kernel.
+    let calls = a.counters().calls_out;
+    assert!(calls < 50, "{calls} system calls");
 }

@@ -35,8 +35,20 @@ pub(crate) const A: u8 = 3;
 pub(crate) const B: u8 = 200;
 
 /// How to make a pair of each kind.
-pub(crate) const KINDS: [fn() -> Pair; 10] =
-    [packet, jumbo, vlan, udp, virtio, wire, shm, shm_jumbo, local, local_across];
+pub(crate) const KINDS: [fn() -> Pair; 12] = [
+    packet,
+    jumbo,
+    vlan,
+    udp,
+    virtio,
+    wire,
+    shm,
+    shm_jumbo,
+    local,
+    local_across,
+    local_udp,
+    local_udp_to_plain,
+];
 
 /// Runs a test over each kind.
 pub(crate) fn each(test: impl Fn(&mut Pair)) {
@@ -133,6 +145,27 @@ fn local_across() -> Pair {
     let a = Box::new(ok(veth.local_port(0, A)));
     let b = Box::new(ok(veth.local_port(1, B)));
     Pair { name: "local, to another host", a, b, counts_losses: true, _between: Box::new(veth) }
+}
+
+/// Datagrams that need no kernel.
+fn local_udp() -> Pair {
+    let open = |endpoint| ok(LocalPort::over_udp(endpoint, &UdpSettings::new(Ipv4Addr::LOCALHOST)));
+    let (a, b) = (Box::new(open(A)), Box::new(open(B)));
+    Pair { name: "udp within a host", a, b, counts_losses: true, _between: Box::new(()) }
+}
+
+/// One of two does not listen for others of its host.
+fn local_udp_to_plain() -> Pair {
+    let settings = UdpSettings::new(Ipv4Addr::LOCALHOST);
+    let a = Box::new(ok(LocalPort::over_udp(A, &settings)));
+    let b = Box::new(ok(UdpPort::open(B, &settings)));
+    Pair {
+        name: "udp within a host, to a plain port",
+        a,
+        b,
+        counts_losses: true,
+        _between: Box::new(()),
+    }
 }
 
 /// Two hosts with an interface `m0` each, and a cable between them.

@@ -2,7 +2,8 @@
 //! ([`shm`](super::shm)), all others through another port.
 //!
 //! An Ethernet interface does not hear what it sends, so two endpoints on it could not talk
-//! otherwise. A broadcast goes both ways.
+//! otherwise. A broadcast goes both ways. Datagrams would find their way through the kernel, which
+//! costs more; those for an address of this host for which nobody listens here take that way still.
 //!
 //! One who sleeps sleeps on the descriptors of both. While a receiver on this host has no room,
 //! frames for others wait, too: for 10 ms at most, if it takes nothing.
@@ -11,6 +12,7 @@ use std::os::fd::BorrowedFd;
 
 use super::packet::{PacketPort, PacketSettings};
 use super::shm::{ShmPort, ShmSettings};
+use super::udp::{UdpPort, UdpSettings};
 use super::{BROADCAST, LATER, NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted};
 
 /// A port with a way within this host.
@@ -18,6 +20,10 @@ use super::{BROADCAST, LATER, NicId, Outgoing, Port, PortCounters, PortError, Ro
 pub struct LocalPort<P> {
     outer: P,
     shm: ShmPort,
+    /// Whether endpoints of one NIC are those of another, too.
+    is_near: fn(own: NicId, other: NicId) -> bool,
+    /// Whether the other port reaches this host, as well.
+    has_detour: bool,
     /// Which of them is received from first.
     near_first: bool,
 }
@@ -39,6 +45,22 @@ impl LocalPort<PacketPort> {
     }
 }
 
+/// The scope of datagrams; those of interfaces are their indices, from 1 on.
+const DATAGRAMS: u32 = 0;
+
+impl LocalPort<UdpPort> {
+    /// Opens a socket in the network of this thread, and a way to others at its address.
+    ///
+    /// # Errors
+    /// As for [`UdpPort::open`] and [`ShmPort::open`].
+    pub fn over_udp(endpoint: u8, settings: &UdpSettings) -> Result<Self, PortError> {
+        let local = Self::new(UdpPort::open(endpoint, settings)?, DATAGRAMS)?;
+        // Each has a UDP port of its own, which is a part of the name.
+        let is_near = |own: NicId, other: NicId| own.0[..4] == other.0[..4];
+        Ok(Self { is_near, has_detour: true, ..local })
+    }
+}
+
 impl<P: Port> LocalPort<P> {
     /// Adds a way to those who have the same NIC and the same `scope` ([`ShmSettings::scope`]).
     ///
@@ -52,7 +74,8 @@ impl<P: Port> LocalPort<P> {
         }
         let settings = ShmSettings::new(scope, outer.mtu());
         let shm = ShmPort::open(outer.nic_id(), outer.endpoint(), settings)?;
-        Ok(Self { outer, shm, near_first: false })
+        let is_near = |own: NicId, other: NicId| own == other;
+        Ok(Self { outer, shm, is_near, has_detour: false, near_first: false })
     }
 
     /// Receives from this host, or from others.
@@ -65,10 +88,10 @@ impl<P: Port> LocalPort<P> {
         if !near {
             return self.outer.receive(budget, take);
         }
-        let own = self.outer.nic_id();
+        let (own, is_near) = (self.outer.nic_id(), self.is_near);
         // Nobody here speaks for another host.
         self.shm.receive(budget, &mut |from, frame| {
-            if from == own {
+            if is_near(own, from) {
                 take(from, frame);
             }
         })
@@ -92,16 +115,21 @@ impl<P: Port> Port for LocalPort<P> {
         &mut self,
         write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
     ) -> Result<Transmitted, PortError> {
-        let (own, shm) = (self.outer.nic_id(), &mut self.shm);
+        let Self { outer, shm, is_near, has_detour, .. } = self;
+        let own = outer.nic_id();
         let mut has_room = shm.flush();
-        let outcome = self.outer.transmit(&mut |frame| {
+        let outcome = outer.transmit(&mut |frame| {
             while has_room {
                 let outgoing = write(frame)?;
                 let written = &frame[..outgoing.length.min(frame.len())];
                 if outgoing.to == BROADCAST {
                     shm.broadcast(written);
-                } else if outgoing.to == own {
-                    has_room = shm.offer((own, outgoing.endpoint), written);
+                } else if is_near(own, outgoing.to) {
+                    let to = (outgoing.to, outgoing.endpoint);
+                    if *has_detour && !shm.reaches(to) {
+                        return Some(outgoing);
+                    }
+                    has_room = shm.offer(to, written);
                     if !has_room {
                         shm.stage(outgoing, written);
                     }

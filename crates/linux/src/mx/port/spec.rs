@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use super::local::LocalPort;
 use super::packet::{PacketPort, PacketSettings};
-use super::udp::{UdpPort, UdpSettings};
+use super::udp::UdpSettings;
 use super::virtio::VirtioPort;
 use super::{Port, PortError};
 use crate::vhost::driver::DriverSettings;
@@ -81,7 +81,7 @@ pub fn open(spec: &PortSpec, endpoint: u8) -> Result<Box<dyn Port>, PortError> {
         PortSpec::Packet { interface, settings, local: false } => {
             Box::new(PacketPort::open(interface, endpoint, settings)?)
         }
-        PortSpec::Udp(settings) => Box::new(UdpPort::open(endpoint, settings)?),
+        PortSpec::Udp(settings) => Box::new(LocalPort::over_udp(endpoint, settings)?),
         PortSpec::Virtio(socket) => {
             Box::new(VirtioPort::connect(socket, endpoint, DriverSettings::default())?)
         }

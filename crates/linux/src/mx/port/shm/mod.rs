@@ -182,7 +182,12 @@ impl ShmPort {
         })
     }
 
-    /// Sends a frame to an endpoint of this NIC; `false` if there is no room for it now. One that
+    /// Whether somebody waits for frames for this endpoint.
+    pub(super) fn reaches(&mut self, to: Key) -> bool {
+        self.link(to).is_some()
+    }
+
+    /// Sends a frame to an endpoint of this host; `false` if there is no room for it now. One that
     /// nobody waits for is lost.
     pub(super) fn offer(&mut self, to: Key, frame: &[u8]) -> bool {
         let Some(link) = self.link(to) else {
