@@ -54,7 +54,10 @@ impl fmt::Display for Figure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, unit, runs, min, median, max, goal } = self;
         writeln!(f, "{name}")?;
-        write!(f, "{:20}{median:>15.1}{min:>15.1}{max:>15.1}  {unit}, {runs} runs", "")?;
+        // Of small numbers, such as ratios, the digits behind the point matter.
+        let digits = if *median < 10.0 { 3 } else { 1 };
+        write!(f, "{:20}{median:>15.digits$}{min:>15.digits$}{max:>15.digits$}", "")?;
+        write!(f, "  {unit}, {runs} runs")?;
         match goal {
             Some(Goal::AtMost(most)) => {
                 write!(f, ", goal <= {most}: {}", met(median <= most))

@@ -1,4 +1,5 @@
-//! What a packet costs: instructions, decisions per second, frames per second.
+//! What a packet and a message cost: instructions, decisions per second, frames per second, latency
+//! and bandwidth of MX.
 //!
 //! Every figure goes to `docs/results/costs.json` with the machine it was measured on. A figure
 //! that cannot be measured here is listed with the reason instead of being left out in silence.
@@ -8,6 +9,7 @@ mod environment;
 mod figure;
 mod frames;
 mod instructions;
+mod mx;
 mod vhost;
 
 use std::fs;
@@ -61,6 +63,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if !options.core_only {
         let program = build("earmark-linux", "vhost_cost")?;
         costs.figures.extend(vhost::measure(&program, options.runs)?);
+        let program = build("earmark-linux", "mx_cost")?;
+        match mx::measure(&program, options.runs) {
+            Ok(figures) => costs.figures.extend(figures),
+            // It needs hosts.
+            Err(error) => costs
+                .not_measured
+                .push(NotMeasured { name: "MX messages".to_owned(), reason: format!("{error:#}") }),
+        }
         for frame in frames::SIZES {
             match frames::measure(frame, options.runs) {
                 Ok(figure) => costs.figures.push(figure),

@@ -3,6 +3,7 @@
 //! `docs/results/*.json` is what `earmark` printed; `docs/results/README.md` and the table in the
 //! README of the repository are made from it. Nobody types a figure.
 
+mod messages;
 mod worlds;
 
 use std::fs;
@@ -14,7 +15,7 @@ use serde_json::Value;
 use crate::{repo, shell};
 
 /// The scenarios that are measured.
-const SCENARIOS: [&str; 5] = ["e1000", "phase", "bge", "odroid", "mixed"];
+const SCENARIOS: [&str; 6] = ["e1000", "phase", "bge", "odroid", "mixed", "openmx"];
 
 /// Where the demo's table goes in the README.
 const BEGIN: &str = "<!-- demo table -->";
@@ -111,8 +112,10 @@ fn number(value: &Value, digits: usize) -> String {
 fn scenario(json: &Value) -> String {
     let mut text = String::new();
     for outcome in list(json, "outcomes") {
-        text += &format!("\n### {}\n\n", outcome["experiment"].as_str().unwrap_or_default());
+        let name = outcome["experiment"].as_str().unwrap_or_default();
+        text += &format!("\n### {name}{}\n\n", messages::terms(outcome));
         text += &results(outcome);
+        text += &messages::table(outcome);
         text += &halves(outcome);
         text += &two_periods(outcome);
         text += &ratios(outcome);
