@@ -30,8 +30,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let mut page = String::from(HEAD);
     for name in SCENARIOS {
-        let json = read(&directory.join(format!("{name}.json")))?;
-        page += &format!("\n## Scenario {name}\n{}", scenario(&json));
+        let path = directory.join(format!("{name}.json"));
+        page += &format!("\n## Scenario {name}\n");
+        // A new one must not keep the others from being written.
+        page += &if path.exists() {
+            scenario(&read(&path)?)
+        } else {
+            format!("\nNot measured yet: `cargo xtask results --only {name}`.\n")
+        };
     }
     page += &chronyd(&read(&directory.join("odroid-virtual.json"))?);
     page += &worlds::page(&read(&directory.join("worlds.json"))?);
