@@ -7,6 +7,11 @@ mod support;
 use replay::replay_corpus;
 
 #[test]
+fn mx_discovery() {
+    assert!(replay_corpus("mx_discovery", support::discovery::replay) > 20);
+}
+
+#[test]
 fn vhost_device() {
     assert!(replay_corpus("vhost_device", support::device::replay) > 20);
 }

@@ -21,7 +21,7 @@ const MAX_FOUND: usize = 64 * 256;
 
 /// What an endpoint knows of questions and answers.
 #[derive(Debug)]
-pub(crate) struct Asker {
+pub struct Asker {
     own: Address,
     /// What this host is called; `None` for one who only asks.
     name: Option<String>,
@@ -43,14 +43,14 @@ struct Question {
 
 impl Asker {
     /// An endpoint that answers to `name`, if there is one.
-    pub(crate) fn new(own: Address, name: Option<String>) -> Self {
+    pub fn new(own: Address, name: Option<String>) -> Self {
         let allowance = (BURST, Instant::ZERO);
         let (answers, questions) = (VecDeque::new(), BTreeMap::new());
         Self { own, name, answers, allowance, questions }
     }
 
     /// Answers to another name from now on; `false` if it is none.
-    pub(crate) fn rename(&mut self, name: &str) -> bool {
+    pub fn rename(&mut self, name: &str) -> bool {
         let fits = is_name(name);
         if fits {
             self.name = Some(name.to_owned());
@@ -59,25 +59,25 @@ impl Asker {
     }
 
     /// Asks for a host, or for all, until [`Asker::end`] is called.
-    pub(crate) fn begin(&mut self, now: Instant, nonce: u64, name: Option<&str>) {
+    pub fn begin(&mut self, now: Instant, nonce: u64, name: Option<&str>) {
         let name = name.unwrap_or_default().to_owned();
         self.questions.insert(nonce, Question { name, due: now, found: BTreeMap::new() });
     }
 
     /// Who has answered a question that this ends, in the order of addresses.
-    pub(crate) fn end(&mut self, nonce: u64) -> Vec<Found> {
+    pub fn end(&mut self, nonce: u64) -> Vec<Found> {
         let question = self.questions.remove(&nonce);
         question.map_or_else(Vec::new, |question| question.found.into_values().collect())
     }
 
     /// Whether an endpoint with this number has answered.
-    pub(crate) fn knows(&self, nonce: u64, endpoint: u8) -> bool {
+    pub fn knows(&self, nonce: u64, endpoint: u8) -> bool {
         let question = self.questions.get(&nonce);
         question.is_some_and(|it| it.found.keys().any(|address| address.endpoint == endpoint))
     }
 
     /// Takes a frame that came from `from`; `false` if it is none of this kind.
-    pub(crate) fn arrive(&mut self, now: Instant, from: NicId, bytes: &[u8]) -> bool {
+    pub fn arrive(&mut self, now: Instant, from: NicId, bytes: &[u8]) -> bool {
         if !frame::is_ours(bytes) {
             return false;
         }
@@ -120,7 +120,7 @@ impl Asker {
     }
 
     /// Writes the next frame, if there is one to send.
-    pub(crate) fn transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<Outgoing> {
+    pub fn transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<Outgoing> {
         debug_assert!(out.len() >= MAX_FRAME);
         if let Some(name) = &self.name
             && let Some((to, nonce)) = self.answers.pop_front()

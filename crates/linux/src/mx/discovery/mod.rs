@@ -39,7 +39,8 @@ use mx::address::Address;
 use super::port::{Port, PortError, Transmitted};
 use crate::clock;
 
-pub(crate) use asker::Asker;
+#[doc(hidden)]
+pub use asker::Asker;
 use frame::is_name;
 pub use peers::{Peers, PeersError, Target};
 
