@@ -152,7 +152,7 @@ impl Peer {
             unexpected: 0,
             granted_told: Seq(0),
             asked: VecDeque::new(),
-            answered_at: now,
+            answered_at: Instant::ZERO,
             to_ask: VecDeque::new(),
             announced: 0,
             due: Due::default(),
