@@ -123,6 +123,7 @@ local bodies = {
         tree:add(f.match, buffer(0, 8))
         tree:add(f.total, buffer(8, 8))
         tree:add(f.region, buffer(16, 4))
+        data(buffer, 20, tree)
         return "region " .. buffer(16, 4):uint() .. ", " .. tostring(buffer(8, 8):uint64()) .. " bytes"
     end },
     pull = { least = 24, read = function(buffer, tree)

@@ -132,7 +132,7 @@ fn body_of_each_type_is_read() {
     let instance = "0x0123456789abcdef|0xfeedbeef|0x00000005|1|9000|1|1";
     let pull = Pull { region: 6, pull: 7, offset: 1 << 33, wanted: 0xffff_ffff, first: 1_000 };
     let medium = Body::Medium { match_info: 0xab, total: 5_000, offset: 1_436, data: b"xyz" };
-    let rendezvous = Body::Rendezvous { match_info: 9, total: 1 << 40, region: 12 };
+    let rendezvous = Body::Rendezvous { match_info: 9, total: 1 << 40, region: 12, head: b"h" };
     let reply = Body::Reply { pull: 7, index: 1_001, data: b"ab" };
     let found_nobody = Nack { token: 0x11, reason: NackReason::BadToken };
     let rest_of_medium = "0x00000000000000ab|5000|1436|78797a";

@@ -2,7 +2,7 @@
 
 use base::time::Duration;
 
-use crate::wire::FrameType;
+use crate::wire::{FrameType, HEAD};
 
 /// The smallest and the largest MTU, in bytes after the Ethernet header.
 pub const MIN_MTU: u16 = 576;
@@ -26,6 +26,11 @@ pub struct Config {
     pub small_max: u16,
     /// The longest message that is sent before anybody asks for it, in bytes.
     pub eager_max: u32,
+    /// Bytes of a message that its announcement takes along, so that the receiver can
+    /// [look](crate::endpoint::Endpoint::look) at them before it wants the rest; at most
+    /// [`HEAD`]. They may be read from the source until the announcement is acknowledged, also
+    /// after the send has ended.
+    pub head: u8,
     /// Which frames are marked.
     pub marks: Marks,
     /// By how many frames the mark of an eager message of several comes too early: 0, but for
@@ -73,6 +78,7 @@ impl Default for Config {
             crc: false,
             small_max: 128,
             eager_max: 32 << 10,
+            head: 0,
             marks: Marks::ALL,
             mark_early: 0,
             context: ContextBits::NONE,
@@ -103,6 +109,7 @@ impl Config {
             // A small message and its header fit into the smallest frame.
             ("small-max", self.small_max.into(), 0, 512),
             ("eager-max", self.eager_max.into(), self.small_max.into(), 1 << 20),
+            ("head", self.head.into(), 0, HEAD as u64),
             ("window", self.window.into(), 8, 256),
             ("blocks", self.blocks.into(), 1, 64),
             ("pull-window", self.pull_window.into(), BLOCK_FRAMES.into(), 1 << 16),

@@ -233,8 +233,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             Body::Medium { match_info, total, offset, data } => {
                 self.arrived(now, id, Piece { match_info, total, offset, data })
             }
-            Body::Rendezvous { match_info, total, region } => {
-                self.announced(now, id, (match_info, total, region));
+            Body::Rendezvous { match_info, total, region, head } => {
+                self.announced(now, id, (match_info, total, region), head);
                 Ok(())
             }
             Body::Notify(notify) => {

@@ -59,7 +59,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             let Some(Message { source, contents, .. }) = self.messages.remove(id) else { continue };
             self.matching.drop_messages(source, |waiting| waiting == id);
             match contents {
-                Contents::Announced { region } => self.refuse(now, source, region),
+                Contents::Announced { region, .. } => self.refuse(now, source, region),
                 Contents::Eager(data, _) => self.release(now, source, data.len() as u32),
                 Contents::Local(_) => {}
             }

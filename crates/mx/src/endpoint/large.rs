@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use base::time::{Duration, Instant};
 
+use super::head::Head;
 use super::requests::received;
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
@@ -40,6 +41,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         now: Instant,
         id: PeerId,
         (match_info, total, region): (u64, u64, u32),
+        head: &[u8],
     ) {
         if let Some(receive) = self.matching.match_message(match_info, id) {
             self.start_pull(now, receive, id, (match_info, total, region));
@@ -48,7 +50,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if self.closing {
             return self.refuse(now, id, region);
         }
-        let contents = Contents::Announced { region };
+        let contents = Contents::Announced { region, head: Head::new(head) };
         let message = self.messages.insert(Message { source: id, match_info, total, contents });
         self.matching.keep(message, match_info, id);
         self.counters.unexpected += 1;

@@ -19,6 +19,7 @@ mod close;
 mod connect;
 mod dump;
 mod eager;
+mod head;
 mod large;
 mod requests;
 mod timers;
@@ -44,6 +45,7 @@ use crate::peer::{Congestion, Peer, Segment};
 use crate::seq::Seq;
 use crate::status::{Code, Event};
 use crate::wire::{ConnectStatus, Header, NackReason};
+use head::Head;
 
 /// A request to send.
 #[derive(Debug)]
@@ -89,7 +91,7 @@ enum Contents {
     /// An eager message, and how many bytes of it are there.
     Eager(Vec<u8>, u32),
     /// One that has to be pulled.
-    Announced { region: u32 },
+    Announced { region: u32, head: Head },
     /// One from this endpoint to itself.
     Local(SendId),
 }

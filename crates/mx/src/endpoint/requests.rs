@@ -231,7 +231,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let Message { source, match_info, total, contents } = message;
         match contents {
             Contents::Local(send) => self.deliver_locally(send, receive),
-            Contents::Announced { region } => {
+            Contents::Announced { region, .. } => {
                 self.start_pull(now, receive, source, (match_info, total, region));
             }
             Contents::Eager(data, have) => {

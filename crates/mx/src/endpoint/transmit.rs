@@ -179,9 +179,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             Segment::Small(send) => (send, 0, None),
             Segment::Medium { send, offset, length } => (send, offset, Some(length)),
             Segment::Announce { send, region } => {
-                let Sending { match_info, total, .. } = *self.sends.get(send)?;
-                let body = Body::Rendezvous { match_info, total, region };
-                return self.write_numbered(id, header, &body, out);
+                return self.write_announcement(id, header, (send, region), out);
             }
             Segment::Notify(notify) => {
                 return self.write_numbered(id, header, &Body::Notify(notify), out);
@@ -370,7 +368,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         Outgoing { to: to.nic, endpoint: to.endpoint, marked: false, length }
     }
 
-    fn went_out(
+    pub(super) fn went_out(
         &mut self,
         id: PeerId,
         frame_type: FrameType,

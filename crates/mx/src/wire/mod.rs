@@ -68,6 +68,9 @@ pub const FLAG_CRC: u8 = 0x01;
 /// Bytes of the longest list of frames that came out of order.
 pub const BITMAP: usize = 32;
 
+/// Bytes of the longest head of a message that its announcement takes along.
+pub const HEAD: usize = 16;
+
 /// In the end of a transfer, instead of a number of bytes: the receiver is being closed, and nobody
 /// will ever ask for the message.
 pub const REFUSED: u64 = u64::MAX;
@@ -219,6 +222,8 @@ pub enum Body<'a> {
         total: u64,
         /// The sender's name for it.
         region: u32,
+        /// The message begins with this, for those who only look at it.
+        head: &'a [u8],
     },
     /// A request for some frames of a message.
     Pull(Pull),

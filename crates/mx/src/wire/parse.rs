@@ -11,7 +11,7 @@ use super::layout::{
 use super::write::crc32c;
 use super::{
     BITMAP, Body, CHECKSUM, Connect, ConnectStatus, FLAG_ASK, FLAG_CRC, FLAG_FULL, FLAG_MARK,
-    FrameType, HEADER, Header, Nack, NackReason, Notify, Pull,
+    FrameType, HEAD, HEADER, Header, Nack, NackReason, Notify, Pull,
 };
 use crate::seq::Seq;
 
@@ -84,11 +84,12 @@ fn parse_body(frame_type: FrameType, body: &[u8]) -> Result<Body<'_>, Malformed>
         }
         FrameType::Medium => medium(body)?,
         FrameType::Rendezvous => {
-            let layout: RendezvousLayout = fixed(body)?.0;
+            let (layout, rest): (RendezvousLayout, _) = fixed(body)?;
             Body::Rendezvous {
                 match_info: layout.match_info.get(),
                 total: layout.total.get(),
                 region: layout.region.get(),
+                head: &rest[..rest.len().min(HEAD)],
             }
         }
         FrameType::Pull => {

@@ -41,7 +41,12 @@ fn body(kind: usize, a: u32, b: u32, c: u64, data: &[u8]) -> Body<'_> {
         }),
         2 => Body::Small(c, data),
         3 => Body::Medium { match_info: c, total: data.len() as u32 + a / 2, offset: a / 4, data },
-        4 => Body::Rendezvous { match_info: c, total: c ^ 1, region: a },
+        4 => Body::Rendezvous {
+            match_info: c,
+            total: c ^ 1,
+            region: a,
+            head: &data[..data.len().min(HEAD)],
+        },
         5 => Body::Pull(Pull { region: a, pull: b, offset: c, wanted: a ^ b, first: a | b }),
         6 => Body::Reply { pull: a, index: b, data },
         7 => Body::Notify(Notify { region: a, delivered: c }),

@@ -24,6 +24,7 @@ pub fn write(header: &Header, body: &Body<'_>, out: &mut [u8]) -> usize {
     let data: &[u8] = match body {
         Body::Ack(bitmap) => bitmap,
         Body::Small(_, data) | Body::Medium { data, .. } | Body::Reply { data, .. } => data,
+        Body::Rendezvous { head, .. } => head,
         _ => &[],
     };
     write_data(header, body, data.len(), out, |place| place.copy_from_slice(data))
@@ -110,7 +111,7 @@ fn write_fixed(body: &Body<'_>, out: &mut [u8]) -> usize {
             let (match_info, total, offset) = (match_info.into(), total.into(), offset.into());
             put(&MediumLayout { match_info, total, offset }, out)
         }
-        Body::Rendezvous { match_info, total, region } => {
+        Body::Rendezvous { match_info, total, region, .. } => {
             let (match_info, total, region) = (match_info.into(), total.into(), region.into());
             put(&RendezvousLayout { match_info, total, region }, out)
         }
