@@ -218,3 +218,32 @@ fn others_may_look() {
     drop(b);
     assert!(observer.look().is_none());
 }
+
+#[test]
+fn ends_come_in_their_order_with_their_contexts() {
+    for life in lives() {
+        let (a, b) = pair(Config::default(), life);
+        let to_b = connect(&a, &b);
+        // Of the connection.
+        a.drain(9, |_| ()).unwrap();
+        for context in 0..9 {
+            let post = |now, engine: &mut mx::endpoint::Endpoint<Bytes, Vec<u8>>| {
+                engine.irecv(now, None, (context, !0), vec![0; 8], 100 + context)
+            };
+            b.with_engine(|engine, now| post(now, engine)).unwrap();
+        }
+        for context in 0..9 {
+            let message = Bytes::from_static(b"12345678");
+            a.with_engine(|engine, now| engine.isend(now, to_b, context, message, context))
+                .unwrap();
+        }
+        let (mut sent, mut received) = (Vec::new(), Vec::new());
+        let until = Instant::now() + SECOND * 10;
+        while sent.len() + received.len() < 18 && Instant::now() < until {
+            a.drain(2, |end| sent.push(end.status.context)).unwrap();
+            b.drain(2, |end| received.push(end.status.context)).unwrap();
+        }
+        assert_eq!(sent, (0..9).collect::<Vec<_>>());
+        assert_eq!(received, (100..109).collect::<Vec<_>>());
+    }
+}

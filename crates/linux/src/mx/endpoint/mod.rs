@@ -28,6 +28,7 @@ mod core;
 mod ended;
 mod find;
 mod progress;
+mod queue;
 mod sources;
 mod wait;
 
