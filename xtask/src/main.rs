@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod demo;
 mod kernel;
+mod mpi;
 mod peers;
 mod repo;
 mod results;
@@ -30,6 +31,8 @@ enum Task {
     Peers,
     /// Finds the kernel that guests run, or builds it: about four minutes, once
     Kernel,
+    /// Runs the tests of MPI with Open MPI 5 and MPICH, too, which it gets with pip
+    Mpi,
     /// House rules that no compiler checks: layers, sizes, forbidden words, links
     Tidy,
     /// Runs the demonstration and checks what it wrote
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Task::Ci => ci::run(),
         Task::Peers => peers::ensure(),
         Task::Kernel => kernel::ensure(),
+        Task::Mpi => mpi::run(),
         Task::Tidy => tidy::run(),
         Task::Demo => demo::run(),
         Task::Bench(options) => bench::run(&options),

@@ -10,7 +10,7 @@ use anyhow::{Result, bail};
 
 use crate::shell;
 
-/// A program, and the packages that hold it.
+/// A program, or a file with its whole path, and the packages that hold it.
 struct Peer {
     program: &'static str,
     apt: &'static str,
@@ -27,7 +27,7 @@ const fn peer(
     Peer { program, apt, dnf, pacman }
 }
 
-const PEERS: [Peer; 13] = [
+const PEERS: [Peer; 17] = [
     peer("memcached", "memcached", "memcached", "memcached"),
     peer("chronyd", "chrony", "chrony", "chrony"),
     peer("iperf3", "iperf3", "iperf3", "iperf3"),
@@ -41,6 +41,10 @@ const PEERS: [Peer; 13] = [
     peer("nsenter", "util-linux", "util-linux-core", "util-linux"),
     peer("valgrind", "valgrind", "valgrind", "valgrind"),
     peer("c++", "g++", "gcc-c++", "gcc"),
+    peer("fi_info", "libfabric-bin", "libfabric", "libfabric"),
+    peer("/usr/include/rdma/fabric.h", "libfabric-dev", "libfabric-devel", "libfabric"),
+    peer("mpirun", "openmpi-bin", "openmpi", "openmpi"),
+    peer("mpicc", "libopenmpi-dev", "openmpi-devel", "openmpi"),
 ];
 
 /// What `earmark kernel` builds the kernel of guests with.

@@ -1,0 +1,56 @@
+//! libfabric's binary interface, as far as a provider of this kind needs it.
+//!
+//! Written by hand after the headers of 1.17 (`rdma/fabric.h`, `fi_domain.h`, `fi_endpoint.h`,
+//! `fi_tagged.h`, `fi_eq.h`, `fi_cm.h`, `providers/fi_prov.h`); `tests.rs` compares it with them.
+//! libfabric is not linked: the symbol versions of an older one would choose older layouts.
+
+pub(crate) mod constants;
+pub(crate) mod info;
+pub(crate) mod objects;
+#[cfg(test)]
+mod tests;
+pub(crate) mod transfers;
+
+/// An object of ours by the address that C knows it by.
+macro_rules! ours {
+    ($fid:expr, $object:ty) => {{
+        let object: *mut $object = $fid.cast();
+        // SAFETY: the caller passes an object that this provider handed out as this type, and that
+        // is not closed yet (fi_close(3)); all of its parts may be shared between threads.
+        // JUSTIFICATION: C knows objects by their address only.
+        unsafe { &*object }
+    }};
+}
+
+/// An object of ours that the caller closes.
+macro_rules! taken {
+    ($fid:expr, $object:ty) => {{
+        let object: *mut $object = $fid.cast();
+        // SAFETY: this provider made it with `Box::into_raw`, and whoever closes it does so once
+        // and does not use it again.
+        // JUSTIFICATION: C owns objects by their address only.
+        unsafe { Box::from_raw(object) }
+    }};
+}
+
+/// Writes a result to where the caller wants it.
+macro_rules! give {
+    ($place:expr, $value:expr) => {{
+        let (place, value) = ($place, $value);
+        // SAFETY: the caller passes the address of a variable for the result.
+        // JUSTIFICATION: C returns results this way.
+        unsafe { place.write(value) }
+    }};
+}
+
+/// What the caller describes with a structure of its own.
+macro_rules! theirs {
+    ($pointer:expr) => {{
+        let pointer = $pointer;
+        // SAFETY: it is null, or the address of such a structure, which nobody changes meanwhile.
+        // JUSTIFICATION: C passes attributes and messages this way.
+        unsafe { pointer.as_ref() }
+    }};
+}
+
+pub(crate) use {give, ours, taken, theirs};

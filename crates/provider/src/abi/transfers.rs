@@ -1,0 +1,127 @@
+//! Endpoints, and what messages are sent and received with.
+
+use std::ffi::{c_int, c_void};
+
+use libc::iovec;
+
+use super::info::{RxAttr, TxAttr};
+use super::objects::Fid;
+
+#[repr(C)]
+pub(crate) struct FidEp {
+    pub(crate) fid: Fid,
+    pub(crate) ops: *const EpOps,
+    pub(crate) cm: *const CmOps,
+    pub(crate) msg: *const MsgOps,
+    pub(crate) rma: *const c_void,
+    pub(crate) tagged: *const TaggedOps,
+    pub(crate) atomic: *const c_void,
+    pub(crate) collective: *const c_void,
+}
+
+#[repr(C)]
+pub(crate) struct EpOps {
+    pub(crate) size: usize,
+    pub(crate) cancel: unsafe extern "C" fn(*mut Fid, *mut c_void) -> isize,
+    pub(crate) getopt:
+        unsafe extern "C" fn(*mut Fid, c_int, c_int, *mut c_void, *mut usize) -> c_int,
+    pub(crate) setopt: unsafe extern "C" fn(*mut Fid, c_int, c_int, *const c_void, usize) -> c_int,
+    pub(crate) tx_ctx:
+        unsafe extern "C" fn(*mut FidEp, c_int, *mut TxAttr, *mut *mut FidEp, *mut c_void) -> c_int,
+    pub(crate) rx_ctx:
+        unsafe extern "C" fn(*mut FidEp, c_int, *mut RxAttr, *mut *mut FidEp, *mut c_void) -> c_int,
+    pub(crate) rx_size_left: unsafe extern "C" fn(*mut FidEp) -> isize,
+    pub(crate) tx_size_left: unsafe extern "C" fn(*mut FidEp) -> isize,
+}
+
+#[repr(C)]
+pub(crate) struct CmOps {
+    pub(crate) size: usize,
+    pub(crate) setname: unsafe extern "C" fn(*mut Fid, *mut c_void, usize) -> c_int,
+    pub(crate) getname: unsafe extern "C" fn(*mut Fid, *mut c_void, *mut usize) -> c_int,
+    pub(crate) getpeer: unsafe extern "C" fn(*mut FidEp, *mut c_void, *mut usize) -> c_int,
+    pub(crate) connect:
+        unsafe extern "C" fn(*mut FidEp, *const c_void, *const c_void, usize) -> c_int,
+    pub(crate) listen: unsafe extern "C" fn(*mut c_void) -> c_int,
+    pub(crate) accept: unsafe extern "C" fn(*mut FidEp, *const c_void, usize) -> c_int,
+    pub(crate) reject: unsafe extern "C" fn(*mut c_void, *mut Fid, *const c_void, usize) -> c_int,
+    pub(crate) shutdown: unsafe extern "C" fn(*mut FidEp, u64) -> c_int,
+}
+
+#[repr(C)]
+pub(crate) struct Msg {
+    pub(crate) iov: *const iovec,
+    pub(crate) desc: *mut *mut c_void,
+    pub(crate) iov_count: usize,
+    pub(crate) addr: u64,
+    pub(crate) context: *mut c_void,
+    pub(crate) data: u64,
+}
+
+#[repr(C)]
+pub(crate) struct TaggedMsg {
+    pub(crate) iov: *const iovec,
+    pub(crate) desc: *mut *mut c_void,
+    pub(crate) iov_count: usize,
+    pub(crate) addr: u64,
+    pub(crate) tag: u64,
+    pub(crate) ignore: u64,
+    pub(crate) context: *mut c_void,
+    pub(crate) data: u64,
+}
+
+type Desc = *mut c_void;
+type Context = *mut c_void;
+
+#[repr(C)]
+pub(crate) struct MsgOps {
+    pub(crate) size: usize,
+    pub(crate) recv: unsafe extern "C" fn(*mut FidEp, *mut u8, usize, Desc, u64, Context) -> isize,
+    pub(crate) recvv:
+        unsafe extern "C" fn(*mut FidEp, *const iovec, *mut Desc, usize, u64, Context) -> isize,
+    pub(crate) recvmsg: unsafe extern "C" fn(*mut FidEp, *const Msg, u64) -> isize,
+    pub(crate) send:
+        unsafe extern "C" fn(*mut FidEp, *const u8, usize, Desc, u64, Context) -> isize,
+    pub(crate) sendv:
+        unsafe extern "C" fn(*mut FidEp, *const iovec, *mut Desc, usize, u64, Context) -> isize,
+    pub(crate) sendmsg: unsafe extern "C" fn(*mut FidEp, *const Msg, u64) -> isize,
+    pub(crate) inject: unsafe extern "C" fn(*mut FidEp, *const u8, usize, u64) -> isize,
+    pub(crate) senddata:
+        unsafe extern "C" fn(*mut FidEp, *const u8, usize, Desc, u64, u64, Context) -> isize,
+    pub(crate) injectdata: unsafe extern "C" fn(*mut FidEp, *const u8, usize, u64, u64) -> isize,
+}
+
+#[repr(C)]
+pub(crate) struct TaggedOps {
+    pub(crate) size: usize,
+    pub(crate) recv:
+        unsafe extern "C" fn(*mut FidEp, *mut u8, usize, Desc, u64, u64, u64, Context) -> isize,
+    pub(crate) recvv: unsafe extern "C" fn(
+        *mut FidEp,
+        *const iovec,
+        *mut Desc,
+        usize,
+        u64,
+        u64,
+        u64,
+        Context,
+    ) -> isize,
+    pub(crate) recvmsg: unsafe extern "C" fn(*mut FidEp, *const TaggedMsg, u64) -> isize,
+    pub(crate) send:
+        unsafe extern "C" fn(*mut FidEp, *const u8, usize, Desc, u64, u64, Context) -> isize,
+    pub(crate) sendv: unsafe extern "C" fn(
+        *mut FidEp,
+        *const iovec,
+        *mut Desc,
+        usize,
+        u64,
+        u64,
+        Context,
+    ) -> isize,
+    pub(crate) sendmsg: unsafe extern "C" fn(*mut FidEp, *const TaggedMsg, u64) -> isize,
+    pub(crate) inject: unsafe extern "C" fn(*mut FidEp, *const u8, usize, u64, u64) -> isize,
+    pub(crate) senddata:
+        unsafe extern "C" fn(*mut FidEp, *const u8, usize, Desc, u64, u64, u64, Context) -> isize,
+    pub(crate) injectdata:
+        unsafe extern "C" fn(*mut FidEp, *const u8, usize, u64, u64, u64) -> isize,
+}

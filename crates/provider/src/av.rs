@@ -1,0 +1,225 @@
+//! Address vectors: numbers for addresses, in the order in which they were inserted.
+//!
+//! That is what a table is; a map may have any numbers, so it has the same.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use libc::{EINVAL, ENOSYS};
+use mx::address::Address;
+
+use crate::abi::constants::{
+    FI_ADDR_UNSPEC, FI_AV_TABLE, FI_AV_UNSPEC, FI_CLASS_AV, FI_CLASS_EQ, FI_EVENT,
+};
+use crate::abi::objects::{AvAttr, AvOps, Fid, FidAv, FidDomain, FidOps};
+use crate::abi::{give, ours, taken, theirs};
+use crate::address::{self, LENGTH};
+use crate::refuse;
+
+/// Addresses by number.
+#[derive(Debug, Default)]
+pub(crate) struct Addresses {
+    list: RwLock<Vec<Option<Address>>>,
+}
+
+impl Addresses {
+    /// The address of this number.
+    pub(crate) fn get(&self, number: u64) -> Option<Address> {
+        let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
+        *list.get(usize::try_from(number).ok()?)?
+    }
+
+    /// A number for this address.
+    pub(crate) fn insert(&self, address: Address) -> u64 {
+        let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
+        list.push(Some(address));
+        list.len() as u64 - 1
+    }
+
+    /// The number is not used again. False if it was not used.
+    pub(crate) fn remove(&self, number: u64) -> bool {
+        let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
+        let place = usize::try_from(number).ok().and_then(|number| list.get_mut(number));
+        place.is_some_and(|place| place.take().is_some())
+    }
+}
+
+#[repr(C)]
+pub(crate) struct Av {
+    fid: FidAv,
+    pub(crate) addresses: Arc<Addresses>,
+}
+
+static FID: FidOps = FidOps {
+    size: size_of::<FidOps>(),
+    close,
+    bind,
+    control: refuse::control,
+    ops_open: refuse::ops_open,
+};
+
+static OPS: AvOps =
+    AvOps { size: size_of::<AvOps>(), insert, insertsvc, insertsym, remove, lookup, straddr };
+
+pub(crate) unsafe extern "C" fn open(
+    _domain: *mut FidDomain,
+    attr: *mut AvAttr,
+    place: *mut *mut Fid,
+    context: *mut c_void,
+) -> c_int {
+    let Some(attr) = theirs!(attr) else { return -EINVAL };
+    // Vectors with a name are shared between processes.
+    if !attr.name.is_null() || attr.flags & FI_EVENT != 0 || attr.rx_ctx_bits != 0 {
+        return -ENOSYS;
+    }
+    if !(FI_AV_UNSPEC..=FI_AV_TABLE).contains(&attr.av_type) {
+        return -EINVAL;
+    }
+    let fid = Fid { class: FI_CLASS_AV, context, ops: &raw const FID };
+    let fid = FidAv { fid, ops: &raw const OPS };
+    give!(place, Box::into_raw(Box::new(Av { fid, addresses: Arc::default() })).cast());
+    0
+}
+
+unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
+    drop(taken!(fid, Av));
+    0
+}
+
+unsafe extern "C" fn bind(_fid: *mut Fid, other: *mut Fid, _flags: u64) -> c_int {
+    if ours!(other, Fid).class == FI_CLASS_EQ { 0 } else { -EINVAL }
+}
+
+/// Addresses lie one after the other. Returns how many were inserted; the numbers of others say
+/// that they were not.
+unsafe extern "C" fn insert(
+    av: *mut FidAv,
+    addresses: *const c_void,
+    count: usize,
+    numbers: *mut u64,
+    _flags: u64,
+    _context: *mut c_void,
+) -> c_int {
+    let av = ours!(av, Av);
+    let mut inserted = 0;
+    for index in 0..count {
+        let at = addresses.cast::<[u8; LENGTH]>().wrapping_add(index);
+        let Some(bytes) = theirs!(at) else { return -EINVAL };
+        let number = address::decode(*bytes).map(|address| av.addresses.insert(address));
+        inserted += c_int::from(number.is_some());
+        if !numbers.is_null() {
+            give!(numbers.wrapping_add(index), number.unwrap_or(FI_ADDR_UNSPEC));
+        }
+    }
+    inserted
+}
+
+unsafe extern "C" fn insertsvc(
+    _av: *mut FidAv,
+    _node: *const c_char,
+    _service: *const c_char,
+    _number: *mut u64,
+    _flags: u64,
+    _context: *mut c_void,
+) -> c_int {
+    -ENOSYS
+}
+
+unsafe extern "C" fn insertsym(
+    _av: *mut FidAv,
+    _node: *const c_char,
+    _nodes: usize,
+    _service: *const c_char,
+    _services: usize,
+    _numbers: *mut u64,
+    _flags: u64,
+    _context: *mut c_void,
+) -> c_int {
+    -ENOSYS
+}
+
+unsafe extern "C" fn remove(av: *mut FidAv, numbers: *mut u64, count: usize, _: u64) -> c_int {
+    let av = ours!(av, Av);
+    for index in 0..count {
+        let Some(number) = theirs!(numbers.wrapping_add(index)) else { return -EINVAL };
+        if !av.addresses.remove(*number) {
+            return -EINVAL;
+        }
+    }
+    0
+}
+
+unsafe extern "C" fn lookup(
+    av: *mut FidAv,
+    number: u64,
+    place: *mut c_void,
+    length: *mut usize,
+) -> c_int {
+    let Some(address) = ours!(av, Av).addresses.get(number) else { return -EINVAL };
+    give_address(address, place, length);
+    0
+}
+
+unsafe extern "C" fn straddr(
+    _av: *mut FidAv,
+    address: *const c_void,
+    buffer: *mut c_char,
+    length: *mut usize,
+) -> *const c_char {
+    let bytes = theirs!(address.cast::<[u8; LENGTH]>()).copied().unwrap_or_default();
+    let text = address::decode(bytes).map_or("?".to_owned(), |address| address.to_string());
+    let room = theirs!(length).copied().unwrap_or(0);
+    give_text(&text, buffer, room);
+    give!(length, text.len() + 1);
+    buffer
+}
+
+/// Writes as much of an address as there is room for, and how long it is. False if that was not
+/// all.
+pub(crate) fn give_address(address: Address, place: *mut c_void, length: *mut usize) -> bool {
+    let bytes = address::encode(address);
+    let room = theirs!(length).copied().unwrap_or(0);
+    for (index, byte) in bytes.iter().take(room).enumerate() {
+        give!(place.cast::<u8>().wrapping_add(index), *byte);
+    }
+    give!(length, bytes.len());
+    room >= bytes.len()
+}
+
+/// Writes as much of a text as there is room for, and a zero.
+pub(crate) fn give_text(text: &str, place: *mut c_char, room: usize) {
+    let Some(most) = room.checked_sub(1).filter(|_| !place.is_null()) else { return };
+    let bytes = text.bytes().take(most).chain([0]);
+    for (index, byte) in bytes.enumerate() {
+        give!(place.cast::<u8>().wrapping_add(index), byte);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mx::address::NicId;
+
+    #[test]
+    fn numbers_count_up_and_are_not_used_again() {
+        let address = |endpoint| Address { nic: NicId([2; 6]), endpoint };
+        let addresses = Addresses::default();
+        assert_eq!([1, 2, 3].map(|number| addresses.insert(address(number))), [0, 1, 2]);
+        assert!(addresses.remove(1) && !addresses.remove(1) && !addresses.remove(9));
+        assert_eq!(addresses.get(0), Some(address(1)));
+        assert_eq!(addresses.get(1), None);
+        assert_eq!(addresses.insert(address(2)), 3);
+        assert_eq!(addresses.get(FI_ADDR_UNSPEC), None);
+    }
+
+    #[test]
+    fn texts_end_with_a_zero_however_short_the_room() {
+        for room in 0..6 {
+            let mut place = [b'x'; 8];
+            give_text("abcd", place.as_mut_ptr().cast(), room);
+            let kept = room.saturating_sub(1).min(4);
+            assert_eq!(place[..kept], b"abcd"[..kept]);
+            assert_eq!(place.contains(&0), room > 0);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Tags of libfabric as match information of MX.
+//!
+//! Tagged and untagged messages never match each other, so one bit tells them apart, and tags have
+//! 63 bits. What else comes with a message stands in a header before its first byte: whether the
+//! sender gave remote CQ data, and these. The header is the head that MX announces large messages
+//! with, so that it is known before the message is received.
+
+/// The bit that untagged messages have.
+const UNTAGGED: u64 = 1 << 63;
+
+/// The bits that a tag may have.
+pub(crate) const TAG: u64 = !UNTAGGED;
+
+/// Bytes before the message.
+pub(crate) const HEADER: usize = 9;
+
+/// Whether a message has a tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// `fi_tsend` and its relatives.
+    Tagged,
+    /// `fi_send` and its relatives.
+    Untagged,
+}
+
+impl Kind {
+    /// The kind of a message with this match information.
+    pub(crate) const fn of(match_info: u64) -> Self {
+        if match_info & UNTAGGED == 0 { Self::Tagged } else { Self::Untagged }
+    }
+}
+
+/// The match information of a message.
+pub(crate) const fn of_message(kind: Kind, tag: u64) -> u64 {
+    match kind {
+        Kind::Tagged => tag & TAG,
+        Kind::Untagged => UNTAGGED,
+    }
+}
+
+/// What a receive is matched with: the match information, and the bits of it that count.
+pub(crate) const fn of_receive(kind: Kind, tag: u64, ignore: u64) -> (u64, u64) {
+    match kind {
+        Kind::Tagged => {
+            let mask = !ignore | UNTAGGED;
+            (tag & TAG & mask, mask)
+        }
+        Kind::Untagged => (UNTAGGED, UNTAGGED),
+    }
+}
+
+/// The header of a message with this remote CQ data.
+pub(crate) fn header(data: Option<u64>) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    if let Some(data) = data {
+        header[0] = 1;
+        header[1..].copy_from_slice(&data.to_be_bytes());
+    }
+    header
+}
+
+/// The remote CQ data that a header says.
+pub(crate) fn data(header: &[u8; HEADER]) -> Option<u64> {
+    let [flag, rest @ ..] = header;
+    (*flag == 1).then(|| u64::from_be_bytes(*rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(message: u64, (match_info, mask): (u64, u64)) -> bool {
+        assert_eq!(match_info & !mask, 0, "MX refuses such a mask");
+        (message ^ match_info) & mask == 0
+    }
+
+    #[test]
+    fn tags_match_as_libfabric_says() {
+        let tags = [0, 1, 0x5555, TAG, TAG - 1, 1 << 62];
+        for tag in tags {
+            for wanted in tags {
+                for ignore in [0, 1, 0xff, TAG, u64::MAX] {
+                    let receive = of_receive(Kind::Tagged, wanted, ignore);
+                    let expected = (tag ^ wanted) & !ignore & TAG == 0;
+                    assert_eq!(fits(of_message(Kind::Tagged, tag), receive), expected);
+                    assert!(!fits(of_message(Kind::Untagged, tag), receive));
+                }
+            }
+            let untagged = of_receive(Kind::Untagged, 0, 0);
+            assert!(!fits(of_message(Kind::Tagged, tag), untagged));
+            assert_eq!(Kind::of(of_message(Kind::Tagged, tag)), Kind::Tagged);
+        }
+        let untagged = of_message(Kind::Untagged, 0);
+        assert!(fits(untagged, of_receive(Kind::Untagged, 7, 0)));
+        assert_eq!(Kind::of(untagged), Kind::Untagged);
+    }
+
+    #[test]
+    fn headers_say_whether_there_is_data() {
+        for value in [None, Some(0), Some(7), Some(u64::MAX)] {
+            assert_eq!(data(&header(value)), value);
+        }
+    }
+}

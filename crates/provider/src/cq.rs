@@ -1,0 +1,302 @@
+//! Completion queues: what has ended, in its order.
+//!
+//! Reading one drives the endpoints that are bound to it, if nothing has ended yet.
+
+use std::collections::VecDeque;
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use libc::{EAGAIN, EBUSY, ENOSYS};
+
+use crate::abi::constants::{
+    FI_ADDR_UNSPEC, FI_CLASS_CQ, FI_CQ_FORMAT_CONTEXT, FI_CQ_FORMAT_DATA, FI_CQ_FORMAT_MSG,
+    FI_CQ_FORMAT_TAGGED, FI_CQ_FORMAT_UNSPEC, FI_EAVAIL, FI_WAIT_NONE, FI_WAIT_UNSPEC,
+    FI_WAIT_YIELD,
+};
+use crate::abi::objects::{CqAttr, CqErrEntry, CqOps, Fid, FidCq, FidDomain, FidOps};
+use crate::abi::{give, ours, taken, theirs};
+use crate::av::give_text;
+use crate::endpoint::Bound;
+use crate::refuse;
+
+/// Something that has ended. Addresses are the user's, and nobody here looks at what is there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Entry {
+    pub(crate) context: usize,
+    pub(crate) flags: u64,
+    pub(crate) length: usize,
+    pub(crate) buffer: usize,
+    pub(crate) data: u64,
+    pub(crate) tag: u64,
+    /// How it failed, if it did.
+    pub(crate) failure: Option<Failure>,
+}
+
+/// How an operation failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Failure {
+    /// libfabric's number.
+    pub(crate) error: c_int,
+    /// Bytes of the message beyond the buffer.
+    pub(crate) excess: usize,
+}
+
+/// The queue, and the endpoints that fill it.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    entries: Mutex<VecDeque<Entry>>,
+    pub(crate) bound: Bound,
+    /// Whoever waits shall return.
+    signalled: AtomicBool,
+}
+
+impl Queue {
+    /// Something has ended.
+    pub(crate) fn push(&self, entry: Entry) {
+        self.lock().push_back(entry);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes up to `most` ends to `take`, and says how many there were, or a number of libfabric.
+    fn read(&self, most: usize, mut take: impl FnMut(usize, Entry)) -> isize {
+        let mut entries = self.lock();
+        if entries.is_empty() {
+            drop(entries);
+            self.bound.progress();
+            entries = self.lock();
+        }
+        let mut count = 0;
+        while count < most
+            && let Some(entry) = entries.front()
+        {
+            if entry.failure.is_some() {
+                return if count == 0 { -(FI_EAVAIL as isize) } else { count as isize };
+            }
+            take(count, *entry);
+            entries.pop_front();
+            count += 1;
+        }
+        match count {
+            // Without room for an entry this is only a way to make progress.
+            0 if most > 0 || entries.is_empty() => -(EAGAIN as isize),
+            count => count as isize,
+        }
+    }
+
+    /// Takes the failure that comes first.
+    fn take_failure(&self) -> Option<(Entry, Failure)> {
+        let mut entries = self.lock();
+        if entries.is_empty() {
+            drop(entries);
+            self.bound.progress();
+            entries = self.lock();
+        }
+        let failure = entries.front()?.failure?;
+        Some((entries.pop_front()?, failure))
+    }
+}
+
+#[repr(C)]
+pub(crate) struct Cq {
+    fid: FidCq,
+    pub(crate) queue: Arc<Queue>,
+    /// How many words of an entry the program wants.
+    words: usize,
+}
+
+static FID: FidOps = FidOps {
+    size: size_of::<FidOps>(),
+    close,
+    bind: refuse::bind,
+    control: refuse::control,
+    ops_open: refuse::ops_open,
+};
+
+static OPS: CqOps =
+    CqOps { size: size_of::<CqOps>(), read, readfrom, readerr, sread, sreadfrom, signal, strerror };
+
+/// Words of an entry in this format.
+fn words(format: c_int) -> Option<usize> {
+    Some(match format {
+        FI_CQ_FORMAT_UNSPEC | FI_CQ_FORMAT_CONTEXT => 1,
+        FI_CQ_FORMAT_MSG => 3,
+        FI_CQ_FORMAT_DATA => 5,
+        FI_CQ_FORMAT_TAGGED => 6,
+        _ => return None,
+    })
+}
+
+pub(crate) unsafe extern "C" fn open(
+    _domain: *mut FidDomain,
+    attr: *mut CqAttr,
+    place: *mut *mut Fid,
+    context: *mut c_void,
+) -> c_int {
+    let (format, wait_obj) = theirs!(attr)
+        .map_or((FI_CQ_FORMAT_UNSPEC, FI_WAIT_NONE), |attr| (attr.format, attr.wait_obj));
+    let can_wait = [FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_YIELD].contains(&wait_obj);
+    let Some(words) = words(format).filter(|_| can_wait) else { return -ENOSYS };
+    let fid = Fid { class: FI_CLASS_CQ, context, ops: &raw const FID };
+    let fid = FidCq { fid, ops: &raw const OPS };
+    let cq = Cq { fid, queue: Arc::default(), words };
+    give!(place, Box::into_raw(Box::new(cq)).cast());
+    0
+}
+
+unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
+    if !ours!(fid, Cq).queue.bound.is_empty() {
+        return -EBUSY;
+    }
+    drop(taken!(fid, Cq));
+    0
+}
+
+/// Reads into the program's entries, which are as long as it said when it opened the queue.
+fn read_into(cq: &Cq, buffer: *mut c_void, count: usize, sources: *mut u64) -> isize {
+    cq.queue.read(count, |index, entry| {
+        let place = buffer.cast::<u64>().wrapping_add(index * cq.words);
+        let words = [
+            entry.context as u64,
+            entry.flags,
+            entry.length as u64,
+            entry.buffer as u64,
+            entry.data,
+            entry.tag,
+        ];
+        for (number, word) in words.into_iter().take(cq.words).enumerate() {
+            give!(place.wrapping_add(number), word);
+        }
+        if !sources.is_null() {
+            // FI_SOURCE is not among the capabilities.
+            give!(sources.wrapping_add(index), FI_ADDR_UNSPEC);
+        }
+    })
+}
+
+unsafe extern "C" fn read(cq: *mut FidCq, buffer: *mut c_void, count: usize) -> isize {
+    read_into(ours!(cq, Cq), buffer, count, std::ptr::null_mut())
+}
+
+unsafe extern "C" fn readfrom(
+    cq: *mut FidCq,
+    buffer: *mut c_void,
+    count: usize,
+    sources: *mut u64,
+) -> isize {
+    read_into(ours!(cq, Cq), buffer, count, sources)
+}
+
+unsafe extern "C" fn readerr(cq: *mut FidCq, place: *mut CqErrEntry, _flags: u64) -> isize {
+    let Some((entry, failure)) = ours!(cq, Cq).queue.take_failure() else {
+        return -(EAGAIN as isize);
+    };
+    let error = CqErrEntry {
+        op_context: entry.context as *mut c_void,
+        flags: entry.flags,
+        len: entry.length,
+        buf: entry.buffer as *mut c_void,
+        data: entry.data,
+        tag: entry.tag,
+        olen: failure.excess,
+        err: failure.error,
+        prov_errno: failure.error,
+        err_data: std::ptr::null_mut(),
+        err_data_size: 0,
+    };
+    give!(place, error);
+    1
+}
+
+/// Reads, and looks again until something has ended, the time is over, or somebody signals.
+fn wait_and_read(
+    cq: &Cq,
+    buffer: *mut c_void,
+    count: usize,
+    sources: *mut u64,
+    timeout: c_int,
+) -> isize {
+    let begun = Instant::now();
+    let limit = u64::try_from(timeout).map_or(Duration::MAX, Duration::from_millis);
+    loop {
+        let read = read_into(cq, buffer, count, sources);
+        let is_over = cq.queue.signalled.swap(false, Ordering::Relaxed);
+        if read != -(EAGAIN as isize) || is_over || begun.elapsed() >= limit {
+            return read;
+        }
+        std::thread::yield_now();
+    }
+}
+
+unsafe extern "C" fn sread(
+    cq: *mut FidCq,
+    buffer: *mut c_void,
+    count: usize,
+    _condition: *const c_void,
+    timeout: c_int,
+) -> isize {
+    wait_and_read(ours!(cq, Cq), buffer, count, std::ptr::null_mut(), timeout)
+}
+
+unsafe extern "C" fn sreadfrom(
+    cq: *mut FidCq,
+    buffer: *mut c_void,
+    count: usize,
+    sources: *mut u64,
+    _condition: *const c_void,
+    timeout: c_int,
+) -> isize {
+    wait_and_read(ours!(cq, Cq), buffer, count, sources, timeout)
+}
+
+unsafe extern "C" fn signal(cq: *mut FidCq) -> c_int {
+    ours!(cq, Cq).queue.signalled.store(true, Ordering::Relaxed);
+    0
+}
+
+unsafe extern "C" fn strerror(
+    _cq: *mut Fid,
+    error: c_int,
+    _data: *const c_void,
+    buffer: *mut c_char,
+    length: usize,
+) -> *const c_char {
+    give_text(&std::io::Error::from_raw_os_error(error).to_string(), buffer, length);
+    buffer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ends(queue: &Queue, most: usize) -> Result<Vec<usize>, isize> {
+        let mut contexts = Vec::new();
+        let read = queue.read(most, |_, entry| contexts.push(entry.context));
+        if read < 0 { Err(read) } else { Ok(contexts) }
+    }
+
+    #[test]
+    fn failures_come_in_their_place_and_are_read_by_themselves() {
+        let queue = Queue::default();
+        assert_eq!(ends(&queue, 1), Err(-(EAGAIN as isize)));
+        let failure = Some(Failure { error: libc::ECANCELED, excess: 0 });
+        for (context, failure) in [(1, None), (2, failure), (3, None)] {
+            queue.push(Entry { context, failure, ..Entry::default() });
+        }
+        assert_eq!(ends(&queue, 9), Ok(vec![1]));
+        assert_eq!(ends(&queue, 9), Err(-(FI_EAVAIL as isize)));
+        assert_eq!(queue.take_failure().unwrap().0.context, 2);
+        assert!(queue.take_failure().is_none());
+        assert_eq!(ends(&queue, 9), Ok(vec![3]));
+    }
+
+    #[test]
+    fn entries_have_the_length_of_their_format() {
+        assert_eq!([0, 1, 2, 3, 4].map(words), [1, 1, 3, 5, 6].map(Some));
+        assert_eq!(words(5), None);
+    }
+}

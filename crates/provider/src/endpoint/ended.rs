@@ -1,0 +1,99 @@
+//! What has ended, as completions.
+
+use std::sync::atomic::Ordering;
+
+use linux::mx::endpoint::{Completed, Request};
+use mx::status::{Code, Status};
+
+use super::live::Live;
+use super::receive::Receive;
+use super::send::{COUNTED, SILENT, flag_of, sent_entry};
+use crate::abi::constants::{FI_MULTI_RECV, FI_RECV, FI_REMOTE_CQ_DATA};
+use crate::bits::{self, HEADER, Kind};
+use crate::cq::{Entry, Failure};
+use crate::fault::{self, warn};
+use crate::message::Place;
+
+/// Where the next message of a buffer for several begins: at a multiple of this, as programs like
+/// it that put structures there.
+const ALIGNMENT: usize = 16;
+
+impl Live {
+    /// A request has ended.
+    pub(super) fn ended(&self, completed: Completed<Place>) {
+        match (completed.request, completed.sink) {
+            (_, Some(place)) => self.received(&completed.status, &place),
+            (Request::Connect(_), None) => {
+                let code = completed.status.code;
+                if code != Code::Success {
+                    let peer = completed.status.peer;
+                    let address = peer.and_then(|peer| self.address_of(peer));
+                    let peer = address.map_or("a peer".to_owned(), |address| address.to_string());
+                    warn(&format!("{} connects to {peer}: {code}", self.address));
+                }
+            }
+            (_, None) => self.sent(&completed.status),
+        }
+    }
+
+    fn address_of(&self, peer: mx::ids::PeerId) -> Option<mx::address::Address> {
+        self.mx.with_engine(|engine, _| Ok(engine.address_of(peer))).ok().flatten()
+    }
+
+    fn sent(&self, status: &Status) {
+        // What a receiver had no room for is the receiver's concern.
+        let code = if status.code == Code::Truncated { Code::Success } else { status.code };
+        let failure = fault::of_code(code).map(|error| Failure { error, excess: 0 });
+        if status.context != SILENT {
+            self.tx.count(failure.is_none());
+        }
+        if [SILENT, COUNTED].contains(&status.context) {
+            if failure.is_some() {
+                warn(&format!("message of {} is lost: {code}", self.address));
+            }
+            return;
+        }
+        let entry = sent_entry(status.context as usize, Kind::of(status.match_info));
+        self.tx.tell(Entry { failure, ..entry });
+    }
+
+    fn received(&self, status: &Status, place: &Place) {
+        let kind = Kind::of(status.match_info);
+        let header = HEADER as u64;
+        let length = status.transferred.saturating_sub(header) as usize;
+        let excess = (status.length - status.transferred) as usize;
+        let failure = fault::of_code(status.code).map(|error| Failure { error, excess });
+        let data = bits::data(&place.header);
+        let mut entry = Entry {
+            context: status.context as usize,
+            flags: FI_RECV | flag_of(kind) | data.map_or(0, |_| FI_REMOTE_CQ_DATA),
+            length,
+            buffer: place.memory.start() as usize,
+            data: data.unwrap_or(0),
+            tag: status.match_info & bits::TAG,
+            failure,
+        };
+        self.rx.count(failure.is_none());
+        if let Some(from) = place.many {
+            let rest = place.memory.rest(length.next_multiple_of(ALIGNMENT));
+            let is_gone = matches!(status.code, Code::Cancelled | Code::Aborted)
+                || rest.length() < self.least_left.load(Ordering::Relaxed).max(1);
+            let next = Receive {
+                kind,
+                from,
+                tag: 0,
+                ignore: 0,
+                memory: rest,
+                context: entry.context,
+                flags: FI_MULTI_RECV,
+                told: place.told,
+            };
+            if is_gone || self.post(&next).is_err() {
+                entry.flags |= FI_MULTI_RECV;
+            }
+        }
+        if place.told || failure.is_some() || entry.flags & FI_MULTI_RECV != 0 {
+            self.rx.tell(entry);
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! An endpoint that is enabled.
+
+use std::collections::HashMap;
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use libc::EINVAL;
+use linux::mx::endpoint::{Completed, Endpoint, Life, MxError};
+use linux::mx::port::faulty::FaultyPort;
+use linux::mx::port::{Port, PortError, open};
+use mx::address::Address;
+use mx::config::Config;
+use mx::ids::{MessageId, PeerId};
+
+use crate::abi::constants::FI_COMPLETION;
+use crate::av::Addresses;
+use crate::bits::HEADER;
+use crate::cntr::Counter;
+use crate::cq::{Entry, Queue};
+use crate::fault::{self, warn};
+use crate::message::{Backlog, Outgoing, Place};
+use crate::settings::Settings;
+
+/// The largest number of an endpoint; the one after it means everybody.
+const LAST_NUMBER: u8 = 254;
+/// How many ends are looked at in one go.
+const BATCH: usize = 64;
+/// How long an endpoint that is closed waits for its peers to have everything.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// Where ends of one direction are told.
+#[derive(Debug, Default)]
+pub(crate) struct Side {
+    pub(crate) queue: Option<Arc<Queue>>,
+    pub(crate) counter: Option<Arc<Counter>>,
+    /// Only those that ask for it are told.
+    pub(crate) selective: bool,
+    /// Flags of calls that have none of their own.
+    pub(crate) op_flags: AtomicU64,
+}
+
+impl Side {
+    /// Whether the end of an operation with these flags is told.
+    pub(crate) const fn tells(&self, flags: u64) -> bool {
+        !self.selective || flags & FI_COMPLETION != 0
+    }
+
+    pub(crate) fn flags(&self) -> u64 {
+        self.op_flags.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn tell(&self, entry: Entry) {
+        if let Some(queue) = &self.queue {
+            queue.push(entry);
+        }
+    }
+
+    pub(super) fn count(&self, well: bool) {
+        if let Some(counter) = &self.counter {
+            counter.count(well);
+        }
+    }
+}
+
+/// A peer of this endpoint.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Peer {
+    pub(super) id: PeerId,
+    pub(super) is_self: bool,
+}
+
+/// An endpoint that is enabled.
+pub(crate) struct Live {
+    pub(super) mx: Endpoint<Outgoing, Place>,
+    pub(super) address: Address,
+    addresses: Arc<Addresses>,
+    /// Peers by the numbers of their addresses, as far as they were needed.
+    peers: RwLock<Vec<Option<Peer>>>,
+    pub(super) tx: Side,
+    pub(super) rx: Side,
+    /// Receives may name whom they want messages from.
+    pub(super) directed: bool,
+    pub(super) backlog: Arc<Backlog>,
+    /// Held by whoever passes ends on, so that they stay in order; kept for its memory.
+    pump: Mutex<Vec<Completed<Place>>>,
+    /// Messages that were claimed, by the context of whoever did.
+    pub(super) claims: Mutex<HashMap<usize, MessageId>>,
+    /// A buffer for several messages is given back when less than this is left of it.
+    pub(super) least_left: AtomicUsize,
+    pub(super) eager_max: usize,
+    settings: &'static Settings,
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Live").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Live {
+    /// Opens an endpoint on the port that the settings name, with the first number that is free.
+    pub(super) fn open(
+        settings: &'static Settings,
+        addresses: Arc<Addresses>,
+        [tx, rx]: [Side; 2],
+        directed: bool,
+        least_left: usize,
+    ) -> Result<Self, MxError> {
+        let mut port = free_port(settings)?;
+        if !settings.faults.rules().is_empty() {
+            port = Box::new(FaultyPort::new(port, &settings.faults));
+        }
+        let config = Config {
+            mtu: port.mtu(),
+            small_max: 512,
+            head: HEADER as u8,
+            peer_timeout: span(settings.peer_timeout),
+            ..Config::default()
+        };
+        let mtu = port.mtu();
+        let mx = Endpoint::open(port, config, Life::default())?;
+        let address = mx.address();
+        if settings.verbose {
+            warn(&format!("endpoint {address} on {}, MTU {mtu}", settings.port));
+        }
+        Ok(Self {
+            mx,
+            address,
+            addresses,
+            peers: RwLock::default(),
+            tx,
+            rx,
+            directed,
+            backlog: Arc::default(),
+            pump: Mutex::default(),
+            claims: Mutex::default(),
+            least_left: AtomicUsize::new(least_left),
+            eager_max: config.eager_max as usize,
+            settings,
+        })
+    }
+
+    /// The peer at this address of the user's. It is connected the first time it is needed, and
+    /// messages wait until it is.
+    pub(super) fn peer(&self, number: u64) -> Result<Peer, c_int> {
+        let index = usize::try_from(number).map_err(|_| EINVAL)?;
+        let known = self.peers.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(Some(peer)) = known.get(index) {
+            return Ok(*peer);
+        }
+        drop(known);
+        let address = self.addresses.get(number).ok_or(EINVAL)?;
+        let timeout = span(self.settings.peer_timeout);
+        let key = Config::default().key;
+        let connect = self.mx.with_engine(|engine, now| engine.connect(now, address, key, timeout));
+        let id = connect.map_err(|error| fault::of_error(&error))?;
+        let peer = Peer { id, is_self: address == self.address };
+        let mut peers = self.peers.write().unwrap_or_else(PoisonError::into_inner);
+        if peers.len() <= index {
+            peers.resize(index + 1, None);
+        }
+        peers[index] = Some(peer);
+        Ok(peer)
+    }
+
+    /// Passes on what has ended, unless another thread is doing so.
+    pub(crate) fn progress(&self) {
+        if let Ok(mut ends) = self.pump.try_lock() {
+            self.pump(&mut ends);
+        }
+    }
+
+    /// Passes on all that has ended.
+    pub(super) fn settle(&self) {
+        let mut ends = self.pump.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.pump(&mut ends) > 0 {}
+    }
+
+    fn pump(&self, ends: &mut Vec<Completed<Place>>) -> usize {
+        if let Err(error) = self.mx.drain(BATCH, |completed| ends.push(completed)) {
+            // Every request is refused from now on, which programs may not notice if they only
+            // wait: this is told once.
+            fault::of_error(&error);
+        }
+        let count = ends.len();
+        for completed in ends.drain(..) {
+            self.ended(completed);
+        }
+        count
+    }
+
+    /// Closes the endpoint, and waits a while for its peers to have everything.
+    pub(super) fn close(self) {
+        let (address, verbose) = (self.address, self.settings.verbose);
+        let (counters, port) = self.mx.counters();
+        if let Err(error) = self.mx.close(LINGER) {
+            warn(&error.to_string());
+        }
+        if verbose {
+            warn(&format!(
+                "endpoint {address} closed: {} messages sent, {} received, {} frames resent, {} \
+                 frames lost for want of room",
+                counters.messages_sent, counters.messages_received, counters.resent, port.overrun
+            ));
+        }
+    }
+}
+
+/// A span as the engine measures it.
+fn span(span: Duration) -> base::time::Duration {
+    base::time::Duration::from_nanos(span.as_nanos().try_into().unwrap_or(u64::MAX))
+}
+
+fn free_port(settings: &Settings) -> Result<Box<dyn Port>, PortError> {
+    let mut number = 0;
+    loop {
+        match open(&settings.port, number) {
+            Err(PortError::Taken { .. }) if number < LAST_NUMBER => number += 1,
+            other => return other,
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Endpoints: made, bound, enabled, closed. What is sent and received is in the files beside this.
+
+mod ended;
+mod live;
+mod receive;
+mod send;
+mod tagged;
+mod untagged;
+
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use libc::{EINVAL, EIO, ENODEV, ENOPROTOOPT, ENOSYS};
+
+pub(crate) use self::live::Live;
+use self::live::Side;
+use crate::abi::constants::{
+    FI_CLASS_AV, FI_CLASS_CNTR, FI_CLASS_CQ, FI_CLASS_EP, FI_CLASS_EQ, FI_DIRECTED_RECV,
+    FI_EBADFLAGS, FI_ENABLE, FI_ENOAV, FI_ENOCQ, FI_EOPBADSTATE, FI_ETOOSMALL, FI_GETOPSFLAG,
+    FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, FI_RECV, FI_SELECTIVE_COMPLETION, FI_SEND,
+    FI_SETOPSFLAG, FI_TRANSMIT,
+};
+use crate::abi::info::{Info, RxAttr, TxAttr};
+use crate::abi::objects::{Fid, FidDomain, FidOps};
+use crate::abi::transfers::{CmOps, EpOps, FidEp};
+use crate::abi::{give, ours, taken, theirs};
+use crate::av::{Addresses, Av, give_address};
+use crate::cntr::Cntr;
+use crate::cq::Cq;
+use crate::fault::warn;
+use crate::refuse::{self, refuse};
+use crate::settings;
+
+/// What is left at least of a buffer for several messages, unless a program says otherwise.
+const LEAST_LEFT: usize = 64;
+
+/// The endpoints whose ends a queue or a counter tells.
+#[derive(Debug, Default)]
+pub(crate) struct Bound(RwLock<Vec<Arc<Live>>>);
+
+impl Bound {
+    /// Drives them.
+    pub(crate) fn progress(&self) {
+        for live in &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
+            live.progress();
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
+    fn add(&self, live: &Arc<Live>) {
+        let mut list = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if !list.iter().any(|known| Arc::ptr_eq(known, live)) {
+            list.push(Arc::clone(live));
+        }
+    }
+
+    fn remove(&self, live: &Arc<Live>) {
+        let mut list = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        list.retain(|known| !Arc::ptr_eq(known, live));
+    }
+}
+
+/// What an endpoint is made of before it is enabled.
+#[derive(Debug, Default)]
+struct Setup {
+    addresses: Option<Arc<Addresses>>,
+    tx: Side,
+    rx: Side,
+    directed: bool,
+    least_left: usize,
+}
+
+#[repr(C)]
+pub(crate) struct Ep {
+    fid: FidEp,
+    setup: Mutex<Setup>,
+    live: OnceLock<Arc<Live>>,
+}
+
+static FID: FidOps =
+    FidOps { size: size_of::<FidOps>(), close, bind, control, ops_open: refuse::ops_open };
+
+static OPS: EpOps = EpOps {
+    size: size_of::<EpOps>(),
+    cancel,
+    getopt,
+    setopt,
+    tx_ctx: refuse!(*mut FidEp, c_int, *mut TxAttr, *mut *mut FidEp, *mut c_void => c_int),
+    rx_ctx: refuse!(*mut FidEp, c_int, *mut RxAttr, *mut *mut FidEp, *mut c_void => c_int),
+    rx_size_left: refuse!(*mut FidEp => isize),
+    tx_size_left: refuse!(*mut FidEp => isize),
+};
+
+static CM: CmOps = CmOps {
+    size: size_of::<CmOps>(),
+    setname: refuse!(*mut Fid, *mut c_void, usize => c_int),
+    getname,
+    getpeer: refuse!(*mut FidEp, *mut c_void, *mut usize => c_int),
+    connect: refuse!(*mut FidEp, *const c_void, *const c_void, usize => c_int),
+    listen: refuse!(*mut c_void => c_int),
+    accept: refuse!(*mut FidEp, *const c_void, usize => c_int),
+    reject: refuse!(*mut c_void, *mut Fid, *const c_void, usize => c_int),
+    shutdown: refuse!(*mut FidEp, u64 => c_int),
+};
+
+pub(crate) unsafe extern "C" fn open(
+    _domain: *mut FidDomain,
+    info: *mut Info,
+    place: *mut *mut Fid,
+    context: *mut c_void,
+) -> c_int {
+    let Some(info) = theirs!(info) else { return -EINVAL };
+    let (tx, rx) = (Side::default(), Side::default());
+    let flags = theirs!(info.tx_attr).map_or(0, |attr| attr.op_flags);
+    tx.op_flags.store(flags, Ordering::Relaxed);
+    let flags = theirs!(info.rx_attr).map_or(0, |attr| attr.op_flags);
+    rx.op_flags.store(flags, Ordering::Relaxed);
+    let directed = info.caps & FI_DIRECTED_RECV != 0;
+    let setup = Setup { addresses: None, tx, rx, directed, least_left: LEAST_LEFT };
+    let fid = FidEp {
+        fid: Fid { class: FI_CLASS_EP, context, ops: &raw const FID },
+        ops: &raw const OPS,
+        cm: &raw const CM,
+        msg: &raw const untagged::OPS,
+        rma: std::ptr::null(),
+        tagged: &raw const tagged::OPS,
+        atomic: std::ptr::null(),
+        collective: std::ptr::null(),
+    };
+    let ep = Ep { fid, setup: Mutex::new(setup), live: OnceLock::new() };
+    give!(place, Box::into_raw(Box::new(ep)).cast());
+    0
+}
+
+unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
+    let ep = taken!(fid, Ep);
+    let Some(live) = ep.live.into_inner() else { return 0 };
+    for side in [&live.tx, &live.rx] {
+        if let Some(queue) = &side.queue {
+            queue.bound.remove(&live);
+        }
+        if let Some(counter) = &side.counter {
+            counter.bound.remove(&live);
+        }
+    }
+    match Arc::try_unwrap(live) {
+        Ok(live) => live.close(),
+        Err(_) => warn("an endpoint is closed while another thread uses it; messages may be lost"),
+    }
+    0
+}
+
+unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
+    let ep = ours!(fid, Ep);
+    if ep.live.get().is_some() {
+        return -FI_EOPBADSTATE;
+    }
+    let mut setup = ep.setup.lock().unwrap_or_else(PoisonError::into_inner);
+    let setup = &mut *setup;
+    let sides = [(FI_TRANSMIT, &mut setup.tx), (FI_RECV, &mut setup.rx)];
+    let chosen = sides.into_iter().filter(|(flag, _)| flags & flag != 0);
+    match ours!(other, Fid).class {
+        FI_CLASS_AV => setup.addresses = Some(Arc::clone(&ours!(other, Av).addresses)),
+        FI_CLASS_EQ => {}
+        FI_CLASS_CQ => {
+            if flags & !(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION) != 0 {
+                return -FI_EBADFLAGS;
+            }
+            for (_, side) in chosen {
+                side.queue = Some(Arc::clone(&ours!(other, Cq).queue));
+                side.selective = flags & FI_SELECTIVE_COMPLETION != 0;
+            }
+        }
+        FI_CLASS_CNTR => {
+            // Counters of what this provider does not do stay at 0.
+            for (_, side) in chosen {
+                side.counter = Some(Arc::clone(&ours!(other, Cntr).counter));
+            }
+        }
+        _ => return -EINVAL,
+    }
+    0
+}
+
+unsafe extern "C" fn control(fid: *mut Fid, command: c_int, argument: *mut c_void) -> c_int {
+    let ep = ours!(fid, Ep);
+    match command {
+        FI_ENABLE => enable(ep),
+        FI_GETOPSFLAG | FI_SETOPSFLAG => {
+            let Some(flags) = theirs!(argument.cast::<u64>()).copied() else { return -EINVAL };
+            let setup = ep.setup.lock().unwrap_or_else(PoisonError::into_inner);
+            let live = ep.live.get();
+            let (tx, rx) = live.map_or((&setup.tx, &setup.rx), |live| (&live.tx, &live.rx));
+            let side = if flags & FI_SEND != 0 { tx } else { rx };
+            if command == FI_GETOPSFLAG {
+                give!(argument.cast::<u64>(), side.flags());
+            } else {
+                side.op_flags.store(flags & !(FI_SEND | FI_RECV), Ordering::Relaxed);
+            }
+            0
+        }
+        _ => -ENOSYS,
+    }
+}
+
+fn enable(ep: &Ep) -> c_int {
+    let mut setup = ep.setup.lock().unwrap_or_else(PoisonError::into_inner);
+    if ep.live.get().is_some() {
+        return -FI_EOPBADSTATE;
+    }
+    let Some(addresses) = setup.addresses.clone() else { return -FI_ENOAV };
+    let has_no_queue = |side: &Side| side.queue.is_none() && side.counter.is_none();
+    if has_no_queue(&setup.tx) && has_no_queue(&setup.rx) {
+        return -FI_ENOCQ;
+    }
+    let Some(settings) = settings::get() else { return -ENODEV };
+    let Setup { tx, rx, directed, least_left, .. } = std::mem::take(&mut *setup);
+    let live = match Live::open(settings, addresses, [tx, rx], directed, least_left) {
+        Ok(live) => Arc::new(live),
+        Err(error) => {
+            warn(&error.to_string());
+            return -EIO;
+        }
+    };
+    for side in [&live.tx, &live.rx] {
+        if let Some(queue) = &side.queue {
+            queue.bound.add(&live);
+        }
+        if let Some(counter) = &side.counter {
+            counter.bound.add(&live);
+        }
+    }
+    // Nobody else has set it: the lock is held.
+    let _ = ep.live.set(live);
+    0
+}
+
+unsafe extern "C" fn cancel(fid: *mut Fid, context: *mut c_void) -> isize {
+    let Some(live) = ours!(fid, Ep).live.get() else { return -(FI_EOPBADSTATE as isize) };
+    live.cancel(context as usize)
+}
+
+unsafe extern "C" fn getname(fid: *mut Fid, place: *mut c_void, length: *mut usize) -> c_int {
+    let Some(live) = ours!(fid, Ep).live.get() else { return -FI_EOPBADSTATE };
+    if give_address(live.address, place, length) { 0 } else { -FI_ETOOSMALL }
+}
+
+unsafe extern "C" fn getopt(
+    fid: *mut Fid,
+    level: c_int,
+    name: c_int,
+    value: *mut c_void,
+    length: *mut usize,
+) -> c_int {
+    if (level, name) != (FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV) {
+        return -ENOPROTOOPT;
+    }
+    if theirs!(length).is_none_or(|length| *length < size_of::<usize>()) {
+        return -FI_ETOOSMALL;
+    }
+    let ep = ours!(fid, Ep);
+    let set = || ep.setup.lock().unwrap_or_else(PoisonError::into_inner).least_left;
+    let least = ep.live.get().map_or_else(set, |live| live.least_left.load(Ordering::Relaxed));
+    give!(value.cast::<usize>(), least);
+    give!(length, size_of::<usize>());
+    0
+}
+
+unsafe extern "C" fn setopt(
+    fid: *mut Fid,
+    level: c_int,
+    name: c_int,
+    value: *const c_void,
+    length: usize,
+) -> c_int {
+    if (level, name) != (FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV) {
+        return -ENOPROTOOPT;
+    }
+    let value = theirs!(value.cast::<usize>()).filter(|_| length >= size_of::<usize>());
+    let Some(least) = value else { return -EINVAL };
+    let ep = ours!(fid, Ep);
+    match ep.live.get() {
+        Some(live) => live.least_left.store(*least, Ordering::Relaxed),
+        None => ep.setup.lock().unwrap_or_else(PoisonError::into_inner).least_left = *least,
+    }
+    0
+}
+
+/// The endpoint that a call is for, or a return from it if it is not enabled.
+macro_rules! enabled {
+    ($ep:expr) => {
+        match ours!($ep, Ep).live.get() {
+            Some(live) => live,
+            None => return -(FI_EOPBADSTATE as isize),
+        }
+    };
+}
+
+/// The memory that a list describes, or a return if the list is too long.
+macro_rules! listed {
+    ($list:expr, $count:expr) => {
+        match lent!(of, $list, $count) {
+            Some(memory) => memory,
+            None => return -(libc::EINVAL as isize),
+        }
+    };
+}
+
+use {enabled, listed};

@@ -1,0 +1,154 @@
+//! Receives, looking at messages that nobody has received, and taking receives back.
+
+use std::sync::PoisonError;
+
+use libc::{EINVAL, ENOENT, ENOMSG};
+use mx::endpoint::Found;
+use mx::ids::PeerId;
+
+use super::live::Live;
+use super::send::flag_of;
+use crate::abi::constants::{
+    FI_ADDR_UNSPEC, FI_CLAIM, FI_DISCARD, FI_MULTI_RECV, FI_PEEK, FI_RECV, FI_REMOTE_CQ_DATA,
+};
+use crate::bits::{self, HEADER, Kind};
+use crate::cq::{Entry, Failure};
+use crate::fault;
+use crate::memory::Segments;
+use crate::message::Place;
+
+/// A call that receives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Receive {
+    pub(super) kind: Kind,
+    pub(super) from: u64,
+    pub(super) tag: u64,
+    pub(super) ignore: u64,
+    pub(super) memory: Segments,
+    pub(super) context: usize,
+    pub(super) flags: u64,
+    pub(super) told: bool,
+}
+
+impl Live {
+    /// Receives a message, or does what the flags say instead: 0, or a number of libfabric.
+    pub(super) fn receive(&self, receive: &Receive) -> isize {
+        let done = if receive.flags & FI_PEEK != 0 {
+            self.peek(receive)
+        } else if receive.flags & (FI_CLAIM | FI_DISCARD) != 0 {
+            self.receive_claimed(receive)
+        } else {
+            self.post(receive)
+        };
+        match done {
+            Ok(()) => 0,
+            Err(error) => -(error as isize),
+        }
+    }
+
+    pub(super) fn post(&self, receive: &Receive) -> Result<(), i32> {
+        let source = self.source(receive.from)?;
+        let matching = bits::of_receive(receive.kind, receive.tag, receive.ignore);
+        let many = (receive.flags & FI_MULTI_RECV != 0).then_some(receive.from);
+        let place = Place { many, ..Place::new(receive.memory, receive.told) };
+        let context = receive.context as u64;
+        let posted =
+            self.mx.with_engine(|engine, now| engine.irecv(now, source, matching, place, context));
+        posted.map(drop).map_err(|error| fault::of_error(&error))
+    }
+
+    /// Whom a receive names.
+    fn source(&self, from: u64) -> Result<Option<PeerId>, i32> {
+        if !self.directed || from == FI_ADDR_UNSPEC {
+            return Ok(None);
+        }
+        self.peer(from).map(|peer| Some(peer.id))
+    }
+
+    /// Looks for a message. What is found is told as an end, and so is that nothing was.
+    fn peek(&self, receive: &Receive) -> Result<(), i32> {
+        let source = self.source(receive.from)?;
+        let matching = bits::of_receive(receive.kind, receive.tag, receive.ignore);
+        let is_taken = receive.flags & (FI_CLAIM | FI_DISCARD) != 0;
+        // What has come since the last look counts, too.
+        self.mx.progress().map_err(|error| fault::of_error(&error))?;
+        let mut header = [0; HEADER];
+        let found = self.mx.with_engine(|engine, now| {
+            let found = if is_taken {
+                engine.claim(source, matching)?
+            } else {
+                engine.probe(source, matching)?
+            };
+            if let Some(Found { message, .. }) = found {
+                engine.look(message, &mut header);
+                if receive.flags & FI_DISCARD != 0 {
+                    engine.discard(now, message, Place::nowhere());
+                }
+            }
+            Ok(found)
+        });
+        let found = found.map_err(|error| fault::of_error(&error))?;
+        let flags = FI_RECV | flag_of(receive.kind);
+        let entry = Entry { context: receive.context, flags, ..Entry::default() };
+        let Some(Found { message, match_info, length, .. }) = found else {
+            let failure = Some(Failure { error: ENOMSG, excess: 0 });
+            self.rx.tell(Entry { tag: receive.tag, failure, ..entry });
+            return Ok(());
+        };
+        if receive.flags & (FI_CLAIM | FI_DISCARD) == FI_CLAIM {
+            let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+            claims.insert(receive.context, message);
+        }
+        let data = bits::data(&header);
+        self.rx.tell(Entry {
+            flags: flags | data.map_or(0, |_| FI_REMOTE_CQ_DATA),
+            length: length.saturating_sub(HEADER as u64) as usize,
+            data: data.unwrap_or(0),
+            tag: match_info & bits::TAG,
+            ..entry
+        });
+        Ok(())
+    }
+
+    /// Receives the message that was claimed with this context, or drops it.
+    fn receive_claimed(&self, receive: &Receive) -> Result<(), i32> {
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        let message = claims.remove(&receive.context).ok_or(EINVAL)?;
+        drop(claims);
+        let context = receive.context as u64;
+        let is_unwanted = receive.flags & FI_DISCARD != 0;
+        let done = self.mx.with_engine(|engine, now| {
+            if is_unwanted {
+                engine.discard(now, message, Place::nowhere());
+                return Ok(());
+            }
+            let place = Place::new(receive.memory, receive.told);
+            engine.receive_message(now, message, place, context).map(drop)
+        });
+        done.map_err(|error| fault::of_error(&error))?;
+        if is_unwanted && receive.told {
+            let flags = FI_RECV | flag_of(receive.kind);
+            self.rx.tell(Entry { context: receive.context, flags, ..Entry::default() });
+        }
+        Ok(())
+    }
+
+    /// Takes back the receive with this context; its end is told.
+    pub(super) fn cancel(&self, context: usize) -> isize {
+        /// A buffer for several messages is nowhere for a moment after each.
+        const ATTEMPTS: usize = 3;
+        for _ in 0..ATTEMPTS {
+            self.settle();
+            let cancelled = self.mx.with_engine(|engine, _| {
+                let receive = engine.receive_with(context as u64);
+                Ok(receive.is_some_and(|receive| engine.cancel(receive)))
+            });
+            match cancelled {
+                Ok(true) => return 0,
+                Ok(false) => {}
+                Err(error) => return -(fault::of_error(&error) as isize),
+            }
+        }
+        -(ENOENT as isize)
+    }
+}

@@ -1,0 +1,104 @@
+//! Sends.
+
+use libc::{EAGAIN, EINVAL, EMSGSIZE};
+
+use super::live::Live;
+use crate::abi::constants::{
+    FI_DELIVERY_COMPLETE, FI_FENCE, FI_INJECT, FI_MSG, FI_SEND, FI_TAGGED,
+};
+use crate::bits::{self, HEADER, Kind};
+use crate::cq::Entry;
+use crate::fault;
+use crate::info::offer::INJECT;
+use crate::memory::Segments;
+use crate::message::Outgoing;
+
+/// The context of sends that have ended for the user already.
+pub(super) const SILENT: u64 = u64::MAX;
+/// The context of sends that are counted, and not told otherwise.
+pub(super) const COUNTED: u64 = u64::MAX - 1;
+
+/// A call that sends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Send {
+    pub(super) kind: Kind,
+    pub(super) to: u64,
+    pub(super) tag: u64,
+    pub(super) data: Option<u64>,
+    pub(super) memory: Segments,
+    pub(super) context: usize,
+    pub(super) flags: u64,
+    pub(super) told: bool,
+}
+
+/// The flags of completions of this kind.
+pub(super) const fn flag_of(kind: Kind) -> u64 {
+    match kind {
+        Kind::Tagged => FI_TAGGED,
+        Kind::Untagged => FI_MSG,
+    }
+}
+
+impl Live {
+    /// Sends a message: 0, or a number of libfabric.
+    pub(super) fn send(&self, send: &Send) -> isize {
+        match self.try_send(send) {
+            Ok(()) => 0,
+            Err(error) => -(error as isize),
+        }
+    }
+
+    fn try_send(&self, send: &Send) -> Result<(), i32> {
+        let length = send.memory.length();
+        if send.flags & FI_INJECT != 0 && length > INJECT {
+            return Err(EMSGSIZE);
+        }
+        // Sends to one peer arrive in order, but nothing makes one wait for all before it.
+        if send.flags & FI_FENCE != 0 || send.tag > bits::TAG {
+            return Err(EINVAL);
+        }
+        if self.backlog.is_full() {
+            self.progress();
+            if self.backlog.is_full() {
+                return Err(EAGAIN);
+            }
+        }
+        let peer = self.peer(send.to)?;
+        let header = bits::header(send.data);
+        let is_copied = HEADER + length <= self.eager_max || send.flags & FI_INJECT != 0;
+        let message = if is_copied {
+            Outgoing::copied(header, &send.memory, &self.backlog)
+        } else {
+            Outgoing::lent(header, send.memory, &self.backlog)
+        };
+        let synchronous = send.flags & FI_DELIVERY_COMPLETE != 0;
+        // A message to oneself ends when it is received, but a copy needs nothing more now.
+        let ends_now = peer.is_self && is_copied && !synchronous;
+        let context = match (ends_now, send.told) {
+            (true, _) => SILENT,
+            (false, true) => send.context as u64,
+            (false, false) => COUNTED,
+        };
+        let match_info = bits::of_message(send.kind, send.tag);
+        let sent = self.mx.with_engine(|engine, now| {
+            if synchronous {
+                engine.issend(now, peer.id, match_info, message, context)
+            } else {
+                engine.isend(now, peer.id, match_info, message, context)
+            }
+        });
+        sent.map_err(|error| fault::of_error(&error))?;
+        if ends_now {
+            self.tx.count(true);
+            if send.told {
+                self.tx.tell(sent_entry(send.context, send.kind));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is told of a send that has ended well.
+pub(super) fn sent_entry(context: usize, kind: Kind) -> Entry {
+    Entry { context, flags: FI_SEND | flag_of(kind), ..Entry::default() }
+}

@@ -1,0 +1,169 @@
+//! Messages without a tag: what `fi_send`, `fi_recv` and their relatives call.
+
+use std::ffi::c_void;
+
+use libc::{EINVAL, iovec};
+
+use super::receive::Receive;
+use super::send::Send;
+use super::{Ep, enabled, listed};
+use crate::abi::constants::{FI_EOPBADSTATE, FI_INJECT, FI_REMOTE_CQ_DATA};
+use crate::abi::transfers::{FidEp, Msg, MsgOps};
+use crate::abi::{ours, theirs};
+use crate::bits::Kind;
+use crate::memory::{Segments, lent};
+
+pub(super) static OPS: MsgOps = MsgOps {
+    size: size_of::<MsgOps>(),
+    recv,
+    recvv,
+    recvmsg,
+    send,
+    sendv,
+    sendmsg,
+    inject,
+    senddata,
+    injectdata,
+};
+
+unsafe extern "C" fn recv(
+    ep: *mut FidEp,
+    buffer: *mut u8,
+    length: usize,
+    _desc: *mut c_void,
+    from: u64,
+    context: *mut c_void,
+) -> isize {
+    let live = enabled!(ep);
+    let flags = live.rx.flags();
+    live.receive(&Receive {
+        kind: Kind::Untagged,
+        from,
+        tag: 0,
+        ignore: 0,
+        memory: lent!(one, buffer, length),
+        context: context as usize,
+        flags,
+        told: live.rx.tells(flags),
+    })
+}
+
+unsafe extern "C" fn recvv(
+    ep: *mut FidEp,
+    list: *const iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    from: u64,
+    context: *mut c_void,
+) -> isize {
+    let live = enabled!(ep);
+    let flags = live.rx.flags();
+    live.receive(&Receive {
+        kind: Kind::Untagged,
+        from,
+        tag: 0,
+        ignore: 0,
+        memory: listed!(list, count),
+        context: context as usize,
+        flags,
+        told: live.rx.tells(flags),
+    })
+}
+
+unsafe extern "C" fn recvmsg(ep: *mut FidEp, message: *const Msg, flags: u64) -> isize {
+    let live = enabled!(ep);
+    let Some(message) = theirs!(message) else { return -(EINVAL as isize) };
+    live.receive(&Receive {
+        kind: Kind::Untagged,
+        from: message.addr,
+        tag: 0,
+        ignore: 0,
+        memory: listed!(message.iov, message.iov_count),
+        context: message.context as usize,
+        flags,
+        told: live.rx.tells(flags),
+    })
+}
+
+/// A send with the flags that the endpoint has for those without.
+fn sending(
+    ep: *mut FidEp,
+    memory: Segments,
+    to: u64,
+    (tag, data): (u64, Option<u64>),
+    context: *mut c_void,
+) -> isize {
+    let live = enabled!(ep);
+    let (flags, context) = (live.tx.flags(), context as usize);
+    let (kind, told) = (Kind::Untagged, live.tx.tells(flags));
+    live.send(&Send { kind, to, tag, data, memory, context, flags, told })
+}
+
+/// A send whose memory may be used again at once, and whose end is not told.
+fn injecting(ep: *mut FidEp, memory: Segments, to: u64, (tag, data): (u64, Option<u64>)) -> isize {
+    let (kind, flags) = (Kind::Untagged, FI_INJECT);
+    enabled!(ep).send(&Send { kind, to, tag, data, memory, context: 0, flags, told: false })
+}
+
+unsafe extern "C" fn send(
+    ep: *mut FidEp,
+    buffer: *const u8,
+    length: usize,
+    _desc: *mut c_void,
+    to: u64,
+    context: *mut c_void,
+) -> isize {
+    sending(ep, lent!(one, buffer.cast_mut(), length), to, (0, None), context)
+}
+
+unsafe extern "C" fn sendv(
+    ep: *mut FidEp,
+    list: *const iovec,
+    _desc: *mut *mut c_void,
+    count: usize,
+    to: u64,
+    context: *mut c_void,
+) -> isize {
+    sending(ep, listed!(list, count), to, (0, None), context)
+}
+
+unsafe extern "C" fn sendmsg(ep: *mut FidEp, message: *const Msg, flags: u64) -> isize {
+    let live = enabled!(ep);
+    let Some(message) = theirs!(message) else { return -(EINVAL as isize) };
+    live.send(&Send {
+        kind: Kind::Untagged,
+        to: message.addr,
+        tag: 0,
+        data: (flags & FI_REMOTE_CQ_DATA != 0).then_some(message.data),
+        memory: listed!(message.iov, message.iov_count),
+        context: message.context as usize,
+        flags,
+        told: live.tx.tells(flags),
+    })
+}
+
+unsafe extern "C" fn inject(ep: *mut FidEp, buffer: *const u8, length: usize, to: u64) -> isize {
+    injecting(ep, lent!(one, buffer.cast_mut(), length), to, (0, None))
+}
+
+unsafe extern "C" fn senddata(
+    ep: *mut FidEp,
+    buffer: *const u8,
+    length: usize,
+    _desc: *mut c_void,
+    data: u64,
+    to: u64,
+    context: *mut c_void,
+) -> isize {
+    sending(ep, lent!(one, buffer.cast_mut(), length), to, (0, Some(data)), context)
+}
+
+unsafe extern "C" fn injectdata(
+    ep: *mut FidEp,
+    buffer: *const u8,
+    length: usize,
+    data: u64,
+    to: u64,
+) -> isize {
+    injecting(ep, lent!(one, buffer.cast_mut(), length), to, (0, Some(data)))
+}

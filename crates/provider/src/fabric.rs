@@ -1,0 +1,54 @@
+//! The fabric: all who speak MX. It only makes domains and event queues.
+
+use std::ffi::{c_int, c_void};
+
+use crate::abi::constants::FI_CLASS_FABRIC;
+use crate::abi::info::{FabricAttr, Info};
+use crate::abi::objects::{FabricOps, Fid, FidFabric, FidOps};
+use crate::abi::{give, taken, theirs};
+use crate::refuse::{self, refuse};
+use crate::{domain, eq};
+
+#[repr(C)]
+struct Fabric {
+    fid: FidFabric,
+}
+
+static FID: FidOps = FidOps {
+    size: size_of::<FidOps>(),
+    close,
+    bind: refuse::bind,
+    control: refuse::control,
+    ops_open: refuse::ops_open,
+};
+
+static OPS: FabricOps = FabricOps {
+    size: size_of::<FabricOps>(),
+    domain: domain::open,
+    passive_ep: refuse!(*mut FidFabric, *mut Info, *mut *mut Fid, *mut c_void => c_int),
+    eq_open: eq::open,
+    wait_open: refuse!(*mut FidFabric, *mut c_void, *mut *mut Fid => c_int),
+    trywait,
+};
+
+pub(crate) unsafe extern "C" fn open(
+    attr: *const FabricAttr,
+    place: *mut *mut Fid,
+    context: *mut c_void,
+) -> c_int {
+    let api_version = theirs!(attr).map_or(0, |attr| attr.api_version);
+    let fid = Fid { class: FI_CLASS_FABRIC, context, ops: &raw const FID };
+    let fabric = Box::new(Fabric { fid: FidFabric { fid, ops: &raw const OPS, api_version } });
+    give!(place, Box::into_raw(fabric).cast());
+    0
+}
+
+unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
+    drop(taken!(fid, Fabric));
+    0
+}
+
+/// Queues have nothing to wait on but themselves, so there is never a reason not to.
+unsafe extern "C" fn trywait(_fabric: *mut FidFabric, _fids: *mut *mut Fid, _: c_int) -> c_int {
+    0
+}

@@ -1,0 +1,46 @@
+//! Errors, as libfabric numbers them and as people read them.
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use libc::{ECANCELED, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EINVAL, EIO, EPROTO, ETIMEDOUT};
+use linux::mx::endpoint::MxError;
+use mx::status::{Code, Refusal};
+
+use crate::abi::constants::FI_ETRUNC;
+
+/// The number of libfabric for the end of a request; `None` if it did what was asked.
+pub(crate) fn of_code(code: Code) -> Option<c_int> {
+    Some(match code {
+        Code::Success => return None,
+        Code::Truncated => FI_ETRUNC,
+        Code::Cancelled | Code::Aborted => ECANCELED,
+        Code::Unreachable | Code::NoEndpoint => EHOSTUNREACH,
+        Code::Restarted | Code::Closed => ECONNRESET,
+        Code::BadKey | Code::BadVersion | Code::Busy => ECONNREFUSED,
+        Code::Timeout => ETIMEDOUT,
+        Code::Protocol => EPROTO,
+    })
+}
+
+/// The number of libfabric for a request that was not taken. What is not an everyday matter is told
+/// to people, too.
+pub(crate) fn of_error(error: &MxError) -> c_int {
+    match error {
+        MxError::Refused(Refusal::NoPeer(code)) => of_code(*code).unwrap_or(EHOSTUNREACH),
+        MxError::Refused(Refusal::Closing) => ECANCELED,
+        MxError::Refused(_) => EINVAL,
+        _ => {
+            static TOLD: AtomicBool = AtomicBool::new(false);
+            if !TOLD.swap(true, Ordering::Relaxed) {
+                warn(&error.to_string());
+            }
+            EIO
+        }
+    }
+}
+
+/// Tells people something on standard error: libfabric's own log would have to be linked.
+pub(crate) fn warn(text: &str) {
+    eprintln!("earmark[{}]: {text}", std::process::id());
+}

@@ -1,0 +1,76 @@
+//! MX for MPI: a libfabric provider called `earmark`.
+//!
+//! libfabric finds `libearmark-fi.so` where `FI_PROVIDER_PATH` says, calls [`fi_prov_ini`], and
+//! then the tables of functions that objects bear. MPIs see endpoints of type `FI_EP_RDM` with
+//! tagged and untagged messages; what they send travels as MX messages ([`linux::mx`]).
+//!
+//! ```text
+//! fi_getinfo ─▶ info/        wishes against what there is
+//! fi_fabric, fi_domain       fabric.rs, domain.rs
+//! fi_av_*                    av.rs        addresses, by number
+//! fi_endpoint                endpoint/    sends and receives, as requests of an MX endpoint
+//! fi_cq_*, fi_cntr_*         cq.rs, cntr.rs: reading one drives the endpoints that are bound to it
+//! fi_eq_*                    eq.rs
+//! ```
+//!
+//! | libfabric | MX |
+//! |---|---|
+//! | a tag of 63 bits, or none | match information: the top bit says which (`bits.rs`) |
+//! | remote CQ data | a header of 9 bytes before the message, which announcements take along |
+//! | the buffer of a send | read in place, or copied if it is short (`memory.rs`) |
+//! | a receive buffer for several messages | one receive after the other |
+//! | an address | six bytes of interface, the number of the endpoint, and a mark (`address.rs`) |
+//! | progress, manual or automatic | a thread of the endpoint's, while nobody reads a queue |
+//!
+//! Everything may be called from any thread. An endpoint has a lock around what it keeps of
+//! completions (*pump*), the MX endpoint has one around the engine, and each queue has one; they
+//! are taken in this order.
+
+mod abi;
+mod address;
+mod av;
+mod bits;
+mod cntr;
+mod cq;
+mod domain;
+mod endpoint;
+mod eq;
+mod fabric;
+mod fault;
+mod info;
+mod memory;
+mod message;
+mod refuse;
+mod settings;
+
+use std::ptr;
+
+use abi::constants::API_VERSION;
+pub use abi::info::Provider;
+
+/// What libfabric keeps of this provider. It never moves, and libfabric alone writes to it.
+struct Registered(std::cell::UnsafeCell<Provider>);
+
+// SAFETY: libfabric changes it while it loads providers, which one thread does; nobody here looks.
+// JUSTIFICATION: libfabric wants a structure that it may write to, for the life of the process.
+unsafe impl Sync for Registered {}
+
+static PROVIDER: Registered = Registered(std::cell::UnsafeCell::new(Provider {
+    version: info::VERSION,
+    fi_version: API_VERSION,
+    context: [ptr::null_mut(); 4],
+    name: c"earmark".as_ptr(),
+    getinfo: info::getinfo,
+    fabric: fabric::open,
+    cleanup,
+}));
+
+extern "C" fn cleanup() {}
+
+/// What libfabric calls when it has loaded this library.
+// SAFETY: no other library that libfabric loads into its own scope is asked for this name.
+// JUSTIFICATION: it is the name that libfabric looks up.
+#[unsafe(no_mangle)]
+pub extern "C" fn fi_prov_ini() -> *mut Provider {
+    PROVIDER.0.get()
+}

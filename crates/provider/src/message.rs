@@ -1,0 +1,197 @@
+//! Messages as MX reads and writes them: a header, and the user's bytes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mx::buffers::{Sink, Source};
+
+use crate::bits::HEADER;
+use crate::memory::Segments;
+
+/// Messages up to here are kept within their request.
+const SHORT: usize = 96;
+
+/// How many bytes of copies there may be before senders have to wait.
+const MOST_COPIED: usize = 64 << 20;
+/// How many messages may be on their way before senders have to wait.
+const MOST_MESSAGES: usize = 1 << 16;
+
+/// What the sends of an endpoint keep that have not arrived.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    bytes: AtomicUsize,
+    messages: AtomicUsize,
+}
+
+impl Backlog {
+    /// Whether a sender has to wait.
+    pub(crate) fn is_full(&self) -> bool {
+        self.bytes.load(Ordering::Relaxed) >= MOST_COPIED
+            || self.messages.load(Ordering::Relaxed) >= MOST_MESSAGES
+    }
+}
+
+#[derive(Debug)]
+enum Body {
+    Short([u8; SHORT], usize),
+    Copied(Box<[u8]>),
+    Lent(Segments),
+}
+
+/// A message to send.
+#[derive(Debug)]
+pub(crate) struct Outgoing {
+    header: [u8; HEADER],
+    body: Body,
+    backlog: Arc<Backlog>,
+}
+
+impl Outgoing {
+    /// A message that is read now.
+    pub(crate) fn copied(header: [u8; HEADER], from: &Segments, backlog: &Arc<Backlog>) -> Self {
+        let length = from.length();
+        let body = if length <= SHORT {
+            let mut bytes = [0; SHORT];
+            from.read(0, &mut bytes[..length]);
+            Body::Short(bytes, length)
+        } else {
+            let mut bytes = vec![0; length].into_boxed_slice();
+            from.read(0, &mut bytes);
+            backlog.bytes.fetch_add(length, Ordering::Relaxed);
+            Body::Copied(bytes)
+        };
+        Self::new(header, body, backlog)
+    }
+
+    /// A message that is read from the user's memory until its send has ended.
+    pub(crate) fn lent(header: [u8; HEADER], from: Segments, backlog: &Arc<Backlog>) -> Self {
+        Self::new(header, Body::Lent(from), backlog)
+    }
+
+    fn new(header: [u8; HEADER], body: Body, backlog: &Arc<Backlog>) -> Self {
+        backlog.messages.fetch_add(1, Ordering::Relaxed);
+        Self { header, body, backlog: Arc::clone(backlog) }
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        if let Body::Copied(bytes) = &self.body {
+            self.backlog.bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
+        }
+        self.backlog.messages.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Source for Outgoing {
+    fn length(&self) -> u64 {
+        let body = match &self.body {
+            Body::Short(_, length) => *length,
+            Body::Copied(bytes) => bytes.len(),
+            Body::Lent(segments) => segments.length(),
+        };
+        (HEADER + body) as u64
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) {
+        let offset = offset as usize;
+        let of_header = HEADER.saturating_sub(offset).min(into.len());
+        let (head, rest) = into.split_at_mut(of_header);
+        if of_header > 0 {
+            head.copy_from_slice(&self.header[offset..offset + of_header]);
+        }
+        if rest.is_empty() {
+            return;
+        }
+        let from = offset + of_header - HEADER;
+        match &self.body {
+            Body::Short(bytes, _) => rest.copy_from_slice(&bytes[from..from + rest.len()]),
+            Body::Copied(bytes) => rest.copy_from_slice(&bytes[from..from + rest.len()]),
+            Body::Lent(segments) => segments.read(from, rest),
+        }
+    }
+}
+
+/// The place for a message, and what its receiver wants to know at the end.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) header: [u8; HEADER],
+    pub(crate) memory: Segments,
+    /// Whether its end is told of.
+    pub(crate) told: bool,
+    /// It takes several messages, one after the other, from this address of the user's.
+    pub(crate) many: Option<u64>,
+}
+
+impl Place {
+    /// A place for one message.
+    pub(crate) const fn new(memory: Segments, told: bool) -> Self {
+        Self { header: [0; HEADER], memory, told, many: None }
+    }
+
+    /// A place without room, for a message that nobody wants.
+    pub(crate) const fn nowhere() -> Self {
+        Self::new(Segments::NONE, false)
+    }
+}
+
+impl Sink for Place {
+    fn capacity(&self) -> u64 {
+        (HEADER + self.memory.length()) as u64
+    }
+
+    fn write(&mut self, offset: u64, from: &[u8]) {
+        let offset = offset as usize;
+        let of_header = HEADER.saturating_sub(offset).min(from.len());
+        let (head, rest) = from.split_at(of_header);
+        if of_header > 0 {
+            self.header[offset..offset + of_header].copy_from_slice(head);
+        }
+        if !rest.is_empty() {
+            self.memory.write(offset + of_header - HEADER, rest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bits;
+    use crate::memory::lent;
+
+    #[test]
+    fn messages_arrive_whole_however_they_are_cut() {
+        for length in [0, 1, SHORT, SHORT + 1, 300] {
+            let mut bytes: Vec<u8> = (0..length).map(|index| index as u8).collect();
+            let memory = lent!(one, bytes.as_mut_ptr(), length);
+            let (header, backlog) = (bits::header(Some(7)), Arc::default());
+            let copied = Outgoing::copied(header, &memory, &backlog);
+            for message in [copied, Outgoing::lent(header, memory, &backlog)] {
+                let total = message.length() as usize;
+                for cut in [1, 4, 9, 10, 64, total] {
+                    let mut into = vec![0; length];
+                    let mut place = Place::new(lent!(one, into.as_mut_ptr(), length), true);
+                    assert_eq!(place.capacity(), total as u64);
+                    for offset in (0..total).step_by(cut) {
+                        let mut frame = vec![0; cut.min(total - offset)];
+                        message.read(offset as u64, &mut frame);
+                        place.write(offset as u64, &frame);
+                    }
+                    assert_eq!((bits::data(&place.header), &into), (Some(7), &bytes));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn backlog_is_full_while_messages_are_kept() {
+        let backlog = Arc::default();
+        let mut bytes = vec![0_u8; 1 << 20];
+        let memory = lent!(one, bytes.as_mut_ptr(), bytes.len());
+        let kept: Vec<_> =
+            (0..64).map(|_| Outgoing::copied([0; HEADER], &memory, &backlog)).collect();
+        assert!(backlog.is_full());
+        drop(kept);
+        assert!(!backlog.is_full());
+    }
+}

@@ -1,0 +1,150 @@
+//! What users set in the environment.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use linux::mx::port::PortSpec;
+use linux::mx::port::faulty::Faults;
+use linux::netlink::Netlink;
+
+use crate::fault::warn;
+
+/// Where frames travel: `packet:IFACE`, `udp:ADDR:PORT` or `virtio:SOCKET`.
+const PORT: &str = "EARMARK_PORT";
+/// Frames to lose, double or delay on purpose, as `earmark mx stress --faults`.
+const FAULTS: &str = "EARMARK_FAULTS";
+/// Whether to say what is going on: 1.
+const VERBOSE: &str = "EARMARK_VERBOSE";
+/// Seconds for which a peer may say nothing before it counts as gone.
+const PEER_TIMEOUT: &str = "EARMARK_PEER_TIMEOUT";
+
+/// What is set, or why it cannot be.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) port: PortSpec,
+    pub(crate) faults: Faults,
+    pub(crate) verbose: bool,
+    pub(crate) peer_timeout: Duration,
+}
+
+/// The settings of this process. What is wrong with them is told once, on standard error.
+pub(crate) fn get() -> Option<&'static Settings> {
+    static SETTINGS: OnceLock<Option<Settings>> = OnceLock::new();
+    let read = || match read(|name| std::env::var(name).ok(), ethernet) {
+        Ok(settings) => Some(settings),
+        Err(error) => {
+            // A program that only lists providers, or uses another one, has not asked.
+            if std::env::var("FI_PROVIDER").is_ok_and(|names| names.contains("earmark"))
+                || std::env::var_os(PORT).is_some()
+            {
+                warn(&error);
+            }
+            None
+        }
+    };
+    SETTINGS.get_or_init(read).as_ref()
+}
+
+fn read(
+    variable: impl Fn(&str) -> Option<String>,
+    interfaces: impl Fn() -> Vec<String>,
+) -> Result<Settings, String> {
+    let wrong = |name: &str, value: &str, why: &str| format!("{name}={value}: {why}");
+    let port = match variable(PORT) {
+        Some(text) => text.parse().map_err(|error: String| wrong(PORT, &text, &error))?,
+        None => only_one(&interfaces())?,
+    };
+    let faults = match variable(FAULTS) {
+        Some(text) => text.parse().map_err(|error: linux::mx::port::faulty::BadFaults| {
+            wrong(FAULTS, &text, &error.to_string())
+        })?,
+        None => Faults::default(),
+    };
+    let verbose = variable(VERBOSE).is_some_and(|value| !["", "0"].contains(&value.as_str()));
+    let peer_timeout = match variable(PEER_TIMEOUT) {
+        Some(text) => {
+            let seconds = text.parse().ok().filter(|seconds| (1..=86_400).contains(seconds));
+            let why = "no number of seconds; use 1 to 86400";
+            Duration::from_secs(seconds.ok_or_else(|| wrong(PEER_TIMEOUT, &text, why))?)
+        }
+        // A rank may be stopped, or its machine be busy; that must not end a job.
+        None => Duration::from_secs(60),
+    };
+    Ok(Settings { port, faults, verbose, peer_timeout })
+}
+
+/// The port on the only interface that there is.
+fn only_one(interfaces: &[String]) -> Result<PortSpec, String> {
+    match interfaces {
+        [interface] => format!("packet:{interface}").parse(),
+        [] => Err(format!(
+            "no Ethernet interface is up; bring one up: ip link set IFACE up, or set \
+             {PORT}=udp:ADDR"
+        )),
+        several => Err(format!(
+            "several Ethernet interfaces are up ({}); choose one: {PORT}=packet:{}",
+            several.join(", "),
+            several[0]
+        )),
+    }
+}
+
+/// Ethernet interfaces that are up, in the order of their names.
+fn ethernet() -> Vec<String> {
+    /// `ARPHRD_ETHER`.
+    const ETHERNET: &str = "1";
+    let Ok(netlink) = Netlink::open() else { return Vec::new() };
+    let entries = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
+    let is_ethernet = |name: &String| {
+        let kind = std::fs::read_to_string(format!("/sys/class/net/{name}/type"));
+        kind.is_ok_and(|kind| kind.trim() == ETHERNET)
+            && netlink.link(name).is_ok_and(|link| link.is_up)
+    };
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<_> = names.filter(is_ethernet).collect();
+    names.sort();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(variables: &[(&str, &str)], interfaces: &[&str]) -> Result<Settings, String> {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        read(variable, || interfaces.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    #[test]
+    fn port_is_chosen_or_found() {
+        let port = |variables: &[_], interfaces: &[_]| {
+            with(variables, interfaces).unwrap().port.to_string()
+        };
+        assert_eq!(port(&[], &["eth0"]), "packet:eth0");
+        assert_eq!(port(&[(PORT, "packet:eth1")], &["eth0", "eth1"]), "packet:eth1");
+        assert_eq!(port(&[(PORT, "udp:10.0.0.1")], &[]), "udp:10.0.0.1:0");
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        let error = |variables: &[_], interfaces: &[_]| with(variables, interfaces).unwrap_err();
+        assert!(error(&[], &[]).contains("bring one up"));
+        let several = error(&[], &["eth0", "eth1"]);
+        assert!(several.contains("eth0, eth1") && several.contains("EARMARK_PORT=packet:eth0"));
+        assert!(error(&[(PORT, "tcp:1")], &[]).starts_with("EARMARK_PORT=tcp:1: no kind of port"));
+        assert!(error(&[(FAULTS, "drop")], &["a"]).starts_with("EARMARK_FAULTS=drop: fault"));
+        assert!(error(&[(PEER_TIMEOUT, "0")], &["a"]).contains("use 1 to 86400"));
+    }
+
+    #[test]
+    fn the_rest_has_defaults() {
+        let settings = with(&[], &["eth0"]).unwrap();
+        assert!(!settings.verbose && settings.faults.rules().is_empty());
+        let settings = with(&[(VERBOSE, "1"), (PEER_TIMEOUT, "7")], &["eth0"]).unwrap();
+        assert!(settings.verbose);
+        assert_eq!(settings.peer_timeout, Duration::from_secs(7));
+    }
+}
