@@ -36,7 +36,9 @@ fn watch<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<bool, MxError> {
         if core.advance()? {
             continue;
         }
-        if core.drivers > 0 {
+        // One who looks again and again drives, too; every frame would wake this thread besides.
+        let looks = core.now().since(core.driven_at) < clock::span(LEASE);
+        if core.drivers > 0 || looks {
             return Ok(true);
         }
         core = shared.sleep_on_port(core, None, WATCHER)?;
