@@ -38,6 +38,7 @@ mod eq;
 mod fabric;
 mod fault;
 mod info;
+mod interface;
 mod memory;
 mod message;
 mod refuse;

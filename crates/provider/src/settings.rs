@@ -8,8 +8,9 @@ use linux::mx::port::faulty::Faults;
 use linux::netlink::Netlink;
 
 use crate::fault::warn;
+use crate::interface::ipv4_of;
 
-/// Where frames travel: `packet:IFACE`, `udp:ADDR:PORT` or `virtio:SOCKET`.
+/// Where frames travel: `packet:IFACE`, `udp:ADDR:PORT`, `udp:IFACE` or `virtio:SOCKET`.
 const PORT: &str = "EARMARK_PORT";
 /// Frames to lose, double or delay on purpose, as `earmark mx stress --faults`.
 const FAULTS: &str = "EARMARK_FAULTS";
@@ -51,7 +52,10 @@ fn read(
 ) -> Result<Settings, String> {
     let wrong = |name: &str, value: &str, why: &str| format!("{name}={value}: {why}");
     let port = match variable(PORT) {
-        Some(text) => text.parse().map_err(|error: String| wrong(PORT, &text, &error))?,
+        Some(text) => {
+            let port = with_address(&text).and_then(|text| text.parse());
+            port.map_err(|error| wrong(PORT, &text, &error))?
+        }
         None => only_one(&interfaces())?,
     };
     let faults = match variable(FAULTS) {
@@ -71,6 +75,20 @@ fn read(
         None => Duration::from_secs(60),
     };
     Ok(Settings { port, faults, verbose, peer_timeout })
+}
+
+/// A port whose interface, in `udp:IFACE`, is replaced by its address.
+fn with_address(text: &str) -> Result<String, String> {
+    match text.strip_prefix("udp:") {
+        // Addresses begin with a digit, interfaces of Linux do not.
+        Some(name) if name.starts_with(|first: char| first.is_ascii_alphabetic()) => {
+            let address = ipv4_of(name).ok_or_else(|| {
+                format!("no IPv4 address on {name}; look at it with: ip address show dev {name}")
+            })?;
+            Ok(format!("udp:{address}"))
+        }
+        _ => Ok(text.to_owned()),
+    }
 }
 
 /// The port on the only interface that there is.
@@ -126,6 +144,7 @@ mod tests {
         assert_eq!(port(&[], &["eth0"]), "packet:eth0");
         assert_eq!(port(&[(PORT, "packet:eth1")], &["eth0", "eth1"]), "packet:eth1");
         assert_eq!(port(&[(PORT, "udp:10.0.0.1")], &[]), "udp:10.0.0.1:0");
+        assert_eq!(port(&[(PORT, "udp:lo")], &[]), "udp:127.0.0.1:0");
     }
 
     #[test]
@@ -135,6 +154,7 @@ mod tests {
         let several = error(&[], &["eth0", "eth1"]);
         assert!(several.contains("eth0, eth1") && several.contains("EARMARK_PORT=packet:eth0"));
         assert!(error(&[(PORT, "tcp:1")], &[]).starts_with("EARMARK_PORT=tcp:1: no kind of port"));
+        assert!(error(&[(PORT, "udp:none0")], &[]).contains("no IPv4 address on none0"));
         assert!(error(&[(FAULTS, "drop")], &["a"]).starts_with("EARMARK_FAULTS=drop: fault"));
         assert!(error(&[(PEER_TIMEOUT, "0")], &["a"]).contains("use 1 to 86400"));
     }

@@ -33,7 +33,7 @@ fn wrong_port_is_an_error_that_says_what_to_write() {
 #[test]
 fn fi_pingpong_goes_back_and_forth() {
     let hosts = Hosts::new();
-    let arguments = ["-p", "earmark", "-e", "rdm", "-I", "50", "-S", "all", "-c"];
+    let arguments = ["-p", "earmark", "-e", "rdm", "-I", "20", "-S", "all", "-c"];
     let mut server = hosts.command("ea", "fi_pingpong");
     let mut server = server.args(arguments).stdout(Stdio::null()).spawn().unwrap();
     // Its port is not there at once, and a client that finds none gives up.
