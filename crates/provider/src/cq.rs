@@ -1,10 +1,12 @@
 //! Completion queues: what has ended, in its order.
 //!
-//! Reading one drives the endpoints that are bound to it, if nothing has ended yet.
+//! Reading one drives the endpoints that are bound to it, if nothing has ended yet. MPIs read
+//! again and again, and do not always know that there are more ranks than cores: whoever has found
+//! nothing for a while lets others run.
 
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,7 +52,14 @@ pub(crate) struct Queue {
     pub(crate) bound: Bound,
     /// Whoever waits shall return.
     signalled: AtomicBool,
+    /// How often in a row nothing was found.
+    idle: AtomicU32,
 }
+
+/// After so many looks in vain, some 20 to 100 us, a reader lets others run.
+const PATIENCE: u32 = 256;
+/// And then after so many more, each time.
+const AGAIN: u32 = 4;
 
 impl Queue {
     /// Something has ended.
@@ -69,6 +78,12 @@ impl Queue {
             drop(entries);
             self.bound.progress();
             entries = self.lock();
+            if entries.is_empty() {
+                drop(entries);
+                self.give_way();
+                return -(EAGAIN as isize);
+            }
+            self.idle.store(0, Ordering::Relaxed);
         }
         let mut count = 0;
         while count < most
@@ -81,10 +96,15 @@ impl Queue {
             entries.pop_front();
             count += 1;
         }
-        match count {
-            // Without room for an entry this is only a way to make progress.
-            0 if most > 0 || entries.is_empty() => -(EAGAIN as isize),
-            count => count as isize,
+        count as isize
+    }
+
+    /// Lets others run, if nothing was found for a while.
+    fn give_way(&self) {
+        let idle = self.idle.fetch_add(1, Ordering::Relaxed);
+        if idle >= PATIENCE {
+            self.idle.store(PATIENCE - AGAIN, Ordering::Relaxed);
+            std::thread::yield_now();
         }
     }
 
