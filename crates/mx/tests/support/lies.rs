@@ -2,7 +2,7 @@
 
 use base::prng::Prng;
 use mx::seq::Seq;
-use mx::wire::{self, Body, Connect, ConnectStatus, Header, Nack, NackReason, Notify, Pull};
+use mx::wire::{self, Body, Connect, ConnectStatus, HEAD, Header, Nack, NackReason, Notify, Pull};
 
 /// What every byte of a liar's messages is; honest ones know better.
 pub(crate) const POISON: u8 = 0xa5;
@@ -55,7 +55,10 @@ pub(crate) fn any_body<'a>(random: &mut Prng, data: &'a [u8]) -> Body<'a> {
         }),
         2 => Body::Small(c, data),
         3 => Body::Medium { match_info: c, total: b, offset: d as u32, data },
-        4 => Body::Rendezvous { match_info: c, total: d, region: b, head: &data[..data.len().min(16)] },
+        4 => {
+            let head = &data[..data.len().min(HEAD)];
+            Body::Rendezvous { match_info: c, total: d, region: b, head }
+        }
         5 => Body::Pull(Pull { region: b, pull: a, offset: c, wanted: d as u32, first: b }),
         6 => Body::Reply { pull: b, index: d as u32, data },
         7 => Body::Notify(Notify { region: b, delivered: c }),

@@ -7,7 +7,7 @@ use mx::buffers::{Sink, Source};
 use mx::status::Refusal;
 use nic::time::Instant;
 
-use super::core::Want;
+use super::ended::Want;
 use super::{Completed, Endpoint, MxError};
 
 impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
@@ -31,14 +31,14 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     pub fn drain(&self, most: usize, mut take: impl FnMut(Completed<R>)) -> Result<usize, MxError> {
         const ANY: Want = Want::Any(0, 0);
         let mut core = self.shared.lock();
-        if !core.has(ANY) {
+        if !core.ended.has(ANY) {
             core.check()?;
             core.advance()?;
             core.driven_at = core.now();
         }
         let mut taken = 0;
         while taken < most
-            && let Some(completed) = core.take(ANY)
+            && let Some(completed) = core.ended.take(ANY)
         {
             take(completed);
             taken += 1;
