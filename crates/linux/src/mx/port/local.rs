@@ -174,7 +174,11 @@ impl<P: Port> Port for LocalPort<P> {
     }
 
     fn clear(&mut self) -> Result<(), PortError> {
-        self.shm.clear()?;
+        // A frame from outside was reason enough. If there is another reason, its descriptor says
+        // so again.
+        if !self.outer.arm()? {
+            self.shm.clear()?;
+        }
         self.outer.clear()
     }
 

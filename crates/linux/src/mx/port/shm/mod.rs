@@ -63,6 +63,9 @@ use ring::{Next, Shape};
 const MAX_INBOUND: usize = 1024;
 /// How often a port that polls looks who came and went.
 const LOOK: Duration = Duration::from_micros(20);
+/// It looks at the clock once in so many times that it finds nothing: the clock costs more than
+/// that.
+const IDLE: u32 = 8;
 /// A port that always finds frames looks after so many batches.
 const BUSY: u32 = 64;
 /// How long a sender waits for a receiver that takes nothing.
@@ -125,6 +128,8 @@ pub struct ShmPort {
     buffer: Vec<u8>,
     looked: Instant,
     batches: u32,
+    /// How often nothing was found since the clock was looked at.
+    idle: u32,
     counters: PortCounters,
 }
 
@@ -178,6 +183,7 @@ impl ShmPort {
             buffer: vec![0; super::MAX_MTU.into()],
             looked: clock::now(),
             batches: 0,
+            idle: 0,
             counters: PortCounters::default(),
         })
     }
@@ -288,6 +294,16 @@ impl ShmPort {
                 None
             }
         }
+    }
+
+    /// Nothing was found: whether it is time to look who came and went.
+    fn has_been_idle(&mut self) -> bool {
+        self.idle += 1;
+        if self.looked != Instant::ZERO && self.idle < IDLE {
+            return false;
+        }
+        self.idle = 0;
+        clock::now().since(self.looked) >= LOOK
     }
 
     /// Looks who came, who rang, and who is gone.
@@ -424,7 +440,7 @@ impl Port for ShmPort {
             }
         }
         self.batches += 1;
-        let is_idle = came == 0 && clock::now().since(self.looked) >= LOOK;
+        let is_idle = came == 0 && self.has_been_idle();
         if is_idle || self.batches >= BUSY && came > 0 {
             self.attend();
             self.counters.overrun += self.inbound.iter_mut().map(lost).sum::<u64>();
