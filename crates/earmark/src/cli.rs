@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use serde::Deserialize;
 
 use crate::command::adaptive::AdaptiveArgs;
+use crate::command::mpirun::MpirunArgs;
 use crate::command::mx::MxCommand;
 use crate::experiment::Experiment;
 use crate::options::{ExperimentOptions, NicOptions, duration};
@@ -32,6 +33,10 @@ pub enum Command {
     /// Run your own programs on the two hosts
     #[command(subcommand)]
     Lab(LabCommand),
+    /// Run an MPI program on hosts of ours, over our NIC, and count its interrupts
+    ///
+    /// The exit status is that of the program. What the NIC has counted goes to standard error.
+    Mpirun(Box<MpirunArgs>),
     /// Look at the NIC of a running lab, and change it while traffic flows
     Nic(NicArgs),
     /// Message passing over plain Ethernet: measure it, torment it, look at it
@@ -62,6 +67,15 @@ pub enum Command {
     Agent {
         /// The workload, in JSON
         spec: String,
+    },
+    /// Start a program on another host of the lab (the launcher of an MPI starts this)
+    #[command(hide = true)]
+    RemoteShell {
+        /// Where the lab listens
+        socket: PathBuf,
+        /// Options, a host and a command, as for ssh
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
     },
     /// Be process 1 of a guest (the kernel of a guest starts this)
     #[command(hide = true)]

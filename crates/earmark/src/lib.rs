@@ -51,6 +51,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Bench(args) => command::bench::run(&args)?,
         Command::Lab(LabCommand::Run(args)) => return command::lab::run(&args),
         Command::Lab(LabCommand::Shell { on, nic }) => return command::lab::shell(&on, &nic),
+        Command::Mpirun(args) => return command::mpirun::run(&args),
         Command::Nic(args) => command::nic::run(&args)?,
         Command::Mx(command) => return command::mx::run(&command),
         Command::Scenario { name } => scenarios(name.as_deref())?,
@@ -65,6 +66,9 @@ pub fn run(command: Command) -> Result<ExitCode> {
             let mut page = Vec::new();
             clap_mangen::Man::new(Cli::command()).render(&mut page)?;
             say::text(&page);
+        }
+        Command::RemoteShell { socket, words } => {
+            return command::mpirun::shell::ask(&socket, words);
         }
         Command::GuestInit { .. } => return Ok(command::guest::init()),
         Command::GuestExec { socket, words } => return Ok(command::guest::exec(&socket, words)),

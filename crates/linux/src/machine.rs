@@ -34,6 +34,11 @@ pub trait Machine {
     /// How it has ended, if it has.
     fn end(&self) -> Option<String>;
 
+    /// The host that it is, if it is one: not a guest, whose files and sockets nobody shares.
+    fn host(&self) -> Option<&Host> {
+        None
+    }
+
     /// Runs a command that [`Machine::command`] has made, and collects its output.
     ///
     /// # Errors
@@ -67,6 +72,10 @@ impl Machine for Host {
         let killed = || format!("its holder, process {}, was killed", self.pid());
         (!self.is_alive()).then(killed)
     }
+
+    fn host(&self) -> Option<&Host> {
+        Some(self)
+    }
 }
 
 impl<M: Machine + ?Sized> Machine for Box<M> {
@@ -84,5 +93,9 @@ impl<M: Machine + ?Sized> Machine for Box<M> {
 
     fn end(&self) -> Option<String> {
         (**self).end()
+    }
+
+    fn host(&self) -> Option<&Host> {
+        (**self).host()
     }
 }

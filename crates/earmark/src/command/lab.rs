@@ -11,6 +11,9 @@ use anyhow::{Context, Result, bail, ensure};
 use linux::lab::{MAX_HOSTS, names};
 use linux::machine::Machine;
 use linux::privilege::become_capable;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::cli::{LabRunArgs, Time};
 use crate::experiment::USUAL_SETTING;
@@ -25,8 +28,8 @@ const HEAD_START: Duration = Duration::from_millis(500);
 /// What a program gets to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether a command, or a host, has ended.
-const GLANCE: Duration = Duration::from_millis(10);
+/// How often it is looked whether a host has ended while a command runs.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// The exit status of a shell for a program that was interrupted.
 const INTERRUPTED: i32 = 128 + signal_hook::consts::SIGINT;
@@ -90,7 +93,11 @@ pub fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
     Ok(ExitCode::from(status as u8))
 }
 
-fn lab(hosts: usize, options: &NicOptions) -> Result<Live> {
+/// A lab of that many hosts, with the setting of `options` in force.
+///
+/// # Errors
+/// If the options do not go together, or the system refuses a part of it.
+pub(super) fn lab(hosts: usize, options: &NicOptions) -> Result<Live> {
     let privilege = become_capable()?;
     let moderation = options.moderation(USUAL_SETTING)?;
     Live::with_setting(hosts, options, Some(moderation), privilege)
@@ -134,7 +141,13 @@ fn start(host: &impl Machine, command: &str, input: Stdio) -> Result<Child> {
 
 /// Waits for a command, as long as there are hosts to talk to: one whose peer has died may never
 /// end.
-fn wait(child: &mut Child, live: &Live) -> Result<ExitStatus> {
+///
+/// # Errors
+/// If a host has ended.
+pub(super) fn wait(child: &mut Child, live: &Live) -> Result<ExitStatus> {
+    // Whoever asks again and again takes time from the hosts, which share this machine.
+    let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let glance = Timespec { tv_sec: 0, tv_nsec: GLANCE.as_nanos() as i64 };
     loop {
         if let Some(status) = child.try_wait().context("wait for a command")? {
             return Ok(status);
@@ -144,7 +157,10 @@ fn wait(child: &mut Child, live: &Live) -> Result<ExitStatus> {
                 bail!("host {} has ended: {end}", machine.name());
             }
         }
-        sleep(GLANCE);
+        match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&glance)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno).context("wait for a command"),
+        }
     }
 }
 
@@ -152,8 +168,7 @@ fn wait(child: &mut Child, live: &Live) -> Result<ExitStatus> {
 fn end(children: &mut [Child]) -> Result<()> {
     for child in children.iter_mut() {
         if child.try_wait()?.is_none() {
-            let pid = rustix::process::Pid::from_child(child);
-            rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+            kill_process(Pid::from_child(child), Signal::TERM)?;
         }
     }
     let patience = Instant::now() + GRACE;
@@ -167,13 +182,16 @@ fn end(children: &mut [Child]) -> Result<()> {
 }
 
 /// The exit status as a shell tells it: the program's own, or 128 and the signal.
-fn code(status: ExitStatus) -> i32 {
+pub(super) fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
 /// The terminal sends Ctrl-C to the programs, too, and they may have something to say; a second one
-/// ends all.
-fn outlive_interrupts() -> Result<()> {
+/// ends all. Tells whether there was one.
+///
+/// # Errors
+/// If the signal cannot be had.
+pub(super) fn outlive_interrupts() -> Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     let signal = signal_hook::consts::SIGINT;
     signal_hook::flag::register_conditional_shutdown(
@@ -181,8 +199,8 @@ fn outlive_interrupts() -> Result<()> {
         INTERRUPTED,
         Arc::clone(&interrupted),
     )?;
-    signal_hook::flag::register(signal, interrupted)?;
-    Ok(())
+    signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
+    Ok(interrupted)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod guest;
 pub mod kernel;
 pub mod lab;
+pub mod mpirun;
 pub mod mx;
 pub mod nic;
 pub mod serve;

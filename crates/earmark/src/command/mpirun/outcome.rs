@@ -1,0 +1,161 @@
+//! What the NIC has counted while programs ran, as a table and as JSON.
+
+use std::time::Duration;
+
+use linux::snapshot::{PortSnapshot, Snapshot};
+use serde::Serialize;
+
+use super::variables::Net;
+use crate::bench::median;
+use crate::environment::Environment;
+use crate::table::{empty, number};
+
+/// What `--json` writes.
+#[derive(Debug, Serialize)]
+pub(super) struct Outcome {
+    pub(super) schema_version: u32,
+    pub(super) mpi: String,
+    pub(super) program: String,
+    pub(super) ranks: usize,
+    pub(super) results: Vec<Case>,
+    pub(super) environment: Environment,
+}
+
+/// One setting and network, all runs.
+#[derive(Debug, Serialize)]
+pub(super) struct Case {
+    pub(super) setting: String,
+    pub(super) net: &'static str,
+    /// Medians over the runs.
+    wall_s: Option<f64>,
+    interrupts: Option<f64>,
+    frames: Option<f64>,
+    frames_per_interrupt: Option<f64>,
+    marked: Option<f64>,
+    runs: Vec<Run>,
+}
+
+/// One run of the program.
+#[derive(Debug, Serialize)]
+struct Run {
+    exit_status: i32,
+    wall_s: f64,
+    interrupts: u64,
+    frames: u64,
+    marked: u64,
+    hosts: Vec<HostRun>,
+}
+
+/// What one host's port has counted in a run.
+#[derive(Debug, Serialize)]
+struct HostRun {
+    name: String,
+    interrupts: u64,
+    frames: u64,
+    marked: u64,
+    ring_full: u64,
+}
+
+impl Case {
+    pub(super) fn new(setting: String, net: Net) -> Self {
+        Self {
+            setting,
+            net: net.name(),
+            wall_s: None,
+            interrupts: None,
+            frames: None,
+            frames_per_interrupt: None,
+            marked: None,
+            runs: Vec::new(),
+        }
+    }
+
+    /// Adds a run in which the NIC counted `nic`.
+    pub(super) fn add(&mut self, exit_status: i32, wall: Duration, nic: &Snapshot) {
+        let host = |port: &PortSnapshot| HostRun {
+            name: port.name.trim_end_matches('0').to_owned(),
+            interrupts: port.counters.interrupts_total(),
+            frames: port.counters.delivered,
+            marked: port.counters.marked,
+            ring_full: port.counters.ring_full,
+        };
+        let hosts: Vec<_> = nic.ports.iter().map(host).collect();
+        let sum = |of: fn(&HostRun) -> u64| hosts.iter().map(of).sum();
+        self.runs.push(Run {
+            exit_status,
+            wall_s: wall.as_secs_f64(),
+            interrupts: sum(|host| host.interrupts),
+            frames: sum(|host| host.frames),
+            marked: sum(|host| host.marked),
+            hosts,
+        });
+        self.wall_s = Some(self.median(|run| run.wall_s));
+        self.interrupts = Some(self.median(|run| run.interrupts as f64));
+        self.frames = Some(self.median(|run| run.frames as f64));
+        self.marked = Some(self.median(|run| run.marked as f64));
+        let told = self.frames.zip(self.interrupts.filter(|interrupts| *interrupts > 0.0));
+        self.frames_per_interrupt = told.map(|(frames, interrupts)| frames / interrupts);
+    }
+
+    fn sorted(&self, of: impl Fn(&Run) -> f64) -> Vec<f64> {
+        let mut values: Vec<_> = self.runs.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    }
+
+    /// The median over the runs, of which there is one at least.
+    fn median(&self, of: impl Fn(&Run) -> f64) -> f64 {
+        median(&self.sorted(of))
+    }
+}
+
+/// A row for each setting and network that has run.
+pub(super) fn table(outcome: &Outcome) -> String {
+    let ran = || outcome.results.iter().filter(|case| !case.runs.is_empty());
+    let Some(first) = ran().next() else { return String::new() };
+    let hosts: Vec<_> =
+        first.runs[0].hosts.iter().map(|host| format!("interrupts {}", host.name)).collect();
+    let mut headers = vec!["setting", "net", "wall s", "min-max"];
+    headers.extend(hosts.iter().map(String::as_str));
+    headers.extend(["frames", "marked", "frames/int"]);
+    let repeated = ran().any(|case| case.runs.len() > 1);
+    let mut table = empty(&shown(headers, repeated));
+    for case in ran() {
+        let walls = case.sorted(|run| run.wall_s);
+        let range = format!("{:.3}-{:.3}", walls[0], walls[walls.len() - 1]);
+        let mut row = vec![case.setting.clone(), case.net.into(), number(case.wall_s, 3), range];
+        for host in 0..hosts.len() {
+            let interrupts = case.median(|run| run.hosts[host].interrupts as f64);
+            row.push(number(Some(interrupts), 0));
+        }
+        row.push(number(case.frames, 0));
+        row.push(number(case.marked, 0));
+        row.push(number(case.frames_per_interrupt, 1));
+        table.add_row(shown(row, repeated));
+    }
+    let runs = first.runs.len();
+    let what = if repeated { format!("medians of {runs} runs") } else { "one run each".into() };
+    let Outcome { mpi, ranks, environment, .. } = outcome;
+    format!(
+        "{table}\n{mpi}, {ranks} ranks; {what}, from the start of the launcher to its end, its own \
+         frames included.\nNIC waits: {}. Marks: {}. Cable: {}. TCP: {}. {} x {}, Linux {}, load \
+         {:.2}, {}.",
+        environment.wait,
+        environment.mark,
+        environment.link,
+        environment.congestion_control,
+        environment.cpus,
+        environment.cpu_model,
+        environment.kernel,
+        environment.load_average,
+        environment.privilege,
+    )
+}
+
+/// The cells of a row; a range of one run says nothing.
+fn shown<T>(mut row: Vec<T>, repeated: bool) -> Vec<T> {
+    if !repeated {
+        row.remove(3);
+    }
+    row
+}

@@ -1,0 +1,146 @@
+//! What an MPI finds in its environment: which network it is to use.
+
+use super::launcher::{Kind, Mpi};
+use crate::say::say;
+
+/// Names and values.
+pub(super) type Variables = Vec<(&'static str, String)>;
+
+/// What carries the messages of the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Net {
+    /// MX, through our provider for libfabric
+    #[default]
+    Earmark,
+    /// The MPI's own TCP, over the same NIC
+    Tcp,
+}
+
+impl Net {
+    /// As it is typed.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Earmark => "earmark",
+            Self::Tcp => "tcp",
+        }
+    }
+}
+
+/// Open MPI over our provider. `osc/ucx` as packaged fails on every network.
+const OPEN_MPI: [(&str, &str); 5] = [
+    ("OMPI_MCA_pml", "cm"),
+    ("OMPI_MCA_mtl", "ofi"),
+    ("OMPI_MCA_osc", "^ucx"),
+    ("OMPI_MCA_mtl_ofi_provider_include", "earmark"),
+    ("OMPI_MCA_opal_common_ofi_provider_include", "earmark"),
+];
+
+/// MPICH over our provider.
+const MPICH: [(&str, &str); 1] = [("MPIR_CVAR_CH4_NETMOD", "ofi")];
+
+/// What MPIs need to send over our provider, which is in `directory`.
+fn over_provider(mpi: Mpi, directory: &str) -> Variables {
+    let mut variables =
+        vec![("FI_PROVIDER_PATH", directory.to_owned()), ("FI_PROVIDER", "earmark".to_owned())];
+    let owned = |(name, value): (&'static str, &str)| (name, value.to_owned());
+    if mpi != Mpi::Mpich {
+        variables.extend(OPEN_MPI.map(owned));
+    }
+    if mpi != Mpi::Openmpi {
+        variables.extend(MPICH.map(owned));
+    }
+    variables
+}
+
+/// What a rank needs on a host of the lab whose interface is `interface`.
+pub(super) fn in_lab(
+    kind: Kind,
+    net: Net,
+    has_ofi: bool,
+    interface: &str,
+    provider: &str,
+) -> Variables {
+    let mpi = if kind == Kind::Hydra { Mpi::Mpich } else { Mpi::Openmpi };
+    if net == Net::Earmark {
+        let mut variables = over_provider(mpi, provider);
+        variables.push(("EARMARK_PORT", format!("packet:{interface}")));
+        return variables;
+    }
+    // Segments in shared memory go where nothing is left of them.
+    let (shared, files) = match kind {
+        Kind::OpenMpi4 => ("vader", "OMPI_MCA_btl_vader_backing_directory"),
+        _ => ("sm", "OMPI_MCA_btl_sm_backing_directory"),
+    };
+    let text = |name, value: &str| (name, value.to_owned());
+    match kind {
+        Kind::OpenMpi4 | Kind::OpenMpi5 => vec![
+            text("OMPI_MCA_pml", "ob1"),
+            text("OMPI_MCA_osc", "^ucx"),
+            ("OMPI_MCA_btl", format!("tcp,self,{shared}")),
+            text("OMPI_MCA_btl_tcp_if_include", interface),
+            text(files, "/run"),
+        ],
+        Kind::Hydra if has_ofi => vec![
+            text("MPIR_CVAR_CH4_NETMOD", "ofi"),
+            text("FI_PROVIDER", "tcp"),
+            text("FI_TCP_IFACE", interface),
+        ],
+        Kind::Hydra => {
+            vec![text("UCX_TLS", "tcp,self,sm"), text("UCX_NET_DEVICES", interface)]
+        }
+    }
+}
+
+/// Prints the environment for a launcher of the user's own.
+pub(super) fn print(mpi: Mpi, directory: &str) {
+    say!("# Earmark for MPI. In a shell: eval \"$(earmark mpirun --print-env)\"");
+    say!("# The directory has to be there on every host.");
+    for (name, value) in over_provider(mpi, directory) {
+        say!("export {name}={}", quoted(&value));
+    }
+    say!("# Where frames travel, if a host has more than one Ethernet interface that is up;");
+    say!("# without CAP_NET_RAW, udp:eth0:");
+    say!("# export EARMARK_PORT=packet:eth0");
+    if mpi != Mpi::Mpich {
+        say!("# Open MPI takes variables to other hosts if it is told to:");
+        say!("#   mpirun -x FI_PROVIDER_PATH -x FI_PROVIDER --host a,b -np 2 ./program");
+    }
+    if mpi != Mpi::Openmpi {
+        say!("# MPICH takes them all:");
+        say!("#   mpiexec -hosts a,b -ppn 1 -n 2 ./program");
+    }
+    say!("# So does Slurm:");
+    say!("#   srun -N 2 ./program");
+}
+
+/// Text as a shell takes it for one word.
+pub(super) fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,^=@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_if_they_need_it() {
+        assert_eq!(quoted("/opt/earmark"), "/opt/earmark");
+        assert_eq!(quoted("it's here"), r"'it'\''s here'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn each_mpi_gets_its_own_variables() {
+        let names =
+            |mpi| over_provider(mpi, "/x").iter().map(|(name, _)| *name).collect::<Vec<_>>();
+        assert!(names(Mpi::Openmpi).iter().all(|name| !name.starts_with("MPIR")));
+        assert!(names(Mpi::Mpich).iter().all(|name| !name.starts_with("OMPI")));
+        assert_eq!(names(Mpi::Auto).len(), 2 + OPEN_MPI.len() + MPICH.len());
+        let tcp = in_lab(Kind::Hydra, Net::Tcp, false, "a0", "/x");
+        assert_eq!(tcp[1], ("UCX_NET_DEVICES", "a0".to_owned()));
+    }
+}

@@ -1,0 +1,248 @@
+//! `earmark mpirun`: a program of Debian's Open MPI on hosts of ours, and what it leaves behind.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::process::Signal;
+
+mod common;
+use common::{Directory, EARMARK, Ended, Running, Traced, earmark, needs, output, run, unique};
+
+/// Each rank sends its number around, says where it is, and ends as it is told.
+const PROGRAM: &str = r#"
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int count, char **words) {
+    static char block[200000];
+    char host[64];
+    int rank, ranks, sum;
+    MPI_Init(&count, &words);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    gethostname(host, sizeof host);
+    for (int turn = 0; turn < 20; turn++) {
+        memset(block, rank + turn, sizeof block);
+        MPI_Sendrecv_replace(block, turn * 10000, MPI_CHAR, (rank + 1) % ranks, 7,
+                             (rank + ranks - 1) % ranks, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        for (int at = 0; at < turn * 10000; at++)
+            if (block[at] != (char)((rank + ranks - 1) % ranks + turn)) MPI_Abort(MPI_COMM_WORLD, 9);
+    }
+    MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    printf("rank %d of %d on %s: %d %s\n", rank, ranks, host, sum, getenv("EARMARK_TEST_WORD"));
+    fflush(stdout);
+    if (count > 2) { printf("ready\n"); fflush(stdout); sleep(1000); }
+    MPI_Finalize();
+    return count > 1 ? atoi(words[1]) : 0;
+}
+"#;
+
+/// The program, compiled.
+struct Compiled {
+    directory: Directory,
+}
+
+impl Compiled {
+    #[track_caller]
+    fn new() -> Self {
+        needs("mpicc", "libopenmpi-dev");
+        needs("mpirun", "openmpi-bin");
+        let compiled = Self { directory: Directory::new() };
+        let source = compiled.directory.write("program.c", PROGRAM);
+        let mut mpicc = Command::new("mpicc");
+        output(mpicc.args(["-O1", "-o", &compiled.program(), &source])).output();
+        compiled
+    }
+
+    fn program(&self) -> String {
+        self.directory.file("program")
+    }
+
+    /// A command that runs the program.
+    fn command(&self, options: &[&str], words: &[&str]) -> Command {
+        let name = unique("mpi");
+        let provider = provider();
+        let provider = provider.to_str().unwrap();
+        let mut command = earmark(&["mpirun", "--name", &name, "--provider", provider]);
+        command.args(options).arg("--").arg(self.program()).args(words);
+        command.env("EARMARK_TEST_WORD", "through");
+        command
+    }
+
+    #[track_caller]
+    fn run(&self, options: &[&str], words: &[&str]) -> Ended {
+        output(&mut self.command(options, words))
+    }
+}
+
+/// Where cargo puts the provider that it builds with the tests.
+fn provider() -> PathBuf {
+    let directory = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+    let library = directory.join("libearmark_fi.so");
+    assert!(library.exists(), "no {}; run: cargo build -p earmark-provider", library.display());
+    directory
+}
+
+#[track_caller]
+fn lines(ended: &Ended) -> Vec<&str> {
+    let mut lines: Vec<_> = ended.output().lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn program_runs_over_earmark_and_over_tcp() {
+    let program = Compiled::new();
+    let json = program.directory.file("counted.json");
+    let options = ["--strategy", "marked:75", "--mark", "mx", "--net", "earmark,tcp"];
+    let ended = program.run(&[&options[..], &["--json", &json]].concat(), &[]);
+    let (a, b) = ("rank 0 of 2 on a: 1 through", "rank 1 of 2 on b: 1 through");
+    assert_eq!(lines(&ended), [a, a, b, b], "{ended:?}");
+    assert!(ended.stderr.contains("interrupts b"), "{ended:?}");
+    let text = std::fs::read_to_string(&json).unwrap();
+    let counted: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(counted["schema_version"], 1);
+    assert!(counted["mpi"].as_str().unwrap().starts_with("Open MPI"), "{text}");
+    for (number, net) in ["earmark", "tcp"].into_iter().enumerate() {
+        let result = &counted["results"][number];
+        assert_eq!((&result["net"], &result["setting"]), (&net.into(), &"marked:75".into()));
+        for host in result["runs"][0]["hosts"].as_array().unwrap() {
+            // Only frames of MX have this mark.
+            assert_eq!(host["marked"].as_u64() > Some(0), net == "earmark", "{text}");
+            assert!(host["interrupts"].as_u64() > Some(0), "{text}");
+        }
+        assert!(result["frames"].as_f64() > Some(1000.0), "{text}");
+    }
+}
+
+#[test]
+fn settings_have_their_turns() {
+    let program = Compiled::new();
+    let options = ["-n", "3", "--compare", "marked:75,delay:75", "--repeat", "2"];
+    let ended = program.run(&options, &[]);
+    let said = lines(&ended);
+    assert_eq!(said.len(), 12, "{ended:?}");
+    assert_eq!(said.iter().filter(|line| line.contains("of 3 on a: 3")).count(), 8, "{ended:?}");
+    for part in ["3/4: marked:75, earmark", "4/4: delay:75", "medians of 2 runs"] {
+        assert!(ended.stderr.contains(part), "no `{part}` in {ended:?}");
+    }
+}
+
+#[test]
+fn exit_status_is_that_of_the_program() {
+    let program = Compiled::new();
+    let ended = program.run(&["--compare", "marked:75,delay:75"], &["3"]);
+    assert_eq!(ended.code, 3, "{ended:?}");
+    assert!(!ended.stderr.contains("2/2"), "the first failure is the end: {ended:?}");
+}
+
+#[test]
+fn nothing_is_left_whatever_ends_it() {
+    let program = Compiled::new();
+    for signal in [Signal::INT, Signal::KILL] {
+        let mut traced = Traced::new();
+        let provider = provider();
+        let mut command = traced.command(&["mpirun", "--provider", provider.to_str().unwrap()]);
+        let mut run = Running::start(command.arg("--").arg(program.program()).args(["0", "wait"]));
+        run.await_line("ready");
+        traced.note();
+        if signal == Signal::INT {
+            run.signal_group(signal);
+        } else {
+            run.signal(signal);
+        }
+        let ended = run.end();
+        assert_ne!(ended.code, 0, "{signal:?}: {ended:?}");
+        traced.gone(&[]);
+    }
+}
+
+#[test]
+fn environment_is_printed_for_launchers_of_others() {
+    let directory = Directory::new();
+    directory.write("libearmark-fi.so", "");
+    let base = ["mpirun", "--print-env", "--provider", directory.path().to_str().unwrap()];
+    let all = run(&base);
+    let path = format!("export FI_PROVIDER_PATH={}\n", directory.path().display());
+    for part in [&path, "export OMPI_MCA_pml=cm\n", "export MPIR_CVAR_CH4_NETMOD=ofi\n", "srun"] {
+        assert!(all.output().contains(part), "no `{part}` in {all:?}");
+    }
+    let mpich = run(&[&base[..], &["--mpi", "mpich"]].concat());
+    assert!(!mpich.output().contains("OMPI"), "{mpich:?}");
+    // A shell takes it.
+    let script = format!("{}\nexec printenv FI_PROVIDER", all.output());
+    assert_eq!(output(Command::new("sh").args(["-ec", &script])).output(), "earmark\n");
+}
+
+#[test]
+fn provider_is_given_the_name_that_libfabric_wants() {
+    let directory = Directory::new();
+    directory.write("libearmark_fi.so", "it");
+    let place = directory.path().to_str().unwrap();
+    for _ in 0..2 {
+        let ended = run(&["mpirun", "--print-env", "--provider", place]);
+        assert!(ended.output().contains("libfabric\n"), "{ended:?}");
+        let link = directory.path().join("libfabric/libearmark-fi.so");
+        assert_eq!(std::fs::read_to_string(link).unwrap(), "it");
+    }
+}
+
+/// A launcher that says this of its version.
+fn launcher(directory: &Directory, says: &str) -> String {
+    let path = directory.write("launcher", &format!("#!/bin/sh\necho '{says}'\n"));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn bad_input_is_refused_with_the_next_step() {
+    let directory = Directory::new();
+    let place = directory.path().to_str().unwrap();
+    let text = directory.write("text", "no program");
+    for (options, words) in [
+        (&["--", "/no/such"][..], &["no program /no/such", "compile it"][..]),
+        (&["no-such-program"], &["no program no-such-program", "./no-such-program"]),
+        (&[text.as_str()], &["cannot be executed", "chmod +x"]),
+        (&["--launcher", "/no/such", "true"], &["/no/such", "which mpirun"]),
+        (&["--launcher", "/bin/true", "true"], &["no launcher that is known", "Open MPI"]),
+        (&["--provider", place, "true"], &["no provider", place, "cargo build", "--provider DIR"]),
+        (&["--hosts", "uml", "true"], &["--hosts uml", "leave it out"]),
+        (&["-s", "marked", "--compare", "delay:75", "true"], &["--compare", "drop --strategy"]),
+        (&["-n", "0", "true"], &["--ranks", "1..=1024"]),
+        (&["--nodes", "27", "true"], &["--nodes", "1..=26"]),
+        (&["--net", "udp", "true"], &["earmark, tcp"]),
+        (&["--json", "/no/such/file", "--net", "tcp", "true"], &["/no/such/file", "another place"]),
+        (&[], &["PROGRAM"]),
+    ] {
+        run(&[&["mpirun"], options].concat()).refused(words);
+    }
+}
+
+#[test]
+fn missing_mpis_are_named_with_what_has_them() {
+    let mut without = Command::new(EARMARK);
+    output(without.args(["mpirun", "/bin/true"]).env("PATH", "/nowhere")).refused(&[
+        "no MPI on $PATH",
+        "openmpi-bin",
+        "--launcher",
+    ]);
+    let mut without = Command::new(EARMARK);
+    output(without.args(["mpirun", "--mpi", "mpich", "/bin/true"]).env("PATH", "/nowhere"))
+        .refused(&["no MPICH on $PATH", "pip install mpich"]);
+    let directory = Directory::new();
+    let debian = "HYDRA build details:\n Version: 4.0.2\n Configure: --with-device=ch4:ucx --x";
+    let path = launcher(&directory, debian);
+    assert!(Path::new(&path).exists());
+    run(&["mpirun", "--launcher", &path, "/bin/true"]).refused(&[
+        "MPICH 4.0.2",
+        "not built with libfabric",
+        "pip install mpich",
+        "--net tcp",
+    ]);
+    run(&["mpirun", "--mpi", "openmpi", "--launcher", &path, "/bin/true"])
+        .refused(&["is of MPICH 4.0.2", "drop --mpi"]);
+}
