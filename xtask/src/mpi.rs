@@ -25,8 +25,12 @@ pub(crate) fn run() -> Result<()> {
         }
         places.push(format!("{name}:{}", bin(&directory)));
     }
-    let mut tests = shell::cargo(["test", "-p", "earmark-provider", "--test", "programs"]);
-    shell::run(tests.env("EARMARK_TEST_MPI", places.join(",")))
+    // In this order: those of the command need the provider that is built for those before.
+    for (package, test) in [("earmark-provider", "programs"), ("earmark", "mpirun")] {
+        let mut tests = shell::cargo(["test", "-p", package, "--test", test]);
+        shell::run(tests.env("EARMARK_TEST_MPI", places.join(",")))?;
+    }
+    Ok(())
 }
 
 fn bin(directory: &Path) -> String {

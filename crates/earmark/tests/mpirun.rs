@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
+use serde_json::Value;
 
 mod common;
 use common::{Directory, EARMARK, Ended, Running, Traced, earmark, needs, output, run, unique};
@@ -44,16 +45,36 @@ int main(int count, char **words) {
 /// The program, compiled.
 struct Compiled {
     directory: Directory,
+    /// The launcher of its MPI, if that is not the one on the path.
+    launcher: Option<String>,
 }
 
 impl Compiled {
+    /// With the MPI that distributions have.
     #[track_caller]
     fn new() -> Self {
         needs("mpicc", "libopenmpi-dev");
         needs("mpirun", "openmpi-bin");
-        let compiled = Self { directory: Directory::new() };
+        Self::with("mpicc", None)
+    }
+
+    /// With that and those that the environment names, as for the tests of the provider.
+    #[track_caller]
+    fn with_each() -> Vec<Self> {
+        let named = std::env::var("EARMARK_TEST_MPI").unwrap_or_default();
+        let named = named.split(',').filter(|part| !part.is_empty());
+        let others = named.map(|part| {
+            let (_, programs) = part.split_once(':').expect("KIND:DIRECTORY");
+            Self::with(&format!("{programs}/mpicc"), Some(format!("{programs}/mpiexec")))
+        });
+        std::iter::once(Self::new()).chain(others).collect()
+    }
+
+    #[track_caller]
+    fn with(compiler: &str, launcher: Option<String>) -> Self {
+        let compiled = Self { directory: Directory::new(), launcher };
         let source = compiled.directory.write("program.c", PROGRAM);
-        let mut mpicc = Command::new("mpicc");
+        let mut mpicc = Command::new(compiler);
         output(mpicc.args(["-O1", "-o", &compiled.program(), &source])).output();
         compiled
     }
@@ -68,6 +89,7 @@ impl Compiled {
         let provider = provider();
         let provider = provider.to_str().unwrap();
         let mut command = earmark(&["mpirun", "--name", &name, "--provider", provider]);
+        command.args(self.launcher.iter().flat_map(|path| ["--launcher", path]));
         command.args(options).arg("--").arg(self.program()).args(words);
         command.env("EARMARK_TEST_WORD", "through");
         command
@@ -96,26 +118,27 @@ fn lines(ended: &Ended) -> Vec<&str> {
 
 #[test]
 fn program_runs_over_earmark_and_over_tcp() {
-    let program = Compiled::new();
-    let json = program.directory.file("counted.json");
-    let options = ["--strategy", "marked:75", "--mark", "mx", "--net", "earmark,tcp"];
-    let ended = program.run(&[&options[..], &["--json", &json]].concat(), &[]);
-    let (a, b) = ("rank 0 of 2 on a: 1 through", "rank 1 of 2 on b: 1 through");
-    assert_eq!(lines(&ended), [a, a, b, b], "{ended:?}");
-    assert!(ended.stderr.contains("interrupts b"), "{ended:?}");
-    let text = std::fs::read_to_string(&json).unwrap();
-    let counted: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(counted["schema_version"], 1);
-    assert!(counted["mpi"].as_str().unwrap().starts_with("Open MPI"), "{text}");
-    for (number, net) in ["earmark", "tcp"].into_iter().enumerate() {
-        let result = &counted["results"][number];
-        assert_eq!((&result["net"], &result["setting"]), (&net.into(), &"marked:75".into()));
-        for host in result["runs"][0]["hosts"].as_array().unwrap() {
-            // Only frames of MX have this mark.
-            assert_eq!(host["marked"].as_u64() > Some(0), net == "earmark", "{text}");
-            assert!(host["interrupts"].as_u64() > Some(0), "{text}");
+    for program in Compiled::with_each() {
+        let json = program.directory.file("counted.json");
+        let options = ["--strategy", "marked:75", "--mark", "mx", "--net", "earmark,tcp"];
+        let ended = program.run(&[&options[..], &["--json", &json]].concat(), &[]);
+        let (a, b) = ("rank 0 of 2 on a: 1 through", "rank 1 of 2 on b: 1 through");
+        assert_eq!(lines(&ended), [a, a, b, b], "{ended:?}");
+        assert!(ended.stderr.contains("interrupts b"), "{ended:?}");
+        let text = std::fs::read_to_string(&json).unwrap();
+        let counted: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((&counted["schema_version"], &counted["ranks"]), (&1.into(), &2.into()));
+        assert!(counted["mpi"].as_str().unwrap().contains("MPI"), "{text}");
+        for (number, net) in ["earmark", "tcp"].into_iter().enumerate() {
+            let result = &counted["results"][number];
+            assert_eq!((&result["net"], &result["setting"]), (&net.into(), &"marked:75".into()));
+            for host in result["runs"][0]["hosts"].as_array().unwrap() {
+                // Only frames of MX have this mark.
+                assert_eq!(host["marked"].as_u64() > Some(0), net == "earmark", "{text}");
+                assert!(host["interrupts"].as_u64() > Some(0), "{text}");
+            }
+            assert!(result["frames"].as_f64() > Some(1000.0), "{text}");
         }
-        assert!(result["frames"].as_f64() > Some(1000.0), "{text}");
     }
 }
 

@@ -169,7 +169,7 @@ impl Launcher {
             Kind::OpenMpi5 => {
                 command.args(["--host", &places, "-np", &all, "--bind-to", "none"]);
                 command.args(["--prtemca", "plm_ssh_agent", REMOTE_SHELL]);
-                command.args(["--prtemca", "prte_if_include", network]);
+                // It does not find our interfaces by their network, and needs no help.
             }
             Kind::Hydra => {
                 command.args(["-launcher", "ssh", "-launcher-exec", REMOTE_SHELL]);
