@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 mod common;
@@ -182,6 +182,21 @@ fn nothing_is_left_whatever_ends_it() {
         assert_ne!(ended.code, 0, "{signal:?}: {ended:?}");
         traced.gone(&[]);
     }
+}
+
+#[test]
+fn killed_host_is_named() {
+    let program = Compiled::new();
+    let mut traced = Traced::new();
+    let provider = provider();
+    let mut command = traced.command(&["mpirun", "--provider", provider.to_str().unwrap()]);
+    let mut run = Running::start(command.arg(program.program()).args(["0", "wait"]));
+    run.await_line("ready");
+    traced.note();
+    let holder = Pid::from_raw(traced.process("earmark-b") as i32).unwrap();
+    kill_process(holder, Signal::KILL).unwrap();
+    run.end().refused(&["host b has ended"]);
+    traced.gone(&[]);
 }
 
 #[test]

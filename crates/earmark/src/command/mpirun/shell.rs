@@ -63,11 +63,13 @@ pub fn ask(socket: &Path, words: Vec<String>) -> Result<ExitCode> {
     let mut control = SendAncillaryBuffer::new(&mut space);
     ensure!(control.push(SendAncillaryMessage::ScmRights(&passed)), "pass three descriptors");
     sendmsg(&stream, &[IoSlice::new(b"\n")], &mut control, SendFlags::empty())?;
-    let lost = || format!("run a command on host {}: the lab has ended", order.host);
     let line = serde_json::to_string(&order)? + "\n";
-    (&stream).write_all(line.as_bytes()).with_context(lost)?;
     let mut status = [0];
-    (&stream).read_exact(&mut status).with_context(lost)?;
+    let asked = (&stream).write_all(line.as_bytes());
+    // Why a socket was closed is no news to anybody.
+    if asked.and_then(|()| (&stream).read_exact(&mut status)).is_err() {
+        bail!("run a command on host {}: the lab has ended; run the program again", order.host);
+    }
     Ok(ExitCode::from(status[0]))
 }
 
