@@ -1,4 +1,4 @@
-//! What the command says to whoever runs it: [`say!`] results, [`note!`] remarks.
+//! What the command says to whoever runs it: `say!` results, `note!` remarks.
 //!
 //! Whoever reads the results may stop, as in `earmark bench ... | head`. Then nobody wants the
 //! rest: the command ends without a word, with the status that shells know from programs that write

@@ -1,8 +1,8 @@
 //! `earmark mpirun`: an unmodified MPI program on hosts of ours, over our NIC.
 //!
 //! The MPI's own launcher runs on host a and starts its helpers on the others through a remote
-//! shell of ours ([`shell`]). Each rank gets its environment from a script on its host
-//! ([`place`]), so that all launchers can be told the same way.
+//! shell of ours (`shell.rs`). Each rank gets its environment from a script on its host
+//! (`place.rs`), so that all launchers can be told the same way.
 
 mod launcher;
 mod outcome;
