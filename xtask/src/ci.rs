@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use crate::{demo, kernel, peers, repo, shell, tidy};
+use crate::{demo, header, kernel, peers, repo, shell, tidy};
 
 const BARE_TARGET: &str = "x86_64-unknown-none";
 
@@ -56,6 +56,11 @@ fn steps() -> Vec<Step> {
         Step::task("kernel", kernel::ensure),
         Step::cargo("format", "fmt --all --check"),
         Step::task("tidy", tidy::run),
+        Step {
+            name: "header",
+            again: "cargo xtask header".into(),
+            action: Box::new(header::check),
+        },
         Step::cargo("lints", "clippy --workspace --all-targets -- -D warnings"),
         Step::cargo("tests", "test --workspace"),
         Step::command("documentation", || {

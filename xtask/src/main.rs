@@ -3,6 +3,8 @@
 mod bench;
 mod ci;
 mod demo;
+mod header;
+mod install;
 mod kernel;
 mod mpi;
 mod peers;
@@ -35,6 +37,10 @@ enum Task {
     Mpi,
     /// House rules that no compiler checks: layers, sizes, forbidden words, links
     Tidy,
+    /// Writes the header of the C API from its Rust; with --check says whether it is stale
+    Header(header::Options),
+    /// Installs the C API below a prefix: libraries, header, man pages, pkg-config
+    Install(install::Options),
     /// Runs the demonstration and checks what it wrote
     Demo,
     /// Measures what a packet costs and writes docs/results/costs.json
@@ -50,6 +56,8 @@ fn main() -> ExitCode {
         Task::Kernel => kernel::ensure(),
         Task::Mpi => mpi::run(),
         Task::Tidy => tidy::run(),
+        Task::Header(options) => header::run(&options),
+        Task::Install(options) => install::run(&options),
         Task::Demo => demo::run(),
         Task::Bench(options) => bench::run(&options),
         Task::Results(options) => results::run(&options),

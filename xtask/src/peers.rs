@@ -27,7 +27,7 @@ const fn peer(
     Peer { program, apt, dnf, pacman }
 }
 
-const PEERS: [Peer; 17] = [
+const PEERS: [Peer; 18] = [
     peer("memcached", "memcached", "memcached", "memcached"),
     peer("chronyd", "chrony", "chrony", "chrony"),
     peer("iperf3", "iperf3", "iperf3", "iperf3"),
@@ -41,6 +41,7 @@ const PEERS: [Peer; 17] = [
     peer("nsenter", "util-linux", "util-linux-core", "util-linux"),
     peer("valgrind", "valgrind", "valgrind", "valgrind"),
     peer("c++", "g++", "gcc-c++", "gcc"),
+    peer("mandoc", "mandoc", "mandoc", "mandoc"),
     peer("fi_info", "libfabric-bin", "libfabric", "libfabric"),
     peer("/usr/include/rdma/fabric.h", "libfabric-dev", "libfabric-devel", "libfabric"),
     peer("mpirun", "openmpi-bin", "openmpi", "openmpi"),

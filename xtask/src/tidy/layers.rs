@@ -1,5 +1,5 @@
-//! Who may know whom: `base` <- `nic`, `mx` <- `sim`, `linux` <- `provider`, `earmark`, and cores
-//! without an operating system.
+//! Who may know whom: `base` <- `nic`, `mx` <- `sim`, `linux` <- `provider`, `capi`, `earmark`,
+//! and cores without an operating system.
 
 use serde_json::Value;
 
@@ -7,13 +7,14 @@ use super::Problem;
 use super::source::{Source, lines_with};
 
 /// Each package of the workspace, and the packages of the workspace that it may depend on.
-const DIRECTIONS: [(&str, &[&str]); 8] = [
+const DIRECTIONS: [(&str, &[&str]); 9] = [
     ("earmark-base", &[]),
     ("earmark-nic", &["earmark-base"]),
     ("earmark-mx", &["earmark-base"]),
     ("earmark-sim", &["earmark-base", "earmark-nic", "earmark-mx"]),
     ("earmark-linux", &["earmark-base", "earmark-nic", "earmark-mx"]),
     ("earmark-provider", &["earmark-base", "earmark-mx", "earmark-linux"]),
+    ("earmark-capi", &["earmark-base", "earmark-mx", "earmark-linux"]),
     ("earmark", &["earmark-base", "earmark-nic", "earmark-mx", "earmark-sim", "earmark-linux"]),
     ("xtask", &[]),
 ];

@@ -6,6 +6,7 @@ use mx::buffers::{Sink, Source};
 use mx::ids::PeerId;
 use mx::status::{Code, Event, Status};
 use nic::time::Instant;
+use rustc_hash::FxHashMap;
 
 use super::ended::{Ended, Want};
 use super::sources::Sources;
@@ -26,6 +27,8 @@ pub(super) struct Core<S, R> {
     /// What wakes those who sleep on it.
     pub(super) sources: Arc<Sources>,
     pub(super) ended: Ended<R>,
+    /// What the end of an attempt to connect is told with: match information and context.
+    pub(super) connecting: FxHashMap<PeerId, (u64, u64)>,
     /// Threads that sleep until somebody has something for them.
     pub(super) sleepers: Vec<Sleeper>,
     /// Threads of the application that are receiving.
@@ -68,6 +71,7 @@ impl<S: Source, R: Sink> Core<S, R> {
             asker,
             sources,
             ended: Ended::default(),
+            connecting: FxHashMap::default(),
             sleepers: Vec::new(),
             drivers: 0,
             driven_for: None,
@@ -203,7 +207,8 @@ impl<S: Source, R: Sink> Core<S, R> {
                 Completed { request: Request::Receive(receive), status, sink: Some(sink) }
             }
             Event::Connected(peer, code) => {
-                let status = connected(peer, code);
+                let told = self.connecting.remove(&peer).unwrap_or_default();
+                let status = connected(peer, code, told);
                 Completed { request: Request::Connect(peer), status, sink: None }
             }
             // Its requests have ended, and say why.
@@ -248,7 +253,7 @@ impl<S: Source, R: Sink> Core<S, R> {
     }
 }
 
-fn connected(peer: PeerId, code: Code) -> Status {
+fn connected(peer: PeerId, code: Code, (match_info, context): (u64, u64)) -> Status {
     let peer = Some(peer);
-    Status { code, peer, match_info: 0, length: 0, transferred: 0, context: 0 }
+    Status { code, peer, match_info, length: 0, transferred: 0, context }
 }

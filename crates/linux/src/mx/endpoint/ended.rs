@@ -82,6 +82,11 @@ impl<R> Ended<R> {
         self.queue.first_key_value().map(|(_, completed)| completed.request)
     }
 
+    /// The context of the oldest request that has ended and has one.
+    pub(super) fn peek_context(&self) -> Option<u64> {
+        self.queue.values().map(|completed| completed.status.context).find(|context| *context != 0)
+    }
+
     /// The end of this request will not be told.
     pub(super) fn forget(&mut self, request: Request) {
         if self.take(Want::One(request)).is_none() {

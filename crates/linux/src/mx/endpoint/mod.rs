@@ -245,8 +245,28 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         key: u32,
         timeout: Duration,
     ) -> Result<Request, MxError> {
+        self.iconnect_with((address, key), timeout, (0, 0))
+    }
+
+    /// Begins to connect to an address, with a key, as [`Endpoint::iconnect`]. The end is told with
+    /// this match information and this context, those of the latest attempt if there are several to
+    /// one address.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::iconnect`].
+    pub fn iconnect_with(
+        &self,
+        (address, key): (Address, u32),
+        timeout: Duration,
+        told: (u64, u64),
+    ) -> Result<Request, MxError> {
         let timeout = clock::span(timeout);
-        let peer = self.request(|engine, now| engine.connect(now, address, key, timeout))?;
+        let mut core = self.core()?;
+        let now = core.tick();
+        let peer = core.engine.connect(now, address, key, timeout)?;
+        core.connecting.insert(peer, told);
+        core.send()?;
+        core.driven_at = now;
         Ok(Request::Connect(peer))
     }
 
@@ -345,6 +365,12 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         let core = self.shared.lock();
         let engine = &core.engine;
         engine.peers().filter_map(|peer| Some((peer, engine.address_of(peer)?))).collect()
+    }
+
+    /// Where a peer is, unless it is lost.
+    #[must_use]
+    pub fn address_of(&self, peer: PeerId) -> Option<Address> {
+        self.shared.lock().engine.address_of(peer)
     }
 
     /// A number that the application gave to a peer, 0 before that.

@@ -43,7 +43,8 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         request: Request,
         timeout: Option<Duration>,
     ) -> Result<Option<Completed<R>>, MxError> {
-        self.wait_for(Want::One(request), timeout)
+        let want = Want::One(request);
+        self.wait_for(want, timeout, |core| core.ended.take(want))
     }
 
     /// Waits for the end of any request whose match information fits (`mx_wait_any`).
@@ -55,7 +56,8 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         (match_info, mask): (u64, u64),
         timeout: Option<Duration>,
     ) -> Result<Option<Completed<R>>, MxError> {
-        self.wait_for(Want::Any(match_info, mask), timeout)
+        let want = Want::Any(match_info, mask);
+        self.wait_for(want, timeout, |core| core.ended.take(want))
     }
 
     /// The request that has ended first, of those that nobody has asked for (`mx_ipeek`).
@@ -66,6 +68,15 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         let mut core = self.core()?;
         core.advance()?;
         Ok(core.ended.peek())
+    }
+
+    /// The context of the request that has ended first, of those that were given another one than 0
+    /// and that nobody has asked for, for which it waits (`mx_peek`).
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn peek_context(&self, timeout: Option<Duration>) -> Result<Option<u64>, MxError> {
+        self.wait_for(Want::Any(0, 0), timeout, |core| core.ended.peek_context())
     }
 
     /// Lets all threads that wait return without an end (`mx_wakeup`).
@@ -120,17 +131,18 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         Ok(core.ended.take(want))
     }
 
-    fn wait_for(
+    fn wait_for<T>(
         &self,
         want: Want,
         timeout: Option<Duration>,
-    ) -> Result<Option<Completed<R>>, MxError> {
+        take: impl Fn(&mut Core<S, R>) -> Option<T>,
+    ) -> Result<Option<T>, MxError> {
         let until = deadline(timeout);
         let mut core = self.shared.lock();
         let wakeups = core.wakeups;
         loop {
-            if let Some(completed) = core.ended.take(want) {
-                return Ok(Some(completed));
+            if let Some(taken) = take(&mut core) {
+                return Ok(Some(taken));
             }
             core.check()?;
             if core.wakeups != wakeups || until.is_some_and(|until| until <= clock::now()) {

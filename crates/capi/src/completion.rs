@@ -1,0 +1,281 @@
+//! How requests end: each end is told once, and then the request is none any more.
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ptr::{null_mut, without_provenance_mut};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use linux::mx::endpoint::{Completed, MxError, Request};
+
+use crate::abi::{earmark_mx_endpoint_t, earmark_mx_request_t, earmark_mx_status_t};
+use crate::codes::{Return, earmark_mx_return_t};
+use crate::guard::{Failure, give, guard, place};
+use crate::handles::{self, Kind, Open};
+use crate::message::Place;
+use crate::peers::timeout;
+
+/// Whether a request has ended. If so, result is 1, the status is filled in, and the request is
+/// NULL from then on; otherwise result is 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn earmark_mx_test(
+    endpoint: earmark_mx_endpoint_t,
+    request: Option<&mut earmark_mx_request_t>,
+    status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
+    result: Option<&mut MaybeUninit<u32>>,
+) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        let (request, result) = (held(request)?, place(result, "result")?);
+        let (_, _, wanted) = open.pending(*request)?;
+        let ended = open.mx.test(wanted)?.and_then(|completed| open.end(&completed));
+        result.write(ended.is_some().into());
+        if let Some(ended) = ended {
+            *request = null_mut();
+            give(status, ended);
+        }
+        Ok(())
+    })
+}
+
+/// Waits until a request has ended, for so many milliseconds, or EARMARK_MX_INFINITE. Otherwise as
+/// earmark_mx_test(): a timeout is no error, and neither is earmark_mx_wakeup().
+#[unsafe(no_mangle)]
+pub extern "C" fn earmark_mx_wait(
+    endpoint: earmark_mx_endpoint_t,
+    request: Option<&mut earmark_mx_request_t>,
+    timeout: u32,
+    status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
+    result: Option<&mut MaybeUninit<u32>>,
+) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        let (request, result) = (held(request)?, place(result, "result")?);
+        let (_, _, wanted) = open.pending(*request)?;
+        let ended = open.mx.wait(wanted, self::timeout(timeout))?;
+        let ended = ended.and_then(|completed| open.end(&completed));
+        result.write(ended.is_some().into());
+        match ended {
+            Some(ended) => {
+                *request = null_mut();
+                give(status, ended);
+                Ok(())
+            }
+            None => goes_on(&open),
+        }
+    })
+}
+
+/// Whether any request has ended whose match information, as far as the mask has bits, is this:
+/// that of the message, or for connecting that of the request.
+#[unsafe(no_mangle)]
+pub extern "C" fn earmark_mx_test_any(
+    endpoint: earmark_mx_endpoint_t,
+    match_info: u64,
+    match_mask: u64,
+    status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
+    result: Option<&mut MaybeUninit<u32>>,
+) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        let result = place(result, "result")?;
+        check_mask(match_info, match_mask)?;
+        let ended = any(&open, || open.mx.test_any(match_info, match_mask))?;
+        result.write(ended.is_some().into());
+        if let Some(ended) = ended {
+            give(status, ended);
+        }
+        Ok(())
+    })
+}
+
+/// Waits until any request has ended that fits, as for earmark_mx_test_any(), with a timeout as for
+/// earmark_mx_wait().
+#[unsafe(no_mangle)]
+pub extern "C" fn earmark_mx_wait_any(
+    endpoint: earmark_mx_endpoint_t,
+    timeout: u32,
+    match_info: u64,
+    match_mask: u64,
+    status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
+    result: Option<&mut MaybeUninit<u32>>,
+) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        let result = place(result, "result")?;
+        check_mask(match_info, match_mask)?;
+        let until = self::timeout(timeout).map(|span| Instant::now() + span);
+        let left = || until.map(|until| until.saturating_duration_since(Instant::now()));
+        let ended = any(&open, || open.mx.wait_any((match_info, match_mask), left()))?;
+        result.write(ended.is_some().into());
+        match ended {
+            Some(ended) => {
+                give(status, ended);
+                Ok(())
+            }
+            None => goes_on(&open),
+        }
+    })
+}
+
+/// The request that has ended first, of those of which nobody was told; its end is still to be
+/// tested. Result is 0 if there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn earmark_mx_ipeek(
+    endpoint: earmark_mx_endpoint_t,
+    request: Option<&mut MaybeUninit<earmark_mx_request_t>>,
+    result: Option<&mut MaybeUninit<u32>>,
+) -> earmark_mx_return_t {
+    earmark_mx_peek(endpoint, 0, request, result)
+}
+
+/// Waits until any request has ended, and tells which as earmark_mx_ipeek(), with a timeout as for
+/// earmark_mx_wait().
+#[unsafe(no_mangle)]
+pub extern "C" fn earmark_mx_peek(
+    endpoint: earmark_mx_endpoint_t,
+    timeout: u32,
+    request: Option<&mut MaybeUninit<earmark_mx_request_t>>,
+    result: Option<&mut MaybeUninit<u32>>,
+) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        let (request, result) = (place(request, "request")?, place(result, "result")?);
+        open.mx.progress()?;
+        let context = open.mx.peek_context(self::timeout(timeout))?;
+        let handle = context.and_then(|context| open.handle_of(context));
+        result.write(handle.is_some().into());
+        match handle {
+            Some(handle) => {
+                request.write(handle);
+                Ok(())
+            }
+            None => goes_on(&open),
+        }
+    })
+}
+
+/// The context that a request was given.
+#[unsafe(no_mangle)]
+pub extern "C" fn earmark_mx_context(
+    endpoint: earmark_mx_endpoint_t,
+    request: earmark_mx_request_t,
+    context: Option<&mut MaybeUninit<*mut c_void>>,
+) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        let context = place(context, "context")?;
+        let (_, pending, _) = open.pending(request)?;
+        context.write(without_provenance_mut(pending.context));
+        Ok(())
+    })
+}
+
+/// Takes back a receive that no message has come for, or stops waiting for a connection. If that is
+/// done, result is 1 and the request is NULL: its end will not be told. If it is too late, result
+/// is 0, and the request will end. A send cannot be cancelled.
+#[unsafe(no_mangle)]
+pub extern "C" fn earmark_mx_cancel(
+    endpoint: earmark_mx_endpoint_t,
+    request: Option<&mut earmark_mx_request_t>,
+    result: Option<&mut MaybeUninit<u32>>,
+) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        let (request, result) = (held(request)?, place(result, "result")?);
+        let (key, pending, wanted) = open.pending(*request)?;
+        let cancelled = match (pending.kind, wanted) {
+            (Kind::Receive, Request::Receive(receive)) => open.mx.cancel(receive)?,
+            (Kind::Connect(_), _) => open.mx.test(wanted)?.is_none(),
+            _ => {
+                let text = "a send cannot be cancelled; wait for it, or forget it";
+                return Err(Failure::new(Return::EARMARK_MX_BAD_REQUEST, text));
+            }
+        };
+        if cancelled {
+            open.mx.forget(wanted);
+            open.remove(key);
+            *request = null_mut();
+        }
+        result.write(cancelled.into());
+        Ok(())
+    })
+}
+
+/// The end of this request will not be told. Its memory has to stay until the endpoint is closed.
+#[unsafe(no_mangle)]
+pub extern "C" fn earmark_mx_forget(
+    endpoint: earmark_mx_endpoint_t,
+    request: Option<&mut earmark_mx_request_t>,
+) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        let request = held(request)?;
+        let (key, _, wanted) = open.pending(*request)?;
+        open.mx.forget(wanted);
+        open.remove(key);
+        *request = null_mut();
+        Ok(())
+    })
+}
+
+/// Lets all threads that wait on this endpoint return, with result 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn earmark_mx_wakeup(endpoint: earmark_mx_endpoint_t) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        open.wakeups.fetch_add(1, Ordering::AcqRel);
+        open.mx.wakeup();
+        Ok(())
+    })
+}
+
+/// Receives and sends what there is. Only an endpoint with EARMARK_MX_PROGRESS_MANUAL needs it.
+#[unsafe(no_mangle)]
+pub extern "C" fn earmark_mx_progress(endpoint: earmark_mx_endpoint_t) -> earmark_mx_return_t {
+    guard(|| {
+        handles::endpoint(endpoint)?.mx.progress()?;
+        Ok(())
+    })
+}
+
+fn held(request: Option<&mut earmark_mx_request_t>) -> Result<&mut earmark_mx_request_t, Failure> {
+    request.ok_or_else(|| {
+        let text = "request is NULL; pass the address of the variable that holds it";
+        Failure::new(Return::EARMARK_MX_BAD_ARGUMENT, text)
+    })
+}
+
+fn check_mask(match_info: u64, match_mask: u64) -> Result<(), Failure> {
+    if match_info & !match_mask == 0 {
+        return Ok(());
+    }
+    let text =
+        format!("match information {match_info:#x} has bits outside the mask {match_mask:#x}");
+    Err(Failure::new(Return::EARMARK_MX_BAD_MATCH_MASK, text))
+}
+
+/// The first end that somebody is to hear of.
+fn any(
+    open: &Open,
+    take: impl Fn() -> Result<Option<Completed<Place>>, MxError>,
+) -> Result<Option<earmark_mx_status_t>, Failure> {
+    loop {
+        let Some(completed) = take()? else { return Ok(None) };
+        if let Some(status) = open.end(&completed) {
+            return Ok(Some(status));
+        }
+    }
+}
+
+/// One who has waited in vain: an error if the endpoint is being closed.
+pub(crate) fn goes_on(open: &Open) -> Result<(), Failure> {
+    if open.closing.load(Ordering::Acquire) {
+        let text = "this endpoint is being closed by another thread; its requests are void";
+        return Err(Failure::new(Return::EARMARK_MX_CLOSING, text));
+    }
+    Ok(())
+}
+
+/// How long one who looks for something that wakes nobody sleeps between two looks.
+pub(crate) const NAP: Duration = Duration::from_micros(50);

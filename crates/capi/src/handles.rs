@@ -1,0 +1,298 @@
+//! Handles, and what they stand for.
+//!
+//! A handle is a key of a table, dressed as a pointer. A key is never used for two objects (as far
+//! as 31 bits of versions go), so one that is stale names nothing. Each endpoint has a table of
+//! requests, and scrambles their keys in its own way, so that requests of others are none of its.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::ptr::without_provenance_mut;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use linux::mx::endpoint::{Completed, Endpoint, Request};
+use mx::address::{Address, NicId};
+use mx::ids::PeerId;
+use mx::status::Code;
+use slotmap::{Key, KeyData, SlotMap};
+
+use crate::abi::{
+    earmark_mx_endpoint_addr_t, earmark_mx_endpoint_t, earmark_mx_request_t, earmark_mx_status_t,
+};
+use crate::codes::{self, earmark_mx_return_t as Return};
+use crate::guard::Failure;
+use crate::message::{Copies, Outgoing, Place};
+
+slotmap::new_key_type! {
+    struct EndpointKey;
+
+    /// A request of an endpoint.
+    pub(crate) struct RequestKey;
+}
+
+/// Endpoints that are open.
+type Endpoints = SlotMap<EndpointKey, Arc<Open>>;
+static ENDPOINTS: LazyLock<RwLock<Endpoints>> = LazyLock::new(RwLock::default);
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Send,
+    Receive,
+    /// It connects to this address.
+    Connect(Address),
+}
+
+/// A request whose end has not been told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    pub(crate) kind: Kind,
+    /// The pointer that the program gave, as a number.
+    pub(crate) context: usize,
+    /// Absent for the moment in which it is being made.
+    pub(crate) request: Option<Request>,
+}
+
+/// An endpoint that is open.
+pub(crate) struct Open {
+    pub(crate) mx: Endpoint<Outgoing, Place>,
+    pub(crate) mtu: u16,
+    /// The longest message that may be sent before anybody asks for it.
+    pub(crate) eager_max: usize,
+    pub(crate) close_timeout: Duration,
+    pub(crate) copies: Arc<Copies>,
+    requests: Mutex<SlotMap<RequestKey, Pending>>,
+    /// Handles of requests are their keys, with these bits turned.
+    salt: u64,
+    /// Peers that were looked up, also when they are lost.
+    addresses: RwLock<HashMap<PeerId, Address>>,
+    /// One thread connects at a time.
+    pub(crate) connecting: Mutex<()>,
+    /// How an attempt of such a thread ended, if another one came across it.
+    pub(crate) connected: Mutex<Option<(PeerId, Code)>>,
+    /// How often all who wait were told to return.
+    pub(crate) wakeups: AtomicU64,
+    pub(crate) closing: AtomicBool,
+}
+
+impl Open {
+    pub(crate) fn new(
+        mx: Endpoint<Outgoing, Place>,
+        (mtu, eager_max): (u16, usize),
+        close_timeout: Duration,
+    ) -> Self {
+        Self {
+            mx,
+            mtu,
+            eager_max,
+            close_timeout,
+            copies: Arc::default(),
+            requests: Mutex::default(),
+            salt: salt(),
+            addresses: RwLock::default(),
+            connecting: Mutex::default(),
+            connected: Mutex::default(),
+            wakeups: AtomicU64::new(0),
+            closing: AtomicBool::new(false),
+        }
+    }
+
+    fn requests(&self) -> MutexGuard<'_, SlotMap<RequestKey, Pending>> {
+        lock(&self.requests)
+    }
+
+    /// Makes a request: `make` is told the context under which its end is known.
+    pub(crate) fn make<E>(
+        &self,
+        kind: Kind,
+        context: *mut c_void,
+        make: impl FnOnce(u64) -> Result<Request, E>,
+    ) -> Result<earmark_mx_request_t, E> {
+        let pending = Pending { kind, context: context.addr(), request: None };
+        // It may end, and be told, before `make` returns.
+        let key = self.requests().insert(pending);
+        match make(key.data().as_ffi()) {
+            Ok(request) => {
+                if let Some(pending) = self.requests().get_mut(key) {
+                    pending.request = Some(request);
+                }
+                Ok(self.handle(key))
+            }
+            Err(error) => {
+                self.requests().remove(key);
+                Err(error)
+            }
+        }
+    }
+
+    /// The request of a handle.
+    pub(crate) fn pending(
+        &self,
+        handle: earmark_mx_request_t,
+    ) -> Result<(RequestKey, Pending, Request), Failure> {
+        let key = RequestKey::from(KeyData::from_ffi(handle.addr() as u64 ^ self.salt));
+        let pending = self.requests().get(key).copied();
+        let found = pending.and_then(|pending| Some((key, pending, pending.request?)));
+        found.ok_or_else(|| {
+            let text = "this request is NULL, has been told to have ended, or is another \
+                        endpoint's; set it to NULL when it ends";
+            Failure::new(Return::EARMARK_MX_BAD_REQUEST, text)
+        })
+    }
+
+    /// The handle of a context, if its request is still there.
+    pub(crate) fn handle_of(&self, context: u64) -> Option<earmark_mx_request_t> {
+        let key = RequestKey::from(KeyData::from_ffi(context));
+        self.requests().contains_key(key).then(|| self.handle(key))
+    }
+
+    fn handle(&self, key: RequestKey) -> earmark_mx_request_t {
+        without_provenance_mut((key.data().as_ffi() ^ self.salt) as usize)
+    }
+
+    /// This request is none any more.
+    pub(crate) fn remove(&self, key: RequestKey) {
+        self.requests().remove(key);
+    }
+
+    /// Whether a request connects to this address.
+    pub(crate) fn connects_to(&self, address: Address) -> bool {
+        self.requests().values().any(|pending| pending.kind == Kind::Connect(address))
+    }
+
+    /// The status of a request that has ended, which is none any more; nothing if nobody is to
+    /// hear of it.
+    pub(crate) fn end(&self, completed: &Completed<Place>) -> Option<earmark_mx_status_t> {
+        let Completed { request, status, .. } = completed;
+        let key = RequestKey::from(KeyData::from_ffi(status.context));
+        let Some(pending) = self.requests().remove(key) else {
+            if let Request::Connect(peer) = request {
+                *lock(&self.connected) = Some((*peer, status.code));
+            }
+            return None;
+        };
+        let source = status.peer.map_or_else(Default::default, |peer| self.address(peer));
+        Some(earmark_mx_status_t {
+            code: codes::of(status.code),
+            flags: 0,
+            source,
+            match_info: status.match_info,
+            msg_length: status.length,
+            xfer_length: status.transferred,
+            context: without_provenance_mut(pending.context),
+            reserved: [0; 4],
+        })
+    }
+
+    /// A peer's address, as C knows it.
+    pub(crate) fn address(&self, peer: PeerId) -> earmark_mx_endpoint_addr_t {
+        let known = |at: &RwLock<HashMap<PeerId, Address>>| {
+            at.read().unwrap_or_else(PoisonError::into_inner).get(&peer).copied()
+        };
+        // The lock is free again here: it is taken to write below.
+        let address = known(&self.addresses).or_else(|| {
+            let address = self.mx.address_of(peer)?;
+            let mut known = self.addresses.write().unwrap_or_else(PoisonError::into_inner);
+            known.insert(peer, address);
+            Some(address)
+        });
+        addr(Some(peer), address.unwrap_or_default())
+    }
+}
+
+/// Takes a lock, whatever panicked in there: what it guards is whole after each single step.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Bits that no other endpoint has, by Knuth's multiplicative hash.
+fn salt() -> u64 {
+    /// The lowest bit of a version, which every key has.
+    const VERSION: u64 = 1 << 32;
+    static COUNT: AtomicU64 = AtomicU64::new(1);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15) & !VERSION
+}
+
+/// An address for C; that of this endpoint itself has no peer.
+pub(crate) fn addr(peer: Option<PeerId>, address: Address) -> earmark_mx_endpoint_addr_t {
+    let peer = peer.map_or(0, |peer| peer.data().as_ffi());
+    let place = nic_number(address.nic) << 8 | u64::from(address.endpoint);
+    earmark_mx_endpoint_addr_t { stuff: [peer, place] }
+}
+
+/// The peer of an address.
+pub(crate) fn peer_of(addr: earmark_mx_endpoint_addr_t) -> PeerId {
+    PeerId::from(KeyData::from_ffi(addr.stuff[0]))
+}
+
+/// Where an address is.
+pub(crate) const fn place_of(addr: earmark_mx_endpoint_addr_t) -> Address {
+    Address { nic: nic_of(addr.stuff[1] >> 8), endpoint: addr.stuff[1] as u8 }
+}
+
+/// Six bytes as a number, the first one uppermost.
+pub(crate) const fn nic_number(nic: NicId) -> u64 {
+    let [a, b, c, d, e, f] = nic.0;
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+}
+
+/// The lower six bytes of a number.
+pub(crate) const fn nic_of(number: u64) -> NicId {
+    let [_, _, a, b, c, d, e, f] = number.to_be_bytes();
+    NicId([a, b, c, d, e, f])
+}
+
+/// The endpoint of a handle.
+pub(crate) fn endpoint(handle: earmark_mx_endpoint_t) -> Result<Arc<Open>, Failure> {
+    let endpoints = ENDPOINTS.read().unwrap_or_else(PoisonError::into_inner);
+    let open = endpoints.get(key_of(handle)).map(Arc::clone);
+    open.ok_or_else(|| no_endpoint(handle))
+}
+
+/// Gives an endpoint a handle.
+pub(crate) fn add(open: Open) -> earmark_mx_endpoint_t {
+    let mut endpoints = ENDPOINTS.write().unwrap_or_else(PoisonError::into_inner);
+    without_provenance_mut(endpoints.insert(Arc::new(open)).data().as_ffi() as usize)
+}
+
+/// Takes an endpoint away from its handle.
+pub(crate) fn take(handle: earmark_mx_endpoint_t) -> Result<Arc<Open>, Failure> {
+    let mut endpoints = ENDPOINTS.write().unwrap_or_else(PoisonError::into_inner);
+    endpoints.remove(key_of(handle)).ok_or_else(|| no_endpoint(handle))
+}
+
+/// How many endpoints are open.
+pub(crate) fn count() -> usize {
+    ENDPOINTS.read().unwrap_or_else(PoisonError::into_inner).len()
+}
+
+fn key_of(handle: earmark_mx_endpoint_t) -> EndpointKey {
+    EndpointKey::from(KeyData::from_ffi(handle.addr() as u64))
+}
+
+fn no_endpoint(handle: earmark_mx_endpoint_t) -> Failure {
+    let (code, text) = if crate::library::is_initialized() {
+        let text = format!("no endpoint is {handle:p}: NULL, or closed; open one first");
+        (Return::EARMARK_MX_BAD_ENDPOINT, text)
+    } else {
+        let text = "the library is not initialized; call earmark_mx_init(EARMARK_MX_API) first";
+        (Return::EARMARK_MX_NOT_INITIALIZED, text.to_owned())
+    };
+    Failure::new(code, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_go_there_and_back() {
+        let address = Address { nic: NicId([2, 0, 0, 0xab, 0, 0x17]), endpoint: 254 };
+        let addr = addr(None, address);
+        assert_eq!(place_of(addr), address);
+        assert_eq!(nic_number(address.nic), 0x0200_00ab_0017);
+        assert_eq!(nic_of(nic_number(address.nic)), address.nic);
+    }
+}

@@ -1,0 +1,206 @@
+//! Memory of the user that messages are read from and written to.
+//!
+//! # The contract
+//!
+//! Between a call that sends or receives and the end of its request, the memory that its segments
+//! name belongs to the library: the program neither frees it, nor, when sending, changes it, nor,
+//! when receiving, looks at it. The list of segments itself is free when the call returns. The
+//! library touches the memory in no other time:
+//!
+//! - **Sends.** MX reads an eager message again when frames of it were lost, also after the send
+//!   has ended. So whatever may be eager is copied when it is sent, and only longer and synchronous
+//!   messages are read from the user's memory, which MX does until their receiver has all. A send
+//!   without a request is copied, however long: nobody could know when its memory is free.
+//! - **Receives.** MX writes into the memory until the receive ends; a receive that is cancelled
+//!   ends before the cancellation is told.
+//! - **Close.** An endpoint is closed by stopping its thread and dropping the engine, before the
+//!   call returns.
+//! - **Forgotten requests.** Nobody hears when such a request ends; its memory has to stay until
+//!   the endpoint is closed.
+
+use crate::abi::{EARMARK_MX_MAX_SEGMENTS, earmark_mx_segment_t};
+use crate::codes::earmark_mx_return_t as Return;
+use crate::guard::Failure;
+
+/// A part of the user's memory.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    at: *mut u8,
+    length: usize,
+}
+
+#[derive(Debug)]
+enum Parts {
+    One(Segment),
+    Many(Box<[Segment]>),
+}
+
+/// The memory of one message, in one or several parts.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    parts: Parts,
+    total: usize,
+}
+
+// SAFETY: the memory may be used by any thread while the request lasts: that is the contract above.
+// JUSTIFICATION: the engine, which holds it, is driven by several threads in turns.
+unsafe impl Send for Segments {}
+
+impl Segments {
+    /// The memory that a list describes.
+    ///
+    /// # Errors
+    /// If the list is too long or absent, or if memory of it is.
+    ///
+    /// # Safety
+    /// A list that is there has `count` entries, and the contract above holds for their memory
+    /// until the request has ended that this is used for.
+    pub(crate) unsafe fn of(
+        list: *const earmark_mx_segment_t,
+        count: u32,
+    ) -> Result<Self, Failure> {
+        let bad = |text: String| Failure::new(Return::EARMARK_MX_BAD_SEGMENTS, text);
+        if count > EARMARK_MX_MAX_SEGMENTS {
+            let most = EARMARK_MX_MAX_SEGMENTS;
+            return Err(bad(format!("message in {count} segments: use {most} at most")));
+        }
+        if list.is_null() && count > 0 {
+            return Err(bad(format!("list of {count} segments is NULL; pass an array of them")));
+        }
+        let mut total = 0_usize;
+        let mut part = |index: usize| {
+            // SAFETY: `index` is below `count`, the length of the list, which is there.
+            // JUSTIFICATION: C passes lists by their address.
+            let segment = unsafe { list.wrapping_add(index).read() };
+            let earmark_mx_segment_t { segment_ptr, segment_length: length } = segment;
+            if segment_ptr.is_null() && length > 0 {
+                return Err(bad(format!(
+                    "segment {index} has {length} bytes at NULL; pass their address"
+                )));
+            }
+            total = total
+                .checked_add(length)
+                .filter(|total| *total <= isize::MAX as usize)
+                .ok_or_else(|| bad(format!("segment {index} has {length} bytes: too many")))?;
+            Ok(Segment { at: segment_ptr.cast(), length })
+        };
+        let parts = match count {
+            1 => Parts::One(part(0)?),
+            _ => Parts::Many((0..count as usize).map(part).collect::<Result<_, _>>()?),
+        };
+        Ok(Self { parts, total })
+    }
+
+    /// Bytes in all parts.
+    pub(crate) const fn length(&self) -> usize {
+        self.total
+    }
+
+    /// Fills `into` with what lies at `offset`.
+    pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
+        self.each(offset, into.len(), |at, place, length| {
+            let place = into[place..place + length].as_mut_ptr();
+            // SAFETY: `length` bytes at `at` are the user's, who leaves them alone meanwhile, and
+            // `place` has room for as many, in memory of this library.
+            // JUSTIFICATION: messages are sent from where they lie.
+            unsafe { std::ptr::copy_nonoverlapping(at, place, length) };
+        });
+    }
+
+    /// Writes `from` to what lies at `offset`.
+    pub(crate) fn write(&self, offset: usize, from: &[u8]) {
+        self.each(offset, from.len(), |at, place, length| {
+            let place = from[place..place + length].as_ptr();
+            // SAFETY: as in `read`, in the other direction.
+            // JUSTIFICATION: messages are received where they are wanted.
+            unsafe { std::ptr::copy_nonoverlapping(place, at, length) };
+        });
+    }
+
+    /// Calls `act` for each part of a range: with its address, where it is in the range, and its
+    /// length.
+    fn each(&self, offset: usize, length: usize, mut act: impl FnMut(*mut u8, usize, usize)) {
+        assert!(offset + length <= self.total, "beyond the memory of a message");
+        let parts = match &self.parts {
+            Parts::One(part) => std::slice::from_ref(part),
+            Parts::Many(parts) => parts,
+        };
+        let (mut skip, mut done) = (offset, 0);
+        for part in parts {
+            if skip >= part.length {
+                skip -= part.length;
+                continue;
+            }
+            let here = (part.length - skip).min(length - done);
+            if here > 0 {
+                act(part.at.wrapping_add(skip), done, here);
+            }
+            done += here;
+            skip = 0;
+            if done == length {
+                return;
+            }
+        }
+    }
+}
+
+/// The user's memory of one message, from the arguments of a call.
+macro_rules! lent {
+    ($list:expr, $count:expr) => {{
+        let (list, count) = ($list, $count);
+        // SAFETY: the program keeps to the contract of `memory.rs`.
+        // JUSTIFICATION: C passes memory by its address.
+        unsafe { $crate::memory::Segments::of(list, count) }
+    }};
+}
+
+pub(crate) use lent;
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn list(parts: &mut [&mut [u8]]) -> Vec<earmark_mx_segment_t> {
+        let segment = |part: &mut &mut [u8]| earmark_mx_segment_t {
+            segment_ptr: part.as_mut_ptr().cast(),
+            segment_length: part.len(),
+        };
+        parts.iter_mut().map(segment).collect()
+    }
+
+    #[test]
+    fn parts_are_one_message() {
+        let (mut a, mut b, mut c) = (*b"ab", [0_u8; 0], *b"cdefg");
+        let list = list(&mut [&mut a, &mut b, &mut c]);
+        let segments = lent!(list.as_ptr(), 3).unwrap();
+        assert_eq!(segments.length(), 7);
+        for from in 0..=7 {
+            for to in from..=7 {
+                let mut piece = vec![0; to - from];
+                segments.read(from, &mut piece);
+                assert_eq!(piece, b"abcdefg"[from..to]);
+            }
+        }
+        segments.write(1, b"XYZ");
+        assert_eq!((a, c), (*b"aX", *b"YZefg"));
+    }
+
+    #[test]
+    fn lists_that_cannot_be_are_refused() {
+        let nowhere = |segment_length| earmark_mx_segment_t {
+            segment_ptr: std::ptr::null_mut(),
+            segment_length,
+        };
+        let count = EARMARK_MX_MAX_SEGMENTS + 1;
+        let many = vec![nowhere(0); count as usize];
+        assert!(lent!(many.as_ptr(), count).is_err());
+        assert_eq!(lent!(many.as_ptr(), count - 1).unwrap().length(), 0);
+        assert!(lent!(std::ptr::null(), 1).is_err());
+        assert_eq!(lent!(std::ptr::null(), 0).unwrap().length(), 0);
+        assert!(lent!([nowhere(1)].as_ptr(), 1).is_err());
+        let mut byte = [0_u8];
+        let mut huge = list(&mut [&mut byte, &mut []]);
+        huge[0].segment_length = usize::MAX;
+        assert!(lent!(huge.as_ptr(), 2).is_err());
+    }
+}

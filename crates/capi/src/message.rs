@@ -1,0 +1,125 @@
+//! Messages as MX reads and writes them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mx::buffers::{Sink, Source};
+
+use crate::memory::Segments;
+
+/// Messages up to here are kept within their request.
+const SHORT: usize = 128;
+
+/// How many bytes of copies there may be; what is sent beyond that is not sent eagerly.
+const MOST_COPIED: usize = 64 << 20;
+
+/// Bytes that the sends of an endpoint have copied and that have not arrived.
+#[derive(Debug, Default)]
+pub(crate) struct Copies(AtomicUsize);
+
+impl Copies {
+    /// Whether further messages should not be copied.
+    pub(crate) fn are_many(&self) -> bool {
+        self.0.load(Ordering::Relaxed) >= MOST_COPIED
+    }
+}
+
+#[derive(Debug)]
+enum Body {
+    Short([u8; SHORT], usize),
+    Copied(Box<[u8]>, Arc<Copies>),
+    Lent(Segments),
+}
+
+/// A message to send.
+#[derive(Debug)]
+pub(crate) struct Outgoing(Body);
+
+impl Outgoing {
+    /// A message that is read now.
+    pub(crate) fn copied(from: &Segments, copies: &Arc<Copies>) -> Self {
+        let length = from.length();
+        if length <= SHORT {
+            let mut bytes = [0; SHORT];
+            from.read(0, &mut bytes[..length]);
+            return Self(Body::Short(bytes, length));
+        }
+        let mut bytes = vec![0; length].into_boxed_slice();
+        from.read(0, &mut bytes);
+        copies.0.fetch_add(length, Ordering::Relaxed);
+        Self(Body::Copied(bytes, Arc::clone(copies)))
+    }
+
+    /// A message that is read from the user's memory until its send has ended.
+    pub(crate) const fn lent(from: Segments) -> Self {
+        Self(Body::Lent(from))
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        if let Body::Copied(bytes, copies) = &self.0 {
+            copies.0.fetch_sub(bytes.len(), Ordering::Relaxed);
+        }
+    }
+}
+
+impl Source for Outgoing {
+    fn length(&self) -> u64 {
+        let length = match &self.0 {
+            Body::Short(_, length) => *length,
+            Body::Copied(bytes, _) => bytes.len(),
+            Body::Lent(segments) => segments.length(),
+        };
+        length as u64
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) {
+        let from = offset as usize;
+        match &self.0 {
+            Body::Short(bytes, _) => into.copy_from_slice(&bytes[from..from + into.len()]),
+            Body::Copied(bytes, _) => into.copy_from_slice(&bytes[from..from + into.len()]),
+            Body::Lent(segments) => segments.read(from, into),
+        }
+    }
+}
+
+/// The place for a message.
+#[derive(Debug)]
+pub(crate) struct Place(pub(crate) Segments);
+
+impl Sink for Place {
+    fn capacity(&self) -> u64 {
+        self.0.length() as u64
+    }
+
+    fn write(&mut self, offset: u64, from: &[u8]) {
+        self.0.write(offset as usize, from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::lent;
+    use crate::memory::tests::list;
+
+    #[test]
+    fn copies_are_what_was_sent_and_are_counted() {
+        for length in [0, 1, SHORT, SHORT + 1, 300] {
+            let mut bytes: Vec<u8> = (0..length).map(|index| index as u8).collect();
+            let list = list(&mut [&mut bytes]);
+            let copies = Arc::default();
+            let memory = lent!(list.as_ptr(), 1).unwrap();
+            let copied = Outgoing::copied(&memory, &copies);
+            bytes.fill(0xee);
+            let mut read = vec![0; length];
+            assert_eq!(copied.length(), length as u64);
+            copied.read(0, &mut read);
+            assert!(read.iter().enumerate().all(|(index, byte)| *byte == index as u8));
+            assert_eq!(copies.0.load(Ordering::Relaxed), if length > SHORT { length } else { 0 });
+            drop(copied);
+            assert_eq!(copies.0.load(Ordering::Relaxed), 0);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Messages that have come and that nobody has received.
+
+use std::mem::MaybeUninit;
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use mx::endpoint::Found;
+use mx::ids::PeerId;
+
+use crate::abi::{earmark_mx_endpoint_addr_t, earmark_mx_endpoint_t, earmark_mx_status_t};
+use crate::codes::{earmark_mx_return_t, earmark_mx_status_code_t as Code};
+use crate::completion::{NAP, goes_on};
+use crate::guard::{Failure, give, guard, place};
+use crate::handles::{self, Open};
+use crate::peers::timeout;
+use crate::transfer::peer;
+
+/// How long one who waits for a message looks again and again before it sleeps in between.
+const EAGER: Duration = Duration::from_micros(200);
+
+/// Whether a message has come that fits and that nobody has received; it goes on waiting. If so,
+/// result is 1, and the status has its source, match information and length.
+#[unsafe(no_mangle)]
+pub extern "C" fn earmark_mx_iprobe(
+    endpoint: earmark_mx_endpoint_t,
+    match_info: u64,
+    match_mask: u64,
+    status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
+    result: Option<&mut MaybeUninit<u32>>,
+) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        let result = place(result, "result")?;
+        tell(&open, open.mx.iprobe(None, (match_info, match_mask))?, status, result);
+        Ok(())
+    })
+}
+
+/// Waits until a message has come that fits, as for earmark_mx_iprobe(), with a timeout as for
+/// earmark_mx_wait().
+#[unsafe(no_mangle)]
+pub extern "C" fn earmark_mx_probe(
+    endpoint: earmark_mx_endpoint_t,
+    timeout: u32,
+    match_info: u64,
+    match_mask: u64,
+    status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
+    result: Option<&mut MaybeUninit<u32>>,
+) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        let result = place(result, "result")?;
+        let found = wait(&open, None, (match_info, match_mask), self::timeout(timeout))?;
+        tell(&open, found, status, result);
+        if found.is_some() { Ok(()) } else { goes_on(&open) }
+    })
+}
+
+/// As earmark_mx_probe(), for a message from this peer.
+#[unsafe(no_mangle)]
+pub extern "C" fn earmark_mx_probe_from(
+    endpoint: earmark_mx_endpoint_t,
+    timeout: u32,
+    source: earmark_mx_endpoint_addr_t,
+    match_info: u64,
+    match_mask: u64,
+    status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
+    result: Option<&mut MaybeUninit<u32>>,
+) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        let result = place(result, "result")?;
+        let source = Some(peer(source)?);
+        let found = wait(&open, source, (match_info, match_mask), self::timeout(timeout))?;
+        tell(&open, found, status, result);
+        if found.is_some() { Ok(()) } else { goes_on(&open) }
+    })
+}
+
+/// Messages that nobody waits for wake nobody, so this looks for them.
+fn wait(
+    open: &Open,
+    source: Option<PeerId>,
+    matching: (u64, u64),
+    timeout: Option<Duration>,
+) -> Result<Option<Found>, Failure> {
+    let start = Instant::now();
+    let wakeups = open.wakeups.load(Ordering::Acquire);
+    loop {
+        let found = open.mx.iprobe(source, matching)?;
+        let spent = start.elapsed();
+        let is_over = timeout.is_some_and(|timeout| spent >= timeout)
+            || open.wakeups.load(Ordering::Acquire) != wakeups
+            || open.closing.load(Ordering::Acquire);
+        if found.is_some() || is_over {
+            return Ok(found);
+        }
+        if spent < EAGER {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(NAP);
+        }
+    }
+}
+
+fn tell(
+    open: &Open,
+    found: Option<Found>,
+    status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
+    result: &mut MaybeUninit<u32>,
+) {
+    result.write(found.is_some().into());
+    if let Some(Found { peer, match_info, length, .. }) = found {
+        let status_of = earmark_mx_status_t {
+            code: Code::EARMARK_MX_STATUS_SUCCESS,
+            flags: 0,
+            source: open.address(peer),
+            match_info,
+            msg_length: length,
+            xfer_length: 0,
+            context: null_mut(),
+            reserved: [0; 4],
+        };
+        give(status, status_of);
+    }
+}

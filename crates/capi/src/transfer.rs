@@ -1,0 +1,175 @@
+//! Sends and receives.
+
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+
+use linux::mx::endpoint::{MxError, Request};
+use mx::ids::PeerId;
+
+use crate::abi::{
+    earmark_mx_endpoint_addr_t, earmark_mx_endpoint_t, earmark_mx_request_t, earmark_mx_segment_t,
+};
+use crate::codes::{Return, earmark_mx_return_t};
+use crate::guard::{Failure, guard, place};
+use crate::handles::{self, Kind, Open, peer_of, place_of};
+use crate::memory::{Segments, lent};
+use crate::message::{Outgoing, Place};
+
+/// Sends a message. The request ends when its memory may be used again; whether the message was
+/// received only earmark_mx_issend() tells. Without a request nobody hears of the end, and the
+/// memory may be used again when this returns.
+///
+/// # Safety
+/// The list has so many segments, and their memory stays as it is until the request has ended.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn earmark_mx_isend(
+    endpoint: earmark_mx_endpoint_t,
+    segments: *const earmark_mx_segment_t,
+    segments_count: u32,
+    destination: earmark_mx_endpoint_addr_t,
+    match_info: u64,
+    context: *mut c_void,
+    request: Option<&mut MaybeUninit<earmark_mx_request_t>>,
+) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        let from = lent!(segments, segments_count)?;
+        send(&open, (destination, match_info), from, false, (context, request))
+    })
+}
+
+/// Sends a message. The request ends when the message was received.
+///
+/// # Safety
+/// As for earmark_mx_isend().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn earmark_mx_issend(
+    endpoint: earmark_mx_endpoint_t,
+    segments: *const earmark_mx_segment_t,
+    segments_count: u32,
+    destination: earmark_mx_endpoint_addr_t,
+    match_info: u64,
+    context: *mut c_void,
+    request: Option<&mut MaybeUninit<earmark_mx_request_t>>,
+) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        let from = lent!(segments, segments_count)?;
+        send(&open, (destination, match_info), from, true, (context, request))
+    })
+}
+
+/// Receives the first message that fits: one whose match information, as far as the mask has bits,
+/// is this. Messages come from anybody.
+///
+/// # Safety
+/// The list has so many segments, and their memory is left alone until the request has ended.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn earmark_mx_irecv(
+    endpoint: earmark_mx_endpoint_t,
+    segments: *const earmark_mx_segment_t,
+    segments_count: u32,
+    match_info: u64,
+    match_mask: u64,
+    context: *mut c_void,
+    request: Option<&mut MaybeUninit<earmark_mx_request_t>>,
+) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        let into = lent!(segments, segments_count)?;
+        receive(&open, None, (match_info, match_mask), into, (context, request))
+    })
+}
+
+/// Receives the first message that fits and that comes from this peer.
+///
+/// # Safety
+/// As for earmark_mx_irecv().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn earmark_mx_irecv_from(
+    endpoint: earmark_mx_endpoint_t,
+    segments: *const earmark_mx_segment_t,
+    segments_count: u32,
+    source: earmark_mx_endpoint_addr_t,
+    match_info: u64,
+    match_mask: u64,
+    context: *mut c_void,
+    request: Option<&mut MaybeUninit<earmark_mx_request_t>>,
+) -> earmark_mx_return_t {
+    guard(|| {
+        let open = handles::endpoint(endpoint)?;
+        let into = lent!(segments, segments_count)?;
+        let source = Some(peer(source)?);
+        receive(&open, source, (match_info, match_mask), into, (context, request))
+    })
+}
+
+/// The peer of an address that connecting, or a status, has given.
+pub(crate) fn peer(addr: earmark_mx_endpoint_addr_t) -> Result<PeerId, Failure> {
+    if addr.stuff[0] == 0 {
+        let text = format!("address {} is of no peer; connect to it first", place_of(addr));
+        return Err(Failure::new(Return::EARMARK_MX_BAD_ADDRESS, text));
+    }
+    Ok(peer_of(addr))
+}
+
+fn send(
+    open: &Open,
+    (destination, match_info): (earmark_mx_endpoint_addr_t, u64),
+    from: Segments,
+    synchronous: bool,
+    (context, request): (*mut c_void, Option<&mut MaybeUninit<earmark_mx_request_t>>),
+) -> Result<(), Failure> {
+    let peer = peer(destination)?;
+    let is_eager = !synchronous && from.length() <= open.eager_max;
+    // An eager message is read again after its end, so it is copied; of what is announced, its
+    // receiver says when it has all. With many copies on their way, nothing more is sent eagerly.
+    let announces = synchronous || is_eager && open.copies.are_many() && request.is_some();
+    let copies = request.is_none() || is_eager && !announces;
+    let source = if copies { Outgoing::copied(&from, &open.copies) } else { Outgoing::lent(from) };
+    let send = |context| {
+        let sent = open.mx.with_engine(|engine, now| {
+            if announces {
+                engine.issend(now, peer, match_info, source, context)
+            } else {
+                engine.isend(now, peer, match_info, source, context)
+            }
+        });
+        sent.map(Request::Send)
+    };
+    finish(open, Kind::Send, (context, request), send)
+}
+
+fn receive(
+    open: &Open,
+    source: Option<PeerId>,
+    matching: (u64, u64),
+    into: Segments,
+    (context, request): (*mut c_void, Option<&mut MaybeUninit<earmark_mx_request_t>>),
+) -> Result<(), Failure> {
+    // Without one, nobody would know when the memory may be looked at.
+    let request = place(request, "request")?;
+    let receive = |context| {
+        let place = Place(into);
+        let posted =
+            open.mx.with_engine(|engine, now| engine.irecv(now, source, matching, place, context));
+        posted.map(Request::Receive)
+    };
+    finish(open, Kind::Receive, (context, Some(request)), receive)
+}
+
+/// Makes a request, of which nobody hears if there is no place for its handle.
+fn finish(
+    open: &Open,
+    kind: Kind,
+    (context, place): (*mut c_void, Option<&mut MaybeUninit<earmark_mx_request_t>>),
+    make: impl FnOnce(u64) -> Result<Request, MxError>,
+) -> Result<(), Failure> {
+    match place {
+        Some(place) => {
+            place.write(open.make(kind, context, make)?);
+        }
+        None => open.mx.forget(make(0)?),
+    }
+    Ok(())
+}

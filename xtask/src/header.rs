@@ -1,0 +1,55 @@
+//! The header of the C API, which is written from the crate's Rust and kept with the sources.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use cbindgen::{Builder, Config};
+
+use crate::repo;
+
+/// What `cargo xtask header` can be told.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Writes nothing, and fails if the header is stale
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    if options.check {
+        return check();
+    }
+    let path = path();
+    fs::write(&path, text()?).with_context(|| format!("writing {}", path.display()))?;
+    println!("wrote {}", path.display());
+    Ok(())
+}
+
+/// Fails if the header is not what the crate says.
+pub(crate) fn check() -> Result<()> {
+    let path = path();
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    if written != text()? {
+        bail!("{} is stale; write it anew: cargo xtask header", path.display());
+    }
+    println!("{} is up to date", path.display());
+    Ok(())
+}
+
+/// Where the header is.
+pub(crate) fn path() -> PathBuf {
+    repo::root().join("crates/capi/include/earmark_mx.h")
+}
+
+fn text() -> Result<String> {
+    let crate_directory = repo::root().join("crates/capi");
+    let config = Config::from_file(crate_directory.join("cbindgen.toml"))
+        .map_err(|error| anyhow::anyhow!("reading crates/capi/cbindgen.toml: {error}"))?;
+    let bindings = Builder::new().with_crate(crate_directory).with_config(config).generate();
+    let mut text = Vec::new();
+    bindings.context("reading the crate earmark-capi")?.write(&mut text);
+    let text = String::from_utf8(text).context("reading the header that was written")?;
+    // What is a heading in Rust's documentation is none in C.
+    Ok(text.replace(" * # Safety\n", " * Up to the caller:\n"))
+}

@@ -1,0 +1,68 @@
+//! Installs the C API as other libraries of C are: nothing but files below a prefix.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::{header, repo, shell};
+
+/// The names by which linkers and programs know the shared library. The second one is its soname.
+const LINKER_NAME: &str = "libearmark.so";
+const SONAME: &str = "libearmark.so.0";
+
+/// What `cargo xtask install` can be told.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Where to: /usr/local, for example
+    #[arg(long)]
+    prefix: PathBuf,
+}
+
+pub(crate) fn run(options: &Options) -> Result<()> {
+    shell::run(&mut shell::cargo(["build", "--release", "-p", "earmark-capi"]))?;
+    let built = repo::target_directory()?.join("release");
+    let prefix = std::path::absolute(&options.prefix).context("finding the prefix")?;
+    let libraries = prefix.join("lib");
+    copy(&built.join("libearmark_capi.so"), &libraries.join(SONAME))?;
+    copy(&built.join("libearmark_capi.a"), &libraries.join("libearmark.a"))?;
+    let link = libraries.join(LINKER_NAME);
+    let _ = fs::remove_file(&link);
+    symlink(SONAME, &link).with_context(|| format!("linking {}", link.display()))?;
+    copy(&header::path(), &prefix.join("include/earmark_mx.h"))?;
+    let pages = repo::root().join("man");
+    for page in fs::read_dir(&pages).with_context(|| format!("listing {}", pages.display()))? {
+        let page = page?;
+        copy(&page.path(), &prefix.join("share/man/man3").join(page.file_name()))?;
+    }
+    let description = libraries.join("pkgconfig/earmark.pc");
+    fs::create_dir_all(libraries.join("pkgconfig"))?;
+    fs::write(&description, pkg_config(&prefix))
+        .with_context(|| format!("writing {}", description.display()))?;
+    println!(
+        "installed below {}; compile with: pkg-config --cflags --libs earmark",
+        prefix.display()
+    );
+    Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let directory = to.parent().unwrap_or(to);
+    fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
+    // A library that programs have mapped must not change under them.
+    let _ = fs::remove_file(to);
+    fs::copy(from, to)
+        .with_context(|| format!("copying {} to {}", from.display(), to.display()))?;
+    Ok(())
+}
+
+fn pkg_config(prefix: &Path) -> String {
+    format!(
+        "prefix={}\n\nName: earmark\nDescription: MX message passing over plain Ethernet\n\
+         Version: {}\nCflags: -I${{prefix}}/include\nLibs: -L${{prefix}}/lib -learmark\n\
+         Libs.private: -lpthread -ldl -lm\n",
+        prefix.display(),
+        env!("CARGO_PKG_VERSION")
+    )
+}
