@@ -61,7 +61,7 @@ fn pkg_config(prefix: &Path) -> String {
     format!(
         "prefix={}\n\nName: earmark\nDescription: MX message passing over plain Ethernet\n\
          Version: {}\nCflags: -I${{prefix}}/include\nLibs: -L${{prefix}}/lib -learmark\n\
-         Libs.private: -lpthread -ldl -lm\n",
+         Libs.private: -lgcc_s -lpthread -ldl -lm\n",
         prefix.display(),
         env!("CARGO_PKG_VERSION")
     )

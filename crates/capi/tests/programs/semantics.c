@@ -258,6 +258,37 @@ static void synchronous(void)
     THAT(status.code == EARMARK_MX_STATUS_SUCCESS && status.context == from);
 }
 
+/* More than the library copies: further sends wait for their receiver, and nothing is lost. */
+static void more_than_is_copied(void)
+{
+    enum { COUNT = 2600, SIZE = 30000 };
+    static earmark_mx_request_t requests[COUNT];
+    for (int index = 0; index < COUNT; index++)
+        requests[index] = sent(6, from + index, SIZE);
+    for (int index = 0; index < COUNT; index++) {
+        THAT(ended(b, posted(6, ALL, into, SIZE)).xfer_length == SIZE);
+        THAT(memcmp(into, from + index, SIZE) == 0);
+    }
+    for (int index = 0; index < COUNT; index++)
+        THAT(ended(a, requests[index]).code == EARMARK_MX_STATUS_SUCCESS);
+}
+
+static void to_oneself(void)
+{
+    earmark_mx_segment_t out = {from, 5000}, in = {into, 5000};
+    earmark_mx_request_t send, receive;
+    earmark_mx_endpoint_addr_t own;
+    uint64_t nic;
+    uint32_t number;
+    MUST(earmark_mx_get_endpoint_addr(a, &own));
+    MUST(earmark_mx_decompose_endpoint_addr(own, &nic, &number));
+    MUST(earmark_mx_connect(a, nic, number, 7, TIMEOUT, &own));
+    MUST(earmark_mx_isend(a, &out, 1, own, 8, NULL, &send));
+    MUST(earmark_mx_irecv(a, &in, 1, 8, ALL, NULL, &receive));
+    THAT(ended(a, receive).msg_length == 5000 && memcmp(into, from, 5000) == 0);
+    ended(a, send);
+}
+
 static void any_and_peek(void)
 {
     earmark_mx_status_t status;
@@ -398,6 +429,8 @@ int main(int count, char **ports)
     unexpected();
     vectors();
     eager_memory_is_free_at_completion();
+    more_than_is_copied();
+    to_oneself();
     synchronous();
     any_and_peek();
     wakeup();
