@@ -192,7 +192,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.pulling -= 1;
         }
         let is_complete = block.missing == 0;
-        peer.answered_at = now;
         peer.debts.moved(Debt::Reply, now);
         let patience = peer.outbound.patience(&self.config);
         let lateness = Duration::from_nanos(peer.outbound.rtt.smoothed().as_nanos() / 4);

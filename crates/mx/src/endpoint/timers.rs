@@ -74,7 +74,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.due.probe = true;
             peer.debts.asked();
         }
-        let answered_at = peer.answered_at;
+        let answered_at = peer.debts.since(Debt::Reply);
         if self.ask_again(id, |block| block.due(answered_at) <= now) {
             self.ask_for_more(now);
         }
@@ -127,8 +127,9 @@ fn deadline(peer: &Peer, config: &Config) -> Option<Instant> {
     for timer in timers {
         at = at.min(timer.unwrap_or(NEVER));
     }
+    let answered_at = peer.debts.since(Debt::Reply);
     for block in &peer.asked {
-        at = at.min(block.due(peer.answered_at));
+        at = at.min(block.due(answered_at));
     }
     (at != NEVER).then_some(at)
 }

@@ -44,6 +44,11 @@ impl Debts {
         self.0[debt as usize].is_some()
     }
 
+    /// When something last came of it, or it began to be owed; the epoch if it is not.
+    pub(crate) fn since(&self, debt: Debt) -> Instant {
+        self.0[debt as usize].map_or(Instant::ZERO, |open| open.since)
+    }
+
     /// This is owed now, or not. Whoever begins to owe has the whole time.
     pub(crate) fn set(&mut self, debt: Debt, is_owed: bool, now: Instant) {
         let open = &mut self.0[debt as usize];

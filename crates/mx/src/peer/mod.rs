@@ -104,8 +104,6 @@ pub(crate) struct Peer {
 
     /// Blocks of messages that were asked for, in the order of asking.
     pub(crate) asked: VecDeque<Asked>,
-    /// When an answer last came to any request for a block.
-    pub(crate) answered_at: Instant,
     /// Blocks to ask for.
     pub(crate) to_ask: VecDeque<Asked>,
     /// Large messages of ours that it has not finished with.
@@ -152,7 +150,6 @@ impl Peer {
             unexpected: 0,
             granted_told: Seq(0),
             asked: VecDeque::new(),
-            answered_at: Instant::ZERO,
             to_ask: VecDeque::new(),
             announced: 0,
             due: Due::default(),
