@@ -72,19 +72,16 @@ fn main() -> ExitCode {
 }
 
 fn measure(turn: u32, part: Option<&str>) -> Result<(), Failure> {
-    let is_wanted = |name| part.is_none_or(|part| part == name);
+    let is_wanted = |name: &str| part.is_none_or(|part| part == name);
     let line = |name: &str, mtu: u16, value: Value| {
         println!("{}", json!({ "turn": turn, "what": name, "mtu": mtu, "value": value }));
     };
-    for (name, spins) in [("spin", true), ("sleep", false)] {
-        if !is_wanted(name) {
-            continue;
-        }
+    let waits = [("spin", true), ("sleep", false)];
+    for (name, spins) in waits.into_iter().filter(|(name, _)| is_wanted(name)) {
         line(&format!("mx {name}"), 1500, mx_latency(&veth(1500), spins)?);
         line(&format!("tcp {name}"), 1500, tcp_latency(&veth(1500), spins)?);
     }
-    for mtu in if is_wanted("stream") { &[1500, 9000][..] } else { &[] } {
-        let mtu = *mtu;
+    for mtu in [1500, 9000].into_iter().filter(|_| is_wanted("stream")) {
         line("mx stream", mtu, mx_stream(&veth(mtu), mtu)?);
         line("tcp stream", mtu, tcp_stream(&veth(mtu))?);
     }

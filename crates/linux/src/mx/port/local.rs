@@ -13,7 +13,9 @@ use std::os::fd::BorrowedFd;
 use super::packet::{PacketPort, PacketSettings};
 use super::shm::{ShmPort, ShmSettings};
 use super::udp::{UdpPort, UdpSettings};
-use super::{BROADCAST, LATER, NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted};
+use super::{
+    BROADCAST, LATER, NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted, in_turns,
+};
 
 /// A port with a way within this host.
 #[derive(Debug)]
@@ -148,17 +150,10 @@ impl<P: Port> Port for LocalPort<P> {
         budget: usize,
         take: &mut dyn FnMut(NicId, &[u8]),
     ) -> Result<usize, PortError> {
-        // Half for each, in turns, so that neither keeps the other from being heard; and what the
-        // second leaves is for the first.
-        let half = budget.div_ceil(2);
-        let near = self.near_first;
-        self.near_first = !near;
-        let first = self.one_way(near, half, take)?;
-        let mut came = first + self.one_way(!near, budget - first, take)?;
-        if first == half && came < budget {
-            came += self.one_way(near, budget - came, take)?;
-        }
-        Ok(came)
+        let mut near_first = self.near_first;
+        let came = in_turns(&mut near_first, budget, |near, most| self.one_way(near, most, take));
+        self.near_first = near_first;
+        came
     }
 
     fn arm(&mut self) -> Result<bool, PortError> {

@@ -178,6 +178,25 @@ fn endpoint_of(frame: &[u8]) -> Option<u8> {
     frame.get(ENDPOINT_AT).copied()
 }
 
+/// Receives from two sources, `first` of which comes first this time: half of the budget for each,
+/// in turns, so that neither keeps the other from being heard; and what the second leaves is for
+/// the first. `look` gets which of them, and how many frames at most.
+fn in_turns(
+    first: &mut bool,
+    budget: usize,
+    mut look: impl FnMut(bool, usize) -> Result<usize, PortError>,
+) -> Result<usize, PortError> {
+    let half = budget.div_ceil(2);
+    let source = *first;
+    *first = !source;
+    let came = look(source, half)?;
+    let mut total = came + look(!source, budget - came)?;
+    if came == half && total < budget {
+        total += look(source, budget - total)?;
+    }
+    Ok(total)
+}
+
 /// Whether an MTU is one that ports have.
 fn check_mtu(port: &str, mtu: u32) -> Result<u16, PortError> {
     u16::try_from(mtu).ok().filter(|mtu| (MIN_MTU..=MAX_MTU).contains(mtu)).ok_or_else(|| {

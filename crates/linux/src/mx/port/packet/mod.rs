@@ -36,7 +36,7 @@ use rustix::net::netdevice::index_to_name;
 use super::outbox::Outbox;
 use super::{
     Claim, LATER, MAX_MTU, NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted,
-    check_mtu, socket,
+    check_mtu, in_turns, socket,
 };
 use crate::netlink::Netlink;
 use filter::Class;
@@ -279,17 +279,11 @@ impl Port for PacketPort {
         budget: usize,
         take: &mut dyn FnMut(NicId, &[u8]),
     ) -> Result<usize, PortError> {
-        // Half for each, in turns, so that neither keeps the other from being heard; and what the
-        // second leaves is for the first.
-        let half = budget.div_ceil(2);
-        let replies = self.replies_first;
-        self.replies_first = !replies;
-        let first = self.look(replies, half, take);
-        let mut came = first + self.look(!replies, budget - first, take);
-        if first == half && came < budget {
-            came += self.look(replies, budget - came, take);
-        }
-        Ok(came)
+        let mut replies_first = self.replies_first;
+        let look = |replies, most| Ok(self.look(replies, most, take));
+        let came = in_turns(&mut replies_first, budget, look);
+        self.replies_first = replies_first;
+        came
     }
 
     fn arm(&mut self) -> Result<bool, PortError> {
