@@ -1,5 +1,6 @@
 //! Endpoints: made, bound, enabled, closed. What is sent and received is in the files beside this.
 
+mod calls;
 mod ended;
 mod live;
 mod receive;

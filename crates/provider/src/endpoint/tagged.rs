@@ -4,14 +4,15 @@ use std::ffi::c_void;
 
 use libc::{EINVAL, iovec};
 
+use super::calls::{injecting, sending};
 use super::receive::Receive;
 use super::send::Send;
 use super::{Ep, enabled, listed};
-use crate::abi::constants::{FI_EOPBADSTATE, FI_INJECT, FI_REMOTE_CQ_DATA};
+use crate::abi::constants::{FI_EOPBADSTATE, FI_REMOTE_CQ_DATA};
 use crate::abi::transfers::{FidEp, TaggedMsg, TaggedOps};
 use crate::abi::{ours, theirs};
 use crate::bits::Kind;
-use crate::memory::{Segments, lent};
+use crate::memory::lent;
 
 pub(super) static OPS: TaggedOps = TaggedOps {
     size: size_of::<TaggedOps>(),
@@ -36,18 +37,12 @@ unsafe extern "C" fn recv(
     ignore: u64,
     context: *mut c_void,
 ) -> isize {
-    let live = enabled!(ep);
-    let flags = live.rx.flags();
-    live.receive(&Receive {
-        kind: Kind::Tagged,
+    enabled!(ep).receive_plainly(
+        (Kind::Tagged, tag, ignore),
+        lent!(one, buffer, length),
         from,
-        tag,
-        ignore,
-        memory: lent!(one, buffer, length),
-        context: context as usize,
-        flags,
-        told: live.rx.tells(flags),
-    })
+        context as usize,
+    )
 }
 
 unsafe extern "C" fn recvv(
@@ -60,18 +55,12 @@ unsafe extern "C" fn recvv(
     ignore: u64,
     context: *mut c_void,
 ) -> isize {
-    let live = enabled!(ep);
-    let flags = live.rx.flags();
-    live.receive(&Receive {
-        kind: Kind::Tagged,
+    enabled!(ep).receive_plainly(
+        (Kind::Tagged, tag, ignore),
+        listed!(list, count),
         from,
-        tag,
-        ignore,
-        memory: listed!(list, count),
-        context: context as usize,
-        flags,
-        told: live.rx.tells(flags),
-    })
+        context as usize,
+    )
 }
 
 unsafe extern "C" fn recvmsg(ep: *mut FidEp, message: *const TaggedMsg, flags: u64) -> isize {
@@ -89,26 +78,6 @@ unsafe extern "C" fn recvmsg(ep: *mut FidEp, message: *const TaggedMsg, flags: u
     })
 }
 
-/// A send with the flags that the endpoint has for those without.
-fn sending(
-    ep: *mut FidEp,
-    memory: Segments,
-    to: u64,
-    (tag, data): (u64, Option<u64>),
-    context: *mut c_void,
-) -> isize {
-    let live = enabled!(ep);
-    let (flags, context) = (live.tx.flags(), context as usize);
-    let (kind, told) = (Kind::Tagged, live.tx.tells(flags));
-    live.send(&Send { kind, to, tag, data, memory, context, flags, told })
-}
-
-/// A send whose memory may be used again at once, and whose end is not told.
-fn injecting(ep: *mut FidEp, memory: Segments, to: u64, (tag, data): (u64, Option<u64>)) -> isize {
-    let (kind, flags) = (Kind::Tagged, FI_INJECT);
-    enabled!(ep).send(&Send { kind, to, tag, data, memory, context: 0, flags, told: false })
-}
-
 unsafe extern "C" fn send(
     ep: *mut FidEp,
     buffer: *const u8,
@@ -118,7 +87,7 @@ unsafe extern "C" fn send(
     tag: u64,
     context: *mut c_void,
 ) -> isize {
-    sending(ep, lent!(one, buffer.cast_mut(), length), to, (tag, None), context)
+    sending((ep, Kind::Tagged), lent!(one, buffer.cast_mut(), length), to, (tag, None), context)
 }
 
 unsafe extern "C" fn sendv(
@@ -130,7 +99,7 @@ unsafe extern "C" fn sendv(
     tag: u64,
     context: *mut c_void,
 ) -> isize {
-    sending(ep, listed!(list, count), to, (tag, None), context)
+    sending((ep, Kind::Tagged), listed!(list, count), to, (tag, None), context)
 }
 
 unsafe extern "C" fn sendmsg(ep: *mut FidEp, message: *const TaggedMsg, flags: u64) -> isize {
@@ -155,7 +124,7 @@ unsafe extern "C" fn inject(
     to: u64,
     tag: u64,
 ) -> isize {
-    injecting(ep, lent!(one, buffer.cast_mut(), length), to, (tag, None))
+    injecting((ep, Kind::Tagged), lent!(one, buffer.cast_mut(), length), to, (tag, None))
 }
 
 unsafe extern "C" fn senddata(
@@ -168,7 +137,13 @@ unsafe extern "C" fn senddata(
     tag: u64,
     context: *mut c_void,
 ) -> isize {
-    sending(ep, lent!(one, buffer.cast_mut(), length), to, (tag, Some(data)), context)
+    sending(
+        (ep, Kind::Tagged),
+        lent!(one, buffer.cast_mut(), length),
+        to,
+        (tag, Some(data)),
+        context,
+    )
 }
 
 unsafe extern "C" fn injectdata(
@@ -179,5 +154,5 @@ unsafe extern "C" fn injectdata(
     to: u64,
     tag: u64,
 ) -> isize {
-    injecting(ep, lent!(one, buffer.cast_mut(), length), to, (tag, Some(data)))
+    injecting((ep, Kind::Tagged), lent!(one, buffer.cast_mut(), length), to, (tag, Some(data)))
 }

@@ -4,14 +4,15 @@ use std::ffi::c_void;
 
 use libc::{EINVAL, iovec};
 
+use super::calls::{injecting, sending};
 use super::receive::Receive;
 use super::send::Send;
 use super::{Ep, enabled, listed};
-use crate::abi::constants::{FI_EOPBADSTATE, FI_INJECT, FI_REMOTE_CQ_DATA};
+use crate::abi::constants::{FI_EOPBADSTATE, FI_REMOTE_CQ_DATA};
 use crate::abi::transfers::{FidEp, Msg, MsgOps};
 use crate::abi::{ours, theirs};
 use crate::bits::Kind;
-use crate::memory::{Segments, lent};
+use crate::memory::lent;
 
 pub(super) static OPS: MsgOps = MsgOps {
     size: size_of::<MsgOps>(),
@@ -34,18 +35,12 @@ unsafe extern "C" fn recv(
     from: u64,
     context: *mut c_void,
 ) -> isize {
-    let live = enabled!(ep);
-    let flags = live.rx.flags();
-    live.receive(&Receive {
-        kind: Kind::Untagged,
+    enabled!(ep).receive_plainly(
+        (Kind::Untagged, 0, 0),
+        lent!(one, buffer, length),
         from,
-        tag: 0,
-        ignore: 0,
-        memory: lent!(one, buffer, length),
-        context: context as usize,
-        flags,
-        told: live.rx.tells(flags),
-    })
+        context as usize,
+    )
 }
 
 unsafe extern "C" fn recvv(
@@ -56,18 +51,12 @@ unsafe extern "C" fn recvv(
     from: u64,
     context: *mut c_void,
 ) -> isize {
-    let live = enabled!(ep);
-    let flags = live.rx.flags();
-    live.receive(&Receive {
-        kind: Kind::Untagged,
+    enabled!(ep).receive_plainly(
+        (Kind::Untagged, 0, 0),
+        listed!(list, count),
         from,
-        tag: 0,
-        ignore: 0,
-        memory: listed!(list, count),
-        context: context as usize,
-        flags,
-        told: live.rx.tells(flags),
-    })
+        context as usize,
+    )
 }
 
 unsafe extern "C" fn recvmsg(ep: *mut FidEp, message: *const Msg, flags: u64) -> isize {
@@ -85,26 +74,6 @@ unsafe extern "C" fn recvmsg(ep: *mut FidEp, message: *const Msg, flags: u64) ->
     })
 }
 
-/// A send with the flags that the endpoint has for those without.
-fn sending(
-    ep: *mut FidEp,
-    memory: Segments,
-    to: u64,
-    (tag, data): (u64, Option<u64>),
-    context: *mut c_void,
-) -> isize {
-    let live = enabled!(ep);
-    let (flags, context) = (live.tx.flags(), context as usize);
-    let (kind, told) = (Kind::Untagged, live.tx.tells(flags));
-    live.send(&Send { kind, to, tag, data, memory, context, flags, told })
-}
-
-/// A send whose memory may be used again at once, and whose end is not told.
-fn injecting(ep: *mut FidEp, memory: Segments, to: u64, (tag, data): (u64, Option<u64>)) -> isize {
-    let (kind, flags) = (Kind::Untagged, FI_INJECT);
-    enabled!(ep).send(&Send { kind, to, tag, data, memory, context: 0, flags, told: false })
-}
-
 unsafe extern "C" fn send(
     ep: *mut FidEp,
     buffer: *const u8,
@@ -113,7 +82,7 @@ unsafe extern "C" fn send(
     to: u64,
     context: *mut c_void,
 ) -> isize {
-    sending(ep, lent!(one, buffer.cast_mut(), length), to, (0, None), context)
+    sending((ep, Kind::Untagged), lent!(one, buffer.cast_mut(), length), to, (0, None), context)
 }
 
 unsafe extern "C" fn sendv(
@@ -124,7 +93,7 @@ unsafe extern "C" fn sendv(
     to: u64,
     context: *mut c_void,
 ) -> isize {
-    sending(ep, listed!(list, count), to, (0, None), context)
+    sending((ep, Kind::Untagged), listed!(list, count), to, (0, None), context)
 }
 
 unsafe extern "C" fn sendmsg(ep: *mut FidEp, message: *const Msg, flags: u64) -> isize {
@@ -143,7 +112,7 @@ unsafe extern "C" fn sendmsg(ep: *mut FidEp, message: *const Msg, flags: u64) ->
 }
 
 unsafe extern "C" fn inject(ep: *mut FidEp, buffer: *const u8, length: usize, to: u64) -> isize {
-    injecting(ep, lent!(one, buffer.cast_mut(), length), to, (0, None))
+    injecting((ep, Kind::Untagged), lent!(one, buffer.cast_mut(), length), to, (0, None))
 }
 
 unsafe extern "C" fn senddata(
@@ -155,7 +124,13 @@ unsafe extern "C" fn senddata(
     to: u64,
     context: *mut c_void,
 ) -> isize {
-    sending(ep, lent!(one, buffer.cast_mut(), length), to, (0, Some(data)), context)
+    sending(
+        (ep, Kind::Untagged),
+        lent!(one, buffer.cast_mut(), length),
+        to,
+        (0, Some(data)),
+        context,
+    )
 }
 
 unsafe extern "C" fn injectdata(
@@ -165,5 +140,5 @@ unsafe extern "C" fn injectdata(
     data: u64,
     to: u64,
 ) -> isize {
-    injecting(ep, lent!(one, buffer.cast_mut(), length), to, (0, Some(data)))
+    injecting((ep, Kind::Untagged), lent!(one, buffer.cast_mut(), length), to, (0, Some(data)))
 }
