@@ -29,10 +29,8 @@ pub extern "C" fn earmark_mx_test(
         let (request, result) = (held(request)?, place(result, "result")?);
         let (_, _, wanted) = open.pending(*request)?;
         let ended = open.mx.test(wanted)?.and_then(|completed| open.end(&completed));
-        result.write(ended.is_some().into());
-        if let Some(ended) = ended {
+        if tell(ended, status, result) {
             *request = null_mut();
-            give(status, ended);
         }
         Ok(())
     })
@@ -53,16 +51,11 @@ pub extern "C" fn earmark_mx_wait(
         let (request, result) = (held(request)?, place(result, "result")?);
         let (_, _, wanted) = open.pending(*request)?;
         let ended = open.mx.wait(wanted, self::timeout(timeout))?;
-        let ended = ended.and_then(|completed| open.end(&completed));
-        result.write(ended.is_some().into());
-        match ended {
-            Some(ended) => {
-                *request = null_mut();
-                give(status, ended);
-                Ok(())
-            }
-            None => goes_on(&open),
+        if tell(ended.and_then(|completed| open.end(&completed)), status, result) {
+            *request = null_mut();
+            return Ok(());
         }
+        goes_on(&open)
     })
 }
 
@@ -80,11 +73,7 @@ pub extern "C" fn earmark_mx_test_any(
         let open = handles::endpoint(endpoint)?;
         let result = place(result, "result")?;
         check_mask(match_info, match_mask)?;
-        let ended = any(&open, || open.mx.test_any(match_info, match_mask))?;
-        result.write(ended.is_some().into());
-        if let Some(ended) = ended {
-            give(status, ended);
-        }
+        tell(any(&open, || open.mx.test_any(match_info, match_mask))?, status, result);
         Ok(())
     })
 }
@@ -107,14 +96,7 @@ pub extern "C" fn earmark_mx_wait_any(
         let until = self::timeout(timeout).map(|span| Instant::now() + span);
         let left = || until.map(|until| until.saturating_duration_since(Instant::now()));
         let ended = any(&open, || open.mx.wait_any((match_info, match_mask), left()))?;
-        result.write(ended.is_some().into());
-        match ended {
-            Some(ended) => {
-                give(status, ended);
-                Ok(())
-            }
-            None => goes_on(&open),
-        }
+        if tell(ended, status, result) { Ok(()) } else { goes_on(&open) }
     })
 }
 
@@ -253,6 +235,16 @@ fn check_mask(match_info: u64, match_mask: u64) -> Result<(), Failure> {
     let text =
         format!("match information {match_info:#x} has bits outside the mask {match_mask:#x}");
     Err(Failure::new(Return::EARMARK_MX_BAD_MATCH_MASK, text))
+}
+
+/// Tells an end, or that there is none; whether there is one.
+pub(crate) fn tell(
+    ended: Option<earmark_mx_status_t>,
+    status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
+    result: &mut MaybeUninit<u32>,
+) -> bool {
+    result.write(ended.is_some().into());
+    ended.map(|ended| give(status, ended)).is_some()
 }
 
 /// The first end that somebody is to hear of.

@@ -10,8 +10,8 @@ use mx::ids::PeerId;
 
 use crate::abi::{earmark_mx_endpoint_addr_t, earmark_mx_endpoint_t, earmark_mx_status_t};
 use crate::codes::{earmark_mx_return_t, earmark_mx_status_code_t as Code};
-use crate::completion::{NAP, goes_on};
-use crate::guard::{Failure, give, guard, place};
+use crate::completion::{NAP, goes_on, tell};
+use crate::guard::{Failure, guard, place};
 use crate::handles::{self, Open};
 use crate::peers::timeout;
 use crate::transfer::peer;
@@ -32,7 +32,7 @@ pub extern "C" fn earmark_mx_iprobe(
     guard(|| {
         let open = handles::endpoint(endpoint)?;
         let result = place(result, "result")?;
-        tell(&open, open.mx.iprobe(None, (match_info, match_mask))?, status, result);
+        tell_found(&open, open.mx.iprobe(None, (match_info, match_mask))?, status, result);
         Ok(())
     })
 }
@@ -52,8 +52,7 @@ pub extern "C" fn earmark_mx_probe(
         let open = handles::endpoint(endpoint)?;
         let result = place(result, "result")?;
         let found = wait(&open, None, (match_info, match_mask), self::timeout(timeout))?;
-        tell(&open, found, status, result);
-        if found.is_some() { Ok(()) } else { goes_on(&open) }
+        if tell_found(&open, found, status, result) { Ok(()) } else { goes_on(&open) }
     })
 }
 
@@ -73,8 +72,7 @@ pub extern "C" fn earmark_mx_probe_from(
         let result = place(result, "result")?;
         let source = Some(peer(source)?);
         let found = wait(&open, source, (match_info, match_mask), self::timeout(timeout))?;
-        tell(&open, found, status, result);
-        if found.is_some() { Ok(()) } else { goes_on(&open) }
+        if tell_found(&open, found, status, result) { Ok(()) } else { goes_on(&open) }
     })
 }
 
@@ -104,24 +102,22 @@ fn wait(
     }
 }
 
-fn tell(
+/// Tells what was found, or that nothing was.
+fn tell_found(
     open: &Open,
     found: Option<Found>,
     status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
     result: &mut MaybeUninit<u32>,
-) {
-    result.write(found.is_some().into());
-    if let Some(Found { peer, match_info, length, .. }) = found {
-        let status_of = earmark_mx_status_t {
-            code: Code::EARMARK_MX_STATUS_SUCCESS,
-            flags: 0,
-            source: open.address(peer),
-            match_info,
-            msg_length: length,
-            xfer_length: 0,
-            context: null_mut(),
-            reserved: [0; 4],
-        };
-        give(status, status_of);
-    }
+) -> bool {
+    let status_of = |Found { peer, match_info, length, .. }| earmark_mx_status_t {
+        code: Code::EARMARK_MX_STATUS_SUCCESS,
+        flags: 0,
+        source: open.address(peer),
+        match_info,
+        msg_length: length,
+        xfer_length: 0,
+        context: null_mut(),
+        reserved: [0; 4],
+    };
+    tell(found.map(status_of), status, result)
 }
