@@ -2,79 +2,120 @@
 
 use std::mem::size_of;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr::null_mut;
 
 use rustix::io::Errno;
 
-use super::outbox::{NO_MESSAGE, NO_SLICE, last_errno, sockaddr};
+use super::message::{Control, MAX_DATAGRAM, NO_MESSAGE, NO_SLICE, last_errno, sockaddr};
+use super::socket;
 
-/// The most datagrams that one call receives.
-pub(super) const DATAGRAMS: usize = 32;
+/// The most messages that one call receives.
+pub(super) const MESSAGES: usize = 32;
 
-/// Room for datagrams, side by side, and what a system call has to know of them.
+/// Bytes from one message to the next: the largest, and so much more that the beginnings of all of
+/// them are not in the same place of a cache.
+const STRIDE: usize = (64 << 10) + 1600;
+
+/// Room for messages, side by side, and what a system call has to know of them.
+///
+/// A message is a datagram, or several from one sender that the kernel has put together
+/// (`UDP_GRO`), as it or the NIC found them in a row.
 pub(super) struct Inbox {
     data: Box<[u8]>,
-    room: usize,
-    addresses: [libc::sockaddr_in; DATAGRAMS],
-    slices: Box<[libc::iovec; DATAGRAMS]>,
-    messages: Box<[libc::mmsghdr; DATAGRAMS]>,
+    addresses: Box<[libc::sockaddr_in; MESSAGES]>,
+    controls: Box<[Control; MESSAGES]>,
+    /// Points into `data`, where nothing moves.
+    slices: Box<[libc::iovec; MESSAGES]>,
+    /// Point into the others.
+    messages: Box<[libc::mmsghdr; MESSAGES]>,
+    /// How many of them the kernel has written into.
+    used: usize,
 }
 
-// SAFETY: the pointers in `slices` and `messages` are only followed in `receive`, which has just
-// written them.
+// SAFETY: what the pointers in `slices` and `messages` point to belongs to `self`, and does not
+// move with it.
 // JUSTIFICATION: they are kept to spare every call their initialisation.
 unsafe impl Send for Inbox {}
 
 /// What came.
-pub(super) struct Datagram<'a> {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message<'a> {
     /// Who sent it.
     pub(super) from: SocketAddrV4,
-    /// What is in it; `None` if it was longer than there was room for.
-    pub(super) data: Option<&'a [u8]>,
+    data: &'a [u8],
+    /// How long each datagram is, but for the last.
+    each: usize,
+}
+
+impl<'a> Message<'a> {
+    /// Whether it is a datagram without content.
+    pub(super) fn is_empty(self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// The datagrams, in their order, if they have a content.
+    pub(super) fn datagrams(self) -> impl Iterator<Item = &'a [u8]> {
+        self.data.chunks(self.each)
+    }
 }
 
 impl Inbox {
-    /// Room for datagrams of up to `room` bytes.
-    pub(super) fn new(room: usize) -> Self {
-        Self {
-            data: vec![0; room * DATAGRAMS].into(),
-            room,
-            addresses: [sockaddr(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)); DATAGRAMS],
-            slices: Box::new([NO_SLICE; DATAGRAMS]),
-            messages: Box::new([NO_MESSAGE; DATAGRAMS]),
+    /// Room for whatever a socket for datagrams gets, which may put several together from now on.
+    pub(super) fn new(socket: impl AsFd) -> Self {
+        // Without it, each comes alone.
+        let _ = socket::merge_datagrams(socket.as_fd());
+        let mut inbox = Self {
+            data: vec![0; STRIDE * MESSAGES].into(),
+            addresses: Box::new([sockaddr(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0)); MESSAGES]),
+            controls: Box::new([Control::NONE; MESSAGES]),
+            slices: Box::new([NO_SLICE; MESSAGES]),
+            messages: Box::new([NO_MESSAGE; MESSAGES]),
+            used: 0,
+        };
+        for number in 0..MESSAGES {
+            let data = &mut inbox.data[number * STRIDE..][..MAX_DATAGRAM];
+            inbox.slices[number] =
+                libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() };
+            let message = &mut inbox.messages[number].msg_hdr;
+            message.msg_iov = &raw mut inbox.slices[number];
+            message.msg_name = (&raw mut inbox.addresses[number]).cast();
+            message.msg_control = (&raw mut inbox.controls[number]).cast();
+            inbox.renew(number);
         }
+        inbox
     }
 
-    /// Receives up to `count` datagrams that are there; how many.
+    /// Lets the kernel write what it has overwritten.
+    fn renew(&mut self, number: usize) {
+        let message = &mut self.messages[number].msg_hdr;
+        message.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        message.msg_controllen = size_of::<Control>() as _;
+    }
+
+    /// Receives up to `count` messages that are there; how many.
     pub(super) fn receive(&mut self, socket: BorrowedFd<'_>, count: usize) -> Result<usize, Errno> {
-        let count = count.min(DATAGRAMS);
-        for (number, data) in self.data.chunks_exact_mut(self.room).take(count).enumerate() {
-            self.slices[number] =
-                libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() };
-            let message = &mut self.messages[number].msg_hdr;
-            message.msg_iov = &raw mut self.slices[number];
-            message.msg_name = (&raw mut self.addresses[number]).cast();
-            message.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-        }
+        (0..self.used).for_each(|number| self.renew(number));
+        self.used = 0;
         let (messages, flags) = (self.messages.as_mut_ptr(), libc::MSG_DONTWAIT);
-        let (fd, count) = (socket.as_raw_fd(), count as libc::c_uint);
+        let (fd, count) = (socket.as_raw_fd(), count.min(MESSAGES) as libc::c_uint);
         // SAFETY: each of the `count` messages points to one slice, that to a part of `data`, and
-        // to an address of the length that it says, all of which `self` keeps; none waits, so there
-        // is no timeout.
+        // to an address and control data of the lengths that it says, all of which `self` keeps in
+        // boxes; none waits, so there is no timeout.
         // JUSTIFICATION: rustix has no such call.
         let came = unsafe { libc::recvmmsg(fd, messages, count, flags as _, null_mut()) };
-        usize::try_from(came).map_err(|_| last_errno())
+        self.used = usize::try_from(came).map_err(|_| last_errno())?.min(MESSAGES);
+        Ok(self.used)
     }
 
     /// One of those that the last call has received.
-    pub(super) fn datagram(&self, number: usize) -> Datagram<'_> {
+    pub(super) fn message(&self, number: usize) -> Message<'_> {
         let (message, address) = (&self.messages[number], &self.addresses[number]);
         let ip = Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr));
         let from = SocketAddrV4::new(ip, u16::from_be(address.sin_port));
-        let whole = message.msg_hdr.msg_flags & libc::MSG_TRUNC == 0;
-        let length = (message.msg_len as usize).min(self.room);
-        let data = whole.then(|| &self.data[number * self.room..][..length]);
-        Datagram { from, data }
+        let length = (message.msg_len as usize).min(MAX_DATAGRAM);
+        let merged = self.controls[number].merged_from(message.msg_hdr.msg_controllen as _);
+        let data = &self.data[number * STRIDE..][..length];
+        Message { from, data, each: merged.unwrap_or(length).max(1) }
     }
 }

@@ -47,6 +47,7 @@ mod error;
 pub mod faulty;
 mod inbox;
 pub mod local;
+mod message;
 mod outbox;
 pub mod packet;
 pub mod shm;

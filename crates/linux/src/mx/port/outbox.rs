@@ -1,6 +1,5 @@
 //! Frames that wait for one system call that sends them all.
 
-use std::io;
 use std::mem::size_of;
 use std::net::SocketAddrV4;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -9,6 +8,9 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::PortCounters;
+use super::message::{
+    Control, MAX_DATAGRAM, NO_MESSAGE, NO_SLICE, is_same, last_errno, refuses_segments, sockaddr,
+};
 
 /// The most frames that one call sends: enough that the call itself costs little.
 const FRAMES: usize = 64;
@@ -20,6 +22,9 @@ const LINE: usize = 64;
 ///
 /// It is filled, then emptied in the same order. It is not filled while a part of it has still to
 /// be sent.
+///
+/// Datagrams in a row to one address, of one length but for the last, are handed over as one
+/// message (`UDP_SEGMENT`), which the kernel takes apart late: they go through it together.
 pub(super) struct Outbox {
     frames: Box<[u8]>,
     stride: usize,
@@ -29,12 +34,15 @@ pub(super) struct Outbox {
     lengths: [usize; FRAMES],
     addresses: [libc::sockaddr_in; FRAMES],
     addressed: bool,
+    /// Whether the kernel segments, as far as is known.
+    segments: bool,
     /// The first that was not sent.
     first: usize,
     /// The end of those that were written.
     end: usize,
     slices: Box<[libc::iovec; FRAMES]>,
     messages: Box<[libc::mmsghdr; FRAMES]>,
+    controls: Box<[Control; FRAMES]>,
 }
 
 // SAFETY: the pointers in `slices` and `messages` are only followed in `send_many`, which has just
@@ -44,7 +52,7 @@ unsafe impl Send for Outbox {}
 
 impl Outbox {
     /// Room for frames of up to `header` + `mtu` bytes; each has an address of its own if
-    /// `addressed`.
+    /// `addressed`, and is a datagram.
     pub(super) fn new(header: usize, mtu: usize, addressed: bool) -> Self {
         let room = header + mtu;
         let stride = room.next_multiple_of(LINE);
@@ -56,10 +64,12 @@ impl Outbox {
             lengths: [0; FRAMES],
             addresses: [sockaddr(SocketAddrV4::new([0; 4].into(), 0)); FRAMES],
             addressed,
+            segments: addressed,
             first: 0,
             end: 0,
             slices: Box::new([NO_SLICE; FRAMES]),
             messages: Box::new([NO_MESSAGE; FRAMES]),
+            controls: Box::new([Control::NONE; FRAMES]),
         }
     }
 
@@ -109,6 +119,11 @@ impl Outbox {
             let sent = match sent {
                 Ok(sent) => sent.min(self.end - self.first),
                 Err(Errno::INTR) => continue,
+                Err(errno) if self.segments && refuses_segments(errno) => {
+                    // Whether the frame is to blame shows when it goes alone.
+                    self.segments = false;
+                    continue;
+                }
                 Err(errno) => return Err(errno),
             };
             let bytes: usize = self.lengths[self.first..][..sent].iter().sum();
@@ -127,48 +142,62 @@ impl Outbox {
 
     /// One call for all frames: how many were sent.
     fn send_many(&mut self, socket: BorrowedFd<'_>) -> Result<usize, Errno> {
-        let all = self.first..self.end;
-        for number in all.clone() {
-            let frame = &mut self.frames[number * self.stride..][..self.lengths[number]];
-            self.slices[number] =
-                libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() };
-            let message = &mut self.messages[number].msg_hdr;
-            message.msg_iov = &raw mut self.slices[number];
-            if self.addressed {
-                message.msg_name = (&raw mut self.addresses[number]).cast();
-                message.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-            }
+        let mut ends = [0; FRAMES];
+        let (mut count, mut next) = (0, self.first);
+        while next < self.end {
+            let end = self.run(next);
+            self.describe(count, next, end);
+            ends[count] = end;
+            (count, next) = (count + 1, end);
         }
-        let messages = self.messages[all.clone()].as_mut_ptr();
-        let (fd, count) = (socket.as_raw_fd(), all.len() as libc::c_uint);
-        // SAFETY: each of the `count` messages points to one slice, that to a part of `frames`, and
-        // to an address of the length that it says, all of which `self` keeps.
+        let (fd, messages) = (socket.as_raw_fd(), self.messages.as_mut_ptr());
+        // SAFETY: each of the `count` messages points to slices, those to parts of `frames`, and to
+        // an address and control data of the lengths that it says, all of which `self` keeps.
         // JUSTIFICATION: rustix borrows each slice for as long as the array of messages lives, so
         // that the array would have to be made anew, in full, for every call.
-        let sent = unsafe { libc::sendmmsg(fd, messages, count, libc::MSG_DONTWAIT) };
-        usize::try_from(sent).map_err(|_| last_errno())
+        let sent =
+            unsafe { libc::sendmmsg(fd, messages, count as libc::c_uint, libc::MSG_DONTWAIT) };
+        let sent = usize::try_from(sent).map_err(|_| last_errno())?;
+        Ok(sent.checked_sub(1).map_or(0, |last| ends[last.min(count - 1)] - self.first))
     }
-}
 
-pub(super) const NO_SLICE: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
-
-pub(super) const NO_MESSAGE: libc::mmsghdr = libc::mmsghdr {
-    // SAFETY: null pointers and lengths of 0 are a message without content.
-    // JUSTIFICATION: on some targets it has padding that only this fills.
-    msg_hdr: libc::msghdr { msg_iovlen: 1, ..unsafe { std::mem::zeroed() } },
-    msg_len: 0,
-};
-
-pub(super) fn sockaddr(address: SocketAddrV4) -> libc::sockaddr_in {
-    libc::sockaddr_in {
-        sin_family: libc::AF_INET as libc::sa_family_t,
-        sin_port: address.port().to_be(),
-        sin_addr: libc::in_addr { s_addr: u32::from(*address.ip()).to_be() },
-        sin_zero: [0; 8],
+    /// The end of the frames that go in one message with the one at `first`.
+    fn run(&self, first: usize) -> usize {
+        let (length, mut bytes) = (self.lengths[first], self.lengths[first]);
+        let mut end = first + 1;
+        while self.segments && end < self.end {
+            bytes += self.lengths[end];
+            let fits = bytes <= MAX_DATAGRAM && self.lengths[end] <= length;
+            if !fits || !is_same(&self.addresses[first], &self.addresses[end]) {
+                break;
+            }
+            end += 1;
+            if self.lengths[end - 1] < length {
+                break;
+            }
+        }
+        end
     }
-}
 
-/// What the kernel said to the last call of libc.
-pub(super) fn last_errno() -> Errno {
-    Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
+    /// Writes message `number`, of the frames from `first` to `end`.
+    fn describe(&mut self, number: usize, first: usize, end: usize) {
+        for frame in first..end {
+            let data = &mut self.frames[frame * self.stride..][..self.lengths[frame]];
+            self.slices[frame] =
+                libc::iovec { iov_base: data.as_mut_ptr().cast(), iov_len: data.len() };
+        }
+        let message = &mut self.messages[number].msg_hdr;
+        *message = NO_MESSAGE.msg_hdr;
+        message.msg_iov = &raw mut self.slices[first];
+        message.msg_iovlen = (end - first) as _;
+        if self.addressed {
+            message.msg_name = (&raw mut self.addresses[first]).cast();
+            message.msg_namelen = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+        }
+        if end - first > 1 {
+            self.controls[number] = Control::segments_of(self.lengths[first] as u16);
+            message.msg_control = (&raw mut self.controls[number]).cast();
+            message.msg_controllen = size_of::<Control>() as _;
+        }
+    }
 }

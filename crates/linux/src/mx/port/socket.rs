@@ -60,6 +60,14 @@ pub(super) fn set_room(socket: impl AsFd, receive: Option<usize>, send: usize) {
     }
 }
 
+/// Lets a socket for datagrams put together those that come in a row from one sender (`UDP_GRO`).
+pub(super) fn merge_datagrams(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the option takes a number.
+    // JUSTIFICATION: rustix has no call for it.
+    unsafe { set(socket, libc::SOL_UDP, libc::UDP_GRO, &on) }
+}
+
 /// The error that has befallen the socket since this was last asked.
 pub(super) fn error(socket: impl AsFd) -> Result<(), Errno> {
     rustix::net::sockopt::socket_error(socket).and_then(|error| error)
