@@ -124,7 +124,7 @@ fn wait(port: &mut dyn Port, spin: bool) -> Result<bool, PortError> {
         if !spin && !port.arm()? {
             let patience = Timespec { tv_sec: 0, tv_nsec: LOST.as_nanos() as i64 };
             let mut fds = vec![PollFd::from_borrowed_fd(port.readiness(), PollFlags::IN)];
-            let second = port.second_readiness();
+            let second = port.more_readiness().into_iter().next();
             fds.extend(second.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
             if poll(&mut fds, Some(&patience)).is_ok_and(|ready| ready > 0) {
                 port.clear()?;

@@ -4,13 +4,14 @@
 //! inside [`Host::enter_net`](crate::host::Host::enter_net) and works on that host ever after.
 //!
 //! Every request asks for an acknowledgement. The kernel answers in order: first the messages asked
-//! for, if any, then the acknowledgement, or an error instead.
+//! for, if any, then the acknowledgement, or an error instead. Where it tells of everything that
+//! there is, a message that this is all stands for the acknowledgement.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use netlink_packet_core::{
-    NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
+    NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
     NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
@@ -128,6 +129,30 @@ impl Netlink {
             }
         }
         Err(fail(io::ErrorKind::NotFound.into()))
+    }
+
+    /// The first IPv4 address of a link, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// If there is no link of that name.
+    pub fn ipv4(&self, name: &str) -> Result<Option<Ipv4Addr>, NetlinkError> {
+        let index = self.link(name)?.index;
+        let mut message = AddressMessage::default();
+        message.header.family = AddressFamily::Inet;
+        let action = "read the addresses of";
+        let fail = |cause| NetlinkError::Request { action, link: name.to_owned(), cause };
+        let request = RouteNetlinkMessage::GetAddress(message);
+        // The kernel tells those of all links.
+        for answer in self.ask(request, NLM_F_DUMP).map_err(fail)? {
+            if let RouteNetlinkMessage::NewAddress(message) = answer
+                && message.header.index == index
+                && let Some(ip) = message.attributes.iter().find_map(local_ipv4)
+            {
+                return Ok(Some(ip));
+            }
+        }
+        Ok(None)
     }
 
     /// Changes the address, the MTU or the queue length of a link.
@@ -267,7 +292,7 @@ impl Netlink {
                     NetlinkPayload::Error(error) if error.code.is_some() => {
                         return Err(error.to_io());
                     }
-                    NetlinkPayload::Error(_) => return Ok(answers),
+                    NetlinkPayload::Error(_) | NetlinkPayload::Done(_) => return Ok(answers),
                     _ => {}
                 }
             }
@@ -280,6 +305,14 @@ fn about(name: &str) -> LinkMessage {
     let mut message = LinkMessage::default();
     message.attributes.push(LinkAttribute::IfName(name.to_owned()));
     message
+}
+
+/// The address of this end.
+fn local_ipv4(attribute: &AddressAttribute) -> Option<Ipv4Addr> {
+    match attribute {
+        AddressAttribute::Local(IpAddr::V4(ip)) => Some(*ip),
+        _ => None,
+    }
 }
 
 impl From<&LinkMessage> for Link {

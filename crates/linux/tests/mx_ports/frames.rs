@@ -83,7 +83,8 @@ pub(crate) fn sleep_for(port: &dyn Port, span: Duration) -> bool {
 
 fn poll_for(port: &dyn Port, flags: PollFlags, span: Timespec) -> bool {
     let mut fds = vec![PollFd::from_borrowed_fd(port.readiness(), flags)];
-    fds.extend(port.second_readiness().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+    let more = port.more_readiness().into_iter();
+    fds.extend(more.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
     poll(&mut fds, Some(&span)).unwrap() > 0
 }
 

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use linux::host::Host;
+use linux::mx::port::lane::LanePort;
 use linux::mx::port::local::LocalPort;
 use linux::mx::port::packet::{PacketPort, PacketSettings, VlanTag};
 use linux::mx::port::shm::{ShmPort, ShmSettings};
@@ -35,11 +36,12 @@ pub(crate) const A: u8 = 3;
 pub(crate) const B: u8 = 200;
 
 /// How to make a pair of each kind.
-pub(crate) const KINDS: [fn() -> Pair; 12] = [
+pub(crate) const KINDS: [fn() -> Pair; 13] = [
     packet,
     jumbo,
     vlan,
     udp,
+    lane,
     virtio,
     wire,
     shm,
@@ -83,6 +85,17 @@ fn udp() -> Pair {
     let open = |endpoint| ok(UdpPort::open(endpoint, &UdpSettings::new(Ipv4Addr::LOCALHOST)));
     let (a, b) = (Box::new(open(A)), Box::new(open(B)));
     Pair { name: "udp", a, b, counts_losses: true, _between: Box::new(()) }
+}
+
+fn lane() -> Pair {
+    over_lane(1500)
+}
+
+pub(crate) fn over_lane(mtu: u16) -> Pair {
+    let veth = Veth::with_addresses(mtu);
+    let a = Box::new(ok(veth.lane_port(0, A)));
+    let b = Box::new(ok(veth.lane_port(1, B)));
+    Pair { name: "packet with a lane", a, b, counts_losses: true, _between: Box::new(veth) }
 }
 
 fn virtio() -> Pair {
@@ -182,6 +195,26 @@ impl Veth {
         veth.ip(0, "link set m0 up");
         veth.ip(1, "link set m0 up");
         veth
+    }
+
+    /// As [`new`](Self::new), and the hosts are 10.88.0.1 and 10.88.0.2.
+    pub(crate) fn with_addresses(mtu: u16) -> Self {
+        let veth = Self::new(mtu);
+        for host in 0..2 {
+            veth.ip(host, &format!("address add 10.88.0.{}/24 dev m0", host + 1));
+        }
+        veth
+    }
+
+    /// Opens a port with a lane in a host that has an address.
+    pub(crate) fn lane_port(
+        &self,
+        host: usize,
+        endpoint: u8,
+    ) -> Result<LanePort<PacketPort>, PortError> {
+        let address = Ipv4Addr::new(10, 88, 0, host as u8 + 1);
+        let packet = self.port(host, endpoint, PacketSettings::default())?;
+        self.enter(host, || LanePort::new(packet, address))
     }
 
     /// Opens a port in a host.

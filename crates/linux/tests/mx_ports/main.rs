@@ -8,6 +8,7 @@ mod conformance;
 mod frames;
 mod interface;
 mod kinds;
+mod lane;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../vhost/nic.rs"]
 mod nic_of_tests;

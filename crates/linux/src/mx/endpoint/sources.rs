@@ -7,12 +7,12 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::{Errno, read, write};
 
 use crate::clock;
-use crate::mx::port::Port;
+use crate::mx::port::{MORE_READINESS, Port};
 
 /// Descriptors of their own, so that a thread can sleep on them without the lock of the endpoint.
 pub(super) struct Sources {
     readiness: OwnedFd,
-    second: Option<OwnedFd>,
+    more: Vec<OwnedFd>,
     /// What other threads ring for a driver, and for the progress thread. Whoever hears its bell
     /// silences it, so two must not share one.
     bells: [OwnedFd; 2],
@@ -24,7 +24,7 @@ impl Sources {
         let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         Ok(Self {
             readiness: own(port.readiness())?,
-            second: port.second_readiness().map(own).transpose()?,
+            more: port.more_readiness().into_iter().map(own).collect::<Result<_, _>>()?,
             bells: [bell()?, bell()?],
         })
     }
@@ -46,13 +46,13 @@ impl Sources {
         let timeout = due.map(|due| clock::timespec(due.since(clock::now())));
         let wanted = if writable { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let bell = self.bells[role].as_fd();
-        let second = self.second.as_ref().map_or(bell, OwnedFd::as_fd);
-        let mut fds = [
-            PollFd::from_borrowed_fd(self.readiness.as_fd(), wanted),
-            PollFd::from_borrowed_fd(bell, PollFlags::IN),
-            PollFd::from_borrowed_fd(second, PollFlags::IN),
-        ];
-        let count = if self.second.is_some() { 3 } else { 2 };
+        let mut fds: [PollFd<'_>; 2 + MORE_READINESS] =
+            std::array::from_fn(|_| PollFd::from_borrowed_fd(bell, PollFlags::IN));
+        fds[0] = PollFd::from_borrowed_fd(self.readiness.as_fd(), wanted);
+        for (slot, more) in fds[2..].iter_mut().zip(&self.more) {
+            *slot = PollFd::from_borrowed_fd(more.as_fd(), PollFlags::IN);
+        }
+        let count = (2 + self.more.len()).min(fds.len());
         match poll(&mut fds[..count], timeout.as_ref()) {
             // A signal is a reason to look.
             Ok(_) | Err(Errno::INTR) => {}

@@ -28,6 +28,10 @@ pub struct PortCounters {
     /// Frames that came and were for another endpoint, of another kind, from nobody, or shorter
     /// than a header.
     pub strange: u64,
+    /// Frames that were sent by a lane; they are among those that were handed over.
+    pub lane_out: u64,
+    /// Frames that came by a lane; they are among those that were received.
+    pub lane_in: u64,
 }
 
 impl PortCounters {
@@ -45,6 +49,8 @@ impl PortCounters {
             ("overrun", self.overrun),
             ("too-long", self.too_long),
             ("strange", self.strange),
+            ("lane-out", self.lane_out),
+            ("lane-in", self.lane_in),
         ] {
             tell(name, count);
         }
@@ -76,6 +82,8 @@ impl PortCounters {
             overrun: self.overrun + other.overrun,
             too_long: self.too_long + other.too_long,
             strange: self.strange + other.strange,
+            lane_out: self.lane_out + other.lane_out,
+            lane_in: self.lane_in + other.lane_in,
         }
     }
 }

@@ -33,6 +33,12 @@ pub enum PortError {
         /// The interface.
         port: String,
     },
+    /// The interface has no IPv4 address.
+    #[error("open a port on {port}: no IPv4 address; add one: ip address add ADDR/24 dev {port}")]
+    NoAddress {
+        /// The interface.
+        port: String,
+    },
     /// Another process, or this one, has the endpoint.
     #[error("open endpoint {endpoint} of {port}: it is taken{}; use another number", by(*.holder))]
     Taken {

@@ -10,12 +10,15 @@
 
 use std::os::fd::BorrowedFd;
 
+use super::lane::LanePort;
 use super::packet::{PacketPort, PacketSettings};
 use super::shm::{ShmPort, ShmSettings};
 use super::udp::{UdpPort, UdpSettings};
 use super::{
-    BROADCAST, LATER, NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted, in_turns,
+    BROADCAST, LATER, MORE_READINESS, NicId, Outgoing, Port, PortCounters, PortError, Room,
+    Transmitted, in_turns,
 };
+use crate::netlink::Netlink;
 
 /// A port with a way within this host.
 #[derive(Debug)]
@@ -47,6 +50,27 @@ impl LocalPort<PacketPort> {
     }
 }
 
+impl LocalPort<LanePort<PacketPort>> {
+    /// Opens `endpoint` of an interface in the network of this thread, with a lane from its IPv4
+    /// address, and a way to the other endpoints there.
+    ///
+    /// # Errors
+    /// As for [`PacketPort::open`], [`LanePort::new`] and [`ShmPort::open`]; or the interface has
+    /// no such address.
+    pub fn with_lane(
+        interface: &str,
+        endpoint: u8,
+        settings: &PacketSettings,
+    ) -> Result<Self, PortError> {
+        let outer = PacketPort::open(interface, endpoint, settings)?;
+        let index = outer.index();
+        let address = Netlink::open()?.ipv4(interface)?;
+        let port = interface.to_owned();
+        let address = address.ok_or(PortError::NoAddress { port })?;
+        Self::new(LanePort::new(outer, address)?, index)
+    }
+}
+
 /// The scope of datagrams; those of interfaces are their indices, from 1 on.
 const DATAGRAMS: u32 = 0;
 
@@ -67,11 +91,11 @@ impl<P: Port> LocalPort<P> {
     /// Adds a way to those who have the same NIC and the same `scope` ([`ShmSettings::scope`]).
     ///
     /// # Errors
-    /// As for [`ShmPort::open`]; or `outer` has two descriptors, and no place for a third.
+    /// As for [`ShmPort::open`]; or `outer` has three descriptors, and no place for a fourth.
     pub fn new(outer: P, scope: u32) -> Result<Self, PortError> {
-        if outer.second_readiness().is_some() {
-            let what = "a port that has two descriptors to wait for".to_owned();
-            let range = "a packet or UDP port";
+        if outer.more_readiness().len() >= MORE_READINESS {
+            let what = "a port that has three descriptors to wait for".to_owned();
+            let range = "one with two or fewer";
             return Err(PortError::Setting { port: outer.nic_id().to_string(), what, range });
         }
         let settings = ShmSettings::new(scope, outer.mtu());
@@ -164,8 +188,10 @@ impl<P: Port> Port for LocalPort<P> {
         self.outer.readiness()
     }
 
-    fn second_readiness(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.shm.readiness())
+    fn more_readiness(&self) -> Vec<BorrowedFd<'_>> {
+        let mut all = self.outer.more_readiness();
+        all.push(self.shm.readiness());
+        all
     }
 
     fn clear(&mut self) -> Result<(), PortError> {

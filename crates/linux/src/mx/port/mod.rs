@@ -4,6 +4,7 @@
 //! |---|---|---|---|
 //! | [`packet`] | through an Ethernet interface | shared ring | by default; takes `CAP_NET_RAW` |
 //! | [`udp`] | in datagrams | system call | where raw sockets are not allowed |
+//! | [`lane`] | of large messages in datagrams, others by another port | both | for bandwidth |
 //! | [`shm`] | through shared memory | shared ring | between endpoints of one host |
 //! | [`local`] | by another port, or `shm` | both | by default, see [`open`] |
 //! | [`virtio`] | straight onto a NIC of ours | shared ring | in a lab, for moderation |
@@ -28,7 +29,7 @@
 //!
 //! 1. [arms](Port::arm) the port; if that says that something is there, it receives again;
 //! 2. sleeps until [`Port::readiness`] is readable, or has an error or a hang-up, or until
-//!    [`Port::second_readiness`] is readable;
+//!    one of [`Port::more_readiness`] is readable;
 //! 3. [clears](Port::clear) the port, which is also what tells of an interface that went away;
 //! 4. receives until fewer frames come than it has asked for, and begins anew.
 //!
@@ -46,6 +47,7 @@ mod counters;
 mod error;
 pub mod faulty;
 mod inbox;
+pub mod lane;
 pub mod local;
 mod message;
 mod outbox;
@@ -70,6 +72,9 @@ pub use spec::{PortSpec, open};
 
 /// Where the frame says which endpoint it is for, in bytes from the end of the EtherType.
 pub const ENDPOINT_AT: usize = 2;
+
+/// The most descriptors that a port has beside the first: a way within the host, and a lane.
+pub const MORE_READINESS: usize = 2;
 
 /// A way for MX frames to leave and come.
 pub trait Port: Send {
@@ -118,11 +123,11 @@ pub trait Port: Send {
     /// hang-ups, which are always polled for, mean the same.
     fn readiness(&self) -> BorrowedFd<'_>;
 
-    /// Another descriptor to poll for input, of a port that has two: frames may come another way,
-    /// or the other side may go without [`readiness`](Self::readiness). [`clear`](Self::clear) is
-    /// for both.
-    fn second_readiness(&self) -> Option<BorrowedFd<'_>> {
-        None
+    /// Other descriptors to poll for input, at most [`MORE_READINESS`]: frames may come another
+    /// way, or the other side may go without [`readiness`](Self::readiness).
+    /// [`clear`](Self::clear) is for all of them.
+    fn more_readiness(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
     }
 
     /// Forgets that there was a reason to wake up.

@@ -68,6 +68,14 @@ pub(super) fn merge_datagrams(socket: BorrowedFd<'_>) -> io::Result<()> {
     unsafe { set(socket, libc::SOL_UDP, libc::UDP_GRO, &on) }
 }
 
+/// How many datagrams or frames came while a socket had no room for them.
+pub(super) fn dropped(socket: BorrowedFd<'_>) -> u64 {
+    /// Words of what `SO_MEMINFO` tells (`SK_MEMINFO_VARS`).
+    const WORDS: usize = 9;
+    let memory = words::<WORDS>(socket, libc::SOL_SOCKET, libc::SO_MEMINFO);
+    memory.map_or(0, |words| words[libc::SK_MEMINFO_DROPS as usize].into())
+}
+
 /// The error that has befallen the socket since this was last asked.
 pub(super) fn error(socket: impl AsFd) -> Result<(), Errno> {
     rustix::net::sockopt::socket_error(socket).and_then(|error| error)

@@ -23,6 +23,8 @@ pub enum PortSpec {
         settings: PacketSettings,
         /// Whether endpoints of this host that are on it, too, can be reached.
         local: bool,
+        /// Whether frames of large messages go in datagrams where that is possible.
+        lane: bool,
     },
     /// Datagrams.
     Udp(UdpSettings),
@@ -30,10 +32,13 @@ pub enum PortSpec {
     Virtio(PathBuf),
 }
 
+/// What follows an interface that is to have a lane.
+const LANE: &str = "+udp";
+
 impl FromStr for PortSpec {
     type Err = String;
 
-    /// `packet:IFACE`, `udp:ADDR:PORT` or `virtio:SOCKET`.
+    /// `packet:IFACE`, `packet:IFACE+udp`, `udp:ADDR:PORT` or `virtio:SOCKET`.
     fn from_str(text: &str) -> Result<Self, String> {
         let usage = "use packet:IFACE, udp:ADDR:PORT or virtio:SOCKET";
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
@@ -43,7 +48,11 @@ impl FromStr for PortSpec {
             }
             "packet" => {
                 let settings = PacketSettings::default();
-                Ok(Self::Packet { interface: rest.to_owned(), settings, local: true })
+                let (interface, lane) = match rest.strip_suffix(LANE) {
+                    Some(interface) => (interface.to_owned(), true),
+                    None => (rest.to_owned(), false),
+                };
+                Ok(Self::Packet { interface, settings, local: true, lane })
             }
             "udp" => {
                 // Without a port, it is any that is free.
@@ -62,7 +71,9 @@ impl FromStr for PortSpec {
 impl fmt::Display for PortSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Packet { interface, .. } => write!(f, "packet:{interface}"),
+            Self::Packet { interface, lane, .. } => {
+                write!(f, "packet:{interface}{}", if *lane { LANE } else { "" })
+            }
             Self::Udp(settings) => write!(f, "udp:{}", settings.local),
             Self::Virtio(socket) => write!(f, "virtio:{}", socket.display()),
         }
@@ -75,10 +86,13 @@ impl fmt::Display for PortSpec {
 /// As the port of that kind says.
 pub fn open(spec: &PortSpec, endpoint: u8) -> Result<Box<dyn Port>, PortError> {
     Ok(match spec {
-        PortSpec::Packet { interface, settings, local: true } => {
+        PortSpec::Packet { interface, settings, lane: true, .. } => {
+            Box::new(LocalPort::with_lane(interface, endpoint, settings)?)
+        }
+        PortSpec::Packet { interface, settings, local: true, .. } => {
             Box::new(LocalPort::open(interface, endpoint, settings)?)
         }
-        PortSpec::Packet { interface, settings, local: false } => {
+        PortSpec::Packet { interface, settings, local: false, .. } => {
             Box::new(PacketPort::open(interface, endpoint, settings)?)
         }
         PortSpec::Udp(settings) => Box::new(LocalPort::over_udp(endpoint, settings)?),
@@ -94,7 +108,8 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written() {
-        for name in ["packet:eth0", "udp:10.9.0.1:9000", "virtio:/run/nic.sock"] {
+        for name in ["packet:eth0", "packet:eth0+udp", "udp:10.9.0.1:9000", "virtio:/run/nic.sock"]
+        {
             assert_eq!(name.parse::<PortSpec>().unwrap().to_string(), name);
         }
         assert_eq!("udp:10.9.0.1".parse::<PortSpec>().unwrap().to_string(), "udp:10.9.0.1:0");

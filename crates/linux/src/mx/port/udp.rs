@@ -25,9 +25,6 @@ use super::{
     socket,
 };
 
-/// Words of what `SO_MEMINFO` tells (`SK_MEMINFO_VARS`).
-const MEMINFO_WORDS: usize = 9;
-
 /// What a UDP port is like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UdpSettings {
@@ -236,11 +233,7 @@ impl Port for UdpPort {
     }
 
     fn counters(&mut self) -> PortCounters {
-        let socket = self.socket.as_fd();
-        let memory = socket::words(socket, libc::SOL_SOCKET, libc::SO_MEMINFO);
-        if let Ok::<[u32; MEMINFO_WORDS], _>(memory) = memory {
-            self.counters.overrun = memory[libc::SK_MEMINFO_DROPS as usize].into();
-        }
+        self.counters.overrun = socket::dropped(self.socket.as_fd());
         self.counters
     }
 }

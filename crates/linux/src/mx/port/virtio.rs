@@ -127,8 +127,8 @@ impl Port for VirtioPort {
         self.driver.interrupt_fd(QUEUE).expect("there is a queue 0")
     }
 
-    fn second_readiness(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.driver.hangup_fd())
+    fn more_readiness(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.driver.hangup_fd()]
     }
 
     fn clear(&mut self) -> Result<(), PortError> {

@@ -165,8 +165,8 @@ impl Port for FaultyPort {
         self.port.readiness()
     }
 
-    fn second_readiness(&self) -> Option<BorrowedFd<'_>> {
-        self.port.second_readiness()
+    fn more_readiness(&self) -> Vec<BorrowedFd<'_>> {
+        self.port.more_readiness()
     }
 
     fn clear(&mut self) -> Result<(), PortError> {
