@@ -36,5 +36,6 @@
 
 pub mod discovery;
 pub mod endpoint;
+pub mod memory;
 pub mod port;
 pub mod report;

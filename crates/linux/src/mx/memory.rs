@@ -1,0 +1,150 @@
+//! Memory of somebody else that messages are read from and written to: of a C program, which lends
+//! it for the time of a request.
+//!
+//! Whoever makes a [`Segment`] says for how long it is lent. From then on it is safe to use.
+
+/// A part of memory that is lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    at: *mut u8,
+    length: usize,
+}
+
+// SAFETY: the memory may be used by any thread while it is lent, which whoever made it promised.
+// JUSTIFICATION: the engine, which holds it, is driven by several threads in turns.
+unsafe impl Send for Segment {}
+
+impl Segment {
+    /// No memory.
+    pub const NOTHING: Self = Self { at: std::ptr::null_mut(), length: 0 };
+
+    /// So many bytes at an address.
+    ///
+    /// # Safety
+    /// They stay there, and nobody changes them or, if they are written to, looks at them, as long
+    /// as this segment or a copy of it is used.
+    #[must_use]
+    pub const unsafe fn new(at: *mut u8, length: usize) -> Self {
+        Self { at, length }
+    }
+
+    /// Where it begins.
+    #[must_use]
+    pub const fn start(&self) -> *mut u8 {
+        self.at
+    }
+
+    /// How many bytes it has.
+    #[must_use]
+    pub const fn length(&self) -> usize {
+        self.length
+    }
+
+    /// What is left after so many bytes.
+    #[must_use]
+    pub const fn after(&self, skip: usize) -> Self {
+        let skip = if skip < self.length { skip } else { self.length };
+        Self { at: self.at.wrapping_add(skip), length: self.length - skip }
+    }
+}
+
+/// Fills `into` with what lies at `offset` of a message in these parts.
+///
+/// # Panics
+/// If the message is shorter.
+pub fn read(parts: &[Segment], offset: usize, into: &mut [u8]) {
+    each(parts, offset, into.len(), |at, place, length| {
+        let place = into[place..place + length].as_mut_ptr();
+        // SAFETY: `length` bytes at `at` are lent, and `place` has room for as many; a frame never
+        // lies in memory that is lent.
+        // JUSTIFICATION: messages are sent from where they lie.
+        unsafe { std::ptr::copy_nonoverlapping(at, place, length) };
+    });
+}
+
+/// Writes `from` to what lies at `offset` of a message in these parts.
+///
+/// # Panics
+/// If the message is shorter.
+pub fn write(parts: &[Segment], offset: usize, from: &[u8]) {
+    each(parts, offset, from.len(), |at, place, length| {
+        let place = from[place..place + length].as_ptr();
+        // SAFETY: as in `read`, in the other direction.
+        // JUSTIFICATION: messages are received where they are wanted.
+        unsafe { std::ptr::copy_nonoverlapping(place, at, length) };
+    });
+}
+
+/// Calls `act` for each part of a range: with its address, where it is in the range, and its
+/// length.
+fn each(
+    parts: &[Segment],
+    offset: usize,
+    length: usize,
+    mut act: impl FnMut(*mut u8, usize, usize),
+) {
+    let (mut skip, mut done) = (offset, 0);
+    for part in parts {
+        if skip >= part.length {
+            skip -= part.length;
+            continue;
+        }
+        let here = (part.length - skip).min(length - done);
+        if here > 0 {
+            act(part.at.wrapping_add(skip), done, here);
+        }
+        done += here;
+        skip = 0;
+        if done == length {
+            return;
+        }
+    }
+    assert!(done == length && skip == 0, "beyond the memory of a message");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lent(bytes: &mut [u8]) -> Segment {
+        // SAFETY: tests use it while the bytes are there.
+        // JUSTIFICATION: the tests are of what is lent.
+        unsafe { Segment::new(bytes.as_mut_ptr(), bytes.len()) }
+    }
+
+    #[test]
+    fn parts_are_one_message() {
+        let (mut a, mut b, mut c) = (*b"ab", [0_u8; 0], *b"cdefg");
+        let parts = [lent(&mut a), lent(&mut b), lent(&mut c)];
+        for from in 0..=7 {
+            for to in from..=7 {
+                let mut piece = vec![0; to - from];
+                read(&parts, from, &mut piece);
+                assert_eq!(piece, b"abcdefg"[from..to]);
+            }
+        }
+        write(&parts, 1, b"XYZ");
+        assert_eq!((a, c), (*b"aX", *b"YZefg"));
+    }
+
+    #[test]
+    fn no_message_has_no_bytes() {
+        read(&[], 0, &mut []);
+        write(&[Segment::NOTHING], 0, &[]);
+    }
+
+    #[test]
+    #[should_panic(expected = "beyond the memory")]
+    fn range_beyond_the_message__panics_before_it_is_a_fault() {
+        let mut bytes = *b"abc";
+        read(&[lent(&mut bytes)], 2, &mut [0; 2]);
+    }
+
+    #[test]
+    fn what_is_left_is_never_less_than_nothing() {
+        let mut bytes = *b"abc";
+        let whole = lent(&mut bytes);
+        assert_eq!((whole.after(2).length(), whole.after(9).length()), (1, 0));
+        assert_eq!(whole.after(1).start(), whole.start().wrapping_add(1));
+    }
+}
