@@ -35,6 +35,8 @@ enum Task {
     Kernel,
     /// Runs the tests of MPI with Open MPI 5 and MPICH, too, which it gets with pip
     Mpi,
+    /// Runs the NAS Parallel Benchmarks over our NIC and writes docs/results/npb.json
+    Npb(results::npb::Options),
     /// House rules that no compiler checks: layers, sizes, forbidden words, links
     Tidy,
     /// Writes the header of the C API from its Rust; with --check says whether it is stale
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Task::Peers => peers::ensure(),
         Task::Kernel => kernel::ensure(),
         Task::Mpi => mpi::run(),
+        Task::Npb(options) => results::npb::run(&options),
         Task::Tidy => tidy::run(),
         Task::Header(options) => header::run(&options),
         Task::Install(options) => install::run(&options),

@@ -4,6 +4,7 @@
 //! README of the repository are made from it. Nobody types a figure.
 
 mod messages;
+pub(crate) mod npb;
 mod worlds;
 
 use std::fs;
@@ -41,6 +42,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     page += &chronyd(&read(&directory.join("odroid-virtual.json"))?);
     page += &worlds::page(&read(&directory.join("worlds.json"))?);
+    let npb = directory.join("npb.json");
+    if npb.exists() {
+        page += &npb::page(&read(&npb)?);
+    }
     fs::write(directory.join("README.md"), page)?;
     let demo = read(&directory.join("demo.json"))?;
     put_into_readme(&demo_table(&demo))
