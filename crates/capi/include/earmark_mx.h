@@ -550,7 +550,7 @@ const char *earmark_mx_last_error(void);
 earmark_mx_return_t earmark_mx_settings_init(earmark_mx_settings_t *settings, size_t size);
 
 /**
- * Opens an endpoint on a port, such as packet:eth0 or udp:10.0.0.1, with this number, or
+ * Opens an endpoint on a port, such as packet:eth0, udp:10.0.0.1 or udp:eth0, with this number, or
  * EARMARK_MX_ANY_ENDPOINT; peers have to present the key. Without a port it is the one that the
  * variable EARMARK_PORT names, without settings these are the usual ones.
  *

@@ -48,7 +48,9 @@ const fn of_port(error: &PortError) -> Return {
     match error {
         PortError::NotAllowed { .. } => Return::EARMARK_MX_NOT_ALLOWED,
         PortError::Taken { .. } => Return::EARMARK_MX_TAKEN,
-        PortError::Setting { .. } | PortError::NotEthernet { .. } => Return::EARMARK_MX_BAD_PORT,
+        PortError::Setting { .. } | PortError::NotEthernet { .. } | PortError::NoAddress { .. } => {
+            Return::EARMARK_MX_BAD_PORT
+        }
         _ => Return::EARMARK_MX_PORT_FAILED,
     }
 }

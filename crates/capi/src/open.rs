@@ -67,7 +67,7 @@ pub unsafe extern "C" fn earmark_mx_settings_init(
     })
 }
 
-/// Opens an endpoint on a port, such as packet:eth0 or udp:10.0.0.1, with this number, or
+/// Opens an endpoint on a port, such as packet:eth0, udp:10.0.0.1 or udp:eth0, with this number, or
 /// EARMARK_MX_ANY_ENDPOINT; peers have to present the key. Without a port it is the one that the
 /// variable EARMARK_PORT names, without settings these are the usual ones.
 ///
@@ -143,7 +143,7 @@ unsafe fn spec(text: *const c_char) -> Result<PortSpec, Failure> {
     let bad = |text: String| Failure::new(Return::EARMARK_MX_BAD_PORT, text);
     let name = if text.is_null() {
         std::env::var(PORT).map_err(|_| {
-            bad(format!("no port is named; pass one, or set {PORT}=packet:IFACE or udp:ADDR"))
+            bad(format!("no port is named; pass one, or set {PORT}=packet:IFACE or udp:IFACE"))
         })?
     } else {
         // SAFETY: it is a string.

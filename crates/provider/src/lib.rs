@@ -38,7 +38,6 @@ mod eq;
 mod fabric;
 mod fault;
 mod info;
-mod interface;
 mod memory;
 mod message;
 mod refuse;

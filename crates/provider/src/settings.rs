@@ -8,9 +8,8 @@ use linux::mx::port::faulty::Faults;
 use linux::netlink::Netlink;
 
 use crate::fault::warn;
-use crate::interface::ipv4_of;
 
-/// Where frames travel: `packet:IFACE`, `udp:ADDR:PORT`, `udp:IFACE` or `virtio:SOCKET`.
+/// Where frames travel: `packet:IFACE`, `udp:ADDR`, `udp:IFACE` or `virtio:SOCKET`.
 const PORT: &str = "EARMARK_PORT";
 /// Frames to lose, double or delay on purpose, as `earmark mx stress --faults`.
 const FAULTS: &str = "EARMARK_FAULTS";
@@ -31,7 +30,13 @@ pub(crate) struct Settings {
 /// The settings of this process. What is wrong with them is told once, on standard error.
 pub(crate) fn get() -> Option<&'static Settings> {
     static SETTINGS: OnceLock<Option<Settings>> = OnceLock::new();
-    let read = || match read(|name| std::env::var(name).ok(), ethernet) {
+    let settings = || {
+        let settings = read(|name| std::env::var(name).ok(), ethernet)?;
+        let is_there = settings.port.check();
+        is_there.map_err(|error| format!("{PORT}={}: {error}", settings.port))?;
+        Ok::<_, String>(settings)
+    };
+    let read = || match settings() {
         Ok(settings) => Some(settings),
         Err(error) => {
             // A program that only lists providers, or uses another one, has not asked.
@@ -52,10 +57,7 @@ fn read(
 ) -> Result<Settings, String> {
     let wrong = |name: &str, value: &str, why: &str| format!("{name}={value}: {why}");
     let port = match variable(PORT) {
-        Some(text) => {
-            let port = with_address(&text).and_then(|text| text.parse());
-            port.map_err(|error| wrong(PORT, &text, &error))?
-        }
+        Some(text) => text.parse().map_err(|error: String| wrong(PORT, &text, &error))?,
         None => only_one(&interfaces())?,
     };
     let faults = match variable(FAULTS) {
@@ -77,27 +79,13 @@ fn read(
     Ok(Settings { port, faults, verbose, peer_timeout })
 }
 
-/// A port whose interface, in `udp:IFACE`, is replaced by its address.
-fn with_address(text: &str) -> Result<String, String> {
-    match text.strip_prefix("udp:") {
-        // Addresses begin with a digit, interfaces of Linux do not.
-        Some(name) if name.starts_with(|first: char| first.is_ascii_alphabetic()) => {
-            let address = ipv4_of(name).ok_or_else(|| {
-                format!("no IPv4 address on {name}; look at it with: ip address show dev {name}")
-            })?;
-            Ok(format!("udp:{address}"))
-        }
-        _ => Ok(text.to_owned()),
-    }
-}
-
 /// The port on the only interface that there is.
 fn only_one(interfaces: &[String]) -> Result<PortSpec, String> {
     match interfaces {
         [interface] => format!("packet:{interface}").parse(),
         [] => Err(format!(
             "no Ethernet interface is up; bring one up: ip link set IFACE up, or set \
-             {PORT}=udp:ADDR"
+             {PORT}=udp:IFACE"
         )),
         several => Err(format!(
             "several Ethernet interfaces are up ({}); choose one: {PORT}=packet:{}",
@@ -144,7 +132,7 @@ mod tests {
         assert_eq!(port(&[], &["eth0"]), "packet:eth0");
         assert_eq!(port(&[(PORT, "packet:eth1")], &["eth0", "eth1"]), "packet:eth1");
         assert_eq!(port(&[(PORT, "udp:10.0.0.1")], &[]), "udp:10.0.0.1:0");
-        assert_eq!(port(&[(PORT, "udp:lo")], &[]), "udp:127.0.0.1:0");
+        assert_eq!(port(&[(PORT, "udp:eth0")], &[]), "udp:eth0");
     }
 
     #[test]
@@ -154,7 +142,6 @@ mod tests {
         let several = error(&[], &["eth0", "eth1"]);
         assert!(several.contains("eth0, eth1") && several.contains("EARMARK_PORT=packet:eth0"));
         assert!(error(&[(PORT, "tcp:1")], &[]).starts_with("EARMARK_PORT=tcp:1: no kind of port"));
-        assert!(error(&[(PORT, "udp:none0")], &[]).contains("no IPv4 address on none0"));
         assert!(error(&[(FAULTS, "drop")], &["a"]).starts_with("EARMARK_FAULTS=drop: fault"));
         assert!(error(&[(PEER_TIMEOUT, "0")], &["a"]).contains("use 1 to 86400"));
     }

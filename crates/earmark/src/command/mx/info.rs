@@ -17,7 +17,7 @@ const SLOW_USECS: u32 = 13;
 /// What `earmark mx info` takes.
 #[derive(Args, Debug)]
 pub struct InfoArgs {
-    /// Where frames would travel: packet:IFACE, udp:ADDR:PORT or virtio:SOCKET
+    /// Where frames would travel: packet:IFACE, udp:ADDR:PORT, udp:IFACE or virtio:SOCKET
     #[arg(long, value_name = "PORT")]
     port: PortSpec,
     /// The number of the endpoint that is tried

@@ -46,7 +46,7 @@ struct Peer {
 /// If the port cannot be opened, or does not work.
 pub(super) fn run(args: &PeersArgs) -> Result<()> {
     ensure!((0.01..=60.0).contains(&args.timeout), "--timeout is 0.01 to 60 seconds");
-    if let PortSpec::Udp(_) = args.port {
+    if let PortSpec::Udp(_) | PortSpec::UdpOn { .. } = args.port {
         bail!(
             "look for peers through {}: there is no broadcast over UDP; write them into a peers \
              file, or use packet:IFACE",

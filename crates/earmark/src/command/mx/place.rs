@@ -6,7 +6,9 @@ use mx::address::Address;
 /// An address as users of this port write it.
 pub(super) fn tell(port: &PortSpec, address: Address) -> String {
     match port {
-        PortSpec::Udp(_) => format!("{}/{}", udp::socket_address(address.nic), address.endpoint),
+        PortSpec::Udp(_) | PortSpec::UdpOn { .. } => {
+            format!("{}/{}", udp::socket_address(address.nic), address.endpoint)
+        }
         PortSpec::Packet { .. } | PortSpec::Virtio(_) => address.to_string(),
     }
 }

@@ -77,7 +77,7 @@ impl From<Wait> for Waiting {
 /// An endpoint, and how it lives.
 #[derive(Args, Debug)]
 pub(super) struct EndArgs {
-    /// Where frames travel: packet:IFACE, udp:ADDR:PORT or virtio:SOCKET
+    /// Where frames travel: packet:IFACE, udp:ADDR:PORT, udp:IFACE or virtio:SOCKET
     #[arg(long, value_name = "PORT")]
     pub(super) port: PortSpec,
     /// The number of this endpoint

@@ -1,7 +1,7 @@
 //! Ports by their names, as users write them.
 
 use std::fmt;
-use std::net::SocketAddrV4;
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -10,6 +10,7 @@ use super::packet::{PacketPort, PacketSettings};
 use super::udp::UdpSettings;
 use super::virtio::VirtioPort;
 use super::{Port, PortError};
+use crate::netlink::Netlink;
 use crate::vhost::driver::DriverSettings;
 
 /// Which port to open.
@@ -28,6 +29,13 @@ pub enum PortSpec {
     },
     /// Datagrams.
     Udp(UdpSettings),
+    /// Datagrams, from the address of an interface: the same words on each host of a cluster.
+    UdpOn {
+        /// Its name.
+        interface: String,
+        /// The UDP port; 0 is any that is free.
+        port: u16,
+    },
     /// A NIC of ours.
     Virtio(PathBuf),
 }
@@ -38,9 +46,10 @@ const LANE: &str = "+udp";
 impl FromStr for PortSpec {
     type Err = String;
 
-    /// `packet:IFACE`, `packet:IFACE+udp`, `udp:ADDR:PORT` or `virtio:SOCKET`.
+    /// `packet:IFACE`, `packet:IFACE+udp`, `udp:ADDR`, `udp:IFACE` or `virtio:SOCKET`; after `udp:`,
+    /// a port may follow.
     fn from_str(text: &str) -> Result<Self, String> {
-        let usage = "use packet:IFACE, udp:ADDR:PORT or virtio:SOCKET";
+        let usage = "use packet:IFACE, packet:IFACE+udp, udp:ADDR:PORT, udp:IFACE or virtio:SOCKET";
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
         match kind {
             "packet" | "udp" | "virtio" if rest.is_empty() => {
@@ -54,18 +63,71 @@ impl FromStr for PortSpec {
                 };
                 Ok(Self::Packet { interface, settings, local: true, lane })
             }
-            "udp" => {
-                // Without a port, it is any that is free.
-                let alone = || rest.parse().ok().map(|ip| SocketAddrV4::new(ip, 0));
-                let local = rest.parse().ok().or_else(alone).ok_or_else(|| {
-                    format!("port `{text}`: `{rest}` is no IPv4 address with a port; {usage}")
-                })?;
-                Ok(Self::Udp(UdpSettings { local, ..UdpSettings::new(*local.ip()) }))
-            }
+            "udp" => udp(rest).ok_or_else(|| {
+                format!(
+                    "port `{text}`: `{rest}` is no IPv4 address and no interface, with or \
+                         without a port; {usage}"
+                )
+            }),
             "virtio" => Ok(Self::Virtio(rest.into())),
             _ => Err(format!("no kind of port is called `{kind}`; {usage}")),
         }
     }
+}
+
+/// What follows `udp:`. Without a port, it is any that is free.
+fn udp(text: &str) -> Option<PortSpec> {
+    let (place, port) = match text.rsplit_once(':') {
+        Some((place, port)) => (place, port.parse().ok()?),
+        None => (text, 0),
+    };
+    if let Ok(ip) = place.parse::<Ipv4Addr>() {
+        let local = SocketAddrV4::new(ip, port);
+        return Some(PortSpec::Udp(UdpSettings { local, ..UdpSettings::new(ip) }));
+    }
+    is_name(place).then(|| PortSpec::UdpOn { interface: place.to_owned(), port })
+}
+
+/// Whether an interface may be called so (`dev_valid_name` of the kernel), other than a number.
+fn is_name(text: &str) -> bool {
+    /// Bytes of a name, at most (`IFNAMSIZ`, with a zero).
+    const LONGEST: usize = 15;
+    (1..=LONGEST).contains(&text.len())
+        && text.contains(|c: char| c.is_ascii_alphabetic())
+        && !text.contains(|c: char| c == '/' || c == ':' || c.is_whitespace())
+}
+
+impl PortSpec {
+    /// Looks whether there is such a place in the network of this thread, and opens nothing.
+    ///
+    /// # Errors
+    /// If there is not, or it is down.
+    pub fn check(&self) -> Result<(), PortError> {
+        match self {
+            Self::Packet { interface, .. } => {
+                let link = Netlink::open()?.link(interface)?;
+                let port = interface.clone();
+                if link.mac.len() != MAC {
+                    return Err(PortError::NotEthernet { port });
+                }
+                if !link.is_up {
+                    return Err(PortError::Down { operation: "open a port", port });
+                }
+            }
+            Self::UdpOn { interface, .. } => drop(address_of(interface)?),
+            Self::Udp(_) | Self::Virtio(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of an Ethernet address.
+const MAC: usize = 6;
+
+/// The IPv4 address of an interface in the network of this thread.
+fn address_of(interface: &str) -> Result<Ipv4Addr, PortError> {
+    let address = Netlink::open()?.ipv4(interface)?;
+    address.ok_or_else(|| PortError::NoAddress { port: interface.to_owned() })
 }
 
 impl fmt::Display for PortSpec {
@@ -75,6 +137,8 @@ impl fmt::Display for PortSpec {
                 write!(f, "packet:{interface}{}", if *lane { LANE } else { "" })
             }
             Self::Udp(settings) => write!(f, "udp:{}", settings.local),
+            Self::UdpOn { interface, port: 0 } => write!(f, "udp:{interface}"),
+            Self::UdpOn { interface, port } => write!(f, "udp:{interface}:{port}"),
             Self::Virtio(socket) => write!(f, "virtio:{}", socket.display()),
         }
     }
@@ -96,6 +160,11 @@ pub fn open(spec: &PortSpec, endpoint: u8) -> Result<Box<dyn Port>, PortError> {
             Box::new(PacketPort::open(interface, endpoint, settings)?)
         }
         PortSpec::Udp(settings) => Box::new(LocalPort::over_udp(endpoint, settings)?),
+        PortSpec::UdpOn { interface, port } => {
+            let settings = UdpSettings::new(address_of(interface)?);
+            let local = SocketAddrV4::new(*settings.local.ip(), *port);
+            Box::new(LocalPort::over_udp(endpoint, &UdpSettings { local, ..settings })?)
+        }
         PortSpec::Virtio(socket) => {
             Box::new(VirtioPort::connect(socket, endpoint, DriverSettings::default())?)
         }
@@ -108,7 +177,9 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written() {
-        for name in ["packet:eth0", "packet:eth0+udp", "udp:10.9.0.1:9000", "virtio:/run/nic.sock"]
+        let udp = ["udp:10.9.0.1:9000", "udp:eth0", "udp:eth0:9000", "udp:eth0.7", "udp:0net"];
+        for name in
+            ["packet:eth0", "packet:eth0+udp", "virtio:/run/nic.sock"].into_iter().chain(udp)
         {
             assert_eq!(name.parse::<PortSpec>().unwrap().to_string(), name);
         }
@@ -116,6 +187,21 @@ mod tests {
         let error = |text: &str| text.parse::<PortSpec>().unwrap_err();
         assert!(error("tcp:eth0").starts_with("no kind of port is called `tcp`; use packet:"));
         assert!(error("packet").contains("does not say where"));
-        assert!(error("udp:eth0").contains("`eth0` is no IPv4 address with a port"));
+        for text in
+            ["udp:10.9.0", "udp:10.9.0.1:x", "udp::9", "udp:eth0:70000", "udp:a/b", "udp:[::1]:9"]
+        {
+            assert!(error(text).contains("is no IPv4 address and no interface"), "{text}");
+        }
+    }
+
+    #[test]
+    fn places_that_are_not_there_are_told() {
+        let check = |text: &str| text.parse::<PortSpec>().unwrap().check();
+        let error = |text: &str| check(text).unwrap_err().to_string();
+        assert!(check("udp:lo").is_ok() && check("udp:10.9.0.1").is_ok());
+        assert!(error("udp:none0").contains("none0"));
+        assert!(error("packet:none0").contains("none0"));
+        let port = open(&"udp:lo".parse().unwrap(), 0).unwrap();
+        assert_eq!(port.nic_id().0[..4], [127, 0, 0, 1]);
     }
 }
