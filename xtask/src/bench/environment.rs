@@ -11,7 +11,7 @@ use crate::shell;
 
 /// What a reader needs to judge the figures.
 #[derive(Serialize)]
-pub(super) struct Environment {
+pub(crate) struct Environment {
     cpu: String,
     cores: usize,
     kernel: String,
@@ -22,7 +22,7 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    pub(super) fn read() -> Result<Self> {
+    pub(crate) fn read() -> Result<Self> {
         let load = read("/proc/loadavg")?;
         let load = load.split(' ').next().unwrap_or_default();
         Ok(Self {

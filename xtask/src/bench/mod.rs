@@ -5,7 +5,7 @@
 //! that cannot be measured here is listed with the reason instead of being left out in silence.
 
 mod decisions;
-mod environment;
+pub(crate) mod environment;
 mod figure;
 mod frames;
 mod instructions;

@@ -4,6 +4,7 @@
 //! README of the repository are made from it. Nobody types a figure.
 
 mod messages;
+mod mpi;
 pub(crate) mod npb;
 mod worlds;
 
@@ -42,6 +43,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     page += &chronyd(&read(&directory.join("odroid-virtual.json"))?);
     page += &worlds::page(&read(&directory.join("worlds.json"))?);
+    page += &mpi::page(&read(&directory.join("mpi.json"))?);
     let npb = directory.join("npb.json");
     if npb.exists() {
         page += &npb::page(&read(&npb)?);
@@ -56,7 +58,7 @@ pub(crate) struct Options {
     /// Measure nothing; write the pages from the JSON files that are there
     #[arg(long)]
     write_only: bool,
-    /// Measure these parts alone: a scenario's name, chronyd, worlds, adaptive, demo
+    /// Measure these parts alone: a scenario's name, chronyd, worlds, adaptive, mpi, demo
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -66,7 +68,7 @@ const HEAD: &str = "# Results\n\n\
     microseconds. A range in brackets is the smallest and largest median of a round.\n";
 
 /// The parts that are no scenarios.
-const PARTS: [&str; 4] = ["chronyd", "worlds", "adaptive", "demo"];
+const PARTS: [&str; 5] = ["chronyd", "worlds", "adaptive", "mpi", "demo"];
 
 fn measure(directory: &Path, only: &[String]) -> Result<()> {
     for name in only {
@@ -95,6 +97,9 @@ fn measure(directory: &Path, only: &[String]) -> Result<()> {
     if wanted("adaptive") {
         println!("adaptive against Linux's own");
         print_to("adaptive.json", &["adaptive", "--json"])?;
+    }
+    if wanted("mpi") {
+        mpi::measure(&directory.join("mpi.json"))?;
     }
     if wanted("demo") {
         let mut demo = std::process::Command::new(&earmark);

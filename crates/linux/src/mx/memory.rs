@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "beyond the memory")]
-    fn range_beyond_the_message__panics_before_it_is_a_fault() {
+    fn range_beyond_the_message_panics_before_it_is_a_fault() {
         let mut bytes = *b"abc";
         read(&[lent(&mut bytes)], 2, &mut [0; 2]);
     }

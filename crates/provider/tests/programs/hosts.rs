@@ -28,7 +28,10 @@ impl Hosts {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("hosts-{}-{number}", std::process::id());
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        // Cargo gives one to tests, but not to examples.
+        let place =
+            option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        let directory = place.join(name);
         fs::create_dir_all(directory.join("provider")).unwrap();
         fs::write(directory.join("hosts"), "127.0.0.1 localhost\n10.77.0.1 ea\n10.77.0.2 eb\n")
             .unwrap();
@@ -63,7 +66,7 @@ impl Hosts {
         command
     }
 
-    /// What enters a host, and what MPI's launchers take for `ssh`.
+    /// What enters a host, what MPI's launchers take for `ssh`, and what gives a rank a core.
     fn scripts(&self) {
         let [a, b] = [0, 1].map(|host| self.holders[host].id());
         let enter = format!(
@@ -75,7 +78,9 @@ impl Hosts {
              exec {} \"$host\" sh -c \"$*\"\n",
             self.path("enter").display()
         );
-        for (name, text) in [("enter", enter), ("rsh", rsh)] {
+        let pin = "#!/bin/sh\nexec taskset -c $((${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}} % $(nproc)))\
+                   \x20\"$@\"\n";
+        for (name, text) in [("enter", enter), ("rsh", rsh), ("pin", pin.to_owned())] {
             fs::write(self.path(name), text).unwrap();
             fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
         }
@@ -116,12 +121,13 @@ fn holder(name: &str, directory: &Path) -> Child {
     command.stdin(Stdio::null()).spawn().unwrap()
 }
 
-/// The provider, which cargo builds with the tests.
+/// The provider, which cargo builds with the tests, and beside the directory of examples.
 fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let library = test.with_file_name("libearmark_fi.so");
-    assert!(library.exists(), "no {}; run: cargo build -p earmark-provider", library.display());
-    library
+    let program = std::env::current_exe().unwrap();
+    let places = [&*program, program.parent().unwrap()];
+    let mut libraries = places.map(|place| place.with_file_name("libearmark_fi.so")).into_iter();
+    let library = libraries.find(|library| library.exists());
+    library.expect("the provider is beside the program; run: cargo build -p earmark-provider")
 }
 
 /// Runs a command that has to succeed; its output.

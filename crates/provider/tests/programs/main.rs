@@ -4,5 +4,6 @@
 //! further MPIs, such as `openmpi:/opt/ompi/bin,mpich:/opt/mpich/bin`; `cargo xtask mpi` gets two.
 
 mod hosts;
+mod launch;
 mod libfabric;
 mod mpi;

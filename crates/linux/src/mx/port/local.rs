@@ -8,6 +8,7 @@
 //! One who sleeps sleeps on the descriptors of both. While a receiver on this host has no room,
 //! frames for others wait, too: for 10 ms at most, if it takes nothing.
 
+use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 
 use super::lane::LanePort;
@@ -18,8 +19,6 @@ use super::{
     BROADCAST, LATER, MORE_READINESS, NicId, Outgoing, Port, PortCounters, PortError, Room,
     Transmitted, in_turns,
 };
-use crate::netlink::Netlink;
-
 /// A port with a way within this host.
 #[derive(Debug)]
 pub struct LocalPort<P> {
@@ -51,22 +50,19 @@ impl LocalPort<PacketPort> {
 }
 
 impl LocalPort<LanePort<PacketPort>> {
-    /// Opens `endpoint` of an interface in the network of this thread, with a lane from its IPv4
-    /// address, and a way to the other endpoints there.
+    /// Opens `endpoint` of an interface in the network of this thread, with a lane from `address`,
+    /// which is that of the interface, and a way to the other endpoints there.
     ///
     /// # Errors
-    /// As for [`PacketPort::open`], [`LanePort::new`] and [`ShmPort::open`]; or the interface has
-    /// no such address.
+    /// As for [`PacketPort::open`], [`LanePort::new`] and [`ShmPort::open`].
     pub fn with_lane(
         interface: &str,
         endpoint: u8,
         settings: &PacketSettings,
+        address: Ipv4Addr,
     ) -> Result<Self, PortError> {
         let outer = PacketPort::open(interface, endpoint, settings)?;
         let index = outer.index();
-        let address = Netlink::open()?.ipv4(interface)?;
-        let port = interface.to_owned();
-        let address = address.ok_or(PortError::NoAddress { port })?;
         Self::new(LanePort::new(outer, address)?, index)
     }
 }

@@ -28,8 +28,8 @@
 //! One who spins calls [`Port::receive`] again and again. One who sleeps
 //!
 //! 1. [arms](Port::arm) the port; if that says that something is there, it receives again;
-//! 2. sleeps until [`Port::readiness`] is readable, or has an error or a hang-up, or until
-//!    one of [`Port::more_readiness`] is readable;
+//! 2. sleeps until [`Port::readiness`] is readable, or has an error or a hang-up, or until one of
+//!    [`Port::more_readiness`] is readable;
 //! 3. [clears](Port::clear) the port, which is also what tells of an interface that went away;
 //! 4. receives until fewer frames come than it has asked for, and begins anew.
 //!

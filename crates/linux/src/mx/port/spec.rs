@@ -46,8 +46,8 @@ const LANE: &str = "+udp";
 impl FromStr for PortSpec {
     type Err = String;
 
-    /// `packet:IFACE`, `packet:IFACE+udp`, `udp:ADDR`, `udp:IFACE` or `virtio:SOCKET`; after `udp:`,
-    /// a port may follow.
+    /// `packet:IFACE`, `packet:IFACE+udp`, `udp:ADDR`, `udp:IFACE` or `virtio:SOCKET`; after
+    /// `udp:`, a port may follow.
     fn from_str(text: &str) -> Result<Self, String> {
         let usage = "use packet:IFACE, packet:IFACE+udp, udp:ADDR:PORT, udp:IFACE or virtio:SOCKET";
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
@@ -104,7 +104,10 @@ impl PortSpec {
     /// If there is not, or it is down.
     pub fn check(&self) -> Result<(), PortError> {
         match self {
-            Self::Packet { interface, .. } => {
+            Self::Packet { interface, lane, .. } => {
+                if *lane {
+                    address_of(interface)?;
+                }
                 let link = Netlink::open()?.link(interface)?;
                 let port = interface.clone();
                 if link.mac.len() != MAC {
@@ -151,7 +154,8 @@ impl fmt::Display for PortSpec {
 pub fn open(spec: &PortSpec, endpoint: u8) -> Result<Box<dyn Port>, PortError> {
     Ok(match spec {
         PortSpec::Packet { interface, settings, lane: true, .. } => {
-            Box::new(LocalPort::with_lane(interface, endpoint, settings)?)
+            let address = address_of(interface)?;
+            Box::new(LocalPort::with_lane(interface, endpoint, settings, address)?)
         }
         PortSpec::Packet { interface, settings, local: true, .. } => {
             Box::new(LocalPort::open(interface, endpoint, settings)?)

@@ -6,9 +6,9 @@
 //! nothing but is compared all the same.
 //!
 //! A call sends up to 64 frames. Those of a large message go through the kernel together, as
-//! `UDP_SEGMENT` has it: with 1500 bytes each, that takes a third of the time. Those that the kernel
-//! or the NIC has put together again on their way (`UDP_GRO`) come in one piece, and up to 32 of
-//! these in a call. One who spins makes a system call each time; there is no ring to look at.
+//! `UDP_SEGMENT` has it: with 1500 bytes each, that takes a third of the time. Those that the
+//! kernel or the NIC has put together again on their way (`UDP_GRO`) come in one piece, and up to
+//! 32 of these in a call. One who spins makes a system call each time; there is no ring to look at.
 //!
 //! The MTU counts what is in a datagram: 1472 bytes on an Ethernet. Larger datagrams arrive, in
 //! fragments that IP puts together, but one fragment lost is all of them lost.

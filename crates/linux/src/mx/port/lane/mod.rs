@@ -10,7 +10,7 @@
 //! ```text
 //!   bytes   0 ─ 5          6       7          8 ...
 //!           NIC of sender  kind 0  endpoint   a frame, from its type on
-//!           NIC of sender  kind    endpoint   nonce (8)                       1 invite, 2 probe, 3 open
+//!           NIC of sender  kind    endpoint   nonce (8): 1 invite, 2 probe, 3 open
 //! ```
 //!
 //! # Is there a lane?

@@ -1,0 +1,132 @@
+//! What an MPI's messages cost over Earmark, over its own TCP and over libfabric's `udp;ofi_rxd`:
+//! on two hosts joined by a veth; first without offloads, so that every frame is one of Ethernet,
+//! then as a veth is, which passes on 64 KiB of TCP or of datagrams as one, as NICs do that take
+//! them apart by themselves.
+//!
+//! ```console
+//! $ cargo run --release -p earmark-provider --example mpi_figures -- ROUNDS > FILE
+//! ```
+//!
+//! All nets have their turn in each round, on a machine that is idle before each; each rank has a
+//! core. A figure is the median of the rounds, a ratio the median of the ratios within a round. It
+//! needs root, Open MPI, hpcc and ethtool.
+
+#[path = "../../tests/programs/hosts.rs"]
+mod hosts;
+mod idle;
+#[allow(dead_code, reason = "the tests use the rest")]
+#[path = "../../tests/programs/launch.rs"]
+mod launch;
+mod random_access;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use hosts::{Hosts, NAMES, run};
+use launch::{Mpi, Net};
+use serde_json::{Value, json};
+
+/// What takes turns: a name, the net, and the port of Earmark.
+const NETS: [(&str, Net, &str); 4] = [
+    ("earmark", Net::Earmark, "packet:eth0+udp"),
+    ("earmark without a lane", Net::Earmark, "packet:eth0"),
+    ("tcp", Net::Tcp, ""),
+    ("udp;ofi_rxd", Net::Rxd, ""),
+];
+
+/// What `figures.c` is asked for.
+const RUNS: [&[&str]; 3] =
+    [&["latency", "0", "1024", "4096", "65536", "1048576"], &["stream"], &["rate"]];
+
+/// The same of every round, by what was measured and over which net.
+type Figures = BTreeMap<(String, u64), BTreeMap<&'static str, Vec<f64>>>;
+
+fn main() {
+    let rounds: usize = std::env::args().nth(1).map_or(5, |text| text.parse().expect("ROUNDS"));
+    random_access::require();
+    let version = run(std::process::Command::new("mpirun").arg("--version"));
+    let framings = [false, true].map(|offloads| framing(offloads, rounds));
+    let out = json!({
+        "schema_version": 1, "rounds": rounds, "mpi": version.lines().next(), "framings": framings,
+    });
+    println!("{}", serde_json::to_string_pretty(&out).expect("JSON"));
+}
+
+/// What makes a veth pass on frames that are longer than those of Ethernet, or join them.
+const OFFLOADS: [&str; 4] = ["tso", "gso", "gro", "tx-udp-segmentation"];
+
+/// All figures, with offloads or without.
+fn framing(offloads: bool, rounds: usize) -> Value {
+    let hosts = Hosts::new();
+    for name in NAMES.into_iter().filter(|_| !offloads) {
+        let off = OFFLOADS.into_iter().flat_map(|offload| [offload, "off"]);
+        run(hosts.command(name, "ethtool").args(["-K", "eth0"]).args(off));
+    }
+    let mpi = Mpi::packaged();
+    let program = mpi.compile(&hosts, "figures");
+    let mut idle = Vec::new();
+    let mut figures = Figures::new();
+    for round in 1..=rounds {
+        for (name, net, port) in NETS {
+            eprintln!("offloads {offloads}, round {round} of {rounds}: {name}");
+            let variables: &[_] = if port.is_empty() { &[] } else { &[("EARMARK_PORT", port)] };
+            let start = |program: &Path, arguments: &[&str]| {
+                let mut command = mpi.launch(&hosts, (net, 1), variables);
+                command.arg(hosts.path("pin")).arg(program).args(arguments);
+                command
+            };
+            for arguments in RUNS {
+                idle.push(idle::wait());
+                for line in run(&mut start(&program, arguments)).lines() {
+                    note(&mut figures, name, line);
+                }
+            }
+            idle.push(idle::wait());
+            let updates = random_access::run(&hosts, |program| start(program, &[]));
+            figures
+                .entry(("random-access".into(), 0))
+                .or_default()
+                .entry(name)
+                .or_default()
+                .push(updates);
+        }
+    }
+    let figures: Vec<_> = figures.iter().map(figure).collect();
+    json!({ "offloads": offloads, "idle_before": spread(&idle), "figures": figures })
+}
+
+/// Takes a line that a program has printed, if it is a figure.
+fn note(figures: &mut Figures, net: &'static str, line: &str) {
+    let Ok(figure) = serde_json::from_str::<Value>(line) else { return };
+    let (what, bytes) = (figure["what"].as_str(), figure["bytes"].as_u64());
+    let (Some(what), Some(bytes), Some(value)) = (what, bytes, figure["median"].as_f64()) else {
+        return;
+    };
+    figures.entry((what.to_owned(), bytes)).or_default().entry(net).or_default().push(value);
+}
+
+/// One figure over every net, and how the first net compares with each other one.
+fn figure(((what, bytes), nets): (&(String, u64), &BTreeMap<&'static str, Vec<f64>>)) -> Value {
+    let unit = match what.as_str() {
+        "latency" => "us, one way",
+        "stream" => "MB/s",
+        "rate" => "messages/s",
+        _ => "GUP/s",
+    };
+    let values: BTreeMap<_, _> =
+        nets.iter().map(|(name, values)| (*name, spread(values))).collect();
+    let ours = &nets[NETS[0].0];
+    let mut ratios = BTreeMap::new();
+    for (name, theirs) in nets {
+        let of_rounds: Vec<f64> = ours.iter().zip(theirs).map(|(our, their)| our / their).collect();
+        ratios.insert(*name, spread(&of_rounds));
+    }
+    json!({ "what": what, "bytes": bytes, "unit": unit, "values": values, "ratios": ratios })
+}
+
+/// The median, the least and the most.
+fn spread(values: &[f64]) -> Value {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    json!({ "median": sorted[sorted.len() / 2], "least": sorted[0], "most": sorted[sorted.len() - 1] })
+}

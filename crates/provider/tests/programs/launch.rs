@@ -1,0 +1,134 @@
+//! MPIs, and how each is told to start ranks on the hosts, over which network.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::hosts::{Hosts, NAMES, NETWORK, run};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    OpenMpi4,
+    OpenMpi5,
+    Mpich,
+}
+
+/// An MPI that is installed.
+pub(crate) struct Mpi {
+    pub(crate) kind: Kind,
+    /// Where its programs are; on the path if that is empty.
+    pub(crate) programs: PathBuf,
+}
+
+impl Mpi {
+    /// Those that distributions have, and those that the environment names.
+    pub(crate) fn all() -> Vec<Self> {
+        let named = std::env::var("EARMARK_TEST_MPI").unwrap_or_default();
+        let more = named.split(',').filter(|part| !part.is_empty()).map(|part| {
+            let (kind, programs) = part.split_once(':').expect("KIND:DIRECTORY");
+            let kind = if kind == "mpich" { Kind::Mpich } else { Kind::OpenMpi5 };
+            Self { kind, programs: programs.into() }
+        });
+        std::iter::once(Self::packaged()).chain(more).collect()
+    }
+
+    /// The Open MPI of the distribution.
+    pub(crate) fn packaged() -> Self {
+        Self { kind: Kind::OpenMpi4, programs: PathBuf::new() }
+    }
+
+    /// Compiles a program that is beside the tests.
+    pub(crate) fn compile(&self, hosts: &Hosts, name: &str) -> PathBuf {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+        let source = sources.join(name).with_extension("c");
+        let program = hosts.path(&format!("{name}-{:?}", self.kind));
+        let mut compiler = Command::new(self.programs.join("mpicc"));
+        run(compiler.arg("-O1").arg("-o").arg(&program).arg(source).arg("-pthread"));
+        program
+    }
+
+    /// A command that starts so many ranks on each host; the program and its arguments follow.
+    pub(crate) fn launch(
+        &self,
+        hosts: &Hosts,
+        (net, ranks): (Net, usize),
+        variables: &[(&str, &str)],
+    ) -> Command {
+        let all = (ranks * NAMES.len()).to_string();
+        let places = NAMES.map(|name| format!("{name}:{ranks}")).join(",");
+        let rsh = hosts.path("rsh");
+        let program = if self.kind == Kind::Mpich { "mpiexec.hydra" } else { "mpirun" };
+        let mut command = hosts.command(NAMES[0], self.programs.join(program));
+        for name in ["OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"] {
+            command.env(name, "1").env(format!("{name}_CONFIRM"), "1");
+        }
+        match self.kind {
+            Kind::OpenMpi4 => {
+                command.args(["--host", &places, "-np", &all, "--bind-to", "none"]);
+                command.args(["--mca", "plm_rsh_agent"]).arg(rsh);
+                command.args(["--mca", "oob_tcp_if_include", NETWORK]);
+            }
+            Kind::OpenMpi5 => {
+                command.args(["--host", &places, "-np", &all, "--bind-to", "none"]);
+                command.args(["--prtemca", "plm_ssh_agent"]).arg(rsh);
+                command.args(["--prtemca", "prte_if_include", "eth0"]);
+            }
+            Kind::Mpich => {
+                command.args(["-launcher", "ssh", "-launcher-exec"]).arg(rsh);
+                command.args(["-hosts", &NAMES.join(","), "-ppn", &ranks.to_string()]);
+                command.args(["-n", &all, "-bind-to", "none"]);
+            }
+        }
+        command.args(net.options(self.kind));
+        let provider = hosts.path("provider").display().to_string();
+        let own = [("FI_PROVIDER_PATH", &*provider), ("EARMARK_PORT", "packet:eth0")];
+        let own = own.iter().filter(|_| net == Net::Earmark);
+        for (name, value) in own.chain(variables) {
+            if self.kind == Kind::Mpich {
+                command.args(["-genv", name, value]);
+            } else {
+                command.args(["-x", &format!("{name}={value}")]);
+            }
+        }
+        command
+    }
+}
+
+/// What carries the messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Net {
+    /// Our provider.
+    Earmark,
+    /// The MPI's own TCP.
+    #[allow(dead_code, reason = "the figures compare")]
+    Tcp,
+    /// libfabric's `udp;ofi_rxd`: datagrams, made reliable in user space.
+    #[allow(dead_code, reason = "the figures compare")]
+    Rxd,
+}
+
+impl Net {
+    fn options(self, kind: Kind) -> Vec<&'static str> {
+        let provider = match self {
+            Self::Earmark => "earmark",
+            Self::Tcp => "tcp",
+            Self::Rxd => "udp",
+        };
+        match (kind, self) {
+            (Kind::Mpich, _) => {
+                vec!["-genv", "MPIR_CVAR_CH4_NETMOD", "ofi", "-genv", "FI_PROVIDER", provider]
+            }
+            (_, Self::Tcp) => {
+                let tcp = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"];
+                [&tcp[..], &["--mca", "btl_tcp_if_include", "eth0"]].concat()
+            }
+            (_, _) => {
+                let include = match kind {
+                    Kind::OpenMpi4 => "mtl_ofi_provider_include",
+                    _ => "opal_common_ofi_provider_include",
+                };
+                let ofi = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "osc", "^ucx"];
+                [&ofi[..], &["--mca", include, provider]].concat()
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What MPI's messages cost over Earmark and over its peers, as an example of the provider measures
+//! it.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::number;
+use crate::bench::environment::Environment;
+use crate::shell;
+
+/// How often each net has its turn.
+const ROUNDS: &str = "5";
+
+const HEAD: &str = "\n## MPI\n\n\
+    Open MPI's messages between two hosts joined by a veth: over Earmark, with its lane for large\n\
+    messages and without, over Open MPI's own TCP, and over libfabric's `udp;ofi_rxd`, in turns.\n\
+    Each is the median of the rounds, with the least and the most; below it, what Earmark (the\n\
+    first column) is of it, the median of the rounds. Latency is half a round trip, stream is 64\n\
+    messages of 64 KiB at a time, rate is 64 messages of 8 bytes at a time, random-access is\n\
+    `MPIRandomAccess` of hpcc, whose result was right in every run.\n";
+
+/// Measures, and writes what was seen to `path`.
+pub(super) fn measure(path: &Path) -> Result<()> {
+    println!("MPI and its peers");
+    let environment = Environment::read()?;
+    // The example wants the provider beside it.
+    let build = ["build", "--release", "--package", "earmark-provider", "--lib"];
+    shell::run(&mut shell::cargo(build))?;
+    let example = ["run", "--release", "--package", "earmark-provider", "--example", "mpi_figures"];
+    let text = shell::output(shell::cargo(example).args(["--", ROUNDS]))?;
+    let mut outcome: Value = serde_json::from_str(&text).context("reading the figures")?;
+    outcome["environment"] = serde_json::to_value(&environment)?;
+    outcome["environment"]["text"] = environment.to_string().into();
+    fs::write(path, serde_json::to_string_pretty(&outcome)? + "\n")?;
+    Ok(())
+}
+
+/// The page's section.
+pub(super) fn page(outcome: &Value) -> String {
+    let mut text = String::from(HEAD);
+    for framing in super::list(outcome, "framings") {
+        text += if framing["offloads"] == Value::Bool(true) {
+            "\nWith the offloads of a veth, which passes on up to 64 KiB of TCP or datagrams as one:\n\n"
+        } else {
+            "\nWithout offloads: every frame is one of Ethernet.\n\n"
+        };
+        let figures: Vec<&Value> = super::list(framing, "figures").collect();
+        let Some(nets) = figures.first().and_then(|figure| figure["values"].as_object()) else {
+            continue;
+        };
+        let nets: Vec<&str> = nets.keys().map(String::as_str).collect();
+        text += &format!("| figure | {} |\n|---{}|\n", nets.join(" | "), "|---".repeat(nets.len()));
+        for figure in figures {
+            text += &row(figure, &nets);
+        }
+        let idle = number(&framing["idle_before"]["least"], 2);
+        text += &format!("\nBefore each run, at least {idle} of the machine was idle.\n");
+    }
+    text += &format!(
+        "\n{}; {}, {} rounds.\n",
+        outcome["environment"]["text"].as_str().unwrap_or_default(),
+        outcome["mpi"].as_str().unwrap_or_default(),
+        outcome["rounds"]
+    );
+    text
+}
+
+fn row(figure: &Value, nets: &[&str]) -> String {
+    let what = figure["what"].as_str().unwrap_or_default();
+    let size = match figure["bytes"].as_u64() {
+        Some(bytes) if what == "latency" => format!(", {bytes} B"),
+        _ => String::new(),
+    };
+    let mut row = format!("| {what}{size}, {} |", figure["unit"].as_str().unwrap_or_default());
+    for net in nets {
+        let (value, ratio) = (&figure["values"][net], &figure["ratios"][net]);
+        let digits = match value["median"].as_f64() {
+            Some(value) if value < 0.1 => 5,
+            Some(value) if value < 100.0 => 2,
+            _ => 0,
+        };
+        let [median, least, most] =
+            ["median", "least", "most"].map(|part| number(&value[part], digits));
+        row += &format!(" {median} ({least}-{most})");
+        if *net != nets[0] {
+            row += &format!("<br>{} x", number(&ratio["median"], 2));
+        }
+        row += " |";
+    }
+    row + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn figures_stand_beside_what_ours_are_of_them() {
+        let spread = |median: f64| json!({"median": median, "least": 1.0, "most": 9.5});
+        let figure = json!({
+            "what": "latency", "bytes": 0, "unit": "us, one way",
+            "values": {"earmark": spread(3.0), "tcp": spread(6.0)},
+            "ratios": {"earmark": spread(1.0), "tcp": spread(0.5)},
+        });
+        let framing = json!({"offloads": false, "idle_before": spread(0.9), "figures": [figure]});
+        let page = page(&json!({"framings": [framing], "rounds": 5}));
+        let row = "| latency, 0 B, us, one way | 3.00 (1.00-9.50) | 6.00 (1.00-9.50)<br>0.50 x |";
+        assert!(page.contains(row), "{page}");
+    }
+}
