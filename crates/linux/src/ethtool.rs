@@ -1,19 +1,13 @@
-//! What `ethtool -C` does: coalescing settings of an interface, through its driver.
+//! What `ethtool -C` does, by ioctl alone: the coalescing settings that our own NIC has in a guest.
+//! [`device::ethtool`](crate::device::ethtool) is for any device and all settings.
 //!
 //! Layout: `struct ethtool_coalesce` of Linux, `include/uapi/linux/ethtool.h`.
 
 use std::io;
-use std::os::fd::AsRawFd;
 
-use rustix::net::{AddressFamily, SocketType, socket};
-
-/// Words of `struct ethtool_coalesce`: the command, then its settings.
-const WORDS: usize = 23;
-
-/// Reads the settings.
-const GET: u32 = 0x0e;
-/// Changes them.
-const SET: u32 = 0x0f;
+use crate::device::ioctl::{
+    COALESCE_WORDS as WORDS, Control, GET_COALESCE as GET, SET_COALESCE as SET,
+};
 
 /// Where `rx-usecs` is.
 const RX_USECS: usize = 1;
@@ -42,7 +36,7 @@ pub struct Coalescing {
 pub fn coalescing(interface: &str) -> io::Result<Coalescing> {
     let mut settings = [0; WORDS];
     settings[0] = GET;
-    request(interface, &mut settings)?;
+    Control::open()?.ethtool(interface, &mut settings)?;
     let adaptive_rx = settings[ADAPTIVE_RX] != 0;
     Ok(Coalescing { rx_usecs: settings[RX_USECS], rx_frames: settings[RX_FRAMES], adaptive_rx })
 }
@@ -55,39 +49,21 @@ pub fn coalescing(interface: &str) -> io::Result<Coalescing> {
 pub fn set_coalescing(interface: &str, rx_usecs: u32, rx_frames: u32) -> io::Result<()> {
     let mut settings = [0; WORDS];
     settings[0] = GET;
-    request(interface, &mut settings)?;
+    Control::open()?.ethtool(interface, &mut settings)?;
     if (settings[RX_USECS], settings[RX_FRAMES]) == (rx_usecs, rx_frames) {
         return Ok(());
     }
     (settings[RX_USECS], settings[RX_FRAMES]) = (rx_usecs, rx_frames);
     settings[0] = SET;
-    match request(interface, &mut settings) {
+    match Control::open()?.ethtool(interface, &mut settings) {
         // The virtio-net of Linux 6.1 works with `tx-frames 1` and tells 0. So it takes what it has
         // told itself for a change, which it refuses while the interface is up.
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy && settings[TX_FRAMES] == 0 => {
             settings[TX_FRAMES] = 1;
-            request(interface, &mut settings)
+            Control::open()?.ethtool(interface, &mut settings)
         }
         outcome => outcome,
     }
-}
-
-fn request(interface: &str, settings: &mut [u32; WORDS]) -> io::Result<()> {
-    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
-    let mut request = libc::ifreq {
-        ifr_name: [0; libc::IFNAMSIZ],
-        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_data: settings.as_mut_ptr().cast() },
-    };
-    if interface.len() >= libc::IFNAMSIZ {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    for (to, from) in request.ifr_name.iter_mut().zip(interface.bytes()) {
-        *to = from as libc::c_char;
-    }
-    // SAFETY: the request points to settings of the size that both commands have, and both outlive
-    // the call. rustix has no call for it.
-    let outcome = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
-    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ pub mod capture;
 pub mod clock;
 pub mod cpu;
 pub mod dataplane;
+pub mod device;
 pub mod ethtool;
 pub mod guest;
 pub mod host;

@@ -16,7 +16,8 @@ use netlink_packet_core::{
 };
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
-    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, LinkAttribute, LinkFlags, LinkMessage,
+    AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoKind, InfoVeth, LinkAttribute,
+    LinkFlags, LinkInfo, LinkMessage,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
@@ -215,6 +216,21 @@ impl Netlink {
             Err(error) if error.is_no_ipv6() => Ok(()),
             outcome => outcome,
         }
+    }
+
+    /// Makes a pair of links: what goes into one comes out of the other.
+    ///
+    /// # Errors
+    ///
+    /// If there is a link of either name, or the kernel has no `veth`.
+    pub fn add_veth(&self, name: &str, peer: &str) -> Result<(), NetlinkError> {
+        let mut message = about(name);
+        message.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(about(peer)))),
+        ]));
+        let request = RouteNetlinkMessage::NewLink(message);
+        self.change("create", name, request, NLM_F_CREATE | NLM_F_EXCL)
     }
 
     /// Brings a link up.

@@ -1,0 +1,199 @@
+//! Interrupts: which ones are a device's, how often each processor had them, and which may.
+//!
+//! Format: `show_interrupts` of Linux, `kernel/irq/proc.c`. The first line names the processors
+//! that are online; each other line has a number, a count for each of them, and words: the
+//! controller, the number within it, and after at least two spaces the names of all handlers.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::cpus::parse_list;
+use super::error::DeviceError;
+use super::root::{Root, directory_of};
+
+/// An interrupt.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Interrupt {
+    /// Its number.
+    pub number: u32,
+    /// How often each processor had it: processor and count.
+    pub counts: Vec<(u32, u64)>,
+    /// Controller and handlers, such as `PCI-MSIX-0000:00:03.0 1-edge virtio2-input.0`.
+    pub words: String,
+    /// Its handlers, such as `eth0-TxRx-0`; several share a wire.
+    pub handlers: Vec<String>,
+}
+
+impl Interrupt {
+    /// How often it came, on all processors.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.counts.iter().fold(0, |sum, (_, count)| sum.wrapping_add(*count))
+    }
+
+    /// Whether its handlers are named after this: `eth0` and `eth0-TxRx-0`, and not `eth01`.
+    fn is_named(&self, name: &str) -> bool {
+        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        self.handlers.iter().any(|handler| {
+            handler.match_indices(name).any(|(start, _)| {
+                let (before, after) =
+                    (&handler.as_bytes()[..start], &handler[start + name.len()..]);
+                !before.last().is_some_and(is_part)
+                    && !after.as_bytes().first().is_some_and(is_part)
+            })
+        })
+    }
+}
+
+/// Which processors may have an interrupt, and which do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Affinity {
+    /// Those that were asked for.
+    pub allowed: Option<Vec<u32>>,
+    /// Those that it goes to in fact.
+    pub effective: Option<Vec<u32>>,
+}
+
+/// Reads `/proc/interrupts`. Lines that are no numbered interrupt are passed over.
+#[must_use]
+pub fn parse_interrupts(text: &str) -> Vec<Interrupt> {
+    let mut lines = text.lines();
+    let cpus: Vec<u32> = lines
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("CPU")?.parse().ok())
+        .collect();
+    lines.filter_map(|line| parse_line(line, &cpus)).collect()
+}
+
+fn parse_line(line: &str, cpus: &[u32]) -> Option<Interrupt> {
+    let (number, rest) = line.split_once(':')?;
+    let number = number.trim().parse().ok()?;
+    let mut rest = rest.trim_start();
+    let mut counts = Vec::with_capacity(cpus.len());
+    for cpu in cpus {
+        let end = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        // A processor that comes online between two lines is not in the first one.
+        let Ok(count) = rest[..end].parse() else { break };
+        counts.push((*cpu, count));
+        rest = rest[end..].trim_start();
+    }
+    let handlers = rest.rsplit("  ").next().unwrap_or_default();
+    let handlers = handlers.split(", ").map(str::trim).filter(|name| !name.is_empty());
+    Some(Interrupt {
+        number,
+        counts,
+        words: rest.split_whitespace().collect::<Vec<_>>().join(" "),
+        handlers: handlers.map(str::to_owned).collect(),
+    })
+}
+
+/// All interrupts of the machine.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn read_interrupts(root: &Root) -> Result<Vec<Interrupt>, DeviceError> {
+    root.read("proc/interrupts").map(|text| parse_interrupts(&text))
+}
+
+/// The interrupts of a device among `all`: by the numbers that its bus has given it, or by name.
+///
+/// A device of many ports may share its numbers with others; then the names decide, as far as they
+/// name a device at all.
+///
+/// # Errors
+/// If there is no such device.
+pub fn of_device(
+    root: &Root,
+    device: &str,
+    all: &[Interrupt],
+) -> Result<Vec<Interrupt>, DeviceError> {
+    let directory = directory_of(device)?;
+    let numbers = numbers_of(root, &directory);
+    let by_number = || all.iter().filter(|one| numbers.contains(&one.number));
+    let mut names = vec![device.to_owned()];
+    // virtio0 and the like: the driver names its handlers after the bus device.
+    names.extend(root.link_name(&format!("{directory}/device")).filter(|name| name.len() > 3));
+    let by_name = |one: &&Interrupt| names.iter().any(|name| one.is_named(name));
+    let named: Vec<Interrupt> = by_number().filter(by_name).cloned().collect();
+    Ok(match () {
+        () if numbers.is_empty() => all.iter().filter(by_name).cloned().collect(),
+        () if !named.is_empty() && shares_function(root, &directory) => named,
+        () => by_number().cloned().collect(),
+    })
+}
+
+/// Whether the bus device has several network devices.
+fn shares_function(root: &Root, directory: &str) -> bool {
+    root.list(&format!("{directory}/device/net")).is_ok_and(|names| names.len() > 1)
+}
+
+/// The numbers that the bus has given to the device.
+fn numbers_of(root: &Root, directory: &str) -> BTreeSet<u32> {
+    // A virtio device is a child of the PCI function that has the interrupts.
+    for parent in ["device", "device/.."] {
+        let listed = root.list(&format!("{directory}/{parent}/msi_irqs")).unwrap_or_default();
+        let mut numbers: BTreeSet<u32> =
+            listed.iter().filter_map(|name| name.parse().ok()).collect();
+        let wire = root.number(&format!("{directory}/{parent}/irq"));
+        if numbers.is_empty() {
+            numbers
+                .extend(wire.and_then(|wire| u32::try_from(wire).ok()).filter(|wire| *wire != 0));
+        }
+        if !numbers.is_empty() {
+            return numbers;
+        }
+    }
+    BTreeSet::new()
+}
+
+/// Which processors an interrupt goes to. `None` where the file is missing or not readable.
+#[must_use]
+pub fn affinity(root: &Root, number: u32) -> Affinity {
+    let list = |name| parse_list(&root.word(&format!("proc/irq/{number}/{name}"))?);
+    Affinity { allowed: list("smp_affinity_list"), effective: list("effective_affinity_list") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_counts_words_and_handlers() {
+        let text = "           CPU0       CPU2\n\
+                    \x20 0:         44          0   IO-APIC   2-edge      timer\n\
+                    126:   18446744073709551615     7  IR-PCI-MSIX-0000:01:00.0    1-edge      eth0-TxRx-0\n\
+                    \x2016:          1          0   IO-APIC  16-fasteoi   ehci_hcd:usb1, eth1\n\
+                    NMI:          1          2   Non-maskable interrupts\n\
+                    ERR:          0\n";
+        let parsed = parse_interrupts(text);
+        let numbers: Vec<u32> = parsed.iter().map(|one| one.number).collect();
+        assert_eq!(numbers, [0, 126, 16]);
+        assert_eq!(parsed[1].counts, [(0, u64::MAX), (2, 7)]);
+        assert_eq!(parsed[1].words, "IR-PCI-MSIX-0000:01:00.0 1-edge eth0-TxRx-0");
+        assert_eq!(parsed[2].handlers, ["ehci_hcd:usb1", "eth1"]);
+        assert!(parsed[2].is_named("eth1") && !parsed[2].is_named("eth"));
+    }
+
+    #[test]
+    fn nonsense_is_passed_over() {
+        for text in ["", "\n\n", "CPU0\n-1: 5 x\n", "CPU0\nabc\n", "CPU0\n99999999999: 1 x\n"] {
+            assert!(parse_interrupts(text).is_empty(), "{text:?}");
+        }
+        let short = parse_interrupts("CPU0 CPU1\n5: -3 x\n7:");
+        assert_eq!(short[0].counts, []);
+        assert_eq!(short[1].handlers, [""; 0]);
+    }
+
+    #[test]
+    fn names_are_whole_words() {
+        let handler = |name: &str| Interrupt { handlers: vec![name.into()], ..Default::default() };
+        assert!(handler("mlx5_comp0@pci:0000:17:00.0").is_named("0000:17:00.0"));
+        assert!(handler("i40e-eth1-TxRx-0").is_named("eth1"));
+        assert!(!handler("eth10-rx").is_named("eth1"));
+        assert!(!handler("veth1").is_named("eth1"));
+        assert!(handler("veth1 eth1").is_named("eth1"));
+    }
+}

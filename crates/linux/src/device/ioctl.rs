@@ -1,0 +1,132 @@
+//! The one ioctl for all that `ethtool` did before netlink.
+//!
+//! Commands and their structures: Linux, `include/uapi/linux/ethtool.h`. rustix has no call for it.
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, SocketType, socket};
+
+/// Reads the driver (`ETHTOOL_GDRVINFO`).
+pub(crate) const DRIVER: u32 = 0x03;
+/// Reads coalescing (`ETHTOOL_GCOALESCE`).
+pub(crate) const GET_COALESCE: u32 = 0x0e;
+/// Changes coalescing (`ETHTOOL_SCOALESCE`).
+pub(crate) const SET_COALESCE: u32 = 0x0f;
+/// Reads the driver's counters (`ETHTOOL_GSTATS`).
+pub(crate) const STATISTICS: u32 = 0x1d;
+/// Reads or changes coalescing of some queues (`ETHTOOL_PERQUEUE`).
+pub(crate) const PER_QUEUE: u32 = 0x4b;
+
+/// Words of `struct ethtool_drvinfo`.
+pub(crate) const DRIVER_WORDS: usize = 49;
+/// Words of `struct ethtool_coalesce`: the command, then its values.
+pub(crate) const COALESCE_WORDS: usize = 23;
+/// Words before the counters: the command, and how many there are.
+pub(crate) const STATISTICS_HEADER: usize = 2;
+/// Words before the values of queues: two commands, and a bit for each queue (`MAX_NUM_QUEUE`).
+pub(crate) const PER_QUEUE_HEADER: usize = 2 + 4_096 / 32;
+
+/// Room for counters beyond those that were asked for. The kernel writes as many as the driver has
+/// at that moment; this is for one whose queues become many more meanwhile.
+pub(crate) const STATISTICS_SPARE: usize = 32_768;
+
+/// Refuses what can be no device's name: the kernel would cut it off and find another one.
+pub(crate) fn check_name(device: &str) -> io::Result<()> {
+    let fits = (1..libc::IFNAMSIZ).contains(&device.len()) && !device.bytes().any(|byte| byte == 0);
+    if fits { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ENODEV)) }
+}
+
+/// How many words a command reads and writes; `None` for one that is not known here.
+fn needed(words: &[u32]) -> Option<usize> {
+    let (command, rest) = words.split_first()?;
+    match *command {
+        DRIVER => Some(DRIVER_WORDS),
+        GET_COALESCE | SET_COALESCE => Some(COALESCE_WORDS),
+        STATISTICS => {
+            let count = usize::try_from(*rest.first()?).ok()?;
+            Some(STATISTICS_HEADER + count.checked_mul(2)?.checked_add(STATISTICS_SPARE)?)
+        }
+        PER_QUEUE => {
+            let queues = words.get(2..PER_QUEUE_HEADER)?.iter().map(|word| word.count_ones());
+            Some(PER_QUEUE_HEADER + queues.sum::<u32>() as usize * COALESCE_WORDS)
+        }
+        _ => None,
+    }
+}
+
+/// Asks about devices in the network of the thread that opened it.
+#[derive(Debug)]
+pub(crate) struct Control(OwnedFd);
+
+impl Control {
+    /// Opens it.
+    pub(crate) fn open() -> io::Result<Self> {
+        Ok(Self(socket(AddressFamily::INET, SocketType::DGRAM, None)?))
+    }
+
+    /// The number of a device.
+    pub(crate) fn index(&self, device: &str) -> io::Result<u32> {
+        check_name(device)?;
+        Ok(name_to_index(&self.0, device)?)
+    }
+
+    /// Asks the driver of a device. `words` hold a command and what belongs to it, and then its
+    /// answer.
+    ///
+    /// # Errors
+    /// If the words are too few for their command, or the kernel or the driver refuses.
+    pub(crate) fn ethtool(&self, device: &str, words: &mut [u32]) -> io::Result<()> {
+        check_name(device)?;
+        if needed(words).is_none_or(|needed| words.len() < needed) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        ask(&self.0, device, words)
+    }
+}
+
+fn ask(socket: &OwnedFd, device: &str, words: &mut [u32]) -> io::Result<()> {
+    let mut request = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_data: words.as_mut_ptr().cast() },
+    };
+    for (to, from) in request.ifr_name.iter_mut().zip(device.bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: the request points to as many words as the command reads and writes, which the caller
+    // has looked at, and both outlive the call.
+    let outcome = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_words_are_refused_before_the_kernel_sees_them() {
+        let mut many_queues = vec![u32::MAX; PER_QUEUE_HEADER + COALESCE_WORDS];
+        many_queues[0] = PER_QUEUE;
+        let short: [&[u32]; 6] = [
+            &[],
+            &[GET_COALESCE; COALESCE_WORDS - 1],
+            &[DRIVER; DRIVER_WORDS - 1],
+            &[STATISTICS, u32::MAX, 0, 0],
+            &many_queues,
+            &[0x4711; 1_000],
+        ];
+        let control = Control::open().unwrap();
+        for words in short {
+            let refused = control.ethtool("lo", &mut words.to_vec()).unwrap_err();
+            assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+        }
+    }
+
+    #[test]
+    fn names_that_no_device_has_are_no_device() {
+        for name in ["", "a-name-of-16-let", "a\0b"] {
+            assert_eq!(check_name(name).unwrap_err().raw_os_error(), Some(libc::ENODEV));
+        }
+    }
+}

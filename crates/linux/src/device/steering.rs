@@ -1,0 +1,61 @@
+//! Steering: which processors handle the packets of a queue in software (RPS, RFS, XPS).
+//!
+//! Files and meaning: Linux, `Documentation/networking/scaling.rst`.
+
+use serde::Serialize;
+
+use super::cpus::parse_mask;
+use super::error::DeviceError;
+use super::netdev::Direction;
+use super::root::{Root, directory_of};
+
+/// The steering of one queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Steering {
+    /// Which way packets go.
+    pub direction: Direction,
+    /// The number of the queue among those of its direction.
+    pub queue: u32,
+    /// Receiving: those that packets are spread over; none: the one that was interrupted keeps
+    /// them. Sending: those whose packets go out here.
+    pub cpus: Vec<u32>,
+    /// Receiving: flows whose reading processor is remembered.
+    pub flows: u64,
+}
+
+/// The steering of all queues of a device, receiving ones first.
+///
+/// Queues without it are there with no processors. A mask that cannot be read counts as none.
+///
+/// # Errors
+/// If there is no such device, or its queues are not shown.
+pub fn read_steering(root: &Root, device: &str) -> Result<Vec<Steering>, DeviceError> {
+    let directory = format!("{}/queues", directory_of(device)?);
+    let mut steering: Vec<Steering> = root
+        .list(&directory)?
+        .iter()
+        .filter_map(|name| {
+            let (direction, queue) = parse_name(name)?;
+            let (mask, flows) = match direction {
+                Direction::Rx => {
+                    ("rps_cpus", root.number(&format!("{directory}/{name}/rps_flow_cnt")))
+                }
+                Direction::Tx => ("xps_cpus", None),
+            };
+            let cpus = root.word(&format!("{directory}/{name}/{mask}"));
+            let cpus = cpus.and_then(|mask| parse_mask(&mask)).unwrap_or_default();
+            Some(Steering { direction, queue, cpus, flows: flows.unwrap_or(0) })
+        })
+        .collect();
+    steering.sort_by_key(|one| (one.direction, one.queue));
+    Ok(steering)
+}
+
+/// A queue's directory, such as `rx-0`.
+fn parse_name(name: &str) -> Option<(Direction, u32)> {
+    match name.split_once('-')? {
+        ("rx", queue) => Some((Direction::Rx, queue.parse().ok()?)),
+        ("tx", queue) => Some((Direction::Tx, queue.parse().ok()?)),
+        _ => None,
+    }
+}
