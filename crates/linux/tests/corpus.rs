@@ -7,6 +7,11 @@ mod support;
 use replay::replay_corpus;
 
 #[test]
+fn device_answers() {
+    assert!(replay_corpus("device_answers", support::answers::replay) > 20);
+}
+
+#[test]
 fn mx_discovery() {
     assert!(replay_corpus("mx_discovery", support::discovery::replay) > 20);
 }
