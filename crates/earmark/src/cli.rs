@@ -8,6 +8,7 @@ use serde::Deserialize;
 use crate::command::adaptive::AdaptiveArgs;
 use crate::command::mpirun::MpirunArgs;
 use crate::command::mx::MxCommand;
+use crate::command::show::ShowArgs;
 use crate::experiment::Experiment;
 use crate::options::{ExperimentOptions, NicOptions, duration};
 
@@ -39,6 +40,10 @@ pub enum Command {
     Mpirun(Box<MpirunArgs>),
     /// Look at the NIC of a running lab, and change it while traffic flows
     Nic(NicArgs),
+    /// What delays the packets that a device of this machine receives, and for how long at most
+    ///
+    /// From the wire to the application, on one screen. It only reads, as any user.
+    Show(ShowArgs),
     /// Message passing over plain Ethernet: measure it, torment it, look at it
     #[command(subcommand)]
     Mx(MxCommand),

@@ -29,6 +29,7 @@ pub mod records;
 pub mod report;
 pub mod say;
 pub mod scenario;
+pub mod show;
 mod table;
 pub mod workload;
 pub mod world;
@@ -53,6 +54,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Lab(LabCommand::Shell { on, nic }) => return command::lab::shell(&on, &nic),
         Command::Mpirun(args) => return command::mpirun::run(&args),
         Command::Nic(args) => command::nic::run(&args)?,
+        Command::Show(args) => command::show::run(&args)?,
         Command::Mx(command) => return command::mx::run(&command),
         Command::Scenario { name } => scenarios(name.as_deref())?,
         Command::Kernel => command::kernel::run()?,

@@ -9,3 +9,4 @@ pub mod mpirun;
 pub mod mx;
 pub mod nic;
 pub mod serve;
+pub mod show;

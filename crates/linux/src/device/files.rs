@@ -21,6 +21,7 @@ pub struct DeviceFiles {
     /// Its number in its network.
     pub ifindex: u32,
     /// Its driver, if it is on a bus.
+    #[serde(rename = "bus_driver")]
     pub driver: Option<String>,
     /// The bus that it is on, such as `pci` or `virtio`; `None`: it is made of software.
     pub bus: Option<String>,
@@ -35,6 +36,7 @@ pub struct DeviceFiles {
     /// Software that holds interrupts back.
     pub deferral: Deferral,
     /// Its interrupts, with the processors that they go to.
+    #[serde(skip)]
     pub interrupts: Vec<(Interrupt, Affinity)>,
     /// Its queues' steering.
     pub steering: Vec<Steering>,

@@ -1,0 +1,62 @@
+//! `earmark show`: what delays a received packet, on one screen.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+use linux::device::Root;
+use serde::Serialize;
+
+use crate::say::{note, say};
+use crate::show::report::{Report, SCHEMA, nics};
+use crate::show::screen::{screen, summary};
+
+/// What `earmark show` takes.
+#[derive(Args, Debug)]
+pub struct ShowArgs {
+    /// The device, such as eth0; without it, one line for each NIC
+    device: Option<String>,
+    /// Seconds over which interrupts are counted
+    #[arg(long, default_value_t = 0.5, value_name = "SECONDS")]
+    sample: f64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Shown {
+    schema_version: u32,
+    devices: Vec<Report>,
+}
+
+/// Does what `args` say. It changes nothing.
+///
+/// # Errors
+/// If there is no such device, or devices cannot be read.
+pub fn run(args: &ShowArgs) -> Result<()> {
+    ensure!((0.0..=60.0).contains(&args.sample), "--sample is 0 to 60 seconds");
+    let root = Root::here();
+    let sample = Duration::from_secs_f64(args.sample);
+    let devices = match &args.device {
+        Some(device) => vec![Report::read(&root, device, sample)?],
+        None => nics(&root)?
+            .iter()
+            .map(|device| Report::read(&root, device, Duration::ZERO))
+            .collect::<Result<_>>()?,
+    };
+    if args.json {
+        let shown = Shown { schema_version: SCHEMA, devices };
+        say!("{}", serde_json::to_string_pretty(&shown)?);
+    } else if args.device.is_some() {
+        devices.iter().for_each(|it| screen(it).lines().iter().for_each(|line| say!("{line}")));
+    } else {
+        devices.iter().for_each(|device| say!("{}", summary(device)));
+        match devices.first() {
+            Some(first) => note!("more about one of them: earmark show {}", first.name),
+            None => note!("there is no NIC here, only the loopback: earmark show lo"),
+        }
+    }
+    Ok(())
+}

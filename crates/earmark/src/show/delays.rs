@@ -1,0 +1,213 @@
+//! What holds a lone received packet back, and for how long at most.
+//!
+//! A lone packet is one that comes when nothing else does: a request, an answer, a time stamp. What
+//! delays packets under load only, such as a softirq that runs out of budget, is not counted here.
+
+use linux::device::ethtool::Parameter;
+use serde::Serialize;
+
+use super::drivers::{Timer, is_software, longest_adaptive, timer_of};
+use super::report::Report;
+
+/// Something that holds packets back.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Delay {
+    /// What it is: `coalescing`, `napi-deferral`, `idle-state` and so on.
+    pub cause: &'static str,
+    /// For how long at most, in microseconds; `None` if nothing says so.
+    pub up_to_us: Option<f64>,
+    /// What happens, in words.
+    pub what: String,
+}
+
+impl Delay {
+    fn new(cause: &'static str, up_to_us: Option<f64>, what: impl Into<String>) -> Self {
+        Self { cause, up_to_us, what: what.into() }
+    }
+}
+
+/// What holds packets back on this device, the longest first, then what is not known in numbers.
+#[must_use]
+pub fn delays_of(report: &Report) -> Vec<Delay> {
+    let mut delays: Vec<Delay> = [
+        coalescing(report),
+        completion_entries(report),
+        deferral(report),
+        idle(report),
+        threaded(report),
+        steering(report),
+        merging(report),
+        hypervisor(report),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    delays.sort_by(|a, b| b.up_to_us.unwrap_or(0.0).total_cmp(&a.up_to_us.unwrap_or(0.0)));
+    delays
+}
+
+fn coalescing(report: &Report) -> Option<Delay> {
+    let settings = report.coalescing.as_ref()?;
+    let cause = "coalescing";
+    if settings.is_on(Parameter::AdaptiveRx) == Some(true) {
+        return Some(adaptive(report));
+    }
+    let rx_usecs = settings.get(Parameter::RxUsecs).filter(|usecs| *usecs > 0)?;
+    let frames = match settings.get(Parameter::RxFrames) {
+        // One packet is enough, so nobody waits.
+        Some(1) => return None,
+        Some(frames) if frames > 1 => format!(" or {frames} packets have come"),
+        _ => String::new(),
+    };
+    let up_to = Some(f64::from(rx_usecs));
+    Some(match timer_of(report.driver_name(), rx_usecs) {
+        Timer::Delay => Delay::new(
+            cause,
+            up_to,
+            format!(
+                "the NIC waits until rx-usecs {rx_usecs} have passed{frames} before it interrupts"
+            ),
+        ),
+        Timer::Throttle => Delay::new(
+            cause,
+            up_to,
+            format!(
+                "the NIC leaves at least rx-usecs {rx_usecs} between two interrupts{frames}; a packet \
+             after a longer silence does not wait"
+            ),
+        ),
+        Timer::Chosen(longest) => Delay::new(
+            cause,
+            Some(longest.into()),
+            format!(
+                "rx-usecs {rx_usecs} means that the driver chooses the gap between two interrupts"
+            ),
+        ),
+    })
+}
+
+fn adaptive(report: &Report) -> Delay {
+    let settings = report.coalescing.as_ref();
+    let get = |name| settings.and_then(|settings| settings.get(name));
+    let profile = settings.and_then(|settings| settings.rx_profile.as_ref());
+    let told = profile.and_then(|steps| steps.iter().filter_map(|step| step.usec).max());
+    let is_cqe = get(Parameter::CqeModeRx) == Some(1);
+    let known = || longest_adaptive(report.driver_name(), is_cqe);
+    // `rx-usecs-high` is a limit where there is no rate that belongs to it.
+    let limit = get(Parameter::RxUsecsHigh)
+        .filter(|usecs| *usecs > 0 && get(Parameter::PktRateHigh).is_none());
+    let now = get(Parameter::RxUsecs).map_or(String::new(), |now| format!(", now {now}"));
+    let longest = told.or(limit).or_else(known);
+    let chosen = match longest {
+        Some(longest) => format!("between 0 and {longest} us"),
+        None => "and nothing says how long at most".into(),
+    };
+    Delay::new(
+        "coalescing",
+        longest.map(f64::from),
+        format!("adaptive-rx is on: the driver chooses rx-usecs by the traffic, {chosen}{now}"),
+    )
+}
+
+fn completion_entries(report: &Report) -> Option<Delay> {
+    let nanoseconds = report.coalescing.as_ref()?.get(Parameter::RxCqeNsecs)?;
+    let entries = "the NIC gathers packets for one completion entry (rx-cqe-nsecs)";
+    (nanoseconds > 0)
+        .then(|| Delay::new("completion-entries", Some(f64::from(nanoseconds) / 1e3), entries))
+}
+
+/// The deferral of the device, or of the NAPI instance that has most: nanoseconds and times.
+fn deferral_of(report: &Report) -> (u64, u64) {
+    let device = &report.files.deferral;
+    let device = (device.gro_flush_timeout, device.napi_defer_hard_irqs);
+    let instances = report.napis.iter().flatten();
+    instances
+        .map(|napi| (napi.gro_flush_timeout, napi.defer_hard_irqs.map(u64::from)))
+        .chain([device])
+        .map(|(timeout, times)| (timeout.unwrap_or(0), times.unwrap_or(0)))
+        .max()
+        .unwrap_or((0, 0))
+}
+
+fn deferral(report: &Report) -> Option<Delay> {
+    let (timeout, times) = deferral_of(report);
+    if timeout == 0 {
+        return None;
+    }
+    let microseconds = timeout as f64 / 1e3;
+    let what = if times > 0 {
+        format!(
+            "after a poll interrupts stay off for gro_flush_timeout, {times} times in a row \
+             (napi_defer_hard_irqs); a packet that comes then waits for the timer"
+        )
+    } else {
+        "GRO keeps packets of a stream for others that may follow (gro_flush_timeout)".into()
+    };
+    Some(Delay::new("napi-deferral", Some(microseconds), what))
+}
+
+fn idle(report: &Report) -> Option<Delay> {
+    let state = report.files.idle.deepest().filter(|state| state.latency_us > 0)?;
+    let driver = report.files.idle.driver.as_deref().unwrap_or("the driver");
+    Some(Delay::new(
+        "idle-state",
+        Some(state.latency_us as f64),
+        format!(
+            "a processor that sleeps in {} takes that long to wake up, says {driver}",
+            state.name
+        ),
+    ))
+}
+
+fn threaded(report: &Report) -> Option<Delay> {
+    use linux::device::netdev::Threaded;
+    let by_thread = |threaded| threaded == Some(Threaded::Enabled);
+    let any = report.napis.iter().flatten().any(|napi| by_thread(napi.threaded));
+    (any || report.files.deferral.threaded == Some(1)).then(|| {
+        Delay::new(
+            "threaded-napi",
+            None,
+            "a kernel thread polls instead of the softirq: the scheduler has to give it a processor",
+        )
+    })
+}
+
+fn steering(report: &Report) -> Option<Delay> {
+    use linux::device::netdev::Direction;
+    let steered = report.files.steering.iter();
+    let queues = steered.filter(|it| it.direction == Direction::Rx && !it.cpus.is_empty()).count();
+    (queues > 0).then(|| {
+        Delay::new(
+            "rps",
+            None,
+            "RPS hands packets to other processors: an interrupt between processors, and perhaps \
+             a wake-up",
+        )
+    })
+}
+
+fn merging(report: &Report) -> Option<Delay> {
+    let features = report.features.as_ref()?;
+    let on: Vec<&str> =
+        ["rx-lro", "rx-gro-hw"].into_iter().filter(|it| features.is_on(it)).collect();
+    (!on.is_empty()).then(|| {
+        let names = on.join(" and ");
+        Delay::new(
+            "merging",
+            None,
+            format!("the NIC may keep a packet to merge it with the next of its stream ({names})"),
+        )
+    })
+}
+
+fn hypervisor(report: &Report) -> Option<Delay> {
+    let is_guest = report.files.virtualisation.is_guest == Some(true);
+    (is_guest && !is_software(report.driver_name()) && report.files.bus.is_some()).then(|| {
+        Delay::new(
+            "hypervisor",
+            None,
+            "this is a virtual machine: its host has a NIC, settings and sleeping processors of \
+             its own, which cannot be seen from here",
+        )
+    })
+}

@@ -1,0 +1,72 @@
+//! What drivers mean by `rx-usecs`, as far as it differs. Sources are the drivers in Linux,
+//! `drivers/net/`, and the profiles of `lib/dim/net_dim.c`.
+
+/// What a driver does with the time of `rx-usecs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Timer {
+    /// It starts at the first packet that the host has not been told of.
+    Delay,
+    /// It is a least gap between two interrupts; a packet after a longer silence is told of at once.
+    Throttle,
+    /// A value that stands for "as the driver sees fit", with a least gap of so many microseconds
+    /// at most.
+    Chosen(u32),
+}
+
+/// What a value of `rx-usecs` does, without `adaptive-rx`.
+pub(super) fn timer_of(driver: &str, rx_usecs: u32) -> Timer {
+    match (driver, rx_usecs) {
+        // 1 is "dynamic", 3 "dynamic conservative": between 4,000 and 70,000 interrupts a second.
+        ("e1000" | "e1000e" | "igb" | "igbvf" | "igc", 1 | 3) => Timer::Chosen(250),
+        // IXGBE_ITR_ADAPTIVE_MAX_USECS.
+        ("ixgbe" | "ixgbevf", 1) => Timer::Chosen(126),
+        (
+            "e1000" | "e1000e" | "igb" | "igbvf" | "igc" | "ixgbe" | "ixgbevf" | "i40e" | "iavf"
+            | "ice" | "fm10k" | "idpf",
+            _,
+        ) => Timer::Throttle,
+        _ => Timer::Delay,
+    }
+}
+
+/// The longest time that adaptive moderation may choose, in microseconds, where it is known.
+///
+/// `is_cqe` is `cqe-mode-rx`: those profiles are shorter.
+pub(super) fn longest_adaptive(driver: &str, is_cqe: bool) -> Option<u32> {
+    match driver {
+        // The profiles of net_dim: 1, 8, 64, 128, 256 us; counted from the last packet: 2 to 64 us.
+        "mlx5_core" | "bnxt_en" | "virtio_net" | "bcmgenet" | "ionic" | "gve" => {
+            Some(if is_cqe { 64 } else { 256 })
+        }
+        // It has net_dim choose, too, and always from the first packet.
+        "ena" => Some(256),
+        // ICE_DIM's own: 2, 8, 16, 62, 126 us.
+        "ice" => Some(126),
+        // I40E_ITR_ADAPTIVE_MAX_USECS.
+        "i40e" | "iavf" => Some(126),
+        _ => None,
+    }
+}
+
+/// Whether a device is made of software that calls the stack itself: no interrupt, no ring.
+pub(super) fn is_software(driver: &str) -> bool {
+    matches!(
+        driver,
+        "veth"
+            | "tun"
+            | "bridge"
+            | "dummy"
+            | "802.1Q VLAN Support"
+            | "macvlan"
+            | "ipvlan"
+            | "ifb"
+            | "wireguard"
+            | "bonding"
+            | "team"
+            | "vxlan"
+            | "netkit"
+            | "gre"
+            | "ipip"
+            | "sit"
+    )
+}

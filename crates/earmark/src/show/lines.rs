@@ -1,0 +1,100 @@
+//! Lines of a screen: a title at the left, text beside it, broken at words.
+
+/// Where text begins.
+const INDENT: usize = 13;
+/// Where it ends.
+const WIDTH: usize = 100;
+
+/// A screen as it grows.
+#[derive(Debug, Default)]
+pub struct Lines(Vec<String>);
+
+impl Lines {
+    /// Appends text under a title; the title is printed once. Without text, nothing.
+    pub fn group(&mut self, title: &str, texts: impl IntoIterator<Item = String>) {
+        let mut title = title;
+        for text in texts {
+            self.put(title, INDENT, &text);
+            title = "";
+        }
+    }
+
+    /// Appends text from the left edge, with its further lines under the first one's `indent`.
+    pub fn text(&mut self, indent: usize, text: &str) {
+        let (start, rest) = text.split_at(text.floor_char_boundary(indent.min(text.len())));
+        self.put(start, indent, rest);
+    }
+
+    fn put(&mut self, title: &str, indent: usize, text: &str) {
+        let mut line = format!("{title:<indent$}");
+        let mut is_empty = true;
+        for word in text.split(' ') {
+            if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+                self.0.push(std::mem::replace(&mut line, " ".repeat(indent)));
+                is_empty = true;
+            }
+            if !is_empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+            is_empty = false;
+        }
+        self.0.push(line.trim_end().to_owned());
+    }
+
+    /// Appends an empty line.
+    pub fn gap(&mut self) {
+        self.0.push(String::new());
+    }
+
+    /// The lines.
+    #[must_use]
+    pub fn lines(&self) -> &[String] {
+        &self.0
+    }
+}
+
+/// A number of things: `1 vector`, `2 vectors`.
+#[must_use]
+pub fn count(number: usize, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
+/// Microseconds with as many digits as they deserve.
+#[must_use]
+pub fn us(microseconds: f64) -> String {
+    if microseconds.fract() == 0.0 || microseconds >= 100.0 {
+        format!("{microseconds:.0} us")
+    } else {
+        format!("{microseconds:.1} us")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_text_is_broken_at_words_under_its_start() {
+        let mut lines = Lines::default();
+        lines.group("title", ["word ".repeat(40).trim().to_owned(), "second".into()]);
+        assert!(lines.lines().iter().all(|line| line.chars().count() <= WIDTH));
+        assert!(lines.lines()[0].starts_with("title        word word"));
+        assert!(lines.lines()[1].starts_with("             word"));
+        assert_eq!(lines.lines().last().unwrap(), "             second");
+        lines.group("nothing", []);
+        assert!(!lines.lines().iter().any(|line| line.contains("nothing")));
+    }
+
+    #[test]
+    fn numbers_and_times() {
+        assert_eq!(
+            (count(1, "vector"), count(0, "vector")),
+            ("1 vector".into(), "0 vectors".into())
+        );
+        assert_eq!(
+            (us(75.0), us(2.048), us(133.3)),
+            ("75 us".into(), "2.0 us".into(), "133 us".into())
+        );
+    }
+}

@@ -1,0 +1,245 @@
+//! A device, read in one pass.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use linux::device::ethtool::{
+    Channels, Coalesce, Driver, Ethtool, Features, Link, QueueCoalesce, Rings, Timestamps,
+};
+use linux::device::interrupts::{of_device, read_interrupts};
+use linux::device::netdev::{Napi, Netdev, Queue};
+use linux::device::{DeviceError, DeviceFiles, Root, list_devices, read_device};
+use serde::Serialize;
+
+use super::delays::{Delay, delays_of};
+
+/// Raised when a field of the JSON changes its meaning or goes.
+pub const SCHEMA: u32 = 1;
+
+/// All that is known of a device.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Its name.
+    pub name: String,
+    /// What holds a lone received packet back, the longest first.
+    pub delays: Vec<Delay>,
+    /// Its driver; `None` if it has none that says so.
+    pub driver: Option<Driver>,
+    /// Its link.
+    pub link: Option<Link>,
+    /// How it waits before it interrupts; `None`: its driver has no such settings.
+    pub coalescing: Option<Coalesce>,
+    /// The same for queues that differ from it.
+    pub queue_coalescing: Vec<QueueCoalesce>,
+    /// Its rings.
+    pub rings: Option<Rings>,
+    /// Its queues' number.
+    pub channels: Option<Channels>,
+    /// Its offloads.
+    pub features: Option<Features>,
+    /// Its timestamps.
+    pub timestamps: Option<Timestamps>,
+    /// What polls its queues; `None`: the kernel does not say.
+    pub napis: Option<Vec<Napi>>,
+    /// Its queues, and what polls each.
+    pub queues: Option<Vec<Queue>>,
+    /// Its interrupts.
+    pub interrupts: Vec<Vector>,
+    /// What files say of it and of the machine.
+    #[serde(flatten)]
+    pub files: DeviceFiles,
+    /// What could not be read, and why.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// An interrupt of the device.
+#[derive(Debug, Serialize)]
+pub struct Vector {
+    /// Its number.
+    pub number: u32,
+    /// Its handlers, such as `eth0-TxRx-0`.
+    pub handlers: Vec<String>,
+    /// How often it came since the machine runs.
+    pub count: u64,
+    /// The processors that had it, and how often.
+    pub per_cpu: Vec<(u32, u64)>,
+    /// How often it came in a second, while it was looked at; `None`: it was not.
+    pub per_s: Option<f64>,
+    /// The processors that it may go to.
+    pub cpus_allowed: Option<Vec<u32>>,
+    /// The processors that it goes to.
+    pub cpus_effective: Option<Vec<u32>>,
+}
+
+/// Something that could not be read.
+#[derive(Debug, Serialize)]
+pub struct Unreadable {
+    /// What it is.
+    pub what: &'static str,
+    /// Why, and what would help.
+    pub why: String,
+}
+
+/// The devices of this network that look like NICs: those on a bus, or else all but the loopback.
+///
+/// # Errors
+/// If they cannot be listed.
+pub fn nics(root: &Root) -> Result<Vec<String>> {
+    let all = list_devices(root)?;
+    let on_bus = |name: &&String| root.has(&format!("sys/class/net/{name}/device"));
+    let nics: Vec<String> = all.iter().filter(on_bus).cloned().collect();
+    if !nics.is_empty() {
+        return Ok(nics);
+    }
+    Ok(all.into_iter().filter(|name| name != "lo").collect())
+}
+
+/// That there is no such device, and which there are.
+pub(crate) fn no_device(root: &Root, name: &str) -> anyhow::Error {
+    let mut names = list_devices(root).unwrap_or_default();
+    if !root.is_of_network() {
+        names.clear();
+    }
+    let known = match &names[..] {
+        [] => "list the devices with: ip link".to_owned(),
+        names => format!("there are: {}", names.join(", ")),
+    };
+    anyhow!("no network device {name} here; {known}")
+}
+
+impl Report {
+    /// Reads a device. Its interrupts are counted over `sample`; if that is no time, they are not.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn read(root: &Root, name: &str, sample: Duration) -> Result<Self> {
+        let ethtool = Ethtool::open()?;
+        if ethtool.features(name).is_err_and(|error| error.is_no_device()) {
+            return Err(no_device(root, name));
+        }
+        let mut notes = Notes::default();
+        let files = read_device(root, name).map_err(|error| files_missing(root, name, &error))?;
+        let coalescing = notes.take("coalescing", ethtool.coalesce(name));
+        let channels = notes.take("channels", ethtool.channels(name));
+        let queue_coalescing = match (&coalescing, channels) {
+            (Some(whole), Some(channels)) if channels.receiving() > 1 => {
+                let of_queues = ethtool.queue_coalesce(name, channels.receiving());
+                differing(of_queues.unwrap_or_default(), whole)
+            }
+            _ => Vec::new(),
+        };
+        let netdev = notes.take("NAPI instances", Netdev::open());
+        let napis = netdev.as_ref().and_then(|it| notes.take("NAPI instances", it.napis(name)));
+        let queues = netdev.as_ref().and_then(|it| notes.take("queues", it.queues(name)));
+        let mut report = Self {
+            name: name.to_owned(),
+            delays: Vec::new(),
+            driver: notes.take("driver", ethtool.driver(name)),
+            link: notes.take("link", ethtool.link(name)),
+            coalescing,
+            queue_coalescing,
+            rings: notes.take("rings", ethtool.rings(name)),
+            channels,
+            features: notes.take("features", ethtool.features(name)),
+            timestamps: notes.take("timestamps", ethtool.timestamps(name)),
+            napis,
+            queues,
+            interrupts: Vec::new(),
+            files,
+            unreadable: notes.0,
+        };
+        if let Err(error) = read_interrupts(root) {
+            report.unreadable.push(Unreadable { what: "interrupts", why: why(&error) });
+        }
+        report.interrupts = report.vectors(root, sample);
+        report.delays = delays_of(&report);
+        Ok(report)
+    }
+
+    /// The driver's name.
+    #[must_use]
+    pub fn driver_name(&self) -> &str {
+        let told = self.driver.as_ref().map(|driver| driver.name.as_str());
+        told.or(self.files.driver.as_deref()).unwrap_or("no driver")
+    }
+
+    fn vectors(&self, root: &Root, sample: Duration) -> Vec<Vector> {
+        let rates = self.rates(root, sample);
+        let vector = |(place, (interrupt, affinity)): (usize, &(_, _))| {
+            let interrupt: &linux::device::interrupts::Interrupt = interrupt;
+            let affinity: &linux::device::interrupts::Affinity = affinity;
+            Vector {
+                number: interrupt.number,
+                handlers: interrupt.handlers.clone(),
+                count: interrupt.total(),
+                per_cpu: interrupt.counts.iter().filter(|(_, n)| *n > 0).copied().collect(),
+                per_s: rates.as_ref().and_then(|rates| rates.get(place).copied()),
+                cpus_allowed: affinity.allowed.clone(),
+                cpus_effective: affinity.effective.clone(),
+            }
+        };
+        self.files.interrupts.iter().enumerate().map(vector).collect()
+    }
+
+    /// How often each interrupt comes in a second.
+    fn rates(&self, root: &Root, sample: Duration) -> Option<Vec<f64>> {
+        if self.files.interrupts.is_empty() || sample.is_zero() {
+            return None;
+        }
+        let count = || of_device(root, &self.name, &read_interrupts(root).ok()?).ok();
+        let (before, start) = (count()?, Instant::now());
+        sleep(sample);
+        let (after, seconds) = (count()?, start.elapsed().as_secs_f64());
+        let rate = |number: u32| {
+            let total = |all: &[linux::device::interrupts::Interrupt]| {
+                all.iter().find(|one| one.number == number).map_or(0, |one| one.total())
+            };
+            total(&after).saturating_sub(total(&before)) as f64 / seconds
+        };
+        Some(self.files.interrupts.iter().map(|(one, _)| rate(one.number)).collect())
+    }
+}
+
+/// What could not be read so far.
+#[derive(Default)]
+struct Notes(Vec<Unreadable>);
+
+impl Notes {
+    /// The value, or a note of why there is none. What a driver does not have is no secret.
+    fn take<T>(&mut self, what: &'static str, outcome: Result<T, DeviceError>) -> Option<T> {
+        match outcome {
+            Ok(value) => Some(value),
+            Err(error) => {
+                if !error.is_unsupported() {
+                    self.0.push(Unreadable { what, why: why(&error) });
+                }
+                None
+            }
+        }
+    }
+}
+
+fn why(error: &DeviceError) -> String {
+    if error.is_denied() { format!("needs root: {error}") } else { error.to_string() }
+}
+
+/// Why there are no files for a device that is there.
+fn files_missing(root: &Root, name: &str, error: &DeviceError) -> anyhow::Error {
+    if root.is_of_network() {
+        return anyhow!("{error}");
+    }
+    anyhow!(
+        "read {name}: /sys shows the devices of another network namespace; needs root, to mount \
+         sysfs for this one: sudo earmark show {name}"
+    )
+}
+
+/// The queues whose settings are not those of the whole device.
+fn differing(queues: Vec<QueueCoalesce>, whole: &Coalesce) -> Vec<QueueCoalesce> {
+    // The ioctl tells no more than this of what a driver supports.
+    let differs = |queue: &QueueCoalesce| {
+        queue.coalesce.iter().any(|(name, value)| whole.get(name).is_some_and(|it| it != value))
+    };
+    queues.into_iter().filter(differs).collect()
+}
