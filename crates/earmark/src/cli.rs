@@ -9,6 +9,7 @@ use crate::command::adaptive::AdaptiveArgs;
 use crate::command::mpirun::MpirunArgs;
 use crate::command::mx::MxCommand;
 use crate::command::show::ShowArgs;
+use crate::command::watch::WatchArgs;
 use crate::experiment::Experiment;
 use crate::options::{ExperimentOptions, NicOptions, duration};
 
@@ -44,6 +45,8 @@ pub enum Command {
     ///
     /// From the wire to the application, on one screen. It only reads, as any user.
     Show(ShowArgs),
+    /// Packets, interrupts and drops of a device of this machine, again and again
+    Watch(WatchArgs),
     /// Message passing over plain Ethernet: measure it, torment it, look at it
     #[command(subcommand)]
     Mx(MxCommand),

@@ -55,6 +55,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Mpirun(args) => return command::mpirun::run(&args),
         Command::Nic(args) => command::nic::run(&args)?,
         Command::Show(args) => command::show::run(&args)?,
+        Command::Watch(args) => command::watch::run(&args)?,
         Command::Mx(command) => return command::mx::run(&command),
         Command::Scenario { name } => scenarios(name.as_deref())?,
         Command::Kernel => command::kernel::run()?,

@@ -10,3 +10,4 @@ pub mod mx;
 pub mod nic;
 pub mod serve;
 pub mod show;
+pub mod watch;

@@ -1,1 +1,407 @@
-//! What a device does over time.
+//! What a device does over time: packets, interrupts, drops, for each queue where the kernel tells.
+//!
+//! A [`Meter`] reads counters, [`Rates::between`] makes rates of two readings.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use anyhow::Result;
+use linux::device::ethtool::Ethtool;
+use linux::device::interrupts::{Interrupt, of_device, read_interrupts};
+use linux::device::netdev::{Direction, Netdev, QueueCounters};
+use linux::device::queue_names::queues_among;
+use linux::device::softnet::{Softnet, read_softnet};
+use linux::device::statistics::read_statistics;
+use linux::device::{DeviceError, Root};
+use serde::Serialize;
+
+use super::report::no_device;
+
+/// Counters of a device at one moment.
+#[derive(Debug)]
+pub struct Reading {
+    /// The moment.
+    pub at: Instant,
+    /// `/sys/class/net/DEV/statistics`.
+    pub statistics: BTreeMap<String, u64>,
+    /// The interrupts of the device.
+    pub interrupts: Vec<Interrupt>,
+    /// The softirq of each processor, for all devices.
+    pub softnet: Vec<Softnet>,
+    /// What each queue has counted; empty if nobody tells.
+    pub queues: Vec<QueueCounters>,
+}
+
+/// Reads the counters of one device, again and again.
+#[derive(Debug)]
+pub struct Meter<'a> {
+    root: &'a Root,
+    device: String,
+    ethtool: Ethtool,
+    netdev: Option<Netdev>,
+    /// The interrupt of each receiving queue, where the driver tells.
+    vectors: BTreeMap<u32, u32>,
+}
+
+impl<'a> Meter<'a> {
+    /// Prepares to read.
+    ///
+    /// # Errors
+    /// If there is no such device, or no socket.
+    pub fn open(root: &'a Root, device: &str) -> Result<Self> {
+        if let Err(error) = read_statistics(root, device) {
+            let is_missing = error.is_no_device() || error.is_unsupported();
+            return Err(if is_missing { no_device(root, device) } else { error.into() });
+        }
+        let netdev = Netdev::open().ok();
+        let vectors = netdev.as_ref().map(|it| vectors_of_queues(it, device)).unwrap_or_default();
+        Ok(Self { root, device: device.to_owned(), ethtool: Ethtool::open()?, netdev, vectors })
+    }
+
+    /// Reads all counters.
+    ///
+    /// # Errors
+    /// If the device has gone.
+    pub fn read(&self) -> Result<Reading, DeviceError> {
+        let statistics = read_statistics(self.root, &self.device)?;
+        let all = read_interrupts(self.root).unwrap_or_default();
+        Ok(Reading {
+            at: Instant::now(),
+            statistics,
+            interrupts: of_device(self.root, &self.device, &all)?,
+            softnet: read_softnet(self.root).unwrap_or_default(),
+            queues: self.queues(),
+        })
+    }
+
+    fn queues(&self) -> Vec<QueueCounters> {
+        let told = self.netdev.as_ref().and_then(|it| it.queue_counters(&self.device).ok());
+        // Some drivers answer, and count nothing.
+        let counts = |queues: &Vec<QueueCounters>| {
+            queues.iter().any(|it| it.counters.keys().any(|name| name.ends_with("packets")))
+        };
+        told.filter(counts).unwrap_or_else(|| {
+            queues_among(&self.ethtool.statistics(&self.device).unwrap_or_default())
+        })
+    }
+
+    /// What has happened between two readings.
+    #[must_use]
+    pub fn between(&self, before: &Reading, after: &Reading) -> Rates {
+        Rates::between(&self.device, &self.vectors, before, after)
+    }
+}
+
+/// Which interrupt a receiving queue has: through the NAPI instance that polls it.
+fn vectors_of_queues(netdev: &Netdev, device: &str) -> BTreeMap<u32, u32> {
+    let napis = netdev.napis(device).unwrap_or_default();
+    let queues = netdev.queues(device).unwrap_or_default();
+    let receiving = queues.iter().filter(|queue| queue.direction == Direction::Rx);
+    let vector = |napi: u32| napis.iter().find(|it| it.id == napi)?.irq;
+    receiving.filter_map(|queue| Some((queue.id, vector(queue.napi?)?))).collect()
+}
+
+/// What a device did in a while. All rates are per second.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Rates {
+    /// The device.
+    pub device: String,
+    /// How long the while was, in seconds.
+    pub seconds: f64,
+    /// Packets received.
+    pub rx_packets_per_s: f64,
+    /// Bytes received.
+    pub rx_bytes_per_s: f64,
+    /// Packets sent.
+    pub tx_packets_per_s: f64,
+    /// Bytes sent.
+    pub tx_bytes_per_s: f64,
+    /// Packets dropped, either way, by device or stack.
+    pub drops_per_s: f64,
+    /// Interrupts of the device; `None` if it has none.
+    pub interrupts_per_s: Option<f64>,
+    /// Packets received for each interrupt that is for receiving; `None` if there was none.
+    pub rx_packets_per_interrupt: Option<f64>,
+    /// How often a softirq stopped with work left, on all processors, for all devices.
+    pub squeezes_per_s: f64,
+    /// Each queue, receiving ones first; empty if nobody tells.
+    pub queues: Vec<QueueRates>,
+    /// Each interrupt.
+    pub vectors: Vec<VectorRates>,
+}
+
+/// What a queue did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QueueRates {
+    /// Which way packets went.
+    pub direction: Direction,
+    /// Its number.
+    pub id: u32,
+    /// Packets.
+    pub packets_per_s: f64,
+    /// Bytes; `None` if the driver does not count them.
+    pub bytes_per_s: Option<f64>,
+    /// Packets dropped by the device; `None` if the driver does not count them.
+    pub drops_per_s: Option<f64>,
+    /// Its interrupts; `None` if nobody knows which they are.
+    pub interrupts_per_s: Option<f64>,
+    /// Packets for each of them; `None` if there was none.
+    pub packets_per_interrupt: Option<f64>,
+}
+
+/// How often an interrupt came.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VectorRates {
+    /// Its number.
+    pub number: u32,
+    /// Its handlers.
+    pub handlers: Vec<String>,
+    /// How often.
+    pub per_s: f64,
+    #[serde(skip)]
+    role: Role,
+}
+
+/// What an interrupt is for, by the names of its handlers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Receive,
+    Transmit,
+    Both,
+    Other,
+}
+
+impl Role {
+    fn of(handlers: &[String]) -> Self {
+        let text = handlers.join(" ").to_ascii_lowercase();
+        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        let receives = has(&["rx", "input"]);
+        let sends = has(&["tx", "output"]);
+        match (receives, sends) {
+            (true, true) => Self::Both,
+            (true, false) => Self::Receive,
+            (false, true) => Self::Transmit,
+            (false, false) if has(&["config", "mgmnt", "async", "event", "wol", "misc"]) => {
+                Self::Other
+            }
+            (false, false) => Self::Both,
+        }
+    }
+
+    fn receives(self) -> bool {
+        matches!(self, Self::Receive | Self::Both)
+    }
+}
+
+/// The number at the end of a handler, such as 3 of `eth0-TxRx-3` and of `mlx5_comp3@pci:0000:17:00.0`.
+fn number_of(handler: &str) -> Option<u32> {
+    let name = handler.split('@').next()?;
+    let start = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    name[start..].parse().ok()
+}
+
+impl Rates {
+    fn between(
+        device: &str,
+        vectors_of_queues: &BTreeMap<u32, u32>,
+        before: &Reading,
+        after: &Reading,
+    ) -> Self {
+        let seconds = after.at.duration_since(before.at).as_secs_f64().max(1e-9);
+        let rate = |name: &str| {
+            let of = |reading: &Reading| reading.statistics.get(name).copied().unwrap_or(0);
+            of(after).saturating_sub(of(before)) as f64 / seconds
+        };
+        let vectors = vector_rates(before, after, seconds);
+        let receiving = vectors.iter().filter(|it| it.role.receives()).map(|it| it.per_s).sum();
+        let rx_packets_per_s = rate("rx_packets");
+        Self {
+            device: device.to_owned(),
+            seconds,
+            rx_packets_per_s,
+            rx_bytes_per_s: rate("rx_bytes"),
+            tx_packets_per_s: rate("tx_packets"),
+            tx_bytes_per_s: rate("tx_bytes"),
+            drops_per_s: ["rx_dropped", "rx_missed_errors", "tx_dropped"].map(rate).iter().sum(),
+            interrupts_per_s: (!vectors.is_empty())
+                .then(|| vectors.iter().map(|it| it.per_s).sum()),
+            rx_packets_per_interrupt: each(rx_packets_per_s, receiving),
+            squeezes_per_s: squeezes(before, after) / seconds,
+            queues: queue_rates(before, after, &vectors, vectors_of_queues, seconds),
+            vectors,
+        }
+    }
+}
+
+/// So many for each; `None` if there are none of those.
+fn each(number: f64, of: f64) -> Option<f64> {
+    (of > 0.0).then(|| number / of)
+}
+
+fn vector_rates(before: &Reading, after: &Reading, seconds: f64) -> Vec<VectorRates> {
+    let vector = |now: &Interrupt| {
+        let then = before.interrupts.iter().find(|it| it.number == now.number)?;
+        Some(VectorRates {
+            number: now.number,
+            handlers: now.handlers.clone(),
+            per_s: now.total().saturating_sub(then.total()) as f64 / seconds,
+            role: Role::of(&now.handlers),
+        })
+    };
+    after.interrupts.iter().filter_map(vector).collect()
+}
+
+fn squeezes(before: &Reading, after: &Reading) -> f64 {
+    let squeezed = |now: &Softnet| {
+        let then = before.softnet.iter().find(|it| it.cpu == now.cpu)?;
+        // These counters wrap.
+        Some(f64::from(now.squeezed.wrapping_sub(then.squeezed)))
+    };
+    after.softnet.iter().filter_map(squeezed).sum()
+}
+
+fn queue_rates(
+    before: &Reading,
+    after: &Reading,
+    vectors: &[VectorRates],
+    vectors_of_queues: &BTreeMap<u32, u32>,
+    seconds: f64,
+) -> Vec<QueueRates> {
+    let interrupts = |queue: &QueueCounters| -> Option<f64> {
+        if queue.direction != Direction::Rx {
+            return None;
+        }
+        let known = vectors_of_queues.get(&queue.id);
+        let is_its = |vector: &&VectorRates| match known {
+            Some(number) => vector.number == *number,
+            None => {
+                vector.role.receives()
+                    && vector.handlers.iter().any(|it| number_of(it) == Some(queue.id))
+            }
+        };
+        let mut its = vectors.iter().filter(is_its);
+        // If several bear the number, nobody knows which it is.
+        its.next().filter(|_| its.next().is_none()).map(|vector| vector.per_s)
+    };
+    let queue = |now: &QueueCounters| {
+        let same = |it: &&QueueCounters| (it.direction, it.id) == (now.direction, now.id);
+        let then = before.queues.iter().find(same)?;
+        let way = if now.direction == Direction::Rx { "rx" } else { "tx" };
+        let rate = |name: &str| {
+            let name = format!("{way}-{name}");
+            let (now, then) = (now.counters.get(&*name)?, then.counters.get(&*name)?);
+            Some(now.saturating_sub(*then) as f64 / seconds)
+        };
+        let packets = rate("packets")?;
+        let interrupts = interrupts(now);
+        Some(QueueRates {
+            direction: now.direction,
+            id: now.id,
+            packets_per_s: packets,
+            bytes_per_s: rate("bytes"),
+            drops_per_s: rate("hw-drops"),
+            interrupts_per_s: interrupts,
+            packets_per_interrupt: each(packets, interrupts.unwrap_or(0.0)),
+        })
+    };
+    let mut queues: Vec<QueueRates> = after.queues.iter().filter_map(queue).collect();
+    queues.sort_by_key(|queue| (queue.direction, queue.id));
+    queues
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn interrupt(number: u32, handler: &str, count: u64) -> Interrupt {
+        Interrupt {
+            number,
+            counts: vec![(0, count)],
+            words: String::new(),
+            handlers: vec![handler.to_owned()],
+        }
+    }
+
+    fn queue(direction: Direction, id: u32, name: &'static str, value: u64) -> QueueCounters {
+        QueueCounters { ifindex: 2, direction, id, counters: BTreeMap::from([(name, value)]) }
+    }
+
+    /// A NIC with two queues, `n` times a thousand packets after the start.
+    fn reading(start: Instant, n: u64) -> Reading {
+        let statistics =
+            [("rx_packets", 1_000 * n), ("rx_bytes", 64_000 * n), ("tx_dropped", 3 * n)];
+        Reading {
+            at: start + Duration::from_secs(2 * n),
+            statistics: statistics.map(|(name, value)| (name.to_owned(), value)).into(),
+            interrupts: vec![
+                interrupt(30, "eth0", 0),
+                interrupt(31, "eth0-TxRx-0", 400 * n),
+                interrupt(32, "eth0-TxRx-1", 100 * n),
+            ],
+            softnet: vec![Softnet {
+                squeezed: u32::MAX.wrapping_add(4 * u32::try_from(n).unwrap()),
+                ..Softnet::default()
+            }],
+            queues: vec![
+                queue(Direction::Tx, 0, "tx-packets", 10 * n),
+                queue(Direction::Rx, 1, "rx-packets", 200 * n),
+                queue(Direction::Rx, 0, "rx-packets", 800 * n),
+            ],
+        }
+    }
+
+    #[test]
+    fn rates_are_per_second_and_per_interrupt() {
+        let start = Instant::now();
+        let rates =
+            Rates::between("eth0", &BTreeMap::new(), &reading(start, 0), &reading(start, 1));
+        assert_eq!((rates.seconds, rates.rx_packets_per_s, rates.drops_per_s), (2.0, 500.0, 1.5));
+        assert_eq!(
+            (rates.interrupts_per_s, rates.rx_packets_per_interrupt),
+            (Some(250.0), Some(2.0))
+        );
+        assert_eq!(rates.squeezes_per_s, 2.0);
+        let queues: Vec<_> = rates
+            .queues
+            .iter()
+            .map(|it| (it.direction, it.id, it.interrupts_per_s, it.packets_per_interrupt))
+            .collect();
+        let expected = [
+            (Direction::Rx, 0, Some(200.0), Some(2.0)),
+            (Direction::Rx, 1, Some(50.0), Some(2.0)),
+            (Direction::Tx, 0, None, None),
+        ];
+        assert_eq!(queues, expected);
+    }
+
+    #[test]
+    fn a_driver_that_tells_its_vectors_is_believed() {
+        let start = Instant::now();
+        let told = BTreeMap::from([(0, 32), (1, 31)]);
+        let rates = Rates::between("eth0", &told, &reading(start, 0), &reading(start, 1));
+        let interrupts: Vec<_> = rates.queues.iter().map(|it| it.interrupts_per_s).collect();
+        assert_eq!(interrupts, [Some(50.0), Some(200.0), None]);
+    }
+
+    #[test]
+    fn counters_that_go_back_are_no_rate() {
+        let start = Instant::now();
+        let mut after = reading(start, 0);
+        after.at = start + Duration::from_secs(1);
+        let rates = Rates::between("eth0", &BTreeMap::new(), &reading(start, 1), &after);
+        assert_eq!((rates.rx_packets_per_s, rates.rx_packets_per_interrupt), (0.0, None));
+    }
+
+    #[test]
+    fn names_tell_what_an_interrupt_is_for() {
+        let role = |name: &str| Role::of(&[name.to_owned()]);
+        assert_eq!(role("virtio2-input.0"), Role::Receive);
+        assert_eq!(role("virtio2-output.0"), Role::Transmit);
+        assert_eq!(role("virtio2-config"), Role::Other);
+        assert_eq!(role("eth0-Tx-Rx-7"), Role::Both);
+        assert_eq!(role("mlx5_comp0@pci:0000:17:00.0"), Role::Both);
+        assert_eq!(number_of("mlx5_comp12@pci:0000:17:00.0"), Some(12));
+        assert_eq!((number_of("eth0-Tx-Rx-7"), number_of("eth0:wol")), (Some(7), None));
+    }
+}

@@ -29,6 +29,7 @@ pub mod interrupts;
 pub(crate) mod ioctl;
 pub mod message;
 pub mod netdev;
+pub mod queue_names;
 mod root;
 pub mod softnet;
 pub mod statistics;

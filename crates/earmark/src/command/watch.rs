@@ -1,0 +1,143 @@
+//! `earmark watch`: what a device does, line by line.
+
+use std::io::{IsTerminal, stdout};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use linux::device::Root;
+use linux::device::netdev::Direction;
+use serde::Serialize;
+
+use crate::say::say;
+use crate::show::rates::{Meter, QueueRates, Rates};
+use crate::show::report::SCHEMA;
+
+/// Lines of a terminal after which the header is said again.
+const HEADER_EVERY: usize = 20;
+
+/// What `earmark watch` takes.
+#[derive(Args, Debug)]
+pub struct WatchArgs {
+    /// The device, such as eth0
+    device: String,
+    /// Seconds between two lines
+    #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
+    interval: f64,
+    /// Stop after this many
+    #[arg(long)]
+    count: Option<u64>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// A line of `--json`.
+#[derive(Serialize)]
+struct Line<'a> {
+    schema_version: u32,
+    #[serde(flatten)]
+    rates: &'a Rates,
+}
+
+/// Does what `args` say, until Ctrl-C. It changes nothing.
+///
+/// # Errors
+/// If there is no such device, or it goes away.
+pub fn run(args: &WatchArgs) -> Result<()> {
+    ensure!((0.01..=3_600.0).contains(&args.interval), "--interval is 0.01 to 3600 seconds");
+    let root = Root::here();
+    let meter = Meter::open(&root, &args.device)?;
+    let gone = || format!("{} has gone; watch it again when it is back", args.device);
+    let mut before = meter.read()?;
+    let (mut printed, mut lines) = (0, 0);
+    while args.count.is_none_or(|count| printed < count) {
+        sleep(Duration::from_secs_f64(args.interval));
+        let now = meter.read().with_context(gone)?;
+        let rates = meter.between(&before, &now);
+        if args.json {
+            say!("{}", serde_json::to_string(&Line { schema_version: SCHEMA, rates: &rates })?);
+        } else {
+            if lines == 0 || (lines >= HEADER_EVERY && stdout().is_terminal()) {
+                say!("{}", header());
+                lines = 0;
+            }
+            let rows = rows(&rates);
+            lines += rows.len();
+            rows.iter().for_each(|row| say!("{row}"));
+        }
+        before = now;
+        printed += 1;
+    }
+    Ok(())
+}
+
+fn header() -> String {
+    row([
+        "",
+        "rx pkt/s",
+        "rx Mbit/s",
+        "tx pkt/s",
+        "tx Mbit/s",
+        "int/s",
+        "rx pkt/int",
+        "drops/s",
+        "squeezes/s",
+    ])
+}
+
+/// The device, and below it its queues if it has several for receiving.
+fn rows(rates: &Rates) -> Vec<String> {
+    let mut rows = vec![row([
+        &rates.device,
+        &whole(rates.rx_packets_per_s),
+        &megabits(Some(rates.rx_bytes_per_s)),
+        &whole(rates.tx_packets_per_s),
+        &megabits(Some(rates.tx_bytes_per_s)),
+        &optional(rates.interrupts_per_s, 0),
+        &optional(rates.rx_packets_per_interrupt, 1),
+        &whole(rates.drops_per_s),
+        &whole(rates.squeezes_per_s),
+    ])];
+    let receiving = rates.queues.iter().filter(|queue| queue.direction == Direction::Rx).count();
+    if receiving > 1 {
+        let is_busy = |queue: &&QueueRates| {
+            queue.packets_per_s > 0.0 || queue.interrupts_per_s.is_some_and(|rate| rate > 0.0)
+        };
+        rows.extend(rates.queues.iter().filter(is_busy).map(queue_row));
+    }
+    rows
+}
+
+fn queue_row(queue: &QueueRates) -> String {
+    let (packets, bits) = (whole(queue.packets_per_s), megabits(queue.bytes_per_s));
+    let interrupts = optional(queue.interrupts_per_s, 0);
+    let each = optional(queue.packets_per_interrupt, 1);
+    let drops = optional(queue.drops_per_s, 0);
+    match queue.direction {
+        Direction::Rx => {
+            let name = format!("  rx {}", queue.id);
+            row([&name, &packets, &bits, "", "", &interrupts, &each, &drops, ""])
+        }
+        Direction::Tx => {
+            row([&format!("  tx {}", queue.id), "", "", &packets, &bits, "", "", &drops, ""])
+        }
+    }
+}
+
+fn row([first, rest @ ..]: [&str; 9]) -> String {
+    rest.iter().fold(format!("{first:<15}"), |line, cell| line + &format!(" {cell:>10}"))
+}
+
+fn whole(rate: f64) -> String {
+    format!("{rate:.0}")
+}
+
+fn optional(value: Option<f64>, digits: usize) -> String {
+    crate::table::number(value, digits)
+}
+
+fn megabits(bytes_per_s: Option<f64>) -> String {
+    optional(bytes_per_s.map(|bytes| bytes * 8.0 / 1e6), 2)
+}
