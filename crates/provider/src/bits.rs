@@ -8,6 +8,12 @@
 /// The bit that untagged messages have.
 const UNTAGGED: u64 = 1 << 63;
 
+/// The bit that untagged messages have which are about remote memory.
+const REMOTE: u64 = 1 << 62;
+
+/// Requests of remote memory.
+pub(crate) const OF_REQUEST: u64 = UNTAGGED | REMOTE;
+
 /// The bits that a tag may have.
 pub(crate) const TAG: u64 = !UNTAGGED;
 
@@ -38,6 +44,21 @@ pub(crate) const fn of_message(kind: Kind, tag: u64) -> u64 {
     }
 }
 
+/// The bytes of a long write.
+pub(crate) const fn of_bytes(id: u32) -> u64 {
+    OF_REQUEST | 1 << 61 | id as u64
+}
+
+/// What is answered to a request.
+pub(crate) const fn of_answer(id: u32) -> u64 {
+    OF_REQUEST | 1 << 60 | id as u64
+}
+
+/// Whether a message is about remote memory.
+pub(crate) const fn is_remote(match_info: u64) -> bool {
+    match_info & OF_REQUEST == OF_REQUEST
+}
+
 /// What a receive is matched with: the match information, and the bits of it that count.
 pub(crate) const fn of_receive(kind: Kind, tag: u64, ignore: u64) -> (u64, u64) {
     match kind {
@@ -45,7 +66,7 @@ pub(crate) const fn of_receive(kind: Kind, tag: u64, ignore: u64) -> (u64, u64) 
             let mask = !ignore | UNTAGGED;
             (tag & TAG & mask, mask)
         }
-        Kind::Untagged => (UNTAGGED, UNTAGGED),
+        Kind::Untagged => (UNTAGGED, UNTAGGED | REMOTE),
     }
 }
 
@@ -63,6 +84,20 @@ pub(crate) fn header(data: Option<u64>) -> [u8; HEADER] {
 pub(crate) fn data(header: &[u8; HEADER]) -> Option<u64> {
     let [flag, rest @ ..] = header;
     (*flag == 1).then(|| u64::from_be_bytes(*rest))
+}
+
+/// The header of an answer that says why there is nothing else in it.
+pub(crate) fn refusal(error: i32) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[0] = 2;
+    header[1..5].copy_from_slice(&error.to_be_bytes());
+    header
+}
+
+/// Why there is nothing in an answer with this header.
+pub(crate) fn refused(header: &[u8; HEADER]) -> Option<i32> {
+    let [flag, a, b, c, d, ..] = *header;
+    (flag == 2).then(|| i32::from_be_bytes([a, b, c, d]))
 }
 
 #[cfg(test)]
@@ -96,9 +131,25 @@ mod tests {
     }
 
     #[test]
+    fn remote_memory_is_no_concern_of_messages() {
+        let receives =
+            [of_receive(Kind::Untagged, 0, 0), of_receive(Kind::Tagged, 1 << 62, u64::MAX)];
+        let infos = [OF_REQUEST, of_bytes(7), of_answer(7), of_answer(u32::MAX)];
+        for info in infos {
+            assert!(is_remote(info));
+            assert!(receives.iter().all(|receive| !fits(info, *receive)));
+            assert_eq!(infos.iter().filter(|other| **other == info).count(), 1);
+        }
+        assert!(!is_remote(of_message(Kind::Tagged, TAG)));
+        assert!(!is_remote(of_message(Kind::Untagged, 0)));
+    }
+
+    #[test]
     fn headers_say_whether_there_is_data() {
         for value in [None, Some(0), Some(7), Some(u64::MAX)] {
             assert_eq!(data(&header(value)), value);
+            assert_eq!(refused(&header(value)), None);
         }
+        assert_eq!((refused(&refusal(266)), data(&refusal(266))), (Some(266), None));
     }
 }

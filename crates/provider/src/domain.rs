@@ -1,19 +1,23 @@
 //! The domain: one port of this host, with all that is made for it.
 
 use std::ffi::{c_int, c_void};
+use std::sync::Arc;
 
 use libc::EINVAL;
 
 use crate::abi::constants::{FI_CLASS_DOMAIN, FI_CLASS_EQ};
 use crate::abi::info::{Info, RxAttr, TxAttr};
-use crate::abi::objects::{DomainOps, Fid, FidDomain, FidFabric, FidOps, MrOps};
+use crate::abi::objects::{DomainOps, Fid, FidDomain, FidFabric, FidOps};
 use crate::abi::{give, ours, taken};
+use crate::mr::Regions;
 use crate::refuse::{self, refuse};
-use crate::{av, cntr, cq, endpoint};
+use crate::{av, cntr, cq, endpoint, mr};
 
 #[repr(C)]
-struct Domain {
+pub(crate) struct Domain {
     fid: FidDomain,
+    /// The memory that peers may use.
+    pub(crate) regions: Arc<Regions>,
 }
 
 static FID: FidOps = FidOps {
@@ -38,18 +42,6 @@ static OPS: DomainOps = DomainOps {
     query_collective: refuse!(*mut FidDomain, c_int, *mut c_void, u64 => c_int),
 };
 
-/// Programs that register memory all the same are told that they cannot.
-unsafe extern "C" fn no_memory_region() -> c_int {
-    -libc::ENOSYS
-}
-
-static MR: MrOps = MrOps {
-    size: size_of::<MrOps>(),
-    reg: Some(no_memory_region),
-    regv: Some(no_memory_region),
-    regattr: Some(no_memory_region),
-};
-
 pub(crate) unsafe extern "C" fn open(
     _fabric: *mut FidFabric,
     _info: *mut Info,
@@ -57,8 +49,8 @@ pub(crate) unsafe extern "C" fn open(
     context: *mut c_void,
 ) -> c_int {
     let fid = Fid { class: FI_CLASS_DOMAIN, context, ops: &raw const FID };
-    let fid = FidDomain { fid, ops: &raw const OPS, mr: &raw const MR };
-    give!(place, Box::into_raw(Box::new(Domain { fid })).cast());
+    let fid = FidDomain { fid, ops: &raw const OPS, mr: &raw const mr::OPS };
+    give!(place, Box::into_raw(Box::new(Domain { fid, regions: Arc::default() })).cast());
     0
 }
 

@@ -2,13 +2,15 @@
 //!
 //! libfabric finds `libearmark-fi.so` where `FI_PROVIDER_PATH` says, calls [`fi_prov_ini`], and
 //! then the tables of functions that objects bear. MPIs see endpoints of type `FI_EP_RDM` with
-//! tagged and untagged messages; what they send travels as MX messages ([`linux::mx`]).
+//! tagged and untagged messages and with remote memory; what they send travels as MX messages
+//! ([`linux::mx`]).
 //!
 //! ```text
 //! fi_getinfo ─▶ info/        wishes against what there is
 //! fi_fabric, fi_domain       fabric.rs, domain.rs
 //! fi_av_*                    av.rs        addresses, by number
 //! fi_endpoint                endpoint/    sends and receives, as requests of an MX endpoint
+//! fi_mr_*                    mr.rs        memory that peers may write to and read from
 //! fi_cq_*, fi_cntr_*         cq.rs, cntr.rs: reading one drives the endpoints that are bound to it
 //! fi_eq_*                    eq.rs
 //! ```
@@ -17,6 +19,7 @@
 //! |---|---|
 //! | a tag of 63 bits, or none | match information: the top bit says which (`bits.rs`) |
 //! | remote CQ data | a header of 9 bytes before the message, which announcements take along |
+//! | writing to and reading from remote memory | requests, and messages with the bytes (`rma.rs`) |
 //! | the buffer of a send | read in place, or copied if it is short (`memory.rs`) |
 //! | a receive buffer for several messages | one receive after the other |
 //! | an address | six bytes of interface, the number of the endpoint, and a mark (`address.rs`) |
@@ -40,7 +43,9 @@ mod fault;
 mod info;
 mod memory;
 mod message;
+mod mr;
 mod refuse;
+mod rma;
 mod settings;
 
 use std::ptr;

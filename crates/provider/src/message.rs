@@ -64,8 +64,18 @@ impl Outgoing {
     }
 
     /// A message that is read from the user's memory until its send has ended.
-    pub(crate) fn lent(header: [u8; HEADER], from: Segments, backlog: &Arc<Backlog>) -> Self {
-        Self::new(header, Body::Lent(from), backlog)
+    pub(crate) fn lent(header: [u8; HEADER], from: &Segments, backlog: &Arc<Backlog>) -> Self {
+        Self::new(header, Body::Lent(*from), backlog)
+    }
+
+    /// A request, and after it what is read now.
+    pub(crate) fn with_request(request: &[u8], from: &Segments, backlog: &Arc<Backlog>) -> Self {
+        let mut bytes = vec![0; request.len() + from.length()].into_boxed_slice();
+        let (head, rest) = bytes.split_at_mut(request.len());
+        head.copy_from_slice(request);
+        from.read(0, rest);
+        backlog.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+        Self::new([0; HEADER], Body::Copied(bytes), backlog)
     }
 
     fn new(header: [u8; HEADER], body: Body, backlog: &Arc<Backlog>) -> Self {
@@ -112,6 +122,23 @@ impl Source for Outgoing {
     }
 }
 
+/// What a message that is about remote memory comes for.
+#[derive(Debug)]
+pub(crate) enum Remote {
+    /// A peer asks for something, in here.
+    Request(Box<[u8]>),
+    /// A peer writes, and wants the program to be told this.
+    Bytes { data: Option<u64> },
+    /// A peer answers.
+    Answer {
+        writes: bool,
+        /// Its end is told.
+        told: bool,
+        /// The program has given a context, so that a failure can be told.
+        is_known: bool,
+    },
+}
+
 /// The place for a message, and what its receiver wants to know at the end.
 #[derive(Debug)]
 pub(crate) struct Place {
@@ -121,12 +148,27 @@ pub(crate) struct Place {
     pub(crate) told: bool,
     /// It takes several messages, one after the other, from this address of the user's.
     pub(crate) many: Option<u64>,
+    /// It is about remote memory.
+    pub(crate) remote: Option<Box<Remote>>,
 }
 
 impl Place {
     /// A place for one message.
     pub(crate) const fn new(memory: Segments, told: bool) -> Self {
-        Self { header: [0; HEADER], memory, told, many: None }
+        Self { header: [0; HEADER], memory, told, many: None, remote: None }
+    }
+
+    /// A place for a message that is about remote memory.
+    pub(crate) fn for_remote(memory: Segments, remote: Remote) -> Self {
+        Self { remote: Some(Box::new(remote)), ..Self::new(memory, false) }
+    }
+
+    /// Where a request goes, if this is for one.
+    fn request(&mut self) -> Option<&mut [u8]> {
+        match self.remote.as_deref_mut() {
+            Some(Remote::Request(bytes)) => Some(bytes),
+            _ => None,
+        }
     }
 
     /// A place without room, for a message that nobody wants.
@@ -137,7 +179,11 @@ impl Place {
 
 impl Sink for Place {
     fn capacity(&self) -> u64 {
-        (HEADER + self.memory.length()) as u64
+        let length = match self.remote.as_deref() {
+            Some(Remote::Request(bytes)) => bytes.len(),
+            _ => self.memory.length(),
+        };
+        (HEADER + length) as u64
     }
 
     fn write(&mut self, offset: u64, from: &[u8]) {
@@ -147,8 +193,13 @@ impl Sink for Place {
         if of_header > 0 {
             self.header[offset..offset + of_header].copy_from_slice(head);
         }
-        if !rest.is_empty() {
-            self.memory.write(offset + of_header - HEADER, rest);
+        if rest.is_empty() {
+            return;
+        }
+        let from = offset + of_header - HEADER;
+        match self.request() {
+            Some(bytes) => bytes[from..from + rest.len()].copy_from_slice(rest),
+            None => self.memory.write(from, rest),
         }
     }
 }
@@ -166,7 +217,7 @@ mod tests {
             let memory = lent!(one, bytes.as_mut_ptr(), length);
             let (header, backlog) = (bits::header(Some(7)), Arc::default());
             let copied = Outgoing::copied(header, &memory, &backlog);
-            for message in [copied, Outgoing::lent(header, memory, &backlog)] {
+            for message in [copied, Outgoing::lent(header, &memory, &backlog)] {
                 let total = message.length() as usize;
                 for cut in [1, 4, 9, 10, 64, total] {
                     let mut into = vec![0; length];

@@ -12,10 +12,15 @@ pub(crate) const fn version(major: u32, minor: u32) -> u32 {
 
 // Capabilities and flags of operations.
 pub(crate) const FI_MSG: u64 = 1 << 1;
+pub(crate) const FI_RMA: u64 = 1 << 2;
 pub(crate) const FI_TAGGED: u64 = 1 << 3;
+pub(crate) const FI_READ: u64 = 1 << 8;
+pub(crate) const FI_WRITE: u64 = 1 << 9;
 pub(crate) const FI_RECV: u64 = 1 << 10;
 pub(crate) const FI_SEND: u64 = 1 << 11;
 pub(crate) const FI_TRANSMIT: u64 = FI_SEND;
+pub(crate) const FI_REMOTE_READ: u64 = 1 << 12;
+pub(crate) const FI_REMOTE_WRITE: u64 = 1 << 13;
 pub(crate) const FI_MULTI_RECV: u64 = 1 << 16;
 pub(crate) const FI_REMOTE_CQ_DATA: u64 = 1 << 17;
 pub(crate) const FI_PEEK: u64 = 1 << 19;
@@ -51,6 +56,8 @@ pub(crate) const FI_AV_TABLE: c_int = 2;
 // enum fi_threading
 pub(crate) const FI_THREAD_UNSPEC: c_int = 0;
 pub(crate) const FI_THREAD_SAFE: c_int = 1;
+// enum fi_mr_mode
+pub(crate) const FI_MR_BASIC: c_int = 1;
 // enum fi_progress
 pub(crate) const FI_PROGRESS_UNSPEC: c_int = 0;
 pub(crate) const FI_PROGRESS_AUTO: c_int = 1;
@@ -72,6 +79,7 @@ pub(crate) const FI_CLASS_FABRIC: usize = 1;
 pub(crate) const FI_CLASS_DOMAIN: usize = 2;
 pub(crate) const FI_CLASS_EP: usize = 3;
 pub(crate) const FI_CLASS_AV: usize = 11;
+pub(crate) const FI_CLASS_MR: usize = 12;
 pub(crate) const FI_CLASS_EQ: usize = 13;
 pub(crate) const FI_CLASS_CQ: usize = 14;
 pub(crate) const FI_CLASS_CNTR: usize = 15;
@@ -91,4 +99,5 @@ pub(crate) const FI_EAVAIL: c_int = 259;
 pub(crate) const FI_EBADFLAGS: c_int = 260;
 pub(crate) const FI_ENOCQ: c_int = 263;
 pub(crate) const FI_ETRUNC: c_int = 265;
+pub(crate) const FI_ENOKEY: c_int = 266;
 pub(crate) const FI_ENOAV: c_int = 267;

@@ -6,6 +6,8 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
+use libc::iovec;
+
 use super::info::{Info, RxAttr, TxAttr};
 
 #[repr(C)]
@@ -77,13 +79,49 @@ pub(crate) struct DomainOps {
         unsafe extern "C" fn(*mut FidDomain, c_int, *mut c_void, u64) -> c_int,
 }
 
-/// Nothing is registered, and nothing has to be: the table is there for its size.
+#[repr(C)]
+pub(crate) struct FidMr {
+    pub(crate) fid: Fid,
+    pub(crate) mem_desc: *mut c_void,
+    pub(crate) key: u64,
+}
+
+#[repr(C)]
+pub(crate) struct MrAttr {
+    pub(crate) iov: *const iovec,
+    pub(crate) iov_count: usize,
+    pub(crate) access: u64,
+    pub(crate) offset: u64,
+    pub(crate) requested_key: u64,
+    pub(crate) context: *mut c_void,
+}
+
 #[repr(C)]
 pub(crate) struct MrOps {
     pub(crate) size: usize,
-    pub(crate) reg: Option<unsafe extern "C" fn() -> c_int>,
-    pub(crate) regv: Option<unsafe extern "C" fn() -> c_int>,
-    pub(crate) regattr: Option<unsafe extern "C" fn() -> c_int>,
+    pub(crate) reg: unsafe extern "C" fn(
+        *mut Fid,
+        *const c_void,
+        usize,
+        u64,
+        u64,
+        u64,
+        u64,
+        *mut *mut Fid,
+        *mut c_void,
+    ) -> c_int,
+    pub(crate) regv: unsafe extern "C" fn(
+        *mut Fid,
+        *const iovec,
+        usize,
+        u64,
+        u64,
+        u64,
+        u64,
+        *mut *mut Fid,
+        *mut c_void,
+    ) -> c_int,
+    pub(crate) regattr: unsafe extern "C" fn(*mut Fid, *const MrAttr, u64, *mut *mut Fid) -> c_int,
 }
 
 #[repr(C)]

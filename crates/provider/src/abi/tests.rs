@@ -18,6 +18,7 @@ const INCLUDE: &str = "\
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 #include <rdma/providers/fi_prov.h>
 ";
@@ -77,6 +78,9 @@ fn objects() -> Vec<Vec<Question>> {
             av_open, cq_open, endpoint, scalable_ep, cntr_open, poll_open, stx_ctx, srx_ctx,
             query_atomic, query_collective),
         fields!(MrOps = "struct fi_ops_mr": reg, regv, regattr),
+        fields!(FidMr = "struct fid_mr": mem_desc, key),
+        fields!(MrAttr = "struct fi_mr_attr":
+            iov as mr_iov, iov_count, access, offset, requested_key, context),
         fields!(AvAttr = "struct fi_av_attr":
             av_type as type, rx_ctx_bits, count, ep_per_node, name, map_addr, flags),
         fields!(FidAv = "struct fid_av": ops),
@@ -111,12 +115,18 @@ fn transfers() -> Vec<Vec<Question>> {
             recv, recvv, recvmsg, send, sendv, sendmsg, inject, senddata, injectdata),
         fields!(TaggedOps = "struct fi_ops_tagged":
             recv, recvv, recvmsg, send, sendv, sendmsg, inject, senddata, injectdata),
+        fields!(RmaIov = "struct fi_rma_iov": addr, len, key),
+        fields!(RmaMsg = "struct fi_msg_rma":
+            iov as msg_iov, desc, iov_count, addr, rma_iov, rma_iov_count, context, data),
+        fields!(RmaOps = "struct fi_ops_rma":
+            read, readv, readmsg, write, writev, writemsg, inject, writedata, injectdata),
     ]
 }
 
 fn constants() -> Vec<Question> {
     numbers!(
-        FI_MSG FI_TAGGED FI_RECV FI_SEND FI_MULTI_RECV FI_REMOTE_CQ_DATA FI_PEEK FI_FENCE
+        FI_MSG FI_RMA FI_READ FI_WRITE FI_REMOTE_READ FI_REMOTE_WRITE FI_CLASS_MR FI_ENOKEY
+        FI_MR_BASIC FI_TAGGED FI_RECV FI_SEND FI_MULTI_RECV FI_REMOTE_CQ_DATA FI_PEEK FI_FENCE
         FI_COMPLETION FI_INJECT FI_INJECT_COMPLETE FI_TRANSMIT_COMPLETE FI_DELIVERY_COMPLETE
         FI_LOCAL_COMM FI_REMOTE_COMM FI_SOURCE FI_DISCARD FI_DIRECTED_RECV FI_CLAIM
         FI_SELECTIVE_COMPLETION FI_EVENT FI_ORDER_SAS FI_ADDR_UNSPEC FI_PROV_SPECIFIC

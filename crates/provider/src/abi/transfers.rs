@@ -13,7 +13,7 @@ pub(crate) struct FidEp {
     pub(crate) ops: *const EpOps,
     pub(crate) cm: *const CmOps,
     pub(crate) msg: *const MsgOps,
-    pub(crate) rma: *const c_void,
+    pub(crate) rma: *const RmaOps,
     pub(crate) tagged: *const TaggedOps,
     pub(crate) atomic: *const c_void,
     pub(crate) collective: *const c_void,
@@ -66,6 +66,25 @@ pub(crate) struct TaggedMsg {
     pub(crate) addr: u64,
     pub(crate) tag: u64,
     pub(crate) ignore: u64,
+    pub(crate) context: *mut c_void,
+    pub(crate) data: u64,
+}
+
+#[repr(C)]
+pub(crate) struct RmaIov {
+    pub(crate) addr: u64,
+    pub(crate) len: usize,
+    pub(crate) key: u64,
+}
+
+#[repr(C)]
+pub(crate) struct RmaMsg {
+    pub(crate) iov: *const iovec,
+    pub(crate) desc: *mut *mut c_void,
+    pub(crate) iov_count: usize,
+    pub(crate) addr: u64,
+    pub(crate) rma_iov: *const RmaIov,
+    pub(crate) rma_iov_count: usize,
     pub(crate) context: *mut c_void,
     pub(crate) data: u64,
 }
@@ -124,4 +143,49 @@ pub(crate) struct TaggedOps {
         unsafe extern "C" fn(*mut FidEp, *const u8, usize, Desc, u64, u64, u64, Context) -> isize,
     pub(crate) injectdata:
         unsafe extern "C" fn(*mut FidEp, *const u8, usize, u64, u64, u64) -> isize,
+}
+
+#[repr(C)]
+pub(crate) struct RmaOps {
+    pub(crate) size: usize,
+    pub(crate) read:
+        unsafe extern "C" fn(*mut FidEp, *mut u8, usize, Desc, u64, u64, u64, Context) -> isize,
+    pub(crate) readv: unsafe extern "C" fn(
+        *mut FidEp,
+        *const iovec,
+        *mut Desc,
+        usize,
+        u64,
+        u64,
+        u64,
+        Context,
+    ) -> isize,
+    pub(crate) readmsg: unsafe extern "C" fn(*mut FidEp, *const RmaMsg, u64) -> isize,
+    pub(crate) write:
+        unsafe extern "C" fn(*mut FidEp, *const u8, usize, Desc, u64, u64, u64, Context) -> isize,
+    pub(crate) writev: unsafe extern "C" fn(
+        *mut FidEp,
+        *const iovec,
+        *mut Desc,
+        usize,
+        u64,
+        u64,
+        u64,
+        Context,
+    ) -> isize,
+    pub(crate) writemsg: unsafe extern "C" fn(*mut FidEp, *const RmaMsg, u64) -> isize,
+    pub(crate) inject: unsafe extern "C" fn(*mut FidEp, *const u8, usize, u64, u64, u64) -> isize,
+    pub(crate) writedata: unsafe extern "C" fn(
+        *mut FidEp,
+        *const u8,
+        usize,
+        Desc,
+        u64,
+        u64,
+        u64,
+        u64,
+        Context,
+    ) -> isize,
+    pub(crate) injectdata:
+        unsafe extern "C" fn(*mut FidEp, *const u8, usize, u64, u64, u64, u64) -> isize,
 }

@@ -22,6 +22,9 @@ impl Live {
     /// A request has ended.
     pub(super) fn ended(&self, completed: Completed<Place>) {
         match (completed.request, completed.sink) {
+            (_, Some(Place { remote: Some(remote), header, .. })) => {
+                self.came(&completed.status, header, *remote);
+            }
             (_, Some(place)) => self.received(&completed.status, &place),
             (Request::Connect(_), None) => {
                 let code = completed.status.code;
@@ -31,6 +34,9 @@ impl Live {
                     let peer = address.map_or("a peer".to_owned(), |address| address.to_string());
                     warn(&format!("{} connects to {peer}: {code}", self.address));
                 }
+            }
+            (_, None) if bits::is_remote(completed.status.match_info) => {
+                self.wrote(&completed.status);
             }
             (_, None) => self.sent(&completed.status),
         }

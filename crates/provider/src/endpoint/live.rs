@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use mx::address::Address;
 use mx::config::Config;
 use mx::ids::{MessageId, PeerId};
 
+use super::Setup;
 use crate::abi::constants::FI_COMPLETION;
 use crate::av::Addresses;
 use crate::bits::HEADER;
@@ -21,6 +22,7 @@ use crate::cntr::Counter;
 use crate::cq::{Entry, Queue};
 use crate::fault::{self, warn};
 use crate::message::{Backlog, Outgoing, Place};
+use crate::mr::Regions;
 use crate::settings::Settings;
 
 /// The largest number of an endpoint; the one after it means everybody.
@@ -80,6 +82,13 @@ pub(crate) struct Live {
     peers: RwLock<Vec<Option<Peer>>>,
     pub(super) tx: Side,
     pub(super) rx: Side,
+    /// What counts transfers to and from remote memory.
+    pub(super) writes: Option<Arc<Counter>>,
+    pub(super) reads: Option<Arc<Counter>>,
+    /// The memory that peers may use.
+    pub(super) regions: Arc<Regions>,
+    /// How many transfers there were.
+    pub(super) transfers: AtomicU32,
     /// Receives may name whom they want messages from.
     pub(super) directed: bool,
     pub(super) backlog: Arc<Backlog>,
@@ -104,10 +113,9 @@ impl Live {
     pub(super) fn open(
         settings: &'static Settings,
         addresses: Arc<Addresses>,
-        [tx, rx]: [Side; 2],
-        directed: bool,
-        least_left: usize,
+        setup: Setup,
     ) -> Result<Self, MxError> {
+        let Setup { tx, rx, writes, reads, regions, directed, least_left, .. } = setup;
         let mut port = free_port(settings)?;
         if !settings.faults.rules().is_empty() {
             port = Box::new(FaultyPort::new(port, &settings.faults));
@@ -132,6 +140,10 @@ impl Live {
             peers: RwLock::default(),
             tx,
             rx,
+            writes,
+            reads,
+            regions,
+            transfers: AtomicU32::new(0),
             directed,
             backlog: Arc::default(),
             pump: Mutex::default(),

@@ -4,6 +4,8 @@ mod calls;
 mod ended;
 mod live;
 mod receive;
+pub(crate) mod remote;
+mod rma;
 mod send;
 mod tagged;
 mod untagged;
@@ -19,17 +21,19 @@ use self::live::Side;
 use crate::abi::constants::{
     FI_CLASS_AV, FI_CLASS_CNTR, FI_CLASS_CQ, FI_CLASS_EP, FI_CLASS_EQ, FI_DIRECTED_RECV,
     FI_EBADFLAGS, FI_ENABLE, FI_ENOAV, FI_ENOCQ, FI_EOPBADSTATE, FI_ETOOSMALL, FI_GETOPSFLAG,
-    FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, FI_RECV, FI_SELECTIVE_COMPLETION, FI_SEND,
-    FI_SETOPSFLAG, FI_TRANSMIT,
+    FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, FI_READ, FI_RECV, FI_RMA, FI_SELECTIVE_COMPLETION,
+    FI_SEND, FI_SETOPSFLAG, FI_TRANSMIT, FI_WRITE,
 };
 use crate::abi::info::{Info, RxAttr, TxAttr};
 use crate::abi::objects::{Fid, FidDomain, FidOps};
 use crate::abi::transfers::{CmOps, EpOps, FidEp};
 use crate::abi::{give, ours, taken, theirs};
 use crate::av::{Addresses, Av, give_address};
-use crate::cntr::Cntr;
+use crate::cntr::{Cntr, Counter};
 use crate::cq::Cq;
+use crate::domain::Domain;
 use crate::fault::warn;
+use crate::mr::Regions;
 use crate::refuse::{self, refuse};
 use crate::settings;
 
@@ -65,13 +69,29 @@ impl Bound {
     }
 }
 
+impl Live {
+    /// Whatever tells its ends, each of which drives it.
+    fn bound(&self) -> impl Iterator<Item = &Bound> {
+        let sides = [&self.tx, &self.rx];
+        let queues = sides.into_iter().filter_map(|side| Some(&side.queue.as_ref()?.bound));
+        let counters = sides.map(|side| &side.counter).into_iter();
+        let counters = counters.chain([&self.writes, &self.reads]);
+        queues.chain(counters.filter_map(|counter| Some(&counter.as_ref()?.bound)))
+    }
+}
+
 /// What an endpoint is made of before it is enabled.
 #[derive(Debug, Default)]
 struct Setup {
     addresses: Option<Arc<Addresses>>,
     tx: Side,
     rx: Side,
+    writes: Option<Arc<Counter>>,
+    reads: Option<Arc<Counter>>,
+    regions: Arc<Regions>,
     directed: bool,
+    /// Peers may use memory of this process.
+    remote: bool,
     least_left: usize,
 }
 
@@ -109,7 +129,7 @@ static CM: CmOps = CmOps {
 };
 
 pub(crate) unsafe extern "C" fn open(
-    _domain: *mut FidDomain,
+    domain: *mut FidDomain,
     info: *mut Info,
     place: *mut *mut Fid,
     context: *mut c_void,
@@ -121,13 +141,16 @@ pub(crate) unsafe extern "C" fn open(
     let flags = theirs!(info.rx_attr).map_or(0, |attr| attr.op_flags);
     rx.op_flags.store(flags, Ordering::Relaxed);
     let directed = info.caps & FI_DIRECTED_RECV != 0;
-    let setup = Setup { addresses: None, tx, rx, directed, least_left: LEAST_LEFT };
+    let regions = Arc::clone(&ours!(domain, Domain).regions);
+    let remote = info.caps & FI_RMA != 0;
+    let least_left = LEAST_LEFT;
+    let setup = Setup { tx, rx, regions, directed, remote, least_left, ..Setup::default() };
     let fid = FidEp {
         fid: Fid { class: FI_CLASS_EP, context, ops: &raw const FID },
         ops: &raw const OPS,
         cm: &raw const CM,
         msg: &raw const untagged::OPS,
-        rma: std::ptr::null(),
+        rma: &raw const rma::OPS,
         tagged: &raw const tagged::OPS,
         atomic: std::ptr::null(),
         collective: std::ptr::null(),
@@ -140,14 +163,7 @@ pub(crate) unsafe extern "C" fn open(
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
     let ep = taken!(fid, Ep);
     let Some(live) = ep.live.into_inner() else { return 0 };
-    for side in [&live.tx, &live.rx] {
-        if let Some(queue) = &side.queue {
-            queue.bound.remove(&live);
-        }
-        if let Some(counter) = &side.counter {
-            counter.bound.remove(&live);
-        }
-    }
+    live.bound().for_each(|bound| bound.remove(&live));
     match Arc::try_unwrap(live) {
         Ok(live) => live.close(),
         Err(_) => warn("an endpoint is closed while another thread uses it; messages may be lost"),
@@ -178,8 +194,14 @@ unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
         }
         FI_CLASS_CNTR => {
             // Counters of what this provider does not do stay at 0.
+            let counter = &ours!(other, Cntr).counter;
             for (_, side) in chosen {
-                side.counter = Some(Arc::clone(&ours!(other, Cntr).counter));
+                side.counter = Some(Arc::clone(counter));
+            }
+            for (flag, place) in [(FI_WRITE, &mut setup.writes), (FI_READ, &mut setup.reads)] {
+                if flags & flag != 0 {
+                    *place = Some(Arc::clone(counter));
+                }
             }
         }
         _ => return -EINVAL,
@@ -219,22 +241,18 @@ fn enable(ep: &Ep) -> c_int {
         return -FI_ENOCQ;
     }
     let Some(settings) = settings::get() else { return -ENODEV };
-    let Setup { tx, rx, directed, least_left, .. } = std::mem::take(&mut *setup);
-    let live = match Live::open(settings, addresses, [tx, rx], directed, least_left) {
+    let remote = setup.remote;
+    let live = match Live::open(settings, addresses, std::mem::take(&mut *setup)) {
         Ok(live) => Arc::new(live),
         Err(error) => {
             warn(&error.to_string());
             return -EIO;
         }
     };
-    for side in [&live.tx, &live.rx] {
-        if let Some(queue) = &side.queue {
-            queue.bound.add(&live);
-        }
-        if let Some(counter) = &side.counter {
-            counter.bound.add(&live);
-        }
+    if remote && let Err(error) = live.attend() {
+        return -error;
     }
+    live.bound().for_each(|bound| bound.add(&live));
     // Nobody else has set it: the lock is held.
     let _ = ep.live.set(live);
     0

@@ -1,6 +1,6 @@
 //! Sends.
 
-use libc::{EAGAIN, EINVAL, EMSGSIZE};
+use libc::{EINVAL, EMSGSIZE};
 
 use super::live::Live;
 use crate::abi::constants::{
@@ -57,19 +57,14 @@ impl Live {
         if send.flags & FI_FENCE != 0 || send.tag > bits::TAG {
             return Err(EINVAL);
         }
-        if self.backlog.is_full() {
-            self.progress();
-            if self.backlog.is_full() {
-                return Err(EAGAIN);
-            }
-        }
+        self.has_room()?;
         let peer = self.peer(send.to)?;
         let header = bits::header(send.data);
         let is_copied = HEADER + length <= self.eager_max || send.flags & FI_INJECT != 0;
         let message = if is_copied {
             Outgoing::copied(header, &send.memory, &self.backlog)
         } else {
-            Outgoing::lent(header, send.memory, &self.backlog)
+            Outgoing::lent(header, &send.memory, &self.backlog)
         };
         let synchronous = send.flags & FI_DELIVERY_COMPLETE != 0;
         // A message to oneself ends when it is received, but a copy needs nothing more now.

@@ -8,8 +8,8 @@ use libc::{ENODATA, ENOMEM};
 use linux::mx::port::PortSpec;
 use mx::address::Address;
 
-use self::offer::{Direction, FABRIC, INJECT, Offer, PROTOCOL, Wanted, offer};
-use crate::abi::constants::{FI_EP_RDM, FI_RECV, FI_RM_ENABLED, FI_SEND, FI_SOURCE, version};
+use self::offer::{Direction, FABRIC, INJECT, INWARD, OUTWARD, Offer, PROTOCOL, Wanted, offer};
+use crate::abi::constants::{FI_EP_RDM, FI_RM_ENABLED, FI_SOURCE, version};
 use crate::abi::info::{DomainAttr, EpAttr, FabricAttr, Info, RxAttr, TxAttr};
 use crate::abi::{give, theirs};
 use crate::fault::warn;
@@ -117,6 +117,7 @@ fn read(hints: &Info) -> Wanted<'_> {
         wanted.av_type = domain.av_type;
         wanted.cq_data_size = domain.cq_data_size;
         wanted.domain_caps = domain.caps;
+        wanted.mr_mode = domain.mr_mode;
     }
     if let Some(fabric) = theirs!(hints.fabric_attr) {
         wanted.fabric = text(fabric.name);
@@ -131,10 +132,8 @@ fn write(
     destination: Option<Address>,
 ) -> Option<*mut Info> {
     let [tx_size, rx_size] = offer.queue;
-    let directions = FI_SEND | FI_RECV;
-    let common = offer.caps & !directions;
     let tx = TxAttr {
-        caps: common | offer.caps & FI_SEND,
+        caps: offer.caps & !INWARD,
         mode: 0,
         op_flags: offer.tx_flags,
         msg_order: offer.order,
@@ -142,11 +141,11 @@ fn write(
         inject_size: INJECT,
         size: tx_size,
         iov_limit: offer.segments,
-        rma_iov_limit: 0,
+        rma_iov_limit: 1,
         tclass: 0,
     };
     let rx = RxAttr {
-        caps: common | offer.caps & FI_RECV,
+        caps: offer.caps & !OUTWARD,
         mode: 0,
         op_flags: offer.rx_flags,
         msg_order: offer.order,
@@ -206,7 +205,7 @@ fn endpoint(offer: &Offer) -> EpAttr {
 fn domain(offer: &Offer, interface: &str) -> Option<DomainAttr> {
     /// Endpoints of an interface, at most.
     const ENDPOINTS: usize = 255;
-    /// Queues and counters, of which there may be any number.
+    /// Queues, counters and regions of memory, of which there may be any number.
     const MANY: usize = 1 << 16;
     Some(DomainAttr {
         domain: std::ptr::null_mut(),
@@ -217,7 +216,7 @@ fn domain(offer: &Offer, interface: &str) -> Option<DomainAttr> {
         resource_mgmt: FI_RM_ENABLED,
         av_type: offer.av_type,
         mr_mode: 0,
-        mr_key_size: 0,
+        mr_key_size: size_of::<u64>(),
         cq_data_size: offer.cq_data,
         cq_cnt: MANY,
         ep_cnt: ENDPOINTS,
@@ -228,13 +227,13 @@ fn domain(offer: &Offer, interface: &str) -> Option<DomainAttr> {
         max_ep_stx_ctx: 0,
         max_ep_srx_ctx: 0,
         cntr_cnt: MANY,
-        mr_iov_limit: 0,
+        mr_iov_limit: 1,
         caps: offer.domain_caps,
         mode: 0,
         auth_key: std::ptr::null_mut(),
         auth_key_size: 0,
         max_err_data: 0,
-        mr_cnt: 0,
+        mr_cnt: MANY,
         tclass: 0,
     })
 }

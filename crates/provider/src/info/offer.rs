@@ -4,11 +4,13 @@ use std::ffi::c_int;
 
 use crate::abi::constants::{
     FI_AV_TABLE, FI_AV_UNSPEC, FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_DIRECTED_RECV, FI_EP_RDM,
-    FI_EP_UNSPEC, FI_INJECT, FI_INJECT_COMPLETE, FI_LOCAL_COMM, FI_MSG, FI_MULTI_RECV,
-    FI_ORDER_SAS, FI_PROGRESS_AUTO, FI_PROGRESS_UNSPEC, FI_PROV_SPECIFIC, FI_RECV, FI_REMOTE_COMM,
-    FI_SEND, FI_TAGGED, FI_THREAD_SAFE, FI_THREAD_UNSPEC, FI_TRANSMIT_COMPLETE,
+    FI_EP_UNSPEC, FI_INJECT, FI_INJECT_COMPLETE, FI_LOCAL_COMM, FI_MR_BASIC, FI_MSG, FI_MULTI_RECV,
+    FI_ORDER_SAS, FI_PROGRESS_AUTO, FI_PROGRESS_UNSPEC, FI_PROV_SPECIFIC, FI_READ, FI_RECV,
+    FI_REMOTE_COMM, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA, FI_SEND, FI_TAGGED, FI_THREAD_SAFE,
+    FI_THREAD_UNSPEC, FI_TRANSMIT_COMPLETE, FI_WRITE,
 };
 use crate::bits::TAG;
+use crate::endpoint::remote;
 use crate::memory;
 
 /// The name of the protocol and of the format of addresses.
@@ -29,7 +31,10 @@ const KINDS: u64 = FI_MSG | FI_TAGGED;
 const DIRECTIONS: u64 = FI_SEND | FI_RECV;
 const REACH: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
 /// All capabilities.
-const CAPS: u64 = KINDS | DIRECTIONS | REACH | FI_MULTI_RECV | FI_DIRECTED_RECV;
+const CAPS: u64 = KINDS | DIRECTIONS | REACH | FI_MULTI_RECV | FI_DIRECTED_RECV | remote::CAPS;
+/// What only one direction has.
+pub(crate) const OUTWARD: u64 = FI_SEND | FI_READ | FI_WRITE;
+pub(crate) const INWARD: u64 = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
 const TX_FLAGS: u64 =
     FI_COMPLETION | FI_INJECT | FI_INJECT_COMPLETE | FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE;
 const RX_FLAGS: u64 = FI_COMPLETION | FI_MULTI_RECV;
@@ -67,6 +72,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) av_type: c_int,
     pub(crate) cq_data_size: usize,
     pub(crate) domain_caps: u64,
+    pub(crate) mr_mode: c_int,
 }
 
 /// What the program gets.
@@ -94,7 +100,11 @@ pub(crate) struct Offer {
 /// providers on it.
 pub(crate) fn offer(wanted: &Wanted<'_>, interface: &str) -> Result<Offer, &'static str> {
     let refusals = [
-        (wanted.caps & !CAPS != 0, "a capability, such as RMA or atomics"),
+        (wanted.caps & !CAPS != 0, "a capability, such as atomics"),
+        (
+            wanted.caps & remote::CAPS != 0 && wanted.mr_mode & FI_MR_BASIC != 0,
+            "memory that is registered as FI_MR_BASIC",
+        ),
         (wanted.tx.caps & !CAPS != 0, "a capability of sends"),
         (wanted.rx.caps & !CAPS != 0, "a capability of receives"),
         (wanted.domain_caps & !REACH != 0, "a capability of the domain"),
@@ -124,9 +134,14 @@ pub(crate) fn offer(wanted: &Wanted<'_>, interface: &str) -> Result<Offer, &'sta
     };
     // A direction that is not named is meant as well.
     let caps = match wanted.caps {
+        0 if wanted.mr_mode & FI_MR_BASIC != 0 => CAPS & !remote::CAPS,
         0 => CAPS,
         caps if caps & DIRECTIONS == 0 => caps | DIRECTIONS,
         caps => caps,
+    };
+    let caps = match caps & remote::CAPS {
+        FI_RMA => caps | remote::CAPS,
+        _ => caps,
     };
     Ok(Offer {
         caps: caps | REACH,
@@ -154,8 +169,8 @@ fn is_any_of(value: c_int, a: c_int, b: c_int) -> bool {
 mod tests {
     use super::*;
 
-    /// `FI_RMA`, `FI_ATOMIC`.
-    const UNKNOWN: [u64; 2] = [1 << 2, 1 << 4];
+    /// `FI_ATOMIC`, `FI_COLLECTIVE`.
+    const UNKNOWN: [u64; 2] = [1 << 4, 1 << 6];
     /// `FI_EP_MSG`, `FI_EP_DGRAM`.
     const TYPES: [c_int; 2] = [1, 2];
 
@@ -180,6 +195,12 @@ mod tests {
         assert_eq!(tagged.caps, FI_TAGGED | DIRECTIONS | REACH);
         let sends = get(|wanted| wanted.caps = FI_MSG | FI_SEND).unwrap();
         assert_eq!(sends.caps, FI_MSG | FI_SEND | REACH);
+        let remote = get(|wanted| wanted.caps = FI_RMA).unwrap();
+        assert_eq!(remote.caps, remote::CAPS | DIRECTIONS | REACH);
+        let writes = get(|wanted| wanted.caps = FI_MSG | FI_RMA | FI_WRITE).unwrap();
+        assert_eq!(writes.caps & remote::CAPS, FI_RMA | FI_WRITE);
+        let basic = get(|wanted| wanted.mr_mode = FI_MR_BASIC).unwrap();
+        assert_eq!(basic.caps & remote::CAPS, 0);
         let map = get(|wanted| (wanted.av_type, wanted.threading, wanted.tx.size) = (1, 3, 9999));
         let map = map.unwrap();
         assert_eq!((map.av_type, map.threading, map.queue), (1, 3, [9999, QUEUE]));
@@ -197,6 +218,7 @@ mod tests {
         for ep_type in TYPES {
             assert!(get(|wanted| wanted.ep_type = ep_type).is_err());
         }
+        assert!(get(|wanted| (wanted.caps, wanted.mr_mode) = (FI_RMA, FI_MR_BASIC)).is_err());
         assert!(get(|wanted| wanted.tag_format = u64::MAX).is_err());
         assert!(get(|wanted| wanted.addr_format = 1).is_err());
         assert!(get(|wanted| wanted.contexts = 2).is_err());

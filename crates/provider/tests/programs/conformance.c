@@ -315,6 +315,53 @@ static void one_sided(void)
     done("rma");
 }
 
+/* Many puts and gets under way at once, of lengths on either side of every limit of ours. */
+static void one_sided_blocks(void)
+{
+    static const int lengths[] = { 1, 8000, 8192, 8193, 16384, 20000, 32768, 40000, 300000, 2000001 };
+    enum { KINDS = sizeof lengths / sizeof *lengths, TURNS = 6 };
+    int total = 0, to = (rank + 1) % size, from = (rank + size - 1) % size;
+    for (int k = 0; k < KINDS; k++) total += lengths[k];
+    unsigned char *shared, *out = malloc(TURNS * total), *in = malloc(TURNS * total);
+    MPI_Win window;
+    MPI_Win_allocate(TURNS * total, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &shared, &window);
+    fill(out, TURNS * total, rank);
+    memset(in, 0, TURNS * total);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window);
+    memset(shared, 0, TURNS * total);
+    MPI_Win_unlock(rank, window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock_all(0, window);
+    for (int t = 0, at = 0; t < TURNS; t++)
+        for (int k = 0; k < KINDS; at += lengths[k++])
+            MPI_Put(out + at, lengths[k], MPI_BYTE, to, at, lengths[k], MPI_BYTE, window);
+    MPI_Win_flush(to, window);
+    for (int t = 0, at = 0; t < TURNS; t++)
+        for (int k = 0; k < KINDS; at += lengths[k++])
+            MPI_Get(in + at, lengths[k], MPI_BYTE, to, at, lengths[k], MPI_BYTE, window);
+    MPI_Win_flush(to, window);
+    CHECK(is_filled(in, TURNS * total, rank));
+    MPI_Win_unlock_all(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, window);
+    CHECK(is_filled(shared, TURNS * total, from));
+    MPI_Win_unlock(rank, window);
+
+    /* Every third block of 100 bytes. */
+    MPI_Datatype blocks;
+    MPI_Type_vector(2000, 100, 300, MPI_BYTE, &blocks);
+    MPI_Type_commit(&blocks);
+    MPI_Win_fence(0, window);
+    memset(in, 1, 600000);
+    MPI_Put(in, 1, blocks, to, 0, 1, blocks, window);
+    MPI_Win_fence(0, window);
+    for (int i = 0; i < 599800; i++) CHECK(shared[i] == (i % 300 < 100 ? 1 : byte_of(from, i)));
+    MPI_Type_free(&blocks);
+    MPI_Win_free(&window);
+    free(out); free(in);
+    done("rma blocks");
+}
+
 static void *talk(void *argument)
 {
     int number = *(int *)argument;
@@ -362,7 +409,10 @@ int main(int argc, char **argv)
     unexpected(wants(argc, argv, "short") ? 2000 : 20000);
     mixed(wants(argc, argv, "short") ? 100 : 500);
     collectives();
-    if (wants(argc, argv, "rma")) one_sided();
+    if (wants(argc, argv, "rma")) {
+        one_sided();
+        one_sided_blocks();
+    }
     if (with_threads) { CHECK(provided == MPI_THREAD_MULTIPLE); threads(); }
     MPI_Barrier(MPI_COMM_WORLD);
     if (rank == 0) printf("all passed\n");

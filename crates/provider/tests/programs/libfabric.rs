@@ -1,6 +1,7 @@
 //! libfabric's own programs.
 
-use std::process::Stdio;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -14,8 +15,7 @@ fn fi_info_lists_the_interface() {
         assert!(text.contains(line), "no `{line}` in: {text}");
     }
     // What is not there must not be offered, or other providers layer themselves on this one.
-    for wish in [["-t", "FI_EP_MSG"], ["-t", "FI_EP_DGRAM"], ["-c", "FI_RMA"], ["-c", "FI_ATOMIC"]]
-    {
+    for wish in [["-t", "FI_EP_MSG"], ["-t", "FI_EP_DGRAM"], ["-c", "FI_ATOMIC"]] {
         let output = hosts.command("ea", "fi_info").args(["-p", "earmark"]).args(wish).output();
         assert!(!output.unwrap().status.success(), "{wish:?} is offered");
     }
@@ -41,4 +41,20 @@ fn fi_pingpong_goes_back_and_forth() {
     let text = run(hosts.command("eb", "fi_pingpong").args(arguments).arg("ea"));
     assert!(server.wait().unwrap().success());
     assert!(text.contains("1m "), "{text}");
+}
+
+#[test]
+fn remote_memory_is_written_and_read_and_guarded() {
+    let hosts = Hosts::new();
+    let program = hosts.path("remote");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/remote.c");
+    run(Command::new("cc").arg("-o").arg(&program).arg(source).args(["-Wall", "-lfabric"]));
+    for faults in ["", "drop:50"] {
+        let mut command = hosts.command("ea", &program);
+        if !faults.is_empty() {
+            command.env("EARMARK_FAULTS", faults);
+        }
+        let text = run(&mut command);
+        assert!(text.contains("all passed"), "{text}");
+    }
 }

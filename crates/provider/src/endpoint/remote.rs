@@ -1,0 +1,247 @@
+//! Remote memory, on both sides: asking a peer, and attending to what peers ask for ([`crate::rma`]
+//! says how).
+
+use std::sync::atomic::Ordering;
+
+use libc::{EACCES, EAGAIN, EINVAL, EMSGSIZE};
+use mx::ids::PeerId;
+use mx::status::{Code, Status};
+
+use super::live::Live;
+use super::send::{COUNTED, SILENT};
+use crate::abi::constants::{
+    FI_FENCE, FI_INJECT, FI_READ, FI_REMOTE_CQ_DATA, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA,
+    FI_WRITE,
+};
+use crate::bits::{self, HEADER};
+use crate::cq::{Entry, Failure};
+use crate::fault::{self, warn};
+use crate::info::offer::INJECT;
+use crate::memory::Segments;
+use crate::message::{Outgoing, Place, Remote};
+use crate::rma::{Deed, LENGTH, PLACES, Request, SHORT};
+
+/// A call that writes to, or reads from, the memory of a peer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transfer {
+    pub(super) writes: bool,
+    /// The memory on this side.
+    pub(super) memory: Segments,
+    pub(super) peer: u64,
+    pub(super) offset: u64,
+    pub(super) key: u64,
+    pub(super) data: Option<u64>,
+    pub(super) context: usize,
+    pub(super) flags: u64,
+    pub(super) told: bool,
+}
+
+impl Live {
+    /// Writes to, or reads from, the memory of a peer: 0, or a number of libfabric.
+    pub(super) fn transfer(&self, transfer: &Transfer) -> isize {
+        match self.try_transfer(transfer) {
+            Ok(()) => 0,
+            Err(error) => -(error as isize),
+        }
+    }
+
+    fn try_transfer(&self, transfer: &Transfer) -> Result<(), i32> {
+        let Transfer { writes, memory, offset, key, data, flags, told, .. } = *transfer;
+        let length = memory.length();
+        let is_injected = flags & FI_INJECT != 0;
+        if is_injected && length > INJECT {
+            return Err(EMSGSIZE);
+        }
+        if flags & FI_FENCE != 0 || is_injected && !writes {
+            return Err(EINVAL);
+        }
+        self.has_room()?;
+        let peer = self.peer(transfer.peer)?.id;
+        let deed = match (writes, length <= SHORT) {
+            (true, true) => Deed::Write,
+            (true, false) => Deed::WriteLong,
+            (false, _) => Deed::Read,
+        };
+        let id = self.transfers.fetch_add(1, Ordering::Relaxed);
+        let request = Request { deed, id, key, offset, length: length as u64, data };
+        let with = if deed == Deed::Write { memory } else { Segments::NONE };
+        let request = Outgoing::with_request(&request.encode(), &with, &self.backlog);
+        let bytes = (deed == Deed::WriteLong).then(|| {
+            // Nobody may read injected memory later on, and short messages are read again.
+            let is_copied = is_injected || HEADER + length <= self.eager_max;
+            let message = if is_copied { Outgoing::copied } else { Outgoing::lent };
+            message(bits::header(None), &memory, &self.backlog)
+        });
+        let context = transfer.context as u64;
+        let is_known = told || !is_injected;
+        let sent = self.mx.with_engine(|engine, now| {
+            engine.isend(now, peer, bits::OF_REQUEST, request, SILENT)?;
+            if let Some(bytes) = bytes {
+                // It ends when it has been received where it belongs, and so does the write.
+                let context = if told { context } else { COUNTED };
+                engine.issend(now, peer, bits::of_bytes(id), bytes, context)?;
+            } else {
+                let into = if writes { Segments::NONE } else { memory };
+                let answer = Remote::Answer { writes, told, is_known };
+                let place = Place::for_remote(into, answer);
+                let matching = (bits::of_answer(id), u64::MAX);
+                engine.irecv(now, Some(peer), matching, place, context)?;
+            }
+            Ok(())
+        });
+        sent.map_err(|error| fault::of_error(&error))
+    }
+
+    /// EAGAIN if too much is under way.
+    pub(super) fn has_room(&self) -> Result<(), i32> {
+        if self.backlog.is_full() {
+            self.progress();
+            if self.backlog.is_full() {
+                return Err(EAGAIN);
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to attend to what peers ask for.
+    pub(super) fn attend(&self) -> Result<(), i32> {
+        (0..PLACES).try_for_each(|_| self.await_request(vec![0; LENGTH + SHORT].into()))
+    }
+
+    fn await_request(&self, bytes: Box<[u8]>) -> Result<(), i32> {
+        let place = Place::for_remote(Segments::NONE, Remote::Request(bytes));
+        let matching = (bits::OF_REQUEST, u64::MAX);
+        let posted =
+            self.mx.with_engine(|engine, now| engine.irecv(now, None, matching, place, SILENT));
+        posted.map(drop).map_err(|error| fault::of_error(&error))
+    }
+
+    /// A message that has to do with remote memory has come, or will not come any more.
+    pub(super) fn came(&self, status: &Status, header: [u8; HEADER], remote: Remote) {
+        match remote {
+            Remote::Request(bytes) => {
+                let length = status.transferred.saturating_sub(HEADER as u64) as usize;
+                if let (Code::Success, Some(peer)) = (status.code, status.peer) {
+                    match Request::decode(&bytes[..length.min(bytes.len())]) {
+                        Some((request, bytes)) => self.serve(peer, &request, bytes),
+                        None => warn(&format!("{}: a request that is none", self.address)),
+                    }
+                }
+                if !matches!(status.code, Code::Cancelled | Code::Aborted)
+                    && let Err(error) = self.await_request(bytes)
+                {
+                    let error = std::io::Error::from_raw_os_error(error);
+                    warn(&format!("{} serves fewer requests: {error}", self.address));
+                }
+            }
+            Remote::Bytes { data } => {
+                if status.code == Code::Success {
+                    self.tell_of_write(data, status.transferred.saturating_sub(HEADER as u64));
+                }
+            }
+            Remote::Answer { writes, told, is_known } => {
+                let failure = fault::of_code(status.code).or_else(|| bits::refused(&header));
+                self.transferred((writes, failure), status.context, (told, is_known));
+            }
+        }
+    }
+
+    /// The bytes of a long write were sent and received, or not.
+    pub(super) fn wrote(&self, status: &Status) {
+        // The peer had no memory for them.
+        let failure = match status.code {
+            Code::Truncated => Some(EACCES),
+            code => fault::of_code(code),
+        };
+        if status.context == SILENT {
+            if failure.is_some() {
+                warn(&format!("a request of {} is lost: {}", self.address, status.code));
+            }
+            return;
+        }
+        let told = status.context != COUNTED;
+        self.transferred((true, failure), status.context, (told, told));
+    }
+
+    /// A transfer has ended.
+    fn transferred(
+        &self,
+        (writes, error): (bool, Option<i32>),
+        context: u64,
+        (told, is_known): (bool, bool),
+    ) {
+        let counter = if writes { &self.writes } else { &self.reads };
+        if let Some(counter) = counter {
+            counter.count(error.is_none());
+        }
+        let failure = error.map(|error| Failure { error, excess: 0 });
+        if told || failure.is_some() && is_known {
+            let flags = FI_RMA | if writes { FI_WRITE } else { FI_READ };
+            self.tx.tell(Entry { context: context as usize, flags, failure, ..Entry::default() });
+        } else if let Some(error) = error {
+            let error = std::io::Error::from_raw_os_error(error);
+            warn(&format!("a write of {} is lost: {error}", self.address));
+        }
+    }
+
+    /// Does what a peer asks for.
+    fn serve(&self, peer: PeerId, request: &Request, bytes: &[u8]) {
+        let writes = request.deed != Deed::Read;
+        let found = self.regions.find(request.key, (request.offset, request.length), writes);
+        if let Err(error) = found {
+            let Request { key, offset, length, .. } = request;
+            let error = std::io::Error::from_raw_os_error(error);
+            warn(&format!(
+                "{}: a peer wants {length} bytes at {offset} of key {key:#x}: {error}",
+                self.address
+            ));
+        }
+        match request.deed {
+            Deed::Write => {
+                if let Ok(memory) = found {
+                    memory.write(0, bytes);
+                    self.tell_of_write(request.data, request.length);
+                }
+                self.answer(peer, request.id, found.map(|_| Segments::NONE));
+            }
+            Deed::Read => self.answer(peer, request.id, found),
+            Deed::WriteLong => {
+                let place = Place::for_remote(
+                    found.unwrap_or(Segments::NONE),
+                    Remote::Bytes { data: request.data },
+                );
+                let matching = (bits::of_bytes(request.id), u64::MAX);
+                let posted = self.mx.with_engine(|engine, now| {
+                    engine.irecv(now, Some(peer), matching, place, SILENT)
+                });
+                // A peer that is gone wants nothing any more.
+                drop(posted);
+            }
+        }
+    }
+
+    fn answer(&self, peer: PeerId, id: u32, with: Result<Segments, i32>) {
+        let (header, memory) = match with {
+            Ok(memory) => (bits::header(None), memory),
+            Err(error) => (bits::refusal(error), Segments::NONE),
+        };
+        let is_copied = HEADER + memory.length() <= self.eager_max;
+        let message = if is_copied { Outgoing::copied } else { Outgoing::lent };
+        let message = message(header, &memory, &self.backlog);
+        let matching = bits::of_answer(id);
+        let sent =
+            self.mx.with_engine(|engine, now| engine.isend(now, peer, matching, message, SILENT));
+        // As above.
+        drop(sent);
+    }
+
+    /// Tells the program of a write that wants to be told of.
+    fn tell_of_write(&self, data: Option<u64>, length: u64) {
+        let Some(data) = data else { return };
+        let flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
+        self.rx.tell(Entry { flags, length: length as usize, data, ..Entry::default() });
+    }
+}
+
+/// The capabilities that have to do with remote memory.
+pub(crate) const CAPS: u64 = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;

@@ -1,0 +1,117 @@
+//! Remote memory, as messages.
+//!
+//! A peer that wants to write or read sends a request. Whoever has the memory attends to it when it
+//! reads a queue or a counter, as libfabric's manual progress has it:
+//!
+//! ```text
+//! short write   request with the bytes ─▶   written, ◀─ answer
+//! long write    request, bytes ─▶           received where they belong; the send ends with that
+//! read          request ─▶                  ◀─ answer with the bytes, received where they are wanted
+//! ```
+//!
+//! Long bytes are messages of their own, which MX moves from memory to memory. An answer may
+//! say in its header why there is nothing; a long write for which there is no memory is truncated.
+
+/// Bytes of a request, without those to write.
+pub(crate) const LENGTH: usize = 48;
+
+/// So many bytes to write go with their request, at most.
+pub(crate) const SHORT: usize = 8 << 10;
+
+/// So many requests are received at a time; others wait in MX.
+pub(crate) const PLACES: usize = 16;
+
+/// What a peer is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deed {
+    /// Write what follows.
+    Write = 1,
+    /// Write what comes in another message.
+    WriteLong = 2,
+    /// Answer with what is there.
+    Read = 3,
+}
+
+/// What a peer is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) deed: Deed,
+    /// Tells it from the others of its endpoint.
+    pub(crate) id: u32,
+    /// The memory, as the peer has registered it.
+    pub(crate) key: u64,
+    /// Where in it.
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    /// What the peer's program is told of a write.
+    pub(crate) data: Option<u64>,
+}
+
+impl Request {
+    /// As it is sent.
+    pub(crate) fn encode(&self) -> [u8; LENGTH] {
+        let mut bytes = [0; LENGTH];
+        bytes[0] = self.deed as u8;
+        bytes[1] = self.data.is_some().into();
+        bytes[4..8].copy_from_slice(&self.id.to_be_bytes());
+        let words = [self.key, self.offset, self.length, self.data.unwrap_or(0)];
+        for (place, word) in bytes[8..].chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_be_bytes());
+        }
+        bytes
+    }
+
+    /// Reads a request, and the bytes after it; `None` if it is none.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let (head, rest) = bytes.split_first_chunk::<LENGTH>()?;
+        let word = |at: usize| {
+            let bytes = head[at..at + 8].try_into().unwrap_or_default();
+            u64::from_be_bytes(bytes)
+        };
+        let deed = match head[0] {
+            1 => Deed::Write,
+            2 => Deed::WriteLong,
+            3 => Deed::Read,
+            _ => return None,
+        };
+        let request = Self {
+            deed,
+            id: u32::from_be_bytes(head[4..8].try_into().ok()?),
+            key: word(8),
+            offset: word(16),
+            length: word(24),
+            data: (head[1] == 1).then(|| word(32)),
+        };
+        let is_whole = deed != Deed::Write || rest.len() as u64 == request.length;
+        is_whole.then_some((request, rest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_go_there_and_back() {
+        for deed in [Deed::Write, Deed::WriteLong, Deed::Read] {
+            for data in [None, Some(0), Some(u64::MAX)] {
+                let request = Request { deed, id: 7, key: u64::MAX, offset: 5, length: 3, data };
+                let bytes = [&request.encode()[..], b"abc"].concat();
+                assert_eq!(Request::decode(&bytes), Some((request, &b"abc"[..])));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_none() {
+        let request =
+            Request { deed: Deed::Write, id: 7, key: 1, offset: 0, length: 3, data: None };
+        let mut bytes = [&request.encode()[..], b"ab"].concat();
+        assert_eq!(Request::decode(&bytes), None, "a byte is missing");
+        bytes.push(b'c');
+        assert!(Request::decode(&bytes).is_some());
+        assert_eq!(Request::decode(&bytes[..LENGTH - 1]), None);
+        bytes[0] = 9;
+        assert_eq!(Request::decode(&bytes), None);
+    }
+}
