@@ -166,16 +166,12 @@ pub extern "C" fn earmark_mx_cancel(
         let open = handles::endpoint(endpoint)?;
         let (request, result) = (held(request)?, place(result, "result")?);
         let (key, pending, wanted) = open.pending(*request)?;
-        let cancelled = match (pending.kind, wanted) {
-            (Kind::Receive, Request::Receive(receive)) => open.mx.cancel(receive)?,
-            (Kind::Connect(_), _) => open.mx.test(wanted)?.is_none(),
-            _ => {
-                let text = "a send cannot be cancelled; wait for it, or forget it";
-                return Err(Failure::new(Return::EARMARK_MX_BAD_REQUEST, text));
-            }
-        };
+        if pending.kind == Kind::Send {
+            let text = "a send cannot be cancelled; wait for it, or forget it";
+            return Err(Failure::new(Return::EARMARK_MX_BAD_REQUEST, text));
+        }
+        let cancelled = open.mx.withdraw(wanted)?;
         if cancelled {
-            open.mx.forget(wanted);
             open.remove(key);
             *request = null_mut();
         }

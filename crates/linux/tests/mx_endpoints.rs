@@ -151,6 +151,39 @@ fn whoever_waits_can_be_woken() {
 }
 
 #[test]
+fn what_is_withdrawn_is_told_to_nobody() {
+    let (a, b) = pair(Config::default(), Life::default());
+    let nowhere = Address { endpoint: 77, ..b.address() };
+    scope(|scope| {
+        let waits = scope.spawn(|| a.wait_any(ALL, None).unwrap());
+        for _ in 0..2000 {
+            let receive = a.irecv(None, ALL, vec![0; 8]).unwrap();
+            assert!(a.withdraw(receive).unwrap());
+            assert!(!a.withdraw(receive).unwrap(), "once is enough");
+        }
+        let connecting = a.iconnect(nowhere, 0, SECOND).unwrap();
+        assert!(a.withdraw(connecting).unwrap());
+        a.wakeup();
+        assert!(waits.join().unwrap().is_none(), "an end was told that was withdrawn");
+    });
+    let peer = connect(&b, &a);
+    let late = a.irecv(None, ALL, vec![0; 8]).unwrap();
+    b.isend(peer, 7, Bytes::from_static(b"hello")).unwrap();
+    while a.test_any(7, !0).unwrap().map(|completed| completed.request) != Some(late) {}
+    assert!(!a.withdraw(late).unwrap());
+}
+
+#[test]
+fn connection_that_has_ended_cannot_be_withdrawn() {
+    let (a, b) = pair(Config::default(), Life::default());
+    let request = a.iconnect(b.address(), 0, SECOND).unwrap();
+    while a.peek().unwrap() != Some(request) {}
+    assert!(!a.withdraw(request).unwrap());
+    let ended = a.wait(request, Some(SECOND)).unwrap().expect("its end is still told");
+    assert_eq!(ended.status.code, Code::Success);
+}
+
+#[test]
 fn nobody_there_is_told() {
     let (a, b) = pair(Config::default(), Life::default());
     let nowhere = Address { endpoint: 77, ..b.address() };

@@ -46,6 +46,7 @@ use mx::status::{Code, Refusal, Status};
 use nic::time::Instant;
 
 use self::core::Core;
+use self::ended::Want;
 use self::sources::Sources;
 use super::discovery::ResolveError;
 use super::port::{Port, PortCounters, PortError};
@@ -352,6 +353,27 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         let cancelled = core.engine.cancel(receive);
         core.send()?;
         Ok(cancelled)
+    }
+
+    /// Takes back a receive that no message has come for, or stops waiting for a connection: its
+    /// end will not be told, whoever waits for any end meanwhile. False if it is too late for that,
+    /// and of a send, and then the end will be told.
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn withdraw(&self, request: Request) -> Result<bool, MxError> {
+        let mut core = self.core()?;
+        let is_withdrawn = match request {
+            Request::Receive(receive) => core.engine.cancel(receive),
+            Request::Connect(_) => !core.ended.has(Want::One(request)),
+            Request::Send(_) => false,
+        };
+        if is_withdrawn {
+            // Before the engine tells of it.
+            core.ended.forget(request);
+        }
+        core.send()?;
+        Ok(is_withdrawn)
     }
 
     /// The end of this request will not be told (`mx_forget`).
