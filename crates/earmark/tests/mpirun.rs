@@ -13,6 +13,7 @@ use common::{Directory, EARMARK, Ended, Running, Traced, earmark, needs, output,
 /// Each rank sends its number around, says where it is, and ends as it is told.
 const PROGRAM: &str = r#"
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,10 @@ int main(int count, char **words) {
     MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     printf("rank %d of %d on %s: %d %s\n", rank, ranks, host, sum, getenv("EARMARK_TEST_WORD"));
     fflush(stdout);
+    if (count > 1 && strcmp(words[1], "die") == 0) {
+        if (rank == ranks - 1) raise(SIGKILL);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
     if (count > 2) { printf("ready\n"); fflush(stdout); sleep(1000); }
     MPI_Finalize();
     return count > 1 ? atoi(words[1]) : 0;
@@ -182,6 +187,36 @@ fn nothing_is_left_whatever_ends_it() {
         assert_ne!(ended.code, 0, "{signal:?}: {ended:?}");
         traced.gone(&[]);
     }
+}
+
+#[test]
+fn killed_rank_ends_the_job() {
+    for program in Compiled::with_each() {
+        let ended = program.run(&[], &["die"]);
+        assert_ne!(ended.code, 0, "{ended:?}");
+        // Each launcher has its own words.
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        let words = ["signal 9 (Killed)", "EXIT CODE: 9"];
+        assert!(words.iter().any(|words| said.contains(words)), "{ended:?}");
+    }
+}
+
+#[test]
+fn works_without_root() {
+    let program = Compiled::new();
+    // Nobody may not reach into the directories of whoever runs tests.
+    let script = "set -e; mount -t tmpfs -o mode=755 tmpfs /mnt; mkdir -m 777 /mnt/home; \
+                  cp \"$@\" /mnt; mknod /mnt/tun c 10 200; chmod 666 /mnt/tun; \
+                  mount --bind /mnt/tun /dev/net/tun; cd /mnt/home; exec setpriv --reuid 65534 \
+                  --regid 65534 --clear-groups --bounding-set=-all --inh-caps=-all \
+                  env HOME=/mnt/home /mnt/earmark mpirun --provider /mnt /mnt/program";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script, "sh", EARMARK, &program.program()]);
+    command.arg(provider().join("libearmark_fi.so")).env("EARMARK_TEST_WORD", "through");
+    let ended = output(&mut command);
+    let expected = ["rank 0 of 2 on a: 1 through", "rank 1 of 2 on b: 1 through"];
+    assert_eq!(lines(&ended), expected, "{ended:?}");
+    assert!(ended.stderr.contains("user namespace"), "{ended:?}");
 }
 
 #[test]

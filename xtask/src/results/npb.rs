@@ -91,6 +91,14 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             programs.push(program);
         }
     }
+    if environment.is_object() {
+        // Where things were on this machine is of no use to others.
+        let Options { class, repeat, ranks, .. } = options;
+        let class = class.join(",");
+        let command =
+            format!("cargo xtask npb --dir DIR -n {ranks} --class {class} --repeat {repeat}");
+        environment["command"] = command.into();
+    }
     let outcome = json!({ "schema_version": 1, "ranks": options.ranks, "programs": programs,
                           "environment": environment });
     let path = options.to.clone().unwrap_or_else(|| repo::root().join("docs/results/npb.json"));

@@ -1,6 +1,6 @@
 //! libfabric's own programs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -24,10 +24,71 @@ fn fi_info_lists_the_interface() {
 #[test]
 fn wrong_port_is_an_error_that_says_what_to_write() {
     let hosts = Hosts::new();
-    let mut fi_info = hosts.command("ea", "fi_info");
-    let output = fi_info.args(["-p", "earmark"]).env("EARMARK_PORT", "tcp:eth0").output().unwrap();
+    let down = "link add down0 type veth peer name down1";
+    run(hosts.command("ea", "ip").args(down.split(' ')));
+    for (port, says) in [
+        ("", "use packet:IFACE"),
+        ("eth0", "use packet:IFACE"),
+        ("tcp:eth0", "use packet:IFACE"),
+        ("packet:", "does not say where"),
+        ("packet:none0", "ip address show dev none0"),
+        ("packet:lo", "not an Ethernet interface"),
+        ("packet:down0", "ip link set down0 up"),
+        ("udp:", "does not say where"),
+        ("udp:none0", "ip address show dev none0"),
+        ("udp:down0", "ip address add ADDR/24 dev down0"),
+        ("udp:eth0:99999", "use packet:IFACE"),
+        ("udp:10.77.0", "use packet:IFACE"),
+    ] {
+        let mut fi_info = hosts.command("ea", "fi_info");
+        let output = fi_info.args(["-p", "earmark"]).env("EARMARK_PORT", port).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        let text = format!("EARMARK_PORT={port}: ");
+        assert!(!output.status.success(), "{port} is taken");
+        assert!(error.contains(&text) && error.contains(says), "{port}: {error}");
+        assert_eq!(error.matches(&text).count(), 1, "it is told once: {error}");
+    }
+}
+
+#[test]
+fn ports_that_cannot_be_opened_say_why() {
+    let hosts = Hosts::new();
+    let program = remote(&hosts);
+    // These are there as far as can be seen, and more is only found out when they are opened.
+    for (port, says) in [
+        ("udp:10.99.0.1", "use an address of this host"),
+        ("udp:0.0.0.0", "one of this host's"),
+        ("virtio:/no/such", "/no/such"),
+    ] {
+        let output = hosts.command("ea", &program).env("EARMARK_PORT", port).output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains(says), "{port}: {error}");
+    }
+}
+
+#[test]
+fn datagrams_need_no_root() {
+    let hosts = Hosts::new();
+    let program = remote(&hosts);
+    // Nobody may not reach into the directories of whoever runs tests.
+    let script = format!(
+        "mount -t tmpfs -o mode=755 tmpfs /mnt && cp '{}' '{}' /mnt && FI_PROVIDER_PATH=/mnt exec \
+         setpriv --reuid 65534 --regid 65534 --clear-groups --bounding-set=-all --inh-caps=-all \
+         /mnt/remote",
+        program.display(),
+        hosts.path("provider/libearmark-fi.so").display(),
+    );
+    let as_nobody = |port| {
+        let mut command = hosts.command("ea", "unshare");
+        command.args(["--mount", "sh", "-c", &script]).env("EARMARK_PORT", port);
+        command
+    };
+    let text = run(&mut as_nobody("udp:eth0"));
+    assert!(text.contains("all passed"), "{text}");
+    let output = as_nobody("packet:eth0").output().unwrap();
     let error = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && error.contains("use packet:IFACE"), "{error}");
+    let says = "run as root or with CAP_NET_RAW, or use udp:eth0";
+    assert!(!output.status.success() && error.contains(says), "{error}");
 }
 
 #[test]
@@ -46,9 +107,7 @@ fn fi_pingpong_goes_back_and_forth() {
 #[test]
 fn remote_memory_is_written_and_read_and_guarded() {
     let hosts = Hosts::new();
-    let program = hosts.path("remote");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/remote.c");
-    run(Command::new("cc").arg("-o").arg(&program).arg(source).args(["-Wall", "-lfabric"]));
+    let program = remote(&hosts);
     for faults in ["", "drop:50"] {
         let mut command = hosts.command("ea", &program);
         if !faults.is_empty() {
@@ -57,4 +116,12 @@ fn remote_memory_is_written_and_read_and_guarded() {
         let text = run(&mut command);
         assert!(text.contains("all passed"), "{text}");
     }
+}
+
+/// The program that uses remote memory.
+fn remote(hosts: &Hosts) -> PathBuf {
+    let program = hosts.path("remote");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/remote.c");
+    run(Command::new("cc").arg("-o").arg(&program).arg(source).args(["-Wall", "-lfabric"]));
+    program
 }

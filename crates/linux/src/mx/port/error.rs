@@ -19,7 +19,9 @@ pub enum PortError {
         range: &'static str,
     },
     /// The kernel gave no socket that can send and receive frames.
-    #[error("open a packet socket on {port}: {cause}; run as root or with CAP_NET_RAW, or use UDP")]
+    #[error(
+        "open a packet socket on {port}: {cause}; run as root or with CAP_NET_RAW, or use udp:{port}"
+    )]
     NotAllowed {
         /// The interface.
         port: String,

@@ -110,7 +110,8 @@ impl PortSpec {
                 }
                 let link = Netlink::open()?.link(interface)?;
                 let port = interface.clone();
-                if link.mac.len() != MAC {
+                // The loopback interface has an address of zeros.
+                if link.mac.len() != MAC || link.mac == [0; MAC] {
                     return Err(PortError::NotEthernet { port });
                 }
                 if !link.is_up {

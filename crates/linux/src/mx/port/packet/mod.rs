@@ -442,6 +442,6 @@ mod tests {
         });
         let error = outcome.join().unwrap().unwrap_err();
         assert!(matches!(error, PortError::NotAllowed { .. }), "{error}");
-        assert!(error.to_string().contains("CAP_NET_RAW, or use UDP"), "{error}");
+        assert!(error.to_string().contains("CAP_NET_RAW, or use udp:"), "{error}");
     }
 }
