@@ -30,6 +30,8 @@ fn commands_end_quietly() {
         &["completions", "bash"],
         &["man"],
         &["mx", "dissector"],
+        &["show", "lo"],
+        &["watch", "lo", "--interval", "0.01"],
         &["mx", "info", "--port", "udp:127.0.0.1"],
         &["mx", "stress", "--seconds", "0.1"],
     ] {

@@ -81,6 +81,8 @@ pub struct LinkStats {
     pub rx_bytes: u64,
     /// Packets received and dropped.
     pub rx_dropped: u64,
+    /// Packets that the device dropped since the host had no room for them.
+    pub rx_missed: u64,
     /// Packets sent.
     pub tx_packets: u64,
     /// Bytes sent.
@@ -351,6 +353,7 @@ impl From<&LinkMessage> for Link {
                         rx_packets: stats.rx_packets,
                         rx_bytes: stats.rx_bytes,
                         rx_dropped: stats.rx_dropped,
+                        rx_missed: stats.rx_missed_errors,
                         tx_packets: stats.tx_packets,
                         tx_bytes: stats.tx_bytes,
                         tx_dropped: stats.tx_dropped,

@@ -41,10 +41,11 @@ pub fn run(args: &ShowArgs) -> Result<()> {
     let sample = Duration::from_secs_f64(args.sample);
     let devices = match &args.device {
         Some(device) => vec![Report::read(&root, device, sample)?],
+        // One that goes away meanwhile is not shown.
         None => nics(&root)?
             .iter()
-            .map(|device| Report::read(&root, device, Duration::ZERO))
-            .collect::<Result<_>>()?,
+            .filter_map(|device| Report::read(&root, device, Duration::ZERO).ok())
+            .collect(),
     };
     if args.json {
         let shown = Shown { schema_version: SCHEMA, devices };

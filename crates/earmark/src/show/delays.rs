@@ -211,3 +211,91 @@ fn hypervisor(report: &Report) -> Option<Delay> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linux::device::ethtool::{Coalesce, Driver, ProfileStep};
+    use linux::device::netdev::{Napi, Threaded};
+
+    fn device(driver: &str, settings: &[(Parameter, u32)]) -> Report {
+        let mut coalescing = Coalesce::new();
+        settings.iter().for_each(|(name, value)| coalescing.set(*name, *value));
+        let driver = Driver { name: driver.into(), ..Driver::default() };
+        Report { driver: Some(driver), coalescing: Some(coalescing), ..Report::default() }
+    }
+
+    /// The one delay of a device, and a part of what is said of it.
+    #[track_caller]
+    fn only(report: &Report, cause: &str, up_to_us: Option<f64>, words: &str) {
+        let delays = delays_of(report);
+        let [delay] = &delays[..] else { panic!("not one: {delays:?}") };
+        assert_eq!((delay.cause, delay.up_to_us), (cause, up_to_us), "{}", delay.what);
+        assert!(delay.what.contains(words), "{}", delay.what);
+    }
+
+    #[test]
+    fn timers_mean_what_their_driver_means() {
+        use Parameter::{RxFrames, RxUsecs};
+        let up_to = |us| Some(f64::from(us));
+        let stmmac = device("stmmac", &[(RxUsecs, 300), (RxFrames, 16)]);
+        only(&stmmac, "coalescing", up_to(300), "have passed or 16 packets have come");
+        let ice = device("ice", &[(RxUsecs, 50)]);
+        only(&ice, "coalescing", up_to(50), "after a longer silence does not wait");
+        let igb = device("igb", &[(RxUsecs, 3)]);
+        only(&igb, "coalescing", up_to(250), "the driver chooses");
+        assert_eq!(delays_of(&device("r8169", &[(RxUsecs, 0), (RxFrames, 0)])), []);
+        assert_eq!(delays_of(&device("virtio_net", &[(RxUsecs, 9), (RxFrames, 1)])), []);
+        let mana = device("mana", &[(Parameter::RxCqeNsecs, 2_048)]);
+        only(&mana, "completion-entries", Some(2.048), "rx-cqe-nsecs");
+    }
+
+    #[test]
+    fn adaptive_moderation_is_bounded_by_what_is_known() {
+        use Parameter::{AdaptiveRx, CqeModeRx, RxUsecs, RxUsecsHigh};
+        let on = [(AdaptiveRx, 1), (RxUsecs, 8)];
+        only(&device("mlx5_core", &on), "coalescing", Some(256.0), "between 0 and 256 us, now 8");
+        let cqe = device("mlx5_core", &[on[0], on[1], (CqeModeRx, 1)]);
+        only(&cqe, "coalescing", Some(64.0), "between 0 and 64 us");
+        let limited = device("ice", &[on[0], on[1], (RxUsecsHigh, 40)]);
+        only(&limited, "coalescing", Some(40.0), "between 0 and 40 us");
+        only(&device("unheard_of", &on), "coalescing", None, "nothing says how long");
+        let mut told = device("virtio_net", &on);
+        let step = |usec| ProfileStep { usec: Some(usec), ..ProfileStep::default() };
+        told.coalescing.as_mut().unwrap().rx_profile = Some(vec![step(2), step(512)]);
+        only(&told, "coalescing", Some(512.0), "between 0 and 512 us");
+    }
+
+    #[test]
+    fn software_holds_packets_back_too() {
+        let mut deferring = Report::default();
+        deferring.files.deferral.gro_flush_timeout = Some(20_000);
+        only(&deferring, "napi-deferral", Some(20.0), "GRO keeps packets");
+        deferring.files.deferral.napi_defer_hard_irqs = Some(2);
+        only(&deferring, "napi-deferral", Some(20.0), "2 times in a row");
+        let own =
+            Napi { gro_flush_timeout: Some(200_000), defer_hard_irqs: Some(1), ..Napi::default() };
+        deferring.napis = Some(vec![own]);
+        only(&deferring, "napi-deferral", Some(200.0), "1 times in a row");
+
+        let threaded = Napi { threaded: Some(Threaded::Enabled), ..Napi::default() };
+        let report = Report { napis: Some(vec![threaded]), ..Report::default() };
+        only(&report, "threaded-napi", None, "the scheduler");
+    }
+
+    #[test]
+    fn the_longest_comes_first_and_the_unknown_last() {
+        let mut report = device("stmmac", &[(Parameter::RxUsecs, 100)]);
+        report.files.virtualisation.is_guest = Some(true);
+        report.files.bus = Some("pci".into());
+        let state = |name: &str, latency_us, is_disabled| linux::device::idle::IdleState {
+            name: name.into(),
+            latency_us,
+            is_disabled,
+            ..Default::default()
+        };
+        report.files.idle.states = vec![state("C6", 133, false), state("C10", 890, true)];
+        let causes: Vec<_> = delays_of(&report).iter().map(|delay| delay.cause).collect();
+        assert_eq!(causes, ["idle-state", "coalescing", "hypervisor"]);
+    }
+}

@@ -5,6 +5,9 @@ const INDENT: usize = 13;
 /// Where it ends.
 const WIDTH: usize = 100;
 
+/// A space at which no line is broken.
+pub(super) const NO_BREAK: char = '\u{a0}';
+
 /// A screen as it grows.
 #[derive(Debug, Default)]
 pub struct Lines(Vec<String>);
@@ -19,10 +22,9 @@ impl Lines {
         }
     }
 
-    /// Appends text from the left edge, with its further lines under the first one's `indent`.
-    pub fn text(&mut self, indent: usize, text: &str) {
-        let (start, rest) = text.split_at(text.floor_char_boundary(indent.min(text.len())));
-        self.put(start, indent, rest);
+    /// Appends text from the left edge after `start`, which further lines leave free.
+    pub fn text(&mut self, start: &str, text: &str) {
+        self.put(start, start.chars().count(), text);
     }
 
     fn put(&mut self, title: &str, indent: usize, text: &str) {
@@ -30,7 +32,8 @@ impl Lines {
         let mut is_empty = true;
         for word in text.split(' ') {
             if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-                self.0.push(std::mem::replace(&mut line, " ".repeat(indent)));
+                let full = std::mem::replace(&mut line, " ".repeat(indent));
+                self.push(&full);
                 is_empty = true;
             }
             if !is_empty {
@@ -39,7 +42,11 @@ impl Lines {
             line.push_str(word);
             is_empty = false;
         }
-        self.0.push(line.trim_end().to_owned());
+        self.push(&line);
+    }
+
+    fn push(&mut self, line: &str) {
+        self.0.push(line.trim_end().replace(NO_BREAK, " "));
     }
 
     /// Appends an empty line.
@@ -58,6 +65,12 @@ impl Lines {
 #[must_use]
 pub fn count(number: usize, thing: &str) -> String {
     if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
+/// Words that stay on one line.
+#[must_use]
+pub(super) fn together(text: &str) -> String {
+    text.replace(' ', &NO_BREAK.to_string())
 }
 
 /// Microseconds with as many digits as they deserve.

@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::Result;
+use linux::device::Root;
 use linux::device::ethtool::Ethtool;
 use linux::device::interrupts::{Interrupt, of_device, read_interrupts};
 use linux::device::netdev::{Direction, Netdev, QueueCounters};
 use linux::device::queue_names::queues_among;
 use linux::device::softnet::{Softnet, read_softnet};
-use linux::device::statistics::read_statistics;
-use linux::device::{DeviceError, Root};
+use linux::netlink::{LinkStats, Netlink};
 use serde::Serialize;
 
 use super::report::no_device;
@@ -22,8 +22,8 @@ use super::report::no_device;
 pub struct Reading {
     /// The moment.
     pub at: Instant,
-    /// `/sys/class/net/DEV/statistics`.
-    pub statistics: BTreeMap<String, u64>,
+    /// What the device has carried.
+    pub link: LinkStats,
     /// The interrupts of the device.
     pub interrupts: Vec<Interrupt>,
     /// The softirq of each processor, for all devices.
@@ -39,6 +39,7 @@ pub struct Meter<'a> {
     device: String,
     ethtool: Ethtool,
     netdev: Option<Netdev>,
+    netlink: Netlink,
     /// The interrupt of each receiving queue, where the driver tells.
     vectors: BTreeMap<u32, u32>,
 }
@@ -49,26 +50,32 @@ impl<'a> Meter<'a> {
     /// # Errors
     /// If there is no such device, or no socket.
     pub fn open(root: &'a Root, device: &str) -> Result<Self> {
-        if let Err(error) = read_statistics(root, device) {
-            let is_missing = error.is_no_device() || error.is_unsupported();
-            return Err(if is_missing { no_device(root, device) } else { error.into() });
-        }
+        let netlink = Netlink::open()?;
+        netlink.link(device).map_err(|_| no_device(root, device))?;
         let netdev = Netdev::open().ok();
         let vectors = netdev.as_ref().map(|it| vectors_of_queues(it, device)).unwrap_or_default();
-        Ok(Self { root, device: device.to_owned(), ethtool: Ethtool::open()?, netdev, vectors })
+        Ok(Self {
+            root,
+            device: device.to_owned(),
+            ethtool: Ethtool::open()?,
+            netdev,
+            netlink,
+            vectors,
+        })
     }
 
     /// Reads all counters.
     ///
     /// # Errors
     /// If the device has gone.
-    pub fn read(&self) -> Result<Reading, DeviceError> {
-        let statistics = read_statistics(self.root, &self.device)?;
+    pub fn read(&self) -> Result<Reading> {
+        let link = self.netlink.link(&self.device)?.stats;
+        let at = Instant::now();
         let all = read_interrupts(self.root).unwrap_or_default();
         Ok(Reading {
-            at: Instant::now(),
-            statistics,
-            interrupts: of_device(self.root, &self.device, &all)?,
+            at,
+            link,
+            interrupts: of_device(self.root, &self.device, &all).unwrap_or_default(),
             softnet: read_softnet(self.root).unwrap_or_default(),
             queues: self.queues(),
         })
@@ -168,7 +175,10 @@ enum Role {
     Receive,
     Transmit,
     Both,
+    /// Configuration, or the state of the link.
     Other,
+    /// The names do not say.
+    Unnamed,
 }
 
 impl Role {
@@ -184,7 +194,7 @@ impl Role {
             (false, false) if has(&["config", "mgmnt", "async", "event", "wol", "misc"]) => {
                 Self::Other
             }
-            (false, false) => Self::Both,
+            (false, false) => Self::Unnamed,
         }
     }
 
@@ -208,21 +218,20 @@ impl Rates {
         after: &Reading,
     ) -> Self {
         let seconds = after.at.duration_since(before.at).as_secs_f64().max(1e-9);
-        let rate = |name: &str| {
-            let of = |reading: &Reading| reading.statistics.get(name).copied().unwrap_or(0);
-            of(after).saturating_sub(of(before)) as f64 / seconds
+        let rate = |of: fn(&LinkStats) -> u64| {
+            of(&after.link).saturating_sub(of(&before.link)) as f64 / seconds
         };
         let vectors = vector_rates(before, after, seconds);
         let receiving = vectors.iter().filter(|it| it.role.receives()).map(|it| it.per_s).sum();
-        let rx_packets_per_s = rate("rx_packets");
+        let rx_packets_per_s = rate(|link| link.rx_packets);
         Self {
             device: device.to_owned(),
             seconds,
             rx_packets_per_s,
-            rx_bytes_per_s: rate("rx_bytes"),
-            tx_packets_per_s: rate("tx_packets"),
-            tx_bytes_per_s: rate("tx_bytes"),
-            drops_per_s: ["rx_dropped", "rx_missed_errors", "tx_dropped"].map(rate).iter().sum(),
+            rx_bytes_per_s: rate(|link| link.rx_bytes),
+            tx_packets_per_s: rate(|link| link.tx_packets),
+            tx_bytes_per_s: rate(|link| link.tx_bytes),
+            drops_per_s: rate(|link| link.rx_dropped + link.rx_missed + link.tx_dropped),
             interrupts_per_s: (!vectors.is_empty())
                 .then(|| vectors.iter().map(|it| it.per_s).sum()),
             rx_packets_per_interrupt: each(rx_packets_per_s, receiving),
@@ -239,16 +248,19 @@ fn each(number: f64, of: f64) -> Option<f64> {
 }
 
 fn vector_rates(before: &Reading, after: &Reading, seconds: f64) -> Vec<VectorRates> {
-    let vector = |now: &Interrupt| {
+    let roles: Vec<Role> = after.interrupts.iter().map(|it| Role::of(&it.handlers)).collect();
+    // Where others are named after what they do, one that is not does something else.
+    let unnamed = if roles.iter().any(|role| role.receives()) { Role::Other } else { Role::Both };
+    let vector = |(now, role): (&Interrupt, &Role)| {
         let then = before.interrupts.iter().find(|it| it.number == now.number)?;
         Some(VectorRates {
             number: now.number,
             handlers: now.handlers.clone(),
             per_s: now.total().saturating_sub(then.total()) as f64 / seconds,
-            role: Role::of(&now.handlers),
+            role: if *role == Role::Unnamed { unnamed } else { *role },
         })
     };
-    after.interrupts.iter().filter_map(vector).collect()
+    after.interrupts.iter().zip(&roles).filter_map(vector).collect()
 }
 
 fn squeezes(before: &Reading, after: &Reading) -> f64 {
@@ -329,11 +341,15 @@ mod tests {
 
     /// A NIC with two queues, `n` times a thousand packets after the start.
     fn reading(start: Instant, n: u64) -> Reading {
-        let statistics =
-            [("rx_packets", 1_000 * n), ("rx_bytes", 64_000 * n), ("tx_dropped", 3 * n)];
+        let link = LinkStats {
+            rx_packets: 1_000 * n,
+            rx_bytes: 64_000 * n,
+            tx_dropped: 3 * n,
+            ..LinkStats::default()
+        };
         Reading {
             at: start + Duration::from_secs(2 * n),
-            statistics: statistics.map(|(name, value)| (name.to_owned(), value)).into(),
+            link,
             interrupts: vec![
                 interrupt(30, "eth0", 0),
                 interrupt(31, "eth0-TxRx-0", 400 * n),
@@ -400,7 +416,7 @@ mod tests {
         assert_eq!(role("virtio2-output.0"), Role::Transmit);
         assert_eq!(role("virtio2-config"), Role::Other);
         assert_eq!(role("eth0-Tx-Rx-7"), Role::Both);
-        assert_eq!(role("mlx5_comp0@pci:0000:17:00.0"), Role::Both);
+        assert_eq!(role("mlx5_comp0@pci:0000:17:00.0"), Role::Unnamed);
         assert_eq!(number_of("mlx5_comp12@pci:0000:17:00.0"), Some(12));
         assert_eq!((number_of("eth0-Tx-Rx-7"), number_of("eth0:wol")), (Some(7), None));
     }

@@ -7,9 +7,11 @@ use anyhow::{Result, anyhow};
 use linux::device::ethtool::{
     Channels, Coalesce, Driver, Ethtool, Features, Link, QueueCoalesce, Rings, Timestamps,
 };
-use linux::device::interrupts::{of_device, read_interrupts};
+use linux::device::interrupts::{Affinity, Interrupt, of_device, read_interrupts};
 use linux::device::netdev::{Napi, Netdev, Queue};
-use linux::device::{DeviceError, DeviceFiles, Root, list_devices, read_device};
+use linux::device::{
+    DeviceError, DeviceFiles, Root, list_devices, names_in_proc_net_dev, read_device, read_machine,
+};
 use serde::Serialize;
 
 use super::delays::{Delay, delays_of};
@@ -18,7 +20,7 @@ use super::delays::{Delay, delays_of};
 pub const SCHEMA: u32 = 1;
 
 /// All that is known of a device.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Report {
     /// Its name.
     pub name: String,
@@ -81,12 +83,20 @@ pub struct Unreadable {
     pub why: String,
 }
 
+/// The devices of this network, as far as it can be read.
+fn all_devices(root: &Root) -> Result<Vec<String>, DeviceError> {
+    if root.is_of_network() {
+        return list_devices(root);
+    }
+    root.read("proc/thread-self/net/dev").map(|text| names_in_proc_net_dev(&text))
+}
+
 /// The devices of this network that look like NICs: those on a bus, or else all but the loopback.
 ///
 /// # Errors
 /// If they cannot be listed.
 pub fn nics(root: &Root) -> Result<Vec<String>> {
-    let all = list_devices(root)?;
+    let all = all_devices(root)?;
     let on_bus = |name: &&String| root.has(&format!("sys/class/net/{name}/device"));
     let nics: Vec<String> = all.iter().filter(on_bus).cloned().collect();
     if !nics.is_empty() {
@@ -97,15 +107,8 @@ pub fn nics(root: &Root) -> Result<Vec<String>> {
 
 /// That there is no such device, and which there are.
 pub(crate) fn no_device(root: &Root, name: &str) -> anyhow::Error {
-    let mut names = list_devices(root).unwrap_or_default();
-    if !root.is_of_network() {
-        names.clear();
-    }
-    let known = match &names[..] {
-        [] => "list the devices with: ip link".to_owned(),
-        names => format!("there are: {}", names.join(", ")),
-    };
-    anyhow!("no network device {name} here; {known}")
+    let names = all_devices(root).unwrap_or_default();
+    anyhow!("no network device {name} here; there are: {}", names.join(", "))
 }
 
 impl Report {
@@ -119,7 +122,7 @@ impl Report {
             return Err(no_device(root, name));
         }
         let mut notes = Notes::default();
-        let files = read_device(root, name).map_err(|error| files_missing(root, name, &error))?;
+        let files = notes.files(root, name);
         let coalescing = notes.take("coalescing", ethtool.coalesce(name));
         let channels = notes.take("channels", ethtool.channels(name));
         let queue_coalescing = match (&coalescing, channels) {
@@ -164,20 +167,22 @@ impl Report {
         told.or(self.files.driver.as_deref()).unwrap_or("no driver")
     }
 
+    /// Whether the files of the device itself could be read.
+    #[must_use]
+    pub fn has_files(&self) -> bool {
+        self.unreadable.iter().all(|it| it.what != FILES)
+    }
+
     fn vectors(&self, root: &Root, sample: Duration) -> Vec<Vector> {
         let rates = self.rates(root, sample);
-        let vector = |(place, (interrupt, affinity)): (usize, &(_, _))| {
-            let interrupt: &linux::device::interrupts::Interrupt = interrupt;
-            let affinity: &linux::device::interrupts::Affinity = affinity;
-            Vector {
-                number: interrupt.number,
-                handlers: interrupt.handlers.clone(),
-                count: interrupt.total(),
-                per_cpu: interrupt.counts.iter().filter(|(_, n)| *n > 0).copied().collect(),
-                per_s: rates.as_ref().and_then(|rates| rates.get(place).copied()),
-                cpus_allowed: affinity.allowed.clone(),
-                cpus_effective: affinity.effective.clone(),
-            }
+        let vector = |(place, (interrupt, affinity)): (usize, &(Interrupt, Affinity))| Vector {
+            number: interrupt.number,
+            handlers: interrupt.handlers.clone(),
+            count: interrupt.total(),
+            per_cpu: interrupt.counts.iter().filter(|(_, n)| *n > 0).copied().collect(),
+            per_s: rates.as_ref().and_then(|rates| rates.get(place).copied()),
+            cpus_allowed: affinity.allowed.clone(),
+            cpus_effective: affinity.effective.clone(),
         };
         self.files.interrupts.iter().enumerate().map(vector).collect()
     }
@@ -192,8 +197,8 @@ impl Report {
         sleep(sample);
         let (after, seconds) = (count()?, start.elapsed().as_secs_f64());
         let rate = |number: u32| {
-            let total = |all: &[linux::device::interrupts::Interrupt]| {
-                all.iter().find(|one| one.number == number).map_or(0, |one| one.total())
+            let total = |all: &[Interrupt]| {
+                all.iter().find(|one| one.number == number).map_or(0, Interrupt::total)
             };
             total(&after).saturating_sub(total(&before)) as f64 / seconds
         };
@@ -201,11 +206,30 @@ impl Report {
     }
 }
 
+/// What is missing where `/sys` cannot be read: interrupts, deferral, steering and counters.
+const FILES: &str = "interrupts, deferral, steering";
+
 /// What could not be read so far.
 #[derive(Default)]
 struct Notes(Vec<Unreadable>);
 
 impl Notes {
+    /// What files say of a device; of the machine alone, and a note, if they are of another network.
+    fn files(&mut self, root: &Root, name: &str) -> DeviceFiles {
+        let why = if root.is_of_network() {
+            match read_device(root, name) {
+                Ok(files) => return files,
+                Err(error) => why(&error),
+            }
+        } else {
+            "/sys shows the devices of another network namespace; needs root, to mount sysfs for \
+             this one"
+                .into()
+        };
+        self.0.push(Unreadable { what: FILES, why });
+        read_machine(root)
+    }
+
     /// The value, or a note of why there is none. What a driver does not have is no secret.
     fn take<T>(&mut self, what: &'static str, outcome: Result<T, DeviceError>) -> Option<T> {
         match outcome {
@@ -222,17 +246,6 @@ impl Notes {
 
 fn why(error: &DeviceError) -> String {
     if error.is_denied() { format!("needs root: {error}") } else { error.to_string() }
-}
-
-/// Why there are no files for a device that is there.
-fn files_missing(root: &Root, name: &str, error: &DeviceError) -> anyhow::Error {
-    if root.is_of_network() {
-        return anyhow!("{error}");
-    }
-    anyhow!(
-        "read {name}: /sys shows the devices of another network namespace; needs root, to mount \
-         sysfs for this one: sudo earmark show {name}"
-    )
 }
 
 /// The queues whose settings are not those of the whole device.

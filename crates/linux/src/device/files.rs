@@ -16,7 +16,7 @@ use super::steering::{Steering, read_steering};
 use super::virtualisation::{Virtualisation, read_virtualisation};
 
 /// A device, and what of the machine delays its packets.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct DeviceFiles {
     /// Its number in its network.
     pub ifindex: u32,
@@ -67,8 +67,10 @@ pub fn read_device(root: &Root, device: &str) -> Result<DeviceFiles, DeviceError
         cause: std::io::ErrorKind::InvalidData.into(),
     })?;
     let all = read_interrupts(root).unwrap_or_default();
-    let interrupts = of_device(root, device, &all)?;
-    let cpus = online_cpus(root);
+    let with_affinity = |one: Interrupt| {
+        let affinity = affinity(root, one.number);
+        (one, affinity)
+    };
     Ok(DeviceFiles {
         ifindex,
         driver: root.link_name(&file("device/driver")),
@@ -78,19 +80,25 @@ pub fn read_device(root: &Root, device: &str) -> Result<DeviceFiles, DeviceError
         speed_mbps: root.number(&file("speed")),
         numa_node: root.number(&file("device/numa_node")),
         deferral: read_deferral(root, device)?,
-        interrupts: interrupts
-            .into_iter()
-            .map(|one| (affinity(root, one.number), one))
-            .map(|(a, i)| (i, a))
-            .collect(),
+        interrupts: of_device(root, device, &all)?.into_iter().map(with_affinity).collect(),
         steering: read_steering(root, device).unwrap_or_default(),
         statistics: read_statistics(root, device).unwrap_or_default(),
+        ..read_machine(root)
+    })
+}
+
+/// Reads what delays packets on any device of a machine; nothing of a device itself.
+#[must_use]
+pub fn read_machine(root: &Root) -> DeviceFiles {
+    let cpus = online_cpus(root);
+    DeviceFiles {
         softnet: read_softnet(root).unwrap_or_default(),
         limits: read_limits(root),
         idle: read_idle(root, &cpus),
         frequency: read_frequency(root, &cpus),
         virtualisation: read_virtualisation(root),
-    })
+        ..DeviceFiles::default()
+    }
 }
 
 /// The devices in a tree, by name.

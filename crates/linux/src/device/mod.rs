@@ -38,5 +38,5 @@ pub mod tlv;
 pub mod virtualisation;
 
 pub use error::DeviceError;
-pub use files::{DeviceFiles, list_devices, read_device};
+pub use files::{DeviceFiles, list_devices, read_device, read_machine};
 pub use root::{Root, names_in_proc_net_dev};

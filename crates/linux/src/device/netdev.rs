@@ -175,15 +175,9 @@ impl Netdev {
     /// # Errors
     /// If there is no such device, or the kernel is older than 6.8.
     pub fn napis(&self, device: &str) -> Result<Vec<Napi>, DeviceError> {
-        self.dump(
-            "read the NAPI instances of",
-            device,
-            NAPI_GET,
-            |request, ifindex| {
-                request.put_u32(napi::IFINDEX, ifindex);
-            },
-            parse_napi,
-        )
+        let action = "read the NAPI instances of";
+        let request = self.about(action, device, napi::IFINDEX)?;
+        self.dump(NAPI_GET, &request, parse_napi).map_err(|failure| failure.of(action, device))
     }
 
     /// The queues of a device that is up.
@@ -191,15 +185,10 @@ impl Netdev {
     /// # Errors
     /// If there is no such device, or the kernel is older than 6.8.
     pub fn queues(&self, device: &str) -> Result<Vec<Queue>, DeviceError> {
-        self.dump(
-            "read the queues of",
-            device,
-            QUEUE_GET,
-            |request, ifindex| {
-                request.put_u32(2, ifindex);
-            },
-            parse_queue,
-        )
+        let action = "read the queues of";
+        // `NETDEV_A_QUEUE_IFINDEX`
+        let request = self.about(action, device, 2)?;
+        self.dump(QUEUE_GET, &request, parse_queue).map_err(|failure| failure.of(action, device))
     }
 
     /// What each queue of a device has counted; none if its driver does not tell queues apart.
@@ -207,16 +196,11 @@ impl Netdev {
     /// # Errors
     /// If there is no such device, the kernel is older than 6.10, or the driver lacks it.
     pub fn queue_counters(&self, device: &str) -> Result<Vec<QueueCounters>, DeviceError> {
-        self.dump(
-            "read the counters of the queues of",
-            device,
-            QSTATS_GET,
-            |request, ifindex| {
-                request.put_u32(qstats::IFINDEX, ifindex);
-                request.put_u64(qstats::SCOPE, qstats::EACH_QUEUE);
-            },
-            parse_queue_counters,
-        )
+        let action = "read the counters of the queues of";
+        let mut request = self.about(action, device, qstats::IFINDEX)?;
+        request.put_u64(qstats::SCOPE, qstats::EACH_QUEUE);
+        self.dump(QSTATS_GET, &request, parse_queue_counters)
+            .map_err(|failure| failure.of(action, device))
     }
 
     /// Changes a NAPI instance by its number.
@@ -231,21 +215,23 @@ impl Netdev {
         outcome.map(drop).map_err(|failure| failure.of("change", &format!("NAPI instance {id}")))
     }
 
+    /// A request about a device, by its number.
+    fn about(&self, action: &'static str, device: &str, kind: u16) -> Result<Writer, DeviceError> {
+        let index = self.control.index(device);
+        let index = index.map_err(|cause| Failure::from(cause).of(action, device))?;
+        let mut request = Writer::default();
+        request.put_u32(kind, index);
+        Ok(request)
+    }
+
     fn dump<T>(
         &self,
-        action: &'static str,
-        device: &str,
         command: u8,
-        about: impl FnOnce(&mut Writer, u32),
+        request: &Writer,
         parse: impl Fn(&[u8]) -> Result<T, Malformed>,
-    ) -> Result<Vec<T>, DeviceError> {
-        let read = || -> Result<Vec<T>, Failure> {
-            let mut request = Writer::default();
-            about(&mut request, self.control.index(device)?);
-            let answers = self.family.ask(command, About::All, &request)?;
-            Ok(answers.iter().map(|answer| parse(answer)).collect::<Result<_, _>>()?)
-        };
-        read().map_err(|failure| failure.of(action, device))
+    ) -> Result<Vec<T>, Failure> {
+        let answers = self.family.ask(command, About::All, request)?;
+        Ok(answers.iter().map(|answer| parse(answer)).collect::<Result<_, _>>()?)
     }
 }
 
