@@ -1,0 +1,129 @@
+//! What the kernel does with a packet and for whom, as it happens: tracepoints, through
+//! `perf_event_open(2)`.
+//!
+//! No compiler, no BPF, no kernel module. A tracepoint has a number and a layout, which tracefs
+//! tells ([`tracefs`], [`format`]). An event of that number, opened for a processor or for a
+//! process on a processor ([`event`]), writes a record into a ring that it shares with us
+//! ([`ring`]) each time the tracepoint is passed and its filter agrees. All events of a processor
+//! share one ring, so their records are in order; a record that found no room is counted. Records
+//! are taken apart by [`record`], which is pure, as is [`format`].
+//!
+//! A [`Session`] is a set of such events. It starts switched off; what it costs, it costs between
+//! [`Session::enable`] and [`Session::disable`]. Nothing of it outlives this process: a tracefs
+//! that is not mounted is mounted nowhere, but held by a descriptor.
+//!
+//! The kernel wants `CAP_PERFMON` (or root) for events of whole processors, and `CAP_SYS_ADMIN` to
+//! hold a tracefs that is not mounted.
+
+mod attributes;
+pub mod event;
+pub mod format;
+pub mod record;
+pub mod ring;
+mod session;
+pub mod tracefs;
+
+use std::io;
+
+pub use session::{Missing, Session, Unit, Wish};
+
+/// Why tracing cannot be.
+#[derive(Debug, thiserror::Error)]
+pub enum PerfError {
+    /// There is no tracefs.
+    #[error(
+        "open tracefs: {0}; run as root, or mount it: \
+         sudo mount -t tracefs -o mode=755 tracefs /sys/kernel/tracing"
+    )]
+    Tracefs(#[source] io::Error),
+    /// A file of tracefs cannot be read.
+    #[error("read {file} of tracefs: {cause}; run as root")]
+    Read {
+        /// Which one, from the root of tracefs.
+        file: String,
+        /// What the kernel said.
+        #[source]
+        cause: io::Error,
+    },
+    /// A file of tracefs says something else than expected.
+    #[error("read {file} of tracefs: {cause}; please report the file")]
+    Format {
+        /// Which one, from the root of tracefs.
+        file: String,
+        /// What is wrong with it.
+        #[source]
+        cause: format::FormatError,
+    },
+    /// An event cannot be opened.
+    #[error("trace {event} on processor {cpu}: {cause}; {}", remedy(.cause))]
+    Open {
+        /// The tracepoint, as `group:name`.
+        event: String,
+        /// Where.
+        cpu: u32,
+        /// What the kernel said.
+        #[source]
+        cause: io::Error,
+    },
+    /// There is no ring.
+    #[error("map the ring of processor {cpu}: {cause}; {}", remedy(.cause))]
+    Ring {
+        /// Whose.
+        cpu: u32,
+        /// What the kernel said.
+        #[source]
+        cause: io::Error,
+    },
+    /// Events cannot be switched on or off.
+    #[error("switch {event} {to}: {cause}; the traced process may have ended")]
+    Switch {
+        /// The tracepoint.
+        event: String,
+        /// On or off.
+        to: &'static str,
+        /// What the kernel said.
+        #[source]
+        cause: io::Error,
+    },
+    /// Which processors there are is not known.
+    #[error("read /sys/devices/system/cpu/online: {0}; is /sys mounted?")]
+    Processors(#[source] io::Error),
+}
+
+fn remedy(cause: &io::Error) -> &'static str {
+    match cause.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => {
+            "run as root, or give the program CAP_PERFMON: sudo setcap cap_perfmon,cap_sys_admin+ep"
+        }
+        Some(libc::EMFILE | libc::ENFILE) => "raise the limit on open files: ulimit -n",
+        Some(libc::ENOMEM) => "raise the limit on locked memory: ulimit -l",
+        Some(libc::ESRCH) => "the process has ended",
+        Some(libc::ENOSYS) => "this kernel was built without CONFIG_PERF_EVENTS",
+        _ => "look for the reason with: dmesg",
+    }
+}
+
+/// The processors that are online, from text such as `0-3,8`; what cannot be read is left out.
+#[must_use]
+pub fn processors(list: &str) -> Vec<u32> {
+    const MOST: u32 = 8_192;
+    let range = |part: &str| -> Option<std::ops::RangeInclusive<u32>> {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        let (from, to) = (from.parse().ok()?, to.parse().ok()?);
+        (from <= to && to < MOST).then_some(from..=to)
+    };
+    list.trim().split(',').filter_map(range).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::processors;
+
+    #[test]
+    fn lists_of_processors_are_read() {
+        assert_eq!(processors("0-1\n"), [0, 1]);
+        assert_eq!(processors("0,2-4"), [0, 2, 3, 4]);
+        assert_eq!(processors("4-2,x,0-99999999,7"), [7]);
+        assert!(processors("").is_empty());
+    }
+}

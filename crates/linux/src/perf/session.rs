@@ -1,0 +1,205 @@
+//! Many events on all processors, as one.
+
+use std::collections::BTreeMap;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::attributes::Attributes;
+use super::event::Event;
+use super::format::Format;
+use super::record::{self, Record};
+use super::ring::Ring;
+use super::tracefs::Tracefs;
+use super::{PerfError, processors};
+
+/// Room for records of a processor, in bytes.
+const ROOM: usize = 1 << 20;
+
+/// Whose passing of a tracepoint counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Everybody's.
+    All,
+    /// That of a process or thread, and of what it starts.
+    Task(u32),
+}
+
+/// A tracepoint that is wanted.
+#[derive(Clone, Debug)]
+pub struct Wish {
+    /// As `group:name`.
+    pub event: &'static str,
+    /// What its fields must be, in the language of `filter` files in tracefs.
+    pub filter: Option<String>,
+    /// Whose passing counts.
+    pub unit: Unit,
+}
+
+/// A tracepoint that was wanted and is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// As `group:name`.
+    pub event: &'static str,
+    /// Why.
+    pub why: String,
+}
+
+struct Processor {
+    /// Ended before the ring's holder is.
+    ring: Ring,
+    holder: Event,
+}
+
+/// Events that are traced together.
+pub struct Session {
+    events: Vec<(&'static str, Event)>,
+    processors: Vec<Processor>,
+    formats: BTreeMap<u16, (&'static str, Format)>,
+    buffer: Vec<u8>,
+}
+
+impl Session {
+    /// Opens what is wished for, and, of the thread or process `switches`, when it runs. What the
+    /// kernel does not have, or refuses, is told beside.
+    ///
+    /// # Errors
+    /// If there is no tracing at all: no tracefs, no right to it, or no ring.
+    pub fn open(
+        tracefs: &Tracefs,
+        wishes: &[Wish],
+        switches: Option<u32>,
+    ) -> Result<(Self, Vec<Missing>), PerfError> {
+        let online = std::fs::read_to_string("/sys/devices/system/cpu/online");
+        let online = processors(&online.map_err(PerfError::Processors)?);
+        allow_files();
+        let mut session = Self {
+            events: Vec::new(),
+            processors: Vec::new(),
+            formats: BTreeMap::new(),
+            buffer: Vec::new(),
+        };
+        for cpu in &online {
+            session.processors.push(Processor::new(*cpu)?);
+        }
+        let mut missing = Vec::new();
+        for wish in wishes {
+            if let Err(why) = session.add(tracefs, wish, &online)? {
+                missing.push(Missing { event: wish.event, why });
+            }
+        }
+        if let Some(pid) = switches {
+            for (cpu, processor) in online.iter().zip(&session.processors) {
+                let opened = Event::open(&Attributes::switches().inherited(), pid as i32, *cpu)
+                    .and_then(|event| event.write_into(&processor.holder).map(|()| event));
+                let name = "context switches";
+                let event = opened.map_err(|cause| PerfError::Open {
+                    event: name.into(),
+                    cpu: *cpu,
+                    cause,
+                })?;
+                session.events.push((name, event));
+            }
+        }
+        Ok((session, missing))
+    }
+
+    /// Adds a tracepoint on each processor; the inner error says why it is missing.
+    fn add(
+        &mut self,
+        tracefs: &Tracefs,
+        wish: &Wish,
+        online: &[u32],
+    ) -> Result<Result<(), String>, PerfError> {
+        let Some(format) = tracefs.format(wish.event)? else {
+            return Ok(Err("this kernel does not have it".into()));
+        };
+        let attributes = Attributes::tracepoint(format.id);
+        let (attributes, pid) = match wish.unit {
+            Unit::All => (attributes, -1),
+            Unit::Task(pid) => (attributes.inherited(), pid as i32),
+        };
+        let mut opened = Vec::new();
+        for (cpu, processor) in online.iter().zip(&self.processors) {
+            let event = match Event::open(&attributes, pid, *cpu) {
+                Ok(event) => event,
+                Err(cause) if cause.raw_os_error() == Some(libc::ENODEV) => continue,
+                Err(cause) => {
+                    let event = wish.event.to_owned();
+                    return Err(PerfError::Open { event, cpu: *cpu, cause });
+                }
+            };
+            if let Some(filter) = &wish.filter
+                && let Err(cause) = event.filter(filter)
+            {
+                return Ok(Err(format!("the kernel refuses the filter {filter}: {cause}")));
+            }
+            event.write_into(&processor.holder).map_err(|cause| PerfError::Open {
+                event: wish.event.to_owned(),
+                cpu: *cpu,
+                cause,
+            })?;
+            opened.push((wish.event, event));
+        }
+        self.events.extend(opened);
+        self.formats.insert(format.id, (wish.event, format));
+        Ok(Ok(()))
+    }
+
+    /// The tracepoints that were opened, as `group:name`, with their layouts.
+    pub fn formats(&self) -> impl Iterator<Item = (&'static str, &Format)> {
+        self.formats.values().map(|(name, format)| (*name, format))
+    }
+
+    /// Switches all events on.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn enable(&self) -> Result<(), PerfError> {
+        self.switch(true)
+    }
+
+    /// Switches all events off: passing a tracepoint costs next to nothing then.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn disable(&self) -> Result<(), PerfError> {
+        self.switch(false)
+    }
+
+    fn switch(&self, on: bool) -> Result<(), PerfError> {
+        for (name, event) in &self.events {
+            event.switch(on).map_err(|cause| PerfError::Switch {
+                event: (*name).to_owned(),
+                to: if on { "on" } else { "off" },
+                cause,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Shows what was recorded since the last time: processor by processor, each in order.
+    pub fn drain(&mut self, mut look: impl FnMut(Record<'_>)) {
+        for processor in &mut self.processors {
+            self.buffer.clear();
+            processor.ring.take(&mut self.buffer);
+            record::each(&self.buffer, &mut look);
+        }
+    }
+}
+
+impl Processor {
+    fn new(cpu: u32) -> Result<Self, PerfError> {
+        let holder = Event::open(&Attributes::holder(), -1, cpu)
+            .map_err(|cause| PerfError::Open { event: "a ring".into(), cpu, cause })?;
+        let ring =
+            Ring::map(holder.descriptor(), ROOM).map_err(|cause| PerfError::Ring { cpu, cause })?;
+        Ok(Self { ring, holder })
+    }
+}
+
+/// Raises the limit on open files as far as it goes without rights: machines with many processors
+/// need many. If that fails, opening events says so.
+fn allow_files() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
