@@ -17,6 +17,7 @@ pub mod control;
 pub mod demo;
 pub mod environment;
 pub mod experiment;
+pub mod explain;
 pub mod halves;
 pub mod histogram;
 pub mod kernel;

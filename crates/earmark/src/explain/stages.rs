@@ -1,0 +1,307 @@
+//! A path as stages, whose lengths add up to its whole. Pure.
+//!
+//! A stage ends at a moment that an event tells. Where there is no such event, the stage is not
+//! there, and its time is in the next one that is, with one exception: what ends at an arrival ends
+//! at the first moment of it that is known. A moment that lies before the one ahead of it (a
+//! second packet that an earlier interrupt brought in) makes a stage of length zero.
+
+use serde::Serialize;
+
+use super::engine::{Arrival, Departure, Path, Role};
+
+/// Where time goes, in the order of a request that is sent and answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// From the call that sends until the packet is given to the driver.
+    StackOut,
+    /// Until the driver has taken it.
+    NicOut,
+    /// Until this host is told of the answer: the wire, the far side, the wire again, and the hold
+    /// of this NIC where that is not known.
+    Far,
+    /// From the arrival at this NIC until its interrupt.
+    Hold,
+    /// From the interrupt until the software interrupt that receives.
+    Softirq,
+    /// Until the data is in the socket.
+    StackIn,
+    /// From the wake-up of the program until it runs.
+    WakeUp,
+    /// The data is in the socket, and the program does something else.
+    Busy,
+    /// The program takes the data.
+    Take,
+    /// The program works on a request until it sends the answer.
+    Work,
+    /// What is measured from outside and in no stage.
+    Unaccounted,
+}
+
+impl Stage {
+    /// All of them, in order.
+    pub const ALL: [Self; 11] = [
+        Self::StackOut,
+        Self::NicOut,
+        Self::Far,
+        Self::Hold,
+        Self::Softirq,
+        Self::StackIn,
+        Self::WakeUp,
+        Self::Busy,
+        Self::Take,
+        Self::Work,
+        Self::Unaccounted,
+    ];
+
+    /// What it is called in tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::StackOut => "application -> stack",
+            Self::NicOut => "stack -> NIC",
+            Self::Far => "wire and far side",
+            Self::Hold => "NIC hold",
+            Self::Softirq => "interrupt -> softirq",
+            Self::StackIn => "stack, receiving",
+            Self::WakeUp => "wake-up",
+            Self::Busy => "program busy elsewhere",
+            Self::Take => "-> application",
+            Self::Work => "application works",
+            Self::Unaccounted => "unaccounted",
+        }
+    }
+}
+
+/// Nanoseconds of each stage, as [`Stage::ALL`] has them; those that a path does not have are 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lengths([u64; Stage::ALL.len()]);
+
+impl Lengths {
+    /// The length of a stage.
+    #[must_use]
+    pub fn of(&self, stage: Stage) -> u64 {
+        self.0[stage as usize]
+    }
+
+    /// All of them together.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Adds to a stage.
+    pub fn add(&mut self, stage: Stage, nanos: u64) {
+        self.0[stage as usize] += nanos;
+    }
+
+    /// Moves up to that much from one stage to another.
+    pub fn shift(&mut self, from: Stage, to: Stage, nanos: u64) {
+        let nanos = nanos.min(self.of(from));
+        self.0[from as usize] -= nanos;
+        self.add(to, nanos);
+    }
+}
+
+/// Cuts a span of time at moments that only go forward.
+struct Cuts {
+    last: u64,
+    end: u64,
+    lengths: Lengths,
+}
+
+impl Cuts {
+    fn new(start: u64, end: u64) -> Self {
+        Self { last: start, end, lengths: Lengths::default() }
+    }
+
+    /// `stage` ends at `at`, if that is known.
+    fn cut(&mut self, stage: Stage, at: Option<u64>) {
+        let Some(at) = at else { return };
+        let at = at.clamp(self.last, self.end.max(self.last));
+        self.lengths.add(stage, at - self.last);
+        self.last = at;
+    }
+}
+
+/// The first moment at which this host knows of an arrival.
+#[must_use]
+pub fn noticed(arrival: &Arrival) -> Option<u64> {
+    let Arrival { interrupt, raised, softirq, received, ready, woken, .. } = *arrival;
+    interrupt.or(raised).or(softirq).or(received).or(ready).or(woken)
+}
+
+fn depart(cuts: &mut Cuts, departure: &Departure, until: Option<u64>) {
+    let Departure { queued, called, done, .. } = *departure;
+    cuts.cut(Stage::StackOut, called.or(queued));
+    // A driver may come back to its caller after the answer is here: the rest is not its.
+    cuts.cut(Stage::NicOut, done.map(|done| until.map_or(done, |until| done.min(until))));
+}
+
+fn arrive(cuts: &mut Cuts, arrival: &Arrival, take: (u64, u64)) {
+    if arrival.interrupt.or(arrival.raised).is_some() {
+        cuts.cut(Stage::Softirq, arrival.softirq);
+    }
+    cuts.cut(Stage::StackIn, arrival.ready.or(arrival.woken));
+    match (arrival.woken, arrival.runs) {
+        (Some(woken), Some(runs)) => {
+            cuts.cut(Stage::StackIn, Some(woken));
+            cuts.cut(Stage::WakeUp, Some(runs));
+        }
+        // It was awake: it came for the data when it came.
+        _ if arrival.woken.is_none() && take.0 > cuts.last => {
+            cuts.cut(Stage::Busy, Some(take.0));
+        }
+        _ => {}
+    }
+    cuts.cut(Stage::Take, Some(take.1));
+}
+
+/// The stages of a path; `None` if it has no beginning or no end.
+#[must_use]
+pub fn lengths(path: &Path) -> Option<Lengths> {
+    let Path { arrival, take, departure, .. } = path;
+    let noticed = noticed(arrival)?;
+    let mut cuts = match path.role {
+        Role::Asks => {
+            let departure = departure.as_ref()?;
+            let mut cuts = Cuts::new(departure.enter, take.1);
+            // An interrupt that came before the request did not bring its answer alone.
+            let noticed = noticed.max(departure.enter);
+            depart(&mut cuts, departure, Some(noticed));
+            cuts.cut(Stage::Far, Some(noticed));
+            arrive(&mut cuts, arrival, *take);
+            cuts
+        }
+        Role::Answers => {
+            let departure = departure.as_ref()?;
+            let end = departure.done.or(departure.called).or(departure.queued)?;
+            let mut cuts = Cuts::new(noticed, end);
+            arrive(&mut cuts, arrival, *take);
+            cuts.cut(Stage::Work, Some(departure.enter));
+            depart(&mut cuts, departure, None);
+            cuts
+        }
+        Role::Receives => {
+            let mut cuts = Cuts::new(noticed, take.1);
+            arrive(&mut cuts, arrival, *take);
+            cuts
+        }
+    };
+    let end = cuts.end;
+    cuts.cut(Stage::Unaccounted, Some(end));
+    Some(cuts.lengths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole() -> Path {
+        Path {
+            socket: 1,
+            fd: 3,
+            task: 9,
+            role: Role::Asks,
+            departure: Some(Departure {
+                enter: 1_000,
+                queued: Some(3_000),
+                called: Some(4_000),
+                done: Some(5_000),
+            }),
+            arrival: Arrival {
+                interrupt: Some(105_000),
+                raised: Some(106_000),
+                softirq: Some(107_000),
+                received: Some(108_000),
+                ready: Some(110_000),
+                woken: Some(110_500),
+                task: 9,
+                runs: Some(140_500),
+                ..Arrival::default()
+            },
+            take: (500, 142_000),
+        }
+    }
+
+    fn of(path: &Path) -> Vec<(Stage, u64)> {
+        let lengths = lengths(path).unwrap();
+        let stages = Stage::ALL.map(|stage| (stage, lengths.of(stage)));
+        stages.into_iter().filter(|(_, nanos)| *nanos > 0).collect()
+    }
+
+    #[test]
+    fn whole_path_has_all_stages_and_adds_up() {
+        let stages = of(&whole());
+        let expected = [
+            (Stage::StackOut, 3_000),
+            (Stage::NicOut, 1_000),
+            (Stage::Far, 100_000),
+            (Stage::Softirq, 2_000),
+            (Stage::StackIn, 3_500),
+            (Stage::WakeUp, 30_000),
+            (Stage::Take, 1_500),
+        ];
+        assert_eq!(stages, expected);
+        assert_eq!(lengths(&whole()).unwrap().total(), 141_000);
+    }
+
+    #[test]
+    fn device_without_interrupts_ends_the_far_side_at_the_stack() {
+        let mut path = whole();
+        (path.arrival.interrupt, path.arrival.raised, path.arrival.softirq) = (None, None, None);
+        let lengths = lengths(&path).unwrap();
+        assert_eq!((lengths.of(Stage::Far), lengths.of(Stage::Softirq)), (103_000, 0));
+        assert_eq!(lengths.total(), 141_000);
+    }
+
+    #[test]
+    fn program_that_was_awake_was_busy_until_it_came() {
+        let mut path = whole();
+        (path.arrival.woken, path.arrival.runs) = (None, None);
+        path.take.0 = 135_000;
+        let lengths = lengths(&path).unwrap();
+        assert_eq!((lengths.of(Stage::WakeUp), lengths.of(Stage::Busy)), (0, 25_000));
+        assert_eq!(lengths.total(), 141_000);
+        // One that waits without sleeping came before.
+        path.take.0 = 1_500;
+        let lengths = super::lengths(&path).unwrap();
+        assert_eq!((lengths.of(Stage::Busy), lengths.of(Stage::Take)), (0, 32_000));
+    }
+
+    #[test]
+    fn times_that_go_back_make_empty_stages_not_wrong_sums() {
+        let mut path = whole();
+        // The interrupt belonged to an earlier packet; the driver came back late.
+        path.arrival.interrupt = Some(500);
+        path.departure.as_mut().unwrap().done = Some(130_000);
+        let lengths = lengths(&path).unwrap();
+        assert_eq!(lengths.total(), 141_000);
+        assert_eq!(lengths.of(Stage::Far), 0);
+    }
+
+    #[test]
+    fn served_request_ends_when_the_answer_leaves() {
+        let mut path = whole();
+        path.role = Role::Answers;
+        path.departure = Some(Departure {
+            enter: 242_000,
+            queued: Some(244_000),
+            called: None,
+            done: Some(245_000),
+        });
+        let lengths = lengths(&path).unwrap();
+        assert_eq!(lengths.of(Stage::Work), 100_000);
+        assert_eq!((lengths.of(Stage::StackOut), lengths.of(Stage::NicOut)), (2_000, 1_000));
+        assert_eq!(lengths.total(), 140_000);
+    }
+
+    #[test]
+    fn what_is_shifted_stays_in_the_sum() {
+        let mut lengths = lengths(&whole()).unwrap();
+        lengths.shift(Stage::Far, Stage::Hold, 60_000);
+        assert_eq!((lengths.of(Stage::Far), lengths.of(Stage::Hold)), (40_000, 60_000));
+        lengths.shift(Stage::Far, Stage::Hold, 60_000);
+        assert_eq!((lengths.of(Stage::Far), lengths.total()), (0, 141_000));
+    }
+}
