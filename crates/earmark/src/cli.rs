@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use serde::Deserialize;
 
 use crate::command::adaptive::AdaptiveArgs;
+use crate::command::explain::ExplainArgs;
 use crate::command::mpirun::MpirunArgs;
 use crate::command::mx::MxCommand;
 use crate::command::show::ShowArgs;
@@ -39,6 +40,11 @@ pub enum Command {
     ///
     /// The exit status is that of the program. What the NIC has counted goes to standard error.
     Mpirun(Box<MpirunArgs>),
+    /// Where the time of a request goes: each stage of its path, and whose fault the largest is
+    ///
+    /// Of a HOST that runs an echo, which is asked; of a DEV, for whatever it receives; or of the
+    /// sockets of a program, which is run. Reads only. Needs root, or CAP_PERFMON.
+    Explain(Box<ExplainArgs>),
     /// Look at the NIC of a running lab, and change it while traffic flows
     Nic(NicArgs),
     /// What delays the packets that a device of this machine receives, and for how long at most

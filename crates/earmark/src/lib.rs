@@ -54,6 +54,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Lab(LabCommand::Run(args)) => return command::lab::run(&args),
         Command::Lab(LabCommand::Shell { on, nic }) => return command::lab::shell(&on, &nic),
         Command::Mpirun(args) => return command::mpirun::run(&args),
+        Command::Explain(args) => return command::explain::run(&args),
         Command::Nic(args) => command::nic::run(&args)?,
         Command::Show(args) => command::show::run(&args)?,
         Command::Watch(args) => command::watch::run(&args)?,

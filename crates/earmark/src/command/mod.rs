@@ -2,6 +2,7 @@
 
 pub mod adaptive;
 pub mod bench;
+pub mod explain;
 pub mod guest;
 pub mod kernel;
 pub mod lab;

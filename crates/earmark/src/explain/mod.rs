@@ -1,11 +1,26 @@
 //! One request's path, as stages with microseconds, and what to make of it.
 //!
-//! Events of the kernel ([`event`], from tracepoints through [`decode`]) are followed by
-//! [`engine`], cut into [`stages`] that add up, and many of them become a [`summary`]. None of
-//! these does I/O.
+//! ```text
+//! kernel ─▶ tracer ─▶ decode ─▶ engine ─▶ stages ─▶ summary ─▶ evidence, verdict ─▶ report
+//!           windows   records   paths     lengths   quantiles  words
+//! ```
+//!
+//! From [`decode`] to [`verdict`] nothing does I/O. Around them are [`own`], which asks a host
+//! ([`traffic`]), and [`program`], which runs a program or watches a device.
 
 pub mod decode;
 pub mod engine;
 pub mod event;
+pub mod evidence;
+pub mod hold;
+pub mod own;
+pub mod program;
+pub mod report;
+pub mod routes;
+pub mod sockets;
 pub mod stages;
 pub mod summary;
+pub mod tracer;
+pub mod traffic;
+pub mod verdict;
+pub mod wishes;

@@ -16,6 +16,7 @@
 //! hold a tracefs that is not mounted.
 
 mod attributes;
+pub mod calls;
 pub mod event;
 pub mod format;
 pub mod record;

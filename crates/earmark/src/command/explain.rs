@@ -1,0 +1,86 @@
+//! `earmark explain`: where the time of a request goes.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail, ensure};
+use clap::Args;
+
+use crate::explain::report::Report;
+use crate::explain::{own, program, sockets};
+use crate::say::{note, say};
+
+/// What `earmark explain` takes.
+#[derive(Args, Debug)]
+pub struct ExplainArgs {
+    /// A host that runs an echo, or a network device of this one
+    #[arg(value_name = "HOST|DEV", required_unless_present = "program")]
+    pub subject: Option<String>,
+    /// For how many seconds
+    #[arg(long, default_value_t = 5.0, value_name = "SECONDS")]
+    pub duration: f64,
+    /// The port of the echo
+    #[arg(long, default_value_t = 7)]
+    pub port: u16,
+    /// Ask over UDP instead of TCP
+    #[arg(long)]
+    pub udp: bool,
+    /// Bytes of a request
+    #[arg(long, default_value_t = 64, value_name = "BYTES")]
+    pub size: usize,
+    /// Requests a second, one at a time
+    #[arg(long, default_value_t = 500.0, value_name = "PER-SECOND")]
+    pub rate: f64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// A program, whose sockets are explained while it runs
+    #[arg(last = true, conflicts_with = "subject", value_name = "CMD")]
+    pub program: Vec<OsString>,
+}
+
+/// Does what `args` say; the exit status is that of the program, if one is run.
+///
+/// # Errors
+/// If there is nobody to ask, nothing to run, or tracing is refused.
+pub fn run(args: &ExplainArgs) -> Result<ExitCode> {
+    let ExplainArgs { duration, rate, .. } = *args;
+    ensure!((0.1..=86_400.0).contains(&duration), "--duration is 0.1 to 86400 seconds");
+    ensure!((1.0..=100_000.0).contains(&rate), "--rate is 1 to 100000 requests a second");
+    if !args.program.is_empty() {
+        let (report, status) = program::explain(&args.program, duration)?;
+        // The program has standard output to itself, unless JSON was asked for.
+        if args.json {
+            say!("{}", serde_json::to_string_pretty(&report)?);
+        } else {
+            note!("{}", report.text());
+        }
+        let status = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+        return Ok(ExitCode::from(status as u8));
+    }
+    let Some(subject) = args.subject.as_deref() else { bail!("name a host, a device, or -- CMD") };
+    let report = if sockets::is_device(subject) {
+        program::explain_device(subject, duration)?
+    } else {
+        own::explain(&own::Settings {
+            host: subject.to_owned(),
+            port: args.port,
+            udp: args.udp,
+            size: args.size,
+            rate,
+            seconds: duration,
+        })?
+    };
+    print(&report, args.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(report: &Report, json: bool) -> Result<()> {
+    if json {
+        say!("{}", serde_json::to_string_pretty(report)?);
+    } else {
+        say!("{}", report.text().trim_end());
+    }
+    Ok(())
+}

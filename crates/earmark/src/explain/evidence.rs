@@ -1,0 +1,224 @@
+//! What is known beside the stages, and what follows for the far side. Pure.
+//!
+//! Between the moment a packet is given to our NIC and the moment our NIC tells us of the answer,
+//! no event of this host says what happens. But requests that have something left out do
+//! ([`super::traffic`]): what a handshake does not take, the far program takes; what is quicker
+//! back to back was asleep; answers to a pair that come together were held together.
+
+use serde::Serialize;
+
+use super::summary::quantile;
+use super::traffic::{Kind, Pair, Record};
+
+/// What is known of the hold of our own NIC.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OwnHold {
+    /// The NIC counts it: half of all packets, and all but a hundredth, are held for less.
+    Counted {
+        /// Microseconds.
+        p50_us: f64,
+        /// Microseconds.
+        p99_us: f64,
+        /// The lab whose NIC it is.
+        lab: String,
+    },
+    /// The driver tells how long the NIC is to wait, which it may do or not.
+    Set {
+        /// `rx-usecs`.
+        rx_usecs: u32,
+        /// `rx-frames`.
+        rx_frames: u32,
+        /// `adaptive-rx`: the driver changes the other two.
+        adaptive: bool,
+    },
+    /// There is nothing to wait with: loopback, or a pair of virtual devices.
+    None,
+    /// The driver does not tell.
+    Unknown,
+}
+
+impl OwnHold {
+    /// Whether it may be as long as that.
+    #[must_use]
+    pub fn may_be(&self, us: f64) -> bool {
+        match self {
+            Self::Counted { p50_us, .. } => *p50_us >= us,
+            Self::Set { rx_usecs, adaptive, .. } => *adaptive || f64::from(*rx_usecs) >= us,
+            Self::None => false,
+            Self::Unknown => true,
+        }
+    }
+}
+
+/// Medians of the program's own measurements, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct References {
+    /// Spaced requests, from before the call to after it.
+    pub spaced_us: f64,
+    /// Those that follow each other at once.
+    pub back_to_back_us: Option<f64>,
+    /// A handshake, which the far kernel answers alone.
+    pub handshake_us: Option<f64>,
+    /// Between the requests of a pair.
+    pub pair_sent_us: Option<f64>,
+    /// Between their answers.
+    pub pair_came_us: Option<f64>,
+}
+
+impl References {
+    /// The medians of a record.
+    #[must_use]
+    pub fn of(record: &Record) -> Self {
+        let kind = |kind: Kind| {
+            let all = record.asked.iter().filter(|asked| asked.kind == kind);
+            median_us(all.map(|asked| asked.to - asked.from))
+        };
+        let pairs = |of: fn(&Pair) -> u64| median_us(record.pairs.iter().map(of));
+        Self {
+            spaced_us: kind(Kind::Spaced).unwrap_or(0.0),
+            back_to_back_us: kind(Kind::BackToBack),
+            handshake_us: median_us(record.handshakes.iter().copied()),
+            pair_sent_us: pairs(|pair| pair.sent),
+            pair_came_us: pairs(|pair| pair.came),
+        }
+    }
+}
+
+fn median_us(values: impl Iterator<Item = u64>) -> Option<f64> {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    quantile(&values, 0.5).map(|nanos| nanos as f64 / 1e3)
+}
+
+/// What the far side, and the wire, are found to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Far {
+    /// The program takes its time for each request.
+    SlowProgram,
+    /// The program is slow only after a pause.
+    SleepyProgram,
+    /// The machine, or something on the way, is slow only after a pause.
+    SleepyMachine,
+    /// A NIC waits for more packets: that of the far side.
+    FarHold,
+    /// A NIC waits for more packets: ours or that of the far side.
+    SomeHold,
+    /// Nothing of these: the way is as long as that.
+    Way,
+    /// There were no references.
+    Unknown,
+}
+
+/// How much faster, in microseconds, something has to be to count: less is the noise of schedulers.
+const NOTABLE: f64 = 25.0;
+
+/// Finds what the far side does that takes most of `far_us`, the typical time between our NIC and
+/// the answer, which for requests back to back is `far_busy_us`.
+#[must_use]
+pub fn far(far_us: f64, far_busy_us: Option<f64>, references: &References, own: &OwnHold) -> Far {
+    let References { spaced_us, handshake_us, pair_sent_us, pair_came_us, .. } = *references;
+    let saved = far_busy_us.map_or(0.0, |busy| far_us - busy);
+    let quicker_when_busy = saved > NOTABLE && saved > 0.4 * far_us;
+    if let Some(handshake) = handshake_us {
+        let program = spaced_us - handshake;
+        if program > NOTABLE && program > 0.4 * far_us {
+            let asleep = saved > NOTABLE && saved > 0.5 * program;
+            return if asleep { Far::SleepyProgram } else { Far::SlowProgram };
+        }
+    }
+    if quicker_when_busy {
+        return Far::SleepyMachine;
+    }
+    match (pair_sent_us, pair_came_us) {
+        (Some(sent), Some(came)) if came < 0.5 * sent && far_us > NOTABLE => {
+            // A hold that lets the second packet of a pair catch up is longer than their gap.
+            if own.may_be(0.8 * sent) { Far::SomeHold } else { Far::FarHold }
+        }
+        (None, _) if handshake_us.is_none() && far_busy_us.is_none() => Far::Unknown,
+        _ => Far::Way,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 60 us of wire and far kernel, 40 us of our own.
+    fn plain() -> References {
+        References {
+            spaced_us: 100.0,
+            back_to_back_us: Some(90.0),
+            handshake_us: Some(92.0),
+            pair_sent_us: Some(33.0),
+            pair_came_us: Some(34.0),
+        }
+    }
+
+    fn held() -> References {
+        References {
+            spaced_us: 300.0,
+            back_to_back_us: Some(290.0),
+            handshake_us: Some(292.0),
+            pair_sent_us: Some(100.0),
+            pair_came_us: Some(4.0),
+        }
+    }
+
+    #[test]
+    fn long_way_is_a_way() {
+        assert_eq!(far(60.0, Some(55.0), &plain(), &OwnHold::Unknown), Far::Way);
+        let long = References { spaced_us: 10_040.0, handshake_us: Some(10_030.0), ..plain() };
+        assert_eq!(far(10_000.0, Some(9_990.0), &long, &OwnHold::Unknown), Far::Way);
+    }
+
+    #[test]
+    fn answers_that_come_together_were_held() {
+        assert_eq!(far(260.0, Some(258.0), &held(), &OwnHold::Unknown), Far::SomeHold);
+        assert_eq!(far(260.0, Some(258.0), &held(), &OwnHold::None), Far::FarHold);
+        let off = OwnHold::Set { rx_usecs: 0, rx_frames: 1, adaptive: false };
+        assert_eq!(far(260.0, Some(258.0), &held(), &off), Far::FarHold);
+        let adaptive = OwnHold::Set { rx_usecs: 0, rx_frames: 1, adaptive: true };
+        assert_eq!(far(260.0, Some(258.0), &held(), &adaptive), Far::SomeHold);
+        let counted = OwnHold::Counted { p50_us: 2.0, p99_us: 9.0, lab: "x".into() };
+        assert_eq!(far(260.0, Some(258.0), &held(), &counted), Far::FarHold);
+    }
+
+    #[test]
+    fn what_a_handshake_does_not_take_is_the_program() {
+        let slow = References { spaced_us: 400.0, back_to_back_us: Some(390.0), ..plain() };
+        assert_eq!(far(360.0, Some(352.0), &slow, &OwnHold::Unknown), Far::SlowProgram);
+        let sleepy = References { spaced_us: 400.0, back_to_back_us: Some(95.0), ..plain() };
+        assert_eq!(far(360.0, Some(58.0), &sleepy, &OwnHold::Unknown), Far::SleepyProgram);
+    }
+
+    #[test]
+    fn what_is_quicker_back_to_back_was_asleep() {
+        let asleep = References { spaced_us: 300.0, handshake_us: Some(295.0), ..plain() };
+        assert_eq!(far(260.0, Some(60.0), &asleep, &OwnHold::Unknown), Far::SleepyMachine);
+    }
+
+    #[test]
+    fn without_references_nothing_is_claimed() {
+        let none = References { spaced_us: 300.0, ..References::default() };
+        assert_eq!(far(260.0, None, &none, &OwnHold::Unknown), Far::Unknown);
+    }
+
+    #[test]
+    fn medians_are_by_kind() {
+        let asked = |kind, length| super::super::traffic::Asked { kind, from: 5, to: 5 + length };
+        let record = Record {
+            asked: vec![
+                asked(Kind::Spaced, 3_000),
+                asked(Kind::Pair, 9_000),
+                asked(Kind::BackToBack, 1_000),
+            ],
+            pairs: vec![Pair { sent: 30_000, came: 2_000 }],
+            ..Record::default()
+        };
+        let references = References::of(&record);
+        assert_eq!((references.spaced_us, references.back_to_back_us), (3.0, Some(1.0)));
+        assert_eq!((references.handshake_us, references.pair_came_us), (None, Some(2.0)));
+    }
+}

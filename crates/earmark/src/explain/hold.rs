@@ -1,0 +1,46 @@
+//! What our own NIC says of how long it holds packets.
+
+use std::path::Path;
+
+use linux::ethtool;
+
+use super::evidence::OwnHold;
+use crate::control::Request;
+use crate::control::client;
+
+/// Asks the NIC of a lab, if the device is one of its; else the driver.
+#[must_use]
+pub fn of(device: &str) -> OwnHold {
+    if let Some(counted) = counted(device) {
+        return counted;
+    }
+    match ethtool::coalescing(device) {
+        Ok(ethtool::Coalescing { rx_usecs, rx_frames, adaptive_rx }) => {
+            OwnHold::Set { rx_usecs, rx_frames, adaptive: adaptive_rx }
+        }
+        Err(_) if is_virtual(device) => OwnHold::None,
+        Err(_) => OwnHold::Unknown,
+    }
+}
+
+/// Whether there is no hardware behind it.
+fn is_virtual(device: &str) -> bool {
+    let device = Path::new("/sys/class/net").join(device);
+    device.exists() && !device.join("device").exists()
+}
+
+/// A lab's NIC counts what it holds. Other labs may have a device of the same name: then it is not
+/// known whose this one is.
+fn counted(device: &str) -> Option<OwnHold> {
+    let mut found = None;
+    for lab in client::labs().ok()? {
+        let Ok(ports) = client::ask(&lab, &Request::Show) else { continue };
+        let Some(port) = ports.into_iter().find(|port| port.port == device) else { continue };
+        if found.is_some() {
+            return None;
+        }
+        let [p50_us, p99_us, _] = port.hold_us?;
+        found = Some(OwnHold::Counted { p50_us, p99_us, lab });
+    }
+    found
+}

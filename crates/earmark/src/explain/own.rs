@@ -1,0 +1,222 @@
+//! `earmark explain HOST`: requests of our own, traced.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::mpsc;
+use std::thread;
+
+use anyhow::{Context, Result, anyhow};
+
+use super::engine::{Path, Role};
+use super::evidence::{self, OwnHold, References};
+use super::report::{Explained, Report, SCHEMA};
+use super::stages::{self, Lengths, Stage};
+use super::summary::Collection;
+use super::tracer::{Target, Tracer};
+use super::traffic::{Asked, Asker, Kind, Manner, Record};
+use super::verdict::Case;
+use super::{hold, routes};
+
+/// What to ask, and how.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Name or address.
+    pub host: String,
+    /// Where the echo is.
+    pub port: u16,
+    /// Over UDP.
+    pub udp: bool,
+    /// Bytes of a request.
+    pub size: usize,
+    /// Spaced requests a second.
+    pub rate: f64,
+    /// For how many seconds.
+    pub seconds: f64,
+}
+
+/// Asks, and explains.
+///
+/// # Errors
+/// If nobody answers, or tracing is refused.
+pub fn explain(settings: &Settings) -> Result<Report> {
+    let to = resolve(&settings.host, settings.port)?;
+    let manner = Manner {
+        to,
+        udp: settings.udp,
+        size: settings.size,
+        rate: settings.rate,
+        nanos: (settings.seconds * 1e9) as u64,
+        only_spaced: false,
+    };
+    let (tell, told) = mpsc::channel();
+    let (go, ready) = mpsc::channel::<()>();
+    let client = thread::Builder::new().name("explain-asks".into()).spawn(move || {
+        let asker = Asker::connect(manner)?;
+        let tid = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+        let _ = tell.send((tid, asker.local()?, asker.round_trip()));
+        // If tracing is refused, nobody waits for us.
+        if ready.recv().is_err() {
+            return Ok(Record::default());
+        }
+        asker.run()
+    })?;
+    let Ok((tid, local, round_trip)) = told.recv() else {
+        client.join().map_err(|_| anyhow!("the thread that asks has panicked"))??;
+        return Err(anyhow!("the thread that asks has ended"));
+    };
+    let device = routes::device(local.ip(), to.ip());
+    let mut tracer = Tracer::open(&Target::Task { tid, device: device.clone() })?;
+    tracer.widen(10 * round_trip);
+    let mut paths = Vec::new();
+    let mut keep = |path: Path| {
+        if path.role == Role::Asks {
+            paths.push(path);
+        }
+    };
+    tracer.step(|_, path| keep(path))?;
+    let _ = go.send(());
+    while !client.is_finished() {
+        tracer.step(|_, path| keep(path))?;
+    }
+    let record = client.join().map_err(|_| anyhow!("the thread that asks has panicked"))??;
+    let account = tracer.finish(|_, path| keep(path))?;
+    let own_hold = device.as_deref().map_or(OwnHold::Unknown, hold::of);
+    Ok(report(settings, to, Findings { device, own_hold, record, paths, account }))
+}
+
+struct Findings {
+    device: Option<String>,
+    own_hold: OwnHold,
+    record: Record,
+    paths: Vec<Path>,
+    account: super::tracer::Account,
+}
+
+fn report(settings: &Settings, to: SocketAddr, findings: Findings) -> Report {
+    let Findings { device, own_hold, record, paths, account } = findings;
+    let Matched { mut spaced, back_to_back, sum_error } = matched(&record, &paths);
+    let mut far_busy = back_to_back;
+    if let OwnHold::Counted { p50_us, .. } = own_hold {
+        let nanos = (p50_us * 1e3) as u64;
+        spaced.shift(Stage::Far, Stage::Hold, nanos);
+        far_busy.shift(Stage::Far, Stage::Hold, nanos);
+    }
+    let references = References::of(&record);
+    let micros = |all: &Collection| all.median(Stage::Far).map(|nanos| nanos as f64 / 1e3);
+    let far = match micros(&spaced) {
+        Some(far) => evidence::far(far, micros(&far_busy), &references, &own_hold),
+        None => evidence::Far::Unknown,
+    };
+    let transport = if settings.udp { "UDP" } else { "TCP" };
+    let explained = spaced.summary().map(|summary| {
+        let case = Case {
+            summary: &summary,
+            far,
+            own_hold: &own_hold,
+            device: device.as_deref(),
+            role: Role::Asks,
+            packets_per_s: account.packets as f64 / account.traced_s.max(1e-9),
+        };
+        let verdict = case.verdict();
+        let subject = format!("{transport} requests to {to}");
+        Explained { subject, role: Role::Asks, verdict, summary }
+    });
+    Report {
+        schema: SCHEMA,
+        device,
+        own_hold,
+        references: Some(references),
+        sum_error,
+        account,
+        explained: explained.into_iter().collect(),
+    }
+}
+
+/// Paths, by what kind of request they were.
+struct Matched {
+    spaced: Collection,
+    back_to_back: Collection,
+    sum_error: Option<f64>,
+}
+
+/// Finds the request of each path, and puts what the program measured beyond the path's stages in a
+/// stage of its own.
+fn matched(record: &Record, paths: &[Path]) -> Matched {
+    let (mut spaced, mut back_to_back) = (Collection::default(), Collection::default());
+    let mut errors = Vec::new();
+    for path in paths {
+        let Some(departure) = path.departure else { continue };
+        let after = record.asked.partition_point(|asked| asked.to < departure.enter);
+        let Some(asked) = record.asked.get(after).filter(|asked| asked.from <= departure.enter)
+        else {
+            continue;
+        };
+        let Some(lengths) = stages::lengths(path).map(|lengths| account_for(lengths, asked)) else {
+            continue;
+        };
+        match asked.kind {
+            Kind::Spaced => {
+                let whole = (asked.to - asked.from).max(1);
+                errors.push(lengths.of(Stage::Unaccounted) * 1_000_000 / whole);
+                spaced.add(lengths);
+            }
+            Kind::BackToBack => back_to_back.add(lengths),
+            Kind::Pair => {}
+        }
+    }
+    errors.sort_unstable();
+    let sum_error =
+        super::summary::quantile(&errors, 0.5).map(|millionths| millionths as f64 / 1e6);
+    Matched { spaced, back_to_back, sum_error }
+}
+
+fn account_for(mut lengths: Lengths, asked: &Asked) -> Lengths {
+    let whole = asked.to - asked.from;
+    lengths.add(Stage::Unaccounted, whole.saturating_sub(lengths.total()));
+    lengths
+}
+
+fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
+    let found = (host, port)
+        .to_socket_addrs()
+        .with_context(|| format!("look up {host}"))?
+        .min_by_key(SocketAddr::is_ipv6);
+    found.with_context(|| format!("{host} has no address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::engine::{Arrival, Departure};
+
+    fn path(enter: u64, exit: u64) -> Path {
+        Path {
+            socket: 1,
+            fd: 1,
+            task: 1,
+            role: Role::Asks,
+            departure: Some(Departure { enter, ..Departure::default() }),
+            arrival: Arrival { received: Some(exit - 10), ..Arrival::default() },
+            take: (enter + 1, exit),
+        }
+    }
+
+    #[test]
+    fn paths_find_their_requests_and_the_rest_is_unaccounted() {
+        let asked = |kind, from, to| Asked { kind, from, to };
+        let record = Record {
+            asked: vec![
+                asked(Kind::Spaced, 1_000, 2_000),
+                asked(Kind::BackToBack, 2_100, 3_000),
+                asked(Kind::Spaced, 4_000, 5_000),
+            ],
+            ..Record::default()
+        };
+        let paths = [path(1_005, 1_995), path(2_110, 2_990), path(3_500, 3_600)];
+        let matched = matched(&record, &paths);
+        assert_eq!((matched.spaced.len(), matched.back_to_back.len()), (1, 1));
+        assert_eq!(matched.sum_error, Some(0.01));
+        let summary = matched.spaced.summary().unwrap();
+        assert_eq!(summary.total.typical_us, 1.0);
+        assert_eq!(summary.typical(Stage::Unaccounted), 0.01);
+    }
+}

@@ -1,0 +1,155 @@
+//! `earmark explain -- CMD`: the sockets of a real program, while it runs; and `earmark explain
+//! DEV`: what a device receives, whoever it is for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::{Child, Command, ExitStatus};
+
+use anyhow::{Context, Result, ensure};
+use linux::clock;
+
+use super::decode::Decoder;
+use super::engine::{Path, Role};
+use super::evidence::{Far, OwnHold};
+use super::report::{Explained, Report, SCHEMA};
+use super::sockets::{self, Names};
+use super::stages::{self, Stage};
+use super::summary::Collection;
+use super::tracer::{Account, Target, Tracer};
+use super::verdict::Case;
+use super::{hold, stages::Lengths};
+
+/// Sockets that are told one by one, those with the most requests.
+const SOCKETS: usize = 5;
+
+/// Fewer requests than this are not worth a table.
+const FEWEST: usize = 5;
+
+/// Paths of one kind: through the same socket, asked or answered.
+struct Group {
+    role: Role,
+    paths: Collection,
+}
+
+/// Runs a program and explains its sockets until it ends, or `seconds` are over; then it runs on
+/// untraced until it ends.
+///
+/// # Errors
+/// If it cannot be started, or tracing is refused.
+pub fn explain(words: &[std::ffi::OsString], seconds: f64) -> Result<(Report, ExitStatus)> {
+    let program = words.first().context("name a program after --")?;
+    let tid = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
+    // What this thread starts is traced, too, from its first moment on.
+    let mut tracer = Tracer::open(&Target::Task { tid, device: None })?;
+    let mut child = Command::new(program)
+        .args(&words[1..])
+        .spawn()
+        .with_context(|| format!("start {}", program.to_string_lossy()))?;
+    let mut names = Names::default();
+    let mut groups = BTreeMap::new();
+    let until = clock::now().as_nanos() + (seconds * 1e9) as u64;
+    let mut status = None;
+    while status.is_none() && clock::now().as_nanos() < until {
+        let mut add = |decoder: &Decoder, path| collect(&mut groups, &mut names, decoder, path);
+        tracer.step(&mut add)?;
+        status = ended(&mut child)?;
+    }
+    let mut add = |decoder: &Decoder, path| collect(&mut groups, &mut names, decoder, path);
+    let account = tracer.finish(&mut add)?;
+    let status = match status {
+        Some(status) => status,
+        None => child.wait().context("wait for the program")?,
+    };
+    Ok((report(groups, account, None), status))
+}
+
+fn ended(child: &mut Child) -> Result<Option<ExitStatus>> {
+    child.try_wait().context("look after the program")
+}
+
+/// Adds a path to those of its socket. A socket whose address others know to connect to answers,
+/// and every other one asks.
+fn collect(groups: &mut BTreeMap<String, Group>, names: &mut Names, decoder: &Decoder, path: Path) {
+    let known = names.of(decoder.tid(path.task), path.fd, path.socket);
+    let role = if known.answers { Role::Answers } else { Role::Asks };
+    if path.role != role {
+        return;
+    }
+    let Some(lengths) = stages::lengths(&path) else { return };
+    let group = Group { role, paths: Collection::default() };
+    groups.entry(known.name.clone()).or_insert(group).paths.add(lengths);
+}
+
+/// Traces what a device receives for some seconds.
+///
+/// # Errors
+/// If there is no such device, or tracing is refused.
+pub fn explain_device(device: &str, seconds: f64) -> Result<Report> {
+    ensure!(sockets::is_device(device), "there is no network device {device}; look: ip link");
+    let mut tracer = Tracer::open(&Target::Device(device.to_owned()))?;
+    let mut by_task: BTreeMap<u32, Collection> = BTreeMap::new();
+    let mut all = Collection::default();
+    let mut add = |decoder: &Decoder, path: Path| {
+        let lengths: Option<Lengths> = stages::lengths(&path);
+        let here = decoder.device(path.arrival.device) == device;
+        if let Some(lengths) = lengths.filter(|_| here) {
+            all.add(lengths);
+            by_task.entry(path.task).or_default().add(lengths);
+        }
+    };
+    let until = clock::now().as_nanos() + (seconds * 1e9) as u64;
+    while clock::now().as_nanos() < until {
+        tracer.step(&mut add)?;
+    }
+    let account = tracer.finish(&mut add)?;
+    let mut groups = BTreeMap::new();
+    let everything = format!("Everything that {device} receives");
+    groups.insert(everything, Group { role: Role::Receives, paths: all });
+    if by_task.len() > 1 {
+        for (task, paths) in by_task {
+            let name = format!("What {device} receives for {}", name_of(task));
+            groups.insert(name, Group { role: Role::Receives, paths });
+        }
+    }
+    Ok(report(groups, account, Some(device)))
+}
+
+fn name_of(task: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{task}/comm")).unwrap_or_default();
+    format!("{} (thread {task})", if name.is_empty() { "?" } else { name.trim() })
+}
+
+fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str>) -> Report {
+    let own_hold = device.map_or(OwnHold::Unknown, hold::of);
+    let packets_per_s = account.packets as f64 / account.traced_s.max(1e-9);
+    let mut explained = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (subject, Group { role, paths }) in groups {
+        let Some(summary) = paths.summary().filter(|summary| summary.requests >= FEWEST) else {
+            continue;
+        };
+        seen.extend(summary.stages.iter().map(|row| row.stage));
+        let case = Case {
+            summary: &summary,
+            far: Far::Unknown,
+            own_hold: &own_hold,
+            device,
+            role,
+            packets_per_s,
+        };
+        let verdict = case.verdict();
+        explained.push(Explained { subject, role, verdict, summary });
+    }
+    explained.sort_by_key(|one| std::cmp::Reverse(one.summary.requests));
+    explained.truncate(SOCKETS);
+    debug_assert!(device.is_none() || !seen.contains(&Stage::Far));
+    Report {
+        schema: SCHEMA,
+        device: device.map(str::to_owned),
+        own_hold,
+        references: None,
+        sum_error: None,
+        account,
+        explained,
+    }
+}

@@ -1,0 +1,278 @@
+//! What `earmark explain` prints: a table of stages, and words; or JSON.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::engine::Role;
+use super::evidence::{OwnHold, References};
+use super::stages::Stage;
+use super::summary::Summary;
+use super::tracer::Account;
+use super::verdict::{Side, Verdict};
+use crate::table;
+
+/// The version of the layout of the JSON.
+pub const SCHEMA: &str = "earmark-explain/1";
+
+/// Columns of the longest bar.
+const WIDTH: f64 = 30.0;
+
+/// One path that is explained: of our own requests, of one socket of a program, of a device.
+#[derive(Clone, Debug, Serialize)]
+pub struct Explained {
+    /// Of what, such as `TCP requests to 10.9.0.2:7`.
+    pub subject: String,
+    /// Who asks.
+    pub role: Role,
+    /// The stages.
+    #[serde(flatten)]
+    pub summary: Summary,
+    /// What to make of it.
+    pub verdict: Option<Verdict>,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The device, if one is looked at.
+    pub device: Option<String>,
+    /// What is known of the hold of its NIC.
+    pub own_hold: OwnHold,
+    /// What the program measured, if the requests were ours.
+    pub references: Option<References>,
+    /// By how much the stages miss what the program measured, as a share of it: the median of all
+    /// requests.
+    pub sum_error: Option<f64>,
+    /// What was traced, and what was not.
+    pub account: Account,
+    /// What was found.
+    pub explained: Vec<Explained>,
+}
+
+impl Report {
+    /// For people.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for explained in &self.explained {
+            text += &explained.text();
+            text.push('\n');
+        }
+        if self.explained.is_empty() {
+            text += "Nothing was seen that can be followed.\n\n";
+        }
+        text += &self.sources();
+        text
+    }
+
+    /// Where the stages come from, what is missing, and what it cost.
+    fn sources(&self) -> String {
+        let mut text = String::new();
+        let Account { events, missing, odds, traced_s, elapsed_s, seen, .. } = &self.account;
+        let _ = writeln!(
+            text,
+            "Traced {:.1} of {elapsed_s:.1} s, {seen} events of {} tracepoints{}.",
+            traced_s,
+            events.len(),
+            if self.account.private_tracefs { ", tracefs mounted for this run alone" } else { "" },
+        );
+        if let Some(error) = self.sum_error {
+            let _ = writeln!(
+                text,
+                "The stages add up to what the program measured, within {:.1} %.",
+                error * 100.0
+            );
+        }
+        for (event, why) in missing {
+            let _ = writeln!(text, "Without {event}: {why}; its stage is part of the next one.");
+        }
+        for merged in self.merged() {
+            let _ = writeln!(text, "{merged}");
+        }
+        if odds.lost_events > 0 {
+            let _ = writeln!(
+                text,
+                "{} events found no room; {} requests were left out for it.",
+                odds.lost_events, odds.forgotten
+            );
+        }
+        if odds.unmatched > 0 {
+            let _ = writeln!(text, "{} answers were not seen arriving.", odds.unmatched);
+        }
+        text
+    }
+
+    /// Stages that this device does not have, or that cannot be told from others.
+    fn merged(&self) -> Vec<&'static str> {
+        let has = |stage: Stage| {
+            self.explained.iter().any(|one| one.summary.stages.iter().any(|row| row.stage == stage))
+        };
+        let mut words = Vec::new();
+        if self.explained.is_empty() {
+            return words;
+        }
+        if !has(Stage::Softirq) {
+            words.push("Packets come without an interrupt here: the stack begins at the arrival.");
+        }
+        if has(Stage::Far) && !has(Stage::Hold) {
+            words.push(match self.own_hold {
+                OwnHold::Counted { .. } => "",
+                OwnHold::Set { rx_usecs: 0, adaptive: false, .. } => {
+                    "This NIC is set not to hold packets (rx-usecs 0)."
+                }
+                OwnHold::Set { .. } => {
+                    "Up to rx-usecs of `wire and far side` may be the hold of this NIC, which has \
+                     no hardware time stamps to tell them apart."
+                }
+                OwnHold::None => "This device has no interrupts to hold back.",
+                OwnHold::Unknown => {
+                    "How long this NIC holds packets is not known: that is part of `wire and far \
+                     side`."
+                }
+            });
+        }
+        words.retain(|words| !words.is_empty());
+        words
+    }
+}
+
+impl Explained {
+    fn text(&self) -> String {
+        let total = self.summary.total;
+        let mut text =
+            format!("{}: {} requests, microseconds\n", self.subject, self.summary.requests);
+        let mut table =
+            table::empty(&["stage", "typical", "share", "p50", "p99", "slowest 1 %", ""]);
+        let most = self.summary.largest().map_or(1.0, |row| row.typical_us).max(1e-9);
+        for row in &self.summary.stages {
+            let share = row.typical_us / total.typical_us.max(1e-9);
+            table.add_row([
+                row.stage.name().to_owned(),
+                format!("{:.1}", row.typical_us),
+                format!("{:.0} %", share * 100.0),
+                format!("{:.1}", row.p50_us),
+                format!("{:.1}", row.p99_us),
+                format!("{:.1}", row.slow_us),
+                bar(row.typical_us / most),
+            ]);
+        }
+        table.add_row([
+            "all".to_owned(),
+            format!("{:.1}", total.typical_us),
+            "100 %".into(),
+            format!("{:.1}", total.p50_us),
+            format!("{:.1}", total.p99_us),
+            format!("{:.1}", total.slow_us),
+            String::new(),
+        ]);
+        if let Some(column) = table.column_mut(6) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Left);
+        }
+        let _ = writeln!(text, "{table}");
+        if let Some(verdict) = &self.verdict {
+            text += &verdict_text(verdict, total.typical_us);
+        }
+        text
+    }
+}
+
+fn verdict_text(verdict: &Verdict, total: f64) -> String {
+    let side = match verdict.side {
+        Side::Mine => "this host",
+        Side::Theirs => "the far side",
+        Side::Between => "the way between",
+        Side::Unknown => "side unknown",
+    };
+    let share = verdict.us / total.max(1e-9) * 100.0;
+    let mut text = format!(
+        "Largest cause ({side}, {:.0} of {total:.0} us, {share:.0} %): {}.\n",
+        verdict.us, verdict.what
+    );
+    let _ = writeln!(text, "What it takes: {}.", verdict.takes);
+    let _ = writeln!(text, "What that costs: {}.", verdict.costs);
+    if !verdict.acquitted.is_empty() {
+        let _ = writeln!(text, "Not the cause: {}.", verdict.acquitted.join(", "));
+    }
+    text
+}
+
+fn bar(share: f64) -> String {
+    let columns = (share.clamp(0.0, 1.0) * WIDTH).round() as usize;
+    "#".repeat(columns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::evidence::Far;
+    use crate::explain::stages::Lengths;
+    use crate::explain::summary::Collection;
+    use crate::explain::verdict::Case;
+
+    fn report() -> Report {
+        let mut lengths = Lengths::default();
+        lengths.add(Stage::Far, 250_000);
+        lengths.add(Stage::WakeUp, 10_000);
+        let mut all = Collection::default();
+        all.add(lengths);
+        let summary = all.summary().unwrap();
+        let own_hold = OwnHold::Set { rx_usecs: 50, rx_frames: 0, adaptive: false };
+        let case = Case {
+            summary: &summary,
+            far: Far::SlowProgram,
+            own_hold: &own_hold,
+            device: Some("eth7"),
+            role: Role::Asks,
+            packets_per_s: 1_000.0,
+        };
+        let verdict = case.verdict();
+        let subject = "TCP requests to 192.0.2.1:7".to_owned();
+        let account = Account {
+            missing: vec![("sock:sk_data_ready", "this kernel does not have it".into())],
+            ..Account::default()
+        };
+        Report {
+            schema: SCHEMA,
+            device: Some("eth7".into()),
+            own_hold: own_hold.clone(),
+            references: None,
+            sum_error: Some(0.004),
+            account,
+            explained: vec![Explained { subject, role: Role::Asks, summary, verdict }],
+        }
+    }
+
+    #[test]
+    fn text_has_the_table_the_cause_and_what_is_missing() {
+        let text = report().text();
+        for words in [
+            "wire and far side",
+            "96 %",
+            "Largest cause (the far side, 250 of 260 us, 96 %)",
+            "Without sock:sk_data_ready",
+            "within 0.4 %",
+            "may be the hold of this NIC",
+            "Packets come without an interrupt",
+        ] {
+            assert!(text.contains(words), "{words}\n{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_so() {
+        let report = Report { explained: Vec::new(), ..report() };
+        assert!(report.text().contains("Nothing was seen"));
+    }
+
+    #[test]
+    fn json_has_the_stages_beside_the_subject() {
+        let json = serde_json::to_value(report()).unwrap();
+        assert_eq!(json["schema"], SCHEMA);
+        assert_eq!(json["explained"][0]["stages"][0]["stage"], "far");
+        assert_eq!(json["explained"][0]["verdict"]["side"], "theirs");
+        assert_eq!(json["explained"][0]["verdict"]["cause"]["far"], "slow-program");
+    }
+}

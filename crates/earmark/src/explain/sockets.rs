@@ -1,0 +1,146 @@
+//! Which socket a descriptor of a traced program is, for people: from `/proc`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+/// The state of a TCP socket that accepts connections (`TCP_LISTEN`).
+const LISTENS: &str = "0A";
+
+/// A socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Such as `TCP 10.9.0.1:41000 -> 10.9.0.2:7`.
+    pub name: String,
+    /// It answers requests: connections to its port are accepted here, or it has no peer.
+    pub answers: bool,
+}
+
+/// Sockets by their addresses in the kernel, as far as they were looked up in time.
+#[derive(Default)]
+pub struct Names(BTreeMap<u64, Known>);
+
+impl Names {
+    /// The socket that thread `tid` has as `fd`.
+    pub fn of(&mut self, tid: u32, fd: i32, socket: u64) -> &Known {
+        self.0.entry(socket).or_insert_with(|| {
+            look_up(tid, fd).unwrap_or_else(|| Known {
+                name: "sockets that were gone before they were looked up".into(),
+                answers: false,
+            })
+        })
+    }
+}
+
+/// Whether this network has such a device.
+#[must_use]
+pub fn is_device(name: &str) -> bool {
+    let list = fs::read_to_string("/proc/net/dev").unwrap_or_default();
+    let listed = list.lines().filter_map(|line| line.split_once(':'));
+    !name.contains('/')
+        && (listed.into_iter().any(|(known, _)| known.trim() == name)
+            || Path::new("/sys/class/net").join(name).exists())
+}
+
+fn look_up(tid: u32, fd: i32) -> Option<Known> {
+    let link = fs::read_link(format!("/proc/{tid}/fd/{fd}")).ok()?;
+    let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned();
+    for protocol in ["tcp", "tcp6", "udp", "udp6"] {
+        let Ok(table) = fs::read_to_string(format!("/proc/{tid}/net/{protocol}")) else { continue };
+        if let Some(known) = find(&table, &inode, protocol) {
+            return Some(known);
+        }
+    }
+    None
+}
+
+/// The socket with that inode in a table such as `/proc/net/tcp`.
+fn find(table: &str, inode: &str, protocol: &str) -> Option<Known> {
+    let rows = || table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let row = rows().find(|row| row.get(9) == Some(&inode))?;
+    let (local, remote) = (address(row.get(1)?)?, address(row.get(2)?)?);
+    let listens = |row: &Vec<&str>| {
+        row.get(3) == Some(&LISTENS)
+            && row.get(1).and_then(|text| address(text)).is_some_and(|at| at.port() == local.port())
+    };
+    let udp = protocol.starts_with("udp");
+    let answers = if udp { remote.port() == 0 } else { rows().any(|row| listens(&row)) };
+    let kind = if udp { "UDP" } else { "TCP" };
+    let name = if remote.port() == 0 {
+        format!("{kind} at {local}")
+    } else if answers {
+        // Connections come and go; the port they come to stays.
+        format!("{kind} requests from {} to port {}", remote.ip(), local.port())
+    } else {
+        format!("{kind} requests to {remote}")
+    };
+    Some(Known { name, answers })
+}
+
+/// An address such as `0100007F:1F90`, words of four bytes as they lie in memory.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (address, port) = text.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    let words = || {
+        (0..address.len() / 8).map(|word| {
+            let word = address.get(word * 8..word * 8 + 8)?;
+            Some(u32::from_str_radix(word, 16).ok()?.to_ne_bytes())
+        })
+    };
+    let bytes: Vec<u8> = words().collect::<Option<Vec<[u8; 4]>>>()?.concat();
+    let ip = match bytes.len() {
+        4 => IpAddr::from(Ipv4Addr::from(<[u8; 4]>::try_from(bytes).ok()?)),
+        16 => IpAddr::from(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?)).to_canonical(),
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, port))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TCP: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when\n\
+        \x20  0: 00000000:0007 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 11 1\n\
+        \x20  1: 0100007F:0007 0100007F:C000 01 00000000:00000000 00:00000000 00000000 0 0 12 1\n\
+        \x20  2: 0100007F:C000 0100007F:0007 01 00000000:00000000 00:00000000 00000000 0 0 13 1\n";
+
+    #[test]
+    fn clients_and_servers_are_told_apart_by_who_listens() {
+        let client = find(TCP, "13", "tcp").unwrap();
+        let name = "TCP requests to 127.0.0.1:7".to_owned();
+        assert_eq!(client, Known { name, answers: false });
+        let server = find(TCP, "12", "tcp").unwrap();
+        let name = "TCP requests from 127.0.0.1 to port 7".to_owned();
+        assert_eq!(server, Known { name, answers: true });
+        assert_eq!(find(TCP, "99", "tcp"), None);
+    }
+
+    #[test]
+    fn addresses_are_read() {
+        assert_eq!(address("0100007F:1F90"), Some("127.0.0.1:8080".parse().unwrap()));
+        let six = address("B80D0120000000000000000001000000:0007");
+        assert_eq!(six, Some("[2001:db8::1]:7".parse().unwrap()));
+        for broken in ["", ":", "01:1", "0100007F", "0100007F:zz", "zz00007F:1", "01\u{e9}00007:1"]
+        {
+            assert_eq!(address(broken), None, "{broken}");
+        }
+    }
+
+    #[test]
+    fn descriptors_of_this_process_are_looked_up() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
+        let known = look_up(std::process::id(), fd).unwrap();
+        assert_eq!(known.name, format!("UDP at {}", socket.local_addr().unwrap()));
+        assert!(known.answers);
+        assert_eq!(look_up(std::process::id(), -1), None);
+    }
+
+    #[test]
+    fn devices_are_known_by_name() {
+        assert!(is_device("lo"));
+        assert!(!is_device("no-such-device") && !is_device("../net/lo"));
+    }
+}
