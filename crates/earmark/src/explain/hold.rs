@@ -23,8 +23,9 @@ pub fn of(device: &str) -> OwnHold {
     }
 }
 
-/// Whether there is no hardware behind it.
-fn is_virtual(device: &str) -> bool {
+/// Whether there is no hardware behind a device of this network.
+#[must_use]
+pub fn is_virtual(device: &str) -> bool {
     let device = Path::new("/sys/class/net").join(device);
     device.exists() && !device.join("device").exists()
 }

@@ -40,7 +40,7 @@ pub fn explain(words: &[std::ffi::OsString], seconds: f64) -> Result<(Report, Ex
     let program = words.first().context("name a program after --")?;
     let tid = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
     // What this thread starts is traced, too, from its first moment on.
-    let mut tracer = Tracer::open(&Target::Task { tid, device: None })?;
+    let mut tracer = Tracer::open(&Target::Task { tid, device: None, name: None })?;
     let mut child = Command::new(program)
         .args(&words[1..])
         .spawn()

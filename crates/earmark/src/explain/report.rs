@@ -82,7 +82,8 @@ impl Report {
         if let Some(error) = self.sum_error {
             let _ = writeln!(
                 text,
-                "The stages add up to what the program measured, within {:.1} %.",
+                "Events of the kernel cover all but {:.1} % of what the program measured: its way \
+                 in and out of the kernel, which is in the first and the last stage.",
                 error * 100.0
             );
         }
@@ -253,7 +254,7 @@ mod tests {
             "96 %",
             "Largest cause (the far side, 250 of 260 us, 96 %)",
             "Without sock:sk_data_ready",
-            "within 0.4 %",
+            "all but 0.4 %",
             "may be the hold of this NIC",
             "Packets come without an interrupt",
         ] {

@@ -39,6 +39,8 @@ pub enum Target {
         tid: u32,
         /// The device.
         device: Option<String>,
+        /// The thread's own name, if nobody but it is woken for what matters.
+        name: Option<String>,
     },
     /// Everything that a device receives.
     Device(String),

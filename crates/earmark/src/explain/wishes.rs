@@ -10,13 +10,16 @@ use std::path::Path;
 use linux::perf::calls::{RECEIVING, SENDING, filter};
 use linux::perf::{Unit, Wish};
 
+use super::hold;
 use super::tracer::Target;
 
 /// What to wish for, and whose context switches to see.
 #[must_use]
 pub fn wishes(target: &Target) -> (Vec<Wish>, Option<u32>) {
     match target {
-        Target::Task { tid, device } => (of_task(*tid, device.as_deref()), Some(*tid)),
+        Target::Task { tid, device, name } => {
+            (of_task(*tid, device.as_deref(), name.as_deref()), Some(*tid))
+        }
         Target::Device(device) => (of_device(device), None),
     }
 }
@@ -25,7 +28,9 @@ fn wish(event: &'static str, unit: Unit, filter: Option<String>) -> Wish {
     Wish { event, filter, unit }
 }
 
-fn of_task(tid: u32, device: Option<&str>) -> Vec<Wish> {
+fn of_task(tid: u32, device: Option<&str>, thread: Option<&str>) -> Vec<Wish> {
+    // In a namespace of its own the thread has another number than the kernel's.
+    let name_of_thread = thread.map(|name| format!("comm == \"{name}\""));
     let task = Unit::Task(tid);
     let all = SENDING.iter().chain(&RECEIVING).copied().collect::<Vec<_>>();
     let name = device.map(|device| format!("name == \"{device}\""));
@@ -35,7 +40,8 @@ fn of_task(tid: u32, device: Option<&str>) -> Vec<Wish> {
         wish("sock:sock_send_length", task, None),
         wish("sock:sock_recv_length", task, None),
         wish("skb:skb_copy_datagram_iovec", task, None),
-        wish("sched:sched_waking", task, None),
+        // A thread is woken by others, so these events are not its own.
+        wish("sched:sched_waking", Unit::All, name_of_thread),
         wish("net:net_dev_queue", task, name.clone()),
         wish("net:net_dev_start_xmit", Unit::All, name.clone()),
         wish("net:net_dev_xmit", Unit::All, name),
@@ -58,13 +64,16 @@ fn of_device(device: &str) -> Vec<Wish> {
 fn receiving(device: Option<&str>) -> Vec<Wish> {
     const RECEIVE: &str = "vec == 3";
     let name = device.map(|device| format!("name == \"{device}\""));
-    vec![
-        wish("irq:irq_handler_entry", Unit::All, device.and_then(interrupts)),
+    let mut wishes = vec![
         wish("irq:softirq_raise", Unit::All, Some(RECEIVE.into())),
         wish("irq:softirq_entry", Unit::All, Some(RECEIVE.into())),
         wish("net:netif_receive_skb", Unit::All, name),
         wish("sock:sk_data_ready", Unit::All, None),
-    ]
+    ];
+    if !device.is_some_and(hold::is_virtual) {
+        wishes.push(wish("irq:irq_handler_entry", Unit::All, device.and_then(interrupts)));
+    }
+    wishes
 }
 
 /// A filter for the interrupts of a device; `None` if it has none that can be found, and all have
@@ -91,7 +100,7 @@ mod tests {
 
     #[test]
     fn every_wish_is_understood() {
-        let task = Target::Task { tid: 1, device: Some("eth0".into()) };
+        let task = Target::Task { tid: 1, device: Some("eth0".into()), name: None };
         for target in [task, Target::Device("eth0".into())] {
             for wish in wishes(&target).0 {
                 assert!(super::super::decode::KNOWN.contains(&wish.event), "{}", wish.event);
