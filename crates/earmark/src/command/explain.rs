@@ -18,7 +18,7 @@ pub struct ExplainArgs {
     #[arg(value_name = "HOST|DEV", required_unless_present = "program")]
     pub subject: Option<String>,
     /// For how many seconds
-    #[arg(long, default_value_t = 5.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     pub duration: f64,
     /// The port of the echo
     #[arg(long, default_value_t = 7)]

@@ -170,6 +170,8 @@ pub struct Engine {
     next: u64,
     /// Receiving alone is of interest: a path ends when its packet is copied.
     only_receiving: bool,
+    /// This kernel tells of data that is ready.
+    names_sockets: bool,
     /// What could not be followed.
     pub odds: Odds,
 }
@@ -306,6 +308,7 @@ impl Engine {
     }
 
     fn ready(&mut self, event: &Event, socket: u64) {
+        self.names_sockets = true;
         // A socket that was in use gets its data later, from the thread that used it.
         let Some(number) = self.current(event) else { return };
         let at = event.at;
@@ -440,6 +443,10 @@ impl Engine {
         if self.only_receiving {
             self.packets.remove(&packet);
             let mut arrival = *number.and_then(|number| self.arrival(number))?;
+            // Its address was used again, for a packet that somebody else copies.
+            if arrival.ready.is_none() && self.names_sockets {
+                return None;
+            }
             self.who_woke(event.task, &mut arrival);
             return Some(Path {
                 socket: 0,

@@ -114,13 +114,32 @@ pub enum Far {
 /// How much faster, in microseconds, something has to be to count: less is the noise of schedulers.
 const NOTABLE: f64 = 25.0;
 
-/// Finds what the far side does that takes most of `far_us`, the typical time between our NIC and
-/// the answer, which for requests back to back is `far_busy_us`.
+/// What the stages tell, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Times {
+    /// From our NIC until we are told of the answer, typically.
+    pub far_us: f64,
+    /// The same, of requests back to back.
+    pub far_busy_us: Option<f64>,
+    /// From there until the program has the answer.
+    pub own_in_us: f64,
+}
+
+/// Whether the answers to a pair came together although the requests were apart. A hold makes them,
+/// if it is longer than the gap; then it is a good part of the far time, and the gap is shorter
+/// than that. Of the gap, our own wake-up for the first answer is no part.
+fn caught_up(sent: f64, came: f64, far: f64) -> bool {
+    came < 0.4 * sent && 0.25 * far < sent && sent < 0.9 * far
+}
+
+/// Finds what the far side does that takes most of the time between our NIC and
+/// the answer.
 #[must_use]
-pub fn far(far_us: f64, far_busy_us: Option<f64>, references: &References, own: &OwnHold) -> Far {
+pub fn far(times: Times, references: &References, own: &OwnHold) -> Far {
+    let Times { far_us, far_busy_us, own_in_us } = times;
     let References { spaced_us, handshake_us, pair_sent_us, pair_came_us, .. } = *references;
     let saved = far_busy_us.map_or(0.0, |busy| far_us - busy);
-    let quicker_when_busy = saved > NOTABLE && saved > 0.4 * far_us;
+    let quicker_when_busy = saved > NOTABLE && saved > 0.3 * far_us;
     if let Some(handshake) = handshake_us {
         let program = spaced_us - handshake;
         if program > NOTABLE && program > 0.4 * far_us {
@@ -132,7 +151,7 @@ pub fn far(far_us: f64, far_busy_us: Option<f64>, references: &References, own: 
         return Far::SleepyMachine;
     }
     match (pair_sent_us, pair_came_us) {
-        (Some(sent), Some(came)) if came < 0.5 * sent && far_us > NOTABLE => {
+        (Some(sent), Some(came)) if caught_up(sent - own_in_us, came, far_us) => {
             // A hold that lets the second packet of a pair catch up is longer than their gap.
             if own.may_be(0.8 * sent) { Far::SomeHold } else { Far::FarHold }
         }
@@ -151,8 +170,8 @@ mod tests {
             spaced_us: 100.0,
             back_to_back_us: Some(90.0),
             handshake_us: Some(92.0),
-            pair_sent_us: Some(33.0),
-            pair_came_us: Some(34.0),
+            pair_sent_us: Some(75.0),
+            pair_came_us: Some(76.0),
         }
     }
 
@@ -161,48 +180,58 @@ mod tests {
             spaced_us: 300.0,
             back_to_back_us: Some(290.0),
             handshake_us: Some(292.0),
-            pair_sent_us: Some(100.0),
+            pair_sent_us: Some(150.0),
             pair_came_us: Some(4.0),
         }
     }
 
+    fn times(far_us: f64, far_busy_us: Option<f64>) -> Times {
+        Times { far_us, far_busy_us, own_in_us: 20.0 }
+    }
+
+    #[test]
+    fn gap_that_is_longer_than_the_far_time_proves_no_hold() {
+        let late = References { pair_came_us: Some(5.0), ..plain() };
+        assert_eq!(far(times(60.0, Some(55.0)), &late, &OwnHold::None), Far::Way);
+    }
+
     #[test]
     fn long_way_is_a_way() {
-        assert_eq!(far(60.0, Some(55.0), &plain(), &OwnHold::Unknown), Far::Way);
+        assert_eq!(far(times(60.0, Some(55.0)), &plain(), &OwnHold::Unknown), Far::Way);
         let long = References { spaced_us: 10_040.0, handshake_us: Some(10_030.0), ..plain() };
-        assert_eq!(far(10_000.0, Some(9_990.0), &long, &OwnHold::Unknown), Far::Way);
+        assert_eq!(far(times(10_000.0, Some(9_990.0)), &long, &OwnHold::Unknown), Far::Way);
     }
 
     #[test]
     fn answers_that_come_together_were_held() {
-        assert_eq!(far(260.0, Some(258.0), &held(), &OwnHold::Unknown), Far::SomeHold);
-        assert_eq!(far(260.0, Some(258.0), &held(), &OwnHold::None), Far::FarHold);
+        assert_eq!(far(times(260.0, Some(258.0)), &held(), &OwnHold::Unknown), Far::SomeHold);
+        assert_eq!(far(times(260.0, Some(258.0)), &held(), &OwnHold::None), Far::FarHold);
         let off = OwnHold::Set { rx_usecs: 0, rx_frames: 1, adaptive: false };
-        assert_eq!(far(260.0, Some(258.0), &held(), &off), Far::FarHold);
+        assert_eq!(far(times(260.0, Some(258.0)), &held(), &off), Far::FarHold);
         let adaptive = OwnHold::Set { rx_usecs: 0, rx_frames: 1, adaptive: true };
-        assert_eq!(far(260.0, Some(258.0), &held(), &adaptive), Far::SomeHold);
+        assert_eq!(far(times(260.0, Some(258.0)), &held(), &adaptive), Far::SomeHold);
         let counted = OwnHold::Counted { p50_us: 2.0, p99_us: 9.0, lab: "x".into() };
-        assert_eq!(far(260.0, Some(258.0), &held(), &counted), Far::FarHold);
+        assert_eq!(far(times(260.0, Some(258.0)), &held(), &counted), Far::FarHold);
     }
 
     #[test]
     fn what_a_handshake_does_not_take_is_the_program() {
         let slow = References { spaced_us: 400.0, back_to_back_us: Some(390.0), ..plain() };
-        assert_eq!(far(360.0, Some(352.0), &slow, &OwnHold::Unknown), Far::SlowProgram);
+        assert_eq!(far(times(360.0, Some(352.0)), &slow, &OwnHold::Unknown), Far::SlowProgram);
         let sleepy = References { spaced_us: 400.0, back_to_back_us: Some(95.0), ..plain() };
-        assert_eq!(far(360.0, Some(58.0), &sleepy, &OwnHold::Unknown), Far::SleepyProgram);
+        assert_eq!(far(times(360.0, Some(58.0)), &sleepy, &OwnHold::Unknown), Far::SleepyProgram);
     }
 
     #[test]
     fn what_is_quicker_back_to_back_was_asleep() {
         let asleep = References { spaced_us: 300.0, handshake_us: Some(295.0), ..plain() };
-        assert_eq!(far(260.0, Some(60.0), &asleep, &OwnHold::Unknown), Far::SleepyMachine);
+        assert_eq!(far(times(260.0, Some(60.0)), &asleep, &OwnHold::Unknown), Far::SleepyMachine);
     }
 
     #[test]
     fn without_references_nothing_is_claimed() {
         let none = References { spaced_us: 300.0, ..References::default() };
-        assert_eq!(far(260.0, None, &none, &OwnHold::Unknown), Far::Unknown);
+        assert_eq!(far(times(260.0, None), &none, &OwnHold::Unknown), Far::Unknown);
     }
 
     #[test]

@@ -19,6 +19,9 @@ use super::{hold, routes};
 /// The name of the thread that asks.
 const ASKS: &str = "earmark-asks";
 
+/// Holds that are shorter than this, in microseconds, are none.
+const NO_HOLD: f64 = 0.5;
+
 /// What to ask, and how.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -100,18 +103,25 @@ fn report(settings: &Settings, to: SocketAddr, findings: Findings) -> Report {
     let Matched { mut spaced, back_to_back, sum_error } = matched(&record, &paths);
     let mut far_busy = back_to_back;
     if let OwnHold::Counted { p50_us, .. } = own_hold {
-        let nanos = (p50_us * 1e3) as u64;
+        // What is as short as this is the time that counting takes.
+        let nanos = if p50_us < NO_HOLD { 0 } else { (p50_us * 1e3) as u64 };
         spaced.shift(Stage::Far, Stage::Hold, nanos);
         far_busy.shift(Stage::Far, Stage::Hold, nanos);
     }
-    let micros = |all: &Collection| all.median(Stage::Far).map(|nanos| nanos as f64 / 1e3);
     let mut references = References::of(&record);
     if device.as_deref() == Some("lo") {
         // Nothing holds packets there; answers that come together were written together.
         (references.pair_sent_us, references.pair_came_us) = (None, None);
     }
-    let far = match micros(&spaced) {
-        Some(far) => evidence::far(far, micros(&far_busy), &references, &own_hold),
+    let micros = |all: &Collection, stage| all.median(stage).map(|nanos| nanos as f64 / 1e3);
+    let own_in = [Stage::StackIn, Stage::WakeUp, Stage::Take].map(|stage| micros(&spaced, stage));
+    let far = match micros(&spaced, Stage::Far) {
+        Some(far_us) => {
+            let far_busy_us = micros(&far_busy, Stage::Far);
+            let own_in_us = own_in.into_iter().flatten().sum();
+            let times = evidence::Times { far_us, far_busy_us, own_in_us };
+            evidence::far(times, &references, &own_hold)
+        }
         None => evidence::Far::Unknown,
     };
     let transport = if settings.udp { "UDP" } else { "TCP" };
@@ -122,6 +132,7 @@ fn report(settings: &Settings, to: SocketAddr, findings: Findings) -> Report {
             own_hold: &own_hold,
             device: device.as_deref(),
             role: Role::Asks,
+            handshakes: references.handshake_us.is_some(),
             packets_per_s: account.packets as f64 / account.traced_s.max(1e-9),
         };
         let verdict = case.verdict();

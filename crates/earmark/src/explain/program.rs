@@ -87,14 +87,15 @@ fn collect(groups: &mut BTreeMap<String, Group>, names: &mut Names, decoder: &De
 pub fn explain_device(device: &str, seconds: f64) -> Result<Report> {
     ensure!(sockets::is_device(device), "there is no network device {device}; look: ip link");
     let mut tracer = Tracer::open(&Target::Device(device.to_owned()))?;
-    let mut by_task: BTreeMap<u32, Collection> = BTreeMap::new();
+    let mut by_task: BTreeMap<u32, (String, Collection)> = BTreeMap::new();
     let mut all = Collection::default();
     let mut add = |decoder: &Decoder, path: Path| {
         let lengths: Option<Lengths> = stages::lengths(&path);
         let here = decoder.device(path.arrival.device) == device;
         if let Some(lengths) = lengths.filter(|_| here) {
             all.add(lengths);
-            by_task.entry(path.task).or_default().add(lengths);
+            let named = || (name_of(decoder.tid(path.task)), Collection::default());
+            by_task.entry(path.task).or_insert_with(named).1.add(lengths);
         }
     };
     let until = clock::now().as_nanos() + (seconds * 1e9) as u64;
@@ -106,17 +107,17 @@ pub fn explain_device(device: &str, seconds: f64) -> Result<Report> {
     let everything = format!("Everything that {device} receives");
     groups.insert(everything, Group { role: Role::Receives, paths: all });
     if by_task.len() > 1 {
-        for (task, paths) in by_task {
-            let name = format!("What {device} receives for {}", name_of(task));
+        for (name, paths) in by_task.into_values() {
+            let name = format!("What {device} receives for {name}");
             groups.insert(name, Group { role: Role::Receives, paths });
         }
     }
     Ok(report(groups, account, Some(device)))
 }
 
-fn name_of(task: u32) -> String {
-    let name = fs::read_to_string(format!("/proc/{task}/comm")).unwrap_or_default();
-    format!("{} (thread {task})", if name.is_empty() { "?" } else { name.trim() })
+fn name_of(tid: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{tid}/comm")).unwrap_or_default();
+    format!("{} (thread {tid})", if name.is_empty() { "?" } else { name.trim() })
 }
 
 fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str>) -> Report {
@@ -135,6 +136,7 @@ fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str
             own_hold: &own_hold,
             device,
             role,
+            handshakes: false,
             packets_per_s,
         };
         let verdict = case.verdict();

@@ -227,6 +227,7 @@ mod tests {
             own_hold: &own_hold,
             device: Some("eth7"),
             role: Role::Asks,
+            handshakes: true,
             packets_per_s: 1_000.0,
         };
         let verdict = case.verdict();

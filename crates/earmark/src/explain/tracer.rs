@@ -3,17 +3,19 @@
 //! Every event costs the traced program time, and at ten thousand requests a second tracing all of
 //! them would cost a tenth of a processor. A few thousand requests say as much. So tracing is on in
 //! *windows*, and off between them, for as long as it takes for its cost to be no more than
-//! [`SHARE`] of the time of one processor. The cost is our own CPU time, which is measured, and
+//! [`SHARE`] of the time of one processor. Wake-ups are those of threads that send or receive, once
+//! these are known. The cost is our own CPU time, which is measured, and
 //! that of the kernel, for which each event counts [`EVENT`]. Where few packets come, the window
 //! never ends.
 
+use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::Result;
 use linux::clock;
 use linux::perf::tracefs::Tracefs;
-use linux::perf::{Missing, Session};
+use linux::perf::{Missing, Session, Unit, Wish};
 
 use super::decode::Decoder;
 use super::engine::{Engine, Odds, Path};
@@ -25,6 +27,9 @@ pub const SHARE: f64 = 0.008;
 
 /// What an event costs the kernel, in nanoseconds: two to three times what is usual.
 const EVENT: u64 = 1_000;
+
+/// So many threads can be named in a filter; where there are more, the wake-ups of all are seen.
+const ACTORS: usize = 40;
 
 /// How long a window is at least, in nanoseconds; and how often rings are emptied in one.
 const WINDOW: u64 = 25_000_000;
@@ -73,6 +78,7 @@ pub struct Account {
 
 /// Traces.
 pub struct Tracer {
+    tracefs: Tracefs,
     session: Session,
     decoder: Decoder,
     engine: Engine,
@@ -86,6 +92,46 @@ pub struct Tracer {
     rest_until: u64,
     cpu_before: u64,
     at_least: u64,
+    actors: Actors,
+}
+
+/// The threads that send and receive, as they show: only their wake-ups have to be seen.
+#[derive(Default)]
+struct Actors {
+    /// All of them, if they matter: a thread that is known by name needs no filter.
+    seen: Option<BTreeSet<u32>>,
+    /// Those that the filters name.
+    filtered: Option<BTreeSet<u32>>,
+}
+
+impl Actors {
+    fn see(&mut self, event: &Event) {
+        if let Some(seen) = &mut self.seen
+            && matches!(event.what, What::CallEnter { .. } | What::Copied { .. })
+        {
+            seen.insert(event.task);
+        }
+    }
+
+    /// Whether the wake-ups of a thread are seen.
+    fn shows(&self, task: u32) -> bool {
+        self.filtered.as_ref().is_none_or(|tasks| tasks.contains(&task))
+    }
+
+    /// Filters for the wake-ups and the switches of these threads, if there are new ones.
+    fn filters(&mut self) -> Option<[(&'static str, String); 2]> {
+        let seen = self.seen.as_ref().filter(|seen| !seen.is_empty())?;
+        if self.filtered.as_ref() == Some(seen) || seen.len() > ACTORS {
+            return None;
+        }
+        let terms = |field: &str| {
+            let terms: Vec<String> = seen.iter().map(|task| format!("{field} == {task}")).collect();
+            terms.join(" || ")
+        };
+        let switches = format!("{} || {}", terms("prev_pid"), terms("next_pid"));
+        self.filtered = Some(seen.clone());
+        Some([("sched:sched_waking", terms("pid")), ("sched:sched_switch", switches)])
+    }
 }
 
 impl Tracer {
@@ -102,6 +148,9 @@ impl Tracer {
             Target::Task { .. } => Engine::new(),
             Target::Device(_) => Engine::of_arrivals(),
         };
+        let known = matches!(target, Target::Task { name: Some(_), .. });
+        let seen = (!known).then(BTreeSet::new);
+        let actors = Actors { seen, filtered: None };
         let account = Account {
             events: session.formats().map(|(event, _)| event).collect(),
             missing: missing.into_iter().map(|Missing { event, why }| (event, why)).collect(),
@@ -109,6 +158,7 @@ impl Tracer {
             ..Account::default()
         };
         Ok(Self {
+            tracefs,
             session,
             decoder,
             engine,
@@ -120,6 +170,7 @@ impl Tracer {
             rest_until: 0,
             cpu_before: 0,
             at_least: WINDOW,
+            actors,
         })
     }
 
@@ -144,12 +195,14 @@ impl Tracer {
                 return Ok(());
             }
             self.cpu_before = cpu();
+            self.filter(false)?;
             self.session.enable()?;
             self.window = Some((clock::now().as_nanos(), self.account.seen));
             return Ok(());
         };
         sleep(GLANCE);
         self.read(&mut look);
+        self.filter(true)?;
         let now = clock::now().as_nanos();
         let length = now - since;
         let events = self.account.seen - seen_before;
@@ -160,6 +213,15 @@ impl Tracer {
             let cost = events * EVENT + cpu().saturating_sub(self.cpu_before);
             let period = (cost as f64 / self.share) as u64;
             self.rest_until = since + period.max(length);
+        }
+        Ok(())
+    }
+
+    /// Sees the wake-ups of those threads alone that matter.
+    fn filter(&mut self, on: bool) -> Result<()> {
+        for (event, filter) in self.actors.filters().into_iter().flatten() {
+            let wish = Wish { event, filter: Some(filter), unit: Unit::All };
+            self.session.replace(&self.tracefs, &wish, on)?;
         }
         Ok(())
     }
@@ -203,7 +265,10 @@ impl Tracer {
                 What::Interrupt { .. } => self.account.interrupts += 1,
                 _ => {}
             }
-            if let Some(path) = self.engine.see(event) {
+            self.actors.see(event);
+            if let Some(path) = self.engine.see(event)
+                && self.actors.shows(path.task)
+            {
                 look(&self.decoder, path);
             }
         }

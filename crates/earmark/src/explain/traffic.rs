@@ -18,7 +18,7 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// Requests at most that are not answered, before we give up.
 const UNANSWERED: usize = 10;
@@ -134,7 +134,16 @@ impl Socket {
     fn receive(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.read_exact(bytes),
-            Self::Udp(socket) => socket.recv(bytes).map(drop),
+            Self::Udp(socket) => {
+                // One that comes too late is not the answer to this request.
+                let expected = bytes.to_vec();
+                loop {
+                    socket.recv(bytes)?;
+                    if bytes == expected {
+                        return Ok(());
+                    }
+                }
+            }
         }
     }
 }
@@ -144,6 +153,8 @@ pub struct Asker {
     socket: Socket,
     manner: Manner,
     bytes: Vec<u8>,
+    /// Requests so far, by which answers are told apart.
+    number: u64,
     record: Record,
 }
 
@@ -157,7 +168,7 @@ impl Asker {
         ensure!((1..=60_000).contains(&manner.size), "--size is 1 to 60000 bytes");
         let socket = Socket::open(&manner)?;
         let bytes = vec![0; manner.size];
-        let mut asker = Self { socket, manner, bytes, record: Record::default() };
+        let mut asker = Self { socket, manner, bytes, number: 0, record: Record::default() };
         for _ in 0..10 {
             asker.ask(Kind::BackToBack)?;
         }
@@ -183,7 +194,16 @@ impl Asker {
         all.get(all.len() / 2).copied().unwrap_or(0)
     }
 
+    /// Numbers the next request, as far as it has room for it.
+    fn number(&mut self) {
+        self.number += 1;
+        for (to, from) in self.bytes.iter_mut().zip(self.number.to_be_bytes().into_iter().rev()) {
+            *to = from;
+        }
+    }
+
     fn ask(&mut self, kind: Kind) -> Result<()> {
+        self.number();
         let from = clock::now().as_nanos();
         let done =
             self.socket.send(&self.bytes).and_then(|()| self.socket.receive(&mut self.bytes));
@@ -245,7 +265,7 @@ impl Asker {
         for _ in 0..BACK_TO_BACK {
             self.ask(Kind::BackToBack)?;
         }
-        let gap = (warm / 3).clamp(60_000, 2_000_000);
+        let gap = (warm / 2).clamp(75_000, 2_000_000);
         for _ in 0..PAIRS {
             sleep(Duration::from_millis(2));
             self.pair(gap)?;
@@ -255,6 +275,7 @@ impl Asker {
 
     /// Two requests, the second one `gap` nanoseconds after the first.
     fn pair(&mut self, gap: u64) -> Result<()> {
+        self.number();
         let mut ask = || -> io::Result<[u64; 4]> {
             let first = clock::now().as_nanos();
             self.socket.send(&self.bytes)?;

@@ -64,6 +64,8 @@ pub struct Case<'a> {
     pub device: Option<&'a str>,
     /// Who asks.
     pub role: Role,
+    /// Whether the far kernel was asked alone, too.
+    pub handshakes: bool,
     /// Packets that the device receives a second.
     pub packets_per_s: f64,
 }
@@ -198,19 +200,24 @@ impl Case<'_> {
             .filter(|row| row.typical_us < ACQUITTED * total)
             .map(|row| format!("{} ({:.1} us)", row.stage.name(), row.typical_us))
             .collect();
-        if let OwnHold::Counted { p50_us, .. } = self.own_hold
-            && *p50_us < 1.0
-        {
-            acquitted.push("the hold of this NIC (it counts none)".into());
+        let shown = self.summary.stages.iter().any(|row| row.stage == Stage::Hold);
+        match self.own_hold {
+            OwnHold::Counted { .. } if !shown => {
+                acquitted.push("NIC hold (it counts none)".into());
+            }
+            OwnHold::Set { rx_usecs: 0, adaptive: false, .. } if largest == Stage::Far => {
+                acquitted.push("NIC hold (rx-usecs is 0)".into());
+            }
+            _ => {}
         }
         match self.far {
             Far::SlowProgram | Far::SleepyProgram => {
                 acquitted.push("wire and NICs (the far kernel alone answers quickly)".into());
             }
-            Far::FarHold | Far::SomeHold | Far::Way => {
+            Far::FarHold | Far::SomeHold | Far::Way if self.handshakes => {
                 acquitted.push("the far program (its kernel alone takes as long)".into());
             }
-            Far::SleepyMachine | Far::Unknown => {}
+            _ => {}
         }
         acquitted
     }
@@ -284,7 +291,9 @@ mod tests {
     fn judge(summary: &Summary, far: Far, own_hold: &OwnHold) -> Verdict {
         let role = Role::Asks;
         let device = Some("eth7");
-        Case { summary, far, own_hold, device, role, packets_per_s: 2_000.0 }.verdict().unwrap()
+        Case { summary, far, own_hold, device, role, handshakes: true, packets_per_s: 2_000.0 }
+            .verdict()
+            .unwrap()
     }
 
     #[test]

@@ -48,6 +48,7 @@ struct Processor {
     /// Ended before the ring's holder is.
     ring: Ring,
     holder: Event,
+    cpu: u32,
 }
 
 /// Events that are traced together.
@@ -150,12 +151,38 @@ impl Session {
         self.formats.values().map(|(name, format)| (*name, format))
     }
 
+    /// Opens a tracepoint anew, with another filter, and then closes the old one: the kernel does
+    /// not change the filter of an event. A tracepoint that was missing stays so.
+    ///
+    /// # Errors
+    /// If the kernel refuses; then the old one is still there.
+    pub fn replace(&mut self, tracefs: &Tracefs, wish: &Wish, on: bool) -> Result<(), PerfError> {
+        let old = self.events.iter().filter(|(name, _)| *name == wish.event).count();
+        if old == 0 {
+            return Ok(());
+        }
+        let before = self.events.len();
+        let online: Vec<u32> = self.processors.iter().map(|processor| processor.cpu).collect();
+        if self.add(tracefs, wish, &online)?.is_err() {
+            return Ok(());
+        }
+        if on {
+            switch(&self.events[before..], true)?;
+        }
+        let mut number = 0;
+        self.events.retain(|(name, _)| {
+            number += 1;
+            *name != wish.event || number > before
+        });
+        Ok(())
+    }
+
     /// Switches all events on.
     ///
     /// # Errors
     /// If the kernel refuses.
     pub fn enable(&self) -> Result<(), PerfError> {
-        self.switch(true)
+        switch(&self.events, true)
     }
 
     /// Switches all events off: passing a tracepoint costs next to nothing then.
@@ -163,18 +190,7 @@ impl Session {
     /// # Errors
     /// If the kernel refuses.
     pub fn disable(&self) -> Result<(), PerfError> {
-        self.switch(false)
-    }
-
-    fn switch(&self, on: bool) -> Result<(), PerfError> {
-        for (name, event) in &self.events {
-            event.switch(on).map_err(|cause| PerfError::Switch {
-                event: (*name).to_owned(),
-                to: if on { "on" } else { "off" },
-                cause,
-            })?;
-        }
-        Ok(())
+        switch(&self.events, false)
     }
 
     /// Shows what was recorded since the last time: processor by processor, each in order.
@@ -187,13 +203,24 @@ impl Session {
     }
 }
 
+fn switch(events: &[(&'static str, Event)], on: bool) -> Result<(), PerfError> {
+    for (name, event) in events {
+        event.switch(on).map_err(|cause| PerfError::Switch {
+            event: (*name).to_owned(),
+            to: if on { "on" } else { "off" },
+            cause,
+        })?;
+    }
+    Ok(())
+}
+
 impl Processor {
     fn new(cpu: u32) -> Result<Self, PerfError> {
         let holder = Event::open(&Attributes::holder(), -1, cpu)
             .map_err(|cause| PerfError::Open { event: "a ring".into(), cpu, cause })?;
         let ring =
             Ring::map(holder.descriptor(), ROOM).map_err(|cause| PerfError::Ring { cpu, cause })?;
-        Ok(Self { ring, holder })
+        Ok(Self { ring, holder, cpu })
     }
 }
 
