@@ -6,6 +6,7 @@
 //! learnt as they come.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 
 use linux::perf::format::{Field, Format};
 use linux::perf::record::{Record, Stamp};
@@ -13,7 +14,7 @@ use linux::perf::record::{Record, Stamp};
 use super::event::{Context, Event, What};
 
 /// The tracepoints that are understood.
-pub const KNOWN: [&str; 17] = [
+pub const KNOWN: [&str; 16] = [
     "raw_syscalls:sys_enter",
     "raw_syscalls:sys_exit",
     "sock:sock_send_length",
@@ -29,9 +30,11 @@ pub const KNOWN: [&str; 17] = [
     "skb:skb_copy_datagram_iovec",
     "sched:sched_waking",
     "sched:sched_switch",
-    "sched:sched_wakeup_new",
-    "napi:napi_poll",
+    CONNECTS,
 ];
+
+/// A TCP socket changes its state: tells whom it connects to.
+const CONNECTS: &str = "sock:inet_sock_set_state";
 
 /// The software interrupt that receives (`NET_RX_SOFTIRQ`).
 const NET_RX: u64 = 3;
@@ -58,6 +61,7 @@ fn fields_of(event: &str) -> [&'static str; 2] {
         "irq:softirq_raise" | "irq:softirq_entry" => ["vec", ""],
         "sched:sched_waking" => ["pid", ""],
         "sched:sched_switch" => ["prev_pid", "next_pid"],
+        CONNECTS => ["skaddr", ""],
         "net:netif_receive_skb" => ["skbaddr", "name"],
         _ => ["skbaddr", ""],
     }
@@ -69,12 +73,18 @@ pub struct Decoder {
     /// From the numbers of threads in their namespace to those of the kernel.
     tasks: BTreeMap<u32, u32>,
     devices: Vec<String>,
+    connects: Option<Format>,
+    peers: BTreeMap<u64, SocketAddr>,
 }
 
 impl Decoder {
     /// Understands records of tracepoints with these layouts.
     pub fn new<'a>(formats: impl Iterator<Item = (&'static str, &'a Format)>) -> Self {
+        let mut connects = None;
         let known = formats.map(|(event, format)| {
+            if event == CONNECTS {
+                connects = Some(format.clone());
+            }
             let field = |name| format.field(name).cloned();
             let fields = fields_of(event).map(field);
             (
@@ -82,13 +92,21 @@ impl Decoder {
                 Known { event, task: field("common_pid"), flags: field("common_flags"), fields },
             )
         });
-        Self { known: known.collect(), tasks: BTreeMap::new(), devices: Vec::new() }
+        let known = known.collect();
+        let (tasks, devices, peers) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        Self { known, tasks, devices, connects, peers }
     }
 
     /// The name of a device.
     #[must_use]
     pub fn device(&self, number: u16) -> &str {
         self.devices.get(usize::from(number)).map_or("?", String::as_str)
+    }
+
+    /// Whom a TCP socket was seen to connect to.
+    #[must_use]
+    pub fn peer(&self, socket: u64) -> Option<SocketAddr> {
+        self.peers.get(&socket).copied()
     }
 
     /// The number that the kernel has for a thread of ours.
@@ -142,6 +160,14 @@ impl Decoder {
         let mut tell = |what| look(Event { at, cpu, task, context, what });
         let [first, second] = [0, 1].map(|index| known.fields[index].as_ref());
         let value = first.and_then(|field| field.number(raw));
+        if known.event == CONNECTS {
+            if let (Some(socket), Some(peer)) =
+                (value, self.connects.as_ref().and_then(|f| peer(f, raw)))
+            {
+                self.peers.insert(socket, peer);
+            }
+            return;
+        }
         if known.event == "net:netif_receive_skb" {
             let name = second.and_then(|field| field.text(raw)).unwrap_or("?");
             let device = number_of(&mut self.devices, name);
@@ -187,6 +213,20 @@ fn what(known: &Known, value: Option<u64>, raw: &[u8]) -> Option<What> {
         "sched:sched_waking" => What::Woken { task: value? as u32 },
         _ => return None,
     })
+}
+
+/// Whom a socket connects to.
+fn peer(format: &Format, raw: &[u8]) -> Option<SocketAddr> {
+    /// `AF_INET6`.
+    const SIX: u64 = 10;
+    let number = |name| format.field(name)?.number(raw);
+    let bytes = |name| format.field(name)?.bytes(raw);
+    let ip = if number("family")? == SIX {
+        IpAddr::from(<[u8; 16]>::try_from(bytes("daddr_v6")?).ok()?).to_canonical()
+    } else {
+        IpAddr::from(<[u8; 4]>::try_from(bytes("daddr")?).ok()?)
+    };
+    Some(SocketAddr::new(ip, number("dport")?.try_into().ok()?))
 }
 
 /// The number of a name, which it gets if it has none.
@@ -261,6 +301,30 @@ mod tests {
         decoder.decode(&record, &mut |event| switches.push(event.what));
         assert_eq!(switches, [What::Runs { task: 4_007 }]);
         assert_eq!(decoder.tid(4_007), 7);
+    }
+
+    #[test]
+    fn peers_of_sockets_that_connect_are_kept() {
+        let text = "name: inet_sock_set_state\nID: 2287\nformat:\n\
+            \tfield:const void * skaddr;\toffset:8;\tsize:8;\tsigned:0;\n\
+            \tfield:__u16 dport;\toffset:26;\tsize:2;\tsigned:0;\n\
+            \tfield:__u16 family;\toffset:28;\tsize:2;\tsigned:0;\n\
+            \tfield:__u8 daddr[4];\toffset:36;\tsize:4;\tsigned:0;\n\
+            \tfield:__u8 daddr_v6[16];\toffset:56;\tsize:16;\tsigned:0;\n";
+        let format = Format::parse(text).unwrap();
+        let mut decoder = Decoder::new([(CONNECTS, &format)].into_iter());
+        let mut raw = raw(2287, 0, 1, &[0; 64]);
+        raw[8] = 0xab;
+        raw[26..28].copy_from_slice(&7_u16.to_ne_bytes());
+        raw[28] = 2;
+        raw[36..40].copy_from_slice(&[10, 9, 0, 2]);
+        assert!(events(&mut decoder, Stamp::default(), &raw).is_empty());
+        assert_eq!(decoder.peer(0xab), Some("10.9.0.2:7".parse().unwrap()));
+        assert_eq!(decoder.peer(0xac), None);
+        raw.truncate(39);
+        raw[8] = 0xac;
+        assert!(events(&mut decoder, Stamp::default(), &raw).is_empty());
+        assert_eq!(decoder.peer(0xac), None);
     }
 
     #[test]

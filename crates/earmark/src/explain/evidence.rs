@@ -138,7 +138,9 @@ fn caught_up(sent: f64, came: f64, far: f64) -> bool {
 pub fn far(times: Times, references: &References, own: &OwnHold) -> Far {
     let Times { far_us, far_busy_us, own_in_us } = times;
     let References { spaced_us, handshake_us, pair_sent_us, pair_came_us, .. } = *references;
-    let saved = far_busy_us.map_or(0.0, |busy| far_us - busy);
+    // Too few of them may have been traced; the program has measured them all.
+    let by_program = references.back_to_back_us.map(|busy| spaced_us - busy);
+    let saved = far_busy_us.map(|busy| far_us - busy).or(by_program).unwrap_or(0.0);
     let quicker_when_busy = saved > NOTABLE && saved > 0.3 * far_us;
     if let Some(handshake) = handshake_us {
         let program = spaced_us - handshake;
@@ -229,6 +231,12 @@ mod tests {
     }
 
     #[test]
+    fn requests_back_to_back_need_not_be_traced() {
+        let sleepy = References { spaced_us: 400.0, back_to_back_us: Some(95.0), ..plain() };
+        assert_eq!(far(times(360.0, None), &sleepy, &OwnHold::Unknown), Far::SleepyProgram);
+    }
+
+    #[test]
     fn without_references_nothing_is_claimed() {
         let none = References { spaced_us: 300.0, ..References::default() };
         assert_eq!(far(times(260.0, None), &none, &OwnHold::Unknown), Far::Unknown);
@@ -236,7 +244,8 @@ mod tests {
 
     #[test]
     fn medians_are_by_kind() {
-        let asked = |kind, length| super::super::traffic::Asked { kind, from: 5, to: 5 + length };
+        let asked =
+            |kind, length: u64| super::super::traffic::Asked { kind, from: 5, to: 5 + length };
         let record = Record {
             asked: vec![
                 asked(Kind::Spaced, 3_000),

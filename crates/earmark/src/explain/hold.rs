@@ -5,8 +5,23 @@ use std::path::Path;
 use linux::ethtool;
 
 use super::evidence::OwnHold;
+use super::stages::Stage;
+use super::summary::Collection;
 use crate::control::Request;
 use crate::control::client;
+
+/// Holds that are shorter than this, in microseconds, are none.
+const NO_HOLD: f64 = 0.5;
+
+/// Takes the hold that the NIC counts, if it does, out of the far side's time.
+pub fn split(paths: &mut Collection, hold: &OwnHold) {
+    match hold {
+        OwnHold::Counted { p50_us, .. } if *p50_us >= NO_HOLD => {
+            paths.shift(Stage::Far, Stage::Hold, (p50_us * 1e3) as u64);
+        }
+        _ => {}
+    }
+}
 
 /// Asks the NIC of a lab, if the device is one of its; else the driver.
 #[must_use]

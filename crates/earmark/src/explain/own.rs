@@ -19,9 +19,6 @@ use super::{hold, routes};
 /// The name of the thread that asks.
 const ASKS: &str = "earmark-asks";
 
-/// Holds that are shorter than this, in microseconds, are none.
-const NO_HOLD: f64 = 0.5;
-
 /// What to ask, and how.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -102,12 +99,8 @@ fn report(settings: &Settings, to: SocketAddr, findings: Findings) -> Report {
     let Findings { device, own_hold, record, paths, account } = findings;
     let Matched { mut spaced, back_to_back, sum_error } = matched(&record, &paths);
     let mut far_busy = back_to_back;
-    if let OwnHold::Counted { p50_us, .. } = own_hold {
-        // What is as short as this is the time that counting takes.
-        let nanos = if p50_us < NO_HOLD { 0 } else { (p50_us * 1e3) as u64 };
-        spaced.shift(Stage::Far, Stage::Hold, nanos);
-        far_busy.shift(Stage::Far, Stage::Hold, nanos);
-    }
+    hold::split(&mut spaced, &own_hold);
+    hold::split(&mut far_busy, &own_hold);
     let mut references = References::of(&record);
     if device.as_deref() == Some("lo") {
         // Nothing holds packets there; answers that come together were written together.

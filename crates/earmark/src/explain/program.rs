@@ -1,7 +1,7 @@
 //! `earmark explain -- CMD`: the sockets of a real program, while it runs; and `earmark explain
 //! DEV`: what a device receives, whoever it is for.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Child, Command, ExitStatus};
 
@@ -13,11 +13,10 @@ use super::engine::{Path, Role};
 use super::evidence::{Far, OwnHold};
 use super::report::{Explained, Report, SCHEMA};
 use super::sockets::{self, Names};
-use super::stages::{self, Stage};
 use super::summary::Collection;
 use super::tracer::{Account, Target, Tracer};
 use super::verdict::Case;
-use super::{hold, stages::Lengths};
+use super::{hold, stages};
 
 /// Sockets that are told one by one, those with the most requests.
 const SOCKETS: usize = 5;
@@ -28,6 +27,8 @@ const FEWEST: usize = 5;
 /// Paths of one kind: through the same socket, asked or answered.
 struct Group {
     role: Role,
+    /// By which device packets came; if by several, one of them.
+    device: Option<String>,
     paths: Collection,
 }
 
@@ -41,12 +42,13 @@ pub fn explain(words: &[std::ffi::OsString], seconds: f64) -> Result<(Report, Ex
     let tid = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
     // What this thread starts is traced, too, from its first moment on.
     let mut tracer = Tracer::open(&Target::Task { tid, device: None, name: None })?;
+    let mut names = Names::default();
+    let mut groups = BTreeMap::new();
+    tracer.step(|_, _| {})?;
     let mut child = Command::new(program)
         .args(&words[1..])
         .spawn()
         .with_context(|| format!("start {}", program.to_string_lossy()))?;
-    let mut names = Names::default();
-    let mut groups = BTreeMap::new();
     let until = clock::now().as_nanos() + (seconds * 1e9) as u64;
     let mut status = None;
     while status.is_none() && clock::now().as_nanos() < until {
@@ -70,14 +72,16 @@ fn ended(child: &mut Child) -> Result<Option<ExitStatus>> {
 /// Adds a path to those of its socket. A socket whose address others know to connect to answers,
 /// and every other one asks.
 fn collect(groups: &mut BTreeMap<String, Group>, names: &mut Names, decoder: &Decoder, path: Path) {
-    let known = names.of(decoder.tid(path.task), path.fd, path.socket);
+    let who = (decoder.tid(path.task), path.fd);
+    let known = names.of(path.socket, who, decoder.peer(path.socket));
     let role = if known.answers { Role::Answers } else { Role::Asks };
     if path.role != role {
         return;
     }
     let Some(lengths) = stages::lengths(&path) else { return };
-    let group = Group { role, paths: Collection::default() };
-    groups.entry(known.name.clone()).or_insert(group).paths.add(lengths);
+    let device = path.arrival.received.map(|_| decoder.device(path.arrival.device).to_owned());
+    let group = || Group { role, device, paths: Collection::default() };
+    groups.entry(known.name.clone()).or_insert_with(group).paths.add(lengths);
 }
 
 /// Traces what a device receives for some seconds.
@@ -90,7 +94,7 @@ pub fn explain_device(device: &str, seconds: f64) -> Result<Report> {
     let mut by_task: BTreeMap<u32, (String, Collection)> = BTreeMap::new();
     let mut all = Collection::default();
     let mut add = |decoder: &Decoder, path: Path| {
-        let lengths: Option<Lengths> = stages::lengths(&path);
+        let lengths = stages::lengths(&path);
         let here = decoder.device(path.arrival.device) == device;
         if let Some(lengths) = lengths.filter(|_| here) {
             all.add(lengths);
@@ -105,11 +109,15 @@ pub fn explain_device(device: &str, seconds: f64) -> Result<Report> {
     let account = tracer.finish(&mut add)?;
     let mut groups = BTreeMap::new();
     let everything = format!("Everything that {device} receives");
-    groups.insert(everything, Group { role: Role::Receives, paths: all });
+    groups.insert(
+        everything,
+        Group { role: Role::Receives, device: Some(device.to_owned()), paths: all },
+    );
     if by_task.len() > 1 {
         for (name, paths) in by_task.into_values() {
             let name = format!("What {device} receives for {name}");
-            groups.insert(name, Group { role: Role::Receives, paths });
+            let device = Some(device.to_owned());
+            groups.insert(name, Group { role: Role::Receives, device, paths });
         }
     }
     Ok(report(groups, account, Some(device)))
@@ -121,20 +129,26 @@ fn name_of(tid: u32) -> String {
 }
 
 fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str>) -> Report {
-    let own_hold = device.map_or(OwnHold::Unknown, hold::of);
     let packets_per_s = account.packets as f64 / account.traced_s.max(1e-9);
     let mut explained = Vec::new();
-    let mut seen = BTreeSet::new();
-    for (subject, Group { role, paths }) in groups {
-        let Some(summary) = paths.summary().filter(|summary| summary.requests >= FEWEST) else {
+    let mut holds: BTreeMap<String, OwnHold> = BTreeMap::new();
+    for (subject, Group { role, device, mut paths }) in groups {
+        if paths.len() < FEWEST {
             continue;
+        }
+        let own_hold = match &device {
+            Some(device) => holds.entry(device.clone()).or_insert_with(|| hold::of(device)).clone(),
+            None => OwnHold::Unknown,
         };
-        seen.extend(summary.stages.iter().map(|row| row.stage));
+        if role == Role::Asks {
+            hold::split(&mut paths, &own_hold);
+        }
+        let Some(summary) = paths.summary() else { continue };
         let case = Case {
             summary: &summary,
             far: Far::Unknown,
             own_hold: &own_hold,
-            device,
+            device: device.as_deref(),
             role,
             handshakes: false,
             packets_per_s,
@@ -144,11 +158,15 @@ fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str
     }
     explained.sort_by_key(|one| std::cmp::Reverse(one.summary.requests));
     explained.truncate(SOCKETS);
-    debug_assert!(device.is_none() || !seen.contains(&Stage::Far));
+    let device = device.map(str::to_owned).or_else(|| {
+        // All packets came by the same one.
+        (holds.len() == 1).then(|| holds.keys().next().cloned()).flatten()
+    });
+    let own_hold = device.as_ref().and_then(|device| holds.remove(device));
     Report {
         schema: SCHEMA,
-        device: device.map(str::to_owned),
-        own_hold,
+        device,
+        own_hold: own_hold.unwrap_or(OwnHold::Unknown),
         references: None,
         sum_error: None,
         account,

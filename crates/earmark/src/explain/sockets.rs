@@ -22,15 +22,23 @@ pub struct Known {
 pub struct Names(BTreeMap<u64, Known>);
 
 impl Names {
-    /// The socket that thread `tid` has as `fd`.
-    pub fn of(&mut self, tid: u32, fd: i32, socket: u64) -> &Known {
+    /// The socket that thread `tid` has as `fd`, and that was seen to connect to `peer`.
+    pub fn of(&mut self, socket: u64, (tid, fd): (u32, i32), peer: Option<SocketAddr>) -> &Known {
         self.0.entry(socket).or_insert_with(|| {
+            if let Some(peer) = peer {
+                return Known { name: asks(peer), answers: false };
+            }
             look_up(tid, fd).unwrap_or_else(|| Known {
                 name: "sockets that were gone before they were looked up".into(),
                 answers: false,
             })
         })
     }
+}
+
+/// What the socket of a TCP client is called.
+fn asks(peer: SocketAddr) -> String {
+    format!("TCP requests to {peer}")
 }
 
 /// Whether this network has such a device.

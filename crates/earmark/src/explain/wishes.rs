@@ -40,6 +40,8 @@ fn of_task(tid: u32, device: Option<&str>, thread: Option<&str>) -> Vec<Wish> {
         wish("sock:sock_send_length", task, None),
         wish("sock:sock_recv_length", task, None),
         wish("skb:skb_copy_datagram_iovec", task, None),
+        // 2 is TCP_SYN_SENT.
+        wish("sock:inet_sock_set_state", task, Some("newstate == 2".into())),
         // A thread is woken by others, so these events are not its own.
         wish("sched:sched_waking", Unit::All, name_of_thread),
         wish("net:net_dev_queue", task, name.clone()),
