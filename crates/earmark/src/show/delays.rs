@@ -129,9 +129,14 @@ fn deferral_of(report: &Report) -> (u64, u64) {
         .unwrap_or((0, 0))
 }
 
+/// Whether the kernel says that no NAPI instance polls this device, so that nothing is deferred.
+pub(super) fn has_no_napi(report: &Report) -> bool {
+    report.napis.as_ref().is_some_and(Vec::is_empty)
+}
+
 fn deferral(report: &Report) -> Option<Delay> {
     let (timeout, times) = deferral_of(report);
-    if timeout == 0 {
+    if timeout == 0 || has_no_napi(report) {
         return None;
     }
     let microseconds = timeout as f64 / 1e3;
@@ -277,6 +282,9 @@ mod tests {
             Napi { gro_flush_timeout: Some(200_000), defer_hard_irqs: Some(1), ..Napi::default() };
         deferring.napis = Some(vec![own]);
         only(&deferring, "napi-deferral", Some(200.0), "1 times in a row");
+
+        deferring.napis = Some(Vec::new());
+        assert_eq!(delays_of(&deferring), [], "nobody polls, so nobody defers");
 
         let threaded = Napi { threaded: Some(Threaded::Enabled), ..Napi::default() };
         let report = Report { napis: Some(vec![threaded]), ..Report::default() };

@@ -119,10 +119,24 @@ pub fn of_device(
     let by_name = |one: &&Interrupt| names.iter().any(|name| one.is_named(name));
     let named: Vec<Interrupt> = by_number().filter(by_name).cloned().collect();
     Ok(match () {
-        () if numbers.is_empty() => all.iter().filter(by_name).cloned().collect(),
+        () if numbers.is_empty() => {
+            let named: Vec<Interrupt> = all.iter().filter(by_name).cloned().collect();
+            if named.is_empty() { of_parent(root, &directory, all) } else { named }
+        }
         () if !named.is_empty() && shares_function(root, &directory) => named,
         () => by_number().cloned().collect(),
     })
+}
+
+/// The interrupt that is named after the driver of the bus device's parent, if only one is: User-Mode
+/// Linux calls it `virtio-uml`, whatever it is for.
+fn of_parent(root: &Root, directory: &str, all: &[Interrupt]) -> Vec<Interrupt> {
+    let Some(driver) = root.link_name(&format!("{directory}/device/../driver")) else {
+        return Vec::new();
+    };
+    let is_its = |one: &&Interrupt| one.handlers == [driver.as_str()];
+    let its: Vec<Interrupt> = all.iter().filter(is_its).cloned().collect();
+    if its.len() == 1 { its } else { Vec::new() }
 }
 
 /// Whether the bus device has several network devices.

@@ -107,6 +107,13 @@ fn stmmac__on_a_platform_without_a_bus_that_numbers() {
 }
 
 #[test]
+fn virtio_net__in_user_mode_linux() {
+    let device = device("uml", "a0");
+    assert_eq!((numbers(&device), device.interrupts[0].0.total()), (vec![11], 5));
+    assert_eq!(device.driver.as_deref(), Some("virtio_net"));
+}
+
+#[test]
 fn malformed__is_left_out() {
     let tree = Tree::unpack("malformed");
     tree.add("sys/class/net/eth0/tx_queue_len", b"\xff\xfe");

@@ -6,6 +6,7 @@ use linux::device::cpus::write_list;
 use linux::device::netdev::{Direction, Napi, Threaded};
 use linux::device::softnet::Softnet;
 
+use crate::show::delays::has_no_napi;
 use crate::show::lines::{count, together, us};
 use crate::show::report::Report;
 
@@ -13,13 +14,19 @@ pub(super) fn napi(report: &Report) -> Vec<String> {
     let deferral = &report.files.deferral;
     let mut texts = Vec::new();
     match (deferral.gro_flush_timeout, deferral.napi_defer_hard_irqs) {
+        (Some(0) | None, Some(0) | None) if has_no_napi(report) => {
+            texts.push(
+                "nobody polls this device: each packet goes to the stack by itself".to_owned(),
+            );
+        }
         (Some(0) | None, Some(0) | None) => {
             texts.push("interrupts are on again as soon as a poll finds too little".to_owned());
         }
         (timeout, times) => texts.push(format!(
-            "gro_flush_timeout {}, napi_defer_hard_irqs {}",
+            "gro_flush_timeout {}, napi_defer_hard_irqs {}{}",
             us(timeout.unwrap_or(0) as f64 / 1e3),
-            times.unwrap_or(0)
+            times.unwrap_or(0),
+            if has_no_napi(report) { ": no effect, nobody polls this device now" } else { "" }
         )),
     }
     if deferral.threaded.is_some_and(|threaded| threaded != 0) {

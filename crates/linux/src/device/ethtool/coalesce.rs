@@ -25,10 +25,10 @@ const STEP_COMPLETIONS: u16 = 3;
 pub struct Coalesce {
     parameters: BTreeMap<Parameter, u32>,
     /// What adaptive moderation of reception chooses from (DIM), from shortest to longest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub rx_profile: Option<Vec<ProfileStep>>,
     /// What adaptive moderation of sending chooses from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub tx_profile: Option<Vec<ProfileStep>>,
 }
 
