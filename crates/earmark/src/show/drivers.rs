@@ -6,7 +6,8 @@
 pub(super) enum Timer {
     /// It starts at the first packet that the host has not been told of.
     Delay,
-    /// It is a least gap between two interrupts; a packet after a longer silence is told of at once.
+    /// It is a least gap between two interrupts; a packet after a longer silence is told of at
+    /// once.
     Throttle,
     /// A value that stands for "as the driver sees fit", with a least gap of so many microseconds
     /// at most.
@@ -18,6 +19,8 @@ pub(super) fn timer_of(driver: &str, rx_usecs: u32) -> Timer {
     match (driver, rx_usecs) {
         // 1 is "dynamic", 3 "dynamic conservative": between 4,000 and 70,000 interrupts a second.
         ("e1000" | "e1000e" | "igb" | "igbvf" | "igc", 1 | 3) => Timer::Chosen(250),
+        // "Simplified balancing": between 2,000 and 8,000.
+        ("e1000" | "e1000e", 4) => Timer::Chosen(500),
         // IXGBE_ITR_ADAPTIVE_MAX_USECS.
         ("ixgbe" | "ixgbevf", 1) => Timer::Chosen(126),
         (
@@ -35,9 +38,8 @@ pub(super) fn timer_of(driver: &str, rx_usecs: u32) -> Timer {
 pub(super) fn longest_adaptive(driver: &str, is_cqe: bool) -> Option<u32> {
     match driver {
         // The profiles of net_dim: 1, 8, 64, 128, 256 us; counted from the last packet: 2 to 64 us.
-        "mlx5_core" | "bnxt_en" | "virtio_net" | "bcmgenet" | "ionic" | "gve" => {
-            Some(if is_cqe { 64 } else { 256 })
-        }
+        "mlx5_core" if is_cqe => Some(64),
+        "mlx5_core" | "bnxt_en" | "virtio_net" | "bcmgenet" | "ionic" | "mtk_soc_eth" => Some(256),
         // It has net_dim choose, too, and always from the first packet.
         "ena" => Some(256),
         // ICE_DIM's own: 2, 8, 16, 62, 126 us.

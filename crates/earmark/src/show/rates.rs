@@ -1,6 +1,6 @@
 //! What a device does over time: packets, interrupts, drops, for each queue where the kernel tells.
 //!
-//! A [`Meter`] reads counters, [`Rates::between`] makes rates of two readings.
+//! A [`Meter`] reads counters, [`Meter::between`] makes rates of two readings.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -203,7 +203,8 @@ impl Role {
     }
 }
 
-/// The number at the end of a handler, such as 3 of `eth0-TxRx-3` and of `mlx5_comp3@pci:0000:17:00.0`.
+/// The number at the end of a handler, such as 3 of `eth0-TxRx-3` and of
+/// `mlx5_comp3@pci:0000:17:00.0`.
 fn number_of(handler: &str) -> Option<u32> {
     let name = handler.split('@').next()?;
     let start = name.trim_end_matches(|c: char| c.is_ascii_digit()).len();

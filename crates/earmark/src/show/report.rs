@@ -214,7 +214,8 @@ const FILES: &str = "interrupts, deferral, steering";
 struct Notes(Vec<Unreadable>);
 
 impl Notes {
-    /// What files say of a device; of the machine alone, and a note, if they are of another network.
+    /// What files say of a device; of the machine alone, and a note, if they are of another
+    /// network.
     fn files(&mut self, root: &Root, name: &str) -> DeviceFiles {
         let why = if root.is_of_network() {
             match read_device(root, name) {

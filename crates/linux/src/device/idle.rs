@@ -26,12 +26,13 @@ pub struct IdleState {
 /// How processors idle.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Idle {
-    /// The driver, such as `intel_idle`; `None` if there is none: then they wait in the shallowest.
+    /// The driver, such as `intel_idle`; `None` if there is none: then they wait in the
+    /// shallowest.
     pub driver: Option<String>,
     /// Who chooses the state, such as `menu`.
     pub governor: Option<String>,
-    /// The states, shallowest first. Counts and times are sums over processors; a state is disabled
-    /// if it is so for all.
+    /// The states, shallowest first. Counts and times are sums over processors; a state is
+    /// disabled if it is so for all.
     pub states: Vec<IdleState>,
 }
 

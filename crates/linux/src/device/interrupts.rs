@@ -128,8 +128,8 @@ pub fn of_device(
     })
 }
 
-/// The interrupt that is named after the driver of the bus device's parent, if only one is: User-Mode
-/// Linux calls it `virtio-uml`, whatever it is for.
+/// The interrupt that is named after the driver of the bus device's parent, if only one is:
+/// User-Mode Linux calls it `virtio-uml`, whatever it is for.
 fn of_parent(root: &Root, directory: &str, all: &[Interrupt]) -> Vec<Interrupt> {
     let Some(driver) = root.link_name(&format!("{directory}/device/../driver")) else {
         return Vec::new();

@@ -13,9 +13,9 @@
 //! sockets belong to the network of the thread that opened them; [`Root::here`] shows the files of
 //! that network. Nothing here changes anything except what begins with `set_` or `write_`.
 //!
-//! The message layer ([`message`], [`tlv`]) is our own: `netlink-packet-generic` adds the four bytes
-//! of `genlmsghdr` and little else, and neither it nor `netlink-packet-core` reads the sentences in
-//! which the kernel says why it refused.
+//! The message layer ([`message`], [`tlv`]) is our own: `netlink-packet-generic` adds the four
+//! bytes of `genlmsghdr` and little else, and neither it nor `netlink-packet-core` reads the
+//! sentences in which the kernel says why it refused.
 
 pub mod cpus;
 pub mod deferral;

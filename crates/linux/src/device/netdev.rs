@@ -76,7 +76,8 @@ pub struct Napi {
     pub defer_hard_irqs: Option<u32>,
     /// That timer, in nanoseconds.
     pub gro_flush_timeout: Option<u64>,
-    /// For how long, in nanoseconds, interrupts stay off while a program polls and finds something.
+    /// For how long, in nanoseconds, interrupts stay off while a program polls and finds
+    /// something.
     pub irq_suspend_timeout: Option<u64>,
     /// Who polls.
     pub threaded: Option<Threaded>,

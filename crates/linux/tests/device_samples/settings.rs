@@ -170,7 +170,7 @@ fn refusals__carry_the_kernels_sentence() {
     let expected =
         Message::End { code: 95, said: Some("cannot modify an unsupported parameter".into()) };
     for datagram in [message(2, 0x200, &whole), message(2, 0x300, &capped)] {
-        assert_eq!(read(&datagram, 7).unwrap(), [expected.clone()]);
+        assert_eq!(read(&datagram, 7).unwrap(), std::slice::from_ref(&expected));
         assert_eq!(read(&datagram, 8).unwrap(), [], "it belongs to another request");
     }
     let without = message(2, 0x100, &capped[..20]);
