@@ -1,7 +1,10 @@
 //! Devices of a network of our own: read, changed, and read back.
 //!
-//! These tests need root, or the rights that `become_capable` gives, and /dev/net/tun.
+//! These tests need root, or the rights that `become_capable` gives, /dev/net/tun, and
+//! ethtool.
 #![allow(non_snake_case, reason = "test names are subject__case")]
+
+use std::process::Command;
 
 use linux::device::deferral::{Deferral, read_deferral, write_deferral};
 use linux::device::ethtool::{Coalesce, Ethtool, Parameter};
@@ -129,15 +132,33 @@ fn napi__of_a_veth_that_has_gro__is_read_and_changed() {
     drop(netdev);
     let host = host_with_veth();
     let netdev = ok(ok(host.enter_net(Netdev::open)));
-    // Without GRO a veth has no NAPI instance.
     let before = netdev.napis("one");
     if let Err(error) = &before {
+        // Before Linux 6.8.
         return assert!(error.is_unsupported(), "{error}");
     }
-    assert_eq!(ok(before), []);
-    assert!(ok(netdev.queues("one")).iter().all(|queue| queue.id == 0));
+    assert_eq!(ok(before), [], "without GRO a veth has no NAPI instance");
     let error = netdev.set_napi(1, &NapiChange::default()).expect_err("there is none");
     assert!(error.to_string().starts_with("change NAPI instance 1: "), "{error}");
+
+    let gro = ok(host.output(Command::new("ethtool").args(["-K", "one", "gro", "on"])));
+    assert!(gro.status.success(), "{gro:?}");
+    let [napi] = ok(netdev.napis("one"))[..] else { panic!("not one") };
+    assert_eq!(ok(netdev.queues("one")).len(), 2, "one for each direction");
+    if napi.irq_suspend_timeout.is_none() {
+        // Before Linux 6.13 an instance has no settings of its own.
+        return;
+    }
+    let change = NapiChange {
+        defer_hard_irqs: Some(7),
+        gro_flush_timeout: Some(30_000),
+        irq_suspend_timeout: Some(1_000_000),
+        threaded: None,
+    };
+    ok(netdev.set_napi(napi.id, &change));
+    let [after] = ok(netdev.napis("one"))[..] else { panic!("not one") };
+    assert_eq!((after.defer_hard_irqs, after.gro_flush_timeout), (Some(7), Some(30_000)));
+    assert_eq!((after.id, after.irq_suspend_timeout), (napi.id, Some(1_000_000)));
 }
 
 #[test]

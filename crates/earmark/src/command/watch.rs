@@ -127,7 +127,7 @@ fn queue_row(queue: &QueueRates) -> String {
 }
 
 fn row([first, rest @ ..]: [&str; 9]) -> String {
-    rest.iter().fold(format!("{first:<15}"), |line, cell| line + &format!(" {cell:>10}"))
+    rest.iter().fold(format!("{first:<12}"), |line, cell| line + &format!(" {cell:>10}"))
 }
 
 fn whole(rate: f64) -> String {
@@ -140,4 +140,64 @@ fn optional(value: Option<f64>, digits: usize) -> String {
 
 fn megabits(bytes_per_s: Option<f64>) -> String {
     optional(bytes_per_s.map(|bytes| bytes * 8.0 / 1e6), 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(direction: Direction, id: u32, packets_per_s: f64) -> QueueRates {
+        QueueRates {
+            direction,
+            id,
+            packets_per_s,
+            bytes_per_s: None,
+            drops_per_s: Some(0.0),
+            interrupts_per_s: (direction == Direction::Rx).then_some(packets_per_s / 4.0),
+            packets_per_interrupt: (direction == Direction::Rx).then_some(4.0),
+        }
+    }
+
+    fn rates(queues: Vec<QueueRates>) -> Rates {
+        Rates {
+            device: "enp23s0f0".into(),
+            seconds: 1.0,
+            rx_packets_per_s: 1_234_567.0,
+            rx_bytes_per_s: 125_000_000.0,
+            tx_packets_per_s: 10.0,
+            tx_bytes_per_s: 0.0,
+            drops_per_s: 0.0,
+            interrupts_per_s: Some(308_641.75),
+            rx_packets_per_interrupt: Some(4.0),
+            squeezes_per_s: 3.0,
+            queues,
+            vectors: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn several_receiving_queues_have_rows_if_they_are_busy() {
+        let queues = vec![
+            queue(Direction::Rx, 0, 1_000_000.0),
+            queue(Direction::Rx, 1, 0.0),
+            queue(Direction::Rx, 12, 234_567.0),
+            queue(Direction::Tx, 3, 10.0),
+        ];
+        let rows = rows(&rates(queues));
+        let words: Vec<Vec<&str>> =
+            rows.iter().map(|row| row.split_whitespace().collect()).collect();
+        let device = ["enp23s0f0", "1234567", "1000.00", "10", "0.00", "308642", "4.0", "0", "3"];
+        assert_eq!(words[0], device);
+        assert_eq!(words[1], ["rx", "0", "1000000", "-", "250000", "4.0", "0"]);
+        assert_eq!(words[2], ["rx", "12", "234567", "-", "58642", "4.0", "0"]);
+        assert_eq!(words[3], ["tx", "3", "10", "-", "0"]);
+        let widths: Vec<usize> = rows.iter().chain([&header()]).map(String::len).collect();
+        assert!(widths.iter().all(|width| *width == 100), "the columns stand together: {widths:?}");
+    }
+
+    #[test]
+    fn one_receiving_queue_is_the_device() {
+        let queues = vec![queue(Direction::Rx, 0, 9.0), queue(Direction::Tx, 0, 9.0)];
+        assert_eq!(rows(&rates(queues)).len(), 1);
+    }
 }

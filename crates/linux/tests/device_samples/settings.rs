@@ -7,7 +7,7 @@ use linux::device::tlv::{Malformed, Writer};
 
 /// What drivers support (`supported_coalesce_params` in Linux), and the values that they start
 /// with.
-const DRIVERS: [(&str, &[(Parameter, u32)]); 12] = [
+const DRIVERS: [(&str, &[(Parameter, u32)]); 13] = [
     ("igb", &[(RxUsecs, 3), (TxUsecs, 0)]),
     ("ixgbe", &[(RxUsecs, 1), (TxUsecs, 0)]),
     (
@@ -59,6 +59,7 @@ const DRIVERS: [(&str, &[(Parameter, u32)]); 12] = [
     ),
     ("stmmac", &[(RxUsecs, 300), (RxFrames, 0), (TxUsecs, 5000), (TxFrames, 25)]),
     ("e1000e", &[(RxUsecs, 3)]),
+    ("r8169", &[(RxUsecs, 0), (RxFrames, 0), (TxUsecs, 0), (TxFrames, 0)]),
     ("mana", &[(RxCqeFrames, 4), (RxCqeNsecs, 2048)]),
 ];
 
