@@ -23,6 +23,7 @@ pub mod machine;
 pub mod mx;
 pub mod netlink;
 pub mod packet;
+pub mod page;
 pub mod perf;
 pub mod plane;
 pub mod played;

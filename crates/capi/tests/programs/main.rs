@@ -96,6 +96,16 @@ fn calls_mean_what_the_manual_says() {
     assert!(text.contains("all passed"), "{text}");
 }
 
+#[test]
+fn valgrind_has_nothing_to_say() {
+    let program = compile("tests/programs/small.c", "small");
+    let mut valgrind = limited(Path::new("valgrind"));
+    // Its threads have to have their turns, or who looks again and again starves the others.
+    valgrind.args(["--quiet", "--fair-sched=yes", "--leak-check=full", "--error-exitcode=9"]);
+    let text = run(valgrind.arg(program).arg("udp:127.0.0.1"));
+    assert_eq!(text, "all passed\n");
+}
+
 /// Namespaces with a veth pair in them, which go when the test does: `va` and `vb` are its ends.
 #[test]
 fn example_runs_between_two_interfaces() {

@@ -17,6 +17,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::message::Region;
 use super::sigbus::Watched;
+use crate::page;
 
 /// File systems whose pages come from memory or a local disk (`linux/magic.h`): tmpfs, ramfs,
 /// hugetlbfs, ext4, xfs, btrfs, overlayfs.
@@ -110,8 +111,7 @@ impl Mapping {
             return Err(MemoryError::FileSystem(number, file_system));
         }
         // A mapping begins at a page of its file; on hugetlbfs, pages are as long as blocks.
-        let page =
-            u64::try_from(stat.st_blksize).unwrap_or(1).max(rustix::param::page_size() as u64);
+        let page = u64::try_from(stat.st_blksize).unwrap_or(1).max(page::size() as u64);
         let before = (region.file_offset % page) as usize;
         let offset = region.file_offset - before as u64;
         let length = (size + before).next_multiple_of(page as usize);

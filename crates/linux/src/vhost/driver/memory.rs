@@ -20,6 +20,8 @@ use rustix::fs::{
 };
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use crate::page;
+
 /// What one processor core takes from another at a time, in bytes.
 pub(crate) const CACHE_LINE: usize = 64;
 
@@ -47,7 +49,7 @@ unsafe impl Sync for Memory {}
 impl Memory {
     /// At least `bytes` bytes of zeros, in whole pages.
     pub(crate) fn new(bytes: usize) -> io::Result<Arc<Self>> {
-        let page = rustix::param::page_size();
+        let page = page::size();
         let bytes = bytes.max(1).next_multiple_of(page);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = memfd_create(c"earmark-driver", flags)?;
@@ -236,7 +238,7 @@ mod tests {
     #[test]
     fn memory_is_zero_and_cannot_shrink() {
         let memory = Memory::new(10).unwrap();
-        assert_eq!(memory.bytes(), rustix::param::page_size());
+        assert_eq!(memory.bytes(), page::size());
         assert!(ftruncate(memory.file(), 0).is_err());
         let words = Words::<AtomicU64>::new(&memory, 0, memory.bytes() / 8);
         assert!(words.iter().all(|word| word.load(Relaxed) == 0));

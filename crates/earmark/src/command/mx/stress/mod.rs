@@ -218,7 +218,7 @@ fn work(args: &StressArgs, parties: &[Party], ledger: &Ledger) {
 fn rss_kib() -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").context("read /proc/self/statm")?;
     let pages: u64 = text.split(' ').nth(1).context("read /proc/self/statm")?.parse()?;
-    Ok(pages * rustix::param::page_size() as u64 / 1024)
+    Ok(pages * linux::page::size() as u64 / 1024)
 }
 
 fn faults_made(tallies: &[Tally]) -> Vec<(&'static str, u64)> {

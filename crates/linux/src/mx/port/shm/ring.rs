@@ -19,6 +19,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+use crate::page;
 use crate::vhost::driver::memory::{Buffers, Memory, Words};
 
 /// Bytes of a cache line.
@@ -48,7 +49,7 @@ impl Shape {
     /// Bytes of the memory.
     fn bytes(self) -> usize {
         let bytes = SLOTS_AT + self.slots as usize * self.stride();
-        bytes.next_multiple_of(rustix::param::page_size())
+        bytes.next_multiple_of(page::size())
     }
 }
 
