@@ -21,7 +21,7 @@ use crate::abi::objects::{CqAttr, CqErrEntry, CqOps, Fid, FidCq, FidDomain, FidO
 use crate::abi::{give, ours, taken, theirs};
 use crate::av::give_text;
 use crate::endpoint::Bound;
-use crate::refuse;
+use crate::{fault, refuse};
 
 /// Something that has ended. Addresses are the user's, and nobody here looks at what is there.
 #[derive(Clone, Copy, Debug, Default)]
@@ -285,7 +285,7 @@ unsafe extern "C" fn strerror(
     buffer: *mut c_char,
     length: usize,
 ) -> *const c_char {
-    give_text(&std::io::Error::from_raw_os_error(error).to_string(), buffer, length);
+    give_text(&fault::text(error), buffer, length);
     buffer
 }
 

@@ -7,7 +7,7 @@ use libc::{ECANCELED, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EINVAL, EIO, EPROT
 use linux::mx::endpoint::MxError;
 use mx::status::{Code, Refusal};
 
-use crate::abi::constants::FI_ETRUNC;
+use crate::abi::constants::{FI_ENOKEY, FI_ETRUNC};
 
 /// The number of libfabric for the end of a request; `None` if it did what was asked.
 pub(crate) fn of_code(code: Code) -> Option<c_int> {
@@ -40,7 +40,28 @@ pub(crate) fn of_error(error: &MxError) -> c_int {
     }
 }
 
+/// What a number of libfabric means. Those beyond errno.h are its own.
+pub(crate) fn text(error: c_int) -> String {
+    match error {
+        FI_ETRUNC => "the message is longer than the memory for it".to_owned(),
+        FI_ENOKEY => "no memory is registered with this key".to_owned(),
+        error => std::io::Error::from_raw_os_error(error).to_string(),
+    }
+}
+
 /// Tells people something on standard error: libfabric's own log would have to be linked.
 pub(crate) fn warn(text: &str) {
     eprintln!("earmark[{}]: {text}", std::process::id());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_a_meaning() {
+        for error in [FI_ETRUNC, FI_ENOKEY, ECANCELED, EIO] {
+            assert!(!text(error).contains("Unknown"), "{error}");
+        }
+    }
 }

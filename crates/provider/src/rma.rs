@@ -6,11 +6,11 @@
 //! ```text
 //! short write   request with the bytes ─▶   written, ◀─ answer
 //! long write    request, bytes ─▶           received where they belong; the send ends with that
-//! read          request ─▶                  ◀─ answer with the bytes, received where they are wanted
+//! read          request ─▶                  ◀─ answer with the bytes, received where wanted
 //! ```
 //!
 //! Long bytes are messages of their own, which MX moves from memory to memory. An answer may
-//! say in its header why there is nothing; a long write for which there is no memory is truncated.
+//! say in its header why there is nothing; a long write without memory for it is truncated.
 
 /// Bytes of a request, without those to write.
 pub(crate) const LENGTH: usize = 48;

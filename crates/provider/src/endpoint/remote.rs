@@ -130,7 +130,7 @@ impl Live {
                 if !matches!(status.code, Code::Cancelled | Code::Aborted)
                     && let Err(error) = self.await_request(bytes)
                 {
-                    let error = std::io::Error::from_raw_os_error(error);
+                    let error = fault::text(error);
                     warn(&format!("{} serves fewer requests: {error}", self.address));
                 }
             }
@@ -179,8 +179,7 @@ impl Live {
             let flags = FI_RMA | if writes { FI_WRITE } else { FI_READ };
             self.tx.tell(Entry { context: context as usize, flags, failure, ..Entry::default() });
         } else if let Some(error) = error {
-            let error = std::io::Error::from_raw_os_error(error);
-            warn(&format!("a write of {} is lost: {error}", self.address));
+            warn(&format!("a write of {} is lost: {}", self.address, fault::text(error)));
         }
     }
 
@@ -190,10 +189,10 @@ impl Live {
         let found = self.regions.find(request.key, (request.offset, request.length), writes);
         if let Err(error) = found {
             let Request { key, offset, length, .. } = request;
-            let error = std::io::Error::from_raw_os_error(error);
             warn(&format!(
-                "{}: a peer wants {length} bytes at {offset} of key {key:#x}: {error}",
-                self.address
+                "{}: a peer wants {length} bytes at {offset} of key {key:#x}: {}",
+                self.address,
+                fault::text(error)
             ));
         }
         match request.deed {

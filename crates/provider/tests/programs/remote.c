@@ -112,6 +112,14 @@ int main(void)
     uint64_t so_far = 2 * sizeof lengths / sizeof *lengths;
     CHECK(fi_cntr_read(a.cntr) == so_far);
 
+    /* One's own memory is as good as anybody's. */
+    CHECK(fi_write(a.ep, mine, 9000, NULL, a.self, 5, KEY, mine) == 0);
+    ends_well(mine, FI_WRITE);
+    CHECK(fi_read(a.ep, theirs + 100000, 9000, NULL, a.self, 5, KEY, mine) == 0);
+    ends_well(mine, FI_READ);
+    CHECK(memcmp(theirs + 5, mine, 9000) == 0 && memcmp(theirs + 100000, mine, 9000) == 0);
+    so_far += 2;
+
     /* Its memory is free at once, and nobody hears of it but the counter. */
     memset(mine, 5, 10000);
     CHECK(fi_inject_write(a.ep, mine, 10000, b.self, 3, KEY) == 0);
