@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use libc::{EAGAIN, EBUSY, ENOSYS};
+use libc::{EAGAIN, EBUSY, EMFILE, ENOSYS};
+use linux::mx::endpoint::Bell;
 
 use crate::abi::constants::{
     FI_ADDR_UNSPEC, FI_CLASS_CQ, FI_CQ_FORMAT_CONTEXT, FI_CQ_FORMAT_DATA, FI_CQ_FORMAT_MSG,
-    FI_CQ_FORMAT_TAGGED, FI_CQ_FORMAT_UNSPEC, FI_EAVAIL, FI_WAIT_NONE, FI_WAIT_UNSPEC,
-    FI_WAIT_YIELD,
+    FI_CQ_FORMAT_TAGGED, FI_CQ_FORMAT_UNSPEC, FI_EAVAIL, FI_GETWAIT, FI_WAIT_FD, FI_WAIT_NONE,
+    FI_WAIT_UNSPEC, FI_WAIT_YIELD,
 };
 use crate::abi::objects::{CqAttr, CqErrEntry, CqOps, Fid, FidCq, FidDomain, FidOps};
 use crate::abi::{give, ours, taken, theirs};
@@ -50,6 +51,10 @@ pub(crate) struct Failure {
 pub(crate) struct Queue {
     entries: Mutex<VecDeque<Entry>>,
     pub(crate) bound: Bound,
+    /// What threads sleep on that wait for an end, if they may.
+    pub(crate) bell: Option<Arc<Bell>>,
+    /// Somebody relies on the bell.
+    rings: AtomicBool,
     /// Whoever waits shall return.
     signalled: AtomicBool,
     /// How often in a row nothing was found.
@@ -65,6 +70,21 @@ impl Queue {
     /// Something has ended.
     pub(crate) fn push(&self, entry: Entry) {
         self.lock().push_back(entry);
+        if let Some(bell) = &self.bell
+            && self.rings.swap(false, Ordering::AcqRel)
+        {
+            bell.ring();
+        }
+    }
+
+    /// Whether a thread may sleep on the bell: it will ring when something ends. False if there is
+    /// something to read.
+    pub(crate) fn may_sleep(&self) -> bool {
+        let Some(bell) = &self.bell else { return true };
+        self.bound.progress();
+        bell.silence();
+        self.rings.store(true, Ordering::Release);
+        self.bound.ring_next() && self.lock().is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
@@ -133,7 +153,7 @@ static FID: FidOps = FidOps {
     size: size_of::<FidOps>(),
     close,
     bind: refuse::bind,
-    control: refuse::control,
+    control,
     ops_open: refuse::ops_open,
 };
 
@@ -159,11 +179,22 @@ pub(crate) unsafe extern "C" fn open(
 ) -> c_int {
     let (format, wait_obj) = theirs!(attr)
         .map_or((FI_CQ_FORMAT_UNSPEC, FI_WAIT_NONE), |attr| (attr.format, attr.wait_obj));
-    let can_wait = [FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_YIELD].contains(&wait_obj);
-    let Some(words) = words(format).filter(|_| can_wait) else { return -ENOSYS };
+    let bell = match wait_obj {
+        FI_WAIT_NONE | FI_WAIT_YIELD => None,
+        FI_WAIT_UNSPEC | FI_WAIT_FD => match Bell::new() {
+            Ok(bell) => Some(Arc::new(bell)),
+            Err(error) => {
+                fault::warn(&error.to_string());
+                return -EMFILE;
+            }
+        },
+        _ => return -ENOSYS,
+    };
+    let Some(words) = words(format) else { return -ENOSYS };
     let fid = Fid { class: FI_CLASS_CQ, context, ops: &raw const FID };
     let fid = FidCq { fid, ops: &raw const OPS };
-    let cq = Cq { fid, queue: Arc::default(), words };
+    let queue = Arc::new(Queue { bell, ..Queue::default() });
+    let cq = Cq { fid, queue, words };
     give!(place, Box::into_raw(Box::new(cq)).cast());
     0
 }
@@ -174,6 +205,17 @@ unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
     }
     drop(taken!(fid, Cq));
     0
+}
+
+/// Tells the descriptor to wait on.
+unsafe extern "C" fn control(fid: *mut Fid, command: c_int, argument: *mut c_void) -> c_int {
+    match &ours!(fid, Cq).queue.bell {
+        Some(bell) if command == FI_GETWAIT => {
+            give!(argument.cast::<c_int>(), bell.descriptor());
+            0
+        }
+        _ => -ENOSYS,
+    }
 }
 
 /// Reads into the program's entries, which are as long as it said when it opened the queue.
@@ -232,7 +274,8 @@ unsafe extern "C" fn readerr(cq: *mut FidCq, place: *mut CqErrEntry, _flags: u64
     1
 }
 
-/// Reads, and looks again until something has ended, the time is over, or somebody signals.
+/// Reads, and sleeps or looks again until something has ended, the time is over, or somebody
+/// signals.
 fn wait_and_read(
     cq: &Cq,
     buffer: *mut c_void,
@@ -244,11 +287,19 @@ fn wait_and_read(
     let limit = u64::try_from(timeout).map_or(Duration::MAX, Duration::from_millis);
     loop {
         let read = read_into(cq, buffer, count, sources);
-        let is_over = cq.queue.signalled.swap(false, Ordering::Relaxed);
+        let is_over = cq.queue.signalled.swap(false, Ordering::AcqRel);
         if read != -(EAGAIN as isize) || is_over || begun.elapsed() >= limit {
             return read;
         }
-        std::thread::yield_now();
+        let Some(bell) = &cq.queue.bell else {
+            std::thread::yield_now();
+            continue;
+        };
+        // Whoever signals may have rung before the bell was silenced.
+        if cq.queue.may_sleep() && !cq.queue.signalled.load(Ordering::Acquire) {
+            let left = limit.saturating_sub(begun.elapsed());
+            bell.wait((limit != Duration::MAX).then_some(left));
+        }
     }
 }
 
@@ -274,7 +325,11 @@ unsafe extern "C" fn sreadfrom(
 }
 
 unsafe extern "C" fn signal(cq: *mut FidCq) -> c_int {
-    ours!(cq, Cq).queue.signalled.store(true, Ordering::Relaxed);
+    let queue = &ours!(cq, Cq).queue;
+    queue.signalled.store(true, Ordering::Release);
+    if let Some(bell) = &queue.bell {
+        bell.ring();
+    }
     0
 }
 

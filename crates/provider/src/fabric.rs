@@ -2,10 +2,13 @@
 
 use std::ffi::{c_int, c_void};
 
-use crate::abi::constants::FI_CLASS_FABRIC;
+use libc::{EAGAIN, EINVAL};
+
+use crate::abi::constants::{FI_CLASS_CQ, FI_CLASS_FABRIC};
 use crate::abi::info::{FabricAttr, Info};
 use crate::abi::objects::{FabricOps, Fid, FidFabric, FidOps};
-use crate::abi::{give, taken, theirs};
+use crate::abi::{give, ours, taken, theirs};
+use crate::cq::Cq;
 use crate::refuse::{self, refuse};
 use crate::{domain, eq};
 
@@ -48,7 +51,13 @@ unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
     0
 }
 
-/// Queues have nothing to wait on but themselves, so there is never a reason not to.
-unsafe extern "C" fn trywait(_fabric: *mut FidFabric, _fids: *mut *mut Fid, _: c_int) -> c_int {
+/// Whether a program may sleep on what these have to wait on: not while there is something to read.
+unsafe extern "C" fn trywait(_fabric: *mut FidFabric, fids: *mut *mut Fid, count: c_int) -> c_int {
+    for index in 0..usize::try_from(count).unwrap_or(0) {
+        let Some(fid) = theirs!(fids.wrapping_add(index)) else { return -EINVAL };
+        if ours!(*fid, Fid).class == FI_CLASS_CQ && !ours!(*fid, Cq).queue.may_sleep() {
+            return -EAGAIN;
+        }
+    }
     0
 }

@@ -66,6 +66,7 @@ pub(crate) const FI_RM_ENABLED: c_int = 2;
 // enum fi_wait_obj
 pub(crate) const FI_WAIT_NONE: c_int = 0;
 pub(crate) const FI_WAIT_UNSPEC: c_int = 1;
+pub(crate) const FI_WAIT_FD: c_int = 3;
 pub(crate) const FI_WAIT_YIELD: c_int = 5;
 // enum fi_cq_format
 pub(crate) const FI_CQ_FORMAT_UNSPEC: c_int = 0;
@@ -87,6 +88,7 @@ pub(crate) const FI_CLASS_CNTR: usize = 15;
 // fi_control
 pub(crate) const FI_GETOPSFLAG: c_int = 2;
 pub(crate) const FI_SETOPSFLAG: c_int = 3;
+pub(crate) const FI_GETWAIT: c_int = 5;
 pub(crate) const FI_ENABLE: c_int = 6;
 // fi_setopt
 pub(crate) const FI_OPT_ENDPOINT: c_int = 0;

@@ -52,6 +52,14 @@ impl Bound {
         }
     }
 
+    /// Has them ring when the next request ends; false if one has ended.
+    pub(crate) fn ring_next(&self) -> bool {
+        let list = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        // What is broken is told to whoever reads.
+        let quiet: Vec<_> = list.iter().map(|live| live.mx.ring_next().unwrap_or(false)).collect();
+        quiet.into_iter().all(|quiet| quiet)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
@@ -253,6 +261,11 @@ fn enable(ep: &Ep) -> c_int {
         return -error;
     }
     live.bound().for_each(|bound| bound.add(&live));
+    for queue in [&live.tx, &live.rx].into_iter().filter_map(|side| side.queue.as_ref()) {
+        if let Some(bell) = &queue.bell {
+            live.mx.add_bell(bell);
+        }
+    }
     // Nobody else has set it: the lock is held.
     let _ = ep.live.set(live);
     0

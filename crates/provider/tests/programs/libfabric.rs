@@ -1,6 +1,6 @@
 //! libfabric's own programs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
@@ -118,10 +118,27 @@ fn remote_memory_is_written_and_read_and_guarded() {
     }
 }
 
+#[test]
+fn programs_may_sleep_until_something_has_ended() {
+    let hosts = Hosts::new();
+    let program = compiled(&hosts, "wait");
+    for port in ["packet:eth0", "udp:eth0"] {
+        let text = run(hosts.command("ea", &program).env("EARMARK_PORT", port));
+        assert!(text.contains("all passed"), "{text}");
+    }
+}
+
 /// The program that uses remote memory.
 fn remote(hosts: &Hosts) -> PathBuf {
-    let program = hosts.path("remote");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/remote.c");
-    run(Command::new("cc").arg("-o").arg(&program).arg(source).args(["-Wall", "-lfabric"]));
+    compiled(hosts, "remote")
+}
+
+/// A program of this directory that is linked with libfabric.
+fn compiled(hosts: &Hosts, name: &str) -> PathBuf {
+    let program = hosts.path(name);
+    let source = format!("{}/tests/programs/{name}.c", env!("CARGO_MANIFEST_DIR"));
+    let mut compiler = Command::new("cc");
+    compiler.arg("-Wall").arg("-o").arg(&program).args([&source, "-lfabric", "-pthread"]);
+    run(&mut compiler);
     program
 }

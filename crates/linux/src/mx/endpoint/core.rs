@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::ended::{Ended, Want};
 use super::sources::Sources;
-use super::{Completed, DRIVER, LEASE, MxError, Request, WATCHER};
+use super::{Bell, Completed, DRIVER, LEASE, MxError, Request, WATCHER};
 use crate::clock;
 use crate::mx::discovery::{self, Asker};
 use crate::mx::port::{Port, PortError, Room, Transmitted};
@@ -45,6 +45,10 @@ pub(super) struct Core<S, R> {
     pub(super) asleep: [Option<Instant>; 2],
     /// How often all who wait were told to return.
     pub(super) wakeups: u64,
+    /// What is rung when a request has ended.
+    pub(super) bells: Vec<Arc<Bell>>,
+    /// Somebody relies on the next of these.
+    pub(super) rings: bool,
     /// What the port waits for before it takes more frames.
     pub(super) blocked: Option<Room>,
     pub(super) stopping: bool,
@@ -80,6 +84,8 @@ impl<S: Source, R: Sink> Core<S, R> {
             watched_at: None,
             asleep: [None; 2],
             wakeups: 0,
+            bells: Vec::new(),
+            rings: false,
             blocked: None,
             stopping: false,
             now: Instant::ZERO,
@@ -224,6 +230,14 @@ impl<S: Source, R: Sink> Core<S, R> {
             sleeper.signal.notify_one();
         }
         self.ended.add(completed);
+        if self.rings {
+            self.ring_bells();
+        }
+    }
+
+    fn ring_bells(&mut self) {
+        self.rings = false;
+        self.bells.iter().for_each(|bell| bell.ring());
     }
 
     /// An error if the port does not work any more.
@@ -250,6 +264,7 @@ impl<S: Source, R: Sink> Core<S, R> {
         }
         self.sources.ring(DRIVER);
         self.sources.ring(WATCHER);
+        self.ring_bells();
     }
 }
 

@@ -24,6 +24,7 @@
 //! [`Waiting::Sleep`] costs no CPU time, and whatever it takes to wake a core. [`Waiting::Spin`]
 //! looks again and again. [`Waiting::Hybrid`] spins for a while and then sleeps.
 
+mod bell;
 mod core;
 mod ended;
 mod find;
@@ -45,6 +46,7 @@ use mx::ids::{MessageId, PeerId, ReceiveId, SendId};
 use mx::status::{Code, Refusal, Status};
 use nic::time::Instant;
 
+pub use self::bell::Bell;
 use self::core::Core;
 use self::ended::Want;
 use self::sources::Sources;

@@ -3,12 +3,17 @@
 //! Such a layer gives each request a context and takes ends in the order in which they come, all of
 //! them: it must not use the calls that wait for one request.
 
+use std::sync::Arc;
+
 use mx::buffers::{Sink, Source};
 use mx::status::Refusal;
 use nic::time::Instant;
 
 use super::ended::Want;
-use super::{Completed, Endpoint, MxError};
+use super::{Bell, Completed, Endpoint, MxError, WATCHER};
+
+/// The end of any request.
+const ALL: Want = Want::Any(0, 0);
 
 impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// Asks the engine for something, and sends what that makes. The endpoint is locked meanwhile.
@@ -29,20 +34,45 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// # Errors
     /// If the port is broken.
     pub fn drain(&self, most: usize, mut take: impl FnMut(Completed<R>)) -> Result<usize, MxError> {
-        const ANY: Want = Want::Any(0, 0);
         let mut core = self.shared.lock();
-        if !core.ended.has(ANY) {
+        if !core.ended.has(ALL) {
             core.check()?;
             core.advance()?;
             core.driven_at = core.now();
         }
         let mut taken = 0;
         while taken < most
-            && let Some(completed) = core.ended.take(ANY)
+            && let Some(completed) = core.ended.take(ALL)
         {
             take(completed);
             taken += 1;
         }
         Ok(taken)
+    }
+
+    /// From now on this bell is one of those that are rung; see [`Endpoint::ring_next`].
+    pub fn add_bell(&self, bell: &Arc<Bell>) {
+        let mut core = self.shared.lock();
+        if !core.bells.iter().any(|known| Arc::ptr_eq(known, bell)) {
+            core.bells.push(Arc::clone(bell));
+        }
+    }
+
+    /// Has all bells rung, once, when the next request ends or the port breaks, for a thread that
+    /// is going to sleep. False if it had better not: a request has ended that nobody has taken.
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn ring_next(&self) -> Result<bool, MxError> {
+        let mut core = self.core()?;
+        core.advance()?;
+        if core.ended.has(ALL) {
+            return Ok(false);
+        }
+        core.rings = true;
+        // The application drives no longer, and the progress thread must not wait to see that.
+        core.driven_at = Instant::ZERO;
+        core.sources.ring(WATCHER);
+        Ok(true)
     }
 }
