@@ -29,6 +29,13 @@ impl Addresses {
         *list.get(usize::try_from(number).ok()?)?
     }
 
+    /// A number that this address has.
+    pub(crate) fn number_of(&self, address: Address) -> Option<u64> {
+        let list = self.list.read().unwrap_or_else(PoisonError::into_inner);
+        let index = list.iter().position(|known| *known == Some(address))?;
+        Some(index as u64)
+    }
+
     /// A number for this address.
     pub(crate) fn insert(&self, address: Address) -> u64 {
         let mut list = self.list.write().unwrap_or_else(PoisonError::into_inner);
@@ -210,6 +217,7 @@ mod tests {
         assert_eq!(addresses.get(1), None);
         assert_eq!(addresses.insert(address(2)), 3);
         assert_eq!(addresses.get(FI_ADDR_UNSPEC), None);
+        assert_eq!([1, 2, 7].map(|it| addresses.number_of(address(it))), [Some(0), Some(3), None]);
     }
 
     #[test]

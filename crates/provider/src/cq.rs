@@ -33,6 +33,8 @@ pub(crate) struct Entry {
     pub(crate) buffer: usize,
     pub(crate) data: u64,
     pub(crate) tag: u64,
+    /// The number of the sender's address, if programs want to know it.
+    pub(crate) source: Option<u64>,
     /// How it failed, if it did.
     pub(crate) failure: Option<Failure>,
 }
@@ -234,8 +236,7 @@ fn read_into(cq: &Cq, buffer: *mut c_void, count: usize, sources: *mut u64) -> i
             give!(place.wrapping_add(number), word);
         }
         if !sources.is_null() {
-            // FI_SOURCE is not among the capabilities.
-            give!(sources.wrapping_add(index), FI_ADDR_UNSPEC);
+            give!(sources.wrapping_add(index), entry.source.unwrap_or(FI_ADDR_UNSPEC));
         }
     })
 }

@@ -1,5 +1,6 @@
 //! What has ended, as completions.
 
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 use linux::mx::endpoint::{Completed, Request};
@@ -46,6 +47,21 @@ impl Live {
         self.mx.with_engine(|engine, _| Ok(engine.address_of(peer))).ok().flatten()
     }
 
+    /// The number of a peer's address, if the program has inserted it.
+    fn number_of(&self, peer: mx::ids::PeerId) -> Option<u64> {
+        let mut known = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        // Numbers go when the program removes them.
+        let is_still =
+            |(number, address): &&(u64, _)| self.addresses.get(*number) == Some(*address);
+        if let Some((number, _)) = known.get(&peer).filter(is_still) {
+            return Some(*number);
+        }
+        let address = self.address_of(peer)?;
+        let number = self.addresses.number_of(address)?;
+        known.insert(peer, (number, address));
+        Some(number)
+    }
+
     fn sent(&self, status: &Status) {
         // What a receiver had no room for is the receiver's concern.
         let code = if status.code == Code::Truncated { Code::Success } else { status.code };
@@ -77,6 +93,7 @@ impl Live {
             buffer: place.memory.start() as usize,
             data: data.unwrap_or(0),
             tag: status.match_info & bits::TAG,
+            source: status.peer.filter(|_| self.tells_sources).and_then(|id| self.number_of(id)),
             failure,
         };
         self.rx.count(failure.is_none());

@@ -77,7 +77,7 @@ pub(super) struct Peer {
 pub(crate) struct Live {
     pub(super) mx: Endpoint<Outgoing, Place>,
     pub(super) address: Address,
-    addresses: Arc<Addresses>,
+    pub(super) addresses: Arc<Addresses>,
     /// Peers by the numbers of their addresses, as far as they were needed.
     peers: RwLock<Vec<Option<Peer>>>,
     pub(super) tx: Side,
@@ -89,6 +89,10 @@ pub(crate) struct Live {
     pub(super) regions: Arc<Regions>,
     /// How many transfers there were.
     pub(super) transfers: AtomicU32,
+    /// Who receives is told who has sent.
+    pub(super) tells_sources: bool,
+    /// Numbers and addresses of peers that were told.
+    pub(super) sources: Mutex<HashMap<PeerId, (u64, Address)>>,
     /// Receives may name whom they want messages from.
     pub(super) directed: bool,
     pub(super) backlog: Arc<Backlog>,
@@ -115,7 +119,8 @@ impl Live {
         addresses: Arc<Addresses>,
         setup: Setup,
     ) -> Result<Self, MxError> {
-        let Setup { tx, rx, writes, reads, regions, directed, least_left, .. } = setup;
+        let Setup { tx, rx, writes, reads, regions, directed, tells_sources, least_left, .. } =
+            setup;
         let mut port = free_port(settings)?;
         if !settings.faults.rules().is_empty() {
             port = Box::new(FaultyPort::new(port, &settings.faults));
@@ -144,6 +149,8 @@ impl Live {
             reads,
             regions,
             transfers: AtomicU32::new(0),
+            tells_sources,
+            sources: Mutex::default(),
             directed,
             backlog: Arc::default(),
             pump: Mutex::default(),

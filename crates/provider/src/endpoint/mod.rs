@@ -22,7 +22,7 @@ use crate::abi::constants::{
     FI_CLASS_AV, FI_CLASS_CNTR, FI_CLASS_CQ, FI_CLASS_EP, FI_CLASS_EQ, FI_DIRECTED_RECV,
     FI_EBADFLAGS, FI_ENABLE, FI_ENOAV, FI_ENOCQ, FI_EOPBADSTATE, FI_ETOOSMALL, FI_GETOPSFLAG,
     FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, FI_READ, FI_RECV, FI_RMA, FI_SELECTIVE_COMPLETION,
-    FI_SEND, FI_SETOPSFLAG, FI_TRANSMIT, FI_WRITE,
+    FI_SEND, FI_SETOPSFLAG, FI_SOURCE, FI_TRANSMIT, FI_WRITE,
 };
 use crate::abi::info::{Info, RxAttr, TxAttr};
 use crate::abi::objects::{Fid, FidDomain, FidOps};
@@ -98,6 +98,7 @@ struct Setup {
     reads: Option<Arc<Counter>>,
     regions: Arc<Regions>,
     directed: bool,
+    tells_sources: bool,
     /// Peers may use memory of this process.
     remote: bool,
     least_left: usize,
@@ -151,8 +152,9 @@ pub(crate) unsafe extern "C" fn open(
     let directed = info.caps & FI_DIRECTED_RECV != 0;
     let regions = Arc::clone(&ours!(domain, Domain).regions);
     let remote = info.caps & FI_RMA != 0;
-    let least_left = LEAST_LEFT;
-    let setup = Setup { tx, rx, regions, directed, remote, least_left, ..Setup::default() };
+    let tells_sources = info.caps & FI_SOURCE != 0;
+    let (least_left, usual) = (LEAST_LEFT, Setup::default());
+    let setup = Setup { tx, rx, regions, directed, tells_sources, remote, least_left, ..usual };
     let fid = FidEp {
         fid: Fid { class: FI_CLASS_EP, context, ops: &raw const FID },
         ops: &raw const OPS,

@@ -6,8 +6,8 @@ use crate::abi::constants::{
     FI_AV_TABLE, FI_AV_UNSPEC, FI_COMPLETION, FI_DELIVERY_COMPLETE, FI_DIRECTED_RECV, FI_EP_RDM,
     FI_EP_UNSPEC, FI_INJECT, FI_INJECT_COMPLETE, FI_LOCAL_COMM, FI_MR_BASIC, FI_MSG, FI_MULTI_RECV,
     FI_ORDER_SAS, FI_PROGRESS_AUTO, FI_PROGRESS_UNSPEC, FI_PROV_SPECIFIC, FI_READ, FI_RECV,
-    FI_REMOTE_COMM, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA, FI_SEND, FI_TAGGED, FI_THREAD_SAFE,
-    FI_THREAD_UNSPEC, FI_TRANSMIT_COMPLETE, FI_WRITE,
+    FI_REMOTE_COMM, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA, FI_SEND, FI_SOURCE, FI_TAGGED,
+    FI_THREAD_SAFE, FI_THREAD_UNSPEC, FI_TRANSMIT_COMPLETE, FI_WRITE,
 };
 use crate::bits::TAG;
 use crate::endpoint::remote;
@@ -32,6 +32,8 @@ const DIRECTIONS: u64 = FI_SEND | FI_RECV;
 const REACH: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
 /// All capabilities.
 const CAPS: u64 = KINDS | DIRECTIONS | REACH | FI_MULTI_RECV | FI_DIRECTED_RECV | remote::CAPS;
+/// Capabilities that cost something, for those who ask for them.
+const ASKED_FOR: u64 = FI_SOURCE;
 /// What only one direction has.
 pub(crate) const OUTWARD: u64 = FI_SEND | FI_READ | FI_WRITE;
 pub(crate) const INWARD: u64 = FI_RECV | FI_REMOTE_READ | FI_REMOTE_WRITE;
@@ -100,13 +102,13 @@ pub(crate) struct Offer {
 /// providers on it.
 pub(crate) fn offer(wanted: &Wanted<'_>, interface: &str) -> Result<Offer, &'static str> {
     let refusals = [
-        (wanted.caps & !CAPS != 0, "a capability, such as atomics"),
+        (wanted.caps & !(CAPS | ASKED_FOR) != 0, "a capability, such as atomics"),
         (
             wanted.caps & remote::CAPS != 0 && wanted.mr_mode & FI_MR_BASIC != 0,
             "memory that is registered as FI_MR_BASIC",
         ),
-        (wanted.tx.caps & !CAPS != 0, "a capability of sends"),
-        (wanted.rx.caps & !CAPS != 0, "a capability of receives"),
+        (wanted.tx.caps & !(CAPS | ASKED_FOR) != 0, "a capability of sends"),
+        (wanted.rx.caps & !(CAPS | ASKED_FOR) != 0, "a capability of receives"),
         (wanted.domain_caps & !REACH != 0, "a capability of the domain"),
         (!is_any_of(wanted.ep_type, FI_EP_UNSPEC, FI_EP_RDM), "a type of endpoint but FI_EP_RDM"),
         (![0, PROTOCOL].contains(&wanted.addr_format), "a format of addresses"),
@@ -195,6 +197,8 @@ mod tests {
         assert_eq!(tagged.caps, FI_TAGGED | DIRECTIONS | REACH);
         let sends = get(|wanted| wanted.caps = FI_MSG | FI_SEND).unwrap();
         assert_eq!(sends.caps, FI_MSG | FI_SEND | REACH);
+        let sources = get(|wanted| wanted.caps = FI_MSG | FI_SOURCE).unwrap();
+        assert_eq!(sources.caps, FI_MSG | FI_SOURCE | DIRECTIONS | REACH);
         let remote = get(|wanted| wanted.caps = FI_RMA).unwrap();
         assert_eq!(remote.caps, remote::CAPS | DIRECTIONS | REACH);
         let writes = get(|wanted| wanted.caps = FI_MSG | FI_RMA | FI_WRITE).unwrap();

@@ -1,6 +1,6 @@
 /*
  * Waiting for completions asleep, as fi_cq(3) and fi_poll(3) have it: on a descriptor, in fi_cq_sread,
- * and until somebody signals.
+ * and until somebody signals; and who has sent what was received.
  */
 #include <poll.h>
 #include <pthread.h>
@@ -51,10 +51,14 @@ static void await_on_descriptor(void)
     struct fid *fids[] = { &b.cq->fid };
     struct fi_cq_entry entry;
     struct pollfd descriptor = { .events = POLLIN };
+    fi_addr_t source;
     CHECK(fi_control(&b.cq->fid, FI_GETWAIT, &descriptor.fd) == 0);
     for (;;) {
-        ssize_t ended = fi_cq_read(b.cq, &entry, 1);
-        if (ended == 1) return;
+        ssize_t ended = fi_cq_readfrom(b.cq, &entry, 1, &source);
+        if (ended == 1) {
+            CHECK(source == a.self);
+            return;
+        }
         CHECK(ended == -FI_EAGAIN);
         if (fi_trywait(fabric, fids, 1) == 0) CHECK(poll(&descriptor, 1, SECONDS_20) == 1);
     }
@@ -88,7 +92,7 @@ int main(void)
     struct fi_cq_entry entry;
     pthread_t thread;
     int got, descriptor;
-    hints->caps = FI_MSG;
+    hints->caps = FI_MSG | FI_SOURCE;
     hints->fabric_attr->prov_name = strdup("earmark");
     CHECK(fi_getinfo(FI_VERSION(1, 17), NULL, NULL, 0, hints, &info) == 0);
     CHECK(fi_fabric(info->fabric_attr, &fabric, NULL) == 0);
