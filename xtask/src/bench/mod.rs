@@ -6,6 +6,7 @@
 
 mod decisions;
 pub(crate) mod environment;
+mod explain;
 mod figure;
 mod frames;
 mod instructions;
@@ -25,8 +26,18 @@ use figure::Figure;
 /// The version of the file's layout.
 const SCHEMA: &str = "earmark-costs/1";
 
+/// What is measured, if not what packets and messages cost.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Subject {
+    /// `earmark explain`: planted causes, sum error, overhead
+    Explain,
+}
+
 #[derive(clap::Args)]
 pub(crate) struct Options {
+    /// Measure this instead of what packets and messages cost
+    #[arg(value_enum)]
+    subject: Option<Subject>,
     /// Runs of each timed figure; the table shows their median
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
@@ -54,6 +65,9 @@ struct NotMeasured {
 
 /// Measures, prints a table, writes the file.
 pub(crate) fn run(options: &Options) -> Result<()> {
+    if let Some(Subject::Explain) = options.subject {
+        return explain::run(options.runs);
+    }
     let environment = Environment::read()?;
     let program = build("earmark-nic", "cost")?;
     let mut costs =

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow};
 
 use super::engine::{Path, Role};
 use super::evidence::{self, OwnHold, References};
-use super::report::{Explained, Report, SCHEMA};
+use super::report::{Explained, Report, SCHEMA, SumError};
 use super::stages::{self, Lengths, Stage};
 use super::summary::Collection;
 use super::tracer::{Target, Tracer};
@@ -147,7 +147,7 @@ fn report(settings: &Settings, to: SocketAddr, findings: Findings) -> Report {
 struct Matched {
     spaced: Collection,
     back_to_back: Collection,
-    sum_error: Option<f64>,
+    sum_error: Option<SumError>,
 }
 
 /// Finds the request of each path, and what the program measured of it.
@@ -174,8 +174,9 @@ fn matched(record: &Record, paths: &[Path]) -> Matched {
         }
     }
     errors.sort_unstable();
-    let sum_error =
-        super::summary::quantile(&errors, 0.5).map(|millionths| millionths as f64 / 1e6);
+    let share =
+        |of| super::summary::quantile(&errors, of).map(|millionths| millionths as f64 / 1e6);
+    let sum_error = share(0.5).zip(share(0.99)).map(|(p50, p99)| SumError { p50, p99 });
     Matched { spaced, back_to_back, sum_error }
 }
 
@@ -229,7 +230,7 @@ mod tests {
         let paths = [path(1_005, 1_995), path(2_110, 2_990), path(3_500, 3_600)];
         let matched = matched(&record, &paths);
         assert_eq!((matched.spaced.len(), matched.back_to_back.len()), (1, 1));
-        assert_eq!(matched.sum_error, Some(0.01));
+        assert_eq!(matched.sum_error, Some(SumError { p50: 0.01, p99: 0.01 }));
         let summary = matched.spaced.summary().unwrap();
         assert_eq!(summary.total.typical_us, 1.0);
         assert_eq!(summary.typical(Stage::StackOut), 0.005);

@@ -32,6 +32,15 @@ pub struct Explained {
     pub verdict: Option<Verdict>,
 }
 
+/// What the program measured of a request and no event of the kernel covers, as a share of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SumError {
+    /// The median of all requests.
+    pub p50: f64,
+    /// The 99th percentile.
+    pub p99: f64,
+}
+
 /// All of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
@@ -43,9 +52,8 @@ pub struct Report {
     pub own_hold: OwnHold,
     /// What the program measured, if the requests were ours.
     pub references: Option<References>,
-    /// By how much the stages miss what the program measured, as a share of it: the median of all
-    /// requests.
-    pub sum_error: Option<f64>,
+    /// By how much events of the kernel miss what the program measured.
+    pub sum_error: Option<SumError>,
     /// What was traced, and what was not.
     pub account: Account,
     /// What was found.
@@ -84,7 +92,7 @@ impl Report {
                 text,
                 "Events of the kernel cover all but {:.1} % of what the program measured: its way \
                  in and out of the kernel, which is in the first and the last stage.",
-                error * 100.0
+                error.p50 * 100.0
             );
         }
         for (event, why) in missing {
@@ -241,7 +249,7 @@ mod tests {
             device: Some("eth7".into()),
             own_hold: own_hold.clone(),
             references: None,
-            sum_error: Some(0.004),
+            sum_error: Some(SumError { p50: 0.004, p99: 0.02 }),
             account,
             explained: vec![Explained { subject, role: Role::Asks, summary, verdict }],
         }

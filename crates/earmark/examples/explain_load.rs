@@ -1,0 +1,71 @@
+//! Ten thousand requests a second over loopback, and what they cost: what `cargo xtask bench
+//! explain` traces, and does not, in turns.
+//!
+//! ```text
+//! explain_load FILE SECONDS
+//! ```
+//!
+//! Ten requests in each millisecond, one after the other, to an echo in a thread of its own; then
+//! one line of JSON in `FILE`: requests, seconds, seconds of CPU of both threads, and quantiles.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+/// Requests in each millisecond.
+const BURST: u32 = 10;
+const SIZE: usize = 64;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, file, seconds] = arguments.as_slice() else {
+        return Err("usage: explain_load FILE SECONDS".into());
+    };
+    let length = Duration::from_secs_f64(seconds.parse()?);
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let mut client = TcpStream::connect(listener.local_addr()?)?;
+    client.set_nodelay(true)?;
+    let server = listener.accept()?.0;
+    std::thread::spawn(move || echo(server));
+    let (began, cpu_before) = (Instant::now(), cpu());
+    let mut times = Vec::new();
+    let mut bytes = [0; SIZE];
+    let mut next = began;
+    while began.elapsed() < length {
+        for _ in 0..BURST {
+            let from = Instant::now();
+            client.write_all(&bytes)?;
+            client.read_exact(&mut bytes)?;
+            times.push(from.elapsed().as_nanos());
+        }
+        next += Duration::from_millis(1);
+        std::thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+    let (took, cpu) = (began.elapsed().as_secs_f64(), cpu() - cpu_before);
+    times.sort_unstable();
+    let quantile = |share: usize| times[times.len() * share / 100] as f64 / 1e3;
+    let line = format!(
+        "{{\"requests\": {}, \"seconds\": {took}, \"cpu_s\": {cpu}, \"p50_us\": {}, \"p99_us\": {}}}\n",
+        times.len(),
+        quantile(50),
+        quantile(99),
+    );
+    Ok(std::fs::write(file, line)?)
+}
+
+fn echo(mut stream: TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut bytes = [0; SIZE];
+    loop {
+        stream.read_exact(&mut bytes)?;
+        stream.write_all(&bytes)?;
+    }
+}
+
+/// Seconds of CPU of all threads.
+fn cpu() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
