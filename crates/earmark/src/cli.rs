@@ -6,13 +6,17 @@ use clap::{Args, Parser, Subcommand};
 use serde::Deserialize;
 
 use crate::command::adaptive::AdaptiveArgs;
+use crate::command::apply::{ApplyArgs, RollbackArgs};
 use crate::command::explain::ExplainArgs;
 use crate::command::mpirun::MpirunArgs;
 use crate::command::mx::MxCommand;
+use crate::command::persist::PersistArgs;
 use crate::command::show::ShowArgs;
+use crate::command::tune::TuneArgs;
 use crate::command::watch::WatchArgs;
 use crate::experiment::Experiment;
 use crate::options::{ExperimentOptions, NicOptions, duration};
+use crate::tune::peer::ServeArgs;
 
 /// Interrupts at the right moment.
 ///
@@ -56,6 +60,26 @@ pub enum Command {
     /// Message passing over plain Ethernet: measure it, torment it, look at it
     #[command(subcommand)]
     Mx(MxCommand),
+    /// Find the settings of a device that suit a workload, and put them into force
+    ///
+    /// Measures few settings, in turns, until the best under the goal is told from the others;
+    /// reads back what the device took, and measures again. Ctrl-C leaves the device as it was.
+    Tune(Box<TuneArgs>),
+    /// Be the far host for `earmark tune` on another one, until Ctrl-C
+    Serve(ServeArgs),
+    /// Change settings of a device, by ethtool's names, so that it can be undone
+    ///
+    /// What the device really took is read back and told. If anything fails, and if this is
+    /// killed, the device is as it was.
+    Apply(ApplyArgs),
+    /// Keep a change that was made with `apply --confirm-within`
+    Confirm(RollbackArgs),
+    /// Undo what Earmark has changed
+    Rollback(RollbackArgs),
+    /// Print or write files that bring a device's settings back at each boot
+    ///
+    /// A systemd .link file, or a udev rule for what that cannot say.
+    Persist(PersistArgs),
     /// List the scenarios that come with Earmark, or show one
     Scenario {
         /// Show this one
@@ -76,6 +100,23 @@ pub enum Command {
     /// Print the manual page
     #[command(hide = true)]
     Man,
+    /// Stand for an agent on another host (tune starts these)
+    #[command(hide = true)]
+    At {
+        /// Where `earmark serve` listens
+        address: std::net::SocketAddr,
+        /// The word `agent`, and the workload in JSON
+        #[arg(required = true, num_args = 2)]
+        words: Vec<String>,
+    },
+    /// Undo a change when the process that makes it dies (that process starts this)
+    #[command(hide = true)]
+    Guard {
+        /// Where the journals are
+        directory: PathBuf,
+        /// The device, in JSON
+        device: String,
+    },
     /// Drive one workload (the bench starts these)
     #[command(hide = true)]
     Agent {
@@ -107,6 +148,15 @@ pub enum Command {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<std::ffi::OsString>,
     },
+}
+
+impl Command {
+    /// Whether somebody waits for what it says who might want to know that a device was left
+    /// changed; commands that change devices undo that by themselves.
+    #[must_use]
+    pub fn is_for_users(&self) -> bool {
+        matches!(self, Self::Demo(_) | Self::Bench(_) | Self::Lab(_) | Self::Nic(_) | Self::Mx(_))
+    }
 }
 
 /// What `earmark demo` takes.

@@ -32,6 +32,7 @@ pub mod say;
 pub mod scenario;
 pub mod show;
 mod table;
+pub mod tune;
 pub mod workload;
 pub mod world;
 
@@ -48,6 +49,9 @@ use say::say;
 /// # Errors
 /// What failed, on what, and what to do next.
 pub fn run(command: Command) -> Result<ExitCode> {
+    if command.is_for_users() {
+        tune::mend::remind();
+    }
     match command {
         Command::Demo(args) => demo::run(&args)?,
         Command::Bench(args) => command::bench::run(&args)?,
@@ -59,6 +63,14 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Show(args) => command::show::run(&args)?,
         Command::Watch(args) => command::watch::run(&args)?,
         Command::Mx(command) => return command::mx::run(&command),
+        Command::Tune(args) => command::tune::run(&args)?,
+        Command::Serve(args) => return tune::peer::serve(&args),
+        Command::At { address, words } => return tune::peer::at(address, &words[1]),
+        Command::Apply(args) => command::apply::apply(&args)?,
+        Command::Confirm(args) => command::apply::confirm(&args)?,
+        Command::Persist(args) => command::persist::run(&args)?,
+        Command::Rollback(args) => command::apply::rollback(&args)?,
+        Command::Guard { directory, device } => return tune::guard::run(&directory, &device),
         Command::Scenario { name } => scenarios(name.as_deref())?,
         Command::Kernel => command::kernel::run()?,
         Command::Adaptive(args) => command::adaptive::run(&args)?,

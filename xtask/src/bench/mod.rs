@@ -1,5 +1,5 @@
 //! What a packet and a message cost: instructions, decisions per second, frames per second, latency
-//! and bandwidth of MX.
+//! and bandwidth of MX. And, by name, what commands for real hosts are worth: [`explain`], [`tune`].
 //!
 //! Every figure goes to `docs/results/costs.json` with the machine it was measured on. A figure
 //! that cannot be measured here is listed with the reason instead of being left out in silence.
@@ -11,6 +11,7 @@ mod figure;
 mod frames;
 mod instructions;
 mod mx;
+mod tune;
 mod vhost;
 
 use std::fs;
@@ -26,27 +27,34 @@ use figure::Figure;
 /// The version of the file's layout.
 const SCHEMA: &str = "earmark-costs/1";
 
-/// What is measured, if not what packets and messages cost.
+/// What is measured.
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum Subject {
-    /// `earmark explain`: planted causes, sum error, overhead
+enum What {
+    /// What a packet and a message cost, for docs/results/costs.json
+    Costs,
+    /// `earmark explain`: planted causes, sum error, overhead, for docs/results/explain.json
     Explain,
+    /// `earmark tune` against every setting, for docs/results/tune.json
+    Tune,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Measure this instead of what packets and messages cost
-    #[arg(value_enum)]
-    subject: Option<Subject>,
+    /// What to measure
+    #[arg(value_enum, default_value = "costs")]
+    what: What,
     /// Runs of each timed figure; the table shows their median
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Leave out the frames per second through ports, which need Linux and the `earmark` command
     #[arg(long)]
     core_only: bool,
-    /// Where to write the figures, from the root of the repository
-    #[arg(long, default_value = "docs/results/costs.json")]
-    output: PathBuf,
+    /// Leave out virtual time, which needs the guests' kernel (`bench tune`)
+    #[arg(long)]
+    live_only: bool,
+    /// Where to write the figures, from the root of the repository; without it docs/results
+    #[arg(long)]
+    output: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -65,9 +73,14 @@ struct NotMeasured {
 
 /// Measures, prints a table, writes the file.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    if let Some(Subject::Explain) = options.subject {
-        return explain::run(options.runs);
+    match options.what {
+        What::Costs => costs(options),
+        What::Explain => explain::run(options.runs),
+        What::Tune => tune::run(options),
     }
+}
+
+fn costs(options: &Options) -> Result<()> {
     let environment = Environment::read()?;
     let program = build("earmark-nic", "cost")?;
     let mut costs =
@@ -95,10 +108,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     }
     print(&costs);
-    let path = repo::root().join(&options.output);
-    write(&costs, &path).with_context(|| format!("writing {}", path.display()))?;
-    println!("\nwritten to {}", path.display());
-    Ok(())
+    write(&costs, options, "docs/results/costs.json")
 }
 
 /// Builds the measuring loops as users build: optimised.
@@ -119,10 +129,17 @@ fn print(costs: &Costs) {
     }
 }
 
-fn write(costs: &Costs, path: &std::path::Path) -> Result<()> {
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory)?;
-    }
-    fs::write(path, serde_json::to_string_pretty(costs)? + "\n")?;
+/// Writes figures where `options` say, or at `usual`.
+fn write(figures: &impl Serialize, options: &Options, usual: &str) -> Result<()> {
+    let path = options.output.as_deref().unwrap_or(std::path::Path::new(usual));
+    let path = repo::root().join(path);
+    let write = || -> Result<()> {
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory)?;
+        }
+        Ok(fs::write(&path, serde_json::to_string_pretty(figures)? + "\n")?)
+    };
+    write().with_context(|| format!("writing {}", path.display()))?;
+    println!("\nwritten to {}", path.display());
     Ok(())
 }

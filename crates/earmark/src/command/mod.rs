@@ -1,6 +1,7 @@
 //! What the commands do, one file each.
 
 pub mod adaptive;
+pub mod apply;
 pub mod bench;
 pub mod explain;
 pub mod guest;
@@ -9,6 +10,8 @@ pub mod lab;
 pub mod mpirun;
 pub mod mx;
 pub mod nic;
+pub mod persist;
 pub mod serve;
 pub mod show;
+pub mod tune;
 pub mod watch;

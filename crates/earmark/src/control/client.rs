@@ -46,6 +46,25 @@ pub fn choose(name: Option<&str>) -> Result<String> {
     }
 }
 
+/// The number of the socket on which a lab listens here, which tells it from a later one of that
+/// name.
+///
+/// # Errors
+/// If no such lab runs.
+pub fn socket(lab: &str) -> Result<u64> {
+    let sockets =
+        std::fs::read_to_string("/proc/net/unix").context("find a lab: read /proc/net/unix")?;
+    let end = format!(" @{PREFIX}{lab}");
+    // The socket that listens is there before those of its connections, and is the oldest.
+    let numbers = sockets.lines().filter(|line| line.ends_with(&end)).filter_map(|line| {
+        let mut fields = line.split_whitespace().skip(3);
+        let is_listening = fields.next() == Some("00010000");
+        fields.nth(2).filter(|_| is_listening)?.parse().ok()
+    });
+    let number = numbers.min();
+    number.with_context(|| format!("no lab {lab} runs here; look at: earmark nic labs"))
+}
+
 /// Asks a lab.
 ///
 /// # Errors

@@ -1,0 +1,305 @@
+//! `earmark apply`, `confirm` and `rollback`: settings of a device, changed so that it can be
+//! undone.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow, bail, ensure};
+use clap::Args;
+use serde::Serialize;
+
+use crate::options::duration;
+use crate::say::{note, say};
+use crate::tune::device::{self, Device, Reopened};
+use crate::tune::journal::{Journal, Store};
+use crate::tune::setting::{Change, State};
+use crate::tune::transaction::{
+    self, Took, Transaction, Verdict, boot, check, current, put_back, since_boot, undo,
+};
+use crate::tune::{interrupted, mend};
+
+/// Which device, and where its journal is.
+#[derive(Args, Clone, Debug)]
+pub struct DeviceArgs {
+    /// The device is a port of the NIC of a running lab, such as b0; its name, if several run
+    #[arg(long, value_name = "LAB", num_args = 0..=1, default_missing_value = "")]
+    #[arg(require_equals = true)]
+    pub lab: Option<String>,
+    /// Where journals are; without it /run/earmark, or a place in $XDG_RUNTIME_DIR
+    #[arg(long, value_name = "DIRECTORY")]
+    pub state_dir: Option<PathBuf>,
+}
+
+impl DeviceArgs {
+    /// Opens a device, once what dead Earmarks have left behind is undone.
+    ///
+    /// # Errors
+    /// If there is none, or no place for journals.
+    pub fn open(&self, name: &str) -> Result<(Store, Box<dyn Device>)> {
+        let store = Store::find(self.state_dir.as_deref())?;
+        mend::mend(&store);
+        Ok((store, device::open(name, self.lab.as_deref())?))
+    }
+
+    /// What names the lab on another command line.
+    #[must_use]
+    pub fn lab_flag(&self) -> String {
+        match self.lab.as_deref() {
+            None => String::new(),
+            Some("") => " --lab".into(),
+            Some(lab) => format!(" --lab={lab}"),
+        }
+    }
+}
+
+/// What `earmark apply` takes.
+#[derive(Args, Debug)]
+pub struct ApplyArgs {
+    /// The device, such as eth0
+    #[arg(value_name = "DEV")]
+    pub device: String,
+    /// Names and values, in turn, as in: rx-usecs 50 adaptive-rx off gro-flush-timeout 20us
+    #[arg(required = true, num_args = 2.., value_name = "SETTING VALUE")]
+    #[arg(allow_negative_numbers = true)]
+    pub settings: Vec<String>,
+    /// Say what would be changed, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Undo the change after so many seconds unless `earmark confirm` comes before
+    #[arg(long, value_name = "SECONDS", value_parser = patience, conflicts_with = "dry_run")]
+    pub confirm_within: Option<f64>,
+    /// Undo the change if the device takes anything but exactly these values
+    #[arg(long)]
+    pub exact: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The device
+    #[command(flatten)]
+    pub at: DeviceArgs,
+}
+
+/// Seconds, or a time with its unit: `60s`, `2m`.
+pub(super) fn patience(text: &str) -> Result<f64, String> {
+    let (digits, times) = match text.strip_suffix('m') {
+        Some(minutes) => (minutes, 60.0),
+        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    duration(digits).map(|value| value * times)
+}
+
+/// What `earmark rollback` takes.
+#[derive(Args, Debug)]
+pub struct RollbackArgs {
+    /// The device; without it, all that Earmark has changed
+    #[arg(value_name = "DEV")]
+    pub device: Option<String>,
+    /// The device
+    #[command(flatten)]
+    pub at: DeviceArgs,
+}
+
+/// What `earmark apply --json` prints.
+#[derive(Serialize)]
+struct Applied<'a> {
+    schema_version: u32,
+    device: &'a str,
+    driver: String,
+    dry_run: bool,
+    settings: Vec<Took>,
+    confirm_within_s: Option<f64>,
+    way_back: String,
+}
+
+/// Changes settings of a device.
+///
+/// # Errors
+/// If the device cannot do it or refuses; it is as it was, then.
+pub fn apply(args: &ApplyArgs) -> Result<()> {
+    let change = Change::parse(&args.settings).map_err(|why| anyhow!("{why}"))?;
+    let (store, device) = args.at.open(&args.device)?;
+    let device = device.as_ref();
+    check(device, &change)?;
+    if args.dry_run {
+        return dry_run(args, device, &change);
+    }
+    interrupted::watch()?;
+    let mut transaction = Transaction::begin(device, &store, "apply")?;
+    let took = transaction.change(&change)?;
+    interrupted::check()?;
+    judge(args, &took)?;
+    let way_back = way_back(&args.device, &args.at, transaction.before(), &took);
+    match args.confirm_within {
+        Some(seconds) => transaction.keep_for(seconds)?,
+        None => transaction.keep()?,
+    }
+    tell(args, device, took, &way_back)
+}
+
+/// Refuses a change that the device did not make, or not as `--exact` wants it.
+fn judge(args: &ApplyArgs, took: &[Took]) -> Result<()> {
+    let asked = || took.iter().filter(|took| took.asked.is_some());
+    let failed = |took: &&Took| match took.verdict {
+        Verdict::Taken | Verdict::AlongWith => false,
+        Verdict::Ignored => true,
+        Verdict::Rounded | Verdict::Overridden => args.exact,
+    };
+    let words: Vec<String> = asked().filter(failed).map(Took::words).collect();
+    // What was ignored beside settings that were taken is said, and no reason to undo those.
+    let all = words.len() == asked().count();
+    ensure!(words.is_empty() || !(all || args.exact), "{}: {}", args.device, words.join("; "));
+    Ok(())
+}
+
+fn dry_run(args: &ApplyArgs, device: &dyn Device, change: &Change) -> Result<()> {
+    let before = device.read()?;
+    let mut after = before.clone();
+    after.0.extend(change.0.iter().cloned());
+    let mut took = transaction::took(&before, change, &after);
+    took.retain(|took| took.asked.is_some());
+    let way_back = way_back(&args.device, &args.at, &before, &took);
+    tell(args, device, took, &way_back)
+}
+
+/// The command that brings the device back, in the settings that were changed.
+fn way_back(name: &str, at: &DeviceArgs, before: &State, took: &[Took]) -> String {
+    let changed = |setting| took.iter().any(|t| t.setting == setting && t.before != t.now);
+    let words: Vec<String> = before
+        .only(changed)
+        .0
+        .iter()
+        .map(|(setting, value)| format!("{setting} {value}"))
+        .collect();
+    let lab = at.lab_flag();
+    if words.is_empty() {
+        return "nothing was changed".into();
+    }
+    format!("earmark rollback {name}{lab}   (that is {})", words.join(" "))
+}
+
+fn tell(args: &ApplyArgs, device: &dyn Device, took: Vec<Took>, way_back: &str) -> Result<()> {
+    if args.json {
+        let applied = Applied {
+            schema_version: 1,
+            device: &args.device,
+            driver: device.driver(),
+            dry_run: args.dry_run,
+            settings: took,
+            confirm_within_s: args.confirm_within,
+            way_back: way_back.to_owned(),
+        };
+        say!("{}", serde_json::to_string_pretty(&applied)?);
+        return Ok(());
+    }
+    let would = if args.dry_run { "would be: " } else { "" };
+    took.iter().for_each(|took| say!("{}: {would}{}", args.device, took.words()));
+    if args.dry_run {
+        return Ok(());
+    }
+    if let Some(seconds) = args.confirm_within {
+        say!(
+            "to keep it: earmark confirm {}   (within {seconds} s, else it is undone)",
+            args.device
+        );
+    }
+    say!("way back: {way_back}");
+    Ok(())
+}
+
+/// Keeps a change that waits for its confirmation.
+///
+/// # Errors
+/// If none waits.
+pub fn confirm(args: &RollbackArgs) -> Result<()> {
+    let store = Store::find(args.at.state_dir.as_deref())?;
+    let mut confirmed = 0;
+    for journal in journals(&store, args)? {
+        let Some(trying) = &journal.trying else { continue };
+        let Some(until) = trying.until.filter(|until| *until > since_boot()) else { continue };
+        let held = store.hold(&journal.device)?;
+        // It may have been undone between the two looks.
+        let Some(mut journal) = store.read(&journal.device)? else { continue };
+        let Some(trying) = journal.trying.take().filter(|t| t.until == Some(until)) else {
+            continue;
+        };
+        journal.keep(trying.changed);
+        store.write(&journal, &held)?;
+        say!("{}: kept; way back: earmark rollback {0}", journal.device.name);
+        confirmed += 1;
+    }
+    ensure!(
+        confirmed > 0,
+        "no change waits for a confirmation; its time was over and it was undone, or there was none"
+    );
+    Ok(())
+}
+
+/// Brings devices back to what they were before Earmark changed them first.
+///
+/// # Errors
+/// If one cannot be.
+pub fn rollback(args: &RollbackArgs) -> Result<()> {
+    let store = Store::find(args.at.state_dir.as_deref())?;
+    let mut failed = Vec::new();
+    let mut undone = 0;
+    for journal in journals(&store, args)? {
+        match roll_back(&store, &journal) {
+            Ok(done) => undone += u32::from(done),
+            Err(error) => failed.push(format!("{error:#}")),
+        }
+    }
+    if !failed.is_empty() {
+        bail!("{}", failed.join("; "));
+    }
+    if undone == 0 {
+        let what = args.device.as_deref().unwrap_or("any device");
+        say!("Earmark has changed nothing of {what} since the machine was started");
+    }
+    Ok(())
+}
+
+/// The journals of this boot that are meant.
+fn journals(store: &Store, args: &RollbackArgs) -> Result<Vec<Journal>> {
+    let boot = boot()?;
+    let all: Vec<Journal> = store.all().into_iter().collect::<Result<_>>()?;
+    let meant = |journal: &Journal| {
+        let named = args.device.as_ref().is_none_or(|name| *name == journal.device.name);
+        let lab = args.at.lab.as_ref().filter(|lab| !lab.is_empty());
+        journal.boot == boot && named && lab.is_none_or(|lab| *lab == journal.device.place)
+    };
+    Ok(all.into_iter().filter(meant).collect())
+}
+
+fn roll_back(store: &Store, journal: &Journal) -> Result<bool> {
+    let name = &journal.device.name;
+    let device = match device::reopen(&journal.device)? {
+        Reopened::Here(device) => device,
+        Reopened::Gone => {
+            note!("{name} is gone, and its settings with it");
+            let held = store.hold(&journal.device)?;
+            store.write(&Journal::new(&journal.boot, journal.device.clone()), &held)?;
+            return Ok(true);
+        }
+        Reopened::Elsewhere => {
+            note!("{name} is in another network namespace; call `earmark rollback` there");
+            return Ok(false);
+        }
+    };
+    let device = device.as_ref();
+    let held = store.hold(&journal.device)?;
+    let mut journal = current(store, device)?;
+    undo(device, store, &held, &mut journal)?;
+    let first = journal.first();
+    let now = device.read()?;
+    for kept in &journal.kept {
+        let is = now.get(kept.setting);
+        if is != Some(&kept.after) && !now.is_driven(kept.setting) {
+            let is = is.map_or("gone".into(), ToString::to_string);
+            note!("{name}: {} is {is}, not the {} that Earmark set", kept.setting, kept.after);
+        }
+    }
+    put_back(device, &first)?;
+    journal.kept.clear();
+    store.write(&journal, &held)?;
+    say!("{name} is as it was{}{first}", if first.0.is_empty() { "" } else { ": " });
+    Ok(true)
+}

@@ -1,0 +1,141 @@
+//! What a trial measures, by name.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+/// A figure that a goal can be about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Half of the round trips take no longer, in microseconds. `latency` is this.
+    P50,
+    /// Nine in ten take no longer, in microseconds.
+    P90,
+    /// 99 in 100 take no longer, in microseconds.
+    P99,
+    /// None takes longer, in microseconds.
+    Max,
+    /// The arithmetic mean, in microseconds.
+    Mean,
+    /// CPU time of this machine per second, all programs together, in cores.
+    Cpu,
+    /// Interrupts of the device, a second.
+    Interrupts,
+    /// Round trips a second.
+    Transactions,
+    /// Bits of the bulk flow a second.
+    Throughput,
+    /// What the user's command printed.
+    Value,
+}
+
+impl Metric {
+    /// All of them, by name.
+    pub const NAMES: [(&'static str, Self); 10] = [
+        ("latency", Self::P50),
+        ("p50", Self::P50),
+        ("p90", Self::P90),
+        ("p99", Self::P99),
+        ("max", Self::Max),
+        ("mean", Self::Mean),
+        ("cpu", Self::Cpu),
+        ("interrupts", Self::Interrupts),
+        ("transactions", Self::Transactions),
+        ("throughput", Self::Throughput),
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let named = Self::NAMES.iter().skip(1).find(|(_, metric)| *metric == self);
+        named.map_or("value", |(name, _)| name)
+    }
+
+    /// Whether it is a latency.
+    #[must_use]
+    pub fn is_latency(self) -> bool {
+        matches!(self, Self::P50 | Self::P90 | Self::P99 | Self::Max | Self::Mean)
+    }
+
+    /// A value with its unit, for people.
+    #[must_use]
+    pub fn tell(self, value: f64) -> String {
+        match self {
+            Self::Cpu => format!("{value:.2} cores"),
+            Self::Interrupts => format!("{value:.0} interrupts/s"),
+            Self::Transactions => format!("{value:.0} round trips/s"),
+            Self::Throughput => format!("{:.0} Mbit/s", value / 1e6),
+            Self::Value => format!("{value}"),
+            _ => format!("{value:.1} us"),
+        }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The figures of one trial, or of several together. What is missing was not measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Figures(pub BTreeMap<Metric, f64>);
+
+impl Figures {
+    /// A figure.
+    #[must_use]
+    pub fn get(&self, metric: Metric) -> Option<f64> {
+        self.0.get(&metric).copied()
+    }
+
+    /// The geometric mean of several: a ratio counts the same up and down, and one round that was
+    /// disturbed weighs less than in the arithmetic one.
+    #[must_use]
+    pub fn mean<'a>(all: impl Iterator<Item = &'a Self> + Clone) -> Self {
+        let mut sums: BTreeMap<Metric, (f64, f64)> = BTreeMap::new();
+        for (metric, value) in all.flat_map(|figures| &figures.0) {
+            let sum = sums.entry(*metric).or_default();
+            *sum = (sum.0 + logarithm(*value), sum.1 + 1.0);
+        }
+        let mean = |(metric, (sum, count)): (Metric, (f64, f64))| (metric, linear(sum / count));
+        Self(sums.into_iter().map(mean).collect())
+    }
+}
+
+/// What is added before a logarithm is taken, so that 0 has one, in the units of any figure.
+const SMALLEST: f64 = 1e-3;
+
+/// The logarithm of a figure, which may be 0.
+#[must_use]
+pub fn logarithm(value: f64) -> f64 {
+    (value.max(0.0) + SMALLEST).ln()
+}
+
+/// The figure of a logarithm, to nine digits: what is behind them is the arithmetic's.
+#[must_use]
+pub fn linear(logarithm: f64) -> f64 {
+    let value = (logarithm.exp() - SMALLEST).max(0.0);
+    let unit = 10_f64.powi((value + SMALLEST).log10().floor() as i32 - 8);
+    if value.is_finite() && unit > 0.0 { (value / unit).round() * unit } else { value }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_geometric_and_of_what_was_measured() {
+        let figures = |pairs: &[(Metric, f64)]| Figures(pairs.iter().copied().collect());
+        let all = [
+            figures(&[(Metric::P50, 100.0), (Metric::Cpu, 0.0)]),
+            figures(&[(Metric::P50, 400.0), (Metric::Cpu, 0.0), (Metric::Max, 5.0)]),
+        ];
+        let mean = Figures::mean(all.iter());
+        assert!((mean.get(Metric::P50).unwrap() - 200.0).abs() < 0.01, "{mean:?}");
+        assert!(mean.get(Metric::Cpu).unwrap() < 1e-9 && mean.get(Metric::P99).is_none());
+        assert!((mean.get(Metric::Max).unwrap() - 5.0).abs() < 1e-9);
+    }
+}

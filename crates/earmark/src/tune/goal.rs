@@ -1,0 +1,283 @@
+//! Goals: what the user wants, as text.
+//!
+//! A goal is a list of clauses: at most one aim, `min METRIC` or `max METRIC`, and any number of
+//! limits, `METRIC < VALUE`. Without an aim, whoever limits a latency wants it cheap (`min cpu`),
+//! and whoever limits a cost wants it fast (`min latency`).
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::figures::{Figures, Metric, logarithm};
+
+/// What a wrong goal is told.
+const EXAMPLES: &str = "write it like `p99 < 200us`, `min latency, cpu < 30%`, `min cpu, p99 < 150us`, \
+                        `min interrupts, mean < 1ms` or `max throughput`";
+
+/// By how much an exceeded limit counts: one hundredth too much is as bad as an aim that is a fifth
+/// worse.
+const PENALTY: f64 = 20.0;
+
+/// What is to be small or large, and what must not be exceeded.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Goal {
+    /// What is to be as small as possible; or as large, if the direction says so.
+    pub aim: (Direction, Metric),
+    /// What must hold.
+    pub limits: Vec<Limit>,
+    /// The user has named no aim.
+    is_implied: bool,
+    text: String,
+}
+
+/// Which way is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Smaller.
+    Min,
+    /// Larger.
+    Max,
+}
+
+/// A bound on a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    /// The figure.
+    pub metric: Metric,
+    /// It is to be below the bound; or above, if the direction says so.
+    pub direction: Direction,
+    /// The bound, in the metric's unit.
+    pub bound: f64,
+}
+
+impl Goal {
+    /// The goal of a user's own command.
+    #[must_use]
+    pub fn of_command(direction: Direction) -> Self {
+        let text = if direction == Direction::Min { "min value" } else { "max value" };
+        Self {
+            aim: (direction, Metric::Value),
+            limits: Vec::new(),
+            is_implied: false,
+            text: text.into(),
+        }
+    }
+
+    /// The figure that the aim is about, if it was measured. Where CPU time cannot be measured, as
+    /// in virtual time, interrupts stand for it, unless the user has named it.
+    #[must_use]
+    pub fn aimed(&self, figures: &Figures) -> Option<f64> {
+        let cheap = || figures.get(Metric::Interrupts).filter(|_| self.aim.1 == Metric::Cpu);
+        figures.get(self.aim.1).or_else(|| cheap().filter(|_| self.is_implied))
+    }
+
+    /// The metrics that it is about.
+    pub fn metrics(&self) -> impl Iterator<Item = Metric> {
+        std::iter::once(self.aim.1).chain(self.limits.iter().map(|limit| limit.metric))
+    }
+
+    /// Whether it is about a metric.
+    #[must_use]
+    pub fn is_about(&self, metric: Metric) -> bool {
+        let stands_in = self.is_implied && self.aim.1 == Metric::Cpu;
+        self.metrics().any(|own| own == metric) || (stands_in && metric == Metric::Interrupts)
+    }
+
+    /// How bad figures are: the logarithm of the aim, and much more for each limit that is
+    /// exceeded. Figures that are missing are as bad as can be.
+    #[must_use]
+    pub fn cost(&self, figures: &Figures) -> f64 {
+        self.aim_cost(figures) + PENALTY * self.excess(figures)
+    }
+
+    /// The same without limits: a logarithm that is smaller where the aim is met better.
+    #[must_use]
+    pub fn aim_cost(&self, figures: &Figures) -> f64 {
+        let Some(value) = self.aimed(figures) else { return f64::INFINITY };
+        match self.aim.0 {
+            Direction::Min => logarithm(value),
+            Direction::Max => -logarithm(value),
+        }
+    }
+
+    /// By how much limits are exceeded, as a logarithm; 0 if all hold.
+    #[must_use]
+    pub fn excess(&self, figures: &Figures) -> f64 {
+        let excess = |limit: &Limit| {
+            let Some(value) = figures.get(limit.metric) else { return f64::INFINITY };
+            let over = logarithm(value) - logarithm(limit.bound);
+            if limit.direction == Direction::Min { over.max(0.0) } else { (-over).max(0.0) }
+        };
+        self.limits.iter().map(excess).sum()
+    }
+
+    /// The limits that figures exceed, in words.
+    #[must_use]
+    pub fn missed(&self, figures: &Figures) -> Vec<String> {
+        let missed = self.limits.iter().filter_map(|limit| {
+            let value = figures.get(limit.metric)?;
+            let holds = match limit.direction {
+                Direction::Min => value <= limit.bound,
+                Direction::Max => value >= limit.bound,
+            };
+            let sign = if limit.direction == Direction::Min { "<" } else { ">" };
+            let (metric, bound) = (limit.metric, limit.metric.tell(limit.bound));
+            (!holds).then(|| format!("{metric} is {}, not {sign} {bound}", metric.tell(value)))
+        });
+        missed.collect()
+    }
+
+    /// The latency that it is about, or the median.
+    #[must_use]
+    pub fn latency(&self) -> Metric {
+        self.metrics().find(|metric| metric.is_latency()).unwrap_or(Metric::P50)
+    }
+}
+
+impl FromStr for Goal {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (mut aim, mut limits) = (None, Vec::new());
+        for clause in text.split(',').map(str::trim) {
+            if clause.is_empty() {
+                return Err(format!("`{text}` is no goal; {EXAMPLES}"));
+            }
+            match clause.split_once(char::is_whitespace) {
+                Some(("min" | "max", _)) if aim.is_some() => {
+                    return Err(format!(
+                        "`{text}` has two aims; make one of them a limit: {EXAMPLES}"
+                    ));
+                }
+                Some(("min", name)) => aim = Some((Direction::Min, metric(name)?)),
+                Some(("max", name)) => aim = Some((Direction::Max, metric(name)?)),
+                _ => limits.push(limit(clause)?),
+            }
+        }
+        let usual = || {
+            let latency = limits.iter().any(|limit: &Limit| limit.metric.is_latency());
+            (Direction::Min, if latency { Metric::Cpu } else { Metric::P50 })
+        };
+        let (is_implied, text) = (aim.is_none(), text.trim().to_owned());
+        Ok(Self { aim: aim.unwrap_or_else(usual), limits, is_implied, text })
+    }
+}
+
+fn metric(name: &str) -> Result<Metric, String> {
+    let name = name.trim();
+    let found = Metric::NAMES.iter().find(|(known, _)| *known == name);
+    found.map(|(_, metric)| *metric).ok_or_else(|| {
+        let names: Vec<&str> = Metric::NAMES.iter().map(|(name, _)| *name).collect();
+        format!("`{name}` is nothing that is measured; there are {}; {EXAMPLES}", names.join(", "))
+    })
+}
+
+fn limit(clause: &str) -> Result<Limit, String> {
+    let at = clause.find(['<', '>']).ok_or_else(|| format!("`{clause}` is no goal; {EXAMPLES}"))?;
+    let (name, rest) = clause.split_at(at);
+    let direction = if rest.starts_with('<') { Direction::Min } else { Direction::Max };
+    let bound = rest[1..].trim_start_matches('=').trim();
+    let metric = metric(name)?;
+    let bound = value(metric, bound).ok_or_else(|| {
+        let example = match metric {
+            Metric::Cpu => "30% (of one core) or 1.5 cores",
+            Metric::Throughput => "900Mbit or 2.5Gbit",
+            Metric::Interrupts | Metric::Transactions => "20000 or 20k",
+            _ => "200us or 1.5ms",
+        };
+        format!("`{clause}`: {metric} is compared with something like {example}")
+    })?;
+    Ok(Limit { metric, direction, bound })
+}
+
+/// A positive number with a unit of the metric.
+fn value(metric: Metric, text: &str) -> Option<f64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || "%/ ".contains(c));
+    let unit: String = text[digits.len()..].split_whitespace().collect();
+    let times = match (metric, unit.as_str()) {
+        (Metric::Cpu, "%") => 0.01,
+        (Metric::Cpu, "cores" | "core" | "")
+        | (Metric::Interrupts | Metric::Transactions, "" | "/s") => 1.0,
+        (Metric::Interrupts | Metric::Transactions, "k" | "k/s") => 1e3,
+        (Metric::Throughput, "bit" | "bit/s") => 1.0,
+        (Metric::Throughput, "M" | "Mbit" | "Mbit/s") => 1e6,
+        (Metric::Throughput, "G" | "Gbit" | "Gbit/s") => 1e9,
+        (metric, "us") if metric.is_latency() => 1.0,
+        (metric, "ns") if metric.is_latency() => 1e-3,
+        (metric, "ms") if metric.is_latency() => 1e3,
+        (metric, "s") if metric.is_latency() => 1e6,
+        _ => return None,
+    };
+    let number: f64 = digits.parse().ok()?;
+    Some(number * times).filter(|value| value.is_finite() && *value > 0.0)
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn goal(text: &str) -> Goal {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn goals_are_read() {
+        let both = goal("min latency, cpu < 30%");
+        assert_eq!(both.aim, (Direction::Min, Metric::P50));
+        let (metric, direction) = (Metric::Cpu, Direction::Min);
+        assert_eq!(both.limits, [Limit { metric, direction, bound: 0.3 }]);
+        assert_eq!(goal("p99 < 200us").aim, (Direction::Min, Metric::Cpu));
+        assert_eq!(goal("p99<=0.2ms").limits[0].bound, 200.0);
+        assert_eq!(goal("cpu < 1.5 cores").aim, (Direction::Min, Metric::P50));
+        assert_eq!(goal("max throughput").aim, (Direction::Max, Metric::Throughput));
+        let three = goal("min interrupts, mean < 1ms, throughput > 900 Mbit/s");
+        assert_eq!(three.limits[1].bound, 9e8);
+        assert_eq!(three.limits[1].direction, Direction::Max);
+        assert_eq!(goal("interrupts < 20k").limits[0].bound, 20_000.0);
+        assert_eq!(goal(" min cpu,p99<150us ").to_string(), "min cpu,p99<150us");
+        assert_eq!(goal("min cpu, p99 < 150us").latency(), Metric::P99);
+    }
+
+    #[test]
+    fn wrong_goals_are_refused_with_examples() {
+        for (text, words) in [
+            ("", "write it like `p99 < 200us`"),
+            ("fast", "is no goal; write it like"),
+            ("min", "is no goal"),
+            ("min speed", "`speed` is nothing that is measured; there are latency, p50"),
+            ("p98 < 5us", "`p98` is nothing that is measured"),
+            ("p99 < 200", "something like 200us or 1.5ms"),
+            ("p99 < -1us", "something like"),
+            ("p99 < 0us", "something like"),
+            ("p99 < us", "something like"),
+            ("cpu < 5us", "30% (of one core) or 1.5 cores"),
+            ("max throughput > 5", "is nothing that is measured"),
+            ("throughput > 5", "900Mbit"),
+            ("min cpu, min latency", "two aims"),
+            ("min cpu,", "is no goal"),
+            ("p99 < nanus", "something like"),
+        ] {
+            let refusal = text.parse::<Goal>().unwrap_err();
+            assert!(refusal.contains(words), "{text}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn a_limit_weighs_more_than_the_aim() {
+        let goal = goal("min cpu, p99 < 200us");
+        let cost = |cpu: f64, p99: f64| {
+            goal.cost(&Figures([(Metric::Cpu, cpu), (Metric::P99, p99)].into()))
+        };
+        assert!(cost(0.5, 190.0) < cost(0.1, 250.0));
+        assert!(cost(0.1, 190.0) < cost(0.5, 100.0));
+        assert!(cost(0.5, 250.0) < cost(0.1, 400.0));
+        assert_eq!(goal.cost(&Figures::default()), f64::INFINITY);
+        let missed = goal.missed(&Figures([(Metric::P99, 250.0)].into()));
+        assert_eq!(missed, ["p99 is 250.0 us, not < 200.0 us"]);
+    }
+}

@@ -1,0 +1,331 @@
+//! What `earmark tune` has found: for scripts, for people, and as a page.
+
+use serde::Serialize;
+
+use super::figures::{Figures, Metric};
+use super::front::{front, price};
+use super::goal::Goal;
+use super::search::{Doubt, Found, Point, Space, Trial};
+use super::setting::{Setting, State, Value};
+use super::transaction::Took;
+use crate::environment::Environment;
+use crate::report::{self, Cell, Report, TradeoffChart, TradeoffPoint};
+use crate::table::{empty, number};
+
+/// The version of the JSON form.
+pub const SCHEMA: u32 = 1;
+
+/// What the setting that was in force at the start is called.
+const PRESENT: &str = "as it is";
+
+/// All of it.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    /// [`SCHEMA`].
+    pub schema_version: u32,
+    /// The device.
+    pub device: String,
+    /// What drives it.
+    pub driver: String,
+    /// The workload.
+    pub workload: String,
+    /// The goal, as the user wrote it.
+    pub goal: String,
+    /// How the device was.
+    pub before: State,
+    /// Every setting that was tried, in the order of the first trial.
+    pub trials: Vec<Row>,
+    /// How many measurements that were.
+    pub measurements: usize,
+    /// The number of the setting that was in force among the trials.
+    pub present: Option<usize>,
+    /// The number of the pick.
+    pub pick: usize,
+    /// Settings that may be as good, by their numbers.
+    pub rivals: Vec<usize>,
+    /// Limits of the goal that the pick exceeds.
+    pub missed: Vec<String>,
+    /// What never waiting costs, if that is the pick.
+    pub price: Option<String>,
+    /// What was measured afterwards.
+    pub verified: Option<Verified>,
+    /// Whether the pick is in force.
+    pub applied: bool,
+    /// What the device took of it.
+    pub took: Vec<Took>,
+    /// Where and how it was measured.
+    pub environment: Environment,
+}
+
+/// One setting that was tried.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    /// The setting, as `earmark apply` takes it.
+    pub setting: String,
+    /// How often it was measured.
+    pub rounds: usize,
+    /// What was measured: geometric means over the rounds.
+    pub figures: Figures,
+    /// No other one beats it in everything.
+    pub on_front: bool,
+    /// Why the device refused it, if it did.
+    pub refused: Option<String>,
+}
+
+/// A pick against what was there before, measured in turns after the search.
+#[derive(Debug, Serialize)]
+pub struct Verified {
+    /// How it was.
+    pub before: Figures,
+    /// How it is.
+    pub after: Figures,
+    /// By how much the goal is missed by more than before: a ratio, at least, measured, at most.
+    pub ratio: Option<[f64; 3]>,
+}
+
+impl Verified {
+    /// Of trials that shared their rounds.
+    #[must_use]
+    pub fn of(before: &Trial, after: &Trial, doubt: Option<Doubt>) -> Self {
+        let ratio = doubt.map(|doubt| [doubt.low, doubt.mean, doubt.high].map(f64::exp));
+        Self { before: before.mean(), after: after.mean(), ratio }
+    }
+}
+
+impl Outcome {
+    /// The rows, front and price of a search.
+    #[must_use]
+    pub fn rows(
+        space: &Space,
+        goal: &Goal,
+        found: &Found,
+        refused: &[(Point, String)],
+    ) -> Vec<Row> {
+        let figures: Vec<Figures> = found.trials.iter().map(Trial::mean).collect();
+        let front = front(&figures, goal.latency());
+        let row = |((trial, figures), on_front): ((&Trial, Figures), bool)| {
+            let change = space.change(&trial.point);
+            let refused = refused.iter().find(|(point, _)| *point == trial.point);
+            Row {
+                setting: if change.is_empty() { PRESENT.into() } else { change.to_string() },
+                rounds: trial.rounds.len(),
+                figures,
+                on_front,
+                refused: refused.map(|(_, why)| why.clone()),
+            }
+        };
+        found.trials.iter().zip(figures).zip(front).map(row).collect()
+    }
+
+    /// What the pick costs, if it never waits: told whenever it is recommended, whatever the goal.
+    #[must_use]
+    pub fn price_of(space: &Space, found: &Found, before: &State) -> Option<String> {
+        let never_waits = |point: &Point| {
+            let change = space.change(point);
+            let value = |setting| change.get(setting).or_else(|| before.get(setting));
+            value(Setting::RxUsecs) == Some(&Value::Number(0))
+                && value(Setting::AdaptiveRx) != Some(&Value::Switch(true))
+        };
+        let pick = &found.trials[found.best];
+        if !never_waits(&pick.point) {
+            return None;
+        }
+        // Compared with the cheapest that waits, since that is the choice.
+        let cost = |trial: &&Trial| trial.mean().get(Metric::Interrupts).unwrap_or(f64::INFINITY);
+        let others = found.trials.iter().filter(|trial| !never_waits(&trial.point));
+        let other = others.min_by(|a, b| cost(a).total_cmp(&cost(b)));
+        let name = other.map(|other| space.change(&other.point)).filter(|name| !name.is_empty());
+        let name = name.map_or_else(|| "what was in force".into(), |name| format!("`{name}`"));
+        Some(price(&pick.mean(), &other.map(Trial::mean).unwrap_or_default(), &name))
+    }
+
+    /// The figures that were measured at all, in order.
+    fn metrics(&self) -> Vec<Metric> {
+        let names = Metric::NAMES.iter().skip(1).map(|(_, metric)| *metric);
+        let all = names.chain([Metric::Value]);
+        all.filter(|metric| self.trials.iter().any(|row| row.figures.get(*metric).is_some()))
+            .collect()
+    }
+
+    /// For the terminal, which is not wide: the figures that people compare.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut metrics = self.metrics();
+        metrics.retain(|metric| {
+            let named = self.goal.contains(metric.name());
+            named || !matches!(metric, Metric::P90 | Metric::Max | Metric::Mean)
+        });
+        let mut headers = vec!["setting".to_owned()];
+        headers.extend(metrics.iter().map(|metric| header(*metric).to_owned()));
+        headers.extend(["rounds", ""].map(str::to_owned));
+        let mut table = empty(&headers.iter().map(String::as_str).collect::<Vec<_>>());
+        for (at, row) in self.trials.iter().enumerate() {
+            let mut cells = vec![row.setting.clone()];
+            cells.extend(metrics.iter().map(|metric| cell(*metric, &row.figures)));
+            cells.extend([row.rounds.to_string(), self.remark(at)]);
+            table.add_row(cells);
+        }
+        format!(
+            "{} ({}), {}, goal: {}\n{table}\n",
+            self.device, self.driver, self.workload, self.goal
+        )
+    }
+
+    fn remark(&self, at: usize) -> String {
+        match &self.trials[at] {
+            _ if at == self.pick => "picked".into(),
+            _ if self.present == Some(at) => "as it was".into(),
+            row if row.refused.is_some() => "refused".into(),
+            _ if self.rivals.contains(&at) => "as good".into(),
+            row if row.on_front => "front".into(),
+            _ => String::new(),
+        }
+    }
+
+    /// What it says, in sentences.
+    #[must_use]
+    pub fn story(&self) -> Vec<String> {
+        let pick = &self.trials[self.pick];
+        let mut story = vec![format!(
+            "pick: {}, after {} trials and {} measurements",
+            pick.setting,
+            self.trials.len(),
+            self.measurements
+        )];
+        if self.present == Some(self.pick) {
+            story.push("nothing that was tried is better than how the device is".into());
+        }
+        if !self.missed.is_empty() {
+            story.push(format!("no setting meets the goal: {}", self.missed.join("; ")));
+        }
+        story.extend(self.price.clone());
+        if let Some(Verified { before, after, ratio }) = &self.verified {
+            let told: Vec<String> = self
+                .metrics()
+                .into_iter()
+                .filter_map(|metric| {
+                    let (before, after) = (before.get(metric)?, after.get(metric)?);
+                    let worth = [Metric::P50, Metric::P99, Metric::Cpu, Metric::Interrupts];
+                    let told = worth.contains(&metric) || !metric.is_latency();
+                    told.then(|| {
+                        format!("{metric} {} -> {}", short(metric, before), metric.tell(after))
+                    })
+                })
+                .collect();
+            story.push(format!("measured again, in turns with how it was: {}", told.join(", ")));
+            if let Some([low, _, high]) = ratio.filter(|ratio| ratio.iter().all(|r| r.is_finite()))
+            {
+                let (low, high) = (low.min(99.0), high.min(99.0));
+                story.push(format!("by the goal: {low:.2} to {high:.2} times what it was (95 %)"));
+            }
+        }
+        story
+    }
+
+    /// As a page.
+    #[must_use]
+    pub(crate) fn report(&self) -> Report {
+        let metrics = self.metrics();
+        let mut headers = vec!["setting".to_owned()];
+        headers.extend(metrics.iter().map(|metric| header(*metric).to_owned()));
+        headers.push(String::new());
+        let row = |(at, row): (usize, &Row)| {
+            let mut cells = vec![Cell::plain(row.setting.clone())];
+            cells.extend(metrics.iter().map(|metric| Cell::plain(cell(*metric, &row.figures))));
+            let remark = self.remark(at);
+            cells.push(if at == self.pick { Cell::good(remark) } else { Cell::plain(remark) });
+            cells
+        };
+        let point = |row: &Row| {
+            Some(TradeoffPoint {
+                name: row.setting.replace("adaptive-rx off ", ""),
+                latency_us: row.figures.get(Metric::P50)?,
+                interrupts_per_s: row.figures.get(Metric::Interrupts)?,
+                bulk_mbit: row.figures.get(Metric::Throughput).map(|bits| bits / 1e6),
+            })
+        };
+        Report {
+            title: format!("Settings of {} for {}", self.device, self.workload),
+            subtitle: format!("Goal: {}. {}.", self.goal, self.driver),
+            made_at: self.environment.date.clone(),
+            story: self.story().join(". "),
+            table: report::Table {
+                headers,
+                rows: self.trials.iter().enumerate().map(row).collect(),
+            },
+            latency: Vec::new(),
+            tradeoff: TradeoffChart {
+                title: "Latency against interrupts".into(),
+                note: "Each point is a setting that was tried.".into(),
+                points: self.trials.iter().filter_map(point).collect(),
+            },
+            timelines: Vec::new(),
+            environment: self.environment.entries(),
+        }
+    }
+}
+
+fn header(metric: Metric) -> &'static str {
+    match metric {
+        Metric::P50 => "p50 us",
+        Metric::P90 => "p90 us",
+        Metric::P99 => "p99 us",
+        Metric::Max => "max us",
+        Metric::Mean => "mean us",
+        Metric::Cpu => "cpu cores",
+        Metric::Interrupts => "interrupts/s",
+        Metric::Transactions => "answers/s",
+        Metric::Throughput => "Mbit/s",
+        Metric::Value => "value",
+    }
+}
+
+fn cell(metric: Metric, figures: &Figures) -> String {
+    let value = figures.get(metric);
+    match metric {
+        Metric::Cpu => number(value, 2),
+        Metric::Interrupts | Metric::Transactions => number(value, 0),
+        Metric::Throughput => number(value.map(|bits| bits / 1e6), 0),
+        Metric::Value => number(value, 3),
+        _ => number(value, 1),
+    }
+}
+
+/// A value without its unit.
+fn short(metric: Metric, value: f64) -> String {
+    cell(metric, &Figures([(metric, value)].into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tune::setting::Change;
+
+    fn found(space: &Space, pick: &str) -> Found {
+        let trial = |point: &Point, interrupts: f64| Trial {
+            point: point.clone(),
+            rounds: vec![(
+                0,
+                Figures([(Metric::Interrupts, interrupts), (Metric::P50, 9.0)].into()),
+            )],
+        };
+        let all = space.all();
+        let trials: Vec<Trial> = all.iter().map(|point| trial(point, 100.0)).collect();
+        let best = all.iter().position(|point| space.change(point).to_string() == pick).unwrap();
+        Found { trials, best, rivals: vec![] }
+    }
+
+    #[test]
+    fn rx_usecs_0_is_never_recommended_without_its_price() {
+        let state: Change = "adaptive-rx off rx-usecs 0 rx-frames 0".parse().unwrap();
+        let state = State(state.0.into_iter().collect());
+        let space = Space::of(&state, 64);
+        for pick in ["rx-usecs 0", "rx-usecs 0 rx-frames 8"] {
+            let told = Outcome::price_of(&space, &found(&space, pick), &state).unwrap();
+            assert!(told.contains("interrupts/s"), "{pick}: {told}");
+        }
+        for pick in ["rx-usecs 8", "adaptive-rx on"] {
+            assert_eq!(Outcome::price_of(&space, &found(&space, pick), &state), None, "{pick}");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Finding the best setting in few trials.
+//!
+//! # Theory of operation
+//!
+//! There are hundreds of settings, a trial takes a second or two, and no two trials of one setting
+//! agree. Three things make it quick:
+//!
+//! 1. *Along the first axis, figures change smoothly.* A longer hold costs latency and saves
+//!    interrupts, whatever the family of the NIC. So a few points far apart are measured, figures
+//!    between them are interpolated (logarithm of the figure, linear in the place on the axis), and
+//!    the next trial is where the goal is predicted to be met best; until the neighbours of the
+//!    best are known, or nothing better is to be expected.
+//! 2. *Other axes are tried at the best point only*, and followed as long as they help.
+//! 3. *Noise is met by pairs.* Points are measured in rounds, A B C, C B A, so that a machine that
+//!    drifts drifts under all of them. In the end those that may be the best have further rounds;
+//!    after each, those that are worse beyond doubt leave (successive halving, but by evidence
+//!    instead of by number). The doubt is a bootstrap over the rounds that two points share.
+//!
+//! This module measures nothing itself, reads no clock, and with the same figures does the same.
+
+mod finals;
+mod space;
+
+pub use finals::{Doubt, compare};
+pub use space::{Point, Space};
+
+use anyhow::Result;
+
+use super::figures::{Figures, linear, logarithm};
+use super::goal::Goal;
+
+/// How a search goes about.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    /// Different settings that are tried, at most.
+    pub trials: usize,
+    /// Rounds in which each of them is measured before the finals.
+    pub rounds: u32,
+    /// Rounds of the finals, at most.
+    pub finals: u32,
+}
+
+impl Budget {
+    /// What finds the best within 5 % where trials agree within a tenth or so.
+    pub const USUAL: Self = Self { trials: 10, rounds: 2, finals: 6 };
+}
+
+/// What counts as the same: figures that differ by less than 5 %.
+pub const SAME: f64 = 0.048_790_164; // the logarithm of 1.05
+
+/// A setting that was tried.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The setting.
+    pub point: Point,
+    /// What was measured, each with the number of its round.
+    pub rounds: Vec<(u32, Figures)>,
+}
+
+impl Trial {
+    /// All rounds together.
+    #[must_use]
+    pub fn mean(&self) -> Figures {
+        Figures::mean(self.rounds.iter().map(|(_, figures)| figures))
+    }
+}
+
+/// What a search has found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// All trials, in the order in which they were first made.
+    pub trials: Vec<Trial>,
+    /// The best of them.
+    pub best: usize,
+    /// Those that may be as good, as far as was measured.
+    pub rivals: Vec<usize>,
+}
+
+/// Measures one trial of a setting.
+pub type Measure<'a> = dyn FnMut(&Point) -> Result<Figures> + 'a;
+
+/// A search under way.
+struct Search<'a> {
+    space: &'a Space,
+    goal: &'a Goal,
+    budget: Budget,
+    trials: Vec<Trial>,
+    round: u32,
+}
+
+/// Searches `space` for what meets `goal` best.
+///
+/// # Errors
+/// Those of `measure`.
+pub fn search(
+    space: &Space,
+    goal: &Goal,
+    budget: Budget,
+    measure: &mut Measure<'_>,
+) -> Result<Found> {
+    let mut search = Search { space, goal, budget, trials: Vec::new(), round: 0 };
+    search.survey(measure)?;
+    search.follow_first_axis(measure)?;
+    for axis in 1..space.axes.len() {
+        search.follow_axis(axis, measure)?;
+    }
+    search.finals(measure)
+}
+
+/// Measures every point of `space`, `rounds` times in turns.
+///
+/// # Errors
+/// Those of `measure`.
+pub fn exhaust(
+    space: &Space,
+    goal: &Goal,
+    rounds: u32,
+    measure: &mut Measure<'_>,
+) -> Result<Found> {
+    let budget = Budget { trials: usize::MAX, rounds, finals: 0 };
+    let mut search = Search { space, goal, budget, trials: Vec::new(), round: 0 };
+    search.try_points(space.all(), measure)?;
+    search.finals(measure)
+}
+
+impl Search<'_> {
+    /// How bad a trial is.
+    fn cost(&self, trial: usize) -> f64 {
+        self.goal.cost(&self.trials[trial].mean())
+    }
+
+    /// The best trial so far, of those that `wanted` says.
+    fn best(&self, wanted: impl Fn(&Point) -> bool) -> Option<usize> {
+        let wanted = (0..self.trials.len()).filter(|at| wanted(&self.trials[*at].point));
+        wanted.min_by(|a, b| self.cost(*a).total_cmp(&self.cost(*b)))
+    }
+
+    fn left(&self) -> usize {
+        self.budget.trials.saturating_sub(self.trials.len())
+    }
+
+    fn is_tried(&self, point: &Point) -> bool {
+        self.trials.iter().any(|trial| trial.point == *point)
+    }
+
+    /// Measures points in turns, each new one as often as the budget says.
+    fn try_points(&mut self, mut points: Vec<Point>, measure: &mut Measure<'_>) -> Result<()> {
+        for _ in 0..self.budget.rounds {
+            for point in &points {
+                let figures = measure(point)?;
+                let known = self.trials.iter().position(|trial| trial.point == *point);
+                let at = known.unwrap_or_else(|| {
+                    self.trials.push(Trial { point: point.clone(), rounds: Vec::new() });
+                    self.trials.len() - 1
+                });
+                self.trials[at].rounds.push((self.round, figures));
+            }
+            self.round += 1;
+            points.reverse();
+        }
+        Ok(())
+    }
+
+    /// Tries a new point beside the best one so far, in the same rounds.
+    fn try_beside_best(&mut self, point: Point, measure: &mut Measure<'_>) -> Result<()> {
+        let best = self.best(|_| true).map(|best| self.trials[best].point.clone());
+        self.try_points(best.into_iter().chain([point]).collect(), measure)
+    }
+
+    /// The first look: what is special, and three points of the first axis.
+    fn survey(&mut self, measure: &mut Measure<'_>) -> Result<()> {
+        let mut points: Vec<Point> = (0..self.space.specials.len()).map(Point::Special).collect();
+        if let Some(axis) = self.space.axes.first() {
+            let last = axis.len() - 1;
+            let places = [0, last / 3, 2 * last / 3].map(|at| self.on_first_axis(at));
+            // How it is, first: that is what others are compared with.
+            for point in [self.space.present.clone()].into_iter().chain(places) {
+                if !points.contains(&point) {
+                    points.push(point);
+                }
+            }
+        }
+        points.truncate(self.budget.trials);
+        self.try_points(points, measure)
+    }
+
+    fn on_first_axis(&self, at: usize) -> Point {
+        let mut places = vec![0; self.space.axes.len()];
+        places[0] = at;
+        Point::At(places)
+    }
+
+    /// What is known of the first axis: places and figures, in order.
+    fn known(&self) -> Vec<(usize, Figures)> {
+        let on_axis = |trial: &Trial| match &trial.point {
+            Point::At(places) if places[1..].iter().all(|place| *place == 0) => {
+                Some((places[0], trial.mean()))
+            }
+            _ => None,
+        };
+        let mut known: Vec<(usize, Figures)> = self.trials.iter().filter_map(on_axis).collect();
+        known.sort_by_key(|(place, _)| *place);
+        known
+    }
+
+    fn follow_first_axis(&mut self, measure: &mut Measure<'_>) -> Result<()> {
+        let Some(axis) = self.space.axes.first() else { return Ok(()) };
+        let length = axis.len();
+        // The other axes have a trial each, if they exist.
+        let reserved = self.space.axes.len() - 1;
+        while self.left() > reserved {
+            let Some(next) = next_place(&self.known(), length, self.goal) else { break };
+            self.try_beside_best(self.on_first_axis(next), measure)?;
+        }
+        Ok(())
+    }
+
+    /// Goes along another axis from the best point, as long as that helps.
+    fn follow_axis(&mut self, axis: usize, measure: &mut Measure<'_>) -> Result<()> {
+        let Some(best) = self.best(|point| matches!(point, Point::At(_))) else { return Ok(()) };
+        let Point::At(from) = self.trials[best].point.clone() else { return Ok(()) };
+        let later = self.space.axes.len() - 1 - axis;
+        let mut before = self.cost(best);
+        // From the far end, which is the mildest.
+        for place in (1..self.space.axes[axis].len()).rev() {
+            if self.left() <= later {
+                break;
+            }
+            let mut places = from.clone();
+            places[axis] = place;
+            let point = Point::At(places);
+            if self.is_tried(&point) {
+                continue;
+            }
+            self.try_beside_best(point, measure)?;
+            let cost = self.cost(self.trials.len() - 1);
+            if cost > before - SAME {
+                break;
+            }
+            before = cost;
+        }
+        Ok(())
+    }
+}
+
+/// Where on the first axis to look next; `None` if there is nothing to be expected of any place.
+fn next_place(known: &[(usize, Figures)], length: usize, goal: &Goal) -> Option<usize> {
+    let cost = |figures: &Figures| goal.cost(figures);
+    let (best, least) = known
+        .iter()
+        .map(|(place, figures)| (*place, cost(figures)))
+        .min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let is_known = |place: usize| known.iter().any(|(at, _)| *at == place);
+    let unknown = (0..length).filter(|place| !is_known(*place));
+    let predicted = unknown.map(|place| (place, cost(&predict(known, place))));
+    let promising = predicted.min_by(|a, b| a.1.total_cmp(&b.1));
+    if let Some((place, _)) = promising.filter(|(_, cost)| *cost < least - SAME / 2.0) {
+        return Some(place);
+    }
+    // Nothing better is predicted; but a prediction is only as good as what is known near the best.
+    let below = known.iter().map(|(at, _)| *at).filter(|at| *at < best).max();
+    let above = known.iter().map(|(at, _)| *at).filter(|at| *at > best).min();
+    let below = below.map(|at| (best - at, at.midpoint(best)));
+    let above = above.map_or_else(
+        || (best + 1 < length).then(|| (length - best, best.midpoint(length))),
+        |at| Some((at - best, (at + best).div_ceil(2))),
+    );
+    let (gap, place) = below.into_iter().chain(above).max_by_key(|(gap, _)| *gap)?;
+    (gap > 1 && !is_known(place)).then_some(place)
+}
+
+/// The figures to be expected at a place: between two that are known, on the straight line between
+/// their logarithms; beyond all of them, on the line of the last two.
+fn predict(known: &[(usize, Figures)], place: usize) -> Figures {
+    let above = known.iter().position(|(at, _)| *at > place).unwrap_or(known.len());
+    let pair = above.clamp(1, known.len().max(2) - 1);
+    let (Some((from, low)), Some((to, high))) = (known.get(pair - 1), known.get(pair)) else {
+        return known.first().map(|(_, figures)| figures.clone()).unwrap_or_default();
+    };
+    let share = (place as f64 - *from as f64) / (*to as f64 - *from as f64);
+    let figures = low.0.iter().filter_map(|(metric, low)| {
+        let (low, high) = (logarithm(*low), logarithm(high.get(*metric)?));
+        Some((*metric, linear(low + share * (high - low))))
+    });
+    Figures(figures.collect())
+}
+
+#[cfg(test)]
+mod tests;
