@@ -101,6 +101,23 @@ fn what_a_device_cannot_do_is_refused_and_changes_nothing() {
 }
 
 #[test]
+fn queues_with_settings_of_their_own_are_not_levelled() {
+    let lab = Lab::start(&["--strategy", "delay:75", "--queues", "2"]);
+    let place = Place { lab, state: Directory::new() };
+    place.lab.set(&["b0", "rx-usecs", "50", "--queue", "1"]);
+    let apply = place.run(&["apply", "b0", "rx-usecs", "60"]);
+    apply.refused(&["the queues of b0 have settings of their own", "nothing was changed"]);
+    let shown = place.lab.show();
+    assert_eq!(shown[1]["queues"][1]["setting"], "delay:50");
+    place.lab.set(&["b0", "rx-usecs", "75", "--queue", "1"]);
+    place.run(&["apply", "b0", "rx-usecs", "60"]).output();
+    place.run(&["rollback", "b0"]).output();
+    let shown = place.lab.show();
+    let settings = [0, 1].map(|queue| shown[1]["queues"][queue]["setting"].clone());
+    assert_eq!(settings, ["delay:75", "delay:75"]);
+}
+
+#[test]
 fn a_change_that_is_killed_at_any_step_is_undone_by_the_guard() {
     let place = Place::new("delay:75");
     let mut steps = 0;
@@ -209,6 +226,9 @@ fn what_nobody_confirms_is_undone_and_what_somebody_confirms_stays() {
     assert!(said.output().contains("to keep it: earmark confirm b0"), "{said:?}");
     // The guard waits; nobody takes it for an orphan.
     assert_eq!(place.run(&["apply", "--dry-run", "b0", "rx-usecs", "1"]).stderr, "");
+    assert_eq!(place.setting(), "delay:50");
+    let again = place.run(&["apply", "b0", "rx-usecs", "60"]);
+    again.refused(&["a change of b0 waits for its confirmation; call `earmark confirm b0`"]);
     assert_eq!(place.setting(), "delay:50");
     assert!(place.run(&["confirm", "b0"]).output().contains("b0: kept"));
     assert_eq!(place.setting(), "delay:50");

@@ -321,7 +321,9 @@ impl Tuner<'_> {
         let change = self.space.change(point);
         self.progress.start(1);
         self.progress.step(&change.to_string());
-        if let Err(error) = self.transaction.set(&change) {
+        if change.is_empty() {
+            self.transaction.reset()?;
+        } else if let Err(error) = self.transaction.set(&change) {
             self.refused.push((point.clone(), format!("{error:#}")));
             self.transaction.reset()?;
             return Ok(Figures::default());

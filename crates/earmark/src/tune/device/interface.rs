@@ -78,6 +78,28 @@ impl Interface {
         &self.identity.name
     }
 
+    /// Refuses to change settings of a device whose queues have their own (`ethtool -Q`), for the
+    /// same reason. What adaptive moderation chooses for each queue is nobody's own.
+    fn refuse_to_level_queues(&self, change: &Coalesce) -> Result<()> {
+        let Ok(channels) = self.ethtool.channels(self.name()) else { return Ok(()) };
+        let queues = self.ethtool.queue_coalesce(self.name(), channels.receiving());
+        // Most drivers do not tell queues apart.
+        let Ok(queues) = queues else { return Ok(()) };
+        let state = self.read()?;
+        for (parameter, _) in change.iter() {
+            let is_driven = parameter.name().parse().is_ok_and(|setting| state.is_driven(setting));
+            let values = queues.iter().map(|queue| queue.coalesce.get(parameter).unwrap_or(0));
+            let differ = values.clone().zip(values.skip(1)).any(|(one, next)| one != next);
+            ensure!(
+                is_driven || !differ,
+                "the queues of {} have {parameter} of their own (ethtool -Q), which a change of \
+                 the device's would overwrite; make them alike first; nothing was changed",
+                self.name()
+            );
+        }
+        Ok(())
+    }
+
     /// Refuses to change the deferral of a device whose NAPI instances have their own: the kernel
     /// would overwrite those, and nobody could bring them back.
     fn refuse_to_level(&self) -> Result<()> {
@@ -163,6 +185,7 @@ impl Device for Interface {
             self.refuse_to_level()?;
         }
         if !coalesce.is_empty() {
+            self.refuse_to_level_queues(&coalesce)?;
             self.ethtool.set_coalesce(self.name(), &coalesce)?;
         }
         if defers {

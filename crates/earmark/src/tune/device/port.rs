@@ -1,7 +1,7 @@
 //! A port of a NIC of ours as a device: the NIC of a lab that runs, changed over its control
 //! socket, as `earmark nic set` does.
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use nic::moderation::{Moderation, TimerKind};
 
 use super::{Counted, Device, Identity, Kind};
@@ -63,6 +63,13 @@ impl Device for Port {
     /// All of it goes as one strategy, since some settings only go together: one that never waits
     /// has no `rx-usecs`, say.
     fn change(&self, change: &Change) -> Result<()> {
+        let queues = self.state()?.queues;
+        ensure!(
+            queues.windows(2).all(|pair| pair[0].setting == pair[1].setting),
+            "the queues of {} have settings of their own, which a change of the port would \
+             overwrite; use: earmark nic set {0} --queue NUMBER; nothing was changed",
+            self.identity.name
+        );
         let now = self.read()?;
         let strategy = strategy(&now, change)?;
         let Identity { place: lab, name, .. } = &self.identity;

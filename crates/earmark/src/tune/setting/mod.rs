@@ -5,11 +5,14 @@
 //! COALESCE_SET). NAPI deferral and busy polling have no command of ethtool's; they are called as
 //! the kernel calls them (`Documentation/networking/napi.rst`), with dashes.
 
-use std::collections::BTreeMap;
+mod change;
+
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+pub use change::{Change, State};
 
 /// What part of the system a setting belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,141 +264,6 @@ impl fmt::Display for Value {
             Self::Text(text) => f.write_str(text),
         }
     }
-}
-
-/// Settings of a device as they were read. What is missing, the device does not have.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct State(pub BTreeMap<Setting, Value>);
-
-impl State {
-    /// The value of a setting, if the device has it.
-    #[must_use]
-    pub fn get(&self, setting: Setting) -> Option<&Value> {
-        self.0.get(&setting)
-    }
-
-    /// Whether a switch is on.
-    #[must_use]
-    pub fn is_on(&self, setting: Setting) -> bool {
-        self.get(setting) == Some(&Value::Switch(true))
-    }
-
-    /// Whether adaptive moderation is at work that changes `setting` by itself.
-    #[must_use]
-    pub fn is_driven(&self, setting: Setting) -> bool {
-        let adaptive = [Setting::AdaptiveRx, Setting::AdaptiveTx];
-        adaptive.into_iter().any(|adaptive| setting.follows(adaptive) && self.is_on(adaptive))
-    }
-
-    /// What has to be set so that a device in state `now` is in this one again: settings that
-    /// differ, but for what adaptive moderation chooses by itself in both.
-    #[must_use]
-    pub fn restored_from(&self, now: &Self) -> Change {
-        let differs = |(setting, value): &(&Setting, &Value)| {
-            now.get(**setting).is_some_and(|is| is != *value)
-                && !(self.is_driven(**setting) && now.is_driven(**setting))
-        };
-        Change(self.0.iter().filter(differs).map(|(s, v)| (*s, v.clone())).collect())
-    }
-
-    /// Those of `settings` alone.
-    #[must_use]
-    pub fn only(&self, keep: impl Fn(Setting) -> bool) -> Self {
-        let kept = self.0.iter().filter(|(setting, _)| keep(**setting));
-        Self(kept.map(|(setting, value)| (*setting, value.clone())).collect())
-    }
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        pairs(f, self.0.iter())
-    }
-}
-
-/// Settings and the values that they shall have, in the order given; each once.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Change(pub Vec<(Setting, Value)>);
-
-impl Change {
-    /// Reads names and values in turn, as `ethtool -C` takes them.
-    ///
-    /// # Errors
-    /// If a name is unknown, is there twice or has no value, or a value is none of its setting.
-    pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<Self, String> {
-        let mut change = Self::default();
-        for pair in words.chunks(2) {
-            let setting: Setting = pair[0].as_ref().parse()?;
-            let Some(value) = pair.get(1) else {
-                return Err(format!(
-                    "settings are pairs of name and value; `{setting}` has no value"
-                ));
-            };
-            if change.get(setting).is_some() {
-                return Err(format!("{setting} is given twice"));
-            }
-            change.0.push((setting, setting.parse_value(value.as_ref())?));
-        }
-        Ok(change)
-    }
-
-    /// The value that `setting` shall have.
-    #[must_use]
-    pub fn get(&self, setting: Setting) -> Option<&Value> {
-        self.0.iter().find(|(name, _)| *name == setting).map(|(_, value)| value)
-    }
-
-    /// The number that `setting` shall have.
-    #[must_use]
-    pub fn number(&self, setting: Setting) -> Option<u64> {
-        self.get(setting).and_then(Value::number)
-    }
-
-    /// The settings that it names.
-    pub fn settings(&self) -> impl Iterator<Item = Setting> {
-        self.0.iter().map(|(setting, _)| *setting)
-    }
-
-    /// Whether it changes nothing.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The same without those settings for which `drop` says so.
-    #[must_use]
-    pub fn without(&self, drop: impl Fn(Setting) -> bool) -> Self {
-        Self(self.0.iter().filter(|(setting, _)| !drop(*setting)).cloned().collect())
-    }
-}
-
-impl FromStr for Change {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Self::parse(&text.split_whitespace().collect::<Vec<_>>())
-    }
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_empty() {
-            return f.write_str("no change");
-        }
-        pairs(f, self.0.iter().map(|(setting, value)| (setting, value)))
-    }
-}
-
-fn pairs<'a>(
-    f: &mut fmt::Formatter<'_>,
-    pairs: impl Iterator<Item = (&'a Setting, &'a Value)>,
-) -> fmt::Result {
-    for (number, (setting, value)) in pairs.enumerate() {
-        let space = if number > 0 { " " } else { "" };
-        write!(f, "{space}{setting} {value}")?;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
