@@ -1,6 +1,7 @@
 //! A network interface of this machine as a device: its driver over the kernel's `ethtool` family,
 //! the deferral of interrupts and busy polling by their files.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 
 use anyhow::{Context, Result, ensure};
@@ -123,10 +124,13 @@ impl Interface {
     }
 }
 
-/// The network namespace of this thread, by its number.
+/// The network namespace of this thread, by its number; `only` where the kernel has but one.
 fn network() -> Result<String> {
-    let about = std::fs::metadata(NETWORK).with_context(|| format!("read {NETWORK}"))?;
-    Ok(about.ino().to_string())
+    match std::fs::metadata(NETWORK) {
+        Ok(about) => Ok(about.ino().to_string()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok("only".into()),
+        Err(error) => Err(error).with_context(|| format!("read {NETWORK}")),
+    }
 }
 
 impl Device for Interface {
