@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 mod common;
-use common::{Ended, earmark, needs, run};
+use common::{EARMARK, Ended, Lab, earmark, needs, run};
 
 fn host() -> Host {
     Host::create("a", &[Station::new("a", 1)]).unwrap_or_else(|error| panic!("{error}"))
@@ -93,6 +93,43 @@ fn show__of_a_tap__has_its_only_setting() {
     let text = on(&host, &["show", "tap"]).output().to_owned();
     assert!(text.contains("coalescing   rx-frames 16: so many that are written"), "{text}");
     assert_eq!(shown(&host, "tap")["coalescing"]["parameters"]["rx-frames"], 16);
+}
+
+#[test]
+fn show_and_watch__of_a_guests_nic__know_its_queues() {
+    needs("ethtool", "ethtool");
+    let mut lab = Lab::start(&["--hosts", "uml", "--queues", "2", "--strategy", "delay:75"]);
+    let mut ask = |script: &str| {
+        let (status, text) = lab.ask(script);
+        assert_eq!(status, 0, "{script}: {text}");
+        text
+    };
+    ask("ethtool -L a0 combined 2");
+    ask("ethtool --per-queue a0 queue_mask 0x2 --coalesce rx-usecs 500");
+    let shown: Value = serde_json::from_str(&ask(&format!("{EARMARK} show a0 --json"))).unwrap();
+    let device = &shown["devices"][0];
+    assert_eq!(device["coalescing"]["parameters"]["rx-usecs"], 75, "{device}");
+    assert_eq!(device["queue_coalescing"].as_array().unwrap().len(), 1, "{device}");
+    assert_eq!(device["queue_coalescing"][0]["queue"], 1);
+    assert_eq!(device["queue_coalescing"][0]["coalesce"]["parameters"]["rx-usecs"], 500);
+    assert_eq!(device["delays"][0]["up_to_us"], 500.0, "{device}");
+    assert_eq!(device["channels"]["combined"], 2);
+    assert_eq!(device["bus"], "virtio");
+
+    let watch = format!(
+        "ping -q -i 0.01 -c 300 b >/dev/null & {EARMARK} watch a0 --json --count 1; kill $!"
+    );
+    let line: Value = serde_json::from_str(&ask(&watch)).unwrap();
+    let number = |name: &str| line[name].as_f64().unwrap();
+    assert!(number("rx_packets_per_s") > 1.0, "{line}");
+    // This guest has another virtio device, and nothing says which interrupt is whose.
+    assert_eq!(line["rx_packets_per_interrupt"], Value::Null, "{line}");
+    let queues = line["queues"].as_array().unwrap();
+    let packets = |queue: &Value| queue["packets_per_s"].as_f64().unwrap();
+    let received: f64 = queues.iter().filter(|it| it["direction"] == "rx").map(packets).sum();
+    assert_eq!(queues.len(), 4, "{line}");
+    assert!(received > 1.0, "{line}");
+    lab.end().output();
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn coalescing(report: &Report) -> Option<Delay> {
     if settings.is_on(Parameter::AdaptiveRx) == Some(true) {
         return Some(adaptive(report));
     }
-    let rx_usecs = settings.get(Parameter::RxUsecs).filter(|usecs| *usecs > 0)?;
+    let (rx_usecs, queue) = longest_wait(report)?;
     let frames = match settings.get(Parameter::RxFrames) {
         // One packet is enough, so nobody waits.
         Some(1) => return None,
@@ -65,7 +65,7 @@ fn coalescing(report: &Report) -> Option<Delay> {
             cause,
             up_to,
             format!(
-                "the NIC waits until rx-usecs {rx_usecs} have passed{frames} before it interrupts"
+                "the NIC waits until rx-usecs {rx_usecs} have passed{frames} before it interrupts{queue}"
             ),
         ),
         Timer::Throttle => Delay::new(
@@ -73,17 +73,28 @@ fn coalescing(report: &Report) -> Option<Delay> {
             up_to,
             format!(
                 "the NIC leaves at least rx-usecs {rx_usecs} between two interrupts{frames}; a packet \
-             after a longer silence does not wait"
+             after a longer silence does not wait{queue}"
             ),
         ),
         Timer::Chosen(longest) => Delay::new(
             cause,
             Some(longest.into()),
             format!(
-                "rx-usecs {rx_usecs} means that the driver chooses the gap between two interrupts"
+                "rx-usecs {rx_usecs} means that the driver chooses the gap between two interrupts{queue}"
             ),
         ),
     })
+}
+
+/// The largest `rx-usecs`, if there is any, and of which queue it is.
+fn longest_wait(report: &Report) -> Option<(u32, String)> {
+    let device = report.coalescing.as_ref()?.get(Parameter::RxUsecs).unwrap_or(0);
+    let queues = report.queue_coalescing.iter();
+    let of_queues = queues.filter_map(|it| Some((it.coalesce.get(Parameter::RxUsecs)?, it.queue)));
+    match of_queues.max() {
+        Some((usecs, queue)) if usecs > device => Some((usecs, format!(" (queue {queue})"))),
+        _ => (device > 0).then(|| (device, String::new())),
+    }
 }
 
 fn adaptive(report: &Report) -> Delay {
