@@ -88,7 +88,9 @@ fn all_devices(root: &Root) -> Result<Vec<String>, DeviceError> {
     if root.is_of_network() {
         return list_devices(root);
     }
-    root.read("proc/thread-self/net/dev").map(|text| names_in_proc_net_dev(&text))
+    let mut names = names_in_proc_net_dev(&root.read("proc/thread-self/net/dev")?);
+    names.sort();
+    Ok(names)
 }
 
 /// The devices of this network that look like NICs: those on a bus, or else all but the loopback.
@@ -97,7 +99,8 @@ fn all_devices(root: &Root) -> Result<Vec<String>, DeviceError> {
 /// If they cannot be listed.
 pub fn nics(root: &Root) -> Result<Vec<String>> {
     let all = all_devices(root)?;
-    let on_bus = |name: &&String| root.has(&format!("sys/class/net/{name}/device"));
+    let is_readable = root.is_of_network();
+    let on_bus = |name: &&String| is_readable && root.has(&format!("sys/class/net/{name}/device"));
     let nics: Vec<String> = all.iter().filter(on_bus).cloned().collect();
     if !nics.is_empty() {
         return Ok(nics);

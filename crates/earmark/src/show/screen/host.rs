@@ -63,7 +63,10 @@ pub(super) fn napi(report: &Report) -> Vec<String> {
 pub(super) fn busy_polling(report: &Report) -> String {
     let limits = &report.files.limits;
     match (limits.busy_poll, limits.busy_read) {
-        (None, None) => "unknown: this network namespace does not show net.core.busy_poll".into(),
+        (None, None) => {
+            "unknown: this network namespace does not show it; outside: sysctl net.core.busy_poll"
+                .into()
+        }
         (Some(0) | None, Some(0) | None) => {
             "off (net.core.busy_poll, busy_read): programs sleep until they are woken".into()
         }
