@@ -17,6 +17,11 @@ fn mx_discovery() {
 }
 
 #[test]
+fn perf_records() {
+    assert!(replay_corpus("perf_records", support::perf::replay) > 15);
+}
+
+#[test]
 fn vhost_device() {
     assert!(replay_corpus("vhost_device", support::device::replay) > 20);
 }

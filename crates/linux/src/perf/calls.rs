@@ -1,26 +1,18 @@
 //! The numbers of system calls that send and receive, for filters on `raw_syscalls`.
 
+use std::ffi::c_long;
+
 /// Calls that send, or may.
-pub const SENDING: [i64; 5] = [
-    libc::SYS_sendto as i64,
-    libc::SYS_sendmsg as i64,
-    libc::SYS_sendmmsg as i64,
-    libc::SYS_write as i64,
-    libc::SYS_writev as i64,
-];
+pub const SENDING: [c_long; 5] =
+    [libc::SYS_sendto, libc::SYS_sendmsg, libc::SYS_sendmmsg, libc::SYS_write, libc::SYS_writev];
 
 /// Calls that receive, or may.
-pub const RECEIVING: [i64; 5] = [
-    libc::SYS_recvfrom as i64,
-    libc::SYS_recvmsg as i64,
-    libc::SYS_recvmmsg as i64,
-    libc::SYS_read as i64,
-    libc::SYS_readv as i64,
-];
+pub const RECEIVING: [c_long; 5] =
+    [libc::SYS_recvfrom, libc::SYS_recvmsg, libc::SYS_recvmmsg, libc::SYS_read, libc::SYS_readv];
 
 /// A filter that lets these calls pass.
 #[must_use]
-pub fn filter(calls: &[i64]) -> String {
+pub fn filter(calls: &[c_long]) -> String {
     let terms: Vec<String> = calls.iter().map(|call| format!("id == {call}")).collect();
     terms.join(" || ")
 }

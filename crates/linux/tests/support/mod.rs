@@ -6,4 +6,5 @@ pub(crate) mod device;
 pub(crate) mod discovery;
 pub(crate) mod input;
 pub(crate) mod messages;
+pub(crate) mod perf;
 pub(crate) mod rings;
