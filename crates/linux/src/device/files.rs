@@ -25,6 +25,8 @@ pub struct DeviceFiles {
     pub driver: Option<String>,
     /// The bus that it is on, such as `pci` or `virtio`; `None`: it is made of software.
     pub bus: Option<String>,
+    /// The devices that it is made of, such as those of a bond or below a VLAN.
+    pub lower: Vec<String>,
     /// Whether it is up, as in `up`, `down` or `unknown`.
     pub state: Option<String>,
     /// The largest packet, without the Ethernet header, in bytes.
@@ -75,6 +77,7 @@ pub fn read_device(root: &Root, device: &str) -> Result<DeviceFiles, DeviceError
         ifindex,
         driver: root.link_name(&file("device/driver")),
         bus: root.link_name(&file("device/subsystem")),
+        lower: lower_devices(root, &directory),
         state: root.word(&file("operstate")),
         mtu: root.number(&file("mtu")),
         speed_mbps: root.number(&file("speed")),
@@ -85,6 +88,14 @@ pub fn read_device(root: &Root, device: &str) -> Result<DeviceFiles, DeviceError
         statistics: read_statistics(root, device).unwrap_or_default(),
         ..read_machine(root)
     })
+}
+
+fn lower_devices(root: &Root, directory: &str) -> Vec<String> {
+    let names = root.list(directory).unwrap_or_default();
+    let lower = names.iter().filter_map(|name| name.strip_prefix("lower_"));
+    let mut lower: Vec<String> = lower.map(str::to_owned).collect();
+    lower.sort();
+    lower
 }
 
 /// Reads what delays packets on any device of a machine; nothing of a device itself.

@@ -69,7 +69,12 @@ fn mlx5__vectors_of_a_function_with_two_ports() {
         threaded: Some(1),
     };
     assert_eq!(deferral, expected);
-    assert_eq!(list_devices(&Tree::unpack("mlx5").root()).unwrap(), ["eth2", "eth3"]);
+    assert_eq!(list_devices(&Tree::unpack("mlx5").root()).unwrap(), ["bond0", "eth2", "eth3"]);
+    let bond = device("mlx5", "bond0");
+    assert_eq!(
+        (bond.lower, bond.bus, bond.interrupts.len()),
+        (vec!["eth2".into(), "eth3".into()], None, 0)
+    );
 }
 
 #[test]

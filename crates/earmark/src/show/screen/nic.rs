@@ -23,18 +23,22 @@ pub(super) fn link(report: &Report) -> Option<String> {
 
 pub(super) fn nic(report: &Report) -> String {
     let driver = report.driver_name();
+    let lower = &report.files.lower;
     let kind = match report.files.bus.as_deref() {
+        None if !lower.is_empty() => {
+            format!("above {}: look at what is below, too", lower.join(", "))
+        }
         None if is_software(driver) => "made of software: no interrupts of its own".into(),
         None if !report.has_files() => "on a bus that cannot be read".into(),
         None if report.name == "lo" => "the loopback: packets never leave the stack".into(),
-        None => "on no bus: made of software, or below another device".into(),
+        None => "on no bus: made of software".into(),
         Some("virtio") => "virtual, on virtio".into(),
         Some("xen" | "vmbus") => "virtual".into(),
         Some(bus) => format!("on {bus}"),
     };
     let mut parts = vec![driver.to_owned(), kind];
     if let Some(driver) = &report.driver {
-        parts.extend(Some(driver.bus.clone()).filter(|bus| !bus.is_empty()));
+        parts.extend(Some(driver.bus.clone()).filter(|bus| !bus.is_empty() && bus != "N/A"));
         let firmware = Some(&driver.firmware).filter(|text| !text.is_empty() && *text != "N/A");
         parts.extend(firmware.map(|text| format!("firmware {text}")));
     }
@@ -145,7 +149,9 @@ fn profile(who: &str, steps: &[ProfileStep]) -> String {
 pub(super) fn interrupts(report: &Report) -> Vec<String> {
     let vectors = &report.interrupts;
     if vectors.is_empty() {
-        let why = if is_software(report.driver_name()) || report.files.bus.is_none() {
+        let why = if !report.files.lower.is_empty() {
+            "those of the devices below it"
+        } else if is_software(report.driver_name()) || report.files.bus.is_none() {
             "none: whoever sends runs the receiver's stack, too"
         } else {
             "none found in /proc/interrupts"
