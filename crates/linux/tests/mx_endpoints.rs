@@ -163,7 +163,11 @@ fn what_is_withdrawn_is_told_to_nobody() {
         }
         let connecting = a.iconnect(nowhere, 0, SECOND).unwrap();
         assert!(a.withdraw(connecting).unwrap());
-        a.wakeup();
+        // It may not even have begun to wait.
+        while !waits.is_finished() {
+            a.wakeup();
+            sleep(Duration::from_millis(1));
+        }
         assert!(waits.join().unwrap().is_none(), "an end was told that was withdrawn");
     });
     let peer = connect(&b, &a);
@@ -176,7 +180,7 @@ fn what_is_withdrawn_is_told_to_nobody() {
 #[test]
 fn connection_that_has_ended_cannot_be_withdrawn() {
     let (a, b) = pair(Config::default(), Life::default());
-    let request = a.iconnect(b.address(), 0, SECOND).unwrap();
+    let request = a.iconnect(b.address(), 0, 30 * SECOND).unwrap();
     while a.peek().unwrap() != Some(request) {}
     assert!(!a.withdraw(request).unwrap());
     let ended = a.wait(request, Some(SECOND)).unwrap().expect("its end is still told");
