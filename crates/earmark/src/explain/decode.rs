@@ -72,6 +72,8 @@ pub struct Decoder {
     known: BTreeMap<u16, Known>,
     /// From the numbers of threads in their namespace to those of the kernel.
     tasks: BTreeMap<u32, u32>,
+    /// The processes of threads, by the kernel's number.
+    pids: BTreeMap<u32, u32>,
     devices: Vec<String>,
     connects: Option<Format>,
     peers: BTreeMap<u64, SocketAddr>,
@@ -93,8 +95,8 @@ impl Decoder {
             )
         });
         let known = known.collect();
-        let (tasks, devices, peers) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
-        Self { known, tasks, devices, connects, peers }
+        let (tasks, pids) = (BTreeMap::new(), BTreeMap::new());
+        Self { known, tasks, pids, devices: Vec::new(), connects, peers: BTreeMap::new() }
     }
 
     /// The name of a device.
@@ -113,6 +115,12 @@ impl Decoder {
     #[must_use]
     pub fn task(&self, tid: u32) -> u32 {
         self.tasks.get(&tid).copied().unwrap_or(tid)
+    }
+
+    /// The process that a thread of the kernel's number belongs to, if our namespace has it.
+    #[must_use]
+    pub fn pid(&self, task: u32) -> Option<u32> {
+        self.pids.get(&task).copied()
     }
 
     /// The number that our namespace has for a thread of the kernel.
@@ -155,6 +163,9 @@ impl Decoder {
         let task = number(&known.task).map_or(stamp.tid, |task| task as u32);
         if stamp.tid != 0 && stamp.tid != task {
             self.tasks.insert(stamp.tid, task);
+        }
+        if stamp.pid != 0 && context == Context::Task {
+            self.pids.insert(task, stamp.pid);
         }
         let Stamp { at, cpu, .. } = stamp;
         let mut tell = |what| look(Event { at, cpu, task, context, what });
@@ -300,7 +311,7 @@ mod tests {
         let record = Record::Switch { stamp, left: false };
         decoder.decode(&record, &mut |event| switches.push(event.what));
         assert_eq!(switches, [What::Runs { task: 4_007 }]);
-        assert_eq!(decoder.tid(4_007), 7);
+        assert_eq!((decoder.tid(4_007), decoder.pid(4_007)), (7, Some(7)));
     }
 
     #[test]

@@ -23,4 +23,5 @@ pub mod summary;
 pub mod tracer;
 pub mod traffic;
 pub mod verdict;
+pub mod who;
 pub mod wishes;

@@ -54,21 +54,22 @@ pub fn explain(settings: &Settings) -> Result<Report> {
     let (go, ready) = mpsc::channel::<()>();
     let client = thread::Builder::new().name(ASKS.into()).spawn(move || {
         let asker = Asker::connect(manner)?;
-        let tid = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-        let _ = tell.send((tid, asker.local()?, asker.round_trip()));
+        let _ = tell.send((asker.local()?, asker.round_trip()));
         // If tracing is refused, nobody waits for us.
         if ready.recv().is_err() {
             return Ok(Record::default());
         }
         asker.run()
     })?;
-    let Ok((tid, local, round_trip)) = told.recv() else {
+    let Ok((local, round_trip)) = told.recv() else {
         client.join().map_err(|_| anyhow!("the thread that asks has panicked"))??;
         return Err(anyhow!("the thread that asks has ended"));
     };
     let device = routes::device(local.ip(), to.ip());
-    let name = Some(ASKS.to_owned());
-    let mut tracer = Tracer::open(&Target::Task { tid, device: device.clone(), name })?;
+    let target = Target::Threads { name: ASKS.to_owned(), device: device.clone() };
+    let mut tracer = Tracer::open(target)?;
+    // Another one of these may run.
+    tracer.follow(std::process::id());
     tracer.widen(10 * round_trip);
     let mut paths = Vec::new();
     let mut keep = |path: Path| {
@@ -82,7 +83,7 @@ pub fn explain(settings: &Settings) -> Result<Report> {
         tracer.step(|_, path| keep(path))?;
     }
     let record = client.join().map_err(|_| anyhow!("the thread that asks has panicked"))??;
-    let account = tracer.finish(|_, path| keep(path))?;
+    let account = tracer.finish(|_, path| keep(path));
     let own_hold = device.as_deref().map_or(OwnHold::Unknown, hold::of);
     Ok(report(settings, to, Findings { device, own_hold, record, paths, account }))
 }

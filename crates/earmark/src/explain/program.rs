@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
 use anyhow::{Context, Result, ensure};
 use linux::clock;
 
 use super::decode::Decoder;
-use super::engine::{Path, Role};
+use super::engine::{Path as Followed, Role};
 use super::evidence::{Far, OwnHold};
 use super::report::{Explained, Report, SCHEMA};
 use super::sockets::{self, Names};
@@ -39,9 +40,8 @@ struct Group {
 /// If it cannot be started, or tracing is refused.
 pub fn explain(words: &[std::ffi::OsString], seconds: f64) -> Result<(Report, ExitStatus)> {
     let program = words.first().context("name a program after --")?;
-    let tid = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-    // What this thread starts is traced, too, from its first moment on.
-    let mut tracer = Tracer::open(&Target::Task { tid, device: None, name: None })?;
+    let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut tracer = Tracer::open(Target::Program(name))?;
     let mut names = Names::default();
     let mut groups = BTreeMap::new();
     tracer.step(|_, _| {})?;
@@ -49,6 +49,7 @@ pub fn explain(words: &[std::ffi::OsString], seconds: f64) -> Result<(Report, Ex
         .args(&words[1..])
         .spawn()
         .with_context(|| format!("start {}", program.to_string_lossy()))?;
+    tracer.follow(child.id());
     let until = clock::now().as_nanos() + (seconds * 1e9) as u64;
     let mut status = None;
     while status.is_none() && clock::now().as_nanos() < until {
@@ -57,7 +58,7 @@ pub fn explain(words: &[std::ffi::OsString], seconds: f64) -> Result<(Report, Ex
         status = ended(&mut child)?;
     }
     let mut add = |decoder: &Decoder, path| collect(&mut groups, &mut names, decoder, path);
-    let account = tracer.finish(&mut add)?;
+    let account = tracer.finish(&mut add);
     let status = match status {
         Some(status) => status,
         None => child.wait().context("wait for the program")?,
@@ -71,7 +72,12 @@ fn ended(child: &mut Child) -> Result<Option<ExitStatus>> {
 
 /// Adds a path to those of its socket. A socket whose address others know to connect to answers,
 /// and every other one asks.
-fn collect(groups: &mut BTreeMap<String, Group>, names: &mut Names, decoder: &Decoder, path: Path) {
+fn collect(
+    groups: &mut BTreeMap<String, Group>,
+    names: &mut Names,
+    decoder: &Decoder,
+    path: Followed,
+) {
     let who = (decoder.tid(path.task), path.fd);
     let known = names.of(path.socket, who, decoder.peer(path.socket));
     let role = if known.answers { Role::Answers } else { Role::Asks };
@@ -90,10 +96,10 @@ fn collect(groups: &mut BTreeMap<String, Group>, names: &mut Names, decoder: &De
 /// If there is no such device, or tracing is refused.
 pub fn explain_device(device: &str, seconds: f64) -> Result<Report> {
     ensure!(sockets::is_device(device), "there is no network device {device}; look: ip link");
-    let mut tracer = Tracer::open(&Target::Device(device.to_owned()))?;
+    let mut tracer = Tracer::open(Target::Device(device.to_owned()))?;
     let mut by_task: BTreeMap<u32, (String, Collection)> = BTreeMap::new();
     let mut all = Collection::default();
-    let mut add = |decoder: &Decoder, path: Path| {
+    let mut add = |decoder: &Decoder, path: Followed| {
         let lengths = stages::lengths(&path);
         let here = decoder.device(path.arrival.device) == device;
         if let Some(lengths) = lengths.filter(|_| here) {
@@ -106,7 +112,7 @@ pub fn explain_device(device: &str, seconds: f64) -> Result<Report> {
     while clock::now().as_nanos() < until {
         tracer.step(&mut add)?;
     }
-    let account = tracer.finish(&mut add)?;
+    let account = tracer.finish(&mut add);
     let mut groups = BTreeMap::new();
     let everything = format!("Everything that {device} receives");
     groups.insert(

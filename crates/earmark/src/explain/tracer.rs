@@ -7,21 +7,22 @@
 //! of the kernel, for which each event counts [`EVENT`]. Where few packets come, the window never
 //! ends.
 //!
-//! Wake-ups would be the most frequent events by far on a busy machine. Only those of threads that
-//! send or receive are let pass, once these are known.
+//! System calls and wake-ups would be the most frequent events by far on a busy machine. Only those of
+//! threads that matter are let pass ([`super::who`]). Events of one thread alone would need no
+//! filter, but have the kernel go through all of them at each context switch.
 
-use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::Result;
 use linux::clock;
 use linux::perf::tracefs::Tracefs;
-use linux::perf::{Missing, Session, Unit, Wish};
+use linux::perf::{Missing, Session};
 
 use super::decode::Decoder;
 use super::engine::{Engine, Odds, Path};
 use super::event::{Event, What};
+use super::who::{Family, Who};
 use super::wishes::wishes;
 
 /// What tracing may cost, of one processor: 1 %, with a margin for what is not counted.
@@ -31,25 +32,25 @@ pub const SHARE: f64 = 0.008;
 /// (`cargo run --release -p earmark-linux --example perf_cost`).
 const EVENT: u64 = 1_000;
 
-/// So many threads can be named in a filter; where there are more, the wake-ups of all are seen.
-const ACTORS: usize = 40;
-
 /// How long a window is at least, in nanoseconds; and how often rings are emptied in one.
 const WINDOW: u64 = 25_000_000;
 const GLANCE: Duration = Duration::from_millis(12);
 
+/// How often it is looked for new threads of a program in a window, in nanoseconds.
+const LOOK: u64 = 200_000_000;
+
 /// Who is traced.
 #[derive(Clone, Debug)]
 pub enum Target {
-    /// A thread, and what it starts; of the network only this device, if one is named.
-    Task {
-        /// The thread.
-        tid: u32,
+    /// Threads of this process that have a name; of the network only a device, if one is named.
+    Threads {
+        /// The name.
+        name: String,
         /// The device.
         device: Option<String>,
-        /// The thread's own name, if nobody but it is woken for what matters.
-        name: Option<String>,
     },
+    /// A program that is started later ([`Tracer::follow`]), under this name.
+    Program(String),
     /// Everything that a device receives.
     Device(String),
 }
@@ -82,79 +83,49 @@ pub struct Account {
 /// Traces.
 pub struct Tracer {
     tracefs: Tracefs,
-    session: Session,
+    target: Target,
+    /// In a window.
+    open: Option<Open>,
     decoder: Decoder,
     engine: Engine,
     events: Vec<Event>,
     account: Account,
-    share: f64,
-    /// When the first window began, when this one did, and what it had cost before.
     began: u64,
-    window: Option<(u64, u64)>,
-    /// Until when there is none.
+    /// Until when there is no window.
     rest_until: u64,
-    cpu_before: u64,
     cpu_at_first: u64,
     at_least: u64,
-    actors: Actors,
+    /// Whom to see, as far as that is known by now.
+    who: Who,
+    family: Family,
+    /// When it was looked for new members of the family.
+    looked: u64,
 }
 
-/// The threads that send and receive, as they show: only their wake-ups have to be seen.
-#[derive(Default)]
-struct Actors {
-    /// All of them, if they matter: a thread that is known by name needs no filter.
-    seen: Option<BTreeSet<u32>>,
-    /// Those that the filters name.
-    filtered: Option<BTreeSet<u32>>,
-}
-
-impl Actors {
-    fn see(&mut self, event: &Event) {
-        if let Some(seen) = &mut self.seen
-            && matches!(event.what, What::CallEnter { .. } | What::Copied { .. })
-        {
-            seen.insert(event.task);
-        }
-    }
-
-    /// Whether the wake-ups of a thread are seen.
-    fn shows(&self, task: u32) -> bool {
-        self.filtered.as_ref().is_none_or(|tasks| tasks.contains(&task))
-    }
-
-    /// Filters for the wake-ups and the switches of these threads, if there are new ones.
-    fn filters(&mut self) -> Option<[(&'static str, String); 2]> {
-        let seen = self.seen.as_ref().filter(|seen| !seen.is_empty())?;
-        if self.filtered.as_ref() == Some(seen) || seen.len() > ACTORS {
-            return None;
-        }
-        let terms = |field: &str| {
-            let terms: Vec<String> = seen.iter().map(|task| format!("{field} == {task}")).collect();
-            terms.join(" || ")
-        };
-        let switches = format!("{} || {}", terms("prev_pid"), terms("next_pid"));
-        self.filtered = Some(seen.clone());
-        Some([("sched:sched_waking", terms("pid")), ("sched:sched_switch", switches)])
-    }
+/// A window.
+struct Open {
+    session: Session,
+    who: Who,
+    since: u64,
+    /// Events seen, and CPU time used, before it.
+    seen: u64,
+    cpu: u64,
 }
 
 impl Tracer {
-    /// Opens what `target` needs. Nothing is traced yet.
+    /// Opens what `target` needs, to see whether it can be had. Nothing is traced yet.
     ///
     /// # Errors
     /// If this process may not trace, or the kernel cannot.
-    pub fn open(target: &Target) -> Result<Self> {
+    pub fn open(target: Target) -> Result<Self> {
         let tracefs = Tracefs::open()?;
-        let (wishes, switches) = wishes(target);
-        let (session, missing) = Session::open(&tracefs, &wishes, switches)?;
-        let decoder = Decoder::new(session.formats());
-        let engine = match target {
-            Target::Task { .. } => Engine::new(),
-            Target::Device(_) => Engine::of_arrivals(),
+        let (engine, who, name) = match &target {
+            Target::Threads { name, .. } => (Engine::new(), Who::named(name), name.as_str()),
+            Target::Program(name) => (Engine::new(), Who::named(name), name.as_str()),
+            Target::Device(_) => (Engine::of_arrivals(), Who::Everybody, ""),
         };
-        let known = matches!(target, Target::Task { name: Some(_), .. });
-        let seen = (!known).then(BTreeSet::new);
-        let actors = Actors { seen, filtered: None };
+        let family = Family::new(name);
+        let (session, missing) = Session::open(&tracefs, &wishes(&target, &who), None)?;
         let account = Account {
             events: session.formats().map(|(event, _)| event).collect(),
             missing: missing.into_iter().map(|Missing { event, why }| (event, why)).collect(),
@@ -162,21 +133,26 @@ impl Tracer {
             ..Account::default()
         };
         Ok(Self {
+            decoder: Decoder::new(session.formats()),
             tracefs,
-            session,
-            decoder,
+            target,
+            open: None,
             engine,
             events: Vec::new(),
             account,
-            share: SHARE,
             began: 0,
-            window: None,
             rest_until: 0,
-            cpu_before: 0,
             cpu_at_first: 0,
             at_least: WINDOW,
-            actors,
+            who,
+            family,
+            looked: 0,
         })
+    }
+
+    /// Traces what process `pid` and those that it starts do, from now on.
+    pub fn follow(&mut self, pid: u32) {
+        self.family.adopt(pid);
     }
 
     /// Makes windows at least this long: several round trips have to fit.
@@ -187,92 +163,123 @@ impl Tracer {
     /// Goes on for a moment, in a window or between two; shows the paths that have ended.
     ///
     /// # Errors
-    /// If the kernel does not switch events on or off.
+    /// If the kernel does not let events be opened any more.
     pub fn step(&mut self, mut look: impl FnMut(&Decoder, Path)) -> Result<()> {
         let now = clock::now().as_nanos();
         if self.began == 0 {
             self.began = now;
             self.cpu_at_first = cpu();
         }
-        let Some((since, seen_before)) = self.window else {
+        if self.open.is_none() {
             if now < self.rest_until {
                 sleep(GLANCE.min(Duration::from_nanos(self.rest_until - now)));
                 return Ok(());
             }
-            self.cpu_before = cpu();
-            self.filter(false)?;
-            self.session.enable()?;
-            self.window = Some((clock::now().as_nanos(), self.account.seen));
-            return Ok(());
-        };
+            return self.begin();
+        }
         sleep(GLANCE);
         self.read(&mut look);
-        self.filter(true)?;
+        self.look_around(false);
         let now = clock::now().as_nanos();
-        let length = now - since;
-        let events = self.account.seen - seen_before;
-        let cost = events * EVENT + cpu().saturating_sub(self.cpu_before);
-        let allowed = (length as f64 * self.share) as u64;
-        if length >= self.at_least && cost > allowed {
-            self.close(&mut look)?;
-            let cost = events * EVENT + cpu().saturating_sub(self.cpu_before);
-            let period = (cost as f64 / self.share) as u64;
-            self.rest_until = since + period.max(length);
+        let Some(open) = &self.open else { return Ok(()) };
+        let length = now - open.since;
+        let cost = self.cost(open);
+        if length >= self.at_least && cost > (length as f64 * SHARE) as u64 {
+            let (since, seen, cpu_before) = (open.since, open.seen, open.cpu);
+            self.close(&mut look);
+            let cost = (self.account.seen - seen) * EVENT + cpu().saturating_sub(cpu_before);
+            self.rest_until = since + (cost as f64 / SHARE) as u64;
+        } else if open.who != self.who {
+            // There is somebody new, whom the filters do not let pass.
+            let next = self.session()?;
+            self.close(&mut look);
+            return self.enable(next);
         }
         Ok(())
     }
 
-    /// Sees the wake-ups of those threads alone that matter.
-    fn filter(&mut self, on: bool) -> Result<()> {
-        for (event, filter) in self.actors.filters().into_iter().flatten() {
-            let wish = Wish { event, filter: Some(filter), unit: Unit::All };
-            self.session.replace(&self.tracefs, &wish, on)?;
-        }
+    /// What a window has cost so far, in nanoseconds of CPU time.
+    fn cost(&self, open: &Open) -> u64 {
+        (self.account.seen - open.seen) * EVENT + cpu().saturating_sub(open.cpu)
+    }
+
+    /// Begins a window. Events that are open and switched off still cost something at each system
+    /// call and tracepoint, so between windows there are none.
+    fn begin(&mut self) -> Result<()> {
+        self.look_around(true);
+        let session = self.session()?;
+        self.enable(session)
+    }
+
+    fn session(&self) -> Result<Session> {
+        Ok(Session::open(&self.tracefs, &wishes(&self.target, &self.who), None)?.0)
+    }
+
+    fn enable(&mut self, session: Session) -> Result<()> {
+        let cpu = cpu();
+        session.enable()?;
+        let (who, seen) = (self.who.clone(), self.account.seen);
+        self.open = Some(Open { session, who, since: clock::now().as_nanos(), seen, cpu });
         Ok(())
+    }
+
+    /// Looks for new processes and threads of a program, now and then.
+    fn look_around(&mut self, now: bool) {
+        let at = clock::now().as_nanos();
+        if matches!(self.target, Target::Program(_)) && (now || at - self.looked > LOOK) {
+            self.looked = at;
+            self.family.look();
+            self.who = self.family.who();
+        }
     }
 
     /// Ends the window, if there is one.
-    fn close(&mut self, look: &mut impl FnMut(&Decoder, Path)) -> Result<()> {
-        let Some((since, _)) = self.window.take() else { return Ok(()) };
-        self.session.disable()?;
-        self.account.traced_s += seconds(clock::now().as_nanos() - since);
+    fn close(&mut self, look: &mut impl FnMut(&Decoder, Path)) {
+        let Some(open) = &self.open else { return };
+        // What cannot be switched off is closed below.
+        let _ = open.session.disable();
+        self.account.traced_s += seconds(clock::now().as_nanos() - open.since);
         self.read(look);
+        if let Some(Open { session, .. }) = self.open.take() {
+            // The kernel takes its time to be sure that nobody is in a tracepoint any more.
+            std::thread::spawn(move || drop(session));
+        }
+        self.events.clear();
         self.engine.pause();
-        Ok(())
     }
 
     /// Ends tracing; what it was like.
-    ///
-    /// # Errors
-    /// If the kernel does not switch events off.
-    pub fn finish(mut self, mut look: impl FnMut(&Decoder, Path)) -> Result<Account> {
-        self.close(&mut look)?;
+    pub fn finish(mut self, mut look: impl FnMut(&Decoder, Path)) -> Account {
+        self.close(&mut look);
         self.account.elapsed_s = seconds(clock::now().as_nanos().saturating_sub(self.began));
         self.account.own_cpu_s = seconds(cpu().saturating_sub(self.cpu_at_first));
         self.account.odds = self.engine.odds;
-        Ok(self.account)
+        self.account
     }
 
-    /// Reads the rings and follows what they tell. What is still to come may be older than the
-    /// newest of it, on another processor: that is small, and kept for the next time.
+    /// Reads the rings and follows what they tell. What has happened since this began may be there
+    /// of one processor and not yet of another: it is kept for the next time.
     fn read(&mut self, look: &mut impl FnMut(&Decoder, Path)) {
+        let Some(open) = &mut self.open else { return };
         let until = clock::now().as_nanos();
-        let (session, decoder, events) = (&mut self.session, &mut self.decoder, &mut self.events);
+        let (decoder, events) = (&mut self.decoder, &mut self.events);
         let read_before = events.len();
-        session.drain(|record| decoder.decode(&record, &mut |event| events.push(event)));
+        open.session.drain(|record| decoder.decode(&record, &mut |event| events.push(event)));
         self.account.seen += (events.len() - read_before) as u64;
         events.sort_by_key(|event| event.at);
-        let whole = self.window.is_none();
-        let ripe = events.partition_point(|event| whole || event.at < until);
+        let ripe = events.partition_point(|event| event.at < until);
         for event in &events[..ripe] {
             match event.what {
                 What::Received { .. } => self.account.packets += 1,
                 What::Interrupt { .. } => self.account.interrupts += 1,
+                What::Copied { .. } if matches!(self.target, Target::Device(_)) => {
+                    self.who.add(event.task);
+                }
                 _ => {}
             }
-            self.actors.see(event);
             if let Some(path) = self.engine.see(event)
-                && self.actors.shows(path.task)
+                && open.who.shows(path.task)
+                && self.family.has(self.decoder.pid(path.task))
             {
                 look(&self.decoder, path);
             }

@@ -1,8 +1,8 @@
 //! Which tracepoints tell the path of a packet, with what filters.
 //!
 //! The kernel looks at filters before it writes anything, so what they hold back costs a tenth of
-//! what is written. What a thread does is asked for that thread alone; what its packets meet, of
-//! the device alone.
+//! what is written. What threads do is asked for those that matter alone; what their packets meet,
+//! of the device alone.
 
 use std::fs;
 use std::path::Path;
@@ -12,54 +12,62 @@ use linux::perf::{Unit, Wish};
 
 use super::hold;
 use super::tracer::Target;
+use super::who::Who;
 
-/// What to wish for, and whose context switches to see.
+/// What to wish for.
 #[must_use]
-pub fn wishes(target: &Target) -> (Vec<Wish>, Option<u32>) {
+pub fn wishes(target: &Target, who: &Who) -> Vec<Wish> {
     match target {
-        Target::Task { tid, device, name } => {
-            (of_task(*tid, device.as_deref(), name.as_deref()), Some(*tid))
-        }
-        Target::Device(device) => (of_device(device), None),
+        Target::Threads { device, .. } => of_threads(who, device.as_deref()),
+        Target::Program(_) => of_threads(who, None),
+        Target::Device(device) => of_device(device, who),
     }
 }
 
-fn wish(event: &'static str, unit: Unit, filter: Option<String>) -> Wish {
-    Wish { event, filter, unit }
+fn wish(event: &'static str, filter: Option<String>) -> Wish {
+    Wish { event, filter, unit: Unit::All }
 }
 
-fn of_task(tid: u32, device: Option<&str>, thread: Option<&str>) -> Vec<Wish> {
-    // In a namespace of its own the thread has another number than the kernel's.
-    let name_of_thread = thread.map(|name| format!("comm == \"{name}\""));
-    let task = Unit::Task(tid);
-    let all = SENDING.iter().chain(&RECEIVING).copied().collect::<Vec<_>>();
+fn of_threads(who: &Who, device: Option<&str>) -> Vec<Wish> {
+    let calls = SENDING.iter().chain(&RECEIVING).copied().collect::<Vec<_>>();
+    let own = who.filter(&[("comm", "common_pid")]);
+    let and = |other: Option<String>| match (&own, other) {
+        (Some(own), Some(other)) => Some(format!("({own}) && ({other})")),
+        (own, other) => own.clone().or(other),
+    };
     let name = device.map(|device| format!("name == \"{device}\""));
     let mut wishes = vec![
-        wish("raw_syscalls:sys_enter", task, Some(filter(&all))),
-        wish("raw_syscalls:sys_exit", task, Some(filter(&all))),
-        wish("sock:sock_send_length", task, None),
-        wish("sock:sock_recv_length", task, None),
-        wish("skb:skb_copy_datagram_iovec", task, None),
+        wish("raw_syscalls:sys_enter", and(Some(filter(&calls)))),
+        wish("raw_syscalls:sys_exit", and(Some(filter(&calls)))),
+        wish("sock:sock_send_length", own.clone()),
+        wish("sock:sock_recv_length", own.clone()),
+        wish("skb:skb_copy_datagram_iovec", own.clone()),
         // 2 is TCP_SYN_SENT.
-        wish("sock:inet_sock_set_state", task, Some("newstate == 2".into())),
-        // A thread is woken by others, so these events are not its own.
-        wish("sched:sched_waking", Unit::All, name_of_thread),
-        wish("net:net_dev_queue", task, name.clone()),
-        wish("net:net_dev_start_xmit", Unit::All, name.clone()),
-        wish("net:net_dev_xmit", Unit::All, name),
+        wish("sock:inet_sock_set_state", and(Some("newstate == 2".into()))),
+        wish("net:net_dev_queue", and(name.clone())),
+        wish("net:net_dev_start_xmit", name.clone()),
+        wish("net:net_dev_xmit", name),
     ];
+    wishes.extend(wake_ups(who));
     wishes.extend(receiving(device));
     wishes
 }
 
-fn of_device(device: &str) -> Vec<Wish> {
+fn of_device(device: &str, who: &Who) -> Vec<Wish> {
     let mut wishes = receiving(Some(device));
-    wishes.extend([
-        wish("skb:skb_copy_datagram_iovec", Unit::All, None),
-        wish("sched:sched_waking", Unit::All, None),
-        wish("sched:sched_switch", Unit::All, None),
-    ]);
+    // Whoever copies is whoever matters, and this is how they show.
+    wishes.push(wish("skb:skb_copy_datagram_iovec", None));
+    wishes.extend(wake_ups(who));
     wishes
+}
+
+/// Threads are woken, and run.
+fn wake_ups(who: &Who) -> [Wish; 2] {
+    let switches = [("prev_comm", "prev_pid"), ("next_comm", "next_pid")];
+    [
+        wish("sched:sched_waking", who.filter(&[("comm", "pid")])),
+        wish("sched:sched_switch", who.filter(&switches)),
+    ]
 }
 
 /// From the interrupt to the socket.
@@ -67,13 +75,13 @@ fn receiving(device: Option<&str>) -> Vec<Wish> {
     const RECEIVE: &str = "vec == 3";
     let name = device.map(|device| format!("name == \"{device}\""));
     let mut wishes = vec![
-        wish("irq:softirq_raise", Unit::All, Some(RECEIVE.into())),
-        wish("irq:softirq_entry", Unit::All, Some(RECEIVE.into())),
-        wish("net:netif_receive_skb", Unit::All, name),
-        wish("sock:sk_data_ready", Unit::All, None),
+        wish("irq:softirq_raise", Some(RECEIVE.into())),
+        wish("irq:softirq_entry", Some(RECEIVE.into())),
+        wish("net:netif_receive_skb", name),
+        wish("sock:sk_data_ready", None),
     ];
     if !device.is_some_and(hold::is_virtual) {
-        wishes.push(wish("irq:irq_handler_entry", Unit::All, device.and_then(interrupts)));
+        wishes.push(wish("irq:irq_handler_entry", device.and_then(interrupts)));
     }
     wishes
 }
@@ -102,9 +110,9 @@ mod tests {
 
     #[test]
     fn every_wish_is_understood() {
-        let task = Target::Task { tid: 1, device: Some("eth0".into()), name: None };
-        for target in [task, Target::Device("eth0".into())] {
-            for wish in wishes(&target).0 {
+        let threads = Target::Threads { name: "x".into(), device: Some("eth0".into()) };
+        for target in [threads, Target::Program("x".into()), Target::Device("eth0".into())] {
+            for wish in wishes(&target, &Who::named("x")) {
                 assert!(super::super::decode::KNOWN.contains(&wish.event), "{}", wish.event);
             }
         }

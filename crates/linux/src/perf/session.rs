@@ -48,7 +48,6 @@ struct Processor {
     /// Ended before the ring's holder is.
     ring: Ring,
     holder: Event,
-    cpu: u32,
 }
 
 /// Events that are traced together.
@@ -151,32 +150,6 @@ impl Session {
         self.formats.values().map(|(name, format)| (*name, format))
     }
 
-    /// Opens a tracepoint anew, with another filter, and then closes the old one: the kernel does
-    /// not change the filter of an event. A tracepoint that was missing stays so.
-    ///
-    /// # Errors
-    /// If the kernel refuses; then the old one is still there.
-    pub fn replace(&mut self, tracefs: &Tracefs, wish: &Wish, on: bool) -> Result<(), PerfError> {
-        let old = self.events.iter().filter(|(name, _)| *name == wish.event).count();
-        if old == 0 {
-            return Ok(());
-        }
-        let before = self.events.len();
-        let online: Vec<u32> = self.processors.iter().map(|processor| processor.cpu).collect();
-        if self.add(tracefs, wish, &online)?.is_err() {
-            return Ok(());
-        }
-        if on {
-            switch(&self.events[before..], true)?;
-        }
-        let mut number = 0;
-        self.events.retain(|(name, _)| {
-            number += 1;
-            *name != wish.event || number > before
-        });
-        Ok(())
-    }
-
     /// Switches all events on.
     ///
     /// # Errors
@@ -220,7 +193,7 @@ impl Processor {
             .map_err(|cause| PerfError::Open { event: "a ring".into(), cpu, cause })?;
         let ring =
             Ring::map(holder.descriptor(), ROOM).map_err(|cause| PerfError::Ring { cpu, cause })?;
-        Ok(Self { ring, holder, cpu })
+        Ok(Self { ring, holder })
     }
 }
 
