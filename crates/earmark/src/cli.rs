@@ -11,11 +11,14 @@ use crate::command::explain::ExplainArgs;
 use crate::command::mpirun::MpirunArgs;
 use crate::command::mx::MxCommand;
 use crate::command::persist::PersistArgs;
+use crate::command::probe::ProbeArgs;
 use crate::command::show::ShowArgs;
 use crate::command::tune::TuneArgs;
 use crate::command::watch::WatchArgs;
 use crate::experiment::Experiment;
 use crate::options::{ExperimentOptions, NicOptions, duration};
+use crate::probe::blind::BlindArgs;
+use crate::probe::echo;
 use crate::tune::peer::ServeArgs;
 
 /// Interrupts at the right moment.
@@ -80,6 +83,23 @@ pub enum Command {
     ///
     /// A systemd .link file, or a udev rule for what that cannot say.
     Persist(PersistArgs),
+    /// What a round trip to a host costs, and whose hold is in it, of which kind, how long
+    ///
+    /// Sends some thousands of small packets in a few seconds, in trains, and needs nothing on the
+    /// far side but an echo: `earmark echo`, NTP, ping, a TCP echo, memcached.
+    Probe(ProbeArgs),
+    /// Answer probes of another host, until Ctrl-C
+    Echo {
+        /// On this port, UDP and TCP
+        #[arg(long, default_value_t = echo::PORT)]
+        port: u16,
+        /// Work for so many microseconds before each answer
+        #[arg(long, default_value_t = 0, hide = true)]
+        work_us: u64,
+    },
+    /// Test probe on secret settings of our NIC, in the live world
+    #[command(hide = true)]
+    ProbeBlind(BlindArgs),
     /// List the scenarios that come with Earmark, or show one
     Scenario {
         /// Show this one

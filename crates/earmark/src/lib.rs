@@ -25,6 +25,7 @@ mod keys;
 pub mod marks;
 pub mod measurement;
 pub mod options;
+pub mod probe;
 mod progress;
 pub mod records;
 pub mod report;
@@ -71,6 +72,11 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Persist(args) => command::persist::run(&args)?,
         Command::Rollback(args) => command::apply::rollback(&args)?,
         Command::Guard { directory, device } => return tune::guard::run(&directory, &device),
+        Command::Probe(args) => command::probe::run(&args)?,
+        Command::Echo { port, work_us } => {
+            probe::echo::serve(port, std::time::Duration::from_micros(work_us))?;
+        }
+        Command::ProbeBlind(args) => probe::blind::run(&args)?,
         Command::Scenario { name } => scenarios(name.as_deref())?,
         Command::Kernel => command::kernel::run()?,
         Command::Adaptive(args) => command::adaptive::run(&args)?,

@@ -525,7 +525,8 @@ fn a_guests_own_driver_is_put_back_whenever_it_is_killed() {
          done"
     );
     common::needs("ethtool", "ethtool");
-    let ended = common::lab_run(&["--hosts", "uml", "--strategy", "delay:75", "--on", "a", &script]);
+    let ended =
+        common::lab_run(&["--hosts", "uml", "--strategy", "delay:75", "--on", "a", &script]);
     let (first, rest) = ended.output().split_once("way back: ").unwrap();
     assert!(first.contains("a0: tx-usecs 0 -> 9\na0: rx-usecs 75 -> 33\n"), "{ended:?}");
     let mut lines = rest.lines().skip(1);

@@ -29,6 +29,7 @@ pub mod plane;
 pub mod played;
 pub mod privilege;
 pub mod snapshot;
+pub mod stamps;
 pub mod station;
 pub mod tap;
 pub mod trace;

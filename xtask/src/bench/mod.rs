@@ -1,5 +1,6 @@
 //! What a packet and a message cost: instructions, decisions per second, frames per second, latency
-//! and bandwidth of MX. And, by name, what commands for real hosts are worth: [`explain`], [`tune`].
+//! and bandwidth of MX. And, by name, what commands for real hosts are worth: [`explain`], [`probe`],
+//! [`tune`].
 //!
 //! Every figure goes to `docs/results/costs.json` with the machine it was measured on. A figure
 //! that cannot be measured here is listed with the reason instead of being left out in silence.
@@ -11,11 +12,12 @@ mod figure;
 mod frames;
 mod instructions;
 mod mx;
+mod probe;
 mod tune;
 mod vhost;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -27,34 +29,41 @@ use figure::Figure;
 /// The version of the file's layout.
 const SCHEMA: &str = "earmark-costs/1";
 
-/// What is measured.
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum What {
-    /// What a packet and a message cost, for docs/results/costs.json
-    Costs,
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    subject: Option<Subject>,
+    #[command(flatten)]
+    costs: CostOptions,
+}
+
+/// What is measured, if not what a packet and a message cost.
+#[derive(clap::Subcommand)]
+enum Subject {
+    /// `earmark probe` on secret settings, for docs/results/probe.json
+    Probe(probe::Options),
     /// `earmark explain`: planted causes, sum error, overhead, for docs/results/explain.json
-    Explain,
+    Explain {
+        /// How often each cause is planted
+        #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+        runs: u32,
+    },
     /// `earmark tune` against every setting, for docs/results/tune.json
-    Tune,
+    Tune(tune::Options),
 }
 
 #[derive(clap::Args)]
-pub(crate) struct Options {
-    /// What to measure
-    #[arg(value_enum, default_value = "costs")]
-    what: What,
+struct CostOptions {
     /// Runs of each timed figure; the table shows their median
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Leave out the frames per second through ports, which need Linux and the `earmark` command
     #[arg(long)]
     core_only: bool,
-    /// Leave out virtual time, which needs the guests' kernel (`bench tune`)
-    #[arg(long)]
-    live_only: bool,
-    /// Where to write the figures, from the root of the repository; without it docs/results
-    #[arg(long)]
-    output: Option<PathBuf>,
+    /// Where to write the figures, from the root of the repository
+    #[arg(long, default_value = "docs/results/costs.json")]
+    output: PathBuf,
 }
 
 #[derive(Serialize)]
@@ -73,14 +82,15 @@ struct NotMeasured {
 
 /// Measures, prints a table, writes the file.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    match options.what {
-        What::Costs => costs(options),
-        What::Explain => explain::run(options.runs),
-        What::Tune => tune::run(options),
+    match &options.subject {
+        None => costs(&options.costs),
+        Some(Subject::Probe(options)) => probe::run(options),
+        Some(Subject::Explain { runs }) => explain::run(*runs),
+        Some(Subject::Tune(options)) => tune::run(options),
     }
 }
 
-fn costs(options: &Options) -> Result<()> {
+fn costs(options: &CostOptions) -> Result<()> {
     let environment = Environment::read()?;
     let program = build("earmark-nic", "cost")?;
     let mut costs =
@@ -108,7 +118,7 @@ fn costs(options: &Options) -> Result<()> {
         }
     }
     print(&costs);
-    write(&costs, options, "docs/results/costs.json")
+    write(&costs, &options.output)
 }
 
 /// Builds the measuring loops as users build: optimised.
@@ -129,9 +139,8 @@ fn print(costs: &Costs) {
     }
 }
 
-/// Writes figures where `options` say, or at `usual`.
-fn write(figures: &impl Serialize, options: &Options, usual: &str) -> Result<()> {
-    let path = options.output.as_deref().unwrap_or(std::path::Path::new(usual));
+/// Writes figures to `path`, which counts from the root of the repository.
+fn write(figures: &impl Serialize, path: &Path) -> Result<()> {
     let path = repo::root().join(path);
     let write = || -> Result<()> {
         if let Some(directory) = path.parent() {

@@ -6,12 +6,14 @@
 //! exact. In the live world it is as noisy as the machine, and the best of so many noisy figures
 //! looks better than it is: distances are upper bounds.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::environment::Environment;
-use super::{Options, write};
+use super::write;
 use crate::shell;
 
 /// The version of the file's layout.
@@ -121,6 +123,19 @@ impl Row {
     }
 }
 
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Rounds of the live world
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Leave out virtual time, which needs the guests' kernel
+    #[arg(long)]
+    live_only: bool,
+    /// Where to write the figures, from the root of the repository
+    #[arg(long, default_value = "docs/results/tune.json")]
+    output: PathBuf,
+}
+
 /// Measures, prints, writes the file.
 pub(super) fn run(options: &Options) -> Result<()> {
     let environment = Environment::read()?;
@@ -137,7 +152,7 @@ pub(super) fn run(options: &Options) -> Result<()> {
     }
     summary.iter().for_each(print);
     let report = Report { schema: SCHEMA, environment, cases, summary };
-    write(&report, options, "docs/results/tune.json")
+    write(&report, &options.output)
 }
 
 fn workload_cases(world: &World, workload: &'static str) -> Result<Vec<Case>> {

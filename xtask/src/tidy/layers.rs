@@ -7,15 +7,28 @@ use super::Problem;
 use super::source::{Source, lines_with};
 
 /// Each package of the workspace, and the packages of the workspace that it may depend on.
-const DIRECTIONS: [(&str, &[&str]); 9] = [
+const DIRECTIONS: [(&str, &[&str]); 11] = [
     ("earmark-base", &[]),
+    ("earmark-infer", &["earmark-base"]),
+    ("earmark-blind", &["earmark-base", "earmark-infer", "earmark-nic"]),
     ("earmark-nic", &["earmark-base"]),
     ("earmark-mx", &["earmark-base"]),
     ("earmark-sim", &["earmark-base", "earmark-nic", "earmark-mx"]),
     ("earmark-linux", &["earmark-base", "earmark-nic", "earmark-mx"]),
     ("earmark-provider", &["earmark-base", "earmark-mx", "earmark-linux"]),
     ("earmark-capi", &["earmark-base", "earmark-mx", "earmark-linux"]),
-    ("earmark", &["earmark-base", "earmark-nic", "earmark-mx", "earmark-sim", "earmark-linux"]),
+    (
+        "earmark",
+        &[
+            "earmark-base",
+            "earmark-blind",
+            "earmark-infer",
+            "earmark-nic",
+            "earmark-mx",
+            "earmark-sim",
+            "earmark-linux",
+        ],
+    ),
     ("xtask", &[]),
 ];
 

@@ -11,6 +11,7 @@ pub mod mpirun;
 pub mod mx;
 pub mod nic;
 pub mod persist;
+pub mod probe;
 pub mod serve;
 pub mod show;
 pub mod tune;

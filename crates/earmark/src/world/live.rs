@@ -160,6 +160,14 @@ impl Live {
         Ok(self.plane.call(move |plane| setup::set(plane, ports, moderation))?)
     }
 
+    /// Puts `moderation` into force on `ports`, whatever the options say.
+    ///
+    /// # Errors
+    /// If the data plane has ended.
+    pub fn set_ports(&self, ports: Ports, moderation: Moderation) -> Result<()> {
+        Ok(self.plane.call(move |plane| setup::set(plane, ports, moderation))?)
+    }
+
     /// What the NIC has counted so far.
     ///
     /// # Errors

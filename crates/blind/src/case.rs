@@ -1,0 +1,209 @@
+//! What is hidden: settings, traffic beside the probes, decoys.
+
+use nic::moderation::Moderation;
+
+use crate::chance::Chance;
+
+/// Something that costs time and is no hold; microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Decoy {
+    /// A core that was idle for longer than `after` takes `takes` to come back.
+    Waking {
+        /// Residency.
+        after: f64,
+        /// Exit latency.
+        takes: f64,
+    },
+    /// One interrupt in so many finds its core busy, for up to `longest`.
+    BusyCore {
+        /// Share of interrupts.
+        share: f64,
+        /// The longest wait.
+        longest: f64,
+    },
+    /// The far program is woken late: a heavy tail.
+    Scheduler {
+        /// Share of wake-ups.
+        share: f64,
+        /// The scale of the tail.
+        scale: f64,
+    },
+    /// The far program needs so long for each request.
+    SlowServer {
+        /// For one request.
+        takes: f64,
+    },
+    /// Bursts of bulk queue in front of the probes, on the way there.
+    Queue {
+        /// Mean time between two bursts.
+        every: f64,
+        /// The longest queue that a burst leaves.
+        longest: f64,
+    },
+    /// The first packet waits for address resolution.
+    First {
+        /// For so long.
+        takes: f64,
+    },
+}
+
+impl Decoy {
+    /// Its name in tables.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Waking { .. } => "idle state",
+            Self::BusyCore { .. } => "busy core",
+            Self::Scheduler { .. } => "scheduler",
+            Self::SlowServer { .. } => "slow server",
+            Self::Queue { .. } => "bulk in front",
+            Self::First { .. } => "first packet",
+        }
+    }
+
+    fn draw(chance: &mut Chance) -> Self {
+        match chance.whole(0, 5) {
+            0 => {
+                // As cpuidle has it: no state is entered for less time than it takes to leave.
+                let takes = chance.between(10.0, 300.0);
+                Self::Waking { after: takes.max(20.0) * chance.between(1.0, 3.0), takes }
+            }
+            1 => Self::BusyCore {
+                share: chance.between(0.05, 0.35),
+                longest: chance.between(30.0, 600.0),
+            },
+            2 => Self::Scheduler {
+                share: chance.between(0.02, 0.3),
+                scale: chance.between(10.0, 200.0),
+            },
+            3 => Self::SlowServer { takes: chance.between(10.0, 150.0) },
+            4 => Self::Queue {
+                every: chance.between(500.0, 4_000.0),
+                longest: chance.between(50.0, 700.0),
+            },
+            _ => Self::First { takes: chance.between(200.0, 3_000.0) },
+        }
+    }
+}
+
+/// What the probes can do in a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Answers carry timestamps: NTP, `earmark echo`.
+    Stamped,
+    /// Round trips, and packets that ask for no answer.
+    Silent,
+    /// Round trips alone, as with ICMP.
+    Plain,
+}
+
+/// A secret.
+#[derive(Clone, Debug)]
+pub struct Case {
+    seed: u64,
+    pub(crate) kind: Kind,
+    pub(crate) theirs: Moderation,
+    pub(crate) mine: Moderation,
+    pub(crate) decoy: Option<Decoy>,
+    /// Packets a second beside the probes, to either side.
+    pub(crate) bulk: f64,
+}
+
+impl Case {
+    /// The case of a seed: two in three have holds, one in three has a decoy, or both.
+    #[must_use]
+    pub fn draw(seed: u64) -> Self {
+        let mut chance = Chance::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0xb11d);
+        let kind = match chance.whole(0, 9) {
+            0..=6 => Kind::Stamped,
+            7..=8 => Kind::Silent,
+            _ => Kind::Plain,
+        };
+        let is_decoy = chance.is(0.33);
+        let (mut theirs, mut mine) = (Moderation::DISABLED, Moderation::DISABLED);
+        if !is_decoy {
+            // Behind one hold in a round trip a second one does not show; see `infer`.
+            match chance.whole(0, if kind == Kind::Stamped { 2 } else { 1 }) {
+                0 => theirs = hold(&mut chance),
+                1 => mine = hold(&mut chance),
+                _ => (theirs, mine) = (hold(&mut chance), hold(&mut chance)),
+            }
+        }
+        if kind != Kind::Stamped {
+            // How a server spaces its answers is not known, so nor is which of them is the last.
+            mine.rx_frames = 0;
+        }
+        let decoy = (is_decoy || chance.is(0.15)).then(|| Decoy::draw(&mut chance));
+        let bulk =
+            if !is_decoy && chance.is(0.3) { chance.between(1_000.0, 10_000.0) } else { 0.0 };
+        Self { seed, kind, theirs, mine, decoy, bulk }
+    }
+
+    /// A case for a live world: stamped, with bulk now and then, and decoys that can be planted.
+    #[must_use]
+    pub fn draw_live(seed: u64) -> Self {
+        let mut chance = Chance::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x11fe);
+        let (mut theirs, mut mine) = (Moderation::DISABLED, Moderation::DISABLED);
+        let is_decoy = chance.is(0.33);
+        if !is_decoy {
+            match chance.whole(0, 2) {
+                0 => theirs = hold(&mut chance),
+                1 => mine = hold(&mut chance),
+                _ => (theirs, mine) = (hold(&mut chance), hold(&mut chance)),
+            }
+        }
+        let slow = Decoy::SlowServer { takes: chance.between(10.0, 150.0) };
+        let busy = Decoy::BusyCore { share: 0.0, longest: 0.0 };
+        let decoy = is_decoy.then(|| chance.one(&[slow, busy]));
+        let bulk = if chance.is(0.2) { chance.between(500.0, 3_000.0) } else { 0.0 };
+        Self { seed, kind: Kind::Stamped, theirs, mine, decoy, bulk }
+    }
+
+    /// The seed that it was drawn from.
+    #[must_use]
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// What the probes can do.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The settings of the far and of the near NIC, for the world that puts them into force.
+    #[must_use]
+    pub const fn settings(&self) -> (Moderation, Moderation) {
+        (self.theirs, self.mine)
+    }
+
+    /// What is planted, for the world that plants it.
+    #[must_use]
+    pub const fn decoy(&self) -> Option<Decoy> {
+        self.decoy
+    }
+
+    /// Packets a second beside the probes.
+    #[must_use]
+    pub const fn bulk(&self) -> f64 {
+        self.bulk
+    }
+}
+
+fn hold(chance: &mut Chance) -> Moderation {
+    let usecs = chance.whole(0, 1_000);
+    let text = match chance.whole(0, 5) {
+        0 => "disabled".to_owned(),
+        _ if usecs == 0 => "disabled".to_owned(),
+        1 => format!("delay:{usecs}"),
+        2 => format!("throttle:{usecs}"),
+        3 => format!("periodic:{usecs}"),
+        4 => "adaptive".to_owned(),
+        // A limit that a burst of ours reaches before the timer ends.
+        _ => match (usecs / 8).min(64) {
+            0..2 => format!("delay:{usecs}"),
+            most => format!("delay:{usecs}+frames:{}", chance.whole(2, most)),
+        },
+    };
+    text.parse().expect("settings are well formed")
+}

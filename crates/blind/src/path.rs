@@ -1,0 +1,51 @@
+//! The wire: what it costs, what it varies by, and who queues in front.
+
+use crate::case::Decoy;
+use crate::chance::Chance;
+
+/// One direction of a wire, in nanoseconds.
+pub(crate) struct Path {
+    latency: f64,
+    jitter: f64,
+    decoy: Option<Decoy>,
+    last: f64,
+    /// Until when bulk in front keeps the wire busy, and when the next burst comes.
+    busy_until: f64,
+    next_burst: f64,
+    first: bool,
+    chance: Chance,
+}
+
+impl Path {
+    pub(crate) fn new(latency: f64, jitter: f64, decoy: Option<Decoy>, chance: Chance) -> Self {
+        Self {
+            latency,
+            jitter,
+            decoy,
+            last: 0.0,
+            busy_until: 0.0,
+            next_burst: 0.0,
+            first: true,
+            chance,
+        }
+    }
+
+    /// When a packet that leaves at `sent` arrives; packets keep their order.
+    pub(crate) fn carry(&mut self, sent: f64) -> f64 {
+        if let Some(Decoy::Queue { every, longest }) = self.decoy {
+            while self.next_burst <= sent {
+                let length = self.chance.between(0.0, longest * 1e3);
+                self.busy_until = self.busy_until.max(self.next_burst) + length;
+                self.next_burst += self.chance.exponential(every * 1e3);
+            }
+        }
+        let leaves = sent.max(self.busy_until);
+        let mut arrives = leaves + self.latency + self.chance.exponential(self.jitter);
+        if let (true, Some(Decoy::First { takes })) = (self.first, self.decoy) {
+            arrives += takes * 1e3;
+        }
+        self.first = false;
+        self.last = self.last.max(arrives);
+        self.last
+    }
+}

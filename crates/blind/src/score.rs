@@ -1,0 +1,221 @@
+//! Verdicts beside cases: who was right.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use infer::{Family, Finding, Place, Verdict};
+use nic::moderation::{Moderation, TimerKind};
+use serde::Serialize;
+
+use crate::case::{Case, Kind};
+
+/// One side of one case: what was true, and what was said.
+#[derive(Clone, Debug, Serialize)]
+pub struct Score {
+    /// Of the case.
+    pub seed: u64,
+    /// The setting, as `nic set` writes it.
+    pub truth: String,
+    /// The family that is right.
+    pub family: &'static str,
+    /// The family that was said.
+    pub said: String,
+    /// The hold that was said in microseconds, and its frame limit.
+    pub said_usecs: (f64, u32),
+    /// The family, and the frame limit if there is one, were right.
+    pub right: bool,
+    /// Microseconds said, less those in force; where the family is right and has a fixed hold.
+    pub error_us: Option<f64>,
+    /// The hold in force, in microseconds.
+    pub usecs: f64,
+    /// The true value lies in the interval.
+    pub covered: Option<bool>,
+    /// The side was named; where only round trips are known, and packets can be silent.
+    pub side: Option<bool>,
+    /// What was planted.
+    pub decoy: Option<&'static str>,
+    /// There was bulk beside the probes.
+    pub bulk: bool,
+    /// Answers carried timestamps.
+    pub stamped: bool,
+}
+
+impl Score {
+    /// Scores a case: one score a side where timestamps show both, else one.
+    #[must_use]
+    pub fn of(case: &Case, verdict: &Verdict) -> Vec<Self> {
+        if case.kind == Kind::Stamped {
+            let sides = [(Place::Theirs, case.theirs), (Place::Mine, case.mine)];
+            return sides.map(|(place, truth)| Self::one(case, truth, verdict.at(place))).to_vec();
+        }
+        let is_theirs = case.theirs != Moderation::DISABLED;
+        let truth = if is_theirs { case.theirs } else { case.mine };
+        let finding = verdict.findings.first();
+        let place = if is_theirs { Place::Theirs } else { Place::Mine };
+        // A tick's side cannot be told from round trips, nor an adaptive one's when it is short.
+        let named = |finding: &Finding| finding.place == place;
+        let tells = matches!(truth.timer, TimerKind::Delay | TimerKind::Throttle);
+        let side = finding.filter(|_| case.kind == Kind::Silent && tells).map(named);
+        vec![Self { side, ..Self::one(case, truth, finding) }]
+    }
+
+    fn one(case: &Case, truth: Moderation, finding: Option<&Finding>) -> Self {
+        let family = match truth.timer {
+            TimerKind::Disabled => Family::None,
+            TimerKind::Delay => Family::Delay,
+            TimerKind::Throttle => Family::Throttle,
+            TimerKind::Periodic => Family::Periodic,
+            TimerKind::Adaptive => Family::Adaptive,
+        };
+        let said = finding.map_or(Family::None, |finding| finding.family);
+        let frames = finding.and_then(|finding| finding.frames).unwrap_or(0);
+        let right = said == family && frames == truth.rx_frames;
+        let usecs = f64::from(truth.rx_usecs);
+        let fixed = finding.filter(|_| right && truth.timer != TimerKind::Adaptive);
+        let name = |family: Family, frames: u32| match frames {
+            0 => family.name().to_owned(),
+            _ => format!("{family}+frames"),
+        };
+        Self {
+            seed: case.seed(),
+            truth: truth.to_string(),
+            family: if truth.rx_frames > 0 { "delay+frames" } else { family.name() },
+            said: name(said, frames),
+            said_usecs: (finding.map_or(0.0, |finding| finding.usecs.value), frames),
+            right,
+            error_us: fixed.map(|finding| finding.usecs.value - usecs),
+            covered: fixed.map(|finding| (finding.usecs.low..=finding.usecs.high).contains(&usecs)),
+            usecs,
+            side: None,
+            decoy: case.decoy.map(|decoy| decoy.name()),
+            bulk: case.bulk > 0.0,
+            stamped: case.kind == Kind::Stamped,
+        }
+    }
+
+    /// Whether the value is within `share` or `usecs` of the truth; nothing where there is none.
+    #[must_use]
+    pub fn is_near(&self, share: f64, usecs: f64) -> Option<bool> {
+        self.error_us.map(|error| error.abs() <= (share * self.usecs).max(usecs))
+    }
+}
+
+/// All scores together.
+#[derive(Clone, Debug, Serialize)]
+pub struct Table {
+    /// Sides of cases that were judged.
+    pub sides: usize,
+    /// The share whose family and frame limit are right.
+    pub family_right: f64,
+    /// The same where nothing was held: those with a decoy, by its name, and how many there were.
+    pub decoys_acquitted: BTreeMap<&'static str, (f64, usize)>,
+    /// All decoys together.
+    pub acquitted: f64,
+    /// Of those with the right family, the share whose value is near enough.
+    pub value_near: f64,
+    /// What near enough is: a share, or microseconds.
+    pub near: (f64, f64),
+    /// Quantiles of the absolute error in microseconds: 50, 90, 99 and 100 percent.
+    pub error_us: [f64; 4],
+    /// The share of intervals that hold the truth.
+    pub covered: f64,
+    /// The share of sides that silent packets named right.
+    pub side_right: f64,
+    /// True family to said family to count.
+    pub confusion: BTreeMap<&'static str, BTreeMap<String, usize>>,
+    /// Family right by circumstance.
+    pub by: BTreeMap<&'static str, (f64, usize)>,
+}
+
+impl Table {
+    /// Sums up; a value is near within `near.0` of it or `near.1` microseconds.
+    #[must_use]
+    pub fn of(scores: &[Score], near: (f64, f64)) -> Self {
+        let mut confusion: BTreeMap<&'static str, BTreeMap<String, usize>> = BTreeMap::new();
+        for score in scores {
+            *confusion.entry(score.family).or_default().entry(score.said.clone()).or_default() += 1;
+        }
+        let mut errors: Vec<f64> =
+            scores.iter().filter_map(|score| score.error_us).map(f64::abs).collect();
+        errors.sort_unstable_by(f64::total_cmp);
+        let at = |share: f64| {
+            errors.get(((errors.len().max(1) - 1) as f64 * share) as usize).copied().unwrap_or(0.0)
+        };
+        let planted = |score: &&Score| score.family == "none" && score.decoy.is_some();
+        let mut decoys_acquitted = BTreeMap::new();
+        for name in scores.iter().filter_map(|score| score.decoy) {
+            let of = scores.iter().filter(planted).filter(|score| score.decoy == Some(name));
+            decoys_acquitted.insert(name, share(of.map(|score| score.right)));
+        }
+        let right_where =
+            |keep: fn(&&Score) -> bool| share(scores.iter().filter(keep).map(|score| score.right));
+        let by = BTreeMap::from([
+            ("timestamps", right_where(|score| score.stamped)),
+            ("round trips only", right_where(|score| !score.stamped)),
+            ("with bulk", right_where(|score| score.bulk)),
+            ("without bulk", right_where(|score| !score.bulk)),
+            (
+                "hold and decoy",
+                right_where(|score| score.family != "none" && score.decoy.is_some()),
+            ),
+        ]);
+        Self {
+            sides: scores.len(),
+            family_right: share(scores.iter().map(|score| score.right)).0,
+            decoys_acquitted,
+            acquitted: share(scores.iter().filter(planted).map(|score| score.right)).0,
+            value_near: share(scores.iter().filter_map(|score| score.is_near(near.0, near.1))).0,
+            near,
+            error_us: [at(0.5), at(0.9), at(0.99), at(1.0)],
+            covered: share(scores.iter().filter_map(|score| score.covered)).0,
+            side_right: share(scores.iter().filter_map(|score| score.side)).0,
+            confusion,
+            by,
+        }
+    }
+}
+
+/// The share that is true, and of how many.
+fn share(of: impl Iterator<Item = bool>) -> (f64, usize) {
+    let (mut right, mut all) = (0, 0);
+    for is in of {
+        right += usize::from(is);
+        all += 1;
+    }
+    (if all == 0 { 1.0 } else { right as f64 / all as f64 }, all)
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        writeln!(f, "true \\ said (of {} sides)", self.sides)?;
+        for (truth, said) in &self.confusion {
+            let said: Vec<_> = said.iter().map(|(said, count)| format!("{said} {count}")).collect();
+            writeln!(f, "  {truth:<13} {}", said.join(", "))?;
+        }
+        writeln!(f, "family right        {}", percent(self.family_right))?;
+        for (name, (right, of)) in &self.by {
+            writeln!(f, "  {name:<17} {} of {of}", percent(*right))?;
+        }
+        writeln!(
+            f,
+            "value near          {} within {} or {} us",
+            percent(self.value_near),
+            percent(self.near.0),
+            self.near.1
+        )?;
+        let [p50, p90, p99, most] = self.error_us;
+        writeln!(f, "error us            p50 {p50:.2}, p90 {p90:.2}, p99 {p99:.2}, max {most:.2}")?;
+        writeln!(f, "interval holds it   {}", percent(self.covered))?;
+        writeln!(
+            f,
+            "side named right    {} from round trips and silent packets",
+            percent(self.side_right)
+        )?;
+        writeln!(f, "decoys acquitted    {}", percent(self.acquitted))?;
+        for (name, (right, of)) in &self.decoys_acquitted {
+            writeln!(f, "  {name:<17} {} of {of}", percent(*right))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! The receiving of one host: our NIC, its driver's polls, and a core that may be asleep or busy.
+
+use base::time::Instant;
+use nic::moderation::Moderation;
+use nic::port::{Port, PortSettings};
+
+use crate::case::Decoy;
+use crate::chance::Chance;
+
+/// A packet without contents; bulk has no number.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Packet(pub(crate) Option<usize>);
+
+impl AsRef<[u8]> for Packet {
+    fn as_ref(&self) -> &[u8] {
+        const FRAME: [u8; 64] = [0; 64];
+        &FRAME
+    }
+}
+
+/// What the driver and its core cost, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Costs {
+    /// From interrupt to poll.
+    pub(crate) interrupt: f64,
+    /// What that varies by.
+    pub(crate) jitter: f64,
+    /// For each packet.
+    pub(crate) packet: f64,
+}
+
+/// One host's receiving.
+pub(crate) struct Stage {
+    port: Port<Packet>,
+    costs: Costs,
+    decoy: Option<Decoy>,
+    bulk_gap: f64,
+    next_bulk: f64,
+    poll_at: Option<f64>,
+    idle_since: f64,
+    chance: Chance,
+}
+
+/// Packets that one poll takes at most (NAPI's weight).
+const BUDGET: usize = 64;
+
+impl Stage {
+    pub(crate) fn new(
+        moderation: Moderation,
+        costs: Costs,
+        decoy: Option<Decoy>,
+        bulk: f64,
+        mut chance: Chance,
+    ) -> Self {
+        let bulk_gap = if bulk > 0.0 { 1e9 / bulk } else { f64::INFINITY };
+        // A tick has run since long before the first probe.
+        let started = Instant::from_nanos(chance.between(0.0, 1e6) as u64);
+        let settings = PortSettings { moderation, ..PortSettings::default() };
+        Self {
+            port: Port::new(settings, started),
+            costs,
+            decoy,
+            bulk_gap,
+            next_bulk: if bulk > 0.0 { 1e6 + chance.exponential(bulk_gap) } else { f64::INFINITY },
+            poll_at: None,
+            idle_since: 0.0,
+            chance,
+        }
+    }
+
+    /// Lets packets arrive, in order, and runs until `until`: which were told of, and when.
+    pub(crate) fn run(&mut self, arrivals: &[(f64, usize)], until: f64) -> Vec<(f64, usize)> {
+        let mut told = Vec::new();
+        let mut arrivals = arrivals.iter().peekable();
+        loop {
+            let arrival = arrivals.peek().map_or(f64::INFINITY, |(at, _)| *at);
+            let timer = self.port.deadline().map_or(f64::INFINITY, |at| at.as_nanos() as f64);
+            let poll = self.poll_at.unwrap_or(f64::INFINITY);
+            let now = arrival.min(self.next_bulk).min(timer).min(poll);
+            if now > until {
+                return told;
+            }
+            let moment = Instant::from_nanos(now as u64);
+            if now >= arrival {
+                let (_, number) = arrivals.next().expect("it was peeked at");
+                // A full ring loses it, as on hardware.
+                let _ = self.port.receive(moment, Packet(Some(*number)));
+            } else if now >= self.next_bulk {
+                let _ = self.port.receive(moment, Packet(None));
+                self.next_bulk = now + self.chance.exponential(self.bulk_gap);
+            }
+            self.port.advance(moment, &mut ());
+            if self.poll_at.is_some_and(|at| at <= now) {
+                self.poll(now, moment, &mut told);
+            }
+            if self.port.queues_mut()[0].take_interrupt() && self.poll_at.is_none() {
+                self.poll_at = Some(now + self.interrupted(now));
+            }
+        }
+    }
+
+    fn poll(&mut self, now: f64, moment: Instant, told: &mut Vec<(f64, usize)>) {
+        let (mut at, packet) = (now, self.costs.packet);
+        let queue = &mut self.port.queues_mut()[0];
+        let count = queue.poll(moment, BUDGET, &mut (), |_, Packet(number)| {
+            at += packet;
+            told.extend(number.map(|number| (at, number)));
+        });
+        self.poll_at = (count > 0).then_some(at);
+        if count == 0 {
+            self.idle_since = now;
+            queue.rearm(moment, &mut ());
+        }
+    }
+
+    /// How long after the interrupt the poll begins.
+    fn interrupted(&mut self, now: f64) -> f64 {
+        let usual = self.costs.interrupt + self.chance.exponential(self.costs.jitter);
+        let more = match self.decoy {
+            Some(Decoy::Waking { after, takes }) if now - self.idle_since > after * 1e3 => takes,
+            Some(Decoy::BusyCore { share, longest }) if self.chance.is(share) => {
+                self.chance.between(0.0, longest)
+            }
+            _ => 0.0,
+        };
+        usual + more * 1e3
+    }
+}

@@ -1,0 +1,145 @@
+//! A made-up world around a case: two hosts with clocks of their own, and a wire.
+
+use infer::{Abilities, Far, Heard, Probe, Train};
+
+use crate::case::{Case, Decoy, Kind};
+use crate::chance::Chance;
+use crate::path::Path;
+use crate::stage::{Costs, Stage};
+
+/// How long an answer is waited for, in nanoseconds.
+const PATIENCE: f64 = 8e6;
+
+/// A world in which one case is true.
+pub struct World {
+    kind: Kind,
+    there: Path,
+    back: Path,
+    theirs: Stage,
+    mine: Stage,
+    server: f64,
+    server_free: f64,
+    scheduler: Option<(f64, f64)>,
+    far_offset: f64,
+    far_rate: f64,
+    now: f64,
+    chance: Chance,
+}
+
+impl World {
+    /// Builds the world of `case`; what else is random in it comes from the case's seed.
+    #[must_use]
+    pub fn new(case: &Case) -> Self {
+        let mut chance = Chance::new(case.seed().wrapping_mul(0x9e6c_63d0_876a_3f6b) ^ 0x3a1d);
+        let jitter = 50.0 * 20.0_f64.powf(chance.share());
+        let mut costs = || Costs {
+            interrupt: chance.between(100.0, 800.0),
+            jitter,
+            packet: chance.between(200.0, 1_500.0),
+        };
+        let (their_costs, my_costs) = (costs(), costs());
+        let latency = chance.between(5e3, 2e5);
+        // Decoys of a core sit on one side, or on both.
+        let sides = chance.whole(0, 2);
+        let core = case
+            .decoy
+            .filter(|decoy| matches!(decoy, Decoy::Waking { .. } | Decoy::BusyCore { .. }));
+        let path =
+            case.decoy.filter(|decoy| matches!(decoy, Decoy::Queue { .. } | Decoy::First { .. }));
+        let mut other = |number| {
+            Chance::new(case.seed() ^ (u64::from(chance.whole(0, u32::MAX - 1)) << 8) ^ number)
+        };
+        let their_core = core.filter(|_| sides != 1);
+        let my_core = core.filter(|_| sides != 0);
+        let theirs = Stage::new(case.theirs, their_costs, their_core, case.bulk, other(1));
+        let mine = Stage::new(case.mine, my_costs, my_core, case.bulk, other(2));
+        let there = Path::new(latency, jitter, path, other(3));
+        let back = Path::new(latency, jitter, None, other(4));
+        let usual = chance.between(1e3, 8e3);
+        Self {
+            kind: case.kind,
+            there,
+            back,
+            theirs,
+            mine,
+            server: if let Some(Decoy::SlowServer { takes }) = case.decoy {
+                takes * 1e3
+            } else {
+                usual
+            },
+            server_free: 0.0,
+            scheduler: match case.decoy {
+                Some(Decoy::Scheduler { share, scale }) => Some((share, scale * 1e3)),
+                _ => None,
+            },
+            far_offset: chance.between(0.0, 1e12),
+            far_rate: 1.0 + chance.between(-4e-5, 4e-5),
+            now: 1e7,
+            chance,
+        }
+    }
+
+    /// What probes can do here.
+    #[must_use]
+    pub fn abilities(&self) -> Abilities {
+        Abilities {
+            stamps: self.kind == Kind::Stamped,
+            silent: self.kind != Kind::Plain,
+            ..Abilities::default()
+        }
+    }
+
+    /// Plays a train until all answers are there or lost.
+    pub fn send(&mut self, train: Train) -> Heard {
+        let begin = self.now + train.quiet as f64;
+        let sent: Vec<f64> = train.sends.iter().map(|send| begin + send.at as f64).collect();
+        let end = begin + train.sends.last().map_or(0.0, |send| send.at as f64) + PATIENCE;
+        let arrivals: Vec<_> =
+            sent.iter().enumerate().map(|(at, sent)| (self.there.carry(*sent), at)).collect();
+        let received = self.theirs.run(&arrivals, end);
+        let mut far = vec![None; sent.len()];
+        let mut answers = Vec::new();
+        for (at, number) in received {
+            if train.sends[number].silent {
+                continue;
+            }
+            let answered = self.serve(at);
+            far[number] = Some((at, answered));
+            answers.push((self.back.carry(answered), number));
+        }
+        let mut heard = vec![None; sent.len()];
+        for (at, number) in self.mine.run(&answers, end) {
+            heard[number] = Some(at);
+        }
+        self.now = end;
+        let stamped = self.kind == Kind::Stamped;
+        let probe = |number: usize| Probe {
+            sent: sent[number] as u64,
+            received: heard[number].map(|at: f64| at as u64),
+            far: far[number]
+                .filter(|_| stamped && heard[number].is_some())
+                .map(|(received, sent)| Far { received: self.far(received), sent: self.far(sent) }),
+            silent: train.sends[number].silent,
+        };
+        let probes = (0..sent.len()).map(probe).collect();
+        Heard { train, probes }
+    }
+
+    /// When the far program has answered what its kernel received at `at`.
+    fn serve(&mut self, at: f64) -> f64 {
+        let late = match self.scheduler {
+            // A Pareto tail, bounded: nobody sleeps for ever.
+            Some((share, scale)) if self.chance.is(share) => {
+                (scale / (1.0 - self.chance.share()).powf(0.7)).min(3e6)
+            }
+            _ => 0.0,
+        };
+        let begins = self.server_free.max(at + late);
+        self.server_free = begins + self.server * self.chance.between(0.95, 1.05);
+        self.server_free
+    }
+
+    fn far(&self, at: f64) -> u64 {
+        (at * self.far_rate + self.far_offset) as u64
+    }
+}

@@ -1,0 +1,350 @@
+//! The echoes that far sides have, behind one interface: ask, and hear.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use infer::Far;
+use linux::clock::wall_clock_nanos;
+use linux::stamps::Stamped;
+use rustix::net::sockopt::set_socket_recv_buffer_size;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with};
+
+use super::echo;
+
+/// Seconds from 1900, where NTP begins, to 1970.
+const NTP_EPOCH: u64 = 2_208_988_800;
+
+/// How long an echo may take to show that it is there.
+const KNOCK: Duration = Duration::from_millis(300);
+
+/// Which echo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// `earmark echo`, or any other UDP echo (--port)
+    Udp,
+    /// An NTP server: four timestamps
+    Ntp,
+    /// The far kernel itself
+    Icmp,
+    /// A TCP echo (--port)
+    Tcp,
+    /// `version` requests
+    Memcached,
+}
+
+impl Kind {
+    /// In the order in which they are tried: those that show more come first.
+    pub const ALL: [Self; 5] = [Self::Udp, Self::Ntp, Self::Icmp, Self::Tcp, Self::Memcached];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Ntp => "ntp",
+            Self::Icmp => "icmp",
+            Self::Tcp => "tcp",
+            Self::Memcached => "memcached",
+        }
+    }
+
+    const fn port(self) -> u16 {
+        match self {
+            Self::Udp | Self::Tcp => echo::PORT,
+            Self::Ntp => 123,
+            Self::Icmp => 0,
+            Self::Memcached => 11_211,
+        }
+    }
+}
+
+/// An answer: to which request, when the kernel received it, and the far host's times.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard {
+    /// The request's number.
+    pub number: u32,
+    /// Nanoseconds since 1970.
+    pub at: u64,
+    /// On the far clock.
+    pub far: Option<Far>,
+}
+
+/// An echo to ask.
+pub struct Asker {
+    kind: Kind,
+    /// Whom.
+    pub address: SocketAddr,
+    stamped: Stamped,
+    stream: Option<TcpStream>,
+    /// Requests of a stream that are not answered, and bytes of the answer that has begun.
+    asked: VecDeque<u32>,
+    partial: usize,
+    /// The first transmit stamp that belongs to requests of the plan.
+    sent: u32,
+}
+
+impl Asker {
+    /// Finds an echo at `host`: the given one, or the first that answers.
+    ///
+    /// # Errors
+    /// If none does; what was tried, and what to do.
+    pub fn find(host: &str, kind: Option<Kind>, port: Option<u16>) -> Result<Self> {
+        let kinds = kind.map_or_else(|| Kind::ALL.to_vec(), |kind| vec![kind]);
+        let mut why = Vec::new();
+        for kind in kinds {
+            match Self::open(host, kind, port).and_then(Self::knock) {
+                Ok(asker) => return Ok(asker),
+                Err(error) => why.push(format!("{}: {error:#}", kind.name())),
+            }
+        }
+        bail!("nothing at {host} answers ({}); start `earmark echo` there", why.join("; "))
+    }
+
+    fn open(host: &str, kind: Kind, port: Option<u16>) -> Result<Self> {
+        let port = port.unwrap_or(kind.port());
+        let mut addresses = (host, port)
+            .to_socket_addrs()
+            .with_context(|| format!("look up {host}; is the name right?"))?;
+        // The kernel's echo is asked over IPv4.
+        let fits = |address: &SocketAddr| kind != Kind::Icmp || address.is_ipv4();
+        let address = addresses.find(fits).context("it has no address that fits")?;
+        let mut stream = None;
+        let socket: OwnedFd = match kind {
+            Kind::Udp | Kind::Ntp => {
+                let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+                let socket = UdpSocket::bind(any)?;
+                socket.connect(address)?;
+                socket.set_nonblocking(true)?;
+                socket.into()
+            }
+            Kind::Icmp => {
+                let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+                let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
+                let socket = socket_with(family, kind, flags, Some(ipproto::ICMP)).context(
+                    "open a ping socket; `sysctl net.ipv4.ping_group_range` says who may",
+                )?;
+                connect(&socket, &address)?;
+                socket
+            }
+            Kind::Tcp | Kind::Memcached => {
+                let tcp = TcpStream::connect_timeout(&address, Duration::from_secs(2))?;
+                tcp.set_nodelay(true)?;
+                tcp.set_nonblocking(true)?;
+                let socket = tcp.try_clone()?.into();
+                stream = Some(tcp);
+                socket
+            }
+        };
+        // Answers to a long train wait while the next probe is due; the system may grant less.
+        let _ = set_socket_recv_buffer_size(&socket, 4 << 20);
+        let stamped = Stamped::new(socket, stream.is_none()).context("ask for timestamps")?;
+        Ok(Self { kind, address, stamped, stream, asked: VecDeque::new(), partial: 0, sent: 0 })
+    }
+
+    /// Asks until there is an answer; also resolves addresses and warms caches.
+    fn knock(mut self) -> Result<Self> {
+        for _ in 0..4 {
+            match self.ask(u32::MAX) {
+                // That is the answer to the knock before.
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => continue,
+                asked => asked.context("send a probe")?,
+            }
+            let end = Instant::now() + KNOCK;
+            while Instant::now() < end {
+                match self.hear() {
+                    Ok(Some(_)) => {
+                        sleep(Duration::from_millis(20));
+                        while self.hear()?.is_some() {}
+                        while self.stamped.sent()?.is_some() {}
+                        return Ok(self);
+                    }
+                    Ok(None) => sleep(Duration::from_millis(1)),
+                    // It may be about to start.
+                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => sleep(KNOCK / 2),
+                    Err(error) => return Err(error).context("hear its answer"),
+                }
+            }
+        }
+        bail!("no answer from {}", self.address)
+    }
+
+    /// Which echo it is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether answers are likely to carry the far host's times.
+    #[must_use]
+    pub fn is_stamped(&self) -> bool {
+        matches!(self.kind, Kind::Udp | Kind::Ntp)
+    }
+
+    /// Sends request `number`.
+    ///
+    /// # Errors
+    /// Those of sending.
+    pub fn ask(&mut self, number: u32) -> io::Result<()> {
+        let socket = self.stamped.socket();
+        let flags = rustix::net::SendFlags::NOSIGNAL;
+        match self.kind {
+            Kind::Udp => rustix::net::send(socket, &echo::request(number), flags).map(|_| ())?,
+            Kind::Ntp => rustix::net::send(socket, &ntp_request(number), flags).map(|_| ())?,
+            Kind::Icmp => {
+                let mut packet = [0; 24];
+                packet[0] = 8;
+                // The kernel fills in identifier and checksum.
+                packet[6..8].copy_from_slice(&(number as u16).to_be_bytes());
+                packet[8..12].copy_from_slice(&number.to_be_bytes());
+                rustix::net::send(socket, &packet, flags).map(|_| ())?;
+            }
+            Kind::Tcp | Kind::Memcached => {
+                let request = echo::request(number);
+                let bytes: &[u8] = if self.kind == Kind::Tcp { &request } else { b"version\r\n" };
+                let Some(stream) = &mut self.stream else {
+                    return Err(ErrorKind::NotConnected.into());
+                };
+                stream.write_all(bytes)?;
+                self.asked.push_back(number);
+            }
+        }
+        self.sent = self.sent.wrapping_add(1);
+        Ok(())
+    }
+
+    /// How many requests have been sent: the number of the next one's transmit stamp.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.sent
+    }
+
+    /// A request's number among transmit stamps, and its time.
+    ///
+    /// # Errors
+    /// Those of receiving.
+    pub fn transmitted(&mut self) -> io::Result<Option<(u32, u64)>> {
+        if self.stream.is_some() {
+            return Ok(None);
+        }
+        while let Some((number, stamps)) = self.stamped.sent()? {
+            if let Some(at) = stamps.software {
+                return Ok(Some((number, at)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next answer, if one has come.
+    ///
+    /// # Errors
+    /// Those of receiving.
+    pub fn hear(&mut self) -> io::Result<Option<Heard>> {
+        let mut buffer = [0; 512];
+        loop {
+            // Answers of a stream are taken one by one, as far as they can be told apart.
+            let room =
+                if self.kind == Kind::Tcp { echo::LENGTH - self.partial } else { buffer.len() };
+            let room = if self.kind == Kind::Memcached { 1 } else { room };
+            let received = match self.stamped.receive(&mut buffer[..room]) {
+                Ok(received) => received,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let at = received.stamps.software.unwrap_or_else(wall_clock_nanos);
+            let bytes = &buffer[..received.length];
+            let heard = |(number, far)| Heard { number, at, far };
+            let answer = match self.kind {
+                Kind::Udp => echo::answer(bytes).map(|answer| {
+                    let far = answer.times.map(|(received, sent)| Far { received, sent });
+                    (answer.number, far)
+                }),
+                Kind::Ntp => ntp_answer(bytes),
+                Kind::Icmp => icmp_answer(bytes),
+                Kind::Tcp | Kind::Memcached => {
+                    if bytes.is_empty() {
+                        return Err(ErrorKind::UnexpectedEof.into());
+                    }
+                    self.streamed(bytes).map(|number| (number, None))
+                }
+            };
+            if let Some(answer) = answer {
+                return Ok(Some(heard(answer)));
+            }
+        }
+    }
+
+    /// The request that these bytes complete the answer to.
+    fn streamed(&mut self, bytes: &[u8]) -> Option<u32> {
+        self.partial += bytes.len();
+        let ends = match self.kind {
+            Kind::Tcp => self.partial == echo::LENGTH,
+            _ => bytes == b"\n",
+        };
+        if !ends {
+            return None;
+        }
+        self.partial = 0;
+        self.asked.pop_front()
+    }
+
+    /// Whether it is on this very host, where no NIC is in between.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        matches!(self.address.ip(), IpAddr::V4(ip) if ip.is_loopback())
+            || matches!(self.address.ip(), IpAddr::V6(ip) if ip.is_loopback())
+    }
+}
+
+/// A client's packet, version 4 (RFC 5905, section 7.3); its number is the transmit timestamp,
+/// which the answer repeats.
+fn ntp_request(number: u32) -> [u8; 48] {
+    let mut packet = [0; 48];
+    packet[0] = 0x23;
+    packet[40..44].copy_from_slice(b"EMK1");
+    packet[44..48].copy_from_slice(&number.to_be_bytes());
+    packet
+}
+
+fn ntp_answer(bytes: &[u8]) -> Option<(u32, Option<Far>)> {
+    let nanos = |at: usize| {
+        let stamp = u64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?);
+        let seconds = (stamp >> 32).checked_sub(NTP_EPOCH)?;
+        Some(seconds * 1_000_000_000 + (((stamp & 0xffff_ffff) * 1_000_000_000) >> 32))
+    };
+    // Mode 4 is a server's.
+    if bytes.first()? & 7 != 4 || bytes.get(24..28)? != b"EMK1" {
+        return None;
+    }
+    let number = u32::from_be_bytes(bytes.get(28..32)?.try_into().ok()?);
+    Some((number, Some(Far { received: nanos(32)?, sent: nanos(40)? })))
+}
+
+fn icmp_answer(bytes: &[u8]) -> Option<(u32, Option<Far>)> {
+    let number = u32::from_be_bytes(bytes.get(8..12)?.try_into().ok()?);
+    (bytes[0] == 0).then_some((number, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ntp_times_are_nanoseconds_since_1970() {
+        let mut packet = ntp_request(9);
+        assert_eq!(ntp_answer(&packet), None, "a request is no answer");
+        packet[0] = 0x24;
+        packet.copy_within(40..48, 24);
+        let stamp = ((NTP_EPOCH + 3) << 32) | (1 << 31);
+        packet[32..40].copy_from_slice(&stamp.to_be_bytes());
+        packet[40..48].copy_from_slice(&stamp.to_be_bytes());
+        let far = Far { received: 3_500_000_000, sent: 3_500_000_000 };
+        assert_eq!(ntp_answer(&packet), Some((9, Some(far))));
+        assert_eq!(ntp_answer(&packet[..30]), None);
+    }
+}

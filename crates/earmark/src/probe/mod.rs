@@ -1,0 +1,12 @@
+//! `earmark probe`: what a round trip costs and where a hold sits, measured from here.
+//!
+//! [`kind`] speaks to the echo that the far side has, [`run`](mod@run) sends the trains that
+//! [`infer::Plan`] asks for at the moments it asks for, whatever comes back meanwhile, and
+//! [`report`] says what [`infer::judge`] makes of the kernel's timestamps. [`echo`] is a far side
+//! of our own. [`blind`] hides settings from all of them and keeps the score.
+
+pub mod blind;
+pub mod echo;
+pub mod kind;
+pub mod report;
+pub mod run;

@@ -1,0 +1,178 @@
+//! What a probe found, for people and as JSON.
+
+use infer::{Acquittal, Finding, Heard, Place, Verdict};
+use serde::Serialize;
+
+use super::kind::Asker;
+use crate::measurement::SCHEMA;
+use crate::say::say;
+
+/// How wide the longest bar of the histogram is.
+const BAR: usize = 40;
+
+/// Rows of the histogram.
+const ROWS: usize = 10;
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    schema_version: u32,
+    host: String,
+    kind: &'static str,
+    sent: usize,
+    answered: usize,
+    /// All round trips, in trains and alone.
+    round_trip_us: RoundTrips,
+    /// Those of lone probes after a silence: what a quiet client sees.
+    lone_round_trip_us: RoundTrips,
+    /// The step in which times move, if it is coarse.
+    quantum_ns: Option<u64>,
+    holds: Vec<Hold>,
+    not_holds: Vec<NotHold>,
+    /// By how much an NTP client believes this host's clock to be ahead of what it is.
+    offset_bend_us: Option<f64>,
+    words: Vec<String>,
+}
+
+/// A distribution in microseconds.
+#[derive(Debug, Default, Serialize)]
+struct RoundTrips {
+    min: f64,
+    p50: f64,
+    p99: f64,
+    p999: f64,
+    max: f64,
+    #[serde(skip)]
+    sorted: Vec<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Hold {
+    side: &'static str,
+    family: &'static str,
+    usecs: f64,
+    low_usecs: f64,
+    high_usecs: f64,
+    frames: Option<u32>,
+    lone_usecs: f64,
+    confidence: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct NotHold {
+    what: &'static str,
+    side: Option<&'static str>,
+    usecs: f64,
+}
+
+impl Report {
+    /// Sums up.
+    #[must_use]
+    pub fn new(asker: &Asker, heard: &[Heard], verdict: &Verdict) -> Self {
+        let lone: Vec<Heard> =
+            heard.iter().filter(|heard| heard.probes.len() == 1).cloned().collect();
+        Self {
+            schema_version: SCHEMA,
+            host: asker.address.to_string(),
+            kind: asker.kind().name(),
+            sent: verdict.answered.1,
+            answered: verdict.answered.0,
+            round_trip_us: RoundTrips::of(heard),
+            lone_round_trip_us: RoundTrips::of(&lone),
+            quantum_ns: verdict.quantum,
+            holds: verdict.findings.iter().map(hold).collect(),
+            not_holds: verdict.acquittals.iter().map(not_hold).collect(),
+            offset_bend_us: verdict.offset_bend,
+            words: verdict.reasons.clone(),
+        }
+    }
+
+    /// Prints it for people.
+    pub fn print(&self) {
+        let Self { host, kind, sent, answered, .. } = self;
+        say!("{host} by {kind}: {answered} of {sent} probes answered\n");
+        say!("round trip us   min     p50     p99   p99.9     max");
+        for (name, times) in
+            [("lone probes", &self.lone_round_trip_us), ("all probes", &self.round_trip_us)]
+        {
+            let RoundTrips { min, p50, p99, p999, max, .. } = times;
+            say!("{name:<12} {min:6.1}  {p50:6.1}  {p99:6.1}  {p999:6.1}  {max:6.1}");
+        }
+        say!("");
+        for (from, to, count, bar) in self.round_trip_us.rows() {
+            say!("{from:8.1} to {to:8.1} us {count:6}  {bar}");
+        }
+        if let Some(quantum) = self.quantum_ns {
+            say!("\ntimes move in steps of {quantum} ns");
+        }
+        say!("");
+        for words in &self.words {
+            say!("{words}");
+        }
+    }
+}
+
+impl RoundTrips {
+    fn of(heard: &[Heard]) -> Self {
+        let probes = heard.iter().flat_map(|heard| &heard.probes);
+        let times = probes.filter_map(|probe| Some(probe.received? - probe.sent));
+        let mut sorted: Vec<f64> = times.map(|nanos| nanos as f64 / 1e3).collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let at = |share: f64| {
+            let last = sorted.len().saturating_sub(1);
+            sorted.get((share * last as f64).round() as usize).copied().unwrap_or(0.0)
+        };
+        let [min, p50, p99, p999, max] = [0.0, 0.5, 0.99, 0.999, 1.0].map(at);
+        Self { min, p50, p99, p999, max, sorted }
+    }
+
+    /// Equal shares of the time between the minimum and the 99th percentile, and what is beyond.
+    fn rows(&self) -> Vec<(f64, f64, usize, String)> {
+        let width = (self.p99 - self.min) / ROWS as f64;
+        if width <= 0.0 {
+            return Vec::new();
+        }
+        let mut counts = [0; ROWS + 1];
+        for time in &self.sorted {
+            counts[(((time - self.min) / width) as usize).min(ROWS)] += 1;
+        }
+        let most = counts.iter().copied().max().unwrap_or(1).max(1);
+        let row = |(row, count): (usize, &usize)| {
+            let from = self.min + width * row as f64;
+            let to = if row == ROWS { self.max.max(from) } else { from + width };
+            (from, to, *count, "#".repeat(count * BAR / most))
+        };
+        counts.iter().enumerate().map(row).collect()
+    }
+}
+
+const fn side(place: Place) -> &'static str {
+    match place {
+        Place::Theirs => "theirs",
+        Place::Mine => "mine",
+        Place::Nowhere | Place::Unknown => "unknown",
+    }
+}
+
+fn hold(finding: &Finding) -> Hold {
+    Hold {
+        side: side(finding.place),
+        family: finding.family.name(),
+        usecs: finding.usecs.value,
+        low_usecs: finding.usecs.low,
+        high_usecs: finding.usecs.high,
+        frames: finding.frames,
+        lone_usecs: finding.lone_usecs,
+        confidence: finding.confidence,
+    }
+}
+
+fn not_hold(acquittal: &Acquittal) -> NotHold {
+    let (what, place, usecs) = match acquittal {
+        Acquittal::Waking { place, takes, .. } => ("idle state", Some(*place), *takes),
+        Acquittal::Stray { place, usecs, .. } => ("late at random", Some(*place), *usecs),
+        Acquittal::Server { median, .. } => ("far program", None, *median),
+        Acquittal::First { usecs } => ("first packet", None, *usecs),
+    };
+    NotHold { what, side: place.map(side), usecs }
+}

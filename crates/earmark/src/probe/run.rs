@@ -1,0 +1,117 @@
+//! Sends what a plan asks for, when it asks for it, and collects what came of it.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use infer::{Abilities, Heard, Plan, Probe, Train};
+use linux::clock::wall_clock_nanos;
+
+use super::kind::Asker;
+
+/// How long before a moment this thread stops sleeping: a timer is late by about that, and spinning
+/// takes a core from whoever else is at work. When a probe really left, the kernel says.
+const LAST_STRETCH: Duration = Duration::from_micros(60);
+
+/// A gap in which there is time to look for answers.
+const TIME_TO_LOOK: Duration = Duration::from_micros(20);
+
+/// How long after the last probe of a train an answer is waited for.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What may be sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// The most packets; 0: what the plan likes.
+    pub count: u32,
+    /// The most packets a second, even within a train; 0: no limit.
+    pub rate: u32,
+}
+
+/// A plan for what `asker` can do.
+#[must_use]
+pub fn plan(asker: &Asker, limits: Limits) -> Plan {
+    let least_gap = 1_000_000_000_u64.checked_div(limits.rate.into()).unwrap_or(0);
+    let abilities =
+        Abilities { stamps: asker.is_stamped(), silent: false, most: limits.count, least_gap };
+    Plan::new(abilities, u64::from(std::process::id()))
+}
+
+/// Carries out a whole plan.
+///
+/// # Errors
+/// If the socket fails; lost answers are no error.
+pub fn run(asker: &mut Asker, plan: &mut Plan, mut after_each: impl FnMut(u32)) -> Result<()> {
+    let mut sent = 0;
+    while let Some(train) = plan.next_train() {
+        sent += train.sends.len() as u32;
+        let heard = send(asker, train).with_context(|| {
+            format!("probe {}; does its {} still run?", asker.address, asker.kind().name())
+        })?;
+        plan.told(heard);
+        after_each(sent);
+    }
+    Ok(())
+}
+
+fn send(asker: &mut Asker, train: Train) -> Result<Heard> {
+    let begin = Instant::now() + Duration::from_nanos(train.quiet);
+    let first_stamp = asker.count();
+    let mut probes =
+        vec![Probe { sent: 0, received: None, far: None, silent: false }; train.sends.len()];
+    let base = train.number << 16;
+    for (at, to_send) in train.sends.iter().enumerate() {
+        let due = begin + Duration::from_nanos(to_send.at);
+        await_moment(due, || look(asker, base, &mut probes))?;
+        probes[at].sent = wall_clock_nanos();
+        asker.ask(base + at as u32)?;
+    }
+    let end = Instant::now() + PATIENCE;
+    while probes.iter().any(|probe| probe.received.is_none()) && Instant::now() < end {
+        look(asker, base, &mut probes)?;
+        sleep(Duration::from_micros(50));
+    }
+    // The kernel's word on when each left is better than ours.
+    while let Some((number, at)) = asker.transmitted()? {
+        let probe = probes.get_mut(number.wrapping_sub(first_stamp) as usize);
+        if let Some(probe) = probe {
+            probe.sent = at;
+        }
+    }
+    for probe in &mut probes {
+        // Times of a clock that was set meanwhile are of no use.
+        probe.received = probe.received.filter(|received| *received >= probe.sent);
+        probe.far = probe.far.filter(|_| probe.received.is_some());
+    }
+    Ok(Heard { train, probes })
+}
+
+/// Waits until `due`, and looks around as long as there is time.
+fn await_moment(due: Instant, mut look: impl FnMut() -> Result<()>) -> Result<()> {
+    loop {
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        if left > LAST_STRETCH {
+            look()?;
+            sleep(due.saturating_duration_since(Instant::now()).saturating_sub(LAST_STRETCH));
+        } else if left > TIME_TO_LOOK {
+            look()?;
+        } else {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Takes the answers that have come.
+fn look(asker: &mut Asker, base: u32, probes: &mut [Probe]) -> Result<()> {
+    while let Some(heard) = asker.hear()? {
+        // One of an earlier train that came too late has another base.
+        if let Some(probe) = probes.get_mut(heard.number.wrapping_sub(base) as usize) {
+            probe.received.get_or_insert(heard.at);
+            probe.far = probe.far.or(heard.far);
+        }
+    }
+    Ok(())
+}

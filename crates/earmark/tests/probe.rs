@@ -1,0 +1,48 @@
+//! `earmark probe`: what it says of hosts of ours.
+#![allow(non_snake_case, reason = "test names are subject__case")]
+
+use serde_json::Value;
+
+mod common;
+use common::{EARMARK, lab_run, run};
+
+/// Probes host b, whose NIC has this setting, from host a.
+fn probed(setting: &str, probe: &str) -> Value {
+    let echo = format!("{EARMARK} echo");
+    let probe = format!("{EARMARK} probe --json {probe}");
+    let mut words = vec!["--ports", "b", "--strategy", setting, "--wait", "precise"];
+    words.extend(["--on", "b", &echo, "--on", "a", &probe]);
+    lab_run(&words).json()
+}
+
+/// 5 ms stand out on any machine; what a probe makes of less is for the bench to say.
+#[test]
+fn any_echo__round_trips_hold_what_the_nic_holds() {
+    for kind in ["udp", "tcp"] {
+        // Lone probes only.
+        let seen = probed("delay:5000", &format!("b --kind {kind} --count 20"));
+        assert_eq!((seen["kind"].as_str(), seen["sent"].as_u64()), (Some(kind), Some(20)));
+        assert_eq!(seen["answered"], 20, "{seen}");
+        assert!(seen["lone_round_trip_us"]["min"].as_f64() >= Some(5_000.0), "{seen}");
+    }
+}
+
+#[test]
+fn delay_of_theirs__is_a_hold_of_theirs() {
+    let seen = probed("delay:200", "b");
+    assert_eq!(seen["kind"], "udp", "our own echo is tried first");
+    let answered = seen["answered"].as_u64().unwrap() as f64;
+    assert!(answered > 0.5 * seen["sent"].as_f64().unwrap(), "{seen}");
+    assert!(!seen["words"].as_array().unwrap().is_empty(), "{seen}");
+    // A machine that is busy may hide a hold, and is told so; it must not move or invent one.
+    for hold in seen["holds"].as_array().unwrap() {
+        assert_eq!(hold["side"], "theirs", "{seen}");
+    }
+}
+
+#[test]
+fn nobody_there__says_what_was_tried_and_what_to_do() {
+    let refused = run(&["probe", "127.0.0.1", "--kind", "tcp", "--port", "9"]);
+    refused.refused(&["127.0.0.1", "tcp", "earmark echo"]);
+    run(&["probe", "no-such-host.invalid"]).refused(&["no-such-host.invalid"]);
+}

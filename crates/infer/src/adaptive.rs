@@ -1,0 +1,78 @@
+//! A delay that changes while it is watched: what `adaptive-rx` does.
+//!
+//! DIM (Linux `lib/dim/net_dim.c`) picks one of five levels every 64 interrupts, and ours and every
+//! driver's differ in the values, not in the manner: for a while the delay is constant, then it is
+//! another one. So runs of starters with one wait are looked for, and each change costs a
+//! parameter for when and one for how much.
+
+use crate::fit::{Fit, LONGEST, Shape};
+use crate::series::Starter;
+use crate::stats::{median, mode, spread};
+
+/// Starters that agree before a level is believed.
+const RUN: usize = 12;
+
+/// Two levels differ at least by this ratio: DIM's neighbours differ by two at least.
+const RATIO: f64 = 1.4;
+
+/// The best explanation by levels, if there are two or more.
+pub(crate) fn fit(starters: &[Starter], noise: f64) -> Option<Fit> {
+    let waits: Vec<f64> = starters.iter().map(Starter::wait).collect();
+    if waits.len() < 3 * RUN {
+        return None;
+    }
+    // Neighbours mostly share a level, whatever the others explain or fail to.
+    let steps: Vec<f64> = waits.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let noise = noise.min(spread(&steps)).max(0.05);
+    let levels = levels(&waits, noise);
+    let mut runs: Vec<(f64, usize)> = Vec::new();
+    for level in &levels {
+        match runs.last_mut() {
+            Some((last, count)) if (*last - *level).abs() < f64::EPSILON => *count += 1,
+            _ => runs.push((*level, 1)),
+        }
+    }
+    let least = runs.iter().map(|(level, _)| *level).fold(f64::INFINITY, f64::min);
+    let most = runs.iter().map(|(level, _)| *level).fold(0.0, f64::max);
+    if runs.len() < 2 || most < RATIO * least.max(0.0) || most > LONGEST || most < 5.0 * noise {
+        return None;
+    }
+    let residuals: Vec<f64> = waits.iter().zip(&levels).map(|(wait, level)| wait - level).collect();
+    if !is_level(&levels, &residuals, most) {
+        return None;
+    }
+    let parameters = 3.0 * runs.len() as f64;
+    Some(Fit::new(Shape::Adaptive, most, residuals, parameters))
+}
+
+/// Whether those at the longest levels really share them, and are not just late.
+fn is_level(levels: &[f64], residuals: &[f64], most: f64) -> bool {
+    let long = levels.iter().zip(residuals).filter(|(level, _)| **level > most / RATIO);
+    let near = long.clone().filter(|(level, residual)| residual.abs() < 0.05 * **level + 3.0);
+    let (near, all) = (near.count(), long.count());
+    all >= 2 * RUN && 10 * near >= 4 * all
+}
+
+/// The level in force at each starter: medians of neighbours, gathered into runs.
+fn levels(waits: &[f64], noise: f64) -> Vec<f64> {
+    let mut levels = Vec::with_capacity(waits.len());
+    let mut from = 0;
+    while from < waits.len() {
+        let mut to = (from + RUN).min(waits.len());
+        let level = median(waits[from..to].iter().copied());
+        let same =
+            |wait: f64| (wait - level).abs() < 4.0 * noise + (RATIO - 1.0) / 2.0 * level.abs();
+        // A run ends where the next few no longer are of it.
+        while to < waits.len() {
+            let ahead = &waits[to..(to + RUN / 2).min(waits.len())];
+            if ahead.iter().filter(|wait| same(**wait)).count() * 2 <= ahead.len() {
+                break;
+            }
+            to += 1;
+        }
+        let level = mode(&waits[from..to]).max(0.0);
+        levels.extend(std::iter::repeat_n(level, to - from));
+        from = to;
+    }
+    levels
+}

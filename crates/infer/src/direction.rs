@@ -1,0 +1,187 @@
+//! One direction judged: the best explanation, its interval, and how sure it is.
+
+use crate::adaptive;
+use crate::fit::{self, Fit, Shape, Waking};
+use crate::plan::Purpose;
+use crate::series::{Heard, Series, Starter, Way};
+use crate::stats::{median, mode, quantile, slope, sorted, spread};
+use crate::verdict::{Family, Interval};
+
+/// Fewer starters than this say nothing.
+const ENOUGH: usize = 30;
+
+/// Anything shorter is what an interrupt takes to be served, in microseconds: nobody outside can
+/// tell that from a hold.
+const LEAST_HOLD: f64 = 2.0;
+
+/// A hold is so many times the noise that it leaves unexplained; less may be chance.
+const NOISE_BELOW_HOLD: f64 = 7.0;
+
+/// No clock of a computer gains more than this on another.
+const FASTEST: f64 = 3e-4;
+
+/// What one direction shows.
+#[derive(Clone, Debug)]
+pub(crate) struct Judged {
+    pub(crate) family: Family,
+    /// The hold in microseconds, of an adaptive one the longest seen; 0 for none.
+    pub(crate) usecs: Interval,
+    pub(crate) frames: Option<u32>,
+    pub(crate) waking: Option<Waking>,
+    /// How sure the family is, 0 to 1.
+    pub(crate) confidence: f64,
+    /// The noise that is left, in microseconds.
+    pub(crate) noise: f64,
+    /// The share of waits that the explanation leaves unexplained.
+    pub(crate) stray: f64,
+    /// The longest waits that are unexplained: their 90th percentile.
+    pub(crate) stray_usecs: f64,
+    /// How long a lone packet waits in the middle.
+    pub(crate) lone: f64,
+    pub(crate) starters: usize,
+    /// What a packet takes that is told of behind another, in microseconds.
+    pub(crate) service: f64,
+}
+
+/// Judges round trips; nothing if too little was heard.
+pub(crate) fn round(heard: &[Heard]) -> Option<Judged> {
+    let series = Series::of(heard, Way::Round, 0.0);
+    look(series).map(Look::conclude)
+}
+
+/// Judges both directions of stamped probes; nothing if too little was heard.
+///
+/// One clock gains on the other, by the same in both directions. What it gains is first read from
+/// the lower edge of waits, of the direction where that is straighter, and then from what the
+/// better explanation leaves.
+pub(crate) fn both(heard: &[Heard]) -> Option<(Judged, Judged)> {
+    let series =
+        |drift| (Series::of(heard, Way::There, drift), Series::of(heard, Way::Back, drift));
+    let (there, back) = series(0.0);
+    // Edges of long holds say little, and many clocks agree.
+    let quiet = |drift: &f64| -> Option<f64> {
+        let (there, back) = series(*drift);
+        Some((look(there)?.noise * look(back)?.noise).ln())
+    };
+    let tried = [there.edge(), -back.edge(), 0.0].into_iter();
+    let tried = tried.filter(|drift| drift.abs() < FASTEST);
+    let scored = tried.filter_map(|drift| Some((quiet(&drift)?, drift)));
+    let (_, mut drift) = scored.min_by(|a, b| a.0.total_cmp(&b.0))?;
+    for _ in 0..4 {
+        let (there, back) = series(drift);
+        let (there, back) = (look(there)?, look(back)?);
+        let more = if there.certainty() > back.certainty() { there.drift() } else { -back.drift() };
+        if more.abs() < 1e-7 {
+            return Some((there.conclude(), back.conclude()));
+        }
+        drift += more;
+    }
+    let (there, back) = series(drift);
+    Some((look(there)?.conclude(), look(back)?.conclude()))
+}
+
+/// A direction with its best explanation.
+struct Look {
+    series: Series,
+    starters: Vec<Starter>,
+    best: Fit,
+    noise: f64,
+    margin: f64,
+}
+
+fn look(series: Series) -> Option<Look> {
+    let starters = series.starters();
+    if starters.len() < ENOUGH {
+        return None;
+    }
+    let (best, noise, margin) = choose(&series, &starters);
+    Some(Look { series, starters, best, noise, margin })
+}
+
+fn choose(series: &Series, starters: &[Starter]) -> (Fit, f64, f64) {
+    let (mut fits, mut noise) = fit::all(series, starters);
+    if let Some(fit) = adaptive::fit(starters, noise) {
+        noise = noise.min(spread(&fit.residuals)).max(0.05);
+        fits.push(fit);
+    }
+    let mut costs: Vec<(f64, Fit)> = fits.into_iter().map(|fit| (fit.cost(noise), fit)).collect();
+    costs.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (least, best) = costs[0].clone();
+    let family = |fit: &Fit| std::mem::discriminant(&fit.shape);
+    let rival = costs.iter().find(|(_, fit)| family(fit) != family(&best));
+    let margin = rival.map_or(0.0, |(cost, _)| cost - least);
+    (best, noise, margin)
+}
+
+impl Look {
+    /// What residuals say about clocks: those of starters that do not wait for another's release.
+    fn telling(&self) -> Vec<(f64, f64)> {
+        let free = |starter: &Starter| match self.best.shape {
+            Shape::None | Shape::Delay => true,
+            Shape::Throttle => starter.last + self.best.usecs < starter.arrived,
+            Shape::Periodic { .. } | Shape::Adaptive => false,
+        };
+        let pairs = self.starters.iter().zip(&self.best.residuals);
+        let free: Vec<_> = pairs.filter(|(starter, _)| free(starter)).collect();
+        let residuals: Vec<f64> = free.iter().map(|(_, residual)| **residual).collect();
+        let centre = mode(&residuals);
+        let near = free
+            .iter()
+            .filter(|(_, residual)| (**residual - centre).abs() < 12.0 * self.noise + 5.0);
+        near.map(|(starter, residual)| (starter.arrived, **residual)).collect()
+    }
+
+    /// How exactly [`drift`](Self::drift) is known, in no unit.
+    fn certainty(&self) -> f64 {
+        (self.telling().len() as f64).sqrt() / self.noise
+    }
+
+    /// The drift that is left.
+    fn drift(&self) -> f64 {
+        let telling = self.telling();
+        if telling.len() < ENOUGH { 0.0 } else { slope(&telling) }
+    }
+
+    fn conclude(self) -> Judged {
+        let Self { series, starters, best, noise, margin } = self;
+        let late = fit::usual_lateness(&best.residuals, noise);
+        // Floors are lower edges: a delay is measured from there, the others between releases.
+        let usecs = match best.shape {
+            Shape::None => 0.0,
+            Shape::Delay | Shape::Adaptive => (best.usecs - late).max(0.0),
+            Shape::Throttle | Shape::Periodic { .. } => best.usecs,
+        };
+        // Polls and servers keep packets apart, too.
+        let apart = if best.shape == Shape::Throttle { 3.0 * series.service() } else { 0.0 };
+        let least = (LEAST_HOLD + apart).max(NOISE_BELOW_HOLD * noise);
+        let family = match best.shape {
+            Shape::None => Family::None,
+            _ if usecs < least => Family::None,
+            Shape::Delay => Family::Delay,
+            Shape::Throttle => Family::Throttle,
+            Shape::Periodic { .. } => Family::Periodic,
+            Shape::Adaptive => Family::Adaptive,
+        };
+        let centre = mode(&best.residuals);
+        let strays = best.residuals.iter().map(|residual| residual - centre);
+        let strays = sorted(strays.filter(|residual| residual.abs() > 6.0 * noise + 1.0).collect());
+        let count = starters.len() as f64;
+        let lone = series.points.iter().filter(|point| point.purpose == Purpose::Lone);
+        let half =
+            1.96 * 1.25 * noise / (count - strays.len() as f64).max(1.0).sqrt() + 0.5 * late + 0.4;
+        let usecs = if family == Family::None { 0.0 } else { usecs };
+        Judged {
+            family,
+            usecs: Interval::around(usecs, if family == Family::None { 0.0 } else { half }),
+            frames: best.frames.filter(|_| family != Family::None),
+            waking: best.waking,
+            confidence: 1.0 - 0.5 * (-margin / 4.0).exp(),
+            noise,
+            stray: strays.len() as f64 / count,
+            stray_usecs: quantile(&strays, 0.9).max(0.0),
+            lone: median(lone.map(crate::series::Point::wait)),
+            starters: starters.len(),
+            service: series.service(),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! All directions together.
+
+use crate::direction::{self, Judged};
+use crate::plan::Purpose;
+use crate::series::Heard;
+use crate::side;
+use crate::stats::{median, quantile, sorted};
+use crate::verdict::{Acquittal, Family, Finding, Place, Verdict};
+use crate::words;
+
+/// A share of strays below this is everyday noise.
+const EVERYDAY: f64 = 0.05;
+
+/// What the trains show, so far.
+#[must_use]
+pub fn judge(heard: &[Heard]) -> Verdict {
+    let probes = || heard.iter().flat_map(|heard| &heard.probes).filter(|probe| !probe.silent);
+    let stamped = probes().any(|probe| probe.far.is_some());
+    let mut judged = Vec::new();
+    if stamped {
+        if let Some((there, back)) = direction::both(heard) {
+            judged.extend([(Place::Theirs, there), (Place::Mine, back)]);
+        }
+    } else if let Some(mut round) = direction::round(heard) {
+        let place = side::of(heard, &round);
+        if (place, round.family) == (Place::Theirs, Family::Delay) {
+            // Whoever was released last still queued at the server: the floor was too high by that.
+            round.usecs = round.usecs.moved(round.service);
+        }
+        judged.push((place, round));
+    }
+    let findings: Vec<Finding> = judged.iter().filter_map(finding).collect();
+    let mut acquittals: Vec<Acquittal> = judged.iter().flat_map(acquittals).collect();
+    acquittals.extend(server(heard));
+    acquittals.extend(first(heard));
+    let bend = |place| {
+        findings
+            .iter()
+            .find(|finding| finding.place == place)
+            .map_or(0.0, |finding| finding.lone_usecs)
+    };
+    let mut verdict = Verdict {
+        offset_bend: stamped.then(|| (bend(Place::Theirs) - bend(Place::Mine)) / 2.0),
+        findings,
+        acquittals,
+        quantum: quantum(heard),
+        answered: (probes().filter(|probe| probe.received.is_some()).count(), probes().count()),
+        reasons: Vec::new(),
+    };
+    verdict.reasons = words::reasons(&verdict, &judged);
+    verdict
+}
+
+fn finding((place, judged): &(Place, Judged)) -> Option<Finding> {
+    let hold = judged.usecs.value;
+    let lone_usecs = match judged.family {
+        Family::None => return None,
+        Family::Delay => hold,
+        Family::Adaptive => judged.lone.clamp(0.0, hold),
+        Family::Throttle => 0.0,
+        Family::Periodic => hold / 2.0,
+    };
+    Some(Finding {
+        place: *place,
+        family: judged.family,
+        usecs: judged.usecs,
+        frames: judged.frames,
+        lone_usecs,
+        confidence: judged.confidence,
+    })
+}
+
+fn acquittals((place, judged): &(Place, Judged)) -> Vec<Acquittal> {
+    let waking = judged.waking.map(|waking| Acquittal::Waking {
+        place: *place,
+        after: waking.after,
+        takes: waking.takes,
+    });
+    let stray = (judged.stray > EVERYDAY).then_some(Acquittal::Stray {
+        place: *place,
+        share: judged.stray,
+        usecs: judged.stray_usecs,
+    });
+    waking.into_iter().chain(stray).collect()
+}
+
+fn server(heard: &[Heard]) -> Option<Acquittal> {
+    let stamps = heard.iter().flat_map(|heard| &heard.probes).filter_map(|probe| probe.far);
+    let taken = stamps.map(|far| far.sent.saturating_sub(far.received) as f64 / 1e3);
+    let taken = sorted(taken.collect());
+    let (median, p99) = (quantile(&taken, 0.5), quantile(&taken, 0.99));
+    (median > 20.0 || p99 > 200.0).then_some(Acquittal::Server { median, p99 })
+}
+
+fn first(heard: &[Heard]) -> Option<Acquittal> {
+    let lone = heard.iter().filter(|heard| heard.train.purpose == Purpose::Lone);
+    let times: Vec<f64> = lone
+        .filter_map(|heard| heard.probes.first())
+        .filter_map(|probe| Some(probe.received?.saturating_sub(probe.sent) as f64 / 1e3))
+        .collect();
+    let (first, rest) = times.split_first()?;
+    let usecs = first - median(rest.iter().copied());
+    let most = rest.iter().copied().fold(0.0, f64::max);
+    (rest.len() > 8 && *first > 1.5 * most && usecs > 100.0).then_some(Acquittal::First { usecs })
+}
+
+/// The coarsest step of which all round trips are multiples.
+fn quantum(heard: &[Heard]) -> Option<u64> {
+    const STEPS: [u64; 12] =
+        [1_000_000, 100_000, 64_000, 32_000, 16_000, 10_000, 8_000, 4_000, 2_000, 1_000, 100, 10];
+    let probes = heard.iter().flat_map(|heard| &heard.probes);
+    let times: Vec<u64> =
+        probes.filter_map(|probe| Some(probe.received?.saturating_sub(probe.sent))).collect();
+    let fits = |step: &u64| times.iter().all(|time| time % step == 0);
+    if times.len() < 30 { None } else { STEPS.into_iter().find(fits) }
+}

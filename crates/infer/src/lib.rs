@@ -1,0 +1,73 @@
+//! From trains of probes to a verdict: is there a hold, whose, of which family, how long.
+//!
+//! # What a prober outside sees
+//!
+//! A probe leaves at a moment that the prober chose, reaches a NIC at `x`, and its host is told of
+//! it at `r`. Whatever the path costs when nothing holds is the *floor*; `r - x` less the floor is
+//! the *wait*. Only `x` is under control, so everything is in how the wait follows from it:
+//!
+//! | family | lone packet | packets `s < D` apart |
+//! |---|---|---|
+//! | none | 0 | 0 |
+//! | delay `D` | `D`, always | the k-th waits `D - k s`: they are told of together |
+//! | throttle `D` | 0 | until `D` after the last release, exactly |
+//! | periodic `D` | anything below `D` | until the next tick; ticks keep their phase |
+//! | adaptive | little | as delay, with the level in force: longer when much comes |
+//! | with `rx-frames F` | as without | the F-th releases all |
+//!
+//! A delay's timer starts at the first unreported packet, a throttle keeps a minimum gap between
+//! interrupts, and a periodic clock runs freely.
+//!
+//! # Starters and joiners
+//!
+//! Only a packet that finds nothing unreported tells one family from another: call it a *starter*.
+//! Whoever arrives before the release of the packet in front of it is a *joiner*: it comes right
+//! behind that packet under every family, and also where no NIC holds anything but a server is slow
+//! or a queue is long. So the model predicts starters, each from the *observed* release before
+//! it (an error is never carried on), and joiners only say where the floor is: the last to join
+//! waits for next to nothing.
+//!
+//! # What is no hold
+//!
+//! - **Idle states.** The core needs a constant time to come back, but only if it was idle for
+//!   longer than a residency. A throttle does the opposite, and a delay does not care.
+//! - **A slow server** serialises: its k-th answer waits for k services, and its starters wait for
+//!   nothing.
+//! - **Bulk in front**, **a busy core**, **the scheduler**: waits that follow from nothing that the
+//!   prober does. No family explains them, and so none is found guilty.
+//! - **The first packet** (address resolution, a cold cache): one packet, not a family.
+//!
+//! # Which side
+//!
+//! Four timestamps (NTP, `earmark echo`) show each direction by itself: the far host's receive
+//! stamp is taken after its NIC's hold, mine after mine. Clocks need not agree: a constant offset
+//! goes into the floor, and a drift is fitted. With round trips alone, a *silent* packet that
+//! nobody answers tells: sent just before a probe it starts a delay, or spends a throttle's
+//! interrupt, on the far side only. A constant that nothing varies cannot be seen: behind a longer
+//! delay on the far side, a delay of mine adds the same to every round trip, and only timestamps
+//! show it.
+//!
+//! # Estimation
+//!
+//! Residuals of starters are scored with a Cauchy log-likelihood, whose scale is the noise that the
+//! best explanation leaves; heavy tails cost every family alike. Families are compared by what they
+//! explain less what their parameters cost (Schwarz, "Estimating the dimension of a model", 1978).
+//! The packet-pair idea is that of Salehin et al., IEEE Access 2018; here trains have random gaps,
+//! so that no spacing can be in step with a period.
+#![forbid(unsafe_code)]
+
+mod adaptive;
+mod direction;
+mod fit;
+mod judge;
+mod plan;
+mod series;
+mod side;
+mod stats;
+mod verdict;
+mod words;
+
+pub use judge::judge;
+pub use plan::{Abilities, Plan, Purpose, Send, Train};
+pub use series::{Far, Heard, Probe};
+pub use verdict::{Acquittal, Family, Finding, Interval, Place, Verdict};

@@ -1,0 +1,207 @@
+//! Which probes to send: trains, one after the other, each chosen from what the last ones showed.
+//!
+//! 1. *Lone* probes after long and uneven silences: the floor, and whether a lone packet waits.
+//! 2. *Pairs* whose spacing is swept from microseconds to milliseconds: who joins whom.
+//! 3. *Dense* trains with random gaps: many releases, one right behind the other.
+//! 4. *Sparse* trains, for holds too long for dense ones, and *bursts*, for frame limits.
+//! 5. A *ramp* of rising rate, which an adaptive NIC answers with longer holds.
+//! 6. *Primed* pairs, where only round trips are known: a silent packet, then a probe.
+//!
+//! The plan does no I/O: [`Plan::next`] says what to send, [`Plan::told`] hears what came of it.
+
+use base::prng::Prng;
+
+use crate::series::Heard;
+use crate::side;
+
+/// Why a train is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// One probe after a silence.
+    Lone,
+    /// Two probes.
+    Pair,
+    /// Many probes, tens of microseconds apart.
+    Dense,
+    /// Many probes, hundreds of microseconds apart.
+    Sparse,
+    /// Many probes as fast as they go.
+    Burst,
+    /// Probes at a rate that rises by and by.
+    Ramp,
+    /// A silent packet and a probe.
+    Primed,
+}
+
+/// One packet to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Send {
+    /// When, in nanoseconds after the train's begin.
+    pub at: u64,
+    /// Ask for no answer.
+    pub silent: bool,
+}
+
+/// Packets to send at moments of their own, whatever comes back meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Train {
+    /// Counts from 0.
+    pub number: u32,
+    /// Why.
+    pub purpose: Purpose,
+    /// Silence to keep before it, in nanoseconds, after the last answer or its time-out.
+    pub quiet: u64,
+    /// What to send, by time.
+    pub sends: Vec<Send>,
+}
+
+/// What the probes can do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Abilities {
+    /// Answers carry the far host's timestamps.
+    pub stamps: bool,
+    /// A packet can ask for no answer.
+    pub silent: bool,
+    /// The most packets to send in all; 0: as many as the plan likes, some 4 500.
+    pub most: u32,
+    /// The least gap between two packets in nanoseconds, to spare whoever is in between.
+    pub least_gap: u64,
+}
+
+/// The stages, in their order, and how many trains each has.
+const STAGES: [(Purpose, u32); 6] = [
+    (Purpose::Lone, 40),
+    (Purpose::Pair, 48),
+    (Purpose::Dense, 16),
+    (Purpose::Sparse, 8),
+    (Purpose::Burst, 16),
+    (Purpose::Ramp, 1),
+];
+
+/// How many primed pairs there are, when they are needed.
+const PRIMED: u32 = 48;
+
+/// A plan at work.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    abilities: Abilities,
+    prng: Prng,
+    next: u32,
+    sent: u32,
+    heard: Vec<Heard>,
+    primed: Option<Vec<u64>>,
+}
+
+impl Plan {
+    /// A plan whose random gaps come from `seed`.
+    #[must_use]
+    pub fn new(abilities: Abilities, seed: u64) -> Self {
+        Self { abilities, prng: Prng::new(seed), next: 0, sent: 0, heard: Vec::new(), primed: None }
+    }
+
+    /// The next train; nothing when enough has been heard.
+    pub fn next_train(&mut self) -> Option<Train> {
+        let number = self.next;
+        let (purpose, index) = self.stage(number)?;
+        let train = self.build(number, purpose, index);
+        let most = if self.abilities.most == 0 { u32::MAX } else { self.abilities.most };
+        let sent = self.sent + train.sends.len() as u32;
+        if sent > most {
+            return None;
+        }
+        self.sent = sent;
+        self.next += 1;
+        Some(train)
+    }
+
+    /// What came of the last train.
+    pub fn told(&mut self, heard: Heard) {
+        self.heard.push(heard);
+    }
+
+    /// Everything heard so far.
+    #[must_use]
+    pub fn heard(&self) -> &[Heard] {
+        &self.heard
+    }
+
+    /// About how many packets the whole plan sends.
+    #[must_use]
+    pub fn packets(&self) -> u32 {
+        let mut plan = Self::new(self.abilities, 0);
+        std::iter::from_fn(|| plan.next_train()).map(|train| train.sends.len() as u32).sum()
+    }
+
+    fn stage(&mut self, number: u32) -> Option<(Purpose, u32)> {
+        let mut begin = 0;
+        for (purpose, count) in STAGES {
+            if number < begin + count {
+                return Some((purpose, number - begin));
+            }
+            begin += count;
+        }
+        let wanted = self.abilities.silent && !self.abilities.stamps;
+        (wanted && number < begin + PRIMED).then(|| (Purpose::Primed, number - begin))
+    }
+
+    fn build(&mut self, number: u32, purpose: Purpose, index: u32) -> Train {
+        // Uneven, so that no tick is met in step.
+        let quiet = 2_500_000 + self.prng.below(2_500_000);
+        let gaps = match purpose {
+            Purpose::Lone => Vec::new(),
+            Purpose::Pair => vec![swept(index, 48, 5_000, 1_600_000)],
+            // From a few microseconds on average to some tens.
+            Purpose::Dense => {
+                self.random_gaps(47, [8_000, 16_000, 25_000, 40_000][index as usize % 4])
+            }
+            Purpose::Sparse => self.random_gaps(23, [120_000, 250_000][index as usize % 2]),
+            Purpose::Burst => self.random_gaps(71, 1_500),
+            Purpose::Ramp => self.ramp(),
+            Purpose::Primed => {
+                let gaps = self.primed.get_or_insert_with(|| side::gaps(&self.heard));
+                vec![gaps[index as usize % gaps.len()]]
+            }
+        };
+        let mut at = 0;
+        let silent = purpose == Purpose::Primed;
+        let mut sends = vec![Send { at, silent }];
+        for gap in gaps {
+            at += gap.max(self.abilities.least_gap);
+            sends.push(Send { at, silent: false });
+        }
+        Train { number, purpose, quiet, sends }
+    }
+
+    /// Exponential gaps: every spacing occurs, and none repeats.
+    fn random_gaps(&mut self, count: usize, mean: u64) -> Vec<u64> {
+        (0..count).map(|_| self.random_gap(mean)).collect()
+    }
+
+    fn random_gap(&mut self, mean: u64) -> u64 {
+        let share = (self.prng.below(1 << 32) as f64 + 0.5) / (1_u64 << 32) as f64;
+        (-share.ln() * mean as f64) as u64
+    }
+
+    /// DIM looks at the traffic every 64 interrupts and goes on in its direction while the rate
+    /// rises by more than a tenth: 20 ms for each of twelve rates.
+    fn ramp(&mut self) -> Vec<u64> {
+        let mut gaps = Vec::new();
+        let mut mean = 250_000.0;
+        for _ in 0..12 {
+            let mut left = 20_000_000_u64;
+            while left > 0 {
+                let gap = self.random_gap(mean as u64);
+                gaps.push(gap);
+                left = left.saturating_sub(gap);
+            }
+            mean *= 0.84;
+        }
+        gaps
+    }
+}
+
+/// The `index`-th of `count` values from `from` to `to`, evenly by ratio.
+fn swept(index: u32, count: u32, from: u64, to: u64) -> u64 {
+    let ratio = to as f64 / from as f64;
+    (from as f64 * ratio.powf(f64::from(index) / f64::from(count - 1))) as u64
+}

@@ -1,0 +1,180 @@
+//! What was measured, and one direction of it as a series of arrivals and releases.
+
+use crate::plan::{Purpose, Train};
+use crate::stats::{median, quantile, slope, sorted};
+
+/// Whoever comes so shortly after a release, in microseconds, may or may not have been found by the
+/// poll that followed it.
+const AT_ONCE: f64 = 0.5;
+
+/// Receive and send timestamps of the far host, on its own clock, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Far {
+    /// When its kernel received the request.
+    pub received: u64,
+    /// When it sent the answer.
+    pub sent: u64,
+}
+
+/// One probe: times of my own clock, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// When it left; the kernel's transmit stamp where there is one.
+    pub sent: u64,
+    /// When the answer came, or nothing if none did.
+    pub received: Option<u64>,
+    /// The far host's times, where the protocol has them.
+    pub far: Option<Far>,
+    /// It asked for no answer.
+    pub silent: bool,
+}
+
+/// A train, and what came of each of its sends, in their order.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    /// What was to be sent.
+    pub train: Train,
+    /// What happened.
+    pub probes: Vec<Probe>,
+}
+
+/// Between which moments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From my sending to the far host's receiving.
+    There,
+    /// From the far host's sending to my receiving.
+    Back,
+    /// From my sending to my receiving.
+    Round,
+}
+
+/// A packet: when it would have been told of without a hold, and when it was; in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Point {
+    pub(crate) arrived: f64,
+    pub(crate) released: f64,
+    pub(crate) purpose: Purpose,
+}
+
+impl Point {
+    pub(crate) fn wait(&self) -> f64 {
+        self.released - self.arrived
+    }
+}
+
+/// One direction, in the order of arrival; waits are those above the floor.
+#[derive(Clone, Debug)]
+pub(crate) struct Series {
+    pub(crate) points: Vec<Point>,
+    /// What the path costs without a hold; with clocks that differ, only a number.
+    pub(crate) floor: f64,
+}
+
+impl Series {
+    /// What `way` shows; nothing where timestamps are missing. Primed trains are for
+    /// [`side`](crate::side) alone: their silent packets are arrivals that nobody reports.
+    pub(crate) fn of(heard: &[Heard], way: Way, drift: f64) -> Self {
+        let origin = heard.iter().flat_map(|heard| &heard.probes).map(|probe| probe.sent).min();
+        let origin = origin.unwrap_or(0);
+        let far = heard.iter().flat_map(|heard| &heard.probes).find_map(|probe| probe.far);
+        let far_origin = far.map_or(0, |far| far.received);
+        let mine = |nanos: u64| (nanos as i128 - i128::from(origin)) as f64 / 1e3;
+        let theirs = |nanos: u64| {
+            let micros = (nanos as i128 - i128::from(far_origin)) as f64 / 1e3;
+            micros - micros * drift
+        };
+        let mut points = Vec::new();
+        for Heard { train, probes } in heard {
+            if train.purpose == Purpose::Primed {
+                continue;
+            }
+            for probe in probes {
+                let (far, received) = (probe.far, probe.received);
+                let ends = match way {
+                    Way::There => far.map(|far| (mine(probe.sent), theirs(far.received))),
+                    Way::Back => far.zip(received).map(|(far, at)| (theirs(far.sent), mine(at))),
+                    Way::Round => received.map(|at| (mine(probe.sent), mine(at))),
+                };
+                if let Some((arrived, released)) = ends {
+                    points.push(Point { arrived, released, purpose: train.purpose });
+                }
+            }
+        }
+        points.sort_by(|a, b| a.arrived.total_cmp(&b.arrived));
+        let mut series = Self { points, floor: 0.0 };
+        series.settle();
+        series
+    }
+
+    /// How fast waits grow, as their lower edge shows it: a line through the quickest of every few
+    /// dozen packets.
+    pub(crate) fn edge(&self) -> f64 {
+        let quick = |group: &[Point]| {
+            let least = group.iter().min_by(|a, b| a.wait().total_cmp(&b.wait()));
+            least.map(|point| (point.arrived, point.wait()))
+        };
+        let dense: Vec<Point> =
+            self.points.iter().filter(|point| point.purpose != Purpose::Lone).copied().collect();
+        let edge: Vec<_> = dense.chunks(32).filter_map(quick).collect();
+        slope(&edge)
+    }
+
+    /// Moves arrivals to the moment at which the packet would have been told of without a hold.
+    pub(crate) fn settle(&mut self) {
+        let waits = sorted(self.points.iter().map(Point::wait).collect());
+        // Not the very first: a stamp may be off once.
+        let floor = quantile(&waits, 0.002);
+        for point in &mut self.points {
+            point.arrived += floor;
+        }
+        self.floor += floor;
+    }
+
+    /// What one packet takes that is told of right behind another: a poll's step, or on the way
+    /// round a server's answer. Whoever comes within that time of a release may have queued for it.
+    pub(crate) fn service(&self) -> f64 {
+        let pairs = self.points.windows(2).filter(|pair| pair[1].arrived <= pair[0].released);
+        let steps: Vec<f64> = pairs.map(|pair| pair[1].released - pair[0].released).collect();
+        if steps.len() < 20 { 0.0 } else { median(steps).max(0.0) }
+    }
+
+    /// Packets that found nothing unreported, each with what was known when it arrived.
+    pub(crate) fn starters(&self) -> Vec<Starter> {
+        let service = 1.3 * self.service() + AT_ONCE;
+        let mut starters: Vec<Starter> = Vec::new();
+        for (at, point) in self.points.iter().enumerate() {
+            let before = at.checked_sub(1).map(|before| &self.points[before]);
+            if before.is_some_and(|before| point.arrived <= before.released + service) {
+                continue;
+            }
+            starters.push(Starter {
+                at,
+                arrived: point.arrived,
+                released: point.released,
+                idle: before.map_or(f64::INFINITY, |before| point.arrived - before.released),
+                last: starters.last().map_or(f64::NEG_INFINITY, |last| last.released),
+            });
+        }
+        starters
+    }
+}
+
+/// A packet that found nothing unreported.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Starter {
+    /// Which point it is.
+    pub(crate) at: usize,
+    pub(crate) arrived: f64,
+    pub(crate) released: f64,
+    /// How long nothing had been told when it arrived.
+    pub(crate) idle: f64,
+    /// When the starter before it was told of: the last interrupt that is known.
+    pub(crate) last: f64,
+}
+
+impl Starter {
+    pub(crate) fn wait(&self) -> f64 {
+        self.released - self.arrived
+    }
+}

@@ -1,0 +1,53 @@
+//! Whose hold it is, where only round trips are known: by silent packets.
+//!
+//! A packet that nobody answers is seen by the far NIC alone. Sent `s` before a probe it has
+//! started the far delay `D`, so the probe waits for `D - s` only; or it has taken the interrupt of
+//! a far throttle, so the probe waits for `D - s` where it would not have waited. My own NIC's hold
+//! does not know of it. A tick cares for neither, and stays on a side unknown.
+
+use crate::direction::{self, Judged};
+use crate::plan::Purpose;
+use crate::series::{Heard, Series, Way};
+use crate::stats::median;
+use crate::verdict::{Family, Place};
+
+/// The gaps between a silent packet and its probe, in nanoseconds: from 5 to 90 percent of the hold
+/// that the round trips show.
+pub(crate) fn gaps(heard: &[Heard]) -> Vec<u64> {
+    let hold = direction::round(heard).map_or(0.0, |judged| judged.usecs.value);
+    let hold = hold.clamp(5.0, 2_000.0) * 1e3;
+    (0..16).map(|at| (hold * (0.05 + 0.85 * f64::from(at) / 15.0)) as u64).collect()
+}
+
+/// Whose the hold is that `judged` found in the round trips.
+pub(crate) fn of(heard: &[Heard], judged: &Judged) -> Place {
+    let hold = judged.usecs.value;
+    let (if_theirs, if_mine): (fn(f64, f64) -> f64, f64) = match judged.family {
+        Family::None => return Place::Nowhere,
+        Family::Delay | Family::Adaptive => (|hold, gap| hold - gap, hold),
+        Family::Throttle => (|hold, gap| hold - gap, 0.0),
+        Family::Periodic => return Place::Unknown,
+    };
+    let floor = Series::of(heard, Way::Round, 0.0).floor;
+    let waking = judged.waking.map_or(0.0, |waking| waking.takes);
+    let (mut theirs, mut mine) = (Vec::new(), Vec::new());
+    for heard in heard.iter().filter(|heard| heard.train.purpose == Purpose::Primed) {
+        let [silent, probe] = heard.probes[..] else { continue };
+        let Some(received) = probe.received else { continue };
+        let gap = probe.sent.saturating_sub(silent.sent) as f64 / 1e3;
+        if gap > hold {
+            continue;
+        }
+        let wait = (received.saturating_sub(probe.sent)) as f64 / 1e3 - floor;
+        theirs.push((wait - if_theirs(hold, gap)).abs());
+        mine.push((wait - waking - if_mine).abs().min((wait - if_mine).abs()));
+    }
+    let enough = theirs.len() >= 8;
+    let (theirs, mine) = (median(theirs), median(mine));
+    let clear = (theirs - mine).abs() > 2.0 * judged.noise.min(0.2 * hold);
+    match (enough && clear, theirs < mine) {
+        (false, _) => Place::Unknown,
+        (true, true) => Place::Theirs,
+        (true, false) => Place::Mine,
+    }
+}

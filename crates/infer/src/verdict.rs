@@ -1,0 +1,157 @@
+//! What is said in the end.
+
+use std::fmt;
+
+/// The families of holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// Nothing holds packets back.
+    None,
+    /// A timer that starts at the first unreported packet.
+    Delay,
+    /// A minimum gap between interrupts.
+    Throttle,
+    /// A free-running tick.
+    Periodic,
+    /// A delay that follows the traffic.
+    Adaptive,
+}
+
+impl Family {
+    /// The word for it, as in a setting.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Delay => "delay",
+            Self::Throttle => "throttle",
+            Self::Periodic => "periodic",
+            Self::Adaptive => "adaptive",
+        }
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A value and where it lies with 95 % confidence, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// The estimate.
+    pub value: f64,
+    /// The lower end.
+    pub low: f64,
+    /// The upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    pub(crate) fn around(value: f64, half: f64) -> Self {
+        Self { value, low: (value - half).max(0.0), high: value + half }
+    }
+
+    pub(crate) fn moved(self, by: f64) -> Self {
+        Self { value: self.value + by, low: self.low + by, high: self.high + by }
+    }
+}
+
+/// Where a hold sits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// There is none.
+    Nowhere,
+    /// At the far host's receiving.
+    Theirs,
+    /// At my receiving.
+    Mine,
+    /// Somewhere on the way round; the reasons say how to find out.
+    Unknown,
+}
+
+/// One hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// Where.
+    pub place: Place,
+    /// Of which family.
+    pub family: Family,
+    /// `rx-usecs` as it is felt; of an adaptive hold the longest seen.
+    pub usecs: Interval,
+    /// `rx-frames`, where a burst showed one.
+    pub frames: Option<u32>,
+    /// How long a lone packet waits for it in the middle, in microseconds.
+    pub lone_usecs: f64,
+    /// How sure the family is, from 0.5 to 1.
+    pub confidence: f64,
+}
+
+/// Something that costs time and is not a hold.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Acquittal {
+    /// A core that was idle longer than `after` takes `takes` to come back; microseconds.
+    Waking {
+        /// On which side's receiving.
+        place: Place,
+        /// Idle for longer than this.
+        after: f64,
+        /// Time to come back.
+        takes: f64,
+    },
+    /// A share of packets waits for reasons that do not follow from what was sent: the scheduler,
+    /// a busy core, bulk in front.
+    Stray {
+        /// On which side's receiving.
+        place: Place,
+        /// The share of them, 0 to 1.
+        share: f64,
+        /// Their 90th percentile in microseconds.
+        usecs: f64,
+    },
+    /// The far program takes so long, in microseconds, between its two timestamps.
+    Server {
+        /// Median.
+        median: f64,
+        /// 99th percentile.
+        p99: f64,
+    },
+    /// The very first packet took so much longer, in microseconds: address resolution, cold caches.
+    First {
+        /// By how much.
+        usecs: f64,
+    },
+}
+
+/// All that the probes show.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// The holds, at most one a side.
+    pub findings: Vec<Finding>,
+    /// What else costs time.
+    pub acquittals: Vec<Acquittal>,
+    /// The step in which times move, in nanoseconds, if it is a coarse one.
+    pub quantum: Option<u64>,
+    /// By how much an NTP client's offset is bent, in microseconds: positive if it will believe
+    /// that the far clock is ahead by that much more than it is.
+    pub offset_bend: Option<f64>,
+    /// How many probes were answered, and how many were sent for an answer.
+    pub answered: (usize, usize),
+    /// All of it in words, a sentence each.
+    pub reasons: Vec<String>,
+}
+
+impl Verdict {
+    /// The hold at `place`, if one was found there.
+    #[must_use]
+    pub fn at(&self, place: Place) -> Option<&Finding> {
+        self.findings.iter().find(|finding| finding.place == place)
+    }
+
+    /// Whether nothing holds packets back.
+    #[must_use]
+    pub fn acquits(&self) -> bool {
+        self.findings.is_empty()
+    }
+}

@@ -1,0 +1,126 @@
+//! Verdicts on far hosts that are written down by hand: no NIC of ours in them.
+#![allow(non_snake_case, reason = "test names are subject__case")]
+
+use infer::{Abilities, Acquittal, Family, Far, Heard, Place, Plan, Probe, Verdict, judge};
+
+/// The path's cost, in nanoseconds.
+const PATH: u64 = 40_000;
+
+/// Plays a plan against a far host that is told of packets by `told`: for arrivals in nanoseconds,
+/// in order, the moments of their releases.
+fn play(stamps: bool, mut told: impl FnMut(&[u64]) -> Vec<u64>) -> Verdict {
+    let mut plan = Plan::new(Abilities { stamps, ..Abilities::default() }, 5);
+    let mut now = 0;
+    while let Some(train) = plan.next_train() {
+        let begin = now + train.quiet;
+        let sent: Vec<u64> = train.sends.iter().map(|send| begin + send.at).collect();
+        let arrived: Vec<u64> = sent.iter().map(|sent| sent + PATH).collect();
+        let received = told(&arrived);
+        let probe = |(sent, received): (&u64, &u64)| Probe {
+            sent: *sent,
+            received: Some(received + 5_000 + PATH),
+            // A clock of its own, that agrees with nobody's.
+            far: stamps.then(|| Far { received: received + 9_000_000, sent: received + 9_005_000 }),
+            silent: false,
+        };
+        let probes: Vec<Probe> = sent.iter().zip(&received).map(probe).collect();
+        now = received.iter().copied().max().unwrap_or(now) + 1_000_000;
+        plan.told(Heard { train, probes });
+    }
+    judge(plan.heard())
+}
+
+fn delayed(arrived: &[u64], delay: u64) -> Vec<u64> {
+    let mut due = 0;
+    let release = |at: &u64| {
+        if *at > due {
+            due = at + delay;
+        }
+        due
+    };
+    arrived.iter().map(release).collect()
+}
+
+#[test]
+fn nothing_heard__nothing_said() {
+    let verdict = judge(&[]);
+    assert!(verdict.acquits());
+    assert!(verdict.reasons[0].contains("too few answers"), "{:?}", verdict.reasons);
+}
+
+#[test]
+fn delay__is_told_with_its_side_and_what_it_does_to_clocks() {
+    let verdict = play(true, |arrived| delayed(arrived, 75_000));
+    let finding = verdict.at(Place::Theirs).expect("a delay of theirs");
+    assert_eq!(finding.family, Family::Delay);
+    assert!((finding.usecs.value - 75.0).abs() < 1.0, "{finding:?}");
+    assert_eq!(verdict.at(Place::Mine), None);
+    assert!((verdict.offset_bend.unwrap() - 37.5).abs() < 0.5, "{verdict:?}");
+}
+
+#[test]
+fn delay__is_told_from_round_trips_without_its_side() {
+    let verdict = play(false, |arrived| delayed(arrived, 75_000));
+    let [finding] = &verdict.findings[..] else { panic!("{verdict:?}") };
+    assert_eq!((finding.family, finding.place), (Family::Delay, Place::Unknown));
+    assert!((finding.usecs.value - 75.0).abs() < 1.0, "{finding:?}");
+}
+
+#[test]
+fn throttle__is_told() {
+    let (mut last, mut due) = (0, 0);
+    let verdict = play(true, |arrived| {
+        let release = |at: &u64| {
+            if *at > due {
+                due = (*at).max(last + 125_000);
+                last = due;
+            }
+            due
+        };
+        arrived.iter().map(release).collect()
+    });
+    let finding = verdict.at(Place::Theirs).expect("a throttle of theirs");
+    assert_eq!(finding.family, Family::Throttle);
+    assert!((finding.usecs.value - 125.0).abs() < 1.0, "{finding:?}");
+}
+
+#[test]
+fn tick__is_told() {
+    let tick = |at: &u64| at.div_ceil(128_000) * 128_000;
+    let verdict = play(true, |arrived| arrived.iter().map(tick).collect());
+    let finding = verdict.at(Place::Theirs).expect("a tick of theirs");
+    assert_eq!(finding.family, Family::Periodic);
+    assert!((finding.usecs.value - 128.0).abs() < 0.1, "{finding:?}");
+}
+
+#[test]
+fn idle_state__is_acquitted() {
+    let mut awake_at = 0;
+    let verdict = play(true, |arrived| {
+        let wake = |at: &u64| {
+            let wakes = if *at > awake_at + 300_000 { 90_000 } else { 0 };
+            awake_at = awake_at.max(at + wakes);
+            awake_at
+        };
+        arrived.iter().map(wake).collect()
+    });
+    assert!(verdict.acquits(), "{verdict:?}");
+    let woken = verdict.acquittals.iter().find_map(|acquittal| match acquittal {
+        Acquittal::Waking { takes, .. } => Some(*takes),
+        _ => None,
+    });
+    assert!(woken.is_some_and(|takes| (takes - 90.0).abs() < 3.0), "{verdict:?}");
+}
+
+#[test]
+fn plan__stays_within_its_limits() {
+    let abilities = Abilities { most: 500, least_gap: 100_000, ..Abilities::default() };
+    let mut plan = Plan::new(abilities, 1);
+    let mut sent = 0;
+    while let Some(train) = plan.next_train() {
+        sent += train.sends.len();
+        let gaps = train.sends.windows(2).map(|pair| pair[1].at - pair[0].at);
+        assert!(gaps.min().is_none_or(|gap| gap >= 100_000));
+    }
+    assert!((1..=500).contains(&sent), "{sent}");
+}

@@ -1,0 +1,134 @@
+//! When the kernel, or the NIC, sent and received: `SO_TIMESTAMPING`.
+//!
+//! A receive stamp in software is taken when the driver hands the packet to the stack: after the
+//! NIC's hold, before any wake-up of a program. A hardware stamp, where the NIC has them, is taken
+//! before the hold. Transmit stamps come back through the socket's error queue, numbered as the
+//! datagrams were. Software stamps are on `CLOCK_REALTIME`, hardware ones on a clock of the NIC.
+//!
+//! Linux `Documentation/networking/timestamping.rst`.
+
+mod message;
+
+use std::io;
+use std::mem::size_of_val;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+pub use message::Stamps;
+
+/// What is asked for: stamps of both kinds, both ways, with numbers and without the packet.
+const WANTED: libc::c_uint = libc::SOF_TIMESTAMPING_RX_SOFTWARE
+    | libc::SOF_TIMESTAMPING_RX_HARDWARE
+    | libc::SOF_TIMESTAMPING_SOFTWARE
+    | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
+
+/// What is asked for on top where datagrams are counted.
+const SENT: libc::c_uint = libc::SOF_TIMESTAMPING_TX_SOFTWARE
+    | libc::SOF_TIMESTAMPING_TX_HARDWARE
+    | libc::SOF_TIMESTAMPING_OPT_ID
+    | libc::SOF_TIMESTAMPING_OPT_TSONLY
+    | libc::SOF_TIMESTAMPING_OPT_TX_SWHW;
+
+/// A socket whose packets are stamped.
+#[derive(Debug)]
+pub struct Stamped {
+    socket: OwnedFd,
+}
+
+/// Something received.
+#[derive(Clone, Copy, Debug)]
+pub struct Received {
+    /// Bytes in the buffer; 0 at the end of a stream.
+    pub length: usize,
+    /// Who sent it, where the socket is not connected.
+    pub from: Option<SocketAddr>,
+    /// When.
+    pub stamps: Stamps,
+}
+
+impl Stamped {
+    /// Asks for stamps on `socket`: of what it receives, and with `sent` of datagrams that it
+    /// sends.
+    ///
+    /// # Errors
+    /// If the kernel refuses, as a very old or a sandboxed one may.
+    pub fn new(socket: OwnedFd, sent: bool) -> io::Result<Self> {
+        let flags = WANTED | if sent { SENT } else { 0 };
+        // SAFETY: `flags` outlives the call, and its size is given.
+        // JUSTIFICATION: rustix does not know the option.
+        let set = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_TIMESTAMPING,
+                (&raw const flags).cast(),
+                size_of_val(&flags) as libc::socklen_t,
+            )
+        };
+        if set == 0 { Ok(Self { socket }) } else { Err(io::Error::last_os_error()) }
+    }
+
+    /// The socket.
+    #[must_use]
+    pub fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    /// The next packet; waits for it if the socket does.
+    ///
+    /// # Errors
+    /// Those of `recvmsg`; that there is nothing is [`io::ErrorKind::WouldBlock`].
+    pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
+        let message = message::receive(&self.socket, buffer, 0)?;
+        Ok(Received { length: message.length, from: message.from, stamps: message.stamps })
+    }
+
+    /// The number and the stamps of a datagram that was sent, if they have come meanwhile.
+    /// Datagrams count from 0.
+    ///
+    /// # Errors
+    /// Those of `recvmsg`.
+    pub fn sent(&self) -> io::Result<Option<(u32, Stamps)>> {
+        let flags = libc::MSG_ERRQUEUE | libc::MSG_DONTWAIT;
+        loop {
+            match message::receive(&self.socket, &mut [], flags) {
+                Ok(message) => {
+                    // Without a number something else went wrong once, such as an unreachable port.
+                    if let Some(number) = message.number {
+                        return Ok(Some((number, message.stamps)));
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn both_ends_of_a_datagram_are_stamped_by_the_kernel() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = receiver.local_addr().unwrap();
+        let receiver = Stamped::new(receiver.into(), false).unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let from = sender.local_addr().unwrap();
+        let stamped = Stamped::new(sender.try_clone().unwrap().into(), true).unwrap();
+        for _ in 0..2 {
+            sender.send_to(b"probe", to).unwrap();
+        }
+        let mut buffer = [0; 16];
+        let received = receiver.receive(&mut buffer).unwrap();
+        assert_eq!((&buffer[..received.length], received.from), (&b"probe"[..], Some(from)));
+        let received_at = received.stamps.software.expect("the kernel stamps what comes");
+        let (number, stamps) = stamped.sent().unwrap().expect("loopback sends at once");
+        assert_eq!(number, 0);
+        assert!(stamps.software.expect("the kernel stamps what goes") <= received_at);
+        assert_eq!(stamped.sent().unwrap().map(|(number, _)| number), Some(1));
+        assert_eq!(stamped.sent().unwrap(), None);
+    }
+}

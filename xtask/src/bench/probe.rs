@@ -1,0 +1,119 @@
+//! The blind tests of hold inference: what `docs/results/probe.json` says of `earmark probe`.
+//!
+//! In the `model` world the real `nic` crate runs in made-up time (`crates/blind`), in the `live`
+//! world hosts of ours do (`earmark probe-blind`). The seeds that are reported were never tuned on:
+//! those below [`FIRST_SEED`] are for that.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+use crate::{repo, shell};
+
+/// The first seed that is reported.
+const FIRST_SEED: u64 = 500_000;
+
+/// The version of the file's layout.
+const SCHEMA: &str = "earmark-probe/1";
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Where to play the cases
+    #[arg(long, value_enum, default_value_t = World::Model)]
+    world: World,
+    /// How many cases
+    #[arg(long, default_value_t = 400)]
+    cases: u64,
+    /// The seed of the first one; those below the usual one were tuned on
+    #[arg(long, default_value_t = FIRST_SEED)]
+    first_seed: u64,
+    /// Where to write, from the root of the repository
+    #[arg(long, default_value = "docs/results/probe.json")]
+    output: PathBuf,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum World {
+    /// The `nic` crate in made-up time
+    Model,
+    /// Hosts of ours, real time
+    Live,
+}
+
+impl World {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Model => "model",
+            Self::Live => "live",
+        }
+    }
+}
+
+/// Plays the cases, prints the score, and writes it beside that of the other world.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let outcome = match options.world {
+        World::Model => model(options)?,
+        World::Live => live(options)?,
+    };
+    println!("{:#}", outcome["table"]);
+    let path = repo::root().join(&options.output);
+    let mut all = match fs::read_to_string(&path) {
+        Ok(text) => {
+            serde_json::from_str(&text).with_context(|| format!("reading {}", path.display()))?
+        }
+        Err(_) => json!({}),
+    };
+    all["schema"] = SCHEMA.into();
+    all[options.world.name()] = summary(&outcome)?;
+    fs::write(&path, format!("{all:#}\n"))
+        .with_context(|| format!("writing {}", path.display()))?;
+    println!("written to {}", path.display());
+    Ok(())
+}
+
+fn model(options: &Options) -> Result<Value> {
+    let program = super::build("earmark-blind", "blind")?;
+    let mut command = shell::command(program);
+    command.args([options.first_seed.to_string(), options.cases.to_string(), "--json".to_owned()]);
+    parsed(&shell::output(&mut command)?)
+}
+
+fn live(options: &Options) -> Result<Value> {
+    shell::run(&mut shell::cargo(["build", "--release", "--package", "earmark"]))?;
+    let mut command = shell::command(repo::target_directory()?.join("release/earmark"));
+    command.args(["probe-blind", "--json", "--cases", &options.cases.to_string()]);
+    command.args(["--first-seed", &options.first_seed.to_string()]);
+    parsed(&shell::output(&mut command)?)
+}
+
+fn parsed(text: &str) -> Result<Value> {
+    serde_json::from_str(text).context("reading the score")
+}
+
+/// What is kept: the table, and of the single scores those that are wrong.
+fn summary(outcome: &Value) -> Result<Value> {
+    let mut kept = outcome.clone();
+    let Some(scores) = outcome["scores"].as_array() else { bail!("the score has no `scores`") };
+    let wrong = scores.iter().filter(|score| score["right"] != json!(true));
+    kept["scores"] = Value::Null;
+    kept["wrong"] = wrong.cloned().collect();
+    if let Some(fields) = kept.as_object_mut() {
+        fields.remove("scores");
+    }
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn right_scores_are_left_out() {
+        let outcome = json!({"table": {}, "scores": [{"right": true}, {"right": false}]});
+        let kept = summary(&outcome).unwrap();
+        assert_eq!(kept, json!({"table": {}, "wrong": [{"right": false}]}));
+        assert!(summary(&json!({})).is_err());
+    }
+}
