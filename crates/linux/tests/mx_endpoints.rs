@@ -95,12 +95,14 @@ fn progress_needs_no_application() {
     let to_b = connect(&a, &b);
     let posted = b.irecv(None, ALL, vec![0; 1 << 20]).unwrap();
     let sent = a.isend(to_b, 1, vec![9; 1 << 20].into()).unwrap();
-    // Nobody asks, and yet the megabyte is pulled.
-    sleep(Duration::from_millis(300));
-    let begin = Instant::now();
+    // Nobody asks, and yet the megabyte is pulled: looking at counters drives nothing.
+    let until = Instant::now() + SECOND * 20;
+    while b.counters().0.messages_received == 0 {
+        assert!(Instant::now() < until, "{}", b.dump());
+        sleep(Duration::from_millis(5));
+    }
     assert!(b.test(posted).unwrap().is_some());
-    assert!(a.test(sent).unwrap().is_some());
-    assert!(begin.elapsed() < Duration::from_millis(100));
+    assert!(a.wait(sent, Some(SECOND * 10)).unwrap().is_some());
 }
 
 #[test]
@@ -127,7 +129,7 @@ fn several_threads_wait_for_their_own() {
                 }
             }
         });
-        let completed = a.wait_any(ALL, Some(SECOND)).unwrap().expect("sends have ended");
+        let completed = a.wait_any(ALL, Some(SECOND * 10)).unwrap().expect("sends have ended");
         assert!(matches!(completed.request, Request::Send(_)));
     }
 }
@@ -183,7 +185,7 @@ fn connection_that_has_ended_cannot_be_withdrawn() {
     let request = a.iconnect(b.address(), 0, 30 * SECOND).unwrap();
     while a.peek().unwrap() != Some(request) {}
     assert!(!a.withdraw(request).unwrap());
-    let ended = a.wait(request, Some(SECOND)).unwrap().expect("its end is still told");
+    let ended = a.wait(request, Some(SECOND * 10)).unwrap().expect("its end is still told");
     assert_eq!(ended.status.code, Code::Success);
 }
 
@@ -193,7 +195,7 @@ fn nobody_there_is_told() {
     let nowhere = Address { endpoint: 77, ..b.address() };
     let refused = a.connect(nowhere, 0, Duration::from_millis(100)).unwrap_err();
     assert!(matches!(refused, MxError::Connect { code: Code::Timeout, .. }), "{refused}");
-    let refused = a.connect(b.address(), 1, SECOND).unwrap_err();
+    let refused = a.connect(b.address(), 1, SECOND * 5).unwrap_err();
     assert!(matches!(refused, MxError::Connect { code: Code::BadKey, .. }), "{refused}");
 }
 
@@ -228,7 +230,7 @@ fn closing_waits_for_what_is_on_its_way() {
     let closed = a.close(SECOND * 5);
     println!("{closed:?} {}", b.dump());
     closed.unwrap();
-    let got = b.wait(large, Some(SECOND)).unwrap().unwrap();
+    let got = b.wait(large, Some(SECOND * 10)).unwrap().unwrap();
     assert_eq!((got.status.code, got.status.transferred), (Code::Success, 3 << 20));
     assert_eq!(receive(&b, 20_000).sink.unwrap(), vec![6; 20_000]);
 }

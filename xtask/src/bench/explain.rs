@@ -1,8 +1,8 @@
 //! What `earmark explain` is worth: whether it names planted causes, whether its stages add up, and
 //! what tracing costs.
 //!
-//! Causes are planted in the lab, where the NIC knows how long it holds packets. The cost is that of
-//! a program with ten thousand requests a second, traced and not in turns, so that both see the
+//! Causes are planted in the lab, where the NIC knows how long it holds packets. The cost is that
+//! of a program with ten thousand requests a second, traced and not in turns, so that both see the
 //! same machine. Writes `docs/results/explain.json`.
 
 use std::fs;

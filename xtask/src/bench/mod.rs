@@ -1,6 +1,6 @@
 //! What a packet and a message cost: instructions, decisions per second, frames per second, latency
-//! and bandwidth of MX. And, by name, what commands for real hosts are worth: [`explain`], [`probe`],
-//! [`tune`].
+//! and bandwidth of MX. And, by name, what commands for real hosts are worth: [`explain`],
+//! [`probe`], [`tune`].
 //!
 //! Every figure goes to `docs/results/costs.json` with the machine it was measured on. A figure
 //! that cannot be measured here is listed with the reason instead of being left out in silence.

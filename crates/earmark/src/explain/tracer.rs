@@ -3,12 +3,12 @@
 //! Every event costs the traced program time, and at ten thousand requests a second tracing all of
 //! them would cost a tenth of a processor. A few thousand requests say as much. So tracing is on in
 //! *windows*, and off between them, for as long as it takes for its cost to be no more than
-//! [`SHARE`] of the time of one processor. The cost is our own CPU time, which is measured, and that
-//! of the kernel, for which each event counts [`EVENT`]. Where few packets come, the window never
-//! ends.
+//! [`SHARE`] of the time of one processor. The cost is our own CPU time, which is measured, and
+//! that of the kernel, for which each event counts [`EVENT`]. Where few packets come, the window
+//! never ends.
 //!
-//! System calls and wake-ups would be the most frequent events by far on a busy machine. Only those of
-//! threads that matter are let pass ([`super::who`]). Events of one thread alone would need no
+//! System calls and wake-ups would be the most frequent events by far on a busy machine. Only those
+//! of threads that matter are let pass ([`super::who`]). Events of one thread alone would need no
 //! filter, but have the kernel go through all of them at each context switch.
 
 use std::thread::sleep;

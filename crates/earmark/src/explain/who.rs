@@ -106,8 +106,8 @@ impl Family {
         self.pids.insert(pid);
     }
 
-    /// Whether a process belongs to it; anybody does while there is no first one. A process of another
-    /// namespace has no number here.
+    /// Whether a process belongs to it; anybody does while there is no first one. A process of
+    /// another namespace has no number here.
     #[must_use]
     pub fn has(&self, pid: Option<u32>) -> bool {
         self.root.is_none() || pid.is_some_and(|pid| self.pids.contains(&pid))
