@@ -129,7 +129,9 @@ fn throttle(starters: &[Starter], noise: f64) -> Option<Fit> {
         wait > least && starter.wait() > 0.5 * wait
     };
     let held = starters.iter().filter(held).count();
-    (held >= 12).then(|| Fit::new(Shape::Throttle, best, residuals(best), 1.0))
+    // Nor is one that only some accident makes anyone wait for.
+    (held >= 12 && 15 * held >= starters.len())
+        .then(|| Fit::new(Shape::Throttle, best, residuals(best), 1.0))
 }
 
 /// How long after the last release each starter was told of, sorted.
