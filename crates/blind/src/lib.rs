@@ -2,7 +2,7 @@
 //!
 //! A [`Case`] is a secret: settings of our NIC on either side, bulk beside the probes, and decoys.
 //! A [`World`] plays it in made-up time with the real `nic` crate, the same strategies that hosts
-//! get; all that comes out of it are the times of probes. [`score`] is the only place that sees a
+//! get; all that comes out of it are the times of probes. [`Score`] is the only place that sees a
 //! verdict beside its case.
 #![forbid(unsafe_code)]
 
