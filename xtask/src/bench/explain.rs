@@ -21,7 +21,7 @@ const OUTPUT: &str = "docs/results/explain.json";
 
 /// Seconds of a run in the lab, and of one of the load.
 const LAB_SECONDS: &str = "6";
-const LOAD_SECONDS: &str = "4";
+const LOAD_SECONDS: &str = "8";
 
 /// What is planted: the NIC's setting, the ports that have it, flags of the echo; and the cause
 /// that is to be named.

@@ -109,14 +109,18 @@ fn report(settings: &Settings, to: SocketAddr, findings: Findings) -> Report {
     }
     let micros = |all: &Collection, stage| all.median(stage).map(|nanos| nanos as f64 / 1e3);
     let own_in = [Stage::StackIn, Stage::WakeUp, Stage::Take].map(|stage| micros(&spaced, stage));
-    let far = match micros(&spaced, Stage::Far) {
-        Some(far_us) => {
+    // Few of them may have been traced; the program has measured all.
+    let others = Stage::ALL.into_iter().filter(|stage| *stage != Stage::Far);
+    let own_us: f64 = others.filter_map(|stage| micros(&spaced, stage)).sum();
+    let far = match spaced.is_empty() {
+        false => {
+            let far_us = (references.spaced_us - own_us).max(0.0);
             let far_busy_us = micros(&far_busy, Stage::Far);
             let own_in_us = own_in.into_iter().flatten().sum();
             let times = evidence::Times { far_us, far_busy_us, own_in_us };
             evidence::far(times, &references, &own_hold)
         }
-        None => evidence::Far::Unknown,
+        true => evidence::Far::Unknown,
     };
     let transport = if settings.udp { "UDP" } else { "TCP" };
     let explained = spaced.summary().map(|summary| {

@@ -4,7 +4,8 @@
 //! them would cost a tenth of a processor. A few thousand requests say as much. So tracing is on in
 //! *windows*, and off between them, for as long as it takes for its cost to be no more than
 //! [`SHARE`] of the time of one processor. The cost is our own CPU time, which is measured, and
-//! that of the kernel, for which each event counts [`EVENT`]. Where few packets come, the window
+//! that of the kernel, for which each event counts [`EVENT`]. To open a window costs some
+//! milliseconds, so it stays open until its events have cost as much. Where few packets come, it
 //! never ends.
 //!
 //! System calls and wake-ups would be the most frequent events by far on a busy machine. Only those
@@ -94,6 +95,7 @@ pub struct Tracer {
     /// Until when there is no window.
     rest_until: u64,
     cpu_at_first: u64,
+    cpu_at_close: u64,
     at_least: u64,
     /// Whom to see, as far as that is known by now.
     who: Who,
@@ -110,6 +112,8 @@ struct Open {
     /// Events seen, and CPU time used, before it.
     seen: u64,
     cpu: u64,
+    /// What it has cost to open it.
+    opening: u64,
 }
 
 impl Tracer {
@@ -143,6 +147,7 @@ impl Tracer {
             began: 0,
             rest_until: 0,
             cpu_at_first: 0,
+            cpu_at_close: 0,
             at_least: WINDOW,
             who,
             family,
@@ -169,6 +174,7 @@ impl Tracer {
         if self.began == 0 {
             self.began = now;
             self.cpu_at_first = cpu();
+            self.cpu_at_close = self.cpu_at_first;
         }
         if self.open.is_none() {
             if now < self.rest_until {
@@ -184,10 +190,13 @@ impl Tracer {
         let Some(open) = &self.open else { return Ok(()) };
         let length = now - open.since;
         let cost = self.cost(open);
-        if length >= self.at_least && cost > (length as f64 * SHARE) as u64 {
+        let paid_off = cost >= 2 * open.opening;
+        if length >= self.at_least && paid_off && cost > (length as f64 * SHARE) as u64 {
             let (since, seen, cpu_before) = (open.since, open.seen, open.cpu);
             self.close(&mut look);
-            let cost = (self.account.seen - seen) * EVENT + cpu().saturating_sub(cpu_before);
+            self.cpu_at_close = cpu();
+            let own = self.cpu_at_close.saturating_sub(cpu_before);
+            let cost = (self.account.seen - seen) * EVENT + own;
             self.rest_until = since + (cost as f64 / SHARE) as u64;
         } else if open.who != self.who {
             // There is somebody new, whom the filters do not let pass.
@@ -216,10 +225,12 @@ impl Tracer {
     }
 
     fn enable(&mut self, session: Session) -> Result<()> {
-        let cpu = cpu();
         session.enable()?;
+        // To have opened it is a part of its cost.
+        let opening = cpu().saturating_sub(self.cpu_at_close);
+        let cpu = self.cpu_at_close;
         let (who, seen) = (self.who.clone(), self.account.seen);
-        self.open = Some(Open { session, who, since: clock::now().as_nanos(), seen, cpu });
+        self.open = Some(Open { session, who, since: clock::now().as_nanos(), seen, cpu, opening });
         Ok(())
     }
 

@@ -265,7 +265,7 @@ impl Asker {
         for _ in 0..BACK_TO_BACK {
             self.ask(Kind::BackToBack)?;
         }
-        let gap = (warm / 2).clamp(75_000, 2_000_000);
+        let gap = (warm * 2 / 5).clamp(50_000, 2_000_000);
         for _ in 0..PAIRS {
             sleep(Duration::from_millis(2));
             self.pair(gap)?;
@@ -273,15 +273,14 @@ impl Asker {
         Ok(())
     }
 
-    /// Two requests, the second one `gap` nanoseconds after the first.
+    /// Two requests, the second one at least `gap` nanoseconds after the first.
     fn pair(&mut self, gap: u64) -> Result<()> {
         self.number();
         let mut ask = || -> io::Result<[u64; 4]> {
             let first = clock::now().as_nanos();
             self.socket.send(&self.bytes)?;
-            while clock::now().as_nanos() < first + gap {
-                std::hint::spin_loop();
-            }
+            // Whoever waits without sleeping may keep others from sending the first one.
+            sleep(Duration::from_nanos(gap));
             let second = clock::now().as_nanos();
             self.socket.send(&self.bytes)?;
             self.socket.receive(&mut self.bytes)?;

@@ -149,7 +149,8 @@ mod tests {
         assert_eq!(named.filter(&fields).as_deref(), Some(expected));
         let mut tasks = Who::Everybody;
         assert_eq!(tasks.filter(&fields), None);
-        (tasks.add(7), tasks.add(9));
+        tasks.add(7);
+        tasks.add(9);
         let expected = "prev_pid == 7 || prev_pid == 9 || next_pid == 7 || next_pid == 9";
         assert_eq!(tasks.filter(&fields).as_deref(), Some(expected));
         assert!(tasks.shows(7) && !tasks.shows(8) && named.shows(8));
