@@ -4,7 +4,7 @@
 //! them would cost a tenth of a processor. A few thousand requests say as much. So tracing is on in
 //! *windows*, and off between them, for as long as it takes for its cost to be no more than
 //! [`SHARE`] of the time of one processor. The cost is our own CPU time, which is measured, and
-//! that of the kernel, for which each event counts [`EVENT`]. To open a window costs some
+//! that of the kernel, for which each event counts a microsecond. To open a window costs some
 //! milliseconds, so it stays open until its events have cost as much. Where few packets come, it
 //! never ends.
 //!

@@ -2,11 +2,11 @@
 //! `perf_event_open(2)`.
 //!
 //! No compiler, no BPF, no kernel module. A tracepoint has a number and a layout, which tracefs
-//! tells ([`tracefs`], [`format`]). An event of that number, opened for a processor or for a
+//! tells ([`tracefs`], [`mod@format`]). An event of that number, opened for a processor or for a
 //! process on a processor ([`event`]), writes a record into a ring that it shares with us
 //! ([`ring`]) each time the tracepoint is passed and its filter agrees. All events of a processor
 //! share one ring, so their records are in order; a record that found no room is counted. Records
-//! are taken apart by [`record`], which is pure, as is [`format`].
+//! are taken apart by [`record`], which is pure, as is [`mod@format`].
 //!
 //! A [`Session`] is a set of such events. It starts switched off; what it costs, it costs between
 //! [`Session::enable`] and [`Session::disable`]. Nothing of it outlives this process: a tracefs
