@@ -82,6 +82,9 @@ pub struct TuneArgs {
     #[arg(long, default_value_t = 512, value_name = "USECS")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub max_usecs: u64,
+    /// Try busy polling, too, which is a setting of the whole machine
+    #[arg(long, conflicts_with = "world")]
+    pub busy_poll: bool,
     /// Settings to try at most
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(3..=1_000))]
     pub trials: u32,
@@ -166,7 +169,10 @@ pub fn run(args: &TuneArgs) -> Result<()> {
     let (store, device) = args.at.open(&args.device)?;
     let device = device.as_ref();
     let before = device.read()?;
-    let space = Space::of(&before, args.max_usecs);
+    let mut space = Space::of(&before, args.max_usecs);
+    if args.busy_poll {
+        space = space.with_busy_polling(&before).map_err(|why| anyhow!("--busy-poll: {why}"))?;
+    }
     ensure!(
         !space.axes.is_empty(),
         "{} ({}) has nothing to tune: no rx-usecs, no rx-frames, no NAPI deferral",

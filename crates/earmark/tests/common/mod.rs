@@ -140,6 +140,24 @@ pub(crate) fn needs(program: &str, package: &str) {
     assert!(found, "{program} is needed for this test: apt-get install {package}");
 }
 
+/// Runs a script in a network namespace of its own, with a pair of devices, `one` and `two`, and a
+/// TAP device, `tap`. None of the machine's can be reached from there.
+#[track_caller]
+pub(crate) fn in_network(state: &Directory, script: &str) -> Ended {
+    needs("ip", "iproute2");
+    let script = format!(
+        "set -e; mount -t sysfs sysfs /sys
+         ip link add one type veth peer name two; ip link set one up; ip link set two up
+         ip tuntap add tap mode tap; ip link set tap up
+         earmark() {{ {EARMARK} \"$@\"; }}
+         {script}"
+    );
+    let mut command = Command::new("unshare");
+    command.current_dir(state.path());
+    command.args(["--net", "--mount", "sh", "-c", &script]);
+    output(command.env("EARMARK_STATE_DIR", state.path()))
+}
+
 /// A command at work, in a process group of its own; killed if the test fails on the way.
 pub(crate) struct Running {
     child: Child,

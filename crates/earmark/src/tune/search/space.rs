@@ -16,6 +16,9 @@ const DEFERRALS: [u64; 3] = [20, 100, 0];
 /// How often in a row the kernel defers interrupts, where it does.
 const DEFERRED_TIMES: u64 = 2;
 
+/// Microseconds of busy polling, as `Documentation/admin-guide/sysctl/net.rst` recommends.
+const BUSY: u64 = 50;
+
 /// Where in a [`Space`] a setting is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Point {
@@ -87,6 +90,24 @@ impl Space {
             specials.push(Change(vec![(Setting::AdaptiveRx, Value::Switch(true))]));
         }
         Self { present, specials, axes }
+    }
+
+    /// The same with busy polling as another axis, where it is to be had: it is of the whole
+    /// machine.
+    ///
+    /// # Errors
+    /// If it is not to be had.
+    pub fn with_busy_polling(mut self, state: &State) -> Result<Self, String> {
+        let settings = [Setting::BusyPoll, Setting::BusyRead];
+        if settings.iter().any(|setting| state.get(*setting).is_none()) {
+            return Err("busy polling is to be had on the machine's own network only".into());
+        }
+        let polls = Change(settings.map(|setting| (setting, Value::Number(BUSY))).to_vec());
+        self.axes.push(vec![Change::default(), polls]);
+        if let Point::At(places) = &mut self.present {
+            places.push(0);
+        }
+        Ok(self)
     }
 
     /// The setting at a point.
@@ -173,6 +194,14 @@ mod tests {
 
         let both = space("rx-usecs 3 gro-flush-timeout 20000 napi-defer-hard-irqs 2");
         assert_eq!(both.axes[1].len(), 3, "{:?}", both.axes[1]);
+        let state: Change = "rx-usecs 3 busy-poll 0 busy-read 0".parse().unwrap();
+        let state = State(state.0.into_iter().collect());
+        let busy = Space::of(&state, 8).with_busy_polling(&state).unwrap();
+        let text = busy.change(&Point::At(vec![0, 1])).to_string();
+        assert_eq!(text, "rx-usecs 0 busy-poll 50 busy-read 50");
+        assert_eq!(busy.present, Point::At(vec![2, 0]));
+        assert!(space("rx-usecs 3").with_busy_polling(&State::default()).is_err());
+
         let tap: Vec<String> =
             space("rx-frames 0").axes[0].iter().map(ToString::to_string).collect();
         assert_eq!(tap, ["rx-frames 0", "rx-frames 8", "rx-frames 32", "rx-frames 128"]);

@@ -1,0 +1,407 @@
+//! Changing devices: what is changed is undone, whatever becomes of the process that changed it.
+//!
+//! The device is the port of a lab's NIC, or an interface in a network namespace of its own. None
+//! of the machine's is touched.
+
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+mod common;
+use common::{Directory, EARMARK, Ended, Lab, earmark, in_network, output};
+
+/// How a device of a test is reached, and its journals.
+struct Place {
+    lab: Lab,
+    state: Directory,
+}
+
+impl Place {
+    fn new(strategy: &str) -> Self {
+        Self { lab: Lab::start(&["--strategy", strategy]), state: Directory::new() }
+    }
+
+    /// The command `arguments` for port b0 of the lab.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let lab = format!("--lab={}", self.lab.name());
+        let mut command = earmark(arguments);
+        command.arg(lab).env("EARMARK_STATE_DIR", self.state.path());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ended {
+        output(&mut self.command(arguments))
+    }
+
+    /// The setting of b0.
+    fn setting(&self) -> String {
+        self.lab.show()[1]["queues"][0]["setting"].as_str().unwrap().to_owned()
+    }
+
+    /// Whether there is a journal.
+    fn has_journal(&self) -> bool {
+        self.state.names().iter().any(|name| name.ends_with(".journal"))
+    }
+
+    /// Waits until b0 has a setting; there is no time by which it must.
+    #[track_caller]
+    fn await_setting(&self, setting: &str) {
+        let patience = Instant::now() + Duration::from_secs(30);
+        while self.setting() != setting {
+            assert!(Instant::now() < patience, "still {}, not {setting}", self.setting());
+            sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+const APPLY: [&str; 4] = ["apply", "b0", "rx-usecs", "50"];
+
+/// 128 and SIGKILL.
+const KILLED: i32 = 137;
+
+#[test]
+fn apply_and_rollback() {
+    let place = Place::new("throttle:125");
+    let dry = place.run(&["apply", "--dry-run", "b0", "rx-usecs", "50"]);
+    assert!(dry.output().contains("would be: rx-usecs 125 -> 50"), "{dry:?}");
+    assert_eq!((place.setting().as_str(), place.has_journal()), ("throttle:125", false));
+
+    let applied = place.run(&["apply", "--json", "b0", "rx-usecs", "50", "rx-frames", "8"]).json();
+    assert_eq!(place.setting(), "throttle:50+frames:8");
+    assert_eq!(applied["settings"][0]["verdict"], "taken");
+    assert_eq!(applied["settings"][0]["before"], 125);
+    assert_eq!(applied["settings"].as_array().map(Vec::len), Some(2), "{applied}");
+    assert!(applied["way_back"].as_str().unwrap().starts_with("earmark rollback b0 --lab="));
+
+    place.run(&["apply", "b0", "adaptive-rx", "on"]).output();
+    assert_eq!(place.setting(), "adaptive");
+    let back = place.run(&["rollback", "b0"]);
+    assert!(back.output().contains("b0 is as it was: strategy throttle:125"), "{back:?}");
+    assert_eq!((place.setting().as_str(), place.has_journal()), ("throttle:125", false));
+    assert!(place.run(&["rollback"]).output().contains("Earmark has changed nothing"));
+}
+
+#[test]
+fn what_a_device_cannot_do_is_refused_and_changes_nothing() {
+    let place = Place::new("delay:75");
+    for (settings, words) in [
+        (&["tx-usecs", "5"][..], "b0 (the NIC of lab"),
+        (&["rx-usecs", "5", "gro-flush-timeout", "5"], "has no gro-flush-timeout; it has strategy"),
+        (&["rx-usecs", "1000001"], "rx-usecs is at most 1000000"),
+        (&["rx-usecs"], "2 values required"),
+        (&["rx-usec", "5"], "no setting is called rx-usec; there are"),
+    ] {
+        place.run(&[&["apply", "b0"], settings].concat()).refused(&[words]);
+        assert_eq!((place.setting().as_str(), place.has_journal()), ("delay:75", false));
+    }
+    place.run(&["apply", "z9", "rx-usecs", "5"]).refused(&["no port z9 in lab"]);
+    place.run(&["confirm", "b0"]).refused(&["no change waits for a confirmation"]);
+}
+
+#[test]
+fn queues_with_settings_of_their_own_are_not_levelled() {
+    let lab = Lab::start(&["--strategy", "delay:75", "--queues", "2"]);
+    let place = Place { lab, state: Directory::new() };
+    place.lab.set(&["b0", "rx-usecs", "50", "--queue", "1"]);
+    let apply = place.run(&["apply", "b0", "rx-usecs", "60"]);
+    apply.refused(&["the queues of b0 have settings of their own", "nothing was changed"]);
+    let shown = place.lab.show();
+    assert_eq!(shown[1]["queues"][1]["setting"], "delay:50");
+    place.lab.set(&["b0", "rx-usecs", "75", "--queue", "1"]);
+    place.run(&["apply", "b0", "rx-usecs", "60"]).output();
+    place.run(&["rollback", "b0"]).output();
+    let shown = place.lab.show();
+    let settings = [0, 1].map(|queue| shown[1]["queues"][queue]["setting"].clone());
+    assert_eq!(settings, ["delay:75", "delay:75"]);
+}
+
+#[test]
+fn a_change_that_is_killed_at_any_step_is_undone_by_the_guard() {
+    let place = Place::new("delay:75");
+    let mut steps = 0;
+    loop {
+        let mut command = place.command(&APPLY);
+        let ended = output(command.env("EARMARK_KILL_AT", (steps + 1).to_string()));
+        if ended.code == 0 {
+            break;
+        }
+        assert_eq!(ended.code, KILLED, "{ended:?}");
+        steps += 1;
+        assert!(steps < 100, "there is no end of steps");
+        // Whoever kept the guard's standard error has waited for its end. What is on disk says
+        // whether the change was done.
+        if place.setting() != "delay:75" {
+            assert_eq!(place.setting(), "delay:50", "{steps}");
+            assert!(journal(&place).is_some_and(|journal| journal["trying"].is_null()), "{steps}");
+            place.run(&["rollback", "b0"]).output();
+        }
+        assert_eq!(place.setting(), "delay:75", "killed at step {steps}");
+        assert!(!place.has_journal(), "killed at step {steps}");
+    }
+    assert_eq!(place.setting(), "delay:50");
+    // Lock, guard, journal, change, journal, each with what is in between.
+    assert!(steps >= 14, "only {steps} steps");
+}
+
+#[test]
+fn when_the_guard_is_killed_too_the_next_command_undoes_it() {
+    let place = Place::new("delay:75");
+    let mut steps = 0;
+    loop {
+        let mut command = place.command(&APPLY);
+        command.env("EARMARK_KILL_GUARD_TOO", "1");
+        let ended = output(command.env("EARMARK_KILL_AT", (steps + 1).to_string()));
+        if ended.code == 0 {
+            break;
+        }
+        assert_eq!(ended.code, KILLED, "{ended:?}");
+        steps += 1;
+        // A command that has nothing to do with devices says so, and one that has mends.
+        if place.has_journal()
+            && journal(&place).is_some_and(|journal| !journal["trying"].is_null())
+        {
+            let said = place.run(&["apply", "--dry-run", "b0", "rx-usecs", "1"]);
+            assert!(said.stderr.contains("was killed while it changed it"), "{steps}: {said:?}");
+            assert_eq!(place.setting(), "delay:75", "killed at step {steps}");
+        } else {
+            place.run(&["rollback", "b0"]).output();
+        }
+        assert_eq!(place.setting(), "delay:75", "killed at step {steps}");
+        assert!(!place.has_journal(), "killed at step {steps}");
+    }
+    assert!(steps >= 14, "only {steps} steps");
+}
+
+#[test]
+fn when_the_guard_is_killed_while_it_mends_the_next_command_goes_on() {
+    let place = Place::new("delay:75");
+    let changed = step_at_which_it_is_changed(&place);
+    let mut steps = 0;
+    loop {
+        let mut command = place.command(&APPLY);
+        command.env("EARMARK_KILL_AT", changed.to_string());
+        let ended = output(command.env("EARMARK_KILL_GUARD_AT", (steps + 1).to_string()));
+        assert_eq!(ended.code, KILLED, "{ended:?}");
+        if ended.stderr.contains("b0 is as it was") {
+            break;
+        }
+        steps += 1;
+        place.run(&["rollback", "b0"]).output();
+        assert_eq!(place.setting(), "delay:75", "guard killed at step {steps}");
+        assert!(!place.has_journal(), "guard killed at step {steps}");
+    }
+    assert_eq!(place.setting(), "delay:75");
+    assert!(steps >= 4, "only {steps} steps of the guard");
+}
+
+/// The first step of `apply` at which b0 is changed already.
+fn step_at_which_it_is_changed(place: &Place) -> u32 {
+    for step in 1..100 {
+        let mut command = place.command(&APPLY);
+        command.env("EARMARK_KILL_GUARD_TOO", "1");
+        output(command.env("EARMARK_KILL_AT", step.to_string()));
+        let is_changed = place.setting() != "delay:75";
+        place.run(&["rollback", "b0"]).output();
+        if is_changed {
+            return step;
+        }
+    }
+    panic!("apply never changes anything");
+}
+
+/// The journal of b0, if there is one.
+fn journal(place: &Place) -> Option<Value> {
+    let name = place.state.names().into_iter().find(|name| name.ends_with(".journal"))?;
+    let text = std::fs::read_to_string(place.state.file(&name)).unwrap();
+    Some(serde_json::from_str(&text).unwrap())
+}
+
+#[test]
+fn what_nobody_confirms_is_undone_and_what_somebody_confirms_stays() {
+    let place = Place::new("delay:75");
+    let apply = |seconds| place.run(&[&APPLY[..], &["--confirm-within", seconds]].concat());
+    let said = apply("600s");
+    assert!(said.output().contains("to keep it: earmark confirm b0"), "{said:?}");
+    // The guard waits; nobody takes it for an orphan.
+    assert_eq!(place.run(&["apply", "--dry-run", "b0", "rx-usecs", "1"]).stderr, "");
+    assert_eq!(place.setting(), "delay:50");
+    let again = place.run(&["apply", "b0", "rx-usecs", "60"]);
+    again.refused(&["a change of b0 waits for its confirmation; call `earmark confirm b0`"]);
+    assert_eq!(place.setting(), "delay:50");
+    assert!(place.run(&["confirm", "b0"]).output().contains("b0: kept"));
+    assert_eq!(place.setting(), "delay:50");
+    place.run(&["confirm", "b0"]).refused(&["no change waits"]);
+    place.run(&["rollback", "b0"]).output();
+    assert_eq!(place.setting(), "delay:75");
+
+    apply("0.1").output();
+    place.await_setting("delay:75");
+    let patience = Instant::now() + Duration::from_secs(30);
+    while place.has_journal() {
+        assert!(Instant::now() < patience, "the journal is still there");
+        sleep(Duration::from_millis(5));
+    }
+    place.run(&["confirm", "b0"]).refused(&["its time was over"]);
+    // Rolled back before its time: the guard has nothing to do, and ends.
+    apply("600s").output();
+    place.run(&["rollback"]).output();
+    assert_eq!((place.setting().as_str(), place.has_journal()), ("delay:75", false));
+}
+
+#[test]
+fn a_journal_of_an_earlier_boot_is_stale() {
+    let place = Place::new("delay:75");
+    let mut command = place.command(&APPLY);
+    command.env("EARMARK_KILL_GUARD_TOO", "1");
+    let changed = step_at_which_it_is_changed(&place).to_string();
+    assert_eq!(output(command.env("EARMARK_KILL_AT", changed)).code, KILLED);
+    let name = place.state.names().into_iter().find(|name| name.ends_with(".journal")).unwrap();
+    let mut journal = journal(&place).unwrap();
+    journal["boot"] = "another".into();
+    std::fs::write(place.state.file(&name), journal.to_string()).unwrap();
+    let said = place.run(&["apply", "--dry-run", "b0", "rx-usecs", "1"]);
+    assert_eq!((said.code, said.stderr.as_str(), place.has_journal()), (0, "", false));
+    assert_eq!(place.setting(), "delay:50", "nothing was undone: there is nothing to undo");
+}
+
+#[test]
+fn an_unreadable_journal_is_told_and_left() {
+    let place = Place::new("delay:75");
+    let path = place.state.write("lab+x+b0.journal", "half of a jour");
+    let said = place.run(&["rollback", "b0"]);
+    said.refused(&["by hand", &path]);
+    let said = place.run(&["apply", "b0", "rx-usecs", "60"]);
+    assert!(said.stderr.contains(&path) && said.code == 0, "{said:?}");
+    assert!(place.state.names().contains("lab+x+b0.journal"));
+}
+
+#[test]
+fn interfaces_are_changed_and_put_back() {
+    let state = Directory::new();
+    let ended = in_network(
+        &state,
+        "earmark apply one gro-flush-timeout 20us napi-defer-hard-irqs 2
+         cat /sys/class/net/one/gro_flush_timeout /sys/class/net/one/napi_defer_hard_irqs
+         earmark apply tap rx-frames 16
+         earmark apply tap rx-frames 8
+         earmark rollback
+         cat /sys/class/net/one/gro_flush_timeout /sys/class/net/one/napi_defer_hard_irqs
+         earmark apply --dry-run tap rx-frames 1",
+    );
+    for words in [
+        "one: gro-flush-timeout 0 -> 20000\none: napi-defer-hard-irqs 0 -> 2\n",
+        "\n20000\n2\n",
+        "tap: rx-frames 0 -> 16\n",
+        "tap: rx-frames 16 -> 8\n",
+        "tap is as it was: rx-frames 0\n",
+        "one is as it was: gro-flush-timeout 0 napi-defer-hard-irqs 0\n",
+        "\n0\n0\n",
+        "tap: would be: rx-frames 0 -> 1\n",
+    ] {
+        assert!(ended.output().contains(words), "no {words} in {ended:?}");
+    }
+    assert!(!state.names().iter().any(|name| name.ends_with(".journal")), "{:?}", state.names());
+}
+
+#[test]
+fn what_an_interface_cannot_do_is_refused_with_the_reason() {
+    let state = Directory::new();
+    let refused = |change: &str| in_network(&state, &format!("earmark apply {change}"));
+    refused("one rx-usecs 5").refused(&["one (driver veth) has no rx-usecs; it has gro-flush"]);
+    refused("tap rx-usecs 5 rx-frames 3").refused(&["tap (driver tun) has no rx-usecs; it has"]);
+    refused("three rx-usecs 5").refused(&["no device three here; look at: ip link"]);
+    refused("../one rx-usecs 5").refused(&["`../one` is no name of a device"]);
+}
+
+#[test]
+fn interfaces_are_put_back_whatever_is_killed_and_whenever() {
+    let state = Directory::new();
+    let script = |guard: &str| {
+        format!(
+            "change='gro-flush-timeout 20us napi-defer-hard-irqs 2'
+             for step in $(seq 100); do
+                 if {guard} EARMARK_KILL_AT=$step {EARMARK} apply one $change 2>/dev/null; then
+                     echo end at $step; exit
+                 fi
+                 earmark rollback one >/dev/null 2>&1
+                 cat /sys/class/net/one/gro_flush_timeout /sys/class/net/one/napi_defer_hard_irqs
+             done"
+        )
+    };
+    for guard in ["", "EARMARK_KILL_GUARD_TOO=1"] {
+        let ended = in_network(&state, &script(guard));
+        let (values, end) = ended.output().split_once("one: ").unwrap();
+        assert!(values.lines().count() >= 28 && values.lines().all(|line| line == "0"), "{values}");
+        assert!(end.contains("end at "), "{end}");
+    }
+}
+
+#[test]
+fn persist_writes_its_own_files_and_removes_them() {
+    let state = Directory::new();
+    let root = state.path().join("root");
+    let root = root.display();
+    let ended = in_network(
+        &state,
+        &format!(
+            "earmark persist one 2>&1 || true
+             earmark apply one gro-flush-timeout 20us >/dev/null
+             earmark persist one
+             earmark persist one --write --root {root}
+             earmark persist one --write --root {root} >/dev/null
+             cat {root}/etc/udev/rules.d/90-earmark-one.rules
+             echo 'hello' > {root}/etc/udev/rules.d/90-earmark-one.rules
+             earmark persist one --write --root {root} 2>&1 || true
+             earmark persist one --remove --root {root} 2>&1 || true
+             rm {root}/etc/udev/rules.d/90-earmark-one.rules
+             earmark persist one --write --root {root} >/dev/null
+             earmark persist one --remove --root {root}
+             earmark persist one --remove --root {root}
+             earmark persist one rx-usecs 2>&1 || true"
+        ),
+    );
+    for words in [
+        "Earmark has changed nothing of one; apply something first",
+        "# /etc/udev/rules.d/90-earmark-one.rules\n# Written by `earmark persist`",
+        "way back: earmark persist one gro-flush-timeout --remove",
+        "NAME==\"one\", ATTR{gro_flush_timeout}=\"20000\"\n",
+        "90-earmark-one.rules is not one of Earmark's; move it away",
+        "\nremoved: ",
+        "90-earmark-one.rules is not there\n",
+        "one (driver veth) has no rx-usecs",
+    ] {
+        assert!(ended.output().contains(words), "no {words} in {ended:?}");
+    }
+}
+
+#[test]
+fn a_guests_own_driver_is_put_back_whenever_it_is_killed() {
+    // Linux's virtio-net, over the kernel's netlink interface.
+    let script = format!(
+        "export EARMARK_STATE_DIR=/run/tune
+         usecs() {{ ethtool -c a0 | sed -n 's/^rx-usecs:[^0-9]*//p'; }}
+         {EARMARK} apply a0 tx-usecs 9 rx-usecs 33 && usecs && {EARMARK} rollback && usecs
+         {EARMARK} apply a0 rx-usecs 33 stats-block-usecs 7
+         for step in $(seq 1 4 60); do
+             if EARMARK_KILL_AT=$step {EARMARK} apply a0 rx-usecs 50 >/dev/null 2>&1; then
+                 echo end at $step; exit
+             fi
+             {EARMARK} rollback >/dev/null 2>&1; usecs
+         done"
+    );
+    common::needs("ethtool", "ethtool");
+    let ended =
+        common::lab_run(&["--hosts", "uml", "--strategy", "delay:75", "--on", "a", &script]);
+    let (first, rest) = ended.output().split_once("way back: ").unwrap();
+    assert!(first.contains("a0: tx-usecs 0 -> 9\na0: rx-usecs 75 -> 33\n"), "{ended:?}");
+    let mut lines = rest.lines().skip(1);
+    assert_eq!(lines.next(), Some("33"), "{ended:?}");
+    assert_eq!(lines.next(), Some("a0 is as it was: rx-usecs 75 tx-usecs 0"), "{ended:?}");
+    assert!(ended.stderr.contains("has no stats-block-usecs; it has"), "{ended:?}");
+    let values: Vec<&str> = lines.collect();
+    let (end, values) = values.split_last().unwrap();
+    assert!(end.starts_with("end at ") && values.len() >= 4, "{ended:?}");
+    assert!(values.iter().all(|value| *value == "75"), "{ended:?}");
+}
