@@ -20,8 +20,8 @@ pub struct ExplainArgs {
     /// For how many seconds
     #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     pub duration: f64,
-    /// The port of the echo
-    #[arg(long, default_value_t = 7)]
+    /// The port of the echo; that of `earmark echo` if nothing is said
+    #[arg(long, default_value_t = crate::probe::echo::PORT)]
     pub port: u16,
     /// Ask over UDP instead of TCP
     #[arg(long)]
