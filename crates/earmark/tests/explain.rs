@@ -6,6 +6,7 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
@@ -102,18 +103,22 @@ fn host__that_nobody_echoes_on__is_an_error_with_a_next_step() {
 #[test]
 fn device__with_traffic__tells_who_receives() {
     let port = echo();
-    let asks = std::thread::spawn(move || {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.connect(("127.0.0.1", port)).unwrap();
-        let until = std::time::Instant::now() + std::time::Duration::from_millis(2_500);
-        while std::time::Instant::now() < until {
-            socket.send(b"x").unwrap();
-            let _ = socket.recv(&mut [0; 8]);
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
+    let has_ended = AtomicBool::new(false);
+    let ended = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.connect(("127.0.0.1", port)).unwrap();
+            while !has_ended.load(Ordering::Relaxed) {
+                socket.send(b"x").unwrap();
+                let _ = socket.recv(&mut [0; 8]);
+                // Often enough that a window of tracing has many of them.
+                std::thread::sleep(std::time::Duration::from_micros(200));
+            }
+        });
+        let ended = run(&["explain", "lo", "--duration", "3", "--json"]);
+        has_ended.store(true, Ordering::Relaxed);
+        ended
     });
-    let ended = run(&["explain", "lo", "--duration", "1", "--json"]);
-    asks.join().unwrap();
     let Some(report) = explained(&ended) else { return };
     let all = &report["explained"][0];
     assert!(all["subject"].as_str().unwrap().contains("lo receives"), "{report}");
@@ -149,7 +154,8 @@ fn lab__that_holds_packets_on_this_side__is_named_with_the_command() {
         u=s.socket(s.AF_INET,s.SOCK_DGRAM)\nu.bind((\"\",7))\n\
         while 1:\n d,a=u.recvfrom(9)\n u.sendto(d,a)'";
     let command = env!("CARGO_BIN_EXE_earmark");
-    let explain = format!("{command} explain b --udp --size 8 --duration 1 --rate 20 --json");
+    let explain =
+        format!("{command} explain b --udp --port 7 --size 8 --duration 2 --rate 20 --json");
     let ended = lab_run(&[
         "--strategy",
         "delay:30000",

@@ -162,7 +162,7 @@ fn play(binaries: &Binaries, plant: &Plant) -> Result<Played> {
     let Binaries { earmark, echo, .. } = binaries;
     let (earmark, echo) = (earmark.display(), echo.display());
     let asks = format!(
-        "{earmark} explain b --duration {LAB_SECONDS} --json && echo && {earmark} nic show --json"
+        "{earmark} explain b --port 7 --duration {LAB_SECONDS} --json && echo && {earmark} nic show --json"
     );
     let mut command = Command::new(&binaries.earmark);
     command.args(["lab", "run"]).args(plant.nic);
