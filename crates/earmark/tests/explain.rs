@@ -121,7 +121,8 @@ fn device__with_traffic__tells_who_receives() {
     });
     let Some(report) = explained(&ended) else { return };
     let all = &report["explained"][0];
-    assert!(all["subject"].as_str().unwrap().contains("lo receives"), "{report}");
+    let subject = all["subject"].as_str().unwrap_or_else(|| panic!("{report}"));
+    assert!(subject.contains("lo receives"), "{report}");
     assert_eq!(all["role"], "receives");
     add_up(all);
 }

@@ -134,6 +134,8 @@ struct Task {
     woken: Option<(u64, Option<u64>)>,
     /// The same, after it has run.
     awake: Option<(u64, Option<u64>, u64)>,
+    /// It has copied a packet, in a call whose end was not seen.
+    has_copied: bool,
 }
 
 #[derive(Default)]
@@ -221,7 +223,12 @@ impl Engine {
                 self.tasks.entry(task).or_default().call = Some(call);
             }
             What::Sent { socket, bytes } if bytes > 0 => self.sent(task, socket),
-            What::Took { socket, bytes } if bytes > 0 => self.took(task, socket),
+            What::Took { socket, bytes } if bytes > 0 => {
+                if self.only_receiving {
+                    return self.took_one(event, socket);
+                }
+                self.took(task, socket);
+            }
             What::Sent { .. } | What::Took { .. } => {}
             What::Copied { packet } => return self.copied(event, packet),
             What::CallExit => return self.exit(at, task),
@@ -442,25 +449,46 @@ impl Engine {
         let number = self.packets.get(&packet).copied();
         if self.only_receiving {
             self.packets.remove(&packet);
-            let mut arrival = *number.and_then(|number| self.arrival(number))?;
+            self.tasks.entry(event.task).or_default().has_copied = true;
+            let arrival = *number.and_then(|number| self.arrival(number))?;
             // Its address was used again, for a packet that somebody else copies.
             if arrival.ready.is_none() && self.names_sockets {
                 return None;
             }
-            self.who_woke(event.task, &mut arrival);
-            return Some(Path {
-                socket: 0,
-                fd: -1,
-                task: event.task,
-                role: Role::Receives,
-                departure: None,
-                arrival,
-                take: (event.at, event.at),
-            });
+            return Some(self.reception(event, 0, arrival));
         }
         let call = self.tasks.get_mut(&event.task).and_then(|task| task.call.as_mut())?;
         call.copied.get_or_insert(packet);
         None
+    }
+
+    /// Something was received from a socket. The kernel copies short datagrams without an event for
+    /// it; then it was the first one that was there.
+    fn took_one(&mut self, event: &Event, socket: u64) -> Option<Path> {
+        let task = self.tasks.entry(event.task).or_default();
+        let has_copied = std::mem::take(&mut task.has_copied);
+        let arrivals = &mut self.sockets.get_mut(&socket)?.arrivals;
+        if has_copied {
+            arrivals.clear();
+            return None;
+        }
+        let number = arrivals.pop_front()?;
+        let arrival = *self.arrival(number)?;
+        Some(self.reception(event, socket, arrival))
+    }
+
+    /// A packet that was received and is taken now.
+    fn reception(&self, event: &Event, socket: u64, mut arrival: Arrival) -> Path {
+        self.who_woke(event.task, &mut arrival);
+        Path {
+            socket,
+            fd: -1,
+            task: event.task,
+            role: Role::Receives,
+            departure: None,
+            arrival,
+            take: (event.at, event.at),
+        }
     }
 
     fn exit(&mut self, at: u64, task: u32) -> Option<Path> {

@@ -242,6 +242,16 @@ fn arrivals_alone_end_when_they_are_copied() {
 }
 
 #[test]
+fn arrivals_that_are_copied_without_a_word_end_when_the_call_tells() {
+    let mut engine = Engine::of_arrivals();
+    let mut events = answer(100_000, 0xb);
+    events.retain(|event| !matches!(event.what, What::Copied { .. }));
+    let paths = paths_of(&mut engine, events);
+    assert_eq!(paths.len(), 1, "once, and not less");
+    assert_eq!(lengths(&paths[0]).unwrap().of(Stage::WakeUp), 4_800);
+}
+
+#[test]
 fn second_request_before_the_answer_is_counted() {
     let mut engine = Engine::new();
     let events = [ask(10_000, 0xa), ask(30_000, 0xc), answer(100_000, 0xb)].concat();

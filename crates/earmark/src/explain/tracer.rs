@@ -283,7 +283,9 @@ impl Tracer {
             match event.what {
                 What::Received { .. } => self.account.packets += 1,
                 What::Interrupt { .. } => self.account.interrupts += 1,
-                What::Copied { .. } if matches!(self.target, Target::Device(_)) => {
+                What::Copied { .. } | What::Took { .. }
+                    if matches!(self.target, Target::Device(_)) =>
+                {
                     self.who.add(event.task);
                 }
                 _ => {}

@@ -55,8 +55,10 @@ fn of_threads(who: &Who, device: Option<&str>) -> Vec<Wish> {
 
 fn of_device(device: &str, who: &Who) -> Vec<Wish> {
     let mut wishes = receiving(Some(device));
-    // Whoever copies is whoever matters, and this is how they show.
+    // Whoever copies is whoever matters, and this is how they show; short datagrams are copied
+    // without an event.
     wishes.push(wish("skb:skb_copy_datagram_iovec", None));
+    wishes.push(wish("sock:sock_recv_length", None));
     wishes.extend(wake_ups(who));
     wishes
 }
