@@ -117,7 +117,7 @@ fn show_and_watch__of_a_guests_nic__know_its_queues() {
     assert_eq!(device["bus"], "virtio");
 
     let watch = format!(
-        "ping -q -i 0.01 -c 300 b >/dev/null & {EARMARK} watch a0 --json --count 1; kill $!"
+        "ping -q -i 0.01 -c 900 b >/dev/null & {EARMARK} watch a0 --json --count 1 && kill $!"
     );
     let line: Value = serde_json::from_str(&ask(&watch)).unwrap();
     let number = |name: &str| line[name].as_f64().unwrap();
