@@ -23,9 +23,8 @@ fn any_echo__round_trips_hold_what_the_nic_holds() {
         let seen = probed("delay:5000", &format!("b --kind {kind} --count 20"));
         assert_eq!((seen["kind"].as_str(), seen["sent"].as_u64()), (Some(kind), Some(20)));
         assert_eq!(seen["answered"], 20, "{seen}");
-        // An acknowledgement of TCP may have started the timer that the next probe finds running.
-        let (figure, least) = if kind == "udp" { ("min", 5_000.0) } else { ("p50", 2_500.0) };
-        assert!(seen["lone_round_trip_us"][figure].as_f64() >= Some(least), "{seen}");
+        // Other packets, of neighbour discovery or TCP, may have started the timer before a probe.
+        assert!(seen["lone_round_trip_us"]["p50"].as_f64() >= Some(2_500.0), "{seen}");
     }
 }
 
