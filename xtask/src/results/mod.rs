@@ -43,7 +43,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     page += &chronyd(&read(&directory.join("odroid-virtual.json"))?);
     page += &worlds::page(&read(&directory.join("worlds.json"))?);
-    page += &mpi::page(&read(&directory.join("mpi.json"))?);
+    let mpi = directory.join("mpi.json");
+    if mpi.exists() {
+        page += &mpi::page(&read(&mpi)?);
+    }
     let npb = directory.join("npb.json");
     if npb.exists() {
         page += &npb::page(&read(&npb)?);
