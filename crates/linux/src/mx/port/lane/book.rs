@@ -42,10 +42,10 @@ struct Way {
 pub(super) struct Route {
     /// The lane, if it is open.
     pub(super) to: Option<SocketAddrV4>,
-    /// Ask the peer for a lane.
-    pub(super) asks: bool,
-    /// Probe whether it is still there.
-    pub(super) probes: bool,
+    /// Ask the peer for a lane, with this nonce.
+    pub(super) asks: Option<u64>,
+    /// Probe with this nonce whether it is still there.
+    pub(super) probes: Option<u64>,
 }
 
 impl Book {
@@ -71,19 +71,14 @@ impl Book {
             if is_time {
                 way.next = now + PROBE_AFTER;
             }
-            return Route { to: way.to, asks: false, probes: is_time };
+            return Route { to: way.to, asks: None, probes: is_time.then_some(way.nonce) };
         }
         if is_time {
             self.asked += 1;
             let nonce = self.secret.hash_one(self.asked);
             (way.nonce, way.to, way.next) = (nonce, None, now + ASK_AFTER);
         }
-        Route { to: None, asks: is_time, probes: false }
-    }
-
-    /// What a peer was asked with.
-    pub(super) fn nonce(&self, peer: Key) -> u64 {
-        self.peers.get(&peer).map_or(0, |way| way.nonce)
+        Route { to: None, asks: is_time.then_some(way.nonce), probes: None }
     }
 
     /// A peer, asked so, is to be reached there; whether to probe that.
@@ -120,8 +115,9 @@ mod tests {
     /// A book in which the lane was opened at 0.
     fn open() -> (Book, u64) {
         let mut book = Book::new();
-        assert_eq!(book.route(PEER, at(0)), Route { asks: true, ..Route::default() });
-        let nonce = book.nonce(PEER);
+        let first = book.route(PEER, at(0));
+        let nonce = first.asks.expect("a question");
+        assert_eq!(first, Route { asks: Some(nonce), ..Route::default() });
         assert!(book.invited(PEER, nonce, THERE));
         assert_eq!(book.route(PEER, at(0)).to, None, "it was not probed");
         book.opened(PEER, (nonce, THERE), at(0));
@@ -132,7 +128,7 @@ mod tests {
     fn lane_is_used_when_a_probe_was_answered_and_while_probes_are() {
         let (mut book, nonce) = open();
         let quiet = Route { to: Some(THERE), ..Route::default() };
-        let probing = Route { probes: true, ..quiet };
+        let probing = Route { probes: Some(nonce), ..quiet };
         assert_eq!(book.route(PEER, at(249)), quiet);
         assert_eq!(book.route(PEER, at(250)), probing);
         assert_eq!(book.route(PEER, at(251)), quiet, "one probe at a time");
@@ -145,11 +141,10 @@ mod tests {
     fn peer_without_a_lane_is_asked_once_a_second() {
         let mut book = Book::new();
         let asks = |book: &mut Book, now| book.route(PEER, at(now)).asks;
-        assert!(asks(&mut book, 0));
-        assert!(!asks(&mut book, 999));
-        let first = book.nonce(PEER);
-        assert!(asks(&mut book, 1000));
-        assert_ne!(book.nonce(PEER), first);
+        let first = asks(&mut book, 0).expect("a question");
+        assert_eq!(asks(&mut book, 999), None);
+        let second = asks(&mut book, 1000).expect("another");
+        assert_ne!(second, first);
         assert!(!book.invited(PEER, first, THERE), "an old question was answered");
     }
 
@@ -157,8 +152,7 @@ mod tests {
     fn strangers_open_nothing() {
         let mut book = Book::new();
         assert!(!book.invited(PEER, 0, THERE), "nobody was asked");
-        book.route(PEER, at(0));
-        let nonce = book.nonce(PEER);
+        let nonce = book.route(PEER, at(0)).asks.expect("a question");
         assert!(!book.invited(PEER, nonce ^ 1, THERE));
         book.opened(PEER, (nonce, THERE), at(0));
         assert_eq!(book.route(PEER, at(1)).to, None);

@@ -269,12 +269,10 @@ impl Lane {
     fn offer(&mut self, peer: Key, frame: &[u8]) -> bool {
         let now = *self.now.get_or_insert_with(clock::now);
         let route = self.book.route(peer, now);
-        if route.asks {
-            self.asks.push((peer, self.book.nonce(peer)));
-        }
+        self.asks.extend(route.asks.map(|nonce| (peer, nonce)));
         let Some(to) = route.to else { return false };
-        if route.probes {
-            self.say(PROBE, self.book.nonce(peer), to);
+        if let Some(nonce) = route.probes {
+            self.say(PROBE, nonce, to);
         }
         if self.is_full || self.outbox.vacant().is_none() {
             self.flush();
