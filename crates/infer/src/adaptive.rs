@@ -24,7 +24,8 @@ pub(crate) fn fit(starters: &[Starter], noise: f64) -> Option<Fit> {
     // Neighbours mostly share a level, whatever the others explain or fail to.
     let steps: Vec<f64> = waits.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let noise = noise.min(spread(&steps)).max(0.05);
-    let levels = levels(&waits, noise);
+
+    let levels = few(&levels(&waits, noise), &waits, noise);
     let mut runs: Vec<(f64, usize)> = Vec::new();
     for level in &levels {
         match runs.last_mut() {
@@ -41,8 +42,27 @@ pub(crate) fn fit(starters: &[Starter], noise: f64) -> Option<Fit> {
     if !is_level(&levels, &residuals, most) {
         return None;
     }
-    let parameters = 3.0 * runs.len() as f64;
+    let parameters = 5.0 * runs.len() as f64;
     Some(Fit::new(Shape::Adaptive, most, residuals, parameters))
+}
+
+/// The same with one level for all runs that are alike: a moderation has a few, and comes back to
+/// them.
+fn few(levels: &[f64], waits: &[f64], noise: f64) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..levels.len()).collect();
+    order.sort_by(|a, b| levels[*a].total_cmp(&levels[*b]));
+    let mut few = levels.to_owned();
+    let alike = |a: &usize, b: &usize| {
+        levels[*b] - levels[*a] < (4.0 * noise).max((RATIO - 1.0) / 2.0 * levels[*a])
+    };
+    for group in order.chunk_by(alike) {
+        let group_waits: Vec<f64> = group.iter().map(|at| waits[*at]).collect();
+        let level = mode(&group_waits).max(0.0);
+        for at in group {
+            few[*at] = level;
+        }
+    }
+    few
 }
 
 /// Whether those at the longest levels really share them, and are not just late.

@@ -1,11 +1,11 @@
 //! One direction judged: the best explanation, its interval, and how sure it is.
 
-use crate::adaptive;
 use crate::fit::{self, Fit, Shape, Waking};
 use crate::plan::Purpose;
 use crate::series::{Heard, Series, Starter, Way};
 use crate::stats::{median, mode, quantile, slope, sorted, spread};
 use crate::verdict::{Family, Interval};
+use crate::{adaptive, edge};
 
 /// Fewer starters than this say nothing.
 const ENOUGH: usize = 30;
@@ -39,8 +39,6 @@ pub(crate) struct Judged {
     /// How long a lone packet waits in the middle.
     pub(crate) lone: f64,
     pub(crate) starters: usize,
-    /// What a packet takes that is told of behind another, in microseconds.
-    pub(crate) service: f64,
 }
 
 /// Judges round trips; nothing if too little was heard.
@@ -85,20 +83,36 @@ struct Look {
     series: Series,
     starters: Vec<Starter>,
     best: Fit,
+    /// The best of those whose hold never changes; levels of an adaptive one follow a drift, too.
+    steady: Fit,
     noise: f64,
     margin: f64,
 }
 
-fn look(series: Series) -> Option<Look> {
+fn look(mut series: Series) -> Option<Look> {
     let starters = series.starters();
     if starters.len() < ENOUGH {
         return None;
     }
-    let (best, noise, margin) = choose(&series, &starters);
-    Some(Look { series, starters, best, noise, margin })
+    let Choice { best, steady, noise, margin } = choose(&series, &starters);
+    if best.shape == Shape::Delay && !series.is_lowered {
+        let above = edge::above_floor(&series, &starters, &best);
+        series.lower(above);
+        return look(series);
+    }
+    Some(Look { series, starters, best, steady, noise, margin })
 }
 
-fn choose(series: &Series, starters: &[Starter]) -> (Fit, f64, f64) {
+/// The best explanation, and how it stands to others.
+struct Choice {
+    best: Fit,
+    steady: Fit,
+    noise: f64,
+    /// By how much the best explanation by another family costs more.
+    margin: f64,
+}
+
+fn choose(series: &Series, starters: &[Starter]) -> Choice {
     let (mut fits, mut noise) = fit::all(series, starters);
     if let Some(fit) = adaptive::fit(starters, noise) {
         noise = noise.min(spread(&fit.residuals)).max(0.05);
@@ -110,18 +124,20 @@ fn choose(series: &Series, starters: &[Starter]) -> (Fit, f64, f64) {
     let family = |fit: &Fit| std::mem::discriminant(&fit.shape);
     let rival = costs.iter().find(|(_, fit)| family(fit) != family(&best));
     let margin = rival.map_or(0.0, |(cost, _)| cost - least);
-    (best, noise, margin)
+    let is_steady = |(_, fit): &&(f64, Fit)| fit.shape != Shape::Adaptive;
+    let steady = costs.iter().find(is_steady).map_or_else(|| best.clone(), |(_, fit)| fit.clone());
+    Choice { best, steady, noise, margin }
 }
 
 impl Look {
     /// What residuals say about clocks: those of starters that do not wait for another's release.
     fn telling(&self) -> Vec<(f64, f64)> {
-        let free = |starter: &Starter| match self.best.shape {
+        let free = |starter: &Starter| match self.steady.shape {
             Shape::None | Shape::Delay => true,
-            Shape::Throttle => starter.last + self.best.usecs < starter.arrived,
+            Shape::Throttle => starter.last + self.steady.usecs < starter.arrived,
             Shape::Periodic { .. } | Shape::Adaptive => false,
         };
-        let pairs = self.starters.iter().zip(&self.best.residuals);
+        let pairs = self.starters.iter().zip(&self.steady.residuals);
         let free: Vec<_> = pairs.filter(|(starter, _)| free(starter)).collect();
         let residuals: Vec<f64> = free.iter().map(|(_, residual)| **residual).collect();
         let centre = mode(&residuals);
@@ -143,13 +159,14 @@ impl Look {
     }
 
     fn conclude(self) -> Judged {
-        let Self { series, starters, best, noise, margin } = self;
+        let Self { series, starters, best, noise, margin, .. } = self;
         let late = fit::usual_lateness(&best.residuals, noise);
-        // Floors are lower edges: a delay is measured from there, the others between releases.
+        // Floors are lower edges: levels are measured from there. A delay's floor was told by
+        // itself, and the others are measured between releases.
         let usecs = match best.shape {
             Shape::None => 0.0,
-            Shape::Delay | Shape::Adaptive => (best.usecs - late).max(0.0),
-            Shape::Throttle | Shape::Periodic { .. } => best.usecs,
+            Shape::Adaptive => (best.usecs - late).max(0.0),
+            Shape::Delay | Shape::Throttle | Shape::Periodic { .. } => best.usecs,
         };
         // Polls and servers keep packets apart, too.
         let apart = if best.shape == Shape::Throttle { 3.0 * series.service() } else { 0.0 };
@@ -167,8 +184,9 @@ impl Look {
         let strays = sorted(strays.filter(|residual| residual.abs() > 6.0 * noise + 1.0).collect());
         let count = starters.len() as f64;
         let lone = series.points.iter().filter(|point| point.purpose == Purpose::Lone);
+        let unseen = if best.shape == Shape::Delay { edge::INTERRUPT } else { 0.5 * late };
         let half =
-            1.96 * 1.25 * noise / (count - strays.len() as f64).max(1.0).sqrt() + 0.5 * late + 0.4;
+            1.96 * 1.25 * noise / (count - strays.len() as f64).max(1.0).sqrt() + unseen + 0.4;
         let usecs = if family == Family::None { 0.0 } else { usecs };
         Judged {
             family,
@@ -181,7 +199,6 @@ impl Look {
             stray_usecs: quantile(&strays, 0.9).max(0.0),
             lone: median(lone.map(crate::series::Point::wait)),
             starters: starters.len(),
-            service: series.service(),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Each family's best explanation of the starters of one direction, and what it is worth.
 
-use crate::plan::Purpose;
+use crate::frames;
 use crate::series::{Series, Starter};
-use crate::stats::{median, mode, narrowest, quantile, slope, sorted, spread};
+use crate::stats::{mode, narrowest, quantile, slope, sorted, spread};
 
 /// The longest hold that is looked for, in microseconds.
 pub(crate) const LONGEST: f64 = 1_500.0;
@@ -61,14 +61,14 @@ impl Fit {
     pub(crate) fn cost(&self, noise: f64) -> f64 {
         let count = self.residuals.len().max(2) as f64;
         // Noise is never negative: what all have in common may be a little, and not a hold.
-        let common = mode(&self.residuals).clamp(-noise, 3.0 * noise);
+        let common = mode(&self.residuals).clamp(-noise, NEXT_TO_NOTHING.max(3.0 * noise));
         loss(self.residuals.iter().map(|residual| residual - common), noise)
             + 1.5 * self.parameters * count.ln()
     }
 }
 
 /// The negative logarithm of a Cauchy likelihood.
-fn loss(residuals: impl IntoIterator<Item = f64>, noise: f64) -> f64 {
+pub(crate) fn loss(residuals: impl IntoIterator<Item = f64>, noise: f64) -> f64 {
     residuals.into_iter().map(|residual| (1.0 + (residual / noise).powi(2)).ln()).sum()
 }
 
@@ -90,9 +90,7 @@ pub(crate) fn all(series: &Series, starters: &[Starter]) -> (Vec<Fit>, f64) {
         let least = fits.iter().map(|fit| spread(&fit.residuals)).fold(f64::INFINITY, f64::min);
         noise = least.max(LEAST_NOISE);
     }
-    let framed: Vec<Fit> =
-        fits.iter().filter_map(|fit| with_frames(fit, series, starters, noise)).collect();
-    fits.extend(framed);
+    fits.extend(frames::fit(series, starters, noise));
     let woken: Vec<Fit> = fits.iter().filter_map(|fit| with_waking(fit, starters, noise)).collect();
     fits.extend(woken);
     let least = fits.iter().map(|fit| spread(&fit.residuals)).fold(f64::INFINITY, f64::min);
@@ -250,94 +248,21 @@ fn zoom(released: &[f64], guess: f64, span: f64) -> f64 {
     }
 }
 
-/// The same, released early by the packet that makes enough of them.
-fn with_frames(fit: &Fit, series: &Series, starters: &[Starter], noise: f64) -> Option<Fit> {
-    if !matches!(fit.shape, Shape::Delay) {
-        return None;
-    }
-    let until = |starter: &Starter, frames: usize| {
-        let last = series.points.get(starter.at + frames - 1);
-        last.map_or(f64::INFINITY, |last| (last.arrived - starter.arrived).max(0.0))
-    };
-    let is_brief = |starter: &Starter| {
-        matches!(series.points[starter.at].purpose, Purpose::Lone | Purpose::Pair | Purpose::Burst)
-    };
-    // Where the packet before was told of only just now, it is uncertain whom the NIC counts.
-    // And in longer trains whatever else arrives is counted with them.
-    let clean = starters.iter().filter(|starter| starter.idle > 20.0 && is_brief(starter));
-    let clean: Vec<&Starter> = clean.collect();
-    let holds = clean.iter().map(|starter| starter.wait()).filter(|wait| *wait < LONGEST);
-    let holds = sorted(holds.collect());
-    // The timer itself is seen where the limit is not reached: among the longest waits.
-    let holds = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95].map(|at| quantile(&holds, at));
-    let mut best: Option<(f64, f64, usize)> = None;
-    for frames in 2..=128 {
-        let waited = |starter: &&Starter| (starter.wait(), until(starter, frames));
-        let waits: Vec<_> = clean.iter().map(waited).collect();
-        for hold in holds {
-            let left = waits.iter().map(|(wait, until)| wait - until.min(hold));
-            let cost = loss(left, noise.max(0.5));
-            if best.is_none_or(|(least, ..)| cost < least) {
-                best = Some((cost, hold, frames));
-            }
-        }
-    }
-    let (_, guess, frames) = best?;
-    // The gaps within bursts are all different: with the right count the same is left of each wait,
-    // wherever the floor is.
-    let left = |frames: usize| -> Vec<f64> {
-        let pairs = clean.iter().map(|starter| (starter.wait(), until(starter, frames)));
-        let early = pairs.filter(|(wait, until)| *until < 0.9 * guess && *wait < 0.95 * guess);
-        early.map(|(wait, until)| wait - until).collect()
-    };
-    let near =
-        (frames.saturating_sub(6).max(2)..=frames + 6).filter(|frames| left(*frames).len() >= 6);
-    let alike = |frames: usize| {
-        let left = left(frames);
-        let common = median(left.iter().copied()).clamp(-1.5 - 2.0 * noise, 1.5 + 2.0 * noise);
-        loss(left.iter().map(|left| left - common), noise.max(0.3)) / left.len() as f64
-    };
-    let frames = near.min_by(|a, b| alike(*a).total_cmp(&alike(*b))).unwrap_or(frames);
-    let free = starters.iter().filter(|starter| until(starter, frames) > guess + 3.0 * noise);
-    let free: Vec<f64> = free.map(Starter::wait).collect();
-    let usecs = if free.len() < 5 { guess } else { mode(&free) };
-    let told = |starter: &Starter| until(starter, frames).min(usecs);
-    let residuals = starters.iter().map(|starter| starter.wait() - told(starter)).collect();
-    Some(Fit { frames: Some(frames as u32), ..Fit::new(fit.shape, usecs, residuals, 2.0) })
-}
-
 /// The same, with an idle state on top.
 fn with_waking(fit: &Fit, starters: &[Starter], noise: f64) -> Option<Fit> {
     let idles = sorted(starters.iter().map(|starter| starter.idle.min(1e7)).collect());
-    let mut best: Option<(f64, Waking, f64)> = None;
     // A few lone packets among thousands may be all that had to wake anyone.
     let shares = (1..20).map(|share| f64::from(share) / 20.0).chain([0.97, 0.98, 0.985, 0.99]);
-    for share in shares {
-        let after = quantile(&idles, share);
-        if after < LEAST_RESIDENCY {
-            continue;
-        }
-        let (mut busy, mut idle) = (Vec::new(), Vec::new());
-        for (starter, residual) in starters.iter().zip(&fit.residuals) {
-            if starter.idle > after { idle.push(*residual) } else { busy.push(*residual) }
-        }
-        if busy.len() < 10 || idle.len() < 10 {
-            continue;
-        }
-        let common = mode(&busy);
-        let takes = mode(&idle) - common;
-        // A state that costs more than it rests is not entered: cpuidle's target residency is never
-        // below its exit latency.
-        if takes < 4.0 * noise || takes > 1.25 * after {
-            continue;
-        }
-        let cost = loss(busy.iter().map(|residual| residual - common), noise)
-            + loss(idle.iter().map(|residual| residual - common - takes), noise);
-        if best.is_none_or(|(least, ..)| cost < least) {
-            best = Some((cost, Waking { after, takes }, common));
-        }
-    }
-    let (_, waking, common) = best?;
+    let best = |afters: &mut dyn Iterator<Item = f64>| -> Option<(f64, Waking, f64)> {
+        let woken = afters.filter_map(|after| waking_after(after, fit, starters, noise));
+        woken.min_by(|a, b| a.0.total_cmp(&b.0))
+    };
+    let (_, Waking { after, .. }, _) = best(&mut shares.map(|share| quantile(&idles, share)))?;
+    // Each packet on the wrong side of the residency is a stray.
+    let at = idles.partition_point(|idle| *idle < after);
+    let step = idles.len() / 20 + 1;
+    let near = &idles[at.saturating_sub(step)..(at + step).min(idles.len())];
+    let (_, waking, common) = best(&mut near.iter().copied())?;
     // A delay was taken for what most starters wait for, which may be with the waking.
     let moved = if fit.shape == Shape::Delay { common } else { 0.0 };
     let pairs = starters.iter().zip(&fit.residuals);
@@ -349,6 +274,36 @@ fn with_waking(fit: &Fit, starters: &[Starter], noise: f64) -> Option<Fit> {
     let parameters = fit.parameters + 2.0;
     let fit = Fit { residuals, usecs, parameters, waking: Some(waking), ..fit.clone() };
     (fit.shape != Shape::Delay || usecs > 2.0 * noise).then_some(fit)
+}
+
+/// What it costs to explain residuals by a core that sleeps `after` so long, how long that takes,
+/// and what those have in common that found it awake.
+fn waking_after(
+    after: f64,
+    fit: &Fit,
+    starters: &[Starter],
+    noise: f64,
+) -> Option<(f64, Waking, f64)> {
+    if after < LEAST_RESIDENCY {
+        return None;
+    }
+    let (mut busy, mut idle) = (Vec::new(), Vec::new());
+    for (starter, residual) in starters.iter().zip(&fit.residuals) {
+        if starter.idle > after { idle.push(*residual) } else { busy.push(*residual) }
+    }
+    if busy.len() < 10 || idle.len() < 10 {
+        return None;
+    }
+    let common = mode(&busy);
+    let takes = mode(&idle) - common;
+    // A state that costs more than it rests is not entered: cpuidle's target residency is never
+    // below its exit latency.
+    if takes < 4.0 * noise || takes > 1.25 * after {
+        return None;
+    }
+    let cost = loss(busy.iter().map(|residual| residual - common), noise)
+        + loss(idle.iter().map(|residual| residual - common - takes), noise);
+    Some((cost, Waking { after, takes }, common))
 }
 
 /// By how much a zero wait is told late as a rule: the middle of the noise over its lower edge,

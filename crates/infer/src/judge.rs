@@ -21,12 +21,8 @@ pub fn judge(heard: &[Heard]) -> Verdict {
         if let Some((there, back)) = direction::both(heard) {
             judged.extend([(Place::Theirs, there), (Place::Mine, back)]);
         }
-    } else if let Some(mut round) = direction::round(heard) {
+    } else if let Some(round) = direction::round(heard) {
         let place = side::of(heard, &round);
-        if (place, round.family) == (Place::Theirs, Family::Delay) {
-            // Whoever was released last still queued at the server: the floor was too high by that.
-            round.usecs = round.usecs.moved(round.service);
-        }
         judged.push((place, round));
     }
     let findings: Vec<Finding> = judged.iter().filter_map(finding).collect();

@@ -25,7 +25,12 @@
 //! behind that packet under every family, and also where no NIC holds anything but a server is slow
 //! or a queue is long. So the model predicts starters, each from the *observed* release before
 //! it (an error is never carried on), and joiners only say where the floor is: the last to join
-//! waits for next to nothing.
+//! waits for next to nothing. Behind a delay even that one queues behind the others, so the floor
+//! is where joiners end and starters begin: whoever came after the release waits for a delay of its
+//! own. An interrupt's own cost cannot be told from a delay that is longer by as much.
+//!
+//! Packets of others are not seen, and yet start timers and count towards `rx-frames`. How many
+//! come is taken to be Poisson's, and fitted with the limit.
 //!
 //! # What is no hold
 //!
@@ -58,7 +63,9 @@
 
 mod adaptive;
 mod direction;
+mod edge;
 mod fit;
+mod frames;
 mod judge;
 mod plan;
 mod series;

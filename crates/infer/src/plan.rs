@@ -62,7 +62,7 @@ pub struct Abilities {
     pub stamps: bool,
     /// A packet can ask for no answer.
     pub silent: bool,
-    /// The most packets to send in all; 0: as many as the plan likes, some 4 500.
+    /// The most packets to send in all; 0: as many as the plan likes, some 5 000.
     pub most: u32,
     /// The least gap between two packets in nanoseconds, to spare whoever is in between.
     pub least_gap: u64,
@@ -74,7 +74,7 @@ const STAGES: [(Purpose, u32); 6] = [
     (Purpose::Pair, 48),
     (Purpose::Dense, 16),
     (Purpose::Sparse, 8),
-    (Purpose::Burst, 16),
+    (Purpose::Burst, 24),
     (Purpose::Ramp, 1),
 ];
 
@@ -155,7 +155,8 @@ impl Plan {
                 self.random_gaps(47, [8_000, 16_000, 25_000, 40_000][index as usize % 4])
             }
             Purpose::Sparse => self.random_gaps(23, [120_000, 250_000][index as usize % 2]),
-            Purpose::Burst => self.random_gaps(71, 1_500),
+            // As fast as it goes for short holds, and with gaps that can be told from noise.
+            Purpose::Burst => self.random_gaps(71, [1_500, 4_000][index as usize % 2]),
             Purpose::Ramp => self.ramp(),
             Purpose::Primed => {
                 let gaps = self.primed.get_or_insert_with(|| side::gaps(&self.heard));

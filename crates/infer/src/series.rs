@@ -5,7 +5,7 @@ use crate::stats::{median, quantile, slope, sorted};
 
 /// Whoever comes so shortly after a release, in microseconds, may or may not have been found by the
 /// poll that followed it.
-const AT_ONCE: f64 = 0.5;
+pub(crate) const AT_ONCE: f64 = 0.5;
 
 /// Receive and send timestamps of the far host, on its own clock, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,9 +69,22 @@ pub(crate) struct Series {
     pub(crate) points: Vec<Point>,
     /// What the path costs without a hold; with clocks that differ, only a number.
     pub(crate) floor: f64,
+    /// The floor was moved to where a delay shows it.
+    pub(crate) is_lowered: bool,
+    /// Round trips.
+    pub(crate) is_round: bool,
 }
 
 impl Series {
+    /// Moves the floor down.
+    pub(crate) fn lower(&mut self, by: f64) {
+        for point in &mut self.points {
+            point.arrived -= by;
+        }
+        self.floor -= by;
+        self.is_lowered = true;
+    }
+
     /// What `way` shows; nothing where timestamps are missing. Primed trains are for
     /// [`side`](crate::side) alone: their silent packets are arrivals that nobody reports.
     pub(crate) fn of(heard: &[Heard], way: Way, drift: f64) -> Self {
@@ -102,7 +115,8 @@ impl Series {
             }
         }
         points.sort_by(|a, b| a.arrived.total_cmp(&b.arrived));
-        let mut series = Self { points, floor: 0.0 };
+        let mut series =
+            Self { points, floor: 0.0, is_lowered: false, is_round: way == Way::Round };
         series.settle();
         series
     }
@@ -114,8 +128,11 @@ impl Series {
             let least = group.iter().min_by(|a, b| a.wait().total_cmp(&b.wait()));
             least.map(|point| (point.arrived, point.wait()))
         };
-        let dense: Vec<Point> =
-            self.points.iter().filter(|point| point.purpose != Purpose::Lone).copied().collect();
+        // Where little comes, even the quickest may have had to wake a core.
+        let is_dense = |point: &&Point| {
+            matches!(point.purpose, Purpose::Dense | Purpose::Burst | Purpose::Ramp)
+        };
+        let dense: Vec<Point> = self.points.iter().filter(is_dense).copied().collect();
         let edge: Vec<_> = dense.chunks(32).filter_map(quick).collect();
         slope(&edge)
     }

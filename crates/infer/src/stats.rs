@@ -41,9 +41,17 @@ pub(crate) fn mode(values: &[f64]) -> f64 {
     quantile(rest, 0.5)
 }
 
-/// A standard deviation's worth of the half of the values that lie closest together.
+/// A standard deviation's worth of the half of the values that lie closest together; of fewer where
+/// these lie so much closer that the others must be strays. Shares are those of a normal
+/// distribution.
 pub(crate) fn spread(values: &[f64]) -> f64 {
-    narrowest(&sorted(values.to_vec()), 0.5).2 / 1.35
+    const SHARES: [(f64, f64); 3] = [(0.5, 1.349), (0.3, 0.771), (0.15, 0.378)];
+    let sorted = sorted(values.to_vec());
+    let widths = SHARES.map(|(share, deviations)| narrowest(&sorted, share).2 / deviations);
+    widths
+        .into_iter()
+        .reduce(|wide, close| if 3.0 * close < wide { close } else { wide })
+        .unwrap_or(0.0)
 }
 
 /// The slope of `y` over `x` as the median of the slopes of pairs (Theil, 1950; Sen, 1968).

@@ -52,10 +52,6 @@ impl Interval {
     pub(crate) fn around(value: f64, half: f64) -> Self {
         Self { value, low: (value - half).max(0.0), high: value + half }
     }
-
-    pub(crate) fn moved(self, by: f64) -> Self {
-        Self { value: self.value + by, low: self.low + by, high: self.high + by }
-    }
 }
 
 /// Where a hold sits.

@@ -67,6 +67,62 @@ fn delay__is_told_from_round_trips_without_its_side() {
 }
 
 #[test]
+fn delay_whose_packets_are_polled_one_by_one__is_told_exactly() {
+    // Nobody who joins is told of at once: the floor shows only in who joins. A poll takes 1 us for
+    // each packet, and all that come until it is done.
+    let mut done = 0;
+    let verdict = play(true, |arrived| {
+        let told = |at: &u64| {
+            done = 1_000 + if *at > done { at + 300_000 } else { done };
+            done
+        };
+        arrived.iter().map(told).collect()
+    });
+    let finding = verdict.at(Place::Theirs).expect("a delay of theirs");
+    assert_eq!((finding.family, finding.frames), (Family::Delay, None));
+    assert!((finding.usecs.value - 300.0).abs() < 1.0, "{finding:?}");
+}
+
+#[test]
+fn limit_to_which_others_are_counted__is_told() {
+    // One of others comes every 90 us, on average, and may be the one that starts a delay.
+    let mut chance = 1_u64;
+    let mut other = 0;
+    let (mut started, mut count) = (0, 0);
+    let verdict = play(true, |arrived| {
+        let mut told = vec![0; arrived.len()];
+        let mut pending: Vec<usize> = Vec::new();
+        let mut coming = arrived.iter().copied().enumerate().peekable();
+        let last = arrived[arrived.len() - 1] + 400_000;
+        loop {
+            let mine = coming.peek().map_or(u64::MAX, |(_, at)| *at);
+            let timer = if count > 0 { started + 200_000 } else { u64::MAX };
+            let now = mine.min(timer).min(other);
+            if now > last {
+                return told;
+            }
+            if now < timer {
+                started = if count == 0 { now } else { started };
+                count += 1;
+            }
+            if now == mine {
+                pending.extend(coming.next().map(|(index, _)| index));
+            } else if now == other {
+                chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                other += (chance >> 33) % 180_000;
+            }
+            if now == timer || count == 12 {
+                pending.drain(..).for_each(|index| told[index] = now);
+                count = 0;
+            }
+        }
+    });
+    let finding = verdict.at(Place::Theirs).expect("a delay of theirs");
+    assert_eq!((finding.family, finding.frames), (Family::Delay, Some(12)), "{finding:?}");
+    assert!((finding.usecs.value - 200.0).abs() < 2.0, "{finding:?}");
+}
+
+#[test]
 fn throttle__is_told() {
     let (mut last, mut due) = (0, 0);
     let verdict = play(true, |arrived| {

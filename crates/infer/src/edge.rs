@@ -1,0 +1,79 @@
+//! The floor of a direction in which every packet waits: where joiners end and starters begin.
+//!
+//! Behind a delay no packet shows what the path costs without it: a starter waits for all of it,
+//! and whoever joins last still queues behind those who joined before. But whoever comes before the
+//! release joins, and whoever comes after it starts a delay of its own. The floor that tells the
+//! two apart best is where the release is.
+
+use std::cmp::Ordering;
+
+use crate::fit::Fit;
+use crate::series::{AT_ONCE, Series, Starter};
+
+/// Positions behind a starter that are looked at in round trips, where it is not known how long a
+/// packet took before it was answered; and how long that is thought to be, in microseconds, at
+/// most.
+const BEHIND: usize = 4;
+const LONGEST_STEP: f64 = 1.0;
+
+/// The floor is not off by more than this, in microseconds.
+const REACH: f64 = 60.0;
+
+/// What it takes from an interrupt to its poll, in microseconds: whoever comes meanwhile joins,
+/// too, so from outside it is a part of the delay. It is a part of what an interrupt costs without
+/// one.
+pub(crate) const INTERRUPT: f64 = 0.5;
+
+/// How far above the real one the floor of `series` is, in microseconds, if `delay` explains it.
+pub(crate) fn above_floor(series: &Series, starters: &[Starter], delay: &Fit) -> f64 {
+    let (points, service) = (&series.points, series.service());
+    let most = delay.frames.map_or(usize::MAX, |frames| frames as usize);
+    // How long before the release each came, by the floor that is; and whether it joined.
+    let mut came: Vec<(f64, bool)> = Vec::new();
+    for (at, starter) in starters.iter().enumerate() {
+        let next = starters.get(at + 1).map_or(points.len() - 1, |next| next.at);
+        for index in starter.at + 1..=next {
+            let (before, point, behind) = (&points[index - 1], &points[index], index - starter.at);
+            if series.is_round && behind > BEHIND {
+                break;
+            }
+            let is_joiner = point.released - before.released < 2.0 * (service + AT_ONCE);
+            let release = match series.is_round {
+                true => starter.released + behind as f64 * service.min(LONGEST_STEP),
+                false => before.released + service,
+            };
+            // Enough for a limit are released at once, one batch behind the other. And whoever
+            // found a timer of others running tells nothing.
+            if if is_joiner { behind < most } else { point.wait() > 0.8 * delay.usecs } {
+                came.push((release - point.arrived, is_joiner));
+            }
+        }
+    }
+    came.retain(|(before, _)| before.abs() < REACH.min(delay.usecs / 2.0));
+    came.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    // Those below the edge should be starters, those above it joiners.
+    let joiners = came.iter().filter(|(_, is_joiner)| *is_joiner).count();
+    if joiners < 5 || came.len() - joiners < 5 {
+        return 0.0;
+    }
+    let mut wrong = came.len() - joiners;
+    let (mut least, mut edge) = (usize::MAX, (0.0, 0.0));
+    let mut below = came[0].0;
+    for (before, is_joiner) in came {
+        // The edge is between the two.
+        match wrong.cmp(&least) {
+            Ordering::Less => (least, edge) = (wrong, (below, before)),
+            Ordering::Equal => edge.1 = before,
+            Ordering::Greater => {}
+        }
+        if is_joiner {
+            wrong += 1;
+        } else {
+            wrong -= 1;
+        }
+        below = before;
+    }
+    // Where few came about then, joiners say more: there are some that came late in every case.
+    let edge = f64::midpoint(edge.0, edge.1).max(edge.1 - INTERRUPT);
+    (-edge - INTERRUPT).max(0.0)
+}
