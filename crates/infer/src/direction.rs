@@ -173,7 +173,7 @@ impl Look {
         let least = (LEAST_HOLD + apart).max(NOISE_BELOW_HOLD * noise);
         let family = match best.shape {
             Shape::None => Family::None,
-            _ if usecs < least => Family::None,
+            _ if !(least..=fit::LONGEST).contains(&usecs) => Family::None,
             Shape::Delay => Family::Delay,
             Shape::Throttle => Family::Throttle,
             Shape::Periodic { .. } => Family::Periodic,

@@ -180,8 +180,12 @@ fn periodic(starters: &[Starter]) -> Option<Fit> {
     if 2 * waited < starters.len() {
         return None;
     }
-    let residuals = starters.iter().map(|starter| since_tick(starter, period, phase)).collect();
-    Some(Fit::new(Shape::Periodic { phase }, period, residuals, 2.0))
+    let residuals: Vec<f64> =
+        starters.iter().map(|starter| since_tick(starter, period, phase)).collect();
+    // Chance puts one in ten there.
+    let in_step = residuals.iter().filter(|off| off.abs() < 0.05 * period + LEAST_NOISE).count();
+    (2 * in_step > starters.len())
+        .then(|| Fit::new(Shape::Periodic { phase }, period, residuals, 2.0))
 }
 
 /// How far a release is from the nearest tick, and by how much the wait is longer than a period.

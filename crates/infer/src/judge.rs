@@ -11,6 +11,9 @@ use crate::words;
 /// A share of strays below this is everyday noise.
 const EVERYDAY: f64 = 0.05;
 
+/// A throttle this much longer or shorter than a request's service is taken for it.
+const ALIKE: f64 = 0.1;
+
 /// What the trains show, so far.
 #[must_use]
 pub fn judge(heard: &[Heard]) -> Verdict {
@@ -25,9 +28,11 @@ pub fn judge(heard: &[Heard]) -> Verdict {
         let place = side::of(heard, &round);
         judged.push((place, round));
     }
-    let findings: Vec<Finding> = judged.iter().filter_map(finding).collect();
+    let server = server(heard);
+    let mut findings: Vec<Finding> = judged.iter().filter_map(finding).collect();
+    findings.retain(|finding| !server.is_some_and(|server| is_served(finding, server)));
     let mut acquittals: Vec<Acquittal> = judged.iter().flat_map(acquittals).collect();
-    acquittals.extend(server(heard));
+    acquittals.extend(server);
     acquittals.extend(first(heard));
     let bend = |place| {
         findings
@@ -78,6 +83,14 @@ fn acquittals((place, judged): &(Place, Judged)) -> Vec<Acquittal> {
         usecs: judged.stray_usecs,
     });
     waking.into_iter().chain(stray).collect()
+}
+
+/// Whether what looks like a throttle is the far program at work, on the core that receives.
+fn is_served(finding: &Finding, server: Acquittal) -> bool {
+    let Acquittal::Server { median, .. } = server else { return false };
+    let gap = finding.usecs.value;
+    (finding.place, finding.family) == (Place::Theirs, Family::Throttle)
+        && (gap - median).abs() < ALIKE * gap
 }
 
 fn server(heard: &[Heard]) -> Option<Acquittal> {

@@ -73,7 +73,7 @@ const STAGES: [(Purpose, u32); 6] = [
     (Purpose::Lone, 40),
     (Purpose::Pair, 48),
     (Purpose::Dense, 16),
-    (Purpose::Sparse, 8),
+    (Purpose::Sparse, 18),
     (Purpose::Burst, 24),
     (Purpose::Ramp, 1),
 ];
@@ -154,7 +154,7 @@ impl Plan {
             Purpose::Dense => {
                 self.random_gaps(47, [8_000, 16_000, 25_000, 40_000][index as usize % 4])
             }
-            Purpose::Sparse => self.random_gaps(23, [120_000, 250_000][index as usize % 2]),
+            Purpose::Sparse => self.random_gaps(23, [60_000, 120_000, 250_000][index as usize % 3]),
             // As fast as it goes for short holds, and with gaps that can be told from noise.
             Purpose::Burst => self.random_gaps(71, [1_500, 4_000][index as usize % 2]),
             Purpose::Ramp => self.ramp(),

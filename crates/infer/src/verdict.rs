@@ -85,7 +85,7 @@ pub struct Finding {
 }
 
 /// Something that costs time and is not a hold.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Acquittal {
     /// A core that was idle longer than `after` takes `takes` to come back; microseconds.
     Waking {
