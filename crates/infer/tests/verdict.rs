@@ -85,7 +85,7 @@ fn delay_whose_packets_are_polled_one_by_one__is_told_exactly() {
 
 #[test]
 fn limit_to_which_others_are_counted__is_told() {
-    // One of others comes every 90 us, on average, and may be the one that starts a delay.
+    // One of others comes every 400 us, on average, and may be the one that starts a delay.
     let mut chance = 1_u64;
     let mut other = 0;
     let (mut started, mut count) = (0, 0);
@@ -109,7 +109,7 @@ fn limit_to_which_others_are_counted__is_told() {
                 pending.extend(coming.next().map(|(index, _)| index));
             } else if now == other {
                 chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                other += (chance >> 33) % 180_000;
+                other += (chance >> 33) % 800_000;
             }
             if now == timer || count == 12 {
                 pending.drain(..).for_each(|index| told[index] = now);
