@@ -50,9 +50,8 @@ pub extern "C" fn earmark_mx_probe(
 ) -> earmark_mx_return_t {
     guard(|| {
         let open = handles::endpoint(endpoint)?;
-        let result = place(result, "result")?;
-        let found = wait(&open, None, (match_info, match_mask), self::timeout(timeout))?;
-        if tell_found(&open, found, status, result) { Ok(()) } else { goes_on(&open) }
+        let found = || wait(&open, None, (match_info, match_mask), timeout);
+        probe(&open, found, status, result)
     })
 }
 
@@ -69,11 +68,21 @@ pub extern "C" fn earmark_mx_probe_from(
 ) -> earmark_mx_return_t {
     guard(|| {
         let open = handles::endpoint(endpoint)?;
-        let result = place(result, "result")?;
-        let source = Some(peer(source)?);
-        let found = wait(&open, source, (match_info, match_mask), self::timeout(timeout))?;
-        if tell_found(&open, found, status, result) { Ok(()) } else { goes_on(&open) }
+        let source = peer(source)?;
+        let found = || wait(&open, Some(source), (match_info, match_mask), timeout);
+        probe(&open, found, status, result)
     })
+}
+
+/// Tells what was waited for, or that the wait was in vain.
+fn probe(
+    open: &Open,
+    found: impl FnOnce() -> Result<Option<Found>, Failure>,
+    status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
+    result: Option<&mut MaybeUninit<u32>>,
+) -> Result<(), Failure> {
+    let result = place(result, "result")?;
+    if tell_found(open, found()?, status, result) { Ok(()) } else { goes_on(open) }
 }
 
 /// Messages that nobody waits for wake nobody, so this looks for them.
@@ -81,8 +90,9 @@ fn wait(
     open: &Open,
     source: Option<PeerId>,
     matching: (u64, u64),
-    timeout: Option<Duration>,
+    timeout: u32,
 ) -> Result<Option<Found>, Failure> {
+    let timeout = self::timeout(timeout);
     let start = Instant::now();
     let wakeups = open.wakeups.load(Ordering::Acquire);
     loop {
