@@ -127,10 +127,9 @@ pub struct Times {
 
 /// Whether the answers to a pair came together although the requests were apart. A hold makes them,
 /// if it is longer than the gap; then it is a good part of the far time, and the gap is shorter
-/// than that. Of the gap, our own wake-up for the first answer is no part. Nor do they come at
-/// once: a far side that is slow takes a while for each.
+/// than that. Of the gap, our own wake-up for the first answer is no part.
 fn caught_up(sent: f64, came: f64, far: f64) -> bool {
-    came < 0.6 * sent && 0.25 * far < sent && sent < 0.9 * far
+    came < 0.4 * sent && 0.25 * far < sent && sent < 0.9 * far
 }
 
 /// Finds what the far side does that takes most of the time between our NIC and
