@@ -24,7 +24,6 @@ pub(crate) fn fit(starters: &[Starter], noise: f64) -> Option<Fit> {
     // Neighbours mostly share a level, whatever the others explain or fail to.
     let steps: Vec<f64> = waits.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let noise = noise.min(spread(&steps)).max(0.05);
-
     let levels = few(&levels(&waits, noise), &waits, noise);
     let mut runs: Vec<(f64, usize)> = Vec::new();
     for level in &levels {

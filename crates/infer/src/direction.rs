@@ -89,17 +89,25 @@ struct Look {
     margin: f64,
 }
 
-fn look(mut series: Series) -> Option<Look> {
+/// Looks twice where a delay hides the floor.
+fn look(series: Series) -> Option<Look> {
+    let mut look = glance(series)?;
+    if look.best.shape == Shape::Delay {
+        let above = edge::above_floor(&look.series, &look.starters, &look.best);
+        if above > 0.0 {
+            look.series.raise(-above);
+            look = glance(look.series)?;
+        }
+    }
+    Some(look)
+}
+
+fn glance(series: Series) -> Option<Look> {
     let starters = series.starters();
     if starters.len() < ENOUGH {
         return None;
     }
     let Choice { best, steady, noise, margin } = choose(&series, &starters);
-    if best.shape == Shape::Delay && !series.is_lowered {
-        let above = edge::above_floor(&series, &starters, &best);
-        series.lower(above);
-        return look(series);
-    }
     Some(Look { series, starters, best, steady, noise, margin })
 }
 

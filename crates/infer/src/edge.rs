@@ -44,7 +44,8 @@ pub(crate) fn above_floor(series: &Series, starters: &[Starter], delay: &Fit) ->
             };
             // Enough for a limit are released at once, one batch behind the other. And whoever
             // found a timer of others running tells nothing.
-            if if is_joiner { behind < most } else { point.wait() > 0.8 * delay.usecs } {
+            let tells = if is_joiner { behind < most } else { point.wait() > 0.8 * delay.usecs };
+            if tells {
                 came.push((release - point.arrived, is_joiner));
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::frames;
 use crate::series::{Series, Starter};
-use crate::stats::{mode, narrowest, quantile, slope, sorted, spread};
+use crate::stats::{cheapest, mode, narrowest, quantile, slope, sorted, spread};
 
 /// The longest hold that is looked for, in microseconds.
 pub(crate) const LONGEST: f64 = 1_500.0;
@@ -111,7 +111,7 @@ fn throttle(starters: &[Starter], noise: f64) -> Option<Fit> {
     };
     let gaps = released_after(starters);
     let cost = |gap: &f64| loss(residuals(*gap), noise);
-    let best = tried(&gaps).min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+    let best = cheapest(tried(&gaps), cost)?;
     // The gaps of those who really waited, which noise moves to both sides alike.
     let waited: Vec<f64> = starters
         .iter()

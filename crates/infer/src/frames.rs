@@ -8,7 +8,7 @@
 use crate::fit::{Fit, LONGEST, Shape, loss};
 use crate::plan::Purpose;
 use crate::series::{Point, Series, Starter};
-use crate::stats::{mode, quantile, sorted};
+use crate::stats::{cheapest, mode, quantile, sorted};
 
 /// The highest limit that is looked for.
 const HIGHEST: usize = 128;
@@ -107,14 +107,13 @@ pub(crate) fn fit(series: &Series, starters: &[Starter], noise: f64) -> Option<F
     let clean: Vec<&Starter> = starters.iter().filter(is_brief).collect();
     let blur = noise.max(0.3);
     let cost = |limit: &Limited| limit.cost(&clean, points, blur);
-    let coarse = coarsely(&clean);
-    let guess = coarse.min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+    let guess = cheapest(coarsely(&clean), cost)?;
     let frames = guess.frames.saturating_sub(NEAR).max(2)..=guess.frames + NEAR;
     let fine = frames.flat_map(|frames| {
         let lates = (-2..=4).map(|step| f64::from(step) * 0.5 * blur);
         lates.flat_map(move |late| OTHERS.map(|others| Limited { frames, others, late, ..guess }))
     });
-    let limit = fine.min_by(|a, b| cost(a).total_cmp(&cost(b)))?;
+    let limit = cheapest(fine, cost)?;
     let is_early =
         |starter: &&&Starter| until(points, starter, limit.frames - 1) < 0.9 * limit.usecs;
     if clean.iter().filter(is_early).count() < 6 {

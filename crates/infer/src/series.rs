@@ -69,22 +69,11 @@ pub(crate) struct Series {
     pub(crate) points: Vec<Point>,
     /// What the path costs without a hold; with clocks that differ, only a number.
     pub(crate) floor: f64,
-    /// The floor was moved to where a delay shows it.
-    pub(crate) is_lowered: bool,
     /// Round trips.
     pub(crate) is_round: bool,
 }
 
 impl Series {
-    /// Moves the floor down.
-    pub(crate) fn lower(&mut self, by: f64) {
-        for point in &mut self.points {
-            point.arrived -= by;
-        }
-        self.floor -= by;
-        self.is_lowered = true;
-    }
-
     /// What `way` shows; nothing where timestamps are missing. Primed trains are for
     /// [`side`](crate::side) alone: their silent packets are arrivals that nobody reports.
     pub(crate) fn of(heard: &[Heard], way: Way, drift: f64) -> Self {
@@ -115,8 +104,7 @@ impl Series {
             }
         }
         points.sort_by(|a, b| a.arrived.total_cmp(&b.arrived));
-        let mut series =
-            Self { points, floor: 0.0, is_lowered: false, is_round: way == Way::Round };
+        let mut series = Self { points, floor: 0.0, is_round: way == Way::Round };
         series.settle();
         series
     }
@@ -142,10 +130,15 @@ impl Series {
         let waits = sorted(self.points.iter().map(Point::wait).collect());
         // Not the very first: a stamp may be off once.
         let floor = quantile(&waits, 0.002);
+        self.raise(floor);
+    }
+
+    /// Moves the floor up, or down.
+    pub(crate) fn raise(&mut self, by: f64) {
         for point in &mut self.points {
-            point.arrived += floor;
+            point.arrived += by;
         }
-        self.floor += floor;
+        self.floor += by;
     }
 
     /// What one packet takes that is told of right behind another: a poll's step, or on the way

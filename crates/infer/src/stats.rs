@@ -41,6 +41,12 @@ pub(crate) fn mode(values: &[f64]) -> f64 {
     quantile(rest, 0.5)
 }
 
+/// The first of those that cost least; each is looked at once.
+pub(crate) fn cheapest<T>(of: impl Iterator<Item = T>, cost: impl Fn(&T) -> f64) -> Option<T> {
+    let priced = of.map(|item| (cost(&item), item));
+    priced.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, item)| item)
+}
+
 /// A standard deviation's worth of the half of the values that lie closest together; of fewer where
 /// these lie so much closer that the others must be strays. Shares are those of a normal
 /// distribution.
