@@ -30,6 +30,8 @@ pub struct Environment {
     pub privilege: String,
     /// How the data plane waits.
     pub wait: String,
+    /// The nice value of the data plane: -20 where it may run before hosts.
+    pub nice: i32,
     /// Which packets are marked.
     pub mark: String,
     /// The cable.
@@ -61,6 +63,7 @@ impl Environment {
             ),
             privilege: String::new(),
             wait: String::new(),
+            nice: 0,
             mark: String::new(),
             link: String::new(),
             interrupt_latency_us: None,

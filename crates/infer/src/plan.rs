@@ -33,6 +33,33 @@ pub enum Purpose {
     Primed,
 }
 
+impl Purpose {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Lone,
+        Self::Pair,
+        Self::Dense,
+        Self::Sparse,
+        Self::Burst,
+        Self::Ramp,
+        Self::Primed,
+    ];
+
+    /// Its name in recordings.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lone => "lone",
+            Self::Pair => "pair",
+            Self::Dense => "dense",
+            Self::Sparse => "sparse",
+            Self::Burst => "burst",
+            Self::Ramp => "ramp",
+            Self::Primed => "primed",
+        }
+    }
+}
+
 /// One packet to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Send {

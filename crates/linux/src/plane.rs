@@ -27,7 +27,7 @@ use crate::snapshot::{PortSnapshot, QueueSnapshot};
 use crate::trace::{Event, Watch};
 
 /// Frames taken from one host before the others have their turn.
-const BATCH: usize = 64;
+const BATCH: usize = 8;
 
 /// Frames that a link holds, waiting and on their way.
 const LINK: usize = 16_384;

@@ -1,8 +1,12 @@
 //! `earmark probe`: what a round trip costs, and whose hold is in it.
 
-use anyhow::Result;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use infer::Heard;
 
 use crate::probe::kind::{Asker, Kind};
+use crate::probe::recording::{self, Origin};
 use crate::probe::report::Report;
 use crate::probe::run::{self, Limits};
 use crate::say::{note, say};
@@ -11,7 +15,8 @@ use crate::say::{note, say};
 #[derive(clap::Args, Debug)]
 pub struct ProbeArgs {
     /// Whom to ask
-    host: String,
+    #[arg(required_unless_present = "replay")]
+    host: Option<String>,
     /// Which echo; without it, the first that answers
     #[arg(long, value_enum)]
     kind: Option<Kind>,
@@ -24,17 +29,41 @@ pub struct ProbeArgs {
     /// Never send faster than so many packets a second; short holds then do not show
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     rate: u32,
+    /// Keep what was heard in a new file
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Judge what a file of --record has, and send nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "kind", "port", "count", "rate", "record"])]
+    replay: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-/// Probes, and says what it found.
+/// Probes, or reads what another run heard, and says what it found.
 ///
 /// # Errors
-/// If nothing answers.
+/// If nothing answers, or a file cannot be read or written.
 pub fn run(args: &ProbeArgs) -> Result<()> {
-    let mut asker = Asker::find(&args.host, args.kind, args.port)?;
+    let (origin, heard) = match &args.replay {
+        Some(path) => recording::read(path)?,
+        None => ask(args)?,
+    };
+    if let Some(path) = &args.record {
+        recording::write(path, &origin, &heard)?;
+    }
+    let report = Report::new(&origin, &heard, &infer::judge(&heard));
+    if args.json {
+        say!("{}", serde_json::to_string_pretty(&report)?);
+    } else {
+        report.print();
+    }
+    Ok(())
+}
+
+fn ask(args: &ProbeArgs) -> Result<(Origin, Vec<Heard>)> {
+    let host = args.host.as_ref().context("whom to ask?")?;
+    let mut asker = Asker::find(host, args.kind, args.port)?;
     let mut plan = run::plan(&asker, Limits { count: args.count, rate: args.rate });
     let (address, kind) = (asker.address, asker.kind().name());
     note!("probing {address} by {kind}: {} small packets in a few seconds", plan.packets());
@@ -42,11 +71,5 @@ pub fn run(args: &ProbeArgs) -> Result<()> {
         note!("{address} is this host itself: no NIC is in between");
     }
     run::run(&mut asker, &mut plan, |_| {})?;
-    let report = Report::new(&asker, plan.heard(), &infer::judge(plan.heard()));
-    if args.json {
-        say!("{}", serde_json::to_string_pretty(&report)?);
-    } else {
-        report.print();
-    }
-    Ok(())
+    Ok((Origin::new(address.to_string(), kind), plan.heard().to_vec()))
 }

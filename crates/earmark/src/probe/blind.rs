@@ -3,23 +3,31 @@
 //! A prober in host a asks `earmark echo` on host b. It gets a socket and nothing else; the case
 //! goes to the NIC and to [`Score`] only.
 
+use std::fs::create_dir;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use blind::{Case, Decoy, Score, Table};
+use infer::Heard;
 use linux::machine::Machine;
 use linux::privilege::become_capable;
 use linux::wait::Waiting;
 use serde::Serialize;
 
 use super::kind::{Asker, Kind};
+use super::recording::{self, Origin};
 use super::run::{self, Limits};
 use crate::environment::Environment;
 use crate::options::{NicOptions, Ports, Text};
 use crate::say::{note, say};
+use crate::world::World;
 use crate::world::live::Live;
+
+/// Where host b is.
+const FAR: &str = "10.9.0.2";
 
 /// What is near enough in the live world: a share, or microseconds.
 const NEAR: (f64, f64) = (0.05, 5.0);
@@ -36,6 +44,12 @@ pub struct BlindArgs {
     /// The seed of the first one; the others follow
     #[arg(long, default_value_t = 9_000)]
     first_seed: u64,
+    /// Keep what each case heard, as `SEED.jsonl` in a new folder
+    #[arg(long, value_name = "FOLDER")]
+    record: Option<PathBuf>,
+    /// Judge the cases that such a folder has, and play none
+    #[arg(long, value_name = "FOLDER", conflicts_with = "record")]
+    replay: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -45,39 +59,64 @@ pub struct BlindArgs {
 struct Outcome {
     first_seed: u64,
     cases: u64,
-    environment: Environment,
+    /// Of the machine that played; nothing where cases were read.
+    environment: Option<Environment>,
     table: Table,
     scores: Vec<Score>,
 }
 
-/// Plays the cases and prints the score.
+/// Plays the cases, or reads what they heard, and prints the score.
 ///
 /// # Errors
-/// If hosts cannot be had, or an echo does not answer.
+/// If hosts cannot be had, an echo does not answer, or a file cannot be read or written.
 pub fn run(args: &BlindArgs) -> Result<()> {
-    let privilege = become_capable()?;
-    let options = NicOptions { wait: Some(Text(Waiting::Precise)), ..NicOptions::default() };
-    let live = Live::start(2, &options, privilege)?;
+    let seeds = args.first_seed..args.first_seed + args.cases;
     let mut scores = Vec::new();
-    for seed in args.first_seed..args.first_seed + args.cases {
-        let case = Case::draw_live(seed);
-        let new = play(&live, &case).with_context(|| format!("play case {seed}"))?;
+    let mut score = |case: &Case, heard: &[Heard]| -> Result<()> {
+        let new = Score::of(case, &infer::judge(heard));
         for score in new.iter().filter(|score| !score.right) {
             note!("{}", serde_json::to_string(score)?);
         }
         scores.extend(new);
-    }
+        Ok(())
+    };
+    let environment = if let Some(folder) = &args.replay {
+        for seed in seeds {
+            score(&Case::draw_live(seed), &recording::read(&recorded(folder, seed))?.1)?;
+        }
+        None
+    } else {
+        let privilege = become_capable()?;
+        let options = NicOptions { wait: Some(Text(Waiting::Precise)), ..NicOptions::default() };
+        let live = Live::start(2, &options, privilege)?;
+        if let Some(folder) = &args.record {
+            create_dir(folder).with_context(|| format!("create folder {}", folder.display()))?;
+        }
+        for seed in seeds {
+            let case = Case::draw_live(seed);
+            let heard = play(&live, &case).with_context(|| format!("play case {seed}"))?;
+            if let Some(folder) = &args.record {
+                recording::write(&recorded(folder, seed), &Origin::new(FAR, "udp"), &heard)?;
+            }
+            score(&case, &heard)?;
+        }
+        let environment = live.environment().clone();
+        live.finish()?;
+        Some(environment)
+    };
     let table = Table::of(&scores, NEAR);
     if args.json {
-        use crate::world::World;
-        let environment = live.environment().clone();
         let BlindArgs { cases, first_seed, .. } = *args;
         let outcome = Outcome { first_seed, cases, environment, table, scores };
         say!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {
         say!("{table}");
     }
-    live.finish()
+    Ok(())
+}
+
+fn recorded(folder: &Path, seed: u64) -> PathBuf {
+    folder.join(format!("{seed}.jsonl"))
 }
 
 /// Programs that run beside a probe; they end with it.
@@ -93,7 +132,7 @@ impl Drop for Beside {
     }
 }
 
-fn play(live: &Live, case: &Case) -> Result<Vec<Score>> {
+fn play(live: &Live, case: &Case) -> Result<Vec<Heard>> {
     let (theirs, mine) = case.settings();
     live.set_ports(Ports::A, mine)?;
     live.set_ports(Ports::B, theirs)?;
@@ -122,11 +161,10 @@ fn play(live: &Live, case: &Case) -> Result<Vec<Score>> {
     }
     sleep(HEAD_START);
     let host = a.host().context("host a is a namespace")?;
-    let heard = host.enter_net(|| -> Result<_> {
-        let mut asker = Asker::find("10.9.0.2", Some(Kind::Udp), None)?;
+    host.enter_net(|| -> Result<_> {
+        let mut asker = Asker::find(FAR, Some(Kind::Udp), None)?;
         let mut plan = run::plan(&asker, Limits::default());
         run::run(&mut asker, &mut plan, |_| {})?;
         Ok(plan.heard().to_vec())
-    })??;
-    Ok(Score::of(case, &infer::judge(&heard)))
+    })?
 }

@@ -3,7 +3,7 @@
 use infer::{Acquittal, Finding, Heard, Place, Verdict};
 use serde::Serialize;
 
-use super::kind::Asker;
+use super::recording::Origin;
 use crate::measurement::SCHEMA;
 use crate::say::say;
 
@@ -18,7 +18,7 @@ const ROWS: usize = 10;
 pub struct Report {
     schema_version: u32,
     host: String,
-    kind: &'static str,
+    kind: String,
     sent: usize,
     answered: usize,
     /// All round trips, in trains and alone.
@@ -68,13 +68,13 @@ struct NotHold {
 impl Report {
     /// Sums up.
     #[must_use]
-    pub fn new(asker: &Asker, heard: &[Heard], verdict: &Verdict) -> Self {
+    pub fn new(origin: &Origin, heard: &[Heard], verdict: &Verdict) -> Self {
         let lone: Vec<Heard> =
             heard.iter().filter(|heard| heard.probes.len() == 1).cloned().collect();
         Self {
             schema_version: SCHEMA,
-            host: asker.address.to_string(),
-            kind: asker.kind().name(),
+            host: origin.host.clone(),
+            kind: origin.kind.clone(),
             sent: verdict.answered.1,
             answered: verdict.answered.0,
             round_trip_us: RoundTrips::of(heard),

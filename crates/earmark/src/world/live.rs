@@ -134,6 +134,7 @@ impl Live {
         let machine = setup::environment("live", options, privilege)?;
         let environment = Environment {
             wait: waiting(options).to_string(),
+            nice: plane.nice(),
             congestion_control,
             kernel: kernel.unwrap_or(machine.kernel),
             ..machine
