@@ -42,7 +42,7 @@ pub fn play(first: u64, count: u64) -> Vec<Score> {
     std::thread::scope(|scope| {
         let rest = scope.spawn(|| some(half..first + count));
         let mut scores = some(first..half);
-        scores.extend(rest.join().unwrap_or_default());
+        scores.extend(rest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         scores
     })
 }

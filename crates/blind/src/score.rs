@@ -22,6 +22,8 @@ pub struct Score {
     pub said: String,
     /// The hold that was said in microseconds, and its frame limit.
     pub said_usecs: (f64, u32),
+    /// The family was right.
+    pub family_right: bool,
     /// The family, and the frame limit if there is one, were right.
     pub right: bool,
     /// Microseconds said, less those in force; where the family is right and has a fixed hold.
@@ -69,9 +71,10 @@ impl Score {
         };
         let said = finding.map_or(Family::None, |finding| finding.family);
         let frames = finding.and_then(|finding| finding.frames).unwrap_or(0);
-        let right = said == family && frames == truth.rx_frames;
+        let family_right = said == family;
+        let right = family_right && frames == truth.rx_frames;
         let usecs = f64::from(truth.rx_usecs);
-        let fixed = finding.filter(|_| right && truth.timer != TimerKind::Adaptive);
+        let fixed = finding.filter(|_| family_right && truth.timer != TimerKind::Adaptive);
         let name = |family: Family, frames: u32| match frames {
             0 => family.name().to_owned(),
             _ => format!("{family}+frames"),
@@ -82,6 +85,7 @@ impl Score {
             family: if truth.rx_frames > 0 { "delay+frames" } else { family.name() },
             said: name(said, frames),
             said_usecs: (finding.map_or(0.0, |finding| finding.usecs.value), frames),
+            family_right,
             right,
             error_us: fixed.map(|finding| finding.usecs.value - usecs),
             covered: fixed.map(|finding| (finding.usecs.low..=finding.usecs.high).contains(&usecs)),
@@ -105,8 +109,10 @@ impl Score {
 pub struct Table {
     /// Sides of cases that were judged.
     pub sides: usize,
-    /// The share whose family and frame limit are right.
+    /// The share whose family is right.
     pub family_right: f64,
+    /// The share whose family and frame limit are right.
+    pub all_right: f64,
     /// The same where nothing was held: those with a decoy, by its name, and how many there were.
     pub decoys_acquitted: BTreeMap<&'static str, (f64, usize)>,
     /// All decoys together.
@@ -147,8 +153,9 @@ impl Table {
             let of = scores.iter().filter(planted).filter(|score| score.decoy == Some(name));
             decoys_acquitted.insert(name, share(of.map(|score| score.right)));
         }
-        let right_where =
-            |keep: fn(&&Score) -> bool| share(scores.iter().filter(keep).map(|score| score.right));
+        let right_where = |keep: fn(&&Score) -> bool| {
+            share(scores.iter().filter(keep).map(|score| score.family_right))
+        };
         let by = BTreeMap::from([
             ("timestamps", right_where(|score| score.stamped)),
             ("round trips only", right_where(|score| !score.stamped)),
@@ -161,7 +168,8 @@ impl Table {
         ]);
         Self {
             sides: scores.len(),
-            family_right: share(scores.iter().map(|score| score.right)).0,
+            family_right: share(scores.iter().map(|score| score.family_right)).0,
+            all_right: share(scores.iter().map(|score| score.right)).0,
             decoys_acquitted,
             acquitted: share(scores.iter().filter(planted).map(|score| score.right)).0,
             value_near: share(scores.iter().filter_map(|score| score.is_near(near.0, near.1))).0,
@@ -194,6 +202,7 @@ impl fmt::Display for Table {
             writeln!(f, "  {truth:<13} {}", said.join(", "))?;
         }
         writeln!(f, "family right        {}", percent(self.family_right))?;
+        writeln!(f, "  and frame limit   {}", percent(self.all_right))?;
         for (name, (right, of)) in &self.by {
             writeln!(f, "  {name:<17} {} of {of}", percent(*right))?;
         }

@@ -94,22 +94,29 @@ impl World {
         let begin = self.now + train.quiet as f64;
         let sent: Vec<f64> = train.sends.iter().map(|send| begin + send.at as f64).collect();
         let end = begin + train.sends.last().map_or(0.0, |send| send.at as f64) + PATIENCE;
-        let arrivals: Vec<_> =
-            sent.iter().enumerate().map(|(at, sent)| (self.there.carry(*sent), at)).collect();
-        let received = self.theirs.run(&arrivals, end);
+        // What is held for longer than the train is waited for comes in the next one.
+        let base = (train.number as usize) << 16;
+        let of_this = |number: usize| number.checked_sub(base).filter(|at| *at < sent.len());
+        let arrivals: Vec<_> = sent
+            .iter()
+            .enumerate()
+            .map(|(at, sent)| (self.there.carry(*sent), base + at))
+            .collect();
         let mut far = vec![None; sent.len()];
         let mut answers = Vec::new();
-        for (at, number) in received {
-            if train.sends[number].silent {
+        for (at, number) in self.theirs.run(&arrivals, end) {
+            let Some(index) = of_this(number).filter(|index| !train.sends[*index].silent) else {
                 continue;
-            }
+            };
             let answered = self.serve(at);
-            far[number] = Some((at, answered));
+            far[index] = Some((at, answered));
             answers.push((self.back.carry(answered), number));
         }
         let mut heard = vec![None; sent.len()];
         for (at, number) in self.mine.run(&answers, end) {
-            heard[number] = Some(at);
+            if let Some(index) = of_this(number) {
+                heard[index] = Some(at);
+            }
         }
         self.now = end;
         let stamped = self.kind == Kind::Stamped;

@@ -5,13 +5,15 @@
 //! explain_load FILE SECONDS
 //! ```
 //!
-//! Ten requests in each millisecond, one after the other, to an echo in a thread of its own; then
-//! one line of JSON in `FILE`: requests, seconds, seconds of CPU of both threads, and quantiles.
+//! Ten requests in each millisecond, one after the other, to an echo in a thread of its own, both on
+//! one processor: with two, what a request costs depends on where the scheduler puts them. Then one
+//! line of JSON in `FILE`: requests, seconds, seconds of CPU of both threads, and quantiles.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Requests in each millisecond.
@@ -24,6 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("usage: explain_load FILE SECONDS".into());
     };
     let length = Duration::from_secs_f64(seconds.parse()?);
+    stay_on_one_processor()?;
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut client = TcpStream::connect(listener.local_addr()?)?;
     client.set_nodelay(true)?;
@@ -53,6 +56,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         quantile(99),
     );
     Ok(std::fs::write(file, line)?)
+}
+
+fn stay_on_one_processor() -> io::Result<()> {
+    let allowed = sched_getaffinity(None)?;
+    let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu));
+    let mut one = CpuSet::new();
+    one.set(last.ok_or(io::ErrorKind::NotFound)?);
+    Ok(sched_setaffinity(None, &one)?)
 }
 
 fn echo(mut stream: TcpStream) -> io::Result<()> {

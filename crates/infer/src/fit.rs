@@ -1,5 +1,7 @@
 //! Each family's best explanation of the starters of one direction, and what it is worth.
 
+use std::f64::consts::TAU;
+
 use crate::frames;
 use crate::series::{Series, Starter};
 use crate::stats::{cheapest, mode, narrowest, quantile, slope, sorted, spread};
@@ -72,8 +74,9 @@ pub(crate) fn loss(residuals: impl IntoIterator<Item = f64>, noise: f64) -> f64 
     residuals.into_iter().map(|residual| (1.0 + (residual / noise).powi(2)).ln()).sum()
 }
 
-/// All explanations of a series, and the noise that the best of them leaves.
-pub(crate) fn all(series: &Series, starters: &[Starter]) -> (Vec<Fit>, f64) {
+/// All explanations of a series, and the noise that the best of them leaves. Frame limits are looked
+/// for on demand: they take longest, and say nothing about clocks.
+pub(crate) fn all(series: &Series, starters: &[Starter], with_frames: bool) -> (Vec<Fit>, f64) {
     let waits: Vec<f64> = starters.iter().map(Starter::wait).collect();
     // The noise has to be known to search, and the search to know the noise.
     let mut noise = spread(&waits).max(LEAST_NOISE);
@@ -83,14 +86,15 @@ pub(crate) fn all(series: &Series, starters: &[Starter]) -> (Vec<Fit>, f64) {
         return ([none, delay(&waits)].into_iter().chain(woken).collect(), noise);
     }
     let mut fits = Vec::new();
+    let periodic = periodic(starters);
     for _ in 0..2 {
         fits = vec![Fit::new(Shape::None, 0.0, waits.clone(), 0.0), delay(&waits)];
         fits.extend(throttle(starters, noise));
-        fits.extend(periodic(starters));
+        fits.extend(periodic.clone());
         let least = fits.iter().map(|fit| spread(&fit.residuals)).fold(f64::INFINITY, f64::min);
         noise = least.max(LEAST_NOISE);
     }
-    fits.extend(frames::fit(series, starters, noise));
+    fits.extend(with_frames.then(|| frames::fit(series, starters, noise)).flatten());
     let woken: Vec<Fit> = fits.iter().filter_map(|fit| with_waking(fit, starters, noise)).collect();
     fits.extend(woken);
     let least = fits.iter().map(|fit| spread(&fit.residuals)).fold(f64::INFINITY, f64::min);
@@ -217,9 +221,8 @@ fn concentration(released: &[f64], period: f64, stretch: f64) -> f64 {
 }
 
 fn vector(released: &[f64], period: f64) -> (f64, f64) {
-    let turn = std::f64::consts::TAU / period;
     let sum = |(x, y): (f64, f64), at: &f64| {
-        let (sin, cos) = ((at % period) * turn).sin_cos();
+        let (sin, cos) = ((at / period).fract() * TAU).sin_cos();
         (x + cos, y + sin)
     };
     released.iter().fold((0.0, 0.0), sum)
@@ -227,7 +230,7 @@ fn vector(released: &[f64], period: f64) -> (f64, f64) {
 
 fn phase_of(released: &[f64], period: f64) -> f64 {
     let (x, y) = vector(released, period);
-    y.atan2(x) / std::f64::consts::TAU * period
+    y.atan2(x) / TAU * period
 }
 
 /// Refines a period: stretches that double show it twice as exactly, until one covers everything.

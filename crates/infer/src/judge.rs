@@ -2,7 +2,7 @@
 
 use crate::direction::{self, Judged};
 use crate::plan::Purpose;
-use crate::series::Heard;
+use crate::series::{Far, Heard};
 use crate::side;
 use crate::stats::{median, quantile, sorted};
 use crate::verdict::{Acquittal, Family, Finding, Place, Verdict};
@@ -11,8 +11,10 @@ use crate::words;
 /// A share of strays below this is everyday noise.
 const EVERYDAY: f64 = 0.05;
 
-/// A throttle this much longer or shorter than a request's service is taken for it.
+/// A throttle as long as a request's service is taken for it, give or take this share of it, and as
+/// long as it takes to begin with a request, in microseconds.
 const ALIKE: f64 = 0.1;
+const BEGIN: f64 = 15.0;
 
 /// What the trains show, so far.
 #[must_use]
@@ -28,11 +30,11 @@ pub fn judge(heard: &[Heard]) -> Verdict {
         let place = side::of(heard, &round);
         judged.push((place, round));
     }
-    let server = server(heard);
+    let service = Service::of(heard);
     let mut findings: Vec<Finding> = judged.iter().filter_map(finding).collect();
-    findings.retain(|finding| !server.is_some_and(|server| is_served(finding, server)));
+    findings.retain(|finding| !service.is_some_and(|service| service.explains(finding)));
     let mut acquittals: Vec<Acquittal> = judged.iter().flat_map(acquittals).collect();
-    acquittals.extend(server);
+    acquittals.extend(service.map(Service::acquittal));
     acquittals.extend(first(heard));
     let bend = |place| {
         findings
@@ -85,20 +87,42 @@ fn acquittals((place, judged): &(Place, Judged)) -> Vec<Acquittal> {
     waking.into_iter().chain(stray).collect()
 }
 
-/// Whether what looks like a throttle is the far program at work, on the core that receives.
-fn is_served(finding: &Finding, server: Acquittal) -> bool {
-    let Acquittal::Server { median, .. } = server else { return false };
-    let gap = finding.usecs.value;
-    (finding.place, finding.family) == (Place::Theirs, Family::Throttle)
-        && (gap - median).abs() < ALIKE * gap
+/// What a far program that is slow takes for a request, once it has come to it: the requests before
+/// it are no part. In microseconds.
+#[derive(Clone, Copy, Debug)]
+struct Service {
+    p5: f64,
+    median: f64,
+    p99: f64,
 }
 
-fn server(heard: &[Heard]) -> Option<Acquittal> {
-    let stamps = heard.iter().flat_map(|heard| &heard.probes).filter_map(|probe| probe.far);
-    let taken = stamps.map(|far| far.sent.saturating_sub(far.received) as f64 / 1e3);
-    let taken = sorted(taken.collect());
-    let (median, p99) = (quantile(&taken, 0.5), quantile(&taken, 0.99));
-    (median > 20.0 || p99 > 200.0).then_some(Acquittal::Server { median, p99 })
+impl Service {
+    fn of(heard: &[Heard]) -> Option<Self> {
+        let mut taken = Vec::new();
+        for heard in heard {
+            let mut stamps: Vec<Far> = heard.probes.iter().filter_map(|probe| probe.far).collect();
+            stamps.sort_unstable_by_key(|far| far.sent);
+            let mut free = 0;
+            for far in stamps {
+                taken.push(far.sent.saturating_sub(far.received.max(free)) as f64 / 1e3);
+                free = far.sent;
+            }
+        }
+        let taken = sorted(taken);
+        let [p5, median, p99] = [0.05, 0.5, 0.99].map(|share| quantile(&taken, share));
+        (median > 20.0 || p99 > 200.0).then_some(Self { p5, median, p99 })
+    }
+
+    /// Whether what looks like a throttle is the program at work: on the core that receives, or
+    /// sending one answer each time.
+    fn explains(self, finding: &Finding) -> bool {
+        let alike = (1.0 - ALIKE) * self.p5..(1.0 + ALIKE) * self.median + BEGIN;
+        finding.family == Family::Throttle && alike.contains(&finding.usecs.value)
+    }
+
+    const fn acquittal(self) -> Acquittal {
+        Acquittal::Server { median: self.median, p99: self.p99 }
+    }
 }
 
 fn first(heard: &[Heard]) -> Option<Acquittal> {

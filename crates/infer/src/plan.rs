@@ -1,11 +1,15 @@
 //! Which probes to send: trains, one after the other, each chosen from what the last ones showed.
 //!
-//! 1. *Lone* probes after long and uneven silences: the floor, and whether a lone packet waits.
-//! 2. *Pairs* whose spacing is swept from microseconds to milliseconds: who joins whom.
-//! 3. *Dense* trains with random gaps: many releases, one right behind the other.
-//! 4. *Sparse* trains, for holds too long for dense ones, and *bursts*, for frame limits.
-//! 5. A *ramp* of rising rate, which an adaptive NIC answers with longer holds.
-//! 6. *Primed* pairs, where only round trips are known: a silent packet, then a probe.
+//! - *Lone* probes after long and uneven silences: the floor, and whether a lone packet waits.
+//! - *Pairs* whose spacing is swept from microseconds to milliseconds: who joins whom.
+//! - *Dense* trains with random gaps: many releases, one right behind the other.
+//! - *Sparse* trains, for holds too long for dense ones, and *bursts*, for frame limits.
+//!
+//! These alternate, so that whatever changes with time, two clocks' difference above all, does not
+//! look like a difference between them. Two follow at the end:
+//!
+//! - A *ramp* of rising rate, which an adaptive NIC answers with longer holds.
+//! - *Primed* pairs, where only round trips are known: a silent packet, then a probe.
 //!
 //! The plan does no I/O: [`Plan::next`] says what to send, [`Plan::told`] hears what came of it.
 
@@ -35,15 +39,8 @@ pub enum Purpose {
 
 impl Purpose {
     /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Lone,
-        Self::Pair,
-        Self::Dense,
-        Self::Sparse,
-        Self::Burst,
-        Self::Ramp,
-        Self::Primed,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::Lone, Self::Pair, Self::Dense, Self::Sparse, Self::Burst, Self::Ramp, Self::Primed];
 
     /// Its name in recordings.
     #[must_use]
@@ -95,14 +92,13 @@ pub struct Abilities {
     pub least_gap: u64,
 }
 
-/// The stages, in their order, and how many trains each has.
-const STAGES: [(Purpose, u32); 6] = [
+/// The trains that alternate, and how many there are of each.
+const ALTERNATING: [(Purpose, u32); 5] = [
     (Purpose::Lone, 40),
     (Purpose::Pair, 48),
     (Purpose::Dense, 16),
     (Purpose::Sparse, 18),
     (Purpose::Burst, 24),
-    (Purpose::Ramp, 1),
 ];
 
 /// How many primed pairs there are, when they are needed.
@@ -113,6 +109,7 @@ const PRIMED: u32 = 48;
 pub struct Plan {
     abilities: Abilities,
     prng: Prng,
+    order: Vec<(Purpose, u32)>,
     next: u32,
     sent: u32,
     heard: Vec<Heard>,
@@ -123,7 +120,15 @@ impl Plan {
     /// A plan whose random gaps come from `seed`.
     #[must_use]
     pub fn new(abilities: Abilities, seed: u64) -> Self {
-        Self { abilities, prng: Prng::new(seed), next: 0, sent: 0, heard: Vec::new(), primed: None }
+        Self {
+            abilities,
+            prng: Prng::new(seed),
+            order: order(),
+            next: 0,
+            sent: 0,
+            heard: Vec::new(),
+            primed: None,
+        }
     }
 
     /// The next train; nothing when enough has been heard.
@@ -159,16 +164,19 @@ impl Plan {
         std::iter::from_fn(|| plan.next_train()).map(|train| train.sends.len() as u32).sum()
     }
 
-    fn stage(&mut self, number: u32) -> Option<(Purpose, u32)> {
-        let mut begin = 0;
-        for (purpose, count) in STAGES {
-            if number < begin + count {
-                return Some((purpose, number - begin));
-            }
-            begin += count;
+    /// What train `number` is for, and which of its kind it is.
+    fn stage(&self, number: u32) -> Option<(Purpose, u32)> {
+        let number = number as usize;
+        if let Some(stage) = self.order.get(number) {
+            return Some(*stage);
         }
+        let after = (number - self.order.len()) as u32;
         let wanted = self.abilities.silent && !self.abilities.stamps;
-        (wanted && number < begin + PRIMED).then(|| (Purpose::Primed, number - begin))
+        match after {
+            0 => Some((Purpose::Ramp, 0)),
+            1..=PRIMED if wanted => Some((Purpose::Primed, after - 1)),
+            _ => None,
+        }
     }
 
     fn build(&mut self, number: u32, purpose: Purpose, index: u32) -> Train {
@@ -226,6 +234,20 @@ impl Plan {
         }
         gaps
     }
+}
+
+/// Those of each kind evenly over the whole, a lone one first: it is the first packet of all.
+fn order() -> Vec<(Purpose, u32)> {
+    let kind = |(purpose, count): (Purpose, u32)| {
+        (0..count).map(move |index| {
+            let shift = if purpose == Purpose::Lone { 0 } else { 1 };
+            // Of the whole, without fractions.
+            ((2 * index + shift) * 1_000_000 / (2 * count), (purpose, index))
+        })
+    };
+    let mut order: Vec<_> = ALTERNATING.into_iter().flat_map(kind).collect();
+    order.sort_by_key(|(at, _)| *at);
+    order.into_iter().map(|(_, stage)| stage).collect()
 }
 
 /// The `index`-th of `count` values from `from` to `to`, evenly by ratio.

@@ -58,7 +58,8 @@ struct Packet {
 /// # Errors
 /// If it cannot be written.
 pub fn write(path: &Path, origin: &Origin, heard: &[Heard]) -> Result<()> {
-    let file = File::create(path).with_context(|| format!("create recording {}", path.display()))?;
+    let file =
+        File::create(path).with_context(|| format!("create recording {}", path.display()))?;
     put(BufWriter::new(file), origin, heard)
         .with_context(|| format!("write recording {}", path.display()))
 }
