@@ -5,9 +5,9 @@
 //! explain_load FILE SECONDS
 //! ```
 //!
-//! Ten requests in each millisecond, one after the other, to an echo in a thread of its own, both on
-//! one processor: with two, what a request costs depends on where the scheduler puts them. Then one
-//! line of JSON in `FILE`: requests, seconds, seconds of CPU of both threads, and quantiles.
+//! Ten requests in each millisecond, one after the other, to an echo in a thread of its own, both
+//! on one processor: with two, what a request costs depends on where the scheduler puts them. Then
+//! one line of JSON in `FILE`: requests, seconds, seconds of CPU of both threads, and quantiles.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};

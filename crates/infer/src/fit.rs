@@ -74,8 +74,8 @@ pub(crate) fn loss(residuals: impl IntoIterator<Item = f64>, noise: f64) -> f64 
     residuals.into_iter().map(|residual| (1.0 + (residual / noise).powi(2)).ln()).sum()
 }
 
-/// All explanations of a series, and the noise that the best of them leaves. Frame limits are looked
-/// for on demand: they take longest, and say nothing about clocks.
+/// All explanations of a series, and the noise that the best of them leaves. Frame limits are
+/// looked for on demand: they take longest, and say nothing about clocks.
 pub(crate) fn all(series: &Series, starters: &[Starter], with_frames: bool) -> (Vec<Fit>, f64) {
     let waits: Vec<f64> = starters.iter().map(Starter::wait).collect();
     // The noise has to be known to search, and the search to know the noise.

@@ -3,8 +3,8 @@
 //! [`kind`] speaks to the echo that the far side has, [`run`](mod@run) sends the trains that
 //! [`infer::Plan`] asks for at the moments it asks for, whatever comes back meanwhile, and
 //! [`report`] says what [`infer::judge`] makes of the kernel's timestamps. [`echo`] is a far side
-//! of our own. [`recording`] keeps what was heard, to be judged again. [`blind`] hides settings from
-//! all of them and keeps the score.
+//! of our own. [`recording`] keeps what was heard, to be judged again. [`blind`] hides settings
+//! from all of them and keeps the score.
 
 pub mod blind;
 pub mod echo;

@@ -1,7 +1,7 @@
 //! What a probe heard, in a file: to be judged again, elsewhere or later, without any traffic.
 //!
-//! JSON Lines: the first line is [`Origin`], each other one a train. Times are nanoseconds; those of
-//! sending and receiving are the prober's clock's, `far` are the far host's.
+//! JSON Lines: the first line is [`Origin`], each other one a train. Times are nanoseconds; those
+//! of sending and receiving are the prober's clock's, `far` are the far host's.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
@@ -91,7 +91,7 @@ fn parse(input: impl BufRead) -> Result<(Origin, Vec<Heard>)> {
     for (line, number) in lines.zip(0..) {
         let row: Row =
             serde_json::from_str(&line?).with_context(|| format!("line {}", number + 2))?;
-        heard.push(train(number, row).with_context(|| format!("line {}", number + 2))?);
+        heard.push(train(number, &row).with_context(|| format!("line {}", number + 2))?);
     }
     Ok((origin, heard))
 }
@@ -109,7 +109,7 @@ fn row(heard: &Heard) -> Row {
     Row { purpose: purpose.name().to_owned(), quiet, packets }
 }
 
-fn train(number: u32, row: Row) -> Result<Heard> {
+fn train(number: u32, row: &Row) -> Result<Heard> {
     let purpose = Purpose::ALL.into_iter().find(|purpose| purpose.name() == row.purpose);
     let purpose = purpose.with_context(|| format!("no train has purpose {:?}", row.purpose))?;
     let send = |packet: &Packet| Send { at: packet.at, silent: packet.silent };
