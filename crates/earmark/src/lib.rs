@@ -20,6 +20,7 @@ pub mod experiment;
 pub mod explain;
 pub mod halves;
 pub mod histogram;
+mod icmp;
 pub mod kernel;
 mod keys;
 pub mod marks;

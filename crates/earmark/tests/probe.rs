@@ -18,8 +18,8 @@ fn probed(setting: &str, probe: &str) -> Value {
 /// 5 ms stand out on any machine; what a probe makes of less is for the bench to say.
 #[test]
 fn any_echo__round_trips_hold_what_the_nic_holds() {
-    for kind in ["udp", "tcp"] {
-        // Lone probes only.
+    for kind in ["udp", "tcp", "icmp"] {
+        // Lone probes and pairs only.
         let seen = probed("delay:5000", &format!("b --kind {kind} --count 20"));
         assert_eq!((seen["kind"].as_str(), seen["sent"].as_u64()), (Some(kind), Some(20)));
         assert_eq!(seen["answered"], 20, "{seen}");

@@ -131,19 +131,21 @@ impl Plan {
         }
     }
 
-    /// The next train; nothing when enough has been heard.
+    /// The next train; nothing when enough has been heard. One that would send too much is left
+    /// out.
     pub fn next_train(&mut self) -> Option<Train> {
-        let number = self.next;
-        let (purpose, index) = self.stage(number)?;
-        let train = self.build(number, purpose, index);
         let most = if self.abilities.most == 0 { u32::MAX } else { self.abilities.most };
-        let sent = self.sent + train.sends.len() as u32;
-        if sent > most {
-            return None;
+        loop {
+            let number = self.next;
+            let (purpose, index) = self.stage(number)?;
+            self.next += 1;
+            let train = self.build(number, purpose, index);
+            let sent = self.sent + train.sends.len() as u32;
+            if sent <= most {
+                self.sent = sent;
+                return Some(train);
+            }
         }
-        self.sent = sent;
-        self.next += 1;
-        Some(train)
     }
 
     /// What came of the last train.

@@ -23,7 +23,7 @@ pub struct ProbeArgs {
     /// Its port
     #[arg(long)]
     port: Option<u16>,
-    /// Send at most so many packets; what is left out is the end of the plan
+    /// Send at most so many packets; trains that would send more are left out
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     count: u32,
     /// Never send faster than so many packets a second; short holds then do not show

@@ -12,12 +12,15 @@ use infer::Far;
 use linux::clock::wall_clock_nanos;
 use linux::stamps::Stamped;
 use rustix::net::sockopt::set_socket_recv_buffer_size;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with};
 
 use super::echo;
+use crate::icmp;
 
 /// Seconds from 1900, where NTP begins, to 1970.
 const NTP_EPOCH: u64 = 2_208_988_800;
+
+/// Bytes that a ping carries.
+const PING: usize = 16;
 
 /// How long an echo may take to show that it is there.
 const KNOCK: Duration = Duration::from_millis(300);
@@ -80,6 +83,8 @@ pub struct Asker {
     /// Whom.
     pub address: SocketAddr,
     stamped: Stamped,
+    /// Of a raw socket, whose packets are for others, too.
+    identifier: Option<u16>,
     stream: Option<TcpStream>,
     /// Requests of a stream that are not answered, and bytes of the answer that has begun.
     asked: VecDeque<u32>,
@@ -113,7 +118,7 @@ impl Asker {
         // The kernel's echo is asked over IPv4.
         let fits = |address: &SocketAddr| kind != Kind::Icmp || address.is_ipv4();
         let address = addresses.find(fits).context("it has no address that fits")?;
-        let mut stream = None;
+        let (mut stream, mut identifier) = (None, None);
         let socket: OwnedFd = match kind {
             Kind::Udp | Kind::Ntp => {
                 let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
@@ -123,12 +128,8 @@ impl Asker {
                 socket.into()
             }
             Kind::Icmp => {
-                let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-                let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
-                let socket = socket_with(family, kind, flags, Some(ipproto::ICMP)).context(
-                    "open a ping socket; `sysctl net.ipv4.ping_group_range` says who may",
-                )?;
-                connect(&socket, &address)?;
+                let (socket, is_raw) = icmp::open(address)?;
+                identifier = is_raw.then(icmp::identifier);
                 socket
             }
             Kind::Tcp | Kind::Memcached => {
@@ -143,7 +144,8 @@ impl Asker {
         // Answers to a long train wait while the next probe is due; the system may grant less.
         let _ = set_socket_recv_buffer_size(&socket, 4 << 20);
         let stamped = Stamped::new(socket, stream.is_none()).context("ask for timestamps")?;
-        Ok(Self { kind, address, stamped, stream, asked: VecDeque::new(), partial: 0, sent: 0 })
+        let (asked, partial, sent) = (VecDeque::new(), 0, 0);
+        Ok(Self { kind, address, stamped, identifier, stream, asked, partial, sent })
     }
 
     /// Asks until there is an answer; also resolves addresses and warms caches.
@@ -196,11 +198,11 @@ impl Asker {
             Kind::Udp => rustix::net::send(socket, &echo::request(number), flags).map(|_| ())?,
             Kind::Ntp => rustix::net::send(socket, &ntp_request(number), flags).map(|_| ())?,
             Kind::Icmp => {
-                let mut packet = [0; 24];
-                packet[0] = 8;
-                // The kernel fills in identifier and checksum.
-                packet[6..8].copy_from_slice(&(number as u16).to_be_bytes());
-                packet[8..12].copy_from_slice(&number.to_be_bytes());
+                let (mut packet, mut payload) = (Vec::new(), [0; PING]);
+                payload[..4].copy_from_slice(&number.to_be_bytes());
+                // A ping socket fills in an identifier and a checksum of its own.
+                let identifier = self.identifier.unwrap_or(0);
+                icmp::encode(&mut packet, identifier, number as u16, &payload);
                 rustix::net::send(socket, &packet, flags).map(|_| ())?;
             }
             Kind::Tcp | Kind::Memcached => {
@@ -265,7 +267,7 @@ impl Asker {
                     (answer.number, far)
                 }),
                 Kind::Ntp => ntp_answer(bytes),
-                Kind::Icmp => icmp_answer(bytes),
+                Kind::Icmp => ping_answer(bytes, self.identifier),
                 Kind::Tcp | Kind::Memcached => {
                     if bytes.is_empty() {
                         return Err(ErrorKind::UnexpectedEof.into());
@@ -325,9 +327,9 @@ fn ntp_answer(bytes: &[u8]) -> Option<(u32, Option<Far>)> {
     Some((number, Some(Far { received: nanos(32)?, sent: nanos(40)? })))
 }
 
-fn icmp_answer(bytes: &[u8]) -> Option<(u32, Option<Far>)> {
-    let number = u32::from_be_bytes(bytes.get(8..12)?.try_into().ok()?);
-    (bytes[0] == 0).then_some((number, None))
+fn ping_answer(bytes: &[u8], raw_identifier: Option<u16>) -> Option<(u32, Option<Far>)> {
+    let payload = bytes.get(icmp::payload_start(bytes, raw_identifier)?..)?;
+    Some((u32::from_be_bytes(payload.get(..4)?.try_into().ok()?), None))
 }
 
 #[cfg(test)]

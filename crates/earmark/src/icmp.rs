@@ -1,0 +1,116 @@
+//! ICMP echo over IPv4 (RFC 792): the far kernel is the server.
+//!
+//! A ping socket (`SOCK_DGRAM`) is tried first, because it needs no privilege where
+//! `net.ipv4.ping_group_range` allows it and gets only its own answers; then a raw one, which gets
+//! every ICMP packet of the host, each with its IP header.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use nic::prng::Prng;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, ipproto, socket_with};
+
+const HEADER_BYTES: usize = 8;
+const ECHO_REQUEST: u8 = 8;
+const ECHO_REPLY: u8 = 0;
+
+/// Opens a socket towards `address` that does not block; and whether it is a raw one.
+///
+/// # Errors
+/// If neither kind may be had, saying who may, or there is no way to `address`.
+pub(crate) fn open(address: SocketAddr) -> io::Result<(OwnedFd, bool)> {
+    if !address.is_ipv4() {
+        let why = format!("icmp runs over IPv4 only, and {} is not", address.ip());
+        return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+    }
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = |kind| socket_with(AddressFamily::INET, kind, flags, Some(ipproto::ICMP));
+    let (socket, raw) = match socket(SocketType::DGRAM) {
+        Ok(socket) => (socket, false),
+        Err(_) => match socket(SocketType::RAW) {
+            Ok(socket) => (socket, true),
+            Err(Errno::PERM | Errno::ACCESS) => return Err(forbidden()),
+            Err(errno) => return Err(errno.into()),
+        },
+    };
+    connect(&socket, &address)?;
+    Ok((socket, raw))
+}
+
+fn forbidden() -> io::Error {
+    let why = "neither a ping socket nor a raw one may be opened; root may, and so may the groups \
+               of `sysctl net.ipv4.ping_group_range`";
+    io::Error::new(io::ErrorKind::PermissionDenied, why)
+}
+
+/// What tells answers on raw sockets of this process from those to others. Mixed, so that
+/// processes with neighbouring numbers do not share identifiers.
+#[must_use]
+pub(crate) fn identifier() -> u16 {
+    Prng::new(u64::from(std::process::id())).next_u64() as u16
+}
+
+/// The ones' complement sum of RFC 1071 over 16-bit words.
+fn checksum(bytes: &[u8]) -> u16 {
+    let word = |pair: &[u8]| {
+        u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or_default()]))
+    };
+    let mut sum: u32 = bytes.chunks(2).map(word).sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+/// Writes an echo request into `packet`.
+pub(crate) fn encode(packet: &mut Vec<u8>, identifier: u16, sequence: u16, payload: &[u8]) {
+    packet.clear();
+    packet.extend_from_slice(&[ECHO_REQUEST, 0, 0, 0]);
+    packet.extend_from_slice(&identifier.to_be_bytes());
+    packet.extend_from_slice(&sequence.to_be_bytes());
+    packet.extend_from_slice(payload);
+    let checksum = checksum(packet);
+    packet[2..4].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// Where the payload of an echo reply starts; `None` if the packet is something else or for someone
+/// else. On a raw socket `identifier` says whose it must be, and an IP header comes first.
+#[must_use]
+pub(crate) fn payload_start(packet: &[u8], raw_identifier: Option<u16>) -> Option<usize> {
+    let header = match raw_identifier {
+        Some(_) => usize::from(*packet.first()? & 0x0f) * 4,
+        None => 0,
+    };
+    let icmp = packet.get(header..header + HEADER_BYTES)?;
+    let is_ours = raw_identifier.is_none_or(|ours| icmp[4..6] == ours.to_be_bytes());
+    (icmp[0] == ECHO_REPLY && is_ours).then_some(header + HEADER_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_echo_request() {
+        let mut packet = Vec::new();
+        encode(&mut packet, 0x1234, 1, b"abc");
+        // 0800 + 1234 + 0001 + 6162 + 6300 = de97, complement 2168.
+        assert_eq!(packet, [8, 0, 0x21, 0x68, 0x12, 0x34, 0, 1, b'a', b'b', b'c']);
+        assert_eq!(checksum(&packet), 0, "a packet with its checksum sums to nothing");
+    }
+
+    #[test]
+    fn replies_are_told_from_the_rest() {
+        let mut reply = Vec::new();
+        encode(&mut reply, 7, 1, b"x");
+        assert_eq!(payload_start(&reply, None), None, "our own request, seen on loopback");
+        reply[0] = ECHO_REPLY;
+        assert_eq!(payload_start(&reply, None), Some(8));
+        let raw = [&[0x45; 20], reply.as_slice()].concat();
+        assert_eq!(payload_start(&raw, Some(7)), Some(28));
+        assert_eq!(payload_start(&raw, Some(8)), None, "another process's");
+        assert_eq!(payload_start(&raw[..27], Some(7)), None, "cut short");
+    }
+}
