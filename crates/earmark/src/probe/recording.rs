@@ -72,7 +72,7 @@ fn put(mut out: impl Write, origin: &Origin, heard: &[Heard]) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Reads what [`write`] wrote.
+/// Reads what [`write`](fn@write) wrote.
 ///
 /// # Errors
 /// If it is no recording, naming the line.
