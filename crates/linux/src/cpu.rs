@@ -43,3 +43,17 @@ pub fn come_first() -> i32 {
     let _ = setpriority_process(None, FIRST);
     getpriority_process(None).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coming_first_is_the_threads_alone() {
+        let before = getpriority_process(None).unwrap();
+        let nice = std::thread::spawn(come_first).join().unwrap();
+        // Without the right to, it stays as it was.
+        assert!(nice == FIRST || nice == before, "{nice}");
+        assert_eq!(getpriority_process(None).unwrap(), before);
+    }
+}

@@ -26,7 +26,9 @@ use crate::hostside::{HostSide, Service};
 use crate::snapshot::{PortSnapshot, QueueSnapshot};
 use crate::trace::{Event, Watch};
 
-/// Frames taken from one host before the others have their turn.
+/// Frames taken from one host before the others, and the timers, have their turn. All of them count
+/// as sent at the moment the first was taken, and a busy host sends on meanwhile: with 64 of them,
+/// frame limits and delays below 100 us were the batch's.
 const BATCH: usize = 8;
 
 /// Frames that a link holds, waiting and on their way.
