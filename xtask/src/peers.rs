@@ -27,7 +27,7 @@ const fn peer(
     Peer { program, apt, dnf, pacman }
 }
 
-const PEERS: [Peer; 18] = [
+const PEERS: [Peer; 19] = [
     peer("memcached", "memcached", "memcached", "memcached"),
     peer("chronyd", "chrony", "chrony", "chrony"),
     peer("iperf3", "iperf3", "iperf3", "iperf3"),
@@ -46,6 +46,8 @@ const PEERS: [Peer; 18] = [
     peer("/usr/include/rdma/fabric.h", "libfabric-dev", "libfabric-devel", "libfabric"),
     peer("mpirun", "openmpi-bin", "openmpi", "openmpi"),
     peer("mpicc", "libopenmpi-dev", "openmpi-devel", "openmpi"),
+    // A kernel whose network driver is a module; Debian alone has it.
+    peer("linux.uml", "user-mode-linux", "user-mode-linux", "user-mode-linux"),
 ];
 
 /// What `earmark kernel` builds the kernel of guests with.

@@ -142,6 +142,16 @@ impl Case {
     /// A case for a live world: stamped, with bulk now and then, and decoys that can be planted.
     #[must_use]
     pub fn draw_live(seed: u64) -> Self {
+        Self::draw_on_hosts(seed, true)
+    }
+
+    /// The same for virtual time, where computing takes none, so that no core is ever busy.
+    #[must_use]
+    pub fn draw_virtual(seed: u64) -> Self {
+        Self::draw_on_hosts(seed, false)
+    }
+
+    fn draw_on_hosts(seed: u64, may_be_busy: bool) -> Self {
         let mut chance = Chance::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x11fe);
         let (mut theirs, mut mine) = (Moderation::DISABLED, Moderation::DISABLED);
         let is_decoy = chance.is(0.33);
@@ -154,7 +164,8 @@ impl Case {
         }
         let slow = Decoy::SlowServer { takes: chance.between(10.0, 150.0) };
         let busy = Decoy::BusyCore { share: 0.0, longest: 0.0 };
-        let decoy = is_decoy.then(|| chance.one(&[slow, busy]));
+        let decoys = if may_be_busy { [slow, busy] } else { [slow, slow] };
+        let decoy = is_decoy.then(|| chance.one(&decoys));
         let bulk = if chance.is(0.2) { chance.between(500.0, 3_000.0) } else { 0.0 };
         Self { seed, kind: Kind::Stamped, theirs, mine, decoy, bulk }
     }

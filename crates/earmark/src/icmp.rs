@@ -1,8 +1,9 @@
 //! ICMP echo over IPv4 (RFC 792): the far kernel is the server.
 //!
-//! A ping socket (`SOCK_DGRAM`) is tried first, because it needs no privilege where
-//! `net.ipv4.ping_group_range` allows it and gets only its own answers; then a raw one, which gets
-//! every ICMP packet of the host, each with its IP header.
+//! A ping socket (`SOCK_DGRAM`) needs no privilege where `net.ipv4.ping_group_range` allows it, and
+//! gets only its own answers. A raw one gets every ICMP packet of the host, each with its IP
+//! header, and may send what nobody answers: a reply that nobody asked for, which the far kernel
+//! drops.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,27 +17,36 @@ const HEADER_BYTES: usize = 8;
 const ECHO_REQUEST: u8 = 8;
 const ECHO_REPLY: u8 = 0;
 
-/// Opens a socket towards `address` that does not block; and whether it is a raw one.
+/// A ping socket, then a raw one; or the other way round.
+pub(crate) const PING_FIRST: [SocketType; 2] = [SocketType::DGRAM, SocketType::RAW];
+pub(crate) const RAW_FIRST: [SocketType; 2] = [SocketType::RAW, SocketType::DGRAM];
+
+/// Opens a socket towards `address` that does not block, of the first kind that may be had; and
+/// whether it is a raw one.
 ///
 /// # Errors
 /// If neither kind may be had, saying who may, or there is no way to `address`.
-pub(crate) fn open(address: SocketAddr) -> io::Result<(OwnedFd, bool)> {
+pub(crate) fn open(address: SocketAddr, kinds: [SocketType; 2]) -> io::Result<(OwnedFd, bool)> {
     if !address.is_ipv4() {
         let why = format!("icmp runs over IPv4 only, and {} is not", address.ip());
         return Err(io::Error::new(io::ErrorKind::Unsupported, why));
     }
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = |kind| socket_with(AddressFamily::INET, kind, flags, Some(ipproto::ICMP));
-    let (socket, raw) = match socket(SocketType::DGRAM) {
-        Ok(socket) => (socket, false),
-        Err(_) => match socket(SocketType::RAW) {
-            Ok(socket) => (socket, true),
-            Err(Errno::PERM | Errno::ACCESS) => return Err(forbidden()),
-            Err(errno) => return Err(errno.into()),
-        },
+    let mut kind = kinds[0];
+    let socket = match socket(kind) {
+        Err(Errno::PERM | Errno::ACCESS) => {
+            kind = kinds[1];
+            socket(kind)
+        }
+        first => first,
+    };
+    let socket = match socket {
+        Err(Errno::PERM | Errno::ACCESS) => return Err(forbidden()),
+        socket => socket?,
     };
     connect(&socket, &address)?;
-    Ok((socket, raw))
+    Ok((socket, kind == SocketType::RAW))
 }
 
 fn forbidden() -> io::Error {
@@ -66,10 +76,19 @@ fn checksum(bytes: &[u8]) -> u16 {
 
 /// Writes an echo request into `packet`.
 pub(crate) fn encode(packet: &mut Vec<u8>, identifier: u16, sequence: u16, payload: &[u8]) {
+    encode_as(ECHO_REQUEST, packet, [identifier, sequence], payload);
+}
+
+/// Writes a reply that nobody has asked for into `packet`: it goes as far as the far kernel, and no
+/// further.
+pub(crate) fn encode_unasked(packet: &mut Vec<u8>, identifier: u16, payload: &[u8]) {
+    encode_as(ECHO_REPLY, packet, [identifier, 0], payload);
+}
+
+fn encode_as(kind: u8, packet: &mut Vec<u8>, words: [u16; 2], payload: &[u8]) {
     packet.clear();
-    packet.extend_from_slice(&[ECHO_REQUEST, 0, 0, 0]);
-    packet.extend_from_slice(&identifier.to_be_bytes());
-    packet.extend_from_slice(&sequence.to_be_bytes());
+    packet.extend_from_slice(&[kind, 0, 0, 0]);
+    words.iter().for_each(|word| packet.extend_from_slice(&word.to_be_bytes()));
     packet.extend_from_slice(payload);
     let checksum = checksum(packet);
     packet[2..4].copy_from_slice(&checksum.to_be_bytes());

@@ -41,6 +41,17 @@ fn delay_of_theirs__is_a_hold_of_theirs() {
     }
 }
 
+/// Nothing but round trips, so whose hold it is, packets without an answer have to tell.
+#[test]
+fn hold_behind_the_far_kernels_echo__is_never_said_to_be_mine() {
+    let seen = probed("delay:400", "b --kind icmp");
+    assert_eq!(seen["kind"], "icmp");
+    for hold in seen["holds"].as_array().unwrap() {
+        assert_ne!(hold["side"], "mine", "{seen}");
+    }
+    assert!(seen["offset_bend_us"].is_null(), "{seen}");
+}
+
 #[test]
 fn nobody_there__says_what_was_tried_and_what_to_do() {
     let refused = run(&["probe", "127.0.0.1", "--kind", "tcp", "--port", "9"]);

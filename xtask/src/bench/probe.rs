@@ -1,7 +1,8 @@
 //! The blind tests of hold inference: what `docs/results/probe.json` says of `earmark probe`.
 //!
 //! In the `model` world the real `nic` crate runs in made-up time (`crates/blind`), in the `live`
-//! world hosts of ours do (`earmark probe-blind`). The seeds that are reported were never tuned on:
+//! and the `virtual` world hosts of ours do (`earmark probe-blind`). The seeds that are reported
+//! were never tuned on:
 //! those below [`FIRST_SEED`] are for that.
 
 use std::fs;
@@ -40,6 +41,8 @@ enum World {
     Model,
     /// Hosts of ours, real time
     Live,
+    /// Guests of ours, virtual time
+    Virtual,
 }
 
 impl World {
@@ -47,6 +50,7 @@ impl World {
         match self {
             Self::Model => "model",
             Self::Live => "live",
+            Self::Virtual => "virtual",
         }
     }
 }
@@ -55,7 +59,7 @@ impl World {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let outcome = match options.world {
         World::Model => model(options)?,
-        World::Live => live(options)?,
+        World::Live | World::Virtual => on_hosts(options)?,
     };
     println!("{:#}", outcome["table"]);
     let path = repo::root().join(&options.output);
@@ -80,12 +84,22 @@ fn model(options: &Options) -> Result<Value> {
     parsed(&shell::output(&mut command)?)
 }
 
-fn live(options: &Options) -> Result<Value> {
+fn on_hosts(options: &Options) -> Result<Value> {
     // Bulk beside the probes is a flood of pings.
     crate::peers::ensure()?;
+    if matches!(options.world, World::Virtual) {
+        crate::kernel::ensure()?;
+    }
     shell::run(&mut shell::cargo(["build", "--release", "--package", "earmark"]))?;
     let mut command = shell::command(repo::target_directory()?.join("release/earmark"));
-    command.args(["probe-blind", "--json", "--cases", &options.cases.to_string()]);
+    command.args([
+        "probe-blind",
+        "--world",
+        options.world.name(),
+        "--json",
+        "--cases",
+        &options.cases.to_string(),
+    ]);
     command.args(["--first-seed", &options.first_seed.to_string()]);
     parsed(&shell::output(&mut command)?)
 }

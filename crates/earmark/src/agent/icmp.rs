@@ -33,7 +33,7 @@ impl Icmp {
         let failed = |error: io::Error| explain("ICMP socket to", address.ip(), &error);
         let (mut sockets, mut raw) = (Vec::new(), false);
         for token in 0..connections as u64 {
-            let (socket, is_raw) = icmp::open(address).map_err(failed)?;
+            let (socket, is_raw) = icmp::open(address, icmp::PING_FIRST).map_err(failed)?;
             poller.add(&socket, token).map_err(failed)?;
             sockets.push(socket);
             raw = is_raw;

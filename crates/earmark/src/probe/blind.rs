@@ -1,4 +1,4 @@
-//! The blind test in the live world: hosts of ours, a NIC with a secret setting, real time.
+//! The blind test on hosts of ours: a NIC with a secret setting, in real time, or in virtual time.
 //!
 //! A prober in host a asks `earmark echo` on host b. It gets a socket and nothing else; the case
 //! goes to the NIC and to [`Score`] only.
@@ -20,7 +20,8 @@ use serde::Serialize;
 use super::kind::{Asker, Kind};
 use super::recording::{self, Origin};
 use super::run::{self, Limits};
-use crate::environment::Environment;
+use super::virtual_case;
+use crate::environment::{Environment, VIRTUAL};
 use crate::options::{NicOptions, Ports, Text};
 use crate::say::{note, say};
 use crate::world::World;
@@ -29,15 +30,24 @@ use crate::world::live::Live;
 /// Where host b is.
 const FAR: &str = "10.9.0.2";
 
-/// What is near enough in the live world: a share, or microseconds.
-const NEAR: (f64, f64) = (0.05, 5.0);
-
 /// How long an echo gets to bind its port.
 const HEAD_START: Duration = Duration::from_millis(150);
+
+/// Where cases are played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Place {
+    /// Namespaces, real time
+    Live,
+    /// Guests, virtual time
+    Virtual,
+}
 
 /// What `earmark probe-blind` takes.
 #[derive(clap::Args, Debug)]
 pub struct BlindArgs {
+    /// Where
+    #[arg(long, value_enum, default_value_t = Place::Live)]
+    world: Place,
     /// How many cases
     #[arg(long, default_value_t = 40)]
     cases: u64,
@@ -53,6 +63,16 @@ pub struct BlindArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+impl Place {
+    /// What is near enough: a share, or microseconds.
+    const fn near(self) -> (f64, f64) {
+        match self {
+            Self::Live => (0.05, 5.0),
+            Self::Virtual => (0.01, 1.0),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -80,31 +100,40 @@ pub fn run(args: &BlindArgs) -> Result<()> {
         scores.extend(new);
         Ok(())
     };
-    let environment = if let Some(folder) = &args.replay {
-        for seed in seeds {
-            score(&Case::draw_live(seed), &recording::read(&recorded(folder, seed))?.1)?;
-        }
-        None
-    } else {
-        let privilege = become_capable()?;
-        let options = NicOptions { wait: Some(Text(Waiting::Precise)), ..NicOptions::default() };
-        let live = Live::start(2, &options, privilege)?;
-        if let Some(folder) = &args.record {
-            create_dir(folder).with_context(|| format!("create folder {}", folder.display()))?;
-        }
-        for seed in seeds {
-            let case = Case::draw_live(seed);
-            let heard = play(&live, &case).with_context(|| format!("play case {seed}"))?;
-            if let Some(folder) = &args.record {
-                recording::write(&recorded(folder, seed), &Origin::new(FAR, "udp"), &heard)?;
-            }
-            score(&case, &heard)?;
-        }
-        let environment = live.environment().clone();
-        live.finish()?;
-        Some(environment)
+    let draw = match args.world {
+        Place::Live => Case::draw_live,
+        Place::Virtual => Case::draw_virtual,
     };
-    let table = Table::of(&scores, NEAR);
+    if let Some(folder) = &args.record {
+        create_dir(folder).with_context(|| format!("create folder {}", folder.display()))?;
+    }
+    let live = match args.world {
+        Place::Live if args.replay.is_none() => Some(start()?),
+        _ => None,
+    };
+    for seed in seeds {
+        let case = draw(seed);
+        let heard = match (&args.replay, &live) {
+            (Some(folder), _) => Ok(recording::read(&recorded(folder, seed))?.1),
+            (None, Some(live)) => play(live, &case),
+            (None, None) => virtual_case::play(&case, FAR),
+        };
+        let heard = heard.with_context(|| format!("play case {seed}"))?;
+        if let Some(folder) = &args.record {
+            recording::write(&recorded(folder, seed), &Origin::new(FAR, "udp"), &heard)?;
+        }
+        score(&case, &heard)?;
+    }
+    let environment = match (live, args.world) {
+        (Some(live), _) => {
+            let environment = live.environment().clone();
+            live.finish()?;
+            Some(environment)
+        }
+        (None, Place::Virtual) if args.replay.is_none() => Some(Environment::read(VIRTUAL)),
+        _ => None,
+    };
+    let table = Table::of(&scores, args.world.near());
     if args.json {
         let BlindArgs { cases, first_seed, .. } = *args;
         let outcome = Outcome { first_seed, cases, environment, table, scores };
@@ -113,6 +142,12 @@ pub fn run(args: &BlindArgs) -> Result<()> {
         say!("{table}");
     }
     Ok(())
+}
+
+fn start() -> Result<Live> {
+    let privilege = become_capable()?;
+    let options = NicOptions { wait: Some(Text(Waiting::Precise)), ..NicOptions::default() };
+    Live::start(2, &options, privilege)
 }
 
 fn recorded(folder: &Path, seed: u64) -> PathBuf {

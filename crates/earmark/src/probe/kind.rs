@@ -128,7 +128,7 @@ impl Asker {
                 socket.into()
             }
             Kind::Icmp => {
-                let (socket, is_raw) = icmp::open(address)?;
+                let (socket, is_raw) = icmp::open(address, icmp::RAW_FIRST)?;
                 identifier = is_raw.then(icmp::identifier);
                 socket
             }
@@ -185,6 +185,27 @@ impl Asker {
     #[must_use]
     pub fn is_stamped(&self) -> bool {
         matches!(self.kind, Kind::Udp | Kind::Ntp)
+    }
+
+    /// Whether it can send what nobody answers.
+    #[must_use]
+    pub fn can_be_silent(&self) -> bool {
+        self.identifier.is_some()
+    }
+
+    /// Sends a packet that gets as far as the far kernel, and no answer; if it
+    /// [can](Self::can_be_silent).
+    ///
+    /// # Errors
+    /// Those of sending.
+    pub fn say(&mut self) -> io::Result<()> {
+        let Some(identifier) = self.identifier else { return Err(ErrorKind::Unsupported.into()) };
+        let mut packet = Vec::new();
+        icmp::encode_unasked(&mut packet, identifier, &[0; PING]);
+        let flags = rustix::net::SendFlags::NOSIGNAL;
+        rustix::net::send(self.stamped.socket(), &packet, flags)?;
+        self.sent = self.sent.wrapping_add(1);
+        Ok(())
     }
 
     /// Sends request `number`.

@@ -12,3 +12,5 @@ pub mod kind;
 pub mod recording;
 pub mod report;
 pub mod run;
+mod spin;
+mod virtual_case;

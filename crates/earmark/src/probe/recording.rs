@@ -81,7 +81,11 @@ pub fn read(path: &Path) -> Result<(Origin, Vec<Heard>)> {
     parse(BufReader::new(file)).with_context(|| format!("read recording {}", path.display()))
 }
 
-fn parse(input: impl BufRead) -> Result<(Origin, Vec<Heard>)> {
+/// Reads a recording from `input`.
+///
+/// # Errors
+/// As of [`read`](fn@read).
+pub(super) fn parse(input: impl BufRead) -> Result<(Origin, Vec<Heard>)> {
     let mut lines = input.lines();
     let first = lines.next().context("it is empty")??;
     let origin: Origin =

@@ -8,6 +8,7 @@ use infer::{Abilities, Heard, Plan, Probe, Train};
 use linux::clock::wall_clock_nanos;
 
 use super::kind::Asker;
+use super::spin::pass_time;
 
 /// How long before a moment this thread stops sleeping: a timer is late by about that, and spinning
 /// takes a core from whoever else is at work. When a probe really left, the kernel says.
@@ -32,8 +33,8 @@ pub struct Limits {
 #[must_use]
 pub fn plan(asker: &Asker, limits: Limits) -> Plan {
     let least_gap = 1_000_000_000_u64.checked_div(limits.rate.into()).unwrap_or(0);
-    let abilities =
-        Abilities { stamps: asker.is_stamped(), silent: false, most: limits.count, least_gap };
+    let (stamps, silent) = (asker.is_stamped(), asker.can_be_silent());
+    let abilities = Abilities { stamps, silent, most: limits.count, least_gap };
     Plan::new(abilities, u64::from(std::process::id()))
 }
 
@@ -64,10 +65,12 @@ fn send(asker: &mut Asker, train: Train) -> Result<Heard> {
         let due = begin + Duration::from_nanos(to_send.at);
         await_moment(due, || look(asker, base, &mut probes))?;
         probes[at].sent = wall_clock_nanos();
-        asker.ask(base + at as u32)?;
+        probes[at].silent = to_send.silent;
+        if to_send.silent { asker.say()? } else { asker.ask(base + at as u32)? }
     }
     let end = Instant::now() + PATIENCE;
-    while probes.iter().any(|probe| probe.received.is_none()) && Instant::now() < end {
+    let is_missing = |probe: &Probe| !probe.silent && probe.received.is_none();
+    while probes.iter().any(is_missing) && Instant::now() < end {
         look(asker, base, &mut probes)?;
         sleep(Duration::from_micros(50));
     }
@@ -98,8 +101,9 @@ fn await_moment(due: Instant, mut look: impl FnMut() -> Result<()>) -> Result<()
             sleep(due.saturating_duration_since(Instant::now()).saturating_sub(LAST_STRETCH));
         } else if left > TIME_TO_LOOK {
             look()?;
+            pass_time(due);
         } else {
-            std::hint::spin_loop();
+            pass_time(due);
         }
     }
 }

@@ -18,6 +18,9 @@ use crate::say::note;
 /// When the commands of hosts that nobody waits for start.
 const OTHERS_AT: Duration = Duration::from_millis(500);
 
+/// When settings of single ports are put into force: once drivers are up.
+const SETTINGS_AT: Duration = Duration::from_millis(900);
+
 /// When the commands of the awaited hosts start.
 const AWAITED_AT: Duration = Duration::from_secs(1);
 
@@ -34,24 +37,46 @@ pub fn run(
     options: &NicOptions,
     moderation: Moderation,
 ) -> Result<i32> {
+    let mut lines = Lines::default();
+    let take = &mut |from: Program, bytes: &[u8]| lines.take(from, bytes);
+    play((commands, awaited), options, moderation, &[], take)
+}
+
+/// A host, the number of a command from 1, and what it writes to.
+pub(crate) type Program = (usize, u32, Stream);
+
+/// The same, with `settings` of single ports in force before the awaited commands start, which no
+/// driver is told of; `take` gets what programs write.
+///
+/// # Errors
+/// As of [`run`].
+pub(crate) fn play(
+    (commands, awaited): (&[(usize, String)], &[usize]),
+    options: &NicOptions,
+    moderation: Moderation,
+    settings: &[(usize, Moderation)],
+    take: &mut dyn FnMut(Program, &[u8]),
+) -> Result<i32> {
     let hosts = commands.iter().map(|(host, _)| host + 1).fold(2, usize::max);
     let scripts = scripts(commands, awaited, hosts)?;
-    let awaited = awaited.to_vec();
     let options = with_usual_cable(options);
     let seed = options.seed.unwrap_or(1);
-    let stage = (scripts, awaited.clone());
-    let mut stage = Stage::prepare(&names(hosts), &options, moderation, stage, seed)?;
+    let script = (scripts, awaited.to_vec());
+    let mut stage = Stage::prepare(&names(hosts), &options, moderation, script, seed)?;
     for (hours, words) in [(1, "1 hour"), (24, "1 day"), (8_760, "1 year")] {
         let say = move |_: &mut DataPlane| {
             note!("earmark: {words} of virtual time has passed; Ctrl-C ends the lab");
         };
         stage.at(instant(Duration::from_secs(hours * 3_600)), say)?;
     }
+    for (port, moderation) in settings.iter().copied() {
+        let set = move |plane: &mut DataPlane| plane.set_moderation(port, None, moderation);
+        stage.at(instant(SETTINGS_AT), set)?;
+    }
     let mut status = None;
     let mut failed = None;
-    let mut lines = Lines::default();
     stage.play(&mut |host, program, event| match event {
-        Event::Output(stream, bytes) => lines.take((host, program, stream), &bytes),
+        Event::Output(stream, bytes) => take((host, program, stream), &bytes),
         Event::Failed(errno) => failed = Some(io::Error::from_raw_os_error(errno)),
         Event::Exited(ended) if awaited.contains(&host) => {
             let first = status.get_or_insert(ended.code());
@@ -59,7 +84,6 @@ pub fn run(
         }
         _ => {}
     })?;
-    drop(lines);
     if let Some(error) = failed {
         bail!("start /bin/sh in a guest: {error}");
     }
@@ -94,14 +118,14 @@ fn scripts(commands: &[(usize, String)], awaited: &[usize], hosts: usize) -> Res
 /// of one must not end up within a line of another. Whatever is left is passed on at the end.
 #[derive(Default)]
 struct Lines {
-    begun: BTreeMap<(usize, u32, Stream), Vec<u8>>,
+    begun: BTreeMap<Program, Vec<u8>>,
 }
 
 /// A line may be longer, but is then passed on in pieces.
 const LONGEST_LINE: usize = 64 << 10;
 
 impl Lines {
-    fn take(&mut self, program: (usize, u32, Stream), bytes: &[u8]) {
+    fn take(&mut self, program: Program, bytes: &[u8]) {
         let begun = self.begun.entry(program).or_default();
         begun.extend_from_slice(bytes);
         let line_end = begun.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
