@@ -148,8 +148,9 @@ fn mend_own(store: &Store, identity: &Identity) -> Result<()> {
 
 /// Waits until the change is confirmed or its time is over.
 fn await_confirmation(store: &Store, identity: &Identity) -> Result<()> {
-    // Whoever looks for orphans holds this lock for a moment, too.
-    let waiting = (0..100).find_map(|_| match store.guard(identity) {
+    // Whoever looks for orphans holds this lock for a moment, too, and the guard of a change that
+    // was just confirmed until it glances again; on a busy machine that takes a while.
+    let waiting = (0..500).find_map(|_| match store.guard(identity) {
         Ok(None) => {
             sleep(Duration::from_millis(10));
             None
