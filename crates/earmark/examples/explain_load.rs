@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity};
 use rustix::time::{ClockId, clock_gettime};
 
 /// Requests in each millisecond.
@@ -61,9 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn stay_on_one_processor() -> io::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu));
-    let mut one = CpuSet::new();
-    one.set(last.ok_or(io::ErrorKind::NotFound)?);
-    Ok(sched_setaffinity(None, &one)?)
+    linux::cpu::pin(None, last.ok_or(io::ErrorKind::NotFound)?)
 }
 
 fn echo(mut stream: TcpStream) -> io::Result<()> {

@@ -251,6 +251,18 @@ fn what_nobody_confirms_is_undone_and_what_somebody_confirms_stays() {
 }
 
 #[test]
+fn changes_may_be_confirmed_one_right_after_another() {
+    let place = Place::new("delay:75");
+    for round in 0..8 {
+        let usecs = (50 + round).to_string();
+        let apply = ["apply", "b0", "rx-usecs", &usecs, "--confirm-within", "600s"];
+        place.run(&apply).output();
+        place.run(&["confirm", "b0"]).output();
+        assert_eq!(place.setting(), format!("delay:{usecs}"));
+    }
+}
+
+#[test]
 fn a_journal_of_an_earlier_boot_is_stale() {
     let place = Place::new("delay:75");
     let mut command = place.command(&APPLY);

@@ -68,14 +68,13 @@ fn dim_of_the_guest_tunes_our_nic() {
     let before = outside(&lab, "a0");
     assert_eq!(lab.ask("ethtool -C a0 adaptive-rx on").0, 0);
     assert_eq!(outside(&lab, "a0"), before, "nothing to learn from yet");
-    // Answers to a flood of pings; whether DIM asks for less delay or more depends on how fast they
-    // come.
-    lab.ask("ping -f -q -c 20000 -w 5 b");
-    soon("DIM has changed a queue", || outside(&lab, "a0") != before);
+    // Answers to a flood of pings: one frame each, and so DIM asks for less and less delay.
+    // It tries more, too, from time to time: where it is when the flood ends is chance.
+    lab.ask("ping -f -q -c 20000 -w 5 b >/dev/null &");
+    let is_tuned = |(usecs, frames)| usecs < 75 && frames > 0;
+    soon("DIM asks for less", || outside(&lab, "a0").into_iter().any(is_tuned));
+    lab.ask("wait");
     let tuned = outside(&lab, "a0");
-    // `NET_DIM_RX_EQE_PROFILES`, include/linux/dim.h.
-    let is_profile = |usecs: u64| [1, 8, 64, 128, 256].contains(&usecs);
-    assert!(tuned.iter().any(|(usecs, frames)| is_profile(*usecs) && *frames > 0), "{tuned:?}");
     let show = "ethtool --per-queue a0 --show-coalesce";
     let said = inside(&mut lab, show, "rx-usecs");
     assert_eq!(said, tuned.iter().map(|(usecs, _)| *usecs).collect::<Vec<_>>());

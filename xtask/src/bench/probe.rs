@@ -2,8 +2,7 @@
 //!
 //! In the `model` world the real `nic` crate runs in made-up time (`crates/blind`), in the `live`
 //! and the `virtual` world hosts of ours do (`earmark probe-blind`). The seeds that are reported
-//! were never tuned on:
-//! those below [`FIRST_SEED`] are for that.
+//! were never tuned on: those below [`FIRST_SEED`] are for that.
 
 use std::fs;
 use std::path::PathBuf;

@@ -148,6 +148,12 @@ fn mend_own(store: &Store, identity: &Identity) -> Result<()> {
 
 /// Waits until the change is confirmed or its time is over.
 fn await_confirmation(store: &Store, identity: &Identity) -> Result<()> {
+    // The owner waits for our answer with the lock of the device: this is its change. The next
+    // glance may find another one, which has a guard of its own.
+    let own = store.read(identity)?.and_then(|journal| journal.trying);
+    let until = own.as_ref().and_then(|trying| trying.until);
+    let until = until.context("the change has no time until which to wait")?;
+    let is_own = |journal: &Journal| journal.trying == own;
     // Whoever looks for orphans holds this lock for a moment, too, and the guard of a change that
     // was just confirmed until it glances again; on a busy machine that takes a while.
     let waiting = (0..500).find_map(|_| match store.guard(identity) {
@@ -164,21 +170,15 @@ fn await_confirmation(store: &Store, identity: &Identity) -> Result<()> {
     for stream in [rustix::stdio::dup2_stdout, rustix::stdio::dup2_stderr] {
         stream(&nowhere).context("part with the terminal")?;
     }
-    loop {
-        let trying = store.read(identity)?.and_then(|journal| journal.trying);
-        let Some(until) = trying.and_then(|trying| trying.until) else { return Ok(()) };
+    while store.read(identity)?.is_some_and(|journal| is_own(&journal)) {
         let left = Duration::from_nanos(until.saturating_sub(since_boot()));
         if left.is_zero() {
-            break;
+            let held = store.hold(identity)?;
+            return undo_if_there(store, identity, &held, is_own).map(drop);
         }
         sleep(left.min(GLANCE));
     }
-    let held = store.hold(identity)?;
-    let is_over = |journal: &Journal| {
-        let until = journal.trying.as_ref().and_then(|trying| trying.until);
-        until.is_some_and(|until| until <= since_boot())
-    };
-    undo_if_there(store, identity, &held, is_over).map(drop)
+    Ok(())
 }
 
 fn undo_if_there(
