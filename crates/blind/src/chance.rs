@@ -1,5 +1,7 @@
 //! Draws that worlds need, from the generator that stays the same for years.
 
+use std::time::Duration;
+
 use base::prng::Prng;
 
 /// A source of draws.
@@ -35,5 +37,41 @@ impl Chance {
     /// One of several.
     pub(crate) fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.0.below(of.len() as u64) as usize]
+    }
+}
+
+/// The gaps between the packets of bulk, which know nothing of one another: at even gaps, bulk
+/// would have holds in step with itself, and hide what they are like.
+#[derive(Clone, Debug)]
+pub struct Gaps {
+    chance: Chance,
+    mean: f64,
+}
+
+impl Gaps {
+    /// Of bulk of so many packets a second.
+    #[must_use]
+    pub fn new(per_second: f64, seed: u64) -> Self {
+        Self { chance: Chance::new(seed), mean: 1.0 / per_second }
+    }
+}
+
+impl Iterator for Gaps {
+    type Item = Duration;
+
+    fn next(&mut self) -> Option<Duration> {
+        Duration::try_from_secs_f64(self.chance.exponential(self.mean)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_make_the_rate_that_was_asked_for() {
+        let sum: Duration = Gaps::new(2_000.0, 1).take(100_000).sum();
+        assert!((49.0..51.0).contains(&sum.as_secs_f64()), "{sum:?}");
+        assert_eq!(Gaps::new(0.0, 1).next(), None, "no packets, no gaps");
     }
 }

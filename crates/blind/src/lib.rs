@@ -14,6 +14,7 @@ mod stage;
 mod world;
 
 pub use case::{Case, Decoy, Kind};
+pub use chance::Gaps;
 pub use score::{Score, Table};
 pub use world::World;
 

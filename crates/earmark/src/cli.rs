@@ -18,6 +18,7 @@ use crate::command::watch::WatchArgs;
 use crate::experiment::Experiment;
 use crate::options::{ExperimentOptions, NicOptions, duration};
 use crate::probe::blind::BlindArgs;
+use crate::probe::bulk::BulkArgs;
 use crate::probe::echo;
 use crate::tune::peer::ServeArgs;
 
@@ -97,9 +98,12 @@ pub enum Command {
         #[arg(long, default_value_t = 0, hide = true)]
         work_us: u64,
     },
-    /// Test probe on secret settings of our NIC, in the live world
+    /// Test probe on secret settings of our NIC, in the live or the virtual world
     #[command(hide = true)]
     ProbeBlind(BlindArgs),
+    /// Be the traffic beside such a test (it starts this)
+    #[command(hide = true)]
+    ProbeBulk(BulkArgs),
     /// List the scenarios that come with Earmark, or show one
     Scenario {
         /// Show this one

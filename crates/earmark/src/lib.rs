@@ -78,6 +78,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
             probe::echo::serve(port, std::time::Duration::from_micros(work_us))?;
         }
         Command::ProbeBlind(args) => probe::blind::run(&args)?,
+        Command::ProbeBulk(args) => probe::bulk::run(&args)?,
         Command::Scenario { name } => scenarios(name.as_deref())?,
         Command::Kernel => command::kernel::run()?,
         Command::Adaptive(args) => command::adaptive::run(&args)?,

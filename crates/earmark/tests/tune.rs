@@ -53,6 +53,33 @@ fn tune_leaves_alone_what_it_cannot_better() {
 }
 
 #[test]
+fn tune_among_tries_what_is_named_and_no_more() {
+    let state = Directory::new();
+    let among =
+        |usecs: u32| format!("--among 'napi-defer-hard-irqs 2 gro-flush-timeout {usecs}us'");
+    let ended = in_network(
+        &state,
+        &format!(
+            "earmark tune one {EXACT} {} {} --json
+             earmark tune one {EXACT} --among 'rx-usecs 5' 2>&1 || true
+             earmark tune one {EXACT} --among 'rx-usec 5' 2>&1 || true",
+            among(7),
+            among(9)
+        ),
+    );
+    let (json, refused) = ended.output().split_once("\n}\n").unwrap();
+    let outcome: Value = serde_json::from_str(&format!("{json}\n}}")).unwrap();
+    let settings = outcome["trials"].as_array().unwrap().iter().map(|trial| &trial["setting"]);
+    let expected =
+        [7_000, 9_000].map(|ns| format!("napi-defer-hard-irqs 2 gro-flush-timeout {ns}"));
+    assert_eq!(settings.skip(1).collect::<Vec<_>>(), expected.iter().collect::<Vec<_>>());
+    assert_eq!((&outcome["pick"], &outcome["applied"]), (&2.into(), &true.into()), "{outcome}");
+    for words in ["has no rx-usecs; it has", "no setting is called rx-usec"] {
+        assert!(refused.contains(words), "{refused}");
+    }
+}
+
+#[test]
 fn tune_that_is_killed_at_any_step_leaves_the_device_as_it_was() {
     let state = Directory::new();
     let ended = in_network(

@@ -84,8 +84,6 @@ fn model(options: &Options) -> Result<Value> {
 }
 
 fn on_hosts(options: &Options) -> Result<Value> {
-    // Bulk beside the probes is a flood of pings.
-    crate::peers::ensure()?;
     if matches!(options.world, World::Virtual) {
         crate::kernel::ensure()?;
     }

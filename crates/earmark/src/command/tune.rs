@@ -22,8 +22,8 @@ use crate::tune::goal::{Direction, Goal};
 use crate::tune::interrupted;
 use crate::tune::outcome::{Outcome, SCHEMA, Verified};
 use crate::tune::search::{self, Budget, Found, Point, Space, Trial, compare};
-use crate::tune::setting::State;
-use crate::tune::transaction::{Took, Transaction, Verdict};
+use crate::tune::setting::{Change, State};
+use crate::tune::transaction::{Took, Transaction, Verdict, check};
 use crate::tune::trial::Play;
 use crate::tune::workload::{Kind, Terms};
 use crate::tune::world::Stage;
@@ -88,6 +88,10 @@ pub struct TuneArgs {
     /// Settings to try at most
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(3..=1_000))]
     pub trials: u32,
+    /// Try this setting, others named like this, and how the device is, instead of searching;
+    /// such as "rx-usecs 50 rx-frames 32"
+    #[arg(long, value_name = "SETTING", conflicts_with_all = ["max_usecs", "busy_poll", "trials"])]
+    pub among: Vec<Text<Change>>,
     /// Try every setting, in turns, so many times; it takes long
     #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub exhaustive: Option<u32>,
@@ -126,6 +130,17 @@ impl TuneArgs {
             ensure!(has, "--goal: {metric} is not measured by {}; take another goal", kind.name());
         }
         Ok(goal)
+    }
+
+    /// The settings to try on a device that is like this.
+    fn space(&self, before: &State) -> Result<Space> {
+        if self.among.is_empty() {
+            let space = Space::of(before, self.max_usecs);
+            let busy = self.busy_poll.then(|| space.clone().with_busy_polling(before));
+            return busy.unwrap_or(Ok(space)).map_err(|why| anyhow!("--busy-poll: {why}"));
+        }
+        let named: Vec<Change> = self.among.iter().map(|Text(change)| change.clone()).collect();
+        Ok(Space::among(&named))
     }
 
     fn play(&self) -> Result<Play> {
@@ -169,12 +184,12 @@ pub fn run(args: &TuneArgs) -> Result<()> {
     let (store, device) = args.at.open(&args.device)?;
     let device = device.as_ref();
     let before = device.read()?;
-    let mut space = Space::of(&before, args.max_usecs);
-    if args.busy_poll {
-        space = space.with_busy_polling(&before).map_err(|why| anyhow!("--busy-poll: {why}"))?;
+    let space = args.space(&before)?;
+    for Text(change) in &args.among {
+        check(device, change).with_context(|| format!("--among '{change}'"))?;
     }
     ensure!(
-        !space.axes.is_empty(),
+        !space.axes.is_empty() || !args.among.is_empty(),
         "{} ({}) has nothing to tune: no rx-usecs, no rx-frames, no NAPI deferral",
         args.device,
         device.driver()
@@ -242,7 +257,8 @@ fn find(
     if let Some(rounds) = args.exhaustive {
         return search::exhaust(space, goal, rounds, measure);
     }
-    let budget = Budget { trials: args.trials as usize, ..Budget::USUAL };
+    let trials = (args.trials as usize).max(space.specials.len());
+    let budget = Budget { trials, ..Budget::USUAL };
     // In virtual time a round with the same seed is the same round: one tells all.
     let exact = Budget { rounds: 1, finals: 0, ..budget };
     let budget = if args.world == Some(World::Virtual) { exact } else { budget };
@@ -272,7 +288,7 @@ fn in_world(args: &TuneArgs, world: World, goal: &Goal) -> Result<()> {
     let world = bench::open(world, &nic, privilege)?;
     let stage = Stage::new(world, args.workload, options, present, seed);
     let (before, progress) = (stage.state(), Progress::new(args.json));
-    let space = Space::of(&before, args.max_usecs);
+    let space = args.space(&before)?;
     let mut measurements = 0;
     let mut measure = |point: &Point| {
         let change = space.change(point);

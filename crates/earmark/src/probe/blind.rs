@@ -4,6 +4,7 @@
 //! goes to the NIC and to [`Score`] only.
 
 use std::fs::create_dir;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread::sleep;
@@ -20,15 +21,16 @@ use serde::Serialize;
 use super::kind::{Asker, Kind};
 use super::recording::{self, Origin};
 use super::run::{self, Limits};
-use super::virtual_case;
+use super::{bulk, virtual_case};
 use crate::environment::{Environment, VIRTUAL};
 use crate::options::{NicOptions, Ports, Text};
 use crate::say::{note, say};
 use crate::world::World;
 use crate::world::live::Live;
 
-/// Where host b is.
-const FAR: &str = "10.9.0.2";
+/// Where hosts a and b are ([`linux::station::Station`]).
+pub(super) const NEAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
+pub(super) const FAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
 
 /// How long an echo gets to bind its port.
 const HEAD_START: Duration = Duration::from_millis(150);
@@ -116,11 +118,15 @@ pub fn run(args: &BlindArgs) -> Result<()> {
         let heard = match (&args.replay, &live) {
             (Some(folder), _) => Ok(recording::read(&recorded(folder, seed))?.1),
             (None, Some(live)) => play(live, &case),
-            (None, None) => virtual_case::play(&case, FAR),
+            (None, None) => virtual_case::play(&case),
         };
         let heard = heard.with_context(|| format!("play case {seed}"))?;
         if let Some(folder) = &args.record {
-            recording::write(&recorded(folder, seed), &Origin::new(FAR, "udp"), &heard)?;
+            recording::write(
+                &recorded(folder, seed),
+                &Origin::new(FAR.to_string(), "udp"),
+                &heard,
+            )?;
         }
         score(&case, &heard)?;
     }
@@ -190,14 +196,13 @@ fn play(live: &Live, case: &Case) -> Result<Vec<Heard>> {
         _ => {}
     }
     start(b, earmark.as_os_str(), &words)?;
-    if case.bulk() > 0.0 {
-        let gap = format!("{:.4}", 1.0 / case.bulk());
-        start(a, "ping".as_ref(), &["-q", "-i", &gap, "b"].map(str::to_owned))?;
+    if let Some(words) = bulk::words(case, FAR) {
+        start(a, earmark.as_os_str(), &words)?;
     }
     sleep(HEAD_START);
     let host = a.host().context("host a is a namespace")?;
     host.enter_net(|| -> Result<_> {
-        let mut asker = Asker::find(FAR, Some(Kind::Udp), None)?;
+        let mut asker = Asker::find(&FAR.to_string(), Some(Kind::Udp), None)?;
         let mut plan = run::plan(&asker, Limits::default());
         run::run(&mut asker, &mut plan, |_| {})?;
         Ok(plan.heard().to_vec())

@@ -4,9 +4,10 @@
 //! [`infer::Plan`] asks for at the moments it asks for, whatever comes back meanwhile, and
 //! [`report`] says what [`infer::judge`] makes of the kernel's timestamps. [`echo`] is a far side
 //! of our own. [`recording`] keeps what was heard, to be judged again. [`blind`] hides settings
-//! from all of them and keeps the score.
+//! from all of them and keeps the score; [`bulk`] is the traffic beside it.
 
 pub mod blind;
+pub mod bulk;
 pub mod echo;
 pub mod kind;
 pub mod recording;

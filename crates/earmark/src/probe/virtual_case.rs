@@ -10,7 +10,8 @@ use infer::Heard;
 use linux::guest::protocol::Stream;
 use nic::moderation::Moderation;
 
-use super::recording;
+use super::blind::{FAR, NEAR};
+use super::{bulk, recording};
 use crate::options::NicOptions;
 use crate::world::virtual_lab::{self, Program};
 
@@ -18,19 +19,18 @@ use crate::world::virtual_lab::{self, Program};
 const PROBER: u32 = 2;
 
 /// Plays a case; what the prober heard.
-pub(super) fn play(case: &Case, far: &str) -> Result<Vec<Heard>> {
+pub(super) fn play(case: &Case) -> Result<Vec<Heard>> {
     let earmark = std::env::current_exe().context("find the earmark program itself")?;
     let earmark = earmark.display();
     let work = match case.decoy() {
         Some(Decoy::SlowServer { takes }) => format!(" --work-us {takes:.0}"),
         _ => String::new(),
     };
-    let record = format!("probe {far} --kind udp --record /proc/self/fd/3 3>&1 >/dev/null 2>&1");
+    let record = format!("probe {FAR} --kind udp --record /proc/self/fd/3 3>&1 >/dev/null 2>&1");
     let mut commands =
         vec![(1, format!("exec {earmark} echo{work}")), (0, format!("{earmark} {record}"))];
-    if case.bulk() > 0.0 {
-        let ping = format!("exec ping -q -i {:.4} a >/dev/null", 1.0 / case.bulk());
-        commands.push((1, ping));
+    if let Some(words) = bulk::words(case, NEAR) {
+        commands.push((1, format!("exec {earmark} {}", words.join(" "))));
     }
     let (theirs, mine) = case.settings();
     let mut written = Vec::new();

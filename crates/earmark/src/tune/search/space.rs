@@ -92,6 +92,14 @@ impl Space {
         Self { present, specials, axes }
     }
 
+    /// How the device is, and these settings alone.
+    #[must_use]
+    pub fn among(settings: &[Change]) -> Self {
+        let present = [Change::default()];
+        let specials = present.iter().chain(settings).cloned().collect();
+        Self { present: Point::Special(0), specials, axes: Vec::new() }
+    }
+
     /// The same with busy polling as another axis, where it is to be had: it is of the whole
     /// machine.
     ///
@@ -206,5 +214,9 @@ mod tests {
             space("rx-frames 0").axes[0].iter().map(ToString::to_string).collect();
         assert_eq!(tap, ["rx-frames 0", "rx-frames 8", "rx-frames 32", "rx-frames 128"]);
         assert_eq!(space("tx-usecs 5").all(), [Point::Special(0)]);
+
+        let named = Space::among(&["rx-usecs 7".parse().unwrap(), "rx-usecs 9".parse().unwrap()]);
+        let named = named.all().into_iter().map(|point| named.change(&point).to_string());
+        assert_eq!(named.collect::<Vec<_>>(), ["no change", "rx-usecs 7", "rx-usecs 9"]);
     }
 }
