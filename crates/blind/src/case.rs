@@ -102,6 +102,8 @@ pub enum Kind {
 pub struct Case {
     seed: u64,
     pub(crate) kind: Kind,
+    /// Answers come when they were asked for: `earmark echo`, but no NTP server.
+    pub(crate) waits: bool,
     pub(crate) theirs: Moderation,
     pub(crate) mine: Moderation,
     pub(crate) decoy: Option<Decoy>,
@@ -136,7 +138,8 @@ impl Case {
         let decoy = (is_decoy || chance.is(0.15)).then(|| Decoy::draw(&mut chance));
         let bulk =
             if !is_decoy && chance.is(0.3) { chance.between(1_000.0, 10_000.0) } else { 0.0 };
-        Self { seed, kind, theirs, mine, decoy, bulk }
+        let waits = kind == Kind::Stamped && chance.is(0.5);
+        Self { seed, kind, waits, theirs, mine, decoy, bulk }
     }
 
     /// A case for a live world: stamped, with bulk now and then, and decoys that can be planted.
@@ -167,7 +170,7 @@ impl Case {
         let decoys = if may_be_busy { [slow, busy] } else { [slow, slow] };
         let decoy = is_decoy.then(|| chance.one(&decoys));
         let bulk = if chance.is(0.2) { chance.between(500.0, 3_000.0) } else { 0.0 };
-        Self { seed, kind: Kind::Stamped, theirs, mine, decoy, bulk }
+        Self { seed, kind: Kind::Stamped, waits: true, theirs, mine, decoy, bulk }
     }
 
     /// The seed that it was drawn from.

@@ -18,6 +18,11 @@ pub use chance::Gaps;
 pub use score::{Score, Table};
 pub use world::World;
 
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+
 use infer::{Plan, Verdict};
 
 /// Plays one case from the first probe to the verdict.
@@ -32,18 +37,34 @@ pub fn probe(case: &Case) -> Verdict {
     infer::judge(plan.heard())
 }
 
-/// Plays the cases of `count` seeds from `first` on, on two threads, and scores them by seed.
+/// Plays the cases of `count` seeds from `first` on, and scores them by seed.
 #[must_use]
 pub fn play(first: u64, count: u64) -> Vec<Score> {
-    let half = first + count / 2;
-    let some = |seeds: std::ops::Range<u64>| -> Vec<Score> {
-        let cases = seeds.map(Case::draw);
-        cases.flat_map(|case| Score::of(&case, &probe(&case))).collect()
+    let score = |seed| {
+        let case = Case::draw(seed);
+        Score::of(&case, &probe(&case))
     };
-    std::thread::scope(|scope| {
-        let rest = scope.spawn(|| some(half..first + count));
-        let mut scores = some(first..half);
-        scores.extend(rest.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        scores
-    })
+    each(first..first + count, score).into_iter().flatten().collect()
+}
+
+/// What `of` makes of each seed, in their order, with all processors at work.
+///
+/// # Panics
+/// If `of` does.
+pub fn each<T: Send>(seeds: Range<u64>, of: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let next = AtomicU64::new(seeds.start);
+    let work = || -> Vec<(u64, T)> {
+        let taken = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        taken.take_while(|seed| *seed < seeds.end).map(|seed| (seed, of(seed))).collect()
+    };
+    let count = thread::available_parallelism().map_or(1, usize::from);
+    let mut made: Vec<(u64, T)> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
+        let join = |worker: ScopedJoinHandle<'_, _>| {
+            worker.join().unwrap_or_else(|panic| resume_unwind(panic))
+        };
+        workers.into_iter().flat_map(join).collect()
+    });
+    made.sort_by_key(|(seed, _)| *seed);
+    made.into_iter().map(|(_, made)| made).collect()
 }

@@ -40,6 +40,8 @@ pub struct Score {
     pub bulk: bool,
     /// Answers carried timestamps.
     pub stamped: bool,
+    /// Answers came when they were asked for.
+    pub waits: bool,
 }
 
 impl Score {
@@ -94,6 +96,7 @@ impl Score {
             decoy: case.decoy.map(|decoy| decoy.name()),
             bulk: case.bulk > 0.0,
             stamped: case.kind == Kind::Stamped,
+            waits: case.waits,
         }
     }
 
@@ -158,6 +161,7 @@ impl Table {
         };
         let by = BTreeMap::from([
             ("timestamps", right_where(|score| score.stamped)),
+            ("timestamps and answers at will", right_where(|score| score.waits)),
             ("round trips only", right_where(|score| !score.stamped)),
             ("with bulk", right_where(|score| score.bulk)),
             ("without bulk", right_where(|score| !score.bulk)),

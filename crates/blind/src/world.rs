@@ -13,6 +13,7 @@ const PATIENCE: f64 = 8e6;
 /// A world in which one case is true.
 pub struct World {
     kind: Kind,
+    waits: bool,
     there: Path,
     back: Path,
     theirs: Stage,
@@ -58,6 +59,7 @@ impl World {
         let usual = chance.between(1e3, 8e3);
         Self {
             kind: case.kind,
+            waits: case.waits,
             there,
             back,
             theirs,
@@ -85,6 +87,7 @@ impl World {
         Abilities {
             stamps: self.kind == Kind::Stamped,
             silent: self.kind != Kind::Plain,
+            waits: self.waits,
             ..Abilities::default()
         }
     }
@@ -93,7 +96,8 @@ impl World {
     pub fn send(&mut self, train: Train) -> Heard {
         let begin = self.now + train.quiet as f64;
         let sent: Vec<f64> = train.sends.iter().map(|send| begin + send.at as f64).collect();
-        let end = begin + train.sends.last().map_or(0.0, |send| send.at as f64) + PATIENCE;
+        let last = train.sends.iter().map(|send| send.at + send.wait).max().unwrap_or(0);
+        let end = begin + last as f64 + PATIENCE;
         // What is held for longer than the train is waited for comes in the next one.
         let base = (train.number as usize) << 16;
         let of_this = |number: usize| number.checked_sub(base).filter(|at| *at < sent.len());
@@ -108,9 +112,13 @@ impl World {
             let Some(index) = of_this(number).filter(|index| !train.sends[*index].silent) else {
                 continue;
             };
-            let answered = self.serve(at);
+            let answered = self.serve(at) + train.sends[index].wait as f64;
             far[index] = Some((at, answered));
-            answers.push((self.back.carry(answered), number));
+            answers.push((answered, number));
+        }
+        answers.sort_by(|a, b| a.0.total_cmp(&b.0));
+        for (at, _) in &mut answers {
+            *at = self.back.carry(*at);
         }
         let mut heard = vec![None; sent.len()];
         for (at, number) in self.mine.run(&answers, end) {

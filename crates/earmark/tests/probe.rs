@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 mod common;
-use common::{EARMARK, lab_run, run};
+use common::{EARMARK, Lab, lab_run, run};
 
 /// Probes host b, whose NIC has this setting, from host a.
 fn probed(setting: &str, probe: &str) -> Value {
@@ -50,6 +50,32 @@ fn hold_behind_the_far_kernels_echo__is_never_said_to_be_mine() {
         assert_ne!(hold["side"], "mine", "{seen}");
     }
     assert!(seen["offset_bend_us"].is_null(), "{seen}");
+}
+
+/// Round trips do not say whose; my own NIC does, when it holds nothing for a moment.
+#[test]
+fn varying__tells_whose_hold_it_is_and_leaves_the_nic_as_it_was() {
+    let echo = format!("{EARMARK} echo");
+    for (ports, side) in [("a", "mine"), ("b", "theirs")] {
+        let options = ["--ports", ports, "--strategy", "throttle:2000", "--on", "b", &echo];
+        let mut lab = Lab::start(&options);
+        let before = settings(&lab);
+        let probe = format!("probe b --kind tcp --json --vary a0 --lab={}", lab.name());
+        let (status, text) = lab.ask(&format!("{EARMARK} {probe} 2>/dev/null"));
+        assert_eq!(status, 0, "{text}");
+        let seen: Value = serde_json::from_str(&text).unwrap();
+        let sides: Vec<&Value> =
+            seen["holds"].as_array().unwrap().iter().map(|hold| &hold["side"]).collect();
+        assert_eq!(sides, [side], "{seen}");
+        assert_eq!(settings(&lab), before);
+        lab.end().output();
+    }
+}
+
+/// The setting of each port.
+fn settings(lab: &Lab) -> Vec<Value> {
+    let ports = lab.show();
+    ports.as_array().unwrap().iter().map(|port| port["queues"][0]["setting"].clone()).collect()
 }
 
 #[test]

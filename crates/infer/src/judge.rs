@@ -19,6 +19,13 @@ const BEGIN: f64 = 15.0;
 /// What the trains show, so far.
 #[must_use]
 pub fn judge(heard: &[Heard]) -> Verdict {
+    judge_varied(heard, &[])
+}
+
+/// The same, where `unheld` was heard while my own NIC held nothing: that tells whose a hold is
+/// where round trips do not.
+#[must_use]
+pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
     let probes = || heard.iter().flat_map(|heard| &heard.probes).filter(|probe| !probe.silent);
     let stamped = probes().any(|probe| probe.far.is_some());
     let mut judged = Vec::new();
@@ -27,8 +34,10 @@ pub fn judge(heard: &[Heard]) -> Verdict {
             judged.extend([(Place::Theirs, there), (Place::Mine, back)]);
         }
     } else if let Some(round) = direction::round(heard) {
-        let place = side::of(heard, &round);
-        judged.push((place, round));
+        match direction::round(unheld) {
+            Some(unheld) => judged.extend(side::by_varying(round, unheld)),
+            None => judged.push((side::of(heard, &round), round)),
+        }
     }
     let service = Service::of(heard);
     let mut findings: Vec<Finding> = judged.iter().filter_map(finding).collect();
@@ -99,7 +108,8 @@ struct Service {
 impl Service {
     fn of(heard: &[Heard]) -> Option<Self> {
         let mut taken = Vec::new();
-        for heard in heard {
+        // Answers that were asked for later say nothing about work.
+        for heard in heard.iter().filter(|heard| heard.train.purpose != Purpose::Spaced) {
             let mut stamps: Vec<Far> = heard.probes.iter().filter_map(|probe| probe.far).collect();
             stamps.sort_unstable_by_key(|far| far.sent);
             let mut free = 0;

@@ -4,6 +4,9 @@
 //! - *Pairs* whose spacing is swept from microseconds to milliseconds: who joins whom.
 //! - *Dense* trains with random gaps: many releases, one right behind the other.
 //! - *Sparse* trains, for holds too long for dense ones, and *bursts*, for frame limits.
+//! - *Spaced* answers, where the far side lets them be asked for: a burst whose answers leave at
+//!   random moments. Answers to anything else leave in step, if the far NIC holds requests for
+//!   long, and then nothing varies on the way back.
 //!
 //! These alternate, so that whatever changes with time, two clocks' difference above all, does not
 //! look like a difference between them. Two follow at the end:
@@ -31,6 +34,8 @@ pub enum Purpose {
     Sparse,
     /// Many probes as fast as they go.
     Burst,
+    /// As fast as they go, with answers at moments of their own.
+    Spaced,
     /// Probes at a rate that rises by and by.
     Ramp,
     /// A silent packet and a probe.
@@ -39,8 +44,16 @@ pub enum Purpose {
 
 impl Purpose {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Lone, Self::Pair, Self::Dense, Self::Sparse, Self::Burst, Self::Ramp, Self::Primed];
+    pub const ALL: [Self; 8] = [
+        Self::Lone,
+        Self::Pair,
+        Self::Dense,
+        Self::Sparse,
+        Self::Burst,
+        Self::Spaced,
+        Self::Ramp,
+        Self::Primed,
+    ];
 
     /// Its name in recordings.
     #[must_use]
@@ -51,6 +64,7 @@ impl Purpose {
             Self::Dense => "dense",
             Self::Sparse => "sparse",
             Self::Burst => "burst",
+            Self::Spaced => "spaced",
             Self::Ramp => "ramp",
             Self::Primed => "primed",
         }
@@ -64,6 +78,8 @@ pub struct Send {
     pub at: u64,
     /// Ask for no answer.
     pub silent: bool,
+    /// Ask for the answer so many nanoseconds later.
+    pub wait: u64,
 }
 
 /// Packets to send at moments of their own, whatever comes back meanwhile.
@@ -86,19 +102,22 @@ pub struct Abilities {
     pub stamps: bool,
     /// A packet can ask for no answer.
     pub silent: bool,
-    /// The most packets to send in all; 0: as many as the plan likes, some 5 000.
+    /// A packet can ask for its answer later.
+    pub waits: bool,
+    /// The most packets to send in all; 0: as many as the plan likes, some 6 000.
     pub most: u32,
     /// The least gap between two packets in nanoseconds, to spare whoever is in between.
     pub least_gap: u64,
 }
 
 /// The trains that alternate, and how many there are of each.
-const ALTERNATING: [(Purpose, u32); 5] = [
+const ALTERNATING: [(Purpose, u32); 6] = [
     (Purpose::Lone, 40),
     (Purpose::Pair, 48),
     (Purpose::Dense, 16),
     (Purpose::Sparse, 18),
     (Purpose::Burst, 24),
+    (Purpose::Spaced, 24),
 ];
 
 /// How many primed pairs there are, when they are needed.
@@ -123,7 +142,7 @@ impl Plan {
         Self {
             abilities,
             prng: Prng::new(seed),
-            order: order(),
+            order: order(abilities.waits),
             next: 0,
             sent: 0,
             heard: Vec::new(),
@@ -194,18 +213,21 @@ impl Plan {
             Purpose::Sparse => self.random_gaps(23, [60_000, 120_000, 250_000][index as usize % 3]),
             // As fast as it goes for short holds, and with gaps that can be told from noise.
             Purpose::Burst => self.random_gaps(71, [1_500, 4_000][index as usize % 2]),
+            Purpose::Spaced => self.random_gaps(23, 2_000),
             Purpose::Ramp => self.ramp(),
             Purpose::Primed => {
                 let gaps = self.primed.get_or_insert_with(|| side::gaps(&self.heard));
                 vec![gaps[index as usize % gaps.len()]]
             }
         };
-        let mut at = 0;
-        let silent = purpose == Purpose::Primed;
-        let mut sends = vec![Send { at, silent }];
+        let (mut at, mut wait) = (0, 0);
+        let mut sends = vec![Send { at, silent: purpose == Purpose::Primed, wait }];
         for gap in gaps {
             at += gap.max(self.abilities.least_gap);
-            sends.push(Send { at, silent: false });
+            if purpose == Purpose::Spaced {
+                wait += self.random_gap([25_000, 60_000, 120_000, 250_000][index as usize % 4]);
+            }
+            sends.push(Send { at, silent: false, wait });
         }
         Train { number, purpose, quiet, sends }
     }
@@ -239,7 +261,7 @@ impl Plan {
 }
 
 /// Those of each kind evenly over the whole, a lone one first: it is the first packet of all.
-fn order() -> Vec<(Purpose, u32)> {
+fn order(with_spaced: bool) -> Vec<(Purpose, u32)> {
     let kind = |(purpose, count): (Purpose, u32)| {
         (0..count).map(move |index| {
             let shift = if purpose == Purpose::Lone { 0 } else { 1 };
@@ -247,7 +269,9 @@ fn order() -> Vec<(Purpose, u32)> {
             ((2 * index + shift) * 1_000_000 / (2 * count), (purpose, index))
         })
     };
-    let mut order: Vec<_> = ALTERNATING.into_iter().flat_map(kind).collect();
+    let kinds = ALTERNATING.into_iter();
+    let kinds = kinds.filter(|(purpose, _)| with_spaced || *purpose != Purpose::Spaced);
+    let mut order: Vec<_> = kinds.flat_map(kind).collect();
     order.sort_by_key(|(at, _)| *at);
     order.into_iter().map(|(_, stage)| stage).collect()
 }

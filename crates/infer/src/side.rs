@@ -4,6 +4,8 @@
 //! started the far delay `D`, so the probe waits for `D - s` only; or it has taken the interrupt of
 //! a far throttle, so the probe waits for `D - s` where it would not have waited. My own NIC's hold
 //! does not know of it. A tick cares for neither, and stays on a side unknown.
+//!
+//! Or by *varying*: what is still there while my NIC holds nothing is the far one's.
 
 use crate::direction::{self, Judged};
 use crate::plan::Purpose;
@@ -17,6 +19,24 @@ pub(crate) fn gaps(heard: &[Heard]) -> Vec<u64> {
     let hold = direction::round(heard).map_or(0.0, |judged| judged.usecs.value);
     let hold = hold.clamp(5.0, 2_000.0) * 1e3;
     (0..16).map(|at| (hold * (0.05 + 0.85 * f64::from(at) / 15.0)) as u64).collect()
+}
+
+/// The same hold is as long, give or take this share of it, and the noise of both.
+const ALIKE: f64 = 0.1;
+
+/// Whose holds they are: `all` is what round trips show, `theirs` what they show while my NIC holds
+/// nothing.
+pub(crate) fn by_varying(all: Judged, theirs: Judged) -> Vec<(Place, Judged)> {
+    let apart = (all.usecs.value - theirs.usecs.value).abs();
+    let is_alike = apart < ALIKE * theirs.usecs.value + 3.0 * (all.noise + theirs.noise);
+    match (all.family, theirs.family) {
+        (Family::None, _) => vec![(Place::Nowhere, all)],
+        (_, Family::None) => vec![(Place::Mine, all)],
+        // An adaptive one is as long as it happens to be.
+        (Family::Adaptive, Family::Adaptive) => vec![(Place::Theirs, all)],
+        (one, other) if one == other && is_alike => vec![(Place::Theirs, all)],
+        _ => vec![(Place::Theirs, theirs), (Place::Mine, all)],
+    }
 }
 
 /// Whose the hold is that `judged` found in the round trips.

@@ -51,7 +51,9 @@ fn hold(finding: &Finding) -> String {
     let frames = frames.map(|frames| format!("; {frames} frames end it early (rx-frames)"));
     let remedy = match place {
         Place::Unknown => {
-            "; round trips do not say whose: `ethtool -c` here tells, or --kind ntp, or `earmark echo` there".to_owned()
+            "; round trips do not say whose: --vary DEV tells, which lets this host's DEV hold nothing for some seconds, \
+             or --kind ntp, or `earmark echo` there"
+                .to_owned()
         }
         place => {
             let host = if *place == Place::Mine { "here" } else { "on the far host" };

@@ -1,33 +1,61 @@
 //! Verdicts on far hosts that are written down by hand: no NIC of ours in them.
 #![allow(non_snake_case, reason = "test names are subject__case")]
 
-use infer::{Abilities, Acquittal, Family, Far, Heard, Place, Plan, Probe, Verdict, judge};
+use infer::{
+    Abilities, Acquittal, Family, Far, Heard, Place, Plan, Probe, Verdict, judge, judge_varied,
+};
 
 /// The path's cost, in nanoseconds.
 const PATH: u64 = 40_000;
 
 /// Plays a plan against a far host that is told of packets by `told`: for arrivals in nanoseconds,
 /// in order, the moments of their releases.
-fn play(stamps: bool, mut told: impl FnMut(&[u64]) -> Vec<u64>) -> Verdict {
-    let mut plan = Plan::new(Abilities { stamps, ..Abilities::default() }, 5);
+fn play(stamps: bool, told: impl FnMut(&[u64]) -> Vec<u64>) -> Verdict {
+    play_both(Abilities { stamps, ..Abilities::default() }, told, <[u64]>::to_vec)
+}
+
+/// The same, where my own host is told of answers by `heard`.
+fn play_both(
+    abilities: Abilities,
+    told: impl FnMut(&[u64]) -> Vec<u64>,
+    heard: impl FnMut(&[u64]) -> Vec<u64>,
+) -> Verdict {
+    judge(&hear(abilities, told, heard))
+}
+
+/// What is heard of both.
+fn hear(
+    abilities: Abilities,
+    mut told: impl FnMut(&[u64]) -> Vec<u64>,
+    mut heard: impl FnMut(&[u64]) -> Vec<u64>,
+) -> Vec<Heard> {
+    let mut plan = Plan::new(abilities, 5);
+    let stamps = abilities.stamps;
     let mut now = 0;
     while let Some(train) = plan.next_train() {
         let begin = now + train.quiet;
         let sent: Vec<u64> = train.sends.iter().map(|send| begin + send.at).collect();
         let arrived: Vec<u64> = sent.iter().map(|sent| sent + PATH).collect();
         let received = told(&arrived);
-        let probe = |(sent, received): (&u64, &u64)| Probe {
-            sent: *sent,
-            received: Some(received + 5_000 + PATH),
+        let answers = received.iter().zip(&train.sends);
+        let answered: Vec<u64> = answers.map(|(at, send)| at + 5_000 + send.wait).collect();
+        let back: Vec<u64> = answered.iter().map(|at| at + PATH).collect();
+        let back = heard(&back);
+        let probe = |at: usize| Probe {
+            sent: sent[at],
+            received: Some(back[at]),
             // A clock of its own, that agrees with nobody's.
-            far: stamps.then(|| Far { received: received + 9_000_000, sent: received + 9_005_000 }),
+            far: stamps.then(|| Far {
+                received: received[at] + 9_000_000,
+                sent: answered[at] + 9_000_000,
+            }),
             silent: false,
         };
-        let probes: Vec<Probe> = sent.iter().zip(&received).map(probe).collect();
-        now = received.iter().copied().max().unwrap_or(now) + 1_000_000;
+        let probes: Vec<Probe> = (0..sent.len()).map(probe).collect();
+        now = back.iter().copied().max().unwrap_or(now) + 1_000_000;
         plan.told(Heard { train, probes });
     }
-    judge(plan.heard())
+    plan.heard().to_vec()
 }
 
 fn delayed(arrived: &[u64], delay: u64) -> Vec<u64> {
@@ -166,6 +194,39 @@ fn idle_state__is_acquitted() {
         _ => None,
     });
     assert!(woken.is_some_and(|takes| (takes - 90.0).abs() < 3.0), "{verdict:?}");
+}
+
+/// Far releases are further apart than mine, so whatever comes back finds my NIC at rest: only
+/// answers at moments of their own show how long it holds.
+#[test]
+fn delay_of_mine_behind_a_longer_one__shows_where_answers_can_be_asked_for_later() {
+    let said = |waits| {
+        let abilities = Abilities { stamps: true, waits, ..Abilities::default() };
+        let (theirs, mine) = (|at: &[u64]| delayed(at, 904_000), |at: &[u64]| delayed(at, 728_000));
+        let verdict = play_both(abilities, theirs, mine);
+        verdict.at(Place::Mine).map(|finding| (finding.family, finding.usecs.value))
+    };
+    let (family, usecs) = said(true).expect("a delay of mine");
+    assert_eq!(family, Family::Delay);
+    assert!((usecs - 728.0).abs() < 7.28, "{usecs}");
+    assert!(said(false).is_none_or(|(_, usecs)| usecs < 700.0), "then why ask?");
+}
+
+#[test]
+fn varying__tells_whose_where_round_trips_do_not() {
+    let hear = |theirs: u64, mine: u64| {
+        let told = |at: &[u64]| delayed(at, theirs);
+        hear(Abilities::default(), told, |at: &[u64]| delayed(at, mine))
+    };
+    let sides = |theirs, mine| {
+        let verdict = judge_varied(&hear(theirs, mine), &hear(theirs, 0));
+        verdict.findings.iter().map(|finding| finding.place).collect::<Vec<_>>()
+    };
+    assert_eq!(judge(&hear(0, 90_000)).findings[0].place, Place::Unknown);
+    assert_eq!(sides(0, 90_000), [Place::Mine]);
+    assert_eq!(sides(90_000, 0), [Place::Theirs]);
+    assert_eq!(sides(90_000, 300_000), [Place::Theirs, Place::Mine]);
+    assert_eq!(sides(0, 0), []);
 }
 
 #[test]

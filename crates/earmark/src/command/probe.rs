@@ -2,14 +2,19 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
-use infer::Heard;
+use anyhow::{Context, Result, ensure};
+use infer::{Heard, Place};
+
+use super::apply::DeviceArgs;
 
 use crate::probe::kind::{Asker, Kind};
 use crate::probe::recording::{self, Origin};
 use crate::probe::report::Report;
 use crate::probe::run::{self, Limits};
 use crate::say::{note, say};
+use crate::tune::interrupted;
+use crate::tune::setting::Setting;
+use crate::tune::transaction::{Transaction, Verdict};
 
 /// What `earmark probe` takes.
 #[derive(clap::Args, Debug)]
@@ -29,6 +34,10 @@ pub struct ProbeArgs {
     /// Never send faster than so many packets a second; short holds then do not show
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     rate: u32,
+    /// Let this device of mine hold nothing for some seconds, if nothing else says whose a hold is;
+    /// it is put back whatever happens
+    #[arg(long, value_name = "DEV", conflicts_with_all = ["record", "replay"])]
+    vary: Option<String>,
     /// Keep what was heard in a new file
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -38,6 +47,9 @@ pub struct ProbeArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// The device of --vary
+    #[command(flatten)]
+    at: DeviceArgs,
 }
 
 /// Probes, or reads what another run heard, and says what it found.
@@ -45,20 +57,35 @@ pub struct ProbeArgs {
 /// # Errors
 /// If nothing answers, or a file cannot be read or written.
 pub fn run(args: &ProbeArgs) -> Result<()> {
-    let (origin, heard) = match &args.replay {
-        Some(path) => recording::read(path)?,
-        None => ask(args)?,
+    let Heards { origin, heard, unheld } = match (&args.replay, &args.vary) {
+        (Some(path), _) => Heards::of(recording::read(path)?),
+        (None, Some(name)) => ask_and_vary(args, name)?,
+        (None, None) => Heards::of(ask(args)?),
     };
     if let Some(path) = &args.record {
         recording::write(path, &origin, &heard)?;
     }
-    let report = Report::new(&origin, &heard, &infer::judge(&heard));
+    let report = Report::new(&origin, &heard, &infer::judge_varied(&heard, &unheld));
     if args.json {
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
         report.print();
     }
     Ok(())
+}
+
+/// What was heard.
+struct Heards {
+    origin: Origin,
+    heard: Vec<Heard>,
+    /// The same while a device of mine held nothing.
+    unheld: Vec<Heard>,
+}
+
+impl Heards {
+    fn of((origin, heard): (Origin, Vec<Heard>)) -> Self {
+        Self { origin, heard, unheld: Vec::new() }
+    }
 }
 
 fn ask(args: &ProbeArgs) -> Result<(Origin, Vec<Heard>)> {
@@ -70,6 +97,45 @@ fn ask(args: &ProbeArgs) -> Result<(Origin, Vec<Heard>)> {
     if asker.is_local() {
         note!("{address} is this host itself: no NIC is in between");
     }
-    run::run(&mut asker, &mut plan, |_| {})?;
+    run::run(&mut asker, &mut plan)?;
     Ok((Origin::new(address.to_string(), kind), plan.heard().to_vec()))
+}
+
+/// Asks, and if that does not say whose a hold is, asks again while device `name` holds nothing.
+fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Heards> {
+    let (store, device) = args.at.open(name)?;
+    let device = device.as_ref();
+    let before = device.counted()?.packets;
+    let (origin, heard) = ask(args)?;
+    let verdict = infer::judge(&heard);
+    let came = device.counted()?.packets.saturating_sub(before);
+    // Some may have come as one.
+    ensure!(
+        came >= verdict.answered.0 as u64 / 10,
+        "the answers of {} do not come through {name}; `ip route get` says which device is meant",
+        origin.host
+    );
+    if verdict.findings.iter().all(|finding| finding.place != Place::Unknown) {
+        return Ok(Heards { origin, heard, unheld: Vec::new() });
+    }
+    let state = device.read()?;
+    ensure!(
+        state.get(Setting::RxUsecs).or(state.get(Setting::RxFrames)).is_some(),
+        "{name} ({}) does not say what it holds, so it cannot be varied; leave out --vary",
+        device.driver()
+    );
+    let change = state.unheld();
+    if change.is_empty() {
+        note!("{name} holds nothing as it is");
+        return Ok(Heards { origin, unheld: heard.clone(), heard });
+    }
+    interrupted::watch()?;
+    let mut transaction = Transaction::begin(device, &store, "probe")?;
+    for took in transaction.change(&change)? {
+        ensure!(took.verdict != Verdict::Ignored, "{name}: {}", took.words());
+        note!("{name}: {}, for some seconds", took.words());
+    }
+    let (_, unheld) = ask(args)?;
+    transaction.undo()?;
+    Ok(Heards { origin, heard, unheld })
 }

@@ -92,44 +92,26 @@ struct Outcome {
 /// # Errors
 /// If hosts cannot be had, an echo does not answer, or a file cannot be read or written.
 pub fn run(args: &BlindArgs) -> Result<()> {
-    let seeds = args.first_seed..args.first_seed + args.cases;
-    let mut scores = Vec::new();
-    let mut score = |case: &Case, heard: &[Heard]| -> Result<()> {
-        let new = Score::of(case, &infer::judge(heard));
-        for score in new.iter().filter(|score| !score.right) {
-            note!("{}", serde_json::to_string(score)?);
-        }
-        scores.extend(new);
-        Ok(())
-    };
-    let draw = match args.world {
-        Place::Live => Case::draw_live,
-        Place::Virtual => Case::draw_virtual,
-    };
     if let Some(folder) = &args.record {
         create_dir(folder).with_context(|| format!("create folder {}", folder.display()))?;
     }
+    let seeds = args.first_seed..args.first_seed + args.cases;
     let live = match args.world {
         Place::Live if args.replay.is_none() => Some(start()?),
         _ => None,
     };
-    for seed in seeds {
-        let case = draw(seed);
-        let heard = match (&args.replay, &live) {
-            (Some(folder), _) => Ok(recording::read(&recorded(folder, seed))?.1),
-            (None, Some(live)) => play(live, &case),
-            (None, None) => virtual_case::play(&case),
-        };
-        let heard = heard.with_context(|| format!("play case {seed}"))?;
-        if let Some(folder) = &args.record {
-            recording::write(
-                &recorded(folder, seed),
-                &Origin::new(FAR.to_string(), "udp"),
-                &heard,
-            )?;
+    let scores: Result<Vec<_>> = match (&live, &args.replay) {
+        // Real time is not to be shared.
+        (Some(live), _) => seeds.map(|seed| score(args, seed, |case| play(live, case))).collect(),
+        (None, Some(folder)) => {
+            let read = |case: &Case| Ok(recording::read(&recorded(folder, case.seed()))?.1);
+            blind::each(seeds, |seed| score(args, seed, read)).into_iter().collect()
         }
-        score(&case, &heard)?;
-    }
+        (None, None) => {
+            blind::each(seeds, |seed| score(args, seed, virtual_case::play)).into_iter().collect()
+        }
+    };
+    let scores = scores?.concat();
     let environment = match (live, args.world) {
         (Some(live), _) => {
             let environment = live.environment().clone();
@@ -148,6 +130,28 @@ pub fn run(args: &BlindArgs) -> Result<()> {
         say!("{table}");
     }
     Ok(())
+}
+
+/// Draws the case of a seed, and scores what is made of what `hear` hears of it.
+fn score(
+    args: &BlindArgs,
+    seed: u64,
+    hear: impl Fn(&Case) -> Result<Vec<Heard>>,
+) -> Result<Vec<Score>> {
+    let case = match args.world {
+        Place::Live => Case::draw_live(seed),
+        Place::Virtual => Case::draw_virtual(seed),
+    };
+    let heard = hear(&case).with_context(|| format!("play case {seed}"))?;
+    if let Some(folder) = &args.record {
+        let origin = Origin::new(FAR.to_string(), "udp");
+        recording::write(&recorded(folder, seed), &origin, &heard)?;
+    }
+    let scores = Score::of(&case, &infer::judge(&heard));
+    for score in scores.iter().filter(|score| !score.right) {
+        note!("{}", serde_json::to_string(score)?);
+    }
+    Ok(scores)
 }
 
 fn start() -> Result<Live> {
@@ -204,7 +208,7 @@ fn play(live: &Live, case: &Case) -> Result<Vec<Heard>> {
     host.enter_net(|| -> Result<_> {
         let mut asker = Asker::find(&FAR.to_string(), Some(Kind::Udp), None)?;
         let mut plan = run::plan(&asker, Limits::default());
-        run::run(&mut asker, &mut plan, |_| {})?;
+        run::run(&mut asker, &mut plan)?;
         Ok(plan.heard().to_vec())
     })?
 }

@@ -1,17 +1,27 @@
 //! `earmark echo`: answers probes, over UDP with the kernel's receive stamp and its own send time.
 //!
-//! A request is 24 bytes: `EMK1`, a number, and room for two times. An answer is the same with
-//! `EMK2` and the times, in nanoseconds since 1970. All in network order. Whatever is no request is
-//! sent back as it is, over TCP everything is.
+//! A request is 24 bytes: `EMK1`, a number, for how many nanoseconds the answer is to wait, and
+//! eight bytes of room. An answer is the same with `EMK2`, and in the last sixteen bytes the two
+//! times, in nanoseconds since 1970. All in network order. Whatever is no request is sent back as
+//! it is, over TCP everything is.
+//!
+//! An answer never waits for longer than [`LONGEST_WAIT`], nor do more than [`MOST_WAITING`]: who
+//! asks for more is answered at once.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::num::NonZeroU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use linux::clock::wall_clock_nanos;
 use linux::stamps::Stamped;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::thread::set_current_timer_slack;
 
 use super::spin::pass_time;
 use crate::say::note;
@@ -28,6 +38,12 @@ const ANSWER: [u8; 4] = *b"EMK2";
 /// Bytes of a request and of an answer.
 pub const LENGTH: usize = 24;
 
+/// The longest that an answer waits for: beyond, its prober is no prober of ours.
+pub const LONGEST_WAIT: Duration = Duration::from_millis(50);
+
+/// The most answers that wait at once.
+pub const MOST_WAITING: usize = 4_096;
+
 /// An answer with times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -38,12 +54,13 @@ pub struct Answer {
     pub times: Option<(u64, u64)>,
 }
 
-/// A request.
+/// A request whose answer is to wait so many nanoseconds.
 #[must_use]
-pub fn request(number: u32) -> [u8; LENGTH] {
+pub fn request(number: u32, wait: u64) -> [u8; LENGTH] {
     let mut bytes = [0; LENGTH];
     bytes[..4].copy_from_slice(&REQUEST);
     bytes[4..8].copy_from_slice(&number.to_be_bytes());
+    bytes[8..16].copy_from_slice(&wait.to_be_bytes());
     bytes
 }
 
@@ -78,10 +95,15 @@ pub fn serve(port: u16, work: Duration) -> Result<()> {
             thread::spawn(move || stream_back(stream));
         }
     });
+    set_current_timer_slack(NonZeroU64::new(1)).context("ask for exact timers")?;
     // Where the kernel gives no stamps the moment of reading has to do.
     let stamped = Stamped::new(udp.try_clone()?.into(), false)?;
-    let mut buffer = [0; 2_048];
+    let (mut waiting, mut buffer) = (BinaryHeap::new(), [0; 2_048]);
     loop {
+        answer_due(&udp, &mut waiting);
+        if !comes_before(&udp, &waiting)? {
+            continue;
+        }
         let received = match stamped.receive(&mut buffer) {
             Ok(received) => received,
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -98,13 +120,57 @@ pub fn serve(port: u16, work: Duration) -> Result<()> {
             }
         }
         let bytes = &mut buffer[..received.length];
-        if bytes.len() == LENGTH && bytes[..4] == REQUEST {
-            bytes[..4].copy_from_slice(&ANSWER);
-            bytes[8..16].copy_from_slice(&at.to_be_bytes());
-            bytes[16..24].copy_from_slice(&wall_clock_nanos().to_be_bytes());
-        }
+        let Some(wait) = prepare(bytes, at) else {
+            // Nobody waits for what cannot be sent back.
+            let _ = udp.send_to(bytes, from);
+            continue;
+        };
+        let is_wanted = wait <= LONGEST_WAIT && waiting.len() < MOST_WAITING;
+        let due = Instant::now() + if is_wanted { wait } else { Duration::ZERO };
+        let bytes = std::array::from_fn(|at| bytes[at]);
+        waiting.push(Reverse(Waiting { due, from, bytes }));
+    }
+}
+
+/// An answer that is not sent yet; the first that is due comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    due: Instant,
+    from: SocketAddr,
+    bytes: [u8; LENGTH],
+}
+
+/// Makes an answer of a request that the kernel received `at`, but for the moment of sending: how
+/// long it is to wait; nothing if it is no request.
+fn prepare(bytes: &mut [u8], at: u64) -> Option<Duration> {
+    if bytes.len() != LENGTH || bytes[..4] != REQUEST {
+        return None;
+    }
+    let wait = u64::from_be_bytes(std::array::from_fn(|byte| bytes[8 + byte]));
+    bytes[..4].copy_from_slice(&ANSWER);
+    bytes[8..16].copy_from_slice(&at.to_be_bytes());
+    Some(Duration::from_nanos(wait))
+}
+
+/// Sends what is due.
+fn answer_due(udp: &UdpSocket, waiting: &mut BinaryHeap<Reverse<Waiting>>) {
+    while waiting.peek().is_some_and(|Reverse(first)| first.due <= Instant::now()) {
+        let Some(Reverse(Waiting { from, mut bytes, .. })) = waiting.pop() else { return };
+        bytes[16..24].copy_from_slice(&wall_clock_nanos().to_be_bytes());
         // Nobody waits for an answer that cannot be sent.
-        let _ = udp.send_to(bytes, from);
+        let _ = udp.send_to(&bytes, from);
+    }
+}
+
+/// Waits for a packet, but not beyond the next answer that is due: whether one has come.
+fn comes_before(udp: &UdpSocket, waiting: &BinaryHeap<Reverse<Waiting>>) -> Result<bool> {
+    let Some(Reverse(first)) = waiting.peek() else { return Ok(true) };
+    let left = first.due.saturating_duration_since(Instant::now());
+    let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+    match poll(&mut [PollFd::new(udp, PollFlags::IN)], Some(&left)) {
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::INTR) => Ok(false),
+        Err(error) => Err(error).context("wait for a probe"),
     }
 }
 
@@ -124,8 +190,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_request_says_how_long_its_answer_is_to_wait() {
+        let mut bytes = request(7, 900);
+        assert_eq!(prepare(&mut bytes, 5), Some(Duration::from_nanos(900)));
+        assert_eq!(answer(&bytes), Some(Answer { number: 7, times: Some((5, 0)) }));
+        assert_eq!(prepare(&mut bytes, 5), None, "an answer is no request");
+        assert_eq!(prepare(&mut request(7, 0)[..23], 5), None);
+    }
+
+    #[test]
     fn answers_are_read_and_anything_else_is_not() {
-        let mut bytes = request(7);
+        let mut bytes = request(7, 0);
         assert_eq!(answer(&bytes), Some(Answer { number: 7, times: None }));
         bytes[..4].copy_from_slice(&ANSWER);
         bytes[15] = 1;

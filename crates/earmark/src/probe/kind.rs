@@ -151,7 +151,7 @@ impl Asker {
     /// Asks until there is an answer; also resolves addresses and warms caches.
     fn knock(mut self) -> Result<Self> {
         for _ in 0..4 {
-            match self.ask(u32::MAX) {
+            match self.ask(u32::MAX, 0) {
                 // That is the answer to the knock before.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => continue,
                 asked => asked.context("send a probe")?,
@@ -208,15 +208,24 @@ impl Asker {
         Ok(())
     }
 
-    /// Sends request `number`.
+    /// Whether the far side can be asked to answer later.
+    #[must_use]
+    pub fn can_wait(&self) -> bool {
+        self.kind == Kind::Udp
+    }
+
+    /// Sends request `number`, which is to be answered `wait` nanoseconds later if that
+    /// [can](Self::can_wait) be.
     ///
     /// # Errors
     /// Those of sending.
-    pub fn ask(&mut self, number: u32) -> io::Result<()> {
+    pub fn ask(&mut self, number: u32, wait: u64) -> io::Result<()> {
         let socket = self.stamped.socket();
         let flags = rustix::net::SendFlags::NOSIGNAL;
         match self.kind {
-            Kind::Udp => rustix::net::send(socket, &echo::request(number), flags).map(|_| ())?,
+            Kind::Udp => {
+                rustix::net::send(socket, &echo::request(number, wait), flags).map(|_| ())?;
+            }
             Kind::Ntp => rustix::net::send(socket, &ntp_request(number), flags).map(|_| ())?,
             Kind::Icmp => {
                 let (mut packet, mut payload) = (Vec::new(), [0; PING]);
@@ -227,7 +236,7 @@ impl Asker {
                 rustix::net::send(socket, &packet, flags).map(|_| ())?;
             }
             Kind::Tcp | Kind::Memcached => {
-                let request = echo::request(number);
+                let request = echo::request(number, 0);
                 let bytes: &[u8] = if self.kind == Kind::Tcp { &request } else { b"version\r\n" };
                 let Some(stream) = &mut self.stream else {
                     return Err(ErrorKind::NotConnected.into());

@@ -51,6 +51,13 @@ struct Packet {
     far: Option<(u64, u64)>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     silent: bool,
+    /// For how long the far side was asked to wait.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    wait: u64,
+}
+
+const fn is_zero(wait: &u64) -> bool {
+    *wait == 0
 }
 
 /// Writes trains to a new file.
@@ -107,6 +114,7 @@ fn row(heard: &Heard) -> Row {
         received: probe.received,
         far: probe.far.map(|far| (far.received, far.sent)),
         silent: probe.silent,
+        wait: send.wait,
     };
     let Train { purpose, quiet, ref sends, .. } = heard.train;
     let packets = sends.iter().zip(&heard.probes).map(packet).collect();
@@ -116,7 +124,7 @@ fn row(heard: &Heard) -> Row {
 fn train(number: u32, row: &Row) -> Result<Heard> {
     let purpose = Purpose::ALL.into_iter().find(|purpose| purpose.name() == row.purpose);
     let purpose = purpose.with_context(|| format!("no train has purpose {:?}", row.purpose))?;
-    let send = |packet: &Packet| Send { at: packet.at, silent: packet.silent };
+    let send = |packet: &Packet| Send { at: packet.at, silent: packet.silent, wait: packet.wait };
     let probe = |packet: &Packet| Probe {
         sent: packet.sent,
         received: packet.received,
@@ -137,13 +145,14 @@ mod tests {
     const GOOD: &str = r#"{"schema":"earmark-trains/1","host":"10.9.0.2","kind":"udp"}
 {"purpose":"lone","quiet":2500000,"packets":[{"at":0,"sent":10,"received":90,"far":[1050,1051]}]}
 {"purpose":"primed","quiet":0,"packets":[{"at":0,"sent":10,"silent":true},{"at":5,"sent":16}]}
+{"purpose":"spaced","quiet":0,"packets":[{"at":0,"sent":10},{"at":5,"sent":16,"wait":900}]}
 "#;
 
     #[test]
     fn what_was_read_is_written_again() {
         let (origin, heard) = parse(GOOD.as_bytes()).unwrap();
         assert_eq!(origin, Origin::new("10.9.0.2", "udp"));
-        assert_eq!(heard.len(), 2);
+        assert_eq!(heard.len(), 3);
         assert_eq!(heard[0].probes[0].far, Some(Far { received: 1050, sent: 1051 }));
         assert!(heard[1].probes[0].silent && !heard[1].probes[1].silent);
         let mut written = Vec::new();
@@ -159,6 +168,6 @@ mod tests {
         assert!(refused(&GOOD.replace("trains/1", "trains/9")).contains("earmark-trains/9"));
         assert!(refused(&GOOD.replace("lone", "long")).starts_with("line 2: no train"));
         assert!(refused(&GOOD.replace("90,", "9,")).contains("before its request"));
-        assert!(refused(&GOOD[..GOOD.len() - 9]).starts_with("line 3"));
+        assert!(refused(&GOOD[..GOOD.len() - 9]).starts_with("line 4"));
     }
 }

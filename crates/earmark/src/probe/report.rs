@@ -1,6 +1,6 @@
 //! What a probe found, for people and as JSON.
 
-use infer::{Acquittal, Finding, Heard, Place, Verdict};
+use infer::{Acquittal, Finding, Heard, Place, Purpose, Verdict};
 use serde::Serialize;
 
 use super::recording::Origin;
@@ -21,7 +21,7 @@ pub struct Report {
     kind: String,
     sent: usize,
     answered: usize,
-    /// All round trips, in trains and alone.
+    /// All round trips, in trains and alone, but of answers that were asked for later.
     round_trip_us: RoundTrips,
     /// Those of lone probes after a silence: what a quiet client sees.
     lone_round_trip_us: RoundTrips,
@@ -114,7 +114,9 @@ impl Report {
 
 impl RoundTrips {
     fn of(heard: &[Heard]) -> Self {
-        let probes = heard.iter().flat_map(|heard| &heard.probes);
+        // What somebody was asked to wait is no cost.
+        let usual = heard.iter().filter(|heard| heard.train.purpose != Purpose::Spaced);
+        let probes = usual.flat_map(|heard| &heard.probes);
         let times = probes.filter_map(|probe| Some(probe.received? - probe.sent));
         let mut sorted: Vec<f64> = times.map(|nanos| nanos as f64 / 1e3).collect();
         sorted.sort_unstable_by(f64::total_cmp);

@@ -9,6 +9,7 @@ use linux::clock::wall_clock_nanos;
 
 use super::kind::Asker;
 use super::spin::pass_time;
+use crate::tune::interrupted;
 
 /// How long before a moment this thread stops sleeping: a timer is late by about that, and spinning
 /// takes a core from whoever else is at work. When a probe really left, the kernel says.
@@ -33,24 +34,27 @@ pub struct Limits {
 #[must_use]
 pub fn plan(asker: &Asker, limits: Limits) -> Plan {
     let least_gap = 1_000_000_000_u64.checked_div(limits.rate.into()).unwrap_or(0);
-    let (stamps, silent) = (asker.is_stamped(), asker.can_be_silent());
-    let abilities = Abilities { stamps, silent, most: limits.count, least_gap };
+    let abilities = Abilities {
+        stamps: asker.is_stamped(),
+        silent: asker.can_be_silent(),
+        waits: asker.can_wait(),
+        most: limits.count,
+        least_gap,
+    };
     Plan::new(abilities, u64::from(std::process::id()))
 }
 
 /// Carries out a whole plan.
 ///
 /// # Errors
-/// If the socket fails; lost answers are no error.
-pub fn run(asker: &mut Asker, plan: &mut Plan, mut after_each: impl FnMut(u32)) -> Result<()> {
-    let mut sent = 0;
+/// If the socket fails, or a signal asks to end; lost answers are no error.
+pub fn run(asker: &mut Asker, plan: &mut Plan) -> Result<()> {
     while let Some(train) = plan.next_train() {
-        sent += train.sends.len() as u32;
+        interrupted::check()?;
         let heard = send(asker, train).with_context(|| {
             format!("probe {}; does its {} still run?", asker.address, asker.kind().name())
         })?;
         plan.told(heard);
-        after_each(sent);
     }
     Ok(())
 }
@@ -66,7 +70,11 @@ fn send(asker: &mut Asker, train: Train) -> Result<Heard> {
         await_moment(due, || look(asker, base, &mut probes))?;
         probes[at].sent = wall_clock_nanos();
         probes[at].silent = to_send.silent;
-        if to_send.silent { asker.say()? } else { asker.ask(base + at as u32)? }
+        if to_send.silent {
+            asker.say()?;
+        } else {
+            asker.ask(base + at as u32, to_send.wait)?;
+        }
     }
     let end = Instant::now() + PATIENCE;
     let is_missing = |probe: &Probe| !probe.silent && probe.received.is_none();

@@ -44,6 +44,27 @@ impl State {
         Change(self.0.iter().filter(differs).map(|(s, v)| (*s, v.clone())).collect())
     }
 
+    /// What has to be set so that nothing holds a received packet back.
+    #[must_use]
+    pub fn unheld(&self) -> Change {
+        let mut wanted = vec![
+            (Setting::AdaptiveRx, Value::Switch(false)),
+            (Setting::RxUsecs, Value::Number(0)),
+            (Setting::NapiDeferHardIrqs, Value::Number(0)),
+            (Setting::GroFlushTimeout, Value::Number(0)),
+        ];
+        if self.get(Setting::RxUsecs).is_none() {
+            // Where no timer ends the wait for others, one packet has to be enough.
+            wanted.push((Setting::RxFrames, Value::Number(0)));
+        }
+        let driven = self.is_driven(Setting::RxUsecs);
+        wanted.retain(|(setting, value)| {
+            let is = self.get(*setting);
+            is.is_some_and(|is| is != value || driven && *setting == Setting::RxUsecs)
+        });
+        Change(wanted)
+    }
+
     /// Those of `settings` alone.
     #[must_use]
     pub fn only(&self, keep: impl Fn(Setting) -> bool) -> Self {

@@ -291,6 +291,19 @@ mod tests {
     }
 
     #[test]
+    fn nothing_holds_a_packet_that_finds_no_timer() {
+        for (state, expected) in [
+            ("rx-usecs 0 rx-frames 8", "no change"),
+            ("adaptive-rx off rx-usecs 3 rx-frames 8 tx-usecs 5", "rx-usecs 0"),
+            ("adaptive-rx on rx-usecs 0", "adaptive-rx off rx-usecs 0"),
+            ("rx-frames 8 napi-defer-hard-irqs 2", "napi-defer-hard-irqs 0 rx-frames 0"),
+        ] {
+            let state = State(change(state).0.into_iter().collect());
+            assert_eq!(state.unheld().to_string(), expected, "{state}");
+        }
+    }
+
+    #[test]
     fn wrong_changes_are_refused_in_words() {
         for (text, words) in [
             ("rx-usec 5", "no setting is called rx-usec; there are strategy, adaptive-rx"),

@@ -1,0 +1,64 @@
+//! `earmark probe` in virtual time, where what it says is held against the truth to the
+//! microsecond.
+#![allow(non_snake_case, reason = "test names are subject__case")]
+
+use serde_json::Value;
+
+mod common;
+use common::{EARMARK, lab_run};
+
+/// What host a says of host b, which runs `echo`; `ports` of the NIC are set to `setting`.
+#[track_caller]
+fn probed(setting: &str, ports: &str, echo: &str) -> Value {
+    let (echo, probe) = (format!("{EARMARK} {echo}"), format!("{EARMARK} probe b --json"));
+    let mut words = vec!["--time", "virtual", "--ports", ports, "--strategy", setting];
+    words.extend(["--on", "b", &echo, "--on", "a", &probe]);
+    lab_run(&words).json()
+}
+
+/// Side, family and frame limit of each hold, and whether its length is within a microsecond.
+#[track_caller]
+fn assert_holds(seen: &Value, expected: &[(&str, &str, f64, Option<u64>)]) {
+    let holds = seen["holds"].as_array().unwrap();
+    let about = |hold: &Value| {
+        let word = |name: &str| hold[name].as_str().unwrap().to_owned();
+        (word("side"), word("family"), hold["frames"].as_u64())
+    };
+    let names = expected
+        .iter()
+        .map(|(side, family, _, frames)| ((*side).to_owned(), (*family).to_owned(), *frames));
+    assert_eq!(holds.iter().map(about).collect::<Vec<_>>(), names.collect::<Vec<_>>(), "{seen}");
+    for (hold, (_, _, usecs, _)) in holds.iter().zip(expected) {
+        assert!((hold["usecs"].as_f64().unwrap() - usecs).abs() < 1.0, "{usecs}: {seen}");
+    }
+}
+
+#[test]
+fn each_family__is_named_with_its_length() {
+    for (setting, family, usecs, frames) in [
+        ("delay:75", "delay", 75.0, None),
+        ("throttle:125", "throttle", 125.0, None),
+        ("periodic:393", "periodic", 393.0, None),
+        ("delay:400+frames:12", "delay", 400.0, Some(12)),
+    ] {
+        let seen = probed(setting, "b", "echo");
+        assert_holds(&seen, &[("theirs", family, usecs, frames)]);
+    }
+}
+
+#[test]
+fn holds_of_both_sides__are_told_apart() {
+    let seen = probed("delay:300", "both", "echo");
+    assert_holds(&seen, &[("theirs", "delay", 300.0, None), ("mine", "delay", 300.0, None)]);
+}
+
+#[test]
+fn no_hold__is_acquitted_and_a_slow_server_is_named_instead() {
+    for (echo, others) in [("echo", 0), ("echo --work-us 80", 1)] {
+        let seen = probed("disabled", "b", echo);
+        assert_holds(&seen, &[]);
+        let others_seen = seen["not_holds"].as_array().unwrap();
+        assert_eq!(others_seen.len(), others, "{seen}");
+        assert!(others_seen.iter().all(|other| other["what"] == "far program"), "{seen}");
+    }
+}
