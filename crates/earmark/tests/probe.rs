@@ -57,7 +57,7 @@ fn hold_behind_the_far_kernels_echo__is_never_said_to_be_mine() {
 fn varying__tells_whose_hold_it_is_and_leaves_the_nic_as_it_was() {
     let echo = format!("{EARMARK} echo");
     for (ports, side) in [("a", "mine"), ("b", "theirs")] {
-        let options = ["--ports", ports, "--strategy", "throttle:2000", "--on", "b", &echo];
+        let options = ["--ports", ports, "--strategy", "delay:1000", "--on", "b", &echo];
         let mut lab = Lab::start(&options);
         let before = settings(&lab);
         let probe = format!("probe b --kind tcp --json --vary a0 --lab={}", lab.name());

@@ -11,7 +11,8 @@ use anyhow::{Context, Result, bail};
 use infer::Far;
 use linux::clock::wall_clock_nanos;
 use linux::stamps::Stamped;
-use rustix::net::sockopt::set_socket_recv_buffer_size;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 
 use super::echo;
 use crate::icmp;
@@ -141,8 +142,10 @@ impl Asker {
                 socket
             }
         };
-        // Answers to a long train wait while the next probe is due; the system may grant less.
+        // Answers to a long train wait while the next probe is due, and requests of a stream until
+        // the far side has read those before; the system may grant less.
         let _ = set_socket_recv_buffer_size(&socket, 4 << 20);
+        let _ = set_socket_send_buffer_size(&socket, 4 << 20);
         let stamped = Stamped::new(socket, stream.is_none()).context("ask for timestamps")?;
         let (asked, partial, sent) = (VecDeque::new(), 0, 0);
         Ok(Self { kind, address, stamped, identifier, stream, asked, partial, sent })
@@ -241,7 +244,7 @@ impl Asker {
                 let Some(stream) = &mut self.stream else {
                     return Err(ErrorKind::NotConnected.into());
                 };
-                stream.write_all(bytes)?;
+                write_whole(stream, bytes)?;
                 self.asked.push_back(number);
             }
         }
@@ -331,6 +334,21 @@ impl Asker {
         matches!(self.address.ip(), IpAddr::V4(ip) if ip.is_loopback())
             || matches!(self.address.ip(), IpAddr::V6(ip) if ip.is_loopback())
     }
+}
+
+/// Writes all of `bytes`, even if the other side has to make room first.
+fn write_whole(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                poll(&mut [PollFd::new(stream, PollFlags::OUT)], None)?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// A client's packet, version 4 (RFC 5905, section 7.3); its number is the transmit timestamp,

@@ -39,7 +39,9 @@ pub(super) fn play(case: &Case) -> Result<Vec<Heard>> {
             written.extend_from_slice(bytes);
         }
     };
-    let options = NicOptions { seed: Some(case.seed()), ..NicOptions::default() };
+    // Several are played at once.
+    let name = format!("{}-{}", std::process::id(), case.seed());
+    let options = NicOptions { name: Some(name), seed: Some(case.seed()), ..NicOptions::default() };
     let settings = [(0, mine), (1, theirs)];
     let commands = (commands.as_slice(), [0].as_slice());
     let status = virtual_lab::play(commands, &options, Moderation::DISABLED, &settings, take)?;
