@@ -1,5 +1,4 @@
-//! `earmark probe` in virtual time, where what it says is held against the truth to the
-//! microsecond.
+//! `earmark probe` in virtual time, where what it says is held against the truth.
 #![allow(non_snake_case, reason = "test names are subject__case")]
 
 use serde_json::Value;
@@ -16,7 +15,8 @@ fn probed(setting: &str, ports: &str, echo: &str) -> Value {
     lab_run(&words).json()
 }
 
-/// Side, family and frame limit of each hold, and whether its length is within a microsecond.
+/// Side, family and frame limit of each hold, and whether its length is within a microsecond, or a
+/// hundredth.
 #[track_caller]
 fn assert_holds(seen: &Value, expected: &[(&str, &str, f64, Option<u64>)]) {
     let holds = seen["holds"].as_array().unwrap();
@@ -29,7 +29,8 @@ fn assert_holds(seen: &Value, expected: &[(&str, &str, f64, Option<u64>)]) {
         .map(|(side, family, _, frames)| ((*side).to_owned(), (*family).to_owned(), *frames));
     assert_eq!(holds.iter().map(about).collect::<Vec<_>>(), names.collect::<Vec<_>>(), "{seen}");
     for (hold, (_, _, usecs, _)) in holds.iter().zip(expected) {
-        assert!((hold["usecs"].as_f64().unwrap() - usecs).abs() < 1.0, "{usecs}: {seen}");
+        let error = (hold["usecs"].as_f64().unwrap() - usecs).abs();
+        assert!(error < f64::max(1.0, 0.01 * usecs), "{usecs}: {seen}");
     }
 }
 
@@ -54,7 +55,7 @@ fn holds_of_both_sides__are_told_apart() {
 
 #[test]
 fn no_hold__is_acquitted_and_a_slow_server_is_named_instead() {
-    for (echo, others) in [("echo", 0), ("echo --work-us 80", 1)] {
+    for (echo, others) in [("echo", 0), ("echo --work-us 40", 1)] {
         let seen = probed("disabled", "b", echo);
         assert_holds(&seen, &[]);
         let others_seen = seen["not_holds"].as_array().unwrap();

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::shell;
 
 /// What a reader needs to judge the figures.
-#[derive(Serialize)]
+#[derive(Clone, Serialize)]
 pub(crate) struct Environment {
     cpu: String,
     cores: usize,

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::{repo, shell};
 use environment::Environment;
@@ -137,6 +138,19 @@ fn print(costs: &Costs) {
     for missing in &costs.not_measured {
         println!("{}: not measured: {}", missing.name, missing.reason);
     }
+}
+
+/// Writes the figures of one world to `path`, beside what it has of others.
+fn write_world(figures: &impl Serialize, schema: &str, world: &str, path: &Path) -> Result<()> {
+    let mut all: Value = match fs::read_to_string(repo::root().join(path)) {
+        Ok(text) => {
+            serde_json::from_str(&text).with_context(|| format!("reading {}", path.display()))?
+        }
+        Err(_) => json!({}),
+    };
+    all["schema"] = schema.into();
+    all[world] = serde_json::to_value(figures)?;
+    write(&all, path)
 }
 
 /// Writes figures to `path`, which counts from the root of the repository.

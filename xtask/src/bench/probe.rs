@@ -4,7 +4,6 @@
 //! and the `virtual` world hosts of ours do (`earmark probe-blind`). The seeds that are reported
 //! were never tuned on: those below [`FIRST_SEED`] are for that.
 
-use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
@@ -61,19 +60,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         World::Live | World::Virtual => on_hosts(options)?,
     };
     println!("{:#}", outcome["table"]);
-    let path = repo::root().join(&options.output);
-    let mut all = match fs::read_to_string(&path) {
-        Ok(text) => {
-            serde_json::from_str(&text).with_context(|| format!("reading {}", path.display()))?
-        }
-        Err(_) => json!({}),
-    };
-    all["schema"] = SCHEMA.into();
-    all[options.world.name()] = summary(&outcome)?;
-    fs::write(&path, format!("{all:#}\n"))
-        .with_context(|| format!("writing {}", path.display()))?;
-    println!("written to {}", path.display());
-    Ok(())
+    super::write_world(&summary(&outcome)?, SCHEMA, options.world.name(), &options.output)
 }
 
 fn model(options: &Options) -> Result<Value> {

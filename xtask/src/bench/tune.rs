@@ -14,11 +14,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::environment::Environment;
-use super::write;
+use super::write_world;
 use crate::shell;
 
 /// The version of the file's layout.
-const SCHEMA: &str = "earmark-tune/1";
+const SCHEMA: &str = "earmark-tune/2";
 
 /// The longest `rx-usecs` in the tables: beyond, all goals here are missed.
 const MAX_USECS: &str = "256";
@@ -42,18 +42,17 @@ struct World {
     spans: [&'static str; 2],
 }
 
+/// What is written of a world.
 #[derive(Serialize)]
 struct Report {
-    schema: &'static str,
     environment: Environment,
     cases: Vec<Case>,
-    summary: Vec<Summary>,
+    summary: Summary,
 }
 
 /// One goal.
 #[derive(Serialize)]
 struct Case {
-    world: &'static str,
     workload: &'static str,
     goal: String,
     /// Settings in the table.
@@ -80,7 +79,6 @@ struct Search {
 /// All cases of a world.
 #[derive(Serialize)]
 struct Summary {
-    world: &'static str,
     searches: usize,
     within_5_percent: usize,
     within_5_percent_by_table: usize,
@@ -137,9 +135,9 @@ pub(crate) struct Options {
     /// Rounds of the live world
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
-    /// Leave out virtual time, which needs the guests' kernel
-    #[arg(long)]
-    live_only: bool,
+    /// Only here
+    #[arg(long, value_parser = ["live", "virtual"])]
+    world: Option<String>,
     /// Where to write the figures, from the root of the repository
     #[arg(long, default_value = "docs/results/tune.json")]
     output: PathBuf,
@@ -152,18 +150,19 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let live = World { name: "live", rounds, rematch: REMATCH, searches: 3, spans };
     let spans = ["0.1", "0.02"];
     let exact = World { name: "virtual", rounds: 1, rematch: 1, searches: 1, spans };
-    let worlds = if options.live_only { vec![live] } else { vec![exact, live] };
-    let (mut cases, mut summary) = (Vec::new(), Vec::new());
-    for world in &worlds {
-        let first = cases.len();
-        for workload in WORKLOADS {
-            cases.extend(workload_cases(world, workload)?);
+    let is_wanted = |world: &World| options.world.as_ref().is_none_or(|name| name == world.name);
+    for world in [exact, live].iter().filter(|world| is_wanted(world)) {
+        if world.name == "virtual" {
+            crate::kernel::ensure()?;
         }
-        summary.push(summed_up(world.name, &cases[first..]));
+        let cases = WORKLOADS.into_iter().map(|workload| workload_cases(world, workload));
+        let cases = cases.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect::<Vec<_>>();
+        let summary = summed_up(&cases);
+        print(world.name, &summary);
+        let report = Report { environment: environment.clone(), cases, summary };
+        write_world(&report, SCHEMA, world.name, &options.output)?;
     }
-    summary.iter().for_each(print);
-    let report = Report { schema: SCHEMA, environment, cases, summary };
-    write(&report, &options.output)
+    Ok(())
 }
 
 fn workload_cases(world: &World, workload: &'static str) -> Result<Vec<Case>> {
@@ -178,7 +177,6 @@ fn workload_cases(world: &World, workload: &'static str) -> Result<Vec<Case>> {
             searches.push(search(world, workload, (&goal, &table, &best))?);
         }
         let case = Case {
-            world: world.name,
             workload,
             goal: goal.text(),
             settings: table.len(),
@@ -277,13 +275,12 @@ fn tune(world: &World, workload: &str, arguments: &[&str]) -> Result<Value> {
     serde_json::from_str(&output).with_context(|| format!("reading `{}`", shell::line(&earmark)))
 }
 
-fn summed_up(world: &'static str, cases: &[Case]) -> Summary {
+fn summed_up(cases: &[Case]) -> Summary {
     let searches = || cases.iter().flat_map(|case| &case.searches);
     let mut distances: Vec<f64> = searches().map(|search| search.distance).collect();
     distances.sort_by(f64::total_cmp);
     let within = |distance: &f64| *distance <= 0.05;
     Summary {
-        world,
         searches: distances.len(),
         within_5_percent: distances.iter().filter(|distance| within(distance)).count(),
         within_5_percent_by_table: searches().filter(|it| within(&it.table_distance)).count(),
@@ -293,8 +290,8 @@ fn summed_up(world: &'static str, cases: &[Case]) -> Summary {
     }
 }
 
-fn print(summary: &Summary) {
-    let Summary { world, searches, within_5_percent, within_5_percent_by_table, .. } = summary;
+fn print(world: &str, summary: &Summary) {
+    let Summary { searches, within_5_percent, within_5_percent_by_table, .. } = summary;
     println!(
         "{world}: {within_5_percent} of {searches} searches within 5 % \
          ({within_5_percent_by_table} by the table); median {:.1} %, greatest {:.1} %; {} trials at \

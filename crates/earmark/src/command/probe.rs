@@ -34,8 +34,8 @@ pub struct ProbeArgs {
     /// Never send faster than so many packets a second; short holds then do not show
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     rate: u32,
-    /// Let this device of mine hold nothing for some seconds, if nothing else says whose a hold is;
-    /// it is put back whatever happens
+    /// Let this device of mine hold nothing for some seconds, if nothing else says whose a hold
+    /// is; it is put back whatever happens
     #[arg(long, value_name = "DEV", conflicts_with_all = ["record", "replay"])]
     vary: Option<String>,
     /// Keep what was heard in a new file
@@ -119,12 +119,12 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Heards> {
         return Ok(Heards { origin, heard, unheld: Vec::new() });
     }
     let state = device.read()?;
+    let change = state.unheld();
     ensure!(
-        state.get(Setting::RxUsecs).or(state.get(Setting::RxFrames)).is_some(),
+        !change.is_empty() || state.get(Setting::RxUsecs).is_some(),
         "{name} ({}) does not say what it holds, so it cannot be varied; leave out --vary",
         device.driver()
     );
-    let change = state.unheld();
     if change.is_empty() {
         note!("{name} holds nothing as it is");
         return Ok(Heards { origin, unheld: heard.clone(), heard });
