@@ -12,7 +12,9 @@ fn probed(setting: &str, ports: &str, echo: &str) -> Value {
     let (echo, probe) = (format!("{EARMARK} {echo}"), format!("{EARMARK} probe b --json"));
     let mut words = vec!["--time", "virtual", "--ports", ports, "--strategy", setting];
     words.extend(["--on", "b", &echo, "--on", "a", &probe]);
-    lab_run(&words).json()
+    let seen = lab_run(&words).json();
+    assert_eq!(seen["answered"], seen["sent"], "nothing is ever lost here: {seen}");
+    seen
 }
 
 /// Side, family and frame limit of each hold, and whether its length is within a microsecond, or a

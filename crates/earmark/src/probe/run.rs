@@ -61,34 +61,28 @@ pub fn run(asker: &mut Asker, plan: &mut Plan) -> Result<()> {
 
 fn send(asker: &mut Asker, train: Train) -> Result<Heard> {
     let begin = Instant::now() + Duration::from_nanos(train.quiet);
-    let first_stamp = asker.count();
-    let mut probes =
+    let probes =
         vec![Probe { sent: 0, received: None, far: None, silent: false }; train.sends.len()];
-    let base = train.number << 16;
+    let mut news = News { base: train.number << 16, first_stamp: asker.count(), probes };
     for (at, to_send) in train.sends.iter().enumerate() {
         let due = begin + Duration::from_nanos(to_send.at);
-        await_moment(due, || look(asker, base, &mut probes))?;
-        probes[at].sent = wall_clock_nanos();
-        probes[at].silent = to_send.silent;
+        await_moment(due, || news.take(asker))?;
+        news.probes[at].sent = wall_clock_nanos();
+        news.probes[at].silent = to_send.silent;
         if to_send.silent {
             asker.say()?;
         } else {
-            asker.ask(base + at as u32, to_send.wait)?;
+            asker.ask(news.base + at as u32, to_send.wait)?;
         }
     }
     let end = Instant::now() + PATIENCE;
     let is_missing = |probe: &Probe| !probe.silent && probe.received.is_none();
-    while probes.iter().any(is_missing) && Instant::now() < end {
-        look(asker, base, &mut probes)?;
+    while news.probes.iter().any(is_missing) && Instant::now() < end {
+        news.take(asker)?;
         sleep(Duration::from_micros(50));
     }
-    // The kernel's word on when each left is better than ours.
-    while let Some((number, at)) = asker.transmitted()? {
-        let probe = probes.get_mut(number.wrapping_sub(first_stamp) as usize);
-        if let Some(probe) = probe {
-            probe.sent = at;
-        }
-    }
+    news.take(asker)?;
+    let mut probes = news.probes;
     for probe in &mut probes {
         // Times of a clock that was set meanwhile are of no use.
         probe.received = probe.received.filter(|received| *received >= probe.sent);
@@ -116,14 +110,34 @@ fn await_moment(due: Instant, mut look: impl FnMut() -> Result<()>) -> Result<()
     }
 }
 
-/// Takes the answers that have come.
-fn look(asker: &mut Asker, base: u32, probes: &mut [Probe]) -> Result<()> {
-    while let Some(heard) = asker.hear()? {
-        // One of an earlier train that came too late has another base.
-        if let Some(probe) = probes.get_mut(heard.number.wrapping_sub(base) as usize) {
-            probe.received.get_or_insert(heard.at);
-            probe.far = probe.far.or(heard.far);
+/// What has become of the probes of a train.
+struct News {
+    /// The number of the first one.
+    base: u32,
+    /// The number of its transmit stamp.
+    first_stamp: u32,
+    probes: Vec<Probe>,
+}
+
+impl News {
+    /// Takes the answers and the stamps that have come. They share the socket's room: stamps that
+    /// nobody takes leave none for answers.
+    fn take(&mut self, asker: &mut Asker) -> Result<()> {
+        while let Some(heard) = asker.hear()? {
+            // One of an earlier train that came too late has another base.
+            let number = heard.number.wrapping_sub(self.base) as usize;
+            if let Some(probe) = self.probes.get_mut(number) {
+                probe.received.get_or_insert(heard.at);
+                probe.far = probe.far.or(heard.far);
+            }
         }
+        // The kernel's word on when each left is better than ours.
+        while let Some((number, at)) = asker.transmitted()? {
+            let number = number.wrapping_sub(self.first_stamp) as usize;
+            if let Some(probe) = self.probes.get_mut(number) {
+                probe.sent = at;
+            }
+        }
+        Ok(())
     }
-    Ok(())
 }
