@@ -28,7 +28,7 @@ mod poller;
 mod port;
 mod spec;
 mod tcp;
-mod udp;
+pub(crate) mod udp;
 
 pub use spec::{AgentSpec, MxSpec, Peer, Transport};
 

@@ -73,8 +73,8 @@ impl Udp {
     }
 }
 
-/// Waits until a socket takes datagrams again.
-pub(super) fn wait_writable(socket: impl AsFd) -> io::Result<()> {
+/// Waits until a socket takes datagrams, or bytes of a stream, again.
+pub(crate) fn wait_writable(socket: impl AsFd) -> io::Result<()> {
     let mut fds = [PollFd::new(&socket, PollFlags::OUT)];
     match poll(&mut fds, None) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),

@@ -11,10 +11,10 @@ use anyhow::{Context, Result, bail};
 use infer::Far;
 use linux::clock::wall_clock_nanos;
 use linux::stamps::Stamped;
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 
 use super::echo;
+use crate::agent::udp::wait_writable;
 use crate::icmp;
 
 /// Seconds from 1900, where NTP begins, to 1970.
@@ -342,9 +342,7 @@ fn write_whole(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
         match stream.write(bytes) {
             Ok(written) => bytes = &bytes[written..],
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                poll(&mut [PollFd::new(stream, PollFlags::OUT)], None)?;
-            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => wait_writable(&*stream)?,
             Err(error) => return Err(error),
         }
     }
