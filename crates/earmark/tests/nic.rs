@@ -60,18 +60,18 @@ fn adaptive_off_keeps_what_adaptive_chose() {
 #[test]
 fn a_change_acts() {
     let mut lab = Lab::start(&["--strategy", "disabled"]);
-    let disabled = lab.ping_ms();
+    let disabled = lab.pings_ms()[0];
     for port in ["a0", "b0"] {
         lab.set(&[port, "strategy", "delay", "rx-usecs", "5000"]);
     }
-    let delayed = lab.ping_ms();
-    assert!(delayed > 10.0, "two delays of 5 ms: {delayed} ms");
+    let delayed = lab.pings_ms()[2];
+    assert!(delayed > 10.0, "two delays of 5 ms: {delayed} ms in the middle");
     assert!(disabled < delayed / 2.0, "disabled {disabled} ms, delayed {delayed} ms");
     // A mark goes ahead of the delay; ping is ICMP, so its length has to tell.
     for port in ["a0", "b0"] {
         lab.set(&[port, "strategy", "marked:5000", "mark", "length<=512"]);
     }
-    let marked = lab.ping_ms();
+    let marked = lab.pings_ms()[0];
     assert!(marked < delayed / 2.0, "marked {marked} ms, delayed {delayed} ms");
     let shown = lab.show();
     assert_eq!(shown[1]["mark"], "length<=512");
@@ -141,7 +141,7 @@ fn show_and_watch_speak_of_both_ports() {
     {
         assert!(shown.output().contains(words), "no `{words}` in {shown:?}");
     }
-    lab.ping_ms();
+    lab.pings_ms();
     let holds = lab.show()[1]["hold_us"].clone();
     assert!(holds[2].as_f64() >= Some(75.0), "the longest hold is a whole delay: {holds}");
     let watched = lab.nic(&["watch", "--interval", "0.02", "--count", "2"]);

@@ -15,6 +15,12 @@ pub const IPV4_PREFIX: u8 = 24;
 /// Prefix length of the IPv6 network that all stations share.
 pub const IPV6_PREFIX: u8 = 64;
 
+/// The IPv4 address of the station with this number.
+#[must_use]
+pub const fn ipv4(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 9, 0, number)
+}
+
 /// A host as its peers see it: its name and its addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Station {
@@ -40,7 +46,7 @@ impl Station {
         Self {
             name: name.to_owned(),
             mac: [0x02, 0, 0, 0, 0, 0x09 + number],
-            ipv4: Ipv4Addr::new(10, 9, 0, number),
+            ipv4: ipv4(number),
             ipv6: Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, number.into()),
         }
     }

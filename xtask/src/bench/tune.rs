@@ -167,7 +167,8 @@ pub(super) fn run(options: &Options) -> Result<()> {
 
 fn workload_cases(world: &World, workload: &'static str) -> Result<Vec<Case>> {
     let rounds = world.rounds.to_string();
-    let table = tune(world, workload, &["--goal", "min interrupts", "--exhaustive", &rounds])?;
+    let all = ["--goal", "min interrupts", "--max-usecs", MAX_USECS, "--exhaustive", &rounds];
+    let table = tune(world, workload, &all)?;
     let table = rows(&table)?;
     let mut cases = Vec::new();
     for goal in goals(&table)? {
@@ -223,7 +224,7 @@ fn search(
     workload: &str,
     (goal, table, best): (&Goal, &[Row], &Row),
 ) -> Result<Search> {
-    let outcome = tune(world, workload, &["--goal", &goal.text()])?;
+    let outcome = tune(world, workload, &["--goal", &goal.text(), "--max-usecs", MAX_USECS])?;
     let trials = rows(&outcome)?;
     let number = outcome["pick"].as_u64().context("no pick")?;
     let pick = trials.get(usize::try_from(number)?).context("no such pick")?;
@@ -267,11 +268,8 @@ fn tune(world: &World, workload: &str, arguments: &[&str]) -> Result<Value> {
     let [duration, warmup] = world.spans;
     let mut earmark = shell::cargo(["run", "--release", "--quiet", "--package", "earmark", "--"]);
     earmark.args(["tune", "both", "--world", world.name, "--workload", workload]);
-    earmark.args(["--duration", duration, "--warmup", warmup, "--json"]);
-    if !arguments.contains(&"--among") {
-        earmark.args(["--max-usecs", MAX_USECS]);
-    }
-    let output = shell::output(earmark.args(arguments))?;
+    earmark.args(["--duration", duration, "--warmup", warmup, "--json"]).args(arguments);
+    let output = shell::output(&mut earmark)?;
     serde_json::from_str(&output).with_context(|| format!("reading `{}`", shell::line(&earmark)))
 }
 

@@ -60,7 +60,7 @@ pub fn run(args: &ProbeArgs) -> Result<()> {
     let Heards { origin, heard, unheld } = match (&args.replay, &args.vary) {
         (Some(path), _) => Heards::of(recording::read(path)?),
         (None, Some(name)) => ask_and_vary(args, name)?,
-        (None, None) => Heards::of(ask(args)?),
+        (None, None) => Heards::of(ask(args, args.kind)?),
     };
     if let Some(path) = &args.record {
         recording::write(path, &origin, &heard)?;
@@ -88,12 +88,16 @@ impl Heards {
     }
 }
 
-fn ask(args: &ProbeArgs) -> Result<(Origin, Vec<Heard>)> {
+fn ask(args: &ProbeArgs, kind: Option<Kind>) -> Result<(Origin, Vec<Heard>)> {
     let host = args.host.as_ref().context("whom to ask?")?;
-    let mut asker = Asker::find(host, args.kind, args.port)?;
+    let mut asker = Asker::find(host, kind, args.port)?;
     let mut plan = run::plan(&asker, Limits { count: args.count, rate: args.rate });
-    let (address, kind) = (asker.address, asker.kind().name());
-    note!("probing {address} by {kind}: {} small packets in a few seconds", plan.packets());
+    let (address, kind) = (asker.address, asker.kind());
+    note!(
+        "probing {address} by {}: {} small packets in a few seconds",
+        kind.name(),
+        plan.packets()
+    );
     if asker.is_local() {
         note!("{address} is this host itself: no NIC is in between");
     }
@@ -106,7 +110,7 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Heards> {
     let (store, device) = args.at.open(name)?;
     let device = device.as_ref();
     let before = device.counted()?.packets;
-    let (origin, heard) = ask(args)?;
+    let (origin, heard) = ask(args, args.kind)?;
     let verdict = infer::judge(&heard);
     let came = device.counted()?.packets.saturating_sub(before);
     // Some may have come as one.
@@ -135,7 +139,7 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Heards> {
         ensure!(took.verdict != Verdict::Ignored, "{name}: {}", took.words());
         note!("{name}: {}, for some seconds", took.words());
     }
-    let (_, unheld) = ask(args)?;
+    let (_, unheld) = ask(args, Some(origin.kind))?;
     transaction.undo()?;
     Ok(Heards { origin, heard, unheld })
 }

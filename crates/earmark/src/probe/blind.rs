@@ -15,6 +15,7 @@ use blind::{Case, Decoy, Score, Table};
 use infer::Heard;
 use linux::machine::Machine;
 use linux::privilege::become_capable;
+use linux::station::ipv4;
 use linux::wait::Waiting;
 use serde::Serialize;
 
@@ -28,9 +29,9 @@ use crate::say::{note, say};
 use crate::world::World;
 use crate::world::live::Live;
 
-/// Where hosts a and b are ([`linux::station::Station`]).
-pub(super) const NEAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 1);
-pub(super) const FAR: Ipv4Addr = Ipv4Addr::new(10, 9, 0, 2);
+/// Where hosts a and b are.
+pub(super) const NEAR: Ipv4Addr = ipv4(1);
+pub(super) const FAR: Ipv4Addr = ipv4(2);
 
 /// How long an echo gets to bind its port.
 const HEAD_START: Duration = Duration::from_millis(150);
@@ -144,7 +145,7 @@ fn score(
     };
     let heard = hear(&case).with_context(|| format!("play case {seed}"))?;
     if let Some(folder) = &args.record {
-        let origin = Origin::new(FAR.to_string(), "udp");
+        let origin = Origin::new(FAR.to_string(), Kind::Udp);
         recording::write(&recorded(folder, seed), &origin, &heard)?;
     }
     let scores = Score::of(&case, &infer::judge(&heard));

@@ -12,6 +12,7 @@ use infer::Far;
 use linux::clock::wall_clock_nanos;
 use linux::stamps::Stamped;
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
+use serde::{Deserialize, Serialize};
 
 use super::echo;
 use crate::agent::udp::wait_writable;
@@ -27,7 +28,8 @@ const PING: usize = 16;
 const KNOCK: Duration = Duration::from_millis(300);
 
 /// Which echo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// `earmark echo`, or any other UDP echo (--port)
     Udp,

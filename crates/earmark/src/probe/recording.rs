@@ -11,6 +11,8 @@ use anyhow::{Context, Result, ensure};
 use infer::{Far, Heard, Probe, Purpose, Send, Train};
 use serde::{Deserialize, Serialize};
 
+use super::kind::Kind;
+
 /// The version of the layout.
 const SCHEMA: &str = "earmark-trains/1";
 
@@ -21,14 +23,14 @@ pub struct Origin {
     /// Whom.
     pub host: String,
     /// By which echo.
-    pub kind: String,
+    pub kind: Kind,
 }
 
 impl Origin {
     /// Of trains that are recorded now.
     #[must_use]
-    pub fn new(host: impl Into<String>, kind: impl Into<String>) -> Self {
-        Self { schema: SCHEMA.to_owned(), host: host.into(), kind: kind.into() }
+    pub fn new(host: impl Into<String>, kind: Kind) -> Self {
+        Self { schema: SCHEMA.to_owned(), host: host.into(), kind }
     }
 }
 
@@ -151,7 +153,7 @@ mod tests {
     #[test]
     fn what_was_read_is_written_again() {
         let (origin, heard) = parse(GOOD.as_bytes()).unwrap();
-        assert_eq!(origin, Origin::new("10.9.0.2", "udp"));
+        assert_eq!(origin, Origin::new("10.9.0.2", Kind::Udp));
         assert_eq!(heard.len(), 3);
         assert_eq!(heard[0].probes[0].far, Some(Far { received: 1050, sent: 1051 }));
         assert!(heard[1].probes[0].silent && !heard[1].probes[1].silent);
@@ -165,6 +167,7 @@ mod tests {
         let refused = |text: &str| format!("{:#}", parse(text.as_bytes()).unwrap_err());
         assert_eq!(refused(""), "it is empty");
         assert!(refused("{}").starts_with("line 1 does not say"), "{}", refused("{}"));
+        assert!(refused(&GOOD.replace("udp", "carrier pigeon")).starts_with("line 1 does not say"));
         assert!(refused(&GOOD.replace("trains/1", "trains/9")).contains("earmark-trains/9"));
         assert!(refused(&GOOD.replace("lone", "long")).starts_with("line 2: no train"));
         assert!(refused(&GOOD.replace("90,", "9,")).contains("before its request"));

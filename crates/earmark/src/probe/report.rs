@@ -3,6 +3,7 @@
 use infer::{Acquittal, Finding, Heard, Place, Purpose, Verdict};
 use serde::Serialize;
 
+use super::kind::Kind;
 use super::recording::Origin;
 use crate::measurement::SCHEMA;
 use crate::say::say;
@@ -18,7 +19,7 @@ const ROWS: usize = 10;
 pub struct Report {
     schema_version: u32,
     host: String,
-    kind: String,
+    kind: Kind,
     sent: usize,
     answered: usize,
     /// All round trips, in trains and alone, but of answers that were asked for later.
@@ -74,7 +75,7 @@ impl Report {
         Self {
             schema_version: SCHEMA,
             host: origin.host.clone(),
-            kind: origin.kind.clone(),
+            kind: origin.kind,
             sent: verdict.answered.1,
             answered: verdict.answered.0,
             round_trip_us: RoundTrips::of(heard),
@@ -90,7 +91,7 @@ impl Report {
     /// Prints it for people.
     pub fn print(&self) {
         let Self { host, kind, sent, answered, .. } = self;
-        say!("{host} by {kind}: {answered} of {sent} probes answered\n");
+        say!("{host} by {}: {answered} of {sent} probes answered\n", kind.name());
         say!("round trip us   min     p50     p99   p99.9     max");
         for (name, times) in
             [("lone probes", &self.lone_round_trip_us), ("all probes", &self.round_trip_us)]
