@@ -89,7 +89,7 @@ impl Decoy {
 /// What the probes can do in a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Answers carry timestamps: NTP, `earmark echo`.
+    /// Answers carry the far host's timestamps: NTP, `earmark echo`.
     Stamped,
     /// Round trips, and packets that ask for no answer.
     Silent,
@@ -104,6 +104,8 @@ pub struct Case {
     pub(crate) kind: Kind,
     /// Answers come when they were asked for: `earmark echo`, but no NTP server.
     pub(crate) waits: bool,
+    /// My NIC stamps what it receives.
+    pub(crate) nic_stamps: bool,
     pub(crate) theirs: Moderation,
     pub(crate) mine: Moderation,
     pub(crate) decoy: Option<Decoy>,
@@ -139,7 +141,8 @@ impl Case {
         let bulk =
             if !is_decoy && chance.is(0.3) { chance.between(1_000.0, 10_000.0) } else { 0.0 };
         let waits = kind == Kind::Stamped && chance.is(0.5);
-        Self { seed, kind, waits, theirs, mine, decoy, bulk }
+        let nic_stamps = chance.is(0.5);
+        Self { seed, kind, waits, nic_stamps, theirs, mine, decoy, bulk }
     }
 
     /// A case for a live world: stamped, with bulk now and then, and decoys that can be planted.
@@ -170,7 +173,13 @@ impl Case {
         let decoys = if may_be_busy { [slow, busy] } else { [slow, slow] };
         let decoy = is_decoy.then(|| chance.one(&decoys));
         let bulk = if chance.is(0.2) { chance.between(500.0, 3_000.0) } else { 0.0 };
-        Self { seed, kind: Kind::Stamped, waits: true, theirs, mine, decoy, bulk }
+        let (kind, waits, nic_stamps) = (Kind::Stamped, true, false);
+        Self { seed, kind, waits, nic_stamps, theirs, mine, decoy, bulk }
+    }
+
+    /// Whether timestamps tell the sides apart.
+    pub(crate) fn tells_sides(&self) -> bool {
+        self.kind == Kind::Stamped || self.nic_stamps
     }
 
     /// The seed that it was drawn from.

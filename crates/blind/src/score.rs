@@ -38,17 +38,19 @@ pub struct Score {
     pub decoy: Option<&'static str>,
     /// There was bulk beside the probes.
     pub bulk: bool,
-    /// Answers carried timestamps.
+    /// Answers carried the far host's timestamps.
     pub stamped: bool,
+    /// My NIC stamped them.
+    pub nic_stamps: bool,
     /// Answers came when they were asked for.
     pub waits: bool,
 }
 
 impl Score {
-    /// Scores a case: one score a side where timestamps show both, else one.
+    /// Scores a case: one score a side where timestamps tell them apart, else one.
     #[must_use]
     pub fn of(case: &Case, verdict: &Verdict) -> Vec<Self> {
-        if case.kind == Kind::Stamped {
+        if case.tells_sides() {
             let sides = [(Place::Theirs, case.theirs), (Place::Mine, case.mine)];
             return sides.map(|(place, truth)| Self::one(case, truth, verdict.at(place))).to_vec();
         }
@@ -96,6 +98,7 @@ impl Score {
             decoy: case.decoy.map(|decoy| decoy.name()),
             bulk: case.bulk > 0.0,
             stamped: case.kind == Kind::Stamped,
+            nic_stamps: case.nic_stamps,
             waits: case.waits,
         }
     }
@@ -162,7 +165,8 @@ impl Table {
         let by = BTreeMap::from([
             ("timestamps", right_where(|score| score.stamped)),
             ("timestamps and answers at will", right_where(|score| score.waits)),
-            ("round trips only", right_where(|score| !score.stamped)),
+            ("my NIC's timestamps", right_where(|score| !score.stamped && score.nic_stamps)),
+            ("round trips only", right_where(|score| !score.stamped && !score.nic_stamps)),
             ("with bulk", right_where(|score| score.bulk)),
             ("without bulk", right_where(|score| !score.bulk)),
             (

@@ -10,6 +10,23 @@ use crate::stage::{Costs, Stage};
 /// How long an answer is waited for, in nanoseconds.
 const PATIENCE: f64 = 8e6;
 
+/// A clock that agrees with nobody's.
+#[derive(Clone, Copy)]
+struct Clock {
+    offset: f64,
+    rate: f64,
+}
+
+impl Clock {
+    fn draw(chance: &mut Chance) -> Self {
+        Self { offset: chance.between(0.0, 1e12), rate: 1.0 + chance.between(-4e-5, 4e-5) }
+    }
+
+    fn read(self, at: f64) -> u64 {
+        (at * self.rate + self.offset) as u64
+    }
+}
+
 /// A world in which one case is true.
 pub struct World {
     kind: Kind,
@@ -21,8 +38,9 @@ pub struct World {
     server: f64,
     server_free: f64,
     scheduler: Option<(f64, f64)>,
-    far_offset: f64,
-    far_rate: f64,
+    far_clock: Clock,
+    /// Of my NIC, if it stamps.
+    nic_clock: Option<Clock>,
     now: f64,
     chance: Chance,
 }
@@ -74,8 +92,8 @@ impl World {
                 Some(Decoy::Scheduler { share, scale }) => Some((share, scale * 1e3)),
                 _ => None,
             },
-            far_offset: chance.between(0.0, 1e12),
-            far_rate: 1.0 + chance.between(-4e-5, 4e-5),
+            far_clock: Clock::draw(&mut chance),
+            nic_clock: case.nic_stamps.then(|| Clock::draw(&mut chance)),
             now: 1e7,
             chance,
         }
@@ -85,7 +103,7 @@ impl World {
     #[must_use]
     pub fn abilities(&self) -> Abilities {
         Abilities {
-            stamps: self.kind == Kind::Stamped,
+            stamps: self.kind == Kind::Stamped || self.nic_clock.is_some(),
             silent: self.kind != Kind::Plain,
             waits: self.waits,
             ..Abilities::default()
@@ -117,8 +135,12 @@ impl World {
             answers.push((answered, number));
         }
         answers.sort_by(|a, b| a.0.total_cmp(&b.0));
-        for (at, _) in &mut answers {
+        let mut by_nic = vec![None; sent.len()];
+        for (at, number) in &mut answers {
             *at = self.back.carry(*at);
+            if let (Some(index), Some(clock)) = (of_this(*number), self.nic_clock) {
+                by_nic[index] = Some(clock.read(*at));
+            }
         }
         let mut heard = vec![None; sent.len()];
         for (at, number) in self.mine.run(&answers, end) {
@@ -131,9 +153,13 @@ impl World {
         let probe = |number: usize| Probe {
             sent: sent[number] as u64,
             received: heard[number].map(|at: f64| at as u64),
-            far: far[number]
-                .filter(|_| stamped && heard[number].is_some())
-                .map(|(received, sent)| Far { received: self.far(received), sent: self.far(sent) }),
+            nic: by_nic[number].filter(|_| heard[number].is_some()),
+            far: far[number].filter(|_| stamped && heard[number].is_some()).map(
+                |(received, sent)| Far {
+                    received: self.far_clock.read(received),
+                    sent: self.far_clock.read(sent),
+                },
+            ),
             silent: train.sends[number].silent,
         };
         let probes = (0..sent.len()).map(probe).collect();
@@ -152,9 +178,5 @@ impl World {
         let begins = self.server_free.max(at + late);
         self.server_free = begins + self.server * self.chance.between(0.95, 1.05);
         self.server_free
-    }
-
-    fn far(&self, at: f64) -> u64 {
-        (at * self.far_rate + self.far_offset) as u64
     }
 }

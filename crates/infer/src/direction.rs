@@ -56,14 +56,13 @@ pub(crate) fn round(heard: &[Heard]) -> Option<Judged> {
     look(series).map(Look::conclude)
 }
 
-/// Judges both directions of stamped probes; nothing if too little was heard.
+/// Judges two ways, one to another clock and one back from it; nothing if too little was heard.
 ///
 /// One clock gains on the other, by the same in both directions. What it gains is first read from
 /// the lower edge of waits, of the direction where that is straighter, and then from what the
 /// better explanation leaves.
-pub(crate) fn both(heard: &[Heard]) -> Option<(Judged, Judged)> {
-    let series =
-        |drift| (Series::of(heard, Way::There, drift), Series::of(heard, Way::Back, drift));
+pub(crate) fn both(heard: &[Heard], [to, from]: [Way; 2]) -> Option<(Judged, Judged)> {
+    let series = |drift| (Series::of(heard, to, drift), Series::of(heard, from, drift));
     let (there, back) = series(0.0);
     // Edges of long holds say little, and many clocks agree.
     let mut drifts = vec![0.0];

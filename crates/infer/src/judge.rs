@@ -2,7 +2,7 @@
 
 use crate::direction::{self, Judged};
 use crate::plan::Purpose;
-use crate::series::{Far, Heard};
+use crate::series::{Far, Heard, Way};
 use crate::side;
 use crate::stats::{median, quantile, sorted};
 use crate::verdict::{Acquittal, Family, Finding, Place, Verdict};
@@ -28,17 +28,7 @@ pub fn judge(heard: &[Heard]) -> Verdict {
 pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
     let probes = || heard.iter().flat_map(|heard| &heard.probes).filter(|probe| !probe.silent);
     let stamped = probes().any(|probe| probe.far.is_some());
-    let mut judged = Vec::new();
-    if stamped {
-        if let Some((there, back)) = direction::both(heard) {
-            judged.extend([(Place::Theirs, there), (Place::Mine, back)]);
-        }
-    } else if let Some(round) = direction::round(heard) {
-        match direction::round(unheld) {
-            Some(unheld) => judged.extend(side::by_varying(round, unheld)),
-            None => judged.push((side::of(heard, &round), round)),
-        }
-    }
+    let judged = places(heard, unheld, stamped);
     let service = Service::of(heard);
     let mut findings: Vec<Finding> = judged.iter().filter_map(finding).collect();
     findings.retain(|finding| !service.is_some_and(|service| service.explains(finding)));
@@ -61,6 +51,32 @@ pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
     };
     verdict.reasons = words::reasons(&verdict, &judged);
     verdict
+}
+
+/// What each place shows: the sides apart where timestamps tell them apart, else the way round.
+fn places(heard: &[Heard], unheld: &[Heard], stamped: bool) -> Vec<(Place, Judged)> {
+    let by_far = stamped.then(|| direction::both(heard, [Way::There, Way::Back])).flatten();
+    let by_nic =
+        is_stamped_by_nic(heard).then(|| direction::both(heard, [Way::ToNic, Way::FromNic]));
+    match (by_far, by_nic.flatten()) {
+        // The NIC's stamp is nearer to its own hold, and the far host's to the far one.
+        (Some((theirs, _)), Some((_, mine)))
+        | (Some((theirs, mine)), None)
+        | (None, Some((theirs, mine))) => vec![(Place::Theirs, theirs), (Place::Mine, mine)],
+        (None, None) if stamped => Vec::new(),
+        (None, None) => match (direction::round(heard), direction::round(unheld)) {
+            (Some(round), Some(unheld)) => side::by_varying(round, unheld),
+            (Some(round), None) => vec![(side::of(heard, &round), round)],
+            (None, _) => Vec::new(),
+        },
+    }
+}
+
+/// Whether my NIC has stamped what came: all but a few, since some NICs stamp packets of PTP only.
+fn is_stamped_by_nic(heard: &[Heard]) -> bool {
+    let answers =
+        || heard.iter().flat_map(|heard| &heard.probes).filter(|it| it.received.is_some());
+    10 * answers().filter(|probe| probe.nic.is_some()).count() > 9 * answers().count()
 }
 
 fn finding((place, judged): &(Place, Judged)) -> Option<Finding> {

@@ -46,11 +46,12 @@
 //!
 //! Four timestamps (NTP, `earmark echo`) show each direction by itself: the far host's receive
 //! stamp is taken after its NIC's hold, mine after mine. Clocks need not agree: a constant offset
-//! goes into the floor, and a drift is fitted. With round trips alone, my own settings tell, if
-//! they may be changed for a moment, or a *silent* packet that nobody answers: sent just before a
-//! probe it starts a delay, or spends a throttle's interrupt, on the far side only. A constant that
-//! nothing varies cannot be seen: behind a longer delay on the far side, a delay of mine adds the
-//! same to every round trip, and only timestamps show it.
+//! goes into the floor, and a drift is fitted. A NIC of mine that stamps what it receives splits a
+//! round trip, too: behind its stamp there is its own hold and nothing else. With round trips
+//! alone, my own settings tell, if they may be changed for a moment, or a *silent* packet that
+//! nobody answers: sent just before a probe it starts a delay, or spends a throttle's interrupt, on
+//! the far side only. A constant that nothing varies cannot be seen: behind a longer delay on the
+//! far side, a delay of mine adds the same to every round trip, and only timestamps show it.
 //!
 //! # Estimation
 //!

@@ -98,7 +98,8 @@ pub struct Train {
 /// What the probes can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Abilities {
-    /// Answers carry the far host's timestamps.
+    /// Timestamps tell the two directions apart: the far host's in the answers, or those that my
+    /// NIC gives them.
     pub stamps: bool,
     /// A packet can ask for no answer.
     pub silent: bool,

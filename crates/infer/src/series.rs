@@ -16,13 +16,16 @@ pub struct Far {
     pub sent: u64,
 }
 
-/// One probe: times of my own clock, in nanoseconds.
+/// One probe: times of my own clock, but where said otherwise, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
     /// When it left; the kernel's transmit stamp where there is one.
     pub sent: u64,
     /// When the answer came, or nothing if none did.
     pub received: Option<u64>,
+    /// When my NIC itself received the answer, by the NIC's clock: a hardware stamp, taken before
+    /// it holds anything.
+    pub nic: Option<u64>,
     /// The far host's times, where the protocol has them.
     pub far: Option<Far>,
     /// It asked for no answer.
@@ -47,6 +50,33 @@ pub(crate) enum Way {
     Back,
     /// From my sending to my receiving.
     Round,
+    /// From my sending to my NIC's receiving: a round trip without a hold of mine.
+    ToNic,
+    /// From my NIC's receiving to mine.
+    FromNic,
+}
+
+impl Way {
+    /// When a probe began this way and when it ended, each by the clock of that end.
+    fn ends(self, probe: &Probe) -> Option<(u64, u64)> {
+        let Probe { sent, received, nic, far, .. } = *probe;
+        match self {
+            Self::There => far.map(|far| (sent, far.received)),
+            Self::Back => far.map(|far| far.sent).zip(received),
+            Self::Round => received.map(|at| (sent, at)),
+            Self::ToNic => nic.map(|at| (sent, at)),
+            Self::FromNic => nic.zip(received),
+        }
+    }
+
+    /// Whether it begins, and ends, on a clock that is not the kernel's here.
+    const fn is_foreign(self) -> (bool, bool) {
+        match self {
+            Self::There | Self::ToNic => (false, true),
+            Self::Back | Self::FromNic => (true, false),
+            Self::Round => (false, false),
+        }
+    }
 }
 
 /// A packet: when it would have been told of without a hold, and when it was; in microseconds.
@@ -69,7 +99,7 @@ pub(crate) struct Series {
     pub(crate) points: Vec<Point>,
     /// What the path costs without a hold; with clocks that differ, only a number.
     pub(crate) floor: f64,
-    /// Round trips.
+    /// Round trips, up to the kernel or up to the NIC.
     pub(crate) is_round: bool,
 }
 
@@ -77,34 +107,33 @@ impl Series {
     /// What `way` shows; nothing where timestamps are missing. Primed trains are for
     /// [`side`](crate::side) alone: their silent packets are arrivals that nobody reports.
     pub(crate) fn of(heard: &[Heard], way: Way, drift: f64) -> Self {
-        let origin = heard.iter().flat_map(|heard| &heard.probes).map(|probe| probe.sent).min();
-        let origin = origin.unwrap_or(0);
-        let far = heard.iter().flat_map(|heard| &heard.probes).find_map(|probe| probe.far);
-        let far_origin = far.map_or(0, |far| far.received);
-        let mine = |nanos: u64| (nanos as i128 - i128::from(origin)) as f64 / 1e3;
-        let theirs = |nanos: u64| {
-            let micros = (nanos as i128 - i128::from(far_origin)) as f64 / 1e3;
-            micros - micros * drift
+        let probes = || heard.iter().flat_map(|heard| &heard.probes);
+        let origin = probes().map(|probe| probe.sent).min().unwrap_or(0);
+        let (begins, ends) = way.is_foreign();
+        let foreign = |(begin, end)| if begins { begin } else { end };
+        let foreign_origin = probes().find_map(|probe| way.ends(probe)).map_or(0, foreign);
+        let since = |origin: u64, nanos: u64| (nanos as i128 - i128::from(origin)) as f64 / 1e3;
+        let moment = |nanos: u64, is_foreign: bool| {
+            if is_foreign {
+                let micros = since(foreign_origin, nanos);
+                micros - micros * drift
+            } else {
+                since(origin, nanos)
+            }
         };
         let mut points = Vec::new();
         for Heard { train, probes } in heard {
             if train.purpose == Purpose::Primed {
                 continue;
             }
-            for probe in probes {
-                let (far, received) = (probe.far, probe.received);
-                let ends = match way {
-                    Way::There => far.map(|far| (mine(probe.sent), theirs(far.received))),
-                    Way::Back => far.zip(received).map(|(far, at)| (theirs(far.sent), mine(at))),
-                    Way::Round => received.map(|at| (mine(probe.sent), mine(at))),
-                };
-                if let Some((arrived, released)) = ends {
-                    points.push(Point { arrived, released, purpose: train.purpose });
-                }
-            }
+            points.extend(probes.iter().filter_map(|probe| way.ends(probe)).map(|(begin, end)| {
+                let (arrived, released) = (moment(begin, begins), moment(end, ends));
+                Point { arrived, released, purpose: train.purpose }
+            }));
         }
         points.sort_by(|a, b| a.arrived.total_cmp(&b.arrived));
-        let mut series = Self { points, floor: 0.0, is_round: way == Way::Round };
+        let is_round = matches!(way, Way::Round | Way::ToNic);
+        let mut series = Self { points, floor: 0.0, is_round };
         series.settle();
         series
     }

@@ -26,6 +26,17 @@ fn play_both(
 /// What is heard of both.
 fn hear(
     abilities: Abilities,
+    told: impl FnMut(&[u64]) -> Vec<u64>,
+    heard: impl FnMut(&[u64]) -> Vec<u64>,
+) -> Vec<Heard> {
+    let mut heard = hear_stamped(abilities, told, heard);
+    heard.iter_mut().flat_map(|heard| &mut heard.probes).for_each(|probe| probe.nic = None);
+    heard
+}
+
+/// The same, with a NIC of mine that stamps what it receives.
+fn hear_stamped(
+    abilities: Abilities,
     mut told: impl FnMut(&[u64]) -> Vec<u64>,
     mut heard: impl FnMut(&[u64]) -> Vec<u64>,
 ) -> Vec<Heard> {
@@ -40,10 +51,13 @@ fn hear(
         let answers = received.iter().zip(&train.sends);
         let answered: Vec<u64> = answers.map(|(at, send)| at + 5_000 + send.wait).collect();
         let back: Vec<u64> = answered.iter().map(|at| at + PATH).collect();
+        // A clock that is slow, too.
+        let by_nic: Vec<u64> = back.iter().map(|at| at - at / 50_000 + 7_000_000_000).collect();
         let back = heard(&back);
         let probe = |at: usize| Probe {
             sent: sent[at],
             received: Some(back[at]),
+            nic: Some(by_nic[at]),
             // A clock of its own, that agrees with nobody's.
             far: stamps.then(|| Far {
                 received: received[at] + 9_000_000,
@@ -240,4 +254,35 @@ fn plan__stays_within_its_limits() {
         assert!(gaps.min().is_none_or(|gap| gap >= 100_000));
     }
     assert!((1..=500).contains(&sent), "{sent}");
+}
+
+#[test]
+fn nic_of_mine_that_stamps__tells_both_sides_from_round_trips() {
+    let played = |theirs: u64, mine: u64| {
+        let heard = hear_stamped(
+            Abilities::default(),
+            |arrived| delayed(arrived, theirs),
+            |arrived| delayed(arrived, mine),
+        );
+        judge(&heard)
+    };
+    let verdict = played(90_000, 0);
+    assert_eq!(verdict.at(Place::Theirs).unwrap().family, Family::Delay, "{:?}", verdict.reasons);
+    assert_eq!(verdict.at(Place::Mine), None, "{:?}", verdict.reasons);
+    let verdict = played(0, 60_000);
+    assert_eq!(verdict.at(Place::Theirs), None, "{:?}", verdict.reasons);
+    let mine = verdict.at(Place::Mine).unwrap();
+    assert!((mine.usecs.value - 60.0).abs() < 1.0, "{mine:?}");
+    assert_eq!(verdict.offset_bend, None, "nobody has told the far time");
+}
+
+#[test]
+fn nic_that_stamps_few_packets__is_not_asked() {
+    let mut heard =
+        hear_stamped(Abilities::default(), |arrived| delayed(arrived, 90_000), <[u64]>::to_vec);
+    let stamps = heard.iter_mut().flat_map(|heard| &mut heard.probes);
+    stamps.enumerate().filter(|(at, _)| at % 4 == 0).for_each(|(_, probe)| probe.nic = None);
+    let verdict = judge(&heard);
+    let finding = verdict.findings.first().unwrap();
+    assert_eq!((finding.family, finding.place), (Family::Delay, Place::Unknown));
 }

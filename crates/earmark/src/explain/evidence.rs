@@ -23,6 +23,11 @@ pub enum OwnHold {
         /// The lab whose NIC it is.
         lab: String,
     },
+    /// The NIC's stamps tell it, with a microsecond or two of DMA and interrupt in it.
+    Stamped {
+        /// Microseconds, the median.
+        p50_us: f64,
+    },
     /// The driver tells how long the NIC is to wait, which it may do or not.
     Set {
         /// `rx-usecs`.
@@ -38,12 +43,26 @@ pub enum OwnHold {
     Unknown,
 }
 
+/// So many requests with stamps of the NIC are enough for a median.
+const FEW_STAMPS: usize = 5;
+
 impl OwnHold {
+    /// What stamps tell, where the NIC does not count: how long it `kept` answers, in nanoseconds.
+    #[must_use]
+    pub fn or_stamped(self, kept: &[u64]) -> Self {
+        match (self, median_us(kept.iter().copied())) {
+            (Self::Set { .. } | Self::Unknown, Some(p50_us)) if kept.len() >= FEW_STAMPS => {
+                Self::Stamped { p50_us }
+            }
+            (own, _) => own,
+        }
+    }
+
     /// Whether it may be as long as that.
     #[must_use]
     pub fn may_be(&self, us: f64) -> bool {
         match self {
-            Self::Counted { p50_us, .. } => *p50_us >= us,
+            Self::Counted { p50_us, .. } | Self::Stamped { p50_us } => *p50_us >= us,
             Self::Set { rx_usecs, adaptive, .. } => *adaptive || f64::from(*rx_usecs) >= us,
             Self::None => false,
             Self::Unknown => true,
@@ -214,6 +233,19 @@ mod tests {
         assert_eq!(far(times(260.0, Some(258.0)), &held(), &adaptive), Far::SomeHold);
         let counted = OwnHold::Counted { p50_us: 2.0, p99_us: 9.0, lab: "x".into() };
         assert_eq!(far(times(260.0, Some(258.0)), &held(), &counted), Far::FarHold);
+    }
+
+    #[test]
+    fn stamps_tell_more_than_settings_and_less_than_a_count() {
+        let set = OwnHold::Set { rx_usecs: 50, rx_frames: 0, adaptive: false };
+        let kept = [52_000, 51_000, 53_000, 9_000_000, 50_000];
+        assert_eq!(set.clone().or_stamped(&kept), OwnHold::Stamped { p50_us: 52.0 });
+        assert_eq!(set.clone().or_stamped(&kept[..3]), set);
+        let counted = OwnHold::Counted { p50_us: 2.0, p99_us: 9.0, lab: "x".into() };
+        assert_eq!(counted.clone().or_stamped(&kept), counted);
+        // A NIC that is known to keep them no longer is not the one that holds pairs together.
+        let short = OwnHold::Stamped { p50_us: 2.0 };
+        assert_eq!(far(times(260.0, Some(258.0)), &held(), &short), Far::FarHold);
     }
 
     #[test]

@@ -13,13 +13,18 @@ use crate::control::client;
 /// Holds that are shorter than this, in microseconds, are none.
 const NO_HOLD: f64 = 0.5;
 
-/// Takes the hold that the NIC counts, if it does, out of the far side's time.
+/// The same where stamps tell: DMA and interrupt are in it.
+const NO_STAMPED_HOLD: f64 = 4.0;
+
+/// Takes the hold that the NIC counts, or that its stamps tell, out of the far side's time.
 pub fn split(paths: &mut Collection, hold: &OwnHold) {
-    match hold {
-        OwnHold::Counted { p50_us, .. } if *p50_us >= NO_HOLD => {
-            paths.shift(Stage::Far, Stage::Hold, (p50_us * 1e3) as u64);
-        }
-        _ => {}
+    let (us, none) = match hold {
+        OwnHold::Counted { p50_us, .. } => (*p50_us, NO_HOLD),
+        OwnHold::Stamped { p50_us } => (*p50_us, NO_STAMPED_HOLD),
+        OwnHold::Set { .. } | OwnHold::None | OwnHold::Unknown => return,
+    };
+    if us >= none {
+        paths.shift(Stage::Far, Stage::Hold, (us * 1e3) as u64);
     }
 }
 

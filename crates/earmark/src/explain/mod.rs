@@ -6,7 +6,7 @@
 //! ```
 //!
 //! From [`decode`] to [`verdict`] nothing does I/O. Around them are [`own`], which asks a host
-//! ([`traffic`]), and [`program`], which runs a program or watches a device.
+//! ([`traffic`], [`stamped`]), and [`program`], which runs a program or watches a device.
 
 pub mod decode;
 pub mod engine;
@@ -19,6 +19,7 @@ pub mod report;
 pub mod routes;
 pub mod sockets;
 pub mod stages;
+pub mod stamped;
 pub mod summary;
 pub mod tracer;
 pub mod traffic;

@@ -14,7 +14,7 @@ use super::summary::Collection;
 use super::tracer::{Target, Tracer};
 use super::traffic::{Asked, Asker, Kind, Manner, Record};
 use super::verdict::Case;
-use super::{hold, routes};
+use super::{hold, routes, stamped};
 
 /// The name of the thread that asks.
 const ASKS: &str = "earmark-asks";
@@ -48,16 +48,17 @@ pub fn explain(settings: &Settings) -> Result<Report> {
         size: settings.size,
         rate: settings.rate,
         nanos: (settings.seconds * 1e9) as u64,
-        only_spaced: false,
     };
     let (tell, told) = mpsc::channel();
-    let (go, ready) = mpsc::channel::<()>();
+    let (go, ready) = mpsc::channel::<bool>();
     let client = thread::Builder::new().name(ASKS.into()).spawn(move || {
-        let asker = Asker::connect(manner)?;
+        let mut asker = Asker::connect(manner)?;
         let _ = tell.send((asker.local()?, asker.round_trip()));
         // If tracing is refused, nobody waits for us.
-        if ready.recv().is_err() {
-            return Ok(Record::default());
+        let Ok(stamps) = ready.recv() else { return Ok(Record::default()) };
+        if stamps {
+            // Some echoes take no second connection; then there are no stamps.
+            let _ = asker.stamp();
         }
         asker.run()
     })?;
@@ -78,13 +79,13 @@ pub fn explain(settings: &Settings) -> Result<Report> {
         }
     };
     tracer.step(|_, path| keep(path))?;
-    let _ = go.send(());
+    let _ = go.send(device.as_deref().is_some_and(stamped::can));
     while !client.is_finished() {
         tracer.step(|_, path| keep(path))?;
     }
     let record = client.join().map_err(|_| anyhow!("the thread that asks has panicked"))??;
     let account = tracer.finish(|_, path| keep(path));
-    let own_hold = device.as_deref().map_or(OwnHold::Unknown, hold::of);
+    let own_hold = device.as_deref().map_or(OwnHold::Unknown, hold::of).or_stamped(&record.kept);
     Ok(report(settings, to, Findings { device, own_hold, record, paths, account }))
 }
 

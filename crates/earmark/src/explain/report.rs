@@ -128,13 +128,13 @@ impl Report {
         }
         if has(Stage::Far) && !has(Stage::Hold) {
             words.push(match self.own_hold {
-                OwnHold::Counted { .. } => "",
+                OwnHold::Counted { .. } | OwnHold::Stamped { .. } => "",
                 OwnHold::Set { rx_usecs: 0, adaptive: false, .. } => {
                     "This NIC is set not to hold packets (rx-usecs 0)."
                 }
                 OwnHold::Set { .. } => {
-                    "Up to rx-usecs of `wire and far side` may be the hold of this NIC, which has \
-                     no hardware time stamps to tell them apart."
+                    "Up to rx-usecs of `wire and far side` may be the hold of this NIC, which gives \
+                     no time stamps of its own to tell them apart."
                 }
                 OwnHold::None => "This device has no interrupts to hold back.",
                 OwnHold::Unknown => {

@@ -3,8 +3,9 @@
 //! Most are *spaced*: one at a time, with pauses of random length, as an idle client asks. Between
 //! them come references, which have something left out: *handshakes*, which the far kernel answers
 //! without its program; requests *back to back*, before which nothing had time to fall asleep; and
-//! *pairs*, whose second request follows before the first answer can be there. Interleaved, all of
-//! them see the same machine and the same wire.
+//! *pairs*, whose second request follows before the first answer can be there. Where the NIC stamps
+//! packets, some requests are *stamped*. Interleaved, all of them see the same machine and the same
+//! wire.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -19,6 +20,8 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use rustix::thread::set_current_timer_slack;
 
+use super::stamped::Stamper;
+
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(4);
 
@@ -30,6 +33,7 @@ const ROUNDS: u64 = 12;
 const HANDSHAKES: usize = 4;
 const BACK_TO_BACK: usize = 25;
 const PAIRS: usize = 10;
+const STAMPED: usize = 5;
 
 /// Which kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +75,8 @@ pub struct Record {
     pub handshakes: Vec<u64>,
     /// The pairs.
     pub pairs: Vec<Pair>,
+    /// How long our NIC kept answers, in nanoseconds, where it stamps packets.
+    pub kept: Vec<u64>,
     /// Requests without an answer.
     pub unanswered: usize,
 }
@@ -88,8 +94,6 @@ pub struct Manner {
     pub rate: f64,
     /// For how many nanoseconds.
     pub nanos: u64,
-    /// Ask spaced requests only.
-    pub only_spaced: bool,
 }
 
 enum Socket {
@@ -157,6 +161,7 @@ pub struct Asker {
     bytes: Vec<u8>,
     /// Requests so far, by which answers are told apart.
     number: u64,
+    stamper: Option<Stamper>,
     record: Record,
 }
 
@@ -170,7 +175,8 @@ impl Asker {
         ensure!((1..=60_000).contains(&manner.size), "--size is 1 to 60000 bytes");
         let socket = Socket::open(&manner)?;
         let bytes = vec![0; manner.size];
-        let mut asker = Self { socket, manner, bytes, number: 0, record: Record::default() };
+        let (stamper, record) = (None, Record::default());
+        let mut asker = Self { socket, manner, bytes, number: 0, stamper, record };
         for _ in 0..10 {
             asker.ask(Kind::BackToBack)?;
         }
@@ -178,6 +184,19 @@ impl Asker {
             bail!("nobody echoes at {}; is what listens there an echo?", manner.to);
         }
         Ok(asker)
+    }
+
+    /// Asks over a connection of its own for stamps of the NIC, too.
+    ///
+    /// # Errors
+    /// If the echo takes no second connection, or the kernel refuses.
+    pub fn stamp(&mut self) -> Result<()> {
+        let socket = match Socket::open(&self.manner)? {
+            Socket::Tcp(stream) => stream.into(),
+            Socket::Udp(socket) => socket.into(),
+        };
+        self.stamper = Some(Stamper::new(socket).context("ask for the stamps of the NIC")?);
+        Ok(())
     }
 
     /// Our address, by which the device is known.
@@ -251,7 +270,7 @@ impl Asker {
             }
             sleep(Duration::from_nanos(mean / 2 + random.below(mean)));
             self.ask(Kind::Spaced)?;
-            if elapsed >= next_round && !self.manner.only_spaced {
+            if elapsed >= next_round {
                 next_round += length / ROUNDS;
                 self.references(warm)?;
             }
@@ -269,12 +288,27 @@ impl Asker {
         for _ in 0..BACK_TO_BACK {
             self.ask(Kind::BackToBack)?;
         }
+        self.stamped();
         let gap = (warm / 3).clamp(50_000, 2_000_000);
         for _ in 0..PAIRS {
             sleep(Duration::from_millis(2));
             self.pair(gap)?;
         }
         Ok(())
+    }
+
+    /// As spaced requests, and tells how long the NIC kept the answer; no more of them if one
+    /// fails.
+    fn stamped(&mut self) {
+        let Some(stamper) = self.stamper.take() else { return };
+        for _ in 0..STAMPED {
+            sleep(Duration::from_millis(2));
+            match stamper.ask(&self.bytes) {
+                Ok(Some(kept)) => self.record.kept.push(kept),
+                Ok(None) | Err(_) => return,
+            }
+        }
+        self.stamper = Some(stamper);
     }
 
     /// Two requests, the second one at least `gap` nanoseconds after the first.

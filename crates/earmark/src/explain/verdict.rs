@@ -205,6 +205,9 @@ impl Case<'_> {
             OwnHold::Counted { .. } if !shown => {
                 acquitted.push("NIC hold (it counts none)".into());
             }
+            OwnHold::Stamped { .. } if !shown => {
+                acquitted.push("NIC hold (its time stamps show none)".into());
+            }
             OwnHold::Set { rx_usecs: 0, adaptive: false, .. } if largest == Stage::Far => {
                 acquitted.push("NIC hold (rx-usecs is 0)".into());
             }

@@ -69,13 +69,15 @@ impl Kind {
     }
 }
 
-/// An answer: to which request, when the kernel received it, and the far host's times.
+/// An answer: to which request, when the kernel received it, and the times of others.
 #[derive(Clone, Copy, Debug)]
 pub struct Heard {
     /// The request's number.
     pub number: u32,
     /// Nanoseconds since 1970.
     pub at: u64,
+    /// On the clock of the NIC that received it.
+    pub nic: Option<u64>,
     /// On the far clock.
     pub far: Option<Far>,
 }
@@ -94,6 +96,8 @@ pub struct Asker {
     partial: usize,
     /// The first transmit stamp that belongs to requests of the plan.
     sent: u32,
+    /// The NIC stamped the answer to the knock.
+    nic_stamps: bool,
 }
 
 impl Asker {
@@ -149,8 +153,17 @@ impl Asker {
         let _ = set_socket_recv_buffer_size(&socket, 4 << 20);
         let _ = set_socket_send_buffer_size(&socket, 4 << 20);
         let stamped = Stamped::new(socket, stream.is_none()).context("ask for timestamps")?;
-        let (asked, partial, sent) = (VecDeque::new(), 0, 0);
-        Ok(Self { kind, address, stamped, identifier, stream, asked, partial, sent })
+        Ok(Self {
+            kind,
+            address,
+            stamped,
+            identifier,
+            stream,
+            asked: VecDeque::new(),
+            partial: 0,
+            sent: 0,
+            nic_stamps: false,
+        })
     }
 
     /// Asks until there is an answer; also resolves addresses and warms caches.
@@ -164,7 +177,8 @@ impl Asker {
             let end = Instant::now() + KNOCK;
             while Instant::now() < end {
                 match self.hear() {
-                    Ok(Some(_)) => {
+                    Ok(Some(answer)) => {
+                        self.nic_stamps = answer.nic.is_some();
                         sleep(Duration::from_millis(20));
                         while self.hear()?.is_some() {}
                         while self.stamped.sent()?.is_some() {}
@@ -186,10 +200,10 @@ impl Asker {
         self.kind
     }
 
-    /// Whether answers are likely to carry the far host's times.
+    /// Whether timestamps are likely to tell the two directions apart: the far host's, or my NIC's.
     #[must_use]
     pub fn is_stamped(&self) -> bool {
-        matches!(self.kind, Kind::Udp | Kind::Ntp)
+        self.nic_stamps || matches!(self.kind, Kind::Udp | Kind::Ntp)
     }
 
     /// Whether it can send what nobody answers.
@@ -295,7 +309,8 @@ impl Asker {
             };
             let at = received.stamps.software.unwrap_or_else(wall_clock_nanos);
             let bytes = &buffer[..received.length];
-            let heard = |(number, far)| Heard { number, at, far };
+            let nic = received.stamps.hardware;
+            let heard = |(number, far)| Heard { number, at, nic, far };
             let answer = match self.kind {
                 Kind::Udp => echo::answer(bytes).map(|answer| {
                     let far = answer.times.map(|(received, sent)| Far { received, sent });

@@ -48,6 +48,9 @@ struct Packet {
     sent: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     received: Option<u64>,
+    /// When the NIC received it, by its own clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nic: Option<u64>,
     /// When the far kernel received the request, and when it answered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     far: Option<(u64, u64)>,
@@ -114,6 +117,7 @@ fn row(heard: &Heard) -> Row {
         at: send.at,
         sent: probe.sent,
         received: probe.received,
+        nic: probe.nic,
         far: probe.far.map(|far| (far.received, far.sent)),
         silent: probe.silent,
         wait: send.wait,
@@ -130,6 +134,7 @@ fn train(number: u32, row: &Row) -> Result<Heard> {
     let probe = |packet: &Packet| Probe {
         sent: packet.sent,
         received: packet.received,
+        nic: packet.nic,
         far: packet.far.map(|(received, sent)| Far { received, sent }),
         silent: packet.silent,
     };
@@ -145,7 +150,7 @@ mod tests {
     use super::*;
 
     const GOOD: &str = r#"{"schema":"earmark-trains/1","host":"10.9.0.2","kind":"udp"}
-{"purpose":"lone","quiet":2500000,"packets":[{"at":0,"sent":10,"received":90,"far":[1050,1051]}]}
+{"purpose":"lone","quiet":2500000,"packets":[{"at":0,"sent":10,"received":90,"nic":7,"far":[1050,1051]}]}
 {"purpose":"primed","quiet":0,"packets":[{"at":0,"sent":10,"silent":true},{"at":5,"sent":16}]}
 {"purpose":"spaced","quiet":0,"packets":[{"at":0,"sent":10},{"at":5,"sent":16,"wait":900}]}
 "#;
@@ -155,6 +160,7 @@ mod tests {
         let (origin, heard) = parse(GOOD.as_bytes()).unwrap();
         assert_eq!(origin, Origin::new("10.9.0.2", Kind::Udp));
         assert_eq!(heard.len(), 3);
+        assert_eq!(heard[0].probes[0].nic, Some(7));
         assert_eq!(heard[0].probes[0].far, Some(Far { received: 1050, sent: 1051 }));
         assert!(heard[1].probes[0].silent && !heard[1].probes[1].silent);
         let mut written = Vec::new();

@@ -61,8 +61,10 @@ pub fn run(asker: &mut Asker, plan: &mut Plan) -> Result<()> {
 
 fn send(asker: &mut Asker, train: Train) -> Result<Heard> {
     let begin = Instant::now() + Duration::from_nanos(train.quiet);
-    let probes =
-        vec![Probe { sent: 0, received: None, far: None, silent: false }; train.sends.len()];
+    let probes = vec![
+        Probe { sent: 0, received: None, nic: None, far: None, silent: false };
+        train.sends.len()
+    ];
     let mut news = News { base: train.number << 16, first_stamp: asker.count(), probes };
     for (at, to_send) in train.sends.iter().enumerate() {
         let due = begin + Duration::from_nanos(to_send.at);
@@ -86,6 +88,7 @@ fn send(asker: &mut Asker, train: Train) -> Result<Heard> {
     for probe in &mut probes {
         // Times of a clock that was set meanwhile are of no use.
         probe.received = probe.received.filter(|received| *received >= probe.sent);
+        probe.nic = probe.nic.filter(|_| probe.received.is_some());
         probe.far = probe.far.filter(|_| probe.received.is_some());
     }
     Ok(Heard { train, probes })
@@ -128,6 +131,7 @@ impl News {
             let number = heard.number.wrapping_sub(self.base) as usize;
             if let Some(probe) = self.probes.get_mut(number) {
                 probe.received.get_or_insert(heard.at);
+                probe.nic = probe.nic.or(heard.nic);
                 probe.far = probe.far.or(heard.far);
             }
         }

@@ -2,8 +2,9 @@
 //!
 //! A receive stamp in software is taken when the driver hands the packet to the stack: after the
 //! NIC's hold, before any wake-up of a program. A hardware stamp, where the NIC has them, is taken
-//! before the hold. Transmit stamps come back through the socket's error queue, numbered as the
-//! datagrams were. Software stamps are on `CLOCK_REALTIME`, hardware ones on a clock of the NIC.
+//! before the hold. Transmit stamps, the driver's, come back through the socket's error queue,
+//! numbered as the datagrams were. Software stamps are on `CLOCK_REALTIME`, hardware ones on a
+//! clock of the NIC.
 //!
 //! Linux `Documentation/networking/timestamping.rst`.
 
@@ -16,18 +17,18 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 pub use message::Stamps;
 
-/// What is asked for: stamps of both kinds, both ways, with numbers and without the packet.
+/// What is asked for of everything: when the kernel, and when the NIC, received it. A NIC stamps
+/// what it receives only if somebody has told it to (`hwstamp_ctl`, `ptp4l`).
 const WANTED: libc::c_uint = libc::SOF_TIMESTAMPING_RX_SOFTWARE
     | libc::SOF_TIMESTAMPING_RX_HARDWARE
     | libc::SOF_TIMESTAMPING_SOFTWARE
     | libc::SOF_TIMESTAMPING_RAW_HARDWARE;
 
-/// What is asked for on top where datagrams are counted.
+/// What is asked for on top where datagrams are counted: when the driver took each, with its number
+/// and without the packet. Behind that a packet waits for the wire at most, which is no hold.
 const SENT: libc::c_uint = libc::SOF_TIMESTAMPING_TX_SOFTWARE
-    | libc::SOF_TIMESTAMPING_TX_HARDWARE
     | libc::SOF_TIMESTAMPING_OPT_ID
-    | libc::SOF_TIMESTAMPING_OPT_TSONLY
-    | libc::SOF_TIMESTAMPING_OPT_TX_SWHW;
+    | libc::SOF_TIMESTAMPING_OPT_TSONLY;
 
 /// A socket whose packets are stamped.
 #[derive(Debug)]
