@@ -104,17 +104,20 @@ struct Look {
     steady: Fit,
     noise: f64,
     margin: f64,
+    /// How far the floor may be off where a delay hides it, in microseconds.
+    doubt: f64,
 }
 
 /// Looks twice where a delay hides the floor.
 fn look(series: Series) -> Option<Look> {
     let mut look = glance(series, true)?;
     if look.best.shape == Shape::Delay {
-        let above = edge::above_floor(&look.series, &look.starters, &look.best);
-        if above > 0.0 {
-            look.series.raise(-above);
+        let edge = edge::find(&look.series, &look.starters, &look.best).unwrap_or_default();
+        if edge.above > 0.0 {
+            look.series.raise(-edge.above);
             look = glance(look.series, true)?;
         }
+        look.doubt = edge.doubt;
     }
     Some(look)
 }
@@ -125,7 +128,7 @@ fn glance(series: Series, with_frames: bool) -> Option<Look> {
         return None;
     }
     let Choice { best, steady, noise, margin } = choose(&series, &starters, with_frames);
-    Some(Look { series, starters, best, steady, noise, margin })
+    Some(Look { series, starters, best, steady, noise, margin, doubt: 0.0 })
 }
 
 /// The best explanation, and how it stands to others.
@@ -184,7 +187,7 @@ impl Look {
     }
 
     fn conclude(self) -> Judged {
-        let Self { series, starters, best, noise, margin, .. } = self;
+        let Self { series, starters, best, noise, margin, doubt, .. } = self;
         let late = fit::usual_lateness(&best.residuals, noise);
         // Floors are lower edges: levels are measured from there. A delay's floor was told by
         // itself, and the others are measured between releases.
@@ -209,7 +212,7 @@ impl Look {
         let strays = sorted(strays.filter(|residual| residual.abs() > 6.0 * noise + 1.0).collect());
         let count = starters.len() as f64;
         let lone = series.points.iter().filter(|point| point.purpose == Purpose::Lone);
-        let unseen = if best.shape == Shape::Delay { edge::INTERRUPT } else { 0.5 * late };
+        let unseen = if best.shape == Shape::Delay { edge::INTERRUPT + doubt } else { 0.5 * late };
         let by_chance = 1.96 * 1.25 * noise / (count - strays.len() as f64).max(1.0).sqrt();
         let half = by_chance + SKEWED * noise + unseen + 0.4;
         let usecs = if family == Family::None { 0.0 } else { usecs };

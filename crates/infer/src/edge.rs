@@ -5,8 +5,6 @@
 //! release joins, and whoever comes after it starts a delay of its own. The floor that tells the
 //! two apart best is where the release is.
 
-use std::cmp::Ordering;
-
 use crate::fit::Fit;
 use crate::series::{AT_ONCE, Series, Starter};
 
@@ -24,8 +22,17 @@ const REACH: f64 = 60.0;
 /// one.
 pub(crate) const INTERRUPT: f64 = 0.5;
 
-/// How far above the real one the floor of `series` is, in microseconds, if `delay` explains it.
-pub(crate) fn above_floor(series: &Series, starters: &[Starter], delay: &Fit) -> f64 {
+/// Where the edge of a delay lies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Edge {
+    /// How far above the real one the floor is, in microseconds.
+    pub(crate) above: f64,
+    /// How far the edge may be off: within that, hardly more packets are on the wrong side.
+    pub(crate) doubt: f64,
+}
+
+/// Where the edge of `series` lies, if `delay` explains it; nothing if too few packets tell.
+pub(crate) fn find(series: &Series, starters: &[Starter], delay: &Fit) -> Option<Edge> {
     let (points, service) = (&series.points, series.service());
     let most = delay.frames.map_or(usize::MAX, |frames| frames as usize);
     // How long before the release each came, by the floor that is; and whether it joined.
@@ -55,26 +62,27 @@ pub(crate) fn above_floor(series: &Series, starters: &[Starter], delay: &Fit) ->
     // Those below the edge should be starters, those above it joiners.
     let joiners = came.iter().filter(|(_, is_joiner)| *is_joiner).count();
     if joiners < 5 || came.len() - joiners < 5 {
-        return 0.0;
+        return None;
     }
+    // Between each two, and how many would be on the wrong side if the edge were there.
     let mut wrong = came.len() - joiners;
-    let (mut least, mut edge) = (usize::MAX, (0.0, 0.0));
+    let mut gaps: Vec<(f64, f64, usize)> = Vec::new();
     let mut below = came[0].0;
     for (before, is_joiner) in came {
-        // The edge is between the two.
-        match wrong.cmp(&least) {
-            Ordering::Less => (least, edge) = (wrong, (below, before)),
-            Ordering::Equal => edge.1 = before,
-            Ordering::Greater => {}
-        }
-        if is_joiner {
-            wrong += 1;
-        } else {
-            wrong -= 1;
-        }
+        gaps.push((below, before, wrong));
+        wrong = if is_joiner { wrong + 1 } else { wrong - 1 };
         below = before;
     }
+    let least = gaps.iter().map(|(_, _, wrong)| *wrong).min()?;
+    let span = |most: usize| {
+        let mut fit = gaps.iter().filter(|(_, _, wrong)| *wrong <= most);
+        let (first, last) = (fit.next()?, fit.next_back());
+        Some((first.0, last.unwrap_or(first).1))
+    };
+    let (low, high) = span(least)?;
     // Where few came about then, joiners say more: there are some that came late in every case.
-    let edge = f64::midpoint(edge.0, edge.1).max(edge.1 - INTERRUPT);
-    (-edge - INTERRUPT).max(0.0)
+    let edge = f64::midpoint(low, high).max(high - INTERRUPT);
+    let (lowest, highest) = span(least + least.isqrt())?;
+    let doubt = (edge - lowest).max(highest - edge);
+    Some(Edge { above: (-edge - INTERRUPT).max(0.0), doubt })
 }
