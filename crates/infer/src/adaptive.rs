@@ -38,7 +38,7 @@ pub(crate) fn fit(starters: &[Starter], noise: f64) -> Option<Fit> {
         return None;
     }
     let residuals: Vec<f64> = waits.iter().zip(&levels).map(|(wait, level)| wait - level).collect();
-    if !is_level(&levels, &residuals, most) {
+    if !is_level(&levels, &residuals, most) || !is_joined(starters, &levels, most) {
         return None;
     }
     let parameters = 5.0 * runs.len() as f64;
@@ -70,6 +70,14 @@ fn is_level(levels: &[f64], residuals: &[f64], most: f64) -> bool {
     let near = long.clone().filter(|(level, residual)| residual.abs() < 0.05 * **level + 3.0);
     let (near, all) = (near.count(), long.count());
     all >= 2 * RUN && 10 * near >= 4 * all
+}
+
+/// Whether packets joined those that waited longest, as they do where a timer runs. Behind a server
+/// that is busy for longer than the level nobody comes that soon.
+fn is_joined(starters: &[Starter], levels: &[f64], most: f64) -> bool {
+    let long = || starters.windows(2).zip(levels).filter(|(_, level)| **level > most / RATIO);
+    let joined = long().filter(|(pair, _)| pair[1].at > pair[0].at + 1).count();
+    25 * joined >= long().count()
 }
 
 /// The level in force at each starter: medians of neighbours, gathered into runs.
