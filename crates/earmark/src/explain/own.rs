@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;
 use std::thread;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use super::engine::{Path, Role};
 use super::evidence::{self, OwnHold, References};
@@ -41,9 +41,9 @@ pub struct Settings {
 /// # Errors
 /// If nobody answers, or tracing is refused.
 pub fn explain(settings: &Settings) -> Result<Report> {
-    let to = resolve(&settings.host, settings.port)?;
+    let addresses = resolve(&settings.host, settings.port)?;
     let manner = Manner {
-        to,
+        to: addresses[0],
         udp: settings.udp,
         size: settings.size,
         rate: settings.rate,
@@ -52,8 +52,8 @@ pub fn explain(settings: &Settings) -> Result<Report> {
     let (tell, told) = mpsc::channel();
     let (go, ready) = mpsc::channel::<bool>();
     let client = thread::Builder::new().name(ASKS.into()).spawn(move || {
-        let mut asker = Asker::connect(manner)?;
-        let _ = tell.send((asker.local()?, asker.round_trip()));
+        let mut asker = connect(&addresses, manner)?;
+        let _ = tell.send((asker.local()?, asker.remote(), asker.round_trip()));
         // If tracing is refused, nobody waits for us.
         let Ok(stamps) = ready.recv() else { return Ok(Record::default()) };
         if stamps {
@@ -62,7 +62,7 @@ pub fn explain(settings: &Settings) -> Result<Report> {
         }
         asker.run()
     })?;
-    let Ok((local, round_trip)) = told.recv() else {
+    let Ok((local, to, round_trip)) = told.recv() else {
         client.join().map_err(|_| anyhow!("the thread that asks has panicked"))??;
         return Err(anyhow!("the thread that asks has ended"));
     };
@@ -197,12 +197,25 @@ fn account_for(lengths: &mut Lengths, asked: &Asked, enter: u64) -> u64 {
     outside
 }
 
-fn resolve(host: &str, port: u16) -> Result<SocketAddr> {
-    let found = (host, port)
-        .to_socket_addrs()
-        .with_context(|| format!("look up {host}"))?
-        .min_by_key(SocketAddr::is_ipv6);
-    found.with_context(|| format!("{host} has no address"))
+/// Addresses of a host, at least one; those of IPv4 first.
+fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
+    let found = (host, port).to_socket_addrs().with_context(|| format!("look up {host}"))?;
+    let mut found: Vec<SocketAddr> = found.collect();
+    found.sort_by_key(SocketAddr::is_ipv6);
+    ensure!(!found.is_empty(), "{host} has no address");
+    Ok(found)
+}
+
+/// Connects to the first of `addresses` where an echo answers: it may listen on one of them alone.
+fn connect(addresses: &[SocketAddr], manner: Manner) -> Result<Asker> {
+    let mut first_error = None;
+    for &to in addresses {
+        match Asker::connect(Manner { to, ..manner }) {
+            Ok(asker) => return Ok(asker),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    Err(first_error.unwrap_or_else(|| anyhow!("there is no address to connect to")))
 }
 
 #[cfg(test)]

@@ -70,7 +70,8 @@ impl Report {
             text.push('\n');
         }
         if self.explained.is_empty() {
-            text += "Nothing was seen that can be followed.\n\n";
+            text += "Nothing was seen that can be followed: no request over TCP or UDP was answered while \
+                     tracing was on. Try it for longer, or while the machine does less besides.\n\n";
         }
         text += &self.sources();
         text

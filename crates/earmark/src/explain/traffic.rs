@@ -207,6 +207,12 @@ impl Asker {
         self.socket.local().context("ask for the address of our socket")
     }
 
+    /// The address of the echo.
+    #[must_use]
+    pub fn remote(&self) -> SocketAddr {
+        self.manner.to
+    }
+
     /// How long an answer takes, in nanoseconds: the median so far.
     #[must_use]
     pub fn round_trip(&self) -> u64 {

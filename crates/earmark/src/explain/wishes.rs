@@ -75,12 +75,14 @@ fn wake_ups(who: &Who) -> [Wish; 2] {
 /// From the interrupt to the socket.
 fn receiving(device: Option<&str>) -> Vec<Wish> {
     const RECEIVE: &str = "vec == 3";
+    // AF_INET and AF_INET6: what programs of this host tell each other is no matter.
+    const INTERNET: &str = "family == 2 || family == 10";
     let name = device.map(|device| format!("name == \"{device}\""));
     let mut wishes = vec![
         wish("irq:softirq_raise", Some(RECEIVE.into())),
         wish("irq:softirq_entry", Some(RECEIVE.into())),
         wish("net:netif_receive_skb", name),
-        wish("sock:sk_data_ready", None),
+        wish("sock:sk_data_ready", Some(INTERNET.into())),
     ];
     if !device.is_some_and(hold::is_virtual) {
         wishes.push(wish("irq:irq_handler_entry", device.and_then(interrupts)));

@@ -109,22 +109,27 @@ impl Asker {
         let kinds = kind.map_or_else(|| Kind::ALL.to_vec(), |kind| vec![kind]);
         let mut why = Vec::new();
         for kind in kinds {
-            match Self::open(host, kind, port).and_then(Self::knock) {
-                Ok(asker) => return Ok(asker),
-                Err(error) => why.push(format!("{}: {error:#}", kind.name())),
+            let addresses: Vec<SocketAddr> = (host, port.unwrap_or(kind.port()))
+                .to_socket_addrs()
+                .with_context(|| format!("look up {host}; is the name right?"))?
+                // The kernel's echo is asked over IPv4.
+                .filter(|address| kind != Kind::Icmp || address.is_ipv4())
+                .collect();
+            if addresses.is_empty() {
+                why.push(format!("{}: {host} has no IPv4 address", kind.name()));
+            }
+            // An echo may listen on one of them alone.
+            for address in addresses {
+                match Self::open(address, kind).and_then(Self::knock) {
+                    Ok(asker) => return Ok(asker),
+                    Err(error) => why.push(format!("{} at {address}: {error:#}", kind.name())),
+                }
             }
         }
         bail!("nothing at {host} answers ({}); start `earmark echo` there", why.join("; "))
     }
 
-    fn open(host: &str, kind: Kind, port: Option<u16>) -> Result<Self> {
-        let port = port.unwrap_or(kind.port());
-        let mut addresses = (host, port)
-            .to_socket_addrs()
-            .with_context(|| format!("look up {host}; is the name right?"))?;
-        // The kernel's echo is asked over IPv4.
-        let fits = |address: &SocketAddr| kind != Kind::Icmp || address.is_ipv4();
-        let address = addresses.find(fits).context("it has no address that fits")?;
+    fn open(address: SocketAddr, kind: Kind) -> Result<Self> {
         let (mut stream, mut identifier) = (None, None);
         let socket: OwnedFd = match kind {
             Kind::Udp | Kind::Ntp => {
@@ -191,7 +196,7 @@ impl Asker {
                 }
             }
         }
-        bail!("no answer from {}", self.address)
+        bail!("no answer")
     }
 
     /// Which echo it is.
