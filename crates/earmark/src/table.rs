@@ -1,7 +1,6 @@
 //! Tables for people: one row for each setting, every number with its unit in the header.
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
 use crate::bench::{Outcome, Ratio};
 use crate::experiment::MxTerms;
@@ -11,11 +10,15 @@ use crate::measurement::{Halves, Measurement, Quantiles};
 /// What stands where nothing was measured.
 const NOTHING: &str = "-";
 
+/// One line below the header, so that many rows fit a screen.
+const UNDER_HEADER: TableStyle =
+    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
 /// A table with these headers: the first column is text, the others are numbers.
 #[must_use]
 pub(crate) fn empty(headers: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(UTF8_HORIZONTAL_ONLY);
+    table.load_style(UNDER_HEADER);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(headers);
     for column in table.column_iter_mut().skip(1) {
