@@ -106,6 +106,9 @@ pub enum GuestError {
     },
 }
 
+/// How long the last words of a kernel that has ended are waited for.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// What a kernel said that did not get far.
 fn first_words(messages: &[String]) -> String {
     let words = last_words(messages);
@@ -129,6 +132,8 @@ pub struct Guest {
     hub: Option<JoinHandle<()>>,
     events: Receiver<(u32, Event)>,
     messages: Arc<Mutex<VecDeque<String>>>,
+    /// Keeps the messages, until nobody can say more.
+    keeper: JoinHandle<()>,
     exec: Vec<String>,
     host: Host,
 }
@@ -176,10 +181,11 @@ impl Guest {
         let _ = rustix::pipe::fcntl_setpipe_size(&ends.from_guest, 1 << 20);
         let messages = Arc::default();
         let stderr = kernel.stderr.take().expect("it is piped");
-        keep_messages(stderr, Arc::clone(&messages)).map_err(prepare("start a thread"))?;
+        let keeper = keep_messages(stderr, Arc::clone(&messages));
+        let keeper = keeper.map_err(prepare("start a thread"))?;
         let hub = Some(hub::start(host.name(), ends).map_err(prepare("start the hub"))?);
         let exec = settings.exec.clone();
-        Ok(Self { owner, orders, kernel, hub, events, messages, exec, host })
+        Ok(Self { owner, orders, kernel, hub, events, messages, keeper, exec, host })
     }
 
     /// Waits until the guest takes orders, or begins with its script.
@@ -206,7 +212,13 @@ impl Guest {
     #[must_use]
     pub fn ended(&mut self, ready: bool) -> GuestError {
         let guest = self.host.name().to_owned();
-        match self.kernel.wait() {
+        let ended = self.kernel.wait();
+        // What it said last may not have been read yet. A helper that outlives it may say more.
+        let deadline = Instant::now() + LAST_WORDS;
+        while !self.keeper.is_finished() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
+        match ended {
             Ok(status) if ready => GuestError::Lost { guest, status, messages: self.messages() },
             Ok(status) => GuestError::Ended { guest, status, messages: self.messages() },
             Err(cause) => GuestError::Prepare { guest, what: "wait for the kernel", cause },
