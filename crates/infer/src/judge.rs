@@ -55,20 +55,23 @@ pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
 
 /// What each place shows: the sides apart where timestamps tell them apart, else the way round.
 fn places(heard: &[Heard], unheld: &[Heard], stamped: bool) -> Vec<(Place, Judged)> {
-    let by_far = stamped.then(|| direction::both(heard, [Way::There, Way::Back])).flatten();
-    let by_nic =
-        is_stamped_by_nic(heard).then(|| direction::both(heard, [Way::ToNic, Way::FromNic]));
-    match (by_far, by_nic.flatten()) {
-        // The NIC's stamp is nearer to its own hold, and the far host's to the far one.
-        (Some((theirs, _)), Some((_, mine)))
-        | (Some((theirs, mine)), None)
-        | (None, Some((theirs, mine))) => vec![(Place::Theirs, theirs), (Place::Mine, mine)],
-        (None, None) if stamped => Vec::new(),
-        (None, None) => match (direction::round(heard), direction::round(unheld)) {
-            (Some(round), Some(unheld)) => side::by_varying(round, unheld),
-            (Some(round), None) => vec![(side::of(heard, &round), round)],
-            (None, _) => Vec::new(),
-        },
+    // The far host's are preferred: the way up to my NIC has the far program in it, and how its
+    // clock drifts is less certain for that.
+    let ways = match (stamped, is_stamped_by_nic(heard)) {
+        (true, _) => Some([Way::There, Way::Back]),
+        (false, true) => Some([Way::ToNic, Way::FromNic]),
+        (false, false) => None,
+    };
+    if let Some(ways) = ways {
+        let both = direction::both(heard, ways);
+        return both.map_or_else(Vec::new, |(theirs, mine)| {
+            vec![(Place::Theirs, theirs), (Place::Mine, mine)]
+        });
+    }
+    match (direction::round(heard), direction::round(unheld)) {
+        (Some(round), Some(unheld)) => side::by_varying(round, unheld),
+        (Some(round), None) => vec![(side::of(heard, &round), round)],
+        (None, _) => Vec::new(),
     }
 }
 
