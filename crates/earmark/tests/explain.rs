@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::Value;
 
 mod common;
-use common::{Ended, lab_run, run};
+use common::{Ended, lab_run, run, udp_echo};
 
 /// What was printed as JSON; `None` after a look at the refusal, for whoever may not trace.
 fn explained(ended: &Ended) -> Option<Value> {
@@ -151,9 +151,6 @@ fn program__is_run_and_its_sockets_are_explained() {
 #[test]
 fn lab__that_holds_packets_on_this_side__is_named_with_the_command() {
     // The hold is 30 ms: no wake-up takes as long.
-    let echo = "exec python3 -c 'import socket as s\n\
-        u=s.socket(s.AF_INET,s.SOCK_DGRAM)\nu.bind((\"\",7))\n\
-        while 1:\n d,a=u.recvfrom(9)\n u.sendto(d,a)'";
     let command = env!("CARGO_BIN_EXE_earmark");
     let explain =
         format!("{command} explain b --udp --port 7 --size 8 --duration 2 --rate 20 --json");
@@ -164,7 +161,7 @@ fn lab__that_holds_packets_on_this_side__is_named_with_the_command() {
         "a",
         "--on",
         "b",
-        echo,
+        &udp_echo(7),
         "--on",
         "a",
         &explain,

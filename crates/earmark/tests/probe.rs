@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 mod common;
-use common::{EARMARK, Lab, lab_run, run};
+use common::{EARMARK, Lab, lab_run, run, udp_echo};
 
 /// Probes host b, whose NIC has this setting, from host a.
 fn probed(setting: &str, probe: &str) -> Value {
@@ -88,11 +88,8 @@ fn nobody_there__says_what_was_tried_and_what_to_do() {
 #[test]
 fn echo_on_one_address_of_two__is_found() {
     // Host b has an address of IPv6, too, which comes first.
-    let echo = "exec python3 -c 'import socket as s\n\
-        u=s.socket(s.AF_INET,s.SOCK_DGRAM)\nu.bind((\"\",7007))\n\
-        while 1:\n d,a=u.recvfrom(99)\n u.sendto(d,a)'";
     let probe = format!("sleep 0.5; {EARMARK} probe b --kind udp --count 200 --json");
-    let ended = lab_run(&["--on", "b", echo, "--on", "a", &probe]);
+    let ended = lab_run(&["--on", "b", &udp_echo(7007), "--on", "a", &probe]);
     let seen: Value = ended.json();
     assert_eq!(seen["host"], "10.9.0.2:7007", "{seen}");
 }

@@ -333,6 +333,15 @@ impl Lab {
     }
 }
 
+/// A command that echoes datagrams, on IPv4 alone, by no code of ours.
+pub(crate) fn udp_echo(port: u16) -> String {
+    format!(
+        "exec python3 -c 'import socket as s\n\
+         u=s.socket(s.AF_INET,s.SOCK_DGRAM)\nu.bind((\"\",{port}))\n\
+         while 1:\n d,a=u.recvfrom(99)\n u.sendto(d,a)'"
+    )
+}
+
 /// What the pings took whose output this is, in milliseconds, the shortest first.
 ///
 /// A packet that a host sends on its own, as IPv6 does, may begin a hold, and one ping wait less
