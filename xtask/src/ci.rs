@@ -62,7 +62,7 @@ fn steps() -> Vec<Step> {
             action: Box::new(header::check),
         },
         Step::cargo("lints", "clippy --workspace --all-targets -- -D warnings"),
-        Step::cargo("tests", "test --workspace"),
+        Step::cargo("tests", "test --workspace --no-fail-fast"),
         Step::command("documentation", || {
             let mut doc = shell::cargo(["doc", "--workspace", "--no-deps"]);
             doc.env("RUSTDOCFLAGS", "-D warnings");

@@ -29,8 +29,8 @@ struct Cli {
 enum Task {
     /// Everything that must hold before a change lands, in order; stops at the first failure
     Ci,
-    /// Finds the programs that the tests need, and installs what is missing if it may
-    Peers,
+    /// Finds the programs that the tests need, gets what is missing, and runs a command with them
+    Peers(peers::Options),
     /// Finds the kernel that guests run, or builds it: about four minutes, once
     Kernel,
     /// Runs the tests of MPI with Open MPI 5 and MPICH, too, which it gets with pip
@@ -54,7 +54,7 @@ enum Task {
 fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Ci => ci::run(),
-        Task::Peers => peers::ensure(),
+        Task::Peers(options) => peers::run(&options),
         Task::Kernel => kernel::ensure(),
         Task::Mpi => mpi::run(),
         Task::Npb(options) => results::npb::run(&options),

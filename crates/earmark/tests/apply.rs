@@ -48,7 +48,7 @@ impl Place {
     /// Waits until b0 has a setting; there is no time by which it must.
     #[track_caller]
     fn await_setting(&self, setting: &str) {
-        let patience = Instant::now() + Duration::from_secs(30);
+        let patience = Instant::now() + Duration::from_secs(300);
         while self.setting() != setting {
             assert!(Instant::now() < patience, "still {}, not {setting}", self.setting());
             sleep(Duration::from_millis(5));
@@ -238,7 +238,7 @@ fn what_nobody_confirms_is_undone_and_what_somebody_confirms_stays() {
 
     apply("0.1").output();
     place.await_setting("delay:75");
-    let patience = Instant::now() + Duration::from_secs(30);
+    let patience = Instant::now() + Duration::from_secs(300);
     while place.has_journal() {
         assert!(Instant::now() < patience, "the journal is still there");
         sleep(Duration::from_millis(5));

@@ -118,7 +118,8 @@ fn settings_are_compared_in_order() {
         let range = ["min", "median", "max"].map(|name| ratio[name].as_f64().unwrap());
         assert!(range.is_sorted() && range[0] > 0.0, "{range:?}");
     }
-    assert!(number(&outcome, "results/0/latency_us/min") > 150.0, "two delays of 75 us");
+    let hold = number(&outcome, "results/0/hold_us/max");
+    assert!(hold >= 74.9, "the packet that begins a hold waits 75 us, not {hold}");
 }
 
 #[test]
@@ -128,34 +129,6 @@ fn each_number_of_clients_is_measured() {
         (0..3).map(|at| number(&outcome, &format!("results/{at}/clients"))).collect();
     assert_eq!(clients, [1.0, 2.0, 3.0]);
     assert_eq!(outcome["results"].as_array().unwrap().len(), 3);
-}
-
-#[test]
-fn a_change_on_b_moves_the_request_half_alone() {
-    let outcome = bench_for(
-        "1",
-        &[
-            "ntp",
-            "--ports",
-            "b",
-            "--strategy",
-            "delay:3000",
-            "--change-to",
-            "delay:500",
-            "--rate",
-            "200",
-        ],
-    );
-    let halves = &outcome["results"][0]["halves"];
-    assert_eq!(texts(halves, "setting"), ["delay:3000", "delay:500"]);
-    let fell = |half: &str| {
-        let p50 = |at: usize| number(halves, &format!("{at}/{half}/p50"));
-        p50(0) - p50(1)
-    };
-    let (request, response) = (fell("request_us"), fell("response_us"));
-    assert!(request > 1_250.0, "the request half fell by {request} us of 2500 us");
-    assert!(response.abs() < 500.0, "the response half moved by {response} us");
-    assert!(fell("offset_us") > 600.0, "half of what the request half fell by");
 }
 
 #[test]
@@ -187,13 +160,6 @@ fn latency_of_the_cable_is_added() {
 }
 
 #[test]
-fn rate_of_the_cable_bounds_bulk() {
-    let outcome = bench_for("0.6", &["bulk", "--link-rate", "10"]);
-    let bits = number(&outcome, "results/0/bulk_bits_per_s");
-    assert!((1e6..1e7).contains(&bits), "{bits} bit/s");
-}
-
-#[test]
 fn a_cable_that_loses_everything_is_an_error() {
     for experiment in ["udp-rr", "ping", "tcp-rr", "pps"] {
         let name = unique("lossy");
@@ -201,16 +167,4 @@ fn a_cable_that_loses_everything_is_an_error() {
             ["bench", experiment, "--link-loss", "100", "--duration", "0.2", "--name", &name];
         run(&lossy).refused(&["earmark: "]);
     }
-}
-
-#[test]
-fn faults_of_the_cable_are_counted() {
-    // Under this seed the first frames, ARP's, are not lost; it would ask again after a second.
-    let faults = ["--link-loss", "20", "--link-duplicate", "20", "--seed", "2"];
-    let outcome = bench(&[&["pps", "--rate", "2000"][..], &faults].concat());
-    let (lost, packets) = (
-        number(&outcome, "results/0/ports/1/link_lost"),
-        number(&outcome, "results/0/ports/1/packets"),
-    );
-    assert!(lost > packets / 20.0 && lost < packets, "{lost} lost, {packets} arrived");
 }

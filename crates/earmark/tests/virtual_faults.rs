@@ -6,7 +6,6 @@
 use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use earmark::kernel::{self, Needs};
 use rustix::process::{Pid, Signal, kill_process};
@@ -18,8 +17,9 @@ const BENCH: &[&str] = &["bench", "udp-rr", "--world", "virtual", "--duration", 
 const LAB: &[&str] = &["lab", "run", "--time", "virtual", "--on", "a", "ping -i 0.001 b"];
 const REAL_LAB: &[&str] = &["lab", "run", "--hosts", "uml", "--on", "a", "ping -i 0.01 b"];
 
-/// Much less than a run takes that nobody disturbs, even on a machine that is busy.
-const AT_ONCE: Duration = Duration::from_secs(20);
+/// Seconds that a run waits for a guest that does not answer: far longer than these tests wait for
+/// a run, so that whatever ends is not ended by this.
+const FOREVER: (&str, &str) = ("EARMARK_PATIENCE", "100000");
 
 /// The kernels of the guests of a run, and processes that belong to them.
 fn kernels(traced: &Traced) -> Vec<u32> {
@@ -36,7 +36,8 @@ fn kernels(traced: &Traced) -> Vec<u32> {
 #[track_caller]
 fn started(arguments: &[&str]) -> (Traced, Running) {
     let mut traced = Traced::new();
-    let mut run = Running::start(&mut traced.command(arguments));
+    let (name, seconds) = FOREVER;
+    let mut run = Running::start(traced.command(arguments).env(name, seconds));
     if arguments == BENCH {
         // A kernel, and processes of it for the programs of its guest.
         soon("two guests run programs", || kernels(&traced).len() >= 4);
@@ -48,13 +49,12 @@ fn started(arguments: &[&str]) -> (Traced, Running) {
 }
 
 /// Runs a lab in virtual time with `variables` set.
-fn lab(variables: &[(&str, &str)], options: &[&str]) -> (Ended, Duration) {
+fn lab(variables: &[(&str, &str)], options: &[&str]) -> Ended {
     let name = unique("faults");
     let mut command = earmark(&["lab", "run", "--time", "virtual", "--name", &name]);
-    command.args(options).envs(variables.iter().copied()).stdin(Stdio::null());
-    let begin = Instant::now();
-    let ended = Running::start(&mut command).end();
-    (ended, begin.elapsed())
+    let variables = [FOREVER].into_iter().chain(variables.iter().copied());
+    command.args(options).envs(variables).stdin(Stdio::null());
+    Running::start(&mut command).end()
 }
 
 #[test]
@@ -92,11 +92,8 @@ fn a_killed_kernel_is_an_error_at_once() {
             let (traced, run) = started(arguments);
             let name = if last { "b" } else { "a" };
             let victim = guest_kernel(&traced, name);
-            let begin = Instant::now();
             kill_process(Pid::from_raw(victim as i32).unwrap(), Signal::KILL).unwrap();
-            let ended = run.end();
-            ended.refused(&[name, "kernel", "has ended"]);
-            assert!(begin.elapsed() < AT_ONCE, "{:?} {ended:?}", begin.elapsed());
+            run.end().refused(&[name, "kernel", "has ended"]);
             traced.gone(&[]);
         }
     }
@@ -125,9 +122,9 @@ fn adaptive_is_what_linux_does() {
 #[test]
 fn a_program_that_spins_is_given_up() {
     let spin = "while :; do :; done";
-    let (ended, _) = lab(&[("EARMARK_PATIENCE", "2")], &["--on", "a", spin]);
+    let ended = lab(&[("EARMARK_PATIENCE", "2")], &["--on", "a", spin]);
     ended.refused(&["guest a has been running for 2 s without a word"]);
-    let (ended, _) = lab(&[("EARMARK_PATIENCE", "0")], &["--on", "a", "true"]);
+    let ended = lab(&[("EARMARK_PATIENCE", "0")], &["--on", "a", "true"]);
     ended.refused(&["EARMARK_PATIENCE=0", "seconds, 1 or more"]);
 }
 
@@ -135,16 +132,16 @@ fn a_program_that_spins_is_given_up() {
 fn a_program_that_spins_on_the_clock_sees_it_move() {
     common::needs("python3", "python3");
     let spin = "import time\nwhile time.monotonic() < 1.02: pass\nprint('there')";
-    let (ended, _) = lab(&[], &["--on", "a", &format!("python3 -c \"{spin}\"")]);
+    let ended = lab(&[], &["--on", "a", &format!("python3 -c \"{spin}\"")]);
     assert_eq!(ended.output(), "there\n");
 }
 
 #[test]
 fn whoever_sleeps_for_long_is_told_what_time_it_is() {
-    let (ended, _) = lab(&[], &["--on", "a", "sleep 7200; echo awake"]);
+    let ended = lab(&[], &["--on", "a", "sleep 7200; echo awake"]);
     assert_eq!(ended.output(), "awake\n");
     assert!(ended.stderr.contains("1 hour of virtual time has passed"), "{ended:?}");
-    let (ended, _) = lab(&[], &["--on", "a", "sleep 2"]);
+    let ended = lab(&[], &["--on", "a", "sleep 2"]);
     assert_eq!(ended.stderr, "");
 }
 
@@ -158,9 +155,8 @@ fn kernels_without_virtual_time_are_refused_at_once() {
         ("/etc/passwd", &["start /etc/passwd", "Permission denied"]),
         ("/no/kernel", &["no such file", "EARMARK_KERNEL"]),
     ] {
-        let (ended, took) = lab(&[("EARMARK_KERNEL", kernel)], &["--on", "a", "true"]);
+        let ended = lab(&[("EARMARK_KERNEL", kernel)], &["--on", "a", "true"]);
         ended.refused(words);
-        assert!(took < AT_ONCE, "{kernel}: {took:?}");
     }
 }
 
@@ -175,14 +171,13 @@ fn an_init_that_cannot_start_is_told() {
     );
     let kernel = directory.write("kernel", &script);
     set_permissions(&kernel, Permissions::from_mode(0o755)).unwrap();
-    let (ended, took) = lab(&[("EARMARK_KERNEL", &kernel)], &["--on", "a", "true"]);
+    let ended = lab(&[("EARMARK_KERNEL", &kernel)], &["--on", "a", "true"]);
     ended.refused(&["its kernel has ended", "/no/init"]);
-    assert!(took < AT_ONCE, "{took:?}");
 }
 
 #[test]
 fn a_capture_on_a_full_disk_is_an_error() {
-    let (ended, _) = lab(&[], &["--pcap", "/dev/full", "--on", "a", "ping -q -c 3 b"]);
+    let ended = lab(&[], &["--pcap", "/dev/full", "--on", "a", "ping -q -c 3 b"]);
     ended.refused(&["/dev/full", "No space left"]);
 }
 

@@ -98,6 +98,22 @@ fn a_stream_looks_behind_a_mark_that_comes_too_early() {
 }
 
 #[test]
+fn each_round_trip_is_two_messages_and_a_paced_stream_keeps_its_pace() {
+    let result = |more: &[&str]| {
+        let always = ["bench", "--world", "virtual", "--json", "--warmup", "0.02"];
+        run(&[&always[..], more].concat()).json()["results"][0].clone()
+    };
+    let there_and_back = result(&["mx-pingpong", "--duration", "0.05"]);
+    let messages = number(&there_and_back, "messages_per_s");
+    let answers = number(&there_and_back, "transactions_per_s");
+    // The first round trip and the last are in part outside of the 50 ms.
+    assert!((messages - 2.0 * answers).abs() <= 2.0 / 0.05, "{messages}, {answers}");
+    let paced = ["mx-stream", "--duration", "0.2", "--size", "10000", "--in-flight", "8"];
+    let messages = number(&result(&[&paced[..], &["--bulk-rate", "8"]].concat()), "messages_per_s");
+    assert!((95.0..=105.0).contains(&messages), "8 Mbit/s are 100 messages a second: {messages}");
+}
+
+#[test]
 fn streams_fill_the_cable() {
     let always = ["bench", "mx-stream", "--world", "virtual", "--json", "--warmup", "0.005"];
     let more = ["--duration", "0.01", "--size", "32768", "--strategy", "marked:75"];

@@ -18,6 +18,8 @@ type End = Endpoint<Bytes, Vec<u8>>;
 
 const ALL: (u64, u64) = (0, 0);
 const SECOND: Duration = Duration::from_secs(1);
+/// Far longer than anything takes, however busy the machine is.
+const LONG: Duration = Duration::from_secs(300);
 
 fn lives() -> impl Iterator<Item = Life> {
     let waitings = [Waiting::Sleep, Waiting::Spin, Waiting::Hybrid(Duration::from_micros(20))];
@@ -38,7 +40,7 @@ fn pair(config: Config, life: Life) -> (End, End) {
 /// Peers that are connected; without progress threads both have to be driven.
 fn connect(a: &End, b: &End) -> PeerId {
     scope(|scope| {
-        let connecting = scope.spawn(|| a.connect(b.address(), 0, SECOND * 5));
+        let connecting = scope.spawn(|| a.connect(b.address(), 0, LONG));
         while !connecting.is_finished() {
             b.progress().unwrap();
         }
@@ -48,7 +50,7 @@ fn connect(a: &End, b: &End) -> PeerId {
 
 fn receive(end: &End, size: usize) -> Completed<Vec<u8>> {
     let request = end.irecv(None, ALL, vec![0; size]).unwrap();
-    end.wait(request, Some(SECOND * 10)).unwrap().expect("a message")
+    end.wait(request, Some(LONG)).unwrap().expect("a message")
 }
 
 #[test]
@@ -66,7 +68,7 @@ fn messages_go_back_and_forth_however_one_waits() {
                     data.truncate(length);
                     let back = got.status.peer.unwrap();
                     let sent = b.isend(back, round, data.into()).unwrap();
-                    assert!(b.wait(sent, Some(SECOND * 10)).unwrap().is_some());
+                    assert!(b.wait(sent, Some(LONG)).unwrap().is_some());
                 }
                 // What was sent may still have to be fetched.
                 let until = Instant::now() + Duration::from_millis(300);
@@ -81,7 +83,7 @@ fn messages_go_back_and_forth_however_one_waits() {
                 let got = receive(&a, 300_000);
                 assert_eq!(got.status.match_info, round as u64);
                 assert_eq!(got.sink.unwrap()[..size], message);
-                let sent = a.wait(sent, Some(SECOND * 10)).unwrap().unwrap();
+                let sent = a.wait(sent, Some(LONG)).unwrap().unwrap();
                 assert_eq!(sent.status.code, Code::Success);
             }
         });
@@ -96,13 +98,13 @@ fn progress_needs_no_application() {
     let posted = b.irecv(None, ALL, vec![0; 1 << 20]).unwrap();
     let sent = a.isend(to_b, 1, vec![9; 1 << 20].into()).unwrap();
     // Nobody asks, and yet the megabyte is pulled: looking at counters drives nothing.
-    let until = Instant::now() + SECOND * 20;
+    let until = Instant::now() + LONG;
     while b.counters().0.messages_received == 0 {
         assert!(Instant::now() < until, "{}", b.dump());
         sleep(Duration::from_millis(5));
     }
     assert!(b.test(posted).unwrap().is_some());
-    assert!(a.wait(sent, Some(SECOND * 10)).unwrap().is_some());
+    assert!(a.wait(sent, Some(LONG)).unwrap().is_some());
 }
 
 #[test]
@@ -117,7 +119,7 @@ fn several_threads_wait_for_their_own() {
                 scope.spawn(move || {
                     for round in 0..50_u64 {
                         let request = b.irecv(None, (number, !0), vec![0; 8]).unwrap();
-                        let got = b.wait(request, Some(SECOND * 20)).unwrap().expect("mine");
+                        let got = b.wait(request, Some(LONG)).unwrap().expect("mine");
                         assert_eq!(got.status.match_info, number);
                         assert_eq!(got.sink.unwrap(), round.to_ne_bytes());
                     }
@@ -129,7 +131,7 @@ fn several_threads_wait_for_their_own() {
                 }
             }
         });
-        let completed = a.wait_any(ALL, Some(SECOND * 10)).unwrap().expect("sends have ended");
+        let completed = a.wait_any(ALL, Some(LONG)).unwrap().expect("sends have ended");
         assert!(matches!(completed.request, Request::Send(_)));
     }
 }
@@ -141,8 +143,11 @@ fn whoever_waits_can_be_woken() {
     assert!(a.wait(request, Some(Duration::from_millis(20))).unwrap().is_none());
     scope(|scope| {
         let waits: Vec<_> = (0..3).map(|_| scope.spawn(|| a.wait(request, None))).collect();
-        sleep(Duration::from_millis(100));
-        a.wakeup();
+        // Each may not even have begun to wait.
+        while !waits.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            a.wakeup();
+            sleep(Duration::from_millis(1));
+        }
         for wait in waits {
             assert!(wait.join().unwrap().unwrap().is_none());
         }
@@ -182,10 +187,10 @@ fn what_is_withdrawn_is_told_to_nobody() {
 #[test]
 fn connection_that_has_ended_cannot_be_withdrawn() {
     let (a, b) = pair(Config::default(), Life::default());
-    let request = a.iconnect(b.address(), 0, 30 * SECOND).unwrap();
+    let request = a.iconnect(b.address(), 0, LONG).unwrap();
     while a.peek().unwrap() != Some(request) {}
     assert!(!a.withdraw(request).unwrap());
-    let ended = a.wait(request, Some(SECOND * 10)).unwrap().expect("its end is still told");
+    let ended = a.wait(request, Some(LONG)).unwrap().expect("its end is still told");
     assert_eq!(ended.status.code, Code::Success);
 }
 
@@ -195,7 +200,7 @@ fn nobody_there_is_told() {
     let nowhere = Address { endpoint: 77, ..b.address() };
     let refused = a.connect(nowhere, 0, Duration::from_millis(100)).unwrap_err();
     assert!(matches!(refused, MxError::Connect { code: Code::Timeout, .. }), "{refused}");
-    let refused = a.connect(b.address(), 1, SECOND * 5).unwrap_err();
+    let refused = a.connect(b.address(), 1, LONG).unwrap_err();
     assert!(matches!(refused, MxError::Connect { code: Code::BadKey, .. }), "{refused}");
 }
 
@@ -217,7 +222,7 @@ fn connecting_again_finds_the_next_life() {
     assert_ne!(new, old, "a connection to a life that is over");
     let sent = a.issend(new, 7, Bytes::from_static(b"hello")).unwrap();
     assert_eq!(receive(&b, 5).status.code, Code::Success);
-    assert_eq!(a.wait(sent, Some(SECOND * 10)).unwrap().unwrap().status.code, Code::Success);
+    assert_eq!(a.wait(sent, Some(LONG)).unwrap().unwrap().status.code, Code::Success);
 }
 
 #[test]
@@ -227,10 +232,10 @@ fn closing_waits_for_what_is_on_its_way() {
     let large = b.irecv(None, (1, !0), vec![0; 3 << 20]).unwrap();
     a.isend(to_b, 1, vec![5; 3 << 20].into()).unwrap();
     a.isend(to_b, 2, vec![6; 20_000].into()).unwrap();
-    let closed = a.close(SECOND * 5);
+    let closed = a.close(LONG);
     println!("{closed:?} {}", b.dump());
     closed.unwrap();
-    let got = b.wait(large, Some(SECOND * 10)).unwrap().unwrap();
+    let got = b.wait(large, Some(LONG)).unwrap().unwrap();
     assert_eq!((got.status.code, got.status.transferred), (Code::Success, 3 << 20));
     assert_eq!(receive(&b, 20_000).sink.unwrap(), vec![6; 20_000]);
 }
@@ -277,7 +282,7 @@ fn ends_come_in_their_order_with_their_contexts() {
                 .unwrap();
         }
         let (mut sent, mut received) = (Vec::new(), Vec::new());
-        let until = Instant::now() + SECOND * 10;
+        let until = Instant::now() + LONG;
         while sent.len() + received.len() < 18 && Instant::now() < until {
             a.drain(2, |end| sent.push(end.status.context)).unwrap();
             b.drain(2, |end| received.push(end.status.context)).unwrap();

@@ -14,7 +14,7 @@ use mx::wire::FrameType;
 
 type End = Endpoint<Bytes, Vec<u8>>;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Two endpoints whose ports make these faults.
 fn pair(faults: &str) -> [(End, Tally); 2] {

@@ -10,6 +10,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,7 @@ use serde_json::Value;
 pub(crate) const EARMARK: &str = env!("CARGO_BIN_EXE_earmark");
 
 /// No run of these tests takes this long; one that does hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// The kinds of namespaces that a host has of its own.
 const NAMESPACES: [&str; 5] = ["net", "mnt", "pid", "uts", "ipc"];
@@ -104,10 +105,12 @@ impl Ended {
     }
 }
 
-/// The command with `arguments`.
+/// The command with `arguments`, with the signal dispositions of a terminal's programs: tests that
+/// were started in the background or by `nohup` ignore signals, and what they start inherits that.
 pub(crate) fn earmark(arguments: &[&str]) -> Command {
-    let mut command = Command::new(EARMARK);
-    command.args(arguments);
+    needs("env", "coreutils");
+    let mut command = Command::new("env");
+    command.args(["--default-signal=INT,HUP,QUIT,TERM,PIPE", EARMARK]).args(arguments);
     command
 }
 
@@ -162,7 +165,9 @@ pub(crate) fn in_network(state: &Directory, script: &str) -> Ended {
 pub(crate) struct Running {
     child: Child,
     stdout: Option<BufReader<ChildStdout>>,
-    stderr: Option<JoinHandle<String>>,
+    stderr: Option<JoinHandle<()>>,
+    /// What has come on standard error so far.
+    errors: Arc<Mutex<String>>,
     said: String,
 }
 
@@ -172,13 +177,16 @@ impl Running {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let mut child = command.spawn().unwrap();
         let stdout = child.stdout.take().map(BufReader::new);
-        let mut errors = child.stderr.take().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let errors = Arc::new(Mutex::new(String::new()));
+        let read = Arc::clone(&errors);
         let stderr = thread::spawn(move || {
-            let mut text = String::new();
-            let _ = errors.read_to_string(&mut text);
-            text
+            let mut line = Vec::new();
+            while stderr.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+                *read.lock().unwrap() += &String::from_utf8_lossy(&std::mem::take(&mut line));
+            }
         });
-        Self { child, stdout, stderr: Some(stderr), said: String::new() }
+        Self { child, stdout, stderr: Some(stderr), errors, said: String::new() }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -208,10 +216,22 @@ impl Running {
     pub(crate) fn await_line(&mut self, expected: &str) {
         while self.line() != expected {
             if self.child.try_wait().unwrap().is_some() && !self.said.contains(expected) {
-                let stderr = self.stderr.take().unwrap().join().unwrap();
+                let stderr = self.errors();
                 panic!("it ended without saying `{expected}`: {}{stderr}", self.said);
             }
         }
+    }
+
+    /// Waits until `expected` stands on standard error.
+    #[track_caller]
+    pub(crate) fn await_error(&self, expected: &str) {
+        soon(expected, || self.errors.lock().unwrap().contains(expected));
+    }
+
+    /// All that came on standard error, once that is closed.
+    fn errors(&mut self) -> String {
+        self.stderr.take().unwrap().join().unwrap();
+        self.errors.lock().unwrap().clone()
     }
 
     /// Whether it has ended already.
@@ -245,7 +265,7 @@ impl Running {
         Ended {
             code: status.code().unwrap_or_else(|| 128 + status.signal().unwrap()),
             stdout: std::mem::take(&mut self.said) + &reader.join().unwrap(),
-            stderr: self.stderr.take().unwrap().join().unwrap(),
+            stderr: self.errors(),
         }
     }
 }
@@ -360,7 +380,7 @@ pub(crate) fn ping_times_ms(text: &str) -> Vec<f64> {
 pub(crate) fn soon(what: &str, condition: impl Fn() -> bool) {
     let begin = Instant::now();
     while !condition() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "not within 30 seconds: {what}");
+        assert!(begin.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
         thread::sleep(Duration::from_millis(10));
     }
 }

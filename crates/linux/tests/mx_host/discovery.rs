@@ -20,8 +20,8 @@ use super::common::ok;
 use super::kinds::Veth;
 use super::messages::{End, open};
 
-const SOON: Duration = Duration::from_millis(300);
-const LONG: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(2);
+const LONG: Duration = Duration::from_secs(300);
 const OTHER: NicId = NicId([2, 0, 0, 0, 0, 9]);
 
 fn named(veth: &Veth, host: usize, number: u8, name: &str) -> End {
@@ -118,7 +118,7 @@ fn forged_and_broken_frames_are_ignored() {
     let own = end.address().nic;
     let everybody = NicId([0xff; 6]);
     std::thread::scope(|scope| {
-        let asking = scope.spawn(|| ok(end.discover(None, Duration::from_secs(2))));
+        let asking = scope.spawn(|| ok(end.discover(None, SOON * 2)));
         let question = next(&tap);
         assert_eq!((&question[..6], question[14], question[16]), (&everybody.0[..], 3, 255));
         let nonce = u64::from_be_bytes(question[18..26].try_into().unwrap());
@@ -147,18 +147,21 @@ fn forged_and_broken_frames_are_ignored() {
 
     // Many questions at once: few answers.
     while ok(tap.transmit(0, &mut Vec::new())) {}
+    let begin = Instant::now();
     for nonce in 0..2_000 {
         ok(tap.deliver(0, &ethernet(everybody, OTHER, &frame(3, (255, 7), nonce, OTHER, b""))));
     }
-    let (mut answers, begin, mut bytes) = (0, Instant::now(), Vec::new());
-    while begin.elapsed() < SOON {
+    let (mut answers, asked, mut bytes) = (0, Instant::now(), Vec::new());
+    while asked.elapsed() < SOON {
         if ok(tap.transmit(0, &mut bytes)) {
             assert_eq!((&bytes[..6], bytes[14], bytes[16]), (&OTHER.0[..], 4, 7));
             assert_eq!(&bytes[38..43], b"alpha");
             answers += 1;
         }
     }
-    assert!((1..=80).contains(&answers), "{answers} answers");
+    // 32 at once, and one more each 10 ms.
+    let most = 32 + begin.elapsed().as_millis() / 10;
+    assert!((1..=most).contains(&answers), "{answers} answers, at most {most}");
 }
 
 /// The next frame that the host sends.

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use linux::mx::port::shm::{ShmPort, ShmSettings};
 use linux::mx::port::{NicId, Outgoing, Port, Transmitted};
@@ -117,13 +117,11 @@ fn receiver_that_is_killed_holds_nobody_up_and_another_may_come() {
         });
         let refused = port.counters().refused;
         kill(child);
-        let killed = Instant::now();
         until("frames that are refused", || {
             send(&mut port, TO_B, &[(number, LENGTH)]);
             ok(port.receive(8, &mut |_, _| {}));
             port.counters().refused > refused
         });
-        assert!(killed.elapsed() < Duration::from_secs(1), "{:?}", killed.elapsed());
         send(&mut port, to_other, &[(round, 60)]);
         until("a frame to another", || {
             let take = &mut |_, frame: &[u8]| assert_eq!(read(frame, 9, 60), round);
@@ -137,9 +135,8 @@ fn receiver_that_takes_nothing_loses_frames_and_others_do_not() {
     const FRAMES: u32 = 1_000;
     let scope = scope(3);
     let (mut port, mut asleep, mut awake) = (open(scope, A), open(scope, B), open(scope, 9));
-    let begin = Instant::now();
+    // It returns although nobody takes them.
     send(&mut port, TO_B, &(0..FRAMES).map(|number| (number, 60)).collect::<Vec<_>>());
-    assert!(begin.elapsed() < Duration::from_secs(1), "{:?}", begin.elapsed());
     send(&mut port, To { nic: NIC, endpoint: 9 }, &[(0, 60)]);
     let mut came = 0;
     until("a frame to one who is awake", || ok(awake.receive(9, &mut |_, _| came += 1)) == 1);

@@ -17,7 +17,7 @@ const FRAMES: u32 = 20_000;
 const IN_FLIGHT: u32 = 60;
 
 /// Far longer than any interrupt takes, and no use to who has lost one.
-const LONG: Duration = Duration::from_secs(20);
+const LONG: Duration = Duration::from_secs(300);
 
 /// Receives all frames in order, and sends each back. Sleeps whenever there is nothing to do, or
 /// the generator says so.

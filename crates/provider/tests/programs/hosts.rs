@@ -58,10 +58,10 @@ impl Hosts {
         self.directory.join(name)
     }
 
-    /// A program in a host, which finds the provider. It has two minutes.
+    /// A program in a host, which finds the provider. It has ten minutes.
     pub(crate) fn command(&self, host: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new("timeout");
-        command.args(["-k", "5", "120"]).arg(self.path("enter")).arg(host).arg(program);
+        command.args(["-k", "5", "600"]).arg(self.path("enter")).arg(host).arg(program);
         command.env("FI_PROVIDER_PATH", self.path("provider")).env("EARMARK_PORT", "packet:eth0");
         command
     }
@@ -90,7 +90,7 @@ impl Hosts {
         let begun = Instant::now();
         for name in NAMES {
             while !self.path(name).exists() {
-                let late = begun.elapsed() > Duration::from_secs(20);
+                let late = begun.elapsed() > Duration::from_secs(300);
                 assert!(!late, "no namespaces of their own for hosts; run the tests as root");
                 sleep(Duration::from_millis(10));
             }

@@ -2,8 +2,6 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
 
 use crate::hosts::{Hosts, run};
 
@@ -97,8 +95,10 @@ fn fi_pingpong_goes_back_and_forth() {
     let arguments = ["-p", "earmark", "-e", "rdm", "-I", "20", "-S", "all", "-c"];
     let mut server = hosts.command("ea", "fi_pingpong");
     let mut server = server.args(arguments).stdout(Stdio::null()).spawn().unwrap();
-    // Its port is not there at once, and a client that finds none gives up.
-    sleep(Duration::from_secs(1));
+    // A client that does not find its control port, 47592, gives up.
+    let mut listens = hosts.command("ea", "sh");
+    let look = "until grep -q ':B9E8 .* 0A ' /proc/net/tcp /proc/net/tcp6; do sleep 0.02; done";
+    run(listens.args(["-c", look]));
     let text = run(hosts.command("eb", "fi_pingpong").args(arguments).arg("ea"));
     assert!(server.wait().unwrap().success());
     assert!(text.contains("1m "), "{text}");

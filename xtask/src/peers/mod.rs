@@ -1,12 +1,16 @@
 //! The programs that the tests talk to or measure with.
 //!
-//! What is missing is installed where that needs no question: as root, with apt-get. Everywhere
-//! else the error is the command to type.
+//! What is missing is installed only in CI, or where `--install` says so: packages bring services
+//! that start, and replace others. Elsewhere root gets the packages unpacked into the target
+//! directory, in sight of this command and what it starts alone ([`unpacked`]). Everyone else gets
+//! the command to type.
+
+mod unpacked;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use crate::shell;
 
@@ -61,8 +65,35 @@ const KERNEL_TOOLS: [Peer; 7] = [
     peer("strip", "binutils", "binutils", "binutils"),
 ];
 
-/// Finds every program and tool, or installs it, or says how to.
+/// What `cargo xtask peers` takes.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Install the packages that are missing into the system, as CI does
+    #[arg(long)]
+    install: bool,
+    /// A command to run where all of them are found, such as `cargo test --workspace`
+    #[arg(last = true)]
+    command: Vec<String>,
+}
+
+/// Finds every program, or gets it, and runs the command that was given.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    get(options.install || in_ci())?;
+    match options.command.split_first() {
+        Some((program, arguments)) => shell::run(shell::command(program).args(arguments)),
+        None => Ok(()),
+    }
+}
+
+/// Finds every program and tool, or gets it, or says how to.
+///
+/// Where packages are unpacked this process is replaced by another one that sees them, which begins
+/// anew.
 pub(crate) fn ensure() -> Result<()> {
+    get(in_ci())
+}
+
+fn get(install: bool) -> Result<()> {
     toolchain_component("fmt", "rustfmt")?;
     toolchain_component("clippy", "clippy")?;
     let missing = missing();
@@ -70,8 +101,11 @@ pub(crate) fn ensure() -> Result<()> {
         println!("all {} programs found", all().count());
         return Ok(());
     }
-    if !may_install() {
+    if !is_root() || find("apt-get").is_none() {
         bail!("{}", advice(&missing, installer()));
+    }
+    if !install {
+        return unpacked::enter(&missing).with_context(|| advice(&missing, installer()));
     }
     apt_install(&missing)?;
     let still: Vec<_> = self::missing().iter().map(|peer| peer.program).collect();
@@ -79,6 +113,11 @@ pub(crate) fn ensure() -> Result<()> {
         bail!("apt-get succeeded, but no {} can be found; look at $PATH", still.join(", "));
     }
     Ok(())
+}
+
+/// Whether this machine is there for tests alone, as CI services say with `CI=true`.
+fn in_ci() -> bool {
+    std::env::var_os("CI").is_some_and(|value| !value.is_empty() && value != "false")
 }
 
 /// Where the program is: on `$PATH`, or where distributions put those that only root needs.
@@ -98,7 +137,7 @@ fn all() -> impl Iterator<Item = &'static Peer> {
 
 /// Whether packages can be installed without a question.
 pub(crate) fn may_install() -> bool {
-    is_root() && find("apt-get").is_some()
+    in_ci() && is_root() && find("apt-get").is_some()
 }
 
 fn is_root() -> bool {
