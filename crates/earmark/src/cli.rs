@@ -19,7 +19,7 @@ use crate::experiment::Experiment;
 use crate::options::{ExperimentOptions, NicOptions, duration};
 use crate::probe::blind::BlindArgs;
 use crate::probe::bulk::BulkArgs;
-use crate::probe::echo;
+use crate::probe::echo::EchoArgs;
 use crate::tune::peer::ServeArgs;
 
 /// Interrupts at the right moment.
@@ -90,14 +90,10 @@ pub enum Command {
     /// far side but an echo: `earmark echo`, NTP, ping, a TCP echo, memcached.
     Probe(ProbeArgs),
     /// Answer probes of another host, until Ctrl-C
-    Echo {
-        /// On this port, UDP and TCP
-        #[arg(long, default_value_t = echo::PORT)]
-        port: u16,
-        /// Work for so many microseconds before each answer
-        #[arg(long, default_value_t = 0, hide = true)]
-        work_us: u64,
-    },
+    ///
+    /// Over UDP it answers requests of Earmark alone, with no more bytes than came; over TCP it
+    /// sends back what comes.
+    Echo(EchoArgs),
     /// Test probe on secret settings of our NIC, in the live or the virtual world
     #[command(hide = true)]
     ProbeBlind(BlindArgs),

@@ -323,6 +323,7 @@ impl Stage<'_> {
             address: Some(format!("{SERVER}:{port}")),
             interface: None,
             mx: None,
+            for_host: None,
             warmup_ms: millis(self.warmup_s),
             duration_ms: millis(self.duration_s),
             seed: self.seed,

@@ -33,6 +33,7 @@ pub mod report;
 pub mod say;
 pub mod scenario;
 pub mod show;
+mod sources;
 mod table;
 pub mod tune;
 pub mod workload;
@@ -74,9 +75,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Rollback(args) => command::apply::rollback(&args)?,
         Command::Guard { directory, device } => return tune::guard::run(&directory, &device),
         Command::Probe(args) => command::probe::run(&args)?,
-        Command::Echo { port, work_us } => {
-            probe::echo::serve(port, std::time::Duration::from_micros(work_us))?;
-        }
+        Command::Echo(args) => probe::echo::serve(&args)?,
         Command::ProbeBlind(args) => probe::blind::run(&args)?,
         Command::ProbeBulk(args) => probe::bulk::run(&args)?,
         Command::Scenario { name } => scenarios(name.as_deref())?,

@@ -12,6 +12,9 @@ use common::{Directory, EARMARK, in_network};
 /// A goal whose measurement is exact: the value of the setting itself.
 const EXACT: &str = "--command 'cat /sys/class/net/one/gro_flush_timeout' --higher-is-better";
 
+/// A pairing code.
+const CODE: &str = "0123-4567-89AB-CDEF-GHJK";
+
 #[test]
 fn tune_finds_applies_and_verifies_and_rollback_undoes_it() {
     let state = Directory::new();
@@ -118,19 +121,27 @@ fn tune_that_is_interrupted_puts_the_device_back_and_says_so() {
     }
 }
 
+/// Runs `script` on host a of a lab while host b serves; `tune` in it has host b for its peer.
+fn with_far_host(name: &str, script: &str) -> common::Ended {
+    let serve = format!("EARMARK_CODE={CODE} exec {EARMARK} serve --listen 10.9.0.2");
+    let script = format!(
+        "export EARMARK_CODE={CODE}
+         tune() {{ exec {EARMARK} tune a0 --lab={name} --peer b --goal 'p99 < 900ms' --trials 3 \
+                       --warmup 0 --state-dir /run/tune \"$@\"; }}
+         for try in $(seq 200); do
+             said=$( (tune --duration 0.1 --dry-run) 2>&1 ) || true
+             case $said in *'does `earmark serve` run'*) sleep 0.05;; *) break;; esac
+         done
+         {script}"
+    );
+    let arguments = ["lab", "run", "--name", name, "--strategy", "delay:300"];
+    common::run(&[&arguments[..], &["--on", "b", &serve, "--on", "a", &script]].concat())
+}
+
 #[test]
 fn tune_measures_with_a_far_host() {
     let name = common::unique("tune");
-    let tune = format!(
-        "for try in $(seq 200); do
-             {EARMARK} tune a0 --lab={name} --peer b --goal 'p99 < 900ms' --trials 3 \
-                 --duration 0.03 --warmup 0 --json --state-dir /run/tune && break
-             sleep 0.02
-         done"
-    );
-    let serve = format!("exec {EARMARK} serve");
-    let arguments = ["lab", "run", "--name", &name, "--strategy", "delay:300"];
-    let ended = common::run(&[&arguments[..], &["--on", "b", &serve, "--on", "a", &tune]].concat());
+    let ended = with_far_host(&name, "tune --duration 0.1 --json");
     let json = &ended.output()[ended.output().find('{').unwrap()..];
     let outcome: Value = serde_json::from_str(json).unwrap();
     for trial in outcome["trials"].as_array().unwrap() {
@@ -142,21 +153,34 @@ fn tune_measures_with_a_far_host() {
 }
 
 #[test]
+fn tune_works_again_with_the_same_far_host_after_a_run_that_was_killed() {
+    let name = common::unique("tune");
+    let ended = with_far_host(
+        &name,
+        "(tune --duration 60 --dry-run) >/dev/null 2>&1 & sleep 0.5; kill -9 $!
+         (tune --duration 0.1 --dry-run) || exit 1
+         (tune --duration 0.1 --dry-run) || exit 2",
+    );
+    assert_eq!(ended.output().matches("a0 is as it was").count(), 2, "{ended:?}");
+}
+
+#[test]
 fn tune_notices_that_the_way_to_the_far_host_is_another_one() {
     let state = Directory::new();
     let ended = in_network(
         &state,
         &format!(
-            "ip link set lo up; {EARMARK} serve & serve=$!
-             for try in $(seq 200); do
-                 earmark tune one --peer 127.0.0.1 --goal 'min latency' --duration 0.03 --warmup 0 \
-                     >said 2>&1 || true
-                 grep -q 'earmark serve' said || break
-                 sleep 0.02
-             done; kill $serve; cat said; rm said"
+            "ip link set lo up; {EARMARK} serve --code-file code >served & serve=$!
+             until grep -q 'this host alone' served; do sleep 0.02; done
+             earmark tune one --peer 127.0.0.1 --code-file code --goal 'min latency' \
+                 --duration 0.03 --warmup 0 2>&1 || true
+             earmark tune one --peer 127.0.0.1 --code {CODE} --goal 'min latency' 2>&1 || true
+             kill $serve; cat served; rm served code"
         ),
     );
     assert!(ended.output().contains("no packet of the workload came through one"), "{ended:?}");
+    assert!(ended.stdout.contains("its pairing code is another one"), "{ended:?}");
+    assert!(ended.stdout.contains("--peer 127.0.0.1 --code-file FILE"), "{ended:?}");
     assert!(!state.names().iter().any(|name| name.ends_with(".journal")), "{:?}", state.names());
 }
 
@@ -166,7 +190,10 @@ fn tune_refuses_what_makes_no_sense_before_anything_is_changed() {
     let refused = |arguments: &str| in_network(&state, &format!("earmark tune {arguments}"));
     refused("one --peer 127.0.0.1:1 --goal 'p98 < 5us'").refused(&["--goal: `p98` is nothing"]);
     refused("one --peer 127.0.0.1:1 --goal 'max throughput'").refused(&["not measured by tcp-rr"]);
-    refused("one --peer 127.0.0.1:1 --goal 'min cpu'").refused(&["does `earmark serve` run there"]);
+    refused("one --peer 127.0.0.1:1 --goal 'min cpu'").refused(&["--code", "EARMARK_CODE"]);
+    refused("one --peer 127.0.0.1:1 --goal 'min cpu' --code x").refused(&["no pairing code"]);
+    let here = format!("one --peer 127.0.0.1:1 --goal 'min cpu' --code {CODE}");
+    refused(&here).refused(&["does `earmark serve` run there"]);
     refused("lo2 --command true").refused(&["no device lo2 here"]);
     refused("one --goal 'min cpu'").refused(&["--peer"]);
     assert!(!state.names().iter().any(|name| name.ends_with(".journal")), "{:?}", state.names());

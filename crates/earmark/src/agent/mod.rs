@@ -39,8 +39,13 @@ use control::{Command, Control, print};
 use driver::{Driver, Outcome};
 use poller::Poller;
 use port::Port;
+use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use std::num::NonZeroU64;
 use std::process::ExitCode;
+
+/// The most memory of an agent that works for another host, in bytes. `earmark serve` has 16 of
+/// them at most, which is 1 GiB.
+const MEMORY_FOR_OTHERS: u64 = 64 << 20;
 
 /// Runs an agent from its specification in JSON until it is done.
 #[must_use]
@@ -65,6 +70,9 @@ fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
     // each.
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))
         .map_err(|error| format!("set timer slack: {error}"))?;
+    if spec.for_host.is_some() {
+        confine()?;
+    }
     if spec.transport() == Transport::Mx {
         return mx::drive(spec);
     }
@@ -93,6 +101,16 @@ fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
     Ok(Some(record(spec, outcome, recorder)))
 }
 
+/// Keeps an agent that works for another host within bounds, whatever that host sends: it ends with
+/// its parent, and for lack of memory before this host does.
+fn confine() -> Result<(), String> {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| format!("ask to end with the parent: {error}"))?;
+    let most = Some(MEMORY_FOR_OTHERS);
+    setrlimit(Resource::Data, Rlimit { current: most, maximum: most })
+        .map_err(|error| format!("limit the memory: {error}"))
+}
+
 fn open(spec: &AgentSpec, poller: &Poller) -> Result<Box<dyn Port>, String> {
     let connections = spec.workload.connections();
     let server = spec.workload.is_server();
@@ -107,7 +125,9 @@ fn open(spec: &AgentSpec, poller: &Poller) -> Result<Box<dyn Port>, String> {
         Transport::Icmp => {
             Box::new(icmp::Icmp::connect(poller, spec.socket_address()?, connections)?)
         }
-        Transport::Tcp if server => Box::new(tcp::Tcp::listen(poller, spec.socket_address()?)?),
+        Transport::Tcp if server => {
+            Box::new(tcp::Tcp::listen(poller, spec.socket_address()?, spec.for_host)?)
+        }
         Transport::Udp if server => Box::new(udp::Udp::listen(poller, spec.socket_address()?)?),
         Transport::Tcp => Box::new(tcp::Tcp::connect(poller, spec.socket_address()?, connections)?),
         Transport::Udp => Box::new(udp::Udp::connect(poller, spec.socket_address()?, connections)?),

@@ -25,6 +25,10 @@ pub struct AgentSpec {
     /// The endpoint; mx transport only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mx: Option<MxSpec>,
+    /// The other host that it works for, under `earmark serve`: a server serves that address
+    /// alone, and the agent's memory is limited. TCP only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_host: Option<IpAddr>,
     /// From `go` to the start of the measurement window.
     #[serde(default)]
     pub warmup_ms: u64,
@@ -170,6 +174,9 @@ impl AgentSpec {
             client.response_bytes = client.request_bytes;
         }
         let kind = spec.workload.kind();
+        if spec.for_host.is_some() && transport != Transport::Tcp {
+            return Err(format!("{kind}: an agent works for another host over tcp alone"));
+        }
         spec.workload.check(transport.least()).map_err(|why| format!("{kind}: {why}"))?;
         Ok(spec)
     }
@@ -269,6 +276,8 @@ mod tests {
     fn refusals_say_what_to_write() {
         let over = r#"{"workload":{"kind":"bulk-sender"},"transport":"udp"}"#;
         assert!(AgentSpec::parse(over).unwrap_err().contains(r#"try "transport":"tcp""#));
+        let udp = r#"{"workload":{"kind":"rr-server"},"transport":"udp","for_host":"10.9.0.1"}"#;
+        assert!(AgentSpec::parse(udp).unwrap_err().contains("over tcp alone"));
         let typo = r#"{"workload":{"kind":"rr-client"},"warmup":1}"#;
         assert!(AgentSpec::parse(typo).unwrap_err().contains("warmup"));
     }

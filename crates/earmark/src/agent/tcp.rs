@@ -4,13 +4,19 @@ use super::poller::Poller;
 use super::port::{Arrival, Port, Ready, explain};
 use crate::workload::Connection;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const LISTENER: u64 = u64::MAX - 1;
 /// How long a client keeps trying to connect, while its server starts.
 const CONNECT_FOR: Duration = Duration::from_secs(5);
+
+/// How long a server for another host waits for its port; less than a parent waits for an agent.
+const LISTEN_FOR: Duration = Duration::from_secs(8);
+
+/// Between two attempts of either.
+const RETRY_AFTER: Duration = Duration::from_millis(20);
 
 /// One connection and what the kernel has not taken from us yet.
 struct Stream {
@@ -24,6 +30,8 @@ struct Stream {
 pub(super) struct Tcp {
     address: SocketAddr,
     listener: Option<TcpListener>,
+    /// The only address that a server serves; none: all.
+    only: Option<IpAddr>,
     /// By connection; a closed one leaves its place empty.
     streams: Vec<Option<Stream>>,
 }
@@ -35,7 +43,8 @@ impl Tcp {
         address: SocketAddr,
         connections: usize,
     ) -> Result<Self, String> {
-        let mut port = Self { address, listener: None, streams: Vec::with_capacity(connections) };
+        let mut port =
+            Self { address, listener: None, only: None, streams: Vec::with_capacity(connections) };
         for _ in 0..connections {
             let stream = connect(address).map_err(|e| explain("connect to", address, &e))?;
             port.add(poller, stream).map_err(|e| explain("set up connection to", address, &e))?;
@@ -43,16 +52,31 @@ impl Tcp {
         Ok(port)
     }
 
-    /// Listens.
-    pub(super) fn listen(poller: &Poller, address: SocketAddr) -> Result<Self, String> {
+    /// Listens, for all or for one address only. For another host it waits for its port: the run
+    /// before it, or one of a third host, may be about to end.
+    pub(super) fn listen(
+        poller: &Poller,
+        address: SocketAddr,
+        only: Option<IpAddr>,
+    ) -> Result<Self, String> {
+        let give_up = Instant::now() + if only.is_some() { LISTEN_FOR } else { Duration::ZERO };
         let listen = || {
-            let listener = TcpListener::bind(address)?;
+            let listener = loop {
+                match TcpListener::bind(address) {
+                    Err(error)
+                        if error.kind() == ErrorKind::AddrInUse && Instant::now() < give_up =>
+                    {
+                        sleep(RETRY_AFTER);
+                    }
+                    bound => break bound?,
+                }
+            };
             listener.set_nonblocking(true)?;
             poller.add(&listener, LISTENER)?;
             Ok((listener.local_addr()?, listener))
         };
         let (address, listener) = listen().map_err(|e| explain("listen at", address, &e))?;
-        Ok(Self { address, listener: Some(listener), streams: Vec::with_capacity(64) })
+        Ok(Self { address, listener: Some(listener), only, streams: Vec::with_capacity(64) })
     }
 
     fn add(&mut self, poller: &Poller, socket: TcpStream) -> io::Result<()> {
@@ -66,6 +90,9 @@ impl Tcp {
     fn accept(&mut self, poller: &Poller) -> io::Result<()> {
         while let Some(listener) = &self.listener {
             match listener.accept() {
+                // It is closed at once.
+                Ok((_, from)) if self.only.is_some_and(|only| only != from.ip().to_canonical()) => {
+                }
                 Ok((socket, _)) => self.add(poller, socket)?,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 // The client changed its mind; the next one may not.
@@ -84,7 +111,7 @@ fn connect(address: SocketAddr) -> io::Result<TcpStream> {
         let left = give_up.saturating_duration_since(Instant::now());
         match TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1))) {
             Err(error) if Instant::now() < give_up && error.kind() != ErrorKind::InvalidInput => {
-                sleep(Duration::from_millis(20));
+                sleep(RETRY_AFTER);
             }
             result => return result,
         }

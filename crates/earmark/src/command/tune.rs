@@ -21,6 +21,7 @@ use crate::tune::figures::{Figures, Metric};
 use crate::tune::goal::{Direction, Goal};
 use crate::tune::interrupted;
 use crate::tune::outcome::{Outcome, SCHEMA, Verified};
+use crate::tune::peer::code::CodeArgs;
 use crate::tune::search::{self, Budget, Found, Point, Space, Trial, compare};
 use crate::tune::setting::{Change, State};
 use crate::tune::transaction::{Took, Transaction, Verdict, check};
@@ -44,6 +45,9 @@ pub struct TuneArgs {
     /// The far host, on which `earmark serve` runs
     #[arg(long, value_name = "HOST", required_unless_present_any = ["command", "world"])]
     pub peer: Option<String>,
+    /// Its pairing code
+    #[command(flatten)]
+    pub code: CodeArgs,
     /// Try it on a NIC of ours between two hosts of ours instead, live or in virtual time
     #[arg(long, value_enum, conflicts_with_all = ["peer", "command", "confirm_within", "lab"])]
     pub world: Option<World>,
@@ -149,7 +153,7 @@ impl TuneArgs {
         }
         let millis = |seconds: f64| (seconds * 1e3).round() as u64;
         let peer = self.peer.as_deref().context("name the far host with --peer")?;
-        Play::with_peer(self.workload, peer, |here, there| Terms {
+        Play::with_peer(self.workload, (peer, self.code.code()?), |here, there| Terms {
             here,
             there,
             clients: self.clients as usize,

@@ -21,6 +21,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use rustix::thread::set_current_timer_slack;
 
 use super::stamped::Stamper;
+use crate::probe::echo;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -144,8 +145,8 @@ impl Socket {
                 // One that comes too late is not the answer to this request.
                 let expected = bytes.to_vec();
                 loop {
-                    socket.recv(bytes)?;
-                    if bytes == expected {
+                    let length = socket.recv(bytes)?;
+                    if echo::belong_together(&bytes[..length], &expected) {
                         return Ok(());
                     }
                 }
@@ -221,9 +222,16 @@ impl Asker {
         all.get(all.len() / 2).copied().unwrap_or(0)
     }
 
-    /// Numbers the next request, as far as it has room for it.
+    /// Numbers the next request, as far as it has room for it. A datagram that is long enough is
+    /// one that `earmark echo` answers, and so do others.
     fn number(&mut self) {
         self.number += 1;
+        if self.manner.udp && self.bytes.len() >= echo::SHORTEST {
+            let request = echo::request(self.number as u32, 0);
+            let length = request.len().min(self.bytes.len());
+            self.bytes[..length].copy_from_slice(&request[..length]);
+            return;
+        }
         for (to, from) in self.bytes.iter_mut().zip(self.number.to_be_bytes().into_iter().rev()) {
             *to = from;
         }
@@ -309,6 +317,7 @@ impl Asker {
         let Some(stamper) = self.stamper.take() else { return };
         for _ in 0..STAMPED {
             sleep(Duration::from_millis(2));
+            self.number();
             match stamper.ask(&self.bytes) {
                 Ok(Some(kept)) => self.record.kept.push(kept),
                 Ok(None) | Err(_) => return,
@@ -352,4 +361,21 @@ fn handshake(to: SocketAddr) -> io::Result<u64> {
     let from = clock::now().as_nanos();
     connect(&socket, &to)?;
     Ok(clock::now().as_nanos() - from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn earmark_echo_answers_datagrams_of_any_size_that_has_a_number() {
+        let to = echo::tests::start();
+        for size in [echo::SHORTEST, 20, echo::LENGTH, 64, 60_000] {
+            let manner = Manner { to, udp: true, size, rate: 1_000.0, nanos: 1 };
+            let mut asker = Asker::connect(manner).unwrap();
+            asker.pair(1_000).unwrap();
+            asker.ask(Kind::Spaced).unwrap();
+            assert_eq!((asker.record.asked.len(), asker.record.unanswered), (12, 0), "{size}");
+        }
+    }
 }

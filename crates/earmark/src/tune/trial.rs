@@ -11,6 +11,7 @@ use linux::machine::Machine;
 use super::device::{Counted, Device};
 use super::figures::{Figures, Metric};
 use super::interrupted;
+use super::peer::code::Code;
 use super::peer::{Here, There};
 use super::workload::{Kind, Terms};
 use crate::measurement::Part;
@@ -36,16 +37,16 @@ pub enum Play {
 }
 
 impl Play {
-    /// A workload of ours, with a far host on which `earmark serve` runs.
+    /// A workload of ours, with a far host on which `earmark serve` runs with this pairing code.
     ///
     /// # Errors
-    /// If it cannot be reached.
+    /// If it cannot be reached, or its code is another one.
     pub fn with_peer(
         kind: Kind,
-        peer: &str,
+        (peer, code): (&str, Code),
         terms: impl Fn(IpAddr, IpAddr) -> Terms,
     ) -> Result<Self> {
-        let (there, here) = There::find(peer)?;
+        let (there, here) = There::find(peer, code)?;
         let terms = terms(here, there.address.ip());
         Ok(Self::Ours { kind, terms, hosts: vec![Box::new(Here), Box::new(there)] })
     }

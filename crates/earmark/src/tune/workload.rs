@@ -165,6 +165,7 @@ impl Stage<'_> {
             address: Some(std::net::SocketAddr::new(ip, port).to_string()),
             interface: None,
             mx: None,
+            for_host: None,
             warmup_ms: terms.warmup_ms,
             duration_ms: terms.duration_ms,
             seed: self.seed,

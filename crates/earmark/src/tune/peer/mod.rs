@@ -2,33 +2,41 @@
 //!
 //! # Theory of operation
 //!
-//! On the far host runs `earmark serve`. Each connection to it is one agent: the first line is the
-//! agent's specification in JSON, from then on the connection is the agent's standard input and
-//! output, as a local parent would have them (`crate::agent`). Here, `earmark at HOST:PORT agent
-//! JSON` is the other end, a child that stands for the far agent as `ssh` would; so whoever starts
-//! agents need not know where they are.
+//! On the far host runs `earmark serve`. Each connection to it is one agent: both sides show that
+//! they have the pairing code ([`code`], `channel`), the first text is the agent's specification in
+//! JSON, and from then on the connection is the agent's standard input and output, as a local
+//! parent would have them (`crate::agent`). Here, `earmark at HOST:PORT agent JSON` is the other
+//! end, a child that stands for the far agent as `ssh` would; what starts agents need not know
+//! where they are.
 //!
-//! A far host starts nothing but our own workloads, only against whoever asks, and none for longer
-//! than an hour: it cannot be made to send traffic to somebody else.
+//! A far host starts nothing but our own workloads over TCP, within bounds (`allowed`), only
+//! against the host that asks, and none for longer than an hour. Its servers close connections of
+//! all other addresses. docs/security.md has what follows from that.
 
+mod admission;
+mod allowed;
+mod channel;
+pub mod code;
 mod serve;
 
 use std::ffi::OsStr;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::process::{Child, Command, ExitCode};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use linux::host::HostError;
 use linux::machine::Machine;
 
+use channel::{Receiver, Sender};
+use code::{Code, VARIABLE};
 pub use serve::{ServeArgs, run as serve};
 
 /// The port of `earmark serve`.
 pub const PORT: u16 = 7_010;
 
-/// How long a far host may take to take a connection.
+/// How long a far host may take to take a connection, and then to show that it has the code.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// This host: agents are plain children.
@@ -41,29 +49,51 @@ pub struct There {
     /// Where it listens.
     pub address: SocketAddr,
     name: String,
+    code: Code,
 }
 
 impl There {
-    /// The host of that name, `HOST` or `HOST:PORT`, and our own address as it sees it.
+    /// The host of that name, `HOST` or `HOST:PORT`, whose `earmark serve` has this code, and our
+    /// own address as it sees it.
     ///
     /// # Errors
-    /// If nothing is known of it, or no `earmark serve` runs there.
-    pub fn find(host: &str) -> Result<(Self, IpAddr)> {
-        let with_port = |text: &str| text.to_socket_addrs().ok().and_then(|mut found| found.next());
-        let found = with_port(host).or_else(|| (host, PORT).to_socket_addrs().ok()?.next());
-        let address = found.with_context(|| format!("find host {host}; give its address"))?;
-        let stream = connect(address)?;
+    /// If nothing is known of it, no `earmark serve` runs there, or its code is another one.
+    pub fn find(host: &str, code: Code) -> Result<(Self, IpAddr)> {
+        let found = addresses(host);
+        ensure!(!found.is_empty(), "find host {host}; give its address");
+        // It may listen at one of its addresses alone.
+        let reached = found.into_iter().map(|address| (address, connect(address)));
+        let (address, stream) = reached
+            .reduce(|last, next| if last.1.is_ok() { last } else { next })
+            .expect("an address");
+        let stream = stream?;
         let own = stream.local_addr().context("read our own address")?.ip();
-        Ok((Self { address, name: host.to_owned() }, own))
+        pair(stream, address, &code)?;
+        Ok((Self { address, name: host.to_owned(), code }, own))
     }
 }
 
+/// The addresses of `HOST` or `HOST:PORT`.
+fn addresses(host: &str) -> Vec<SocketAddr> {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return vec![SocketAddr::new(ip, PORT)];
+    }
+    let found = host.to_socket_addrs().or_else(|_| (host, PORT).to_socket_addrs());
+    found.map(Iterator::collect).unwrap_or_default()
+}
+
 fn connect(address: SocketAddr) -> Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&address, PATIENCE).with_context(|| {
-        format!("reach {address}; does `earmark serve` run there, and does a firewall let it?")
-    })?;
-    stream.set_nodelay(true)?;
-    Ok(stream)
+    TcpStream::connect_timeout(&address, PATIENCE).with_context(|| {
+        format!(
+            "reach {address}; does `earmark serve` run there with --listen, and does a firewall \
+             let it?"
+        )
+    })
+}
+
+fn pair(stream: TcpStream, address: SocketAddr, code: &Code) -> Result<(Sender, Receiver)> {
+    channel::greet(stream, code, Instant::now() + PATIENCE)
+        .with_context(|| format!("pair with {address}"))
 }
 
 fn start(command: &mut Command, name: &str) -> Result<Child, HostError> {
@@ -100,7 +130,8 @@ impl Machine for There {
     /// The program is this one on the far host; what is started here stands for it.
     fn command(&self, program: &OsStr) -> Command {
         let mut command = Command::new(program);
-        command.args(["at", &self.address.to_string()]);
+        // Other users may read arguments, but not the environment.
+        command.args(["at", &self.address.to_string()]).env(VARIABLE, self.code.to_string());
         command
     }
 
@@ -116,32 +147,24 @@ impl Machine for There {
 /// Stands for the agent `spec` on the host at `address`, until it has ended.
 ///
 /// # Errors
-/// If the far host cannot be reached.
+/// If the far host cannot be reached, or has another code than the environment.
 pub fn at(address: SocketAddr, spec: &str) -> Result<ExitCode> {
-    let stream = connect(address)?;
-    let mut sender = stream.try_clone().context("share the connection")?;
-    writeln!(sender, "{spec}").with_context(|| format!("ask {address} for an agent"))?;
+    let code = Code::from_environment()?.with_context(|| format!("{VARIABLE} is not set"))?;
+    let (mut sender, mut receiver) = pair(connect(address)?, address, &code)?;
+    sender.send(spec.as_bytes()).with_context(|| format!("ask {address} for an agent"))?;
     std::thread::spawn(move || {
-        let _ = carry(&mut std::io::stdin().lock(), &mut sender);
-        // The agent finds out that nobody speaks to it any more.
-        let _ = sender.shutdown(Shutdown::Write);
+        let _ = sender.carry(&mut std::io::stdin().lock());
+        // The agent finds out that its parent has gone.
+        sender.finish();
     });
-    let mut stream = stream;
-    let carried = carry(&mut stream, &mut std::io::stdout().lock());
-    carried.with_context(|| format!("listen to the agent at {address}"))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Carries what is said from one to the other until the end, each word at once. `io::copy` would
-/// let the kernel do it, which keeps words until there are more of them.
-fn carry(from: &mut impl Read, to: &mut impl Write) -> std::io::Result<()> {
-    let mut chunk = [0; 4_096];
-    loop {
-        match from.read(&mut chunk) {
-            Ok(0) => return Ok(()),
-            Ok(read) => to.write_all(&chunk[..read]).and_then(|()| to.flush())?,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+    let mut out = std::io::stdout().lock();
+    let mut relay = || -> Result<()> {
+        while let Some(text) = receiver.receive(None)? {
+            out.write_all(&text)?;
+            out.flush()?;
         }
-    }
+        Ok(())
+    };
+    relay().with_context(|| format!("listen to the agent at {address}"))?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,198 +1,241 @@
 //! `earmark serve`: starts agents for `earmark tune` on another host.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::io::{ErrorKind, Write};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver as Ends, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use rustix::process::{Pid, Signal, kill_process};
 
-use super::{PORT, carry};
-use crate::agent::{AgentSpec, Transport};
+use super::admission::{Admission, Place};
+use super::allowed::{Allowed, allowed};
+use super::channel::{self, Receiver, Sender};
+use super::code::{Code, VARIABLE};
+use super::{PORT, addresses};
 use crate::records::Message;
 use crate::say::{note, say};
-use crate::workload::WorkloadSpec;
+use crate::sources::{Refusals, is_allowed};
 
-/// The longest specification that is read, in bytes.
-const MAX_SPEC: u64 = 65_536;
-
-/// How long somebody may take to send it.
+/// From a connection to the specification of its agent.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Agents at once; more are refused.
-const MAX_AGENTS: usize = 64;
+/// From an agent's start to its *go*: others of the same run may start in between.
+const GO_WITHIN: Duration = Duration::from_secs(60);
 
-/// The longest run that is played for others, in milliseconds.
-const MAX_RUN_MS: u64 = 3_600_000;
+/// From the end of an agent's run to its *stop*.
+const STOP_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long an agent may go on when the host that it works for has gone.
+const END_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long no connection is taken after one that could not be.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What `earmark serve` takes.
 #[derive(Args, Debug)]
 pub struct ServeArgs {
-    /// Where to listen
-    #[arg(long, value_name = "ADDRESS", default_value_t = SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT)))]
-    pub listen: SocketAddr,
-    /// Only for hosts with this address; may be given more than once. Without it, for all
+    /// The address of this host at which to listen, with a port or without. The usual one is for
+    /// this host alone; 0.0.0.0 and [::] are for everybody who can reach it
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub listen: String,
+    /// Only for hosts with this address; may be given more than once. Without it, for all that
+    /// have the code
     #[arg(long, value_name = "IP")]
     pub allow: Vec<IpAddr>,
+    /// Keep the pairing code in this file: it is read, or made with a new code if it is not there.
+    /// Without it, and without EARMARK_CODE, each start has a new code, which is printed
+    #[arg(long, value_name = "FILE")]
+    pub code_file: Option<PathBuf>,
+}
+
+/// What all connections share.
+struct Service {
+    code: Code,
+    allow: Vec<IpAddr>,
+    refusals: Arc<Refusals>,
 }
 
 /// Serves until it is ended from outside.
 ///
 /// # Errors
-/// If it cannot listen.
+/// If it cannot listen, or the code cannot be read.
 pub fn run(args: &ServeArgs) -> Result<ExitCode> {
-    let listen = listen(args.listen)
+    let (code, words) = code(args)?;
+    let wanted = addresses(&args.listen);
+    ensure!(!wanted.is_empty(), "--listen: {} is no address of this host", args.listen);
+    let listener = TcpListener::bind(&wanted[..])
         .with_context(|| format!("listen at {}; choose another with --listen", args.listen))?;
-    say!(
-        "serves at {}; on the other host: earmark tune DEV --peer THIS-HOST",
-        listen.local_addr()?
-    );
-    let agents = Arc::new(AtomicUsize::new(0));
-    for stream in listen.incoming() {
-        let stream = match stream {
-            Ok(stream) => stream,
-            Err(error) => {
-                note!("a connection failed: {error}");
-                continue;
-            }
-        };
-        let (agents, allow) = (Arc::clone(&agents), args.allow.clone());
-        let serve = move || {
-            let busy = agents.fetch_add(1, Ordering::Relaxed);
-            // Whoever asks for nonsense is told, and no concern of others.
-            if let Err(error) = play(&stream, &allow, busy) {
-                let message = format!("{error:#}");
-                let line = serde_json::to_string(&Message::Error { message }).unwrap_or_default();
-                let _ = writeln!(&stream, "{line}");
-            }
-            let _ = stream.shutdown(Shutdown::Both);
-            agents.fetch_sub(1, Ordering::Relaxed);
-        };
-        if let Err(error) = std::thread::Builder::new().spawn(serve) {
-            note!("cannot serve: {error}");
+    let refusals = Arc::new(Refusals::new("earmark serve"));
+    refusals.report_at_the_end()?;
+    announce(&listener, &words)?;
+    let service = Arc::new(Service { code, allow: args.allow.clone(), refusals });
+    let admission = Arc::new(Admission::default());
+    loop {
+        let accepted = listener.accept();
+        if let Err(error) = accepted.and_then(|(stream, from)| {
+            take(&service, &admission, (stream, from.ip().to_canonical()))
+        }) && !matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted)
+        {
+            // No descriptors or no memory, most likely: there may be some when an agent has ended.
+            note!("cannot take a connection: {error}");
+            thread::sleep(PAUSE);
         }
     }
-    Ok(ExitCode::SUCCESS)
 }
 
-/// A kernel without IPv6 has the other kind of "everywhere".
-fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
-    TcpListener::bind(address).or_else(|error| match address.ip() {
-        IpAddr::V6(ip) if ip.is_unspecified() => TcpListener::bind(("0.0.0.0", address.port())),
-        _ => Err(error),
-    })
+/// The code, and what the other host is to be given.
+fn code(args: &ServeArgs) -> Result<(Code, String)> {
+    if let Some(path) = &args.code_file {
+        return Ok((Code::read_or_create(path)?, "--code-file FILE".to_owned()));
+    }
+    if let Some(code) = Code::from_environment()? {
+        return Ok((code, format!("(with the same {VARIABLE})")));
+    }
+    let code = Code::random()?;
+    let words = format!("--code {code}");
+    Ok((code, words))
 }
 
-/// One agent, from its specification to its end.
-fn play(stream: &TcpStream, allow: &[IpAddr], busy: usize) -> Result<()> {
-    let asker = stream.peer_addr()?.ip().to_canonical();
-    ensure!(allow.is_empty() || allow.contains(&asker), "{asker} is not among those allowed");
-    ensure!(busy < MAX_AGENTS, "{MAX_AGENTS} agents are at work; wait until some have ended");
-    stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    let mut lines = BufReader::new(stream.take(MAX_SPEC));
-    let mut line = String::new();
-    lines.read_line(&mut line).context("read the specification")?;
-    if line.trim().is_empty() {
-        // Somebody only looked whether we are here.
+fn announce(listener: &TcpListener, words: &str) -> Result<()> {
+    let own = listener.local_addr()?;
+    let host = match own.ip() {
+        ip if ip.is_unspecified() => "THIS-HOST".to_owned(),
+        ip if own.port() == PORT => ip.to_string(),
+        _ => own.to_string(),
+    };
+    say!("serves at {own}; on the other host:");
+    say!("earmark tune DEV --goal GOAL --peer {host} {words}");
+    if own.ip().is_loopback() {
+        say!("this address is for this host alone; --listen ADDRESS names another");
+    }
+    Ok(())
+}
+
+/// Takes a connection, in a thread of its own.
+fn take(
+    service: &Arc<Service>,
+    admission: &Arc<Admission>,
+    (stream, from): (TcpStream, IpAddr),
+) -> std::io::Result<()> {
+    if !is_allowed(&service.allow, from) {
+        service.refusals.count("from addresses that are not allowed", from);
         return Ok(());
     }
-    let own = stream.local_addr()?.ip().to_canonical();
-    let spec = allowed(&line, asker, own)?;
-    stream.set_read_timeout(None)?;
+    let Some(place) = admission.enter(from, &stream)? else {
+        service.refusals.count("beyond the limit of connections", from);
+        return Ok(());
+    };
+    let service = Arc::clone(service);
+    let session = move || {
+        let until = Instant::now() + PATIENCE;
+        match stream
+            .try_clone()
+            .map_err(Into::into)
+            .and_then(|end| channel::answer(end, &service.code, until))
+        {
+            Ok(Some(ends)) => session(&stream, from, (ends, until), place),
+            Ok(None) => service.refusals.count("with another code", from),
+            Err(_) => service.refusals.count("that did not say hello in time", from),
+        }
+        let _ = stream.shutdown(Shutdown::Both);
+    };
+    thread::Builder::new().spawn(session).map(drop)
+}
+
+/// What a paired host asks for. It hears why something is refused.
+fn session(
+    stream: &TcpStream,
+    from: IpAddr,
+    ((mut sender, mut receiver), until): ((Sender, Receiver), Instant),
+    mut place: Place,
+) {
+    let agent = || -> Result<()> {
+        // Without a specification it only looked whether we are here.
+        let Some(text) = receiver.receive(Some(until))? else { return Ok(()) };
+        let allowed = allowed(&text, from, stream.local_addr()?.ip().to_canonical())?;
+        place.start_agent()?;
+        play(stream, (&mut sender, receiver), &allowed)
+    };
+    if let Err(error) = agent() {
+        let message = format!("{error:#}");
+        let line = serde_json::to_string(&Message::Error { message }).unwrap_or_default();
+        let _ = sender.send(format!("{line}\n").as_bytes());
+    }
+}
+
+/// One agent, from its start to its end.
+fn play(
+    stream: &TcpStream,
+    (sender, receiver): (&mut Sender, Receiver),
+    allowed: &Allowed,
+) -> Result<()> {
     let mut child = Command::new("/proc/self/exe")
-        .args(["agent", &spec])
+        .args(["agent", &allowed.json])
+        .env_remove(VARIABLE)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .context("start an agent")?;
-    let rest = lines.buffer().to_vec();
-    let relayed = relay(stream, &rest, &mut child);
-    // It has ended, or whoever asked for it has gone.
+    let relayed = relay(stream, (sender, receiver), &mut child, allowed.run);
+    // It has ended, or the host that it works for has gone.
     let _ = child.kill();
     let _ = child.wait();
     relayed
 }
 
-/// The specification as it may be played: our own workloads, against `asker` alone, served at `own`
-/// alone.
-fn allowed(line: &str, asker: IpAddr, own: IpAddr) -> Result<String> {
-    let mut spec = AgentSpec::parse(line.trim()).map_err(|why| anyhow::anyhow!("{why}"))?;
-    let (kind, transport) = (spec.workload.kind(), spec.transport());
-    ensure!(
-        matches!(
-            spec.workload,
-            WorkloadSpec::RrClient(_)
-                | WorkloadSpec::RrServer(_)
-                | WorkloadSpec::BulkSender(_)
-                | WorkloadSpec::BulkReceiver(_)
-                | WorkloadSpec::MemcachedClient(_)
-        ) && matches!(transport, Transport::Tcp | Transport::Udp),
-        "{kind} over {} is not played for other hosts",
-        transport.name()
-    );
-    let run_ms = spec.warmup_ms.saturating_add(spec.duration_ms);
-    ensure!(run_ms <= MAX_RUN_MS, "a run of {run_ms} ms is too long: at most {MAX_RUN_MS}");
-    let address = spec.socket_address().map_err(|why| anyhow::anyhow!("{why}"))?;
-    let host = if spec.workload.is_server() { own } else { asker };
-    spec.address = Some(SocketAddr::new(host, address.port()).to_string());
-    Ok(serde_json::to_string(&spec)?)
-}
-
-/// Carries words between `stream` and `child` until either has ended.
-fn relay(stream: &TcpStream, first: &[u8], child: &mut Child) -> Result<()> {
-    let mut orders = child.stdin.take().context("the agent has no standard input")?;
+/// Carries words between the paired host and `child` until either has ended.
+fn relay(
+    stream: &TcpStream,
+    (sender, receiver): (&mut Sender, Receiver),
+    child: &mut Child,
+    run: Duration,
+) -> Result<()> {
+    let orders = child.stdin.take().context("the agent has no standard input")?;
     let mut words = child.stdout.take().context("the agent has no standard output")?;
-    orders.write_all(first)?;
-    let mut asker = stream.try_clone()?;
-    // At its end the agent finds out that nobody speaks to it any more.
-    let hear = std::thread::spawn(move || carry(&mut asker, &mut orders));
-    let mut to = stream;
-    let told = carry(&mut words, &mut to);
-    // Wakes up whoever still listens.
-    let _ = stream.shutdown(Shutdown::Both);
+    let (ended, ends) = channel::<()>();
+    let pid = Pid::from_child(child);
+    let hear = thread::Builder::new().spawn(move || {
+        hear(receiver, orders, run);
+        end(pid, &ends);
+    })?;
+    let carried = sender.carry(&mut words);
+    if carried.is_err() {
+        // Nobody takes what it says.
+        let _ = child.kill();
+    }
+    drop((ended, words));
+    // Wakes up the thread that still listens.
+    let _ = stream.shutdown(Shutdown::Read);
     let _ = hear.join();
-    told.context("tell what the agent says")
+    carried.context("relay what the agent says")
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ask(spec: &str) -> Result<String> {
-        allowed(spec, "10.0.0.7".parse().unwrap(), "10.0.0.9".parse().unwrap())
-    }
-
-    #[test]
-    fn agents_are_for_whoever_asks_and_nobody_else() {
-        let client =
-            ask(r#"{"workload":{"kind":"rr-client"},"address":"192.0.2.1:7000"}"#).unwrap();
-        assert!(client.contains(r#""address":"10.0.0.7:7000""#), "{client}");
-        let server = ask(r#"{"workload":{"kind":"rr-server"},"address":"0.0.0.0:7001"}"#).unwrap();
-        assert!(server.contains(r#""address":"10.0.0.9:7001""#), "{server}");
-    }
-
-    #[test]
-    fn what_is_not_played_for_others_is_refused() {
-        for (spec, words) in [
-            ("nonsense", "agent specification"),
-            (r#"{"workload":{"kind":"frame-sender"},"interface":"eth0"}"#, "is not played"),
-            (r#"{"workload":{"kind":"pps-sender"},"address":"1.2.3.4:5"}"#, "is not played"),
-            (
-                r#"{"workload":{"kind":"rr-client"},"address":"1.2.3.4:5","transport":"icmp"}"#,
-                "is not played",
-            ),
-            (
-                r#"{"workload":{"kind":"rr-client"},"address":"1.2.3.4:5","duration_ms":9999999}"#,
-                "too long",
-            ),
-            (r#"{"workload":{"kind":"rr-client"}}"#, "needs an address"),
-        ] {
-            let refusal = ask(spec).unwrap_err().to_string();
-            assert!(refusal.contains(words), "{spec}: {refusal}");
+/// Hands on what the paired host says, until it has gone or the agent should have ended. Then the
+/// agent's standard input ends.
+fn hear(mut receiver: Receiver, mut orders: ChildStdin, run: Duration) {
+    let mut until = Instant::now() + GO_WITHIN;
+    let mut has_begun = false;
+    while let Ok(Some(text)) = receiver.receive(Some(until)) {
+        if !has_begun {
+            has_begun = true;
+            until = Instant::now() + run + STOP_WITHIN;
         }
+        if orders.write_all(&text).is_err() {
+            return;
+        }
+    }
+}
+
+/// Kills an agent that goes on without orders. Its process is not waited for before this returns,
+/// so its number is not another one's.
+fn end(pid: Pid, ends: &Ends<()>) {
+    if ends.recv_timeout(END_WITHIN) == Err(RecvTimeoutError::Timeout) {
+        let _ = kill_process(pid, Signal::KILL);
     }
 }

@@ -1,0 +1,199 @@
+//! The pairing code: the secret that `earmark serve` and `earmark tune --peer` share.
+//!
+//! A code is 16 to 32 letters of Crockford's base 32, 5 bits each; those made here have 20, which
+//! is 100 random bits. Case, blanks and dashes do not count, and `O`, `I` and `L` are read as the
+//! digits that they look like. The letters themselves, padded with zeros, are the pre-shared key of
+//! the handshake ([`super::channel`]), which derives its keys from it with HKDF.
+
+use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// The environment variable that a code is read from.
+pub const VARIABLE: &str = "EARMARK_CODE";
+
+/// The digits of Crockford's base 32.
+const LETTERS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/// Letters of a code that is made here.
+const LENGTH: usize = 20;
+
+/// The fewest letters of a code: 80 bits.
+const SHORTEST: usize = 16;
+
+/// Bytes of a key, and the most letters of a code.
+pub const KEY_BYTES: usize = 32;
+
+/// See the module.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Code(String);
+
+impl Code {
+    /// A new one.
+    ///
+    /// # Errors
+    /// If the system has no random bytes.
+    pub fn random() -> Result<Self> {
+        let mut bytes = [0; LENGTH];
+        let read = getrandom(&mut bytes, GetRandomFlags::empty()).context("read random bytes")?;
+        ensure!(read == LENGTH, "read random bytes: {read} came instead of {LENGTH}");
+        Ok(Self(bytes.map(|byte| LETTERS[usize::from(byte % 32)] as char).iter().collect()))
+    }
+
+    /// The code of the environment, if one is there.
+    ///
+    /// # Errors
+    /// If it is malformed.
+    pub fn from_environment() -> Result<Option<Self>> {
+        let Ok(text) = std::env::var(VARIABLE) else { return Ok(None) };
+        text.parse().map(Some).map_err(|why: String| anyhow::anyhow!("{VARIABLE}: {why}"))
+    }
+
+    /// The code in a file that its owner alone may read.
+    ///
+    /// # Errors
+    /// If it cannot be read, others may read it, or it has no code.
+    pub fn read(path: &Path) -> Result<Self> {
+        let name = path.display();
+        let file = File::open(path).with_context(|| format!("read the code in {name}"))?;
+        let mode = file.metadata()?.permissions().mode();
+        ensure!(mode & 0o077 == 0, "others may read the code in {name}; type: chmod 600 {name}");
+        let mut text = String::new();
+        file.take(1_024).read_to_string(&mut text).with_context(|| format!("read {name}"))?;
+        text.parse().map_err(|why: String| anyhow::anyhow!("{name}: {why}"))
+    }
+
+    /// The code in a file, which is made with a new code if it is not there.
+    ///
+    /// # Errors
+    /// As of [`read`](Self::read), and if it cannot be made.
+    pub fn read_or_create(path: &Path) -> Result<Self> {
+        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+        let Ok(mut file) = created else { return Self::read(path) };
+        let code = Self::random()?;
+        writeln!(file, "{code}").with_context(|| format!("write {}", path.display()))?;
+        Ok(code)
+    }
+
+    /// The key of the handshake.
+    #[must_use]
+    pub fn key(&self) -> [u8; KEY_BYTES] {
+        let mut key = [0; KEY_BYTES];
+        key[..self.0.len()].copy_from_slice(self.0.as_bytes());
+        key
+    }
+}
+
+impl FromStr for Code {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let letters: Option<String> = text
+            .trim()
+            .chars()
+            .filter(|letter| !matches!(letter, '-' | ' '))
+            .map(|letter| match letter.to_ascii_uppercase() {
+                'O' => Some('0'),
+                'I' | 'L' => Some('1'),
+                letter => LETTERS.iter().any(|one| *one as char == letter).then_some(letter),
+            })
+            .collect();
+        match letters {
+            Some(letters) if (SHORTEST..=KEY_BYTES).contains(&letters.len()) => Ok(Self(letters)),
+            _ => Err(format!(
+                "no pairing code: {SHORTEST} to {KEY_BYTES} letters and digits, as `earmark serve` \
+                 prints them"
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, letter) in self.0.chars().enumerate() {
+            let dash = if at > 0 && at % 4 == 0 { "-" } else { "" };
+            write!(f, "{dash}{letter}")?;
+        }
+        Ok(())
+    }
+}
+
+/// A secret is not for logs.
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Code")
+    }
+}
+
+/// Where `earmark tune` gets its code from.
+#[derive(clap::Args, Debug)]
+pub struct CodeArgs {
+    /// The pairing code that `earmark serve` prints on the far host. Other users of this host see
+    /// it in the list of processes; EARMARK_CODE and --code-file do not show it
+    #[arg(long, value_name = "CODE", requires = "peer")]
+    pub code: Option<Code>,
+    /// Read the pairing code from this file, which you alone may read
+    #[arg(long, value_name = "FILE", requires = "peer", conflicts_with = "code")]
+    pub code_file: Option<PathBuf>,
+}
+
+impl CodeArgs {
+    /// The code: that of the command line, of the file, or of the environment.
+    ///
+    /// # Errors
+    /// If there is none, or it is malformed.
+    pub fn code(&self) -> Result<Code> {
+        if let Some(code) = &self.code {
+            return Ok(code.clone());
+        }
+        if let Some(path) = &self.code_file {
+            return Code::read(path);
+        }
+        match Code::from_environment()? {
+            Some(code) => Ok(code),
+            None => bail!(
+                "--peer needs the pairing code that `earmark serve` prints on the far host: give \
+                 --code, --code-file or {VARIABLE}"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_read_as_people_type_it() {
+        let code: Code = "0123-4567-89AB-CDEF".parse().unwrap();
+        assert_eq!("o123 4567 89ab cdef\n".parse(), Ok(code.clone()));
+        assert_eq!("OI23-4567-89AB-CDEF".parse(), Ok(code.clone()));
+        assert_eq!(code.to_string(), "0123-4567-89AB-CDEF");
+        assert_eq!(&code.key()[..17], b"0123456789ABCDEF\0");
+        for wrong in ["", "0123-4567-89AB-CDE", "0123-4567-89AB-CDEU", &"0".repeat(33), "0123é"] {
+            assert!(wrong.parse::<Code>().unwrap_err().contains("16 to 32"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn codes_are_made_at_random_and_kept_from_others() {
+        let [one, other] = [0, 1].map(|_| Code::random().unwrap());
+        assert_ne!(one, other);
+        assert_eq!(one.to_string().parse(), Ok(one.clone()));
+        assert!(!format!("{one:?}").contains(&one.0));
+
+        let path = std::env::temp_dir().join(format!("earmark-code-{}", std::process::id()));
+        let made = Code::read_or_create(&path).unwrap();
+        assert_eq!(Code::read_or_create(&path).unwrap(), made);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+        let refusal = Code::read(&path).unwrap_err().to_string();
+        std::fs::remove_file(&path).unwrap();
+        assert!(refusal.contains("chmod 600"), "{refusal}");
+    }
+}

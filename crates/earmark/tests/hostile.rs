@@ -1,0 +1,298 @@
+//! `earmark serve` and `earmark echo` under attack, each in a network namespace of its own.
+//!
+//! The attackers are Python, as those of others would be; they know the protocols and no code.
+#![allow(non_snake_case, reason = "test names are subject__case")]
+
+use serde_json::Value;
+
+mod common;
+use common::{Directory, EARMARK, in_network, needs};
+
+/// A pairing code.
+const CODE: &str = "0123-4567-89AB-CDEF-GHJK";
+
+/// What a shell script has at hand: Python, `serve` with its number in `$serve`, the peak memory
+/// of a process in kB, and an agent that the paired host asks for.
+fn against_serve(script: &str) -> common::Ended {
+    needs("python3", "python3");
+    let state = Directory::new();
+    let ended = in_network(
+        &state,
+        &format!(
+            "ip link set lo up; export EARMARK_CODE={CODE}
+             {EARMARK} serve >served 2>log & serve=$!; trap 'kill $serve $all 2>/dev/null || true' EXIT
+             until grep -q 'this host alone' served; do sleep 0.02; done
+             peak() {{ sed -n 's/VmHWM:[^0-9]*\\([0-9]*\\).*/\\1/p' /proc/$1/status; }}
+             threads() {{ sed -n 's/Threads:[^0-9]*//p' /proc/$1/status; }}
+             agent() {{ earmark at 127.0.0.1:7010 agent \"$1\"; }}
+             {script}"
+        ),
+    );
+    ended.output();
+    ended
+}
+
+#[test]
+fn serve__answers_strangers_with_less_than_they_send() {
+    let ended = against_serve(
+        r#"python3 - <<'PY'
+import os, socket
+line = b'{"workload":{"kind":"rr-server","response_bytes":60000},"transport":"udp","address":"0.0.0.0:19"}\n'
+for words in [line, b'GET / HTTP/1.0\r\n\r\n', b'\0\x30' + os.urandom(48), b'\xff\xff' + bytes(70000)]:
+    s = socket.create_connection(('127.0.0.1', 7010))
+    heard = 0
+    try:
+        s.sendall(words)
+        while part := s.recv(65536): heard += len(part)
+    except OSError: pass
+    assert heard < len(words), (words, heard)
+    # "Another code" is a length and one byte.
+    assert heard == (3 if words[:2] == b'\0\x30' else 0), (words, heard)
+# No server of datagrams has been opened, at whatever port.
+assert len(open('/proc/net/udp').readlines()) == 1
+PY
+        kill -INT $serve; wait $serve || true; cat log"#,
+    );
+    assert!(ended.stdout.contains("1 with another code"), "{ended:?}");
+}
+
+#[test]
+fn serve__refuses_a_paired_host_that_wants_a_reflector_or_all_memory() {
+    let ended = against_serve(
+        r#"agent '{"workload":{"kind":"rr-server","response_bytes":60000},"transport":"udp","address":"0.0.0.0:19"}'
+           agent '{"workload":{"kind":"rr-server","response_bytes":2500000000},"address":"0.0.0.0:7011"}'
+           agent '{"workload":{"kind":"rr-server"},"address":"0.0.0.0:19"}'
+           peak $serve"#,
+    );
+    for words in ["over udp is not played", "response_bytes is 2500000000", "port 19 is not"] {
+        assert!(ended.stdout.contains(words), "no `{words}` in {ended:?}");
+    }
+    let peak: u64 = ended.stdout.lines().last().unwrap().parse().unwrap();
+    assert!(peak < 100_000, "{peak} kB");
+}
+
+#[test]
+fn serve__has_a_place_for_its_peer_whatever_slow_connections_do() {
+    let ended = against_serve(
+        r#"python3 - <<'PY' &
+import socket, time
+all = []
+for at in range(300):
+    s = socket.create_connection(('127.0.0.1', 7010))
+    s.send(b'\0\x30' if at % 2 else b'\0')
+    all.append(s)
+open('open', 'w').close()
+time.sleep(3)
+PY
+        all=$!
+        until test -e open; do sleep 0.02; done
+        agent '{"workload":{"kind":"bulk-receiver"},"address":"0.0.0.0:7011"}' </dev/null
+        threads $serve"#,
+    );
+    let mut lines = ended.stdout.lines();
+    let ready: Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+    assert_eq!(ready["event"], "ready", "{ended:?}");
+    let threads: u64 = lines.last().unwrap().parse().unwrap();
+    assert!(threads <= 100, "{threads} threads");
+}
+
+#[test]
+fn serve__its_agents_serve_the_paired_host_alone_and_within_their_memory() {
+    let ended = against_serve(
+        r#"mkfifo orders
+        agent '{"workload":{"kind":"rr-server","response_bytes":65536},"address":"0.0.0.0:7011"}' <orders >agent &
+        exec 3>orders
+        until grep -q ready agent; do sleep 0.02; done
+        pid=$(pgrep -P $serve)
+        python3 - $pid <<'PY'
+import socket, sys
+def connect(own):
+    s = socket.socket()
+    s.settimeout(20)
+    s.bind((own, 0))
+    s.connect(('127.0.0.1', 7011))
+    return s
+try:
+    other = connect('127.0.0.2')
+    other.send(b'x')
+    print('other', len(other.recv(1)))
+except ConnectionResetError: print('other', 0)
+peer = connect('127.0.0.1')
+peer.send(b'x')
+print('peer', len(peer.recv(1)))
+peak = sent = 0
+try:
+    # Each byte is a request, and no answer is read.
+    while sent < 50_000_000:
+        sent += peer.send(bytes(65536))
+        status = open(f'/proc/{sys.argv[1]}/status').read()
+        peak = max(peak, int(status.split('VmHWM:')[1].split()[0]) if 'VmHWM' in status else 0)
+except OSError: pass
+print('peak', peak)
+PY
+        agent '{"workload":{"kind":"rr-server"},"address":"0.0.0.0:7012"}' </dev/null
+        exec 3>&-"#,
+    );
+    assert!(ended.stdout.contains("other 0\npeer 1\n"), "{ended:?}");
+    let peak = ended.stdout.lines().find_map(|line| line.strip_prefix("peak ")).unwrap();
+    // The program itself is a part of it.
+    assert!(peak.parse::<u64>().unwrap() < 150_000, "{peak} kB");
+    assert!(ended.stdout.contains(r#""event":"ready""#), "it still serves: {ended:?}");
+}
+
+/// Runs a script with `echo`, which starts one and sets `$echo`, and `raw`, a Python that can send
+/// datagrams in the name of others.
+fn against_echo(script: &str) -> common::Ended {
+    needs("python3", "python3");
+    let state = Directory::new();
+    state.write(
+        "attack.py",
+        "import socket, struct, time, sys, os
+def spoof(source, to, text):
+    raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
+    raw.sendto(struct.pack('!HHHH', source, to, 8 + len(text), 0) + text, ('127.0.0.1', 0))
+def request(number, length=24):
+    return (b'EMK1' + struct.pack('!I', number) + bytes(length))[:length]
+",
+    );
+    let ended = in_network(
+        &state,
+        &format!(
+            "ip link set lo up; trap 'kill $all 2>/dev/null || true' EXIT
+             echo() {{
+                 {EARMARK} echo \"$@\" 2>log & echo=$!; all=\"$all $!\"
+                 until grep -q 'UDP and TCP' log; do sleep 0.02; done
+             }}
+             packets() {{ cat /sys/class/net/lo/statistics/rx_packets; }}
+             {script}"
+        ),
+    );
+    ended.output();
+    ended
+}
+
+#[test]
+fn echo__two_of_them_and_a_strange_one_cannot_be_set_on_each_other() {
+    let ended = against_echo(
+        r#"echo --listen 127.0.0.1; echo --listen 127.0.0.1 --port 9000
+        python3 - <<'PY' & all="$all $!"
+import socket
+strange = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+strange.bind(('127.0.0.1', 9100))
+open('strange', 'w').close()
+while True:
+    text, source = strange.recvfrom(2048)
+    strange.sendto(text, source)
+PY
+        until test -e strange; do sleep 0.02; done
+        packets
+        python3 - <<'PY'
+from attack import *
+answer = b'EMK2' + bytes(20)
+for at in range(5):
+    for source, to in [(7007, 9000), (9000, 7007), (9100, 7007)]: spoof(source, to, request(at))
+    for text in [answer, b'hello']: spoof(9000, 7007, text)
+PY
+        sleep 1; packets; sleep 1; packets"#,
+    );
+    let packets: Vec<u64> = ended.stdout.lines().map(|line| line.parse().unwrap()).collect();
+    let [before, after, later] = packets[..] else { panic!("{ended:?}") };
+    // 25 that were sent, 10 answers, and 5 of these sent back by the strange one.
+    assert_eq!((after - before, later - after), (40, 0), "{ended:?}");
+}
+
+#[test]
+fn echo__sends_no_more_than_it_receives_and_keeps_its_rate() {
+    let ended = against_echo(
+        r#"echo --listen 127.0.0.1 --rate 1000
+        python3 - <<'PY'
+from attack import *
+begin = time.monotonic()
+me = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+me.connect(('127.0.0.1', 7007))
+me.settimeout(5)
+sent = heard = count = 0
+for length in [0, 4, 7, 8, 12, 24, 100, 1400, 60000]:
+    text = request(1, length)
+    sent += me.send(text)
+    if length >= 8:
+        answer = me.recv(65536)
+        assert len(answer) == length and answer[:4] == b'EMK2', answer[:24]
+        heard += len(answer)
+        count += 1
+me.setblocking(False)
+def hear():
+    global heard, count
+    try:
+        while True:
+            heard += len(me.recv(2048))
+            count += 1
+    except BlockingIOError: pass
+for at in range(50000):
+    try: sent += me.send(request(at))
+    except BlockingIOError: pass
+    hear()
+time.sleep(0.5)
+hear()
+most = 500 + 1000 * (time.monotonic() - begin)
+assert heard <= sent and 500 <= count <= most + 1, (sent, heard, count, most)
+print(heard / sent, count)
+PY
+        kill -TERM $echo; wait $echo || true; cat log"#,
+    );
+    assert!(ended.stdout.contains("that are no requests"), "{ended:?}");
+    assert!(ended.stdout.contains("beyond the rate of one address"), "{ended:?}");
+}
+
+#[test]
+fn echo__bounds_connections_and_threads_and_outlives_a_lack_of_descriptors() {
+    let ended = against_echo(
+        r#"ulimit -n 4096; echo --listen 127.0.0.1
+        python3 - $echo <<'PY'
+from attack import *
+def connect(own):
+    s = socket.socket()
+    s.settimeout(20)
+    s.bind((own, 0))
+    s.connect(('127.0.0.1', 7007))
+    return s
+def is_served(own):
+    s = connect(own)
+    s.send(b'x')
+    return s.recv(1) == b'x'
+all = [connect('127.0.0.1') for _ in range(2000)]
+assert is_served('127.0.0.2')
+status = open(f'/proc/{sys.argv[1]}/status').read()
+threads = int(status.split('Threads:')[1].split()[0])
+print('threads', threads, 'descriptors', len(os.listdir(f'/proc/{sys.argv[1]}/fd')))
+assert threads <= 4
+assert len(os.listdir(f'/proc/{sys.argv[1]}/fd')) < 100
+PY
+        kill $all; all=; ulimit -n 24; echo --listen 127.0.0.1 --port 9000; ulimit -n 1024 || true
+        python3 - $echo <<'PY'
+from attack import *
+def connect():
+    s = socket.socket()
+    s.settimeout(20)
+    s.connect(('127.0.0.1', 9000))
+    return s
+def ticks():
+    words = open(f'/proc/{sys.argv[1]}/stat').read().rsplit(')', 1)[1].split()
+    return int(words[11]) + int(words[12])
+all = []
+for _ in range(6): all += [connect(), connect(), connect()]
+time.sleep(0.5)
+before = ticks()
+time.sleep(2)
+used = ticks() - before
+print('ticks', used)
+assert used < 50, used
+for one in all: one.close()
+last = connect()
+last.send(b'x')
+assert last.recv(1) == b'x'
+PY
+        grep -c 'lack of descriptors' log"#,
+    );
+    assert!(ended.stdout.ends_with("\n1\n"), "{ended:?}");
+}
