@@ -141,7 +141,7 @@ fn take(
         {
             Ok(Some(ends)) => session(&stream, from, (ends, until), place),
             Ok(None) => service.refusals.count("with another code", from),
-            Err(_) => service.refusals.count("that did not say hello in time", from),
+            Err(_) => service.refusals.count("that did not pair in time", from),
         }
         let _ = stream.shutdown(Shutdown::Both);
     };
@@ -169,6 +169,15 @@ fn session(
     }
 }
 
+/// How long an agent waits for orders.
+#[derive(Clone, Copy)]
+struct Deadlines {
+    /// From its start to the first.
+    go: Duration,
+    /// From then on to its end.
+    stop: Duration,
+}
+
 /// One agent, from its start to its end.
 fn play(
     stream: &TcpStream,
@@ -182,7 +191,8 @@ fn play(
         .stdout(Stdio::piped())
         .spawn()
         .context("start an agent")?;
-    let relayed = relay(stream, (sender, receiver), &mut child, allowed.run);
+    let deadlines = Deadlines { go: GO_WITHIN, stop: allowed.run + STOP_WITHIN };
+    let relayed = relay(stream, (sender, receiver), &mut child, deadlines);
     // It has ended, or the host that it works for has gone.
     let _ = child.kill();
     let _ = child.wait();
@@ -194,14 +204,14 @@ fn relay(
     stream: &TcpStream,
     (sender, receiver): (&mut Sender, Receiver),
     child: &mut Child,
-    run: Duration,
+    deadlines: Deadlines,
 ) -> Result<()> {
     let orders = child.stdin.take().context("the agent has no standard input")?;
     let mut words = child.stdout.take().context("the agent has no standard output")?;
     let (ended, ends) = channel::<()>();
     let pid = Pid::from_child(child);
     let hear = thread::Builder::new().spawn(move || {
-        hear(receiver, orders, run);
+        hear(receiver, orders, deadlines);
         end(pid, &ends);
     })?;
     let carried = sender.carry(&mut words);
@@ -218,13 +228,13 @@ fn relay(
 
 /// Hands on what the paired host says, until it has gone or the agent should have ended. Then the
 /// agent's standard input ends.
-fn hear(mut receiver: Receiver, mut orders: ChildStdin, run: Duration) {
-    let mut until = Instant::now() + GO_WITHIN;
+fn hear(mut receiver: Receiver, mut orders: ChildStdin, deadlines: Deadlines) {
+    let mut until = Instant::now() + deadlines.go;
     let mut has_begun = false;
     while let Ok(Some(text)) = receiver.receive(Some(until)) {
         if !has_begun {
             has_begun = true;
-            until = Instant::now() + run + STOP_WITHIN;
+            until = Instant::now() + deadlines.stop;
         }
         if orders.write_all(&text).is_err() {
             return;
@@ -237,5 +247,47 @@ fn hear(mut receiver: Receiver, mut orders: ChildStdin, run: Duration) {
 fn end(pid: Pid, ends: &Ends<()>) {
     if ends.recv_timeout(END_WITHIN) == Err(RecvTimeoutError::Timeout) {
         let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    /// How an agent ends that does nothing, whose host says `order` and then stays or goes.
+    fn ends(order: &[u8], stays: bool, deadlines: Deadlines) -> Option<i32> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let code = Code::random().unwrap();
+        let (same, until) = (code.clone(), Instant::now() + Duration::from_secs(30));
+        let far = thread::spawn(move || channel::greet(far, &same, until).unwrap());
+        let near = channel::answer(stream.try_clone().unwrap(), &code, until).unwrap();
+        let (mut sender, receiver) = near.unwrap();
+        let mut far = far.join().unwrap();
+        far.0.send(order).unwrap();
+        let far = stays.then_some(far);
+        let mut agent = Command::new("sleep");
+        agent.arg("1000").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut agent = agent.spawn().unwrap();
+        relay(&stream, (&mut sender, receiver), &mut agent, deadlines).unwrap();
+        drop(far);
+        agent.wait().unwrap().signal()
+    }
+
+    #[test]
+    fn an_agent_ends_without_orders_and_without_its_host() {
+        let (short, long) = (Duration::from_millis(50), Duration::from_secs(1_000));
+        let cases = [
+            (&b""[..], true, Deadlines { go: short, stop: long }),
+            (b"go\n", true, Deadlines { go: long, stop: short }),
+            (b"go\n", false, Deadlines { go: long, stop: long }),
+        ];
+        let cases = cases
+            .map(|(order, stays, deadlines)| thread::spawn(move || ends(order, stays, deadlines)));
+        for case in cases {
+            assert_eq!(case.join().unwrap(), Some(Signal::KILL.as_raw()));
+        }
     }
 }
