@@ -132,7 +132,7 @@ fn take(
         return Ok(());
     };
     let service = Arc::clone(service);
-    let session = move || {
+    let answer = move || {
         let until = Instant::now() + PATIENCE;
         match stream
             .try_clone()
@@ -145,7 +145,7 @@ fn take(
         }
         let _ = stream.shutdown(Shutdown::Both);
     };
-    thread::Builder::new().spawn(session).map(drop)
+    thread::Builder::new().spawn(answer).map(drop)
 }
 
 /// What a paired host asks for. It hears why something is refused.
@@ -216,7 +216,7 @@ fn relay(
     })?;
     let carried = sender.carry(&mut words);
     if carried.is_err() {
-        // Nobody takes what it says.
+        // What it says is not taken any more.
         let _ = child.kill();
     }
     drop((ended, words));
