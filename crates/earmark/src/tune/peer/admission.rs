@@ -2,8 +2,8 @@
 //!
 //! A connection that has not shown the code yet holds a place for as long as the handshake may
 //! take. There is always a place for the newest: where all are taken, the oldest of its address,
-//! or the oldest of all, loses its own. So slow connections, however many, keep out nobody who
-//! knows the code. An agent holds its place until it has ended, and more of them are refused.
+//! or the oldest of all, loses its own. So slow connections, however many, keep out no host that
+//! has the code. An agent holds its place until it has ended, and more of them are refused.
 
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
