@@ -325,6 +325,11 @@ pub enum NicCommand {
         #[arg(long)]
         queue: Option<u16>,
     },
+    /// Disconnect the frontend of a vhost-user port, so that another one may connect
+    Evict {
+        /// The port, such as b0
+        port: String,
+    },
     /// Print rates, again and again
     Watch {
         /// One port, such as b0; without it, all

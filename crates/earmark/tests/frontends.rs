@@ -18,7 +18,7 @@ use linux::vhost::driver::{Driver, DriverSettings};
 use rustix::process::Signal;
 
 mod common;
-use common::{Directory, Running, earmark, output, run, soon, unique};
+use common::{Directory, Lab, Running, earmark, output, run, soon, unique};
 
 /// A NIC that is served.
 struct Nic {
@@ -64,6 +64,22 @@ impl Nic {
         self.serve.end().output();
         assert!(self.directory.names().iter().all(|name| !name.ends_with(".sock")));
     }
+}
+
+#[test]
+fn a_frontend_is_evicted_and_the_next_one_may_come() {
+    let nic = Nic::start(&[]);
+    nic.nic(&["evict", "a0"]).refused(&["nothing is connected to port a0"]);
+    nic.nic(&["evict", "c0"]).refused(&["no port c0; there are a0, b0"]);
+    let stubborn = nic.driver('a');
+    nic.connected("a0");
+    assert!(nic.nic(&["evict", "a0"]).output().contains("another frontend may connect"));
+    assert!(stubborn.check().is_err());
+    let attachment = nic.attachment("a0");
+    assert_eq!((&attachment["connected"], &attachment["lost"]), (&false.into(), &"evicted".into()));
+    nic.driver('a').check().unwrap();
+    let lab = Lab::start(&[]);
+    lab.nic(&["evict", "a0"]).refused(&["port a0 belongs to a host of this lab"]);
 }
 
 #[test]

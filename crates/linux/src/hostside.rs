@@ -13,6 +13,17 @@ use nic::time::{Duration, Instant};
 
 use crate::trace::Watch;
 
+/// What came of looking for a frame that a host has sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fetched {
+    /// A frame.
+    Frame,
+    /// One that no port takes; it is counted, and there may be others behind it.
+    Dropped,
+    /// There is none.
+    Nothing,
+}
+
 /// How a guest stands to a port that it may connect to, and leave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attachment {
@@ -46,12 +57,12 @@ pub trait HostSide: Send {
         let _ = port;
     }
 
-    /// Takes the next frame that the host sent on `source` in place of what is in `frame`; `false`
-    /// if there is none.
+    /// Takes the next frame that the host sent on `source` in place of what is in `frame`.
     ///
     /// # Errors
     /// If the host's interface is gone for good.
-    fn transmit(&mut self, now: Instant, source: usize, frame: &mut Vec<u8>) -> io::Result<bool>;
+    fn transmit(&mut self, now: Instant, source: usize, frame: &mut Vec<u8>)
+    -> io::Result<Fetched>;
 
     /// Whether looking for a frame costs next to nothing, so that every round may. Always the same.
     fn is_in_memory(&self) -> bool {
@@ -87,6 +98,11 @@ pub trait HostSide: Send {
 
     /// Whether the host has still to answer such a message.
     fn calls_unacked(&self) -> bool {
+        false
+    }
+
+    /// Disconnects the frontend that has the port; `false` if none has.
+    fn evict(&mut self) -> bool {
         false
     }
 

@@ -22,7 +22,7 @@ use nic::switch::{Destination, Switch};
 use nic::time::{Duration, Instant};
 
 use crate::capture::Capture;
-use crate::hostside::{HostSide, Service};
+use crate::hostside::{Fetched, HostSide, Service};
 use crate::snapshot::{PortSnapshot, QueueSnapshot};
 use crate::trace::{Event, Watch};
 
@@ -136,8 +136,12 @@ impl Plane {
             }
             let mut frame = self.pool.pop().unwrap_or_default();
             match state.host.transmit(now, source, &mut frame) {
-                Ok(true) => {}
-                Ok(false) => {
+                Ok(Fetched::Frame) => {}
+                Ok(Fetched::Dropped) => {
+                    self.pool.push(frame);
+                    continue;
+                }
+                Ok(Fetched::Nothing) => {
                     self.pool.push(frame);
                     return taken;
                 }
@@ -302,6 +306,11 @@ impl Plane {
     /// The NIC's side of port `number`, to change its rules.
     pub fn port_mut(&mut self, number: usize) -> &mut Port<Vec<u8>> {
         &mut self.ports[number].port
+    }
+
+    /// Disconnects the frontend of port `number`; `false` if there is none.
+    pub fn evict(&mut self, number: usize) -> bool {
+        self.ports[number].host.evict()
     }
 
     /// Changes the moderation of one queue of a port, or of all; packets may be pending.

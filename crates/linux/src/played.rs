@@ -11,7 +11,7 @@ use std::os::fd::BorrowedFd;
 use nic::time::Instant;
 
 use crate::clock;
-use crate::hostside::{HostSide, Service};
+use crate::hostside::{Fetched, HostSide, Service};
 
 /// Packets that a host takes in one poll, as NAPI's weight.
 const BUDGET: usize = 64;
@@ -85,8 +85,9 @@ impl<S: Stack> HostSide for PlayedDriver<S> {
         (0..self.stack.queues()).map(|queue| self.stack.fd(queue)).collect()
     }
 
-    fn transmit(&mut self, _: Instant, source: usize, frame: &mut Vec<u8>) -> io::Result<bool> {
-        self.stack.transmit(source, frame)
+    fn transmit(&mut self, _: Instant, source: usize, frame: &mut Vec<u8>) -> io::Result<Fetched> {
+        let found = self.stack.transmit(source, frame)?;
+        Ok(if found { Fetched::Frame } else { Fetched::Nothing })
     }
 
     fn serve(&mut self, now: Instant, service: &mut Service<'_>) -> io::Result<()> {

@@ -6,7 +6,7 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex};
 
-use linux::hostside::{HostSide, Service};
+use linux::hostside::{Fetched, HostSide, Service};
 use linux::plane::{Plane, PortPlan};
 use nic::link::LinkSettings;
 use nic::port::PortSettings;
@@ -16,6 +16,8 @@ use nic::time::{Duration, Instant};
 #[derive(Default)]
 struct Memory {
     outbox: VecDeque<Vec<u8>>,
+    /// Frames before those in the outbox that no port takes.
+    dropped: u32,
     /// When each frame was fetched, and when one came.
     fetched: Vec<Instant>,
     received: Vec<(Instant, Vec<u8>)>,
@@ -29,12 +31,16 @@ impl HostSide for Host {
         Vec::new()
     }
 
-    fn transmit(&mut self, now: Instant, _: usize, frame: &mut Vec<u8>) -> io::Result<bool> {
+    fn transmit(&mut self, now: Instant, _: usize, frame: &mut Vec<u8>) -> io::Result<Fetched> {
         let mut memory = self.0.lock().unwrap();
-        let Some(next) = memory.outbox.pop_front() else { return Ok(false) };
+        if memory.dropped > 0 {
+            memory.dropped -= 1;
+            return Ok(Fetched::Dropped);
+        }
+        let Some(next) = memory.outbox.pop_front() else { return Ok(Fetched::Nothing) };
         memory.fetched.push(now);
         frame.clone_from(&next);
-        Ok(true)
+        Ok(Fetched::Frame)
     }
 
     fn is_in_memory(&self) -> bool {
@@ -121,4 +127,20 @@ fn switch__frames_go_to_whom_they_are_for() {
     assert_eq!(received(&hosts), [1, 1, 2]);
     let copies = hosts[1].0.lock().unwrap().received[0].1 == frame(2, 0);
     assert!(copies, "a flooded frame is whole");
+}
+
+#[test]
+fn frames_that_no_port_takes__have_their_turn_like_others() {
+    let hosts = [Host::default(), Host::default()];
+    let mut plane = plane(&hosts, &LinkSettings::default());
+    hosts[0].0.lock().unwrap().dropped = 1_000;
+    plane.take(Instant::ZERO, 0, 0);
+    assert_eq!(hosts[0].0.lock().unwrap().dropped, 992, "eight in a turn");
+    assert_eq!(plane.deadline(), Some(Instant::ZERO), "there is more");
+    while hosts[0].0.lock().unwrap().dropped > 0 {
+        plane.take_from_memory(Instant::ZERO);
+    }
+    hosts[0].send([frame(1, 0)]);
+    run(&mut plane);
+    assert_eq!(hosts[1].received(), 1);
 }

@@ -48,6 +48,11 @@ pub fn run(args: &NicArgs) -> Result<()> {
             }
             Ok(())
         }
+        NicCommand::Evict { port } => {
+            ask(&choose(args.lab.as_deref())?, &Request::Evict { port: port.clone() })?;
+            say!("{port}: what was connected is disconnected; another frontend may connect");
+            Ok(())
+        }
         NicCommand::Serve { a, b, nic } => super::serve::run([a, b], nic),
         NicCommand::Watch { port, interval, count } => {
             ensure!((0.01..=3_600.0).contains(interval), "--interval is 0.01 to 3600 seconds");

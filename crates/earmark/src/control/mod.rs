@@ -31,6 +31,11 @@ pub enum Request {
         /// Names and values, as `ethtool -C` takes them.
         settings: Vec<(String, String)>,
     },
+    /// Disconnect whatever is connected to a port.
+    Evict {
+        /// The port's name, such as `b0`.
+        port: String,
+    },
 }
 
 /// What the lab answers.

@@ -104,11 +104,31 @@ fn answer(stream: &UnixStream, plane: &Handle) -> Result<()> {
 }
 
 fn obey(line: &str, plane: &Handle) -> Result<Reply> {
-    if let Request::Set { port, queue, settings } = serde_json::from_str(line)? {
-        plane.call(move |plane| set(plane, &port, queue, &settings))??;
+    match serde_json::from_str(line)? {
+        Request::Show => {}
+        Request::Set { port, queue, settings } => {
+            plane.call(move |plane| set(plane, &port, queue, &settings))??;
+        }
+        Request::Evict { port } => plane.call(move |plane| evict(plane, &port))??,
     }
     let snapshot = plane.call(|plane| plane.snapshot())?;
     Ok(Reply::Ports(snapshot.ports.iter().map(port_state).collect()))
+}
+
+fn number_of(plane: &mut DataPlane, port: &str) -> Result<usize> {
+    let names = plane.plane().port_names();
+    let number = names.iter().position(|name| *name == port);
+    number.ok_or_else(|| anyhow!("no port {port}; there are {}", names.join(", ")))
+}
+
+/// Disconnects what is connected to a port, so that another frontend may come.
+fn evict(plane: &mut DataPlane, port: &str) -> Result<()> {
+    let number = number_of(plane, port)?;
+    let snapshot = plane.snapshot();
+    let connects = snapshot.ports[number].attachment.is_some();
+    ensure!(connects, "port {port} belongs to a host of this lab; end the lab to end it");
+    ensure!(plane.plane().evict(number), "nothing is connected to port {port}");
+    Ok(())
 }
 
 /// Changes settings of a port: all of them, or, if one is wrong, none.
@@ -118,9 +138,7 @@ fn set(
     queue: Option<u16>,
     settings: &[(String, String)],
 ) -> Result<()> {
-    let names = plane.plane().port_names();
-    let number = names.iter().position(|name| *name == port);
-    let number = number.ok_or_else(|| anyhow!("no port {port}; there are {}", names.join(", ")))?;
+    let number = number_of(plane, port)?;
     let queues = plane.plane().port_mut(number).queues();
     let mut changed = Vec::new();
     let mut rules = None;

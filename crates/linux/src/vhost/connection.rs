@@ -2,13 +2,15 @@
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, recvmsg, send,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, Shutdown,
+    recvmsg, send, shutdown,
 };
 
 use super::message::{HEADER, Header, MAX_PAYLOAD, MAX_REGIONS, MessageError};
+use super::reaper::ForeignFd;
 
 /// Why no more can be had from the peer.
 #[derive(Debug, thiserror::Error)]
@@ -49,23 +51,34 @@ pub struct Incoming {
     /// The payload.
     pub payload: Vec<u8>,
     /// The descriptors that came with it.
-    pub fds: Vec<OwnedFd>,
+    pub fds: Vec<ForeignFd>,
 }
+
+/// The most descriptors that the kernel passes at once (`SCM_MAX_FD`, include/net/scm.h). With less
+/// room it would close the others itself, in this thread.
+const MAX_PASSED: usize = 253;
 
 /// A socket, and what of the next message has come.
 #[derive(Debug)]
 pub struct Connection {
-    socket: OwnedFd,
+    /// Descriptors that were sent and not received are closed with it.
+    socket: ForeignFd,
     buffer: Box<[u8; HEADER + MAX_PAYLOAD]>,
     filled: usize,
-    fds: Vec<OwnedFd>,
+    fds: Vec<ForeignFd>,
 }
 
 impl Connection {
     /// A connection over a connected stream socket.
     #[must_use]
-    pub fn new(socket: OwnedFd) -> Self {
+    pub fn new(socket: ForeignFd) -> Self {
         Self { socket, buffer: Box::new([0; HEADER + MAX_PAYLOAD]), filled: 0, fds: Vec::new() }
+    }
+
+    /// Whether descriptors have come with a message that is not complete.
+    #[must_use]
+    pub fn holds_descriptors(&self) -> bool {
+        !self.fds.is_empty()
     }
 
     /// The next message, if it has come as a whole.
@@ -96,7 +109,7 @@ impl Connection {
 
     /// Reads up to `wanted` bytes of a message; `false` if there are none now.
     fn fill(&mut self, wanted: usize) -> Result<bool, ConnectionError> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_REGIONS))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_PASSED))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut bytes = [IoSliceMut::new(&mut self.buffer[self.filled..wanted])];
         let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
@@ -107,7 +120,8 @@ impl Connection {
         };
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(fds) = message {
-                self.fds.extend(fds);
+                let socket = &self.socket;
+                self.fds.extend(fds.map(|fd| socket.beside(fd)));
             }
         }
         if received.flags.contains(ReturnFlags::CTRUNC) || self.fds.len() > MAX_REGIONS {
@@ -130,6 +144,13 @@ impl Connection {
     }
 }
 
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // The peer finds out now, even if the reaper has much to close before.
+        let _ = shutdown(&self.socket, Shutdown::Both);
+    }
+}
+
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
@@ -140,13 +161,14 @@ impl AsFd for Connection {
 mod tests {
     use super::*;
     use crate::vhost::message::Request;
+    use crate::vhost::reaper::tests::foreign;
     use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, sendmsg};
     use std::io::{IoSlice, Write};
     use std::os::unix::net::UnixStream;
 
     fn pair() -> (UnixStream, Connection) {
         let (peer, socket) = UnixStream::pair().unwrap();
-        (peer, Connection::new(socket.into()))
+        (peer, Connection::new(foreign(socket)))
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
-use std::sync::Arc;
 
 use nic::observer::Delivered;
 use nic::port::Port;
@@ -16,11 +15,12 @@ use super::config::DeviceSettings;
 use super::connection::Connection;
 use super::message::{Header, Request};
 use super::notify::Watched;
+use super::reaper::ForeignFd;
 use super::receive::{Nic, Receiver};
 use super::ring::Chain;
 use super::send::Sender;
 use super::session::{Answer, Offence, Session, Watching};
-use crate::hostside::{Attachment, HostSide, Service};
+use crate::hostside::{Attachment, Fetched, HostSide, Service};
 use crate::trace::Watch;
 
 /// What the device's epoll reports.
@@ -29,9 +29,14 @@ const CONNECTION: u64 = 1;
 const BACKEND: u64 = 2;
 /// A kick of whatever ring: all are looked at anyway.
 const KICK: u64 = 3;
+/// The end of the process that has connected.
+const PROCESS: u64 = 4;
 
-/// Messages, and control commands, that are taken in one round.
-const BATCH: usize = 64;
+/// Messages, and control commands, that are taken in one round: other ports wait meanwhile.
+const BATCH: usize = 16;
+
+/// Descriptors and mappings that wait to be closed, at which a frontend is sent away.
+const MAX_UNCLOSED: usize = 512;
 
 /// The most queue pairs: their rings have numbers of 8 bits in messages.
 const MAX_PAIRS: u16 = 64;
@@ -44,7 +49,9 @@ const MAX_PAIRS: u16 = 64;
 pub struct Device {
     settings: DeviceSettings,
     listener: UnixListener,
-    epoll: Arc<OwnedFd>,
+    /// Connections are accepted. They are not while too much waits to be closed.
+    accepts: bool,
+    watching: Watching,
     guest: Option<Guest>,
     lost: Option<String>,
     receivers: Vec<Receiver>,
@@ -69,6 +76,10 @@ pub struct Device {
 struct Guest {
     connection: Watched<Connection>,
     session: Session,
+    /// The process that connected, where it can be seen from here.
+    _process: Option<Watched<OwnedFd>>,
+    /// It has ended.
+    has_ended: bool,
     /// An answer that waits until what was kicked has been taken.
     owed: Option<Vec<u8>>,
     /// Pairs that the guest uses, if it says so by a command.
@@ -83,12 +94,12 @@ impl Device {
     pub fn new(listener: UnixListener, mut settings: DeviceSettings) -> io::Result<Self> {
         settings.pairs = settings.pairs.clamp(1, MAX_PAIRS);
         listener.set_nonblocking(true)?;
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
+        let watching = Watching::new(KICK, BACKEND)?;
         let pairs = usize::from(settings.pairs);
-        Ok(Self {
+        let mut device = Self {
             listener,
-            epoll: Arc::new(epoll),
+            accepts: false,
+            watching,
             guest: None,
             lost: None,
             receivers: (0..pairs).map(|_| Receiver::default()).collect(),
@@ -101,7 +112,16 @@ impl Device {
             command_asked_at: None,
             chain: Chain::default(),
             settings,
-        })
+        };
+        device.watch_listener()?;
+        Ok(device)
+    }
+
+    fn watch_listener(&mut self) -> io::Result<()> {
+        let token = epoll::EventData::new_u64(LISTENER);
+        epoll::add(&*self.watching.epoll, &self.listener, token, epoll::EventFlags::IN)?;
+        self.accepts = true;
+        Ok(())
     }
 
     /// Whether a frontend is connected.
@@ -126,7 +146,7 @@ impl Device {
     fn listen(&mut self) {
         let mut space = [const { MaybeUninit::uninit() }; 16];
         // Edges of kicks are taken off by this; nothing is to be done for them.
-        let waited = epoll::wait(&*self.epoll, &mut space, Some(&Timespec::default()));
+        let waited = epoll::wait(&*self.watching.epoll, &mut space, Some(&Timespec::default()));
         let Ok((events, _)) = waited else { return };
         let has = |token| events.iter().any(|event| event.data.u64() == token);
         let mut outcome = Ok(());
@@ -136,6 +156,10 @@ impl Device {
         if has(BACKEND) {
             outcome = outcome.and_then(|()| self.take_acknowledgements());
         }
+        if let Some(guest) = &mut self.guest {
+            guest.has_ended |= has(PROCESS);
+        }
+        outcome = outcome.and_then(|()| self.check_frontend());
         self.account(outcome);
         // Last, because a guest may come right after the end of the one before.
         if has(LISTENER) {
@@ -143,23 +167,50 @@ impl Device {
         }
     }
 
+    /// Whether the frontend is one to keep.
+    fn check_frontend(&self) -> Result<(), Offence> {
+        let Some(guest) = &self.guest else { return Ok(()) };
+        // Its connection would have ended by itself, but for what it has passed. Without that the
+        // process may have handed the connection over to another, as managers of machines do.
+        if guest.has_ended
+            && (guest.session.holds_sockets() || guest.connection.inside.holds_descriptors())
+        {
+            return Err(Offence::Ended);
+        }
+        if self.watching.reaper.pending() > MAX_UNCLOSED {
+            return Err(Offence::Unclosed);
+        }
+        Ok(())
+    }
+
     fn accept(&mut self) {
-        while let Ok((stream, _)) = self.listener.accept() {
+        while self.watching.reaper.pending() <= MAX_UNCLOSED {
+            let Ok((stream, _)) = self.listener.accept() else { return };
+            let Watching { epoll, reaper, .. } = &self.watching;
+            let connection = Connection::new(ForeignFd::new(stream.into(), reaper));
             if self.guest.is_some() {
                 continue; // The port has its guest; this one finds its connection closed.
             }
-            let epoll = Arc::clone(&self.epoll);
-            let connection = Connection::new(stream.into());
-            if let Ok(connection) = Watched::connection(&epoll, connection, CONNECTION) {
-                let watching = Watching { epoll, kick: KICK, backend: BACKEND };
-                let session = Session::new(&self.settings, watching);
-                self.guest = Some(Guest { connection, session, owed: None, pairs: 1 });
+            let process = process_of(connection.as_fd());
+            let process = process.and_then(|fd| Watched::process(epoll, fd, PROCESS).ok());
+            if let Ok(connection) = Watched::connection(epoll, connection, CONNECTION) {
+                let session = Session::new(&self.settings, self.watching.clone());
+                self.guest = Some(Guest {
+                    connection,
+                    session,
+                    _process: process,
+                    has_ended: false,
+                    owed: None,
+                    pairs: 1,
+                });
                 self.lost = None;
                 self.command_asked_at = None;
                 self.receivers.iter_mut().for_each(Receiver::forget);
                 self.senders.iter_mut().for_each(Sender::forget);
             }
         }
+        // Whoever connects now waits until the reaper has caught up.
+        self.accepts = epoll::delete(&*self.watching.epoll, &self.listener).is_err();
     }
 
     /// Obeys messages, until there are none or one has to wait for its answer.
@@ -248,20 +299,21 @@ impl Device {
         Ok(())
     }
 
-    fn take_frame(&mut self, frame: &mut Vec<u8>) -> Result<bool, Offence> {
-        let Some(guest) = &mut self.guest else { return Ok(false) };
+    fn take_frame(&mut self, frame: &mut Vec<u8>) -> Result<Fetched, Offence> {
+        let Some(guest) = &mut self.guest else { return Ok(Fetched::Nothing) };
         for _ in 0..self.senders.len() {
             let index = 2 * self.turn + 1;
             if let Some(mut live) = guest.session.ring(index) {
                 let sender = &mut self.senders[self.turn];
                 let taken = sender.take(&mut live, self.settings.polled, frame);
-                if taken.map_err(|error| Offence::Ring { index, error })? {
-                    return Ok(true);
+                let taken = taken.map_err(|error| Offence::Ring { index, error })?;
+                if taken != Fetched::Nothing {
+                    return Ok(taken);
                 }
             }
             self.turn = (self.turn + 1) % self.senders.len();
         }
-        Ok(false)
+        Ok(Fetched::Nothing)
     }
 
     fn serve_rings(&mut self, now: Instant, service: &mut Service<'_>) -> Result<(), Offence> {
@@ -315,12 +367,18 @@ impl Device {
     }
 }
 
+/// The process at the other end of a socket; none if it is not in sight of ours.
+fn process_of(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
+    let credentials = rustix::net::sockopt::socket_peercred(socket).ok()?;
+    rustix::process::pidfd_open(credentials.pid, rustix::process::PidfdFlags::empty()).ok()
+}
+
 impl Guest {
     fn obey(
         &mut self,
         header: &Header,
         request: Request,
-        fds: Vec<OwnedFd>,
+        fds: Vec<ForeignFd>,
     ) -> Result<(), Offence> {
         match self.session.handle(header, request, fds)? {
             Answer::Nothing => {}
@@ -333,12 +391,16 @@ impl Guest {
 
 impl HostSide for Device {
     fn fds(&self) -> Vec<BorrowedFd<'_>> {
-        vec![self.epoll.as_fd()]
+        vec![self.watching.epoll.as_fd()]
     }
 
     fn attend(&mut self, now: Instant, ready: bool, port: &mut Port<Vec<u8>>, watch: &mut Watch) {
         if ready {
             self.listen();
+        }
+        if !self.accepts && self.watching.reaper.pending() == 0 {
+            // Without a listener nobody can connect, which shows.
+            let _ = self.watch_listener();
         }
         let outcome = self.look(now, port, watch);
         self.account(outcome);
@@ -360,11 +422,11 @@ impl HostSide for Device {
         }
     }
 
-    fn transmit(&mut self, _: Instant, _: usize, frame: &mut Vec<u8>) -> io::Result<bool> {
+    fn transmit(&mut self, _: Instant, _: usize, frame: &mut Vec<u8>) -> io::Result<Fetched> {
         Ok(self.take_frame(frame).unwrap_or_else(|offence| {
             // The port is closed at the end of the round, when it is at hand.
             self.offence = Some(offence);
-            false
+            Fetched::Nothing
         }))
     }
 
@@ -382,6 +444,14 @@ impl HostSide for Device {
             self.send_calls(now);
         }
         Ok(())
+    }
+
+    fn evict(&mut self) -> bool {
+        let had_guest = self.guest.is_some();
+        if had_guest {
+            self.lose(&Offence::Evicted);
+        }
+        had_guest
     }
 
     fn refused(&self) -> u64 {

@@ -8,7 +8,7 @@
 //! space may take its owner's time to arrive, and the data plane would wait for it.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -16,13 +16,10 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::message::Region;
+use super::reaper::{Foreign, ForeignFd, Reaper};
 use super::sigbus::Watched;
+use super::signal::is_memory;
 use crate::page;
-
-/// File systems whose pages come from memory or a local disk (`linux/magic.h`): tmpfs, ramfs,
-/// hugetlbfs, ext4, xfs, btrfs, overlayfs.
-const FILE_SYSTEMS: [u64; 7] =
-    [0x0102_1994, 0x8584_58F6, 0x9584_58F6, 0xEF53, 0x5846_5342, 0x9123_683E, 0x794C_7630];
 
 /// Why memory cannot be had, or an address is none of the guest's.
 #[derive(Debug, thiserror::Error)]
@@ -43,10 +40,10 @@ pub enum MemoryError {
     Truncated(usize),
     /// A file that could keep the NIC waiting.
     #[error(
-        "memory region {0} is in a file system of unknown speed ({1:#x}); give the guest memory \
-         from memfd, /dev/shm or hugetlbfs"
+        "memory region {0} is no file of memory; give the guest memory from memfd, /dev/shm or \
+         hugetlbfs"
     )]
-    FileSystem(usize, u64),
+    NoMemory(usize),
     /// The kernel refuses.
     #[error("map memory region {region}: {cause}")]
     Map {
@@ -91,7 +88,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    fn new(number: usize, region: Region, fd: &OwnedFd) -> Result<Self, MemoryError> {
+    fn new(number: usize, region: Region, fd: &ForeignFd) -> Result<Self, MemoryError> {
         let failed = |cause: io::Error| MemoryError::Map { region: number, cause };
         let bounds = MemoryError::Bounds(number);
         let end_of = |start: u64| start.checked_add(region.size);
@@ -101,14 +98,13 @@ impl Mapping {
             return Err(bounds);
         };
         let size = usize::try_from(region.size).ok().filter(|&size| size > 0).ok_or(bounds)?;
+        // First of all: what is asked of another file may have to wait for its answer.
+        if !is_memory(fd.as_fd()) {
+            return Err(MemoryError::NoMemory(number));
+        }
         let stat = rustix::fs::fstat(fd).map_err(|errno| failed(errno.into()))?;
         if stat.st_size < 0 || (stat.st_size as u64) < end {
             return Err(MemoryError::Truncated(number));
-        }
-        let file_system = rustix::fs::fstatfs(fd).map_err(|errno| failed(errno.into()))?.f_type;
-        let file_system = file_system as u64 & 0xFFFF_FFFF;
-        if !FILE_SYSTEMS.contains(&file_system) {
-            return Err(MemoryError::FileSystem(number, file_system));
         }
         // A mapping begins at a page of its file; on hugetlbfs, pages are as long as blocks.
         let page = u64::try_from(stat.st_blksize).unwrap_or(1).max(page::size() as u64);
@@ -152,21 +148,26 @@ impl Drop for Mapping {
 /// A guest's memory.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    mappings: Arc<[Mapping]>,
+    mappings: Arc<Foreign<Vec<Mapping>>>,
 }
 
 impl Memory {
-    /// Maps the regions of a memory table, each from its file.
+    /// Maps the regions of a memory table, each from its file; `reaper` unmaps them.
     ///
     /// # Errors
     /// If a region cannot be, or cannot be mapped.
-    pub fn map(regions: &[Region], fds: &[OwnedFd]) -> Result<Self, MemoryError> {
+    pub fn map(
+        regions: &[Region],
+        fds: &[ForeignFd],
+        reaper: &Reaper,
+    ) -> Result<Self, MemoryError> {
         if regions.len() != fds.len() {
             return Err(MemoryError::Descriptors { regions: regions.len(), fds: fds.len() });
         }
         let pairs = regions.iter().zip(fds).enumerate();
         let mappings = pairs.map(|(number, (region, fd))| Mapping::new(number, *region, fd));
-        Ok(Self { mappings: mappings.collect::<Result<_, _>>()? })
+        let mappings = mappings.collect::<Result<Vec<_>, _>>()?;
+        Ok(Self { mappings: Arc::new(Foreign::new(mappings, reaper)) })
     }
 
     /// Whether the guest has taken memory away that was accessed since.
@@ -226,7 +227,7 @@ impl Memory {
 
     #[inline]
     fn locate(&self, guest: u64, length: u64) -> Result<NonNull<u8>, MemoryError> {
-        for mapping in &*self.mappings {
+        for mapping in self.mappings.iter() {
             if let Some(offset) = guest.checked_sub(mapping.region.guest_address)
                 && let Some(start) = mapping.at(offset, length)
             {
@@ -240,7 +241,7 @@ impl Memory {
 /// A piece of guest memory whose bounds were checked once. It keeps the memory mapped.
 #[derive(Clone, Debug)]
 pub struct Area {
-    _mappings: Arc<[Mapping]>,
+    _mappings: Arc<Foreign<Vec<Mapping>>>,
     start: NonNull<u8>,
     length: usize,
 }
@@ -297,9 +298,19 @@ impl Area {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::vhost::reaper::tests::foreign;
     use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use std::os::fd::OwnedFd;
 
     /// A file of `size` bytes of memory.
+    /// Maps regions from files of our own.
+    pub(in super::super) fn mapped<const N: usize>(
+        regions: &[Region],
+        files: [OwnedFd; N],
+    ) -> Result<Memory, MemoryError> {
+        Memory::map(regions, &files.map(foreign), &Reaper::start().unwrap())
+    }
+
     pub(in super::super) fn file(size: u64) -> OwnedFd {
         let fd = memfd_create("guest", MemfdFlags::CLOEXEC).unwrap();
         ftruncate(&fd, size).unwrap();
@@ -313,8 +324,8 @@ pub(super) mod tests {
     #[test]
     fn what_is_written_is_read_and_shared() {
         let fd = file(0x4000);
-        let memory = Memory::map(&[region(0x4000)], &[fd.try_clone().unwrap()]).unwrap();
-        let again = Memory::map(&[region(0x4000)], &[fd]).unwrap();
+        let memory = mapped(&[region(0x4000)], [fd.try_clone().unwrap()]).unwrap();
+        let again = mapped(&[region(0x4000)], [fd]).unwrap();
         memory.write(0x1FFE, b"abcd").unwrap();
         let mut bytes = [0; 4];
         again.read(0x1FFE, &mut bytes).unwrap();
@@ -328,7 +339,7 @@ pub(super) mod tests {
 
     #[test]
     fn addresses_outside_are_refused() {
-        let memory = Memory::map(&[region(0x1000)], &[file(0x1000)]).unwrap();
+        let memory = mapped(&[region(0x1000)], [file(0x1000)]).unwrap();
         let mut byte = [0; 1];
         assert!(memory.read(0x1FFF, &mut byte).is_ok());
         for address in [0, 0xFFF, 0x2000, u64::MAX, u64::MAX - 0xFFF] {
@@ -347,23 +358,23 @@ pub(super) mod tests {
 
     #[test]
     fn regions_that_cannot_be_are_refused() {
-        let map = |region, size| Memory::map(&[region], &[file(size)]).map(|_| ());
+        let map = |region, size| mapped(&[region], [file(size)]).map(|_| ());
         assert!(matches!(map(region(0), 0), Err(MemoryError::Bounds(0))));
         assert!(matches!(map(region(0x2000), 0x1000), Err(MemoryError::Truncated(0))));
         let wrapping = Region { guest_address: u64::MAX, ..region(0x1000) };
         assert!(matches!(map(wrapping, 0x1000), Err(MemoryError::Bounds(0))));
         let beyond = Region { file_offset: u64::MAX - 0xFFF, ..region(0x1000) };
         assert!(matches!(map(beyond, 0x1000), Err(MemoryError::Bounds(0))));
-        let none = Memory::map(&[region(0x1000)], &[]);
+        let none = mapped(&[region(0x1000)], []);
         assert!(matches!(none, Err(MemoryError::Descriptors { regions: 1, fds: 0 })));
     }
 
     #[test]
     fn region_may_begin_in_the_middle_of_a_page() {
         let fd = file(0x3000);
-        let whole = Memory::map(&[region(0x3000)], &[fd.try_clone().unwrap()]).unwrap();
+        let whole = mapped(&[region(0x3000)], [fd.try_clone().unwrap()]).unwrap();
         let part = Region { file_offset: 0x1234, ..region(0x1000) };
-        let part = Memory::map(&[part], &[fd]).unwrap();
+        let part = mapped(&[part], [fd]).unwrap();
         part.write(0x1000, b"x").unwrap();
         let mut byte = [0];
         whole.read(0x2234, &mut byte).unwrap();
@@ -373,8 +384,8 @@ pub(super) mod tests {
     #[test]
     fn truncated_memory_is_poisoned_and_harmless() {
         let fd = file(0x4000);
-        let memory = Memory::map(&[region(0x4000)], &[fd.try_clone().unwrap()]).unwrap();
-        let other = Memory::map(&[region(0x1000)], &[file(0x1000)]).unwrap();
+        let memory = mapped(&[region(0x4000)], [fd.try_clone().unwrap()]).unwrap();
+        let other = mapped(&[region(0x1000)], [file(0x1000)]).unwrap();
         memory.write(0x4000, b"x").unwrap();
         ftruncate(&fd, 0x1000).unwrap();
         assert!(!memory.is_poisoned());

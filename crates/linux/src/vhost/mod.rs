@@ -15,10 +15,10 @@
 //! [`device::Device`] joins them and is what a data plane owns. Everything that comes from the
 //! other side is checked where it is read ([`message`], [`memory`], [`ring`], [`session`]); a
 //! guest that breaks a rule loses its port, its owner learns why, and the next may connect. Nothing
-//! a guest does makes the data plane wait: descriptors are never read, or written without waiting
-//! (`notify`), and memory that a guest takes away is mended (`sigbus`). One thing is left: a
-//! frontend that makes its own eventfd blocking again, and fills it, stops the thread that
-//! interrupts it.
+//! a guest does makes the data plane wait: only eventfds, sockets of this machine and files of
+//! memory are taken; they are written to without waiting ([`signal`]) and closed in another thread
+//! ([`reaper`]); memory that a guest takes away is replaced (`sigbus`); and what is done for one
+//! port in a round is bounded.
 //!
 //! # Moderation meets virtio
 //!
@@ -103,8 +103,10 @@ pub mod driver;
 pub mod memory;
 pub mod message;
 mod notify;
+pub mod reaper;
 mod receive;
 pub mod ring;
 mod send;
 pub mod session;
 mod sigbus;
+pub mod signal;

@@ -2,18 +2,18 @@
 //!
 //! They are the guest's, so nothing here may depend on what the guest does with them. A kick is
 //! never read: the epoll that watches it is edge-triggered, and each write is an edge. A call is
-//! written without waiting; if it cannot be written, an earlier one is still unread, and that is
-//! as good.
+//! sent without waiting; if it cannot be, an earlier one is still unread, and that is as good.
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::epoll;
-use rustix::fs::{FileType, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::net::{SendFlags, send};
 
 use super::connection::Connection;
+use super::reaper::ForeignFd;
+use super::signal::{Signals, is_event_fd, is_unix_socket};
 
 /// Something with a descriptor of the guest, which an epoll watches until this is dropped.
 #[derive(Debug)]
@@ -22,10 +22,21 @@ pub(super) struct Watched<T: AsFd> {
     pub(super) inside: T,
 }
 
-impl Watched<OwnedFd> {
+impl Watched<ForeignFd> {
     /// Watches a kick descriptor; `epoll` reports each kick once, as `token`.
-    pub(super) fn kick(epoll: &Arc<OwnedFd>, fd: OwnedFd, token: u64) -> io::Result<Self> {
+    pub(super) fn kick(epoll: &Arc<OwnedFd>, fd: ForeignFd, token: u64) -> io::Result<Self> {
+        // Another file might keep the epoll waiting for what it says of itself.
+        if !is_event_fd(fd.as_fd())? {
+            return Err(io::Error::other("it is no eventfd"));
+        }
         Self::new(epoll, fd, token, epoll::EventFlags::IN | epoll::EventFlags::ET)
+    }
+}
+
+impl Watched<OwnedFd> {
+    /// Watches a process, by its pidfd; `epoll` reports its end once, as `token`.
+    pub(super) fn process(epoll: &Arc<OwnedFd>, pidfd: OwnedFd, token: u64) -> io::Result<Self> {
+        Self::new(epoll, pidfd, token, epoll::EventFlags::IN | epoll::EventFlags::ONESHOT)
     }
 }
 
@@ -63,64 +74,71 @@ impl<T: AsFd> Drop for Watched<T> {
 #[derive(Debug)]
 pub(super) enum Call {
     /// An eventfd, as QEMU and DPDK have it.
-    Event(OwnedFd),
+    Event(ForeignFd),
     /// A socket, as Linux in user mode has it: it reads eight bytes for each interrupt.
-    Socket(OwnedFd),
+    Socket(ForeignFd),
 }
 
 impl Call {
-    /// Anything but a socket or an eventfd might keep the writer waiting.
-    pub(super) fn new(fd: OwnedFd) -> io::Result<Self> {
-        if FileType::from_raw_mode(fstat(&fd)?.st_mode) == FileType::Socket {
-            return Ok(Self::Socket(fd));
+    /// Anything but an eventfd or a socket of this machine might keep the writer waiting.
+    pub(super) fn new(fd: ForeignFd) -> io::Result<Self> {
+        if is_event_fd(fd.as_fd())? {
+            Ok(Self::Event(fd))
+        } else if is_unix_socket(fd.as_fd())? {
+            Ok(Self::Socket(fd))
+        } else {
+            Err(io::Error::other("it is neither an eventfd nor a Unix socket"))
         }
-        let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
-        let target = std::fs::read_link(link)?;
-        if target.as_os_str() != "anon_inode:[eventfd]" {
-            return Err(io::Error::other(format!("{} is no eventfd or socket", target.display())));
-        }
-        fcntl_setfl(&fd, fcntl_getfl(&fd)? | OFlags::NONBLOCK)?;
-        Ok(Self::Event(fd))
     }
 
     /// Interrupts. A guest that is gone is noticed at its connection.
-    pub(super) fn signal(&self) {
-        let one = 1_u64.to_ne_bytes();
-        let _ = match self {
-            Self::Event(fd) => rustix::io::write(fd.as_fd(), &one),
-            Self::Socket(fd) => send(fd, &one, SendFlags::DONTWAIT | SendFlags::NOSIGNAL),
-        };
+    pub(super) fn send(&self, signals: &Signals) {
+        match self {
+            // It was seen to be an eventfd, and one it stays.
+            Self::Event(fd) => drop(signals.send(fd.as_fd())),
+            Self::Socket(fd) => {
+                let one = 1_u64.to_ne_bytes();
+                let _ = send(fd, &one, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::vhost::reaper::tests::foreign;
     use rustix::event::{EventfdFlags, eventfd};
     use std::os::unix::net::UnixStream;
 
     #[test]
     fn calls_never_wait() {
+        let signals = Signals::new().unwrap();
         let event = eventfd(0, EventfdFlags::empty()).unwrap();
         rustix::io::write(&event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
-        Call::new(event).unwrap().signal();
+        Call::new(foreign(event)).unwrap().send(&signals);
         let (_peer, socket) = UnixStream::pair().unwrap();
-        let call = Call::new(socket.into()).unwrap();
-        (0..100_000).for_each(|_| call.signal());
+        let call = Call::new(foreign(socket)).unwrap();
+        (0..100_000).for_each(|_| call.send(&signals));
     }
 
     #[test]
     fn other_descriptors_are_refused() {
+        let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
         let (reader, _writer) = rustix::pipe::pipe().unwrap();
-        let refused = Call::new(reader).unwrap_err().to_string();
-        assert!(refused.contains("pipe"), "{refused}");
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        for fd in [reader, tcp.into()] {
+            let refused = Call::new(foreign(fd.try_clone().unwrap())).unwrap_err().to_string();
+            assert!(refused.contains("neither an eventfd nor a Unix socket"), "{refused}");
+            assert!(Watched::kick(&epoll, foreign(fd), 7).is_err());
+        }
     }
 
     #[test]
     fn each_kick_is_an_edge() {
         let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
         let event = eventfd(0, EventfdFlags::empty()).unwrap();
-        let kick = Watched::kick(&epoll, event.try_clone().unwrap(), 7).unwrap();
+        let kick = Watched::kick(&epoll, foreign(event.try_clone().unwrap()), 7).unwrap();
         let ready = || {
             let mut events = Vec::with_capacity(4);
             let spare = rustix::buffer::spare_capacity(&mut events);

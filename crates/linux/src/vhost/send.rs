@@ -9,6 +9,7 @@ use super::coalesce::Coalescing;
 use super::receive::{PACKET_HEADER, in_buffer};
 use super::ring::{self, Chain, Ring, RingError, Wish};
 use super::session::LiveRing;
+use crate::hostside::Fetched;
 
 /// The longest frame that is taken from a guest.
 const LONGEST: u64 = nic::port::MAX_FRAME as u64;
@@ -70,13 +71,13 @@ impl Sender {
         live: &mut LiveRing<'_>,
         polled: bool,
         frame: &mut Vec<u8>,
-    ) -> Result<bool, RingError> {
+    ) -> Result<Fetched, RingError> {
         self.follow(live);
         loop {
             self.chain.clear();
             let Some(head) = live.ring.take(live.memory, &mut self.chain)? else {
                 if polled || !self.ask(live.ring)? {
-                    return Ok(false);
+                    return Ok(Fetched::Nothing);
                 }
                 continue;
             };
@@ -85,9 +86,7 @@ impl Sender {
             }
             let taken = self.gather(live, frame)?;
             live.ring.give_back(head, 0);
-            if taken {
-                return Ok(true);
-            }
+            return Ok(if taken { Fetched::Frame } else { Fetched::Dropped });
         }
     }
 

@@ -6,8 +6,10 @@
 //! notifications, by being enabled), and it is enabled.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+
+use rustix::event::epoll;
 
 use super::config::{CTRL_VQ, DeviceSettings, EVENT_IDX, MQ, MRG_RXBUF, VERSION_1};
 use super::connection::{Connection, ConnectionError};
@@ -17,7 +19,9 @@ use super::message::{
     PROTOCOL_F_REPLY_ACK, Region, Request, VringAddress, VringFd, VringState,
 };
 use super::notify::{Call, Watched};
+use super::reaper::{ForeignFd, Reaper};
 use super::ring::{Ring, RingError};
+use super::signal::{Signals, is_unix_socket};
 
 /// What a frontend or its guest did that costs it the port.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +86,15 @@ pub enum Offence {
     /// The guest shortened the file of its memory.
     #[error("the guest has taken memory away that it had shared")]
     Poisoned,
+    /// The process that connected has ended; a socket that it passed may keep its connection open.
+    #[error("the frontend's process has ended")]
+    Ended,
+    /// More to close than the reaper keeps up with.
+    #[error("the frontend passes descriptors faster than they can be closed")]
+    Unclosed,
+    /// The owner of the port wants it so.
+    #[error("evicted")]
+    Evicted,
 }
 
 /// What to send back, and when.
@@ -102,7 +115,7 @@ struct Slot {
     address: Option<VringAddress>,
     started: bool,
     enabled: bool,
-    kick: Option<Watched<OwnedFd>>,
+    kick: Option<Watched<ForeignFd>>,
     call: Option<Call>,
     /// An interrupt that found no [`Call`].
     missed: bool,
@@ -120,15 +133,31 @@ impl Slot {
     }
 }
 
-/// Where a session has its descriptors watched.
+/// What a device does with the descriptors of its sessions.
 #[derive(Clone, Debug)]
 pub struct Watching {
-    /// Is told of them.
+    /// Watches them.
     pub epoll: Arc<OwnedFd>,
     /// What it reports for a kick.
     pub kick: u64,
     /// What it reports for the channel of the backend.
     pub backend: u64,
+    /// Closes them.
+    pub reaper: Reaper,
+    /// Writes to them.
+    pub signals: Arc<Signals>,
+}
+
+impl Watching {
+    /// An epoll of its own, with these tokens.
+    ///
+    /// # Errors
+    /// If the kernel refuses a descriptor, a thread or asynchronous I/O.
+    pub fn new(kick: u64, backend: u64) -> io::Result<Self> {
+        let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC)?);
+        let (reaper, signals) = (Reaper::start()?, Arc::new(Signals::new()?));
+        Ok(Self { epoll, kick, backend, reaper, signals })
+    }
 }
 
 /// The state of one frontend's device.
@@ -175,7 +204,7 @@ impl Session {
         &mut self,
         header: &Header,
         request: Request,
-        fds: Vec<OwnedFd>,
+        fds: Vec<ForeignFd>,
     ) -> Result<Answer, Offence> {
         let number = request.number();
         let kicked = matches!(request, Request::VringKick(_));
@@ -231,7 +260,7 @@ impl Session {
         Config { bytes, ..*asked }.encode()
     }
 
-    fn instruction(&mut self, request: Request, fds: Vec<OwnedFd>) -> Result<(), Offence> {
+    fn instruction(&mut self, request: Request, fds: Vec<ForeignFd>) -> Result<(), Offence> {
         let takes_fds = matches!(
             request,
             Request::SetMemTable(_)
@@ -267,20 +296,25 @@ impl Session {
         Ok(())
     }
 
-    fn set_memory(&mut self, regions: &[Region], fds: &[OwnedFd]) -> Result<(), Offence> {
+    fn set_memory(&mut self, regions: &[Region], fds: &[ForeignFd]) -> Result<(), Offence> {
         self.slots.iter_mut().for_each(Slot::dissolve);
         self.memory = None;
-        self.memory = Some(Memory::map(regions, fds)?);
+        self.memory = Some(Memory::map(regions, fds, &self.watching.reaper)?);
         Ok(())
     }
 
-    fn set_backend(&mut self, fds: Vec<OwnedFd>) -> Result<(), Offence> {
-        let [fd] = <[OwnedFd; 1]>::try_from(fds)
+    fn set_backend(&mut self, fds: Vec<ForeignFd>) -> Result<(), Offence> {
+        let [fd] = <[ForeignFd; 1]>::try_from(fds)
             .map_err(|fds| descriptors(&Request::SetBackendReqFd, fds.len()))?;
-        // Anything but a socket cannot be written to without waiting; `send` refuses it.
         let Watching { epoll, backend, .. } = &self.watching;
-        let backend = Watched::connection(epoll, Connection::new(fd), *backend);
-        self.backend = Some(backend.map_err(unusable("backend channel", 0))?);
+        // Of another file, the epoll and whoever writes might have to wait.
+        let channel = is_unix_socket(fd.as_fd()).and_then(|is_socket| {
+            if !is_socket {
+                return Err(io::Error::other("it is no Unix socket"));
+            }
+            Watched::connection(epoll, Connection::new(fd), *backend)
+        });
+        self.backend = Some(channel.map_err(unusable("backend channel", 0))?);
         Ok(())
     }
 
@@ -292,7 +326,7 @@ impl Session {
         });
     }
 
-    fn ring_instruction(&mut self, request: &Request, fds: Vec<OwnedFd>) -> Result<(), Offence> {
+    fn ring_instruction(&mut self, request: &Request, fds: Vec<ForeignFd>) -> Result<(), Offence> {
         let index = match request {
             Request::SetVringNum(state)
             | Request::SetVringBase(state)
@@ -337,7 +371,7 @@ impl Session {
                 let call = fd_given.map(Call::new).transpose();
                 slot.call = call.map_err(unusable("call descriptor", index))?;
                 if let Some(call) = slot.call.as_ref().filter(|_| slot.missed) {
-                    call.signal();
+                    call.send(&self.watching.signals);
                     slot.missed = false;
                 }
             }
@@ -414,6 +448,13 @@ impl Session {
         self.features & CTRL_VQ != 0 && self.features & MQ != 0
     }
 
+    /// Whether the frontend has handed over sockets, by which it may hold its own connection open.
+    #[must_use]
+    pub fn holds_sockets(&self) -> bool {
+        let is_socket = |slot: &Slot| matches!(slot.call, Some(Call::Socket(_)));
+        self.backend.is_some() || self.slots.iter().any(is_socket)
+    }
+
     /// Whether the guest has taken memory away that was accessed since.
     #[must_use]
     pub fn is_poisoned(&self) -> bool {
@@ -435,7 +476,7 @@ impl Session {
         }
         let slot = &mut self.slots[index];
         match &slot.call {
-            Some(call) => call.signal(),
+            Some(call) => call.send(&self.watching.signals),
             None => slot.missed = true,
         }
         Ok(false)
@@ -484,8 +525,8 @@ fn unusable(what: &'static str, index: u32) -> impl FnOnce(io::Error) -> Offence
 fn one_fd(
     request: &Request,
     fd: &VringFd,
-    mut fds: Vec<OwnedFd>,
-) -> Result<Option<OwnedFd>, Offence> {
+    mut fds: Vec<ForeignFd>,
+) -> Result<Option<ForeignFd>, Offence> {
     if fds.len() != usize::from(!fd.none) {
         return Err(descriptors(request, fds.len()));
     }

@@ -15,7 +15,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use linux::hostside::{HostSide, Service};
+use linux::hostside::{Fetched, HostSide, Service};
 use linux::trace::Watch;
 use linux::vhost::config::{CTRL_VQ, DeviceSettings, EVENT_IDX, MQ, MRG_RXBUF};
 use linux::vhost::device::Device;
@@ -293,7 +293,9 @@ impl Bench {
         device.attend(*now, true, port, watch);
         let mut frame = Vec::new();
         let mut taken = 0;
-        while device.transmit(*now, 0, &mut frame).expect("a port that is there") {
+        while device.transmit(*now, 0, &mut frame).expect("a port that is there")
+            != Fetched::Nothing
+        {
             assert!(frame.len() <= MAX_FRAME);
             taken += 1;
             assert!(taken <= 3 * usize::from(SIZE), "more frames than descriptors");

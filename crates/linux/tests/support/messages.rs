@@ -10,13 +10,14 @@
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use linux::vhost::config::DeviceSettings;
 use linux::vhost::message::{HEADER, Header, Request};
+use linux::vhost::reaper::{ForeignFd, Reaper};
 use linux::vhost::ring::Chain;
 use linux::vhost::session::{Answer, Session, Watching};
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
 use super::input::Input;
@@ -63,11 +64,11 @@ pub(crate) fn replay(bytes: &[u8]) {
         polled: kind & 0x40 != 0,
         speed_mbit: 0,
     };
-    let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll"));
-    let watching = Watching { epoll, kick: 0, backend: 1 };
+    let watching = Watching::new(0, 1).expect("what a device needs");
+    let reaper = watching.reaper.clone();
     let mut session = Session::new(&settings, watching);
     for _ in 0..MESSAGES {
-        if input.is_empty() || !say(&mut session, &mut input) {
+        if input.is_empty() || !say(&mut session, &mut input, &reaper) {
             return;
         }
         for index in 0..2 * usize::from(settings.pairs) + 2 {
@@ -79,7 +80,7 @@ pub(crate) fn replay(bytes: &[u8]) {
 }
 
 /// Plays the next message; whether the session goes on.
-fn say(session: &mut Session, input: &mut Input<'_>) -> bool {
+fn say(session: &mut Session, input: &mut Input<'_>, reaper: &Reaper) -> bool {
     let request = match input.u8() {
         255 => u32::MAX,
         small => small.into(),
@@ -89,7 +90,7 @@ fn say(session: &mut Session, input: &mut Input<'_>) -> bool {
         .map(|_| {
             let kinds = descriptors();
             let fd = &kinds[usize::from(input.u8()) % kinds.len()];
-            fd.try_clone().expect("a descriptor")
+            ForeignFd::new(fd.try_clone().expect("a descriptor"), reaper)
         })
         .collect();
     let length = input.u8();

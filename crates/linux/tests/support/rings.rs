@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 
 use linux::vhost::memory::Memory;
 use linux::vhost::message::{Region, VringAddress};
+use linux::vhost::reaper::{ForeignFd, Reaper};
 use linux::vhost::ring::{Chain, MAX_SEGMENTS, Ring};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 
@@ -53,8 +54,9 @@ pub(crate) fn replay(bytes: &[u8]) {
     ftruncate(&file, 3 * SIZE).expect("room");
     let image = input.rest();
     rustix::io::pwrite(&file, &image[..image.len().min(3 * SIZE as usize)], 0).expect("memory");
-    let fds = [(); 3].map(|()| file.try_clone().expect("a descriptor"));
-    let memory = Memory::map(&REGIONS, &fds).expect("good regions");
+    let reaper = Reaper::start().expect("a thread");
+    let fds = [(); 3].map(|()| ForeignFd::new(file.try_clone().expect("a descriptor"), &reaper));
+    let memory = Memory::map(&REGIONS, &fds, &reaper).expect("good regions");
     let Ok(mut ring) = Ring::new(&memory, &address, size, base, event_index) else { return };
     assert!(size.is_power_of_two());
     // The driver changes something whenever the device has served a chain.

@@ -1,5 +1,6 @@
-//! Two drivers on two vhost-user ports, and the data plane between them.
+//! Drivers on vhost-user ports, and the data plane between them.
 
+mod attacks;
 mod hostile;
 mod interrupts;
 mod nic;

@@ -1,4 +1,4 @@
-//! A NIC with two vhost-user ports and a cable without delay between them, as any owner has it.
+//! A NIC with vhost-user ports and cables without delay between them, as any owner has it.
 
 use std::io::ErrorKind;
 use std::os::unix::net::UnixListener;
@@ -17,9 +17,10 @@ use nic::link::LinkSettings;
 use nic::moderation::Moderation;
 use nic::port::PortSettings;
 
-/// What both ports are like.
+/// How many ports there are, and what they are like.
 #[derive(Clone, Copy)]
 pub(crate) struct NicSettings {
+    pub(crate) ports: usize,
     pub(crate) queues: u16,
     pub(crate) mtu: u16,
     pub(crate) moderation: Moderation,
@@ -29,11 +30,11 @@ pub(crate) struct NicSettings {
 impl Default for NicSettings {
     fn default() -> Self {
         let moderation = Moderation::DISABLED;
-        Self { queues: 1, mtu: 1500, moderation, waiting: Waiting::Sleep }
+        Self { ports: 2, queues: 1, mtu: 1500, moderation, waiting: Waiting::Sleep }
     }
 }
 
-/// Two sockets in a directory of their own, which is removed when this is dropped.
+/// Sockets in a directory of their own, which is removed when this is dropped.
 pub(crate) struct Sockets(PathBuf);
 
 impl Sockets {
@@ -60,12 +61,12 @@ impl Sockets {
     pub(crate) fn plans(&self, settings: &NicSettings) -> Vec<PortPlan> {
         let NicSettings { queues, moderation, .. } = *settings;
         let plan = |number| PortPlan {
-            name: format!("{}0", ['a', 'b'][number]),
+            name: format!("{}0", ['a', 'b', 'c'][number]),
             host: Box::new(device(&self.path(number), number as u8, settings)),
             settings: PortSettings { queues, moderation, ..PortSettings::default() },
             link: LinkSettings::default(),
         };
-        vec![plan(0), plan(1)]
+        (0..settings.ports).map(plan).collect()
     }
 }
 
@@ -75,7 +76,7 @@ impl Drop for Sockets {
     }
 }
 
-/// A running NIC with two ports. It stops when this is dropped.
+/// A running NIC. It stops when this is dropped.
 pub(crate) struct Nic {
     plane: Handle,
     sockets: Sockets,
@@ -122,6 +123,11 @@ impl Nic {
     pub(crate) fn moderation(&self, number: usize) -> Vec<(u32, u32)> {
         let settings = self.port(number).queues.into_iter().map(|queue| queue.moderation);
         settings.map(|setting| (setting.rx_usecs, setting.rx_frames)).collect()
+    }
+
+    /// Disconnects the frontend of a port; `false` if there is none.
+    pub(crate) fn evict(&self, number: usize) -> bool {
+        self.plane.call(move |plane: &mut DataPlane| plane.plane().evict(number)).unwrap()
     }
 
     fn port(&self, number: usize) -> PortSnapshot {

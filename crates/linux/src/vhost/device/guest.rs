@@ -13,11 +13,12 @@ use super::*;
 use crate::vhost::config::{CTRL_VQ, EVENT_IDX, VERSION_1};
 use crate::vhost::connection::Incoming;
 use crate::vhost::memory::Memory;
-use crate::vhost::memory::tests::file;
+use crate::vhost::memory::tests::{file, mapped};
 use crate::vhost::message::{
     F_PROTOCOL_FEATURES, PROTOCOL_F_BACKEND_REQ, PROTOCOL_F_REPLY_ACK, Region, VringAddress,
     VringFd, VringState,
 };
+use crate::vhost::reaper::tests::foreign;
 
 pub(super) const SIZE: u16 = 16;
 pub(super) const FEATURES: u64 = F_PROTOCOL_FEATURES | VERSION_1 | EVENT_IDX | CTRL_VQ;
@@ -78,7 +79,7 @@ impl Plane {
     pub(super) fn round(&mut self, now: Instant, frames: &[&[u8]]) {
         self.device.attend(now, true, &mut self.port, &mut self.watch);
         let mut frame = Vec::new();
-        while self.device.transmit(now, 0, &mut frame).unwrap() {
+        while self.device.transmit(now, 0, &mut frame).unwrap() == Fetched::Frame {
             self.sent.push(std::mem::take(&mut frame));
         }
         for frame in frames {
@@ -233,7 +234,7 @@ impl Guest {
     /// Connects and sets everything up, as UML does.
     pub(super) fn connect(plane: &mut Plane, features: u64, protocol: u64) -> Self {
         let socket = UnixStream::connect_addr(&plane.address).unwrap();
-        let connection = Connection::new(socket.try_clone().unwrap().into());
+        let connection = Connection::new(foreign(socket.try_clone().unwrap()));
         let mut guest = Self { connection, socket, file: file(MEMORY), rings: Vec::new() };
         let protocol = protocol | PROTOCOL_F_REPLY_ACK | PROTOCOL_F_BACKEND_REQ;
         for request in [
@@ -249,15 +250,16 @@ impl Guest {
         for index in 0..3 {
             guest.add_ring(index, region, features & EVENT_IDX != 0);
         }
-        // In the first it is let in, in the second it is listened to.
-        plane.round(at(0), &[]);
-        plane.round(at(0), &[]);
+        // In the first it is let in, in the others it is listened to.
+        for _ in 0..3 {
+            plane.round(at(0), &[]);
+        }
         while guest.receive().is_some() {}
         guest
     }
 
     fn add_ring(&mut self, index: u8, region: Region, events: bool) {
-        let memory = Memory::map(&[region], &[self.file.try_clone().unwrap()]).unwrap();
+        let memory = mapped(&[region], [self.file.try_clone().unwrap()]).unwrap();
         let event = || eventfd(0, EventfdFlags::NONBLOCK).unwrap();
         let (kick, call) = (event(), event());
         let base = u64::from(index) * STRIDE;

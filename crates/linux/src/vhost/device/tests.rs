@@ -8,6 +8,7 @@ use nic::time::Duration;
 use super::*;
 use crate::vhost::config::{EVENT_IDX, MRG_RXBUF};
 use crate::vhost::message::{self, PROTOCOL_F_INBAND_NOTIFICATIONS, VringState};
+use crate::vhost::reaper::tests::foreign;
 use crate::vhost::receive::PACKET_HEADER;
 
 const FRAME: [u8; 60] = [7; 60];
@@ -286,9 +287,8 @@ fn guest_that_breaks_rules_loses_its_port_and_another_may_come() {
     assert_eq!(guest.rings[0].calls(), 1);
 
     // A second one is refused while the first is there, and takes over when it has gone.
-    let mut second = Connection::new(
-        std::os::unix::net::UnixStream::connect_addr(&plane.address).unwrap().into(),
-    );
+    let second = std::os::unix::net::UnixStream::connect_addr(&plane.address).unwrap();
+    let mut second = Connection::new(foreign(second));
     plane.round(at(5), &[]);
     assert!(second.receive().is_err());
     drop(guest);
@@ -320,7 +320,7 @@ fn inband_kick_is_answered_when_served_and_calls_wait() {
     let mut guest = Guest::connect(&mut plane, FEATURES, PROTOCOL_F_INBAND_NOTIFICATIONS);
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     guest.send(&Request::SetBackendReqFd, &[&theirs.into()]);
-    let mut backend = Connection::new(ours.into());
+    let mut backend = Connection::new(foreign(ours));
     guest.refill(2_000);
     guest.rings[1].offer(&[0; 72], 0);
     guest.send(&Request::VringKick(VringState { index: 1, number: 0 }), &[]);
@@ -349,7 +349,7 @@ fn calls_under_way_reach_the_guest_once_and_in_time() {
     let mut guest = Guest::connect(&mut plane, FEATURES, PROTOCOL_F_INBAND_NOTIFICATIONS);
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     guest.send(&Request::SetBackendReqFd, &[&theirs.into()]);
-    let mut backend = Connection::new(ours.into());
+    let mut backend = Connection::new(foreign(ours));
     let mut called = |plane: &mut Plane, us| {
         plane.device.send_calls(at(us));
         let call = backend.receive().unwrap()?;
@@ -369,4 +369,19 @@ fn calls_under_way_reach_the_guest_once_and_in_time() {
     while guest.rings[0].take().is_some() {}
     plane.round(at(80), &[&FRAME]);
     assert_eq!(plane.device.calls_at(), Some(at(130)), "the guest has re-armed");
+}
+
+/// Other ports wait while messages are obeyed.
+#[test]
+fn messages_of_one_round_are_bounded() {
+    let mut plane = Plane::new("messages", "disabled", false);
+    let mut guest = Guest::connect(&mut plane, FEATURES, 0);
+    for _ in 0..3 * BATCH {
+        guest.send(&Request::GetFeatures, &[]);
+    }
+    for round in 0..3 {
+        plane.round(at(round), &[]);
+        let answers = std::iter::from_fn(|| guest.receive()).count();
+        assert_eq!(answers, BATCH, "round {round}");
+    }
 }

@@ -1,7 +1,7 @@
 //! A driver in a few lines, and what a hostile one can do.
 
 use super::*;
-use crate::vhost::memory::tests::file;
+use crate::vhost::memory::tests::{file, mapped};
 use crate::vhost::message::Region;
 
 const SIZE: u16 = 8;
@@ -22,7 +22,7 @@ struct Driver {
 
 fn memory() -> Memory {
     let region = Region { guest_address: 0, size: 0x8000, user_address: 0, file_offset: 0 };
-    Memory::map(&[region], &[file(0x8000)]).unwrap()
+    mapped(&[region], [file(0x8000)]).unwrap()
 }
 
 const ADDRESS: VringAddress = VringAddress {

@@ -2,7 +2,7 @@
 
 use nic::prng::Prng;
 use nic::time::Duration;
-use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::event::{EventfdFlags, eventfd};
 
 use super::*;
 use crate::vhost::memory::tests::file;
@@ -21,8 +21,7 @@ fn settings(pairs: u16, inband: bool) -> DeviceSettings {
 }
 
 fn session(pairs: u16, inband: bool) -> Session {
-    let epoll = Arc::new(epoll::create(epoll::CreateFlags::CLOEXEC).unwrap());
-    Session::new(&settings(pairs, inband), Watching { epoll, kick: 1, backend: 2 })
+    Session::new(&settings(pairs, inband), Watching::new(1, 2).unwrap())
 }
 
 fn event() -> OwnedFd {
@@ -55,6 +54,8 @@ impl Session {
     fn ask(&mut self, request: Request, fds: Vec<OwnedFd>) -> Result<Answer, Offence> {
         let bytes = request.encode(true);
         let header = Header::parse(bytes.first_chunk::<HEADER>().unwrap()).unwrap();
+        let reaper = self.watching.reaper.clone();
+        let fds = fds.into_iter().map(|fd| ForeignFd::new(fd, &reaper)).collect();
         self.handle(&header, request, fds)
     }
 
@@ -131,7 +132,7 @@ fn offences_are_told_apart() {
         (Request::SetVringBase(state(0, 65_536)), vec![], "begins at 65536"),
         (Request::SetVringKick(fd(0)), vec![], "0 file descriptors"),
         (Request::SetVringCall(fd(0)), vec![event(), event()], "2 file descriptors"),
-        (Request::SetVringCall(fd(0)), vec![file(0)], "no eventfd"),
+        (Request::SetVringCall(fd(0)), vec![file(0)], "neither an eventfd"),
         (Request::SetVringKick(fd(0)), vec![file(0)], "kick descriptor of ring 0"),
         (Request::SetOwner, vec![event()], "1 file descriptors"),
         (Request::SetBackendReqFd, vec![], "0 file descriptors"),
