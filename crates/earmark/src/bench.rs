@@ -111,7 +111,7 @@ pub fn run(
     for round in 0..rounds {
         for case in &mut cases {
             progress.step(&format!("{}, {}", experiment.name(), case.moderation));
-            let plan = experiment.plan(options, case.clients, seed + u64::from(round));
+            let plan = experiment.plan(options, case.clients, seed.wrapping_add(u64::from(round)));
             let slice = world.round(&plan, case.moderation, change_to)?;
             refuse_silence(&plan, &slice)?;
             case.slices.push(slice);

@@ -9,6 +9,7 @@ mod mx;
 pub use mx::MxTerms;
 
 use anyhow::Result;
+use clap::ValueEnum;
 use nic::moderation::{Moderation, TimerKind};
 use serde::Deserialize;
 
@@ -143,8 +144,13 @@ impl Experiment {
     /// The name on the command line.
     #[must_use]
     pub fn name(self) -> String {
-        let value = clap::ValueEnum::to_possible_value(&self).expect("no experiment is hidden");
+        let value = self.to_possible_value().expect("no experiment is hidden");
         value.get_name().to_owned()
+    }
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::value_variants().iter().copied()
     }
 
     /// Whether it is one of [round trips of MX](Self::MxPingpong), of which half is told.

@@ -11,7 +11,7 @@ use nic::moderation::Moderation;
 
 use crate::measurement::{HalfRound, Halves, Part, Quantiles, Slice};
 use crate::options::ExperimentOptions;
-use crate::records::{Distribution, Record, Series, new_histogram};
+use crate::records::{Distribution, Record, Series};
 
 /// Samples this close to the change belong to neither side, in nanoseconds.
 const GUARD_NS: i64 = 20_000_000;
@@ -82,14 +82,8 @@ fn column(series: &Series, name: &str, span: &Range<i64>) -> Distribution {
     let Some(column) = series.columns.iter().position(|column| column == name) else {
         return Distribution::default();
     };
-    let (mut up, mut down) = (new_histogram(), new_histogram());
-    for row in series.rows.iter().filter(|row| span.contains(&row[0])) {
-        let side = if row[column] < 0 { &mut down } else { &mut up };
-        side.saturating_record(row[column].unsigned_abs());
-    }
-    let mut whole = Distribution::from_histogram(&up, 1);
-    whole.merge(&Distribution::from_histogram(&down, -1));
-    whole
+    let rows = series.rows.iter().filter(|row| span.contains(&row[0]));
+    Distribution::exactly(rows.map(|row| [row[column], 1]))
 }
 
 /// What the two halves say, in words.

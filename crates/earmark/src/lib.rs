@@ -35,6 +35,7 @@ pub mod scenario;
 pub mod show;
 mod sources;
 mod table;
+pub mod takers;
 pub mod tune;
 pub mod workload;
 pub mod world;

@@ -33,6 +33,8 @@ pub struct Quantiles {
     pub max: f64,
     /// The arithmetic mean.
     pub mean: f64,
+    /// Whether they are exact, and not those of a histogram of three significant digits.
+    pub exact: bool,
 }
 
 impl Quantiles {
@@ -48,6 +50,7 @@ impl Quantiles {
             p99: summary.p99_us,
             max: summary.max_us,
             mean: summary.mean_us,
+            exact: distribution.exact,
         })
     }
 }
@@ -55,9 +58,9 @@ impl Quantiles {
 impl Quantiles {
     /// Half of each time.
     fn half(self) -> Self {
-        let Self { count, min, p50, p90, p99, max, mean } = self;
+        let Self { count, min, p50, p90, p99, max, mean, exact } = self;
         let [min, p50, p90, p99, max, mean] = [min, p50, p90, p99, max, mean].map(|us| us / 2.0);
-        Self { count, min, p50, p90, p99, max, mean }
+        Self { count, min, p50, p90, p99, max, mean, exact }
     }
 }
 
@@ -404,7 +407,7 @@ impl Rounds<'_> {
         let mut sum = Distribution::default();
         for slice in self.slices {
             let ports = slice.nic.ports.iter().enumerate().filter(|(number, _)| of(*number));
-            ports.for_each(|(_, port)| sum.merge(&Distribution::from_histogram(&port.holds, 1)));
+            ports.for_each(|(_, port)| sum.merge(&Distribution::of(&port.holds, 1)));
         }
         sum
     }

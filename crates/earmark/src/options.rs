@@ -14,8 +14,10 @@ use nic::marker::Rules;
 use nic::moderation::Moderation;
 use serde::{Deserialize, Deserializer};
 
+use crate::experiment::Experiment;
 use crate::keys;
 use crate::marks::MarkNames;
+use crate::takers::{self, Declared, Place, Use, only_for, only_in};
 
 /// A value that is text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,11 +101,25 @@ impl FromStr for Clients {
     }
 }
 
-/// Declares a struct of optional settings: flags for `clap`, and with them keys of scenarios.
+/// Those that take an option: all, where its line does not say.
+macro_rules! takers {
+    () => {
+        takers::ALL
+    };
+    ($takers:expr) => {
+        $takers
+    };
+}
+
+/// Declares a struct of optional settings: flags for `clap`, with them keys of scenarios, and who
+/// takes which.
 macro_rules! options {
-    ($(#[$meta:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $type:ty,)* }) => {
+    ($(#[$meta:meta])* $name:ident {
+        $($(#[$about:meta])* $field:ident: $type:ty $(=> $takers:expr)?,)*
+    }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, Default, clap::Args)]
+        #[command(mut_args = |arg| takers::remark(arg, Self::DECLARED))]
         pub struct $name {
             $($(#[$about])* #[arg(long)] pub $field: Option<$type>,)*
         }
@@ -115,14 +131,96 @@ macro_rules! options {
         }
 
         impl $name {
+            const DECLARED: &[Declared] = &[$((stringify!($field), takers!($($takers)?)),)*];
+
             /// These options, with those of `other` where none is given.
             #[must_use]
             pub fn or(self, other: Self) -> Self {
                 Self { $($field: self.$field.or(other.$field),)* }
             }
+
+            /// Refuses those that none of `uses` takes.
+            ///
+            /// # Errors
+            /// The first of them, and who takes it.
+            pub fn check_taken(&self, uses: &[Use]) -> anyhow::Result<()> {
+                let is_given = [$(self.$field.is_some(),)*];
+                let given = Self::DECLARED.iter().zip(is_given).filter(|(_, given)| *given);
+                takers::check(&given.map(|(declared, _)| *declared).collect::<Vec<_>>(), uses)
+            }
         }
     };
 }
+
+use Experiment as E;
+
+/// Experiments with round trips one after the other, of TCP, UDP or ICMP.
+const PLAIN: &[E] = &[E::TcpRr, E::UdpRr, E::Ping, E::LoadedServer, E::Mixed];
+/// Those in which an agent answers.
+const SERVED: &[E] = &[
+    E::TcpRr,
+    E::UdpRr,
+    E::LoadedServer,
+    E::Mixed,
+    E::MxPingpong,
+    E::MxLargeAnatomy,
+    E::MxMisorder,
+    E::MxMixed,
+];
+/// Those with connections that ask.
+const ASKING: &[E] = &[
+    E::TcpRr,
+    E::UdpRr,
+    E::Ping,
+    E::LoadedServer,
+    E::Mixed,
+    E::MxPingpong,
+    E::MxLargeAnatomy,
+    E::MxMisorder,
+    E::MxMixed,
+];
+/// Those that ask again when the answer is there, and not on a schedule of their own.
+const CLOSED: &[E] = &[
+    E::TcpRr,
+    E::UdpRr,
+    E::Ping,
+    E::LoadedServer,
+    E::Memcached,
+    E::MxPingpong,
+    E::MxLargeAnatomy,
+    E::MxMisorder,
+];
+/// Those that can keep a schedule.
+const SCHEDULED: &[E] = &[
+    E::TcpRr,
+    E::UdpRr,
+    E::Ping,
+    E::LoadedServer,
+    E::Ntp,
+    E::Mixed,
+    E::Pps,
+    E::InvalidFrames,
+    E::MxPingpong,
+    E::MxLargeAnatomy,
+    E::MxMisorder,
+    E::MxMixed,
+];
+/// Those whose latency is measured from answer to answer.
+const TIMED: &[E] = &[
+    E::TcpRr,
+    E::UdpRr,
+    E::Ping,
+    E::LoadedServer,
+    E::Memcached,
+    E::Ntp,
+    E::Mixed,
+    E::MxPingpong,
+    E::MxLargeAnatomy,
+    E::MxMisorder,
+    E::MxMixed,
+];
+/// Those of MX.
+const MX: &[E] = &[E::MxPingpong, E::MxStream, E::MxLargeAnatomy, E::MxMisorder, E::MxMixed];
 
 options! {
     /// The NIC and the cable of a lab.
@@ -144,21 +242,21 @@ options! {
         ports: Ports,
         /// What the hosts are made of
         #[arg(value_enum)]
-        hosts: Hosts,
+        hosts: Hosts => only_in(&[Place::Namespaces, Place::Guests]),
         /// Receive queues of each port
         #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
         queues: u16,
         /// Packets that a receive ring holds, as `ethtool -G rx`
         #[arg(value_parser = clap::value_parser!(u32).range(16..=65_536), value_name = "PACKETS")]
-        ring: u32,
+        ring: u32 => only_in(&[Place::Namespaces]),
         /// Microseconds from arrival until a frame is in host memory: what `stream` looks ahead
         #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=10_000))]
         dma_latency: u32,
-        /// Microseconds from an interrupt until the host has it; in virtual time only
+        /// Microseconds from an interrupt until the host has it
         #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
-        interrupt_latency: u32,
+        interrupt_latency: u32 => only_in(&[Place::Virtual]),
         /// How the NIC waits: sleep, precise (spin just before deadlines) or spin (a whole core)
-        wait: Text<Waiting>,
+        wait: Text<Waiting> => only_in(takers::REAL),
         /// Transmit completions interrupt, too, as on a NIC with one vector for both
         #[arg(num_args = 0..=1, default_missing_value = "true")]
         transmit_interrupts: bool,
@@ -210,52 +308,52 @@ options! {
         #[arg(value_name = "SETTINGS", value_delimiter = ',')]
         compare: Vec<Text<Moderation>>,
         /// Connections that ask at once; a range such as 1..8 measures each
-        clients: Text<Clients>,
+        clients: Text<Clients> => only_for(ASKING),
         /// Requests a second, sent when due whatever the answers do; else one after the other
         #[arg(value_name = "PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-        rate: u32,
+        rate: u32 => only_for(SCHEDULED),
         /// Bytes of a request
         #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-        request_bytes: u32,
+        request_bytes: u32 => only_for(PLAIN),
         /// Bytes of an answer
         #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-        response_bytes: u32,
+        response_bytes: u32 => only_for(&[E::TcpRr, E::UdpRr, E::LoadedServer, E::Mixed]),
         /// The client spins instead of sleeping: no wake-up of its own, and a core gone
         #[arg(num_args = 0..=1, default_missing_value = "true")]
-        client_spin: bool,
+        client_spin: bool => only_in(takers::REAL),
         /// CPU work of the server for each request, in microseconds
         #[arg(value_name = "USECS")]
-        compute: u32,
+        compute: u32 => only_for(SERVED),
         /// A client waits up to this many microseconds, at random, before it asks again
         #[arg(value_name = "USECS")]
-        think: u32,
+        think: u32 => only_for(CLOSED),
         /// Mbit/s of the bulk flow; without it, as fast as it goes
         #[arg(value_name = "MBIT", value_parser = clap::value_parser!(u32).range(1..))]
-        bulk_rate: u32,
+        bulk_rate: u32 => only_for(&[E::Bulk, E::Mixed, E::MxStream, E::MxMixed]),
         /// Bytes that the bulk flow writes at a time
         #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
-        bulk_chunk: u32,
+        bulk_chunk: u32 => only_for(&[E::Bulk, E::Mixed, E::MxMixed]),
         /// Bytes of the memcached value
         #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-        value_bytes: u32,
-        /// Payload bytes of the datagrams in `pps`
+        value_bytes: u32 => only_for(&[E::Memcached]),
+        /// Payload bytes of the datagrams
         #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(8..=65_507))]
-        payload_bytes: u32,
+        payload_bytes: u32 => only_for(&[E::Pps]),
         /// Bytes of a message of MX, up to 4 MiB
         #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=4_194_304))]
-        size: u32,
+        size: u32 => only_for(MX),
         /// Messages of MX that are on their way at once
         #[arg(value_name = "MESSAGES", value_parser = clap::value_parser!(u32).range(1..=4_096))]
-        in_flight: u32,
+        in_flight: u32 => only_for(&[E::MxStream, E::MxMixed]),
         /// Frames that MX marks: all, none, all-rendezvous (all but those), small+pull
         #[arg(value_name = "MARKS")]
-        mx_marks: Text<MarkNames>,
+        mx_marks: Text<MarkNames> => only_for(MX),
         /// By how many frames the mark of an MX message comes too early
         #[arg(value_name = "FRAMES", value_parser = clap::value_parser!(u16).range(..=255))]
-        mx_misorder: u16,
+        mx_misorder: u16 => only_for(MX),
         /// Halfway through, change to this setting, and report before and after
         #[arg(value_name = "SETTING")]
-        change_to: Text<Moderation>,
+        change_to: Text<Moderation> => only_for(TIMED),
     }
 }
 

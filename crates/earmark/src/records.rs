@@ -2,13 +2,17 @@
 //!
 //! # Accuracy
 //!
-//! Values go into histograms of three significant digits from 1 ns to 60 s. Below 2048 ns every
-//! value has its own bucket; above, a bucket is at most 1/1024 of its values wide and is reported
-//! by its middle, so a quantile is off by at most 0.05 % of itself, well inside the 0.1 % that
-//! three digits promise. Longer than 60 s counts as 60 s. Count, minimum, maximum and mean are
-//! exact.
+//! As long as few values differ ([`MOST_VALUES`]), each is a bucket of its own and all is exact.
+//! Beyond that, values are in histograms of three significant digits from 1 ns to 60 s. Below 2048
+//! ns every value has its own bucket; above, a bucket is at most 1/1024 of its values wide and is
+//! reported by its middle, so a quantile is off by at most 0.05 % of itself, well inside the 0.1 %
+//! that three digits promise. Longer than 60 s counts as 60 s. Count, minimum, maximum and mean are
+//! exact in any case.
+//!
+//! [`MOST_VALUES`]: linux::times::MOST_VALUES
 
 use hdrhistogram::Histogram;
+use linux::times::Times;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -18,10 +22,10 @@ pub const SCHEMA: u32 = 1;
 /// The longest time that a histogram tells apart, in nanoseconds: 60 s.
 pub const HIGHEST_NS: u64 = 60_000_000_000;
 
-/// An empty histogram of nanoseconds: three significant digits, 1 ns to 60 s, never resized.
+/// No times yet, of those that records keep: up to 60 s.
 #[must_use]
-pub fn new_histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, HIGHEST_NS, 3).expect("constant bounds are valid")
+pub fn new_times() -> Times {
+    Times::up_to(HIGHEST_NS)
 }
 
 /// What one agent measured in its window.
@@ -106,6 +110,9 @@ pub struct Distribution {
     pub sum_ns: i64,
     /// `[value_ns, count]`, ascending, only where something is.
     pub buckets: Vec<[i64; 2]>,
+    /// Whether each value is a bucket of its own, and not a histogram's.
+    #[serde(default)]
+    pub exact: bool,
 }
 
 /// The quantiles people read, in microseconds.
@@ -129,6 +136,46 @@ pub struct Summary {
 }
 
 impl Distribution {
+    /// These times, multiplied by `sign` (1 or -1).
+    #[must_use]
+    pub fn of(times: &Times, sign: i64) -> Self {
+        let Some(values) = times.exact() else {
+            return Self::from_histogram(times.histogram(), sign);
+        };
+        Self::exactly(values.into_iter().map(|(value, n)| [sign * value as i64, n as i64]))
+    }
+
+    /// Pairs of a value in nanoseconds and how often it was there, in any order.
+    #[must_use]
+    pub fn exactly(pairs: impl Iterator<Item = [i64; 2]>) -> Self {
+        let mut whole = Self { buckets: pairs.collect(), exact: true, ..Self::default() };
+        whole.arrange();
+        whole.count = whole.buckets.iter().map(|[_, n]| n.unsigned_abs()).sum();
+        whole.describe();
+        whole
+    }
+
+    /// Puts the buckets in order, one for each value.
+    fn arrange(&mut self) {
+        self.buckets.sort_unstable();
+        self.buckets.dedup_by(|later, kept| {
+            let same = later[0] == kept[0];
+            if same {
+                kept[1] += later[1];
+            }
+            same
+        });
+    }
+
+    /// Extremes and sum, as the buckets have them.
+    fn describe(&mut self) {
+        if let (Some(first), Some(last)) = (self.buckets.first(), self.buckets.last()) {
+            (self.min_ns, self.max_ns) = (first[0], last[0]);
+        }
+        let products = self.buckets.iter().map(|[value, n]| value.saturating_mul(*n));
+        self.sum_ns = products.fold(0, i64::saturating_add);
+    }
+
     /// The contents of a histogram of magnitudes, times `sign` (1 or -1).
     #[must_use]
     pub fn from_histogram(histogram: &Histogram<u64>, sign: i64) -> Self {
@@ -138,14 +185,9 @@ impl Distribution {
             .map(|step| [value(step.value_iterated_to()), step.count_at_value() as i64])
             .collect();
         buckets.sort_unstable();
-        let mut distribution = Self { count: histogram.len(), buckets, ..Self::default() };
-        if let (Some(first), Some(last)) =
-            (distribution.buckets.first(), distribution.buckets.last())
-        {
-            (distribution.min_ns, distribution.max_ns) = (first[0], last[0]);
-        }
-        distribution.sum_ns = distribution.buckets.iter().map(|[value, n]| value * n).sum();
-        distribution
+        let mut whole = Self { count: histogram.len(), buckets, ..Self::default() };
+        whole.describe();
+        whole
     }
 
     /// Replaces what the histogram approximated by what was counted exactly. Nothing happens to an
@@ -170,14 +212,8 @@ impl Distribution {
         self.max_ns = self.max_ns.max(other.max_ns);
         self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
         self.buckets.extend_from_slice(&other.buckets);
-        self.buckets.sort_unstable();
-        self.buckets.dedup_by(|later, kept| {
-            let same = later[0] == kept[0];
-            if same {
-                kept[1] += later[1];
-            }
-            same
-        });
+        self.exact &= other.exact;
+        self.arrange();
     }
 
     /// The smallest value that a fraction `quantile` (0 to 1) of all values does not exceed, in
@@ -215,16 +251,6 @@ impl Distribution {
             mean_us: self.mean_ns() / 1e3,
         }
     }
-
-    /// The same values as a histogram, negative ones as zero.
-    #[must_use]
-    pub fn to_histogram(&self) -> Histogram<u64> {
-        let mut histogram = new_histogram();
-        for &[value, n] in &self.buckets {
-            histogram.saturating_record_n(value.max(0) as u64, n as u64);
-        }
-        histogram
-    }
 }
 
 impl Record {
@@ -258,9 +284,9 @@ mod tests {
     use super::*;
 
     fn distribution(values: &[u64]) -> Distribution {
-        let mut histogram = new_histogram();
-        values.iter().for_each(|&value| histogram.record(value).unwrap());
-        Distribution::from_histogram(&histogram, 1)
+        let mut times = new_times();
+        values.iter().for_each(|&value| times.record(value));
+        Distribution::of(&times, 1)
     }
 
     #[test]
@@ -283,17 +309,28 @@ mod tests {
     }
 
     #[test]
-    fn error_is_below_a_thousandth() {
-        for value in [90_000_u64, 251_000, 393_000, 1_234_567, 59_999_999_999] {
-            let kept = distribution(&[value]).quantile_ns(0.5) as f64;
-            assert!((kept - value as f64).abs() <= value as f64 / 1000.0, "{value} became {kept}");
-        }
+    fn few_values_are_exact() {
+        let held = distribution(&[75_000, 75_000, 59_999_999_999]);
+        assert_eq!(
+            (held.exact, held.quantile_ns(0.5), held.max_ns),
+            (true, 75_000, 59_999_999_999)
+        );
+        let mut both = distribution(&[75_001]);
+        both.merge(&held);
+        assert_eq!((both.exact, both.quantile_ns(0.5), both.count), (true, 75_000, 4));
     }
 
     #[test]
-    fn histogram_round_trip_keeps_every_bucket() {
-        let ours = distribution(&[1, 2047, 90_123, 90_124, 5_000_000, 59_000_000_000]);
-        assert_eq!(Distribution::from_histogram(&ours.to_histogram(), 1), ours);
+    fn error_of_many_is_below_a_thousandth() {
+        let mut times = new_times();
+        (0..100_000).for_each(|n| times.record(90_000 + n));
+        let rounded = Distribution::of(&times, 1);
+        assert!(!rounded.exact && rounded.buckets.len() < 10_000);
+        let median = rounded.quantile_ns(0.5);
+        assert!((median - 140_000).abs() <= 140, "{median}");
+        let mut both = distribution(&[90_000]);
+        both.merge(&rounded);
+        assert!(!both.exact, "{:?}", both.summary());
     }
 
     #[test]

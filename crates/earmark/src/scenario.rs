@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::cli::World;
 use crate::experiment::Experiment;
 use crate::options::{ExperimentOptions, NicOptions};
+use crate::takers::{Place, Use};
 
 /// Those that come with Earmark.
 const BUILT_IN: [(&str, &str); 6] = [
@@ -65,6 +66,15 @@ pub struct Run {
     pub options: ExperimentOptions,
 }
 
+impl Run {
+    /// What it looks at, if it runs in its own world or in the one that was `chosen`.
+    #[must_use]
+    pub fn uses(&self, chosen: Option<World>) -> Use {
+        let world = chosen.or(self.world).unwrap_or_default();
+        Use { experiment: Some(self.experiment), place: Place::of(world, &self.nic) }
+    }
+}
+
 impl Scenario {
     /// The names and texts of those that come with Earmark.
     pub fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -91,7 +101,16 @@ impl Scenario {
     /// # Errors
     /// If a key is unknown, or a value is not what the flag of that name takes.
     pub fn parse(text: &str) -> Result<Self> {
-        Ok(toml::from_str(text)?)
+        let scenario: Self = toml::from_str(text)?;
+        let runs = scenario.runs(None)?;
+        for (entry, run) in scenario.experiments.iter().zip(&runs) {
+            let uses = [run.uses(None)];
+            let checked = entry.nic.check_taken(&uses).and(entry.options.check_taken(&uses));
+            checked.with_context(|| format!("experiment {}", run.experiment.name()))?;
+        }
+        // What is said for all of them, at least one must take.
+        scenario.nic.check_taken(&runs.iter().map(|run| run.uses(None)).collect::<Vec<_>>())?;
+        Ok(scenario)
     }
 
     /// Its experiments, or the ones called `chosen`, each with its options.

@@ -63,6 +63,43 @@ fn impossible_settings_say_why() {
     }
 }
 
+/// Dropped in silence, an option makes people believe that they have measured something else.
+#[test]
+fn options_that_nothing_uses_are_refused() {
+    let directory = Directory::new();
+    let scenario = |nic: &str, entry: &str| {
+        let text = format!("title = ''\nstory = ''\nnic = {{ {nic} }}\n[[experiment]]\n{entry}\n");
+        directory.write("unused.toml", &text)
+    };
+    for (arguments, words) in [
+        (&["bench", "tcp-rr", "--bulk-rate", "5"][..], &["--bulk-rate", "tcp-rr", "mixed"][..]),
+        (&["bench", "bulk", "--clients", "3"], &["--clients", "bulk", "tcp-rr"]),
+        (&["bench", "ping", "--compute", "5"], &["--compute", "ping", "loaded-server"]),
+        (&["bench", "mixed", "--think", "5"], &["--think", "mixed", "memcached"]),
+        (&["bench", "bulk", "--change-to", "delay:5"], &["--change-to", "bulk", "ntp"]),
+        (&["bench", "ping", "--world", "virtual", "--wait", "spin"], &["--wait", "virtual time"]),
+        (&["bench", "ping", "--world", "virtual", "--hosts", "uml"], &["--hosts", "virtual time"]),
+        (&["bench", "ping", "--world", "virtual", "--client-spin"], &["--client-spin"]),
+        (&["bench", "ping", "--hosts", "uml", "--ring", "64"], &["--ring", "--hosts uml"]),
+        (&["bench", "--scenario", "e1000", "--size", "64"], &["--size", "mx-pingpong"]),
+        (&["lab", "run", "--time", "virtual", "--wait", "spin", "--on", "a", "true"], &["--wait"]),
+        (&["lab", "shell", "--interrupt-latency", "5"], &["--interrupt-latency"]),
+        (&["mpirun", "--interrupt-latency", "5", "true"], &["--interrupt-latency"]),
+        (&["nic", "serve", "--lab", "x", "/a", "/b"], &["--lab x", "--name"]),
+        (&["nic", "serve", "--hosts", "namespaces", "/a", "/b"], &["--hosts", "nic serve"]),
+        (&["nic", "labs", "--lab", "x"], &["--lab x"]),
+    ] {
+        run(arguments).refused(words);
+    }
+    for (nic, entry, words) in [
+        ("", "run = 'bulk'\noptions = { clients = 3 }", ["--clients", "bulk"]),
+        ("wait = 'spin'", "run = 'bulk'\nworld = 'virtual'", ["--wait", "virtual time"]),
+    ] {
+        let path = scenario(nic, entry);
+        run(&["bench", "--scenario", &path]).refused(&[&words[..], &["unused.toml"]].concat());
+    }
+}
+
 #[test]
 fn impossible_durations_say_why() {
     for duration in ["--duration=-1", "--duration=nan", "--duration=inf", "--duration=86401"] {

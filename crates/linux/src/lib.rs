@@ -32,6 +32,7 @@ pub mod snapshot;
 pub mod stamps;
 pub mod station;
 pub mod tap;
+pub mod times;
 pub mod trace;
 pub mod vhost;
 pub mod wait;

@@ -7,6 +7,7 @@ use nic::moderation::{Adaptive, Moderation};
 use nic::time::{Duration, Instant};
 
 use crate::hostside::Attachment;
+use crate::times::Times;
 
 /// One queue of a port.
 #[derive(Clone, Debug)]
@@ -44,8 +45,8 @@ pub struct PortSnapshot {
     pub counters: Counters,
     /// The marking rules.
     pub rules: String,
-    /// Holds of the packets that its host took, in nanoseconds.
-    pub holds: Histogram<u64>,
+    /// Holds of the packets that its host took.
+    pub holds: Times,
     /// The link on which the frames of its host leave.
     pub link: LinkCounters,
     /// Frames that the host's stack refused to take, because the interface was down or out of
@@ -84,20 +85,18 @@ impl Snapshot {
         self.cpu = self.cpu - earlier.cpu;
         self.delivering = self.delivering - earlier.delivering;
         self.spun = self.spun - earlier.spun;
-        subtract(&mut self.overshoot, &earlier.overshoot);
+        self.overshoot
+            .subtract(&earlier.overshoot)
+            .expect("an earlier reading of the same histogram never exceeds it");
         for (port, before) in self.ports.iter_mut().zip(&earlier.ports) {
             port.counters = port.counters - before.counters;
             port.refused -= before.refused;
             port.link = port.link - before.link;
-            subtract(&mut port.holds, &before.holds);
+            port.holds.subtract(&before.holds);
             for (queue, before) in port.queues.iter_mut().zip(&before.queues) {
                 queue.counters = queue.counters - before.counters;
             }
         }
         self
     }
-}
-
-fn subtract(later: &mut Histogram<u64>, earlier: &Histogram<u64>) {
-    later.subtract(earlier).expect("an earlier reading of the same histogram never exceeds it");
 }

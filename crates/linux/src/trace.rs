@@ -3,10 +3,11 @@
 
 use std::collections::VecDeque;
 
-use hdrhistogram::Histogram;
 use nic::moderation::Reason;
 use nic::observer::{Delivered, Interrupted, Observer};
 use nic::time::Instant;
+
+use crate::times::Times;
 
 /// Events that a port remembers.
 const REMEMBERED: usize = 4_096;
@@ -40,7 +41,7 @@ pub enum Event {
 /// Watches a port: records its holds and remembers its last events.
 #[derive(Debug)]
 pub struct Watch {
-    pub(crate) holds: Histogram<u64>,
+    pub(crate) holds: Times,
     events: VecDeque<Event>,
 }
 
@@ -54,10 +55,7 @@ impl Watch {
     /// A watch that has seen nothing.
     #[must_use]
     pub fn new() -> Self {
-        Self {
-            holds: Histogram::new_with_max(MAX_HOLD_NS, 3).expect("bounds are valid"),
-            events: VecDeque::with_capacity(REMEMBERED),
-        }
+        Self { holds: Times::up_to(MAX_HOLD_NS), events: VecDeque::with_capacity(REMEMBERED) }
     }
 
     /// The events remembered, oldest first.
@@ -79,7 +77,7 @@ impl Observer for Watch {
     }
 
     fn delivered(&mut self, delivered: &Delivered) {
-        self.holds.saturating_record(delivered.hold.as_nanos().max(1));
+        self.holds.record(delivered.hold.as_nanos().max(1));
         self.remember(Event::Packet {
             completed_at: delivered.descriptor.completed_at,
             delivered_at: delivered.at,

@@ -15,8 +15,9 @@ use crate::counters::Counters;
 use crate::descriptor::Descriptor;
 use crate::headers::{self, Headers};
 use crate::marker::Rules;
-use crate::moderation::Moderation;
+use crate::moderation::{Moderation, Phase};
 use crate::observer::Observer;
+use crate::prng::Prng;
 use crate::queue::{Dma, Queue};
 use crate::rss::{DEFAULT_KEY, Indirection, Rss};
 use crate::time::Instant;
@@ -43,6 +44,9 @@ pub struct PortSettings {
     /// Transmit completions interrupt, too, on the vector of queue 0: a NIC with one vector for
     /// both, as e1000.
     pub transmit_interrupts: bool,
+    /// Where the phases of free-running ticks come from, one for each queue. Without it, their first
+    /// tick comes a whole period after the setting.
+    pub tick_seed: Option<u64>,
 }
 
 impl Default for PortSettings {
@@ -54,6 +58,7 @@ impl Default for PortSettings {
             rules: Rules::default(),
             dma: Dma::default(),
             transmit_interrupts: false,
+            tick_seed: None,
         }
     }
 }
@@ -93,7 +98,12 @@ impl<F: AsRef<[u8]>> Port<F> {
     #[must_use]
     pub fn new(settings: PortSettings, now: Instant) -> Self {
         let queues = settings.queues.max(1);
-        let queue = |number| Queue::new(number, settings.ring, settings.moderation, now);
+        let mut random = settings.tick_seed.map(Prng::new);
+        let queue = |number| {
+            let phase = random.as_mut().map(|random| Phase((random.next_u64() >> 32) as u32));
+            let phase = phase.unwrap_or_default();
+            Queue::in_phase(number, settings.ring, settings.moderation, phase, now)
+        };
         Self {
             queues: (0..queues).map(queue).collect(),
             rss: Rss::new(DEFAULT_KEY, Indirection::equal(queues)),

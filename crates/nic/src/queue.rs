@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use crate::counters::Counters;
 use crate::descriptor::Descriptor;
-use crate::moderation::{Interrupt, Moderation, Strategy, Unseen};
+use crate::moderation::{Interrupt, Moderation, Phase, Strategy, Unseen};
 use crate::observer::{Delivered, Interrupted, Observer};
 use crate::time::{Duration, Instant};
 use crate::vector::Vector;
@@ -38,6 +38,18 @@ impl<F> Queue<F> {
     /// An empty queue with a ring of `size` packets.
     #[must_use]
     pub fn new(number: u16, size: usize, moderation: Moderation, now: Instant) -> Self {
+        Self::in_phase(number, size, moderation, Phase::default(), now)
+    }
+
+    /// The same; free-running ticks start in `phase`.
+    #[must_use]
+    pub fn in_phase(
+        number: u16,
+        size: usize,
+        moderation: Moderation,
+        phase: Phase,
+        now: Instant,
+    ) -> Self {
         Self {
             number,
             ring: VecDeque::with_capacity(size),
@@ -46,7 +58,7 @@ impl<F> Queue<F> {
             completed_marked: 0,
             transmitted_at: None,
             moderation,
-            vector: Vector::new(&moderation, now),
+            vector: Vector::in_phase(&moderation, phase, now),
             interrupt: None,
             raised: false,
             counters: Counters::default(),

@@ -12,7 +12,7 @@
 //! ```
 
 use crate::descriptor::Descriptor;
-use crate::moderation::{Interrupt, Moderation, Moderator, Strategy, Unseen};
+use crate::moderation::{Interrupt, Moderation, Moderator, Phase, Strategy, Unseen};
 use crate::time::Instant;
 
 /// One interrupt vector, moderated.
@@ -24,13 +24,21 @@ pub struct Vector<M = Strategy> {
     moderator: M,
     masked: bool,
     last_interrupt: Option<Instant>,
+    phase: Phase,
 }
 
 impl Vector<Strategy> {
     /// An armed vector with the strategy that `moderation` names.
     #[must_use]
     pub fn new(moderation: &Moderation, now: Instant) -> Self {
-        Self::with_moderator(Strategy::new(moderation, now))
+        Self::in_phase(moderation, Phase::default(), now)
+    }
+
+    /// The same; whenever a setting with a free-running tick comes into force, the tick starts in
+    /// `phase`.
+    #[must_use]
+    pub fn in_phase(moderation: &Moderation, phase: Phase, now: Instant) -> Self {
+        Self { phase, ..Self::with_moderator(Strategy::new(moderation, phase, now)) }
     }
 
     /// Changes the setting while packets may be pending: none is lost, none waits longer than the
@@ -41,7 +49,7 @@ impl Vector<Strategy> {
         moderation: &Moderation,
         unseen: &Unseen,
     ) -> Interrupt {
-        self.moderator = Strategy::new(moderation, now);
+        self.moderator = Strategy::new(moderation, self.phase, now);
         // The gap of a throttle is one between interrupts, whoever raised the one before.
         if let Some(last) = self.last_interrupt {
             self.moderator.interrupt_raised(last);
@@ -55,7 +63,7 @@ impl<M: Moderator> Vector<M> {
     /// An armed vector with a moderator of your own.
     #[must_use]
     pub fn with_moderator(moderator: M) -> Self {
-        Self { moderator, masked: false, last_interrupt: None }
+        Self { moderator, masked: false, last_interrupt: None, phase: Phase::default() }
     }
 
     /// The moderator inside.

@@ -9,7 +9,7 @@
 
 mod support;
 
-use nic::moderation::Moderation;
+use nic::moderation::{Moderation, Phase, TimerKind};
 use support::op::parse;
 use support::{Harness, Op};
 
@@ -42,9 +42,9 @@ struct Explorer {
 }
 
 impl Explorer {
-    fn explore(setting: Moderation, budget: Budget) -> Explored {
+    fn explore(setting: Moderation, phase: Phase, budget: Budget) -> Explored {
         let mut explorer = Self { setting, path: Vec::new(), explored: Explored::default() };
-        explorer.descend(&Harness::forgetful(setting), budget);
+        explorer.descend(&Harness::forgetful(setting, phase), budget);
         explorer.explored
     }
 
@@ -140,11 +140,15 @@ fn strategies() -> Vec<Moderation> {
 fn explore(cases: &[&'static [(bool, u8)]], budget: Budget) -> Explored {
     let mut sum = Explored::default();
     for setting in strategies() {
-        for &frames in cases {
-            let explored = Explorer::explore(setting, Budget { frames, ..budget });
-            sum.interleavings += explored.interleavings;
-            sum.steps += explored.steps;
-            sum.raced += explored.raced;
+        // The microseconds that pass meet a tick of 2 us at its beginning and in its middle.
+        let half = Some(Phase(1 << 31)).filter(|_| setting.timer == TimerKind::Periodic);
+        for phase in [Some(Phase::default()), half].into_iter().flatten() {
+            for &frames in cases {
+                let explored = Explorer::explore(setting, phase, Budget { frames, ..budget });
+                sum.interleavings += explored.interleavings;
+                sum.steps += explored.steps;
+                sum.raced += explored.raced;
+            }
         }
     }
     println!("{sum:?}");

@@ -9,7 +9,7 @@
 
 mod support;
 
-use nic::moderation::{Marks, Moderation, TimerKind};
+use nic::moderation::{Marks, Moderation, Phase, TimerKind};
 use nic::time::{Duration, Instant};
 use proptest::prelude::*;
 use support::harness::{Event, SMALL_RING};
@@ -19,6 +19,11 @@ use support::{Harness, Op};
 /// Any setting of [`SETTINGS`].
 fn settings() -> impl Strategy<Value = Moderation> {
     (0..SETTINGS.len()).prop_map(setting)
+}
+
+/// Where the ticks of a free-running clock stand.
+fn phases() -> impl Strategy<Value = Phase> {
+    prop_oneof![Just(Phase::default()), any::<u32>().prop_map(Phase)]
 }
 
 /// Anything that may happen, in any order, by a careless owner and a careless host.
@@ -47,8 +52,8 @@ fn traffic(marks: bool) -> impl Strategy<Value = Vec<Op>> {
 }
 
 /// A prompt run, at the end of which time goes on until everything is delivered.
-fn prompt(setting: Moderation, traffic: &[Op]) -> Harness {
-    let mut harness = Harness::new(setting, traffic.len());
+fn prompt(setting: Moderation, phase: Phase, traffic: &[Op]) -> Harness {
+    let mut harness = Harness::new(setting, phase, traffic.len());
     for op in traffic {
         match *op {
             Op::Run(micros) => run_promptly(&mut harness, micros),
@@ -107,14 +112,14 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn queue_does_what_the_model_says(setting in settings(), ops in anything()) {
-        let run = Harness::run(setting, &ops);
+    fn queue_does_what_the_model_says(setting in settings(), phase in phases(), ops in anything()) {
+        let run = Harness::run(setting, phase, &ops);
         prop_assert!(run.is_ok(), "{}", run.unwrap_err());
     }
 
     #[test]
-    fn nothing_is_stranded_whatever_happened_before(setting in settings(), ops in anything()) {
-        let mut harness = Harness::new(setting, SMALL_RING);
+    fn nothing_is_stranded_whatever_happened_before(setting in settings(), phase in phases(), ops in anything()) {
+        let mut harness = Harness::new(setting, phase, SMALL_RING);
         for op in ops {
             harness.apply(op).unwrap();
         }
@@ -124,15 +129,15 @@ proptest! {
     }
 
     #[test]
-    fn same_operations_give_the_same_trace(setting in settings(), ops in anything()) {
-        let first = Harness::run(setting, &ops).unwrap();
-        let second = Harness::run(setting, &ops).unwrap();
+    fn same_operations_give_the_same_trace(setting in settings(), phase in phases(), ops in anything()) {
+        let first = Harness::run(setting, phase, &ops).unwrap();
+        let second = Harness::run(setting, phase, &ops).unwrap();
         prop_assert_eq!(first.trace, second.trace);
     }
 
     #[test]
-    fn no_packet_is_held_past_its_timer(setting in settings(), traffic in traffic(true)) {
-        let harness = prompt(setting, &traffic);
+    fn no_packet_is_held_past_its_timer(setting in settings(), phase in phases(), traffic in traffic(true)) {
+        let harness = prompt(setting, phase, &traffic);
         prop_assert!(harness.model.packets.is_empty());
         let longest = longest_hold(setting, &harness);
         for (at, hold, _) in told(&harness) {
@@ -143,17 +148,18 @@ proptest! {
     #[test]
     fn marked_packet_is_told_when_its_dma_completes(
         setting in settings().prop_filter("marked", |s| s.marks == Marks::Immediate),
+        phase in phases(),
         traffic in traffic(true),
     ) {
-        for (at, hold, marked) in told(&prompt(setting, &traffic)) {
+        for (at, hold, marked) in told(&prompt(setting, phase, &traffic)) {
             prop_assert!(!marked || hold == Duration::ZERO, "{setting}: held {hold} until {at:?}");
         }
     }
 
     #[test]
     fn marked_packet_is_never_later_than_under_delay(usecs in 0..12u32, traffic in traffic(true)) {
-        let marked = prompt(parse(&format!("marked:{usecs}")), &traffic);
-        let delay = prompt(parse(&format!("delay:{usecs}")), &traffic);
+        let marked = prompt(parse(&format!("marked:{usecs}")), Phase::default(), &traffic);
+        let delay = prompt(parse(&format!("delay:{usecs}")), Phase::default(), &traffic);
         let (marked, delay) = (told(&marked), told(&delay));
         prop_assert_eq!(marked.len(), delay.len());
         for (mine, theirs) in marked.iter().zip(&delay).filter(|(mine, _)| mine.2) {
@@ -164,6 +170,7 @@ proptest! {
     #[test]
     fn unmarked_traffic_sees_exactly_the_base_timer(
         setting in settings().prop_filter("marks", |s| s.marks != Marks::Ignored),
+        phase in phases(),
         ops in anything(),
     ) {
         let unmarked: Vec<Op> = ops
@@ -175,7 +182,7 @@ proptest! {
             })
             .collect();
         let base = Moderation { marks: Marks::Ignored, ..setting };
-        let (with, without) = (Harness::run(setting, &unmarked), Harness::run(base, &unmarked));
+        let (with, without) = (Harness::run(setting, phase, &unmarked), Harness::run(base, phase, &unmarked));
         prop_assert_eq!(with.unwrap().trace, without.unwrap().trace);
     }
 
@@ -183,9 +190,10 @@ proptest! {
     fn changed_setting_holds_nothing_longer_than_it_says(
         before in settings(),
         after in settings(),
+        phase in phases(),
         ops in anything(),
     ) {
-        let mut harness = Harness::new(before, SMALL_RING);
+        let mut harness = Harness::new(before, phase, SMALL_RING);
         for op in ops {
             harness.apply(op).unwrap();
         }
@@ -226,7 +234,7 @@ fn stream_may_be_later_than_delay_but_not_than_its_timer() {
         Op::Run(80),
     ];
     let last_mark = |setting| {
-        let harness = prompt(parse(setting), &traffic);
+        let harness = prompt(parse(setting), Phase::default(), &traffic);
         told(&harness)[2]
     };
     let micros = |at: Instant| at.since(Instant::from_micros(100)).as_micros();

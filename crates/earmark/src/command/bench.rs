@@ -27,6 +27,9 @@ struct Outcomes {
 /// If the options do not go together, the world cannot be built, or an experiment fails.
 pub fn run(args: &BenchArgs) -> Result<()> {
     let runs = runs(args)?;
+    let uses: Vec<_> = runs.iter().map(|run| run.uses(args.world)).collect();
+    args.nic.check_taken(&uses)?;
+    args.options.check_taken(&uses)?;
     let privilege = become_capable()?;
     let mut outcomes = Vec::new();
     for Run { experiment, world, nic, options } in &runs {

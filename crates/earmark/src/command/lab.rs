@@ -15,10 +15,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use crate::cli::{LabRunArgs, Time};
+use crate::cli::{LabRunArgs, Time, World};
 use crate::experiment::USUAL_SETTING;
 use crate::options::NicOptions;
 use crate::say::note;
+use crate::takers::{Place, Use};
 use crate::world::live::Live;
 use crate::world::virtual_lab;
 
@@ -41,7 +42,9 @@ const INTERRUPTED: i32 = 128 + signal_hook::consts::SIGINT;
 pub fn run(args: &LabRunArgs) -> Result<ExitCode> {
     let commands = commands(&args.on)?;
     let awaited = awaited(args.until.as_deref(), &commands)?;
-    if args.time == Time::Virtual {
+    let world = if args.time == Time::Virtual { World::Virtual } else { World::Live };
+    check_taken(world, &args.nic)?;
+    if world == World::Virtual {
         become_capable()?;
         let moderation = args.nic.moderation(USUAL_SETTING)?;
         let status = virtual_lab::run(&commands, &awaited, &args.nic, moderation)?;
@@ -77,6 +80,7 @@ pub fn run(args: &LabRunArgs) -> Result<ExitCode> {
 /// # Errors
 /// If the lab cannot be built or there is no shell.
 pub fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
+    check_taken(World::Live, options)?;
     let number = host_number(on)?;
     let live = lab(2.max(number + 1), options)?;
     outlive_interrupts()?;
@@ -101,6 +105,11 @@ pub(super) fn lab(hosts: usize, options: &NicOptions) -> Result<Live> {
     let privilege = become_capable()?;
     let moderation = options.moderation(USUAL_SETTING)?;
     Live::with_setting(hosts, options, Some(moderation), privilege)
+}
+
+/// Refuses options that a lab in `world` does not take.
+fn check_taken(world: World, options: &NicOptions) -> Result<()> {
+    options.check_taken(&[Use { experiment: None, place: Place::of(world, options) }])
 }
 
 /// Pairs of host and command.

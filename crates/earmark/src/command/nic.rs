@@ -16,6 +16,12 @@ use crate::say::say;
 /// # Errors
 /// If no lab runs, or it refuses.
 pub fn run(args: &NicArgs) -> Result<()> {
+    if let (Some(lab), NicCommand::Labs | NicCommand::Serve { .. }) = (&args.lab, &args.command) {
+        bail!(
+            "--lab {lab}: that is for show, set and watch, which look at one lab; to name the NIC \
+             of `nic serve`, give it --name"
+        );
+    }
     match &args.command {
         NicCommand::Labs => {
             labs()?.iter().for_each(|lab| say!("{lab}"));

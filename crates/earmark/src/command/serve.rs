@@ -9,6 +9,7 @@ use signal_hook::iterator::Signals;
 
 use crate::experiment::USUAL_SETTING;
 use crate::options::NicOptions;
+use crate::takers::{Place, Use};
 use crate::world::served::Served;
 
 /// Serves the NIC until a signal ends it.
@@ -16,7 +17,8 @@ use crate::world::served::Served;
 /// # Errors
 /// If a socket cannot be had, or the options do not go together.
 pub fn run(sockets: [&Path; 2], options: &NicOptions) -> Result<()> {
-    // First, so that no signal finds files that nobody removes.
+    options.check_taken(&[Use { experiment: None, place: Place::Served }])?;
+    // Before the sockets, so that no signal finds files that nobody removes.
     let mut signals =
         Signals::new([SIGINT, SIGTERM, SIGHUP]).context("prepare to be interrupted")?;
     let moderation = options.moderation(USUAL_SETTING)?;

@@ -205,7 +205,7 @@ fn apply(
 }
 
 fn port_state(port: &PortSnapshot) -> PortState {
-    let holds = Quantiles::of(&Distribution::from_histogram(&port.holds, 1));
+    let holds = Quantiles::of(&Distribution::of(&port.holds, 1));
     let attached = port.attachment.as_ref();
     let counters = [
         ("rx-length-errors", port.counters.bad_length),

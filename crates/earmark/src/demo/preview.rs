@@ -7,7 +7,7 @@
 
 use anyhow::Result;
 use comfy_table::Table;
-use hdrhistogram::Histogram;
+use linux::times::Times;
 use nic::marker::Rules;
 use nic::moderation::Moderation;
 use nic::observer::{Delivered, Observer};
@@ -15,7 +15,7 @@ use nic::port::{Port, PortSettings};
 use nic::time::{Duration, Instant};
 
 use super::STRATEGIES;
-use crate::records::new_histogram;
+use crate::records::{Distribution, new_times};
 use crate::table::empty;
 use crate::world::setup::USUAL_RULES;
 
@@ -70,21 +70,21 @@ fn schedule() -> Vec<(Instant, Vec<u8>)> {
 }
 
 /// Holds of requests.
-struct Requests(Histogram<u64>);
+struct Requests(Times);
 
 impl Observer for Requests {
     fn delivered(&mut self, delivered: &Delivered) {
         if delivered.descriptor.length < 64 {
-            self.0.saturating_record(delivered.hold.as_nanos().max(1));
+            self.0.record(delivered.hold.as_nanos());
         }
     }
 }
 
 /// What one strategy does with the schedule: holds of requests, interrupts, packets.
-fn play(moderation: Moderation, rules: &Rules) -> (Histogram<u64>, u64, u64) {
+fn play(moderation: Moderation, rules: &Rules) -> (Distribution, u64, u64) {
     let settings = PortSettings { moderation, rules: rules.clone(), ..PortSettings::default() };
     let mut port = Port::new(settings, Instant::ZERO);
-    let mut requests = Requests(new_histogram());
+    let mut requests = Requests(new_times());
     for (at, frame) in schedule() {
         while let Some(deadline) = port.deadline().filter(|deadline| *deadline < at) {
             step(&mut port, deadline, &mut requests);
@@ -98,7 +98,7 @@ fn play(moderation: Moderation, rules: &Rules) -> (Histogram<u64>, u64, u64) {
         step(&mut port, deadline, &mut requests);
     }
     let counters = port.counters();
-    (requests.0, counters.interrupts_total(), counters.delivered)
+    (Distribution::of(&requests.0, 1), counters.interrupts_total(), counters.delivered)
 }
 
 /// Lets the port act, and its host poll as long as there is something.
@@ -119,11 +119,11 @@ pub(super) fn table(rules: Option<&Rules>) -> Result<Table> {
         empty(&["strategy", "request hold p50 us", "max us", "interrupts/s", "packets/interrupt"]);
     for strategy in STRATEGIES {
         let (holds, interrupts, packets) = play(strategy.parse()?, rules);
-        let micros = |nanos: u64| format!("{:.1}", nanos as f64 / 1e3);
+        let micros = |nanos: i64| format!("{:.1}", nanos as f64 / 1e3);
         table.add_row([
             strategy.to_owned(),
-            micros(holds.value_at_quantile(0.5)),
-            micros(holds.max()),
+            micros(holds.quantile_ns(0.5)),
+            micros(holds.max_ns),
             interrupts.to_string(),
             format!("{:.1}", packets as f64 / interrupts.max(1) as f64),
         ]);
@@ -140,10 +140,10 @@ mod tests {
         let rules = USUAL_RULES.parse().unwrap();
         let of = |setting: &str| {
             let (holds, interrupts, packets) = play(setting.parse().unwrap(), &rules);
-            (holds.value_at_quantile(0.5) / 1_000, interrupts, packets)
+            (holds.quantile_ns(0.5), interrupts, packets)
         };
         let (delay, disabled, marked) = (of("delay:75"), of("disabled"), of("marked:75"));
-        assert_eq!((delay.0, disabled.0, marked.0), (75, 0, 0));
+        assert_eq!((delay.0, disabled.0, marked.0), (75_000, 0, 0));
         assert_eq!(delay.2, marked.2);
         assert!(marked.1 * 100 <= delay.1 * 110, "marked {} delay {}", marked.1, delay.1);
         assert!(disabled.1 > 10 * delay.1);

@@ -1,8 +1,8 @@
 //! Where workloads put what they measured.
 
 use super::Instant;
-use crate::records::{Distribution, HIGHEST_NS, Series, new_histogram};
-use hdrhistogram::Histogram;
+use crate::records::{Distribution, HIGHEST_NS, Series, new_times};
+use linux::times::Times;
 use std::collections::BTreeMap;
 
 /// The part of a run that counts: `[start, end)`, after the warm-up.
@@ -106,8 +106,8 @@ names! {
 
 /// Collects what one workload measures inside the window.
 ///
-/// All memory for distributions is set aside at the start (and touched only where values fall), so
-/// recording allocates nothing; a series grows.
+/// Histograms have their memory from the start, and touch it only where values fall; exact values
+/// take more as long as few differ, and a series grows.
 #[derive(Debug)]
 pub struct Recorder {
     window: Window,
@@ -117,10 +117,10 @@ pub struct Recorder {
     series: Option<Series>,
 }
 
-/// A histogram, and exactly what a histogram only approximates.
+/// Times, and exactly what a histogram of them only approximates.
 #[derive(Debug)]
 struct Exact {
-    histogram: Histogram<u64>,
+    times: Times,
     sum_ns: i64,
     min_ns: u64,
     max_ns: u64,
@@ -128,11 +128,11 @@ struct Exact {
 
 impl Exact {
     fn new() -> Self {
-        Self { histogram: new_histogram(), sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
+        Self { times: new_times(), sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
     fn record(&mut self, magnitude_ns: u64) {
-        self.histogram.saturating_record(magnitude_ns);
+        self.times.record(magnitude_ns);
         self.sum_ns = self.sum_ns.saturating_add_unsigned(magnitude_ns);
         self.min_ns = self.min_ns.min(magnitude_ns);
         self.max_ns = self.max_ns.max(magnitude_ns);
@@ -214,9 +214,9 @@ impl Recorder {
     #[must_use]
     pub fn distribution(&self, metric: Metric) -> Distribution {
         let [up, down] = &self.distributions[metric as usize];
-        let mut whole = Distribution::from_histogram(&up.histogram, 1);
+        let mut whole = Distribution::of(&up.times, 1);
         whole.set_exact(up.min_ns as i64, up.max_ns.min(HIGHEST_NS) as i64, up.sum_ns);
-        let mut below = Distribution::from_histogram(&down.histogram, -1);
+        let mut below = Distribution::of(&down.times, -1);
         below.set_exact(-(down.max_ns.min(HIGHEST_NS) as i64), -(down.min_ns as i64), -down.sum_ns);
         whole.merge(&below);
         whole

@@ -34,10 +34,6 @@ impl Served {
     /// # Errors
     /// If a socket cannot be had, or the options do not go together.
     pub fn start(paths: [&Path; 2], options: &NicOptions, moderation: Moderation) -> Result<Self> {
-        ensure!(
-            options.hosts.is_none(),
-            "--hosts: this NIC waits for guests and makes none; see `earmark lab` for hosts"
-        );
         setup::in_real_time(options)?;
         let mtu = setup::mtu(options)?;
         let taking = options.ports.unwrap_or(Ports::Both).numbers(paths.len());

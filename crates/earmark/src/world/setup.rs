@@ -57,6 +57,8 @@ pub(super) fn port_plan(
         rules: rules(options)?,
         dma: Dma { latency: micros(options.dma_latency), ..Dma::default() },
         transmit_interrupts: options.transmit_interrupts.unwrap_or(false),
+        // Other random numbers than those of the link.
+        tick_seed: Some(!stream(options, number as u64)),
     };
     Ok(PortPlan { name, host, settings, link: link(options, number as u64) })
 }
@@ -114,8 +116,13 @@ fn link(options: &NicOptions, direction: u64) -> LinkSettings {
         duplicate_ppm: ppm(options.link_duplicate),
         reorder_ppm: ppm(options.link_reorder),
         reorder_delay: micros(options.link_reorder_delay.or(Some(100))),
-        seed: options.seed.unwrap_or(1) * 2 + direction,
+        seed: stream(options, direction),
     }
+}
+
+/// The seed of what is random at one port.
+fn stream(options: &NicOptions, port: u64) -> u64 {
+    options.seed.unwrap_or(1).wrapping_mul(2).wrapping_add(port)
 }
 
 /// A span that an option gives in microseconds; none without it.

@@ -74,7 +74,9 @@ impl World for Virtual {
             "a capture of virtual time holds one round: give --pcap one setting and one round"
         );
         let stage = (script::of(plan, 2)?, vec![A, B]);
-        let mut stage = Stage::prepare(&names(2), &self.options, moderation, stage, plan.seed)?;
+        // Cable and ticks differ from round to round, as the guests do.
+        let options = NicOptions { seed: Some(plan.seed), ..self.options.clone() };
+        let mut stage = Stage::prepare(&names(2), &options, moderation, stage, plan.seed)?;
         let moment = |seconds: f64| instant(GO_AT + Duration::from_secs_f64(seconds));
         let (begin, end) = (moment(plan.warmup_s), moment(plan.warmup_s + plan.duration_s));
         let before = stage.snapshot_at(begin)?;

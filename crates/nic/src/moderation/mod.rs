@@ -39,7 +39,7 @@ pub use delay::Delay;
 pub use disabled::Disabled;
 pub use frames::Frames;
 pub use marked::Marked;
-pub use periodic::Periodic;
+pub use periodic::{Periodic, Phase};
 pub use setting::{MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, SettingError, TimerKind};
 pub use strategy::Strategy;
 pub use stream::Stream;

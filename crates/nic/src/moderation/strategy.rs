@@ -2,7 +2,7 @@
 
 use super::{
     Adaptive, Delay, Disabled, Frames, Interrupt, Marked, Marks, Moderation, Moderator, Periodic,
-    Stream, Throttle, TimerKind, Unseen,
+    Phase, Stream, Throttle, TimerKind, Unseen,
 };
 use crate::descriptor::Descriptor;
 use crate::time::{Duration, Instant};
@@ -57,9 +57,9 @@ macro_rules! ask {
 }
 
 impl Strategy {
-    /// Builds what `moderation` asks for. A periodic tick starts to run at `now`.
+    /// Builds what `moderation` asks for. A periodic tick starts to run at `now`, in `phase`.
     #[must_use]
-    pub fn new(moderation: &Moderation, now: Instant) -> Self {
+    pub fn new(moderation: &Moderation, phase: Phase, now: Instant) -> Self {
         let usecs = Duration::from_micros(moderation.rx_usecs.into());
         /// The variants of one timer, in the order of the marks.
         macro_rules! over {
@@ -79,7 +79,8 @@ impl Strategy {
                 over!(Throttle::new(usecs), Throttle MarkedThrottle StreamThrottle)
             }
             TimerKind::Periodic => {
-                over!(Periodic::new(usecs, now), Periodic MarkedPeriodic StreamPeriodic)
+                let timer = Periodic::new(usecs, now + phase.of(usecs));
+                over!(timer, Periodic MarkedPeriodic StreamPeriodic)
             }
             TimerKind::Adaptive => over!(Adaptive::new(), Adaptive MarkedAdaptive StreamAdaptive),
         }
@@ -157,7 +158,8 @@ mod tests {
     #[test]
     fn every_strategy_forgets_what_the_host_was_told_of() {
         for setting in SETTINGS {
-            let mut strategy = Strategy::new(&setting.parse().unwrap(), Instant::ZERO);
+            let mut strategy =
+                Strategy::new(&setting.parse().unwrap(), Phase::default(), Instant::ZERO);
             let now = Instant::from_micros(10);
             let mut packet =
                 Descriptor { length: 64, marked: true, arrived_at: now, completed_at: now };

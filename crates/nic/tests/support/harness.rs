@@ -1,7 +1,7 @@
 //! A queue and the model, given the same operations and compared after each.
 
 use nic::descriptor::Descriptor;
-use nic::moderation::{Adaptive, Moderation, Reason};
+use nic::moderation::{Adaptive, Moderation, Phase, Reason};
 use nic::observer::{Delivered, Interrupted, Observer};
 use nic::queue::Queue;
 use nic::time::{Duration, Instant};
@@ -74,12 +74,12 @@ macro_rules! ensure {
 }
 
 impl Harness {
-    pub fn new(setting: Moderation, ring: usize) -> Self {
+    pub fn new(setting: Moderation, phase: Phase, ring: usize) -> Self {
         let now = Instant::from_micros(100);
         let mut harness = Self {
             now,
-            queue: Queue::new(0, ring, setting, now),
-            model: Model::new(setting, now),
+            queue: Queue::in_phase(0, ring, setting, phase, now),
+            model: Model::new(setting, phase, now),
             trace: Vec::new(),
             polled_since_interrupt: false,
             keeps_trace: true,
@@ -96,8 +96,8 @@ impl Harness {
     }
 
     /// A harness that is cheap to clone.
-    pub fn forgetful(setting: Moderation) -> Self {
-        Self { keeps_trace: false, ..Self::new(setting, SMALL_RING) }
+    pub fn forgetful(setting: Moderation, phase: Phase) -> Self {
+        Self { keeps_trace: false, ..Self::new(setting, phase, SMALL_RING) }
     }
 
     /// Applies every operation and, after each, predicts the next interrupt and looks ahead whether
@@ -105,8 +105,8 @@ impl Harness {
     ///
     /// # Errors
     /// The first difference between queue and model.
-    pub fn run(setting: Moderation, ops: &[Op]) -> Result<Self, String> {
-        let mut harness = Self::new(setting, SMALL_RING);
+    pub fn run(setting: Moderation, phase: Phase, ops: &[Op]) -> Result<Self, String> {
+        let mut harness = Self::new(setting, phase, SMALL_RING);
         for (index, op) in ops.iter().enumerate() {
             let step = harness.apply(*op).and_then(|()| harness.look_ahead());
             step.map_err(|difference| {

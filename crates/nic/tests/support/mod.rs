@@ -19,7 +19,7 @@ pub use op::Op;
 /// At the first difference between queue and model.
 pub fn replay(bytes: &[u8]) {
     let (setting, ops) = op::decode(bytes);
-    if let Err(difference) = Harness::run(setting, &ops) {
+    if let Err(difference) = Harness::run(setting, nic::moderation::Phase::default(), &ops) {
         panic!("{difference}\n{ops:#?}");
     }
 }

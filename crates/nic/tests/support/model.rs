@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use nic::moderation::{Marks, Moderation, Reason, TimerKind};
+use nic::moderation::{Marks, Moderation, Phase, Reason, TimerKind};
 use nic::time::{Duration, Instant};
 
 /// A packet that the host has not taken yet.
@@ -36,6 +36,8 @@ pub struct Model {
     pub setting: Moderation,
     /// Since when the setting has been in force.
     pub set_at: Instant,
+    /// How far away the first tick of a free-running clock is then.
+    pub phase: Phase,
     /// What `adaptive` has picked; the model takes DIM's word for it.
     pub picked: Option<(u32, u32)>,
     /// The last interrupt.
@@ -48,10 +50,11 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn new(setting: Moderation, now: Instant) -> Self {
+    pub fn new(setting: Moderation, phase: Phase, now: Instant) -> Self {
         Self {
             setting,
             set_at: now,
+            phase,
             picked: None,
             interrupted_at: None,
             masked: false,
@@ -151,7 +154,11 @@ impl Model {
                 self.interrupted_at.map_or(oldest, |last| oldest.max(last + usecs))
             }
             TimerKind::Periodic => {
-                let mut tick = self.set_at;
+                let first = usecs.as_nanos() * u64::from(self.phase.0) / (1 << 32);
+                let mut tick = self.set_at + Duration::from_nanos(first);
+                while tick > oldest + usecs {
+                    tick = Instant::from_nanos(tick.as_nanos() - usecs.as_nanos());
+                }
                 while tick <= oldest {
                     tick += usecs;
                 }

@@ -31,6 +31,7 @@ use crate::experiment::USUAL_SETTING;
 use crate::measurement::SCHEMA;
 use crate::options::{Hosts, NicOptions, Text};
 use crate::say::note;
+use crate::takers::{Place, Use};
 use crate::world::World;
 use crate::world::live::Live;
 use launcher::{Launcher, Mpi, require_program};
@@ -107,6 +108,7 @@ pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
         args.nic.hosts.unwrap_or_default() == Hosts::Namespaces,
         "--hosts uml: launchers of MPIs cannot start programs in guests; leave it out"
     );
+    args.nic.check_taken(&[Use { experiment: None, place: Place::Namespaces }])?;
     require_program(&args.program[0])?;
     let launcher = Launcher::find(args.mpi, args.launcher.as_deref())?;
     let library = if args.net.contains(&Net::Earmark) {
