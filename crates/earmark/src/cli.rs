@@ -20,6 +20,8 @@ use crate::options::{ExperimentOptions, NicOptions, duration};
 use crate::probe::blind::BlindArgs;
 use crate::probe::bulk::BulkArgs;
 use crate::probe::echo::EchoArgs;
+use crate::probe::echo;
+use crate::scenario;
 use crate::tune::peer::ServeArgs;
 
 /// Interrupts at the right moment.
@@ -103,6 +105,7 @@ pub enum Command {
     /// List the scenarios that come with Earmark, or show one
     Scenario {
         /// Show this one
+        #[arg(value_parser = scenario::offered(), hide_possible_values = true)]
         name: Option<String>,
     },
     /// Find or build the Linux kernel that guests run, and print its path
@@ -110,7 +113,6 @@ pub enum Command {
     /// Building takes about four minutes, once. The sources come from apt; nothing needs root.
     Kernel,
     /// Compare Linux's own adaptive moderation with ours, in virtual time
-    #[command(hide = true)]
     Adaptive(AdaptiveArgs),
     /// Print shell completions
     Completions {
@@ -118,7 +120,6 @@ pub enum Command {
         shell: clap_complete::Shell,
     },
     /// Print the manual page
-    #[command(hide = true)]
     Man,
     /// Stand for an agent on another host (tune starts these)
     #[command(hide = true)]
@@ -224,6 +225,7 @@ pub struct BenchArgs {
     pub world: Option<World>,
     /// Start from a scenario: a name that `earmark scenario` lists, or a TOML file
     #[arg(long, value_name = "NAME|FILE")]
+    #[arg(value_parser = scenario::offered(), hide_possible_values = true)]
     pub scenario: Option<String>,
     /// Print JSON
     #[arg(long)]

@@ -8,7 +8,7 @@ mod mx;
 
 pub use mx::MxTerms;
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use nic::moderation::{Moderation, TimerKind};
 use serde::Deserialize;
@@ -47,10 +47,10 @@ const LOADED_COMPUTE_US: u32 = 110;
 
 /// Round trips a second in `mixed`: a fixed rate, since a faster closed loop would make more
 /// interrupts by itself.
-const MIXED_ROUND_TRIPS_PER_S: u32 = 1_000;
+pub(crate) const MIXED_ROUND_TRIPS_PER_S: u32 = 1_000;
 
 /// The bulk flow of `mixed`, in Mbit/s: well below what a TAP carries.
-const MIXED_BULK_MBIT: u32 = 300;
+pub(crate) const MIXED_BULK_MBIT: u32 = 300;
 
 /// What the bulk flow writes at a time, as iperf3 does.
 const BULK_CHUNK_BYTES: u32 = 131_072;
@@ -164,6 +164,10 @@ impl Experiment {
     /// # Errors
     /// The option, and what it may be.
     pub fn check(self, options: &ExperimentOptions) -> Result<()> {
+        ensure!(
+            options.rate.is_none() || options.think.unwrap_or(0) == 0,
+            "--think: with --rate, requests are sent when they are due; drop one of the two"
+        );
         mx::check(self, options)
     }
 

@@ -8,6 +8,8 @@ use clap::{Args, Command, FromArgMatches};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
+use crate::command_line::legible;
+
 /// A value as TOML has it: `clients = 2` needs no quotes.
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected text, a number, true, false, or a list of these")]
@@ -54,7 +56,7 @@ where
     let read = command.try_get_matches_from(words);
     read.and_then(|matches| T::from_arg_matches(&matches)).map_err(|error| {
         // What follows is a hint at `--help`, which scenarios do not have.
-        let text = error.to_string();
+        let text = legible(error).to_string();
         let first = text.split("\n\n").next().unwrap_or_default();
         D::Error::custom(first.trim_start_matches("error: "))
     })

@@ -3,10 +3,8 @@
 use std::io::{Write, stderr};
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    let command = earmark::cli::Cli::parse().command;
+    let command = earmark::command_line::read().command;
     match earmark::say::while_read(|| earmark::run(command)) {
         Ok(code) => code,
         Err(error) => {

@@ -131,8 +131,14 @@ pub struct HalfRound {
     pub offset_us: Option<f64>,
 }
 
+/// Why a round has no figures: nobody was answered, or an agent did not get its work done. Other
+/// rounds may have some all the same.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotMeasured(pub String);
+
 /// The key figures of one round, from which spreads and ratios are made.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Round {
     /// Median latency.
     pub latency_p50_us: Option<f64>,
@@ -141,11 +147,13 @@ pub struct Round {
     /// Goodput of the bulk flow.
     pub bulk_bits_per_s: Option<f64>,
     /// Interrupts a second, both hosts together.
-    pub interrupts_per_s: f64,
+    pub interrupts_per_s: Option<f64>,
     /// Messages of MX a second.
     pub messages_per_s: Option<f64>,
     /// Interrupts of both hosts for each message of MX.
     pub interrupts_per_message: Option<f64>,
+    /// Why there are no figures, if there are none.
+    pub not_measured: Option<String>,
 }
 
 /// One experiment under one setting.
@@ -168,7 +176,7 @@ pub struct Measurement {
     /// Answers a second.
     pub transactions_per_s: Option<f64>,
     /// Requests that were lost or not answered in time.
-    pub lost: u64,
+    pub lost: Option<u64>,
     /// Goodput of the bulk flow, at the receiver.
     pub bulk_bits_per_s: Option<f64>,
     /// Datagrams a second, at the receiver.
@@ -180,13 +188,13 @@ pub struct Measurement {
     /// Interrupts of both hosts for each of them, where nothing else is on its way.
     pub interrupts_per_message: Option<f64>,
     /// Interrupts of both hosts.
-    pub interrupts: u64,
+    pub interrupts: Option<u64>,
     /// The same, a second.
-    pub interrupts_per_s: f64,
+    pub interrupts_per_s: Option<f64>,
     /// The same, by reason.
     pub interrupts_by_reason: BTreeMap<&'static str, u64>,
     /// Packets that the hosts took.
-    pub packets: u64,
+    pub packets: Option<u64>,
     /// Packets for each interrupt.
     pub packets_per_interrupt: Option<f64>,
     /// Holds of all packets.
@@ -283,10 +291,11 @@ impl Slice {
             latency_p50_us: latency.and_then(Quantiles::of).map(|quantiles| quantiles.p50),
             transactions_per_s: self.rate(Part::Asker, "transactions"),
             bulk_bits_per_s: self.rate(Part::BulkSink, "bytes_received").map(|bytes| bytes * 8.0),
-            interrupts_per_s: self.interrupts() as f64 / self.seconds,
+            interrupts_per_s: Some(self.interrupts() as f64 / self.seconds),
             messages_per_s: messages.map(|messages| messages / self.seconds),
             interrupts_per_message: alone
                 .and_then(|messages| ratio(self.interrupts() as f64, messages)),
+            not_measured: None,
         }
     }
 }
@@ -302,8 +311,10 @@ pub struct Rounds<'a> {
     pub setting: String,
     /// How many clients, where that was varied.
     pub clients: Option<u32>,
-    /// The rounds.
+    /// The rounds that were measured.
     pub slices: &'a [Slice],
+    /// Those that were not, by their numbers from 0, ascending.
+    pub missed: &'a [(usize, NotMeasured)],
     /// Half a round trip is what people compare.
     pub tells_half: bool,
 }
@@ -320,7 +331,8 @@ impl Rounds<'_> {
         let latency = latency.into_iter().find(|latency| latency.count > 0).unwrap_or_default();
         let interrupts = self.sum(Slice::interrupts);
         let packets = self.sum(|slice| slice.nic.ports.iter().map(|p| p.counters.delivered).sum());
-        let cpu = environment.measures_cpu().then(|| self.cpu(seconds));
+        let any = !self.slices.is_empty();
+        let cpu = (any && environment.measures_cpu()).then(|| self.cpu(seconds));
         let receive = cpu.map(|cpu| (cpu.host_receive + cpu.nic) * seconds * 1e9);
         let messages = self.total(Slice::messages);
         let bytes = messages.map(|_| self.sum(|slice| slice.counted("message_bytes")) as f64);
@@ -337,7 +349,7 @@ impl Rounds<'_> {
             service_us: Quantiles::of(&distribution(asker.as_ref(), "service")),
             latency_histogram: histogram::bins(&latency),
             transactions_per_s: asked,
-            lost: missed("lost") + missed("unanswered"),
+            lost: any.then(|| missed("lost") + missed("unanswered")),
             bulk_bits_per_s: self
                 .merged(Part::BulkSink)
                 .map(|sink| per_second(&sink, "bytes_received") * 8.0),
@@ -347,10 +359,10 @@ impl Rounds<'_> {
             messages_per_s: messages.map(|messages| messages / seconds),
             message_bytes_per_s: bytes.map(|bytes| bytes / seconds),
             interrupts_per_message: alone.and_then(|alone| ratio(interrupts as f64, alone)),
-            interrupts,
-            interrupts_per_s: interrupts as f64 / seconds,
+            interrupts: any.then_some(interrupts),
+            interrupts_per_s: ratio(interrupts as f64, seconds),
             interrupts_by_reason: self.by_reason(),
-            packets,
+            packets: any.then_some(packets),
             packets_per_interrupt: ratio(packets as f64, interrupts as f64),
             hold_us: Quantiles::of(&self.holds(|_| true)),
             timer_overshoot_us: Quantiles::of(&self.overshoot()),
@@ -358,10 +370,20 @@ impl Rounds<'_> {
             receive_ns_per_packet: receive.and_then(|receive| ratio(receive, packets as f64)),
             ports: self.ports(),
             halves: Vec::new(),
-            rounds: self.slices.iter().map(Slice::round).collect(),
+            rounds: self.rounds(),
             environment,
             latency,
         }
+    }
+
+    /// Each round in its turn.
+    fn rounds(&self) -> Vec<Round> {
+        let mut rounds: Vec<Round> = self.slices.iter().map(Slice::round).collect();
+        for (number, why) in self.missed {
+            let round = Round { not_measured: Some(why.0.clone()), ..Round::default() };
+            rounds.insert(*number, round);
+        }
+        rounds
     }
 
     /// The sum over all rounds, if there is anything to add.

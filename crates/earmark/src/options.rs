@@ -9,11 +9,13 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use clap::builder::ValueParserFactory;
 use linux::wait::Waiting;
 use nic::marker::Rules;
-use nic::moderation::Moderation;
+use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Moderation};
 use serde::{Deserialize, Deserializer};
 
+use crate::command_line::Offering;
 use crate::experiment::Experiment;
 use crate::keys;
 use crate::marks::MarkNames;
@@ -226,13 +228,13 @@ options! {
     /// The NIC and the cable of a lab.
     NicOptions {
         /// Moderation, STRATEGY[:rx-usecs]: delay:75, marked:75, throttle:125, disabled, adaptive
-        #[arg(short, value_name = "SETTING")]
+        #[arg(short, value_name = "SETTING", hide_possible_values = true)]
         strategy: Text<Moderation>,
         /// Microseconds of the strategy's timer, as `ethtool -C rx-usecs`
-        #[arg(value_name = "USECS")]
+        #[arg(value_name = "USECS", value_parser = up_to(MAX_RX_USECS))]
         rx_usecs: u32,
         /// Interrupt at this many frames even before the timer, as `ethtool -C rx-frames`
-        #[arg(value_name = "FRAMES")]
+        #[arg(value_name = "FRAMES", value_parser = up_to(MAX_RX_FRAMES))]
         rx_frames: u32,
         /// Which packets are marked: rules, first match wins, as in "tcp-psh & length<=512"
         #[arg(value_name = "RULES")]
@@ -305,7 +307,7 @@ options! {
         #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
         rounds: u32,
         /// Settings to compare, in turn, as in delay:75,disabled,marked:75
-        #[arg(value_name = "SETTINGS", value_delimiter = ',')]
+        #[arg(value_name = "SETTINGS", value_delimiter = ',', hide_possible_values = true)]
         compare: Vec<Text<Moderation>>,
         /// Connections that ask at once; a range such as 1..8 measures each
         clients: Text<Clients> => only_for(ASKING),
@@ -322,10 +324,10 @@ options! {
         #[arg(num_args = 0..=1, default_missing_value = "true")]
         client_spin: bool => only_in(takers::REAL),
         /// CPU work of the server for each request, in microseconds
-        #[arg(value_name = "USECS")]
+        #[arg(value_name = "USECS", value_parser = up_to(LONGEST_WORK_US))]
         compute: u32 => only_for(SERVED),
         /// A client waits up to this many microseconds, at random, before it asks again
-        #[arg(value_name = "USECS")]
+        #[arg(value_name = "USECS", value_parser = up_to(LONGEST_WORK_US))]
         think: u32 => only_for(CLOSED),
         /// Mbit/s of the bulk flow; without it, as fast as it goes
         #[arg(value_name = "MBIT", value_parser = clap::value_parser!(u32).range(1..))]
@@ -352,8 +354,23 @@ options! {
         #[arg(value_name = "FRAMES", value_parser = clap::value_parser!(u16).range(..=255))]
         mx_misorder: u16 => only_for(MX),
         /// Halfway through, change to this setting, and report before and after
-        #[arg(value_name = "SETTING")]
+        #[arg(value_name = "SETTING", hide_possible_values = true)]
         change_to: Text<Moderation> => only_for(TIMED),
+    }
+}
+
+/// Ten seconds: no server works longer on a request, and no client thinks longer.
+const LONGEST_WORK_US: u32 = 10_000_000;
+
+fn up_to(most: u32) -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(..=i64::from(most))
+}
+
+impl ValueParserFactory for Text<Moderation> {
+    type Parser = Offering<Self>;
+
+    fn value_parser() -> Offering<Self> {
+        Offering::new(Moderation::STRATEGIES.to_vec())
     }
 }
 

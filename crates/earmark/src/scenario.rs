@@ -3,13 +3,15 @@
 //! A scenario is a story, a NIC and a cable, and experiments on them. Its keys are the flags of the
 //! command line without their dashes, so whatever a scenario does can be typed, too.
 
-use std::fs;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
 use crate::cli::World;
+use crate::command_line::Offering;
 use crate::experiment::Experiment;
+use crate::files::read_text;
 use crate::options::{ExperimentOptions, NicOptions};
 use crate::takers::{Place, Use};
 
@@ -22,6 +24,14 @@ const BUILT_IN: [(&str, &str); 6] = [
     ("mixed", include_str!("../../../scenarios/mixed.toml")),
     ("openmx", include_str!("../../../scenarios/openmx.toml")),
 ];
+
+/// No scenario has more bytes.
+const LARGEST: u64 = 1 << 20;
+
+/// The parser of a scenario's name, or that of a file.
+pub(crate) fn offered() -> Offering<String> {
+    Offering::new(BUILT_IN.map(|(name, _)| name).to_vec())
+}
 
 /// A scenario file.
 #[derive(Clone, Debug, Deserialize)]
@@ -89,7 +99,7 @@ impl Scenario {
         if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
             return Self::parse(text).with_context(|| format!("read the built-in scenario {name}"));
         }
-        let text = fs::read_to_string(name).with_context(|| {
+        let text = read_text(Path::new(name), LARGEST).with_context(|| {
             let names = BUILT_IN.map(|(name, _)| name).join(", ");
             format!("read scenario {name}; built in are {names}")
         })?;

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 
-use crate::bench::{Outcome, Ratio};
+use crate::bench::{Outcome, Ratio, not_measured};
 use crate::experiment::MxTerms;
 use crate::halves;
 use crate::measurement::{Halves, Measurement, Quantiles};
@@ -45,6 +45,7 @@ pub(crate) fn of(outcome: &Outcome) -> String {
         text += &format!("\n\n{}", ratios(&outcome.ratios));
     }
     text += &footer(&outcome.results);
+    text += &not_measured(outcome.results.iter());
     text
 }
 
@@ -119,7 +120,7 @@ fn row(result: &Measurement, clients: bool) -> Vec<String> {
         number(result.messages_per_s, 0),
         number(result.message_bytes_per_s.map(|bytes| bytes / 1e6), 1),
         number(result.interrupts_per_message, 2),
-        number(Some(result.interrupts_per_s), 0),
+        number(result.interrupts_per_s, 0),
         number(result.packets_per_interrupt, 1),
         hold(|quantiles| quantiles.p50),
         hold(|quantiles| quantiles.p99),

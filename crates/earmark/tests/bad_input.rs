@@ -36,7 +36,7 @@ fn impossible_settings_say_why() {
         (&["--strategy", "delay:many"], &["must be a whole number"]),
         (&["--strategy", "delay:75+throttle:5"], &["one timer"]),
         (&["--strategy", "periodic:0"], &["rx-usecs of 1 or more"]),
-        (&["--rx-usecs", "1000001"], &["at most 1000000"]),
+        (&["--rx-usecs", "1000001"], &["0..=1000000"]),
         (&["--compare", "delay:75,disabled", "--strategy", "adaptive"], &["drop --strategy"]),
         (&["--compare", "delay:75,dealy:75"], &["no such strategy"]),
         (&["--clients", "0"], &["clients are 1 to 64"]),
@@ -53,6 +53,10 @@ fn impossible_settings_say_why() {
         (&["--link-rate", "4294967296"], &["--link-rate", "1 to 4294967295"]),
         (&["--interrupt-latency", "5"], &["--interrupt-latency", "--world virtual"]),
         (&["--interrupt-latency", "1000001"], &["--interrupt-latency", "1000000"]),
+        (&["--rx-usecs", "99999999999"], &["--rx-usecs", "0..=1000000"]),
+        (&["--rate", "5", "--think", "5"], &["--think", "--rate", "drop one"]),
+        (&["--duration", "-1"], &["seconds are 0 to 86400"]),
+        (&["--rate", "1e30"], &["--rate", "a whole number"]),
         (&["--duration", "0"], &["--duration"]),
         (&["--duration", "nan"], &["seconds are"]),
         (&["--rounds", "0"], &["--rounds"]),
@@ -61,6 +65,42 @@ fn impossible_settings_say_why() {
         assert_ne!(ended.code, 0, "{arguments:?}");
         ended.refused(words);
     }
+}
+
+#[test]
+fn a_scenario_is_a_file_of_a_sane_size() {
+    let directory = Directory::new();
+    let refuse = |path: &str, why: &str| {
+        run(&["bench", "--scenario", path]).refused(&["read scenario", path, why]);
+        run(&["scenario", path]).refused(&["read scenario", path, why]);
+    };
+    refuse("/dev/zero", "a device or a pipe");
+    refuse(directory.path().to_str().unwrap(), "a directory");
+    let large = directory.file("large.toml");
+    std::fs::File::create(&large).unwrap().set_len(1 << 30).unwrap();
+    refuse(&large, "larger than 1048576 bytes");
+    let fifo = directory.file("fifo.toml");
+    output(Command::new("mkfifo").arg(&fifo)).output();
+    refuse(&fifo, "a device or a pipe");
+}
+
+/// The error comes before anything is built: none of these would work any further.
+#[test]
+fn a_capture_that_cannot_be_written_is_refused_before_the_run() {
+    for path in ["/no/such/x.pcapng", "/dev/full", "/tmp"] {
+        let words = ["write capture", path, "--pcap"];
+        run(&["bench", "ping", "--pcap", path]).refused(&words);
+        run(&["bench", "ping", "--world", "virtual", "--pcap", path]).refused(&words);
+        run(&["lab", "run", "--time", "virtual", "--pcap", path, "--on", "a", "x"]).refused(&words);
+        run(&["mpirun", "--pcap", path, "/no/such/program"]).refused(&words);
+        run(&["nic", "serve", "--pcap", path, "/no/such/a", "/no/such/b"]).refused(&words);
+    }
+    let directory = Directory::new();
+    let capture = directory.file("x.pcapng");
+    let rounds = ["bench", "ping", "--world", "virtual", "--rounds", "2", "--pcap", &capture];
+    run(&rounds).refused(&["one round", "this would be 2"]);
+    run(&["bench", "--scenario", "e1000", "--pcap", &capture]).refused(&["would overwrite it"]);
+    assert!(!std::path::Path::new(&capture).exists());
 }
 
 /// Dropped in silence, an option makes people believe that they have measured something else.

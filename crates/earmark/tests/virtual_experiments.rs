@@ -141,6 +141,27 @@ fn a_hold_of_75_us_is_75_us() {
     assert!((ticks - ticks.round()).abs() < 1e-6, "{delayed}");
 }
 
+/// An answer that is held until after the end is no answer; what the other setting has is kept.
+#[test]
+fn a_setting_under_which_nothing_comes_back_costs_the_others_nothing() {
+    let settings = ["--compare", "disabled,delay:300000", "--rounds", "2"];
+    let always =
+        ["bench", "udp-rr", "--world", "virtual", "--warmup", "0.01", "--duration", "0.05"];
+    let ended = run(&[&always[..], &settings, &["--json"]].concat());
+    let results = &ended.json()["results"];
+    assert!(number(&results[0], "transactions_per_s") > 1_000.0, "{results}");
+    for figure in ["latency_us", "interrupts_per_s", "packets"] {
+        assert_eq!(results[1][figure], Value::Null, "{figure}");
+    }
+    for round in results[1]["rounds"].as_array().unwrap() {
+        let why = round["not_measured"].as_str().unwrap();
+        assert!(why.contains("no request was answered in 0.05 s: no frame was lost"), "{why}");
+    }
+    let table = run(&[&always[..], &settings].concat());
+    assert!(table.output().contains("Not measured: delay:300000, round 2 of 2: no request"));
+    run(&[&always[..], &["--strategy", "delay:300000"]].concat()).refused(&["no request was"]);
+}
+
 /// Requests at a multiple of the period meet the tick in one phase, and it is the seed's.
 #[test]
 fn the_seed_says_where_ticks_stand() {

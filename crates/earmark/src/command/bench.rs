@@ -1,6 +1,6 @@
 //! `earmark bench`: one experiment, or those of a scenario.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use linux::privilege::become_capable;
 use serde::Serialize;
 
@@ -12,6 +12,8 @@ use crate::progress::Progress;
 use crate::say::say;
 use crate::scenario::{Run, Scenario};
 use crate::table;
+use crate::takers::Place;
+use crate::world::setup;
 
 /// What `--scenario NAME --json` prints.
 #[derive(Debug, Serialize)]
@@ -30,6 +32,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     let uses: Vec<_> = runs.iter().map(|run| run.uses(args.world)).collect();
     args.nic.check_taken(&uses)?;
     args.options.check_taken(&uses)?;
+    check(args, &runs)?;
     let privilege = become_capable()?;
     let mut outcomes = Vec::new();
     for Run { experiment, world, nic, options } in &runs {
@@ -52,6 +55,26 @@ pub fn run(args: &BenchArgs) -> Result<()> {
             print(&Outcomes { schema_version: SCHEMA, scenario, outcomes })
         }
     }
+}
+
+/// Refuses what cannot work before anything runs.
+fn check(args: &BenchArgs, runs: &[Run]) -> Result<()> {
+    ensure!(
+        args.nic.pcap.is_none() || runs.len() == 1,
+        "--pcap: {} experiments would overwrite it, one after the other; name one of them",
+        runs.len()
+    );
+    for run in runs {
+        let rounds = bench::check(run.experiment, &run.nic, &run.options)?;
+        let is_virtual = run.uses(args.world).place == Place::Virtual;
+        setup::check_capture(&run.nic)?;
+        ensure!(
+            run.nic.pcap.is_none() || !is_virtual || rounds == 1,
+            "a capture of virtual time holds one round, and this would be {rounds}: give --pcap one \
+             setting and one round"
+        );
+    }
+    Ok(())
 }
 
 fn print_histograms(outcome: &Outcome) {

@@ -21,6 +21,7 @@ use crate::options::NicOptions;
 use crate::say::note;
 use crate::takers::{Place, Use};
 use crate::world::live::Live;
+use crate::world::setup;
 use crate::world::virtual_lab;
 
 /// What the commands of the other host get to start listening, before the first client starts.
@@ -109,7 +110,8 @@ pub(super) fn lab(hosts: usize, options: &NicOptions) -> Result<Live> {
 
 /// Refuses options that a lab in `world` does not take.
 fn check_taken(world: World, options: &NicOptions) -> Result<()> {
-    options.check_taken(&[Use { experiment: None, place: Place::of(world, options) }])
+    options.check_taken(&[Use { experiment: None, place: Place::of(world, options) }])?;
+    setup::check_capture(options)
 }
 
 /// Pairs of host and command.

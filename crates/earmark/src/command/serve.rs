@@ -11,6 +11,7 @@ use crate::experiment::USUAL_SETTING;
 use crate::options::NicOptions;
 use crate::takers::{Place, Use};
 use crate::world::served::Served;
+use crate::world::setup;
 
 /// Serves the NIC until a signal ends it.
 ///
@@ -18,6 +19,7 @@ use crate::world::served::Served;
 /// If a socket cannot be had, or the options do not go together.
 pub fn run(sockets: [&Path; 2], options: &NicOptions) -> Result<()> {
     options.check_taken(&[Use { experiment: None, place: Place::Served }])?;
+    setup::check_capture(options)?;
     // Before the sockets, so that no signal finds files that nobody removes.
     let mut signals =
         Signals::new([SIGINT, SIGTERM, SIGHUP]).context("prepare to be interrupted")?;

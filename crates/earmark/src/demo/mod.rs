@@ -2,8 +2,8 @@
 //!
 //! Each strategy carries three kinds of traffic: TCP round trips alone, one bulk flow alone, and
 //! both at once on one NIC, which is the case that matters. Alone, round trips follow one another
-//! and the bulk flow is as fast as it goes; at once, both keep a fixed pace, so that all strategies
-//! carry the same load and only latency, interrupts and CPU differ.
+//! and the bulk flow is as fast as it goes; at once, both are offered at a fixed pace, so that
+//! all strategies have the same to carry; whether they did is said at the end.
 
 mod preview;
 mod show;
@@ -11,7 +11,6 @@ mod story;
 mod timeline;
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -21,11 +20,12 @@ use linux::wait::Waiting;
 use nic::moderation::Moderation;
 use serde::Serialize;
 
-use crate::bench::refuse_silence;
+use crate::bench::{Tried, attempt, refuse_nothing};
 use crate::cli::DemoArgs;
 use crate::environment::Environment;
 use crate::experiment::Experiment;
-use crate::measurement::{Measurement, Rounds, SCHEMA, Slice};
+use crate::files::writable;
+use crate::measurement::{Measurement, Rounds, SCHEMA};
 use crate::options::{ExperimentOptions, NicOptions, Text};
 use crate::progress::Progress;
 use crate::report::{self, Timeline};
@@ -91,7 +91,8 @@ pub fn run(args: &DemoArgs) -> Result<()> {
     };
     // Now rather than in a minute: can the files be written?
     for path in std::iter::once(&args.report).chain(&args.json) {
-        writable(path)?;
+        writable(path, REPORT_BYTES)
+            .with_context(|| format!("write {}; choose another place", path.display()))?;
     }
     let options = NicOptions {
         mark: args.mark.clone(),
@@ -127,37 +128,35 @@ fn measure(live: &Live, args: &DemoArgs) -> Result<(Vec<Row>, Vec<Timeline>)> {
         bulk_chunk: Some(CHUNK_BYTES),
         ..ExperimentOptions::default()
     };
-    let mut slices: Vec<[Vec<Slice>; 3]> = settings.iter().map(|_| Default::default()).collect();
+    let mut cases: Vec<[Tried; 3]> = settings.iter().map(|_| Default::default()).collect();
     let mut timelines = Vec::new();
     let progress = Progress::new(false);
     progress.start(u64::from(args.rounds) * (settings.len() * TRAFFIC.len()) as u64);
     for round in 0..args.rounds {
-        for (setting, slices) in settings.iter().zip(&mut slices) {
-            for (experiment, slices) in TRAFFIC.iter().zip(slices) {
+        for (setting, cases) in settings.iter().zip(&mut cases) {
+            for (experiment, case) in TRAFFIC.iter().zip(cases) {
                 progress.step(&format!("{setting}: {}", experiment.name()));
                 let plan = experiment.plan(&options, None, u64::from(round) + 1);
-                let slice = live.round(&plan, *setting, None)?;
-                refuse_silence(&plan, &slice)?;
-                slices.push(slice);
+                case.keep(round, attempt(live, &plan, *setting, None)?);
             }
             // The last traffic was both at once, and the ports remember its last events.
             if round + 1 == args.rounds && TIMELINES.contains(&setting.to_string().as_str()) {
                 timelines.push(timeline::of(&setting.to_string(), &live.events()?));
             }
         }
+        refuse_nothing(cases.iter().flatten())?;
     }
     progress.finish();
-    let rows = settings
-        .iter()
-        .zip(&slices)
-        .map(|(setting, slices)| row(setting, slices, live.environment()));
+    let rows =
+        settings.iter().zip(&cases).map(|(setting, cases)| row(setting, cases, live.environment()));
     Ok((rows.collect(), timelines))
 }
 
-fn row(setting: &Moderation, slices: &[Vec<Slice>; 3], environment: &Environment) -> Row {
+fn row(setting: &Moderation, cases: &[Tried; 3], environment: &Environment) -> Row {
     let setting = setting.to_string();
-    let [round_trips, bulk, both] = slices.each_ref().map(|slices| {
-        let rounds = Rounds { setting: setting.clone(), clients: None, slices, tells_half: false };
+    let [round_trips, bulk, both] = cases.each_ref().map(|Tried { slices, missed }| {
+        let setting = setting.clone();
+        let rounds = Rounds { setting, clients: None, slices, missed, tells_half: false };
         rounds.measurement(environment.clone())
     });
     Row { setting, round_trips, bulk, both }
@@ -171,28 +170,6 @@ fn without_hosts(error: &anyhow::Error, args: &DemoArgs) -> Result<()> {
     );
     say!("{}", preview::table(args.mark.as_ref().map(|Text(rules)| rules))?);
     Ok(())
-}
-
-/// Finds out whether a report can be written, and leaves the file as it was.
-fn writable(path: &Path) -> Result<()> {
-    let existed = path.exists();
-    let probe = || -> io::Result<()> {
-        let mut file = fs::OpenOptions::new().append(true).create(true).open(path)?;
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            // A device or a pipe: nothing that anybody would read.
-            return file.write(&[]).map(drop);
-        }
-        let written = file.write_all(&vec![b' '; REPORT_BYTES]);
-        file.set_len(metadata.len())?;
-        written
-    };
-    let outcome = probe();
-    if !existed {
-        // A demo that is interrupted leaves no empty report.
-        let _ = fs::remove_file(path);
-    }
-    outcome.with_context(|| format!("write {}; choose another place", path.display()))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

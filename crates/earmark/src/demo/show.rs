@@ -2,7 +2,7 @@
 
 use comfy_table::Table;
 
-use super::{Demo, Row};
+use super::{Demo, Row, story};
 use crate::measurement::Measurement;
 use crate::report::{
     self, CdfChart, CdfSeries, Cell, Report, Timeline, TradeoffChart, TradeoffPoint,
@@ -42,7 +42,7 @@ fn cells(row: &Row) -> Vec<String> {
             .map(|value| number(value, 0))
     };
     let gigabits = |measured: &Measurement| number(measured.bulk_bits_per_s.map(|b| b / 1e9), 2);
-    let interrupts = |measured: &Measurement| number(Some(measured.interrupts_per_s), 0);
+    let interrupts = |measured: &Measurement| number(measured.interrupts_per_s, 0);
     let [alone_p50, alone_p99, _] = latency(&row.round_trips);
     let [both_p50, both_p99, both_max] = latency(&row.both);
     vec![
@@ -79,14 +79,14 @@ pub(super) fn report(demo: &Demo, timelines: Vec<Timeline>) -> Report {
             }),
             cdf(
                 "Round trips beside a bulk flow",
-                "1000 round trips a second, each counted from when it was due, beside 300 Mbit/s.",
+                "1000 round trips a second fall due, each counted from then, beside a flow that is paced at 300 Mbit/s.",
                 demo,
                 |row| &row.both,
             ),
         ],
         tradeoff: TradeoffChart {
             title: "Both at once: latency against interrupts".into(),
-            note: "All strategies carry the same load.".into(),
+            note: story::load(&demo.rows),
             points: demo.rows.iter().filter_map(point).collect(),
         },
         timelines,
@@ -117,7 +117,7 @@ fn point(row: &Row) -> Option<TradeoffPoint> {
     Some(TradeoffPoint {
         name: row.setting.clone(),
         latency_us: row.both.latency_us.as_ref()?.p50,
-        interrupts_per_s: row.both.interrupts_per_s,
+        interrupts_per_s: row.both.interrupts_per_s?,
         bulk_mbit: row.both.bulk_bits_per_s.map(|bits| bits / 1e6),
     })
 }
@@ -146,7 +146,7 @@ const BOTH_INTERRUPTS: usize = 10;
 fn report_table(rows: &[Row]) -> report::Table {
     let least = |of: fn(&Row) -> f64| rows.iter().map(of).fold(f64::INFINITY, f64::min);
     let p50 = |row: &Row| row.both.latency_us.as_ref().map_or(f64::NAN, |latency| latency.p50);
-    let interrupts = |row: &Row| row.both.interrupts_per_s;
+    let interrupts = |row: &Row| row.both.interrupts_per_s.unwrap_or(f64::NAN);
     let (least_p50, least_interrupts) = (least(p50), least(interrupts));
     let row = |row: &Row| {
         let emphasis = |column: usize, text: String| match column {

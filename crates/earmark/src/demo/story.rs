@@ -1,90 +1,196 @@
-//! The closing sentences of the demo: what was seen, and what to try next. They say what the
-//! numbers say.
+//! The closing sentences of the demo: what was seen, and what to try next. Each follows from the
+//! figures of the run, and says which.
 
 use super::Row;
+use crate::bench::not_measured;
+use crate::experiment::{MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S};
+use crate::measurement::Measurement;
 
 /// How far apart two figures of one noisy run must be before the difference is worth a word.
 const NOISE: f64 = 1.10;
 
+/// The part of the load that may be missing where it counts as carried.
+const MISSING: f64 = 0.02;
+
+/// Medians of rounds that are farther apart than this tell of the machine, not of a setting.
+const UNSTEADY: f64 = 1.5;
+
+/// Timers that are late by as much as `delay:75` holds a packet hide what a setting does.
+const LATE_US: f64 = 75.0;
+
+/// Packets for each interrupt from which on a host practically never stops polling.
+const POLLING: f64 = 50.0;
+
+const NEXT: &str = "Next: `earmark bench mixed --compare disabled,delay:75,marked:75 --bulk-rate 800` for a \
+     heavier flow, `earmark lab shell` for your own programs, `earmark bench --scenario e1000` for \
+     exactly 8000 round trips a second.";
+
 /// Tells what the rows show.
 pub(super) fn tell(rows: &[Row]) -> String {
-    let find = |name: &str| rows.iter().find(|row| row.setting == name);
-    let (Some(disabled), Some(delay), Some(marked)) =
-        (find("disabled"), find("delay:75"), find("marked:75"))
-    else {
-        return String::new();
+    let of = |name: &str| {
+        rows.iter().find(|row| row.setting == name).and_then(|row| Figures::of(&row.both))
     };
-    let figures = [disabled, delay, marked].map(Figures::of);
-    let [disabled, delay, marked] = &figures;
+    let all = (of("disabled"), of("delay:75"), of("marked:75"));
+    let seen = match all {
+        (Some(disabled), Some(delay), Some(marked)) => {
+            format!(
+                "{} {}",
+                medians(&disabled, &delay, &marked),
+                verdict(&disabled, &delay, &marked)
+            )
+        }
+        _ => {
+            "Both at once: without a measurement of each of disabled, delay:75 and marked:75 there \
+              is no verdict."
+                .to_owned()
+        }
+    };
+    let measured = rows.iter().flat_map(|row| [&row.round_trips, &row.bulk, &row.both]);
+    let missed = not_measured(measured);
+    format!("{seen} {}{}{missed}\n{NEXT}", load(rows), saturation(rows))
+}
+
+fn medians(disabled: &Figures, delay: &Figures, marked: &Figures) -> String {
     format!(
-        "Both at once: delay:75 answered in {:.0} us, disabled in {:.0} us, marked:75 in {:.0} us (medians), \
-         with {:.0}, {:.0} and {:.0} interrupts a second. {}{}\n\
-         Next: `earmark bench mixed --compare disabled,delay:75,marked:75 --bulk-rate 800` for a heavier flow, \
-         `earmark lab shell` for your own programs, `earmark bench --scenario e1000` for exactly 8000 round trips a \
-         second.",
+        "Both at once: delay:75 answered in {:.0} us, disabled in {:.0} us, marked:75 in {:.0} us \
+         (medians), with {:.0}, {:.0} and {:.0} interrupts a second.",
         delay.p50,
         disabled.p50,
         marked.p50,
         delay.interrupts,
         disabled.interrupts,
         marked.interrupts,
-        verdict(disabled, delay, marked),
-        saturation(rows),
     )
 }
 
-/// Packets for each interrupt from which on a host practically never stops polling.
-const POLLING: f64 = 50.0;
+/// Whether the load of *both at once* was carried under each strategy, and which ones did not.
+pub(super) fn load(rows: &[Row]) -> String {
+    let carried = rows.iter().map(|row| Carried {
+        setting: &row.setting,
+        mbit: row.both.bulk_bits_per_s.map(|bits| bits / 1e6),
+        round_trips: row.both.transactions_per_s,
+    });
+    load_of(&carried.collect::<Vec<_>>())
+}
 
-/// Where queueing hides moderation, it should be said.
-fn saturation(rows: &[Row]) -> &'static str {
-    let polled = |row: &Row| row.bulk.packets_per_interrupt.is_some_and(|each| each > POLLING);
-    if rows.iter().all(polled) {
-        " Bulk alone, as fast as it goes, kept the hosts polling under every strategy: at saturation \
-         queueing hides moderation."
+/// What a strategy carried of both kinds of traffic, where that was measured.
+struct Carried<'a> {
+    setting: &'a str,
+    mbit: Option<f64>,
+    round_trips: Option<f64>,
+}
+
+fn load_of(strategies: &[Carried<'_>]) -> String {
+    let (mbit, round_trips) = (f64::from(MIXED_BULK_MBIT), f64::from(MIXED_ROUND_TRIPS_PER_S));
+    let offered = format!("{mbit:.0} Mbit/s and {round_trips:.0} round trips a second");
+    let is_short = |of: &&Carried<'_>| {
+        of.mbit.is_some_and(|carried| carried < mbit * (1.0 - MISSING))
+            || of.round_trips.is_some_and(|carried| carried < round_trips * (1.0 - MISSING))
+    };
+    let less = |of: &Carried<'_>| {
+        let (mbit, round_trips) = (of.mbit.unwrap_or(0.0), of.round_trips.unwrap_or(0.0));
+        format!("{} carried {mbit:.0} Mbit/s and {round_trips:.0}", of.setting)
+    };
+    let short: Vec<String> = strategies.iter().filter(is_short).map(less).collect();
+    if short.is_empty() {
+        let percent = MISSING * 100.0;
+        format!("All strategies carried the load of {offered}, within {percent:.0} %.")
     } else {
-        ""
+        format!(
+            "Not all strategies carried the load of {offered}: {}. Their latency and interrupts do \
+             not compare with those of the others.",
+            short.join(", ")
+        )
     }
 }
 
+/// Where a host polls without end, moderation has nothing to do, and that is said.
+fn saturation(rows: &[Row]) -> String {
+    let each = rows.iter().map(|row| row.bulk.packets_per_interrupt);
+    let least = each.map(|each| each.unwrap_or(0.0)).fold(f64::INFINITY, f64::min);
+    if rows.is_empty() || least <= POLLING {
+        return String::new();
+    }
+    format!(
+        " Bulk alone, as fast as it goes, kept the hosts polling under every strategy, with {least:.0} \
+         packets or more for each interrupt: too few interrupts for moderation to matter."
+    )
+}
+
+/// What a verdict is made of, for one strategy.
 struct Figures {
     p50: f64,
     interrupts: f64,
+    /// The medians of the rounds.
+    rounds: Vec<f64>,
+    /// How late timers were, in microseconds (p99).
+    late_us: Option<f64>,
 }
 
 impl Figures {
-    fn of(row: &Row) -> Self {
-        Self {
-            p50: row.both.latency_us.as_ref().map_or(f64::NAN, |latency| latency.p50),
-            interrupts: row.both.interrupts_per_s,
-        }
+    fn of(both: &Measurement) -> Option<Self> {
+        Some(Self {
+            p50: both.latency_us?.p50,
+            interrupts: both.interrupts_per_s?,
+            rounds: both.rounds.iter().filter_map(|round| round.latency_p50_us).collect(),
+            late_us: both.timer_overshoot_us.map(|late| late.p99),
+        })
+    }
+
+    /// The slowest round over the fastest one.
+    fn spread(&self) -> f64 {
+        let least = self.rounds.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = self.rounds.iter().copied().fold(0.0, f64::max);
+        if least > 0.0 && least.is_finite() { most / least } else { 1.0 }
     }
 }
 
-fn verdict(disabled: &Figures, delay: &Figures, marked: &Figures) -> &'static str {
+/// Whether the figures show that the machine had too much else to do, and which figures.
+fn machine(figures: &[&Figures]) -> String {
+    let spread = figures.iter().map(|of| of.spread()).fold(1.0, f64::max);
+    let late = figures.iter().filter_map(|of| of.late_us).fold(0.0, f64::max);
+    let unsteady = format!("the medians of one setting's rounds differ by a factor of {spread:.1}");
+    let overshot = format!("timers were late by up to {late:.0} us (p99)");
+    let shown = match (spread > UNSTEADY, late > LATE_US) {
+        (true, true) => format!("{unsteady}, and {overshot}"),
+        (true, false) => unsteady,
+        (false, true) => overshot,
+        (false, false) => {
+            return format!(
+                "No figure shows that the machine was too busy: {unsteady} at most, and {overshot}. \
+                 `--rounds 5` tells more."
+            );
+        }
+    };
+    format!(
+        "The machine was too busy to tell: {shown}. Try again when it is quiet, or with --rounds 5."
+    )
+}
+
+fn verdict(disabled: &Figures, delay: &Figures, marked: &Figures) -> String {
     let as_fast = marked.p50 <= disabled.p50 * NOISE;
     let as_few = marked.interrupts <= delay.interrupts * NOISE;
     if as_fast && disabled.interrupts <= delay.interrupts * NOISE {
-        return "Marking gave the latency of `disabled`; at this load that makes few interrupts, too, so \
-                only latency tells the strategies apart.";
+        return "Marking gave the latency of `disabled`; at this load that makes few interrupts, \
+                too, so only latency tells the strategies apart."
+            .to_owned();
     }
+    let machine = || machine(&[disabled, delay, marked]);
     match (as_fast, as_few) {
         (true, true) => {
-            "Marking the packets that complete a message gave the latency of one setting and the interrupts of the \
-             other: no trade-off."
+            "Marking the packets that complete a message gave the latency of one setting \
+                         and the interrupts of the other: no trade-off."
+                .to_owned()
         }
-        (true, false) => {
-            "Marking gave the latency of `disabled`, but not the interrupts of `delay:75`: look at how the flows \
-             overlap in the report's timelines."
-        }
-        (false, true) => {
-            "Marking kept the interrupts of `delay:75`, but did not reach the latency of `disabled`: on a busy machine, \
-             queueing and wake-ups hide moderation; try again when it is quiet, or with --rounds 5."
-        }
-        (false, false) => {
-            "On this run marking reached neither: the machine was too busy to tell; try again when it is quiet, or \
-             with --rounds 5."
-        }
+        (true, false) => "Marking gave the latency of `disabled`, but not the interrupts of \
+                          `delay:75`: look at how the flows overlap in the report's timelines."
+            .to_owned(),
+        (false, true) => format!(
+            "Marking kept the interrupts of `delay:75`, but did not reach the latency of `disabled`. \
+             {}",
+            machine()
+        ),
+        (false, false) => format!("On this run marking reached neither. {}", machine()),
     }
 }
 
@@ -92,9 +198,12 @@ fn verdict(disabled: &Figures, delay: &Figures, marked: &Figures) -> &'static st
 mod tests {
     use super::*;
 
+    fn figures(p50: f64, interrupts: f64) -> Figures {
+        Figures { p50, interrupts, rounds: vec![p50, p50 * 1.1], late_us: Some(12.0) }
+    }
+
     #[test]
     fn the_verdict_follows_the_numbers() {
-        let figures = |p50, interrupts| Figures { p50, interrupts };
         let (disabled, delay) = (figures(120.0, 3000.0), figures(340.0, 2400.0));
         let says = |p50, interrupts| verdict(&disabled, &delay, &figures(p50, interrupts));
         assert!(says(110.0, 2150.0).contains("no trade-off"));
@@ -104,5 +213,33 @@ mod tests {
         let cheap = figures(120.0, 2500.0);
         let verdict = verdict(&cheap, &delay, &figures(110.0, 2450.0));
         assert!(verdict.contains("only latency"));
+    }
+
+    #[test]
+    fn a_machine_is_busy_only_if_a_figure_shows_it() {
+        let (disabled, delay) = (figures(120.0, 3000.0), figures(340.0, 2400.0));
+        let says = |marked: &Figures| verdict(&disabled, &delay, marked);
+        let steady = says(&figures(300.0, 3000.0));
+        assert!(steady.contains("No figure shows that the machine was too busy"), "{steady}");
+        let unsteady = says(&Figures { rounds: vec![150.0, 450.0], ..figures(300.0, 3000.0) });
+        let words =
+            "too busy to tell: the medians of one setting's rounds differ by a factor of 3.0.";
+        assert!(unsteady.contains(words), "{unsteady}");
+        let late = says(&Figures { late_us: Some(812.0), ..figures(300.0, 3000.0) });
+        assert!(late.contains("too busy to tell: timers were late by up to 812 us"), "{late}");
+    }
+
+    #[test]
+    fn a_load_that_was_not_carried_is_named() {
+        let carried = |setting, mbit: f64, round_trips: f64| Carried {
+            setting,
+            mbit: Some(mbit),
+            round_trips: Some(round_trips),
+        };
+        let (full, short) = (carried("disabled", 299.0, 998.0), carried("adaptive", 251.0, 870.0));
+        assert!(load_of(&[full]).starts_with("All strategies carried the load of 300 Mbit/s and"));
+        let text = load_of(&[carried("disabled", 299.0, 998.0), short]);
+        assert!(text.contains("Not all") && text.contains("adaptive carried 251 Mbit/s and 870"));
+        assert!(!text.contains("disabled"), "{text}");
     }
 }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use linux::machine::Machine;
 
 use crate::experiment::{Player, Role};
-use crate::measurement::Part;
+use crate::measurement::{NotMeasured, Part};
 use crate::records::{Message, Record};
 
 /// How long an agent may take to be ready: it retries its connection for 5 s.
@@ -174,17 +174,19 @@ impl Agent {
     fn message(&mut self, within: Duration) -> Result<Message> {
         let line = match self.messages.recv_timeout(within) {
             Ok(line) => line,
-            Err(RecvTimeoutError::Timeout) => bail!(
-                "the agent {} did not answer within {within:?}; is the machine overloaded?",
-                self.name
-            ),
+            Err(RecvTimeoutError::Timeout) => {
+                let why = format!("the agent {} did not answer within {within:?}", self.name);
+                return Err(NotMeasured(why).into());
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 let status = self.child.wait().context("wait for the agent")?;
                 bail!("the agent {} ended ({status}) without its record; was it killed?", self.name)
             }
         };
         match serde_json::from_str(&line) {
-            Ok(Message::Error { message }) => bail!("{}: {message}", self.name),
+            Ok(Message::Error { message }) => {
+                Err(NotMeasured(format!("{}: {message}", self.name)).into())
+            }
             Ok(message) => Ok(message),
             Err(error) => bail!("the agent {} said `{line}`: {error}", self.name),
         }

@@ -18,6 +18,7 @@ use nic::queue::Dma;
 use nic::time::Duration;
 
 use crate::environment::Environment;
+use crate::files::writable;
 use crate::options::{NicOptions, Ports, Text};
 use crate::say::note;
 
@@ -165,6 +166,16 @@ pub(super) fn environment(
     })
 }
 
+/// Finds out whether a capture can be written, before anything is built or run.
+///
+/// # Errors
+/// The path, and why it cannot.
+pub fn check_capture(options: &NicOptions) -> Result<()> {
+    let Some(path) = &options.pcap else { return Ok(()) };
+    writable(path, 0)
+        .with_context(|| format!("write capture {}; give --pcap another place", path.display()))
+}
+
 /// Ends the capture of `plane`, if there is one, and says where it is.
 ///
 /// # Errors
@@ -175,7 +186,7 @@ pub(super) fn finish_capture(plane: &Handle, path: Option<&Path>) -> Result<()> 
     let missed = capture.finish()?;
     note!("capture: {}", path.unwrap_or(Path::new("")).display());
     if missed > 0 {
-        note!("{missed} frames are missing from it: the disk was too slow");
+        note!("{missed} frames are missing from it: they came faster than they were written");
     }
     Ok(())
 }

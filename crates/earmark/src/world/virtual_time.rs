@@ -24,7 +24,7 @@ use super::stage::{Stage, instant, with_usual_cable};
 use super::{World, setup};
 use crate::environment::{Environment, VIRTUAL};
 use crate::experiment::{A, B, Plan, Role};
-use crate::measurement::{Part, Slice};
+use crate::measurement::{NotMeasured, Part, Slice};
 use crate::options::NicOptions;
 use crate::records::{Message, Record};
 
@@ -159,12 +159,15 @@ fn record(name: &str, output: &Output) -> Result<Record> {
     for line in String::from_utf8_lossy(&output.out).lines() {
         match serde_json::from_str(line) {
             Ok(Message::Record(record)) => return Ok(record),
-            Ok(Message::Error { message }) => bail!("{name}: {message}"),
+            Ok(Message::Error { message }) => bail!(NotMeasured(format!("{name}: {message}"))),
             Ok(Message::Ready { .. }) => {}
             Err(error) => bail!("the agent {name} said `{line}`: {error}"),
         }
     }
-    let end = output.end.as_deref().unwrap_or("was still at work when time ended");
+    let Some(end) = output.end.as_deref() else {
+        let why = format!("the agent {name} was still at work when time ended");
+        bail!(NotMeasured(why));
+    };
     let said = String::from_utf8_lossy(&output.err);
     bail!("the agent {name} {end}, without its record {}", said.trim())
 }

@@ -95,6 +95,18 @@ pub struct Moderation {
 }
 
 impl Moderation {
+    /// The words that begin a setting.
+    pub const STRATEGIES: [&str; 8] = [
+        TimerKind::Disabled.name(),
+        TimerKind::Delay.name(),
+        TimerKind::Throttle.name(),
+        TimerKind::Periodic.name(),
+        TimerKind::Adaptive.name(),
+        "frames",
+        "marked",
+        "stream",
+    ];
+
     /// `rx-frames` where `frames` is given without a number.
     pub const USUAL_RX_FRAMES: u32 = 32;
 

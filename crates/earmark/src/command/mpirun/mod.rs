@@ -28,12 +28,14 @@ use nic::moderation::Moderation;
 
 use crate::command::lab::{code, lab, outlive_interrupts, wait};
 use crate::experiment::USUAL_SETTING;
+use crate::files::writable;
 use crate::measurement::SCHEMA;
 use crate::options::{Hosts, NicOptions, Text};
 use crate::say::note;
 use crate::takers::{Place, Use};
 use crate::world::World;
 use crate::world::live::Live;
+use crate::world::setup;
 use launcher::{Launcher, Mpi, require_program};
 use outcome::{Case, Outcome};
 use variables::Net;
@@ -62,7 +64,7 @@ pub struct MpirunArgs {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "earmark")]
     pub net: Vec<Net>,
     /// Settings to compare, in turn, as in delay:75,disabled,marked:75
-    #[arg(long, value_delimiter = ',', value_name = "SETTINGS")]
+    #[arg(long, value_delimiter = ',', value_name = "SETTINGS", hide_possible_values = true)]
     pub compare: Vec<Text<Moderation>>,
     /// How often each setting has its turn (A B A B ...)
     #[arg(long, default_value_t = 1, value_name = "N")]
@@ -109,6 +111,7 @@ pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
         "--hosts uml: launchers of MPIs cannot start programs in guests; leave it out"
     );
     args.nic.check_taken(&[Use { experiment: None, place: Place::Namespaces }])?;
+    setup::check_capture(&args.nic)?;
     require_program(&args.program[0])?;
     let launcher = Launcher::find(args.mpi, args.launcher.as_deref())?;
     let library = if args.net.contains(&Net::Earmark) {
@@ -118,7 +121,8 @@ pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
         None
     };
     if let Some(path) = &args.json {
-        writable(path)?;
+        writable(path, 0)
+            .with_context(|| format!("write {}; choose another place", path.display()))?;
     }
     let live = lab(usize::from(args.nodes).max(2), &args.nic)?;
     let interrupted = outlive_interrupts()?;
@@ -156,17 +160,6 @@ fn settings(args: &MpirunArgs) -> Result<Vec<Moderation>> {
         "--compare names whole settings: drop --strategy, --rx-usecs, --rx-frames"
     );
     Ok(args.compare.iter().map(|Text(setting)| *setting).collect())
-}
-
-/// Finds out whether a file can be written, rather now than after the runs.
-fn writable(path: &Path) -> Result<()> {
-    let existed = path.exists();
-    let opened = fs::OpenOptions::new().append(true).create(true).open(path);
-    opened.with_context(|| format!("write {}; choose another place", path.display()))?;
-    if !existed {
-        let _ = fs::remove_file(path);
-    }
-    Ok(())
 }
 
 /// Hosts and how many of the ranks each has; those without one are left out.
