@@ -99,10 +99,16 @@ pub fn story(halves: &[Halves]) -> Option<String> {
     let parts = (moved(|h| h.request_us), moved(|h| h.response_us), moved(|h| h.offset_us));
     if let (Some(request), Some(response), Some(offset)) = parts {
         text += &format!(
-            ": the request half by {request:+.1} us, the response half by {response:+.1} us. \
-             Both hosts read one clock, and yet the offset that NTP computes moved by {offset:+.1} us: \
-             half of what one side waits longer than the other."
+            ": the request half by {request:+.1} us, the response half by {response:+.1} us, and the \
+             offset that NTP computes by {offset:+.1} us"
         );
+        let expected = (request - response) / 2.0;
+        let is_half = (offset - expected).abs() <= (expected.abs() / 10.0).max(1.0);
+        text += if is_half {
+            ", although no clock was set: half of what one way became longer than the other."
+        } else {
+            "."
+        };
     } else {
         text.push('.');
     }
@@ -112,6 +118,25 @@ pub fn story(halves: &[Halves]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_of_the_difference_is_told_only_if_it_is_one() {
+        let half = |request: i64, response: i64, offset: i64| {
+            let one =
+                |us: i64| Quantiles::of(&Distribution::exactly([[us * 1_000, 1]].into_iter()));
+            Halves {
+                setting: "delay:5".into(),
+                round_trip_us: one(request + response),
+                request_us: one(request),
+                response_us: one(response),
+                offset_us: one(offset),
+                rounds: Vec::new(),
+            }
+        };
+        let says = |offset| story(&[half(400, 20, 190), half(60, 20, offset)]).unwrap();
+        assert!(says(20).ends_with("half of what one way became longer than the other."));
+        assert!(says(90).ends_with("computes by -100.0 us."), "{}", says(90));
+    }
 
     #[test]
     fn a_column_keeps_its_signs_and_its_span() {

@@ -117,6 +117,11 @@ fn options_that_nothing_uses_are_refused() {
         (&["bench", "ping", "--compute", "5"], &["--compute", "ping", "loaded-server"]),
         (&["bench", "mixed", "--think", "5"], &["--think", "mixed", "memcached"]),
         (&["bench", "bulk", "--change-to", "delay:5"], &["--change-to", "bulk", "ntp"]),
+        (
+            &["bench", "ping", "--link-reorder-delay", "5"],
+            &["--link-reorder-delay", "--link-reorder;"],
+        ),
+        (&["bench", "mx-pingpong", "--mx-misorder", "3"], &["--mx-misorder", "--size 129"]),
         (&["bench", "ping", "--world", "virtual", "--wait", "spin"], &["--wait", "virtual time"]),
         (&["bench", "ping", "--world", "virtual", "--hosts", "uml"], &["--hosts", "virtual time"]),
         (&["bench", "ping", "--world", "virtual", "--client-spin"], &["--client-spin"]),

@@ -44,8 +44,8 @@ pub struct PortSettings {
     /// Transmit completions interrupt, too, on the vector of queue 0: a NIC with one vector for
     /// both, as e1000.
     pub transmit_interrupts: bool,
-    /// Where the phases of free-running ticks come from, one for each queue. Without it, their first
-    /// tick comes a whole period after the setting.
+    /// Where the phases of free-running ticks come from, one for each queue. Without it, their
+    /// first tick comes a whole period after the setting.
     pub tick_seed: Option<u64>,
 }
 

@@ -67,7 +67,7 @@ fn check(args: &BenchArgs, runs: &[Run]) -> Result<()> {
     for run in runs {
         let rounds = bench::check(run.experiment, &run.nic, &run.options)?;
         let is_virtual = run.uses(args.world).place == Place::Virtual;
-        setup::check_capture(&run.nic)?;
+        setup::check(&run.nic)?;
         ensure!(
             run.nic.pcap.is_none() || !is_virtual || rounds == 1,
             "a capture of virtual time holds one round, and this would be {rounds}: give --pcap one \

@@ -111,7 +111,7 @@ pub(super) fn lab(hosts: usize, options: &NicOptions) -> Result<Live> {
 /// Refuses options that a lab in `world` does not take.
 fn check_taken(world: World, options: &NicOptions) -> Result<()> {
     options.check_taken(&[Use { experiment: None, place: Place::of(world, options) }])?;
-    setup::check_capture(options)
+    setup::check(options)
 }
 
 /// Pairs of host and command.

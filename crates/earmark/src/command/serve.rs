@@ -19,7 +19,7 @@ use crate::world::setup;
 /// If a socket cannot be had, or the options do not go together.
 pub fn run(sockets: [&Path; 2], options: &NicOptions) -> Result<()> {
     options.check_taken(&[Use { experiment: None, place: Place::Served }])?;
-    setup::check_capture(options)?;
+    setup::check(options)?;
     // Before the sockets, so that no signal finds files that nobody removes.
     let mut signals =
         Signals::new([SIGINT, SIGTERM, SIGHUP]).context("prepare to be interrupted")?;

@@ -16,13 +16,15 @@ const SHORT: u32 = 128;
 /// Draws the moment around a marked request that met the bulk flow; without one, that around the
 /// last packet.
 pub(super) fn of(setting: &str, events: &[Vec<Event>]) -> Timeline {
-    let centre = moment(&events[1]).unwrap_or_default();
+    let request = request(&events[1]);
+    let centre = request.map(|(arrived, _)| arrived).or_else(|| last(&events[1]));
+    let centre = centre.unwrap_or_default();
     let from_us = micros(centre) - BEFORE_US;
     let to_us = micros(centre) + AFTER_US;
     let lane = |(port, events): (&str, &Vec<Event>)| lane(port, events, from_us, to_us);
     Timeline {
         setting: setting.to_owned(),
-        note: note(setting).to_owned(),
+        note: note(setting, request),
         from_us: 0.0,
         to_us: to_us - from_us,
         lanes: [
@@ -35,32 +37,49 @@ pub(super) fn of(setting: &str, events: &[Vec<Event>]) -> Timeline {
     }
 }
 
-fn note(setting: &str) -> &'static str {
-    match setting {
+/// What the strategy does in general, and what it did with the request in the picture.
+fn note(setting: &str, request: Option<(Instant, Instant)>) -> String {
+    let rule = match setting {
         "disabled" => "Every packet interrupts, unless the host is already polling.",
-        "delay:75" => "The request waits with the rest, until 75 us after the first of them.",
-        _ => "The marked packet ends the wait of all that came before it.",
-    }
+        "delay:75" => "A packet waits with the rest, until 75 us after the first of them.",
+        _ => "A marked packet ends the wait of all that came before it.",
+    };
+    let seen = match request {
+        Some((arrived, delivered)) => {
+            let waited = micros(delivered) - micros(arrived);
+            format!("The request in the middle was taken {waited:.0} us after it had arrived.")
+        }
+        None => "No marked request is in it.".to_owned(),
+    };
+    format!("{rule} {seen}")
 }
 
-/// The marked short packet with the most company within the picture.
-fn moment(events: &[Event]) -> Option<Instant> {
-    let completed = |event: &Event| match event {
-        Event::Packet { completed_at, .. } => Some(*completed_at),
-        Event::Interrupt { .. } => None,
-    };
+/// When the marked short packet with the most company within the picture arrived, and when it was
+/// taken.
+fn request(events: &[Event]) -> Option<(Instant, Instant)> {
     let short = events.iter().filter_map(|event| match event {
-        Event::Packet { completed_at, marked: true, length, .. } if *length <= SHORT => {
-            Some(*completed_at)
+        Event::Packet { completed_at, delivered_at, marked: true, length } if *length <= SHORT => {
+            Some((*completed_at, *delivered_at))
         }
         _ => None,
     });
-    let company = |centre: &Instant| {
+    let company = |(centre, _): &(Instant, Instant)| {
         let (from, to) = (micros(*centre) - BEFORE_US, micros(*centre) + AFTER_US);
         events.iter().filter_map(completed).filter(|at| (from..to).contains(&micros(*at))).count()
     };
-    // Without rules there are no marks; then any packet will do.
-    short.max_by_key(company).or_else(|| events.iter().rev().find_map(completed))
+    short.max_by_key(company)
+}
+
+/// When the last packet arrived: without rules there are no marks, and any packet will do.
+fn last(events: &[Event]) -> Option<Instant> {
+    events.iter().rev().find_map(completed)
+}
+
+fn completed(event: &Event) -> Option<Instant> {
+    match event {
+        Event::Packet { completed_at, .. } => Some(*completed_at),
+        Event::Interrupt { .. } => None,
+    }
 }
 
 fn lane(port: &str, events: &[Event], from_us: f64, to_us: f64) -> Lane {
@@ -114,10 +133,12 @@ mod tests {
         assert_eq!(timeline.lanes[0].packets.len(), 21);
         assert_eq!(timeline.lanes[0].interrupts[0].at_us, BEFORE_US);
         assert_eq!(timeline.to_us, BEFORE_US + AFTER_US);
+        assert!(timeline.note.ends_with("taken 5 us after it had arrived."), "{}", timeline.note);
     }
 
     #[test]
     fn no_events_make_an_empty_picture() {
-        assert!(of("disabled", &[Vec::new(), Vec::new()]).lanes[0].packets.is_empty());
+        let timeline = of("disabled", &[Vec::new(), Vec::new()]);
+        assert!(timeline.lanes[0].packets.is_empty() && timeline.note.contains("No marked"));
     }
 }

@@ -78,6 +78,14 @@ pub(super) fn check(experiment: Experiment, options: &ExperimentOptions) -> Resu
         "--size {size}: mx-misorder moves the mark of a message in several frames that nobody asks \
          for; give it {SEVERAL_BYTES} to {MEDIUM_BYTES} bytes"
     );
+    // The bulk messages of mx-mixed are in several frames, whatever the size of the short ones.
+    let has_one_frame = experiment != Experiment::MxMixed
+        && terms(experiment, options).is_some_and(|terms| terms.size < SEVERAL_BYTES);
+    ensure!(
+        !has_one_frame || options.mx_misorder.unwrap_or(0) == 0,
+        "--mx-misorder: the mark of a message in one frame cannot come earlier; give it --size \
+         {SEVERAL_BYTES} or more"
+    );
     let large = MEDIUM_BYTES + 1;
     ensure!(
         experiment != Experiment::MxLargeAnatomy || options.size.is_none_or(|size| size >= large),

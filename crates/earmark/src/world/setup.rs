@@ -166,11 +166,15 @@ pub(super) fn environment(
     })
 }
 
-/// Finds out whether a capture can be written, before anything is built or run.
+/// Refuses what cannot work before anything is built or run.
 ///
 /// # Errors
-/// The path, and why it cannot.
-pub fn check_capture(options: &NicOptions) -> Result<()> {
+/// If options do not go together, or the capture cannot be written.
+pub fn check(options: &NicOptions) -> Result<()> {
+    ensure!(
+        options.link_reorder_delay.is_none() || options.link_reorder.is_some_and(|part| part > 0.0),
+        "--link-reorder-delay: no frame is overtaken without --link-reorder; give both, or neither"
+    );
     let Some(path) = &options.pcap else { return Ok(()) };
     writable(path, 0)
         .with_context(|| format!("write capture {}; give --pcap another place", path.display()))

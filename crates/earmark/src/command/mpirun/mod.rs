@@ -111,7 +111,7 @@ pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
         "--hosts uml: launchers of MPIs cannot start programs in guests; leave it out"
     );
     args.nic.check_taken(&[Use { experiment: None, place: Place::Namespaces }])?;
-    setup::check_capture(&args.nic)?;
+    setup::check(&args.nic)?;
     require_program(&args.program[0])?;
     let launcher = Launcher::find(args.mpi, args.launcher.as_deref())?;
     let library = if args.net.contains(&Net::Earmark) {
