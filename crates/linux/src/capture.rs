@@ -122,7 +122,8 @@ impl Capture {
         }
     }
 
-    /// Ends the capture; how many frames are missing because the disk was too slow.
+    /// Ends the capture; how many frames are missing because they came faster than they were
+    /// written.
     ///
     /// # Errors
     /// If the file could not be written to the end.

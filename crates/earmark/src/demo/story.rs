@@ -27,8 +27,8 @@ const NEXT: &str = "Next: `earmark bench mixed --compare disabled,delay:75,marke
 
 /// Tells what the rows show.
 pub(super) fn tell(rows: &[Row]) -> String {
-    let of = |name: &str| {
-        rows.iter().find(|row| row.setting == name).and_then(|row| Figures::of(&row.both))
+    let of = |name| {
+        rows.iter().find(|row| row.setting == name).and_then(|row| Figures::of(name, &row.both))
     };
     let all = (of("disabled"), of("delay:75"), of("marked:75"));
     let seen = match all {
@@ -89,12 +89,15 @@ fn load_of(strategies: &[Carried<'_>]) -> String {
     };
     let less = |of: &Carried<'_>| {
         let (mbit, round_trips) = (of.mbit.unwrap_or(0.0), of.round_trips.unwrap_or(0.0));
-        format!("{} carried {mbit:.0} Mbit/s and {round_trips:.0}", of.setting)
+        format!("{} carried {mbit:.0} Mbit/s and {round_trips:.0} a second", of.setting)
     };
     let short: Vec<String> = strategies.iter().filter(is_short).map(less).collect();
     if short.is_empty() {
         let percent = MISSING * 100.0;
-        format!("All strategies carried the load of {offered}, within {percent:.0} %.")
+        let is_known = |of: &Carried<'_>| of.mbit.is_some() && of.round_trips.is_some();
+        let all = strategies.iter().all(is_known);
+        let who = if all { "All strategies" } else { "The strategies that were measured" };
+        format!("{who} carried the load of {offered}, within {percent:.0} %.")
     } else {
         format!(
             "Not all strategies carried the load of {offered}: {}. Their latency and interrupts do \
@@ -119,6 +122,7 @@ fn saturation(rows: &[Row]) -> String {
 
 /// What a verdict is made of, for one strategy.
 struct Figures {
+    setting: &'static str,
     p50: f64,
     interrupts: f64,
     /// The medians of the rounds.
@@ -128,8 +132,9 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(both: &Measurement) -> Option<Self> {
+    fn of(setting: &'static str, both: &Measurement) -> Option<Self> {
         Some(Self {
+            setting,
             p50: both.latency_us?.p50,
             interrupts: both.interrupts_per_s?,
             rounds: both.rounds.iter().filter_map(|round| round.latency_p50_us).collect(),
@@ -137,19 +142,24 @@ impl Figures {
         })
     }
 
-    /// The slowest round over the fastest one.
-    fn spread(&self) -> f64 {
-        let least = self.rounds.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = self.rounds.iter().copied().fold(0.0, f64::max);
-        if least > 0.0 && least.is_finite() { most / least } else { 1.0 }
+    /// The slowest round over the fastest one, if there are two.
+    fn spread(&self) -> Option<f64> {
+        let least = self.rounds.iter().copied().reduce(f64::min)?;
+        let most = self.rounds.iter().copied().reduce(f64::max)?;
+        (self.rounds.len() > 1 && least > 0.0).then(|| most / least)
     }
 }
 
 /// Whether the figures show that the machine had too much else to do, and which figures.
 fn machine(figures: &[&Figures]) -> String {
-    let spread = figures.iter().map(|of| of.spread()).fold(1.0, f64::max);
+    let spreads = figures.iter().filter_map(|of| Some((of.spread()?, of.setting)));
+    let (spread, setting) = spreads.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or((1.0, ""));
     let late = figures.iter().filter_map(|of| of.late_us).fold(0.0, f64::max);
-    let unsteady = format!("the medians of one setting's rounds differ by a factor of {spread:.1}");
+    let unsteady = if setting.is_empty() {
+        "there is one round, so none to compare it with".to_owned()
+    } else {
+        format!("the medians of the rounds of {setting} differ by a factor of {spread:.2}")
+    };
     let overshot = format!("timers were late by up to {late:.0} us (p99)");
     let shown = match (spread > UNSTEADY, late > LATE_US) {
         (true, true) => format!("{unsteady}, and {overshot}"),
@@ -157,7 +167,7 @@ fn machine(figures: &[&Figures]) -> String {
         (false, true) => overshot,
         (false, false) => {
             return format!(
-                "No figure shows that the machine was too busy: {unsteady} at most, and {overshot}. \
+                "No figure shows that the machine was too busy: {unsteady}, and {overshot}. \
                  `--rounds 5` tells more."
             );
         }
@@ -199,7 +209,8 @@ mod tests {
     use super::*;
 
     fn figures(p50: f64, interrupts: f64) -> Figures {
-        Figures { p50, interrupts, rounds: vec![p50, p50 * 1.1], late_us: Some(12.0) }
+        let rounds = vec![p50, p50 * 1.1];
+        Figures { setting: "x", p50, interrupts, rounds, late_us: Some(12.0) }
     }
 
     #[test]
@@ -222,8 +233,7 @@ mod tests {
         let steady = says(&figures(300.0, 3000.0));
         assert!(steady.contains("No figure shows that the machine was too busy"), "{steady}");
         let unsteady = says(&Figures { rounds: vec![150.0, 450.0], ..figures(300.0, 3000.0) });
-        let words =
-            "too busy to tell: the medians of one setting's rounds differ by a factor of 3.0.";
+        let words = "too busy to tell: the medians of the rounds of x differ by a factor of 3.00.";
         assert!(unsteady.contains(words), "{unsteady}");
         let late = says(&Figures { late_us: Some(812.0), ..figures(300.0, 3000.0) });
         assert!(late.contains("too busy to tell: timers were late by up to 812 us"), "{late}");
@@ -238,6 +248,8 @@ mod tests {
         };
         let (full, short) = (carried("disabled", 299.0, 998.0), carried("adaptive", 251.0, 870.0));
         assert!(load_of(&[full]).starts_with("All strategies carried the load of 300 Mbit/s and"));
+        let unknown = Carried { setting: "delay:75", mbit: None, round_trips: None };
+        assert!(load_of(&[unknown]).starts_with("The strategies that were measured carried"));
         let text = load_of(&[carried("disabled", 299.0, 998.0), short]);
         assert!(text.contains("Not all") && text.contains("adaptive carried 251 Mbit/s and 870"));
         assert!(!text.contains("disabled"), "{text}");
