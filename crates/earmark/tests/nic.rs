@@ -115,7 +115,7 @@ fn one_wrong_setting_changes_nothing() {
         (&["rx-usecs", "50", "rx-frames", "many"], "rx-frames many: not a whole number"),
         (&["rx-usecs", "50", "rx-frames", "65536"], "rx-frames is at most 65535"),
         (&["rx-usecs", "1000001"], "rx-usecs is at most 1000000"),
-        (&["rx-usecs", "4294967296"], "not a whole number"),
+        (&["rx-usecs", "4294967296"], "not a whole number of 0 to 1000000"),
         (&["rx-usecs", "50", "strategy", "dealy"], "no such strategy; there are"),
         (&["mark", "mx", "strategy", "periodic:0"], "a periodic tick needs"),
         (&["strategy", "disabled", "rx-frames", "4"], "`disabled` never waits"),

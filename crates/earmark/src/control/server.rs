@@ -13,7 +13,7 @@ use linux::dataplane::{DataPlane, Handle};
 use linux::host::Host;
 use linux::snapshot::{PortSnapshot, QueueSnapshot};
 use nic::marker::Rules;
-use nic::moderation::{Moderation, Reason, TimerKind};
+use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Moderation, Reason, TimerKind};
 
 use super::{AttachmentState, PREFIX, PortState, QueueState, Reply, Request};
 use crate::measurement::Quantiles;
@@ -179,13 +179,14 @@ fn apply(
     name: &str,
     value: &str,
 ) -> Result<Moderation> {
-    let number = || {
-        value.parse::<u32>().map_err(|_| anyhow!("{name} {value}: not a whole number of 0 or more"))
+    let number = |most: u32| {
+        let number = value.parse::<u32>();
+        number.map_err(|_| anyhow!("{name} {value}: not a whole number of 0 to {most}"))
     };
     Ok(match name {
         "strategy" => value.parse()?,
-        "rx-usecs" => moderation.with_rx_usecs(number()?)?,
-        "rx-frames" => moderation.with_rx_frames(number()?)?,
+        "rx-usecs" => moderation.with_rx_usecs(number(MAX_RX_USECS)?)?,
+        "rx-frames" => moderation.with_rx_frames(number(MAX_RX_FRAMES)?)?,
         "adaptive-rx" => match value {
             "on" => {
                 Moderation { timer: TimerKind::Adaptive, rx_usecs: 0, rx_frames: 0, ..moderation }
