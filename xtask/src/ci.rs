@@ -3,7 +3,7 @@
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Result, bail};
 
 use crate::{demo, header, kernel, peers, repo, shell, tidy};
 
@@ -34,20 +34,32 @@ impl Step {
     }
 }
 
-/// Runs every step, stops at the first that fails.
+/// Runs every step, and names those that have failed at the end.
 pub(crate) fn run() -> Result<()> {
     let started = Instant::now();
     let steps = steps();
+    let mut failed = Vec::new();
     for (number, step) in (1..).zip(&steps) {
         println!("\n== {number}/{}: {} ({})", steps.len(), step.name, step.again);
         let step_started = Instant::now();
-        (step.action)().with_context(|| {
-            format!("ci: step {} failed; to repeat it alone: {}", step.name, step.again)
-        })?;
+        if let Err(error) = (step.action)() {
+            println!("-- {} failed: {error:#}", step.name);
+            failed.push(step);
+        }
         println!("-- {}: {:.1} s", step.name, step_started.elapsed().as_secs_f64());
     }
+    outcome(&failed)?;
     println!("\nci: all steps passed in {:.0} s", started.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// An error with the commands that repeat the steps that have failed, if any.
+fn outcome(failed: &[&Step]) -> Result<()> {
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let line = |step: &&Step| format!("\n  {}; to repeat it alone: {}", step.name, step.again);
+    bail!("ci: steps that failed:{}", failed.iter().map(line).collect::<String>())
 }
 
 fn steps() -> Vec<Step> {
@@ -105,4 +117,20 @@ fn target_installed() -> bool {
     let directory =
         shell::output(rustc.args(["--print", "target-libdir", "--target", BARE_TARGET]));
     directory.is_ok_and(|directory| std::path::Path::new(directory.trim()).is_dir())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_that_failed_is_named_with_its_command() {
+        let steps = [Step::cargo("tests", "test --workspace"), Step::task("tidy", || Ok(()))];
+        assert!(outcome(&[]).is_ok());
+        let error = outcome(&[&steps[0], &steps[1]]).unwrap_err().to_string();
+        for line in ["tests; to repeat it alone: ", "test --workspace", "tidy; to repeat it alone"]
+        {
+            assert!(error.contains(line), "no `{line}` in {error}");
+        }
+    }
 }

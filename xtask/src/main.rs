@@ -27,7 +27,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Everything that must hold before a change lands, in order; stops at the first failure
+    /// Everything that must hold before a change lands, in order; names all that failed at the end
     Ci,
     /// Finds the programs that the tests need, gets what is missing, and runs a command with them
     Peers(peers::Options),

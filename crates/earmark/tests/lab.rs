@@ -6,7 +6,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 
 mod common;
-use common::{Running, Traced, earmark, lab_run, run, unique};
+use common::{Directory, Running, Traced, earmark, lab_run, run, unique};
 
 #[test]
 fn the_exit_status_comes_through() {
@@ -49,8 +49,12 @@ fn hosts_know_each_other_by_name() {
 
 #[test]
 fn the_other_host_is_asked_to_stop() {
-    let server = "trap 'echo stopped; exit 9' TERM; while :; do sleep 0.02; done";
-    let ended = lab_run(&["--on", "b", server, "--on", "a", "true"]);
+    let directory = Directory::new();
+    let ready = directory.file("ready");
+    let server =
+        format!("trap 'echo stopped; exit 9' TERM; >{ready}; while :; do sleep 0.02; done");
+    let client = format!("until [ -e {ready} ]; do sleep 0.02; done");
+    let ended = lab_run(&["--on", "b", &server, "--on", "a", &client]);
     assert_eq!(ended.output(), "stopped\n");
 }
 
@@ -103,17 +107,18 @@ fn a_shell_reads_a_script() {
     assert!(ended.stderr.contains("`exit` ends the lab"), "{ended:?}");
 }
 
-/// Starts `script` on host a, waits for its first line and interrupts it `times`.
+/// Starts `script` on host a, waits for its first line and interrupts it, once or until it ends.
 #[track_caller]
-fn interrupted(script: &str, times: usize) -> common::Ended {
+fn interrupted(script: &str, again: bool) -> common::Ended {
     let mut traced = Traced::new();
     let mut run = Running::start(&mut traced.command(&["lab", "run", "--on", "a", script]));
     run.await_line("ready");
     traced.note();
-    for _ in 0..times {
-        run.signal_group(Signal::INT);
+    run.signal_group(Signal::INT);
+    while again && !run.has_ended() {
         // Two signals that are pending at once are one.
         std::thread::sleep(std::time::Duration::from_millis(100));
+        run.signal_group(Signal::INT);
     }
     let ended = run.end();
     traced.gone(&[]);
@@ -122,20 +127,20 @@ fn interrupted(script: &str, times: usize) -> common::Ended {
 
 #[test]
 fn an_interrupt_ends_the_lab() {
-    let ended = interrupted("echo ready; exec sleep 1000", 1);
+    let ended = interrupted("echo ready; exec sleep 1000", false);
     assert_eq!(ended.code, 130, "{ended:?}");
 }
 
 #[test]
 fn an_interrupted_program_has_the_last_word() {
     let script = "trap 'echo bye; exit 5' INT; echo ready; while :; do sleep 0.02; done";
-    let ended = interrupted(script, 1);
+    let ended = interrupted(script, false);
     assert_eq!((ended.code, ended.stdout.as_str()), (5, "ready\nbye\n"), "{ended:?}");
 }
 
 #[test]
 fn a_second_interrupt_ends_a_stubborn_program() {
     let script = "trap '' INT; echo ready; while :; do sleep 0.02; done";
-    let ended = interrupted(script, 2);
+    let ended = interrupted(script, true);
     assert_eq!(ended.code, 130, "{ended:?}");
 }

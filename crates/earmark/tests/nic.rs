@@ -189,9 +189,9 @@ fn without_a_lab_the_message_says_how_to_start_one() {
 #[test]
 fn several_labs_are_told_apart() {
     let script = "
-        earmark lab run --name first --on a 'exec sleep 30' & first=$!
-        earmark lab run --name second --on a 'exec sleep 30' & second=$!
-        for try in $(seq 200); do
+        earmark lab run --name first --on a 'exec sleep 300' & first=$!
+        earmark lab run --name second --on a 'exec sleep 300' & second=$!
+        for try in $(seq 3000); do
             [ $(earmark nic labs | wc -l) = 2 ] && break
             sleep 0.02
         done

@@ -1,6 +1,7 @@
 //! Live endpoints, over a wire within the process.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
@@ -58,6 +59,7 @@ fn messages_go_back_and_forth_however_one_waits() {
     for life in lives() {
         let (a, b) = pair(Config::default(), life);
         let to_b = connect(&a, &b);
+        let has_all = AtomicBool::new(false);
         scope(|scope| {
             scope.spawn(|| {
                 for round in 0..200_u64 {
@@ -71,8 +73,9 @@ fn messages_go_back_and_forth_however_one_waits() {
                     assert!(b.wait(sent, Some(LONG)).unwrap().is_some());
                 }
                 // What was sent may still have to be fetched.
-                let until = Instant::now() + Duration::from_millis(300);
-                while life.progress == Progress::Manual && Instant::now() < until {
+                let until = Instant::now() + LONG;
+                while life.progress == Progress::Manual && !has_all.load(Ordering::Relaxed) {
+                    assert!(Instant::now() < until, "{}", b.dump());
                     b.progress().unwrap();
                 }
             });
@@ -86,6 +89,7 @@ fn messages_go_back_and_forth_however_one_waits() {
                 let sent = a.wait(sent, Some(LONG)).unwrap().unwrap();
                 assert_eq!(sent.status.code, Code::Success);
             }
+            has_all.store(true, Ordering::Relaxed);
         });
     }
 }

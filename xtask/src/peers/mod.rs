@@ -152,7 +152,10 @@ fn apt_install(missing: &[&Peer]) -> Result<()> {
         command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive");
         command
     };
-    shell::run(&mut apt_get(&["update", "-q"]))?;
+    // One source that fails need not be the one that has these packages: the installation tells.
+    if let Err(error) = shell::run(&mut apt_get(&["update", "-q"])) {
+        println!("{error:#}");
+    }
     let mut install = apt_get(&["install", "-q", "-y", "--no-install-recommends"]);
     shell::run(install.args(missing.iter().map(|peer| peer.apt)))
 }

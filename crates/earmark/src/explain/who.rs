@@ -176,7 +176,7 @@ mod tests {
             let thread = std::thread::Builder::new().name("explain-who".into());
             thread.spawn_scoped(scope, move || told.recv()).unwrap();
             // A thread names itself as it begins.
-            for _ in 0..1_000 {
+            for _ in 0..60_000 {
                 family.look();
                 if family.names.contains("explain-who") {
                     break;

@@ -88,7 +88,7 @@ impl Rogue {
 
     /// Says nothing over a socket that is connected.
     pub(crate) fn new(stream: UnixStream) -> io::Result<Self> {
-        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
         let memory = memfd_create("rogue", MemfdFlags::CLOEXEC)?;
         ftruncate(&memory, MEMORY)?;
         let event = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
