@@ -3,6 +3,7 @@
 use nic::moderation::Moderation;
 
 use crate::chance::Chance;
+use crate::obstacle::Obstacle;
 
 /// Something that costs time and is no hold; microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -111,6 +112,7 @@ pub struct Case {
     pub(crate) decoy: Option<Decoy>,
     /// Packets a second beside the probes, to either side.
     pub(crate) bulk: f64,
+    pub(crate) obstacle: Option<Obstacle>,
 }
 
 impl Case {
@@ -142,7 +144,14 @@ impl Case {
             if !is_decoy && chance.is(0.3) { chance.between(1_000.0, 10_000.0) } else { 0.0 };
         let waits = kind == Kind::Stamped && chance.is(0.5);
         let nic_stamps = chance.is(0.5);
-        Self { seed, kind, waits, nic_stamps, theirs, mine, decoy, bulk }
+        Self { seed, kind, waits, nic_stamps, theirs, mine, decoy, bulk, obstacle: None }
+    }
+
+    /// The case of a seed with an obstacle: what can be said of it may be that the data cannot tell.
+    #[must_use]
+    pub fn draw_hindered(seed: u64) -> Self {
+        let mut chance = Chance::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x0b57);
+        Self { obstacle: Some(Obstacle::draw(&mut chance)), ..Self::draw(seed) }
     }
 
     /// A case for a live world: stamped, with bulk now and then, and decoys that can be planted.
@@ -174,7 +183,7 @@ impl Case {
         let decoy = is_decoy.then(|| chance.one(&decoys));
         let bulk = if chance.is(0.2) { chance.between(500.0, 3_000.0) } else { 0.0 };
         let (kind, waits, nic_stamps) = (Kind::Stamped, true, false);
-        Self { seed, kind, waits, nic_stamps, theirs, mine, decoy, bulk }
+        Self { seed, kind, waits, nic_stamps, theirs, mine, decoy, bulk, obstacle: None }
     }
 
     /// Whether timestamps tell the sides apart.

@@ -1,6 +1,7 @@
 //! Blind tests of [`infer`]: cases drawn from seeds, worlds that hide them, and the score.
 //!
-//! A [`Case`] is a secret: settings of our NIC on either side, bulk beside the probes, and decoys.
+//! A [`Case`] is a secret: settings of our NIC on either side, bulk beside the probes, decoys, and
+//! what keeps probes from showing anything.
 //! A [`World`] plays it in made-up time with the real `nic` crate, the same strategies that hosts
 //! get; all that comes out of it are the times of probes. [`Score`] is the only place that sees a
 //! verdict beside its case.
@@ -8,6 +9,7 @@
 
 mod case;
 mod chance;
+mod obstacle;
 mod path;
 mod score;
 mod stage;
@@ -15,7 +17,8 @@ mod world;
 
 pub use case::{Case, Decoy, Kind};
 pub use chance::Gaps;
-pub use score::{Score, Table};
+pub use obstacle::Obstacle;
+pub use score::{Outcome, Score, Table};
 pub use world::World;
 
 use std::ops::Range;
@@ -37,11 +40,12 @@ pub fn probe(case: &Case) -> Verdict {
     infer::judge(plan.heard())
 }
 
-/// Plays the cases of `count` seeds from `first` on, and scores them by seed.
+/// Plays the cases of `count` seeds from `first` on, as `draw` makes them ([`Case::draw`],
+/// [`Case::draw_hindered`]), and scores them by seed.
 #[must_use]
-pub fn play(first: u64, count: u64) -> Vec<Score> {
+pub fn play(first: u64, count: u64, draw: fn(u64) -> Case) -> Vec<Score> {
     let score = |seed| {
-        let case = Case::draw(seed);
+        let case = draw(seed);
         Score::of(&case, &probe(&case))
     };
     each(first..first + count, score).into_iter().flatten().collect()

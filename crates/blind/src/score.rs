@@ -3,11 +3,23 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use infer::{Family, Finding, Place, Verdict};
+use infer::{Family, Finding, Place, Said, Verdict};
 use nic::moderation::{Moderation, TimerKind};
 use serde::Serialize;
 
 use crate::case::{Case, Kind};
+
+/// What a verdict is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The family is, or the hold in force is not above the bound of *no hold*.
+    Right,
+    /// Neither.
+    Wrong,
+    /// It says that the data cannot tell.
+    CannotTell,
+}
 
 /// One side of one case: what was true, and what was said.
 #[derive(Clone, Debug, Serialize)]
@@ -28,12 +40,18 @@ pub struct Score {
     pub right: bool,
     /// Microseconds said, less those in force; where the family is right and has a fixed hold.
     pub error_us: Option<f64>,
+    /// What is said is right, wrong, or that the data cannot tell.
+    pub outcome: Outcome,
+    /// No hold above this, in microseconds, was said.
+    pub bound_us: Option<f64>,
     /// The hold in force, in microseconds.
     pub usecs: f64,
     /// The true value lies in the interval.
     pub covered: Option<bool>,
     /// The side was named; where only round trips are known, and packets can be silent.
     pub side: Option<bool>,
+    /// What kept probes from showing anything.
+    pub obstacle: Option<&'static str>,
     /// What was planted.
     pub decoy: Option<&'static str>,
     /// There was bulk beside the probes.
@@ -52,7 +70,9 @@ impl Score {
     pub fn of(case: &Case, verdict: &Verdict) -> Vec<Self> {
         if case.tells_sides() {
             let sides = [(Place::Theirs, case.theirs), (Place::Mine, case.mine)];
-            return sides.map(|(place, truth)| Self::one(case, truth, verdict.at(place))).to_vec();
+            return sides
+                .map(|(place, truth)| Self::one(case, truth, verdict.said(place)))
+                .to_vec();
         }
         let is_theirs = case.theirs != Moderation::DISABLED;
         let truth = if is_theirs { case.theirs } else { case.mine };
@@ -62,10 +82,17 @@ impl Score {
         let named = |finding: &Finding| finding.place == place;
         let tells = matches!(truth.timer, TimerKind::Delay | TimerKind::Throttle);
         let side = finding.filter(|_| case.kind == Kind::Silent && tells).map(named);
-        vec![Self { side, ..Self::one(case, truth, finding) }]
+        let said = finding.map_or_else(|| verdict.said(Place::Nowhere), Said::Hold);
+        vec![Self { side, ..Self::one(case, truth, said) }]
     }
 
-    fn one(case: &Case, truth: Moderation, finding: Option<&Finding>) -> Self {
+    fn one(case: &Case, truth: Moderation, said: Said<'_>) -> Self {
+        let (finding, bound_us) = match said {
+            Said::Hold(finding) => (Some(finding), None),
+            Said::NoHold { above } => (None, Some(above)),
+            Said::CannotTell => (None, None),
+        };
+
         let family = match truth.timer {
             TimerKind::Disabled => Family::None,
             TimerKind::Delay => Family::Delay,
@@ -73,11 +100,23 @@ impl Score {
             TimerKind::Periodic => Family::Periodic,
             TimerKind::Adaptive => Family::Adaptive,
         };
-        let said = finding.map_or(Family::None, |finding| finding.family);
+        let says = finding.map_or(Family::None, |finding| finding.family);
         let frames = finding.and_then(|finding| finding.frames).unwrap_or(0);
-        let family_right = said == family;
+        let family_right = says == family;
         let right = family_right && frames == truth.rx_frames;
         let usecs = f64::from(truth.rx_usecs);
+        // How long an adaptive one was, it alone knows.
+        let longest = match family {
+            Family::None => 0.0,
+            Family::Adaptive => f64::INFINITY,
+            _ => usecs,
+        };
+        let outcome = match said {
+            Said::CannotTell => Outcome::CannotTell,
+            Said::NoHold { above } if longest <= above => Outcome::Right,
+            Said::Hold(_) if family_right => Outcome::Right,
+            Said::NoHold { .. } | Said::Hold(_) => Outcome::Wrong,
+        };
         let fixed = finding.filter(|_| family_right && truth.timer != TimerKind::Adaptive);
         let name = |family: Family, frames: u32| match frames {
             0 => family.name().to_owned(),
@@ -87,14 +126,17 @@ impl Score {
             seed: case.seed(),
             truth: truth.to_string(),
             family: if truth.rx_frames > 0 { "delay+frames" } else { family.name() },
-            said: name(said, frames),
+            said: name(says, frames),
             said_usecs: (finding.map_or(0.0, |finding| finding.usecs.value), frames),
             family_right,
             right,
             error_us: fixed.map(|finding| finding.usecs.value - usecs),
             covered: fixed.map(|finding| (finding.usecs.low..=finding.usecs.high).contains(&usecs)),
+            outcome,
+            bound_us,
             usecs,
             side: None,
+            obstacle: case.obstacle.map(|obstacle| obstacle.name()),
             decoy: case.decoy.map(|decoy| decoy.name()),
             bulk: case.bulk > 0.0,
             stamped: case.kind == Kind::Stamped,
@@ -133,6 +175,9 @@ pub struct Table {
     pub covered: f64,
     /// The share of sides that silent packets named right.
     pub side_right: f64,
+    /// By obstacle, *none* where there was none: how many verdicts were right, wrong, and that the
+    /// data cannot tell.
+    pub outcomes: BTreeMap<&'static str, BTreeMap<Outcome, usize>>,
     /// True family to said family to count.
     pub confusion: BTreeMap<&'static str, BTreeMap<String, usize>>,
     /// Family right by circumstance.
@@ -185,10 +230,20 @@ impl Table {
             error_us: [at(0.5), at(0.9), at(0.99), at(1.0)],
             covered: share(scores.iter().filter_map(|score| score.covered)).0,
             side_right: share(scores.iter().filter_map(|score| score.side)).0,
+            outcomes: outcomes(scores),
             confusion,
             by,
         }
     }
+}
+
+fn outcomes(scores: &[Score]) -> BTreeMap<&'static str, BTreeMap<Outcome, usize>> {
+    let mut outcomes: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+    for score in scores {
+        let of = outcomes.entry(score.obstacle.unwrap_or("none")).or_default();
+        *of.entry(score.outcome).or_default() += 1;
+    }
+    outcomes
 }
 
 /// The share that is true, and of how many.
@@ -208,6 +263,9 @@ impl fmt::Display for Table {
         for (truth, said) in &self.confusion {
             let said: Vec<_> = said.iter().map(|(said, count)| format!("{said} {count}")).collect();
             writeln!(f, "  {truth:<13} {}", said.join(", "))?;
+        }
+        for (name, outcomes) in &self.outcomes {
+            writeln!(f, "obstacle {name:<16} {outcomes:?}")?;
         }
         writeln!(f, "family right        {}", percent(self.family_right))?;
         writeln!(f, "  and frame limit   {}", percent(self.all_right))?;

@@ -4,6 +4,7 @@ use infer::{Abilities, Far, Heard, Probe, Train};
 
 use crate::case::{Case, Decoy, Kind};
 use crate::chance::Chance;
+use crate::obstacle::{Bucket, Obstacle};
 use crate::path::Path;
 use crate::stage::{Costs, Stage};
 
@@ -38,6 +39,8 @@ pub struct World {
     server: f64,
     server_free: f64,
     scheduler: Option<(f64, f64)>,
+    obstacle: Option<Obstacle>,
+    bucket: Option<Bucket>,
     far_clock: Clock,
     /// Of my NIC, if it stamps.
     nic_clock: Option<Clock>,
@@ -68,12 +71,15 @@ impl World {
         let mut other = |number| {
             Chance::new(case.seed() ^ (u64::from(chance.whole(0, u32::MAX - 1)) << 8) ^ number)
         };
-        let their_core = core.filter(|_| sides != 1);
-        let my_core = core.filter(|_| sides != 0);
+        let obstacle = case.obstacle;
+        let loaded = obstacle.and_then(Obstacle::core);
+        let their_core = loaded.or(core.filter(|_| sides != 1));
+        let my_core = loaded.or(core.filter(|_| sides != 0));
+        let stalls = obstacle.and_then(Obstacle::path);
         let theirs = Stage::new(case.theirs, their_costs, their_core, case.bulk, other(1));
         let mine = Stage::new(case.mine, my_costs, my_core, case.bulk, other(2));
-        let there = Path::new(latency, jitter, path, other(3));
-        let back = Path::new(latency, jitter, None, other(4));
+        let there = Path::new(latency, jitter, stalls.or(path), other(3));
+        let back = Path::new(latency, jitter, stalls, other(4));
         let usual = chance.between(1e3, 8e3);
         Self {
             kind: case.kind,
@@ -90,8 +96,10 @@ impl World {
             server_free: 0.0,
             scheduler: match case.decoy {
                 Some(Decoy::Scheduler { share, scale }) => Some((share, scale * 1e3)),
-                _ => None,
+                _ => obstacle.and_then(Obstacle::scheduler),
             },
+            obstacle,
+            bucket: Bucket::of(obstacle),
             far_clock: Clock::draw(&mut chance),
             nic_clock: case.nic_stamps.then(|| Clock::draw(&mut chance)),
             now: 1e7,
@@ -102,11 +110,17 @@ impl World {
     /// What probes can do here.
     #[must_use]
     pub fn abilities(&self) -> Abilities {
+        let (most, least_gap) = match self.obstacle {
+            Some(Obstacle::Spacing { nanos }) => (0, nanos),
+            Some(Obstacle::Few { count, nanos }) => (count, nanos),
+            _ => (0, 0),
+        };
         Abilities {
             stamps: self.kind == Kind::Stamped || self.nic_clock.is_some(),
             silent: self.kind != Kind::Plain,
             waits: self.waits,
-            ..Abilities::default()
+            most,
+            least_gap,
         }
     }
 
@@ -130,6 +144,9 @@ impl World {
             let Some(index) = of_this(number).filter(|index| !train.sends[*index].silent) else {
                 continue;
             };
+            if self.bucket.as_mut().is_some_and(|bucket| !bucket.take(at)) {
+                continue;
+            }
             let answered = self.serve(at) + train.sends[index].wait as f64;
             far[index] = Some((at, answered));
             answers.push((answered, number));

@@ -1,21 +1,40 @@
 //! A small blind test, on seeds that are neither tuned on nor reported.
 #![allow(non_snake_case, reason = "test names are subject__case")]
 
-use blind::{Case, Table, play, probe};
+use blind::{Case, Outcome, Table, play, probe};
 
 /// Bars below those of the full bench, for its small number of cases.
 #[test]
 fn dozen_cases__families_values_and_decoys_are_told() {
-    let scores = play(300_000, 12);
+    let scores = play(300_000, 12, Case::draw);
     let table = Table::of(&scores, (0.01, 1.0));
     assert!(table.sides >= 18, "{table}");
     assert!(table.family_right >= 0.8, "{table}");
     assert!(table.value_near >= 0.8, "{table}");
     assert!(table.acquitted >= 0.8, "{table}");
+    // That the data cannot tell is no way out where it can.
+    let unclear = scores.iter().filter(|score| score.outcome == Outcome::CannotTell);
+    assert!(10 * unclear.count() <= scores.len(), "{scores:#?}");
 }
 
 #[test]
 fn same_seed__same_verdict() {
     let case = Case::draw(300_100);
     assert_eq!(probe(&case), probe(&case));
+}
+
+/// Too few probes, probes too far apart, a limit of answers, machines under load: what cannot be
+/// seen is not denied, and what is said is within its interval.
+#[test]
+fn hindered_cases__no_hold_is_denied_that_is_there() {
+    let scores = play(300_000, 24, Case::draw_hindered);
+    let denied: Vec<_> = scores
+        .iter()
+        .filter(|score| score.bound_us.is_some_and(|bound| bound < score.usecs))
+        .collect();
+    assert!(denied.is_empty(), "{denied:#?}");
+    let wrong: Vec<_> = scores.iter().filter(|score| score.outcome == Outcome::Wrong).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let table = Table::of(&scores, (0.01, 1.0));
+    assert!(table.covered >= 0.8, "{table}");
 }

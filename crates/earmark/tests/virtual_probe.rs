@@ -9,7 +9,14 @@ use common::{EARMARK, lab_run};
 /// What host a says of host b, which runs `echo`; `ports` of the NIC are set to `setting`.
 #[track_caller]
 fn probed(setting: &str, ports: &str, echo: &str) -> Value {
-    let (echo, probe) = (format!("{EARMARK} {echo}"), format!("{EARMARK} probe b --json"));
+    probed_with("", setting, ports, echo)
+}
+
+/// The same with `options` of the probe.
+#[track_caller]
+fn probed_with(options: &str, setting: &str, ports: &str, echo: &str) -> Value {
+    let (echo, probe) =
+        (format!("{EARMARK} {echo}"), format!("{EARMARK} probe b --json {options}"));
     let mut words = vec!["--time", "virtual", "--ports", ports, "--strategy", setting];
     words.extend(["--on", "b", &echo, "--on", "a", &probe]);
     let seen = lab_run(&words).json();
@@ -64,4 +71,19 @@ fn no_hold__is_acquitted_and_a_slow_server_is_named_instead() {
         assert_eq!(others_seen.len(), others, "{seen}");
         assert!(others_seen.iter().all(|other| other["what"] == "far program"), "{seen}");
     }
+}
+
+/// Every 200 us, each packet is late by the same 120 us: nothing varies.
+#[test]
+fn probes_further_apart_than_a_hold__are_said_not_to_tell() {
+    let seen = probed_with("--rate 5000", "delay:120", "b", "echo");
+    assert_holds(&seen, &[]);
+    assert!(seen["no_holds"].as_array().unwrap().is_empty(), "{seen}");
+    let unclear = &seen["cannot_tell"];
+    assert_eq!((&unclear[0]["side"], &unclear[1]["side"]), (&"theirs".into(), &"mine".into()));
+    assert_eq!(unclear[0]["why"], serde_json::json!(["probes too far apart"]), "{seen}");
+    assert!(unclear[0]["below_usecs"].as_f64() >= Some(120.0), "{seen}");
+    let words = seen["words"].as_array().unwrap().iter().filter_map(Value::as_str);
+    assert!(words.clone().all(|words| !words.contains("no hold")), "{seen}");
+    assert!(words.clone().any(|words| words.contains("--rate")), "{seen}");
 }

@@ -1,5 +1,6 @@
 //! One direction judged: the best explanation, its interval, and how sure it is.
 
+use crate::apart::Distances;
 use crate::fit::{self, Fit, Shape, Waking};
 use crate::plan::Purpose;
 use crate::series::{Heard, Series, Starter, Way};
@@ -29,6 +30,21 @@ const DOUBT: f64 = 1.2;
 /// Noise is to one side, and by how much that moves its middle is not known: a share of it.
 const SKEWED: f64 = 0.4;
 
+/// Packets further apart than a hold keep their distance: all of them under a delay and a throttle,
+/// most of them under a tick if it is a few times as far. A hold is supported by that.
+const FURTHER: f64 = 4.0;
+
+/// Without that, a hold has to explain most waits, and to be longer than this many times the noise.
+const MOST: f64 = 0.5;
+const CLEARLY: f64 = 12.0;
+
+/// An interval that is wider to each side than this share of the value does not tell the value.
+const VAGUE: f64 = 0.5;
+
+/// Packets have to come at less than this share of a throttle to tell it: at longer distances alone,
+/// a delay that adapts to the rate looks the same.
+const CLOSE: f64 = 0.5;
+
 /// What one direction shows.
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
@@ -47,7 +63,22 @@ pub(crate) struct Judged {
     pub(crate) stray_usecs: f64,
     /// How long a lone packet waits in the middle.
     pub(crate) lone: f64,
-    pub(crate) starters: usize,
+    /// The distances that packets kept: which holds the data excludes.
+    pub(crate) distances: Distances,
+}
+
+impl Judged {
+    /// Whether the data bears out the hold that explains it best.
+    pub(crate) fn is_supported(&self) -> bool {
+        let Interval { value, high, .. } = self.usecs;
+        let is_kept = self.distances.bound().is_some_and(|bound| bound < FURTHER * value);
+        let is_close = || self.distances.shortest().is_some_and(|usecs| usecs < CLOSE * value);
+        if self.family == Family::Throttle && !is_close() {
+            return false;
+        }
+        let is_clear = self.stray < MOST && value > CLEARLY * self.noise;
+        high - value < VAGUE * value.max(LEAST_HOLD) && (is_kept || is_clear)
+    }
 }
 
 /// Judges round trips; nothing if too little was heard.
@@ -112,7 +143,7 @@ struct Look {
 fn look(series: Series) -> Option<Look> {
     let mut look = glance(series, true)?;
     if look.best.shape == Shape::Delay {
-        let edge = edge::find(&look.series, &look.starters, &look.best).unwrap_or_default();
+        let edge = edge::find(&look.series, &look.starters, &look.best);
         if edge.above > 0.0 {
             look.series.raise(-edge.above);
             look = glance(look.series, true)?;
@@ -226,7 +257,7 @@ impl Look {
             stray: strays.len() as f64 / count,
             stray_usecs: quantile(&strays, 0.9).max(0.0),
             lone: median(lone.map(crate::series::Point::wait)),
-            starters: starters.len(),
+            distances: Distances::of(&series),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! release joins, and whoever comes after it starts a delay of its own. The floor that tells the
 //! two apart best is where the release is.
 
-use crate::fit::Fit;
+use crate::fit::{Fit, LONGEST};
 use crate::series::{AT_ONCE, Series, Starter};
 
 /// Positions behind a starter that are looked at in round trips, where it is not known how long a
@@ -16,6 +16,9 @@ const LONGEST_STEP: f64 = 1.0;
 
 /// The floor is not off by more than this, in microseconds.
 const REACH: f64 = 60.0;
+
+/// Joiners near the edge, and starters, that tell where it is: of fewer, one stray moves it.
+const TELLING: usize = 5;
 
 /// What it takes from an interrupt to its poll, in microseconds: whoever comes meanwhile joins,
 /// too, so from outside it is a part of the delay. It is a part of what an interrupt costs without
@@ -31,11 +34,31 @@ pub(crate) struct Edge {
     pub(crate) doubt: f64,
 }
 
-/// Where the edge of `series` lies, if `delay` explains it; nothing if too few packets tell.
-pub(crate) fn find(series: &Series, starters: &[Starter], delay: &Fit) -> Option<Edge> {
+/// Where the edge of `series` lies, if `delay` explains it. Where too few packets tell, the floor
+/// stays where it is, and all that is known is between which joiners and starters the edge is.
+pub(crate) fn find(series: &Series, starters: &[Starter], delay: &Fit) -> Edge {
+    let came = came(series, starters, delay);
+    let near = |reach: f64| came.iter().copied().filter(move |(before, _)| before.abs() < reach);
+    if let Some(span) = between(near(REACH.min(delay.usecs / 2.0)).collect(), TELLING) {
+        let doubt = (span.edge - span.lowest).max(span.highest - span.edge);
+        return Edge { above: (-span.edge - INTERRUPT).max(0.0), doubt };
+    }
+    let span = between(near(LONGEST).collect(), 1);
+    let doubt = span.map_or(LONGEST, |span| span.lowest.abs().max(span.highest.abs()));
+    Edge { above: 0.0, doubt }
+}
+
+/// Where the edge is, and between which moments it may be.
+struct Span {
+    lowest: f64,
+    edge: f64,
+    highest: f64,
+}
+
+/// How long before the release each packet came, by the floor that is; and whether it joined.
+fn came(series: &Series, starters: &[Starter], delay: &Fit) -> Vec<(f64, bool)> {
     let (points, service) = (&series.points, series.service());
     let most = delay.frames.map_or(usize::MAX, |frames| frames as usize);
-    // How long before the release each came, by the floor that is; and whether it joined.
     let mut came: Vec<(f64, bool)> = Vec::new();
     for (at, starter) in starters.iter().enumerate() {
         let next = starters.get(at + 1).map_or(points.len() - 1, |next| next.at);
@@ -57,11 +80,15 @@ pub(crate) fn find(series: &Series, starters: &[Starter], delay: &Fit) -> Option
             }
         }
     }
-    came.retain(|(before, _)| before.abs() < REACH.min(delay.usecs / 2.0));
+    came
+}
+
+/// The edge between joiners and starters, if there are so many of each.
+fn between(mut came: Vec<(f64, bool)>, telling: usize) -> Option<Span> {
     came.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     // Those below the edge should be starters, those above it joiners.
     let joiners = came.iter().filter(|(_, is_joiner)| *is_joiner).count();
-    if joiners < 5 || came.len() - joiners < 5 {
+    if joiners < telling || came.len() - joiners < telling {
         return None;
     }
     // Between each two, and how many would be on the wrong side if the edge were there.
@@ -83,6 +110,5 @@ pub(crate) fn find(series: &Series, starters: &[Starter], delay: &Fit) -> Option
     // Where few came about then, joiners say more: there are some that came late in every case.
     let edge = f64::midpoint(low, high).max(high - INTERRUPT);
     let (lowest, highest) = span(least + least.isqrt())?;
-    let doubt = (edge - lowest).max(highest - edge);
-    Some(Edge { above: (-edge - INTERRUPT).max(0.0), doubt })
+    Some(Span { lowest, edge, highest })
 }

@@ -6,7 +6,7 @@ use crate::series::{Far, Heard, Way};
 use crate::side;
 use crate::stats::{median, quantile, sorted};
 use crate::verdict::{Acquittal, Family, Finding, Place, Verdict};
-use crate::words;
+use crate::{unclear, words};
 
 /// A share of strays below this is everyday noise.
 const EVERYDAY: f64 = 0.05;
@@ -32,6 +32,7 @@ pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
     let service = Service::of(heard);
     let mut findings: Vec<Finding> = judged.iter().filter_map(finding).collect();
     findings.retain(|finding| !service.is_some_and(|service| service.explains(finding)));
+    let (excluded, unclear) = unclear::divide(heard, &judged, &findings);
     let mut acquittals: Vec<Acquittal> = judged.iter().flat_map(acquittals).collect();
     acquittals.extend(service.map(Service::acquittal));
     acquittals.extend(first(heard));
@@ -42,8 +43,11 @@ pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
             .map_or(0.0, |finding| finding.lone_usecs)
     };
     let mut verdict = Verdict {
-        offset_bend: stamped.then(|| (bend(Place::Theirs) - bend(Place::Mine)) / 2.0),
+        offset_bend: (stamped && (!findings.is_empty() || unclear.is_empty()))
+            .then(|| (bend(Place::Theirs) - bend(Place::Mine)) / 2.0),
         findings,
+        excluded,
+        unclear,
         acquittals,
         quantum: quantum(heard),
         answered: (probes().filter(|probe| probe.received.is_some()).count(), probes().count()),
@@ -86,6 +90,7 @@ fn finding((place, judged): &(Place, Judged)) -> Option<Finding> {
     let hold = judged.usecs.value;
     let lone_usecs = match judged.family {
         Family::None => return None,
+        _ if !judged.is_supported() => return None,
         Family::Delay => hold,
         Family::Adaptive => judged.lone.clamp(0.0, hold),
         Family::Throttle => 0.0,

@@ -53,6 +53,14 @@
 //! the far side only. A constant that nothing varies cannot be seen: behind a longer delay on the
 //! far side, a delay of mine adds the same to every round trip, and only timestamps show it.
 //!
+//! # What is excluded
+//!
+//! No explanation found is no proof that nothing holds. Two interrupts are never closer than the
+//! hold, whatever its family, so two packets that came `s` apart and were also told of `s` apart
+//! exclude every hold longer than `s`. That needs neither floor nor clock, and noise only makes it
+//! rarer. The shortest distance that most packets kept is the bound of *no hold*; where it is long,
+//! because of what was sent, what was lost, or noise, the verdict is that the data cannot tell.
+//!
 //! # Estimation
 //!
 //! Residuals of starters are scored with a Cauchy log-likelihood, whose scale is the noise that the
@@ -63,6 +71,7 @@
 #![forbid(unsafe_code)]
 
 mod adaptive;
+mod apart;
 mod direction;
 mod edge;
 mod fit;
@@ -72,10 +81,11 @@ mod plan;
 mod series;
 mod side;
 mod stats;
+mod unclear;
 mod verdict;
 mod words;
 
 pub use judge::{judge, judge_varied};
 pub use plan::{Abilities, Plan, Purpose, Send, Train};
 pub use series::{Far, Heard, Probe};
-pub use verdict::{Acquittal, Family, Finding, Interval, Place, Verdict};
+pub use verdict::{Acquittal, Family, Finding, Interval, Place, Said, Unclear, Verdict, Why};

@@ -31,13 +31,30 @@ pub(crate) fn by_varying(all: Judged, theirs: Judged) -> Vec<(Place, Judged)> {
     let is_alike = apart < ALIKE * theirs.usecs.value + 3.0 * (all.noise + theirs.noise);
     match (all.family, theirs.family) {
         (Family::None, _) => vec![(Place::Nowhere, all)],
-        (_, Family::None) => vec![(Place::Mine, all)],
+        // What would have hidden it must be excluded, or it may still be there.
+        (_, Family::None) => match theirs.distances.bound() {
+            Some(bound) if bound < all.usecs.value => {
+                vec![(Place::Mine, all), (Place::Theirs, theirs)]
+            }
+            _ => vec![(Place::Unknown, all)],
+        },
         // An adaptive one is as long as it happens to be.
         (Family::Adaptive, Family::Adaptive) => vec![(Place::Theirs, all)],
         (one, other) if one == other && is_alike => vec![(Place::Theirs, all)],
         _ => vec![(Place::Theirs, theirs), (Place::Mine, all)],
     }
 }
+
+/// Fewer primed pairs than this say nothing.
+const PRIMED: usize = 8;
+
+/// Of the pairs, so many more than half have to speak for a side: three standard deviations of
+/// chance, for one error in a thousand.
+const VOTES: f64 = 3.0;
+
+/// What a side leaves unexplained of the waits, in the middle, as a share of the hold: a side that
+/// leaves more is not the one, whatever the other leaves.
+const EXPLAINED: f64 = 0.25;
 
 /// Whose the hold is that `judged` found in the round trips.
 pub(crate) fn of(heard: &[Heard], judged: &Judged) -> Place {
@@ -62,12 +79,16 @@ pub(crate) fn of(heard: &[Heard], judged: &Judged) -> Place {
         theirs.push((wait - if_theirs(hold, gap)).abs());
         mine.push((wait - waking - if_mine).abs().min((wait - if_mine).abs()));
     }
-    let enough = theirs.len() >= 8;
+    let all = theirs.len();
+    let for_theirs = theirs.iter().zip(&mine).filter(|(theirs, mine)| theirs < mine).count();
+    // How far the votes are from halves, in standard deviations of a coin's.
+    let vote = (2.0 * for_theirs as f64 - all as f64) / (all as f64).sqrt();
     let (theirs, mine) = (median(theirs), median(mine));
-    let clear = (theirs - mine).abs() > 2.0 * judged.noise.min(0.2 * hold);
-    match (enough && clear, theirs < mine) {
-        (false, _) => Place::Unknown,
-        (true, true) => Place::Theirs,
-        (true, false) => Place::Mine,
+    let is_clear = (theirs - mine).abs() > 2.0 * judged.noise.min(0.2 * hold);
+    let explained = theirs.min(mine) < EXPLAINED * hold;
+    match (all >= PRIMED && is_clear && explained, vote) {
+        (true, vote) if vote >= VOTES && theirs < mine => Place::Theirs,
+        (true, vote) if vote <= -VOTES && mine < theirs => Place::Mine,
+        _ => Place::Unknown,
     }
 }

@@ -67,6 +67,17 @@ pub enum Place {
     Unknown,
 }
 
+impl Place {
+    /// The other side.
+    pub(crate) const fn other(self) -> Self {
+        match self {
+            Self::Theirs => Self::Mine,
+            Self::Mine => Self::Theirs,
+            Self::Nowhere | Self::Unknown => Self::Unknown,
+        }
+    }
+}
+
 /// One hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
@@ -120,17 +131,73 @@ pub enum Acquittal {
     },
 }
 
+/// A place where the data does not say whether something holds packets back.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unclear {
+    /// Where; [`Place::Nowhere`] is the way round, both sides.
+    pub place: Place,
+    /// Longer holds are excluded, in microseconds; nothing where none is.
+    pub below: Option<f64>,
+    /// All that keeps the data from telling.
+    pub why: Vec<Why>,
+}
+
+/// Why the data cannot tell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Why {
+    /// Too many probes were not answered.
+    Lost,
+    /// Probes were sent no closer than this, in microseconds.
+    Spacing {
+        /// The distance.
+        usecs: f64,
+    },
+    /// Few probes were sent.
+    Few {
+        /// So many.
+        sent: usize,
+    },
+    /// The far host's answers left no closer than this, in microseconds.
+    Answers {
+        /// The distance.
+        usecs: f64,
+    },
+    /// Packets that came apart were delivered neither together nor as far apart.
+    Noise,
+    /// Round trips show the longer of two holds, and this is the other side.
+    RoundTrips,
+}
+
+/// What a verdict says of one place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Said<'a> {
+    /// This hold.
+    Hold(&'a Finding),
+    /// No hold that is longer than this, in microseconds.
+    NoHold {
+        /// The bound.
+        above: f64,
+    },
+    /// The data cannot tell.
+    CannotTell,
+}
+
 /// All that the probes show.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// The holds, at most one a side.
     pub findings: Vec<Finding>,
+    /// Where longer holds than this, in microseconds, are excluded: *no hold*.
+    pub excluded: Vec<(Place, f64)>,
+    /// Where the data cannot tell.
+    pub unclear: Vec<Unclear>,
     /// What else costs time.
     pub acquittals: Vec<Acquittal>,
     /// The step in which times move, in nanoseconds, if it is a coarse one.
     pub quantum: Option<u64>,
     /// By how much an NTP client's offset is bent, in microseconds: positive if it will believe
-    /// that the far clock is ahead by that much more than it is.
+    /// that the far clock is ahead by that much more than it is. By the holds that were found;
+    /// nothing without timestamps of the far host, or where none was found and one may be there.
     pub offset_bend: Option<f64>,
     /// How many probes were answered, and how many were sent for an answer.
     pub answered: (usize, usize),
@@ -145,9 +212,21 @@ impl Verdict {
         self.findings.iter().find(|finding| finding.place == place)
     }
 
-    /// Whether nothing holds packets back.
+    /// What is said of `place`; of both sides at once where the data has one judgement for them.
+    #[must_use]
+    pub fn said(&self, place: Place) -> Said<'_> {
+        if let Some(finding) = self.at(place) {
+            return Said::Hold(finding);
+        }
+        let above = |(at, above): &(Place, f64)| {
+            (*at == place || *at == Place::Nowhere).then_some(Said::NoHold { above: *above })
+        };
+        self.excluded.iter().find_map(above).unwrap_or(Said::CannotTell)
+    }
+
+    /// Whether it is certain that nothing holds packets back.
     #[must_use]
     pub fn acquits(&self) -> bool {
-        self.findings.is_empty()
+        self.findings.is_empty() && self.unclear.is_empty()
     }
 }

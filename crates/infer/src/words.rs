@@ -1,25 +1,13 @@
 //! The verdict in words.
 
 use crate::direction::Judged;
-use crate::verdict::{Acquittal, Family, Finding, Place, Verdict};
+use crate::verdict::{Acquittal, Family, Finding, Place, Unclear, Verdict, Why};
 
 /// A sentence for each thing found, in the order of its weight.
 pub(crate) fn reasons(verdict: &Verdict, judged: &[(Place, Judged)]) -> Vec<String> {
     let mut said: Vec<String> = verdict.findings.iter().map(hold).collect();
-    if judged.is_empty() {
-        let (answered, asked) = verdict.answered;
-        said.push(format!(
-            "too few answers to tell ({answered} of {asked}); try another --kind, or a lower --rate"
-        ));
-    }
-    for (place, judged) in judged.iter().filter(|(_, judged)| judged.family == Family::None) {
-        said.push(format!(
-            "no hold {}: {} packets that found nothing unreported were told of at once, within {:.1} us of noise",
-            receiving(*place),
-            judged.starters,
-            judged.noise
-        ));
-    }
+    said.extend(verdict.excluded.iter().map(|(place, above)| no_hold(*place, *above, judged)));
+    said.extend(verdict.unclear.iter().map(|unclear| cannot_tell(unclear, verdict.answered)));
     said.extend(verdict.acquittals.iter().map(acquittal));
     if let Some(bend) = verdict.offset_bend.filter(|bend| bend.abs() > 0.5) {
         let (who, way) = if bend > 0.0 { ("their", "ahead") } else { ("my", "behind") };
@@ -30,6 +18,55 @@ pub(crate) fn reasons(verdict: &Verdict, judged: &[(Place, Judged)]) -> Vec<Stri
         ));
     }
     said
+}
+
+fn no_hold(place: Place, above: f64, judged: &[(Place, Judged)]) -> String {
+    let judged =
+        judged.iter().map(|(_, judged)| judged).find(|it| it.distances.bound() == Some(above));
+    let noise = judged.map_or(0.0, |judged| judged.noise);
+    format!(
+        "no hold above {above:.0} us {}: packets that came closer together than that kept their distance; {noise:.1} us \
+         of noise",
+        receiving(place)
+    )
+}
+
+fn cannot_tell(unclear: &Unclear, (answered, asked): (usize, usize)) -> String {
+    let below = match unclear.below {
+        Some(below) => format!("of less than {below:.0} us; longer ones are excluded"),
+        None => "of any length".to_owned(),
+    };
+    let why = unclear.why.iter().map(|why| match why {
+        Why::Lost => format!(
+            "only {answered} of {asked} probes were answered: a far side that does not limit its answers, as `earmark echo` \
+             does not, tells"
+        ),
+        Why::Spacing { usecs } => format!(
+            "probes were at least {usecs:.0} us apart, and shorter holds leave such packets as far apart as they came: \
+             a higher --rate, or none, tells"
+        ),
+        Why::Few { sent } => {
+            format!("{sent} probes are few: a higher --count, or none, tells")
+        }
+        Why::Answers { usecs } => format!(
+            "the far host's answers left at least {usecs:.0} us apart: `earmark echo` there tells, which spaces them"
+        ),
+        Why::Noise => "delays that follow from nothing that was sent are longer than that: the same on machines that \
+                       are idle tells"
+            .to_owned(),
+        Why::RoundTrips => "round trips show the longer hold of the two sides: `earmark echo` there with --kind udp, \
+                            or --kind ntp, tells the sides apart"
+            .to_owned(),
+    });
+    let (at, why) = (unclear_at(unclear), why.collect::<Vec<_>>().join("; "));
+    format!("cannot tell whether there is a hold {at} {below}; {why}")
+}
+
+fn unclear_at(unclear: &Unclear) -> &'static str {
+    match (unclear.place, unclear.why.contains(&Why::RoundTrips)) {
+        (Place::Unknown, true) => "on the other side, too,",
+        (place, _) => receiving(place),
+    }
 }
 
 fn hold(finding: &Finding) -> String {

@@ -1,8 +1,8 @@
 //! The blind tests of hold inference: what `docs/results/probe.json` says of `earmark probe`.
 //!
-//! In the `model` world the real `nic` crate runs in made-up time (`crates/blind`), in the `live`
-//! and the `virtual` world hosts of ours do (`earmark probe-blind`). The seeds that are reported
-//! were never tuned on: those below [`FIRST_SEED`] are for that.
+//! In the `model` and the `hindered` world the real `nic` crate runs in made-up time
+//! (`crates/blind`), in the `live` and the `virtual` world hosts of ours do (`earmark probe-blind`).
+//! The seeds that are reported were never tuned on: those below [`FIRST_SEED`] are for that.
 
 use std::path::PathBuf;
 
@@ -37,6 +37,9 @@ pub(crate) struct Options {
 enum World {
     /// The `nic` crate in made-up time
     Model,
+    /// The same with an obstacle in each case: few probes, probes far apart, a limit of answers,
+    /// machines under load
+    Hindered,
     /// Hosts of ours, real time
     Live,
     /// Guests of ours, virtual time
@@ -47,6 +50,7 @@ impl World {
     const fn name(self) -> &'static str {
         match self {
             Self::Model => "model",
+            Self::Hindered => "hindered",
             Self::Live => "live",
             Self::Virtual => "virtual",
         }
@@ -56,7 +60,7 @@ impl World {
 /// Plays the cases, prints the score, and writes it beside that of the other world.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let outcome = match options.world {
-        World::Model => model(options)?,
+        World::Model | World::Hindered => model(options)?,
         World::Live | World::Virtual => on_hosts(options)?,
     };
     println!("{:#}", outcome["table"]);
@@ -67,6 +71,9 @@ fn model(options: &Options) -> Result<Value> {
     let program = super::build("earmark-blind", "blind")?;
     let mut command = shell::command(program);
     command.args([options.first_seed.to_string(), options.cases.to_string(), "--json".to_owned()]);
+    if matches!(options.world, World::Hindered) {
+        command.arg("--hindered");
+    }
     parsed(&shell::output(&mut command)?)
 }
 

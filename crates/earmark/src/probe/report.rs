@@ -1,6 +1,6 @@
 //! What a probe found, for people and as JSON.
 
-use infer::{Acquittal, Finding, Heard, Place, Purpose, Verdict};
+use infer::{Acquittal, Finding, Heard, Place, Purpose, Unclear, Verdict, Why};
 use serde::Serialize;
 
 use super::kind::Kind;
@@ -29,6 +29,10 @@ pub struct Report {
     /// The step in which times move, if it is coarse.
     quantum_ns: Option<u64>,
     holds: Vec<Hold>,
+    /// Where longer holds are excluded.
+    no_holds: Vec<NoHold>,
+    /// Where the data does not say whether there is a hold.
+    cannot_tell: Vec<CannotTell>,
     not_holds: Vec<NotHold>,
     /// By how much an NTP client believes this host's clock to be ahead of what it is.
     offset_bend_us: Option<f64>,
@@ -60,6 +64,20 @@ struct Hold {
 }
 
 #[derive(Debug, Serialize)]
+struct NoHold {
+    side: &'static str,
+    above_usecs: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct CannotTell {
+    side: &'static str,
+    /// Longer ones are excluded; null where none is.
+    below_usecs: Option<f64>,
+    why: Vec<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
 struct NotHold {
     what: &'static str,
     side: Option<&'static str>,
@@ -82,6 +100,8 @@ impl Report {
             lone_round_trip_us: RoundTrips::of(&lone),
             quantum_ns: verdict.quantum,
             holds: verdict.findings.iter().map(hold).collect(),
+            no_holds: verdict.excluded.iter().map(no_hold).collect(),
+            cannot_tell: verdict.unclear.iter().map(cannot_tell).collect(),
             not_holds: verdict.acquittals.iter().map(not_hold).collect(),
             offset_bend_us: verdict.offset_bend,
             words: verdict.reasons.clone(),
@@ -154,6 +174,31 @@ const fn side(place: Place) -> &'static str {
         Place::Theirs => "theirs",
         Place::Mine => "mine",
         Place::Nowhere | Place::Unknown => "unknown",
+    }
+}
+
+/// The same where there is one judgement for both sides.
+const fn side_or_both(place: Place) -> &'static str {
+    if matches!(place, Place::Nowhere) { "both" } else { side(place) }
+}
+
+fn no_hold((place, above): &(Place, f64)) -> NoHold {
+    NoHold { side: side_or_both(*place), above_usecs: *above }
+}
+
+fn cannot_tell(unclear: &Unclear) -> CannotTell {
+    let why = |why: &Why| match why {
+        Why::Lost => "answers lost",
+        Why::Spacing { .. } => "probes too far apart",
+        Why::Few { .. } => "few probes",
+        Why::Answers { .. } => "answers too far apart",
+        Why::Noise => "noise",
+        Why::RoundTrips => "round trips",
+    };
+    CannotTell {
+        side: side_or_both(unclear.place),
+        below_usecs: unclear.below,
+        why: unclear.why.iter().map(why).collect(),
     }
 }
 

@@ -1,0 +1,89 @@
+//! Where no hold was found: is there none, or could the data not have shown one?
+
+use crate::apart::PAIRS;
+use crate::direction::Judged;
+use crate::series::{Heard, Probe};
+use crate::stats::sorted;
+use crate::verdict::{Finding, Place, Unclear, Why};
+
+/// "No hold" is said where everything above this is excluded, in microseconds; else that the data
+/// cannot tell. The usual plan excludes more than a poll's step takes, ten microseconds or so, on
+/// a machine that is idle; and delays below this are of little use on any NIC.
+const SHORT: f64 = 25.0;
+
+/// Less than this share of answers is no chance loss, but a limit on how many are given.
+const MOST_ANSWERED: f64 = 0.75;
+
+/// A third of the packets that the usual plan sends: fewer may leave out whole kinds of trains.
+const FEW: usize = 2_000;
+
+/// What is excluded at a place: holds above so many microseconds.
+pub(crate) type Excluded = (Place, f64);
+
+/// Divides the places without a finding into those where holds are excluded, and those where the
+/// data cannot tell.
+pub(crate) fn divide(
+    heard: &[Heard],
+    judged: &[(Place, Judged)],
+    findings: &[Finding],
+) -> (Vec<Excluded>, Vec<Unclear>) {
+    let (mut excluded, mut unclear) = (Vec::new(), Vec::new());
+    if judged.is_empty() {
+        let why = reasons(heard, None);
+        unclear.push(Unclear { place: Place::Nowhere, below: None, why });
+    }
+    for (place, judged) in judged {
+        let (place, bound) = (without_hold(*place), judged.distances.bound());
+        if findings.iter().any(|finding| finding.place == place || place == Place::Nowhere) {
+            continue;
+        }
+        match bound {
+            Some(bound) if bound <= SHORT => excluded.push((place, bound)),
+            below => unclear.push(Unclear { place, below, why: reasons(heard, Some(judged)) }),
+        }
+    }
+    if let ([_], [finding]) = (judged, findings) {
+        // One judgement of two sides: what is shorter than its hold does not show.
+        let (below, why) = (Some(finding.usecs.high), vec![Why::RoundTrips]);
+        unclear.push(Unclear { place: finding.place.other(), below, why });
+    }
+    (excluded, unclear)
+}
+
+/// A hold that was not found has no side.
+const fn without_hold(place: Place) -> Place {
+    if matches!(place, Place::Unknown) { Place::Nowhere } else { place }
+}
+
+/// All that kept the data from showing a hold.
+fn reasons(heard: &[Heard], judged: Option<&Judged>) -> Vec<Why> {
+    let mut why = Vec::new();
+    let asked = || heard.iter().flat_map(|heard| &heard.probes).filter(|probe| !probe.silent);
+    let (all, answered) = (asked().count(), asked().filter(|it| it.received.is_some()).count());
+    if (answered as f64) < MOST_ANSWERED * all as f64 {
+        why.push(Why::Lost);
+    }
+    let spacing = spacing(heard);
+    if let Some(usecs) = spacing.filter(|usecs| *usecs > SHORT) {
+        why.push(Why::Spacing { usecs });
+    }
+    if all < FEW {
+        why.push(Why::Few { sent: all });
+    }
+    if why.is_empty() {
+        let answers = judged.and_then(|judged| judged.distances.shortest());
+        why.push(match answers.filter(|usecs| *usecs > SHORT) {
+            Some(usecs) => Why::Answers { usecs },
+            None => Why::Noise,
+        });
+    }
+    why
+}
+
+/// How close probes were to one another in their trains, in microseconds: as many were closer as a
+/// distance needs to be told.
+fn spacing(heard: &[Heard]) -> Option<f64> {
+    let gap = |pair: &[Probe]| pair[1].sent.saturating_sub(pair[0].sent) as f64 / 1e3;
+    let gaps = heard.iter().flat_map(|heard| heard.probes.windows(2).map(gap));
+    sorted(gaps.collect()).get(PAIRS).copied()
+}
