@@ -38,7 +38,7 @@ const FURTHER: f64 = 4.0;
 const MOST: f64 = 0.5;
 const CLEARLY: f64 = 12.0;
 
-/// An interval that is wider to each side than this share of the value does not tell the value.
+/// Nor may its interval be wider to each side than this share of the value: that would not tell it.
 const VAGUE: f64 = 0.5;
 
 /// Packets have to come at less than this share of a throttle to tell it: at longer distances alone,
@@ -77,7 +77,8 @@ impl Judged {
             return false;
         }
         let is_clear = self.stray < MOST && value > CLEARLY * self.noise;
-        high - value < VAGUE * value.max(LEAST_HOLD) && (is_kept || is_clear)
+        let is_precise = high - value < VAGUE * value.max(LEAST_HOLD);
+        is_kept || (is_clear && is_precise)
     }
 }
 

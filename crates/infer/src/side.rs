@@ -48,13 +48,13 @@ pub(crate) fn by_varying(all: Judged, theirs: Judged) -> Vec<(Place, Judged)> {
 /// Fewer primed pairs than this say nothing.
 const PRIMED: usize = 8;
 
-/// Of the pairs, so many more than half have to speak for a side: three standard deviations of
-/// chance, for one error in a thousand.
-const VOTES: f64 = 3.0;
+/// Of the pairs, so many more than half have to speak for a side: two standard deviations of
+/// chance, for one error in forty.
+const VOTES: f64 = 2.0;
 
 /// What a side leaves unexplained of the waits, in the middle, as a share of the hold: a side that
 /// leaves more is not the one, whatever the other leaves.
-const EXPLAINED: f64 = 0.25;
+const EXPLAINED: f64 = 0.5;
 
 /// Whose the hold is that `judged` found in the round trips.
 pub(crate) fn of(heard: &[Heard], judged: &Judged) -> Place {
