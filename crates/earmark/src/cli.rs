@@ -20,7 +20,6 @@ use crate::options::{ExperimentOptions, NicOptions, duration};
 use crate::probe::blind::BlindArgs;
 use crate::probe::bulk::BulkArgs;
 use crate::probe::echo::EchoArgs;
-use crate::probe::echo;
 use crate::scenario;
 use crate::tune::peer::ServeArgs;
 
