@@ -69,6 +69,7 @@ pub enum Command {
     ///
     /// Measures few settings, in turns, until the best under the goal is told from the others;
     /// reads back what the device took, and measures again. Ctrl-C leaves the device as it was.
+    /// The exit status is 3 if no setting meets the goal; nothing is changed then.
     Tune(Box<TuneArgs>),
     /// Be the far host for `earmark tune` on another one, until Ctrl-C
     Serve(ServeArgs),

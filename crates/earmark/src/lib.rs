@@ -69,7 +69,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Show(args) => command::show::run(&args)?,
         Command::Watch(args) => command::watch::run(&args)?,
         Command::Mx(command) => return command::mx::run(&command),
-        Command::Tune(args) => command::tune::run(&args)?,
+        Command::Tune(args) => return command::tune::run(&args),
         Command::Serve(args) => return tune::peer::serve(&args),
         Command::At { address, words } => return tune::peer::at(address, &words[1]),
         Command::Apply(args) => command::apply::apply(&args)?,

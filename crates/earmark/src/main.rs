@@ -1,6 +1,5 @@
 //! The `earmark` command.
 
-use std::io::{Write, stderr};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -8,8 +7,7 @@ fn main() -> ExitCode {
     match earmark::say::while_read(|| earmark::run(command)) {
         Ok(code) => code,
         Err(error) => {
-            // Nobody may be reading this, either.
-            let _ = writeln!(stderr(), "earmark: {}", earmark::message(&error));
+            earmark::say::remark(format_args!("earmark: {}", earmark::message(&error)));
             ExitCode::FAILURE
         }
     }

@@ -5,7 +5,7 @@
 //! to a closed pipe. It ends by unwinding, not by the signal, so that all that it has set up is
 //! undone on the way, as after any other end.
 
-use std::fmt::Arguments;
+use std::fmt::{self, Arguments, Write as _};
 use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ pub(crate) use note;
 
 /// Writes a line, or ends the command.
 pub(crate) fn line(words: Arguments<'_>) {
-    check(writeln!(stdout(), "{words}"));
+    check(writeln!(stdout(), "{}", Legible(words)));
 }
 
 /// Writes text as it is, or ends the command.
@@ -40,8 +40,37 @@ pub(crate) fn text(bytes: &[u8]) {
     check(stdout().write_all(bytes).and_then(|()| stdout().flush()));
 }
 
-pub(crate) fn remark(words: Arguments<'_>) {
-    let _ = writeln!(stderr(), "{words}");
+/// Writes a line on standard error; nobody may be reading it.
+pub fn remark(words: Arguments<'_>) {
+    let _ = writeln!(stderr(), "{}", Legible(words));
+}
+
+/// Words with their control characters escaped: a name of a device may have some, which a terminal
+/// would obey.
+struct Legible<'a>(Arguments<'a>);
+
+impl fmt::Display for Legible<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Escape(f), "{}", self.0)
+    }
+}
+
+struct Escape<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl fmt::Write for Escape<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let is_obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
+        for part in text.split_inclusive(is_obeyed) {
+            match part.chars().next_back().filter(|last| is_obeyed(*last)) {
+                Some(last) => {
+                    self.0.write_str(&part[..part.len() - last.len_utf8()])?;
+                    write!(self.0, "{}", last.escape_default())?;
+                }
+                None => self.0.write_str(part)?,
+            }
+        }
+        Ok(())
+    }
 }
 
 fn check(written: io::Result<()>) {
@@ -91,6 +120,15 @@ mod tests {
         });
         assert_eq!(format!("{:?}", ended.unwrap()), format!("{:?}", ExitCode::from(141)));
         assert!(is_undone);
+    }
+
+    #[test]
+    fn control_characters_are_escaped() {
+        let name = "et\u{1b}[2Jh\u{9b}0\r";
+        assert_eq!(
+            Legible(format_args!("{name}:\t1\n2")).to_string(),
+            "et\\u{1b}[2Jh\\u{9b}0\\r:\t1\n2"
+        );
     }
 
     #[test]

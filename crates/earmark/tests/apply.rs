@@ -377,15 +377,152 @@ fn persist_writes_its_own_files_and_removes_them() {
     for words in [
         "Earmark has changed nothing of one; apply something first",
         "# /etc/udev/rules.d/90-earmark-one.rules\n# Written by `earmark persist`",
-        "way back: earmark persist one gro-flush-timeout --remove",
+        "way back: earmark persist one --root",
         "NAME==\"one\", ATTR{gro_flush_timeout}=\"20000\"\n",
         "90-earmark-one.rules is not one of Earmark's; move it away",
         "\nremoved: ",
-        "90-earmark-one.rules is not there\n",
+        "\nnothing of one is persisted below",
         "one (driver veth) has no rx-usecs",
     ] {
         assert!(ended.output().contains(words), "no {words} in {ended:?}");
     }
+}
+
+#[test]
+fn persist_adds_to_what_it_wrote_and_finds_it_without_a_journal() {
+    let state = Directory::new();
+    let root = state.path().join("root");
+    let root = root.display();
+    let rules = format!("{root}/etc/udev/rules.d/90-earmark-one.rules");
+    let ended = in_network(
+        &state,
+        &format!(
+            "earmark apply one gro-flush-timeout 20us napi-defer-hard-irqs 2 >/dev/null
+             earmark persist one gro-flush-timeout --write --root {root} >/dev/null
+             earmark apply one gro-flush-timeout 30us >/dev/null
+             earmark persist one napi-defer-hard-irqs --write --root {root} >/dev/null
+             cat {rules}
+             rm {}/*.journal; ip link del one
+             earmark persist one napi-defer-hard-irqs --remove --root {root}
+             grep -c gro_flush_timeout {rules}; grep -c napi_defer {rules} || true
+             earmark persist one --remove --root {root}
+             find {root} -type f",
+            state.path().display()
+        ),
+    );
+    let both = "ATTR{gro_flush_timeout}=\"20000\", ATTR{napi_defer_hard_irqs}=\"2\"\n";
+    assert!(ended.output().contains(both), "{ended:?}");
+    assert!(ended.stderr.contains("persisted before, and kept: gro-flush-timeout 20000"));
+    let rest = format!("written: {rules}\n2\n0\nremoved: {rules}\n");
+    assert!(ended.stdout.ends_with(&rest), "{ended:?}");
+}
+
+#[test]
+fn persist_sees_the_link_files_of_others_below_a_root() {
+    let state = Directory::new();
+    let root = state.path().join("root");
+    let root = root.display();
+    let ended = in_network(
+        &state,
+        &format!(
+            "mkdir -p {root}/etc/systemd/network {root}/usr/lib/systemd/network
+             mkdir {root}/run && cd {root}/usr/lib/systemd/network
+             printf '[Match]\nOriginalName=*\n[Link]\nNamePolicy=keep path\n' > 99-default.link
+             mkdir 70-earmark-tap.link.d
+             printf '[Link]\nRxMaxCoalescedFrames=1\n' > 70-earmark-tap.link.d/x.conf
+             printf '[Match]\nType=ether\n[Link]\nMTUBytes=9000\n' > 20-type.link
+             earmark apply tap rx-frames 8 >/dev/null
+             earmark persist tap --write --root {root} >/dev/null
+             cat {root}/etc/systemd/network/70-earmark-tap.link
+             printf '[Match]\nOriginalName=ta*\n[Link]\nWakeOnLan=off\n' > 10-lan.link
+             earmark persist tap --write --root {root} || true
+             ln -s /dev/null {root}/etc/systemd/network/10-lan.link
+             earmark persist tap --write --root {root} >/dev/null"
+        ),
+    );
+    let text = "[Link]\nNamePolicy=keep path\nRxMaxCoalescedFrames=8\n";
+    assert!(ended.output().contains(text), "{ended:?}");
+    for words in [
+        "20-type.link may be for tap, which cannot be told from here",
+        "99-default.link is for tap, too: 70-earmark-tap.link counts before it",
+        "70-earmark-tap.link.d/x.conf says RxMaxCoalescedFrames=1: that wins over",
+        "/usr/lib/systemd/network/10-lan.link counts for tap before a file of ours would",
+    ] {
+        assert!(ended.stderr.contains(words), "no {words} in {ended:?}");
+    }
+}
+
+#[test]
+fn an_interface_that_was_renamed_is_put_back_under_its_new_name() {
+    let state = Directory::new();
+    let ended = in_network(
+        &state,
+        "earmark apply one gro-flush-timeout 20us >/dev/null
+         ip link set one down; ip link set one name uno
+         earmark apply uno napi-defer-hard-irqs 2 >/dev/null
+         earmark rollback uno
+         cat /sys/class/net/uno/gro_flush_timeout /sys/class/net/uno/napi_defer_hard_irqs",
+    );
+    let said = "uno is as it was: gro-flush-timeout 0 napi-defer-hard-irqs 0\n0\n0\n";
+    assert_eq!(ended.output(), said, "{ended:?}");
+    let state = Directory::new();
+    let ended = in_network(
+        &state,
+        "earmark apply one gro-flush-timeout 20us >/dev/null
+         ip link set one down; ip link set one name uno
+         earmark rollback one; cat /sys/class/net/uno/gro_flush_timeout",
+    );
+    assert_eq!(ended.output(), "uno is as it was: gro-flush-timeout 0\n0\n", "{ended:?}");
+    assert!(ended.stderr.contains("one is now called uno"), "{ended:?}");
+    assert!(!state.names().iter().any(|name| name.ends_with(".journal")), "{:?}", state.names());
+}
+
+#[test]
+fn an_interface_is_known_by_its_other_names() {
+    let state = Directory::new();
+    let ended = in_network(
+        &state,
+        "ip link property add dev one altname the-first-of-them-all
+         earmark apply the-first-of-them-all gro-flush-timeout 20us >/dev/null
+         earmark rollback the-first-of-them-all
+         earmark show the-first-of-them-all --sample 0 | head -1
+         earmark watch the-first-of-them-all --interval 0.01 --count 1 | tail -1 | cut -c 1-4",
+    );
+    let lines: Vec<&str> = ended.output().lines().collect();
+    assert_eq!(lines[0], "one is as it was: gro-flush-timeout 0", "{ended:?}");
+    assert!(lines[1].starts_with("one: what delays a packet"), "{ended:?}");
+    assert_eq!(lines[2].trim(), "one", "{ended:?}");
+}
+
+#[test]
+fn a_journal_that_is_a_device_a_pipe_or_a_link_is_refused_and_left() {
+    let state = Directory::new();
+    let outside = Directory::new();
+    let target = outside.write("target", "not yours");
+    for (name, make) in [
+        ("zero", "ln -s /dev/zero".to_owned()),
+        ("file", format!("ln -s {target}")),
+        ("pipe", "mkfifo".to_owned()),
+    ] {
+        let path = state.file(&format!("net+1+{name}.journal"));
+        let ended = in_network(
+            &state,
+            &format!("{make} {path}; earmark apply --dry-run one gro-flush-timeout 5us; rm {path}"),
+        );
+        assert!(ended.output().contains("would be"), "{ended:?}");
+        assert!(ended.stderr.contains(&format!("read the journal {path}")), "{ended:?}");
+    }
+    // The file beside a journal is not written through a link either.
+    let ended = in_network(
+        &state,
+        &format!(
+            "earmark apply one gro-flush-timeout 5us >/dev/null
+             journal=$(ls *.journal); ln -s {target} ${{journal%.journal}}.new
+             earmark apply one gro-flush-timeout 6us >/dev/null; earmark rollback >/dev/null
+             cat {target}"
+        ),
+    );
+    assert_eq!(ended.output(), "not yours");
 }
 
 #[test]

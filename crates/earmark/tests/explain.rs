@@ -5,13 +5,17 @@
 #![allow(non_snake_case, reason = "test names are subject__condition__result")]
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::Value;
 
 mod common;
-use common::{Ended, lab_run, run, udp_echo};
+use common::{EARMARK, Ended, Running, earmark, lab_run, needs, run, udp_echo};
 
 /// What was printed as JSON; `None` after a look at the refusal, for whoever may not trace.
 fn explained(ended: &Ended) -> Option<Value> {
@@ -22,6 +26,17 @@ fn explained(ended: &Ended) -> Option<Value> {
     }
     assert_eq!(ended.code, 0, "{ended:?}");
     Some(serde_json::from_str(ended.output()).unwrap())
+}
+
+/// Tests that trace take turns: what another one sends uses up what tracing may cost.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether this user may trace; who may not is refused, which is looked at.
+fn may_trace() -> bool {
+    explained(&run(&["explain", "lo", "--duration", "0.1", "--json"])).is_some()
 }
 
 /// A TCP and UDP echo on the same port of the loopback, as long as this process lives.
@@ -73,6 +88,7 @@ fn add_up(explained: &Value) {
 
 #[test]
 fn host__over_tcp_and_udp__has_stages_that_add_up() {
+    let _alone = alone();
     let port = echo().to_string();
     for udp in [false, true] {
         let mut words = vec!["explain", "127.0.0.1", "--port", &port, "--duration", "1", "--json"];
@@ -102,6 +118,7 @@ fn host__that_nobody_echoes_on__is_an_error_with_a_next_step() {
 
 #[test]
 fn device__with_traffic__tells_who_receives() {
+    let _alone = alone();
     let port = echo();
     let has_ended = AtomicBool::new(false);
     let ended = std::thread::scope(|scope| {
@@ -112,7 +129,7 @@ fn device__with_traffic__tells_who_receives() {
                 socket.send(b"x").unwrap();
                 let _ = socket.recv(&mut [0; 8]);
                 // Often enough that a window of tracing has many of them.
-                std::thread::sleep(std::time::Duration::from_micros(200));
+                std::thread::sleep(Duration::from_micros(200));
             }
         });
         let ended = run(&["explain", "lo", "--duration", "3", "--json"]);
@@ -129,6 +146,7 @@ fn device__with_traffic__tells_who_receives() {
 
 #[test]
 fn program__is_run_and_its_sockets_are_explained() {
+    let _alone = alone();
     let port = echo();
     let script = format!(
         "exec 3<>/dev/tcp/127.0.0.1/{port}; for i in $(seq 300); do echo x >&3; read -r y <&3; \
@@ -148,8 +166,191 @@ fn program__is_run_and_its_sockets_are_explained() {
     }
 }
 
+/// A port that nobody listens on.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Connects to a server that is about to start.
+fn connect(port: u16, server: &mut Running) -> TcpStream {
+    loop {
+        if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
+            stream.set_nodelay(true).unwrap();
+            return stream;
+        }
+        assert!(!server.has_ended(), "the server has ended");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn ask(stream: &mut TcpStream) {
+    stream.write_all(b"x").unwrap();
+    stream.read_exact(&mut [0]).unwrap();
+}
+
+/// `earmark explain --json` with a program.
+fn explaining(duration: &str, program: &[&str]) -> Running {
+    let options = ["explain", "--json", "--duration", duration, "--"];
+    Running::start(earmark(&[&options[..], program].concat()).stdin(Stdio::null()))
+}
+
+/// What a server was found to do, that was asked over one connection until `count` answers came.
+fn served(program: &str, count: u32) -> Value {
+    let _alone = alone();
+    needs("python3", "python3");
+    let port = free_port();
+    let program = format!("PORT = {port}\n{program}");
+    let mut server = explaining("600", &["python3", "-c", &program]);
+    let mut stream = connect(port, &mut server);
+    (0..count).for_each(|_| ask(&mut stream));
+    drop(stream);
+    let report: Value = serde_json::from_str(server.end().output()).unwrap();
+    let subject = format!("TCP requests from 127.0.0.1 to port {port}");
+    let one = report["explained"].as_array().unwrap().iter().find(|it| it["subject"] == *subject);
+    let one = one.unwrap_or_else(|| panic!("{report}")).clone();
+    assert_eq!(one["role"], "answers");
+    add_up(&one);
+    one
+}
+
+#[test]
+fn server__at_the_end_of_the_duration_or_at_a_signal__is_reported_at_once() {
+    let _alone = alone();
+    if !may_trace() {
+        return;
+    }
+    for signal in [None, Some(Signal::INT), Some(Signal::TERM)] {
+        let port = free_port();
+        let duration = if signal.is_some() { "600" } else { "4" };
+        let program = [EARMARK, "echo", "--port", &port.to_string()];
+        let mut server = explaining(duration, &program);
+        let mut stream = connect(port, &mut server);
+        (0..1_000).for_each(|_| {
+            ask(&mut stream);
+            std::thread::sleep(Duration::from_millis(2));
+        });
+        if let Some(signal) = signal {
+            server.signal(signal);
+        }
+        let mut json = String::new();
+        while !json.ends_with("\n}\n") {
+            let line = server.line();
+            if line == "{" || !json.is_empty() {
+                json += &format!("{line}\n");
+            }
+            assert!(!json.is_empty() || !server.has_ended(), "no report");
+        }
+        let report: Value = serde_json::from_str(&json).unwrap();
+        let end = if signal.is_some() { "signal" } else { "duration" };
+        assert_eq!(report["program"]["end"], end, "{report}");
+        assert_eq!(report["explained"][0]["role"], "answers", "{report}");
+        if signal.is_none() {
+            // It runs on, and gets what comes later.
+            ask(&mut stream);
+            server.signal(Signal::TERM);
+        }
+        let expected = if signal == Some(Signal::INT) { 130 } else { 143 };
+        assert_eq!(server.end().code, expected, "the program's own end, {signal:?}");
+    }
+}
+
+#[test]
+fn server__that_computes_before_it_answers__works() {
+    if !may_trace() {
+        return;
+    }
+    let one = served(
+        "import socket, time
+s = socket.create_server(('127.0.0.1', PORT))
+c, _ = s.accept()
+while d := c.recv(64):
+    end = time.monotonic() + 0.03
+    while time.monotonic() < end: pass
+    c.sendall(d)",
+        100,
+    );
+    assert_eq!(one["verdict"]["cause"]["own"], "work", "{one}");
+}
+
+#[test]
+fn server__that_is_late_to_read__lets_the_data_wait() {
+    if !may_trace() {
+        return;
+    }
+    let one = served(
+        "import select, socket, time
+s = socket.create_server(('127.0.0.1', PORT))
+c, _ = s.accept()
+d = b'x'
+while d:
+    select.select([c], [], [])
+    time.sleep(0.03)
+    d = c.recv(64)
+    c.sendall(d)",
+        100,
+    );
+    assert_eq!(one["verdict"]["cause"]["own"], "busy", "{one}");
+    assert!(one["verdict"]["what"].as_str().unwrap().contains("waits until the program reads it"));
+}
+
+#[test]
+fn server__with_a_thousand_connections__is_followed() {
+    let _alone = alone();
+    if !may_trace() {
+        return;
+    }
+    needs("python3", "python3");
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    let port = free_port();
+    let program = format!(
+        "import resource, selectors, socket
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+ready = selectors.DefaultSelector()
+server = socket.create_server(('127.0.0.1', {port}), backlog=1000)
+clients = [server.accept()[0] for _ in range(1000)]
+for client in clients: ready.register(client, selectors.EVENT_READ)
+while ready.get_map():
+    for key, _ in ready.select():
+        data = key.fileobj.recv(64)
+        if data: key.fileobj.sendall(data)
+        else: ready.unregister(key.fileobj)"
+    );
+    let mut server = explaining("600", &["python3", "-c", &program]);
+    let mut streams: Vec<TcpStream> = (0..1_000).map(|_| connect(port, &mut server)).collect();
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(5) {
+        streams.iter_mut().for_each(ask);
+    }
+    drop(streams);
+    let report: Value = serde_json::from_str(server.end().output()).unwrap();
+    let one = &report["explained"][0];
+    let subject = format!("TCP requests from 127.0.0.1 to port {port}");
+    assert_eq!(one["subject"], *subject, "{report}");
+    assert!(one["requests"].as_u64().unwrap() >= 20, "{report}");
+    add_up(one);
+}
+
+#[test]
+fn program__that_is_too_short__is_told_why_there_is_no_table() {
+    let _alone = alone();
+    if !may_trace() {
+        return;
+    }
+    let ended = run(&["explain", "--", "true"]);
+    assert!(ended.stderr.contains("the program ended after 0."), "{ended:?}");
+    let port = echo();
+    let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; echo x >&3; read -r y <&3");
+    let ended = run(&["explain", "--json", "--", "bash", "-c", &script]);
+    let report = explained(&ended).unwrap();
+    assert_eq!(report["explained"].as_array().map(Vec::len), Some(0), "{report}");
+    assert_eq!(report["program"]["end"], "program", "{report}");
+}
+
 #[test]
 fn lab__that_holds_packets_on_this_side__is_named_with_the_command() {
+    let _alone = alone();
     // The hold is 30 ms: no wake-up takes as long.
     let command = env!("CARGO_BIN_EXE_earmark");
     let explain =

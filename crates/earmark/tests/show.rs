@@ -239,3 +239,25 @@ fn watch__of_a_device_that_goes__says_so() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(said.contains("one has gone; watch it again when it is back"), "{said}");
 }
+
+#[test]
+fn names_that_a_terminal_would_obey_or_that_are_no_text_are_shown_escaped() {
+    let state = common::Directory::new();
+    let ended = common::in_network(
+        &state,
+        "set -- \"$(printf 'e\\033[2Jx')\" \"$(printf 'y\\377')\"
+         ip link add \"$1\" type veth peer name \"$2\"
+         earmark show; earmark show \"$1\" --sample 0 | head -1
+         earmark apply \"$1\" gro-flush-timeout 5us; earmark rollback
+         earmark show \"$2\" || true",
+    );
+    let escaped = "e\\u{1b}[2Jx";
+    let said = ended.output();
+    assert!(said.contains(&format!("{escaped}: what delays a packet")), "{ended:?}");
+    assert!(said.contains(&format!("{escaped}: gro-flush-timeout 0 -> 5000")), "{ended:?}");
+    assert!(said.contains(&format!("{escaped} is as it was")), "{ended:?}");
+    assert!(!said.contains('\u{1b}') && !ended.stderr.contains('\u{1b}'), "{ended:?}");
+    assert!(ended.stderr.contains("y\\xff: its name is no UTF-8"), "{ended:?}");
+    // Named as an argument, it is refused and not taken for another.
+    assert!(ended.stderr.contains("UTF-8 was detected"), "{ended:?}");
+}

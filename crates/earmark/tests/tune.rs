@@ -197,6 +197,77 @@ fn tune_notices_that_the_way_to_the_far_host_is_another_one() {
     assert!(!state.names().iter().any(|name| name.ends_with(".journal")), "{:?}", state.names());
 }
 
+/// A search in virtual time, whose figures are the same in each run.
+fn virtually(goal: &str, more: &[&str]) -> common::Ended {
+    let words = ["tune", "both", "--world", "virtual", "--goal", goal, "--duration", "0.05"];
+    common::run(&[&words[..], &["--trials", "3"], more].concat())
+}
+
+#[test]
+fn a_goal_that_no_setting_meets_has_an_exit_status_of_its_own() {
+    let missed = virtually("p99 < 1us", &["--json"]);
+    assert_eq!(missed.code, 3, "{missed:?}");
+    let outcome: Value = serde_json::from_str(&missed.stdout).unwrap();
+    assert_eq!((&outcome["goal_met"], &outcome["applied"]), (&false.into(), &false.into()));
+    let miss = &outcome["misses"][0];
+    assert_eq!((&miss["metric"], &miss["sign"]), (&"p99".into(), &"<".into()), "{outcome}");
+    let (value, by) = (miss["value"].as_f64().unwrap(), miss["by"].as_f64().unwrap());
+    assert!((by - (value - 1.0)).abs() < 1e-6, "{miss}");
+    let met = virtually("p99 < 900ms", &["--json"]);
+    assert_eq!(met.json()["goal_met"], true);
+    let said = outcome["missed"][0].as_str().unwrap();
+    assert!(said.starts_with("p99 is ") && said.ends_with("% too much)"), "{said}");
+}
+
+#[test]
+fn a_missed_goal_changes_nothing_unless_best_effort_says_so() {
+    let name = common::unique("tune");
+    let state = Directory::new();
+    // The present one is the worst by far: the nearest is another.
+    let tune = format!(
+        "tune() {{ {EARMARK} tune a0 --lab={name} --peer b --goal 'p50 < 1us' --trials 3 \
+             --duration 0.05 --warmup 0 --state-dir {state} --json \"$@\"; }}
+         for try in $(seq 200); do
+             tune > {state}/plain; status=$?; [ $status = 3 ] && break; sleep 0.02
+         done
+         echo $status; {EARMARK} nic --lab {name} show a0 --json > {state}/nic
+         tune --best-effort > {state}/best; echo $?",
+        state = state.path().display()
+    );
+    let serve = format!("exec {EARMARK} serve");
+    let arguments = ["lab", "run", "--name", &name, "--strategy", "delay:5000", "--ports", "a"];
+    let ended = common::run(&[&arguments[..], &["--on", "b", &serve, "--on", "a", &tune]].concat());
+    assert!(ended.output().ends_with("3\n3\n"), "{ended:?}");
+    let read = |name: &str| std::fs::read_to_string(state.file(name)).unwrap();
+    let json = |name: &str| serde_json::from_str::<Value>(&read(name)).unwrap();
+    assert_eq!(json("plain")["applied"], false);
+    assert!(json("plain")["pick"] != json("plain")["present"], "{}", json("plain"));
+    assert!(read("nic").contains("delay:5000"), "{}", read("nic"));
+    assert_eq!(json("best")["applied"], true, "{}", json("best"));
+}
+
+#[test]
+fn figures_near_zero_are_compared_by_their_values() {
+    let state = Directory::new();
+    let ended = in_network(&state, &format!("earmark tune one {EXACT} --max-usecs 96"));
+    assert!(ended.output().contains("by the goal: from 0 to 96000\n"), "{ended:?}");
+}
+
+#[test]
+fn tune_refuses_goals_that_contradict_themselves() {
+    let state = Directory::new();
+    let refused = |goal: &str, more: &str, words: &str| {
+        let ended = in_network(
+            &state,
+            &format!("earmark tune one --peer 127.0.0.1:1 --goal '{goal}' {more}"),
+        );
+        ended.refused(&[words]);
+    };
+    refused("p99 < 100us, p99 > 200us", "", "no setting can meet both `p99 < 100.0 us` and");
+    refused("p99 < 100us, p99 < 200us", "", "p99 is limited twice");
+    refused("transactions > 5k", "--rate 1000", "--rate offers 1000 round trips/s only");
+}
+
 #[test]
 fn tune_refuses_what_makes_no_sense_before_anything_is_changed() {
     let state = Directory::new();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
+use linux::device::{Root, device_name};
 use serde::Serialize;
 
 use crate::options::duration;
@@ -260,9 +261,14 @@ pub fn rollback(args: &RollbackArgs) -> Result<()> {
 /// The journals of this boot that are meant.
 fn journals(store: &Store, args: &RollbackArgs) -> Result<Vec<Journal>> {
     let boot = boot()?;
+    // As it is known by, and as it is called.
+    let wanted = args.device.as_ref().map(|name| (name, device_name(&Root::here(), name)));
     let all: Vec<Journal> = store.all().into_iter().collect::<Result<_>>()?;
     let meant = |journal: &Journal| {
-        let named = args.device.as_ref().is_none_or(|name| *name == journal.device.name);
+        let named = wanted.as_ref().is_none_or(|(name, real)| {
+            **name == journal.device.name
+                || device::name_now(&journal.device).as_ref() == Some(real)
+        });
         let lab = args.at.lab.as_ref().filter(|lab| !lab.is_empty());
         journal.boot == boot && named && lab.is_none_or(|lab| *lab == journal.device.place)
     };
@@ -270,7 +276,7 @@ fn journals(store: &Store, args: &RollbackArgs) -> Result<Vec<Journal>> {
 }
 
 fn roll_back(store: &Store, journal: &Journal) -> Result<bool> {
-    let name = &journal.device.name;
+    let mut name = journal.device.name.clone();
     let device = match device::reopen(&journal.device)? {
         Reopened::Here(device) => device,
         Reopened::Gone => {
@@ -287,6 +293,10 @@ fn roll_back(store: &Store, journal: &Journal) -> Result<bool> {
     let device = device.as_ref();
     let held = store.hold(&journal.device)?;
     let mut journal = current(store, device)?;
+    if journal.device.name != name {
+        note!("{name} is now called {}", journal.device.name);
+        name.clone_from(&journal.device.name);
+    }
     undo(device, store, &held, &mut journal)?;
     let first = journal.first();
     let now = device.read()?;

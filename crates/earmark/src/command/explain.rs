@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
+use linux::device::{Root, device_name};
 
 use crate::explain::report::Report;
 use crate::explain::{own, program, sockets};
@@ -17,7 +18,7 @@ pub struct ExplainArgs {
     /// A host that runs an echo, or a network device of this one
     #[arg(value_name = "HOST|DEV", required_unless_present = "program")]
     pub subject: Option<String>,
-    /// For how many seconds
+    /// For how many seconds; a program runs on after that, untraced
     #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     pub duration: f64,
     /// The port of the echo; that of `earmark echo` if nothing is said
@@ -49,19 +50,21 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode> {
     ensure!((0.1..=86_400.0).contains(&duration), "--duration is 0.1 to 86400 seconds");
     ensure!((1.0..=100_000.0).contains(&rate), "--rate is 1 to 100000 requests a second");
     if !args.program.is_empty() {
-        let (report, status) = program::explain(&args.program, duration)?;
-        // The program has standard output to itself, unless JSON was asked for.
-        if args.json {
-            say!("{}", serde_json::to_string_pretty(&report)?);
-        } else {
+        let status = program::explain(&args.program, duration, |report| {
+            // The program has standard output to itself, unless JSON was asked for.
+            if args.json {
+                return print(report, true);
+            }
             note!("{}", report.text());
-        }
+            Ok(())
+        })?;
         let status = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         return Ok(ExitCode::from(status as u8));
     }
     let Some(subject) = args.subject.as_deref() else { bail!("name a host, a device, or -- CMD") };
-    let report = if sockets::is_device(subject) {
-        program::explain_device(subject, duration)?
+    let device = device_name(&Root::here(), subject);
+    let report = if sockets::is_device(&device) {
+        program::explain_device(&device, duration)?
     } else {
         own::explain(&own::Settings {
             host: subject.to_owned(),

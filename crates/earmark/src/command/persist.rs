@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
-use linux::device::Root;
+use linux::device::{Root, device_name};
 
 use super::apply::DeviceArgs;
-use crate::say::say;
+use crate::say::{note, say};
 use crate::tune::device::{Device, Kind};
 use crate::tune::journal::Store;
-use crate::tune::persist::{File, MARK, Subject, files};
+use crate::tune::links::{Matches, Traits, drop_ins, foreign};
+use crate::tune::persist::{
+    MARK, Subject, files, link_key, link_section, paths, settings_of, without,
+};
 use crate::tune::setting::{Setting, State};
 use crate::tune::transaction::current;
 
@@ -31,7 +34,7 @@ pub struct PersistArgs {
     /// Write them
     #[arg(long, conflicts_with = "print")]
     pub write: bool,
-    /// Remove what was written
+    /// Remove what was written: all files of the device, or the settings that are named
     #[arg(long, conflicts_with_all = ["print", "write"])]
     pub remove: bool,
     /// Write below this directory, as for the image of another machine
@@ -51,19 +54,21 @@ pub fn run(args: &PersistArgs) -> Result<()> {
         args.at.lab.is_none(),
         "a lab ends with its process: nothing of it can be made to last; give it a --strategy"
     );
-    let (store, device) = args.at.open(&args.device)?;
-    let settings = settings(args, &store, device.as_ref())?;
-    let files =
-        files(&subject(args, device.as_ref()), &settings).map_err(|why| anyhow!("{why}"))?;
     if args.remove {
-        return files.iter().try_for_each(|file| remove(&args.root, file));
+        return remove(args);
     }
+    let (store, device) = args.at.open(&args.device)?;
+    let device = device.as_ref();
+    let name = &device.identity().name;
+    let settings = settings(args, &store, device)?;
+    let files =
+        files(&subject(args, device, &settings), &settings).map_err(|why| anyhow!("{why}"))?;
     // All of them can be written, or none is.
     for file in &files {
-        ours(&place(&args.root, file))?;
+        ours(&place(&args.root, &file.path))?;
     }
     for file in &files {
-        let path = place(&args.root, file);
+        let path = place(&args.root, &file.path);
         if args.write {
             write(&path, &file.text)?;
             say!("written: {}", path.display());
@@ -73,26 +78,39 @@ pub fn run(args: &PersistArgs) -> Result<()> {
     }
     if args.write {
         say!("in force from the next boot on, or now: udevadm control --reload");
-        say!("way back: earmark persist {} {} --remove", args.device, names(&settings));
+        say!("way back: earmark persist {name}{} --remove", root_flag(args));
     } else {
-        say!("# to write this: earmark persist {} {} --write", args.device, names(&settings));
+        let names = names(&settings);
+        say!("# to write this: earmark persist {name} {names}{} --write", root_flag(args));
     }
     Ok(())
+}
+
+fn root_flag(args: &PersistArgs) -> String {
+    match args.root.to_str() {
+        Some("/") => String::new(),
+        _ => format!(" --root {}", args.root.display()),
+    }
+}
+
+fn parsed(names: &[String]) -> Result<Vec<Setting>> {
+    let parsed = names.iter().map(|name| name.parse());
+    parsed.collect::<Result<_, String>>().map_err(|why| anyhow!("{why}"))
 }
 
 fn names(settings: &State) -> String {
     settings.0.keys().map(|setting| setting.name()).collect::<Vec<_>>().join(" ")
 }
 
-/// The settings that are meant, with the values that they have now.
+/// The settings that are meant, with the values that they have now; and those that are in files of
+/// ours already, with the values that they have there.
 fn settings(args: &PersistArgs, store: &Store, device: &dyn Device) -> Result<State> {
-    let name = &args.device;
+    let name = &device.identity().name;
     let now = device.read()?;
     let wanted: Vec<Setting> = if args.settings.is_empty() {
         current(store, device)?.kept.iter().map(|kept| kept.setting).collect()
     } else {
-        let parsed = args.settings.iter().map(|name| name.parse());
-        parsed.collect::<Result<_, String>>().map_err(|why| anyhow!("{why}"))?
+        parsed(&args.settings)?
     };
     ensure!(
         !wanted.is_empty(),
@@ -103,40 +121,118 @@ fn settings(args: &PersistArgs, store: &Store, device: &dyn Device) -> Result<St
         ensure!(now.get(*setting).is_some(), "{name} ({}) has no {setting}", device.driver());
     }
     // What adaptive moderation has just chosen is not to be nailed down.
-    Ok(now.only(|setting| wanted.contains(&setting) && !now.is_driven(setting)))
+    let new = now.only(|setting| wanted.contains(&setting) && !now.is_driven(setting));
+    let mut all = persisted(args, name)?;
+    let kept = all.only(|setting| new.get(setting).is_none());
+    if !kept.0.is_empty() {
+        note!("persisted before, and kept: {kept}");
+    }
+    for adaptive in [Setting::AdaptiveRx, Setting::AdaptiveTx] {
+        // A fixed value says nothing beside a switch that overrides it.
+        if new.0.keys().any(|setting| setting.follows(adaptive)) && all.get(adaptive).is_some() {
+            all.0.extend(now.only(|setting| setting == adaptive).0);
+        }
+    }
+    all.0.extend(new.0);
+    Ok(all)
 }
 
-/// What is known of the device: its own files, and udev's.
-fn subject(args: &PersistArgs, device: &dyn Device) -> Subject {
+/// What files of ours bring back already.
+fn persisted(args: &PersistArgs, name: &str) -> Result<State> {
+    let mut all = State::default();
+    for path in paths(name) {
+        let path = place(&args.root, &path);
+        // One that is not ours is refused where it would be written.
+        if let Ok(Some(text)) = ours(&path) {
+            all.0.extend(settings_of(&text).0);
+        }
+    }
+    Ok(all)
+}
+
+/// What is known of the device, and of `.link` files that match it, too.
+fn subject(args: &PersistArgs, device: &dyn Device, settings: &State) -> Subject {
     let root = Root::here();
     let identity = device.identity();
     debug_assert_eq!(identity.kind, Kind::Interface);
-    let name = &args.device;
+    let name = &identity.name;
     // 0: the address is its own, not one that a program has given it.
     let is_own = root.number(&format!("sys/class/net/{name}/addr_assign_type")) == Some(0);
     let address = root.word(&format!("sys/class/net/{name}/address")).filter(|_| is_own);
-    let known = fs::read_to_string(format!("/run/udev/data/n{}", identity.number));
-    let link_file = known.ok().and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("E:ID_NET_LINK_FILE="));
-        line.map(str::to_owned)
-    });
-    let link_text = link_file.as_ref().and_then(|path| fs::read_to_string(path).ok());
-    Subject { name: name.clone(), address, link_file, link_text }
+    let mut subject = Subject { name: name.clone(), address, first: None, lines: None };
+    let keys: Vec<&str> = settings.0.keys().filter_map(|setting| link_key(*setting)).collect();
+    if keys.is_empty() {
+        return subject;
+    }
+    let driver = root.link_name(&format!("sys/class/net/{name}/device/driver"));
+    let traits = Traits { name: name.clone(), address: subject.address.clone(), driver };
+    let own_path = &paths(name)[0];
+    let own_name = own_path.rsplit('/').next().unwrap_or_default();
+    let by_udev = by_udev(args, identity.number);
+    for file in foreign(&args.root, &traits) {
+        let counts = file.matches == Matches::Yes || by_udev.as_ref() == Some(&file.path);
+        let is_first = file.name.as_str() < own_name;
+        match (counts, is_first) {
+            (true, true) => subject.first = Some(file.path.clone()),
+            (true, false) => note!(
+                "{} is for {name}, too: {own_name} counts before it, and repeats what it says",
+                file.path
+            ),
+            (false, true) => note!(
+                "{} may be for {name}, which cannot be told from here; if it is, it counts \
+                 instead of {own_name}",
+                file.path
+            ),
+            (false, false) => note!(
+                "{} may be for {name}, which cannot be told from here; {own_name} counts before it",
+                file.path
+            ),
+        }
+        if counts {
+            subject.lines = Some(file.lines);
+            break;
+        }
+    }
+    if subject.lines.is_none() {
+        // What it has taken over from one that is gone, it takes over again.
+        let text = ours(&place(&args.root, own_path)).ok().flatten();
+        subject.lines = text.map(|text| link_section(&text));
+    }
+    for (path, lines) in drop_ins(&args.root, own_name) {
+        for line in lines {
+            if line.split_once('=').is_some_and(|(key, _)| keys.contains(&key.trim())) {
+                note!("{path} says {line}: that wins over {own_name}");
+            }
+        }
+    }
+    subject
 }
 
-fn place(root: &Path, file: &File) -> PathBuf {
-    root.join(file.path.trim_start_matches('/'))
+/// The `.link` file that counted when udev saw the device, on this machine.
+fn by_udev(args: &PersistArgs, number: u64) -> Option<String> {
+    let known = fs::read_to_string(format!("/run/udev/data/n{number}"));
+    let known = known.ok().filter(|_| args.root == Path::new("/"))?;
+    let path = known.lines().find_map(|line| line.strip_prefix("E:ID_NET_LINK_FILE="))?;
+    // The same directory by its older name.
+    Some(
+        path.strip_prefix("/lib/")
+            .map_or_else(|| path.to_owned(), |rest| format!("/usr/lib/{rest}")),
+    )
 }
 
-/// Whether there is a file of ours.
-fn ours(path: &Path) -> Result<bool> {
+fn place(root: &Path, path: &str) -> PathBuf {
+    root.join(path.trim_start_matches('/'))
+}
+
+/// The text of a file of ours, if there is one.
+fn ours(path: &Path) -> Result<Option<String>> {
     match fs::read_to_string(path) {
-        Ok(text) if text.starts_with(MARK) => Ok(true),
+        Ok(text) if text.starts_with(MARK) => Ok(Some(text)),
         Ok(_) => bail!(
             "{} is not one of Earmark's; move it away, or add to it what `--print` says",
             path.display()
         ),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("read {}", path.display())),
     }
 }
@@ -152,13 +248,32 @@ fn write(path: &Path, text: &str) -> Result<()> {
     fs::rename(&beside, path).with_context(fail)
 }
 
-fn remove(root: &Path, file: &File) -> Result<()> {
-    let path = place(root, file);
-    if !ours(&path)? {
-        say!("{} is not there", path.display());
-        return Ok(());
+/// Removes the files of a device, which need not be here, nor have a journal; or settings from
+/// them.
+fn remove(args: &PersistArgs) -> Result<()> {
+    let name = device_name(&Root::here(), &args.device);
+    let gone: Vec<Setting> = parsed(&args.settings)?;
+    let mut found = false;
+    for path in paths(&name) {
+        let path = place(&args.root, &path);
+        let Some(text) = ours(&path)? else { continue };
+        let left = if gone.is_empty() { None } else { without(&name, &text, &gone) };
+        match left {
+            Some(left) if left == text => continue,
+            Some(left) => {
+                write(&path, &left)?;
+                say!("written: {}", path.display());
+            }
+            None => {
+                fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))?;
+                say!("removed: {}", path.display());
+            }
+        }
+        found = true;
     }
-    fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))?;
-    say!("removed: {}", path.display());
+    if !found {
+        let what = if gone.is_empty() { "nothing" } else { "none of these settings" };
+        say!("{what} of {name} is persisted below {}", args.root.display());
+    }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use linux::device::Root;
+use linux::device::{Root, device_name, illegible_devices};
 use serde::Serialize;
 
 use crate::say::{note, say};
@@ -40,13 +40,21 @@ pub fn run(args: &ShowArgs) -> Result<()> {
     let root = Root::here();
     let sample = Duration::from_secs_f64(args.sample);
     let devices = match &args.device {
-        Some(device) => vec![Report::read(&root, device, sample)?],
+        Some(device) => vec![Report::read(&root, &device_name(&root, device), sample)?],
         // One that goes away meanwhile is not shown.
         None => nics(&root)?
             .iter()
             .filter_map(|device| Report::read(&root, device, Duration::ZERO).ok())
             .collect(),
     };
+    if args.device.is_none() {
+        for name in illegible_devices(&root).unwrap_or_default() {
+            note!(
+                "{name}: its name is no UTF-8, so it cannot be named here; in bash, \
+                 ip link set $'{name}' name NEW gives it another"
+            );
+        }
+    }
     if args.json {
         let shown = Shown { schema_version: SCHEMA, devices };
         say!("{}", serde_json::to_string_pretty(&shown)?);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
@@ -20,7 +21,7 @@ use crate::tune::device::Device;
 use crate::tune::figures::{Figures, Metric};
 use crate::tune::goal::{Direction, Goal};
 use crate::tune::interrupted;
-use crate::tune::outcome::{Outcome, SCHEMA, Verified};
+use crate::tune::outcome::{Limits, Outcome, SCHEMA, Verified};
 use crate::tune::peer::code::CodeArgs;
 use crate::tune::search::{self, Budget, Found, Point, Space, Trial, compare};
 use crate::tune::setting::{Change, State};
@@ -31,6 +32,9 @@ use crate::tune::world::Stage;
 
 /// Rounds in which the pick is measured again, in turns with how the device was.
 const VERIFY: u32 = 3;
+
+/// The exit status if no setting meets the limits of the goal. docs/tune.md promises it.
+const GOAL_MISSED: u8 = 3;
 
 /// What `earmark tune` takes.
 #[derive(Args, Debug)]
@@ -102,6 +106,10 @@ pub struct TuneArgs {
     /// Find out, and leave the device as it is
     #[arg(long)]
     pub dry_run: bool,
+    /// Put the pick into force even if it does not meet the goal, as long as it comes nearer to it
+    /// than how the device is; the exit status is 3 all the same
+    #[arg(long, conflicts_with_all = ["dry_run", "world"])]
+    pub best_effort: bool,
     /// Undo the pick after so many seconds unless `earmark confirm` comes before
     #[arg(long, value_name = "SECONDS", value_parser = patience, conflicts_with = "dry_run")]
     pub confirm_within: Option<f64>,
@@ -133,7 +141,27 @@ impl TuneArgs {
             };
             ensure!(has, "--goal: {metric} is not measured by {}; take another goal", kind.name());
         }
+        self.check_rates(&goal)?;
         Ok(goal)
+    }
+
+    /// Refuses to look for more than is offered.
+    fn check_rates(&self, goal: &Goal) -> Result<()> {
+        for limit in goal.limits.iter().filter(|limit| limit.direction == Direction::Max) {
+            let (flag, offered) = match limit.metric {
+                Metric::Transactions => ("--rate", self.rate.map(f64::from)),
+                Metric::Throughput => {
+                    ("--bulk-rate", self.bulk_rate.map(|rate| 1e6 * f64::from(rate)))
+                }
+                _ => continue,
+            };
+            ensure!(
+                offered.is_none_or(|offered| offered >= limit.bound),
+                "--goal: no setting can meet `{limit}`: {flag} offers {} only",
+                limit.metric.tell(offered.unwrap_or_default())
+            );
+        }
+        Ok(())
     }
 
     /// The settings to try on a device that is like this.
@@ -176,11 +204,12 @@ struct Tuner<'a> {
     measurements: usize,
 }
 
-/// Finds the settings that meet the goal best, and puts them into force.
+/// Finds the settings that meet the goal best, and puts them into force if they meet it. The exit
+/// status says whether they do.
 ///
 /// # Errors
 /// If the workload cannot be played or the device cannot be changed; it is as it was, then.
-pub fn run(args: &TuneArgs) -> Result<()> {
+pub fn run(args: &TuneArgs) -> Result<ExitCode> {
     let goal = args.goal()?;
     if let Some(world) = args.world {
         return in_world(args, world, &goal);
@@ -216,12 +245,13 @@ pub fn run(args: &TuneArgs) -> Result<()> {
         goal.aim.1,
         args.device
     );
-    let verified = tuner.verify(args, &goal, &point)?;
+    let (verified, all) = tuner.verify(args, &goal, &found.trials[found.best])?;
     let worse =
         verified.as_ref().and_then(|verified| verified.ratio).is_some_and(|ratio| ratio[0] > 1.0);
-    let applies = !args.dry_run && !worse && point != space.present;
+    let limits = Limits::of(&goal, &all);
+    let is_wanted = limits.goal_met || args.best_effort;
+    let applies = !args.dry_run && !worse && is_wanted && point != space.present;
     let took = if applies { tuner.settle(&point)? } else { Vec::new() };
-    let missed = goal.missed(&found.trials[found.best].mean());
     let outcome = Outcome {
         schema_version: SCHEMA,
         device: args.device.clone(),
@@ -233,7 +263,7 @@ pub fn run(args: &TuneArgs) -> Result<()> {
         present: found.trials.iter().position(|trial| trial.point == space.present),
         pick: found.best,
         rivals: found.rivals.clone(),
-        missed,
+        limits,
         price: Outcome::price_of(&space, &found, &before),
         before,
         verified,
@@ -243,12 +273,17 @@ pub fn run(args: &TuneArgs) -> Result<()> {
     };
     let Tuner { transaction, progress, .. } = tuner;
     progress.finish();
-    match (applies, args.confirm_within) {
-        (false, _) => transaction.undo()?,
-        (true, Some(seconds)) => transaction.keep_for(seconds)?,
-        (true, None) => transaction.keep()?,
-    }
+    close(transaction, applies, args.confirm_within)?;
     tell(args, &outcome, worse)
+}
+
+/// Keeps what is in force, until it is confirmed or for good; or puts the device back.
+fn close(transaction: Transaction<'_>, keeps: bool, confirm_within: Option<f64>) -> Result<()> {
+    match (keeps, confirm_within) {
+        (false, _) => transaction.undo(),
+        (true, Some(seconds)) => transaction.keep_for(seconds),
+        (true, None) => transaction.keep(),
+    }
 }
 
 /// Searches as `args` say: few settings, or all of them.
@@ -270,7 +305,7 @@ fn find(
 }
 
 /// The same on a NIC of ours in a world of its own, of which nothing is left.
-fn in_world(args: &TuneArgs, world: World, goal: &Goal) -> Result<()> {
+fn in_world(args: &TuneArgs, world: World, goal: &Goal) -> Result<ExitCode> {
     let ports = match args.device.as_str() {
         "a0" => Ports::A,
         "b0" => Ports::B,
@@ -312,6 +347,7 @@ fn in_world(args: &TuneArgs, world: World, goal: &Goal) -> Result<()> {
         goal.aim.1,
         stage.environment().world
     );
+    let limits = Limits::of(goal, &pick.mean());
     let outcome = Outcome {
         schema_version: SCHEMA,
         device: args.device.clone(),
@@ -323,7 +359,7 @@ fn in_world(args: &TuneArgs, world: World, goal: &Goal) -> Result<()> {
         present: found.trials.iter().position(|trial| trial.point == space.present),
         pick: found.best,
         rivals: found.rivals.clone(),
-        missed: goal.missed(&pick.mean()),
+        limits,
         price: Outcome::price_of(&space, &found, &before),
         before,
         verified: None,
@@ -358,21 +394,31 @@ impl Tuner<'_> {
         self.play.once(self.device, self.measurements as u64)
     }
 
-    /// Measures the pick again, in turns with how the device was.
-    fn verify(&mut self, args: &TuneArgs, goal: &Goal, pick: &Point) -> Result<Option<Verified>> {
+    /// Measures the pick again, in turns with how the device was; and the figures of the pick of
+    /// all its rounds, those of the search and these.
+    fn verify(
+        &mut self,
+        args: &TuneArgs,
+        goal: &Goal,
+        pick: &Trial,
+    ) -> Result<(Option<Verified>, Figures)> {
         let present = self.space.present.clone();
-        if *pick == present || args.exhaustive.is_some() {
-            return Ok(None);
+        if pick.point == present || args.exhaustive.is_some() {
+            return Ok((None, pick.mean()));
         }
         let trial = |point: &Point| Trial { point: point.clone(), rounds: Vec::new() };
-        let mut pair = [trial(&present), trial(pick)];
+        let mut pair = [trial(&present), trial(&pick.point)];
         for round in 0..VERIFY {
             for trial in &mut pair {
                 let figures = self.measure(&trial.point)?;
                 trial.rounds.push((round, figures));
             }
         }
-        Ok(Some(Verified::of(&pair[0], &pair[1], compare(&pair[1], &pair[0], goal))))
+        let doubt = compare(&pair[1], &pair[0], goal);
+        let verified = Verified::of(&pair[0], &pair[1], goal, doubt);
+        let [_, mut all] = pair;
+        all.rounds.extend(pick.rounds.iter().cloned());
+        Ok((Some(verified), all.mean()))
     }
 
     /// Puts the pick into force; what the device took.
@@ -389,7 +435,10 @@ impl Tuner<'_> {
     }
 }
 
-fn tell(args: &TuneArgs, outcome: &Outcome, worse: bool) -> Result<()> {
+/// Says what was found; the exit status.
+fn tell(args: &TuneArgs, outcome: &Outcome, worse: bool) -> Result<ExitCode> {
+    let status =
+        if outcome.limits.goal_met { ExitCode::SUCCESS } else { ExitCode::from(GOAL_MISSED) };
     if let Some(path) = &args.report {
         let page = report::render(&outcome.report()).context("draw the report")?;
         std::fs::write(path, page).with_context(|| format!("write {}", path.display()))?;
@@ -397,7 +446,7 @@ fn tell(args: &TuneArgs, outcome: &Outcome, worse: bool) -> Result<()> {
     }
     if args.json {
         say!("{}", serde_json::to_string_pretty(outcome)?);
-        return Ok(());
+        return Ok(status);
     }
     say!("{}", outcome.table());
     outcome.story().iter().for_each(|line| say!("{line}"));
@@ -418,7 +467,12 @@ fn tell(args: &TuneArgs, outcome: &Outcome, worse: bool) -> Result<()> {
         }
         (false, _) if worse => say!("measured again, it is worse than before: {name} is as it was"),
         (false, _) if args.world.is_some() => {}
-        (false, _) => say!("{name} is as it was"),
+        (false, _) if outcome.limits.goal_met || outcome.present == Some(outcome.pick) => {
+            say!("{name} is as it was");
+        }
+        (false, _) => {
+            say!("{name} is as it was; --best-effort puts the nearest into force all the same");
+        }
     }
-    Ok(())
+    Ok(status)
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use linux::device::Root;
 use linux::device::netdev::Direction;
+use linux::device::{Root, device_name};
 use serde::Serialize;
 
 use crate::say::say;
@@ -48,7 +48,7 @@ struct Line<'a> {
 pub fn run(args: &WatchArgs) -> Result<()> {
     ensure!((0.01..=3_600.0).contains(&args.interval), "--interval is 0.01 to 3600 seconds");
     let root = Root::here();
-    let meter = Meter::open(&root, &args.device)?;
+    let meter = Meter::open(&root, &device_name(&root, &args.device))?;
     let gone = || format!("{} has gone; watch it again when it is back", args.device);
     let mut before = meter.read()?;
     let (mut printed, mut lines) = (0, 0);

@@ -126,6 +126,8 @@ pub enum Far {
     SomeHold,
     /// Nothing of these: the way is as long as that.
     Way,
+    /// The way, or a hold of the far side: the pairs cannot tell.
+    WayOrHold,
     /// There were no references.
     Unknown,
 }
@@ -149,6 +151,12 @@ pub struct Times {
 /// than that. Of the gap, our own wake-up for the first answer is no part.
 fn caught_up(sent: f64, came: f64, far: f64) -> bool {
     came < 0.4 * sent && 0.25 * far < sent && sent < 0.9 * far
+}
+
+/// Whether a pair shows that no hold is as much as half of the far time: its second request was too
+/// late for a shorter hold alone, and its answers came apart.
+fn shows_no_hold(sent: f64, own_in: f64, came: f64, far: f64) -> bool {
+    sent <= 0.5 * far && came >= 0.4 * (sent - own_in)
 }
 
 /// Finds what the far side does that takes most of the time between our NIC and
@@ -176,8 +184,9 @@ pub fn far(times: Times, references: &References, own: &OwnHold) -> Far {
             // A hold that lets the second packet of a pair catch up is longer than their gap.
             if own.may_be(0.8 * sent) { Far::SomeHold } else { Far::FarHold }
         }
+        (Some(sent), Some(came)) if shows_no_hold(sent, own_in_us, came, far_us) => Far::Way,
         (None, _) if handshake_us.is_none() && far_busy_us.is_none() => Far::Unknown,
-        _ => Far::Way,
+        _ => Far::WayOrHold,
     }
 }
 
@@ -211,16 +220,28 @@ mod tests {
     }
 
     #[test]
-    fn gap_that_is_longer_than_the_far_time_proves_no_hold() {
+    fn pairs_further_apart_than_a_hold_leave_way_and_hold_undecided() {
+        // A hold of 50 us is most of these 60 us, and shorter than the 75 us of the pair.
+        assert_eq!(far(times(60.0, Some(55.0)), &plain(), &OwnHold::None), Far::WayOrHold);
+        // Answers that came together for another reason decide nothing either.
         let late = References { pair_came_us: Some(5.0), ..plain() };
-        assert_eq!(far(times(60.0, Some(55.0)), &late, &OwnHold::None), Far::Way);
+        assert_eq!(far(times(60.0, Some(55.0)), &late, &OwnHold::None), Far::WayOrHold);
+        let near = References { pair_sent_us: Some(250.0), pair_came_us: Some(245.0), ..held() };
+        assert_eq!(far(times(260.0, Some(258.0)), &near, &OwnHold::None), Far::WayOrHold);
     }
 
     #[test]
-    fn long_way_is_a_way() {
-        assert_eq!(far(times(60.0, Some(55.0)), &plain(), &OwnHold::Unknown), Far::Way);
+    fn lost_pairs_leave_way_and_hold_undecided() {
+        let lost = References { pair_sent_us: None, pair_came_us: None, ..held() };
+        assert_eq!(far(times(260.0, Some(258.0)), &lost, &OwnHold::None), Far::WayOrHold);
+    }
+
+    #[test]
+    fn long_way_is_a_way_if_pairs_show_it() {
         let long = References { spaced_us: 10_040.0, handshake_us: Some(10_030.0), ..plain() };
         assert_eq!(far(times(10_000.0, Some(9_990.0)), &long, &OwnHold::Unknown), Far::Way);
+        let apart = References { pair_sent_us: Some(100.0), pair_came_us: Some(90.0), ..held() };
+        assert_eq!(far(times(260.0, Some(258.0)), &apart, &OwnHold::None), Far::Way);
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod own;
 pub mod program;
 pub mod report;
 pub mod routes;
+mod signals;
 pub mod sockets;
 pub mod stages;
 pub mod stamped;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 
 use super::engine::{Path, Role};
 use super::evidence::{self, OwnHold, References};
-use super::report::{Explained, Report, SCHEMA, SumError};
+use super::report::{Explained, LeftOut, Report, SCHEMA, SumError};
 use super::stages::{self, Lengths, Stage};
 use super::summary::Collection;
 use super::tracer::{Target, Tracer};
@@ -119,7 +119,11 @@ fn report(settings: &Settings, to: SocketAddr, findings: Findings) -> Report {
             let far_busy_us = micros(&far_busy, Stage::Far);
             let own_in_us = own_in.into_iter().flatten().sum();
             let times = evidence::Times { far_us, far_busy_us, own_in_us };
-            evidence::far(times, &references, &own_hold)
+            match evidence::far(times, &references, &own_hold) {
+                // The loopback has no NIC to hold anything.
+                evidence::Far::WayOrHold if device.as_deref() == Some("lo") => evidence::Far::Way,
+                far => far,
+            }
         }
         true => evidence::Far::Unknown,
     };
@@ -146,6 +150,8 @@ fn report(settings: &Settings, to: SocketAddr, findings: Findings) -> Report {
         sum_error,
         account,
         explained: explained.into_iter().collect(),
+        left_out: LeftOut::default(),
+        program: None,
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus};
 
 use anyhow::{Context, Result, ensure};
 use linux::clock;
@@ -12,7 +12,8 @@ use linux::clock;
 use super::decode::Decoder;
 use super::engine::{Path as Followed, Role};
 use super::evidence::{Far, OwnHold};
-use super::report::{Explained, Report, SCHEMA};
+use super::report::{End, Explained, LeftOut, ProgramRun, Report, SCHEMA};
+use super::signals::Signals;
 use super::sockets::{self, Names};
 use super::summary::Collection;
 use super::tracer::{Account, Target, Tracer};
@@ -33,41 +34,55 @@ struct Group {
     paths: Collection,
 }
 
-/// Runs a program and explains its sockets until it ends, or `seconds` are over; then it runs on
-/// untraced until it ends.
+/// Runs a program and explains its sockets until it ends, `seconds` are over, or a signal asks this
+/// process to end, which the program gets too. `print` has the report at that moment; then the
+/// program runs on untraced until it ends.
 ///
 /// # Errors
-/// If it cannot be started, or tracing is refused.
-pub fn explain(words: &[std::ffi::OsString], seconds: f64) -> Result<(Report, ExitStatus)> {
+/// If it cannot be started, tracing is refused, or `print` fails.
+pub fn explain(
+    words: &[std::ffi::OsString],
+    seconds: f64,
+    print: impl FnOnce(&Report) -> Result<()>,
+) -> Result<ExitStatus> {
     let program = words.first().context("name a program after --")?;
     let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned();
     let mut tracer = Tracer::open(Target::Program(name))?;
+    tracer.plan(seconds);
     let mut names = Names::default();
     let mut groups = BTreeMap::new();
+    // A signal from here on is the program's, too.
+    let mut signals = Signals::watch()?;
     tracer.step(|_, _| {})?;
     let mut child = Command::new(program)
         .args(&words[1..])
         .spawn()
         .with_context(|| format!("start {}", program.to_string_lossy()))?;
     tracer.follow(child.id());
-    let until = clock::now().as_nanos() + (seconds * 1e9) as u64;
-    let mut status = None;
-    while status.is_none() && clock::now().as_nanos() < until {
+    let began = clock::now().as_nanos();
+    let until = began + (seconds * 1e9) as u64;
+    let (end, status) = loop {
         let mut add = |decoder: &Decoder, path| collect(&mut groups, &mut names, decoder, path);
         tracer.step(&mut add)?;
-        status = ended(&mut child)?;
-    }
+        let status = child.try_wait().context("look after the program")?;
+        if status.is_some() {
+            break (End::Program, status);
+        } else if signals.pass_on(&child)? {
+            break (End::Signal, None);
+        } else if clock::now().as_nanos() >= until {
+            break (End::Duration, None);
+        }
+    };
+    let lived_s = (clock::now().as_nanos() - began) as f64 / 1e9;
     let mut add = |decoder: &Decoder, path| collect(&mut groups, &mut names, decoder, path);
     let account = tracer.finish(&mut add);
-    let status = match status {
-        Some(status) => status,
-        None => child.wait().context("wait for the program")?,
-    };
-    Ok((report(groups, account, None), status))
-}
-
-fn ended(child: &mut Child) -> Result<Option<ExitStatus>> {
-    child.try_wait().context("look after the program")
+    let mut report = report(groups, account, None);
+    report.program = Some(ProgramRun { end, traced_for_s: lived_s });
+    print(&report)?;
+    match status {
+        Some(status) => Ok(status),
+        None => signals.until_end(&mut child),
+    }
 }
 
 /// Adds a path to those of its socket. A socket whose address others know to connect to answers,
@@ -136,10 +151,11 @@ fn name_of(tid: u32) -> String {
 
 fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str>) -> Report {
     let packets_per_s = account.packets as f64 / account.traced_s.max(1e-9);
-    let mut explained = Vec::new();
+    let (mut explained, mut left_out) = (Vec::new(), LeftOut::default());
     let mut holds: BTreeMap<String, OwnHold> = BTreeMap::new();
     for (subject, Group { role, device, mut paths }) in groups {
         if paths.len() < FEWEST {
+            left_out.add(paths.len());
             continue;
         }
         let own_hold = match &device {
@@ -163,7 +179,8 @@ fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str
         explained.push(Explained { subject, role, verdict, summary });
     }
     explained.sort_by_key(|one| std::cmp::Reverse(one.summary.requests));
-    explained.truncate(SOCKETS);
+    let rest = explained.split_off(SOCKETS.min(explained.len()));
+    rest.iter().for_each(|one| left_out.add(one.summary.requests));
     let device = device.map(str::to_owned).or_else(|| {
         // All packets came by the same one.
         (holds.len() == 1).then(|| holds.keys().next().cloned()).flatten()
@@ -177,5 +194,7 @@ fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str
         sum_error: None,
         account,
         explained,
+        left_out,
+        program: None,
     }
 }

@@ -58,6 +58,48 @@ pub struct Report {
     pub account: Account,
     /// What was found.
     pub explained: Vec<Explained>,
+    /// What was followed and is not in `explained`.
+    pub left_out: LeftOut,
+    /// How the look at a program ended, if one was run.
+    pub program: Option<ProgramRun>,
+}
+
+/// Requests that were followed and have no table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Of so many sockets, or receivers.
+    pub sockets: usize,
+    /// So many requests.
+    pub requests: usize,
+}
+
+impl LeftOut {
+    /// Adds a socket with its requests.
+    pub fn add(&mut self, requests: usize) {
+        self.sockets += 1;
+        self.requests += requests;
+    }
+}
+
+/// What ended the look at a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// The program ended.
+    Program,
+    /// `--duration` was over.
+    Duration,
+    /// A signal came.
+    Signal,
+}
+
+/// How the look at a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct ProgramRun {
+    /// What ended it.
+    pub end: End,
+    /// How long it took, in seconds.
+    pub traced_for_s: f64,
 }
 
 impl Report {
@@ -70,11 +112,30 @@ impl Report {
             text.push('\n');
         }
         if self.explained.is_empty() {
-            text += "Nothing was seen that can be followed: no request over TCP or UDP was answered while \
-                     tracing was on. Try it for longer, or while the machine does less besides.\n\n";
+            text += &self.why_nothing();
         }
         text += &self.sources();
         text
+    }
+
+    /// Why there is no table.
+    fn why_nothing(&self) -> String {
+        let LeftOut { sockets, requests } = self.left_out;
+        let why = match self.program {
+            _ if requests > 0 => format!(
+                "too few requests were followed: {requests} in all, of {sockets} sockets, each \
+                 fewer than a table needs"
+            ),
+            Some(ProgramRun { end: End::Program, traced_for_s }) => format!(
+                "the program ended after {traced_for_s:.2} s, and no answer to a request over TCP \
+                 or UDP was seen until then"
+            ),
+            _ => "no request over TCP or UDP was answered while tracing was on".to_owned(),
+        };
+        format!(
+            "Nothing was seen that can be explained: {why}. Try it for longer, or while the machine \
+             does less besides.\n\n"
+        )
     }
 
     /// Where the stages come from, what is missing, and what it cost.
@@ -95,6 +156,19 @@ impl Report {
                  in and out of the kernel, which is in the first and the last stage.",
                 error.p50 * 100.0
             );
+        }
+        let LeftOut { sockets, requests } = self.left_out;
+        if sockets > 0 && !self.explained.is_empty() {
+            let _ = writeln!(
+                text,
+                "{requests} requests of {sockets} other sockets or receivers were followed and have \
+                 no table: those above had more."
+            );
+        }
+        match self.program.map(|program| program.end) {
+            Some(End::Duration) => text += "--duration is over; the program runs on, untraced.\n",
+            Some(End::Signal) => text += "A signal ended the look; the program got it, too.\n",
+            Some(End::Program) | None => {}
         }
         for (event, why) in missing {
             let _ = writeln!(text, "Without {event}: {why}; its stage is part of the next one.");
@@ -253,6 +327,8 @@ mod tests {
             sum_error: Some(SumError { p50: 0.004, p99: 0.02 }),
             account,
             explained: vec![Explained { subject, role: Role::Asks, summary, verdict }],
+            left_out: LeftOut::default(),
+            program: None,
         }
     }
 
@@ -275,7 +351,20 @@ mod tests {
     #[test]
     fn nothing_is_said_so() {
         let report = Report { explained: Vec::new(), ..report() };
-        assert!(report.text().contains("Nothing was seen"));
+        assert!(report.text().contains("no request over TCP or UDP was answered"));
+        let program = Some(ProgramRun { end: End::Program, traced_for_s: 0.05 });
+        let short = Report { program, ..report.clone() };
+        assert!(short.text().contains("the program ended after 0.05 s"), "{}", short.text());
+        let left_out = LeftOut { sockets: 2, requests: 3 };
+        let few = Report { left_out, ..short };
+        assert!(few.text().contains("3 in all, of 2 sockets"), "{}", few.text());
+    }
+
+    #[test]
+    fn what_has_no_table_is_counted() {
+        let left_out = LeftOut { sockets: 995, requests: 2_000 };
+        let text = Report { left_out, ..report() }.text();
+        assert!(text.contains("2000 requests of 995 other sockets"), "{text}");
     }
 
     #[test]

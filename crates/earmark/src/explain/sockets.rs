@@ -1,6 +1,6 @@
 //! Which socket a descriptor of a traced program is, for people: from `/proc`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -19,16 +19,20 @@ pub struct Known {
 
 /// Sockets by their addresses in the kernel, as far as they were looked up in time.
 #[derive(Default)]
-pub struct Names(BTreeMap<u64, Known>);
+pub struct Names {
+    known: BTreeMap<u64, Known>,
+    tables: Tables,
+}
 
 impl Names {
     /// The socket that thread `tid` has as `fd`, and that was seen to connect to `peer`.
     pub fn of(&mut self, socket: u64, (tid, fd): (u32, i32), peer: Option<SocketAddr>) -> &Known {
-        self.0.entry(socket).or_insert_with(|| {
+        let Self { known, tables } = self;
+        known.entry(socket).or_insert_with(|| {
             if let Some(peer) = peer {
                 return Known { name: asks(peer), answers: false };
             }
-            look_up(tid, fd).unwrap_or_else(|| Known {
+            tables.look_up(tid, fd).unwrap_or_else(|| Known {
                 name: "sockets that were gone before they were looked up".into(),
                 answers: false,
             })
@@ -51,39 +55,48 @@ pub fn is_device(name: &str) -> bool {
             || Path::new("/sys/class/net").join(name).exists())
 }
 
-fn look_up(tid: u32, fd: i32) -> Option<Known> {
-    let link = fs::read_link(format!("/proc/{tid}/fd/{fd}")).ok()?;
-    let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned();
-    for protocol in ["tcp", "tcp6", "udp", "udp6"] {
-        let Ok(table) = fs::read_to_string(format!("/proc/{tid}/net/{protocol}")) else { continue };
-        if let Some(known) = find(&table, &inode, protocol) {
-            return Some(known);
+/// The kernel's tables of sockets as they were last read, by inode. A table is as long as there are
+/// sockets: to read it for each of a thousand would take longer than tracing may cost.
+#[derive(Default)]
+struct Tables(BTreeMap<String, Known>);
+
+impl Tables {
+    fn look_up(&mut self, tid: u32, fd: i32) -> Option<Known> {
+        let link = fs::read_link(format!("/proc/{tid}/fd/{fd}")).ok()?;
+        let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+        if !self.0.contains_key(inode) {
+            for protocol in ["tcp", "tcp6", "udp", "udp6"] {
+                let table = fs::read_to_string(format!("/proc/{tid}/net/{protocol}"));
+                self.0.extend(sockets(&table.unwrap_or_default(), protocol));
+            }
         }
+        self.0.get(inode).cloned()
     }
-    None
 }
 
-/// The socket with that inode in a table such as `/proc/net/tcp`.
-fn find(table: &str, inode: &str, protocol: &str) -> Option<Known> {
+/// The sockets of a table such as `/proc/net/tcp`, by inode.
+fn sockets(table: &str, protocol: &str) -> Vec<(String, Known)> {
     let rows = || table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let row = rows().find(|row| row.get(9) == Some(&inode))?;
-    let (local, remote) = (address(row.get(1)?)?, address(row.get(2)?)?);
-    let listens = |row: &Vec<&str>| {
-        row.get(3) == Some(&LISTENS)
-            && row.get(1).and_then(|text| address(text)).is_some_and(|at| at.port() == local.port())
-    };
+    let local = |row: &Vec<&str>| row.get(1).and_then(|text| address(text));
+    let listens = |row: &Vec<&str>| row.get(3) == Some(&LISTENS);
+    let listening: BTreeSet<u16> =
+        rows().filter(listens).filter_map(|row| Some(local(&row)?.port())).collect();
     let udp = protocol.starts_with("udp");
-    let answers = if udp { remote.port() == 0 } else { rows().any(|row| listens(&row)) };
     let kind = if udp { "UDP" } else { "TCP" };
-    let name = if remote.port() == 0 {
-        format!("{kind} at {local}")
-    } else if answers {
-        // Connections come and go; the port they come to stays.
-        format!("{kind} requests from {} to port {}", remote.ip(), local.port())
-    } else {
-        format!("{kind} requests to {remote}")
+    let known = |row: Vec<&str>| {
+        let (local, remote) = (local(&row)?, address(row.get(2)?)?);
+        let answers = if udp { remote.port() == 0 } else { listening.contains(&local.port()) };
+        let name = if remote.port() == 0 {
+            format!("{kind} at {local}")
+        } else if answers {
+            // Connections come and go; the port they come to stays.
+            format!("{kind} requests from {} to port {}", remote.ip(), local.port())
+        } else {
+            format!("{kind} requests to {remote}")
+        };
+        Some(((*row.get(9)?).to_owned(), Known { name, answers }))
     };
-    Some(Known { name, answers })
+    rows().filter_map(known).collect()
 }
 
 /// An address such as `0100007F:1F90`, words of four bytes as they lie in memory.
@@ -116,13 +129,14 @@ mod tests {
 
     #[test]
     fn clients_and_servers_are_told_apart_by_who_listens() {
-        let client = find(TCP, "13", "tcp").unwrap();
+        let table: BTreeMap<String, Known> = sockets(TCP, "tcp").into_iter().collect();
+        let client = table["13"].clone();
         let name = "TCP requests to 127.0.0.1:7".to_owned();
         assert_eq!(client, Known { name, answers: false });
-        let server = find(TCP, "12", "tcp").unwrap();
+        let server = table["12"].clone();
         let name = "TCP requests from 127.0.0.1 to port 7".to_owned();
         assert_eq!(server, Known { name, answers: true });
-        assert_eq!(find(TCP, "99", "tcp"), None);
+        assert_eq!(table.get("99"), None);
     }
 
     #[test]
@@ -140,10 +154,15 @@ mod tests {
     fn descriptors_of_this_process_are_looked_up() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&socket);
-        let known = look_up(std::process::id(), fd).unwrap();
+        let mut tables = Tables::default();
+        let known = tables.look_up(std::process::id(), fd).unwrap();
         assert_eq!(known.name, format!("UDP at {}", socket.local_addr().unwrap()));
         assert!(known.answers);
-        assert_eq!(look_up(std::process::id(), -1), None);
+        assert_eq!(tables.look_up(std::process::id(), -1), None);
+        // One that came later is found all the same.
+        let later = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&later);
+        assert!(tables.look_up(std::process::id(), fd).is_some());
     }
 
     #[test]

@@ -65,7 +65,7 @@ impl Stage {
             Self::Softirq => "interrupt -> softirq",
             Self::StackIn => "stack, receiving",
             Self::WakeUp => "wake-up",
-            Self::Busy => "program busy elsewhere",
+            Self::Busy => "waits for the program to read",
             Self::Take => "-> application",
             Self::Work => "application works",
             Self::Unaccounted => "unaccounted",
@@ -143,16 +143,18 @@ fn arrive(cuts: &mut Cuts, arrival: &Arrival, take: (u64, u64)) {
         cuts.cut(Stage::Softirq, arrival.softirq);
     }
     cuts.cut(Stage::StackIn, arrival.ready.or(arrival.woken));
-    match (arrival.woken, arrival.runs) {
+    let is_known = match (arrival.woken, arrival.runs) {
         (Some(woken), Some(runs)) => {
             cuts.cut(Stage::StackIn, Some(woken));
             cuts.cut(Stage::WakeUp, Some(runs));
+            true
         }
-        // It was awake: it came for the data when it came.
-        _ if arrival.woken.is_none() && take.0 > cuts.last => {
-            cuts.cut(Stage::Busy, Some(take.0));
-        }
-        _ => {}
+        // It was awake.
+        (woken, _) => woken.is_none(),
+    };
+    // It comes for the data when it comes; one that waited in the call itself was there before.
+    if is_known && take.0 > cuts.last {
+        cuts.cut(Stage::Busy, Some(take.0));
     }
     cuts.cut(Stage::Take, Some(take.1));
 }
@@ -267,6 +269,16 @@ mod tests {
         path.take.0 = 1_500;
         let lengths = super::lengths(&path).unwrap();
         assert_eq!((lengths.of(Stage::Busy), lengths.of(Stage::Take)), (0, 32_000));
+    }
+
+    #[test]
+    fn program_that_is_woken_and_reads_late_lets_the_data_wait() {
+        let mut path = whole();
+        // Woken out of `select` at 140.5 us, it comes for the data at 141.5 us.
+        path.take.0 = 141_500;
+        let lengths = lengths(&path).unwrap();
+        assert_eq!((lengths.of(Stage::WakeUp), lengths.of(Stage::Busy)), (30_000, 1_000));
+        assert_eq!((lengths.of(Stage::Take), lengths.total()), (500, 141_000));
     }
 
     #[test]

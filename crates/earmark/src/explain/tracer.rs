@@ -40,6 +40,16 @@ const GLANCE: Duration = Duration::from_millis(12);
 /// How often it is looked for new threads of a program in a window, in nanoseconds.
 const LOOK: u64 = 200_000_000;
 
+/// A window on a program stays open until it has shown so many requests, or has used up a share of
+/// what tracing may cost in all: requests of a slow server do not fit into a short window.
+const ENOUGH: u64 = 50;
+const ONE_OF: f64 = 2.0;
+const DEAREST: u64 = 100_000_000;
+
+/// For so long after the start of a program it is looked for them each time the rings are emptied:
+/// a wrapper starts the real program at once, and that one may not live for long.
+const YOUNG: u64 = 500_000_000;
+
 /// Who is traced.
 #[derive(Clone, Debug)]
 pub enum Target {
@@ -102,6 +112,10 @@ pub struct Tracer {
     family: Family,
     /// When it was looked for new members of the family.
     looked: u64,
+    /// When there was the first one.
+    adopted: u64,
+    /// What a window may cost that has not shown enough, in nanoseconds.
+    credit: u64,
 }
 
 /// A window.
@@ -114,6 +128,8 @@ struct Open {
     cpu: u64,
     /// What it has cost to open it.
     opening: u64,
+    /// Paths that it has shown.
+    shown: u64,
 }
 
 impl Tracer {
@@ -152,17 +168,25 @@ impl Tracer {
             who,
             family,
             looked: 0,
+            adopted: 0,
+            credit: 0,
         })
     }
 
     /// Traces what process `pid` and those that it starts do, from now on.
     pub fn follow(&mut self, pid: u32) {
         self.family.adopt(pid);
+        self.adopted = clock::now().as_nanos();
     }
 
     /// Makes windows at least this long: several round trips have to fit.
     pub fn widen(&mut self, nanos: u64) {
         self.at_least = self.at_least.max(nanos);
+    }
+
+    /// Keeps windows open that have not shown enough, as far as that may cost in so many seconds.
+    pub fn plan(&mut self, seconds: f64) {
+        self.credit = ((seconds * 1e9 * SHARE / ONE_OF) as u64).min(DEAREST);
     }
 
     /// Goes on for a moment, in a window or between two; shows the paths that have ended.
@@ -191,7 +215,8 @@ impl Tracer {
         let length = now - open.since;
         let cost = self.cost(open);
         let paid_off = cost >= 2 * open.opening;
-        if length >= self.at_least && paid_off && cost > (length as f64 * SHARE) as u64 {
+        let waits = open.shown < ENOUGH && cost < self.credit;
+        if !waits && length >= self.at_least && paid_off && cost > (length as f64 * SHARE) as u64 {
             let (since, seen, cpu_before) = (open.since, open.seen, open.cpu);
             self.close(&mut look);
             self.cpu_at_close = cpu();
@@ -230,14 +255,23 @@ impl Tracer {
         let opening = cpu().saturating_sub(self.cpu_at_close);
         let cpu = self.cpu_at_close;
         let (who, seen) = (self.who.clone(), self.account.seen);
-        self.open = Some(Open { session, who, since: clock::now().as_nanos(), seen, cpu, opening });
+        self.open = Some(Open {
+            session,
+            who,
+            since: clock::now().as_nanos(),
+            seen,
+            cpu,
+            opening,
+            shown: 0,
+        });
         Ok(())
     }
 
     /// Looks for new processes and threads of a program, now and then.
     fn look_around(&mut self, now: bool) {
         let at = clock::now().as_nanos();
-        if matches!(self.target, Target::Program(_)) && (now || at - self.looked > LOOK) {
+        let is_due = now || at - self.looked > LOOK || at - self.adopted < YOUNG;
+        if matches!(self.target, Target::Program(_)) && is_due {
             self.looked = at;
             self.family.look();
             self.who = self.family.who();
@@ -294,6 +328,7 @@ impl Tracer {
                 && open.who.shows(path.task)
                 && self.family.has(self.decoder.pid(path.task))
             {
+                open.shown += 1;
                 look(&self.decoder, path);
             }
         }

@@ -159,6 +159,11 @@ impl Case<'_> {
                     .into()
             }
             Cause::Far(Far::Way) => "shorten the way: traceroute to the host shows its hops".into(),
+            Cause::Far(Far::WayOrHold) => {
+                "find out which: earmark probe HOST sends at many distances, so that holds of any \
+                 length show; start earmark echo there for it"
+                    .into()
+            }
             Cause::Far(Far::Unknown) => {
                 "see the same from the far side: run earmark explain there; or ask its kernel \
                  alone: earmark explain HOST"
@@ -185,7 +190,7 @@ impl Case<'_> {
             Cause::Own(_) | Cause::Far(Far::SlowProgram) => {
                 "work on the program or the host".into()
             }
-            Cause::Far(Far::Way | Far::Unknown) => "nothing on this host".into(),
+            Cause::Far(Far::Way | Far::WayOrHold | Far::Unknown) => "nothing on this host".into(),
         }
     }
 
@@ -217,7 +222,7 @@ impl Case<'_> {
             Far::SlowProgram | Far::SleepyProgram => {
                 acquitted.push("wire and NICs (the far kernel alone answers quickly)".into());
             }
-            Far::FarHold | Far::SomeHold | Far::Way if self.handshakes => {
+            Far::FarHold | Far::SomeHold | Far::Way | Far::WayOrHold if self.handshakes => {
                 acquitted.push("the far program (its kernel alone takes as long)".into());
             }
             _ => {}
@@ -236,7 +241,7 @@ fn own(stage: Stage) -> &'static str {
         Stage::NicOut => "the driver of this host takes long to send",
         Stage::StackIn => "receiving takes long in this host's stack",
         Stage::WakeUp => "the data is there and the program is woken, but runs late",
-        Stage::Busy => "the data is there, but the program does something else",
+        Stage::Busy => "the data is there and waits until the program reads it",
         Stage::Take => "the program runs, but takes long to take the data",
         Stage::Work => "the program works",
         Stage::Far | Stage::Unaccounted => "time that no stage accounts for",
@@ -268,6 +273,11 @@ fn far_side(far: Far) -> (Side, String) {
              one or the far one",
         ),
         Far::Way => (Side::Between, "the way there and back is that long"),
+        Far::WayOrHold => (
+            Side::Unknown,
+            "the way there and back, or a NIC that holds packets: the pairs of requests were not \
+             close enough, or too few, to tell a hold from the way",
+        ),
         Far::Unknown => (
             Side::Unknown,
             "time beyond this NIC: the wire, the far side, or a hold of this NIC, which it does \
@@ -324,6 +334,7 @@ mod tests {
                 Far::FarHold,
                 Far::SomeHold,
                 Far::Way,
+                Far::WayOrHold,
                 Far::Unknown,
             ] {
                 let verdict = judge(&summary, far, &OwnHold::Unknown);
@@ -340,5 +351,8 @@ mod tests {
         assert_eq!(side(Far::SlowProgram), Side::Theirs);
         assert_eq!(side(Far::SomeHold), Side::Unknown);
         assert_eq!(side(Far::Way), Side::Between);
+        let undecided = judge(&summary, Far::WayOrHold, &OwnHold::None);
+        assert_eq!(undecided.side, Side::Unknown);
+        assert!(undecided.takes.contains("earmark probe HOST"), "{undecided:?}");
     }
 }

@@ -59,6 +59,16 @@ impl Metric {
         matches!(self, Self::P50 | Self::P90 | Self::P99 | Self::Max | Self::Mean)
     }
 
+    /// Whether its value is never above that of `other` in one measurement.
+    #[must_use]
+    pub fn is_at_most(self, other: Self) -> bool {
+        const RISING: [Metric; 4] = [Metric::P50, Metric::P90, Metric::P99, Metric::Max];
+        let rank = |metric| RISING.iter().position(|known| *known == metric);
+        self == other
+            || (self == Self::Mean && other == Self::Max)
+            || rank(self).zip(rank(other)).is_some_and(|(own, other)| own < other)
+    }
+
     /// A value with its unit, for people.
     #[must_use]
     pub fn tell(self, value: f64) -> String {

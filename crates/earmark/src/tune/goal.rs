@@ -49,6 +49,57 @@ pub struct Limit {
     pub bound: f64,
 }
 
+impl Limit {
+    fn holds(&self, value: Option<f64>) -> bool {
+        value.is_some_and(|value| match self.direction {
+            Direction::Min => value <= self.bound,
+            Direction::Max => value >= self.bound,
+        })
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.direction == Direction::Min { "<" } else { ">" };
+        write!(f, "{} {sign} {}", self.metric, self.metric.tell(self.bound))
+    }
+}
+
+/// A limit that does not hold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Miss {
+    /// The limit.
+    pub limit: Limit,
+    /// What was measured, in the metric's unit; `None` if it was not.
+    pub value: Option<f64>,
+}
+
+impl Miss {
+    /// By how much the limit is missed, as a share of it.
+    #[must_use]
+    pub fn by(&self) -> Option<f64> {
+        self.value.map(|value| (value - self.limit.bound).abs() / self.limit.bound)
+    }
+}
+
+impl fmt::Display for Miss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Limit { metric, direction, bound } = self.limit;
+        let (Some(value), Some(by)) = (self.value, self.by()) else {
+            return write!(f, "{metric} was not measured, so nothing shows that {}", self.limit);
+        };
+        let (sign, what) = match direction {
+            Direction::Min => ("<", "too much"),
+            Direction::Max => (">", "too little"),
+        };
+        let (value, bound) = (metric.tell(value), metric.tell(bound));
+        // A miss is never rounded to none.
+        let percent = (by * 100.0).max(0.1);
+        let digits = usize::from(percent < 10.0);
+        write!(f, "{metric} is {value}, not {sign} {bound} ({percent:.digits$} % {what})")
+    }
+}
+
 impl Goal {
     /// The goal of a user's own command.
     #[must_use]
@@ -110,20 +161,12 @@ impl Goal {
         self.limits.iter().map(excess).sum()
     }
 
-    /// The limits that figures exceed, in words.
+    /// The limits that figures do not meet. What was not measured meets none.
     #[must_use]
-    pub fn missed(&self, figures: &Figures) -> Vec<String> {
-        let missed = self.limits.iter().filter_map(|limit| {
-            let value = figures.get(limit.metric)?;
-            let holds = match limit.direction {
-                Direction::Min => value <= limit.bound,
-                Direction::Max => value >= limit.bound,
-            };
-            let sign = if limit.direction == Direction::Min { "<" } else { ">" };
-            let (metric, bound) = (limit.metric, limit.metric.tell(limit.bound));
-            (!holds).then(|| format!("{metric} is {}, not {sign} {bound}", metric.tell(value)))
-        });
-        missed.collect()
+    pub fn misses(&self, figures: &Figures) -> Vec<Miss> {
+        let missed = |limit: &&Limit| !limit.holds(figures.get(limit.metric));
+        let miss = |limit: &Limit| Miss { limit: *limit, value: figures.get(limit.metric) };
+        self.limits.iter().filter(missed).map(miss).collect()
     }
 
     /// The latency that it is about, or the median.
@@ -142,7 +185,9 @@ impl FromStr for Goal {
             if clause.is_empty() {
                 return Err(format!("`{text}` is no goal; {EXAMPLES}"));
             }
-            match clause.split_once(char::is_whitespace) {
+            // `max` is a metric, too: `max < 1ms`.
+            let words = clause.split_once(char::is_whitespace);
+            match words.filter(|(_, rest)| !rest.trim_start().starts_with(['<', '>'])) {
                 Some(("min" | "max", _)) if aim.is_some() => {
                     return Err(format!(
                         "`{text}` has two aims; make one of them a limit: {EXAMPLES}"
@@ -157,9 +202,37 @@ impl FromStr for Goal {
             let latency = limits.iter().any(|limit: &Limit| limit.metric.is_latency());
             (Direction::Min, if latency { Metric::Cpu } else { Metric::P50 })
         };
+        consistent(&limits)?;
         let (is_implied, text) = (aim.is_none(), text.trim().to_owned());
         Ok(Self { aim: aim.unwrap_or_else(usual), limits, is_implied, text })
     }
+}
+
+/// Refuses limits of which one is idle, or which no figures can meet together.
+fn consistent(limits: &[Limit]) -> Result<(), String> {
+    for (at, one) in limits.iter().enumerate() {
+        for other in &limits[..at] {
+            if one.metric == other.metric && one.direction == other.direction {
+                return Err(format!(
+                    "{} is limited twice, by `{other}` and `{one}`; name one limit",
+                    one.metric
+                ));
+            }
+        }
+    }
+    let (upper, lower): (Vec<&Limit>, Vec<&Limit>) =
+        limits.iter().partition(|limit| limit.direction == Direction::Min);
+    for (upper, lower) in upper.iter().flat_map(|upper| lower.iter().map(move |l| (upper, l))) {
+        let (small, large) = (lower.metric, upper.metric);
+        if small.is_at_most(large) && lower.bound >= upper.bound {
+            let why = match small == large {
+                true => String::new(),
+                false => format!(", because {small} is never above {large}"),
+            };
+            return Err(format!("no setting can meet both `{upper}` and `{lower}`{why}"));
+        }
+    }
+    Ok(())
 }
 
 fn metric(name: &str) -> Result<Metric, String> {
@@ -277,7 +350,41 @@ mod tests {
         assert!(cost(0.1, 190.0) < cost(0.5, 100.0));
         assert!(cost(0.5, 250.0) < cost(0.1, 400.0));
         assert_eq!(goal.cost(&Figures::default()), f64::INFINITY);
-        let missed = goal.missed(&Figures([(Metric::P99, 250.0)].into()));
-        assert_eq!(missed, ["p99 is 250.0 us, not < 200.0 us"]);
+    }
+
+    #[test]
+    fn a_miss_says_by_how_much() {
+        let missed = |text: &str, figures: &[(Metric, f64)]| {
+            let figures = Figures(figures.iter().copied().collect());
+            goal(text).misses(&figures).iter().map(Miss::to_string).collect::<Vec<_>>()
+        };
+        let slow = missed("p99 < 200us", &[(Metric::P99, 250.0)]);
+        assert_eq!(slow, ["p99 is 250.0 us, not < 200.0 us (25 % too much)"]);
+        let low = missed("throughput > 900Mbit", &[(Metric::Throughput, 873e6)]);
+        assert_eq!(low, ["throughput is 873 Mbit/s, not > 900 Mbit/s (3.0 % too little)"]);
+        let near = missed("p99 < 200us", &[(Metric::P99, 200.001)]);
+        assert_eq!(near, ["p99 is 200.0 us, not < 200.0 us (0.1 % too much)"]);
+        assert!(missed("p99 < 200us", &[(Metric::P99, 200.0)]).is_empty());
+        let unknown = missed("interrupts < 20k", &[]);
+        assert!(unknown[0].contains("interrupts was not measured"), "{unknown:?}");
+    }
+
+    #[test]
+    fn contradictions_are_refused_with_the_reason() {
+        for (text, words) in [
+            ("p99 < 100us, p99 > 200us", "meet both `p99 < 100.0 us` and `p99 > 200.0 us`"),
+            ("p99 > 200us, p99 < 200us", "no setting can meet both"),
+            ("p99 < 200us, p99 < 300us", "p99 is limited twice, by `p99 < 200.0 us` and"),
+            ("latency < 1ms, p50 < 1ms", "p50 is limited twice"),
+            ("p99 < 200us, p50 > 300us", "because p50 is never above p99"),
+            ("max < 1ms, mean > 2ms", "because mean is never above max"),
+        ] {
+            let refusal = text.parse::<Goal>().unwrap_err();
+            assert!(refusal.contains(words), "{text}: {refusal}");
+        }
+        for fine in ["p99 > 100us, p99 < 200us", "p50 < 100us, p99 < 90us", "mean > 2ms, p99 < 1ms"]
+        {
+            goal(fine);
+        }
     }
 }

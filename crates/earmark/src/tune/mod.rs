@@ -9,7 +9,7 @@
 //!   measurement of it;
 //! - [`world`], the same with a NIC of ours between two hosts of ours;
 //! - [`front`], [`outcome`], what is told in the end;
-//! - [`persist`], files that bring settings back at each boot;
+//! - [`persist`], files that bring settings back at each boot, and [`links`], those of others;
 //! - [`step`], where tests kill it;
 //! - [`interrupted`], Ctrl-C.
 
@@ -20,6 +20,7 @@ pub mod goal;
 pub mod guard;
 pub mod interrupted;
 pub mod journal;
+pub mod links;
 pub mod mend;
 pub mod outcome;
 pub mod peer;

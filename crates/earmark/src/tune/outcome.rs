@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::figures::{Figures, Metric};
 use super::front::{front, price};
-use super::goal::Goal;
+use super::goal::{Direction, Goal, Miss};
 use super::search::{Doubt, Found, Point, Space, Trial};
 use super::setting::{Setting, State, Value};
 use super::transaction::Took;
@@ -43,8 +43,9 @@ pub struct Outcome {
     pub pick: usize,
     /// Settings that may be as good, by their numbers.
     pub rivals: Vec<usize>,
-    /// Limits of the goal that the pick exceeds.
-    pub missed: Vec<String>,
+    /// Whether the pick meets the goal.
+    #[serde(flatten)]
+    pub limits: Limits,
     /// What never waiting costs, if that is the pick.
     pub price: Option<String>,
     /// What was measured afterwards.
@@ -72,6 +73,53 @@ pub struct Row {
     pub refused: Option<String>,
 }
 
+/// Whether the pick meets all limits of the goal.
+#[derive(Debug, Serialize)]
+pub struct Limits {
+    /// It does.
+    pub goal_met: bool,
+    /// Limits that it does not meet, in words.
+    pub missed: Vec<String>,
+    /// The same as data.
+    pub misses: Vec<MissRow>,
+}
+
+impl Limits {
+    /// With these figures of the pick.
+    #[must_use]
+    pub fn of(goal: &Goal, pick: &Figures) -> Self {
+        let misses = goal.misses(pick);
+        Self {
+            goal_met: misses.is_empty(),
+            missed: misses.iter().map(Miss::to_string).collect(),
+            misses: misses.iter().map(MissRow::from).collect(),
+        }
+    }
+}
+
+/// A limit that the pick does not meet.
+#[derive(Debug, Serialize)]
+pub struct MissRow {
+    /// The metric.
+    pub metric: Metric,
+    /// `<` or `>`.
+    pub sign: &'static str,
+    /// The limit, in the unit of the figures.
+    pub limit: f64,
+    /// What was measured; `None` if it was not.
+    pub value: Option<f64>,
+    /// The distance of the two, as a share of the limit.
+    pub by: Option<f64>,
+}
+
+impl From<&Miss> for MissRow {
+    fn from(miss: &Miss) -> Self {
+        let Miss { limit, value } = *miss;
+        let sign = if limit.direction == Direction::Min { "<" } else { ">" };
+        Self { metric: limit.metric, sign, limit: limit.bound, value, by: miss.by() }
+    }
+}
+
 /// A pick against what was there before, measured in turns after the search.
 #[derive(Debug, Serialize)]
 pub struct Verified {
@@ -81,15 +129,43 @@ pub struct Verified {
     pub after: Figures,
     /// By how much the goal is missed by more than before: a ratio, at least, measured, at most.
     pub ratio: Option<[f64; 3]>,
+    /// The same in words: as a ratio where one says something, else as the two figures.
+    pub by_goal: Option<String>,
 }
 
 impl Verified {
     /// Of trials that shared their rounds.
     #[must_use]
-    pub fn of(before: &Trial, after: &Trial, doubt: Option<Doubt>) -> Self {
+    pub fn of(before: &Trial, after: &Trial, goal: &Goal, doubt: Option<Doubt>) -> Self {
         let ratio = doubt.map(|doubt| [doubt.low, doubt.mean, doubt.high].map(f64::exp));
-        Self { before: before.mean(), after: after.mean(), ratio }
+        let (before, after) = (before.mean(), after.mean());
+        let by_goal = ratio.and_then(|ratio| by_goal(goal, &before, &after, ratio));
+        Self { before, after, ratio, by_goal }
     }
+}
+
+/// How the pick compares by the goal. A ratio of goals whose limits are missed weighs the misses,
+/// and one of figures near zero is arbitrary: there the limits and the figures say it.
+fn by_goal(
+    goal: &Goal,
+    before: &Figures,
+    after: &Figures,
+    [low, _, high]: [f64; 3],
+) -> Option<String> {
+    let limits = |figures: &Figures| {
+        let misses: Vec<String> = goal.misses(figures).iter().map(Miss::to_string).collect();
+        if misses.is_empty() { "all limits hold".to_owned() } else { misses.join("; ") }
+    };
+    if !(goal.misses(before).is_empty() && goal.misses(after).is_empty()) {
+        return Some(format!("as it was, {}; with the pick, {}", limits(before), limits(after)));
+    }
+    let (was, is) = (goal.aimed(before)?, goal.aimed(after)?);
+    // What two digits cannot tell from nothing has no ratio worth saying.
+    let shown = (0.01..99.0).contains(&low) && high < 99.0 && was >= 0.01 && is >= 0.01;
+    Some(match shown {
+        true => format!("{low:.2} to {high:.2} times what it was (95 %)"),
+        false => format!("from {} to {}", goal.aim.1.tell(was), goal.aim.1.tell(is)),
+    })
 }
 
 impl Outcome {
@@ -195,11 +271,12 @@ impl Outcome {
         if self.present == Some(self.pick) {
             story.push("nothing that was tried is better than how the device is".into());
         }
-        if !self.missed.is_empty() {
-            story.push(format!("no setting meets the goal: {}", self.missed.join("; ")));
+        if !self.limits.goal_met {
+            let missed = self.limits.missed.join("; ");
+            story.push(format!("no setting meets the goal; the pick is the nearest: {missed}"));
         }
         story.extend(self.price.clone());
-        if let Some(Verified { before, after, ratio }) = &self.verified {
+        if let Some(Verified { before, after, by_goal, .. }) = &self.verified {
             let told: Vec<String> = self
                 .metrics()
                 .into_iter()
@@ -213,11 +290,7 @@ impl Outcome {
                 })
                 .collect();
             story.push(format!("measured again, in turns with how it was: {}", told.join(", ")));
-            if let Some([low, _, high]) = ratio.filter(|ratio| ratio.iter().all(|r| r.is_finite()))
-            {
-                let (low, high) = (low.min(99.0), high.min(99.0));
-                story.push(format!("by the goal: {low:.2} to {high:.2} times what it was (95 %)"));
-            }
+            story.extend(by_goal.as_ref().map(|words| format!("by the goal: {words}")));
         }
         story
     }
@@ -313,6 +386,32 @@ mod tests {
         let trials: Vec<Trial> = all.iter().map(|point| trial(point, 100.0)).collect();
         let best = all.iter().position(|point| space.change(point).to_string() == pick).unwrap();
         Found { trials, best, rivals: vec![] }
+    }
+
+    fn words(goal: &str, was: &[(Metric, f64)], is: &[(Metric, f64)], low: f64) -> String {
+        let figures = |of: &[(Metric, f64)]| Figures(of.iter().copied().collect());
+        let ratio = [low, 1.2 * low, 1.5 * low];
+        by_goal(&goal.parse().unwrap(), &figures(was), &figures(is), ratio).unwrap()
+    }
+
+    #[test]
+    fn a_ratio_is_said_only_where_it_says_something() {
+        use Metric::{Cpu, P50, P99};
+        let said = words("min latency", &[(P50, 200.0)], &[(P50, 100.0)], 0.4);
+        assert_eq!(said, "0.40 to 0.60 times what it was (95 %)");
+        // No base to be a multiple of.
+        let said = words("min cpu", &[(Cpu, 0.0)], &[(Cpu, 0.2)], 150.0);
+        assert_eq!(said, "from 0.00 cores to 0.20 cores");
+        let said = words("min latency", &[(P50, 9e5)], &[(P50, 100.0)], 1e-4);
+        assert_eq!(said, "from 900000.0 us to 100.0 us");
+        // A limit that was missed makes the ratio of the goals meaningless.
+        let (was, is) = ([(P99, 300.0), (Cpu, 0.5)], [(P99, 100.0), (Cpu, 0.5)]);
+        let said = words("min cpu, p99 < 200us", &was, &is, 1e-6);
+        assert_eq!(
+            said,
+            "as it was, p99 is 300.0 us, not < 200.0 us (50 % too much); with the pick, all \
+             limits hold"
+        );
     }
 
     #[test]

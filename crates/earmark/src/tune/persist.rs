@@ -39,10 +39,60 @@ pub struct Subject {
     pub name: String,
     /// Its Ethernet address that no program has changed, if it has one.
     pub address: Option<String>,
-    /// The `.link` file that counts for it now.
-    pub link_file: Option<String>,
-    /// The text of that file.
-    pub link_text: Option<String>,
+    /// A `.link` file of somebody else's that counts before ours would.
+    pub first: Option<String>,
+    /// What the `.link` file says that would count without ours: the lines of its `[Link]` section,
+    /// and of what is dropped in.
+    pub lines: Option<Vec<String>>,
+}
+
+/// The names of the files of a device: those that a `.link` file, a rule and a `sysctl` file have.
+#[must_use]
+pub fn paths(device: &str) -> [String; 3] {
+    [
+        format!("/etc/systemd/network/70-earmark-{device}.link"),
+        format!("/etc/udev/rules.d/90-earmark-{device}.rules"),
+        format!("/etc/sysctl.d/90-earmark-{device}.conf"),
+    ]
+}
+
+/// The settings that a file of ours brings back.
+#[must_use]
+pub fn settings_of(text: &str) -> State {
+    let mut found = State::default();
+    let mut add = |setting: Option<Setting>, value: &str| {
+        let Some(setting) = setting else { return };
+        let value = match (setting.unit(), value) {
+            (Unit::Switch, "yes") => "on",
+            (Unit::Switch, "no") => "off",
+            (_, value) if setting == Setting::SampleInterval => value.trim_end_matches('s'),
+            (_, value) => value,
+        };
+        if let Ok(value) = setting.parse_value(value) {
+            found.0.insert(setting, value);
+        }
+    };
+    let named = |name: &str| name.replace('_', "-").parse::<Setting>().ok();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        if line.starts_with("ACTION==") {
+            for part in line.split(", ") {
+                if let Some((name, value)) =
+                    part.strip_prefix("ATTR{").and_then(|rest| rest.split_once("}=\""))
+                {
+                    add(named(name), value.trim_end_matches('"'));
+                } else if let Some((_, command)) = part.split_once("ethtool -C ") {
+                    let words: Vec<&str> =
+                        command.trim_end_matches('"').split_whitespace().skip(1).collect();
+                    words.chunks_exact(2).for_each(|pair| add(named(pair[0]), pair[1]));
+                }
+            }
+        } else if let Some((key, value)) = line.split_once('=') {
+            let (key, value) = (key.trim(), value.trim());
+            let linked = Setting::ALL.iter().copied().find(|it| link_key(*it) == Some(key));
+            add(linked.or_else(|| named(key.strip_prefix("net.core.")?)), value);
+        }
+    }
+    found
 }
 
 /// The key of a setting in the `[Link]` section, if there is one.
@@ -75,6 +125,22 @@ pub fn link_key(setting: Setting) -> Option<&'static str> {
     })
 }
 
+/// A file of ours for device `name` without some settings; `None` if it has no others.
+#[must_use]
+pub fn without(name: &str, text: &str, gone: &[Setting]) -> Option<String> {
+    let left = settings_of(text).only(|setting| !gone.contains(&setting));
+    if left.0.is_empty() {
+        return None;
+    }
+    if !text.contains("[Link]") {
+        let subject = Subject { name: name.to_owned(), ..Subject::default() };
+        return files(&subject, &left).ok()?.pop().map(|file| file.text);
+    }
+    let keys: Vec<&str> = gone.iter().filter_map(|setting| link_key(*setting)).collect();
+    let stays = |line: &&str| line.split_once('=').is_none_or(|(key, _)| !keys.contains(&key));
+    Some(text.lines().filter(stays).map(|line| format!("{line}\n")).collect())
+}
+
 /// The files that bring `settings` back.
 ///
 /// # Errors
@@ -93,18 +159,13 @@ pub fn files(subject: &Subject, settings: &State) -> Result<Vec<File>, String> {
         files.push(rule(subject, &others));
     }
     if !busy.0.is_empty() {
-        files.push(sysctl(&busy));
+        files.push(sysctl(subject, &busy));
     }
     Ok(files)
 }
 
-/// The name of our `.link` file.
-fn link_name(subject: &Subject) -> String {
-    format!("70-earmark-{}.link", subject.name)
-}
-
 fn link(subject: &Subject, settings: &State) -> Result<File, String> {
-    let name = link_name(subject);
+    let [path, ..] = paths(&subject.name);
     let mut lines = String::new();
     for (setting, value) in &settings.0 {
         let value = match (setting.unit(), value) {
@@ -117,10 +178,9 @@ fn link(subject: &Subject, settings: &State) -> Result<File, String> {
         };
         let _ = writeln!(lines, "{}={value}", link_key(*setting).unwrap_or_default());
     }
-    let current = subject.link_file.as_deref().and_then(|path| path.rsplit('/').next());
-    if let Some(current) = current.filter(|current| *current < name.as_str()) {
+    if let Some(first) = &subject.first {
         return Err(format!(
-            "{current} counts for {} before a file of ours would; add these lines to its section \
+            "{first} counts for {} before a file of ours would; add these lines to its section \
              [Link]:\n{lines}",
             subject.name
         ));
@@ -129,31 +189,33 @@ fn link(subject: &Subject, settings: &State) -> Result<File, String> {
         Some(address) => format!("PermanentMACAddress={address}"),
         None => format!("OriginalName={}", subject.name),
     };
-    let kept = subject.link_text.as_deref().filter(|text| !text.starts_with(MARK));
-    let kept = match (kept, &subject.link_text) {
-        (Some(text), _) => link_section(text),
-        // Ours counts already; what it has taken over from the one before, it takes over again.
-        (None, Some(ours)) => without_ours(&link_section(ours)),
-        (None, None) => USUAL_LINK.map(str::to_owned).to_vec(),
-    };
+    let usual = || USUAL_LINK.map(str::to_owned).to_vec();
+    let kept = subject.lines.clone().map_or_else(usual, |lines| without_ours(&lines));
     let mut text = format!("{MARK}\n[Match]\n{matches}\n\n[Link]\n");
     kept.iter().for_each(|line| text += &format!("{line}\n"));
     text += &lines;
-    Ok(File { path: format!("/etc/systemd/network/{name}"), text })
+    Ok(File { path, text })
 }
 
-/// The lines of the `[Link]` section.
-fn link_section(text: &str) -> Vec<String> {
-    let mut is_link = false;
+/// The lines of the `[Link]` section, but for those of settings.
+#[must_use]
+pub fn link_section(text: &str) -> Vec<String> {
+    without_ours(&section(text, "[Link]"))
+}
+
+/// The lines of a section that assign something.
+#[must_use]
+pub fn section(text: &str, title: &str) -> Vec<String> {
+    let mut is_in = false;
     let mut lines = Vec::new();
     for line in text.lines().map(str::trim) {
         if line.starts_with('[') {
-            is_link = line == "[Link]";
-        } else if is_link && line.contains('=') && !line.starts_with(['#', ';']) {
+            is_in = line == title;
+        } else if is_in && line.contains('=') && !line.starts_with(['#', ';']) {
             lines.push(line.to_owned());
         }
     }
-    without_ours(&lines)
+    lines
 }
 
 /// Lines whose keys are not those of settings.
@@ -188,15 +250,17 @@ fn rule(subject: &Subject, settings: &State) -> File {
          ACTION==\"add\", SUBSYSTEM==\"net\", NAME==\"{name}\"{does}\n\
          ACTION==\"add\", SUBSYSTEM==\"net\", NAME==\"\", KERNEL==\"{name}\"{does}\n"
     );
-    File { path: format!("/etc/udev/rules.d/90-earmark-{name}.rules"), text }
+    let [_, path, _] = paths(name);
+    File { path, text }
 }
 
-fn sysctl(settings: &State) -> File {
+fn sysctl(subject: &Subject, settings: &State) -> File {
     let mut text = format!("{MARK}\n");
     for (setting, value) in &settings.0 {
         let _ = writeln!(text, "net.core.{} = {value}", setting.name().replace('-', "_"));
     }
-    File { path: "/etc/sysctl.d/90-earmark.conf".into(), text }
+    let [.., path] = paths(&subject.name);
+    File { path, text }
 }
 
 #[cfg(test)]
@@ -212,14 +276,13 @@ mod tests {
         Subject {
             name: "enp1s0".into(),
             address: Some("02:00:00:00:00:01".into()),
-            link_file: Some("/usr/lib/systemd/network/99-default.link".into()),
-            link_text: Some(
-                "# SPDX\n[Match]\nOriginalName=*\n\n[Link]\nNamePolicy=keep path\n; no=1\n\
-                 RxCoalesceSec=3us\nMACAddressPolicy=persistent\n[Other]\nX=1\n"
-                    .into(),
-            ),
+            first: None,
+            lines: Some(section(LINK, "[Link]")),
         }
     }
+
+    const LINK: &str = "# SPDX\n[Match]\nOriginalName=*\n\n[Link]\nNamePolicy=keep path\n; no=1\n\
+                        RxCoalesceSec=3us\nMACAddressPolicy=persistent\n[Other]\nX=1\n";
 
     #[test]
     fn a_link_file_keeps_what_names_the_device() {
@@ -232,24 +295,26 @@ mod tests {
              RxMaxCoalescedFrames=0\n"
         );
         assert_eq!(files[0].text, expected);
-        // Once ours counts, it is written again the same.
-        let again = Subject {
-            link_file: Some(files[0].path.clone()),
-            link_text: Some(files[0].text.clone()),
-            ..subject()
-        };
-        let second = super::files(&again, &state("rx-usecs 20")).unwrap();
-        assert!(second[0].text.ends_with(
-            "[Link]\nNamePolicy=keep path\nMACAddressPolicy=persistent\nRxCoalesceSec=20us\n"
-        ));
     }
 
     #[test]
     fn somebody_elses_file_that_counts_first_is_left_alone() {
-        let link_file = Some("/etc/systemd/network/10-lan.link".into());
-        let refusal =
-            files(&Subject { link_file, ..subject() }, &state("rx-usecs 50")).unwrap_err();
+        let first = Some("/etc/systemd/network/10-lan.link".into());
+        let refusal = files(&Subject { first, ..subject() }, &state("rx-usecs 50")).unwrap_err();
         assert!(refusal.contains("10-lan.link") && refusal.contains("\nRxCoalesceSec=50us\n"));
+    }
+
+    #[test]
+    fn files_of_ours_are_read_back() {
+        for setting in Setting::ALL.iter().filter(|setting| **setting != Setting::Strategy) {
+            let value = match setting.unit() {
+                Unit::Switch => Value::Switch(false),
+                _ => Value::Number(7),
+            };
+            let state = State([(*setting, value)].into());
+            let files = files(&subject(), &state).unwrap();
+            assert_eq!(settings_of(&files[0].text), state, "{}", files[0].text);
+        }
     }
 
     #[test]

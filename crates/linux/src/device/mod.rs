@@ -28,6 +28,7 @@ pub mod idle;
 pub mod interrupts;
 pub(crate) mod ioctl;
 pub mod message;
+mod names;
 pub mod netdev;
 pub mod queue_names;
 mod root;
@@ -39,4 +40,5 @@ pub mod virtualisation;
 
 pub use error::DeviceError;
 pub use files::{DeviceFiles, list_devices, read_device, read_machine};
+pub use names::{device_name, illegible_devices};
 pub use root::{Root, names_in_proc_net_dev};

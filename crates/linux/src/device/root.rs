@@ -54,9 +54,13 @@ impl Root {
     pub fn is_of_network(&self) -> bool {
         let Ok(text) = self.read("proc/thread-self/net/dev") else { return true };
         let mut there = names_in_proc_net_dev(&text);
-        let mut here = self.list("sys/class/net").unwrap_or_default();
+        let entries = fs::read_dir(self.path("sys/class/net"));
         // Bonding leaves a file there that is no device.
-        here.retain(|name| self.has(&format!("sys/class/net/{name}/ifindex")));
+        let devices = entries.into_iter().flatten().flatten();
+        let devices = devices.filter(|entry| entry.path().join("ifindex").exists());
+        // Names need not be UTF-8; the other list has them replaced, too.
+        let mut here: Vec<String> =
+            devices.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
         there.sort();
         here.sort();
         there == here

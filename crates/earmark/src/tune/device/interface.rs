@@ -41,8 +41,9 @@ impl Interface {
         let root = Root::here();
         let number = root.number(&format!("sys/class/net/{name}/ifindex"));
         let number = number.with_context(|| format!("no device {name} here; look at: ip link"))?;
+        let address = root.word(&format!("sys/class/net/{name}/address"));
         let (place, name) = (network()?, name.to_owned());
-        let identity = Identity { kind: Kind::Interface, name, place, number };
+        let identity = Identity { kind: Kind::Interface, name, place, number, address };
         Ok(Self { identity, ethtool: Ethtool::open()?, root })
     }
 
@@ -61,17 +62,15 @@ impl Interface {
         else {
             return Ok(Reopened::Gone);
         };
-        // It keeps the name in the journal, which is what its journal is called after.
-        let mut interface = Self::open(&name)?;
-        let is_renamed = interface.identity != *identity;
+        let interface = Self::open(&name)?;
         ensure!(
-            !is_renamed,
-            "{} is now called {name}; call it {} again (`ip link set {name} name {0}`) to undo what \
-             was changed",
+            interface.identity.is(identity),
+            "{name} has the number that {} had, but neither its name nor its address: it may be \
+             another device; if it is the same, call it {1} again (`ip link set {name} name {1}`) \
+             to undo what was changed",
             identity.name,
             identity.name
         );
-        interface.identity = identity.clone();
         Ok(Reopened::Here(Box::new(interface)))
     }
 

@@ -6,6 +6,7 @@ pub mod port;
 pub mod pretended;
 
 use anyhow::{Context, Result, ensure};
+use linux::device::{Root, device_name};
 use serde::{Deserialize, Serialize};
 
 use super::setting::{Change, State};
@@ -26,6 +27,19 @@ pub struct Identity {
     /// What tells it from another one of that name: the number of an interface, or of the socket
     /// of a lab.
     pub number: u64,
+    /// The Ethernet address of an interface, by which it is known after it was renamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+}
+
+impl Identity {
+    /// Whether it is the same device: of the same name, or renamed since.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        let place = (self.kind, &self.place, self.number);
+        let renamed = self.address.is_some() && self.address == other.address;
+        place == (other.kind, &other.place, other.number) && (self.name == other.name || renamed)
+    }
 }
 
 /// The kinds of devices.
@@ -92,7 +106,7 @@ pub fn open(name: &str, lab: Option<&str>) -> Result<Box<dyn Device>> {
         |text: &str| !text.is_empty() && !text.contains('/') && text != "." && text != "..";
     ensure!(is_name(name), "`{name}` is no name of a device; look at: ip link");
     Ok(match lab {
-        None => Box::new(Interface::open(name)?),
+        None => Box::new(Interface::open(&device_name(&Root::here(), name))?),
         Some(lab) => {
             let lab = client::choose(Some(lab).filter(|lab| !lab.is_empty()))?;
             Box::new(Port::open(&lab, name)?)
@@ -108,6 +122,15 @@ pub enum Reopened {
     Gone,
     /// It is, or was, in another network namespace, and cannot be seen from here.
     Elsewhere,
+}
+
+/// The name that the device of a journal has now, if it is an interface that is here.
+#[must_use]
+pub fn name_now(identity: &Identity) -> Option<String> {
+    match reopen(identity) {
+        Ok(Reopened::Here(device)) => Some(device.identity().name.clone()),
+        _ => None,
+    }
 }
 
 /// Opens the device that a journal names.

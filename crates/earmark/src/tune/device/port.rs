@@ -23,7 +23,8 @@ impl Port {
     pub fn open(lab: &str, name: &str) -> Result<Self> {
         let (place, name) = (lab.to_owned(), name.to_owned());
         let number = socket(lab)?;
-        let port = Self { identity: Identity { kind: Kind::Port, name, place, number } };
+        let identity = Identity { kind: Kind::Port, name, place, number, address: None };
+        let port = Self { identity };
         port.state()?;
         Ok(port)
     }

@@ -27,7 +27,7 @@ impl Pretended {
         let change: Change = state.parse().unwrap();
         let (place, kind) = ("nowhere".to_owned(), Kind::Interface);
         Self {
-            identity: Identity { kind, name: name.to_owned(), place, number: 1 },
+            identity: Identity { kind, name: name.to_owned(), place, number: 1, address: None },
             state: RefCell::new(State(change.0.into_iter().collect())),
             quantum: 1,
             ignores: None,

@@ -133,7 +133,10 @@ mod tests {
 
     fn journal() -> Journal {
         let (name, place) = ("eth0".to_owned(), "4026531840".to_owned());
-        Journal::new("boot", Identity { kind: Kind::Interface, name, place, number: 2 })
+        Journal::new(
+            "boot",
+            Identity { kind: Kind::Interface, name, place, number: 2, address: None },
+        )
     }
 
     #[test]

@@ -1,13 +1,13 @@
 //! Where journals are, and how they are locked, read and replaced.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::{Journal, SCHEMA};
 use crate::tune::device::{Identity, Kind};
@@ -18,6 +18,9 @@ const JOURNAL: &str = ".journal";
 
 /// The largest journal that is read, in bytes.
 const MAX_JOURNAL: u64 = 1 << 20;
+
+/// Opens no link, and waits for nobody at the other end of a pipe.
+const PLAIN: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits() as i32;
 
 /// Says where journals are, before anything else.
 const DIRECTORY_VARIABLE: &str = "EARMARK_STATE_DIR";
@@ -58,10 +61,11 @@ impl Store {
     }
 
     fn file(&self, device: &Identity, end: &str) -> PathBuf {
-        let Identity { kind, name, place, .. } = device;
-        let kind = match kind {
-            Kind::Interface => "net",
-            Kind::Port => "lab",
+        let Identity { kind, name, place, number, .. } = device;
+        let (kind, name) = match kind {
+            // An interface may get another name, and is still the one that was changed.
+            Kind::Interface => ("net", number.to_string()),
+            Kind::Port => ("lab", name.clone()),
         };
         // Names of labs may have signs in them that have a meaning in paths.
         let plain = |text: &str| -> String {
@@ -69,7 +73,7 @@ impl Store {
                 |c: char| if c.is_ascii_alphanumeric() || "-_.:@".contains(c) { c } else { '_' };
             text.chars().map(sign).collect()
         };
-        self.directory.join(format!("{kind}+{}+{}{end}", plain(place), plain(name)))
+        self.directory.join(format!("{kind}+{}+{}{end}", plain(place), plain(&name)))
     }
 
     /// Takes the right to change a device, if nobody else has it.
@@ -115,8 +119,13 @@ impl Store {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).with_context(
             || format!("create {}; name another place with --state-dir", self.directory.display()),
         )?;
-        let open =
-            OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path);
+        let open = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .custom_flags(PLAIN)
+            .open(&path);
         let file = open.with_context(|| format!("open {}", path.display()))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Held { _lock: file })),
@@ -160,7 +169,10 @@ impl Store {
             }
         } else {
             let beside = self.file(&journal.device, ".new");
-            let mut file = File::create(&beside).with_context(|| fail("write"))?;
+            // What is there is half of a journal at best, or a link to a file of somebody else's.
+            let _ = fs::remove_file(&beside);
+            let create = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&beside);
+            let mut file = create.with_context(|| fail("write"))?;
             step("journal: created");
             let text = serde_json::to_string_pretty(journal)? + "\n";
             file.write_all(text.as_bytes()).with_context(|| fail("write"))?;
@@ -177,6 +189,20 @@ impl Store {
     }
 }
 
+/// The text of a regular file that is no link and not too large. A device or a pipe in its place
+/// would never end, or never begin.
+fn read_plain(path: &Path) -> io::Result<String> {
+    let file = OpenOptions::new().read(true).custom_flags(PLAIN).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(ErrorKind::InvalidData, "it is no regular file"));
+    }
+    let mut text = String::new();
+    if file.take(MAX_JOURNAL + 1).read_to_string(&mut text)? as u64 > MAX_JOURNAL {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    Ok(text)
+}
+
 fn read(path: &Path) -> Result<Option<Journal>> {
     let advice = || {
         format!(
@@ -184,13 +210,7 @@ fn read(path: &Path) -> Result<Option<Journal>> {
             path.display()
         )
     };
-    let text = match fs::metadata(path).and_then(|about| {
-        if about.len() > MAX_JOURNAL {
-            Err(ErrorKind::FileTooLarge.into())
-        } else {
-            fs::read_to_string(path)
-        }
-    }) {
+    let text = match read_plain(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         text => text.with_context(advice)?,
     };
@@ -211,7 +231,13 @@ mod tests {
     use crate::tune::setting::{Setting, State, Value};
 
     fn device(name: &str) -> Identity {
-        Identity { kind: Kind::Port, name: name.into(), place: "a/../b".into(), number: 1 }
+        Identity {
+            kind: Kind::Port,
+            name: name.into(),
+            place: "a/../b".into(),
+            number: 1,
+            address: None,
+        }
     }
 
     fn store() -> Store {

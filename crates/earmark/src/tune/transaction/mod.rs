@@ -328,8 +328,10 @@ pub fn current(store: &Store, device: &dyn Device) -> Result<Journal> {
     let new = || Journal::new(&boot, device.identity().clone());
     let journal = store.read(device.identity())?;
     let is_current =
-        |journal: &Journal| journal.boot == boot && journal.device == *device.identity();
-    Ok(journal.filter(is_current).unwrap_or_else(new))
+        |journal: &Journal| journal.boot == boot && journal.device.is(device.identity());
+    // It may have been renamed since.
+    let named = |journal| Journal { device: device.identity().clone(), ..journal };
+    Ok(journal.filter(is_current).map_or_else(new, named))
 }
 
 /// Refuses to change a device while an earlier change waits for the user's word.
