@@ -234,7 +234,8 @@ fn a_missed_goal_changes_nothing_unless_best_effort_says_so() {
          tune --best-effort > {state}/best; echo $?",
         state = state.path().display()
     );
-    let serve = format!("exec {EARMARK} serve");
+    let tune = format!("export EARMARK_CODE={CODE}; {tune}");
+    let serve = format!("EARMARK_CODE={CODE} exec {EARMARK} serve --listen 10.9.0.2");
     let arguments = ["lab", "run", "--name", &name, "--strategy", "delay:5000", "--ports", "a"];
     let ended = common::run(&[&arguments[..], &["--on", "b", &serve, "--on", "a", &tune]].concat());
     assert!(ended.output().ends_with("3\n3\n"), "{ended:?}");
