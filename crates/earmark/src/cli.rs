@@ -245,8 +245,16 @@ pub struct BenchArgs {
 #[derive(Debug, Subcommand)]
 pub enum LabCommand {
     /// Run commands on the hosts; the exit status is that of the first one that fails
+    ///
+    /// Hosts share this machine's files, /tmp and /dev/shm among them. Each has a /run of its own,
+    /// with the machine's directories and none of its files: make what a server misses there, as
+    /// in `mkdir -p /run/sshd`. Guests (--hosts uml, --time virtual) read this machine's files;
+    /// /tmp, /run and /dev/shm are their own, begin empty, and are gone with them. SIGINT goes to
+    /// the commands; a second one ends all.
     Run(Box<LabRunArgs>),
     /// A shell on host a (or b); `exit` ends the lab
+    ///
+    /// What a host shares with this machine and what is its own: `earmark lab run --help`.
     Shell {
         /// Which host
         #[arg(long, default_value = "a", value_parser = ["a", "b"])]

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use rustix::process::Signal;
 
 mod common;
-use common::{Directory, Running, Traced, earmark, lab_run, run, unique};
+use common::{Directory, Running, Traced, earmark, lab_run, output, run, unique};
 
 #[test]
 fn the_exit_status_comes_through() {
@@ -45,6 +45,16 @@ fn hosts_know_each_other_by_name() {
     let mut words: Vec<_> = ended.output().split_whitespace().collect();
     words.sort_unstable();
     assert_eq!(words, ["10.9.0.1", "10.9.0.2", "a", "b", "fd09::1", "fd09::2"]);
+}
+
+#[test]
+fn run_has_the_directories_of_the_machine_and_none_of_its_files() {
+    let look = "cd /run && find . -mindepth 1 -maxdepth 1 -type d -printf '%f %m\\n' | sort";
+    let machine = output(std::process::Command::new("sh").args(["-c", look]));
+    assert_eq!(lab_run(&["--on", "a", look]).output(), machine.output());
+    let files = lab_run(&["--on", "a", "find /run ! -type d; mkdir /run/earmark-test"]);
+    assert_eq!(files.output(), "/run/hosts\n");
+    assert!(!std::path::Path::new("/run/earmark-test").exists());
 }
 
 #[test]
@@ -107,40 +117,53 @@ fn a_shell_reads_a_script() {
     assert!(ended.stderr.contains("`exit` ends the lab"), "{ended:?}");
 }
 
-/// Starts `script` on host a, waits for its first line and interrupts it, once or until it ends.
+/// Starts `script` on host a, waits for its first line and has `interrupt` interrupt it, once or
+/// until it ends.
 #[track_caller]
-fn interrupted(script: &str, again: bool) -> common::Ended {
+fn interrupted(script: &str, again: bool, interrupt: fn(&Running, Signal)) -> common::Ended {
     let mut traced = Traced::new();
     let mut run = Running::start(&mut traced.command(&["lab", "run", "--on", "a", script]));
     run.await_line("ready");
     traced.note();
-    run.signal_group(Signal::INT);
+    interrupt(&run, Signal::INT);
     while again && !run.has_ended() {
         // Two signals that are pending at once are one.
         std::thread::sleep(std::time::Duration::from_millis(100));
-        run.signal_group(Signal::INT);
+        interrupt(&run, Signal::INT);
     }
     let ended = run.end();
     traced.gone(&[]);
     ended
 }
 
+/// A terminal signals the whole group, a script one process.
+const SENDERS: [fn(&Running, Signal); 2] = [Running::signal_group, Running::signal];
+
 #[test]
 fn an_interrupt_ends_the_lab() {
-    let ended = interrupted("echo ready; exec sleep 1000", false);
-    assert_eq!(ended.code, 130, "{ended:?}");
+    for sender in SENDERS {
+        // A shell that waits for a program, and the program alone.
+        for script in ["echo ready; sleep 1000; true", "echo ready; exec sleep 1000"] {
+            let ended = interrupted(script, false, sender);
+            assert_eq!(ended.code, 130, "{ended:?}");
+        }
+    }
 }
 
 #[test]
 fn an_interrupted_program_has_the_last_word() {
     let script = "trap 'echo bye; exit 5' INT; echo ready; while :; do sleep 0.02; done";
-    let ended = interrupted(script, false);
-    assert_eq!((ended.code, ended.stdout.as_str()), (5, "ready\nbye\n"), "{ended:?}");
+    for sender in SENDERS {
+        let ended = interrupted(script, false, sender);
+        assert_eq!((ended.code, ended.stdout.as_str()), (5, "ready\nbye\n"), "{ended:?}");
+    }
 }
 
 #[test]
 fn a_second_interrupt_ends_a_stubborn_program() {
     let script = "trap '' INT; echo ready; while :; do sleep 0.02; done";
-    let ended = interrupted(script, true);
-    assert_eq!(ended.code, 130, "{ended:?}");
+    for sender in SENDERS {
+        let ended = interrupted(script, true, sender);
+        assert_eq!(ended.code, 130, "{ended:?}");
+    }
 }

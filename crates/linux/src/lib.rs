@@ -18,6 +18,7 @@ pub mod ethtool;
 pub mod guest;
 pub mod host;
 pub mod hostside;
+pub mod interrupts;
 pub mod lab;
 pub mod machine;
 pub mod mx;

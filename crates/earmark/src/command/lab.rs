@@ -197,21 +197,13 @@ pub(super) fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-/// The terminal sends Ctrl-C to the programs, too, and they may have something to say; a second one
-/// ends all. Tells whether there was one.
+/// The programs get SIGINT, from the terminal or from this process, and may have something to say;
+/// a second one ends all. Tells whether there was one.
 ///
 /// # Errors
 /// If the signal cannot be had.
 pub(super) fn outlive_interrupts() -> Result<Arc<AtomicBool>> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let signal = signal_hook::consts::SIGINT;
-    signal_hook::flag::register_conditional_shutdown(
-        signal,
-        INTERRUPTED,
-        Arc::clone(&interrupted),
-    )?;
-    signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
-    Ok(interrupted)
+    linux::interrupts::outlive(INTERRUPTED).context("wait for SIGINT")
 }
 
 #[cfg(test)]

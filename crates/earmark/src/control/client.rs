@@ -1,6 +1,6 @@
 //! The user's side of the control socket.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::time::Duration;
@@ -76,7 +76,13 @@ pub fn ask(lab: &str, request: &Request) -> Result<Vec<PortState>> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut line = serde_json::to_string(request)?;
     line.push('\n');
-    stream.write_all(line.as_bytes()).with_context(|| format!("ask lab {lab}"))?;
+    match stream.write_all(line.as_bytes()) {
+        // A lab that lets nobody of this user in answers at once.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        written => written.with_context(|| format!("ask lab {lab}"))?,
+    }
+    // Those of the process that listens; they cannot be had where it is out of sight.
+    let owner = rustix::net::sockopt::socket_peercred(&stream).ok();
     let mut reply = String::new();
     BufReader::new(stream)
         .read_line(&mut reply)
@@ -84,5 +90,26 @@ pub fn ask(lab: &str, request: &Request) -> Result<Vec<PortState>> {
     match serde_json::from_str(&reply).with_context(|| format!("read the answer of lab {lab}"))? {
         Reply::Ports(ports) => Ok(ports),
         Reply::Refused(why) => bail!("{why}"),
+        Reply::Foreign => bail!(foreign(lab, owner.map(|owner| owner.uid.as_raw()))),
     }
+}
+
+/// What to do about a lab that another user, `uid`, has started.
+fn foreign(lab: &str, uid: Option<u32>) -> String {
+    let own = "start one of your own: earmark lab shell";
+    let Some(uid) = uid else { return format!("lab {lab} belongs to another user; {own}") };
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let name = users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())
+    });
+    let (user, option) = match name {
+        Some(name) => (name.clone(), name),
+        None => (uid.to_string(), format!("'#{uid}'")),
+    };
+    format!(
+        "lab {lab} belongs to user {user}; ask as that user: sudo -u {option} earmark nic \
+         --lab {lab} ..., or {own}"
+    )
 }

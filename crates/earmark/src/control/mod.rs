@@ -3,7 +3,8 @@
 //! A lab listens on an abstract Unix socket, `earmark/lab/NAME`, in the network namespace that it
 //! was started in and in those of its hosts, so that `earmark nic` works inside `earmark lab
 //! shell`, too. Abstract sockets vanish with their process: nothing is left behind. Only the user
-//! who started the lab (and root) is let in.
+//! who started the lab is let in, and root, unless the lab is in a user namespace: there root of
+//! the machine is a user like any other.
 //!
 //! One request is one line of JSON, and so is its reply.
 
@@ -46,6 +47,8 @@ pub enum Reply {
     Ports(Vec<PortState>),
     /// It cannot be; nothing was changed.
     Refused(String),
+    /// The lab is that of another user.
+    Foreign,
 }
 
 /// One port, as `nic show` prints it.

@@ -95,7 +95,7 @@ fn answer(stream: &UnixStream, plane: &Handle) -> Result<()> {
         BufReader::new(stream.take(MAX_REQUEST)).read_line(&mut line)?;
         obey(&line, plane).unwrap_or_else(|error| Reply::Refused(format!("{error:#}")))
     } else {
-        Reply::Refused("this lab belongs to another user".into())
+        Reply::Foreign
     };
     let mut text = serde_json::to_string(&reply)?;
     text.push('\n');
@@ -185,8 +185,8 @@ fn apply(
     };
     Ok(match name {
         "strategy" => value.parse()?,
-        "rx-usecs" => moderation.with_rx_usecs(number(MAX_RX_USECS)?)?,
-        "rx-frames" => moderation.with_rx_frames(number(MAX_RX_FRAMES)?)?,
+        "rx-usecs" => moderation.timed(number(MAX_RX_USECS)?),
+        "rx-frames" => Moderation { rx_frames: number(MAX_RX_FRAMES)?, ..moderation },
         "adaptive-rx" => match value {
             "on" => {
                 Moderation { timer: TimerKind::Adaptive, rx_usecs: 0, rx_frames: 0, ..moderation }

@@ -10,13 +10,15 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Gid, Mode, OFlags, Uid};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
 use rustix::process::{WaitId, WaitIdOptions, setsid, umask, waitid};
@@ -32,7 +34,7 @@ pub enum Step {
     Session = 1,
     /// Keeping mounts from spreading to the machine.
     Mounts = 2,
-    /// Mounting an empty `/run`.
+    /// Mounting a `/run` without files.
     Run = 3,
     /// Writing the names of the stations.
     HostsFile = 4,
@@ -72,11 +74,46 @@ impl fmt::Display for Step {
     }
 }
 
+/// A directory of the machine's `/run`, which the host has, too, but empty: servers expect theirs
+/// there.
+struct RunDirectory {
+    path: CString,
+    mode: Mode,
+    owner: (Uid, Gid),
+}
+
+impl RunDirectory {
+    /// Those right below `/run`; none where it cannot be read.
+    fn all() -> Vec<Self> {
+        let entries = std::fs::read_dir("/run").into_iter().flatten().flatten();
+        let directory = |entry: std::fs::DirEntry| {
+            // Links are not followed: they may lead out of /run.
+            let metadata = entry.metadata().ok().filter(std::fs::Metadata::is_dir)?;
+            Some(Self {
+                path: CString::new(entry.path().into_os_string().into_vec()).ok()?,
+                mode: Mode::from_raw_mode(metadata.mode() & 0o7777),
+                owner: (Uid::from_raw(metadata.uid()), Gid::from_raw(metadata.gid())),
+            })
+        };
+        entries.filter_map(directory).collect()
+    }
+
+    /// Makes it. A host is a host without it, so nothing here is an error: in a user namespace,
+    /// other users' directories cannot be given to them.
+    fn make(&self) {
+        let (user, group) = self.owner;
+        let _ = rustix::fs::mkdir(self.path.as_c_str(), Mode::RWXU);
+        let _ = rustix::fs::chown(self.path.as_c_str(), Some(user), Some(group));
+        let _ = rustix::fs::chmod(self.path.as_c_str(), self.mode);
+    }
+}
+
 /// Everything the holder needs, ready before it is forked.
 pub(super) struct Blueprint {
     host: String,
     process_name: CString,
     hosts_file: String,
+    run_directories: Vec<RunDirectory>,
 }
 
 impl Blueprint {
@@ -86,7 +123,8 @@ impl Blueprint {
             writeln!(hosts_file, "{ipv4} {name}\n{ipv6} {name}").expect("strings take any text");
         }
         let process_name = CString::new(format!("earmark-{name}")).expect("host names have no NUL");
-        Self { host: name.to_owned(), process_name, hosts_file }
+        let run_directories = RunDirectory::all();
+        Self { host: name.to_owned(), process_name, hosts_file, run_directories }
     }
 }
 
@@ -255,6 +293,7 @@ fn furnish(blueprint: &Blueprint, life_line: BorrowedFd<'_>) -> Result<(), (Step
         .map_err(|errno| (Step::Mounts, errno))?;
     let plain = MountFlags::NOSUID | MountFlags::NODEV;
     mount(c"tmpfs", c"/run", c"tmpfs", plain, c"mode=0755").map_err(|errno| (Step::Run, errno))?;
+    blueprint.run_directories.iter().for_each(RunDirectory::make);
     // Containers that hide parts of /proc may not have a fresh one; programs then see the process
     // ids of the machine, which few mind.
     let _ = mount(c"proc", c"/proc", c"proc", plain | MountFlags::NOEXEC, None);

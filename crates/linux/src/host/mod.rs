@@ -19,9 +19,9 @@
 //! A program enters through [`Host::spawn`], which starts it from a thread that has joined the
 //! namespaces.
 //!
-//! What a host has of its own: its name, its network, its processes, its System V IPC, an empty
-//! `/run`, and an `/etc/hosts` that knows its peers. Everything else, files above all, it shares
-//! with the machine.
+//! What a host has of its own: its name, its network, its processes, its System V IPC, a `/run`
+//! with the machine's directories and none of its files, and an `/etc/hosts` that knows its peers.
+//! Everything else, files above all, it shares with the machine.
 //!
 //! It takes Linux 5.9 or newer (`setns` by pidfd, `close_range`), and the rights that
 //! [`become_capable`](crate::privilege::become_capable) gives.

@@ -21,7 +21,7 @@
 //! shows 0 whatever the port has, `ethtool -C eth0 rx-usecs 0` as the first command sends nothing,
 //! and `tx-usecs 5` as the first command sends 0 us for reception with it.
 
-use nic::moderation::{Moderation, SettingError, TimerKind};
+use nic::moderation::{Moderation, SettingError};
 
 /// A guest's view of a queue: remembers what its 0 us replaced.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,14 +41,9 @@ impl Coalescing {
             Moderation::DISABLED => self.before.unwrap_or(now_in_force),
             other => other,
         };
-        let timer = match strategy.timer {
-            TimerKind::Disabled | TimerKind::Adaptive => TimerKind::Delay,
-            timer => timer,
-        };
         let rx_frames = if packets <= 1 { 0 } else { packets };
         // Checked even if the time is 0, as any other.
-        let with_time = Moderation { timer, rx_usecs: usecs.max(1), rx_frames, ..strategy };
-        let with_time = with_time.checked()?;
+        let with_time = Moderation { rx_frames, ..strategy.timed(usecs.max(1)) }.checked()?;
         if usecs == 0 {
             self.before = Some(with_time);
             return Ok(Moderation::DISABLED);

@@ -122,6 +122,18 @@ impl Moderation {
         Self { rx_usecs, ..self }.checked()
     }
 
+    /// The same setting with `rx-usecs` as `ethtool -C` sets it: a timer that has no such number
+    /// becomes `delay`, so that the number acts. Marks and `rx-frames` stay. Not checked.
+    #[must_use]
+    pub const fn timed(self, rx_usecs: u32) -> Self {
+        let timer = match self.timer {
+            TimerKind::Disabled if rx_usecs == 0 => TimerKind::Disabled,
+            TimerKind::Disabled | TimerKind::Adaptive => TimerKind::Delay,
+            timer => timer,
+        };
+        Self { timer, rx_usecs, ..self }
+    }
+
     /// The same setting with another `rx-frames`.
     ///
     /// # Errors
@@ -307,6 +319,20 @@ mod tests {
         assert_eq!(parse("throttle").unwrap().rx_usecs, 125);
         assert_eq!(parse("frames").unwrap().to_string(), "delay:75+frames:32");
         assert_eq!(parse("marked+periodic").unwrap().to_string(), "marked+periodic:128");
+    }
+
+    #[test]
+    fn a_timer_without_rx_usecs_becomes_a_delay() {
+        for (before, rx_usecs, after) in [
+            ("disabled", 50, "delay:50"),
+            ("disabled", 0, "disabled"),
+            ("adaptive", 50, "delay:50"),
+            ("adaptive", 0, "delay:0"),
+            ("stream+adaptive", 50, "stream:50"),
+            ("throttle:125+frames:8", 50, "throttle:50+frames:8"),
+        ] {
+            assert_eq!(parse(before).unwrap().timed(rx_usecs).to_string(), after, "{before}");
+        }
     }
 
     #[test]

@@ -119,16 +119,13 @@ pub fn strategy(now: &State, change: &Change) -> Result<Moderation> {
         _ => {}
     }
     let (rx_usecs, rx_frames) = (number(Setting::RxUsecs), number(Setting::RxFrames));
-    if moderation.timer == Moderation::DISABLED.timer && rx_usecs.is_some_and(|usecs| usecs > 0) {
-        moderation.timer = TimerKind::Delay;
-    }
     if rx_usecs == Some(0) && rx_frames.unwrap_or(0) == 0 && moderation.timer == TimerKind::Delay {
         // Nothing to wait for: every packet interrupts.
         let timer = Moderation::DISABLED.timer;
         return Ok(Moderation { timer, rx_usecs: 0, rx_frames: 0, ..moderation }.checked()?);
     }
     if let Some(rx_usecs) = rx_usecs.filter(|usecs| *usecs != moderation.rx_usecs) {
-        moderation = moderation.with_rx_usecs(rx_usecs)?;
+        moderation = moderation.timed(rx_usecs);
     }
     if let Some(rx_frames) = rx_frames.filter(|frames| *frames != moderation.rx_frames) {
         moderation = moderation.with_rx_frames(rx_frames)?;
@@ -163,6 +160,7 @@ mod tests {
         assert_eq!(becomes("delay:75", "adaptive-rx on"), "adaptive");
         assert_eq!(becomes("adaptive", "adaptive-rx off"), "delay:32+frames:8");
         assert_eq!(becomes("adaptive", "adaptive-rx off rx-usecs 9 rx-frames 0"), "delay:9");
+        assert_eq!(becomes("adaptive", "rx-usecs 50"), "delay:50");
         assert_eq!(becomes("adaptive", "strategy marked:60"), "marked:60");
         assert_eq!(becomes("marked:60", "rx-usecs 20"), "marked:20");
     }
