@@ -10,7 +10,7 @@ use common::{Directory, needs, run, unique};
 /// A short run of an experiment; what it prints.
 #[track_caller]
 fn bench(arguments: &[&str]) -> Value {
-    bench_for("0.2", arguments)
+    bench_for("1", arguments)
 }
 
 /// A run of an experiment for some seconds; what it prints.
@@ -146,7 +146,7 @@ fn scenarios_are_read_from_files() {
     let flags_win = outcome(&["udp-rr", "--scenario", &path, "--rx-usecs", "30"]);
     assert_eq!(texts(&flags_win["results"], "setting"), ["delay:30"]);
     let name = unique("bench");
-    let all = run(&["bench", "--duration", "0.1", "--name", &name, "--scenario", &path]);
+    let all = run(&["bench", "--duration", "1", "--name", &name, "--scenario", &path]);
     assert!(all.output().contains("udp-rr") && all.stdout.contains("tcp-rr"), "{all:?}");
     run(&["bench", "pps", "--scenario", &path]).refused(&["udp-rr, tcp-rr"]);
     let wrong = directory.write("wrong.toml", &scenario.replace("queues", "queue"));
