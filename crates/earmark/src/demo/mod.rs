@@ -92,7 +92,7 @@ pub fn run(args: &DemoArgs) -> Result<()> {
     // Now rather than in a minute: can the files be written?
     for path in std::iter::once(&args.report).chain(&args.json) {
         writable(path, REPORT_BYTES)
-            .with_context(|| format!("write {}; choose another place", path.display()))?;
+            .with_context(|| format!("write {}; choose another place with --report or --json", path.display()))?;
     }
     let options = NicOptions {
         mark: args.mark.clone(),
