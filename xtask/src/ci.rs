@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::{demo, header, kernel, peers, repo, shell, tidy};
+use crate::{demo, header, kernel, peers, repo, screenshots, shell, tidy};
 
 const BARE_TARGET: &str = "x86_64-unknown-none";
 
@@ -86,6 +86,7 @@ fn steps() -> Vec<Step> {
         steps.push(Step::cargo("fuzzers", "check --manifest-path fuzz/Cargo.toml"));
     }
     steps.push(Step::task("demo", demo::run));
+    steps.push(Step::task("screenshots", screenshots::of_demo));
     steps
 }
 

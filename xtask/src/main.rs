@@ -10,6 +10,7 @@ mod mpi;
 mod peers;
 mod repo;
 mod results;
+mod screenshots;
 mod shell;
 mod tidy;
 
@@ -45,6 +46,8 @@ enum Task {
     Install(install::Options),
     /// Runs the demonstration and checks what it wrote
     Demo,
+    /// Shows the demo's report in Chromium, at four widths, and checks what it shows
+    Screenshots(screenshots::Options),
     /// Measures what a packet costs and writes docs/results/costs.json
     Bench(bench::Options),
     /// Measures the scenarios and the demo, and writes docs/results and the README's table
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Task::Header(options) => header::run(&options),
         Task::Install(options) => install::run(&options),
         Task::Demo => demo::run(),
+        Task::Screenshots(options) => screenshots::run(&options),
         Task::Bench(options) => bench::run(&options),
         Task::Results(options) => results::run(&options),
     };

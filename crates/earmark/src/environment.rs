@@ -84,11 +84,20 @@ impl Environment {
         let serde_json::Value::Object(entries) = serde_json::json!(self) else {
             return Vec::new();
         };
+        // What is not known, or nothing, has no entry.
         let text = |value: serde_json::Value| match value {
-            serde_json::Value::String(text) => text,
-            other => other.to_string(),
+            serde_json::Value::Null => None,
+            serde_json::Value::String(text) => Some(text).filter(|text| !text.is_empty()),
+            other => Some(other.to_string()),
         };
-        entries.into_iter().map(|(name, value)| (name.replace('_', " "), text(value))).collect()
+        let entry = |(name, value): (String, serde_json::Value)| {
+            let (name, unit) = match name.strip_suffix("_us") {
+                Some(name) => (name.to_owned(), " us"),
+                None => (name, ""),
+            };
+            Some((name.replace('_', " "), text(value)? + unit))
+        };
+        entries.into_iter().filter_map(entry).collect()
     }
 }
 

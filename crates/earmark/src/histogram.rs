@@ -7,12 +7,16 @@
 use serde::Serialize;
 
 use crate::records::Distribution;
+use crate::terminal::Width;
 
 /// Bins in each octave.
 const PER_OCTAVE: u32 = 16;
 
 /// Columns of the longest bar.
-const WIDTH: f64 = 50.0;
+const WIDTH: usize = 50;
+
+/// Columns beside the bars.
+const BESIDE: usize = 35;
 
 /// Values from `from_us` to `to_us`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -50,10 +54,11 @@ pub fn bins(distribution: &Distribution) -> Vec<Bin> {
 
 /// The bins as lines of text.
 #[must_use]
-pub fn bars(bins: &[Bin]) -> String {
+pub(crate) fn bars(bins: &[Bin], width: Width) -> String {
+    let longest = width.bar(BESIDE, WIDTH) as f64;
     let most = bins.iter().map(|bin| bin.count).max().unwrap_or(1) as f64;
     let line = |bin: &Bin| {
-        let bar = "#".repeat((bin.count as f64 / most * WIDTH).ceil() as usize);
+        let bar = "#".repeat((bin.count as f64 / most * longest).ceil() as usize);
         format!("{:>9.1} - {:>9.1} us {:>8} {bar}\n", bin.from_us, bin.to_us, bin.count)
     };
     bins.iter().map(line).collect()
@@ -70,7 +75,9 @@ mod tests {
         let counts: Vec<u64> = bins.iter().map(|bin| bin.count).collect();
         assert_eq!(counts, [100, 3]);
         assert!(bins[0].from_us <= 124.9 && 125.1 < bins[0].to_us);
-        assert!(bars(&bins).lines().next().unwrap().ends_with(&"#".repeat(50)));
+        let bars = |columns| bars(&bins, Width::columns(columns));
+        assert!(bars(100).lines().next().unwrap().ends_with(&"#".repeat(50)));
+        assert!(bars(60).lines().all(|line| line.len() <= 60));
     }
 
     #[test]

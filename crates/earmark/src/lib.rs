@@ -38,6 +38,7 @@ pub mod show;
 mod sources;
 mod table;
 pub mod takers;
+mod terminal;
 pub mod tune;
 pub mod workload;
 pub mod world;

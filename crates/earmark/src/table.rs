@@ -1,51 +1,33 @@
 //! Tables for people: one row for each setting, every number with its unit in the header.
 
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
-
 use crate::bench::{Outcome, Ratio, not_measured};
 use crate::experiment::MxTerms;
 use crate::halves;
 use crate::measurement::{Halves, Measurement, Quantiles};
+use crate::terminal::{Table, Width};
 
 /// What stands where nothing was measured.
 const NOTHING: &str = "-";
 
-/// One line below the header, so that many rows fit a screen.
-const UNDER_HEADER: TableStyle =
-    TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
-
-/// A table with these headers: the first column is text, the others are numbers.
+/// All that `earmark bench` prints, in lines of at most `width` columns.
 #[must_use]
-pub(crate) fn empty(headers: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(UNDER_HEADER);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(headers);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
-/// All that `earmark bench` prints.
-#[must_use]
-pub(crate) fn of(outcome: &Outcome) -> String {
+pub(crate) fn of(outcome: &Outcome, width: Width) -> String {
     let mx = outcome.mx.as_ref().map(messages).unwrap_or_default();
-    let mut text = format!("{} in the {} world{mx}\n", outcome.experiment, outcome.world);
-    text += &results(&outcome.results).to_string();
+    let title = format!("{} in the {} world{mx}\n", outcome.experiment, outcome.world);
+    let mut text = width.wrap(&title) + &results(&outcome.results).fit(width);
     for result in &outcome.results {
         if !result.halves.is_empty() {
-            text += &format!("\n\n{}", halves_table(&result.halves));
+            text += &format!("\n\n{}", halves_table(&result.halves).fit(width));
         }
         if let Some(story) = halves::story(&result.halves) {
-            text += &format!("\n{story}");
+            text += &format!("\n{}", width.wrap(&story));
         }
     }
     if !outcome.ratios.is_empty() {
-        text += &format!("\n\n{}", ratios(&outcome.ratios));
+        text += &format!("\n\n{}", ratios(&outcome.ratios, width));
     }
-    text += &footer(&outcome.results);
-    text += &not_measured(outcome.results.iter());
+    text += &width.wrap(&footer(&outcome.results));
+    text += &width.wrap(&not_measured(outcome.results.iter()));
     text
 }
 
@@ -64,36 +46,36 @@ fn messages(terms: &MxTerms) -> String {
 
 fn results(results: &[Measurement]) -> Table {
     let clients = results.iter().any(|result| result.clients.is_some());
-    let mut headers = vec!["setting"];
+    let mut headers = vec![("setting", 0)];
     if clients {
-        headers.push("clients");
+        headers.push(("clients", 0));
     }
     headers.extend([
-        "min us",
-        "p50 us",
-        "p99 us",
-        "max us",
-        "mean us",
-        "half p50",
-        "answers/s",
-        "Mbit/s",
-        "datagrams/s",
-        "messages/s",
-        "MB/s",
-        "ints/msg",
-        "interrupts/s",
-        "pkts/int",
-        "hold p50",
-        "hold p99",
-        "NIC cpu",
-        "host cpu",
-        "rx ns/pkt",
+        ("min us", 5),
+        ("p50 us", 0),
+        ("p99 us", 1),
+        ("max us", 6),
+        ("mean us", 5),
+        ("half p50", 2),
+        ("answers/s", 2),
+        ("Mbit/s", 1),
+        ("datagrams/s", 1),
+        ("messages/s", 1),
+        ("MB/s", 1),
+        ("ints/msg", 3),
+        ("interrupts/s", 0),
+        ("pkts/int", 3),
+        ("hold p50", 4),
+        ("hold p99", 5),
+        ("NIC cpu", 7),
+        ("host cpu", 4),
+        ("rx ns/pkt", 3),
     ]);
     let rows: Vec<Vec<String>> = results.iter().map(|result| row(result, clients)).collect();
     // A column in which nothing was measured says nothing.
     let told = |column: &usize| rows.iter().any(|row| row[*column] != NOTHING);
     let columns: Vec<usize> = (0..headers.len()).filter(told).collect();
-    let mut table = empty(&columns.iter().map(|&column| headers[column]).collect::<Vec<_>>());
+    let mut table = Table::new(columns.iter().map(|&column| headers[column]));
     for row in &rows {
         table.add_row(columns.iter().map(|&column| row[column].as_str()));
     }
@@ -138,8 +120,13 @@ pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
 }
 
 fn halves_table(halves: &[Halves]) -> Table {
-    let mut table =
-        empty(&["median us", "round trip", "request half", "response half", "clock offset"]);
+    let mut table = Table::new([
+        ("median us", 0),
+        ("round trip", 0),
+        ("request half", 1),
+        ("response half", 1),
+        ("clock offset", 0),
+    ]);
     for half in halves {
         let median = |of: Option<Quantiles>| number(of.map(|quantiles| quantiles.p50), 1);
         table.add_row([
@@ -157,13 +144,13 @@ fn halves_table(halves: &[Halves]) -> Table {
 const SAME: f64 = 0.02;
 
 /// For each figure that differs, a matrix: the row's setting divided by the column's.
-fn ratios(ratios: &[Ratio]) -> String {
+fn ratios(ratios: &[Ratio], width: Width) -> String {
     let mut figures: Vec<&str> = ratios.iter().map(|ratio| ratio.figure).collect();
     figures.dedup();
     let matrices = figures.into_iter().filter_map(|figure| {
         let of: Vec<&Ratio> = ratios.iter().filter(|ratio| ratio.figure == figure).collect();
         let differs = of.iter().any(|ratio| (ratio.median - 1.0).abs() > SAME);
-        differs.then(|| matrix(figure, &of).to_string())
+        differs.then(|| matrix(figure, &of).fit(width))
     });
     matrices.collect::<Vec<_>>().join("\n\n")
 }
@@ -180,9 +167,10 @@ fn matrix(figure: &str, ratios: &[&Ratio]) -> Table {
         }
     }
     let title = format!("{} x that of", figure.replace('_', " "));
-    let headers: Vec<&str> =
-        std::iter::once(title.as_str()).chain(settings.iter().copied()).collect();
-    let mut table = empty(&headers);
+    // The first setting is what the others are compared with; those after it may be left out.
+    let ranks = (0..=u8::MAX).chain(std::iter::repeat(u8::MAX));
+    let mut table =
+        Table::new(std::iter::once((title.as_str(), 0)).chain(settings.iter().copied().zip(ranks)));
     for (of, clients) in rows {
         let cell = |to: &&str| {
             let found = ratios.iter().find(|r| r.of == of && r.clients == clients && r.to == **to);
@@ -224,3 +212,6 @@ fn footer(results: &[Measurement]) -> String {
         first.seconds,
     )
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -31,7 +31,7 @@ const fn peer(
     Peer { program, apt, dnf, pacman }
 }
 
-const PEERS: [Peer; 19] = [
+const PEERS: [Peer; 20] = [
     peer("memcached", "memcached", "memcached", "memcached"),
     peer("chronyd", "chrony", "chrony", "chrony"),
     peer("iperf3", "iperf3", "iperf3", "iperf3"),
@@ -50,6 +50,7 @@ const PEERS: [Peer; 19] = [
     peer("/usr/include/rdma/fabric.h", "libfabric-dev", "libfabric-devel", "libfabric"),
     peer("mpirun", "openmpi-bin", "openmpi", "openmpi"),
     peer("mpicc", "libopenmpi-dev", "openmpi-devel", "openmpi"),
+    peer("chromium", "chromium", "chromium", "chromium"),
     // A kernel whose network driver is a module; Debian alone has it.
     peer("linux.uml", "user-mode-linux", "user-mode-linux", "user-mode-linux"),
 ];

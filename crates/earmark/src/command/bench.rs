@@ -13,6 +13,7 @@ use crate::say::say;
 use crate::scenario::{Run, Scenario};
 use crate::table;
 use crate::takers::Place;
+use crate::terminal::Width;
 use crate::world::setup;
 
 /// What `--scenario NAME --json` prints.
@@ -35,14 +36,15 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     check(args, &runs)?;
     let privilege = become_capable()?;
     let mut outcomes = Vec::new();
+    let width = Width::of_output();
     for Run { experiment, world, nic, options } in &runs {
         let progress = Progress::new(args.json);
         let world = bench::open(args.world.or(*world).unwrap_or_default(), nic, privilege)?;
         let outcome = bench::run(*experiment, nic, options, world, &progress)?;
         if !args.json {
-            say!("{}\n", table::of(&outcome));
+            say!("{}\n", table::of(&outcome, width));
             if args.histogram {
-                print_histograms(&outcome);
+                print_histograms(&outcome, width);
             }
         }
         outcomes.push(outcome);
@@ -77,11 +79,11 @@ fn check(args: &BenchArgs, runs: &[Run]) -> Result<()> {
     Ok(())
 }
 
-fn print_histograms(outcome: &Outcome) {
+fn print_histograms(outcome: &Outcome, width: Width) {
     for result in &outcome.results {
         let clients =
             result.clients.map(|clients| format!(", {clients} clients")).unwrap_or_default();
-        say!("{}{clients}\n{}", result.setting, histogram::bars(&result.latency_histogram));
+        say!("{}{clients}\n{}", result.setting, histogram::bars(&result.latency_histogram, width));
     }
 }
 

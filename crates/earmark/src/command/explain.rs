@@ -11,6 +11,7 @@ use linux::device::{Root, device_name};
 use crate::explain::report::Report;
 use crate::explain::{own, program, sockets};
 use crate::say::{note, say};
+use crate::terminal::Width;
 
 /// What `earmark explain` takes.
 #[derive(Args, Debug)]
@@ -55,7 +56,7 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode> {
             if args.json {
                 return print(report, true);
             }
-            note!("{}", report.text());
+            note!("{}", report.text(Width::of_output()));
             Ok(())
         })?;
         let status = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
@@ -83,7 +84,7 @@ fn print(report: &Report, json: bool) -> Result<()> {
     if json {
         say!("{}", serde_json::to_string_pretty(report)?);
     } else {
-        say!("{}", report.text().trim_end());
+        say!("{}", report.text(Width::of_output()).trim_end());
     }
     Ok(())
 }

@@ -9,7 +9,10 @@ use anyhow::{Result, bail, ensure};
 use crate::cli::{NicArgs, NicCommand};
 use crate::control::client::{ask, choose, labs};
 use crate::control::{AttachmentState, PortState, QueueState, Request};
-use crate::say::say;
+use crate::say::{note, say};
+use crate::show::lines::Lines;
+use crate::table::number;
+use crate::terminal::{Stream, Width};
 
 /// Does what `args` say.
 ///
@@ -33,7 +36,8 @@ pub fn run(args: &NicArgs) -> Result<()> {
             if *json {
                 say!("{}", serde_json::to_string_pretty(&ports)?);
             } else {
-                ports.iter().for_each(|port| show(port, &lab));
+                let width = Width::of_output();
+                ports.iter().for_each(|port| say!("{}", shown(port, &lab, width)));
             }
             Ok(())
         }
@@ -89,26 +93,26 @@ fn pick(
     Ok(ports)
 }
 
-fn show(port: &PortState, lab: &str) {
-    say!("Coalesce parameters for {} (lab {lab}):", port.port);
-    say!("mark: {}", if port.mark.is_empty() { "nothing" } else { &port.mark });
-    if let Some(why) = &port.vanished {
-        say!("VANISHED: {why}");
-    }
-    if let Some(attachment) = &port.attachment {
-        say!("guest: {}", tell(attachment));
-    }
+/// All about a port, a line for each setting and counter.
+fn shown(port: &PortState, lab: &str, width: Width) -> String {
+    let mut lines = vec![
+        format!("Coalesce parameters for {} (lab {lab}):", port.port),
+        format!("mark: {}", if port.mark.is_empty() { "nothing" } else { &port.mark }),
+    ];
+    lines.extend(port.vanished.as_ref().map(|why| format!("VANISHED: {why}")));
+    lines.extend(port.attachment.as_ref().map(|it| format!("guest: {}", tell(it))));
     for (number, queue) in port.queues.iter().enumerate() {
         if port.queues.len() > 1 {
-            say!("queue {number}:");
+            lines.push(format!("queue {number}:"));
         }
-        show_queue(queue);
+        lines.extend(queue_lines(queue));
     }
     if let Some([p50, p99, max]) = port.hold_us {
-        say!("hold: p50 {p50:.1} us, p99 {p99:.1} us, max {max:.1} us");
+        lines.push(format!("hold: p50 {p50:.1} us, p99 {p99:.1} us, max {max:.1} us"));
     }
-    show_counters(&port.counters);
-    say!("");
+    lines.extend(counters(&port.counters));
+    let wrapped = lines.iter().map(|line| Lines::listed(line, width) + "\n");
+    wrapped.collect()
 }
 
 /// How the guest of a port stands.
@@ -123,35 +127,48 @@ fn tell(attachment: &AttachmentState) -> String {
     }
 }
 
-fn show_queue(queue: &QueueState) {
-    say!("strategy: {} ({})", queue.strategy, queue.setting);
-    say!("adaptive-rx: {}", if queue.adaptive_rx { "on" } else { "off" });
-    say!("rx-usecs: {}", queue.rx_usecs);
-    say!("rx-frames: {}", queue.rx_frames);
-    let interrupts = queue.interrupts.iter().map(|(reason, count)| format!("{reason} {count}"));
-    say!(
-        "interrupts: {} ({})",
-        queue.interrupts.values().sum::<u64>(),
-        interrupts.collect::<Vec<_>>().join(", ")
-    );
-    show_counters(&queue.counters);
+fn queue_lines(queue: &QueueState) -> Vec<String> {
+    let interrupts =
+        queue.interrupts.iter().map(|(reason, count)| format!("{reason}\u{a0}{count}"));
+    let mut lines = vec![
+        format!("strategy: {} ({})", queue.strategy, queue.setting),
+        format!("adaptive-rx: {}", if queue.adaptive_rx { "on" } else { "off" }),
+        format!("rx-usecs: {}", queue.rx_usecs),
+        format!("rx-frames: {}", queue.rx_frames),
+        format!(
+            "interrupts: {} ({})",
+            queue.interrupts.values().sum::<u64>(),
+            interrupts.collect::<Vec<_>>().join(", ")
+        ),
+    ];
+    lines.extend(counters(&queue.counters));
+    lines
 }
 
-fn show_counters(counters: &BTreeMap<String, u64>) {
-    counters.iter().for_each(|(name, value)| say!("{name}: {value}"));
+fn counters(counters: &BTreeMap<String, u64>) -> impl Iterator<Item = String> {
+    counters.iter().map(|(name, value)| format!("{name}: {value}"))
+}
+
+/// The columns of `nic watch`; a setting may be changed for a longer one meanwhile.
+fn columns(width: Width) -> Stream {
+    let columns = [
+        ("port", 0, 6),
+        ("setting", 0, 24),
+        ("packets/s", 1, 12),
+        ("interrupts/s", 0, 14),
+        ("packets/int", 0, 12),
+        ("marked/s", 2, 10),
+    ];
+    Stream::new(columns, width)
 }
 
 /// Prints a line for each port and interval.
 fn watch(lab: &str, port: Option<&str>, interval: f64, count: Option<u64>) -> Result<()> {
-    say!(
-        "{:<6} {:<24} {:>12} {:>14} {:>12} {:>10}",
-        "port",
-        "setting",
-        "packets/s",
-        "interrupts/s",
-        "packets/int",
-        "marked/s"
-    );
+    let columns = columns(Width::of_output());
+    if let Some(remark) = columns.left_out("a wider terminal") {
+        note!("{remark}");
+    }
+    say!("{}", columns.header());
     let mut before = pick(ask(lab, &Request::Show)?, port, None)?;
     let mut printed = 0;
     while count.is_none_or(|count| printed < count) {
@@ -164,11 +181,10 @@ fn watch(lab: &str, port: Option<&str>, interval: f64, count: Option<u64>) -> Re
             let marked = rate(|queue| queue.counters.get("rx-marked").copied().unwrap_or(0));
             let interrupts = rate(|queue| queue.interrupts.values().sum());
             let each = if interrupts > 0.0 { packets / interrupts } else { 0.0 };
-            say!(
-                "{:<6} {:<24} {packets:>12.0} {interrupts:>14.0} {each:>12.1} {marked:>10.0}",
-                now.port,
-                now.queues[0].setting
-            );
+            let values = [(packets, 0), (interrupts, 0), (each, 1), (marked, 0)];
+            let values = values.map(|(value, digits)| number(Some(value), digits));
+            let names = [now.port.clone(), now.queues[0].setting.clone()];
+            say!("{}", columns.row(&[&names[..], &values].concat()));
         }
         before = now;
         printed += 1;
@@ -178,4 +194,50 @@ fn watch(lab: &str, port: Option<&str>, interval: f64, count: Option<u64>) -> Re
 
 fn total(port: &PortState, of: fn(&QueueState) -> u64) -> u64 {
     port.queues.iter().map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terminal::checks::fits;
+
+    #[test]
+    fn every_terminal_has_every_counter_of_a_port() {
+        let large = u64::MAX / 100;
+        let reasons = ["frames", "mark", "rearm", "stream-end", "timer", "transmit"];
+        let queue = QueueState {
+            strategy: "marked".into(),
+            setting: "marked:75+frames:16".into(),
+            adaptive_rx: false,
+            rx_usecs: 75,
+            rx_frames: 16,
+            interrupts: reasons.into_iter().map(|it| (it.into(), large)).collect(),
+            counters: [("rx-packets".into(), large)].into(),
+        };
+        let port = PortState {
+            port: "b0".into(),
+            mark: "tcp-push & length<=128 | udp-port=123".into(),
+            queues: vec![queue],
+            hold_us: Some([75.0, 28_156.5, 123_456.7]),
+            counters: [("rx-dropped".into(), large)].into(),
+            vanished: None,
+            attachment: None,
+        };
+        let all =
+            ["rx-usecs: 75", "marked:75+frames:16", "stream-end", "rx-packets", "123456.7 us"];
+        fits(|width| shown(&port, "demo", width), &all);
+    }
+
+    #[test]
+    fn every_terminal_can_watch() {
+        let draw = |row: [&'static str; 6]| {
+            move |width| {
+                let stream = columns(width);
+                stream.header() + "\n" + &stream.row(&row)
+            }
+        };
+        fits(draw(["b0", "delay:75", "1234567", "28156", "43.9", "7"]), &["28156", "43.9"]);
+        let long = "marked+throttle:125+frames:16+stream:75";
+        fits(draw(["b0", long, "1234567", "28156", "43.9", "7"]), &[long, "28156", "43.9"]);
+    }
 }

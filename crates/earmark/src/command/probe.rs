@@ -12,6 +12,7 @@ use crate::probe::recording::{self, Origin};
 use crate::probe::report::Report;
 use crate::probe::run::{self, Limits};
 use crate::say::{note, say};
+use crate::terminal::Width;
 use crate::tune::interrupted;
 use crate::tune::setting::Setting;
 use crate::tune::transaction::{Transaction, Verdict};
@@ -70,7 +71,7 @@ pub fn run(args: &ProbeArgs) -> Result<()> {
     if args.json {
         say!("{}", serde_json::to_string_pretty(&report)?);
     } else {
-        report.print();
+        say!("{}", report.text(Width::of_output()).trim_end());
     }
     Ok(())
 }

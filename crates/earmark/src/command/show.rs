@@ -8,8 +8,10 @@ use linux::device::{Root, device_name, illegible_devices};
 use serde::Serialize;
 
 use crate::say::{note, say};
+use crate::show::lines::Lines;
 use crate::show::report::{Report, SCHEMA, nics};
 use crate::show::screen::{screen, summary};
+use crate::terminal::Width;
 
 /// What `earmark show` takes.
 #[derive(Args, Debug)]
@@ -38,6 +40,7 @@ struct Shown {
 pub fn run(args: &ShowArgs) -> Result<()> {
     ensure!((0.0..=60.0).contains(&args.sample), "--sample is 0 to 60 seconds");
     let root = Root::here();
+    let width = Width::of_output();
     let sample = Duration::from_secs_f64(args.sample);
     let devices = match &args.device {
         Some(device) => vec![Report::read(&root, &device_name(&root, device), sample)?],
@@ -59,9 +62,11 @@ pub fn run(args: &ShowArgs) -> Result<()> {
         let shown = Shown { schema_version: SCHEMA, devices };
         say!("{}", serde_json::to_string_pretty(&shown)?);
     } else if args.device.is_some() {
-        devices.iter().for_each(|it| screen(it).lines().iter().for_each(|line| say!("{line}")));
+        for device in &devices {
+            say!("{}", screen(device, width).lines().join("\n"));
+        }
     } else {
-        devices.iter().for_each(|device| say!("{}", summary(device)));
+        devices.iter().for_each(|device| say!("{}", Lines::listed(&summary(device), width)));
         match devices.first() {
             Some(first) => note!("more about one of them: earmark show {}", first.name),
             None => note!("there is no NIC here, only the loopback: earmark show lo"),

@@ -17,6 +17,7 @@ use crate::options::{ExperimentOptions, NicOptions, Ports, Text, duration, secon
 use crate::progress::Progress;
 use crate::report;
 use crate::say::{note, say};
+use crate::terminal::Width;
 use crate::tune::device::Device;
 use crate::tune::figures::{Figures, Metric};
 use crate::tune::goal::{Direction, Goal};
@@ -448,8 +449,9 @@ fn tell(args: &TuneArgs, outcome: &Outcome, worse: bool) -> Result<ExitCode> {
         say!("{}", serde_json::to_string_pretty(outcome)?);
         return Ok(status);
     }
-    say!("{}", outcome.table());
-    outcome.story().iter().for_each(|line| say!("{line}"));
+    let width = Width::of_output();
+    say!("{}", outcome.table(width));
+    outcome.story().iter().for_each(|line| say!("{}", width.wrap(line)));
     outcome.took.iter().for_each(|took| say!("{}: {}", outcome.device, took.words()));
     let lab = args.at.lab_flag();
     let name = &args.device;

@@ -10,9 +10,10 @@ use linux::device::netdev::Direction;
 use linux::device::{Root, device_name};
 use serde::Serialize;
 
-use crate::say::say;
+use crate::say::{note, say};
 use crate::show::rates::{Meter, QueueRates, Rates};
 use crate::show::report::SCHEMA;
+use crate::terminal::{Stream, Width};
 
 /// Lines of a terminal after which the header is said again.
 const HEADER_EVERY: usize = 20;
@@ -51,6 +52,10 @@ pub fn run(args: &WatchArgs) -> Result<()> {
     let meter = Meter::open(&root, &device_name(&root, &args.device))?;
     let gone = || format!("{} has gone; watch it again when it is back", args.device);
     let mut before = meter.read()?;
+    let columns = columns(&args.device, Width::of_output());
+    if let Some(remark) = columns.left_out("a wider terminal, or --json,").filter(|_| !args.json) {
+        note!("{remark}");
+    }
     let (mut printed, mut lines) = (0, 0);
     while args.count.is_none_or(|count| printed < count) {
         sleep(Duration::from_secs_f64(args.interval));
@@ -60,12 +65,12 @@ pub fn run(args: &WatchArgs) -> Result<()> {
             say!("{}", serde_json::to_string(&Line { schema_version: SCHEMA, rates: &rates })?);
         } else {
             if lines == 0 || (lines >= HEADER_EVERY && stdout().is_terminal()) {
-                say!("{}", header());
+                say!("{}", columns.header());
                 lines = 0;
             }
             let rows = rows(&rates);
             lines += rows.len();
-            rows.iter().for_each(|row| say!("{row}"));
+            rows.iter().for_each(|row| say!("{}", columns.row(row)));
         }
         before = now;
         printed += 1;
@@ -73,33 +78,39 @@ pub fn run(args: &WatchArgs) -> Result<()> {
     Ok(())
 }
 
-fn header() -> String {
-    row([
-        "",
-        "rx pkt/s",
-        "rx Mbit/s",
-        "tx pkt/s",
-        "tx Mbit/s",
-        "int/s",
-        "rx pkt/int",
-        "drops/s",
-        "squeezes/s",
-    ])
+/// Values of one line.
+type Row = Vec<String>;
+
+/// What fits; the name of the device needs as much as it has.
+fn columns(device: &str, width: Width) -> Stream {
+    let name = device.chars().count().max("  rx 1234".len());
+    let columns = [
+        ("", 0, name),
+        ("rx pkt/s", 0, 10),
+        ("rx Mbit/s", 2, 10),
+        ("tx pkt/s", 4, 10),
+        ("tx Mbit/s", 5, 10),
+        ("int/s", 0, 10),
+        ("rx pkt/int", 0, 10),
+        ("drops/s", 1, 10),
+        ("squeezes/s", 3, 10),
+    ];
+    Stream::new(columns, width)
 }
 
 /// The device, and below it its queues if it has several for receiving.
-fn rows(rates: &Rates) -> Vec<String> {
-    let mut rows = vec![row([
-        &rates.device,
-        &whole(rates.rx_packets_per_s),
-        &megabits(Some(rates.rx_bytes_per_s)),
-        &whole(rates.tx_packets_per_s),
-        &megabits(Some(rates.tx_bytes_per_s)),
-        &optional(rates.interrupts_per_s, 0),
-        &optional(rates.rx_packets_per_interrupt, 1),
-        &whole(rates.drops_per_s),
-        &whole(rates.squeezes_per_s),
-    ])];
+fn rows(rates: &Rates) -> Vec<Row> {
+    let mut rows = vec![vec![
+        rates.device.clone(),
+        whole(rates.rx_packets_per_s),
+        megabits(Some(rates.rx_bytes_per_s)),
+        whole(rates.tx_packets_per_s),
+        megabits(Some(rates.tx_bytes_per_s)),
+        optional(rates.interrupts_per_s, 0),
+        optional(rates.rx_packets_per_interrupt, 1),
+        whole(rates.drops_per_s),
+        whole(rates.squeezes_per_s),
+    ]];
     let receiving = rates.queues.iter().filter(|queue| queue.direction == Direction::Rx).count();
     if receiving > 1 {
         let is_busy = |queue: &&QueueRates| {
@@ -110,7 +121,7 @@ fn rows(rates: &Rates) -> Vec<String> {
     rows
 }
 
-fn queue_row(queue: &QueueRates) -> String {
+fn queue_row(queue: &QueueRates) -> Row {
     let (packets, bits) = (whole(queue.packets_per_s), megabits(queue.bytes_per_s));
     let interrupts = optional(queue.interrupts_per_s, 0);
     let each = optional(queue.packets_per_interrupt, 1);
@@ -118,16 +129,14 @@ fn queue_row(queue: &QueueRates) -> String {
     match queue.direction {
         Direction::Rx => {
             let name = format!("  rx {}", queue.id);
-            row([&name, &packets, &bits, "", "", &interrupts, &each, &drops, ""])
+            let none = String::new;
+            vec![name, packets, bits, none(), none(), interrupts, each, drops, none()]
         }
         Direction::Tx => {
-            row([&format!("  tx {}", queue.id), "", "", &packets, &bits, "", "", &drops, ""])
+            let (name, none) = (format!("  tx {}", queue.id), String::new);
+            vec![name, none(), none(), packets, bits, none(), none(), drops, none()]
         }
     }
-}
-
-fn row([first, rest @ ..]: [&str; 9]) -> String {
-    rest.iter().fold(format!("{first:<12}"), |line, cell| line + &format!(" {cell:>10}"))
 }
 
 fn whole(rate: f64) -> String {
@@ -145,6 +154,7 @@ fn megabits(bytes_per_s: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::terminal::checks::fits;
 
     fn queue(direction: Direction, id: u32, packets_per_s: f64) -> QueueRates {
         QueueRates {
@@ -183,7 +193,9 @@ mod tests {
             queue(Direction::Rx, 12, 234_567.0),
             queue(Direction::Tx, 3, 10.0),
         ];
-        let rows = rows(&rates(queues));
+        let rates = rates(queues);
+        let stream = columns(&rates.device, Width::columns(100));
+        let rows: Vec<String> = rows(&rates).iter().map(|row| stream.row(row)).collect();
         let words: Vec<Vec<&str>> =
             rows.iter().map(|row| row.split_whitespace().collect()).collect();
         let device = ["enp23s0f0", "1234567", "1000.00", "10", "0.00", "308642", "4.0", "0", "3"];
@@ -191,8 +203,20 @@ mod tests {
         assert_eq!(words[1], ["rx", "0", "1000000", "-", "250000", "4.0", "0"]);
         assert_eq!(words[2], ["rx", "12", "234567", "-", "58642", "4.0", "0"]);
         assert_eq!(words[3], ["tx", "3", "10", "-", "0"]);
-        let widths: Vec<usize> = rows.iter().chain([&header()]).map(String::len).collect();
-        assert!(widths.iter().all(|width| *width == 100), "the columns stand together: {widths:?}");
+        let widths = (stream.header().len(), rows[0].len());
+        assert_eq!(widths, (97, 97), "the columns stand together");
+    }
+
+    #[test]
+    fn every_terminal_has_packets_and_interrupts() {
+        let queues = vec![queue(Direction::Rx, 0, 1e15), queue(Direction::Rx, 1, 234_567.0)];
+        let rates = rates(queues);
+        let draw = |width| {
+            let stream = columns(&rates.device, width);
+            let rows: Vec<String> = rows(&rates).iter().map(|row| stream.row(row)).collect();
+            stream.header() + "\n" + &rows.join("\n")
+        };
+        fits(draw, &["rx pkt/s", "int/s", "enp23s0f0", "1234567", "308642", "58642"]);
     }
 
     #[test]

@@ -30,6 +30,7 @@ use crate::options::{ExperimentOptions, NicOptions, Text};
 use crate::progress::Progress;
 use crate::report::{self, Timeline};
 use crate::say::say;
+use crate::terminal::Width;
 use crate::world::World;
 use crate::world::live::Live;
 
@@ -91,8 +92,9 @@ pub fn run(args: &DemoArgs) -> Result<()> {
     };
     // Now rather than in a minute: can the files be written?
     for path in std::iter::once(&args.report).chain(&args.json) {
-        writable(path, REPORT_BYTES)
-            .with_context(|| format!("write {}; choose another place with --report or --json", path.display()))?;
+        writable(path, REPORT_BYTES).with_context(|| {
+            format!("write {}; choose another place with --report or --json", path.display())
+        })?;
     }
     let options = NicOptions {
         mark: args.mark.clone(),
@@ -112,7 +114,8 @@ pub fn run(args: &DemoArgs) -> Result<()> {
     if let Some(path) = &args.json {
         write(path, &serde_json::to_string_pretty(&demo)?)?;
     }
-    say!("{}\n\n{}\n", show::table(&demo.rows), demo.story);
+    let width = Width::of_output();
+    say!("{}\n\n{}\n", show::table(&demo.rows).fit(width), width.wrap(&demo.story));
     say!("Report: {}", args.report.display());
     Ok(())
 }
@@ -165,10 +168,14 @@ fn row(setting: &Moderation, cases: &[Tried; 3], environment: &Environment) -> R
 /// Neither root nor user namespaces, or no TAP: says so, and shows what a NIC alone can show.
 fn without_hosts(error: &anyhow::Error, args: &DemoArgs) -> Result<()> {
     say!("No hosts can be built here: {}.", crate::message(error));
+    let width = Width::of_output();
     say!(
-        "Without them there are no programs and no real traffic. What can be shown is the NIC itself:\n"
+        "{}\n",
+        width.wrap(
+            "Without them there are no programs and no real traffic. What can be shown is the NIC itself:"
+        )
     );
-    say!("{}", preview::table(args.mark.as_ref().map(|Text(rules)| rules))?);
+    say!("{}", preview::table(args.mark.as_ref().map(|Text(rules)| rules))?.fit(width));
     Ok(())
 }
 

@@ -6,7 +6,6 @@
 //! there are holds and interrupts.
 
 use anyhow::Result;
-use comfy_table::Table;
 use linux::times::Times;
 use nic::marker::Rules;
 use nic::moderation::Moderation;
@@ -16,7 +15,7 @@ use nic::time::{Duration, Instant};
 
 use super::STRATEGIES;
 use crate::records::{Distribution, new_times};
-use crate::table::empty;
+use crate::terminal::Table;
 use crate::world::setup::USUAL_RULES;
 
 /// Payload of a full TCP segment.
@@ -115,8 +114,13 @@ fn step(port: &mut Port<Vec<u8>>, now: Instant, requests: &mut Requests) {
 pub(super) fn table(rules: Option<&Rules>) -> Result<Table> {
     let usual = USUAL_RULES.parse()?;
     let rules = rules.unwrap_or(&usual);
-    let mut table =
-        empty(&["strategy", "request hold p50 us", "max us", "interrupts/s", "packets/interrupt"]);
+    let mut table = Table::new([
+        ("strategy", 0),
+        ("request hold\np50 us", 0),
+        ("request hold\nmax us", 1),
+        ("interrupts/s", 0),
+        ("packets/\ninterrupt", 2),
+    ]);
     for strategy in STRATEGIES {
         let (holds, interrupts, packets) = play(strategy.parse()?, rules);
         let micros = |nanos: i64| format!("{:.1}", nanos as f64 / 1e3);

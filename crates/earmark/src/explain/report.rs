@@ -10,7 +10,7 @@ use super::stages::Stage;
 use super::summary::Summary;
 use super::tracer::Account;
 use super::verdict::{Side, Verdict};
-use crate::table;
+use crate::terminal::{Table, Width};
 
 /// The version of the layout of the JSON.
 pub const SCHEMA: &str = "earmark-explain/1";
@@ -105,16 +105,16 @@ pub struct ProgramRun {
 impl Report {
     /// For people.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn text(&self, width: Width) -> String {
         let mut text = String::new();
         for explained in &self.explained {
-            text += &explained.text();
+            text += &explained.text(width);
             text.push('\n');
         }
         if self.explained.is_empty() {
-            text += &self.why_nothing();
+            text += &width.wrap(&self.why_nothing());
         }
-        text += &self.sources();
+        text += &width.wrap(&self.sources());
         text
     }
 
@@ -224,12 +224,20 @@ impl Report {
 }
 
 impl Explained {
-    fn text(&self) -> String {
+    fn text(&self, width: Width) -> String {
         let total = self.summary.total;
-        let mut text =
-            format!("{}: {} requests, microseconds\n", self.subject, self.summary.requests);
-        let mut table =
-            table::empty(&["stage", "typical", "share", "p50", "p99", "slowest 1 %", ""]);
+        let mut text = width
+            .wrap(&format!("{}: {} requests, microseconds\n", self.subject, self.summary.requests));
+        let mut table = Table::new([
+            ("stage", 0),
+            ("typical", 0),
+            ("share", 0),
+            ("p50", 3),
+            ("p99", 1),
+            ("slowest 1 %", 2),
+            ("", 4),
+        ])
+        .with_words_last();
         let most = self.summary.largest().map_or(1.0, |row| row.typical_us).max(1e-9);
         for row in &self.summary.stages {
             let share = row.typical_us / total.typical_us.max(1e-9);
@@ -252,12 +260,9 @@ impl Explained {
             format!("{:.1}", total.slow_us),
             String::new(),
         ]);
-        if let Some(column) = table.column_mut(6) {
-            column.set_cell_alignment(comfy_table::CellAlignment::Left);
-        }
-        let _ = writeln!(text, "{table}");
+        let _ = writeln!(text, "{}", table.fit(width));
         if let Some(verdict) = &self.verdict {
-            text += &verdict_text(verdict, total.typical_us);
+            text += &width.wrap(&verdict_text(verdict, total.typical_us));
         }
         text
     }
@@ -295,6 +300,7 @@ mod tests {
     use crate::explain::stages::Lengths;
     use crate::explain::summary::Collection;
     use crate::explain::verdict::Case;
+    use crate::terminal::checks::fits;
 
     fn report() -> Report {
         let mut lengths = Lengths::default();
@@ -334,7 +340,7 @@ mod tests {
 
     #[test]
     fn text_has_the_table_the_cause_and_what_is_missing() {
-        let text = report().text();
+        let text = report().text(Width::columns(200)).replace('\n', " ");
         for words in [
             "wire and far side",
             "96 %",
@@ -349,21 +355,39 @@ mod tests {
     }
 
     #[test]
+    fn every_terminal_has_the_typical_time_and_the_cause_in_whole_numbers() {
+        fits(
+            |width| report().text(width),
+            &["typical", "wire and far side", "96 %", "Largest cause"],
+        );
+    }
+
+    #[test]
     fn nothing_is_said_so() {
         let report = Report { explained: Vec::new(), ..report() };
-        assert!(report.text().contains("no request over TCP or UDP was answered"));
+        assert!(
+            report.text(Width::columns(80)).contains("no request over TCP or UDP was answered")
+        );
         let program = Some(ProgramRun { end: End::Program, traced_for_s: 0.05 });
         let short = Report { program, ..report.clone() };
-        assert!(short.text().contains("the program ended after 0.05 s"), "{}", short.text());
+        assert!(
+            short.text(Width::columns(80)).contains("the program ended after 0.05 s"),
+            "{}",
+            short.text(Width::columns(80))
+        );
         let left_out = LeftOut { sockets: 2, requests: 3 };
         let few = Report { left_out, ..short };
-        assert!(few.text().contains("3 in all, of 2 sockets"), "{}", few.text());
+        assert!(
+            few.text(Width::columns(80)).contains("3 in all, of 2 sockets"),
+            "{}",
+            few.text(Width::columns(80))
+        );
     }
 
     #[test]
     fn what_has_no_table_is_counted() {
         let left_out = LeftOut { sockets: 995, requests: 2_000 };
-        let text = Report { left_out, ..report() }.text();
+        let text = Report { left_out, ..report() }.text(Width::columns(80));
         assert!(text.contains("2000 requests of 995 other sockets"), "{text}");
     }
 

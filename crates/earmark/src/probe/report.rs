@@ -6,10 +6,13 @@ use serde::Serialize;
 use super::kind::Kind;
 use super::recording::Origin;
 use crate::measurement::SCHEMA;
-use crate::say::say;
+use crate::terminal::{Table, Width};
 
 /// How wide the longest bar of the histogram is.
 const BAR: usize = 40;
+
+/// Columns beside the bars.
+const BESIDE: usize = 36;
 
 /// Rows of the histogram.
 const ROWS: usize = 10;
@@ -108,28 +111,38 @@ impl Report {
         }
     }
 
-    /// Prints it for people.
-    pub fn print(&self) {
+    /// For people.
+    #[must_use]
+    pub fn text(&self, width: Width) -> String {
         let Self { host, kind, sent, answered, .. } = self;
-        say!("{host} by {}: {answered} of {sent} probes answered\n", kind.name());
-        say!("round trip us   min     p50     p99   p99.9     max");
+        let title = format!("{host} by {}: {answered} of {sent} probes answered\n\n", kind.name());
+        let mut table = Table::new([
+            ("round trip us", 0),
+            ("min", 0),
+            ("p50", 0),
+            ("p99", 0),
+            ("p99.9", 1),
+            ("max", 2),
+        ]);
         for (name, times) in
             [("lone probes", &self.lone_round_trip_us), ("all probes", &self.round_trip_us)]
         {
             let RoundTrips { min, p50, p99, p999, max, .. } = times;
-            say!("{name:<12} {min:6.1}  {p50:6.1}  {p99:6.1}  {p999:6.1}  {max:6.1}");
+            let values = [min, p50, p99, p999, max].map(|value| format!("{value:.1}"));
+            table.add_row(std::iter::once(name.to_owned()).chain(values));
         }
-        say!("");
-        for (from, to, count, bar) in self.round_trip_us.rows() {
-            say!("{from:8.1} to {to:8.1} us {count:6}  {bar}");
+        let mut text = width.wrap(&title) + &table.fit(width) + "\n\n";
+        for (from, to, count, bar) in self.round_trip_us.rows(width.bar(BESIDE, BAR)) {
+            text += &format!("{from:8.1} to {to:8.1} us {count:6}  {bar}\n");
         }
         if let Some(quantum) = self.quantum_ns {
-            say!("\ntimes move in steps of {quantum} ns");
+            text += &format!("\ntimes move in steps of {quantum} ns\n");
         }
-        say!("");
-        for words in &self.words {
-            say!("{words}");
+        for words in std::iter::once("").chain(self.words.iter().map(String::as_str)) {
+            text += &width.wrap(words);
+            text.push('\n');
         }
+        text
     }
 }
 
@@ -150,7 +163,7 @@ impl RoundTrips {
     }
 
     /// Equal shares of the time between the minimum and the 99th percentile, and what is beyond.
-    fn rows(&self) -> Vec<(f64, f64, usize, String)> {
+    fn rows(&self, longest: usize) -> Vec<(f64, f64, usize, String)> {
         let width = (self.p99 - self.min) / ROWS as f64;
         if width <= 0.0 {
             return Vec::new();
@@ -163,7 +176,7 @@ impl RoundTrips {
         let row = |(row, count): (usize, &usize)| {
             let from = self.min + width * row as f64;
             let to = if row == ROWS { self.max.max(from) } else { from + width };
-            (from, to, *count, "#".repeat(count * BAR / most))
+            (from, to, *count, "#".repeat(count * longest / most))
         };
         counts.iter().enumerate().map(row).collect()
     }
@@ -223,4 +236,42 @@ fn not_hold(acquittal: &Acquittal) -> NotHold {
         Acquittal::First { usecs } => ("first packet", None, *usecs),
     };
     NotHold { what, side: place.map(side), usecs }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terminal::checks::fits;
+
+    #[test]
+    fn every_terminal_has_the_medians_and_the_words() {
+        let sorted: Vec<f64> = (0..2_000).map(|it| 100.0 + f64::from(it) * 77.7).collect();
+        let times = || RoundTrips {
+            min: 100.0,
+            p50: 28_156.5,
+            p99: 123_456.7,
+            p999: 1_234_567.8,
+            max: 98_765_432.1,
+            sorted: sorted.clone(),
+        };
+        let words =
+            "mine, delay, 393.2 us (at least 380.1, at most 401.7): what arrives first waits";
+        let report = Report {
+            schema_version: SCHEMA,
+            host: "a-host-with-a-long-name.example.org".into(),
+            kind: Kind::Udp,
+            sent: 12_345,
+            answered: 12_001,
+            round_trip_us: times(),
+            lone_round_trip_us: times(),
+            quantum_ns: Some(1_000_000),
+            holds: Vec::new(),
+            no_holds: Vec::new(),
+            cannot_tell: Vec::new(),
+            not_holds: Vec::new(),
+            offset_bend_us: None,
+            words: vec![words.to_owned()],
+        };
+        fits(|width| report.text(width), &["28156.5", "123456.7", "lone probes", "393.2 us"]);
+    }
 }

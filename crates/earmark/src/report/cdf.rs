@@ -36,7 +36,7 @@ pub(crate) fn svg(chart: &CdfChart, palette: &Palette) -> String {
         curve.pixels = pixels(&curve.points, &x, &y);
     }
     let mut canvas = Canvas::new(960.0, HEIGHT);
-    x_axis(&mut canvas, &PLOT, &x, "round trip (logarithmic)", time);
+    x_axis(&mut canvas, &PLOT, &x, "round trip, us (logarithmic)");
     fraction_axis(&mut canvas, &y);
     // The first in the list end up on top: they are what the reader came for.
     for curve in curves.iter().rev() {
@@ -67,9 +67,7 @@ fn time_scale(curves: &[Curve<'_>]) -> Option<Scale> {
         quantile(&curve.points, 0.999).or(curve.points.last().map(|point| point.0))
     });
     let (low, high) = range(starts.map(|point| point.0).chain(ends))?;
-    // The leftmost curve gets room for its label on the side where no other curve is.
-    let room = (high / low).max(1.5).powf(0.17);
-    Some(Scale::log((low / room, high * 1.06), (PLOT.x, PLOT.x + PLOT.width)))
+    Some(Scale::log((low, high * 1.06), (PLOT.x, PLOT.x + PLOT.width)))
 }
 
 /// The latency that `fraction` of the round trips do not exceed, microseconds.
@@ -293,6 +291,6 @@ mod tests {
             .collect();
         points.push((200_000.0, 1.0));
         let svg = draw(points);
-        assert!(svg.contains(">150 us<") && !svg.contains(">10 ms<"), "{svg}");
+        assert!(svg.contains(">150<") && !svg.contains(">10000<"), "{svg}");
     }
 }

@@ -2,6 +2,7 @@
 
 use askama::Template;
 
+use super::svg::escape;
 use super::timeline::KeyEntry;
 use super::{Cell, Emphasis, Palette, Report, cdf, timeline, tradeoff};
 
@@ -15,10 +16,11 @@ pub(crate) fn render(report: &Report) -> Result<String, askama::Error> {
     let span = timeline::common_span_us(&report.timelines);
     let page = Page {
         report,
+        story: words(&report.story),
         rows: rows(report, &palette),
         tradeoff: has_tradeoff(report).then(|| Figure {
             title: &report.tradeoff.title,
-            note: &report.tradeoff.note,
+            note: words(&report.tradeoff.note),
             svg: tradeoff::svg(&report.tradeoff, &palette),
             class: "",
         }),
@@ -27,7 +29,7 @@ pub(crate) fn render(report: &Report) -> Result<String, askama::Error> {
             .iter()
             .map(|chart| Figure {
                 title: &chart.title,
-                note: &chart.note,
+                note: words(&chart.note),
                 svg: cdf::svg(chart, &palette),
                 class: "",
             })
@@ -37,7 +39,7 @@ pub(crate) fn render(report: &Report) -> Result<String, askama::Error> {
             .iter()
             .map(|timeline| Figure {
                 title: &timeline.setting,
-                note: &timeline.note,
+                note: words(&timeline.note),
                 svg: timeline::svg(timeline, span),
                 class: palette.class(&timeline.setting),
             })
@@ -55,6 +57,8 @@ fn has_tradeoff(report: &Report) -> bool {
 #[template(path = "report.html")]
 struct Page<'a> {
     report: &'a Report,
+    /// Markup, escaped where it was made.
+    story: String,
     rows: Vec<Vec<CellView<'a>>>,
     tradeoff: Option<Figure<'a>>,
     latency: Vec<Figure<'a>>,
@@ -62,10 +66,24 @@ struct Page<'a> {
     key: Vec<KeyEntry>,
 }
 
+/// Prose as markup: lines are paragraphs, and what stands between backticks is code.
+fn words(text: &str) -> String {
+    let mut markup = String::new();
+    for (line, paragraph) in text.lines().filter(|line| !line.trim().is_empty()).enumerate() {
+        markup.push_str(if line == 0 { "" } else { "</p><p>" });
+        for (part, text) in paragraph.split('`').enumerate() {
+            let text = escape(text);
+            markup += &if part % 2 == 0 { text } else { format!("<code>{text}</code>") };
+        }
+    }
+    markup
+}
+
 /// One picture with its heading. `svg` is markup made by this crate, escaped where it was made.
 struct Figure<'a> {
     title: &'a str,
-    note: &'a str,
+    /// Markup as well.
+    note: String,
     svg: String,
     class: &'static str,
 }
@@ -152,6 +170,18 @@ mod tests {
         let page = render(&report).unwrap();
         assert!(!page.contains("<script") && !page.contains("alert('x')"));
         assert!(count(&page, "&lt;script") + count(&page, "&#60;script") > 15);
+    }
+
+    #[test]
+    fn code_is_code_and_what_is_not_known_is_not_shown() {
+        let mut report = sample::report();
+        report.story = "Run `earmark bench <x>` next.\nAnd `lab shell`.".into();
+        report.environment = crate::environment::Environment::read("live").entries();
+        let page = render(&report).unwrap();
+        assert!(page.contains("<code>earmark bench &lt;x&gt;</code> next.</p><p>And"));
+        assert!(!page.contains('`') && !page.contains("null"));
+        assert!(!page.contains(" ms<"));
+        assert!((0..10).all(|digit| !page.contains(&format!("{digit}k</text>"))));
     }
 
     #[test]

@@ -26,6 +26,11 @@ impl Area {
         width.max(0.0) * height.max(0.0)
     }
 
+    /// Whether the boxes have a part in common.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        self.overlap(other) > 0.0
+    }
+
     /// How much of this box is outside of `frame`, square pixels.
     fn outside(&self, frame: &Self) -> f64 {
         self.width * self.height - self.overlap(frame)

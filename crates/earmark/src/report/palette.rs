@@ -92,4 +92,67 @@ mod tests {
         let palette = Palette::new(names.iter().map(String::as_str));
         assert!(names.iter().all(|name| palette.class(name) != "sx"));
     }
+
+    /// The colours of the page's style sheet: those of a bright screen, a dark one, and paper.
+    fn schemes() -> Vec<std::collections::BTreeMap<&'static str, [f64; 3]>> {
+        let sheet = include_str!("../../templates/report.css");
+        let block = |block: &'static str| {
+            let colours = block.split('}').next().unwrap_or_default().split(';');
+            let pairs = colours.filter_map(|pair| pair.split_once(':'));
+            pairs.filter_map(|(name, value)| Some((name.trim(), luminous(value.trim())?))).collect()
+        };
+        sheet.split(":root {").skip(1).map(block).collect()
+    }
+
+    /// Red, green and blue as light: WCAG's relative luminance is their weighted sum.
+    fn luminous(hex: &str) -> Option<[f64; 3]> {
+        let digits = hex.strip_prefix('#')?;
+        let wide = if digits.len() == 3 {
+            digits.chars().flat_map(|digit| [digit, digit]).collect()
+        } else {
+            digits.to_owned()
+        };
+        let part = |at: usize| {
+            let share = f64::from(u8::from_str_radix(&wide[at..at + 2], 16).unwrap()) / 255.0;
+            if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+        };
+        Some([part(0), part(2), part(4)])
+    }
+
+    fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
+        let light = |[r, g, b]: [f64; 3]| 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+        let (one, other) = (light(one), light(other));
+        one.max(other) / one.min(other)
+    }
+
+    #[test]
+    fn black_on_white_has_the_contrast_of_the_standard() {
+        let [white, black] = ["#fff", "#000000"].map(|hex| luminous(hex).unwrap());
+        assert!((contrast(white, black) - 21.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn every_text_stands_out_from_what_is_behind_it() {
+        let schemes = schemes();
+        assert_eq!(schemes.len(), 3);
+        for (number, colours) in schemes.iter().enumerate() {
+            let mut pairs = vec![
+                ("--ink", "--bg"),
+                ("--muted", "--bg"),
+                ("--accent", "--bg"),
+                ("--ink", "--good-bg"),
+                ("--good", "--good-bg"),
+                ("--bad", "--bad-bg"),
+                ("--accent", "--card"),
+                ("--muted", "--lane"),
+            ];
+            let on_card = ["--ink", "--muted", "--s0", "--s1", "--s2", "--s3", "--s4", "--s5"];
+            let more = ["--s6", "--s7", "--sx"];
+            pairs.extend(on_card.into_iter().chain(more).map(|text| (text, "--card")));
+            for (text, behind) in pairs {
+                let found = contrast(colours[text], colours[behind]);
+                assert!(found >= 4.5, "scheme {number}: {text} on {behind} is {found:.2} to 1");
+            }
+        }
+    }
 }

@@ -73,7 +73,7 @@ impl Picture {
             let top = number as f64 * (HEAD + HEIGHT + GAP) + HEAD;
             let area = Area { x: LEFT, y: top, width: RIGHT - LEFT, height: HEIGHT };
             if number + 1 == self.panels.len() {
-                x_axis(&mut canvas, &area, &x, &self.x_title, short);
+                x_axis(&mut canvas, &area, &x, &self.x_title);
             }
             panel.draw(&mut canvas, &area, &x);
             self.draw_change(&mut canvas, &area, &x, number == 0);

@@ -29,11 +29,17 @@ impl Scale {
         if !low.is_finite() || !high.is_finite() || low <= 0.0 || high < low {
             return Self::linear((low, high), px);
         }
-        // Less than this on a page looks like noise blown up to a finding.
+        // It begins at a power of ten. Less than this on a page looks like noise blown up to a
+        // finding.
         const MIN_RATIO: f64 = 1.5;
-        let widen = if high / low < MIN_RATIO { (MIN_RATIO / (high / low)).sqrt() } else { 1.0 };
-        let (low, high) = (low / widen, high * widen);
-        Self { logarithmic: true, low, high, start_px: px.0, end_px: px.1 }
+        let low = decade(low);
+        Self {
+            logarithmic: true,
+            low,
+            high: high.max(low * MIN_RATIO),
+            start_px: px.0,
+            end_px: px.1,
+        }
     }
 
     /// The pixel of a value; values outside the range sit on its edge.
@@ -65,6 +71,12 @@ impl Scale {
             linear_ticks(self.low, self.high, most)
         }
     }
+}
+
+/// The power of ten at or below a positive value, where a logarithmic axis begins.
+pub(super) fn decade(value: f64) -> f64 {
+    let below = 10f64.powf(value.log10().floor());
+    if below > 0.0 && below.is_finite() { below } else { value }
 }
 
 /// The smallest and the largest finite value.
@@ -107,32 +119,22 @@ fn log_ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
     if ticks.len() < 3 { linear_ticks(low, high, most) } else { ticks }
 }
 
-/// A number in at most about three digits, with `k`, `M` or `G`: `950`, `2.1k`, `12k`.
+/// A number with as many digits as a reader needs, without a suffix that stands for thousands:
+/// `0.5`, `75`, `109`, `41900`.
 pub(super) fn short(value: f64) -> String {
-    let (scaled, suffix) = match value.abs() {
-        magnitude if magnitude >= 999.5e6 => (value / 1e9, "G"),
-        magnitude if magnitude >= 999.5e3 => (value / 1e6, "M"),
-        magnitude if magnitude >= 999.5 => (value / 1e3, "k"),
-        _ => (value, ""),
-    };
-    let digits = match scaled.abs() {
+    let digits = match value.abs() {
         magnitude if magnitude >= 99.95 => 0,
         magnitude if magnitude >= 9.995 => 1,
         _ => 2,
     };
-    let text = format!("{scaled:.digits$}");
+    let text = format!("{value:.digits$}");
     let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{}{suffix}", if text == "-0" { "0" } else { text })
+    if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// A time given in microseconds, with the unit that suits it: `75 us`, `1.5 ms`, `2 s`.
+/// A time given in microseconds. A page has one unit for all of them, so that they compare.
 pub(super) fn time(us: f64) -> String {
-    match us.abs() {
-        magnitude if magnitude >= 999.5e3 => format!("{} s", short(us / 1e6)),
-        magnitude if magnitude >= 9995.0 => format!("{} ms", short(us / 1e3)),
-        magnitude if magnitude >= 999.5 => format!("{us:.0} us"),
-        _ => format!("{} us", short(us)),
-    }
+    format!("{} us", short(us))
 }
 
 #[cfg(test)]
@@ -158,14 +160,22 @@ mod tests {
 
     #[test]
     fn ranges_without_extent_are_widened() {
-        for scale in [Scale::linear((5.0, 5.0), (0.0, 100.0)), Scale::log((5.0, 5.0), (0.0, 100.0))]
-        {
-            assert!((scale.at(5.0) - 50.0).abs() < 1e-9);
-            assert!(!scale.ticks(6).is_empty());
-        }
+        let scale = Scale::linear((5.0, 5.0), (0.0, 100.0));
+        assert!((scale.at(5.0) - 50.0).abs() < 1e-9 && !scale.ticks(6).is_empty());
+        let scale = Scale::log((10.0, 10.0), (0.0, 100.0));
+        assert!(scale.at(10.0) == 0.0 && scale.at(15.0) == 100.0 && !scale.ticks(6).is_empty());
         let zero = Scale::log((0.0, 0.0), (0.0, 100.0));
         assert!(!zero.is_log() && zero.at(0.0) == 50.0);
         assert!(Scale::log((f64::NAN, 1.0), (0.0, 1.0)).at(0.5).is_finite());
+    }
+
+    #[test]
+    fn logarithmic_axes_begin_at_a_power_of_ten() {
+        for (low, first) in [(122.0, 100.0), (100.0, 100.0), (0.5, 0.1), (4_667.0, 1_000.0)] {
+            let scale = Scale::log((low, 20.0 * low), (0.0, 100.0));
+            assert!((scale.ticks(10)[0] / first - 1.0).abs() < 1e-9, "{low}");
+            assert!(scale.at(first).abs() < 1e-9, "{low}");
+        }
     }
 
     #[test]
@@ -183,7 +193,7 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         let shown = [0.0, 0.5, 75.0, 109.4, 999.9, 2_130.0, 41_900.0, 1.5e6].map(short);
-        assert_eq!(shown, ["0", "0.5", "75", "109", "1k", "2.13k", "41.9k", "1.5M"]);
-        assert_eq!([75.0, 1500.0, 25_000.0, 2e6].map(time), ["75 us", "1500 us", "25 ms", "2 s"]);
+        assert_eq!(shown, ["0", "0.5", "75", "109", "1000", "2130", "41900", "1500000"]);
+        assert_eq!([75.0, 1500.0, 25_000.0].map(time), ["75 us", "1500 us", "25000 us"]);
     }
 }

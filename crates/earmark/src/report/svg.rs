@@ -3,7 +3,7 @@
 use std::fmt::{Display, Write};
 
 use super::label::Area;
-use super::scale::Scale;
+use super::scale::{Scale, short};
 
 /// Which side of its position a text extends to.
 #[derive(Debug, Clone, Copy)]
@@ -146,19 +146,13 @@ pub(super) fn nothing(what: &str) -> String {
     canvas.finish("chart", what)
 }
 
-/// Vertical grid lines with their values below the plot, and the axis title.
-pub(super) fn x_axis(
-    canvas: &mut Canvas,
-    plot: &Area,
-    scale: &Scale,
-    title: &str,
-    show: impl Fn(f64) -> String,
-) {
+/// Vertical grid lines with their values below the plot, and the axis title, which has the unit.
+pub(super) fn x_axis(canvas: &mut Canvas, plot: &Area, scale: &Scale, title: &str) {
     let bottom = plot.y + plot.height;
     for tick in scale.ticks(10) {
         let x = scale.at(tick);
         canvas.line("grid", (x, plot.y), (x, bottom));
-        canvas.text("tick", Anchor::Middle, (x, bottom + 18.0), &show(tick));
+        canvas.text("tick", Anchor::Middle, (x, bottom + 18.0), &short(tick));
     }
     canvas.line("axis", (plot.x, bottom), (plot.x + plot.width, bottom));
     let middle = plot.x + plot.width / 2.0;

@@ -11,9 +11,12 @@ use super::{Lane, Packet, Timeline};
 
 const WIDTH: f64 = 960.0;
 const GUTTER: f64 = 170.0;
-const RIGHT: f64 = 940.0;
-/// Room above the bars of a lane for the reasons of interrupts.
-const HEAD: f64 = 26.0;
+const RIGHT: f64 = 935.0;
+/// Room above a lane for the name of its port, which may be as long as the picture is wide.
+const NAME: f64 = 22.0;
+/// Room above the bars of a lane: the name, and below it the reasons of interrupts.
+const HEAD: f64 = NAME + 26.0;
+const TEXT_SIZE: f64 = 12.0;
 const LANE_GAP: f64 = 14.0;
 const ROW: f64 = 9.0;
 const MIN_ROWS: usize = 6;
@@ -109,9 +112,9 @@ impl<'a> LaneView<'a> {
         let (top, height) = (self.top, self.height());
         let (y, width) = (top + HEAD - 6.0, RIGHT - GUTTER);
         canvas.bar("lane", Area { x: GUTTER, y, width, height: height - HEAD + 6.0 }, 4.0, "");
-        canvas.text("label big", Anchor::Start, (4.0, top + HEAD + 12.0), self.port);
+        canvas.text("label big", Anchor::Start, (4.0, top + 16.0), self.port);
         for (index, line) in self.facts().iter().enumerate() {
-            let at = (4.0, top + HEAD + 30.0 + 16.0 * index as f64);
+            let at = (4.0, top + HEAD + 12.0 + 16.0 * index as f64);
             canvas.text("tick", Anchor::Start, at, line);
         }
         for (packet, row) in self.packets.iter().zip(&self.rows) {
@@ -125,20 +128,41 @@ impl<'a> LaneView<'a> {
     }
 
     fn draw_interrupts(&self, canvas: &mut Canvas, x: &Scale) {
-        let middle = self.top + 10.0;
-        for (index, (at, reason)) in self.interrupts.iter().enumerate() {
+        let middle = self.top + NAME + 10.0;
+        for ((at, reason), word) in self.interrupts.iter().zip(self.words(x)) {
             let px = x.at(*at);
             let tooltip = format!("interrupt at {}: {reason}", time(*at));
             canvas.group(&format!("interrupt {}", class(reason)), &tooltip, |canvas| {
                 canvas.line("stem", (px, middle + 6.0), (px, self.top + self.height()));
                 canvas.path("glyph", &glyph(reason, (px, middle)));
                 // The shape alone speaks where there is no room for the word.
-                let next = self.interrupts.get(index + 1).map_or(RIGHT, |(at, _)| x.at(*at) - 8.0);
-                if px + 8.0 + text_width(reason, 12.0) < next {
-                    canvas.text("reason", Anchor::Start, (px + 8.0, middle + 4.0), reason);
+                if let Some(area) = word {
+                    canvas.text("reason", Anchor::Start, (area.x, middle + 4.0), reason);
                 }
             });
         }
+    }
+
+    /// Where the word of each interrupt goes: none where it would meet another shape or the edge.
+    fn words(&self, x: &Scale) -> Vec<Option<Area>> {
+        let shapes: Vec<Area> =
+            self.interrupts.iter().map(|(at, _)| self.shape(x.at(*at))).collect();
+        let mut words: Vec<Option<Area>> = Vec::new();
+        for (index, (_, reason)) in self.interrupts.iter().enumerate() {
+            let shape = shapes[index];
+            let width = text_width(reason, TEXT_SIZE);
+            let area = Area { x: shape.x + shape.width + 2.0, width, ..shape };
+            let others = shapes.iter().enumerate().filter(|(other, _)| *other != index);
+            let mut taken = others.map(|(_, shape)| shape).chain(words.iter().flatten());
+            let is_free = taken.all(|other| !other.meets(&area));
+            words.push((is_free && area.x + area.width <= WIDTH).then_some(area));
+        }
+        words
+    }
+
+    /// The box of an interrupt's shape at a pixel.
+    fn shape(&self, px: f64) -> Area {
+        Area { x: px - 6.0, y: self.top + NAME + 3.0, width: 12.0, height: 14.0 }
     }
 
     /// The lane in numbers, for its left margin.
@@ -305,6 +329,39 @@ mod tests {
         assert_eq!(svg.matches("class=\"packet marked\"").count(), 3);
         assert_eq!(svg.matches("class=\"stem\"").count(), 1);
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    }
+
+    #[test]
+    fn words_meet_neither_shapes_nor_each_other() {
+        let mut random = base::prng::Prng::new(3);
+        for count in 1..120 {
+            let mut at = || 100.0 + random.below(300_000) as f64 / 1e3;
+            let interrupts: Vec<(f64, &str)> =
+                (0..count).map(|it| (at(), REASONS[it % REASONS.len()].0)).collect();
+            let timeline = timeline(Vec::new(), &interrupts);
+            let x = Scale::linear((0.0, 300.0), (GUTTER, RIGHT));
+            let lane = LaneView::new(&timeline.lanes[0], 100.0, 300.0, &x, 0.0);
+            let words: Vec<Area> = lane.words(&x).into_iter().flatten().collect();
+            let shapes = lane.interrupts.iter().map(|(at, _)| lane.shape(x.at(*at)));
+            let shapes: Vec<Area> = shapes.collect();
+            for (index, word) in words.iter().enumerate() {
+                assert!(word.x + word.width <= WIDTH, "{word:?}");
+                assert!(shapes.iter().chain(&words[..index]).all(|it| !it.meets(word)), "{word:?}");
+            }
+            assert!(count > 1 || words.len() == 1 || shapes[0].x > 850.0);
+        }
+    }
+
+    #[test]
+    fn a_long_name_of_a_port_has_a_line_of_its_own() {
+        let mut timeline = timeline(vec![packet(110.0, 130.0)], &[(120.0, "timer")]);
+        timeline.lanes[0].port = "a0 (answers and acknowledgements)".into();
+        let x = Scale::linear((0.0, 300.0), (GUTTER, RIGHT));
+        let lane = LaneView::new(&timeline.lanes[0], 100.0, 300.0, &x, 6.0);
+        let name = Area { x: 4.0, y: 6.0, width: text_width(lane.port, 14.0), height: NAME };
+        assert!(lane.words(&x).into_iter().flatten().all(|word| !word.meets(&name)));
+        let facts = lane.facts();
+        assert!(facts.iter().all(|fact| 4.0 + text_width(fact, TEXT_SIZE) <= GUTTER), "{facts:?}");
     }
 
     #[test]

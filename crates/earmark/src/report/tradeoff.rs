@@ -1,7 +1,7 @@
 //! The trade-off: what a setting costs in interrupts against what it costs in latency.
 
 use super::label::{Area, Candidate, place, text_width};
-use super::scale::{Scale, range, short, time};
+use super::scale::{Scale, decade, range, short, time};
 use super::svg::{Anchor, Canvas, nothing, x_axis};
 use super::{Palette, TradeoffChart, TradeoffPoint};
 
@@ -57,16 +57,14 @@ fn scales(points: &[&TradeoffPoint]) -> Option<(Scale, Scale)> {
     let wide = |(low, high): (f64, f64)| high > 10.0 * low;
     if positive && (wide(interrupts) || wide(latency)) {
         let padded = |(low, high): (f64, f64)| {
-            // The lower side gets more room: the caption of the better corner is there.
-            let ratio = (high / low).max(2.0);
-            (low / ratio.powf(0.28), high * ratio.powf(0.16))
+            // The upper side gets room for labels; the lower one has it down to a power of ten.
+            let low = decade(low);
+            (low, high * (high / low).max(2.0).powf(0.12))
         };
         return Some((Scale::log(padded(interrupts), across), Scale::log(padded(latency), up)));
     }
-    let padded = |(low, high): (f64, f64)| {
-        let span = (high - low).max(high * 0.2);
-        (if low < 0.4 * high { 0.0 } else { low - 0.4 * span }, high + 0.16 * span)
-    };
+    // From zero: what is cut off makes small differences look large.
+    let padded = |(_, high): (f64, f64)| (0.0, if high > 0.0 { 1.12 * high } else { 1.0 });
     Some((Scale::linear(padded(interrupts), across), Scale::linear(padded(latency), up)))
 }
 
@@ -88,28 +86,23 @@ fn caption_at() -> (f64, f64) {
 fn axes(canvas: &mut Canvas, x: &Scale, y: &Scale) {
     let kind = if x.is_log() { ", logarithmic" } else { "" };
     let title = format!("interrupts per second{kind}");
-    x_axis(canvas, &PLOT, x, &title, |value| format!("{}/s", short(value)));
+    x_axis(canvas, &PLOT, x, &title);
     for tick in y.ticks(8) {
         let at = y.at(tick);
         canvas.line("grid", (PLOT.x, at), (PLOT.x + PLOT.width, at));
-        canvas.text("tick", Anchor::End, (PLOT.x - 8.0, at + 4.0), &time(tick));
+        canvas.text("tick", Anchor::End, (PLOT.x - 8.0, at + 4.0), &short(tick));
     }
     let kind = if y.is_log() { ", logarithmic" } else { "" };
     let middle = PLOT.y + PLOT.height / 2.0;
-    canvas.upward_text("axis-title", (14.0, middle), &format!("median round trip{kind}"));
+    canvas.upward_text("axis-title", (14.0, middle), &format!("median round trip, us{kind}"));
 }
 
 fn detail(point: &TradeoffPoint) -> String {
     let latency = time(point.latency_us);
     match point.bulk_mbit.filter(|rate| rate.is_finite()) {
-        Some(rate) => format!("{latency}, {}bit/s", mega(rate)),
+        Some(rate) => format!("{latency}, {} Mbit/s", short(rate)),
         None => latency,
     }
-}
-
-/// A rate given in millions, such as `941 M` or `9.4 G`.
-fn mega(rate: f64) -> String {
-    if rate >= 999.5 { format!("{} G", short(rate / 1e3)) } else { format!("{} M", short(rate)) }
 }
 
 fn draw(canvas: &mut Canvas, marks: &[Mark<'_>]) {
@@ -122,10 +115,16 @@ fn draw(canvas: &mut Canvas, marks: &[Mark<'_>]) {
     // A label may touch the edge: the numbers of the axis keep twice this distance.
     let frame = Area { x: PLOT.x - 4.0, width: PLOT.width + 8.0, ..PLOT };
     let chosen = place(&labels, &ink, &frame);
+    for ((mark, candidates), chosen) in marks.iter().zip(&labels).zip(&chosen) {
+        // Below all labels, which keep a line that crosses them from their letters.
+        let area = candidates[*chosen].area;
+        canvas.group(&format!("name {}", mark.class), "", |canvas| {
+            leader(canvas, mark.at, &area);
+        });
+    }
     for ((mark, candidates), chosen) in marks.iter().zip(&labels).zip(chosen) {
         let area = candidates[chosen].area;
         canvas.group(&format!("series {}", mark.class), &describe(mark.point), |canvas| {
-            leader(canvas, mark.at, &area);
             canvas.dot("halo", mark.at, 12.0);
             canvas.dot("point", mark.at, 7.0);
             let middle = area.x + area.width / 2.0;
@@ -136,8 +135,8 @@ fn draw(canvas: &mut Canvas, marks: &[Mark<'_>]) {
             } else {
                 (area.x + area.width, Anchor::End)
             };
-            canvas.text("label big bare", anchor, (x, area.y + 13.0), &mark.point.name);
-            canvas.text("label value bare", anchor, (x, area.y + 13.0 + LINE_HEIGHT), &mark.detail);
+            canvas.text("label big", anchor, (x, area.y + 13.0), &mark.point.name);
+            canvas.text("label value", anchor, (x, area.y + 13.0 + LINE_HEIGHT), &mark.detail);
         });
     }
 }
@@ -213,7 +212,7 @@ fn nearest(at: (f64, f64), area: &Area) -> (f64, f64) {
 fn describe(point: &TradeoffPoint) -> String {
     let (latency, interrupts) = (time(point.latency_us), short(point.interrupts_per_s));
     let bulk = point.bulk_mbit.filter(|rate| rate.is_finite());
-    let bulk = bulk.map_or(String::new(), |rate| format!(", bulk {}bit/s", mega(rate)));
+    let bulk = bulk.map_or(String::new(), |rate| format!(", bulk {} Mbit/s", short(rate)));
     format!("{}: p50 {latency}, {interrupts} interrupts/s{bulk}", point.name)
 }
 
@@ -244,6 +243,13 @@ mod tests {
         assert!(draw(&[(100.0, 1e3), (300.0, 5e4)]).contains("logarithmic"));
         assert!(!draw(&[(100.0, 2e3), (300.0, 3e3)]).contains("logarithmic"));
         assert!(!draw(&[(0.0, 0.0), (300.0, 3e3)]).contains("logarithmic"));
+    }
+
+    #[test]
+    fn linear_axes_begin_at_zero() {
+        let svg = draw(&[(144.0, 4_667.0), (236.0, 6_380.0)]);
+        assert_eq!(svg.matches(">0</text>").count(), 2, "{svg}");
+        assert!(svg.contains(">5000</text>") && !svg.contains("k</text>"), "{svg}");
     }
 
     #[test]

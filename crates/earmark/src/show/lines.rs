@@ -1,18 +1,25 @@
 //! Lines of a screen: a title at the left, text beside it, broken at words.
 
+use crate::terminal::{NO_BREAK, Width, wrap};
+
 /// Where text begins.
 const INDENT: usize = 13;
-/// Where it ends.
-const WIDTH: usize = 100;
-
-/// A space at which no line is broken.
-pub(super) const NO_BREAK: char = '\u{a0}';
 
 /// A screen as it grows.
-#[derive(Debug, Default)]
-pub struct Lines(Vec<String>);
+#[derive(Debug)]
+pub struct Lines {
+    lines: Vec<String>,
+    /// Columns of the longest one.
+    width: usize,
+}
 
 impl Lines {
+    /// An empty screen for a terminal.
+    #[must_use]
+    pub fn new(width: Width) -> Self {
+        Self { lines: Vec::new(), width: width.prose() }
+    }
+
     /// Appends text under a title; the title is printed once. Without text, nothing.
     pub fn group(&mut self, title: &str, texts: impl IntoIterator<Item = String>) {
         let mut title = title;
@@ -28,36 +35,25 @@ impl Lines {
     }
 
     fn put(&mut self, title: &str, indent: usize, text: &str) {
-        let mut line = format!("{title:<indent$}");
-        let mut is_empty = true;
-        for word in text.split(' ') {
-            if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
-                let full = std::mem::replace(&mut line, " ".repeat(indent));
-                self.push(&full);
-                is_empty = true;
-            }
-            if !is_empty {
-                line.push(' ');
-            }
-            line.push_str(word);
-            is_empty = false;
-        }
-        self.push(&line);
+        let start = format!("{title:<indent$}");
+        self.lines.extend(wrap(&start, indent, text, self.width));
     }
 
-    fn push(&mut self, line: &str) {
-        self.0.push(line.trim_end().replace(NO_BREAK, " "));
+    /// An entry of a list; its further lines stand to the right of its start.
+    #[must_use]
+    pub fn listed(text: &str, width: Width) -> String {
+        wrap("", 2, text, width.prose()).join("\n")
     }
 
     /// Appends an empty line.
     pub fn gap(&mut self) {
-        self.0.push(String::new());
+        self.lines.push(String::new());
     }
 
     /// The lines.
     #[must_use]
     pub fn lines(&self) -> &[String] {
-        &self.0
+        &self.lines
     }
 }
 
@@ -89,9 +85,9 @@ mod tests {
 
     #[test]
     fn long_text_is_broken_at_words_under_its_start() {
-        let mut lines = Lines::default();
+        let mut lines = Lines::new(Width::columns(80));
         lines.group("title", ["word ".repeat(40).trim().to_owned(), "second".into()]);
-        assert!(lines.lines().iter().all(|line| line.chars().count() <= WIDTH));
+        assert!(lines.lines().iter().all(|line| line.chars().count() <= 80));
         assert!(lines.lines()[0].starts_with("title        word word"));
         assert!(lines.lines()[1].starts_with("             word"));
         assert_eq!(lines.lines().last().unwrap(), "             second");

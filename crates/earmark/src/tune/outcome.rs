@@ -10,7 +10,8 @@ use super::setting::{Setting, State, Value};
 use super::transaction::Took;
 use crate::environment::Environment;
 use crate::report::{self, Cell, Report, TradeoffChart, TradeoffPoint};
-use crate::table::{empty, number};
+use crate::table::number;
+use crate::terminal::{Table, Width};
 
 /// The version of the JSON form.
 pub const SCHEMA: u32 = 1;
@@ -223,28 +224,18 @@ impl Outcome {
             .collect()
     }
 
-    /// For the terminal, which is not wide: the figures that people compare.
+    /// For a terminal: the figures that people compare.
     #[must_use]
-    pub fn table(&self) -> String {
+    pub fn table(&self, width: Width) -> String {
         let mut metrics = self.metrics();
         metrics.retain(|metric| {
             let named = self.goal.contains(metric.name());
             named || !matches!(metric, Metric::P90 | Metric::Max | Metric::Mean)
         });
-        let mut headers = vec!["setting".to_owned()];
-        headers.extend(metrics.iter().map(|metric| header(*metric).to_owned()));
-        headers.extend(["rounds", ""].map(str::to_owned));
-        let mut table = empty(&headers.iter().map(String::as_str).collect::<Vec<_>>());
-        for (at, row) in self.trials.iter().enumerate() {
-            let mut cells = vec![row.setting.clone()];
-            cells.extend(metrics.iter().map(|metric| cell(*metric, &row.figures)));
-            cells.extend([row.rounds.to_string(), self.remark(at)]);
-            table.add_row(cells);
-        }
-        format!(
-            "{} ({}), {}, goal: {}\n{table}\n",
-            self.device, self.driver, self.workload, self.goal
-        )
+        let table = trials_table(&self.goal, &metrics, &self.trials, |at| self.remark(at));
+        let title =
+            format!("{} ({}), {}, goal: {}\n", self.device, self.driver, self.workload, self.goal);
+        width.wrap(&title) + &table.fit(width) + "\n"
     }
 
     fn remark(&self, at: usize) -> String {
@@ -338,6 +329,31 @@ impl Outcome {
     }
 }
 
+/// A row for each trial; figures that the goal names are never left out.
+fn trials_table(
+    goal: &str,
+    metrics: &[Metric],
+    trials: &[Row],
+    remark: impl Fn(usize) -> String,
+) -> Table {
+    let rank = |metric: &Metric| match metric {
+        _ if goal.contains(metric.name()) => 0,
+        Metric::P50 | Metric::Interrupts => 1,
+        Metric::P99 | Metric::Cpu | Metric::Value => 2,
+        _ => 3,
+    };
+    let figures = metrics.iter().map(|metric| (header(*metric), rank(metric)));
+    let columns = std::iter::once(("setting", 0)).chain(figures);
+    let mut table = Table::new(columns.chain([("rounds", 4), ("", 0)])).with_words_last();
+    for (at, row) in trials.iter().enumerate() {
+        let mut cells = vec![row.setting.clone()];
+        cells.extend(metrics.iter().map(|metric| cell(*metric, &row.figures)));
+        cells.extend([row.rounds.to_string(), remark(at)]);
+        table.add_row(cells);
+    }
+    table
+}
+
 fn header(metric: Metric) -> &'static str {
     match metric {
         Metric::P50 => "p50 us",
@@ -426,5 +442,26 @@ mod tests {
         for pick in ["rx-usecs 8", "adaptive-rx on"] {
             assert_eq!(Outcome::price_of(&space, &found(&space, pick), &state), None, "{pick}");
         }
+    }
+
+    #[test]
+    fn trials_fit_every_terminal_with_what_the_goal_names() {
+        let metrics: Vec<Metric> =
+            Metric::NAMES.iter().skip(1).map(|(_, metric)| *metric).collect();
+        let figures = Figures(metrics.iter().map(|metric| (*metric, 98_765_432.1)).collect());
+        let setting = "adaptive-rx off rx-usecs 1022 rx-frames 64";
+        let trial = || Row {
+            setting: setting.into(),
+            rounds: 12,
+            figures: figures.clone(),
+            on_front: true,
+            refused: None,
+        };
+        let goal = "min p99 where interrupts<5000";
+        let draw = |width| {
+            trials_table(goal, &metrics, &[trial(), trial()], |_| "picked".into()).fit(width)
+        };
+        let essential = ["rx-usecs 1022", "p99 us", "interrupts/s", "98765432.1", "picked"];
+        crate::terminal::checks::fits(draw, &essential);
     }
 }

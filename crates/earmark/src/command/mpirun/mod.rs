@@ -33,6 +33,7 @@ use crate::measurement::SCHEMA;
 use crate::options::{Hosts, NicOptions, Text};
 use crate::say::note;
 use crate::takers::{Place, Use};
+use crate::terminal::Width;
 use crate::world::World;
 use crate::world::live::Live;
 use crate::world::setup;
@@ -140,7 +141,7 @@ pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
         environment: live.environment().clone(),
     };
     live.finish()?;
-    note!("{}", outcome::table(&outcome));
+    note!("{}", outcome::table(&outcome, Width::of_output()));
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&outcome)? + "\n";
         fs::write(path, text).with_context(|| {

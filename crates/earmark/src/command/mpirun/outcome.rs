@@ -8,7 +8,8 @@ use serde::Serialize;
 use super::variables::Net;
 use crate::bench::median;
 use crate::environment::Environment;
-use crate::table::{empty, number};
+use crate::table::number;
+use crate::terminal::{Table, Width};
 
 /// What `--json` writes.
 #[derive(Debug, Serialize)]
@@ -110,16 +111,16 @@ impl Case {
 }
 
 /// A row for each setting and network that has run.
-pub(super) fn table(outcome: &Outcome) -> String {
+pub(super) fn table(outcome: &Outcome, width: Width) -> String {
     let ran = || outcome.results.iter().filter(|case| !case.runs.is_empty());
     let Some(first) = ran().next() else { return String::new() };
     let hosts: Vec<_> =
         first.runs[0].hosts.iter().map(|host| format!("interrupts {}", host.name)).collect();
-    let mut headers = vec!["setting", "net", "wall s", "min-max"];
-    headers.extend(hosts.iter().map(String::as_str));
-    headers.extend(["frames", "marked", "frames/int"]);
+    let mut headers = vec![("setting", 0), ("net", 0), ("wall s", 0), ("min-max", 3)];
+    headers.extend(hosts.iter().map(|host| (host.as_str(), 1)));
+    headers.extend([("frames", 3), ("marked", 4), ("frames/int", 2)]);
     let repeated = ran().any(|case| case.runs.len() > 1);
-    let mut table = empty(&shown(headers, repeated));
+    let mut table = Table::new(shown(headers, repeated)).with_more("--json FILE");
     for case in ran() {
         let walls = case.sorted(|run| run.wall_s);
         let range = format!("{:.3}-{:.3}", walls[0], walls[walls.len() - 1]);
@@ -136,8 +137,8 @@ pub(super) fn table(outcome: &Outcome) -> String {
     let runs = first.runs.len();
     let what = if repeated { format!("medians of {runs} runs") } else { "one run each".into() };
     let Outcome { mpi, ranks, environment, .. } = outcome;
-    format!(
-        "{table}\n{mpi}, {ranks} ranks; {what}, from the start of the launcher to its end, its own \
+    let footer = format!(
+        "\n{mpi}, {ranks} ranks; {what}, from the start of the launcher to its end, its own \
          frames included.\nNIC waits: {}. Marks: {}. Cable: {}. TCP: {}. {} x {}, Linux {}, load \
          {:.2}, {}.",
         environment.wait,
@@ -149,7 +150,8 @@ pub(super) fn table(outcome: &Outcome) -> String {
         environment.kernel,
         environment.load_average,
         environment.privilege,
-    )
+    );
+    table.fit(width) + &width.wrap(&footer)
 }
 
 /// The cells of a row; a range of one run says nothing.

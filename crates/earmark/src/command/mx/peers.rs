@@ -10,7 +10,7 @@ use linux::mx::port::{self, NicId, Port, PortError, PortSpec};
 use serde::Serialize;
 
 use crate::say::{note, say};
-use crate::table::empty;
+use crate::terminal::{Table, Width};
 
 /// What `earmark mx peers` takes.
 #[derive(Args, Debug)]
@@ -64,12 +64,12 @@ pub(super) fn run(args: &PeersArgs) -> Result<()> {
         note!("nobody has answered; endpoints answer while a program has them open");
         return Ok(());
     }
-    let mut table = empty(&["host", "address", "endpoints", "version"]);
+    let mut table = Table::new([("host", 0), ("address", 0), ("endpoints", 0), ("version", 1)]);
     for peer in peers {
         let endpoints = list(&peer.endpoints);
         table.add_row([peer.host, peer.nic, endpoints, peer.version.to_string()]);
     }
-    say!("{table}");
+    say!("{}", table.fit(Width::of_output()));
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::session::{EndArgs, Order, Session};
 
 use crate::say::say;
+use crate::terminal::{Stream, Width};
 
 /// What `earmark mx perf` takes.
 #[derive(Args, Debug)]
@@ -71,8 +72,9 @@ pub(super) fn run(args: &PerfArgs) -> Result<()> {
         return session.close();
     };
     let peer = session.connect(&args.at, peer)?;
+    let columns = columns(Width::of_output());
     if !args.json {
-        say!("{:>10} {:>10} {:>10} {:>10} {:>10}", "bytes", "mean us", "p50 us", "p99 us", "MB/s");
+        say!("{}", columns.header());
     }
     let mut rows = Vec::new();
     for size in sizes {
@@ -82,7 +84,7 @@ pub(super) fn run(args: &PerfArgs) -> Result<()> {
             round_trips(&session, peer, args, size)?
         };
         if !args.json {
-            say!("{}", row.line());
+            say!("{}", columns.row(&row.cells()));
         }
         rows.push(row);
     }
@@ -152,10 +154,35 @@ fn one_way(session: &Session, peer: PeerId, args: &PerfArgs, size: usize) -> Res
 }
 
 impl Row {
-    fn line(&self) -> String {
+    fn cells(&self) -> [String; 5] {
         let us = |us: Option<f64>| us.map_or_else(|| "-".into(), |us| format!("{us:.2}"));
         let Self { size, mean_us, mb_per_s, .. } = self;
         let [median, p99] = [us(self.median_us), us(self.p99_us)];
-        format!("{size:>10} {mean_us:>10.2} {median:>10} {p99:>10} {mb_per_s:>10.1}")
+        [size.to_string(), format!("{mean_us:.2}"), median, p99, format!("{mb_per_s:.1}")]
+    }
+}
+
+fn columns(width: Width) -> Stream {
+    let headers = ["bytes", "mean us", "p50 us", "p99 us", "MB/s"];
+    Stream::new(headers.map(|header| (header, 0, 10)), width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::terminal::checks::fits;
+
+    #[test]
+    fn every_terminal_has_all_columns() {
+        let large = Row {
+            size: 1 << 30,
+            iterations: 1,
+            mean_us: 28_156_123_456.5,
+            median_us: None,
+            p99_us: Some(1e9),
+            mb_per_s: 1.0,
+        };
+        let draw = |width| columns(width).header() + "\n" + &columns(width).row(&large.cells());
+        fits(draw, &["1073741824", "28156123456.50", "1000000000.00", "MB/s"]);
     }
 }

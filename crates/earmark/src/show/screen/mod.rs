@@ -7,6 +7,7 @@ use linux::device::ethtool::Parameter;
 
 use super::lines::{Lines, us};
 use super::report::Report;
+use crate::terminal::Width;
 use host::{busy_polling, machine, napi, processors, softirq, steering};
 use nic::{coalescing, interrupts, link, merging, nic, pair, rings, timestamps};
 
@@ -30,8 +31,8 @@ pub fn summary(report: &Report) -> String {
 
 /// All about a device.
 #[must_use]
-pub fn screen(report: &Report) -> Lines {
-    let mut lines = Lines::default();
+pub fn screen(report: &Report, width: Width) -> Lines {
+    let mut lines = Lines::new(width);
     lines.text("", &format!("{}: what delays a packet that it receives alone", report.name));
     delays(report, &mut lines);
     lines.gap();
@@ -76,6 +77,7 @@ mod tests {
     use super::*;
     use crate::show::delays::delays_of;
     use crate::show::report::{Unreadable, Vector};
+    use crate::terminal::checks::fits;
     use linux::device::ethtool::{Channels, Coalesce, Driver, Features, ProfileStep, Rings};
     use linux::device::idle::IdleState;
     use linux::device::netdev::{Direction, Napi};
@@ -151,7 +153,7 @@ mod tests {
 
     #[test]
     fn the_fullest_screen_is_one_screen() {
-        let screen = screen(&fullest());
+        let screen = screen(&fullest(), Width::columns(100));
         let text = screen.lines().join("\n");
         assert!(screen.lines().len() <= 48, "{} lines:\n{text}", screen.lines().len());
         let widest = screen.lines().iter().map(|line| line.chars().count()).max();
@@ -163,8 +165,16 @@ mod tests {
     }
 
     #[test]
+    fn every_terminal_has_the_whole_screen() {
+        let essential = ["Up to 256 us:", "64 vectors", "C6 170 us", "needs root"];
+        fits(|width| screen(&fullest(), width).lines().join("\n"), &essential);
+        fits(|width| Lines::listed(&summary(&fullest()), width), &["enp23s0f0np0", "256 us"]);
+    }
+
+    #[test]
     fn nothing_known_is_a_screen_too() {
-        let text = screen(&Report { name: "x".into(), ..Report::default() }).lines().join("\n");
+        let report = Report { name: "x".into(), ..Report::default() };
+        let text = screen(&report, Width::columns(100)).lines().join("\n");
         assert!(text.contains("Nothing here holds it back") && text.contains("no such settings"));
         let line = summary(&Report { name: "x".into(), ..Report::default() });
         assert_eq!(line, "x: no driver; no coalescing settings");

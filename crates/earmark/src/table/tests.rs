@@ -1,0 +1,127 @@
+//! The tables of `bench`, `demo` and their like at the widths of common terminals.
+
+use super::*;
+use crate::environment::Environment;
+use crate::measurement::Cpu;
+use crate::records::Distribution;
+use crate::terminal::checks::fits;
+
+/// Wide values in every column that an experiment may have.
+pub(crate) fn measurement(setting: &str) -> Measurement {
+    let quantiles = Quantiles {
+        count: 1_000,
+        min: 144.4,
+        p50: 28_156.3,
+        p90: 300_000.5,
+        p99: 1_234_567.8,
+        max: 98_765_432.1,
+        mean: 31_415.9,
+        exact: true,
+    };
+    let mut environment = Environment::read("live");
+    environment.cpu_model = "a processor of 128 cores at 2.25 GHz".into();
+    environment.link = "1000 Mbit/s, 50 us, no loss".into();
+    Measurement {
+        setting: setting.into(),
+        clients: None,
+        seconds: 6.0,
+        latency_us: Some(quantiles),
+        half_round_trip_us: None,
+        service_us: None,
+        latency_histogram: Vec::new(),
+        transactions_per_s: Some(123_456.0),
+        lost: Some(0),
+        bulk_bits_per_s: None,
+        datagrams_per_s: None,
+        messages_per_s: None,
+        message_bytes_per_s: None,
+        interrupts_per_message: None,
+        interrupts: Some(1),
+        interrupts_per_s: Some(654_321.0),
+        interrupts_by_reason: [].into(),
+        packets: Some(1),
+        packets_per_interrupt: Some(43.9),
+        hold_us: Some(quantiles),
+        timer_overshoot_us: Some(quantiles),
+        cpu: Some(Cpu { nic: 0.98, nic_spin: 0.0, host: 1.97, host_receive: 0.5 }),
+        receive_ns_per_packet: Some(1_765.0),
+        ports: Vec::new(),
+        halves: Vec::new(),
+        rounds: Vec::new(),
+        environment,
+        latency: Distribution::default(),
+    }
+}
+
+fn outcome(experiment: &str, results: Vec<Measurement>) -> Outcome {
+    let (experiment, ratios) = (experiment.to_owned(), Vec::new());
+    Outcome { schema_version: 1, experiment, world: "live", mx: None, results, ratios }
+}
+
+const SETTINGS: [&str; 4] = ["disabled", "delay:75+frames:16", "marked+throttle:125", "stream:75"];
+
+/// What no terminal may be without.
+const ESSENTIAL: [&str; 4] = ["p50 us", "28156.3", "interrupts/s", "654321"];
+
+#[test]
+fn one_setting_fits_every_terminal() {
+    let outcome = outcome("tcp-rr", vec![measurement("delay:75")]);
+    fits(|width| of(&outcome, width), &ESSENTIAL);
+}
+
+#[test]
+fn settings_that_are_compared_and_their_ratios_fit_every_terminal() {
+    let mut outcome = outcome("mixed", SETTINGS.map(measurement).to_vec());
+    outcome.results.iter_mut().for_each(|result| result.bulk_bits_per_s = Some(9.4e9));
+    for of in SETTINGS {
+        for to in SETTINGS.into_iter().filter(|to| *to != of) {
+            let (of, to) = (of.to_owned(), to.to_owned());
+            let (median, min, max) = (123.45, 0.07, 9_876.54);
+            outcome.ratios.push(Ratio {
+                figure: "latency_p50",
+                of,
+                to,
+                clients: None,
+                median,
+                min,
+                max,
+            });
+        }
+    }
+    let all = [&ESSENTIAL[..], &SETTINGS, &["123.45 (0.07-9876.54)"]].concat();
+    fits(|width| of(&outcome, width), &all);
+    let narrow = of(&outcome, Width::columns(80)).replace('\n', " ");
+    assert!(narrow.contains("Left out at 80 columns:") && narrow.contains("--json"), "{narrow}");
+}
+
+#[test]
+fn clients_messages_and_clocks_fit_every_terminal() {
+    let mut results = SETTINGS.map(measurement).to_vec();
+    for result in &mut results {
+        result.clients = Some(1_024);
+        result.messages_per_s = Some(1_234_567.0);
+        result.message_bytes_per_s = Some(1.25e9);
+        result.interrupts_per_message = Some(12.34);
+        result.half_round_trip_us = result.latency_us;
+    }
+    let latency = results[0].latency_us;
+    let half = |setting: &str| Halves {
+        setting: setting.into(),
+        round_trip_us: latency,
+        request_us: latency,
+        response_us: latency,
+        offset_us: latency,
+        rounds: Vec::new(),
+    };
+    results[0].halves = vec![half("delay:393"), half("delay:50")];
+    let mut outcome = outcome("mx-mixed", results);
+    let marks = crate::marks::MarkNames::ALL;
+    outcome.mx = Some(MxTerms { size: 1 << 20, in_flight: Some(64), marks, misorder: 3 });
+    fits(|width| of(&outcome, width), &[&ESSENTIAL[..], &["1024", "clock offset"]].concat());
+}
+
+#[test]
+fn a_pipe_gets_the_whole_table() {
+    let text = of(&outcome("tcp-rr", vec![measurement("delay:75")]), Width::columns(usize::MAX));
+    assert!(text.contains("rx ns/pkt") && !text.contains("Left out"), "{text}");
+}
