@@ -39,10 +39,11 @@ impl Lines {
         self.lines.extend(wrap(&start, indent, text, self.width));
     }
 
-    /// An entry of a list; its further lines stand to the right of its start.
+    /// An entry of a list; its further lines stand to the right of its start. In a pipe it is one
+    /// line, for those who look for it.
     #[must_use]
     pub fn listed(text: &str, width: Width) -> String {
-        wrap("", 2, text, width.prose()).join("\n")
+        wrap("", 2, text, width.table()).join("\n")
     }
 
     /// Appends an empty line.
