@@ -378,7 +378,7 @@ mod tests {
         let left_out = LeftOut { sockets: 2, requests: 3 };
         let few = Report { left_out, ..short };
         assert!(
-            few.text(Width::columns(80)).contains("3 in all, of 2 sockets"),
+            few.text(Width::columns(80)).replace('\n', " ").contains("3 in all, of 2 sockets"),
             "{}",
             few.text(Width::columns(80))
         );
