@@ -48,9 +48,10 @@ fn typed(line: &str) -> &str {
     }
 }
 
-/// The words of the one `earmark` command of a line, without comment and redirections.
+/// The words of the one `earmark` command of a line, without comment and redirections; what stands
+/// for a pairing code is one.
 fn words(line: &str) -> Option<Vec<String>> {
-    let words = shlex::split(line)?;
+    let words = shlex::split(&line.replace("--code CODE", "--code ABCD-EFGH-JKLM-NPQR"))?;
     let words = words.strip_prefix(&["sudo".to_owned()]).unwrap_or(&words);
     let ends = |word: &String| ["|", ">", "&&", ";", "&"].contains(&word.as_str());
     let command: Vec<_> = words.iter().take_while(|word| !ends(word)).cloned().collect();
