@@ -1,7 +1,7 @@
 //! Plays blind cases in made-up time, prints the score, and says which cases went wrong.
 //!
-//! `blind FIRST_SEED COUNT [--hindered] [--json]`: with `--hindered`, with an obstacle in each; with
-//! `--json`, the table and every score instead.
+//! `blind FIRST_SEED COUNT [--hindered] [--json]`: with `--hindered`, with an obstacle in each;
+//! with `--json`, the table and every score instead.
 
 use blind::{Case, Table};
 

@@ -147,7 +147,7 @@ impl Case {
         Self { seed, kind, waits, nic_stamps, theirs, mine, decoy, bulk, obstacle: None }
     }
 
-    /// The case of a seed with an obstacle: what can be said of it may be that the data cannot tell.
+    /// The case of a seed with an obstacle: the data may not be able to tell.
     #[must_use]
     pub fn draw_hindered(seed: u64) -> Self {
         let mut chance = Chance::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x0b57);

@@ -27,7 +27,7 @@ fn same_seed__same_verdict() {
 /// seen is not denied, and what is said is within its interval.
 #[test]
 fn hindered_cases__no_hold_is_denied_that_is_there() {
-    let scores = play(300_000, 24, Case::draw_hindered);
+    let scores = play(300_000, 60, Case::draw_hindered);
     let denied: Vec<_> = scores
         .iter()
         .filter(|score| score.bound_us.is_some_and(|bound| bound < score.usecs))

@@ -41,8 +41,8 @@ const CLEARLY: f64 = 12.0;
 /// Nor may its interval be wider to each side than this share of the value: that would not tell it.
 const VAGUE: f64 = 0.5;
 
-/// Packets have to come at less than this share of a throttle to tell it: at longer distances alone,
-/// a delay that adapts to the rate looks the same.
+/// Packets have to come at less than this share of a throttle to tell it: at longer distances
+/// alone, a delay that adapts to the rate looks the same.
 const CLOSE: f64 = 0.5;
 
 /// What one direction shows.

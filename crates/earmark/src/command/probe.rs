@@ -32,8 +32,8 @@ pub struct ProbeArgs {
     /// Send at most so many packets; trains that would send more are left out
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     count: u32,
-    /// Never send faster than so many packets a second; whether there are shorter holds than the gap
-    /// then cannot be told
+    /// Never send faster than so many packets a second; whether there are shorter holds than the
+    /// gap then cannot be told
     #[arg(long, default_value_t = 0, hide_default_value = true)]
     rate: u32,
     /// Let this device of mine hold nothing for some seconds, if nothing else says whose a hold
