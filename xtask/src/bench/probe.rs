@@ -1,8 +1,9 @@
 //! The blind tests of hold inference: what `docs/results/probe.json` says of `earmark probe`.
 //!
 //! In the `model` and the `hindered` world the real `nic` crate runs in made-up time
-//! (`crates/blind`), in the `live` and the `virtual` world hosts of ours do (`earmark
-//! probe-blind`). The seeds that are reported were never tuned on: those below [`FIRST_SEED`] are for that.
+//! (`crates/blind`); in the `live` and the `virtual` world hosts of ours do
+//! (`earmark probe-blind`). The seeds that are reported were never tuned on: those below
+//! [`FIRST_SEED`] are for that.
 
 use std::path::PathBuf;
 
