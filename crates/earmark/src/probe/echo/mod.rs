@@ -17,7 +17,7 @@
 //! no more than `--rate` answers a second. What is not answered is counted and reported.
 //!
 //! An answer never waits for longer than [`LONGEST_WAIT`], nor do more than [`MOST_WAITING`]: who
-//! asks for more is answered at once. Over TCP, connections are bounded ([`streams`]).
+//! asks for more is answered at once. Over TCP, connections are bounded (`streams`).
 
 mod datagrams;
 mod rate;

@@ -3,7 +3,7 @@
 //! A code is 16 to 32 letters of Crockford's base 32, 5 bits each; those made here have 20, which
 //! is 100 random bits. Case, blanks and dashes do not count, and `O`, `I` and `L` are read as the
 //! digits that they look like. The letters themselves, padded with zeros, are the pre-shared key of
-//! the handshake ([`super::channel`]), which derives its keys from it with HKDF.
+//! the handshake (`channel`), which derives its keys from it with HKDF.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};

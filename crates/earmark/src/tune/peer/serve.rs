@@ -41,7 +41,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Args, Debug)]
 pub struct ServeArgs {
     /// The address of this host at which to listen, with a port or without. The usual one is for
-    /// this host alone; 0.0.0.0 and [::] are for everybody who can reach it
+    /// this host alone; 0.0.0.0, or the same of IPv6, is for all who can reach it
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub listen: String,
     /// Only for hosts with this address; may be given more than once. Without it, for all that
