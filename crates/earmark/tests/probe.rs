@@ -66,7 +66,11 @@ fn varying__tells_whose_hold_it_is_and_leaves_the_nic_as_it_was() {
         let seen: Value = serde_json::from_str(&text).unwrap();
         let sides: Vec<&Value> =
             seen["holds"].as_array().unwrap().iter().map(|hold| &hold["side"]).collect();
-        assert_eq!(sides, [side], "{seen}");
+        // A machine that is busy may hide a hold, and the verdict says so; it must neither move nor
+        // deny it.
+        assert!(sides.iter().all(|found| *found == side), "{seen}");
+        let unclear = seen["cannot_tell"].as_array().unwrap();
+        assert!(!sides.is_empty() || !unclear.is_empty(), "{seen}");
         assert_eq!(settings(&lab), before);
         lab.end().output();
     }
