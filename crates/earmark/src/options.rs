@@ -156,73 +156,30 @@ macro_rules! options {
 
 use Experiment as E;
 
-/// Experiments with round trips one after the other, of TCP, UDP or ICMP.
-const PLAIN: &[E] = &[E::TcpRr, E::UdpRr, E::Ping, E::LoadedServer, E::Mixed];
-/// Those in which an agent answers.
-const SERVED: &[E] = &[
-    E::TcpRr,
-    E::UdpRr,
-    E::LoadedServer,
-    E::Mixed,
-    E::MxPingpong,
-    E::MxLargeAnatomy,
-    E::MxMisorder,
-    E::MxMixed,
-];
+/// Round trips that an agent answers.
+const ANSWERED: &[E] = &[E::TcpRr, E::UdpRr, E::LoadedServer];
+/// Round trips one after the other, over MX.
+const MX_ROUND_TRIPS: &[E] = &[E::MxPingpong, E::MxLargeAnatomy, E::MxMisorder];
+/// Round trips of TCP, UDP or ICMP that ask for and get any number of bytes.
+const SIZED: &[&[E]] = &[ANSWERED, &[E::Ping, E::Mixed]];
+/// Experiments in which an agent answers.
+const SERVED: &[&[E]] = &[ANSWERED, &[E::Mixed], MX_ROUND_TRIPS, &[E::MxMixed]];
 /// Those with connections that ask.
-const ASKING: &[E] = &[
-    E::TcpRr,
-    E::UdpRr,
-    E::Ping,
-    E::LoadedServer,
-    E::Mixed,
-    E::MxPingpong,
-    E::MxLargeAnatomy,
-    E::MxMisorder,
-    E::MxMixed,
-];
+const ASKING: &[&[E]] = &[ANSWERED, &[E::Ping, E::Mixed], MX_ROUND_TRIPS, &[E::MxMixed]];
 /// Those that ask again when the answer is there, and not on a schedule of their own.
-const CLOSED: &[E] = &[
-    E::TcpRr,
-    E::UdpRr,
-    E::Ping,
-    E::LoadedServer,
-    E::Memcached,
-    E::MxPingpong,
-    E::MxLargeAnatomy,
-    E::MxMisorder,
-];
+const CLOSED: &[&[E]] = &[ANSWERED, &[E::Ping, E::Memcached], MX_ROUND_TRIPS];
 /// Those that can keep a schedule.
-const SCHEDULED: &[E] = &[
-    E::TcpRr,
-    E::UdpRr,
-    E::Ping,
-    E::LoadedServer,
-    E::Ntp,
-    E::Mixed,
-    E::Pps,
-    E::InvalidFrames,
-    E::MxPingpong,
-    E::MxLargeAnatomy,
-    E::MxMisorder,
-    E::MxMixed,
+const SCHEDULED: &[&[E]] = &[
+    ANSWERED,
+    &[E::Ping, E::Ntp, E::Mixed, E::Pps, E::InvalidFrames],
+    MX_ROUND_TRIPS,
+    &[E::MxMixed],
 ];
 /// Those whose latency is measured from answer to answer.
-const TIMED: &[E] = &[
-    E::TcpRr,
-    E::UdpRr,
-    E::Ping,
-    E::LoadedServer,
-    E::Memcached,
-    E::Ntp,
-    E::Mixed,
-    E::MxPingpong,
-    E::MxLargeAnatomy,
-    E::MxMisorder,
-    E::MxMixed,
-];
+const TIMED: &[&[E]] =
+    &[ANSWERED, &[E::Ping, E::Memcached, E::Ntp, E::Mixed], MX_ROUND_TRIPS, &[E::MxMixed]];
 /// Those of MX.
-const MX: &[E] = &[E::MxPingpong, E::MxStream, E::MxLargeAnatomy, E::MxMisorder, E::MxMixed];
+const MX: &[&[E]] = &[MX_ROUND_TRIPS, &[E::MxStream, E::MxMixed]];
 
 options! {
     /// The NIC and the cable of a lab.
@@ -316,10 +273,10 @@ options! {
         rate: u32 => only_for(SCHEDULED),
         /// Bytes of a request
         #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-        request_bytes: u32 => only_for(PLAIN),
+        request_bytes: u32 => only_for(SIZED),
         /// Bytes of an answer
         #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-        response_bytes: u32 => only_for(&[E::TcpRr, E::UdpRr, E::LoadedServer, E::Mixed]),
+        response_bytes: u32 => only_for(&[&[E::TcpRr, E::UdpRr, E::LoadedServer, E::Mixed]]),
         /// The client spins instead of sleeping: no wake-up of its own, and a core gone
         #[arg(num_args = 0..=1, default_missing_value = "true")]
         client_spin: bool => only_in(takers::REAL),
@@ -331,22 +288,22 @@ options! {
         think: u32 => only_for(CLOSED),
         /// Mbit/s of the bulk flow; without it, as fast as it goes
         #[arg(value_name = "MBIT", value_parser = clap::value_parser!(u32).range(1..))]
-        bulk_rate: u32 => only_for(&[E::Bulk, E::Mixed, E::MxStream, E::MxMixed]),
+        bulk_rate: u32 => only_for(&[&[E::Bulk, E::Mixed, E::MxStream, E::MxMixed]]),
         /// Bytes that the bulk flow writes at a time
         #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
-        bulk_chunk: u32 => only_for(&[E::Bulk, E::Mixed, E::MxMixed]),
+        bulk_chunk: u32 => only_for(&[&[E::Bulk, E::Mixed, E::MxMixed]]),
         /// Bytes of the memcached value
         #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-        value_bytes: u32 => only_for(&[E::Memcached]),
+        value_bytes: u32 => only_for(&[&[E::Memcached]]),
         /// Payload bytes of the datagrams
         #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(8..=65_507))]
-        payload_bytes: u32 => only_for(&[E::Pps]),
+        payload_bytes: u32 => only_for(&[&[E::Pps]]),
         /// Bytes of a message of MX, up to 4 MiB
         #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=4_194_304))]
         size: u32 => only_for(MX),
         /// Messages of MX that are on their way at once
         #[arg(value_name = "MESSAGES", value_parser = clap::value_parser!(u32).range(1..=4_096))]
-        in_flight: u32 => only_for(&[E::MxStream, E::MxMixed]),
+        in_flight: u32 => only_for(&[&[E::MxStream, E::MxMixed]]),
         /// Frames that MX marks: all, none, all-rendezvous (all but those), small+pull
         #[arg(value_name = "MARKS")]
         mx_marks: Text<MarkNames> => only_for(MX),

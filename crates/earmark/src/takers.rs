@@ -61,8 +61,8 @@ pub struct Use {
 pub(crate) struct Takers {
     /// In these places; without any, in all.
     places: &'static [Place],
-    /// These experiments; without any, all.
-    experiments: &'static [Experiment],
+    /// The experiments of these lists; without any, all.
+    experiments: &'static [&'static [Experiment]],
 }
 
 /// Taken everywhere.
@@ -73,8 +73,8 @@ pub(crate) const fn only_in(places: &'static [Place]) -> Takers {
     Takers { places, ..ALL }
 }
 
-/// Taken by these experiments only.
-pub(crate) const fn only_for(experiments: &'static [Experiment]) -> Takers {
+/// Taken by the experiments of these lists only.
+pub(crate) const fn only_for(experiments: &'static [&'static [Experiment]]) -> Takers {
     Takers { experiments, ..ALL }
 }
 
@@ -87,9 +87,19 @@ fn list<T: Copy>(takers: &[T], name: impl Fn(T) -> String) -> String {
 }
 
 impl Takers {
+    fn is_for(&self, experiment: Experiment) -> bool {
+        includes(&self.experiments.concat(), &experiment)
+    }
+
+    fn experiments(&self) -> Vec<Experiment> {
+        Experiment::all().filter(|one| self.is_for(*one)).collect()
+    }
+
     fn take(&self, one: &Use) -> bool {
         includes(self.places, &one.place)
-            && one.experiment.is_none_or(|experiment| includes(self.experiments, &experiment))
+            && one
+                .experiment
+                .is_none_or(|experiment| includes(&self.experiments.concat(), &experiment))
     }
 
     /// Why none of `uses` takes the option, and who does.
@@ -104,18 +114,17 @@ impl Takers {
         let mut names: Vec<String> =
             uses.iter().filter_map(|one| one.experiment).map(Experiment::name).collect();
         names.dedup();
-        let others = list(self.experiments, Experiment::name);
+        let others = list(&self.experiments(), Experiment::name);
         format!("{} makes no use of it; it is for {others}", names.join(" or "))
     }
 
     /// The same for `--help`; nothing if all take it.
     fn remark(&self) -> Option<String> {
-        let rest: Vec<Experiment> =
-            Experiment::all().filter(|one| !includes(self.experiments, one)).collect();
+        let rest: Vec<Experiment> = Experiment::all().filter(|one| !self.is_for(*one)).collect();
         let experiments = match rest.len() {
             0 => None,
             few if few <= 4 => Some(format!("not for: {}", list(&rest, Experiment::name))),
-            _ => Some(format!("for: {}", list(self.experiments, Experiment::name))),
+            _ => Some(format!("for: {}", list(&self.experiments(), Experiment::name))),
         };
         let places = match self.places {
             [] => None,
@@ -165,7 +174,7 @@ mod tests {
 
     #[test]
     fn an_option_is_taken_if_one_of_several_runs_takes_it() {
-        let rate = [("bulk_rate", only_for(&[Experiment::Bulk, Experiment::Mixed]))];
+        let rate = [("bulk_rate", only_for(&[&[Experiment::Bulk, Experiment::Mixed]]))];
         assert!(check(&rate, &[BULK, PING]).is_ok());
         let error = check(&rate, &[PING]).unwrap_err().to_string();
         assert_eq!(
@@ -181,7 +190,7 @@ mod tests {
 
     #[test]
     fn help_names_the_smaller_part() {
-        let few = only_for(&[Experiment::Bulk]);
+        let few = only_for(&[&[Experiment::Bulk]]);
         assert_eq!(few.remark().unwrap(), "for: bulk");
         assert_eq!(only_in(REAL).remark().unwrap(), "in real time");
         assert_eq!(ALL.remark(), None);

@@ -11,12 +11,28 @@ use common::{Directory, EARMARK, in_network, needs};
 /// A pairing code.
 const CODE: &str = "0123-4567-89AB-CDEF-GHJK";
 
+/// What Python scripts import: connections from an address, datagrams in the name of others.
+const ATTACK: &str = "import socket, struct, time, sys, os
+def spoof(source, to, text):
+    raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
+    raw.sendto(struct.pack('!HHHH', source, to, 8 + len(text), 0) + text, ('127.0.0.1', 0))
+def request(number, length=24):
+    return (b'EMK1' + struct.pack('!I', number) + bytes(length))[:length]
+def connect(own, port):
+    s = socket.socket()
+    s.settimeout(20)
+    s.bind((own, 0))
+    s.connect(('127.0.0.1', port))
+    return s
+";
+
 /// What a shell script has at hand: Python, `serve` with its number in `$serve`, the peak memory
 /// of a process in kB, and an agent that the paired host asks for.
 fn against_serve(script: &str) -> common::Ended {
     needs("python3", "python3");
     needs("pgrep", "procps");
     let state = Directory::new();
+    state.write("attack.py", ATTACK);
     let ended = in_network(
         &state,
         &format!(
@@ -106,19 +122,13 @@ fn serve__its_agents_serve_the_paired_host_alone_and_within_their_memory() {
         until grep -q ready agent; do sleep 0.02; done
         pid=$(pgrep -P $serve)
         python3 - $pid <<'PY'
-import socket, sys
-def connect(own):
-    s = socket.socket()
-    s.settimeout(20)
-    s.bind((own, 0))
-    s.connect(('127.0.0.1', 7011))
-    return s
+from attack import *
 try:
-    other = connect('127.0.0.2')
+    other = connect('127.0.0.2', 7011)
     other.send(b'x')
     print('other', len(other.recv(1)))
 except ConnectionResetError: print('other', 0)
-peer = connect('127.0.0.1')
+peer = connect('127.0.0.1', 7011)
 peer.send(b'x')
 print('peer', len(peer.recv(1)))
 peak = sent = 0
@@ -157,21 +167,11 @@ fn serve__a_run_waits_for_the_port_of_the_one_before_it() {
     assert!(!ended.stdout.contains("error"), "{ended:?}");
 }
 
-/// Runs a script with `echo`, which starts one and sets `$echo`, and `raw`, a Python that can send
-/// datagrams in the name of others.
+/// Runs a script with `echo`, which starts one and sets `$echo`, and [`ATTACK`].
 fn against_echo(script: &str) -> common::Ended {
     needs("python3", "python3");
     let state = Directory::new();
-    state.write(
-        "attack.py",
-        "import socket, struct, time, sys, os
-def spoof(source, to, text):
-    raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
-    raw.sendto(struct.pack('!HHHH', source, to, 8 + len(text), 0) + text, ('127.0.0.1', 0))
-def request(number, length=24):
-    return (b'EMK1' + struct.pack('!I', number) + bytes(length))[:length]
-",
-    );
+    state.write("attack.py", ATTACK);
     let ended = in_network(
         &state,
         &format!(
@@ -268,17 +268,11 @@ fn echo__bounds_connections_and_threads_and_outlives_a_lack_of_descriptors() {
         r#"ulimit -n 4096; echo --listen 127.0.0.1
         python3 - $echo <<'PY'
 from attack import *
-def connect(own):
-    s = socket.socket()
-    s.settimeout(20)
-    s.bind((own, 0))
-    s.connect(('127.0.0.1', 7007))
-    return s
 def is_served(own):
-    s = connect(own)
+    s = connect(own, 7007)
     s.send(b'x')
     return s.recv(1) == b'x'
-all = [connect('127.0.0.1') for _ in range(2000)]
+all = [connect('127.0.0.1', 7007) for _ in range(2000)]
 assert is_served('127.0.0.2')
 status = open(f'/proc/{sys.argv[1]}/status').read()
 threads = int(status.split('Threads:')[1].split()[0])
@@ -289,16 +283,11 @@ PY
         kill $all; all=; ulimit -n 24; echo --listen 127.0.0.1 --port 9000; ulimit -n 1024 || true
         python3 - $echo <<'PY'
 from attack import *
-def connect():
-    s = socket.socket()
-    s.settimeout(20)
-    s.connect(('127.0.0.1', 9000))
-    return s
 def ticks():
     words = open(f'/proc/{sys.argv[1]}/stat').read().rsplit(')', 1)[1].split()
     return int(words[11]) + int(words[12])
 all = []
-for _ in range(6): all += [connect(), connect(), connect()]
+for _ in range(6): all += [connect('127.0.0.1', 9000) for _ in range(3)]
 time.sleep(0.5)
 before = ticks()
 time.sleep(2)
@@ -306,7 +295,7 @@ used = ticks() - before
 print('ticks', used)
 assert used < 50, used
 for one in all: one.close()
-last = connect()
+last = connect('127.0.0.1', 9000)
 last.send(b'x')
 assert last.recv(1) == b'x'
 PY

@@ -60,17 +60,9 @@ impl Tcp {
         only: Option<IpAddr>,
     ) -> Result<Self, String> {
         let give_up = Instant::now() + if only.is_some() { LISTEN_FOR } else { Duration::ZERO };
+        let in_use = |error: &io::Error| error.kind() == ErrorKind::AddrInUse;
         let listen = || {
-            let listener = loop {
-                match TcpListener::bind(address) {
-                    Err(error)
-                        if error.kind() == ErrorKind::AddrInUse && Instant::now() < give_up =>
-                    {
-                        sleep(RETRY_AFTER);
-                    }
-                    bound => break bound?,
-                }
-            };
+            let listener = again_until(give_up, in_use, || TcpListener::bind(address))?;
             listener.set_nonblocking(true)?;
             poller.add(&listener, LISTENER)?;
             Ok((listener.local_addr()?, listener))
@@ -104,15 +96,25 @@ impl Tcp {
     }
 }
 
-/// Connects, trying again while nobody listens yet.
+/// Connects, trying again while there is no listener yet.
 fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     let give_up = Instant::now() + CONNECT_FOR;
-    loop {
+    let may_come = |error: &io::Error| error.kind() != ErrorKind::InvalidInput;
+    again_until(give_up, may_come, || {
         let left = give_up.saturating_duration_since(Instant::now());
-        match TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1))) {
-            Err(error) if Instant::now() < give_up && error.kind() != ErrorKind::InvalidInput => {
-                sleep(RETRY_AFTER);
-            }
+        TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1)))
+    })
+}
+
+/// What `attempt` gives in the end: it is repeated after errors that `may_pass`, until `give_up`.
+fn again_until<T>(
+    give_up: Instant,
+    may_pass: impl Fn(&io::Error) -> bool,
+    attempt: impl Fn() -> io::Result<T>,
+) -> io::Result<T> {
+    loop {
+        match attempt() {
+            Err(error) if Instant::now() < give_up && may_pass(&error) => sleep(RETRY_AFTER),
             result => return result,
         }
     }

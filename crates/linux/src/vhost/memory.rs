@@ -302,7 +302,6 @@ pub(super) mod tests {
     use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
     use std::os::fd::OwnedFd;
 
-    /// A file of `size` bytes of memory.
     /// Maps regions from files of our own.
     pub(in super::super) fn mapped<const N: usize>(
         regions: &[Region],
@@ -311,6 +310,7 @@ pub(super) mod tests {
         Memory::map(regions, &files.map(foreign), &Reaper::start().unwrap())
     }
 
+    /// A file of `size` bytes of memory.
     pub(in super::super) fn file(size: u64) -> OwnedFd {
         let fd = memfd_create("guest", MemfdFlags::CLOEXEC).unwrap();
         ftruncate(&fd, size).unwrap();

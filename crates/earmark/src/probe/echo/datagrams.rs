@@ -128,7 +128,7 @@ fn answer_due(udp: &UdpSocket, waiting: &mut BinaryHeap<Reverse<Waiting>>) {
 fn comes_before(udp: &UdpSocket, waiting: &BinaryHeap<Reverse<Waiting>>) -> Result<bool> {
     let Some(Reverse(first)) = waiting.peek() else { return Ok(true) };
     let left = first.due.saturating_duration_since(Instant::now());
-    let left = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() };
+    let left = Timespec::try_from(left)?;
     match poll(&mut [PollFd::new(udp, PollFlags::IN)], Some(&left)) {
         Ok(ready) => Ok(ready > 0),
         Err(Errno::INTR) => Ok(false),

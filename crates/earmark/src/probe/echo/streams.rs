@@ -89,10 +89,7 @@ impl Streams<'_> {
             self.connections.iter().map(|one| PollFd::new(&one.stream, one.awaits())).collect();
         let accepts = if self.paused_until.is_none() { PollFlags::IN } else { PollFlags::empty() };
         fds.push(PollFd::new(self.listener, accepts));
-        let left = left.map(|left| Timespec {
-            tv_sec: left.as_secs() as i64,
-            tv_nsec: left.subsec_nanos().into(),
-        });
+        let left = left.map(Timespec::try_from).transpose().map_err(io::Error::other)?;
         match poll(&mut fds, left.as_ref()) {
             Ok(_) => Ok(fds.iter().map(|fd| !fd.revents().is_empty()).collect()),
             Err(rustix::io::Errno::INTR) => Ok(Vec::new()),

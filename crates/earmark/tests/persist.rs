@@ -1,0 +1,95 @@
+//! `earmark persist`: files that bring settings back at each boot, below a root of the test's own.
+
+mod common;
+use common::{Directory, Ended, in_network};
+
+/// Runs a script in a network of its own, with `$root` for `--root`; that root, which is gone then.
+fn below_a_root(script: &str) -> (Ended, String) {
+    let state = Directory::new();
+    let root = state.path().join("root").display().to_string();
+    (in_network(&state, &format!("root={root}\n{script}")), root)
+}
+
+#[test]
+fn writes_its_own_files_and_removes_them() {
+    let (ended, _) = below_a_root(
+        "earmark persist one 2>&1 || true
+         earmark apply one gro-flush-timeout 20us >/dev/null
+         earmark persist one
+         earmark persist one --write --root $root
+         earmark persist one --write --root $root >/dev/null
+         cat $root/etc/udev/rules.d/90-earmark-one.rules
+         echo 'hello' > $root/etc/udev/rules.d/90-earmark-one.rules
+         earmark persist one --write --root $root 2>&1 || true
+         earmark persist one --remove --root $root 2>&1 || true
+         rm $root/etc/udev/rules.d/90-earmark-one.rules
+         earmark persist one --write --root $root >/dev/null
+         earmark persist one --remove --root $root
+         earmark persist one --remove --root $root
+         earmark persist one rx-usecs 2>&1 || true",
+    );
+    for words in [
+        "Earmark has changed nothing of one; apply something first",
+        "# /etc/udev/rules.d/90-earmark-one.rules\n# Written by `earmark persist`",
+        "way back: earmark persist one --root",
+        "NAME==\"one\", ATTR{gro_flush_timeout}=\"20000\"\n",
+        "90-earmark-one.rules is not one of Earmark's; move it away",
+        "\nremoved: ",
+        "\nnothing of one is persisted below",
+        "one (driver veth) has no rx-usecs",
+    ] {
+        assert!(ended.output().contains(words), "no {words} in {ended:?}");
+    }
+}
+
+#[test]
+fn adds_to_what_it_wrote_and_finds_it_without_a_journal() {
+    let (ended, root) = below_a_root(
+        "rules=$root/etc/udev/rules.d/90-earmark-one.rules
+         earmark apply one gro-flush-timeout 20us napi-defer-hard-irqs 2 >/dev/null
+         earmark persist one gro-flush-timeout --write --root $root >/dev/null
+         earmark apply one gro-flush-timeout 30us >/dev/null
+         earmark persist one napi-defer-hard-irqs --write --root $root >/dev/null
+         cat $rules
+         rm $EARMARK_STATE_DIR/*.journal; ip link del one
+         earmark persist one napi-defer-hard-irqs --remove --root $root
+         grep -c gro_flush_timeout $rules; grep -c napi_defer $rules || true
+         earmark persist one --remove --root $root
+         find $root -type f",
+    );
+    let rules = format!("{root}/etc/udev/rules.d/90-earmark-one.rules");
+    let both = "ATTR{gro_flush_timeout}=\"20000\", ATTR{napi_defer_hard_irqs}=\"2\"\n";
+    assert!(ended.output().contains(both), "{ended:?}");
+    assert!(ended.stderr.contains("persisted before, and kept: gro-flush-timeout 20000"));
+    let rest = format!("written: {rules}\n2\n0\nremoved: {rules}\n");
+    assert!(ended.stdout.ends_with(&rest), "{ended:?}");
+}
+
+#[test]
+fn sees_the_link_files_of_others_below_a_root() {
+    let (ended, _) = below_a_root(
+        "mkdir -p $root/etc/systemd/network $root/usr/lib/systemd/network
+         mkdir $root/run && cd $root/usr/lib/systemd/network
+         printf '[Match]\nOriginalName=*\n[Link]\nNamePolicy=keep path\n' > 99-default.link
+         mkdir 70-earmark-tap.link.d
+         printf '[Link]\nRxMaxCoalescedFrames=1\n' > 70-earmark-tap.link.d/x.conf
+         printf '[Match]\nType=ether\n[Link]\nMTUBytes=9000\n' > 20-type.link
+         earmark apply tap rx-frames 8 >/dev/null
+         earmark persist tap --write --root $root >/dev/null
+         cat $root/etc/systemd/network/70-earmark-tap.link
+         printf '[Match]\nOriginalName=ta*\n[Link]\nWakeOnLan=off\n' > 10-lan.link
+         earmark persist tap --write --root $root || true
+         ln -s /dev/null $root/etc/systemd/network/10-lan.link
+         earmark persist tap --write --root $root >/dev/null",
+    );
+    let text = "[Link]\nNamePolicy=keep path\nRxMaxCoalescedFrames=8\n";
+    assert!(ended.output().contains(text), "{ended:?}");
+    for words in [
+        "20-type.link may be for tap, which cannot be told from here",
+        "99-default.link is for tap, too: 70-earmark-tap.link counts before it",
+        "70-earmark-tap.link.d/x.conf says RxMaxCoalescedFrames=1: that wins over",
+        "/usr/lib/systemd/network/10-lan.link counts for tap before a file of ours would",
+    ] {
+        assert!(ended.stderr.contains(words), "no {words} in {ended:?}");
+    }
+}
