@@ -6,7 +6,7 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use linux::mx::endpoint::{Completed, MxError};
+use mx_io::endpoint::{Completed, MxError};
 
 use crate::abi::{earmark_mx_endpoint_t, earmark_mx_request_t, earmark_mx_status_t};
 use crate::codes::{Return, earmark_mx_return_t};

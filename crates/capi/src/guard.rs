@@ -5,9 +5,9 @@ use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use linux::mx::endpoint::MxError;
-use linux::mx::port::PortError;
 use mx::status::{Code, Refusal};
+use mx_io::endpoint::MxError;
+use mx_io::port::PortError;
 
 use crate::codes::earmark_mx_return_t as Return;
 

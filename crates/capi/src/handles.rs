@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use linux::mx::endpoint::{Completed, Endpoint, Request};
 use mx::address::{Address, NicId};
 use mx::ids::PeerId;
 use mx::status::Code;
+use mx_io::endpoint::{Completed, Endpoint, Request};
 use slotmap::{Key, KeyData, SlotMap};
 
 use crate::abi::{

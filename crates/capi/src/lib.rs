@@ -1,7 +1,7 @@
 //! MX for C: what `earmark_mx.h` declares, as `libearmark.so`.
 //!
 //! The calls are those of the MX API of Myricom (`myriexpress.h`) and of Open-MX, with a prefix of
-//! their own; each is a thin layer over a live endpoint ([`linux::mx::endpoint`]).
+//! their own; each is a thin layer over a live endpoint ([`mx_io::endpoint`]).
 //!
 //! ```text
 //! abi.rs                       types of the header, and their layouts

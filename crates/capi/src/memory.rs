@@ -18,7 +18,7 @@
 //! - **Forgotten requests.** Nobody hears when such a request ends; its memory has to stay until
 //!   the endpoint is closed.
 
-use linux::mx::memory::{self, Segment};
+use mx_io::memory::{self, Segment};
 
 use crate::abi::{EARMARK_MX_MAX_SEGMENTS, earmark_mx_segment_t};
 use crate::codes::earmark_mx_return_t as Return;

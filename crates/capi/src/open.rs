@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use linux::mx::endpoint::{Endpoint, Life, MxError, Progress, Waiting};
-use linux::mx::port::{Port, PortError, PortSpec, open};
 use mx::config::{Config, ContextBits};
+use mx_io::endpoint::{Endpoint, Life, MxError, Progress, Waiting};
+use mx_io::port::{Port, PortError, PortSpec, open};
 
 use crate::abi::{
     EARMARK_MX_ANY_ENDPOINT, EARMARK_MX_PROGRESS_MANUAL, EARMARK_MX_PROGRESS_THREAD,

@@ -6,10 +6,10 @@ use std::ptr::without_provenance_mut;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use linux::mx::discovery::Found;
-use linux::mx::endpoint::{MxError, Request};
 use mx::address::Address;
 use mx::status::Code;
+use mx_io::discovery::Found;
+use mx_io::endpoint::{MxError, Request};
 
 use crate::abi::{
     EARMARK_MX_INFINITE, earmark_mx_endpoint_addr_t, earmark_mx_endpoint_t, earmark_mx_request_t,

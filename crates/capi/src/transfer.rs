@@ -3,8 +3,8 @@
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-use linux::mx::endpoint::{MxError, Request};
 use mx::ids::PeerId;
+use mx_io::endpoint::{MxError, Request};
 
 use crate::abi::{
     earmark_mx_endpoint_addr_t, earmark_mx_endpoint_t, earmark_mx_request_t, earmark_mx_segment_t,

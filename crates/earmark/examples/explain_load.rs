@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn stay_on_one_processor() -> io::Result<()> {
     let allowed = sched_getaffinity(None)?;
     let last = (0..CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu));
-    linux::cpu::pin(None, last.ok_or(io::ErrorKind::NotFound)?)
+    sys::cpu::pin(None, last.ok_or(io::ErrorKind::NotFound)?)
 }
 
 fn echo(mut stream: TcpStream) -> io::Result<()> {

@@ -5,10 +5,10 @@
 //! quoted, with its range.
 
 use anyhow::{Result, ensure};
-use linux::privilege::Privilege;
-use linux::snapshot::PortSnapshot;
+use lab::snapshot::PortSnapshot;
 use nic::moderation::Moderation;
 use serde::Serialize;
+use sys::privilege::Privilege;
 
 use crate::cli;
 use crate::environment::VIRTUAL;
@@ -326,7 +326,7 @@ mod tests {
     use super::*;
     use crate::environment::Environment;
     use crate::records::Record;
-    use linux::snapshot::Snapshot;
+    use lab::snapshot::Snapshot;
     use std::cell::Cell;
 
     /// A world in which every second round of one setting is without an answer, or each of all.
@@ -357,10 +357,10 @@ mod tests {
                 series: None,
             };
             let nic = Snapshot {
-                at: nic::time::Instant::ZERO,
-                cpu: nic::time::Duration::ZERO,
-                delivering: nic::time::Duration::ZERO,
-                spun: nic::time::Duration::ZERO,
+                at: base::time::Instant::ZERO,
+                cpu: base::time::Duration::ZERO,
+                delivering: base::time::Duration::ZERO,
+                spun: base::time::Duration::ZERO,
                 overshoot: hdrhistogram::Histogram::new(3)?,
                 ports: Vec::new(),
             };

@@ -200,7 +200,7 @@ pub struct DemoArgs {
     pub mark: Option<crate::options::Text<nic::marker::Rules>>,
     /// How the NIC waits: sleep, precise or spin
     #[arg(long, value_name = "WAIT")]
-    pub wait: Option<crate::options::Text<linux::wait::Waiting>>,
+    pub wait: Option<crate::options::Text<lab::wait::Waiting>>,
 }
 
 /// The worlds that an experiment can run in.

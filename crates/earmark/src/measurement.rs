@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use linux::snapshot::Snapshot;
+use lab::snapshot::Snapshot;
 use nic::moderation::Reason;
 use serde::Serialize;
 
@@ -444,8 +444,8 @@ impl Rounds<'_> {
 
     fn ports(&self) -> Vec<PortMeasurement> {
         let Some(last) = self.slices.last() else { return Vec::new() };
-        let port = |(number, port): (usize, &linux::snapshot::PortSnapshot)| {
-            let sum = |of: &dyn Fn(&linux::snapshot::PortSnapshot) -> u64| {
+        let port = |(number, port): (usize, &lab::snapshot::PortSnapshot)| {
+            let sum = |of: &dyn Fn(&lab::snapshot::PortSnapshot) -> u64| {
                 self.sum(|slice| of(&slice.nic.ports[number]))
             };
             let interrupts = Reason::ALL

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::ValueParserFactory;
-use linux::wait::Waiting;
+use lab::wait::Waiting;
 use nic::marker::Rules;
 use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Moderation};
 use serde::{Deserialize, Deserializer};

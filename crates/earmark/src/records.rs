@@ -9,10 +9,10 @@
 //! that three digits promise. Longer than 60 s counts as 60 s. Count, minimum, maximum and mean are
 //! exact in any case.
 //!
-//! [`MOST_VALUES`]: linux::times::MOST_VALUES
+//! [`MOST_VALUES`]: hostside::times::MOST_VALUES
 
 use hdrhistogram::Histogram;
-use linux::times::Times;
+use hostside::times::Times;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use linux::vhost::driver::{Driver, DriverSettings};
 use rustix::process::Signal;
+use vhost::driver::{Driver, DriverSettings};
 
 mod common;
 use common::{Directory, Lab, Running, earmark, output, run, soon, unique};

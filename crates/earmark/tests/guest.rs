@@ -9,12 +9,12 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use earmark::kernel::{self, Needs};
-use linux::guest::protocol::{Cue, Event, Order, Spawn, Status, Stream};
-use linux::guest::{Guest, GuestError, GuestSettings};
-use linux::host::Host;
-use linux::machine::Machine;
-use linux::station::Station;
+use lab::guest::protocol::{Cue, Event, Order, Spawn, Status, Stream};
+use lab::guest::{Guest, GuestError, GuestSettings};
+use lab::host::Host;
+use lab::machine::Machine;
 use rustix::process::{Pid, Signal, kill_process};
+use sys::station::Station;
 
 mod common;
 use common::{EARMARK, soon};

@@ -4,15 +4,15 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
-use linux::device::Root;
-use linux::device::deferral::{Deferral, write_deferral};
-use linux::device::ethtool::{Coalesce, Ethtool, Parameter};
-use linux::host::Host;
-use linux::netlink::Netlink;
-use linux::station::Station;
-use linux::tap::Tap;
+use lab::host::Host;
+use lab::tap::Tap;
+use netdev::Root;
+use netdev::deferral::{Deferral, write_deferral};
+use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use sys::netlink::Netlink;
+use sys::station::Station;
 
 mod common;
 use common::{EARMARK, Ended, Lab, earmark, needs, run};

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use libc::{EAGAIN, EBUSY, EMFILE, ENOSYS};
-use linux::mx::endpoint::Bell;
+use mx_io::endpoint::Bell;
 
 use crate::abi::constants::{
     FI_ADDR_UNSPEC, FI_CLASS_CQ, FI_CQ_FORMAT_CONTEXT, FI_CQ_FORMAT_DATA, FI_CQ_FORMAT_MSG,

@@ -4,8 +4,8 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use libc::{ECANCELED, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EINVAL, EIO, EPROTO, ETIMEDOUT};
-use linux::mx::endpoint::MxError;
 use mx::status::{Code, Refusal};
+use mx_io::endpoint::MxError;
 
 use crate::abi::constants::{FI_ENOKEY, FI_ETRUNC};
 

@@ -3,7 +3,7 @@
 //! libfabric finds `libearmark-fi.so` where `FI_PROVIDER_PATH` says, calls [`fi_prov_ini`], and
 //! then the tables of functions that objects bear. MPIs see endpoints of type `FI_EP_RDM` with
 //! tagged and untagged messages and with remote memory; what they send travels as MX messages
-//! ([`linux::mx`]).
+//! ([`mx_io`]).
 //!
 //! ```text
 //! fi_getinfo ─▶ info/        wishes against what there is

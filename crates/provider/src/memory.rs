@@ -17,7 +17,7 @@
 //!   `fi_close` returns.
 
 use libc::iovec;
-use linux::mx::memory::{self, Segment};
+use mx_io::memory::{self, Segment};
 
 /// So many segments a message may have.
 pub(crate) const MOST: usize = 4;

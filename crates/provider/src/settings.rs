@@ -3,9 +3,9 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use linux::mx::port::PortSpec;
-use linux::mx::port::faulty::Faults;
-use linux::netlink::Netlink;
+use mx_io::port::PortSpec;
+use mx_io::port::faulty::Faults;
+use sys::netlink::Netlink;
 
 use crate::fault::warn;
 
@@ -61,7 +61,7 @@ fn read(
         None => only_one(&interfaces())?,
     };
     let faults = match variable(FAULTS) {
-        Some(text) => text.parse().map_err(|error: linux::mx::port::faulty::BadFaults| {
+        Some(text) => text.parse().map_err(|error: mx_io::port::faulty::BadFaults| {
             wrong(FAULTS, &text, &error.to_string())
         })?,
         None => Faults::default(),

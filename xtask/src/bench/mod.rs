@@ -99,9 +99,9 @@ fn costs(options: &CostOptions) -> Result<()> {
     costs.figures.extend(instructions::measure(&program)?);
     costs.figures.extend(decisions::measure(&program, options.runs)?);
     if !options.core_only {
-        let program = build("earmark-linux", "vhost_cost")?;
+        let program = build("earmark-vhost", "vhost_cost")?;
         costs.figures.extend(vhost::measure(&program, options.runs)?);
-        let program = build("earmark-linux", "mx_cost")?;
+        let program = build("earmark-mx-io", "mx_cost")?;
         match mx::measure(&program, options.runs) {
             Ok(figures) => costs.figures.extend(figures),
             // It needs hosts.

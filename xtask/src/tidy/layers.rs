@@ -1,5 +1,5 @@
-//! Who may know whom: `base` <- `nic`, `mx` <- `sim`, `linux` <- `provider`, `capi`, `earmark`,
-//! and cores without an operating system.
+//! Who may know whom: `base` <- `nic`, `mx` <- `sys`, `vhost`, `lab`, `mx-io` <- `provider`,
+//! `capi`, `earmark`, and cores without an operating system.
 
 use serde_json::Value;
 
@@ -7,16 +7,47 @@ use super::Problem;
 use super::source::{Source, lines_with};
 
 /// Each package of the workspace, and the packages of the workspace that it may depend on.
-const DIRECTIONS: [(&str, &[&str]); 11] = [
+const DIRECTIONS: [(&str, &[&str]); 17] = [
     ("earmark-base", &[]),
     ("earmark-infer", &["earmark-base"]),
     ("earmark-blind", &["earmark-base", "earmark-infer", "earmark-nic"]),
     ("earmark-nic", &["earmark-base"]),
     ("earmark-mx", &["earmark-base"]),
     ("earmark-sim", &["earmark-base", "earmark-nic", "earmark-mx"]),
-    ("earmark-linux", &["earmark-base", "earmark-nic", "earmark-mx"]),
-    ("earmark-provider", &["earmark-base", "earmark-mx", "earmark-linux"]),
-    ("earmark-capi", &["earmark-base", "earmark-mx", "earmark-linux"]),
+    ("earmark-sys", &["earmark-base"]),
+    ("earmark-tracepoints", &["earmark-base", "earmark-sys"]),
+    ("earmark-hostside", &["earmark-base", "earmark-nic"]),
+    // In tests alone: netdev, vhost and mx-io on lab, mx-io on hostside and nic.
+    ("earmark-netdev", &["earmark-sys", "earmark-lab"]),
+    (
+        "earmark-vhost",
+        &["earmark-base", "earmark-nic", "earmark-hostside", "earmark-sys", "earmark-lab"],
+    ),
+    (
+        "earmark-mx-io",
+        &[
+            "earmark-base",
+            "earmark-mx",
+            "earmark-sys",
+            "earmark-vhost",
+            "earmark-hostside",
+            "earmark-nic",
+            "earmark-lab",
+        ],
+    ),
+    (
+        "earmark-lab",
+        &[
+            "earmark-base",
+            "earmark-nic",
+            "earmark-hostside",
+            "earmark-sys",
+            "earmark-netdev",
+            "earmark-vhost",
+        ],
+    ),
+    ("earmark-provider", &["earmark-base", "earmark-mx", "earmark-sys", "earmark-mx-io"]),
+    ("earmark-capi", &["earmark-base", "earmark-mx", "earmark-sys", "earmark-mx-io"]),
     (
         "earmark",
         &[
@@ -26,7 +57,13 @@ const DIRECTIONS: [(&str, &[&str]); 11] = [
             "earmark-nic",
             "earmark-mx",
             "earmark-sim",
-            "earmark-linux",
+            "earmark-sys",
+            "earmark-hostside",
+            "earmark-netdev",
+            "earmark-tracepoints",
+            "earmark-vhost",
+            "earmark-mx-io",
+            "earmark-lab",
         ],
     ),
     ("xtask", &[]),
@@ -74,7 +111,7 @@ pub(super) fn check(source: &Source) -> Vec<Problem> {
     if source.name == format!("{core}lib.rs") && !source.code.contains("#![no_std]") {
         problem(1, "the core must work without an operating system; begin with #![no_std]".into());
     }
-    for name in ["std", "linux", "earmark", "libc", "rustix"] {
+    for name in ["std", "sys", "lab", "earmark", "libc", "rustix"] {
         for path in [format!("{name}::"), format!("extern crate {name}")] {
             for line in lines_with(&source.code, &path) {
                 problem(line, format!("the core must not know {name}; use core, alloc, arguments"));
@@ -92,15 +129,15 @@ mod tests {
     fn metadata(name: &str, on: &str) -> Value {
         let package = |name: &str| json!({"name": name, "manifest_path": "a", "dependencies": []});
         let depending = json!({"name": name, "manifest_path": "a", "dependencies": [{"name": on}]});
-        json!({"packages": [depending, package("earmark"), package("earmark-linux")]})
+        json!({"packages": [depending, package("earmark"), package("earmark-lab")]})
     }
 
     #[test]
     fn wrong_direction_is_found() {
-        assert_eq!(check_directions(&metadata("earmark", "earmark-linux")), []);
-        assert_eq!(check_directions(&metadata("earmark-linux", "libc")), []);
-        assert_eq!(check_directions(&metadata("earmark-nic", "earmark-linux")).len(), 1);
-        assert_eq!(check_directions(&metadata("earmark-linux", "earmark")).len(), 1);
+        assert_eq!(check_directions(&metadata("earmark", "earmark-lab")), []);
+        assert_eq!(check_directions(&metadata("earmark-lab", "libc")), []);
+        assert_eq!(check_directions(&metadata("earmark-nic", "earmark-lab")).len(), 1);
+        assert_eq!(check_directions(&metadata("earmark-lab", "earmark")).len(), 1);
         assert_eq!(check_directions(&metadata("newcomer", "libc")).len(), 1);
     }
 
@@ -110,7 +147,7 @@ mod tests {
         assert_eq!(check("crates/nic/src/lib.rs", "#![no_std]\nuse core::fmt; // not std::fmt"), 0);
         assert_eq!(check("crates/nic/src/lib.rs", "use core::fmt;"), 1);
         assert_eq!(check("crates/nic/src/a.rs", "use std::fmt;\nextern crate std;"), 2);
-        assert_eq!(check("crates/nic/src/a.rs", "fn a() { linux::tap() }"), 1);
-        assert_eq!(check("crates/linux/src/a.rs", "use std::fmt;"), 0);
+        assert_eq!(check("crates/nic/src/a.rs", "fn a() { lab::tap() }"), 1);
+        assert_eq!(check("crates/lab/src/a.rs", "use std::fmt;"), 0);
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct Frames {
 impl Frames {
     /// Opens a socket that sends through `interface`.
     pub(super) fn open(interface: &str) -> Result<Self, String> {
-        let socket = linux::packet::open_sender(interface).map_err(|error| error.to_string())?;
+        let socket = sys::packet::open_sender(interface).map_err(|error| error.to_string())?;
         Ok(Self { interface: interface.to_owned(), socket })
     }
 }

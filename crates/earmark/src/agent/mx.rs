@@ -19,11 +19,11 @@ use crate::records::{Message, Record};
 use crate::workload::{
     Action, Connection, Counter, Duration, Event, Instant, Metric, Recorder, Window, Workload,
 };
-use linux::mx::endpoint::{Completed, Endpoint, Life, MxError, Progress, Request, Waiting};
-use linux::mx::port::packet::{PacketPort, PacketSettings};
 use mx::config::{Config, MAX_MTU};
 use mx::ids::PeerId;
 use mx::status::Code;
+use mx_io::endpoint::{Completed, Endpoint, Life, MxError, Progress, Request, Waiting};
+use mx_io::port::packet::{PacketPort, PacketSettings};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 use clap::Args;
-use linux::privilege::become_capable;
 use serde::Serialize;
+use sys::privilege::become_capable;
 
 use crate::environment::{Environment, VIRTUAL};
 use crate::experiment::{Experiment, Plan};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
-use linux::device::{Root, device_name};
+use netdev::{Root, device_name};
 use serde::Serialize;
 
 use crate::options::duration;

@@ -1,8 +1,8 @@
 //! `earmark bench`: one experiment, or those of a scenario.
 
 use anyhow::{Result, ensure};
-use linux::privilege::become_capable;
 use serde::Serialize;
+use sys::privilege::become_capable;
 
 use crate::bench::{self, Outcome};
 use crate::cli::BenchArgs;

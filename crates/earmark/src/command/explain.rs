@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use linux::device::{Root, device_name};
+use netdev::{Root, device_name};
 
 use crate::explain::report::Report;
 use crate::explain::{own, program, sockets};

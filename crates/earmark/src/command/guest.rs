@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use linux::guest::{exec, init};
+use lab::guest::{exec, init};
 
 use crate::say::note;
 

@@ -8,12 +8,12 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use linux::lab::{MAX_HOSTS, names};
-use linux::machine::Machine;
-use linux::privilege::become_capable;
+use lab::machine::Machine;
+use lab::{MAX_HOSTS, names};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use sys::privilege::become_capable;
 
 use crate::cli::{LabRunArgs, Time, World};
 use crate::experiment::USUAL_SETTING;
@@ -203,7 +203,7 @@ pub(super) fn code(status: ExitStatus) -> i32 {
 /// # Errors
 /// If the signal cannot be had.
 pub(super) fn outlive_interrupts() -> Result<Arc<AtomicBool>> {
-    linux::interrupts::outlive(INTERRUPTED).context("wait for SIGINT")
+    sys::interrupts::outlive(INTERRUPTED).context("wait for SIGINT")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
-use linux::device::{Root, device_name};
+use netdev::{Root, device_name};
 
 use super::apply::DeviceArgs;
 use crate::say::{note, say};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use clap::Args;
-use linux::device::{Root, device_name, illegible_devices};
+use netdev::{Root, device_name, illegible_devices};
 use serde::Serialize;
 
 use crate::say::{note, say};

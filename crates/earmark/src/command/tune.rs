@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
-use linux::privilege::become_capable;
 use nic::moderation::Moderation;
+use sys::privilege::become_capable;
 
 use super::apply::{DeviceArgs, patience};
 use crate::bench;

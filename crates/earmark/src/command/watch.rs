@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use linux::device::netdev::Direction;
-use linux::device::{Root, device_name};
+use netdev::netdev::Direction;
+use netdev::{Root, device_name};
 use serde::Serialize;
 
 use crate::say::{note, say};

@@ -9,9 +9,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use linux::dataplane::{DataPlane, Handle};
-use linux::host::Host;
-use linux::snapshot::{PortSnapshot, QueueSnapshot};
+use lab::dataplane::{DataPlane, Handle};
+use lab::host::Host;
+use lab::snapshot::{PortSnapshot, QueueSnapshot};
 use nic::marker::Rules;
 use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Moderation, Reason, TimerKind};
 

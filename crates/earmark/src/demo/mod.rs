@@ -14,11 +14,11 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use linux::lab::LabError;
-use linux::privilege::become_capable;
-use linux::wait::Waiting;
+use lab::LabError;
+use lab::wait::Waiting;
 use nic::moderation::Moderation;
 use serde::Serialize;
+use sys::privilege::become_capable;
 
 use crate::bench::{Tried, attempt, refuse_nothing};
 use crate::cli::DemoArgs;

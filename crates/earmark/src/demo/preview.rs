@@ -6,12 +6,12 @@
 //! there are holds and interrupts.
 
 use anyhow::Result;
-use linux::times::Times;
+use base::time::{Duration, Instant};
+use hostside::times::Times;
 use nic::marker::Rules;
 use nic::moderation::Moderation;
 use nic::observer::{Delivered, Observer};
 use nic::port::{Port, PortSettings};
-use nic::time::{Duration, Instant};
 
 use super::STRATEGIES;
 use crate::records::{Distribution, new_times};

@@ -1,7 +1,7 @@
 //! A few hundred microseconds of a port's life, chosen so that they show something.
 
-use linux::trace::Event;
-use nic::time::Instant;
+use base::time::Instant;
+use hostside::trace::Event;
 
 use crate::report::{Interrupt, Lane, Packet, Timeline};
 

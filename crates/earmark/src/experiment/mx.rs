@@ -1,9 +1,9 @@
 //! The players of MX: a pair of endpoints for round trips, and one for messages one way.
 
 use anyhow::{Result, ensure};
-use linux::station::Station;
 use mx::address::{Address, NicId};
 use serde::Serialize;
+use sys::station::Station;
 
 use super::{
     A, B, BULK_CHUNK_BYTES, Experiment, MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S, Player, Stage,
@@ -146,7 +146,7 @@ impl Stage<'_> {
 
     /// An agent at an endpoint. A client's peer has the same number on the other host.
     fn mx(&self, workload: WorkloadSpec, endpoint: &MxSpec) -> AgentSpec {
-        let stations = Station::all(&linux::lab::names(2));
+        let stations = Station::all(&lab::names(2));
         let is_server = workload.is_server();
         let peer = Address { nic: NicId(stations[B].mac), endpoint: endpoint.endpoint };
         let peer = (!is_server).then_some(Peer(peer));

@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use linux::perf::format::{Field, Format};
-use linux::perf::record::{Record, Stamp};
+use tracepoints::format::{Field, Format};
+use tracepoints::record::{Record, Stamp};
 
 use super::event::{Context, Event, What};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use linux::ethtool;
+use netdev::coalescing;
 
 use super::evidence::OwnHold;
 use super::stages::Stage;
@@ -34,8 +34,8 @@ pub fn of(device: &str) -> OwnHold {
     if let Some(counted) = counted(device) {
         return counted;
     }
-    match ethtool::coalescing(device) {
-        Ok(ethtool::Coalescing { rx_usecs, rx_frames, adaptive_rx }) => {
+    match coalescing::coalescing(device) {
+        Ok(coalescing::Coalescing { rx_usecs, rx_frames, adaptive_rx }) => {
             OwnHold::Set { rx_usecs, rx_frames, adaptive: adaptive_rx }
         }
         Err(_) if is_virtual(device) => OwnHold::None,

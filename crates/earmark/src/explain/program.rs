@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, ExitStatus};
 
 use anyhow::{Context, Result, ensure};
-use linux::clock;
+use sys::clock;
 
 use super::decode::Decoder;
 use super::engine::{Path as Followed, Role};

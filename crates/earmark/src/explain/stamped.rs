@@ -10,9 +10,9 @@ use std::os::fd::OwnedFd;
 use std::thread::sleep;
 use std::time::Duration;
 
-use linux::device::ethtool::Ethtool;
-use linux::stamps::{Stamped, Stamps};
+use netdev::ethtool::Ethtool;
 use rustix::net::{SendFlags, send};
+use sys::stamps::{Stamped, Stamps};
 
 /// How often the stamps of a request are looked for, and with which pauses: a NIC may give its own
 /// later than the answer is there.

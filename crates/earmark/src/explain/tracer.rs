@@ -16,9 +16,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::Result;
-use linux::clock;
-use linux::perf::tracefs::Tracefs;
-use linux::perf::{Missing, Session};
+use sys::clock;
+use tracepoints::tracefs::Tracefs;
+use tracepoints::{Missing, Session};
 
 use super::decode::Decoder;
 use super::engine::{Engine, Odds, Path};
@@ -30,7 +30,7 @@ use super::wishes::wishes;
 pub const SHARE: f64 = 0.008;
 
 /// What an event costs the kernel, in nanoseconds: 650 on a virtual machine, 200 to 300 on others
-/// (`cargo run --release -p earmark-linux --example perf_cost`).
+/// (`cargo run --release -p earmark-tracepoints --example perf_cost`).
 const EVENT: u64 = 1_000;
 
 /// How long a window is at least, in nanoseconds; and how often rings are emptied in one.

@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use base::prng::Prng;
-use linux::clock;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use rustix::thread::set_current_timer_slack;
+use sys::clock;
 
 use super::stamped::Stamper;
 use crate::probe::echo;

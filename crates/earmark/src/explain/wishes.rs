@@ -7,8 +7,8 @@
 use std::fs;
 use std::path::Path;
 
-use linux::perf::calls::{RECEIVING, SENDING, filter};
-use linux::perf::{Unit, Wish};
+use tracepoints::calls::{RECEIVING, SENDING, filter};
+use tracepoints::{Unit, Wish};
 
 use super::hold;
 use super::tracer::Target;

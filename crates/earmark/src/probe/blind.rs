@@ -13,11 +13,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use blind::{Case, Decoy, Score, Table};
 use infer::Heard;
-use linux::machine::Machine;
-use linux::privilege::become_capable;
-use linux::station::ipv4;
-use linux::wait::Waiting;
+use lab::machine::Machine;
+use lab::wait::Waiting;
 use serde::Serialize;
+use sys::privilege::become_capable;
+use sys::station::ipv4;
 
 use super::kind::{Asker, Kind};
 use super::recording::{self, Origin};

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use infer::Far;
-use linux::clock::wall_clock_nanos;
-use linux::stamps::Stamped;
 use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
 use serde::{Deserialize, Serialize};
+use sys::clock::wall_clock_nanos;
+use sys::stamps::Stamped;
 
 use super::echo;
 use crate::agent::udp::wait_writable;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use infer::{Abilities, Heard, Plan, Probe, Train};
-use linux::clock::wall_clock_nanos;
+use sys::clock::wall_clock_nanos;
 
 use super::kind::Asker;
 use super::spin::pass_time;

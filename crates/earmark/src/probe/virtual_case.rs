@@ -7,7 +7,7 @@
 use anyhow::{Context, Result, ensure};
 use blind::{Case, Decoy};
 use infer::Heard;
-use linux::guest::protocol::Stream;
+use lab::guest::protocol::Stream;
 use nic::moderation::Moderation;
 
 use super::blind::{FAR, NEAR};

@@ -3,7 +3,7 @@
 //! A lone packet is one that comes when nothing else does: a request, an answer, a time stamp. What
 //! delays packets under load only, such as a softirq that runs out of budget, is not counted here.
 
-use linux::device::ethtool::Parameter;
+use netdev::ethtool::Parameter;
 use serde::Serialize;
 
 use super::drivers::{Timer, is_software, longest_adaptive, timer_of};
@@ -176,7 +176,7 @@ fn idle(report: &Report) -> Option<Delay> {
 }
 
 fn threaded(report: &Report) -> Option<Delay> {
-    use linux::device::netdev::Threaded;
+    use netdev::netdev::Threaded;
     let by_thread = |threaded| threaded == Some(Threaded::Enabled);
     let any = report.napis.iter().flatten().any(|napi| by_thread(napi.threaded));
     (any || report.files.deferral.threaded == Some(1)).then(|| {
@@ -189,7 +189,7 @@ fn threaded(report: &Report) -> Option<Delay> {
 }
 
 fn steering(report: &Report) -> Option<Delay> {
-    use linux::device::netdev::Direction;
+    use netdev::netdev::Direction;
     let steered = report.files.steering.iter();
     let queues = steered.filter(|it| it.direction == Direction::Rx && !it.cpus.is_empty()).count();
     (queues > 0).then(|| {
@@ -231,8 +231,8 @@ fn hypervisor(report: &Report) -> Option<Delay> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linux::device::ethtool::{Coalesce, Driver, ProfileStep};
-    use linux::device::netdev::{Napi, Threaded};
+    use netdev::ethtool::{Coalesce, Driver, ProfileStep};
+    use netdev::netdev::{Napi, Threaded};
 
     fn device(driver: &str, settings: &[(Parameter, u32)]) -> Report {
         let mut coalescing = Coalesce::new();
@@ -307,7 +307,7 @@ mod tests {
         let mut report = device("stmmac", &[(Parameter::RxUsecs, 100)]);
         report.files.virtualisation.is_guest = Some(true);
         report.files.bus = Some("pci".into());
-        let state = |name: &str, latency_us, is_disabled| linux::device::idle::IdleState {
+        let state = |name: &str, latency_us, is_disabled| netdev::idle::IdleState {
             name: name.into(),
             latency_us,
             is_disabled,

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use anyhow::Result;
-use linux::device::Root;
-use linux::device::ethtool::Ethtool;
-use linux::device::interrupts::{Interrupt, of_device, read_interrupts};
-use linux::device::netdev::{Direction, Netdev, QueueCounters};
-use linux::device::queue_names::queues_among;
-use linux::device::softnet::{Softnet, read_softnet};
-use linux::netlink::{LinkStats, Netlink};
+use netdev::Root;
+use netdev::ethtool::Ethtool;
+use netdev::interrupts::{Interrupt, of_device, read_interrupts};
+use netdev::netdev::{Direction, Netdev, QueueCounters};
+use netdev::queue_names::queues_among;
+use netdev::softnet::{Softnet, read_softnet};
 use serde::Serialize;
+use sys::netlink::{LinkStats, Netlink};
 
 use super::report::no_device;
 

@@ -4,12 +4,12 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
-use linux::device::ethtool::{
+use netdev::ethtool::{
     Channels, Coalesce, Driver, Ethtool, Features, Link, QueueCoalesce, Rings, Timestamps,
 };
-use linux::device::interrupts::{Affinity, Interrupt, of_device, read_interrupts};
-use linux::device::netdev::{Napi, Netdev, Queue};
-use linux::device::{
+use netdev::interrupts::{Affinity, Interrupt, of_device, read_interrupts};
+use netdev::netdev::{Napi, Netdev, Queue};
+use netdev::{
     DeviceError, DeviceFiles, Root, list_devices, names_in_proc_net_dev, read_device, read_machine,
 };
 use serde::Serialize;

@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use linux::machine::Machine;
+use lab::machine::Machine;
 
 use super::device::{Counted, Device};
 use super::figures::{Figures, Metric};

@@ -56,8 +56,8 @@ pub use spec::{
     NtpServerSpec, PpsReceiverSpec, PpsSenderSpec, RrClientSpec, RrServerSpec, WorkloadSpec,
 };
 
-use nic::prng::Prng;
-pub use nic::time::{Duration, Instant};
+use base::prng::Prng;
+pub use base::time::{Duration, Instant};
 
 /// Which connection: dense numbers from 0. A client's are known in advance; a server's appear as
 /// clients connect (or, on a datagram transport, as their first datagram arrives) and are never

@@ -2,7 +2,7 @@
 
 use super::Instant;
 use crate::records::{Distribution, HIGHEST_NS, Series, new_times};
-use linux::times::Times;
+use hostside::times::Times;
 use std::collections::BTreeMap;
 
 /// The part of a run that counts: `[start, end)`, after the warm-up.

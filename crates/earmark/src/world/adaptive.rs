@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use linux::dataplane::DataPlane;
-use linux::guest::protocol::{Cue, Event, Order, Spawn};
-use linux::lab::names;
-use linux::snapshot::QueueSnapshot;
+use lab::dataplane::DataPlane;
+use lab::guest::protocol::{Cue, Event, Order, Spawn};
+use lab::names;
+use lab::snapshot::QueueSnapshot;
 use nic::moderation::Moderation;
 use serde::{Deserialize, Serialize};
 

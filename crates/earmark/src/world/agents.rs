@@ -7,7 +7,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use linux::machine::Machine;
+use lab::machine::Machine;
 
 use crate::experiment::{Player, Role};
 use crate::measurement::{NotMeasured, Part};

@@ -6,14 +6,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use linux::calendar::Calendar;
-use linux::guest::protocol::Cue;
-use linux::guest::{Guest, GuestSettings};
-use linux::host::Host;
-use linux::plane::PortPlan;
-use linux::station::Station;
-use linux::vhost::device::Device;
+use lab::calendar::Calendar;
+use lab::guest::protocol::Cue;
+use lab::guest::{Guest, GuestSettings};
+use lab::host::Host;
+use lab::plane::PortPlan;
 use nic::moderation::Moderation;
+use sys::station::Station;
+use vhost::device::Device;
 
 use super::setup;
 use crate::kernel::{self, Needs};
@@ -78,7 +78,7 @@ impl Guests {
         let stations = Station::all(names);
         let is_virtual = scripts.is_some();
         let mut scripts = scripts.unwrap_or_default().into_iter();
-        let cpu = if is_virtual { linux::cpu::of_this_process() } else { None };
+        let cpu = if is_virtual { sys::cpu::of_this_process() } else { None };
         let (mut prepared, mut plans, mut clocks) = (Vec::new(), Vec::new(), Vec::new());
         for (number, station) in stations.iter().enumerate() {
             let host = Host::create(&station.name, &stations)?;

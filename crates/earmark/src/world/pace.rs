@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant as RealInstant};
 
-use nic::time::Instant;
+use base::time::Instant;
 
 /// What has to be known of a pace before anything is said of it.
 const LOOK_FOR: Duration = Duration::from_secs(5);

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use linux::guest::protocol::{Cue, Order, Spawn};
+use lab::guest::protocol::{Cue, Order, Spawn};
 
 use crate::experiment::{Plan, Player, Role};
 
@@ -94,7 +94,7 @@ fn spawn(role: &Role) -> Result<Spawn> {
 }
 
 /// What a program finds in its environment: the same in every run.
-pub(super) fn environment() -> Vec<(linux::guest::protocol::Text, linux::guest::protocol::Text)> {
+pub(super) fn environment() -> Vec<(lab::guest::protocol::Text, lab::guest::protocol::Text)> {
     let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     [("PATH", path), ("HOME", "/root"), ("LANG", "C.UTF-8"), ("TERM", "dumb")]
         .map(|(name, value)| (name.into(), value.into()))

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
-use linux::dataplane::Handle;
-use linux::lab;
-use linux::station::Station;
-use linux::vhost::device::Device;
+use lab;
+use lab::dataplane::Handle;
 use nic::moderation::Moderation;
+use sys::station::Station;
+use vhost::device::Device;
 
 use super::live::start_plane;
 use super::setup;

@@ -3,19 +3,19 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use linux::dataplane::{DataPlane, Handle};
-use linux::hostside::HostSide;
-use linux::lab::{LabError, MAX_MTU, MIN_MTU};
-use linux::plane::PortPlan;
-use linux::privilege::Privilege;
-use linux::vhost::config::DeviceSettings;
-use linux::wait::Waiting;
+use base::time::Duration;
+use hostside::HostSide;
+use lab::dataplane::{DataPlane, Handle};
+use lab::plane::PortPlan;
+use lab::wait::Waiting;
+use lab::{LabError, MAX_MTU, MIN_MTU};
 use nic::link::LinkSettings;
 use nic::marker::Rules;
 use nic::moderation::Moderation;
 use nic::port::PortSettings;
 use nic::queue::Dma;
-use nic::time::Duration;
+use sys::privilege::Privilege;
+use vhost::config::DeviceSettings;
 
 use crate::environment::Environment;
 use crate::files::writable;

@@ -8,14 +8,14 @@ use std::thread::sleep;
 use std::time::{Duration, Instant as RealInstant};
 
 use anyhow::{Context, Result, bail, ensure};
-use linux::capture::Capture;
-use linux::dataplane::{DataPlane, Handle};
-use linux::guest::Guest;
-use linux::guest::protocol::{Cue, Event, GUEST};
-use linux::machine::Machine;
-use linux::snapshot::Snapshot;
+use base::time::Instant;
+use lab::capture::Capture;
+use lab::dataplane::{DataPlane, Handle};
+use lab::guest::Guest;
+use lab::guest::protocol::{Cue, Event, GUEST};
+use lab::machine::Machine;
+use lab::snapshot::Snapshot;
 use nic::moderation::Moderation;
-use nic::time::Instant;
 
 use super::guests::{BootList, GuestTime, Guests};
 use super::pace::{self, Pace};

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use linux::dataplane::DataPlane;
-use linux::guest::protocol::{Cue, Event, Order, Spawn, Stream};
-use linux::lab::names;
+use lab::dataplane::DataPlane;
+use lab::guest::protocol::{Cue, Event, Order, Spawn, Stream};
+use lab::names;
 use nic::moderation::Moderation;
 
 use super::script::{environment, order_at};

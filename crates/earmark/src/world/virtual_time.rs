@@ -1,6 +1,6 @@
 //! The virtual world: the same experiments on real Linux kernels, in virtual time.
 //!
-//! Hosts are User-Mode Linux guests. Time is the [calendar](linux::calendar)'s: computing takes
+//! Hosts are User-Mode Linux guests. Time is the [calendar](lab::calendar)'s: computing takes
 //! none, and what a result says depends on the experiment, the setting and the seed alone. What
 //! this world cannot show is what things cost: CPU, and whatever comes of a host that is too slow.
 //!
@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use linux::guest::protocol::{Event, Stream};
-use linux::lab::names;
-use linux::privilege::Privilege;
+use lab::guest::protocol::{Event, Stream};
+use lab::names;
 use nic::moderation::Moderation;
+use sys::privilege::Privilege;
 
 use super::guests::kernel_name;
 use super::script::{self, GO_AT};

@@ -3,8 +3,8 @@
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
-use linux::mx::endpoint::{Completed, Request};
 use mx::status::{Code, Status};
+use mx_io::endpoint::{Completed, Request};
 
 use super::live::Live;
 use super::receive::Receive;

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use libc::EINVAL;
-use linux::mx::endpoint::{Completed, Endpoint, Life, MxError};
-use linux::mx::port::faulty::FaultyPort;
-use linux::mx::port::{Port, PortError, open};
 use mx::address::Address;
 use mx::config::Config;
 use mx::ids::{MessageId, PeerId};
+use mx_io::endpoint::{Completed, Endpoint, Life, MxError};
+use mx_io::port::faulty::FaultyPort;
+use mx_io::port::{Port, PortError, open};
 
 use super::Setup;
 use crate::abi::constants::FI_COMPLETION;

@@ -5,8 +5,8 @@ pub(crate) mod offer;
 use std::ffi::{CStr, CString, c_char, c_int};
 
 use libc::{ENODATA, ENOMEM};
-use linux::mx::port::PortSpec;
 use mx::address::Address;
+use mx_io::port::PortSpec;
 
 use self::offer::{Direction, FABRIC, INJECT, INWARD, OUTWARD, Offer, PROTOCOL, Wanted, offer};
 use crate::abi::constants::{FI_EP_RDM, FI_RM_ENABLED, FI_SOURCE, version};

@@ -1,7 +1,7 @@
 //! Two hosts with an interface `eth0` each and a cable between them, for programs that know nothing
 //! of Earmark.
 //!
-//! A host is a process that sleeps in namespaces of its own. Other than those of `linux::host`,
+//! A host is a process that sleeps in namespaces of its own. Other than those of `lab::host`,
 //! hosts share the processes of the machine, since MPI's launcher on one host has to find the other
 //! one. The kernel ends a holder when the test ends, however that happens, and removes the rest.
 

@@ -20,11 +20,11 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use linux::host::Host;
-use linux::lab::{MAX_HOSTS, names};
-use linux::machine::Machine;
-use linux::station::{IPV4_PREFIX, Station};
+use lab::host::Host;
+use lab::machine::Machine;
+use lab::{MAX_HOSTS, names};
 use nic::moderation::Moderation;
+use sys::station::{IPV4_PREFIX, Station};
 
 use crate::command::lab::{code, lab, outlive_interrupts, wait};
 use crate::experiment::USUAL_SETTING;

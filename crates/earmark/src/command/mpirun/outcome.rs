@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linux::snapshot::{PortSnapshot, Snapshot};
+use lab::snapshot::{PortSnapshot, Snapshot};
 use serde::Serialize;
 
 use super::variables::Net;

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use linux::host::Host;
-use linux::station::Station;
+use lab::host::Host;
+use sys::station::Station;
 
 use super::launcher::Launcher;
 use super::variables::{Net, in_lab, quoted};

@@ -17,8 +17,8 @@ use std::process::{Child, Command, ExitCode};
 use std::thread::Scope;
 
 use anyhow::{Context, Result, bail, ensure};
-use linux::host::Host;
-use linux::machine::Machine;
+use lab::host::Host;
+use lab::machine::Machine;
 use rustix::cmsg_space;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use linux::mx::discovery::{Peers, Target};
-use linux::mx::report::{Report, ask, running};
+use mx_io::discovery::{Peers, Target};
+use mx_io::report::{Report, ask, running};
 
 use crate::say::say;
 
@@ -39,7 +39,7 @@ pub(super) fn run(args: &CountersArgs) -> Result<()> {
                 let known = if known.is_empty() { "none".to_owned() } else { known };
                 format!(
                     "look at MX endpoint {address}: it does not run in this network namespace, or \
-                     does not serve its counters (linux::mx::report::serve); those that do: {known}"
+                     does not serve its counters (mx_io::report::serve); those that do: {known}"
                 )
             })?;
             vec![report]

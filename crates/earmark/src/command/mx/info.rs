@@ -2,11 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
-use linux::ethtool::{Coalescing, coalescing};
-use linux::mx::port::{self, PortError, PortSpec};
-use linux::mx::report::running;
-use linux::netlink::Netlink;
+use mx_io::port::{self, PortError, PortSpec};
+use mx_io::report::running;
+use netdev::coalescing::{Coalescing, coalescing};
 use serde::Serialize;
+use sys::netlink::Netlink;
 
 use crate::say::say;
 

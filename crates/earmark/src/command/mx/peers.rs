@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use clap::Args;
-use linux::mx::discovery::{Found, discover};
-use linux::mx::port::{self, NicId, Port, PortError, PortSpec};
+use mx_io::discovery::{Found, discover};
+use mx_io::port::{self, NicId, Port, PortError, PortSpec};
 use serde::Serialize;
 
 use crate::say::{note, say};
@@ -114,7 +114,7 @@ fn list(numbers: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use linux::mx::discovery::Found;
+    use mx_io::discovery::Found;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! Addresses of endpoints as text.
 
-use linux::mx::port::{PortSpec, udp};
 use mx::address::Address;
+use mx_io::port::{PortSpec, udp};
 
 /// An address as users of this port write it.
 pub(super) fn tell(port: &PortSpec, address: Address) -> String {

@@ -8,11 +8,11 @@ use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use linux::clock::wall_clock_nanos;
-use linux::stamps::Stamped;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::thread::set_current_timer_slack;
+use sys::clock::wall_clock_nanos;
+use sys::stamps::Stamped;
 
 use super::rate::Rate;
 use super::{ANSWER, EchoArgs, LENGTH, LONGEST_WAIT, MOST_WAITING, PORT, REQUEST, SHORTEST};

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use linux::device::cpus::write_list;
-use linux::device::netdev::{Direction, Napi, Threaded};
-use linux::device::softnet::Softnet;
+use netdev::cpus::write_list;
+use netdev::netdev::{Direction, Napi, Threaded};
+use netdev::softnet::Softnet;
 
 use crate::show::delays::has_no_napi;
 use crate::show::lines::{count, together, us};

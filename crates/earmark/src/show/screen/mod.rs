@@ -3,7 +3,7 @@
 mod host;
 mod nic;
 
-use linux::device::ethtool::Parameter;
+use netdev::ethtool::Parameter;
 
 use super::lines::{Lines, us};
 use super::report::Report;
@@ -78,10 +78,10 @@ mod tests {
     use crate::show::delays::delays_of;
     use crate::show::report::{Unreadable, Vector};
     use crate::terminal::checks::fits;
-    use linux::device::ethtool::{Channels, Coalesce, Driver, Features, ProfileStep, Rings};
-    use linux::device::idle::IdleState;
-    use linux::device::netdev::{Direction, Napi};
-    use linux::device::steering::Steering;
+    use netdev::ethtool::{Channels, Coalesce, Driver, Features, ProfileStep, Rings};
+    use netdev::idle::IdleState;
+    use netdev::netdev::{Direction, Napi};
+    use netdev::steering::Steering;
 
     /// What no driver of today has, and those of 2005 had.
     fn is_of_rates(name: Parameter) -> bool {

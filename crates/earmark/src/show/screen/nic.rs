@@ -1,7 +1,7 @@
 //! What a screen says of the NIC: the device, its settings, interrupts and rings.
 
-use linux::device::cpus::write_list;
-use linux::device::ethtool::{Coalesce, Parameter, ProfileStep};
+use netdev::cpus::write_list;
+use netdev::ethtool::{Coalesce, Parameter, ProfileStep};
 
 use crate::show::drivers::{Timer, is_software, timer_of};
 use crate::show::lines::{count, together};

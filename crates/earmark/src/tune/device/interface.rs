@@ -5,12 +5,12 @@ use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 
 use anyhow::{Context, Result, ensure};
-use linux::device::deferral::{Deferral, read_deferral, write_deferral};
-use linux::device::ethtool::{Coalesce, Ethtool, Parameter};
-use linux::device::interrupts::{of_device, read_interrupts};
-use linux::device::netdev::Netdev;
-use linux::device::statistics::read_statistics;
-use linux::device::{Root, list_devices};
+use netdev::deferral::{Deferral, read_deferral, write_deferral};
+use netdev::ethtool::{Coalesce, Ethtool, Parameter};
+use netdev::interrupts::{of_device, read_interrupts};
+use netdev::netdev::Netdev;
+use netdev::statistics::read_statistics;
+use netdev::{Root, list_devices};
 
 use super::{Counted, Device, Identity, Kind, Reopened};
 use crate::tune::setting::{Change, Mechanism, Setting, State, Value};

@@ -6,7 +6,7 @@ pub mod port;
 pub mod pretended;
 
 use anyhow::{Context, Result, ensure};
-use linux::device::{Root, device_name};
+use netdev::{Root, device_name};
 use serde::{Deserialize, Serialize};
 
 use super::setting::{Change, State};

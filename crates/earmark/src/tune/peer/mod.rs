@@ -26,8 +26,8 @@ use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use linux::host::HostError;
-use linux::machine::Machine;
+use lab::host::HostError;
+use lab::machine::Machine;
 
 use channel::{Receiver, Sender};
 use code::{Code, VARIABLE};

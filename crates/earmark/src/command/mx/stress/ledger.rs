@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use base::prng::Prng;
 use bytes::Bytes;
-use linux::mx::endpoint::Completed;
 use mx::status::Code;
+use mx_io::endpoint::Completed;
 
 use super::order::{Moment, Order, Stream};
 
@@ -198,9 +198,9 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linux::mx::endpoint::Request;
     use mx::ids::ReceiveId;
     use mx::status::Status;
+    use mx_io::endpoint::Request;
 
     fn came(match_info: u64, length: u64, data: Vec<u8>) -> Completed<Vec<u8>> {
         let (transferred, code) = (data.len() as u64, Code::Success);

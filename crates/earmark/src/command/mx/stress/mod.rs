@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use linux::mx::endpoint::{Endpoint, Life};
-use linux::mx::port::faulty::{Fault, Faults, FaultyPort, Tally};
-use linux::mx::port::wire::Wire;
-use linux::mx::port::{self, NicId, Port, PortSpec};
-use linux::mx::report::{Report, dump_on};
 use mx::config::Config;
+use mx_io::endpoint::{Endpoint, Life};
+use mx_io::port::faulty::{Fault, Faults, FaultyPort, Tally};
+use mx_io::port::wire::Wire;
+use mx_io::port::{self, NicId, Port, PortSpec};
+use mx_io::report::{Report, dump_on};
 use serde::Serialize;
 use signal_hook::consts::SIGUSR1;
 
@@ -218,7 +218,7 @@ fn work(args: &StressArgs, parties: &[Party], ledger: &Ledger) {
 fn rss_kib() -> Result<u64> {
     let text = std::fs::read_to_string("/proc/self/statm").context("read /proc/self/statm")?;
     let pages: u64 = text.split(' ').nth(1).context("read /proc/self/statm")?.parse()?;
-    Ok(pages * linux::page::size() as u64 / 1024)
+    Ok(pages * sys::page::size() as u64 / 1024)
 }
 
 fn faults_made(tallies: &[Tally]) -> Vec<(&'static str, u64)> {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
 use base::prng::Prng;
-use linux::mx::endpoint::{Completed, Request};
 use mx::ids::PeerId;
 use mx::status::Code;
+use mx_io::endpoint::{Completed, Request};
 
 use super::super::session::End;
 use super::ledger::{CLASS, Ledger, MAX_SIZE, count, match_info};

@@ -1,0 +1,137 @@
+//! The host's end of a port, as the data plane sees it.
+//!
+//! There are two kinds of hosts. A kernel behind a TAP has no driver for our NIC, so the data plane
+//! plays it ([`PlayedDriver`](lab::played::PlayedDriver)). A guest behind a vhost-user port
+//! brings its own ([`vhost`](vhost)).
+
+#![forbid(unsafe_code)]
+
+pub mod times;
+pub mod trace;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use base::time::{Duration, Instant};
+use nic::observer::Delivered;
+use nic::port::Port;
+
+use crate::trace::Watch;
+
+/// What came of looking for a frame that a host has sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fetched {
+    /// A frame.
+    Frame,
+    /// One that no port takes; it is counted, and there may be others behind it.
+    Dropped,
+    /// There is none.
+    Nothing,
+}
+
+/// How a guest stands to a port that it may connect to, and leave.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attachment {
+    /// A guest is connected.
+    pub connected: bool,
+    /// Why the last guest is gone, if none has come since.
+    pub lost: Option<String>,
+    /// Pairs of queues that the guest uses.
+    pub pairs_used: u16,
+    /// Pairs of queues that it could use.
+    pub pairs: u16,
+    /// Frames of the guest that were longer than any port takes.
+    pub too_long: u64,
+}
+
+/// The host's end of a port. Calls come from one thread, and `now` never goes back.
+pub trait HostSide: Send {
+    /// What becomes readable when the host has sent something or wants something. A host has
+    /// *sources*: one descriptor for each, numbered from 0.
+    fn fds(&self) -> Vec<BorrowedFd<'_>>;
+
+    /// Takes note of what the host has done since: messages, settings, polls, re-arms. Called at
+    /// the start of every round; `ready` if one of its descriptors can be read.
+    fn attend(&mut self, now: Instant, ready: bool, port: &mut Port<Vec<u8>>, watch: &mut Watch) {
+        let _ = (now, ready, port, watch);
+    }
+
+    /// Looks how many packets the host has room for now. Called right before frames arrive: what
+    /// made others send them may have made room here.
+    fn make_room(&mut self, port: &mut Port<Vec<u8>>) {
+        let _ = port;
+    }
+
+    /// Takes the next frame that the host sent on `source` in place of what is in `frame`.
+    ///
+    /// # Errors
+    /// If the host's interface is gone for good.
+    fn transmit(&mut self, now: Instant, source: usize, frame: &mut Vec<u8>)
+    -> io::Result<Fetched>;
+
+    /// Whether looking for a frame costs next to nothing, so that every round may. Always the same.
+    fn is_in_memory(&self) -> bool {
+        false
+    }
+
+    /// Lets the host have what the NIC has for it: completed packets, interrupts.
+    ///
+    /// # Errors
+    /// If the host's interface is gone for good.
+    fn serve(&mut self, now: Instant, service: &mut Service<'_>) -> io::Result<()>;
+
+    /// When it has to be served next, whatever the port's own deadline; a moment that has passed
+    /// means at once.
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    /// When the host is next to be interrupted by a message, which it answers; in virtual time
+    /// only.
+    fn calls_at(&self) -> Option<Instant> {
+        None
+    }
+
+    /// Sends the messages that interrupt and whose moment has come. The host must not be running.
+    fn send_calls(&mut self, now: Instant) {
+        let _ = now;
+    }
+
+    /// Answers a kick that was a message, once everything was done that it asked for; in virtual
+    /// time only. Until then the host stands still.
+    fn answer(&mut self) {}
+
+    /// Whether the host has still to answer such a message.
+    fn calls_unacked(&self) -> bool {
+        false
+    }
+
+    /// Disconnects the frontend that has the port; `false` if none has.
+    fn evict(&mut self) -> bool {
+        false
+    }
+
+    /// Frames that the host's stack refused to take.
+    fn refused(&self) -> u64 {
+        0
+    }
+
+    /// How its guest stands, if it is a port that guests connect to.
+    fn attachment(&self) -> Option<Attachment> {
+        None
+    }
+}
+
+/// What serving a host takes.
+pub struct Service<'a> {
+    /// The NIC's end.
+    pub port: &'a mut Port<Vec<u8>>,
+    /// Who watches the port.
+    pub watch: &'a mut Watch,
+    /// Buffers to use again.
+    pub pool: &'a mut Vec<Vec<u8>>,
+    /// Told of each packet that the host receives, with its frame.
+    pub delivered: &'a mut dyn FnMut(&Delivered, &[u8]),
+    /// CPU time spent in the host's receive path, which is not the NIC's.
+    pub delivering: &'a mut Duration,
+}

@@ -1,0 +1,89 @@
+//! The last few thousand events of a port, kept at all times, so that a picture can be drawn of any
+//! moment.
+
+use std::collections::VecDeque;
+
+use base::time::Instant;
+use nic::moderation::Reason;
+use nic::observer::{Delivered, Interrupted, Observer};
+
+use crate::times::Times;
+
+/// Events that a port remembers.
+const REMEMBERED: usize = 4_096;
+
+/// The longest hold that is told apart, in nanoseconds.
+const MAX_HOLD_NS: u64 = 10_000_000_000;
+
+/// Something that happened at a port.
+#[derive(Clone, Copy, Debug)]
+pub enum Event {
+    /// An interrupt was raised.
+    Interrupt {
+        /// When.
+        at: Instant,
+        /// Why.
+        reason: Reason,
+    },
+    /// The host took a packet.
+    Packet {
+        /// When its DMA had completed.
+        completed_at: Instant,
+        /// When the host took it.
+        delivered_at: Instant,
+        /// Whether it was marked.
+        marked: bool,
+        /// Its length in bytes.
+        length: u32,
+    },
+}
+
+/// Watches a port: records its holds and remembers its last events.
+#[derive(Debug)]
+pub struct Watch {
+    /// Holds of all packets that were taken.
+    pub holds: Times,
+    events: VecDeque<Event>,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Watch {
+    /// A watch that has seen nothing.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { holds: Times::up_to(MAX_HOLD_NS), events: VecDeque::with_capacity(REMEMBERED) }
+    }
+
+    /// The events remembered, oldest first.
+    pub fn events(&self) -> Vec<Event> {
+        self.events.iter().copied().collect()
+    }
+
+    fn remember(&mut self, event: Event) {
+        if self.events.len() == REMEMBERED {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+}
+
+impl Observer for Watch {
+    fn interrupted(&mut self, interrupt: &Interrupted) {
+        self.remember(Event::Interrupt { at: interrupt.at, reason: interrupt.reason });
+    }
+
+    fn delivered(&mut self, delivered: &Delivered) {
+        self.holds.record(delivered.hold.as_nanos().max(1));
+        self.remember(Event::Packet {
+            completed_at: delivered.descriptor.completed_at,
+            delivered_at: delivered.at,
+            marked: delivered.descriptor.marked,
+            length: delivered.descriptor.length,
+        });
+    }
+}

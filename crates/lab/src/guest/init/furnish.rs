@@ -1,0 +1,170 @@
+//! What process 1 does before anything else runs: mounts, names, randomness, network.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use base::prng::Prng;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount, mount_bind};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+
+use super::{InitError, doing, modules};
+use crate::guest::settings::{InitSettings, SETTINGS};
+use netdev::coalescing;
+use sys::netlink::{LinkSettings, Netlink, NetlinkError};
+
+/// The driver of the NIC. It has parameters, as [`modules::load`] wants.
+const DRIVER: &str = "virtio_net";
+
+/// Makes the guest able to say what is wrong, and reads what it is to be.
+///
+/// The settings are in the host's `/run`, which the guest sees until it has a `/run` of its own.
+pub(super) fn settings() -> Result<InitSettings, InitError> {
+    let plain = MountFlags::NOSUID | MountFlags::NOEXEC | MountFlags::NODEV;
+    let mounts = [("proc", "/proc", plain), ("sysfs", "/sys", plain)];
+    for (kind, target, flags) in mounts {
+        mount(kind, target, kind, flags, None).map_err(doing(format!("mount {target}")))?;
+    }
+    match mount("devtmpfs", "/dev", "devtmpfs", MountFlags::NOSUID, c"mode=0755") {
+        // Some kernels have done so themselves.
+        Ok(()) | Err(Errno::BUSY) => {}
+        Err(errno) => return Err(doing("mount /dev")(errno)),
+    }
+    speak()?;
+    let bytes = fs::read(SETTINGS).map_err(doing(format!("read {SETTINGS}")))?;
+    serde_json::from_slice(&bytes).map_err(doing(format!("understand {SETTINGS}")))
+}
+
+/// Makes the guest what `settings` say.
+pub(super) fn furnish(settings: &InitSettings) -> Result<(), InitError> {
+    mount_own_directories()?;
+    rustix::system::sethostname(settings.station.name.as_bytes())
+        .map_err(doing("set the host name"))?;
+    credit_randomness(settings.seed).map_err(doing("seed the random number generator"))?;
+    connect(settings)
+}
+
+/// Standard output and error go to the console whose lines are kept outside.
+///
+/// The `/dev` of the machine, which the kernel saw first, may have had no console.
+fn speak() -> Result<(), InitError> {
+    let flags = OFlags::RDWR | OFlags::NOCTTY;
+    let console = open("/dev/console", flags, Mode::empty()).map_err(doing("open /dev/console"))?;
+    let nothing = File::open("/dev/null").map_err(doing("open /dev/null"))?;
+    dup2_stdin(nothing)
+        .and_then(|()| dup2_stdout(&console))
+        .and_then(|()| dup2_stderr(&console))
+        .map_err(doing("write to /dev/console"))
+}
+
+/// Directories that the guest may write to. They would otherwise be those of the machine, read
+/// only.
+fn mount_own_directories() -> Result<(), InitError> {
+    let program = OwnProgram::find().map_err(doing("find the program of process 1"))?;
+    for directory in ["/dev/pts", "/dev/shm"] {
+        fs::create_dir_all(directory).map_err(doing(format!("create {directory}")))?;
+    }
+    let safe = MountFlags::NOSUID | MountFlags::NODEV;
+    let mounts = [
+        ("devpts", "/dev/pts", MountFlags::NOSUID, c"ptmxmode=0666,mode=0620,gid=5"),
+        ("tmpfs", "/dev/shm", safe, c"mode=1777"),
+        ("tmpfs", "/tmp", safe, c"mode=1777"),
+        ("tmpfs", "/run", safe, c"mode=0755"),
+    ];
+    for (kind, target, flags, data) in mounts {
+        mount(kind, target, kind, flags, data).map_err(doing(format!("mount {target}")))?;
+    }
+    program.put_back().map_err(doing("bind the program of process 1"))
+}
+
+/// The program of process 1, which agents run, too. A build directory may be below `/tmp`, which
+/// is about to be hidden.
+struct OwnProgram {
+    path: PathBuf,
+    file: Option<OwnedFd>,
+}
+
+impl OwnProgram {
+    fn find() -> io::Result<Self> {
+        let path = std::env::current_exe()?;
+        let is_hidden = ["/tmp", "/run"].iter().any(|hidden| path.starts_with(hidden));
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let file = is_hidden.then(|| open(&path, flags, Mode::empty())).transpose()?;
+        Ok(Self { path, file })
+    }
+
+    fn put_back(self) -> io::Result<()> {
+        let Some(file) = self.file else { return Ok(()) };
+        fs::create_dir_all(self.path.parent().unwrap_or(Path::new("/")))?;
+        File::create_new(&self.path)?;
+        mount_bind(format!("/proc/self/fd/{}", file.as_raw_fd()), &self.path)?;
+        Ok(())
+    }
+}
+
+/// Makes the kernel's random numbers follow from the seed.
+///
+/// Besides, a kernel that takes no randomness from the machine has none for a long time, and
+/// programs that ask for some would stand still until then.
+fn credit_randomness(seed: u64) -> io::Result<()> {
+    const WORDS: usize = 8;
+    /// `struct rand_pool_info` of the kernel, with its buffer.
+    #[repr(C)]
+    struct Pool {
+        entropy_bits: libc::c_int,
+        bytes: libc::c_int,
+        words: [u64; WORDS],
+    }
+    let mut random = Prng::new(seed);
+    let words = std::array::from_fn(|_| random.next_u64());
+    let pool = Pool { entropy_bits: 512, bytes: 64, words };
+    let random = File::options().write(true).open("/dev/urandom")?;
+    let number = libc::_IOW::<[libc::c_int; 2]>(u32::from(b'R'), 0x03);
+    // SAFETY: RNDADDENTROPY reads the two numbers and as many bytes after them as the second says,
+    // which is how many there are. A write to the device would mix bytes in, but credit none.
+    let outcome = unsafe { libc::ioctl(random.as_raw_fd(), number, &raw const pool) };
+    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Brings the interfaces up: the loopback, and the NIC if there is one.
+fn connect(settings: &InitSettings) -> Result<(), InitError> {
+    let fail = |error: NetlinkError| doing("set up the network")(io::Error::other(error));
+    let netlink = Netlink::open().map_err(fail)?;
+    netlink.up("lo").map_err(fail)?;
+    if !settings.has_nic {
+        return Ok(());
+    }
+    let nic = find_nic()?;
+    let interface = settings.station.interface();
+    netlink.rename(&nic, &interface).map_err(fail)?;
+    let link = LinkSettings { mtu: settings.mtu, ..LinkSettings::default() };
+    netlink.join(&settings.station, &link).map_err(fail)?;
+    if let Some((rx_usecs, rx_frames)) = settings.coalescing {
+        // A kernel whose driver has no such settings has none that could be wrong.
+        let _ = coalescing::set_coalescing(&interface, rx_usecs, rx_frames);
+    }
+    Ok(())
+}
+
+/// The interface of the NIC, whose driver is loaded if that takes it.
+fn find_nic() -> Result<String, InitError> {
+    let look = || nic().map_err(doing("look for the NIC"));
+    if let Some(name) = look()? {
+        return Ok(name);
+    }
+    modules::load(DRIVER).map_err(doing(format!("load the NIC's driver {DRIVER}")))?;
+    let missing = || io::Error::other("the kernel has found none on its socket");
+    look()?.ok_or_else(missing).map_err(doing("look for the NIC"))
+}
+
+/// The one interface that belongs to a device, if there is one.
+fn nic() -> io::Result<Option<String>> {
+    let mut names = fs::read_dir("/sys/class/net")?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.join("device").exists())
+        .filter_map(|path| path.file_name()?.to_str().map(str::to_owned));
+    Ok(names.next())
+}

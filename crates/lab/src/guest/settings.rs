@@ -1,0 +1,185 @@
+//! What a guest is: what its owner says, what its kernel is told, what its process 1 reads.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use super::protocol::Cue;
+use sys::station::Station;
+
+/// Where process 1 finds its settings, in the `/run` of the host around the guest.
+pub(super) const SETTINGS: &str = "/run/guest.json";
+
+/// Where the hub of programs listens, in the same place.
+pub(super) const PROGRAMS: &str = "/run/programs.sock";
+
+/// What a guest is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GuestSettings {
+    /// The kernel, a User-Mode Linux.
+    pub kernel: PathBuf,
+    /// How much memory the guest has.
+    pub memory_mib: u32,
+    /// The program, with its arguments, that runs [`init::run`](super::init::run). It is process 1
+    /// of the guest.
+    pub init: Vec<String>,
+    /// The program, with its first arguments, that runs [`exec::run`](super::exec::run): the path
+    /// of a socket, a program and its arguments follow.
+    pub exec: Vec<String>,
+    /// Who the guest is.
+    pub station: Station,
+    /// The socket of a vhost-user NIC, as seen inside of the host; without it there is none.
+    pub nic_socket: Option<PathBuf>,
+    /// The largest packet of its interface, without the Ethernet header, in bytes; without it, as
+    /// the NIC says.
+    pub mtu: Option<u32>,
+    /// The socket of a calendar, as seen inside of the host; without it, time is real.
+    pub calendar_socket: Option<PathBuf>,
+    /// What the guest does by itself. Without it, the guest takes orders.
+    pub script: Option<Vec<Cue>>,
+    /// All of the kernel's randomness follows from this, if the kernel takes none from the
+    /// machine.
+    pub seed: u64,
+    /// `rx-usecs` and `rx-frames` that the guest tells its driver, which believes in 0 otherwise,
+    /// whatever the NIC does.
+    pub coalescing: Option<(u32, u32)>,
+    /// The processor that the kernel stays on.
+    pub cpu: Option<usize>,
+    /// More for the kernel's command line.
+    pub parameters: Vec<String>,
+}
+
+impl GuestSettings {
+    /// A guest with 64 MiB of memory, without a NIC, in real time.
+    ///
+    /// `program` is one that knows the subcommands `guest-init` and `guest-exec`.
+    #[must_use]
+    pub fn new(kernel: &Path, program: &Path, station: Station) -> Self {
+        let words = |subcommand: &str| vec![program.display().to_string(), subcommand.to_owned()];
+        Self {
+            kernel: kernel.to_owned(),
+            memory_mib: 64,
+            init: words("guest-init"),
+            exec: words("guest-exec"),
+            station,
+            nic_socket: None,
+            mtu: None,
+            calendar_socket: None,
+            script: None,
+            seed: 0,
+            coalescing: None,
+            cpu: None,
+            parameters: Vec::new(),
+        }
+    }
+
+    /// The part of the settings that process 1 reads.
+    pub(super) fn for_init(&self) -> InitSettings {
+        InitSettings {
+            station: self.station.clone(),
+            has_nic: self.nic_socket.is_some(),
+            mtu: self.mtu,
+            seed: self.seed,
+            coalescing: self.coalescing,
+            script: self.script.clone(),
+        }
+    }
+
+    /// The kernel with its command line.
+    pub(super) fn command(&self) -> Command {
+        let mut kernel = Command::new(&self.kernel);
+        kernel.arg(format!("mem={}M", self.memory_mib));
+        // The files of the machine are the guest's, and it cannot change them.
+        kernel.args(["root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro"]);
+        kernel.args(["norandmaps", "quiet", "panic=-1"]);
+        // What User-Mode Linux keeps about itself goes with the host, as does its memory.
+        kernel.args(["umid=guest", "uml_dir=/run/uml/"]).env("TMPDIR", "/run");
+        // No terminals but two: messages go to standard error, orders and events are on the
+        // other one. A script needs no input, and what might come there would be an interrupt.
+        let input = if self.script.is_some() { "null" } else { "fd:0" };
+        kernel.args(["con=null", "con0=null,fd:2", &format!("con1={input},fd:1")]);
+        // The kernel adds this by itself, but behind what is for process 1.
+        kernel.arg("console=tty0");
+        if let Some(socket) = &self.nic_socket {
+            kernel.arg(format!("virtio_uml.device={}:1", socket.display()));
+        }
+        if let Some(socket) = &self.calendar_socket {
+            kernel.arg(format!("time-travel=ext:{}", socket.display()));
+        }
+        kernel.args(&self.parameters);
+        if let [program, arguments @ ..] = &self.init[..] {
+            kernel.arg(format!("init={}", quoted(program)));
+            kernel.arg("--").args(arguments.iter().map(|word| quoted(word)));
+        }
+        kernel.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if self.script.is_some() {
+            keep_addresses(&mut kernel);
+        }
+        kernel
+    }
+}
+
+/// Lets the kernel have the same addresses in every run.
+///
+/// Linux leaves a gap before a program's heap, at random. User-Mode Linux keeps book of the memory
+/// behind it from before it, so the larger the gap, the less is left: 49 MiB in one run and 58 in
+/// the next. The limits of TCP's windows follow from that.
+fn keep_addresses(kernel: &mut Command) {
+    let keep = || {
+        // A sandbox may refuse it; windows of large flows then differ from run to run.
+        // SAFETY: the call changes a number of this process; it touches no memory.
+        unsafe { libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong) };
+        Ok(())
+    };
+    // SAFETY: between fork and exec it makes one system call and allocates nothing.
+    unsafe { kernel.pre_exec(keep) };
+}
+
+/// A word of a kernel's command line.
+fn quoted(word: &str) -> String {
+    if word.contains(' ') { format!("\"{word}\"") } else { word.to_owned() }
+}
+
+/// What process 1 of a guest has to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct InitSettings {
+    pub(super) station: Station,
+    pub(super) has_nic: bool,
+    pub(super) mtu: Option<u32>,
+    pub(super) seed: u64,
+    pub(super) coalescing: Option<(u32, u32)>,
+    pub(super) script: Option<Vec<Cue>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_line_names_what_the_guest_has() {
+        let station = Station::new("a", 1);
+        let mut settings =
+            GuestSettings::new(Path::new("/k"), Path::new("/my programs/earmark"), station);
+        let line = |settings: &GuestSettings| {
+            let command = settings.command();
+            let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
+            words.collect::<Vec<_>>().join(" ")
+        };
+        let plain = line(&settings);
+        assert!(plain.ends_with("init=\"/my programs/earmark\" -- guest-init"), "{plain}");
+        assert!(!plain.contains("virtio") && !plain.contains("time-travel"), "{plain}");
+        settings.nic_socket = Some("/run/nic.sock".into());
+        settings.calendar_socket = Some("/run/calendar.sock".into());
+        settings.script = Some(Vec::new());
+        let full = line(&settings);
+        for part in [
+            "virtio_uml.device=/run/nic.sock:1",
+            "time-travel=ext:/run/calendar.sock",
+            "con1=null,fd:1",
+        ] {
+            assert!(full.contains(part), "no {part} in {full}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Hosts with a network interface each, ready for a wire between them.
+//!
+//! Host `a` has the interface `a0`, host `b` has `b0`. All are up, addressed (see
+//! [`Station`]) and know each other by name. What is missing is the wire: whoever owns the TAPs
+//! carries the frames from one to the other.
+
+use crate::host::{Host, HostError};
+use crate::tap::{Tap, TapError};
+use sys::netlink::{LinkSettings, Netlink, NetlinkError};
+use sys::station::Station;
+
+/// The smallest MTU that IPv6 works with.
+pub const MIN_MTU: u32 = 1280;
+
+/// The largest MTU of a TAP device.
+pub const MAX_MTU: u32 = 65_521;
+
+/// The most hosts that have a letter each.
+pub const MAX_HOSTS: usize = 26;
+
+/// The names of the first `count` hosts: `a`, `b`, and so on, at most [`MAX_HOSTS`].
+#[must_use]
+pub fn names(count: usize) -> Vec<String> {
+    ('a'..='z').take(count).map(String::from).collect()
+}
+
+/// What a lab looks like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabSettings {
+    /// The names of the hosts.
+    pub names: Vec<String>,
+    /// How many queues each interface has.
+    pub queues: u16,
+    /// The largest packet on the wire, without the Ethernet header, in bytes.
+    pub mtu: u32,
+    /// How many packets may wait in front of an interface before it drops.
+    pub tx_queue_len: u32,
+}
+
+impl Default for LabSettings {
+    /// Hosts `a` and `b`, one queue each, the MTU and the queue length of a usual Ethernet
+    /// interface.
+    fn default() -> Self {
+        Self { names: names(2), queues: 1, mtu: 1500, tx_queue_len: 1000 }
+    }
+}
+
+/// Why a lab could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// Two hosts would have the same name.
+    #[error("create two hosts named {0}: the names must differ; choose another for one of them")]
+    SameName(String),
+    /// The MTU does not fit.
+    #[error("create a lab with mtu {0}: out of range; use {MIN_MTU} to {MAX_MTU}")]
+    Mtu(u32),
+    /// A host could not be made.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// An interface could not be made.
+    #[error(transparent)]
+    Tap(#[from] TapError),
+    /// An interface could not be set up.
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
+}
+
+/// Hosts and the wire ends of their interfaces, in the same order.
+#[derive(Debug)]
+pub struct Lab {
+    // Fields are dropped in this order, and an open tap would keep its host's network alive.
+    /// The wire end of each host's interface.
+    pub taps: Vec<Tap>,
+    /// The hosts.
+    pub hosts: Vec<Host>,
+    /// Their names and addresses.
+    pub stations: Vec<Station>,
+}
+
+impl Lab {
+    /// Builds the hosts and brings their interfaces up.
+    ///
+    /// # Errors
+    ///
+    /// If the settings make no sense, or the kernel refuses a namespace or a device.
+    pub fn create(settings: &LabSettings) -> Result<Self, LabError> {
+        let mut earlier = settings.names.iter().enumerate();
+        if let Some((_, twice)) = earlier.find(|(at, name)| settings.names[..*at].contains(name)) {
+            return Err(LabError::SameName(twice.clone()));
+        }
+        if !(MIN_MTU..=MAX_MTU).contains(&settings.mtu) {
+            return Err(LabError::Mtu(settings.mtu));
+        }
+        let stations = Station::all(&settings.names);
+        let mut hosts = Vec::new();
+        let mut taps = Vec::new();
+        for station in &stations {
+            let host = Host::create(&station.name, &stations)?;
+            taps.push(plug(&host, station, settings)?);
+            hosts.push(host);
+        }
+        Ok(Self { taps, hosts, stations })
+    }
+}
+
+/// Gives a host its interface, addressed and up.
+fn plug(host: &Host, station: &Station, settings: &LabSettings) -> Result<Tap, LabError> {
+    let interface = station.interface();
+    let tap = Tap::create(host, &interface, settings.queues, settings.mtu)?;
+    host.enter_net(|| {
+        let netlink = Netlink::open()?;
+        let link = LinkSettings {
+            mac: Some(station.mac),
+            tx_queue_len: Some(settings.tx_queue_len),
+            ..LinkSettings::default()
+        };
+        netlink.join(station, &link)?;
+        Ok(tap)
+    })?
+}

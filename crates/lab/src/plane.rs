@@ -1,0 +1,375 @@
+//! The ports of a NIC and what joins them: a cable between two, a switch between more.
+//!
+//! ```text
+//!   host a            links and switch                             host b
+//!   a0 sends ──▶ link out of a ──▶ port b0: marker, ring, moderation ──▶ b0 receives
+//!   a0 receives ◀── port a0: ring, moderation, marker ◀── link out of b ◀── b0 sends
+//! ```
+//!
+//! A plane reads no clock and does not wait: `now` is an argument, and whoever owns the plane calls
+//! when a descriptor can be read or a deadline has come. In real time that is the
+//! [data-plane thread](crate::dataplane), in virtual time the [calendar](crate::calendar).
+//!
+//! The switch forwards at once; what a frame takes, it takes on the link of its sender.
+
+use std::os::fd::BorrowedFd;
+
+use base::time::{Duration, Instant};
+use nic::link::{Link, LinkSettings};
+use nic::moderation::Moderation;
+use nic::observer::Delivered;
+use nic::port::{Port, PortSettings};
+use nic::switch::{Destination, Switch};
+
+use crate::capture::Capture;
+use crate::snapshot::{PortSnapshot, QueueSnapshot};
+use hostside::trace::{Event, Watch};
+use hostside::{Fetched, HostSide, Service};
+
+/// Frames taken from one host before the others, and the timers, have their turn. All of them count
+/// as sent at the moment the first was taken, and a busy host sends on meanwhile: with 64 of them,
+/// frame limits and delays below 100 us were the batch's.
+const BATCH: usize = 8;
+
+/// Frames that a link holds, waiting and on their way.
+const LINK: usize = 16_384;
+
+/// How long before the wire is free the next frame is fetched from a host's memory, so that the
+/// wire never waits for it. Frames beyond that stay in the host's ring, where its queueing
+/// discipline sees them.
+const FETCH_AHEAD: Duration = Duration::from_micros(10);
+
+/// A port to be.
+pub struct PortPlan {
+    /// The interface's name in its host.
+    pub name: String,
+    /// The host's end.
+    pub host: Box<dyn HostSide>,
+    /// The NIC's end.
+    pub settings: PortSettings,
+    /// The link on which the host's frames leave.
+    pub link: LinkSettings,
+}
+
+struct PortState {
+    name: String,
+    host: Box<dyn HostSide>,
+    /// What the host says of itself, for good.
+    is_in_memory: bool,
+    port: Port<Vec<u8>>,
+    outgoing: Link<Vec<u8>>,
+    /// When the wire takes more of what was left in the host's ring.
+    resume_at: Option<Instant>,
+    /// The last batch was a full one, so there may be more.
+    more: bool,
+    watch: Watch,
+    vanished: Option<String>,
+}
+
+/// The ports, their links, and the switch.
+pub struct Plane {
+    ports: Vec<PortState>,
+    switch: Switch,
+    pool: Vec<Vec<u8>>,
+    capture: Option<Capture>,
+    delivering: Duration,
+}
+
+impl Plane {
+    /// Joins the ports that `plans` describe.
+    #[must_use]
+    pub fn new(plans: Vec<PortPlan>, capture: Option<Capture>, now: Instant) -> Self {
+        Self {
+            switch: Switch::new(plans.len()),
+            ports: plans.into_iter().map(|plan| PortState::new(plan, now)).collect(),
+            pool: Vec::new(),
+            capture,
+            delivering: Duration::ZERO,
+        }
+    }
+
+    /// How many ports there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// Whether there is no port at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ports.is_empty()
+    }
+
+    /// The descriptors of port `number`, in the order of its host's sources.
+    #[must_use]
+    pub fn fds(&self, number: usize) -> Vec<BorrowedFd<'_>> {
+        self.ports[number].host.fds()
+    }
+
+    /// When [`carry`](Self::carry) and [`serve`](Self::serve) have something to do next; it may
+    /// have passed.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let deadlines = self.ports.iter().flat_map(|state| {
+            let more = state.more.then_some(Instant::ZERO);
+            let link = [state.outgoing.next_arrival(), state.resume_at, more];
+            [state.port.deadline(), state.host.deadline()].into_iter().chain(link).flatten()
+        });
+        deadlines.min()
+    }
+
+    /// Takes note of what the host of port `number` has done; `ready` if one of its descriptors can
+    /// be read.
+    pub fn attend(&mut self, now: Instant, number: usize, ready: bool) {
+        let state = &mut self.ports[number];
+        state.host.attend(now, ready, &mut state.port, &mut state.watch);
+    }
+
+    /// Puts what the host of port `number` has sent on `source` onto its link, at most a batch; how
+    /// many frames that was.
+    pub fn take(&mut self, now: Instant, number: usize, source: usize) -> usize {
+        let state = &mut self.ports[number];
+        state.more = false;
+        for taken in 0..BATCH {
+            if state.must_wait_for_the_wire(now) {
+                return taken;
+            }
+            let mut frame = self.pool.pop().unwrap_or_default();
+            match state.host.transmit(now, source, &mut frame) {
+                Ok(Fetched::Frame) => {}
+                Ok(Fetched::Dropped) => {
+                    self.pool.push(frame);
+                    continue;
+                }
+                Ok(Fetched::Nothing) => {
+                    self.pool.push(frame);
+                    return taken;
+                }
+                Err(error) => {
+                    self.vanish(number, &error.to_string());
+                    return taken;
+                }
+            }
+            if let Some(capture) = &mut self.capture {
+                capture.transmitted(number as u32, now, &frame);
+            }
+            state.port.transmitted(now, &mut state.watch);
+            if let Err(dropped) = state.outgoing.send(now, frame) {
+                self.pool.push(dropped.into_frame());
+            }
+        }
+        // A descriptor says by itself that there is more.
+        self.ports[number].more = self.ports[number].is_in_memory;
+        BATCH
+    }
+
+    /// Puts everything that the host of port `number` has sent onto its link.
+    pub(crate) fn take_all(&mut self, now: Instant, number: usize) {
+        for source in 0..self.fds(number).len().max(1) {
+            while self.take(now, number, source) > 0 {}
+        }
+    }
+
+    /// Puts onto the links what hosts have sent that can be asked for next to nothing; how many
+    /// frames that was.
+    pub fn take_from_memory(&mut self, now: Instant) -> usize {
+        let mut taken = 0;
+        for number in 0..self.ports.len() {
+            if self.ports[number].is_in_memory {
+                taken += self.take(now, number, 0);
+            }
+        }
+        taken
+    }
+
+    /// Whether looking for frames costs next to nothing with every host.
+    #[must_use]
+    pub fn is_in_memory(&self) -> bool {
+        self.ports.iter().all(|state| state.is_in_memory)
+    }
+
+    /// Moves what the links have carried into the rings, and lets DMAs and timers act; how many
+    /// frames that was.
+    pub fn carry(&mut self, now: Instant) -> usize {
+        let mut carried = 0;
+        let has_come =
+            |state: &PortState| state.outgoing.next_arrival().is_some_and(|at| at <= now);
+        if self.ports.iter().any(has_come) {
+            self.ports.iter_mut().for_each(|state| state.host.make_room(&mut state.port));
+        }
+        for number in 0..self.ports.len() {
+            if self.ports[number].resume_at.is_some_and(|at| at <= now) {
+                self.take_all(now, number);
+            }
+        }
+        for from in 0..self.ports.len() {
+            while let Some((_, frame)) = self.ports[from].outgoing.receive(now) {
+                carried += 1;
+                match self.switch.forward(from, &frame) {
+                    Destination::Port(to) => self.arrive(now, to, frame),
+                    Destination::Others => self.flood(now, from, frame),
+                    Destination::Nowhere => self.pool.push(frame),
+                }
+            }
+        }
+        for state in &mut self.ports {
+            state.port.advance(now, &mut state.watch);
+        }
+        carried
+    }
+
+    fn arrive(&mut self, now: Instant, to: usize, frame: Vec<u8>) {
+        if let Err(dropped) = self.ports[to].port.receive(now, frame) {
+            self.pool.push(dropped.into_frame());
+        }
+    }
+
+    fn flood(&mut self, now: Instant, from: usize, frame: Vec<u8>) {
+        for to in (0..self.ports.len()).filter(|to| *to != from) {
+            let mut copy = self.pool.pop().unwrap_or_default();
+            copy.clone_from(&frame);
+            self.arrive(now, to, copy);
+        }
+        self.pool.push(frame);
+    }
+
+    /// Lets every host have what its port has for it.
+    pub fn serve(&mut self, now: Instant) {
+        for number in 0..self.ports.len() {
+            let Self { ports, pool, capture, delivering, .. } = self;
+            let PortState { host, port, watch, .. } = &mut ports[number];
+            let delivered = &mut |delivered: &Delivered, frame: &[u8]| {
+                if let Some(capture) = capture {
+                    capture.delivered(number as u32, delivered, frame);
+                }
+            };
+            let mut service = Service { port, watch, pool, delivered, delivering };
+            if let Err(error) = host.serve(now, &mut service) {
+                self.vanish(number, &error.to_string());
+            }
+        }
+    }
+
+    /// When a host is next to be interrupted by a message; in virtual time only.
+    pub(crate) fn calls_at(&self) -> Option<Instant> {
+        self.ports.iter().filter_map(|state| state.host.calls_at()).min()
+    }
+
+    /// Sends the messages that interrupt and whose moment has come. The hosts must not be running.
+    pub(crate) fn send_calls(&mut self, now: Instant) {
+        self.ports.iter_mut().for_each(|state| state.host.send_calls(now));
+    }
+
+    /// Whether a host has still to answer such a message.
+    pub(crate) fn calls_unacked(&self) -> bool {
+        self.ports.iter().any(|state| state.host.calls_unacked())
+    }
+
+    /// Answers what the host of port `number` waits for; in virtual time only.
+    pub(crate) fn answer(&mut self, number: usize) {
+        self.ports[number].host.answer();
+    }
+
+    /// Notes that port `number` is gone, and why.
+    pub(crate) fn vanish(&mut self, number: usize, reason: &str) {
+        self.ports[number].vanished.get_or_insert_with(|| reason.to_owned());
+    }
+
+    /// Whether port `number` is gone.
+    pub(crate) fn has_vanished(&self, number: usize) -> bool {
+        self.ports[number].vanished.is_some()
+    }
+
+    /// CPU time spent in the hosts' receive paths.
+    pub(crate) fn delivering(&self) -> Duration {
+        self.delivering
+    }
+
+    /// What the ports have counted so far.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<PortSnapshot> {
+        self.ports.iter().map(PortState::snapshot).collect()
+    }
+
+    /// The last events of each port, oldest first.
+    #[must_use]
+    pub fn events(&self) -> Vec<Vec<Event>> {
+        self.ports.iter().map(|state| state.watch.events()).collect()
+    }
+
+    /// The names of the ports.
+    #[must_use]
+    pub fn port_names(&self) -> Vec<&str> {
+        self.ports.iter().map(|state| state.name.as_str()).collect()
+    }
+
+    /// The NIC's side of port `number`, to change its rules.
+    pub fn port_mut(&mut self, number: usize) -> &mut Port<Vec<u8>> {
+        &mut self.ports[number].port
+    }
+
+    /// Disconnects the frontend of port `number`; `false` if there is none.
+    pub fn evict(&mut self, number: usize) -> bool {
+        self.ports[number].host.evict()
+    }
+
+    /// Changes the moderation of one queue of a port, or of all; packets may be pending.
+    pub fn set_moderation(
+        &mut self,
+        now: Instant,
+        number: usize,
+        queue: Option<u16>,
+        moderation: Moderation,
+    ) {
+        let state = &mut self.ports[number];
+        let chosen = |at: usize| queue.is_none_or(|queue| usize::from(queue) == at);
+        for (at, receive_queue) in state.port.queues_mut().iter_mut().enumerate() {
+            if chosen(at) {
+                receive_queue.set_moderation(now, moderation, &mut state.watch);
+            }
+        }
+    }
+
+    /// Ends the capture and hands it over to be finished.
+    pub fn take_capture(&mut self) -> Option<Capture> {
+        self.capture.take()
+    }
+}
+
+impl PortState {
+    fn new(plan: PortPlan, now: Instant) -> Self {
+        Self {
+            name: plan.name,
+            is_in_memory: plan.host.is_in_memory(),
+            host: plan.host,
+            port: Port::new(plan.settings, now),
+            outgoing: Link::new(plan.link, LINK),
+            resume_at: None,
+            more: false,
+            watch: Watch::new(),
+            vanished: None,
+        }
+    }
+
+    /// Whether the host's next frame stays where it is, because the wire is busy for a while.
+    fn must_wait_for_the_wire(&mut self, now: Instant) -> bool {
+        let fetch_at = Instant::ZERO + (self.outgoing.free_at().since(Instant::ZERO) - FETCH_AHEAD);
+        let wait = self.is_in_memory && fetch_at > now;
+        self.resume_at = wait.then_some(fetch_at);
+        wait
+    }
+
+    fn snapshot(&self) -> PortSnapshot {
+        PortSnapshot {
+            name: self.name.clone(),
+            queues: self.port.queues().iter().map(QueueSnapshot::of).collect(),
+            counters: self.port.counters(),
+            rules: self.port.rules().to_string(),
+            holds: self.watch.holds.clone(),
+            link: self.outgoing.counters(),
+            refused: self.host.refused(),
+            attachment: self.host.attachment(),
+            vanished: self.vanished.clone(),
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! What a data plane has counted at one moment, and between two.
+
+use base::time::{Duration, Instant};
+use hdrhistogram::Histogram;
+use nic::counters::Counters;
+use nic::link::LinkCounters;
+use nic::moderation::{Adaptive, Moderation};
+
+use hostside::Attachment;
+use hostside::times::Times;
+
+/// One queue of a port.
+#[derive(Clone, Debug)]
+pub struct QueueSnapshot {
+    /// The setting in force.
+    pub moderation: Moderation,
+    /// `rx-usecs` and `rx-frames` at work: those of the setting, or what DIM picked.
+    pub in_force: (u32, u32),
+    /// What the queue has counted.
+    pub counters: Counters,
+}
+
+impl QueueSnapshot {
+    /// What there is to tell of `queue`.
+    #[must_use]
+    pub fn of<F>(queue: &nic::queue::Queue<F>) -> Self {
+        let moderation = *queue.moderation();
+        let in_force = queue
+            .strategy()
+            .adaptive()
+            .map(Adaptive::in_force)
+            .unwrap_or((moderation.rx_usecs, moderation.rx_frames));
+        Self { moderation, in_force, counters: *queue.counters() }
+    }
+}
+
+/// One port.
+#[derive(Clone, Debug)]
+pub struct PortSnapshot {
+    /// The interface's name in its host, such as `b0`.
+    pub name: String,
+    /// Its queues.
+    pub queues: Vec<QueueSnapshot>,
+    /// The sum of its queues, and the frames that reached none.
+    pub counters: Counters,
+    /// The marking rules.
+    pub rules: String,
+    /// Holds of the packets that its host took.
+    pub holds: Times,
+    /// The link on which the frames of its host leave.
+    pub link: LinkCounters,
+    /// Frames that the host's stack refused to take, because the interface was down or out of
+    /// memory.
+    pub refused: u64,
+    /// How its guest stands, if it is a port that guests connect to.
+    pub attachment: Option<Attachment>,
+    /// Why the port is gone, if it is.
+    pub vanished: Option<String>,
+}
+
+/// A whole data plane.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// When it was taken.
+    pub at: Instant,
+    /// CPU time of the data-plane thread.
+    pub cpu: Duration,
+    /// The part of it that was spent in the hosts' receive paths: handing a frame to a TAP runs
+    /// the host's stack.
+    pub delivering: Duration,
+    /// The part of it that was spent waiting without sleeping.
+    pub spun: Duration,
+    /// By how many nanoseconds deadlines were overshot.
+    pub overshoot: Histogram<u64>,
+    /// The ports.
+    pub ports: Vec<PortSnapshot>,
+}
+
+impl Snapshot {
+    /// What happened between `earlier` and this one; settings are those at the end.
+    #[must_use]
+    pub fn since(mut self, earlier: &Self) -> Self {
+        let took = self.at.since(earlier.at);
+        self.at = Instant::ZERO + took;
+        self.cpu = self.cpu - earlier.cpu;
+        self.delivering = self.delivering - earlier.delivering;
+        self.spun = self.spun - earlier.spun;
+        self.overshoot
+            .subtract(&earlier.overshoot)
+            .expect("an earlier reading of the same histogram never exceeds it");
+        for (port, before) in self.ports.iter_mut().zip(&earlier.ports) {
+            port.counters = port.counters - before.counters;
+            port.refused -= before.refused;
+            port.link = port.link - before.link;
+            port.holds.subtract(&before.holds);
+            for (queue, before) in port.queues.iter_mut().zip(&before.queues) {
+                queue.counters = queue.counters - before.counters;
+            }
+        }
+        self
+    }
+}

@@ -1,0 +1,133 @@
+//! Questions and answers on the wire.
+
+use mx::address::{Address, NicId};
+use mx::wire::VERSION;
+
+use crate::port::QUERY;
+
+/// The type of an answer.
+const REPLY: u8 = 4;
+/// Bytes before the name.
+const HEADER: usize = 24;
+/// Bytes of the longest host name.
+pub(super) const MAX_NAME: usize = 80;
+/// Bytes of the longest frame.
+pub(super) const MAX_FRAME: usize = HEADER + MAX_NAME;
+
+/// What is in a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame<'a> {
+    pub(super) is_reply: bool,
+    /// The endpoint that it is for, or [`EVERYBODY`](crate::port::EVERYBODY).
+    pub(super) to: u8,
+    /// Chosen by who asks, and repeated in the answer.
+    pub(super) nonce: u64,
+    /// Who sends it.
+    pub(super) sender: Address,
+    /// The version of MX that the sender speaks.
+    pub(super) version: u16,
+    /// Who answers; in a question, who should, and empty if everybody.
+    pub(super) name: &'a str,
+}
+
+/// Whether a frame is for this module.
+pub(super) fn is_ours(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|kind| [QUERY, REPLY].contains(kind))
+}
+
+impl<'a> Frame<'a> {
+    /// A frame of this version.
+    pub(super) fn new(is_reply: bool, sender: Address, to: u8, nonce: u64, name: &'a str) -> Self {
+        Self { is_reply, to, nonce, sender, version: VERSION, name }
+    }
+
+    /// The content of a frame; `None` if it makes no sense.
+    pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
+        let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
+        let [kind, _flags, to, from, ..] = *header;
+        let nic = NicId(*header[12..].first_chunk()?);
+        let [endpoint, length] = *header[18..].first_chunk()?;
+        let name = str::from_utf8(rest.get(..length.into())?).ok()?;
+        let is_reply = kind == REPLY;
+        // Two places say which endpoint it is, since the first belongs to every frame of MX.
+        let is_whole = from == endpoint && (is_name(name) || name.is_empty() && !is_reply);
+        is_whole.then_some(Self {
+            is_reply,
+            to,
+            nonce: u64::from_be_bytes(*header[4..].first_chunk()?),
+            sender: Address { nic, endpoint },
+            version: u16::from_be_bytes(*header[20..].first_chunk()?),
+            name,
+        })
+    }
+
+    /// Writes it to the start of `frame`; how many bytes.
+    pub(super) fn write(&self, frame: &mut [u8]) -> usize {
+        let kind = if self.is_reply { REPLY } else { QUERY };
+        let Address { nic, endpoint } = self.sender;
+        let length = HEADER + self.name.len();
+        frame[..4].copy_from_slice(&[kind, 0, self.to, endpoint]);
+        frame[4..12].copy_from_slice(&self.nonce.to_be_bytes());
+        frame[12..18].copy_from_slice(&nic.0);
+        frame[18..20].copy_from_slice(&[endpoint, self.name.len() as u8]);
+        frame[20..22].copy_from_slice(&self.version.to_be_bytes());
+        frame[22..HEADER].fill(0);
+        frame[HEADER..length].copy_from_slice(self.name.as_bytes());
+        length
+    }
+}
+
+/// Whether this can be the name of a host: 1 to 80 letters, digits, dots, hyphens and underscores.
+pub(super) fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SENDER: Address = Address { nic: NicId([2, 0, 0, 0, 0, 9]), endpoint: 7 };
+
+    fn bytes(name: &str, is_reply: bool) -> Vec<u8> {
+        let mut bytes = vec![0xee; 1500];
+        let length = Frame::new(is_reply, SENDER, 255, 0x0102_0304, name).write(&mut bytes);
+        bytes.truncate(length);
+        bytes
+    }
+
+    #[test]
+    fn layout_is_as_documented() {
+        let expected = [3, 0, 255, 7, 0, 0, 0, 0, 1, 2, 3, 4, 2, 0, 0, 0, 0, 9, 7, 5, 0, 1, 0, 0];
+        assert_eq!(bytes("alpha", false), [&expected[..], b"alpha"].concat());
+        assert_eq!(bytes("alpha", true)[0], 4);
+    }
+
+    #[test]
+    fn what_was_written_is_read_with_padding_too() {
+        for (name, is_reply) in [("", false), ("a", true), (&*"x".repeat(80), true)] {
+            let mut bytes = bytes(name, is_reply);
+            bytes.resize(bytes.len().max(46), 0);
+            let frame = Frame::new(is_reply, SENDER, 255, 0x0102_0304, name);
+            assert_eq!(Frame::parse(&bytes), Some(frame));
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let good = bytes("alpha", true);
+        for length in 0..good.len() {
+            assert_eq!(Frame::parse(&good[..length]), None);
+        }
+        let broken = |at: usize, byte: u8| {
+            let mut bytes = good.clone();
+            bytes.resize(300, b'x');
+            bytes[at] = byte;
+            Frame::parse(&bytes).is_none()
+        };
+        assert!(broken(19, 0), "nobody answers");
+        assert!(broken(19, 81), "a name that is too long");
+        assert!(broken(18, 8), "two endpoints");
+        assert!(broken(24, 0x1b) && broken(25, b' ') && broken(26, 0xff), "no name");
+    }
+}

@@ -1,0 +1,52 @@
+//! What a program sleeps on that has other descriptors to wait for, too.
+
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::io::{read, write};
+
+use super::MxError;
+use sys::clock;
+
+/// A descriptor that can be read from once it was rung.
+#[derive(Debug)]
+pub struct Bell(OwnedFd);
+
+impl Bell {
+    /// One that is silent.
+    ///
+    /// # Errors
+    /// If the process may not have another descriptor.
+    pub fn new() -> Result<Self, MxError> {
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        bell.map(Self).map_err(|error| MxError::System(error.into()))
+    }
+
+    /// The descriptor, to poll.
+    #[must_use]
+    pub fn descriptor(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+
+    /// Wakes whoever waits for it, or will.
+    pub fn ring(&self) {
+        // It can only fail because it rings already.
+        let _ = write(&self.0, &1_u64.to_ne_bytes());
+    }
+
+    /// From now on it has to be rung again.
+    pub fn silence(&self) {
+        // It can only fail because it is silent.
+        let _ = read(&self.0, &mut [0; 8]);
+    }
+
+    /// Sleeps until it rings, a signal comes, or the time is over; without one, for as long as that
+    /// takes.
+    pub fn wait(&self, timeout: Option<Duration>) {
+        let timeout = timeout.map(|timeout| clock::timespec(clock::span(timeout)));
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        // A signal is a reason to look, and so would be anything else.
+        let _ = poll(&mut fds, timeout.as_ref());
+    }
+}

@@ -1,0 +1,490 @@
+//! Endpoints that live: the MX engine with a port, a clock, and somebody who looks after both.
+//!
+//! ```text
+//!   application threads          progress thread
+//!   isend, test, wait            when nobody else does
+//!          └──────────┬────────────────┘
+//!                one lock: engine + port + what has ended
+//! ```
+//!
+//! # Who drives
+//!
+//! Frames are handled by whoever is there. A thread that sends hands its frames to the port itself;
+//! one that waits receives what comes, for itself and for others, and sleeps on the port's own
+//! descriptor, so that an interrupt wakes the thread that wants the message and no other. Further
+//! threads that wait sleep until the first one has something for them.
+//!
+//! The progress thread makes sure that acknowledgements, resends and pulls never depend on the
+//! application. While threads wait, or have done so a moment ago, it only looks from time to time
+//! whether they still do (`LEASE`); otherwise it sleeps on the port. With
+//! [`Progress::Manual`] there is none, and the application must come back in time itself.
+//!
+//! # How to wait
+//!
+//! [`Waiting::Sleep`] costs no CPU time, and whatever it takes to wake a core. [`Waiting::Spin`]
+//! looks again and again. [`Waiting::Hybrid`] spins for a while and then sleeps.
+
+mod bell;
+mod core;
+mod ended;
+mod find;
+mod progress;
+mod queue;
+mod sources;
+mod wait;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use base::time::Instant;
+use mx::address::Address;
+use mx::buffers::{Sink, Source};
+use mx::config::{Config, ConfigError};
+use mx::counters::Counters;
+use mx::endpoint::Found;
+use mx::ids::{MessageId, PeerId, ReceiveId, SendId};
+use mx::status::{Code, Refusal, Status};
+
+pub use self::bell::Bell;
+use self::core::Core;
+use self::ended::Want;
+use self::sources::Sources;
+use super::discovery::ResolveError;
+use super::port::{Port, PortCounters, PortError};
+use super::report::{Observer, Report};
+use sys::clock;
+
+/// While the application has driven the endpoint within this time, the progress thread leaves it to
+/// the application.
+const LEASE: Duration = Duration::from_micros(500);
+
+/// Who sleeps on the port: a thread of the application, or the progress thread.
+const DRIVER: usize = 0;
+const WATCHER: usize = 1;
+
+/// Who makes progress while no thread of the application waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Progress {
+    /// A thread of the endpoint's own.
+    #[default]
+    Thread,
+    /// Nobody: the application calls [`Endpoint::progress`] often enough.
+    Manual,
+}
+
+/// What a thread does until its request has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Waiting {
+    /// It sleeps until the NIC interrupts.
+    #[default]
+    Sleep,
+    /// It looks again and again.
+    Spin,
+    /// It looks for so long, and then sleeps.
+    Hybrid(Duration),
+}
+
+/// How an endpoint lives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Life {
+    /// Who makes progress.
+    pub progress: Progress,
+    /// How threads wait.
+    pub waiting: Waiting,
+}
+
+/// A request that has been made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Request {
+    /// To send.
+    Send(SendId),
+    /// To receive.
+    Receive(ReceiveId),
+    /// To connect.
+    Connect(PeerId),
+}
+
+/// A request that has ended.
+#[derive(Debug)]
+pub struct Completed<R> {
+    /// Which one.
+    pub request: Request,
+    /// How.
+    pub status: Status,
+    /// The memory of a receive, with the message.
+    pub sink: Option<R>,
+}
+
+/// Why an endpoint could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum MxError {
+    /// The settings cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The port refused, or broke.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The port broke earlier.
+    #[error("the port of this MX endpoint has failed: {0}; close the endpoint and open another")]
+    Broken(String),
+    /// The request was not taken.
+    #[error("MX request: {0}")]
+    Refused(#[from] Refusal),
+    /// There is no connection.
+    #[error("connect to MX endpoint {address}: {code}")]
+    Connect {
+        /// Where it should be.
+        address: Address,
+        /// Why not.
+        code: Code,
+    },
+    /// A name has no address.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// The system gave no thread or no descriptor.
+    #[error("open an MX endpoint: {0}")]
+    System(#[source] std::io::Error),
+    /// There was no time for all messages to be delivered.
+    #[error("close MX endpoint {0}: its peers have not fetched all messages; they are lost")]
+    Unfinished(Address),
+}
+
+struct Shared<S, R> {
+    core: Mutex<Core<S, R>>,
+    sources: Arc<Sources>,
+    waiting: Waiting,
+}
+
+impl<S, R> Shared<S, R> {
+    fn lock(&self) -> MutexGuard<'_, Core<S, R>> {
+        // A thread that panicked in there left counters and queues in order: the engine panics on
+        // nothing that comes from outside.
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing if another thread is in there.
+    fn try_lock(&self) -> Option<MutexGuard<'_, Core<S, R>>> {
+        match self.core.try_lock() {
+            Ok(core) => Some(core),
+            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+/// An endpoint. Messages to send are of type `S`, places for messages of type `R`.
+pub struct Endpoint<S: Source + Send + 'static, R: Sink + Send + 'static> {
+    shared: Arc<Shared<S, R>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
+    /// Opens the endpoint that `port` is for (`mx_open_endpoint`).
+    ///
+    /// # Errors
+    /// If a setting is out of its range, or the system gives no thread.
+    pub fn open(port: Box<dyn Port>, config: Config, life: Life) -> Result<Self, MxError> {
+        let address = Address { nic: port.nic_id(), endpoint: port.endpoint() };
+        let config = Config { mtu: config.mtu.min(port.mtu()), ..config };
+        let engine = mx::endpoint::Endpoint::new(config, address, seed())?;
+        let sources = Sources::of(&*port).map_err(|error| MxError::System(error.into()))?;
+        let sources = Arc::new(sources);
+        let core = Mutex::new(Core::new(engine, port, Arc::clone(&sources)));
+        let shared = Arc::new(Shared { core, sources, waiting: life.waiting });
+        let thread = match life.progress {
+            Progress::Manual => None,
+            Progress::Thread => {
+                let shared = Arc::clone(&shared);
+                let name = format!("mx-{}", address.endpoint);
+                let thread = std::thread::Builder::new().name(name);
+                let run = move || progress::run(&shared);
+                Some(thread.spawn(run).map_err(MxError::System)?)
+            }
+        };
+        Ok(Self { shared, thread })
+    }
+
+    /// Where this endpoint is.
+    #[must_use]
+    pub fn address(&self) -> Address {
+        self.shared.lock().engine.address()
+    }
+
+    /// Connects to the endpoint at `address`, which has to have this key (`mx_connect`).
+    ///
+    /// # Errors
+    /// If it is not there, does not want to, or does not answer within `timeout`.
+    pub fn connect(
+        &self,
+        address: Address,
+        key: u32,
+        timeout: Duration,
+    ) -> Result<PeerId, MxError> {
+        let start = clock::now();
+        loop {
+            let spent = Duration::from_nanos(clock::now().since(start).as_nanos());
+            let left = timeout.saturating_sub(spent);
+            let request = self.iconnect(address, key, left)?;
+            let completed = self.wait(request, None)?;
+            let code = completed.map_or(Code::Timeout, |completed| completed.status.code);
+            match (code, request) {
+                (Code::Success, Request::Connect(peer)) => return Ok(peer),
+                // That was a connection to an earlier life, which is over.
+                (Code::Restarted | Code::Closed | Code::Unreachable, _) if !left.is_zero() => {}
+                _ => return Err(MxError::Connect { address, code }),
+            }
+        }
+    }
+
+    /// Begins to connect (`mx_iconnect`). Messages may be sent to the peer at once. If it ends as
+    /// [`Code::Restarted`], there was a connection to an earlier life of the peer: begin again.
+    ///
+    /// # Errors
+    /// If this endpoint is being closed, or its port is broken.
+    pub fn iconnect(
+        &self,
+        address: Address,
+        key: u32,
+        timeout: Duration,
+    ) -> Result<Request, MxError> {
+        self.iconnect_with((address, key), timeout, (0, 0))
+    }
+
+    /// Begins to connect to an address, with a key, as [`Endpoint::iconnect`]. The end is told with
+    /// this match information and this context, those of the latest attempt if there are several to
+    /// one address.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::iconnect`].
+    pub fn iconnect_with(
+        &self,
+        (address, key): (Address, u32),
+        timeout: Duration,
+        told: (u64, u64),
+    ) -> Result<Request, MxError> {
+        let timeout = clock::span(timeout);
+        let mut core = self.core()?;
+        let now = core.tick();
+        let peer = core.engine.connect(now, address, key, timeout)?;
+        core.connecting.insert(peer, told);
+        core.send()?;
+        core.driven_at = now;
+        Ok(Request::Connect(peer))
+    }
+
+    /// Sends a message; the request ends when its memory may be used again (`mx_isend`).
+    ///
+    /// # Errors
+    /// If the peer is lost, this endpoint is being closed, or its port is broken.
+    pub fn isend(&self, peer: PeerId, match_info: u64, source: S) -> Result<Request, MxError> {
+        let send = self.request(|engine, now| engine.isend(now, peer, match_info, source, 0))?;
+        Ok(Request::Send(send))
+    }
+
+    /// Sends a message; the request ends when it was received (`mx_issend`).
+    ///
+    /// # Errors
+    /// As for [`Endpoint::isend`].
+    pub fn issend(&self, peer: PeerId, match_info: u64, source: S) -> Result<Request, MxError> {
+        let send = self.request(|engine, now| engine.issend(now, peer, match_info, source, 0))?;
+        Ok(Request::Send(send))
+    }
+
+    /// Receives the first message that fits: from `source`, or from anybody, and with this match
+    /// information in all bits of the mask (`mx_irecv`).
+    ///
+    /// # Errors
+    /// If the mask does not cover the match information or the context, the source is lost, this
+    /// endpoint is being closed, or its port is broken.
+    pub fn irecv(
+        &self,
+        source: Option<PeerId>,
+        (match_info, mask): (u64, u64),
+        sink: R,
+    ) -> Result<Request, MxError> {
+        let matching = (match_info, mask);
+        let receive = self.request(|engine, now| engine.irecv(now, source, matching, sink, 0))?;
+        Ok(Request::Receive(receive))
+    }
+
+    /// The first message that fits and that nobody has received (`mx_iprobe`).
+    ///
+    /// # Errors
+    /// As for [`Endpoint::irecv`], as far as the mask is concerned; or the port is broken.
+    pub fn iprobe(
+        &self,
+        source: Option<PeerId>,
+        (match_info, mask): (u64, u64),
+    ) -> Result<Option<Found>, MxError> {
+        let mut core = self.core()?;
+        core.advance()?;
+        Ok(core.engine.probe(source, (match_info, mask))?)
+    }
+
+    /// The first message that fits, for the caller alone to receive.
+    ///
+    /// # Errors
+    /// As for [`Endpoint::iprobe`].
+    pub fn claim(
+        &self,
+        source: Option<PeerId>,
+        (match_info, mask): (u64, u64),
+    ) -> Result<Option<Found>, MxError> {
+        let mut core = self.core()?;
+        core.advance()?;
+        Ok(core.engine.claim(source, (match_info, mask))?)
+    }
+
+    /// Receives a message that was claimed.
+    ///
+    /// # Errors
+    /// If it is there no longer, or the port is broken.
+    pub fn receive_message(&self, message: MessageId, sink: R) -> Result<Request, MxError> {
+        let receive = self.request(|engine, now| engine.receive_message(now, message, sink, 0))?;
+        Ok(Request::Receive(receive))
+    }
+
+    /// Takes back a receive that no message has come for (`mx_cancel`); it ends as cancelled. False
+    /// if it is too late for that.
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn cancel(&self, receive: ReceiveId) -> Result<bool, MxError> {
+        let mut core = self.core()?;
+        let cancelled = core.engine.cancel(receive);
+        core.send()?;
+        Ok(cancelled)
+    }
+
+    /// Takes back a receive that no message has come for, or stops waiting for a connection: its
+    /// end will not be told, whoever waits for any end meanwhile. False if it is too late for that,
+    /// and of a send, and then the end will be told.
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn withdraw(&self, request: Request) -> Result<bool, MxError> {
+        let mut core = self.core()?;
+        let is_withdrawn = match request {
+            Request::Receive(receive) => core.engine.cancel(receive),
+            Request::Connect(_) => !core.ended.has(Want::One(request)),
+            Request::Send(_) => false,
+        };
+        if is_withdrawn {
+            // Before the engine tells of it.
+            core.ended.forget(request);
+        }
+        core.send()?;
+        Ok(is_withdrawn)
+    }
+
+    /// The end of this request will not be told (`mx_forget`).
+    pub fn forget(&self, request: Request) {
+        self.shared.lock().ended.forget(request);
+    }
+
+    /// Peers that are connected, and where they are.
+    #[must_use]
+    pub fn peers(&self) -> Vec<(PeerId, Address)> {
+        let core = self.shared.lock();
+        let engine = &core.engine;
+        engine.peers().filter_map(|peer| Some((peer, engine.address_of(peer)?))).collect()
+    }
+
+    /// Where a peer is, unless it is lost.
+    #[must_use]
+    pub fn address_of(&self, peer: PeerId) -> Option<Address> {
+        self.shared.lock().engine.address_of(peer)
+    }
+
+    /// A number that the application gave to a peer, 0 before that.
+    #[must_use]
+    pub fn peer_context(&self, peer: PeerId) -> Option<u64> {
+        self.shared.lock().engine.peer_context(peer)
+    }
+
+    /// Gives a number to a peer; false if it is lost.
+    pub fn set_peer_context(&self, peer: PeerId, context: u64) -> bool {
+        self.shared.lock().engine.set_peer_context(peer, context)
+    }
+
+    /// What engine and port have counted.
+    #[must_use]
+    pub fn counters(&self) -> (Counters, PortCounters) {
+        let mut core = self.shared.lock();
+        (*core.engine.counters(), core.port.counters())
+    }
+
+    /// Everything that is going on, for people to read.
+    #[must_use]
+    pub fn dump(&self) -> String {
+        self.shared.lock().engine.dump()
+    }
+
+    /// This endpoint as others may look at it: see [`super::report`].
+    #[must_use]
+    pub fn observer(&self) -> Observer {
+        let shared = Arc::downgrade(&self.shared);
+        Observer::new(self.address(), move || {
+            let shared = shared.upgrade()?;
+            let mut core = shared.lock();
+            let port = core.port.counters();
+            let engine = &core.engine;
+            Some(Report::new(engine.address(), engine.counters(), &port, engine.dump()))
+        })
+    }
+
+    /// Closes in good order: waits until peers have all messages, for `patience` at most.
+    ///
+    /// # Errors
+    /// If that is not enough, or the port is broken: messages are lost.
+    pub fn close(mut self, patience: Duration) -> Result<(), MxError> {
+        let closed = self.linger(patience);
+        self.stop();
+        closed
+    }
+
+    /// Asks the engine for something, and sends what that makes.
+    fn request<T>(
+        &self,
+        ask: impl FnOnce(&mut mx::endpoint::Endpoint<S, R>, Instant) -> Result<T, Refusal>,
+    ) -> Result<T, MxError> {
+        let mut core = self.core()?;
+        let now = core.tick();
+        let asked = ask(&mut core.engine, now)?;
+        core.send()?;
+        core.driven_at = now;
+        Ok(asked)
+    }
+
+    fn core(&self) -> Result<MutexGuard<'_, Core<S, R>>, MxError> {
+        let core = self.shared.lock();
+        core.check()?;
+        Ok(core)
+    }
+
+    fn stop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        {
+            let mut core = self.shared.lock();
+            core.stopping = true;
+            core.sources.ring(WATCHER);
+        }
+        // It only panics if the engine does, and that was told on standard error.
+        let _ = thread.join();
+    }
+}
+
+impl<S: Source + Send + 'static, R: Sink + Send + 'static> Drop for Endpoint<S, R> {
+    /// Messages that are on their way may be lost; [`Endpoint::close`] waits for them.
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A number that no other endpoint, and no other life of this one, has.
+pub(super) fn seed() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    // The standard library's way to randomness of the system.
+    std::hash::RandomState::new().build_hasher().finish() ^ clock::wall_clock_nanos()
+}

@@ -1,0 +1,78 @@
+//! An endpoint as a queue of ends, for layers above that have their own requests.
+//!
+//! Such a layer gives each request a context and takes ends in the order in which they come, all of
+//! them: it must not use the calls that wait for one request.
+
+use std::sync::Arc;
+
+use base::time::Instant;
+use mx::buffers::{Sink, Source};
+use mx::status::Refusal;
+
+use super::ended::Want;
+use super::{Bell, Completed, Endpoint, MxError, WATCHER};
+
+/// The end of any request.
+const ALL: Want = Want::Any(0, 0);
+
+impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
+    /// Asks the engine for something, and sends what that makes. The endpoint is locked meanwhile.
+    ///
+    /// # Errors
+    /// What the engine refuses; or the port is broken.
+    pub fn with_engine<T>(
+        &self,
+        ask: impl FnOnce(&mut mx::endpoint::Endpoint<S, R>, Instant) -> Result<T, Refusal>,
+    ) -> Result<T, MxError> {
+        self.request(ask)
+    }
+
+    /// Passes ends to `take`, in their order, `most` at most, and says how many there were. Frames
+    /// are received first if no end is known. The endpoint is locked meanwhile: `take` must not
+    /// call it.
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn drain(&self, most: usize, mut take: impl FnMut(Completed<R>)) -> Result<usize, MxError> {
+        let mut core = self.shared.lock();
+        if !core.ended.has(ALL) {
+            core.check()?;
+            core.advance()?;
+            core.driven_at = core.now();
+        }
+        let mut taken = 0;
+        while taken < most
+            && let Some(completed) = core.ended.take(ALL)
+        {
+            take(completed);
+            taken += 1;
+        }
+        Ok(taken)
+    }
+
+    /// From now on this bell is one of those that are rung; see [`Endpoint::ring_next`].
+    pub fn add_bell(&self, bell: &Arc<Bell>) {
+        let mut core = self.shared.lock();
+        if !core.bells.iter().any(|known| Arc::ptr_eq(known, bell)) {
+            core.bells.push(Arc::clone(bell));
+        }
+    }
+
+    /// Has all bells rung, once, when the next request ends or the port breaks, for a thread that
+    /// is going to sleep. False if it had better not: a request has ended that nobody has taken.
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn ring_next(&self) -> Result<bool, MxError> {
+        let mut core = self.core()?;
+        core.advance()?;
+        if core.ended.has(ALL) {
+            return Ok(false);
+        }
+        core.rings = true;
+        // The application drives no longer, and the progress thread must not wait to see that.
+        core.driven_at = Instant::ZERO;
+        core.sources.ring(WATCHER);
+        Ok(true)
+    }
+}

@@ -1,0 +1,81 @@
+//! What a thread that sleeps on a port wakes up for.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use base::time::Instant;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::io::{Errno, read, write};
+
+use crate::port::{MORE_READINESS, Port};
+use sys::clock;
+
+/// Descriptors of their own, so that a thread can sleep on them without the lock of the endpoint.
+pub(super) struct Sources {
+    readiness: OwnedFd,
+    more: Vec<OwnedFd>,
+    /// What other threads ring for a driver, and for the progress thread. Whoever hears its bell
+    /// silences it, so two must not share one.
+    bells: [OwnedFd; 2],
+}
+
+impl Sources {
+    pub(super) fn of(port: &dyn Port) -> rustix::io::Result<Self> {
+        let own = |fd: std::os::fd::BorrowedFd<'_>| rustix::io::fcntl_dupfd_cloexec(fd, 0);
+        let bell = || eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        Ok(Self {
+            readiness: own(port.readiness())?,
+            more: port.more_readiness().into_iter().map(own).collect::<Result<_, _>>()?,
+            bells: [bell()?, bell()?],
+        })
+    }
+
+    /// Wakes whoever has this role, or will the next time it wants to sleep.
+    pub(super) fn ring(&self, role: usize) {
+        // It can only fail because the bell rings already.
+        let _ = write(&self.bells[role], &1_u64.to_ne_bytes());
+    }
+
+    /// Sleeps until the port has something, the bell rings, or it is `due`; with `writable` also
+    /// until the port has room.
+    pub(super) fn wait(
+        &self,
+        role: usize,
+        due: Option<Instant>,
+        writable: bool,
+    ) -> rustix::io::Result<()> {
+        let timeout = due.map(|due| clock::timespec(due.since(clock::now())));
+        let wanted = if writable { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+        let bell = self.bells[role].as_fd();
+        let mut fds: [PollFd<'_>; 2 + MORE_READINESS] =
+            std::array::from_fn(|_| PollFd::from_borrowed_fd(bell, PollFlags::IN));
+        fds[0] = PollFd::from_borrowed_fd(self.readiness.as_fd(), wanted);
+        for (slot, more) in fds[2..].iter_mut().zip(&self.more) {
+            *slot = PollFd::from_borrowed_fd(more.as_fd(), PollFlags::IN);
+        }
+        let count = (2 + self.more.len()).min(fds.len());
+        match poll(&mut fds[..count], timeout.as_ref()) {
+            // A signal is a reason to look.
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+        if fds[1].revents().contains(PollFlags::IN) {
+            let _ = read(&self.bells[role], &mut [0; 8]);
+        }
+        Ok(())
+    }
+
+    /// Sleeps until the bell rings or it is `due`, whatever the port has.
+    pub(super) fn wait_for_bell(
+        &self,
+        role: usize,
+        due: Option<Instant>,
+    ) -> rustix::io::Result<()> {
+        let timeout = due.map(|due| clock::timespec(due.since(clock::now())));
+        let mut fds = [PollFd::new(&self.bells[role], PollFlags::IN)];
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(0) | Err(Errno::INTR) => Ok(()),
+            Ok(_) => read(&self.bells[role], &mut [0; 8]).map(drop),
+            Err(error) => Err(error),
+        }
+    }
+}

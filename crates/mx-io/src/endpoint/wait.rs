@@ -1,0 +1,273 @@
+//! Threads of the application that want a request to end.
+
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base::time::Instant;
+use mx::buffers::{Sink, Source};
+
+use super::core::{Core, Sleeper};
+use super::ended::Want;
+use super::{Completed, DRIVER, Endpoint, MxError, Request, Shared, WATCHER, Waiting};
+use crate::port::Room;
+use sys::clock;
+
+/// One who looks again and again does what is due every so many looks, which is about once in a
+/// microsecond.
+const LOOKS: u32 = 16;
+
+impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
+    /// The end of a request, if it has ended (`mx_test`). An end is told once.
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn test(&self, request: Request) -> Result<Option<Completed<R>>, MxError> {
+        self.try_take(Want::One(request))
+    }
+
+    /// The first end of a request whose match information fits (`mx_test_any`).
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn test_any(&self, match_info: u64, mask: u64) -> Result<Option<Completed<R>>, MxError> {
+        self.try_take(Want::Any(match_info, mask))
+    }
+
+    /// Waits for the end of a request, for `timeout` at most (`mx_wait`). None if the time is over,
+    /// or [`Endpoint::wakeup`] was called.
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn wait(
+        &self,
+        request: Request,
+        timeout: Option<Duration>,
+    ) -> Result<Option<Completed<R>>, MxError> {
+        let want = Want::One(request);
+        self.wait_for(want, timeout, |core| core.ended.take(want))
+    }
+
+    /// Waits for the end of any request whose match information fits (`mx_wait_any`).
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn wait_any(
+        &self,
+        (match_info, mask): (u64, u64),
+        timeout: Option<Duration>,
+    ) -> Result<Option<Completed<R>>, MxError> {
+        let want = Want::Any(match_info, mask);
+        self.wait_for(want, timeout, |core| core.ended.take(want))
+    }
+
+    /// The request that has ended first, of those that nobody has asked for (`mx_ipeek`).
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn peek(&self) -> Result<Option<Request>, MxError> {
+        let mut core = self.core()?;
+        core.advance()?;
+        Ok(core.ended.peek())
+    }
+
+    /// The context of the request that has ended first, of those that were given another one than 0
+    /// and that nobody has asked for, for which it waits (`mx_peek`).
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn peek_context(&self, timeout: Option<Duration>) -> Result<Option<u64>, MxError> {
+        self.wait_for(Want::Any(0, 0), timeout, |core| core.ended.peek_context())
+    }
+
+    /// Lets all threads that wait return without an end (`mx_wakeup`).
+    pub fn wakeup(&self) {
+        let mut core = self.shared.lock();
+        core.wakeups += 1;
+        for sleeper in &core.sleepers {
+            sleeper.signal.notify_one();
+        }
+        core.sources.ring(DRIVER);
+    }
+
+    /// Receives and sends what there is; whether frames came. Only an endpoint without a progress
+    /// thread needs it.
+    ///
+    /// # Errors
+    /// If the port is broken.
+    pub fn progress(&self) -> Result<bool, MxError> {
+        self.core()?.advance()
+    }
+
+    /// Waits until peers have everything.
+    pub(super) fn linger(&self, patience: Duration) -> Result<(), MxError> {
+        let mut core = self.core()?;
+        let now = core.tick();
+        core.engine.close(now);
+        core.drivers += 1;
+        let until = deadline(Some(patience));
+        let address = core.engine.address();
+        loop {
+            let advanced = core.advance()?;
+            if core.engine.is_closed() {
+                return Ok(());
+            }
+            if until.is_some_and(|until| until <= clock::now()) {
+                return Err(MxError::Unfinished(address));
+            }
+            if !advanced {
+                core = self.shared.sleep_on_port(core, until, DRIVER)?;
+            }
+        }
+    }
+
+    fn try_take(&self, want: Want) -> Result<Option<Completed<R>>, MxError> {
+        let mut core = self.shared.lock();
+        if let Some(completed) = core.ended.take(want) {
+            return Ok(Some(completed));
+        }
+        core.check()?;
+        core.advance()?;
+        core.driven_at = core.now();
+        Ok(core.ended.take(want))
+    }
+
+    fn wait_for<T>(
+        &self,
+        want: Want,
+        timeout: Option<Duration>,
+        take: impl Fn(&mut Core<S, R>) -> Option<T>,
+    ) -> Result<Option<T>, MxError> {
+        let until = deadline(timeout);
+        let mut core = self.shared.lock();
+        let wakeups = core.wakeups;
+        loop {
+            if let Some(taken) = take(&mut core) {
+                return Ok(Some(taken));
+            }
+            core.check()?;
+            if core.wakeups != wakeups || until.is_some_and(|until| until <= clock::now()) {
+                return Ok(None);
+            }
+            core = if core.drivers == 0 {
+                self.shared.drive(core, want, until)?
+            } else {
+                sleep(core, want, until)
+            };
+        }
+    }
+}
+
+impl<S: Source, R: Sink> Shared<S, R> {
+    /// Drives the endpoint until something has ended that is wanted, or the time is over.
+    fn drive<'a>(
+        &'a self,
+        mut core: MutexGuard<'a, Core<S, R>>,
+        want: Want,
+        until: Option<Instant>,
+    ) -> Result<MutexGuard<'a, Core<S, R>>, MxError> {
+        core.drivers += 1;
+        core.driven_for = Some(want);
+        let wakeups = core.wakeups;
+        let mut begun = None;
+        let mut looks = 0_u32;
+        let result = loop {
+            let advanced = if looks.is_multiple_of(LOOKS) { core.advance() } else { core.glance() };
+            let advanced = match advanced {
+                Ok(advanced) => advanced,
+                Err(error) => break Err(error),
+            };
+            let now = core.now();
+            let begun = *begun.get_or_insert(now);
+            let is_over = until.is_some_and(|until| until <= now) || core.wakeups != wakeups;
+            if is_over || core.ended.has(want) || core.is_broken() {
+                break Ok(());
+            }
+            let spins = match self.waiting {
+                Waiting::Sleep => false,
+                Waiting::Spin => true,
+                Waiting::Hybrid(span) => now.since(begun) < clock::span(span),
+            };
+            if advanced || spins {
+                looks = looks.wrapping_add(1);
+                // Others want the lock, too.
+                drop(core);
+                std::hint::spin_loop();
+                core = self.lock();
+                continue;
+            }
+            match self.sleep_on_port(core, until, DRIVER) {
+                Ok(awake) => core = awake,
+                Err(error) => {
+                    core = self.lock();
+                    break Err(error);
+                }
+            }
+            looks = 0;
+        };
+        core.drivers -= 1;
+        core.driven_for = None;
+        core.driven_at = core.now();
+        if core.wants_bell {
+            core.wants_bell = false;
+            core.sources.ring(WATCHER);
+        }
+        // Another one may have to go on.
+        if let Some(next) = core.sleepers.first() {
+            next.signal.notify_one();
+        }
+        result.map(|()| core)
+    }
+
+    /// Sleeps until a frame comes, the bell rings, or something is due.
+    pub(super) fn sleep_on_port<'a>(
+        &'a self,
+        mut core: MutexGuard<'a, Core<S, R>>,
+        until: Option<Instant>,
+        role: usize,
+    ) -> Result<MutexGuard<'a, Core<S, R>>, MxError> {
+        if core.arm()? {
+            return Ok(core);
+        }
+        let room = match core.blocked {
+            Some(Room::Later(wait)) => deadline(Some(wait)),
+            _ => None,
+        };
+        let deadline = core.engine.deadline().filter(|due| !core.is_watched(role, *due));
+        let due = [until, deadline, room].into_iter().flatten().min();
+        core.asleep[role] = Some(due.unwrap_or(Instant::from_nanos(u64::MAX)));
+        let writable = core.blocked == Some(Room::Writable);
+        drop(core);
+        let slept = self.sources.wait(role, due, writable);
+        let mut core = self.lock();
+        core.asleep[role] = None;
+        slept.map_err(|error| MxError::System(error.into()))?;
+        match core.port.clear() {
+            Ok(()) => Ok(core),
+            Err(error) => Err(core.breaks(error)),
+        }
+    }
+}
+
+/// Sleeps until the thread that drives has something for this one, or leaves.
+fn sleep<'a, S, R>(
+    mut core: MutexGuard<'a, Core<S, R>>,
+    want: Want,
+    until: Option<Instant>,
+) -> MutexGuard<'a, Core<S, R>> {
+    let signal = Arc::new(Condvar::new());
+    core.sleepers.push(Sleeper { want, signal: Arc::clone(&signal) });
+    let mut core = match until {
+        None => signal.wait(core).unwrap_or_else(PoisonError::into_inner),
+        Some(until) => {
+            let left = Duration::from_nanos(until.since(clock::now()).as_nanos());
+            signal.wait_timeout(core, left).unwrap_or_else(PoisonError::into_inner).0
+        }
+    };
+    core.sleepers.retain(|sleeper| !Arc::ptr_eq(&sleeper.signal, &signal));
+    core
+}
+
+/// The moment when a timeout is over.
+pub(super) fn deadline(timeout: Option<Duration>) -> Option<Instant> {
+    Some(clock::now() + clock::span(timeout?))
+}

@@ -1,0 +1,212 @@
+//! Ports by their names, as users write them.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::local::LocalPort;
+use super::packet::{PacketPort, PacketSettings};
+use super::udp::UdpSettings;
+use super::virtio::VirtioPort;
+use super::{Port, PortError};
+use sys::netlink::Netlink;
+use vhost::driver::DriverSettings;
+
+/// Which port to open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortSpec {
+    /// An Ethernet interface.
+    Packet {
+        /// Its name.
+        interface: String,
+        /// How to use it.
+        settings: PacketSettings,
+        /// Whether endpoints of this host that are on it, too, can be reached.
+        local: bool,
+        /// Whether frames of large messages go in datagrams where that is possible.
+        lane: bool,
+    },
+    /// Datagrams.
+    Udp(UdpSettings),
+    /// Datagrams, from the address of an interface: the same words on each host of a cluster.
+    UdpOn {
+        /// Its name.
+        interface: String,
+        /// The UDP port; 0 is any that is free.
+        port: u16,
+    },
+    /// A NIC of ours.
+    Virtio(PathBuf),
+}
+
+/// What follows an interface that is to have a lane.
+const LANE: &str = "+udp";
+
+impl FromStr for PortSpec {
+    type Err = String;
+
+    /// `packet:IFACE`, `packet:IFACE+udp`, `udp:ADDR`, `udp:IFACE` or `virtio:SOCKET`; after
+    /// `udp:`, a port may follow.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let usage = "use packet:IFACE, packet:IFACE+udp, udp:ADDR:PORT, udp:IFACE or virtio:SOCKET";
+        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+        match kind {
+            "packet" | "udp" | "virtio" if rest.is_empty() => {
+                Err(format!("port `{text}` does not say where; {usage}"))
+            }
+            "packet" => {
+                let settings = PacketSettings::default();
+                let (interface, lane) = match rest.strip_suffix(LANE) {
+                    Some(interface) => (interface.to_owned(), true),
+                    None => (rest.to_owned(), false),
+                };
+                Ok(Self::Packet { interface, settings, local: true, lane })
+            }
+            "udp" => udp(rest).ok_or_else(|| {
+                format!(
+                    "port `{text}`: `{rest}` is no IPv4 address and no interface, with or \
+                         without a port; {usage}"
+                )
+            }),
+            "virtio" => Ok(Self::Virtio(rest.into())),
+            _ => Err(format!("no kind of port is called `{kind}`; {usage}")),
+        }
+    }
+}
+
+/// What follows `udp:`. Without a port, it is any that is free.
+fn udp(text: &str) -> Option<PortSpec> {
+    let (place, port) = match text.rsplit_once(':') {
+        Some((place, port)) => (place, port.parse().ok()?),
+        None => (text, 0),
+    };
+    if let Ok(ip) = place.parse::<Ipv4Addr>() {
+        let local = SocketAddrV4::new(ip, port);
+        return Some(PortSpec::Udp(UdpSettings { local, ..UdpSettings::new(ip) }));
+    }
+    is_name(place).then(|| PortSpec::UdpOn { interface: place.to_owned(), port })
+}
+
+/// Whether an interface may be called so (`dev_valid_name` of the kernel), other than a number.
+fn is_name(text: &str) -> bool {
+    /// Bytes of a name, at most (`IFNAMSIZ`, with a zero).
+    const LONGEST: usize = 15;
+    (1..=LONGEST).contains(&text.len())
+        && text.contains(|c: char| c.is_ascii_alphabetic())
+        && !text.contains(|c: char| c == '/' || c == ':' || c.is_whitespace())
+}
+
+impl PortSpec {
+    /// Looks whether there is such a place in the network of this thread, and opens nothing.
+    ///
+    /// # Errors
+    /// If there is not, or it is down.
+    pub fn check(&self) -> Result<(), PortError> {
+        match self {
+            Self::Packet { interface, lane, .. } => {
+                if *lane {
+                    address_of(interface)?;
+                }
+                let link = Netlink::open()?.link(interface)?;
+                let port = interface.clone();
+                // The loopback interface has an address of zeros.
+                if link.mac.len() != MAC || link.mac == [0; MAC] {
+                    return Err(PortError::NotEthernet { port });
+                }
+                if !link.is_up {
+                    return Err(PortError::Down { operation: "open a port", port });
+                }
+            }
+            Self::UdpOn { interface, .. } => drop(address_of(interface)?),
+            Self::Udp(_) | Self::Virtio(_) => {}
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of an Ethernet address.
+const MAC: usize = 6;
+
+/// The IPv4 address of an interface in the network of this thread.
+fn address_of(interface: &str) -> Result<Ipv4Addr, PortError> {
+    let address = Netlink::open()?.ipv4(interface)?;
+    address.ok_or_else(|| PortError::NoAddress { port: interface.to_owned() })
+}
+
+impl fmt::Display for PortSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Packet { interface, lane, .. } => {
+                write!(f, "packet:{interface}{}", if *lane { LANE } else { "" })
+            }
+            Self::Udp(settings) => write!(f, "udp:{}", settings.local),
+            Self::UdpOn { interface, port: 0 } => write!(f, "udp:{interface}"),
+            Self::UdpOn { interface, port } => write!(f, "udp:{interface}:{port}"),
+            Self::Virtio(socket) => write!(f, "virtio:{}", socket.display()),
+        }
+    }
+}
+
+/// Opens a port for `endpoint` in the network of this thread.
+///
+/// # Errors
+/// As the port of that kind says.
+pub fn open(spec: &PortSpec, endpoint: u8) -> Result<Box<dyn Port>, PortError> {
+    Ok(match spec {
+        PortSpec::Packet { interface, settings, lane: true, .. } => {
+            let address = address_of(interface)?;
+            Box::new(LocalPort::with_lane(interface, endpoint, settings, address)?)
+        }
+        PortSpec::Packet { interface, settings, local: true, .. } => {
+            Box::new(LocalPort::open(interface, endpoint, settings)?)
+        }
+        PortSpec::Packet { interface, settings, local: false, .. } => {
+            Box::new(PacketPort::open(interface, endpoint, settings)?)
+        }
+        PortSpec::Udp(settings) => Box::new(LocalPort::over_udp(endpoint, settings)?),
+        PortSpec::UdpOn { interface, port } => {
+            let settings = UdpSettings::new(address_of(interface)?);
+            let local = SocketAddrV4::new(*settings.local.ip(), *port);
+            Box::new(LocalPort::over_udp(endpoint, &UdpSettings { local, ..settings })?)
+        }
+        PortSpec::Virtio(socket) => {
+            Box::new(VirtioPort::connect(socket, endpoint, DriverSettings::default())?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_and_written() {
+        let udp = ["udp:10.9.0.1:9000", "udp:eth0", "udp:eth0:9000", "udp:eth0.7", "udp:0net"];
+        for name in
+            ["packet:eth0", "packet:eth0+udp", "virtio:/run/nic.sock"].into_iter().chain(udp)
+        {
+            assert_eq!(name.parse::<PortSpec>().unwrap().to_string(), name);
+        }
+        assert_eq!("udp:10.9.0.1".parse::<PortSpec>().unwrap().to_string(), "udp:10.9.0.1:0");
+        let error = |text: &str| text.parse::<PortSpec>().unwrap_err();
+        assert!(error("tcp:eth0").starts_with("no kind of port is called `tcp`; use packet:"));
+        assert!(error("packet").contains("does not say where"));
+        for text in
+            ["udp:10.9.0", "udp:10.9.0.1:x", "udp::9", "udp:eth0:70000", "udp:a/b", "udp:[::1]:9"]
+        {
+            assert!(error(text).contains("is no IPv4 address and no interface"), "{text}");
+        }
+    }
+
+    #[test]
+    fn places_that_are_not_there_are_told() {
+        let check = |text: &str| text.parse::<PortSpec>().unwrap().check();
+        let error = |text: &str| check(text).unwrap_err().to_string();
+        assert!(check("udp:lo").is_ok() && check("udp:10.9.0.1").is_ok());
+        assert!(error("udp:none0").contains("none0"));
+        assert!(error("packet:none0").contains("none0"));
+        let port = open(&"udp:lo".parse().unwrap(), 0).unwrap();
+        assert_eq!(port.nic_id().0[..4], [127, 0, 0, 1]);
+    }
+}

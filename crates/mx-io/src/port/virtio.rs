@@ -1,0 +1,171 @@
+//! Frames straight onto a NIC of ours: a port of `earmark nic serve` or of a lab, reached through
+//! its vhost-user socket.
+//!
+//! The NIC decides when to interrupt, and sees the mark of each frame: this is where interrupt
+//! moderation and MX meet without a kernel in between. Frames need no system call, but for one who
+//! sleeps. The address of the port is the NIC's, and so is the MTU.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use ::mx::wire::ETHER_TYPE;
+
+use super::{
+    BROADCAST, MAX_MTU, NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted,
+    check_mtu, is_for,
+};
+use vhost::driver::{Driver, DriverSettings};
+
+/// Bytes of an Ethernet header.
+const HEADER: usize = 14;
+
+/// The one pair of queues.
+const QUEUE: u16 = 0;
+
+/// A port that drives a NIC.
+#[derive(Debug)]
+pub struct VirtioPort {
+    driver: Driver,
+    endpoint: u8,
+    mtu: u16,
+    /// The frame that is written next.
+    frame: Vec<u8>,
+    /// Bytes of it that have still to go; 0 if there are none.
+    staged: usize,
+    counters: PortCounters,
+    /// How often the device was told of something before the first frame.
+    first_kicks: u64,
+}
+
+impl VirtioPort {
+    /// Attaches to the port whose socket is at `path`, with one pair of queues.
+    ///
+    /// # Errors
+    /// As [`Driver::connect`], and if the MTU is too small for MX.
+    pub fn connect(path: &Path, endpoint: u8, settings: DriverSettings) -> Result<Self, PortError> {
+        let mtu = Some(settings.mtu.unwrap_or(MAX_MTU));
+        let driver = Driver::connect(path, DriverSettings { pairs: 1, mtu, ..settings })?;
+        let mtu = check_mtu(&path.display().to_string(), driver.mtu().into())?;
+        let counters = PortCounters::default();
+        let frame = vec![0; HEADER + usize::from(mtu)];
+        let first_kicks = driver.counters(QUEUE)?.kicks;
+        Ok(Self { driver, endpoint, mtu, frame, staged: 0, counters, first_kicks })
+    }
+
+    /// Hands the staged frame over, if there is one; `false` if there is no room.
+    fn send(&mut self) -> Result<bool, PortError> {
+        if self.staged == 0 {
+            return Ok(true);
+        }
+        while !self.driver.send(QUEUE, &self.frame[..self.staged])? {
+            if !self.driver.arm_send(QUEUE)? {
+                return Ok(false);
+            }
+        }
+        self.counters.went(1, self.staged - HEADER);
+        self.staged = 0;
+        Ok(true)
+    }
+}
+
+impl Port for VirtioPort {
+    fn nic_id(&self) -> NicId {
+        NicId(self.driver.mac())
+    }
+
+    fn endpoint(&self) -> u8 {
+        self.endpoint
+    }
+
+    fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    fn transmit(
+        &mut self,
+        write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
+    ) -> Result<Transmitted, PortError> {
+        loop {
+            if !self.send()? {
+                self.counters.full += 1;
+                return Ok(Transmitted::Full(Room::Signalled));
+            }
+            let Some(outgoing) = write(&mut self.frame[HEADER..]) else {
+                self.driver.flush(QUEUE)?;
+                return Ok(Transmitted::Drained);
+            };
+            self.frame[..6].copy_from_slice(&outgoing.to.0);
+            self.frame[6..12].copy_from_slice(&self.driver.mac());
+            self.frame[12..14].copy_from_slice(&ETHER_TYPE.to_be_bytes());
+            self.staged = HEADER + outgoing.length.min(self.mtu.into());
+        }
+    }
+
+    fn receive(
+        &mut self,
+        budget: usize,
+        take: &mut dyn FnMut(NicId, &[u8]),
+    ) -> Result<usize, PortError> {
+        let (own, endpoint, counters) = (self.driver.mac(), self.endpoint, &mut self.counters);
+        let came = self.driver.receive(QUEUE, budget, |frame| {
+            match sender(frame, own).filter(|(_, frame)| is_for(frame, endpoint)) {
+                Some((from, frame)) => {
+                    counters.came(frame.len());
+                    take(from, frame);
+                }
+                None => counters.strange += 1,
+            }
+        })?;
+        Ok(came)
+    }
+
+    fn arm(&mut self) -> Result<bool, PortError> {
+        Ok(self.driver.arm(QUEUE)?)
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.driver.interrupt_fd(QUEUE).expect("there is a queue 0")
+    }
+
+    fn more_readiness(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.driver.hangup_fd()]
+    }
+
+    fn clear(&mut self) -> Result<(), PortError> {
+        self.counters.calls_in += 2;
+        self.driver.clear_interrupt(QUEUE)?;
+        Ok(self.driver.check()?)
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        let mut counters = self.counters;
+        if let Ok(pair) = self.driver.counters(QUEUE) {
+            counters.too_long = pair.oversized;
+            // The device is told of free buffers only when it has run out of them.
+            counters.calls_out = pair.kicks - self.first_kicks;
+        }
+        counters
+    }
+}
+
+/// The sender of a frame, and what follows its EtherType; `None` if it is not one of ours.
+fn sender(frame: &[u8], own: [u8; 6]) -> Option<(NicId, &[u8])> {
+    let (header, body) = frame.split_at_checked(HEADER)?;
+    let from: [u8; 6] = header[6..12].try_into().ok()?;
+    let is_for_us = [own, BROADCAST.0].iter().any(|to| header[..6] == *to);
+    let ours = is_for_us && header[12..] == ETHER_TYPE.to_be_bytes() && from[0] & 1 == 0;
+    ours.then_some((NicId(from), body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_frames_for_us_have_a_sender() {
+        let frame = [&[1; 6][..], &[2; 6], &[0x86, 0xdf, 9]].concat();
+        assert_eq!(sender(&frame, [1; 6]), Some((NicId([2; 6]), &[9][..])));
+        assert_eq!(sender(&frame, [2; 6]), None);
+        assert_eq!(sender(&frame[..13], [1; 6]), None);
+    }
+}

@@ -1,0 +1,297 @@
+//! Live endpoints, over a wire within the process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{scope, sleep};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use mx::address::Address;
+use mx::config::Config;
+use mx::ids::PeerId;
+use mx::status::Code;
+use mx_io::endpoint::{Completed, Endpoint, Life, MxError, Progress, Request, Waiting};
+use mx_io::port::NicId;
+use mx_io::port::wire::Wire;
+use mx_io::report;
+
+type End = Endpoint<Bytes, Vec<u8>>;
+
+const ALL: (u64, u64) = (0, 0);
+const SECOND: Duration = Duration::from_secs(1);
+/// Far longer than anything takes, however busy the machine is.
+const LONG: Duration = Duration::from_secs(300);
+
+fn lives() -> impl Iterator<Item = Life> {
+    let waitings = [Waiting::Sleep, Waiting::Spin, Waiting::Hybrid(Duration::from_micros(20))];
+    waitings.into_iter().flat_map(|waiting| {
+        [Progress::Thread, Progress::Manual].map(|progress| Life { progress, waiting })
+    })
+}
+
+fn pair(config: Config, life: Life) -> (End, End) {
+    let wire = Wire::new(1500, 512).unwrap();
+    let open = |number: u8| {
+        let port = wire.port(NicId([2, 0, 0, 0, 0, number]), number).unwrap();
+        End::open(Box::new(port), config, life).unwrap()
+    };
+    (open(1), open(2))
+}
+
+/// Peers that are connected; without progress threads both have to be driven.
+fn connect(a: &End, b: &End) -> PeerId {
+    scope(|scope| {
+        let connecting = scope.spawn(|| a.connect(b.address(), 0, LONG));
+        while !connecting.is_finished() {
+            b.progress().unwrap();
+        }
+        connecting.join().unwrap().unwrap()
+    })
+}
+
+fn receive(end: &End, size: usize) -> Completed<Vec<u8>> {
+    let request = end.irecv(None, ALL, vec![0; size]).unwrap();
+    end.wait(request, Some(LONG)).unwrap().expect("a message")
+}
+
+#[test]
+fn messages_go_back_and_forth_however_one_waits() {
+    for life in lives() {
+        let (a, b) = pair(Config::default(), life);
+        let to_b = connect(&a, &b);
+        let has_all = AtomicBool::new(false);
+        scope(|scope| {
+            scope.spawn(|| {
+                for round in 0..200_u64 {
+                    let got = receive(&b, 300_000);
+                    assert_eq!(got.status.code, Code::Success);
+                    let length = got.status.transferred as usize;
+                    let mut data = got.sink.unwrap();
+                    data.truncate(length);
+                    let back = got.status.peer.unwrap();
+                    let sent = b.isend(back, round, data.into()).unwrap();
+                    assert!(b.wait(sent, Some(LONG)).unwrap().is_some());
+                }
+                // What was sent may still have to be fetched.
+                let until = Instant::now() + LONG;
+                while life.progress == Progress::Manual && !has_all.load(Ordering::Relaxed) {
+                    assert!(Instant::now() < until, "{}", b.dump());
+                    b.progress().unwrap();
+                }
+            });
+            for round in 0..200_usize {
+                let size = [0, 8, 100, 5_000, 32_768, 200_000][round % 6];
+                let message = Bytes::from(vec![round as u8; size]);
+                let sent = a.isend(to_b, 7, message.clone()).unwrap();
+                let got = receive(&a, 300_000);
+                assert_eq!(got.status.match_info, round as u64);
+                assert_eq!(got.sink.unwrap()[..size], message);
+                let sent = a.wait(sent, Some(LONG)).unwrap().unwrap();
+                assert_eq!(sent.status.code, Code::Success);
+            }
+            has_all.store(true, Ordering::Relaxed);
+        });
+    }
+}
+
+#[test]
+fn progress_needs_no_application() {
+    let life = Life::default();
+    let (a, b) = pair(Config::default(), life);
+    let to_b = connect(&a, &b);
+    let posted = b.irecv(None, ALL, vec![0; 1 << 20]).unwrap();
+    let sent = a.isend(to_b, 1, vec![9; 1 << 20].into()).unwrap();
+    // Nobody asks, and yet the megabyte is pulled: looking at counters drives nothing.
+    let until = Instant::now() + LONG;
+    while b.counters().0.messages_received == 0 {
+        assert!(Instant::now() < until, "{}", b.dump());
+        sleep(Duration::from_millis(5));
+    }
+    assert!(b.test(posted).unwrap().is_some());
+    assert!(a.wait(sent, Some(LONG)).unwrap().is_some());
+}
+
+#[test]
+fn several_threads_wait_for_their_own() {
+    for waiting in [Waiting::Sleep, Waiting::Spin] {
+        let (a, b) = pair(Config::default(), Life { progress: Progress::Thread, waiting });
+        let to_b = connect(&a, &b);
+        let b = Arc::new(b);
+        scope(|scope| {
+            for number in 0..6_u64 {
+                let b = Arc::clone(&b);
+                scope.spawn(move || {
+                    for round in 0..50_u64 {
+                        let request = b.irecv(None, (number, !0), vec![0; 8]).unwrap();
+                        let got = b.wait(request, Some(LONG)).unwrap().expect("mine");
+                        assert_eq!(got.status.match_info, number);
+                        assert_eq!(got.sink.unwrap(), round.to_ne_bytes());
+                    }
+                });
+            }
+            for round in 0..50_u64 {
+                for number in 0..6 {
+                    a.isend(to_b, number, round.to_ne_bytes().to_vec().into()).unwrap();
+                }
+            }
+        });
+        let completed = a.wait_any(ALL, Some(LONG)).unwrap().expect("sends have ended");
+        assert!(matches!(completed.request, Request::Send(_)));
+    }
+}
+
+#[test]
+fn whoever_waits_can_be_woken() {
+    let (a, _b) = pair(Config::default(), Life::default());
+    let request = a.irecv(None, ALL, vec![0; 8]).unwrap();
+    assert!(a.wait(request, Some(Duration::from_millis(20))).unwrap().is_none());
+    scope(|scope| {
+        let waits: Vec<_> = (0..3).map(|_| scope.spawn(|| a.wait(request, None))).collect();
+        // Each may not even have begun to wait.
+        while !waits.iter().all(std::thread::ScopedJoinHandle::is_finished) {
+            a.wakeup();
+            sleep(Duration::from_millis(1));
+        }
+        for wait in waits {
+            assert!(wait.join().unwrap().unwrap().is_none());
+        }
+    });
+    let Request::Receive(receive) = request else { panic!() };
+    assert!(a.cancel(receive).unwrap());
+    assert_eq!(a.wait(request, None).unwrap().unwrap().status.code, Code::Cancelled);
+}
+
+#[test]
+fn what_is_withdrawn_is_told_to_nobody() {
+    let (a, b) = pair(Config::default(), Life::default());
+    let nowhere = Address { endpoint: 77, ..b.address() };
+    scope(|scope| {
+        let waits = scope.spawn(|| a.wait_any(ALL, None).unwrap());
+        for _ in 0..2000 {
+            let receive = a.irecv(None, ALL, vec![0; 8]).unwrap();
+            assert!(a.withdraw(receive).unwrap());
+            assert!(!a.withdraw(receive).unwrap(), "once is enough");
+        }
+        let connecting = a.iconnect(nowhere, 0, SECOND).unwrap();
+        assert!(a.withdraw(connecting).unwrap());
+        // It may not even have begun to wait.
+        while !waits.is_finished() {
+            a.wakeup();
+            sleep(Duration::from_millis(1));
+        }
+        assert!(waits.join().unwrap().is_none(), "an end was told that was withdrawn");
+    });
+    let peer = connect(&b, &a);
+    let late = a.irecv(None, ALL, vec![0; 8]).unwrap();
+    b.isend(peer, 7, Bytes::from_static(b"hello")).unwrap();
+    while a.test_any(7, !0).unwrap().map(|completed| completed.request) != Some(late) {}
+    assert!(!a.withdraw(late).unwrap());
+}
+
+#[test]
+fn connection_that_has_ended_cannot_be_withdrawn() {
+    let (a, b) = pair(Config::default(), Life::default());
+    let request = a.iconnect(b.address(), 0, LONG).unwrap();
+    while a.peek().unwrap() != Some(request) {}
+    assert!(!a.withdraw(request).unwrap());
+    let ended = a.wait(request, Some(LONG)).unwrap().expect("its end is still told");
+    assert_eq!(ended.status.code, Code::Success);
+}
+
+#[test]
+fn nobody_there_is_told() {
+    let (a, b) = pair(Config::default(), Life::default());
+    let nowhere = Address { endpoint: 77, ..b.address() };
+    let refused = a.connect(nowhere, 0, Duration::from_millis(100)).unwrap_err();
+    assert!(matches!(refused, MxError::Connect { code: Code::Timeout, .. }), "{refused}");
+    let refused = a.connect(b.address(), 1, LONG).unwrap_err();
+    assert!(matches!(refused, MxError::Connect { code: Code::BadKey, .. }), "{refused}");
+}
+
+#[test]
+fn connecting_again_finds_the_next_life() {
+    let wire = Wire::new(1500, 512).unwrap();
+    let open = |number: u8| {
+        let port = wire.port(NicId([2, 0, 0, 0, 0, number]), number).unwrap();
+        End::open(Box::new(port), Config::default(), Life::default()).unwrap()
+    };
+    let (a, b) = (open(1), open(2));
+    let (to, old) = (b.address(), connect(&a, &b));
+    assert_eq!(connect(&a, &b), old, "the connection is still the same");
+    // It goes without a word, and comes again.
+    drop(b);
+    let b = open(2);
+    assert_eq!(b.address(), to);
+    let new = connect(&a, &b);
+    assert_ne!(new, old, "a connection to a life that is over");
+    let sent = a.issend(new, 7, Bytes::from_static(b"hello")).unwrap();
+    assert_eq!(receive(&b, 5).status.code, Code::Success);
+    assert_eq!(a.wait(sent, Some(LONG)).unwrap().unwrap().status.code, Code::Success);
+}
+
+#[test]
+fn closing_waits_for_what_is_on_its_way() {
+    let (a, b) = pair(Config::default(), Life::default());
+    let to_b = connect(&a, &b);
+    let large = b.irecv(None, (1, !0), vec![0; 3 << 20]).unwrap();
+    a.isend(to_b, 1, vec![5; 3 << 20].into()).unwrap();
+    a.isend(to_b, 2, vec![6; 20_000].into()).unwrap();
+    let closed = a.close(LONG);
+    println!("{closed:?} {}", b.dump());
+    closed.unwrap();
+    let got = b.wait(large, Some(LONG)).unwrap().unwrap();
+    assert_eq!((got.status.code, got.status.transferred), (Code::Success, 3 << 20));
+    assert_eq!(receive(&b, 20_000).sink.unwrap(), vec![6; 20_000]);
+}
+
+#[test]
+fn others_may_look() {
+    let (a, b) = pair(Config::default(), Life::default());
+    let to_b = connect(&a, &b);
+    a.isend(to_b, 1, vec![5; 100].into()).unwrap();
+    receive(&b, 100);
+    let observer = b.observer();
+    let served = report::serve(observer.clone()).unwrap();
+    let address = b.address().to_string();
+    assert!(report::running().unwrap().contains(&address));
+    let seen = report::ask(&address).unwrap();
+    assert_eq!((seen.pid, &seen.address), (std::process::id(), &address));
+    for counter in ["received-small", "messages-received", "sent-connect"] {
+        assert!(seen.counters.contains(&(counter.to_owned(), 1)), "{counter}: {seen:?}");
+    }
+    assert!(seen.text().contains("port-frames-in: "), "{seen:?}");
+    assert_eq!(report::serve(observer.clone()).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    drop(served);
+    assert!(report::ask(&address).is_err());
+    drop(b);
+    assert!(observer.look().is_none());
+}
+
+#[test]
+fn ends_come_in_their_order_with_their_contexts() {
+    for life in lives() {
+        let (a, b) = pair(Config::default(), life);
+        let to_b = connect(&a, &b);
+        // Of the connection.
+        a.drain(9, |_| ()).unwrap();
+        for context in 0..9 {
+            let post = |now, engine: &mut mx::endpoint::Endpoint<Bytes, Vec<u8>>| {
+                engine.irecv(now, None, (context, !0), vec![0; 8], 100 + context)
+            };
+            b.with_engine(|engine, now| post(now, engine)).unwrap();
+        }
+        for context in 0..9 {
+            let message = Bytes::from_static(b"12345678");
+            a.with_engine(|engine, now| engine.isend(now, to_b, context, message, context))
+                .unwrap();
+        }
+        let (mut sent, mut received) = (Vec::new(), Vec::new());
+        let until = Instant::now() + LONG;
+        while sent.len() + received.len() < 18 && Instant::now() < until {
+            a.drain(2, |end| sent.push(end.status.context)).unwrap();
+            b.drain(2, |end| received.push(end.status.context)).unwrap();
+        }
+        assert_eq!(sent, (0..9).collect::<Vec<_>>());
+        assert_eq!(received, (100..109).collect::<Vec<_>>());
+    }
+}

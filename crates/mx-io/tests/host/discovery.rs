@@ -1,0 +1,175 @@
+//! Hosts by name, over a segment.
+
+use std::time::{Duration, Instant};
+
+use lab::host::Host;
+use lab::played::Stack;
+use lab::tap::Tap;
+use mx::address::{Address, NicId};
+use mx::config::Config;
+use mx::wire::{ETHER_TYPE, VERSION};
+use mx_io::discovery::{Found, Peers, ResolveError, Target, discover, resolve};
+use mx_io::endpoint::{Endpoint, Life, MxError, Waiting};
+use mx_io::port::local::LocalPort;
+use mx_io::port::packet::PacketSettings;
+use mx_io::port::udp::{UdpPort, UdpSettings};
+use sys::netlink::Netlink;
+use sys::station::Station;
+
+use super::common::ok;
+use super::kinds::Veth;
+use super::messages::{End, open};
+
+const SOON: Duration = Duration::from_secs(2);
+const LONG: Duration = Duration::from_secs(300);
+const OTHER: NicId = NicId([2, 0, 0, 0, 0, 9]);
+
+fn named(veth: &Veth, host: usize, number: u8, name: &str) -> End {
+    let end = open(veth, host, number, Waiting::Sleep);
+    assert!(end.set_host_name(name));
+    end
+}
+
+fn found(name: &str, end: &End) -> Found {
+    Found { host: name.to_owned(), address: end.address(), version: VERSION }
+}
+
+#[test]
+fn hosts_find_each_other_by_name() {
+    let veth = Veth::new(1500);
+    let a1 = named(&veth, 0, 1, "alpha");
+    let a2 = named(&veth, 0, 2, "alpha");
+    let b1 = named(&veth, 1, 1, "beta");
+    let b9 = named(&veth, 1, 9, "beta");
+
+    let mut others = vec![found("alpha", &a2), found("beta", &b1), found("beta", &b9)];
+    others.sort_by_key(|it| it.address);
+    assert_eq!(ok(a1.discover(None, SOON)), others);
+    assert_eq!(ok(a1.discover(Some("beta"), SOON)), [found("beta", &b1), found("beta", &b9)]);
+    assert_eq!(ok(b1.discover(Some("gamma"), SOON)), []);
+
+    // One who is there is found at once; one who is not there is on a host that is.
+    let begin = Instant::now();
+    let target: Target = ok("beta/9".parse());
+    assert_eq!(ok(a1.resolve(&target, &Peers::default(), LONG)), b9.address());
+    assert!(begin.elapsed() < LONG / 2);
+    let absent = ok(a1.resolve(&ok("beta/77".parse()), &Peers::default(), SOON));
+    assert_eq!(absent, Address { endpoint: 77, ..b9.address() });
+    let nobody = a1.resolve(&ok("gamma/1".parse()), &Peers::default(), SOON).unwrap_err();
+    assert!(matches!(nobody, MxError::Resolve(ResolveError::Nobody { .. })), "{nobody}");
+    assert!(nobody.to_string().contains("gamma/1"), "{nobody}");
+
+    // The file comes first, and so do addresses.
+    let peers = ok(Peers::parse("02:00:00:00:00:09 beta").map_err(|(_, what)| what));
+    let expected = Address { nic: OTHER, endpoint: 9 };
+    assert_eq!(ok(a1.resolve(&target, &peers, LONG)), expected);
+    assert_eq!(ok(a1.resolve(&Target::Address(expected), &Peers::default(), LONG)), expected);
+}
+
+#[test]
+fn port_without_an_engine_finds_hosts_too() {
+    let veth = Veth::new(1500);
+    let (near, far) = (named(&veth, 0, 1, "alpha"), named(&veth, 1, 1, "beta"));
+    let mut port = ok(veth.local_port(0, 250));
+    let mut expected = vec![found("alpha", &near), found("beta", &far)];
+    expected.sort_by_key(|it| it.address);
+    assert_eq!(ok(discover(&mut port, None, SOON)), expected);
+    let target = ok("alpha/1".parse());
+    assert_eq!(ok(resolve(&mut port, &target, &Peers::default(), LONG)), near.address());
+    // It does not answer itself.
+    assert_eq!(ok(near.discover(None, SOON)), [found("beta", &far)]);
+}
+
+#[test]
+fn only_the_file_knows_hosts_over_udp() {
+    let settings = UdpSettings::new(std::net::Ipv4Addr::LOCALHOST);
+    let mut port = ok(UdpPort::open(1, &settings));
+    let peers = ok(Peers::parse("10.9.0.1:9000 alpha").map_err(|(_, what)| what));
+    let known = ok(resolve(&mut port, &ok("alpha/3".parse()), &peers, LONG));
+    assert_eq!(known, Address { nic: NicId([10, 9, 0, 1, 0x23, 0x28]), endpoint: 3 });
+    let unknown = resolve(&mut port, &ok("beta/3".parse()), &peers, SOON).unwrap_err();
+    assert!(matches!(unknown, ResolveError::Nobody { .. }), "{unknown}");
+}
+
+/// A frame of discovery, as the module documents it.
+fn frame(kind: u8, (to, from): (u8, u8), nonce: u64, sender: NicId, name: &[u8]) -> Vec<u8> {
+    let header = [kind, 0, to, from];
+    let rest = [from, name.len() as u8, 0, 1, 0, 0];
+    [&header[..], &nonce.to_be_bytes(), &sender.0, &rest, name].concat()
+}
+
+fn ethernet(to: NicId, from: NicId, body: &[u8]) -> Vec<u8> {
+    let mut frame = [&to.0[..], &from.0, &ETHER_TYPE.to_be_bytes(), body].concat();
+    frame.resize(frame.len().max(60), 0);
+    frame
+}
+
+#[test]
+fn forged_and_broken_frames_are_ignored() {
+    let host = ok(Host::create("a", &[Station::new("a", 1)]));
+    let tap = ok(Tap::create(&host, "m0", 1, 1500));
+    let port = ok(ok(host.enter_net(|| {
+        ok(ok(Netlink::open()).silence_ipv6("m0"));
+        ok(ok(Netlink::open()).up("m0"));
+        LocalPort::open("m0", 3, &PacketSettings::default())
+    })));
+    let end: End = ok(Endpoint::open(Box::new(port), Config::default(), Life::default()));
+    assert!(end.set_host_name("alpha") && !end.set_host_name("") && !end.set_host_name("a b"));
+    let own = end.address().nic;
+    let everybody = NicId([0xff; 6]);
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| ok(end.discover(None, SOON * 2)));
+        let question = next(&tap);
+        assert_eq!((&question[..6], question[14], question[16]), (&everybody.0[..], 3, 255));
+        let nonce = u64::from_be_bytes(question[18..26].try_into().unwrap());
+        let answer = |nonce, sender, name: &[u8]| frame(4, (3, 7), nonce, sender, name);
+        let mut long = answer(nonce, OTHER, &[b'x'; 200]);
+        long[19] = 81;
+        for body in [
+            answer(nonce, NicId([2, 0, 0, 0, 0, 8]), b"other-nic"),
+            answer(nonce ^ 1, OTHER, b"no-question"),
+            answer(nonce, OTHER, b"spa ce"),
+            answer(nonce, OTHER, b""),
+            answer(nonce, OTHER, b"\x1b[31mred"),
+            frame(4, (4, 7), nonce, OTHER, b"to-another"),
+            long,
+            vec![4, 0, 3],
+            vec![4, 0, 3, 7],
+            vec![3, 0, 3],
+            answer(nonce, OTHER, b"real"),
+        ] {
+            ok(tap.deliver(0, &ethernet(own, OTHER, &body)));
+        }
+        let expected = Address { nic: OTHER, endpoint: 7 };
+        let real = Found { host: "real".to_owned(), address: expected, version: 1 };
+        assert_eq!(asking.join().unwrap(), [real]);
+    });
+
+    // Many questions at once: few answers.
+    while ok(tap.transmit(0, &mut Vec::new())) {}
+    let begin = Instant::now();
+    for nonce in 0..2_000 {
+        ok(tap.deliver(0, &ethernet(everybody, OTHER, &frame(3, (255, 7), nonce, OTHER, b""))));
+    }
+    let (mut answers, asked, mut bytes) = (0, Instant::now(), Vec::new());
+    while asked.elapsed() < SOON {
+        if ok(tap.transmit(0, &mut bytes)) {
+            assert_eq!((&bytes[..6], bytes[14], bytes[16]), (&OTHER.0[..], 4, 7));
+            assert_eq!(&bytes[38..43], b"alpha");
+            answers += 1;
+        }
+    }
+    // 32 at once, and one more each 10 ms.
+    let most = 32 + begin.elapsed().as_millis() / 10;
+    assert!((1..=most).contains(&answers), "{answers} answers, at most {most}");
+}
+
+/// The next frame that the host sends.
+fn next(tap: &Tap) -> Vec<u8> {
+    let (begin, mut frame) = (Instant::now(), Vec::new());
+    while !ok(tap.transmit(0, &mut frame)) {
+        assert!(begin.elapsed() < LONG, "nothing is sent");
+        std::thread::yield_now();
+    }
+    frame
+}

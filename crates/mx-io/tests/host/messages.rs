@@ -1,0 +1,61 @@
+//! Endpoints of one interface, and of two, with the default port.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use mx::config::Config;
+use mx::status::Code;
+use mx_io::endpoint::{Endpoint, Life, Progress, Waiting};
+
+use super::common::ok;
+use super::frames::until;
+use super::kinds::Veth;
+
+pub(crate) type End = Endpoint<Bytes, Vec<u8>>;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Endpoint `number` of a host.
+pub(crate) fn open(veth: &Veth, host: usize, number: u8, waiting: Waiting) -> End {
+    let life = Life { progress: Progress::Thread, waiting };
+    ok(End::open(Box::new(ok(veth.local_port(host, number))), Config::default(), life))
+}
+
+#[test]
+fn messages_go_within_the_host_and_beyond() {
+    let veth = Veth::new(1500);
+    for waiting in [Waiting::Sleep, Waiting::Spin] {
+        let ends =
+            [(0, 1), (0, 2), (1, 1)].map(|(host, number)| open(&veth, host, number, waiting));
+        for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 1), (0, 0)] {
+            let (from, to) = (&ends[from], &ends[to]);
+            let peer = ok(from.connect(to.address(), 0, SECOND * 5));
+            for size in [0, 100, 10_000, 2_000_000] {
+                let message = Bytes::from((0..size).map(|at| at as u8).collect::<Vec<_>>());
+                let receive = ok(to.irecv(None, (7, !0), vec![0; size]));
+                let sent = ok(from.isend(peer, 7, message.clone()));
+                let got = ok(to.wait(receive, Some(SECOND * 20))).expect("a message");
+                assert_eq!((got.status.code, got.sink.unwrap()), (Code::Success, message.into()));
+                let sent = ok(from.wait(sent, Some(SECOND * 20))).expect("it was sent");
+                assert_eq!(sent.status.code, Code::Success);
+            }
+        }
+    }
+}
+
+#[test]
+fn peer_on_the_same_host_that_goes_away_is_lost() {
+    let veth = Veth::new(1500);
+    let (a, b) = (open(&veth, 0, 1, Waiting::Sleep), open(&veth, 0, 2, Waiting::Sleep));
+    let peer = ok(a.connect(b.address(), 0, SECOND * 5));
+    drop(b);
+    // Another life of the same endpoint can be talked to.
+    let b = open(&veth, 0, 2, Waiting::Sleep);
+    ok(a.isend(peer, 1, vec![1; 100].into()));
+    until("the end of the old peer", || a.peers().is_empty());
+    let again = ok(a.connect(b.address(), 0, SECOND * 5));
+    let receive = ok(b.irecv(None, (5, !0), vec![0; 4]));
+    ok(a.isend(again, 5, vec![9; 4].into()));
+    let got = ok(b.wait(receive, Some(SECOND * 10))).expect("a message");
+    assert_eq!(got.sink.unwrap(), [9; 4]);
+}

@@ -1,0 +1,263 @@
+//! Pairs of ports of each kind, connected.
+
+use std::any::Any;
+use std::fmt::Display;
+use std::net::Ipv4Addr;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use lab::host::Host;
+use lab::wait::Waiting;
+use mx_io::port::lane::LanePort;
+use mx_io::port::local::LocalPort;
+use mx_io::port::packet::{PacketPort, PacketSettings, VlanTag};
+use mx_io::port::shm::{ShmPort, ShmSettings};
+use mx_io::port::udp::{UdpPort, UdpSettings};
+use mx_io::port::virtio::VirtioPort;
+use mx_io::port::wire::Wire;
+use mx_io::port::{NicId, Port, PortError};
+use sys::station::Station;
+use vhost::driver::DriverSettings;
+
+use super::nic_of_tests::{Nic, NicSettings};
+
+/// Two ports that reach one another: endpoints 3 and 200.
+pub(crate) struct Pair {
+    pub(crate) name: &'static str,
+    pub(crate) a: Box<dyn Port>,
+    pub(crate) b: Box<dyn Port>,
+    /// Whether every frame that is lost is counted by the port that it was for.
+    pub(crate) counts_losses: bool,
+    /// What is between them.
+    _between: Box<dyn Any>,
+}
+
+pub(crate) const A: u8 = 3;
+pub(crate) const B: u8 = 200;
+
+/// How to make a pair of each kind.
+pub(crate) const KINDS: [fn() -> Pair; 13] = [
+    packet,
+    jumbo,
+    vlan,
+    udp,
+    lane,
+    virtio,
+    wire,
+    shm,
+    shm_jumbo,
+    local,
+    local_across,
+    local_udp,
+    local_udp_to_plain,
+];
+
+/// Runs a test over each kind.
+pub(crate) fn each(test: impl Fn(&mut Pair)) {
+    for make in KINDS {
+        let mut pair = make();
+        println!("{}", pair.name);
+        test(&mut pair);
+    }
+}
+
+fn packet() -> Pair {
+    over_veth("packet", 1500, PacketSettings::default())
+}
+
+fn jumbo() -> Pair {
+    over_veth("packet, MTU 9000", 9000, PacketSettings::default())
+}
+
+fn vlan() -> Pair {
+    let vlan = Some(VlanTag { id: 5, marked: 6, unmarked: 0 });
+    over_veth("packet, VLAN", 1500, PacketSettings { vlan, ..PacketSettings::default() })
+}
+
+fn over_veth(name: &'static str, mtu: u16, settings: PacketSettings) -> Pair {
+    let veth = Veth::new(mtu);
+    let a = Box::new(ok(veth.port(0, A, settings)));
+    let b = Box::new(ok(veth.port(1, B, settings)));
+    Pair { name, a, b, counts_losses: true, _between: Box::new(veth) }
+}
+
+fn udp() -> Pair {
+    let open = |endpoint| ok(UdpPort::open(endpoint, &UdpSettings::new(Ipv4Addr::LOCALHOST)));
+    let (a, b) = (Box::new(open(A)), Box::new(open(B)));
+    Pair { name: "udp", a, b, counts_losses: true, _between: Box::new(()) }
+}
+
+fn lane() -> Pair {
+    over_lane(1500)
+}
+
+pub(crate) fn over_lane(mtu: u16) -> Pair {
+    let veth = Veth::with_addresses(mtu);
+    let a = Box::new(ok(veth.lane_port(0, A)));
+    let b = Box::new(ok(veth.lane_port(1, B)));
+    Pair { name: "packet with a lane", a, b, counts_losses: true, _between: Box::new(veth) }
+}
+
+fn virtio() -> Pair {
+    over_nic(NicSettings::default())
+}
+
+/// Over a NIC whose thread never sleeps.
+#[allow(dead_code, reason = "an example measures it")]
+pub(crate) fn over_polling_nic() -> Pair {
+    over_nic(NicSettings { waiting: Waiting::Spin, ..NicSettings::default() })
+}
+
+fn over_nic(settings: NicSettings) -> Pair {
+    let nic = Nic::start(settings);
+    let open = |number, endpoint| {
+        Box::new(ok(VirtioPort::connect(&nic.path(number), endpoint, DriverSettings::default())))
+    };
+    let (a, b) = (open(0, A), open(1, B));
+    Pair { name: "virtio", a, b, counts_losses: false, _between: Box::new(nic) }
+}
+
+pub(crate) fn wire() -> Pair {
+    let wire = ok(Wire::new(1500, 40));
+    let open = |byte, endpoint| Box::new(ok(wire.port(NicId([2, 0, 0, 0, 0, byte]), endpoint)));
+    let (a, b) = (open(1, A), open(2, B));
+    Pair { name: "wire", a, b, counts_losses: true, _between: Box::new(wire) }
+}
+
+fn shm() -> Pair {
+    over_shm("shm", 1500)
+}
+
+fn shm_jumbo() -> Pair {
+    over_shm("shm, MTU 9000", 9000)
+}
+
+fn over_shm(name: &'static str, mtu: u16) -> Pair {
+    // Tests that run at the same time have a network in common.
+    static SCOPE: AtomicU32 = AtomicU32::new(1 << 24);
+    let scope = SCOPE.fetch_add(1, Ordering::Relaxed);
+    let open = |byte, endpoint| {
+        let nic = NicId([2, 0, 0, 0, 0, byte]);
+        Box::new(ok(ShmPort::open(nic, endpoint, ShmSettings::new(scope, mtu))))
+    };
+    let (a, b) = (open(1, A), open(2, B));
+    Pair { name, a, b, counts_losses: true, _between: Box::new(()) }
+}
+
+/// Two endpoints of one interface.
+fn local() -> Pair {
+    let veth = Veth::new(1500);
+    let a = Box::new(ok(veth.local_port(0, A)));
+    let b = Box::new(ok(veth.local_port(0, B)));
+    Pair { name: "local", a, b, counts_losses: true, _between: Box::new(veth) }
+}
+
+/// Endpoints of two hosts, which could also reach others on their own.
+fn local_across() -> Pair {
+    let veth = Veth::new(1500);
+    let a = Box::new(ok(veth.local_port(0, A)));
+    let b = Box::new(ok(veth.local_port(1, B)));
+    Pair { name: "local, to another host", a, b, counts_losses: true, _between: Box::new(veth) }
+}
+
+/// Datagrams that need no kernel.
+fn local_udp() -> Pair {
+    let open = |endpoint| ok(LocalPort::over_udp(endpoint, &UdpSettings::new(Ipv4Addr::LOCALHOST)));
+    let (a, b) = (Box::new(open(A)), Box::new(open(B)));
+    Pair { name: "udp within a host", a, b, counts_losses: true, _between: Box::new(()) }
+}
+
+/// One of two does not listen for others of its host.
+fn local_udp_to_plain() -> Pair {
+    let settings = UdpSettings::new(Ipv4Addr::LOCALHOST);
+    let a = Box::new(ok(LocalPort::over_udp(A, &settings)));
+    let b = Box::new(ok(UdpPort::open(B, &settings)));
+    Pair {
+        name: "udp within a host, to a plain port",
+        a,
+        b,
+        counts_losses: true,
+        _between: Box::new(()),
+    }
+}
+
+/// Two hosts with an interface `m0` each, and a cable between them.
+pub(crate) struct Veth([Host; 2]);
+
+impl Veth {
+    pub(crate) fn new(mtu: u16) -> Self {
+        let stations = [Station::new("a", 1), Station::new("b", 2)];
+        let hosts = ["a", "b"].map(|name| ok(Host::create(name, &stations)));
+        let (pid, mtu) = (hosts[1].pid(), mtu.to_string());
+        let peer = format!("peer name m0 mtu {mtu} netns {pid}");
+        let veth = Self(hosts);
+        veth.ip(0, &format!("link add m0 mtu {mtu} type veth {peer}"));
+        veth.ip(0, "link set m0 up");
+        veth.ip(1, "link set m0 up");
+        veth
+    }
+
+    /// As [`new`](Self::new), and the hosts are 10.88.0.1 and 10.88.0.2.
+    pub(crate) fn with_addresses(mtu: u16) -> Self {
+        let veth = Self::new(mtu);
+        for host in 0..2 {
+            veth.ip(host, &format!("address add 10.88.0.{}/24 dev m0", host + 1));
+        }
+        veth
+    }
+
+    /// Opens a port with a lane in a host that has an address.
+    pub(crate) fn lane_port(
+        &self,
+        host: usize,
+        endpoint: u8,
+    ) -> Result<LanePort<PacketPort>, PortError> {
+        let address = Ipv4Addr::new(10, 88, 0, host as u8 + 1);
+        let packet = self.port(host, endpoint, PacketSettings::default())?;
+        self.enter(host, || LanePort::new(packet, address))
+    }
+
+    /// Opens a port in a host.
+    pub(crate) fn port(
+        &self,
+        host: usize,
+        endpoint: u8,
+        settings: PacketSettings,
+    ) -> Result<PacketPort, PortError> {
+        ok(self.0[host].enter_net(|| PacketPort::open("m0", endpoint, &settings)))
+    }
+
+    /// Opens a port in a host, with a way within that.
+    pub(crate) fn local_port(
+        &self,
+        host: usize,
+        endpoint: u8,
+    ) -> Result<LocalPort<PacketPort>, PortError> {
+        let open = || LocalPort::open("m0", endpoint, &PacketSettings::default());
+        ok(self.0[host].enter_net(open))
+    }
+
+    /// Does something in the network of a host.
+    pub(crate) fn enter<T: Send>(&self, host: usize, work: impl FnOnce() -> T + Send) -> T {
+        ok(self.0[host].enter_net(work))
+    }
+
+    /// Runs `ip` in the network of a host, but with the processes of the machine.
+    pub(crate) fn ip(&self, host: usize, arguments: &str) {
+        self.run(host, &format!("ip {arguments}"));
+    }
+
+    /// Runs a program likewise.
+    pub(crate) fn run(&self, host: usize, command: &str) {
+        let mut words = command.split(' ');
+        let program = words.next().expect("a command has a name");
+        let output = ok(self.enter(host, || Command::new(program).args(words).output()));
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command}: {error}");
+    }
+}
+
+/// The value, or a panic with the message a user would see.
+fn ok<T, E: Display>(result: Result<T, E>) -> T {
+    result.unwrap_or_else(|error| panic!("{error}"))
+}

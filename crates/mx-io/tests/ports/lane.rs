@@ -1,0 +1,167 @@
+//! The lane of large messages: when it is used, and when not.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::thread::sleep;
+use std::time::Duration;
+
+use ::mx::wire::{FLAG_MARK, FrameType};
+use mx_io::port::lane::LanePort;
+use mx_io::port::packet::{PacketPort, PacketSettings};
+use mx_io::port::{ENDPOINT_AT, NicId, Outgoing, Port, Transmitted};
+
+use super::frames::{To, drain, number, until, write};
+use super::kinds::{A, B, Veth, over_lane};
+
+/// Writes frame `number` of a large message; the last one is marked.
+fn write_reply(frame: &mut [u8], endpoint: u8, number: u32, is_last: bool) {
+    write(frame, endpoint, number);
+    frame[0] = FrameType::Reply as u8;
+    frame[1] = if is_last { FLAG_MARK } else { 0 };
+}
+
+/// Sends so many frames of a large message.
+fn send_replies(port: &mut dyn Port, to: To, count: u32, length: usize) {
+    let mut numbers = 0..count;
+    let outcome = port.transmit(&mut |frame| {
+        let number = numbers.next()?;
+        write_reply(&mut frame[..length], to.endpoint, number, number + 1 == count);
+        Some(Outgoing { to: to.nic, endpoint: to.endpoint, marked: false, length })
+    });
+    assert_eq!(outcome.unwrap(), Transmitted::Drained);
+}
+
+/// Receives, as one who was woken.
+fn look(port: &mut dyn Port) {
+    port.clear().unwrap();
+    port.receive(64, &mut |_, _| {}).unwrap();
+}
+
+/// Sends single frames until they take the lane.
+fn open(a: &mut dyn Port, b: &mut dyn Port) {
+    until("opening a lane", || {
+        let before = a.counters().lane_out;
+        send_replies(a, To::port(b), 2, 100);
+        look(a);
+        look(b);
+        a.counters().lane_out > before
+    });
+    drain(b);
+}
+
+#[test]
+fn all_but_the_last_frame_of_a_large_message_take_the_lane() {
+    let mut pair = over_lane(1500);
+    let (a, b) = (&mut *pair.a, &mut *pair.b);
+    open(a, b);
+    let (sent, came) = (a.counters(), b.counters());
+    for length in [a.mtu().into(), 700, 24] {
+        send_replies(a, To::port(b), 64, length);
+        let frames = drain(b);
+        let numbers: Vec<_> = frames.iter().map(|(_, frame)| number(frame)).collect();
+        // Both ways have their own order; nobody minds.
+        let mut sorted = numbers.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..64).collect::<Vec<_>>());
+        for (from, frame) in &frames {
+            let mut expected = vec![0; length];
+            let number = number(frame);
+            write_reply(&mut expected, B, number, number == 63);
+            assert_eq!((*from, &frame[..length]), (a.nic_id(), &expected[..]), "frame {number}");
+        }
+    }
+    let (sent, came) = (a.counters().lane_out - sent.lane_out, b.counters().lane_in - came.lane_in);
+    assert_eq!((sent, came), (3 * 63, 3 * 63));
+}
+
+#[test]
+fn peer_without_a_lane_gets_everything_by_ethernet() {
+    let veth = Veth::with_addresses(1500);
+    let mut a = veth.lane_port(0, A).unwrap();
+    let mut b = veth.port(1, B, PacketSettings::default()).unwrap();
+    for _ in 0..3 {
+        send_replies(&mut a, To::port(&b), 8, 1400);
+        let came = drain(&mut b);
+        // One of them was the question, whose type only ports with a lane know.
+        let replies = came.iter().filter(|(_, frame)| frame[0] == FrameType::Reply as u8);
+        assert_eq!(replies.count(), 8);
+    }
+    assert_eq!(a.counters().lane_out, 0);
+}
+
+#[test]
+fn lane_that_nobody_answers_is_left() {
+    let mut pair = over_lane(1500);
+    open(&mut *pair.a, &mut *pair.b);
+    // The peer hears nothing from now on; that takes a second to be sure of.
+    sleep(Duration::from_millis(1100));
+    let before = pair.a.counters().lane_out;
+    send_replies(&mut *pair.a, To::port(&*pair.b), 8, 1400);
+    assert_eq!(pair.a.counters().lane_out, before);
+    assert!(drain(&mut *pair.b).len() >= 8);
+}
+
+#[test]
+fn datagrams_that_are_no_frames_of_large_messages_for_it_are_counted() {
+    let veth = Veth::with_addresses(1500);
+    let mut port = veth.lane_port(0, A).unwrap();
+    let stranger = veth.enter(1, || UdpSocket::bind((Ipv4Addr::new(10, 88, 0, 2), 0)).unwrap());
+    let mut reply = [0; 8 + 100];
+    write_reply(&mut reply[8..], A, 1, false);
+    let [mut other_endpoint, mut other_type, mut other_kind] = [reply; 3];
+    other_endpoint[8 + ENDPOINT_AT] = B;
+    other_type[8] = FrameType::Notify as u8;
+    other_kind[6] = 200;
+    let long = [reply.to_vec(), vec![0; 1500]].concat();
+    let bad: [&[u8]; 9] = [
+        &[],
+        &reply[..7],
+        &reply[..8],
+        &reply[..10],
+        &other_endpoint,
+        &other_type,
+        &other_kind,
+        // Kinds that belong to a handshake that was not begun, and one of them without its end.
+        &[0, 0, 0, 0, 0, 0, 3, 0, 1, 2, 3],
+        &long,
+    ];
+    for datagram in bad {
+        stranger.send_to(datagram, port.lane_address()).unwrap();
+    }
+    port.clear().unwrap();
+    assert_eq!(drain(&mut port), []);
+    let counters = port.counters();
+    assert_eq!((counters.strange, counters.too_long, counters.lane_in), (8, 1, 0));
+    stranger.send_to(&reply, port.lane_address()).unwrap();
+    port.clear().unwrap();
+    let came = drain(&mut port);
+    assert_eq!((came.len(), came[0].0), (1, NicId([0; 6])));
+}
+
+#[test]
+fn question_that_is_too_short_is_counted() {
+    let veth = Veth::with_addresses(1500);
+    let mut port = veth.lane_port(0, A).unwrap();
+    let mut other: PacketPort = veth.port(1, B, PacketSettings::default()).unwrap();
+    let (to, endpoint) = (port.nic_id(), port.endpoint());
+    let mut lengths = [19, 20].into_iter();
+    let outcome = other.transmit(&mut |frame| {
+        let length = lengths.next()?;
+        frame[..length].fill(0);
+        (frame[0], frame[ENDPOINT_AT]) = (64, endpoint);
+        Some(Outgoing { to, endpoint, marked: false, length })
+    });
+    assert_eq!(outcome.unwrap(), Transmitted::Drained);
+    assert_eq!(drain(&mut port), [], "neither is for MX");
+}
+
+#[test]
+fn mtu_leaves_room_for_the_headers_of_a_datagram() {
+    for (mtu, expected) in [(1500, 1464), (9000, 8964)] {
+        let veth = Veth::with_addresses(mtu);
+        assert_eq!(veth.lane_port(0, A).unwrap().mtu(), expected);
+    }
+    let veth = Veth::with_addresses(1500);
+    let plain = veth.port(0, A, PacketSettings::default()).unwrap();
+    let elsewhere = Ipv4Addr::new(192, 0, 2, 1);
+    assert!(veth.enter(0, || LanePort::new(plain, elsewhere)).is_err());
+}

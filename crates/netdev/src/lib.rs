@@ -1,0 +1,45 @@
+//! What the kernel says of a network device, and how to change it.
+//!
+//! Three sources, each with a file for each subject: one pure parser over bytes or text that never
+//! panics, and a thin reader.
+//!
+//! ```text
+//! ethtool/   the driver's settings: coalescing, rings, features    generic netlink, ioctl
+//! netdev.rs  NAPI instances, queues and their counters             generic netlink
+//! the rest   interrupts, steering, softirqs, idle states           files below /sys and /proc
+//! ```
+//!
+//! The readers of files take a [`Root`], so that trees recorded elsewhere can be read. Netlink
+//! sockets belong to the network of the thread that opened them; [`Root::here`] shows the files of
+//! that network. Nothing here changes anything except what begins with `set_` or `write_`.
+//!
+//! The message layer ([`message`], [`tlv`]) is our own: `netlink-packet-generic` adds the four
+//! bytes of `genlmsghdr` and little else, and neither it nor `netlink-packet-core` reads the
+//! sentences in which the kernel says why it refused.
+
+pub mod coalescing;
+pub mod cpus;
+pub mod deferral;
+mod error;
+pub mod ethtool;
+mod files;
+pub mod frequency;
+mod genl;
+pub mod idle;
+pub mod interrupts;
+pub(crate) mod ioctl;
+pub mod message;
+mod names;
+pub mod netdev;
+pub mod queue_names;
+mod root;
+pub mod softnet;
+pub mod statistics;
+pub mod steering;
+pub mod tlv;
+pub mod virtualisation;
+
+pub use error::DeviceError;
+pub use files::{DeviceFiles, list_devices, read_device, read_machine};
+pub use names::{device_name, illegible_devices};
+pub use root::{Root, names_in_proc_net_dev};

@@ -1,0 +1,118 @@
+//! Answers of netlink that were recorded.
+
+use std::fs;
+use std::path::Path;
+
+use netdev::ethtool::{
+    Parameter, parse_channels, parse_coalesce, parse_features, parse_link_modes, parse_link_state,
+    parse_rings, parse_strings, parse_timestamps,
+};
+use netdev::netdev::{Direction, Napi, Threaded, parse_napi, parse_queue, parse_queue_counters};
+
+/// The answers to a request in `tests/samples/DRIVER.replies`.
+fn answers(driver: &str, request: &str) -> Vec<Vec<u8>> {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples");
+    let text = fs::read_to_string(samples.join(format!("{driver}.replies"))).unwrap();
+    let lines = text.lines().filter_map(|line| line.strip_prefix(request)?.strip_prefix(' '));
+    lines.map(bytes).collect()
+}
+
+fn answer(driver: &str, request: &str) -> Vec<u8> {
+    answers(driver, request).remove(0)
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u32> = hex.chars().map(|digit| digit.to_digit(16).unwrap()).collect();
+    digits.chunks_exact(2).map(|pair| u8::try_from(pair[0] << 4 | pair[1]).unwrap()).collect()
+}
+
+#[test]
+fn virtio_net__settings() {
+    let coalesce = parse_coalesce(&answer("virtio_net", "coalesce")).unwrap();
+    let expected = [
+        (Parameter::RxUsecs, 0),
+        (Parameter::RxFrames, 1),
+        (Parameter::TxUsecs, 0),
+        (Parameter::TxFrames, 1),
+        (Parameter::AdaptiveRx, 0),
+    ];
+    assert_eq!(coalesce.iter().collect::<Vec<_>>(), expected);
+    assert_eq!(coalesce.is_on(Parameter::AdaptiveRx), Some(false));
+    assert_eq!(coalesce.is_on(Parameter::AdaptiveTx), None);
+
+    let rings = parse_rings(&answer("virtio_net", "rings")).unwrap();
+    assert_eq!((rings.rx, rings.rx_max, rings.rx_mini), (Some(256), Some(256), None));
+    let channels = parse_channels(&answer("virtio_net", "channels")).unwrap();
+    assert_eq!((channels.combined, channels.receiving(), channels.rx), (Some(1), 1, None));
+    let link = parse_link_modes(&answer("virtio_net", "link_modes")).unwrap();
+    assert_eq!((link.speed_mbps, link.is_full_duplex), (None, None));
+    assert_eq!(parse_link_state(&answer("virtio_net", "link_state")).unwrap(), Some(true));
+}
+
+#[test]
+fn virtio_net__names() {
+    let features = parse_features(&answer("virtio_net", "features")).unwrap();
+    assert!(features.is_on("rx-gro") && !features.is_on("rx-lro"), "{features:?}");
+    let timestamps = parse_timestamps(&answer("virtio_net", "timestamps")).unwrap();
+    let names: Vec<_> = timestamps.capabilities.iter().map(String::as_str).collect();
+    assert_eq!(names, ["software-receive", "software-system-clock", "software-transmit"]);
+    assert_eq!(timestamps.phc_index, None);
+    assert!(!timestamps.has_hardware_receive());
+    let strings = parse_strings(&answer("virtio_net", "strings")).unwrap();
+    assert_eq!((strings.len(), &*strings[0], &*strings[19]), (20, "rx_drops", "tx0_tx_timeouts"));
+}
+
+#[test]
+fn virtio_net__queues() {
+    let napis: Vec<Napi> =
+        answers("virtio_net", "napi").iter().map(|napi| parse_napi(napi).unwrap()).collect();
+    let first = napis[0];
+    assert_eq!((first.defer_hard_irqs, first.gro_flush_timeout), (Some(0), Some(0)));
+    assert_eq!((first.irq_suspend_timeout, first.threaded), (Some(0), Some(Threaded::Disabled)));
+    assert_eq!((first.irq, first.pid), (None, None));
+    let queues = answers("virtio_net", "queues");
+    let queues: Vec<_> = queues.iter().map(|queue| parse_queue(queue).unwrap()).collect();
+    assert_eq!(queues[0].direction, Direction::Rx);
+    assert_eq!(queues[0].napi, Some(first.id));
+    let counters = answers("virtio_net", "queue_counters");
+    let counters: Vec<_> = counters.iter().map(|one| parse_queue_counters(one).unwrap()).collect();
+    assert_eq!((counters[0].direction, counters[1].direction), (Direction::Rx, Direction::Tx));
+    assert!(counters[0].counters["rx-packets"] > 0 && counters[1].counters["tx-bytes"] > 0);
+    assert!(!counters[0].counters.contains_key("tx-packets"));
+}
+
+#[test]
+fn veth__all() {
+    assert!(answers("veth", "coalesce").is_empty(), "it has none");
+    let link = parse_link_modes(&answer("veth", "link_modes")).unwrap();
+    assert_eq!((link.speed_mbps, link.is_full_duplex), (Some(10_000), Some(true)));
+    let features = parse_features(&answer("veth", "features")).unwrap();
+    assert!(features.is_on("rx-gro") && !features.is_offered("rx-lro"));
+    let channels = parse_channels(&answer("veth", "channels")).unwrap();
+    assert_eq!((channels.rx, channels.combined, channels.receiving()), (Some(1), None, 1));
+    assert_eq!(parse_napi(&answer("veth", "napi")).unwrap().threaded, Some(Threaded::Disabled));
+}
+
+#[test]
+fn recorded_answers__cut_short_or_changed__never_panic() {
+    let requests = ["coalesce", "rings", "channels", "link_modes", "timestamps", "strings", "napi"];
+    for request in requests.into_iter().chain(["queues", "queue_counters"]) {
+        let whole = answer("virtio_net", request);
+        for end in 0..whole.len() {
+            all_parsers(&whole[..end]);
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut changed = whole.clone();
+                changed[end] = value;
+                all_parsers(&changed);
+            }
+        }
+    }
+}
+
+fn all_parsers(bytes: &[u8]) {
+    let _ = parse_coalesce(bytes);
+    let _ = (parse_rings(bytes), parse_channels(bytes), parse_features(bytes));
+    let _ = (parse_link_modes(bytes), parse_link_state(bytes), parse_timestamps(bytes));
+    let _ = (parse_strings(bytes), parse_napi(bytes), parse_queue(bytes));
+    let _ = parse_queue_counters(bytes);
+}

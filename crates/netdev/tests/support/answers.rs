@@ -1,0 +1,65 @@
+//! Any bytes in place of what the kernel says of a device: netlink messages, their attributes, and
+//! the text of files.
+//!
+//! Besides not panicking: what is read and written again is read as the same.
+
+use netdev::cpus::{parse_list, parse_mask, write_list};
+use netdev::ethtool::{
+    encode_coalesce, parse_channels, parse_coalesce, parse_driver, parse_features, parse_legacy,
+    parse_link_modes, parse_link_state, parse_rings, parse_strings, parse_timestamps,
+};
+use netdev::interrupts::parse_interrupts;
+use netdev::message::{self, Message};
+use netdev::names_in_proc_net_dev;
+use netdev::netdev::{parse_napi, parse_queue, parse_queue_counters};
+use netdev::softnet::parse_softnet;
+use netdev::tlv::Writer;
+use netdev::virtualisation::parse_cpuinfo;
+
+/// The request that messages may belong to.
+const SEQUENCE: u32 = 7;
+
+/// Reads the bytes in every way.
+pub(crate) fn replay(bytes: &[u8]) {
+    attributes(bytes);
+    for message in message::read(bytes, SEQUENCE).unwrap_or_default() {
+        if let Message::Answer(payload) = message {
+            attributes(payload.get(4..).unwrap_or_default());
+        }
+    }
+    text(&String::from_utf8_lossy(bytes));
+}
+
+fn attributes(bytes: &[u8]) {
+    if let Ok(coalesce) = parse_coalesce(bytes) {
+        let mut written = Writer::default();
+        // A profile of any length is longer when it is written: what came as one byte is a word.
+        if bytes.len() < 8_000 {
+            encode_coalesce(&coalesce, &mut written);
+            let again = parse_coalesce(written.bytes()).expect("we have written it");
+            for (parameter, value) in coalesce.iter() {
+                let value = if parameter.is_switch() { value.min(1) } else { value };
+                assert_eq!(again.get(parameter), Some(value), "{parameter}");
+            }
+            let profiles = (&coalesce.rx_profile, &coalesce.tx_profile);
+            assert_eq!((&again.rx_profile, &again.tx_profile), profiles);
+        }
+    }
+    let _ = (parse_rings(bytes), parse_channels(bytes), parse_features(bytes));
+    let _ = (parse_link_modes(bytes), parse_link_state(bytes), parse_timestamps(bytes));
+    let _ = (parse_strings(bytes), parse_driver(bytes));
+    let _ = (parse_napi(bytes), parse_queue(bytes), parse_queue_counters(bytes));
+    let words = bytes.chunks_exact(4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
+    let _ = parse_legacy(&words.collect::<Vec<_>>());
+}
+
+fn text(text: &str) {
+    for interrupt in parse_interrupts(text) {
+        assert!(interrupt.counts.iter().all(|(cpu, _)| text.contains(&cpu.to_string())));
+        let _ = interrupt.total();
+    }
+    let _ = (parse_softnet(text), parse_cpuinfo(text), names_in_proc_net_dev(text));
+    for cpus in [parse_list(text), parse_mask(text)].into_iter().flatten() {
+        assert_eq!(parse_list(&write_list(&cpus)), Some(cpus));
+    }
+}

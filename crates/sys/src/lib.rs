@@ -1,0 +1,28 @@
+//! Earmark on Linux: what its other crates ask of the system, each thing in a module of its own.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`clock`] | time as the kernel has it |
+//! | [`cpu`], [`page`] | processors, pages |
+//! | [`memory`] | memory that processes share, by descriptor |
+//! | [`netlink`], [`station`] | interfaces, and the addresses of hosts |
+//! | [`packet`] | packet sockets |
+//! | [`stamps`] | timestamps of datagrams, by the kernel and by NICs |
+//! | [`privilege`] | rights, with and without root |
+//! | [`interrupts`] | SIGINT, and who gets it |
+//!
+//! ```
+//! let before = sys::clock::now();
+//! assert!(sys::clock::now() >= before);
+//! ```
+
+pub mod clock;
+pub mod cpu;
+pub mod interrupts;
+pub mod memory;
+pub mod netlink;
+pub mod packet;
+pub mod page;
+pub mod privilege;
+pub mod stamps;
+pub mod station;

@@ -1,0 +1,76 @@
+//! Packet sockets: Ethernet frames out through an interface, as they are.
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+/// Why a packet socket could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum PacketError {
+    /// The kernel gave no socket.
+    #[error("open a packet socket: {0}; it needs root, or a network namespace of its own")]
+    Open(#[source] io::Error),
+    /// There is no such interface.
+    #[error("find interface {name}: {cause}; list those of this host with: ip link")]
+    Interface {
+        /// The name that was looked for.
+        name: String,
+        /// What the kernel said.
+        #[source]
+        cause: io::Error,
+    },
+    /// The socket could not be tied to the interface.
+    #[error("bind a packet socket to {name}: {cause}; is the interface up? ip link set {name} up")]
+    Bind {
+        /// The interface.
+        name: String,
+        /// What the kernel said.
+        #[source]
+        cause: io::Error,
+    },
+}
+
+/// Opens a non-blocking socket in the caller's network namespace that sends whole frames, from the
+/// Ethernet header on, through `interface`. It receives nothing.
+///
+/// # Errors
+///
+/// The caller lacks `CAP_NET_RAW`, or the interface does not exist.
+pub fn open_sender(interface: &str) -> Result<OwnedFd, PacketError> {
+    // Protocol 0: no frame is ever queued for a socket that nobody reads.
+    let socket = unbound().map_err(|error| PacketError::Open(error.into()))?;
+    let index = name_to_index(&socket, interface)
+        .map_err(|error| PacketError::Interface { name: interface.into(), cause: error.into() })?;
+    bind(socket.as_fd(), index, 0)
+        .map_err(|cause| PacketError::Bind { name: interface.into(), cause })?;
+    Ok(socket)
+}
+
+/// A non-blocking packet socket for whole frames, to which nothing comes before it is bound.
+pub fn unbound() -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)
+}
+
+/// Ties a packet socket to the interface of this index. It receives frames of `ether_type` from
+/// then on; none, if that is 0.
+pub fn bind(socket: BorrowedFd<'_>, index: u32, ether_type: u16) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: ether_type.to_be(),
+        sll_ifindex: index as i32,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: `address` is a whole link-layer address of `length` bytes that outlives the call, and
+    // `socket` is open.
+    // JUSTIFICATION: rustix has no link-layer addresses.
+    let bound = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+    if bound == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

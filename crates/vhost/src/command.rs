@@ -1,0 +1,135 @@
+//! Commands of a guest, from its control ring to what they change.
+
+use base::time::Instant;
+use nic::moderation::Moderation;
+use nic::port::Port;
+
+use super::control::{self, Coalesce, Command};
+use super::receive::{Receiver, in_buffer};
+use super::ring::{Chain, RingError, Wish};
+use super::send::Sender;
+use super::session::LiveRing;
+use hostside::trace::Watch;
+
+/// What a command changes.
+pub(super) struct Target<'a> {
+    pub(super) now: Instant,
+    pub(super) port: &'a mut Port<Vec<u8>>,
+    pub(super) watch: &'a mut Watch,
+    pub(super) receivers: &'a mut [Receiver],
+    pub(super) senders: &'a mut [Sender],
+    pub(super) pairs: &'a mut u16,
+}
+
+impl Target<'_> {
+    /// Carries out a command; `None` is one that nobody here knows.
+    pub(super) fn carry_out(&mut self, command: Option<Command>) -> control::Answer {
+        let mut result = None;
+        let pairs = self.receivers.len();
+        let done = match command {
+            None => false,
+            Some(Command::Accepted) => true,
+            Some(Command::SetPairs(wanted)) => {
+                let possible = (1..=pairs).contains(&usize::from(wanted));
+                if possible {
+                    *self.pairs = wanted;
+                }
+                possible
+            }
+            Some(Command::CoalesceTransmit(Coalesce { usecs, packets })) => {
+                self.senders.iter_mut().all(|sender| sender.coalesce(self.now, usecs, packets))
+            }
+            Some(Command::CoalesceReceive(coalesce)) => {
+                (0..pairs).all(|pair| self.coalesce_receive(pair, coalesce))
+            }
+            Some(Command::CoalesceRing(ring, coalesce)) => {
+                let pair = usize::from(ring / 2);
+                let Coalesce { usecs, packets } = coalesce;
+                match self.senders.get_mut(pair) {
+                    Some(sender) if ring % 2 == 1 => sender.coalesce(self.now, usecs, packets),
+                    _ => self.coalesce_receive(pair, coalesce),
+                }
+            }
+            Some(Command::Ask(ring)) => {
+                result = self.in_force(ring);
+                result.is_some()
+            }
+        };
+        control::Answer { ack: if done { control::OK } else { control::ERR }, result }
+    }
+
+    fn coalesce_receive(&mut self, pair: usize, Coalesce { usecs, packets }: Coalesce) -> bool {
+        let receiver = self.receivers.get_mut(pair);
+        let queue = self.port.queues_mut().get_mut(pair);
+        let (Some(receiver), Some(queue)) = (receiver, queue) else { return false };
+        let before: Moderation = *queue.moderation();
+        let Ok(moderation) = receiver.coalescing.set(before, usecs, packets) else { return false };
+        // Linux sends what has not changed as well; a timer that runs need not start anew.
+        if moderation != before {
+            queue.set_moderation(self.now, moderation, self.watch);
+        }
+        true
+    }
+
+    fn in_force(&self, ring: u16) -> Option<Coalesce> {
+        let pair = usize::from(ring / 2);
+        let (usecs, packets) = if ring.is_multiple_of(2) {
+            Receiver::in_force(self.port.queues().get(pair)?)
+        } else {
+            self.senders.get(pair)?.in_force()
+        };
+        Some(Coalesce { usecs, packets })
+    }
+}
+
+/// Takes the next command. If there is none, the guest is asked to kick, unless it was before:
+/// `asked_at` is the ring, by generation, and the position in it.
+pub(super) fn take_command(
+    live: &mut LiveRing<'_>,
+    chain: &mut Chain,
+    asked_at: &mut Option<(u32, u16)>,
+) -> Result<Option<(u16, Option<Command>)>, RingError> {
+    chain.clear();
+    let mut head = live.ring.take(live.memory, chain)?;
+    let here = Some((live.generation, live.ring.base()));
+    if head.is_none() && *asked_at != here {
+        *asked_at = here;
+        live.ring.ask_for_kick();
+        // One may have come before the guest could see that.
+        head = live.ring.take(live.memory, chain)?;
+    }
+    let Some(head) = head else { return Ok(None) };
+    let mut bytes = [0; control::LONGEST];
+    let mut filled = 0;
+    for segment in &chain.readable {
+        let count = (segment.length as usize).min(bytes.len() - filled);
+        let to = &mut bytes[filled..filled + count];
+        live.memory.read(segment.address, to).map_err(in_buffer)?;
+        filled += count;
+    }
+    Ok(Some((head, control::parse(&bytes[..filled]))))
+}
+
+/// Writes the answer and gives the buffer back; whether the guest wants to be called.
+pub(super) fn answer_command(
+    live: &mut LiveRing<'_>,
+    head: u16,
+    chain: &Chain,
+    answer: control::Answer,
+) -> Result<bool, RingError> {
+    let (bytes, length) = answer.encode();
+    let mut rest = &bytes[..length];
+    for segment in &chain.writable {
+        let (now, later) = rest.split_at(rest.len().min(segment.length as usize));
+        live.memory.write(segment.address, now).map_err(in_buffer)?;
+        rest = later;
+    }
+    let before = live.ring.published();
+    live.ring.give_back(head, (length - rest.len()) as u32);
+    live.ring.publish();
+    Ok(match live.ring.wish() {
+        Wish::Nothing => false,
+        Wish::All => true,
+        Wish::After(index) => index == before,
+    })
+}

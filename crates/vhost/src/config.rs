@@ -1,0 +1,120 @@
+//! The configuration space of the device (virtio 1.3, section 5.1.4), and the features it offers.
+
+use base::time::Duration;
+use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
+use virtio_bindings::virtio_net::{
+    VIRTIO_NET_F_CTRL_VQ, VIRTIO_NET_F_MAC, VIRTIO_NET_F_MQ, VIRTIO_NET_F_MRG_RXBUF,
+    VIRTIO_NET_F_MTU, VIRTIO_NET_F_NOTF_COAL, VIRTIO_NET_F_SPEED_DUPLEX, VIRTIO_NET_F_STATUS,
+    VIRTIO_NET_F_VQ_NOTF_COAL, VIRTIO_NET_S_LINK_UP,
+};
+use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRECT_DESC};
+
+use super::message::{
+    F_PROTOCOL_FEATURES, PROTOCOL_F_BACKEND_REQ, PROTOCOL_F_CONFIG,
+    PROTOCOL_F_INBAND_NOTIFICATIONS, PROTOCOL_F_MQ, PROTOCOL_F_REPLY_ACK, PROTOCOL_F_RESET_DEVICE,
+    PROTOCOL_F_STATUS,
+};
+
+/// The rings are as virtio 1.0 has them, and packets have the header of 12 bytes.
+pub const VERSION_1: u64 = 1 << VIRTIO_F_VERSION_1;
+/// Each side says up to which index it wants to hear nothing.
+pub const EVENT_IDX: u64 = 1 << VIRTIO_RING_F_EVENT_IDX;
+/// A packet may lie in several receive buffers.
+pub const MRG_RXBUF: u64 = 1 << VIRTIO_NET_F_MRG_RXBUF;
+/// There is a control queue.
+pub const CTRL_VQ: u64 = 1 << VIRTIO_NET_F_CTRL_VQ;
+/// There can be more than one pair of queues.
+pub const MQ: u64 = 1 << VIRTIO_NET_F_MQ;
+
+/// How a device is made.
+#[derive(Clone, Debug)]
+pub struct DeviceSettings {
+    /// The guest's address.
+    pub mac: [u8; 6],
+    /// The MTU that the guest is advised to use.
+    pub mtu: u16,
+    /// Pairs of queues, 1 to 64; as many as the port has queues.
+    pub pairs: u16,
+    /// Kicks and interrupts are messages, and interrupts wait for
+    /// [`send_calls`](hostside::HostSide::send_calls): for guests in virtual time.
+    pub inband: bool,
+    /// How long an interrupt takes from the NIC to the guest. Only where it is a message: a
+    /// descriptor is written at once.
+    pub interrupt_latency: Duration,
+    /// The owner looks at the rings all the time, so that guests need not kick.
+    pub polled: bool,
+    /// The speed that the guest is told, in Mbit/s; 0: unknown.
+    pub speed_mbit: u32,
+}
+
+impl DeviceSettings {
+    /// The virtio features of such a device. There are no offloads: packets are packets.
+    #[must_use]
+    pub fn features(&self) -> u64 {
+        let always = [
+            VIRTIO_F_VERSION_1,
+            VIRTIO_RING_F_INDIRECT_DESC,
+            VIRTIO_RING_F_EVENT_IDX,
+            VIRTIO_NET_F_MAC,
+            VIRTIO_NET_F_MTU,
+            VIRTIO_NET_F_STATUS,
+            VIRTIO_NET_F_MRG_RXBUF,
+            VIRTIO_NET_F_CTRL_VQ,
+            VIRTIO_NET_F_NOTF_COAL,
+            VIRTIO_NET_F_VQ_NOTF_COAL,
+            VIRTIO_NET_F_SPEED_DUPLEX,
+        ];
+        let features = always.iter().fold(F_PROTOCOL_FEATURES, |bits, bit| bits | 1 << bit);
+        if self.pairs > 1 { features | MQ } else { features }
+    }
+
+    /// The protocol features of such a device.
+    #[must_use]
+    pub fn protocol_features(&self) -> u64 {
+        let features = PROTOCOL_F_MQ
+            | PROTOCOL_F_REPLY_ACK
+            | PROTOCOL_F_BACKEND_REQ
+            | PROTOCOL_F_CONFIG
+            | PROTOCOL_F_RESET_DEVICE
+            | PROTOCOL_F_STATUS;
+        if self.inband { features | PROTOCOL_F_INBAND_NOTIFICATIONS } else { features }
+    }
+
+    /// `struct virtio_net_config` up to `duplex` (`include/uapi/linux/virtio_net.h`).
+    #[must_use]
+    pub fn config(&self) -> [u8; 17] {
+        let mut config = [0; 17];
+        config[..6].copy_from_slice(&self.mac);
+        config[6..8].copy_from_slice(&(VIRTIO_NET_S_LINK_UP as u16).to_le_bytes());
+        config[8..10].copy_from_slice(&self.pairs.to_le_bytes());
+        config[10..12].copy_from_slice(&self.mtu.to_le_bytes());
+        let speed = if self.speed_mbit == 0 { u32::MAX } else { self.speed_mbit };
+        config[12..16].copy_from_slice(&speed.to_le_bytes());
+        config[16] = 1; // full duplex
+        config
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn config_is_laid_out_as_in_the_header_file() {
+        let settings = DeviceSettings {
+            mac: [2, 0, 0, 0, 0, 1],
+            mtu: 1_500,
+            pairs: 2,
+            inband: false,
+            interrupt_latency: Duration::ZERO,
+            polled: false,
+            speed_mbit: 10_000,
+        };
+        let expected = [2, 0, 0, 0, 0, 1, 1, 0, 2, 0, 0xDC, 5, 0x10, 0x27, 0, 0, 1];
+        assert_eq!(settings.config(), expected);
+        assert_eq!(settings.features() & MQ, MQ);
+        let single = DeviceSettings { pairs: 1, speed_mbit: 0, ..settings };
+        assert_eq!(single.features() & MQ, 0);
+        assert_eq!(single.config()[12..16], [0xFF; 4]);
+    }
+}

@@ -1,0 +1,387 @@
+//! A device, a port and a guest, in time that the tests make.
+
+use super::guest::{FEATURES, Guest, MEMORY, Plane, at};
+use base::prng::Prng;
+use base::time::Duration;
+use nic::port::PortSettings;
+
+use super::*;
+use crate::config::{EVENT_IDX, MRG_RXBUF};
+use crate::message::{self, PROTOCOL_F_INBAND_NOTIFICATIONS, VringState};
+use crate::reaper::tests::foreign;
+use crate::receive::PACKET_HEADER;
+
+const FRAME: [u8; 60] = [7; 60];
+
+#[test]
+fn frames_pass_both_ways() {
+    let mut plane = Plane::new("ways", "disabled", false);
+    let mut guest = Guest::connect(&mut plane, FEATURES, 0);
+    guest.refill(2_000);
+    guest.rings[1].offer(&[&[0; PACKET_HEADER], &FRAME[..]].concat(), 0);
+    guest.rings[1].kick();
+    plane.round(at(1), &[&FRAME]);
+    assert_eq!(plane.sent, [FRAME]);
+    assert_eq!(guest.rings[1].take(), Some((0, 0)));
+    let (head, length) = guest.rings[0].take().unwrap();
+    let bytes = guest.rings[0].bytes(head, length);
+    assert_eq!(bytes[..PACKET_HEADER], [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0]);
+    assert_eq!(bytes[PACKET_HEADER..], FRAME);
+    assert_eq!((guest.rings[0].calls(), guest.rings[1].calls()), (1, 1));
+}
+
+#[test]
+fn delay_holds_the_call_and_rearm_is_found() {
+    let mut plane = Plane::new("delay", "delay:75", false);
+    let mut guest = Guest::connect(&mut plane, FEATURES, 0);
+    guest.refill(2_000);
+    plane.round(at(10), &[&FRAME]);
+    plane.round(at(20), &[&FRAME]);
+    assert_eq!(guest.rings[0].calls(), 0);
+    assert_eq!(plane.port.deadline(), Some(at(85)));
+    plane.round(at(85), &[]);
+    assert_eq!(guest.rings[0].calls(), 1);
+    assert_eq!(plane.delivered.len(), 2);
+    assert_eq!(plane.delivered[0].hold, Duration::from_micros(75));
+
+    // It polls: what comes now it finds by itself.
+    guest.rings[0].disable();
+    plane.round(at(90), &[&FRAME]);
+    plane.round(at(300), &[]);
+    assert_eq!(guest.rings[0].calls(), 0);
+    assert_eq!(plane.delivered.len(), 3);
+    while guest.rings[0].take().is_some() {}
+    guest.rings[0].enable();
+
+    plane.round(at(310), &[]);
+    assert!(!plane.port.queues()[0].is_masked());
+    plane.round(at(320), &[&FRAME]);
+    plane.round(at(395), &[]);
+    assert_eq!(guest.rings[0].calls(), 1);
+}
+
+#[test]
+fn packet_between_last_poll_and_rearm_is_told() {
+    for features in [FEATURES, FEATURES & !EVENT_IDX] {
+        let mut plane = Plane::new(&format!("race-{features:x}"), "delay:75", false);
+        let mut guest = Guest::connect(&mut plane, features, 0);
+        guest.refill(2_000);
+        plane.round(at(0), &[&FRAME]);
+        plane.round(at(75), &[]);
+        assert_eq!(guest.rings[0].calls(), 1);
+        guest.rings[0].disable();
+        plane.round(at(76), &[]);
+        while guest.rings[0].take().is_some() {}
+        guest.rings[0].enable();
+        assert!(!guest.rings[0].has_more());
+        // In the round that shows the packet, the device sees the re-arm as well.
+        plane.round(at(80), &[&FRAME]);
+        assert_eq!(guest.rings[0].calls(), 0);
+        plane.round(at(155), &[]);
+        assert_eq!(guest.rings[0].calls(), 1);
+    }
+}
+
+/// A driver that does each step of Linux's NAPI at any moment, woken by interrupts only.
+#[derive(Clone, Copy, PartialEq)]
+enum Napi {
+    Idle,
+    Polling,
+    Rearmed,
+}
+
+#[test]
+fn no_packet_is_stranded_whenever_the_guest_acts() {
+    for seed in 0..400 {
+        let mut prng = Prng::new(seed);
+        let features = if seed % 3 == 0 { FEATURES & !EVENT_IDX } else { FEATURES };
+        let settings = ["disabled", "delay:20", "throttle:30", "periodic:16", "delay:50+frames:4"];
+        let setting = settings[seed as usize % settings.len()];
+        let mut plane = Plane::new(&format!("napi-{seed}"), setting, false);
+        let mut guest = Guest::connect(&mut plane, features, 0);
+        guest.refill(2_000);
+        let (mut napi, mut received, mut now) = (Napi::Idle, 0, 0);
+        for step in 0..600 {
+            now += prng.next_u64() % 12;
+            match prng.next_u64() % 4 {
+                0 if step < 500 => plane.round(at(now), &[&FRAME]),
+                0 | 1 => plane.round(at(now), &[]),
+                _ => act(&mut guest, &mut napi, &mut received),
+            }
+        }
+        // Everything that was not dropped is told in the end, and by interrupts alone.
+        for _ in 0..200 {
+            now += 10;
+            plane.round(at(now), &[]);
+            act(&mut guest, &mut napi, &mut received);
+        }
+        let counters = plane.port.counters();
+        assert_eq!(received, counters.packets, "seed {seed}, {setting}");
+        assert_eq!(counters.delivered, counters.packets, "seed {seed}, {setting}");
+        assert!(napi == Napi::Idle, "seed {seed}");
+    }
+}
+
+fn act(guest: &mut Guest, napi: &mut Napi, received: &mut u64) {
+    let ring = &mut guest.rings[0];
+    *napi = match *napi {
+        Napi::Idle if ring.calls() > 0 => {
+            ring.disable();
+            Napi::Polling
+        }
+        Napi::Idle => Napi::Idle,
+        Napi::Polling => {
+            if ring.take().is_some() {
+                *received += 1;
+                ring.offer(&[], 2_000);
+                Napi::Polling
+            } else {
+                ring.enable();
+                Napi::Rearmed
+            }
+        }
+        Napi::Rearmed if ring.has_more() => {
+            ring.disable();
+            Napi::Polling
+        }
+        Napi::Rearmed => Napi::Idle,
+    };
+}
+
+#[test]
+fn guest_that_only_polls_is_never_called_and_gets_everything() {
+    let mut plane = Plane::new("polls", "delay:20", false);
+    let mut guest = Guest::connect(&mut plane, FEATURES & !EVENT_IDX, 0);
+    guest.rings[0].disable();
+    guest.refill(2_000);
+    let mut received = 0;
+    for step in 0..500 {
+        plane.round(at(step * 3), &[&FRAME, &FRAME]);
+        while guest.rings[0].take().is_some() {
+            received += 1;
+            guest.rings[0].offer(&[], 2_000);
+        }
+    }
+    assert_eq!((received, guest.rings[0].calls()), (1_000, 0));
+}
+
+#[test]
+fn frame_spans_small_buffers_only_if_they_may_be_merged() {
+    let long = [9; 200];
+    let mut plane = Plane::new("merge", "disabled", false);
+    let mut guest = Guest::connect(&mut plane, FEATURES | MRG_RXBUF, 0);
+    guest.refill(100);
+    plane.round(at(1), &[&long]);
+    let mut bytes = Vec::new();
+    while let Some((head, length)) = guest.rings[0].take() {
+        bytes.extend(guest.rings[0].bytes(head, length));
+    }
+    assert_eq!(bytes[10..PACKET_HEADER], [3, 0]);
+    assert_eq!(bytes[PACKET_HEADER..], long);
+
+    let mut plane = Plane::new("whole", "disabled", false);
+    let mut guest = Guest::connect(&mut plane, FEATURES, 0);
+    guest.refill(100);
+    plane.round(at(1), &[&long, &FRAME]);
+    assert_eq!(plane.device.refused(), 1);
+    assert_eq!(guest.rings[0].take().map(|(_, length)| length), Some(72));
+    assert_eq!(guest.rings[0].take(), None);
+}
+
+#[test]
+fn ring_without_buffers_drops() {
+    let mut plane = Plane::new("full", "disabled", false);
+    let mut guest = Guest::connect(&mut plane, FEATURES, 0);
+    guest.refill(2_000);
+    plane.round(at(1), &[&FRAME[..]; 20]);
+    assert_eq!(plane.port.counters().ring_full, 4);
+    assert_eq!(plane.device.refused(), 0);
+}
+
+#[test]
+fn guest_moderates_by_commands() {
+    let mut plane = Plane::new("commands", "throttle:125", false);
+    let mut guest = Guest::connect(&mut plane, FEATURES, 0);
+    let mut command = |bytes: &[u8]| {
+        guest.rings[2].offer(bytes, 16);
+        guest.rings[2].kick();
+        plane.round(at(1), &[]);
+        let (head, length) = guest.rings[2].take().unwrap();
+        let answer = guest.rings[2].bytes(head + 1, length);
+        (plane.port.queues()[0].moderation().to_string(), answer)
+    };
+    let coalesce = |start: &[u8], packets: u8, usecs: u32| {
+        [start, &[packets, 0, 0, 0], &usecs.to_le_bytes()].concat()
+    };
+    assert_eq!(command(&coalesce(&[6, 1], 8, 50)), ("throttle:50+frames:8".into(), vec![0]));
+    assert_eq!(command(&coalesce(&[6, 1], 1, 0)), ("disabled".into(), vec![0]));
+    assert_eq!(command(&coalesce(&[6, 2, 0, 0, 0, 0], 1, 64)), ("throttle:64".into(), vec![0]));
+    assert_eq!(command(&coalesce(&[6, 1], 1, 1_000_001)).1, [1]);
+    assert_eq!(command(&coalesce(&[6, 2, 2, 0, 0, 0], 1, 64)).1, [1]);
+    assert_eq!(command(&coalesce(&[6, 0], 3, 20)).1, [0]);
+    assert_eq!(command(&[6, 3, 0, 0, 0, 0]).1, [0, 0, 0, 0, 0, 64, 0, 0, 0]);
+    assert_eq!(command(&[6, 3, 1, 0, 0, 0]).1, [0, 3, 0, 0, 0, 20, 0, 0, 0]);
+    assert_eq!(command(&[6, 3, 2, 0, 0, 0]).1, [1]);
+    assert_eq!(command(&[4, 0, 2, 0]).1, [1]);
+    assert_eq!(command(&[5, 0]).1, [1]);
+    assert_eq!(command(&[6, 1, 0]), ("throttle:64".into(), vec![1]));
+}
+
+#[test]
+fn transmit_completions_are_moderated() {
+    let mut plane = Plane::new("transmit", "disabled", false);
+    let mut guest = Guest::connect(&mut plane, FEATURES, 0);
+    guest.rings[2].offer(&[6, 0, 0, 0, 0, 0, 20, 0, 0, 0], 1);
+    plane.round(at(1), &[]);
+    let packet = [0; 72];
+    guest.rings[1].offer(&packet, 0);
+    plane.round(at(10), &[]);
+    guest.rings[1].offer(&packet, 0);
+    plane.round(at(15), &[]);
+    assert_eq!((plane.sent.len(), guest.rings[1].calls()), (2, 0));
+    assert_eq!(plane.device.deadline(), Some(at(30)));
+    plane.round(at(30), &[]);
+    assert_eq!(guest.rings[1].calls(), 1);
+    assert_eq!(plane.device.deadline(), None);
+}
+
+/// One vector for both directions: the guest finds nothing to take, and the vector is quiet again.
+#[test]
+fn transmission_that_interrupts_does_so_once() {
+    for (setting, interrupts) in [("disabled", 2), ("throttle:125", 2), ("delay:75", 1)] {
+        let moderation = setting.parse().unwrap();
+        let port = PortSettings { moderation, transmit_interrupts: true, ..Default::default() };
+        let mut plane = Plane::with_port(&format!("once-{setting}"), port, false);
+        let mut guest = Guest::connect(&mut plane, FEATURES, 0);
+        guest.refill(2_000);
+        plane.round(at(1), &[]);
+        for sent in [10, 20] {
+            plane.port.transmitted(at(sent), &mut ());
+            plane.round(at(sent), &[]);
+        }
+        (21..1_000).for_each(|now| plane.round(at(now), &[]));
+        let counters = plane.port.counters();
+        assert_eq!(counters.transmit_completions, 2);
+        assert_eq!(counters.interrupts_total(), interrupts, "{setting}");
+        assert_eq!((plane.port.deadline(), guest.rings[0].calls()), (None, 0), "{setting}");
+    }
+}
+
+#[test]
+fn guest_that_breaks_rules_loses_its_port_and_another_may_come() {
+    let mut plane = Plane::new("lose", "disabled", false);
+    let mut guest = Guest::connect(&mut plane, FEATURES, 0);
+    guest.refill(2_000);
+    plane.round(at(1), &[&FRAME]);
+    guest.rings[1].offer_nonsense();
+    plane.round(at(2), &[]);
+    assert_eq!(plane.device.lost(), Some("ring 1: descriptor 16 in a table of 16"));
+    assert!(guest.connection.receive().is_err());
+    plane.round(at(3), &[&FRAME]);
+    assert_eq!(plane.port.counters().ring_full, 1);
+
+    let mut guest = Guest::connect(&mut plane, FEATURES, 0);
+    assert!(plane.device.is_connected() && plane.device.lost().is_none());
+    guest.refill(2_000);
+    plane.round(at(4), &[&FRAME]);
+    assert_eq!(guest.rings[0].calls(), 1);
+
+    // A second one is refused while the first is there, and takes over when it has gone.
+    let second = std::os::unix::net::UnixStream::connect_addr(&plane.address).unwrap();
+    let mut second = Connection::new(foreign(second));
+    plane.round(at(5), &[]);
+    assert!(second.receive().is_err());
+    drop(guest);
+    let guest = std::os::unix::net::UnixStream::connect_addr(&plane.address).unwrap();
+    plane.round(at(6), &[]);
+    assert!(plane.device.is_connected());
+    drop(guest);
+    plane.round(at(7), &[]);
+    assert_eq!(plane.device.lost(), Some("the guest has disconnected"));
+}
+
+#[test]
+fn guest_that_takes_its_memory_away_loses_its_port() {
+    let mut plane = Plane::new("truncate", "disabled", false);
+    let mut guest = Guest::connect(&mut plane, FEATURES, 0);
+    guest.refill(2_000);
+    rustix::fs::ftruncate(&guest.file, 0).unwrap();
+    plane.round(at(1), &[&FRAME]);
+    plane.round(at(2), &[&FRAME]);
+    let lost = plane.device.lost().unwrap();
+    assert!(lost.contains("memory away"), "{lost}");
+    assert!(!plane.device.is_connected());
+    rustix::fs::ftruncate(&guest.file, MEMORY).unwrap();
+}
+
+#[test]
+fn inband_kick_is_answered_when_served_and_calls_wait() {
+    let mut plane = Plane::new("inband", "disabled", true);
+    let mut guest = Guest::connect(&mut plane, FEATURES, PROTOCOL_F_INBAND_NOTIFICATIONS);
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    guest.send(&Request::SetBackendReqFd, &[&theirs.into()]);
+    let mut backend = Connection::new(foreign(ours));
+    guest.refill(2_000);
+    guest.rings[1].offer(&[0; 72], 0);
+    guest.send(&Request::VringKick(VringState { index: 1, number: 0 }), &[]);
+    plane.round(at(1), &[&FRAME]);
+    assert_eq!(plane.sent.len(), 1);
+    assert_eq!(guest.receive().unwrap().header.request, 21);
+    assert_eq!(guest.receive().unwrap().header.request, 35);
+    assert!(plane.device.calls_at() == Some(at(1)) && !plane.device.calls_unacked());
+    assert!(backend.receive().unwrap().is_none());
+
+    plane.device.send_calls(at(1));
+    assert!(plane.device.calls_at().is_none() && plane.device.calls_unacked());
+    for index in [0, 1] {
+        let call = backend.receive().unwrap().unwrap();
+        assert_eq!(message::parse_vring_call(&call.header, &call.payload), Ok(Some(index)));
+        backend.send(&message::reply(call.header.request, &[0; 8])).unwrap();
+    }
+    plane.round(at(2), &[]);
+    assert!(!plane.device.calls_unacked());
+}
+
+#[test]
+fn calls_under_way_reach_the_guest_once_and_in_time() {
+    let mut plane = Plane::new("latency", "disabled", true);
+    plane.device.settings.interrupt_latency = Duration::from_micros(50);
+    let mut guest = Guest::connect(&mut plane, FEATURES, PROTOCOL_F_INBAND_NOTIFICATIONS);
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    guest.send(&Request::SetBackendReqFd, &[&theirs.into()]);
+    let mut backend = Connection::new(foreign(ours));
+    let mut called = |plane: &mut Plane, us| {
+        plane.device.send_calls(at(us));
+        let call = backend.receive().unwrap()?;
+        message::parse_vring_call(&call.header, &call.payload).unwrap()
+    };
+    guest.refill(2_000);
+    plane.round(at(10), &[&FRAME]);
+    guest.rings[1].offer(&[0; 72], 0);
+    plane.round(at(20), &[&FRAME]);
+    plane.round(at(59), &[&FRAME]);
+    assert_eq!(plane.device.calls_at(), Some(at(60)));
+    assert_eq!(called(&mut plane, 59), None);
+    assert_eq!(called(&mut plane, 60), Some(0));
+    assert_eq!(plane.device.calls_at(), Some(at(70)), "the transmit ring has its own");
+    assert_eq!(called(&mut plane, 70), Some(1));
+    assert_eq!(plane.device.calls_at(), None);
+    while guest.rings[0].take().is_some() {}
+    plane.round(at(80), &[&FRAME]);
+    assert_eq!(plane.device.calls_at(), Some(at(130)), "the guest has re-armed");
+}
+
+/// Other ports wait while messages are obeyed.
+#[test]
+fn messages_of_one_round_are_bounded() {
+    let mut plane = Plane::new("messages", "disabled", false);
+    let mut guest = Guest::connect(&mut plane, FEATURES, 0);
+    for _ in 0..3 * BATCH {
+        guest.send(&Request::GetFeatures, &[]);
+    }
+    for round in 0..3 {
+        plane.round(at(round), &[]);
+        let answers = std::iter::from_fn(|| guest.receive()).count();
+        assert_eq!(answers, BATCH, "round {round}");
+    }
+}

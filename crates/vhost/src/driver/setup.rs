@@ -1,0 +1,329 @@
+//! From a connected socket to running rings: what is agreed with the device, and in which order.
+//!
+//! The order is that of Linux in user mode (`arch/um/drivers/virtio_uml.c`): owner, features,
+//! protocol features, configuration, the features that are wanted, memory, and then ring by ring
+//! its size, base, addresses, descriptors, and that it is enabled.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::event::{EventfdFlags, eventfd};
+use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
+use virtio_bindings::virtio_net::{
+    VIRTIO_NET_F_CTRL_VQ, VIRTIO_NET_F_MAC, VIRTIO_NET_F_MQ, VIRTIO_NET_F_MRG_RXBUF,
+    VIRTIO_NET_F_MTU, VIRTIO_NET_F_NOTF_COAL, VIRTIO_NET_F_STATUS, VIRTIO_NET_F_VQ_NOTF_COAL,
+};
+use virtio_bindings::virtio_ring::VIRTIO_RING_F_EVENT_IDX;
+
+use super::DriverSettings;
+use super::control::{self, Controller};
+use super::error::DriverError;
+use super::frontend::Frontend;
+use super::layout::{self, BUFFER_BASE, RING_BASE};
+use super::pair::Pair;
+use super::receive::Receiver;
+use super::ring::{MAX_RING, Ring};
+use super::transmit::Transmitter;
+use crate::message::{
+    F_PROTOCOL_FEATURES, PROTOCOL_F_CONFIG, PROTOCOL_F_MQ, PROTOCOL_F_REPLY_ACK, Region, Request,
+    VringAddress, VringFd, VringState,
+};
+use sys::memory::{Layout, Memory};
+
+/// The features that are wanted if there are any.
+const WANTED: [u32; 10] = [
+    VIRTIO_F_VERSION_1,
+    VIRTIO_RING_F_EVENT_IDX,
+    VIRTIO_NET_F_MAC,
+    VIRTIO_NET_F_MTU,
+    VIRTIO_NET_F_MRG_RXBUF,
+    VIRTIO_NET_F_STATUS,
+    VIRTIO_NET_F_CTRL_VQ,
+    VIRTIO_NET_F_MQ,
+    VIRTIO_NET_F_NOTF_COAL,
+    VIRTIO_NET_F_VQ_NOTF_COAL,
+];
+
+/// Bytes of `virtio_net_config` (`include/uapi/linux/virtio_net.h`) up to and with `mtu`, and where
+/// its fields are.
+const CONFIGURATION: usize = 12;
+const MAX_PAIRS_AT: usize = 8;
+const MTU_AT: usize = 10;
+
+/// The smallest MTU of IPv4, and of a virtio device (virtio 1.2, section 5.1.4.1).
+const MIN_MTU: u16 = 68;
+
+/// The MTU if neither side has a wish.
+const USUAL_MTU: u16 = 1500;
+
+/// What driver and device have agreed on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Agreement {
+    features: u64,
+    /// The address of the port.
+    pub mac: [u8; 6],
+    /// The largest packet.
+    pub mtu: u16,
+    /// Pairs of queues that the device has; the control queue comes after them.
+    max_pairs: u16,
+}
+
+impl Agreement {
+    /// Whether both sides have feature `bit`.
+    pub(super) fn has(&self, bit: u32) -> bool {
+        self.features >> bit & 1 == 1
+    }
+
+    /// The longest frame.
+    pub(super) fn largest_frame(&self) -> usize {
+        usize::from(self.mtu) + layout::FRAMING
+    }
+
+    /// The index of the control queue (virtio 1.2, section 5.1.2).
+    pub(super) fn control_ring(&self) -> u32 {
+        2 * u32::from(self.max_pairs)
+    }
+
+    /// Negotiates, up to the features.
+    pub(super) fn reach(
+        frontend: &mut Frontend,
+        settings: &DriverSettings,
+    ) -> Result<Self, DriverError> {
+        check(settings)?;
+        frontend.tell("become the owner of the port", &Request::SetOwner, &[])?;
+        let offered = frontend.ask("read the NIC's features", &Request::GetFeatures)?;
+        if offered & F_PROTOCOL_FEATURES == 0 {
+            return Err(DriverError::Lacks("vhost-user protocol features"));
+        }
+        let protocol =
+            frontend.ask("read the NIC's protocol features", &Request::GetProtocolFeatures)?;
+        let protocol = protocol & (PROTOCOL_F_MQ | PROTOCOL_F_REPLY_ACK | PROTOCOL_F_CONFIG);
+        let request = Request::SetProtocolFeatures(protocol);
+        frontend.tell("choose protocol features", &request, &[])?;
+        if protocol & PROTOCOL_F_REPLY_ACK != 0 {
+            frontend.expect_acknowledgements();
+        }
+        if protocol & PROTOCOL_F_CONFIG == 0 {
+            return Err(DriverError::Lacks("a configuration (protocol feature 9)"));
+        }
+        let wanted = WANTED.iter().fold(0, |wanted, bit| wanted | 1 << bit);
+        let features = offered & wanted;
+        let agreement =
+            Self::from_configuration(features, settings, |length| frontend.configuration(length))?;
+        let request = Request::SetFeatures(features | F_PROTOCOL_FEATURES);
+        frontend.tell("choose features", &request, &[])?;
+        Ok(agreement)
+    }
+
+    fn from_configuration(
+        features: u64,
+        settings: &DriverSettings,
+        read: impl FnOnce(usize) -> Result<Vec<u8>, DriverError>,
+    ) -> Result<Self, DriverError> {
+        let mut agreement = Self { features, mac: [0; 6], mtu: USUAL_MTU, max_pairs: 1 };
+        for (bit, name) in
+            [(VIRTIO_F_VERSION_1, "virtio version 1"), (VIRTIO_NET_F_MAC, "a MAC address")]
+        {
+            if !agreement.has(bit) {
+                return Err(DriverError::Lacks(name));
+            }
+        }
+        let bytes = read(CONFIGURATION)?;
+        agreement.mac.copy_from_slice(&bytes[..6]);
+        let field = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+        if agreement.has(VIRTIO_NET_F_MQ) {
+            agreement.max_pairs = field(MAX_PAIRS_AT).max(1);
+        }
+        let limit = agreement.has(VIRTIO_NET_F_MTU).then(|| field(MTU_AT).max(MIN_MTU));
+        agreement.mtu = match (settings.mtu, limit) {
+            (Some(wish), Some(limit)) => wish.min(limit),
+            (wish, limit) => wish.or(limit).unwrap_or(USUAL_MTU),
+        };
+        if settings.pairs > agreement.max_pairs {
+            return Err(DriverError::Setting {
+                what: format!("{} pairs of queues", settings.pairs),
+                range: format!("1 to {}, as many as the NIC's port has", agreement.max_pairs),
+            });
+        }
+        if settings.pairs > 1 && !agreement.has(VIRTIO_NET_F_CTRL_VQ) {
+            return Err(DriverError::Lacks("a control queue, which several pairs need"));
+        }
+        Ok(agreement)
+    }
+}
+
+fn check(settings: &DriverSettings) -> Result<(), DriverError> {
+    let DriverSettings { pairs, ring_size, mtu } = *settings;
+    let wrong = |what: String, range: String| Err(DriverError::Setting { what, range });
+    if !(1..=128).contains(&pairs) {
+        return wrong(format!("{pairs} pairs of queues"), "1 to 128".into());
+    }
+    if !ring_size.is_power_of_two() || !(2..=MAX_RING).contains(&ring_size) {
+        return wrong(format!("rings of {ring_size}"), format!("a power of two, 2 to {MAX_RING}"));
+    }
+    match mtu {
+        Some(mtu) if mtu < MIN_MTU => wrong(format!("MTU {mtu}"), format!("{MIN_MTU} to 65535")),
+        _ => Ok(()),
+    }
+}
+
+/// Makes memory and rings, and tells the device of them.
+pub(super) fn start(
+    frontend: &mut Frontend,
+    agreement: &Agreement,
+    settings: &DriverSettings,
+) -> Result<(Box<[Pair]>, Option<Controller>), DriverError> {
+    let mut layout = Layout::default();
+    let largest = agreement.largest_frame();
+    let merges = agreement.has(VIRTIO_NET_F_MRG_RXBUF);
+    let receive_room = layout::receive_room(largest, merges);
+    let size = settings.ring_size;
+    let places: Vec<_> = (0..settings.pairs)
+        .map(|_| {
+            let receive = layout::Queue::take(&mut layout, size, receive_room);
+            let transmit = layout::Queue::take(&mut layout, size, layout::HEADER + largest);
+            (receive, transmit)
+        })
+        .collect();
+    let control = agreement
+        .has(VIRTIO_NET_F_CTRL_VQ)
+        .then(|| layout::Queue::take(&mut layout, control::RING, control::ROOM));
+    let memory = Memory::new(layout.bytes())
+        .map_err(|cause| DriverError::System { operation: "share memory with the NIC", cause })?;
+    let region = Region {
+        guest_address: BUFFER_BASE,
+        size: memory.bytes() as u64,
+        user_address: RING_BASE,
+        file_offset: 0,
+    };
+    let table = Request::SetMemTable(vec![region]);
+    frontend.tell("share memory with the NIC", &table, &[memory.file()])?;
+    let mut setup = Setup { frontend, agreement, memory: &memory };
+    let pair = |(number, (receive, transmit)): (usize, &(layout::Queue, layout::Queue))| {
+        let number = 2 * number as u32;
+        let interrupt = event()?;
+        let ring = setup.ring(number, receive, &interrupt)?;
+        let receiver = Receiver::new(&memory, receive, ring, merges, largest);
+        let ring = setup.ring(number + 1, transmit, &interrupt)?;
+        let transmitter = Transmitter::new(&memory, transmit, ring);
+        Ok::<_, DriverError>(Pair { receiver, transmitter, interrupt })
+    };
+    let mut pairs = places.iter().enumerate().map(pair).collect::<Result<Box<[_]>, _>>()?;
+    let control = match &control {
+        Some(place) => {
+            let interrupt = event()?;
+            let ring = setup.ring(agreement.control_ring(), place, &interrupt)?;
+            Some(Controller::new(&memory, place, ring, interrupt))
+        }
+        None => None,
+    };
+    for pair in &mut pairs {
+        // The buffers that frames come into.
+        pair.receiver.ring().flush();
+    }
+    Ok((pairs, control))
+}
+
+/// What making a ring takes.
+struct Setup<'a> {
+    frontend: &'a mut Frontend,
+    agreement: &'a Agreement,
+    memory: &'a Arc<Memory>,
+}
+
+impl Setup<'_> {
+    /// Makes ring `index`, whose device interrupts through `interrupt`.
+    fn ring(
+        &mut self,
+        index: u32,
+        place: &layout::Queue,
+        interrupt: &OwnedFd,
+    ) -> Result<Ring, DriverError> {
+        let operation = "start a ring";
+        let at = |offset: usize| RING_BASE + offset as u64;
+        let state = |number| VringState { index, number };
+        let fd = VringFd { index: index as u8, none: false };
+        let address = VringAddress {
+            index,
+            flags: 0,
+            descriptors: at(place.ring.descriptors),
+            used: at(place.ring.used),
+            available: at(place.ring.available),
+            log: 0,
+        };
+        let event_index = self.agreement.has(VIRTIO_RING_F_EVENT_IDX);
+        let ring = Ring::new(self.memory, place.ring, event()?, event_index);
+        let size = place.ring.size.into();
+        self.frontend.tell(operation, &Request::SetVringNum(state(size)), &[])?;
+        self.frontend.tell(operation, &Request::SetVringBase(state(0)), &[])?;
+        self.frontend.tell(operation, &Request::SetVringAddr(address), &[])?;
+        self.frontend.tell(operation, &Request::SetVringCall(fd), &[interrupt.as_fd()])?;
+        self.frontend.tell(operation, &Request::SetVringKick(fd), &[ring.kick_fd().as_fd()])?;
+        self.frontend.tell(operation, &Request::SetVringEnable(state(1)), &[])?;
+        Ok(ring)
+    }
+}
+
+/// What one side makes readable for the other.
+fn event() -> Result<OwnedFd, DriverError> {
+    let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+    eventfd(0, flags).map_err(DriverError::system("make an event descriptor"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE: u64 = 1 << VIRTIO_F_VERSION_1 | 1 << VIRTIO_NET_F_MAC;
+
+    fn reach(features: u64, settings: DriverSettings) -> Result<Agreement, DriverError> {
+        // MAC, status, 4 pairs, MTU 9000.
+        let configuration = vec![2, 0, 0, 0, 0, 10, 1, 0, 4, 0, 0x28, 0x23];
+        Agreement::from_configuration(features, &settings, |length| {
+            assert_eq!(length, configuration.len());
+            Ok(configuration)
+        })
+    }
+
+    #[test]
+    fn smaller_mtu_of_both_is_taken() {
+        let mtu = |features, mtu| {
+            reach(features, DriverSettings { mtu, ..DriverSettings::default() }).unwrap().mtu
+        };
+        let tells = BASE | 1 << VIRTIO_NET_F_MTU;
+        assert_eq!(
+            [mtu(tells, None), mtu(tells, Some(1500)), mtu(tells, Some(65_535))],
+            [9000, 1500, 9000]
+        );
+        assert_eq!([mtu(BASE, None), mtu(BASE, Some(4000))], [1500, 4000]);
+    }
+
+    #[test]
+    fn device_that_lacks_something_is_refused() {
+        let settings = DriverSettings::default();
+        assert!(matches!(reach(0, settings), Err(DriverError::Lacks("virtio version 1"))));
+        let no_mac = 1 << VIRTIO_F_VERSION_1;
+        assert!(matches!(reach(no_mac, settings), Err(DriverError::Lacks("a MAC address"))));
+        let two = DriverSettings { pairs: 2, ..settings };
+        assert!(matches!(reach(BASE, two), Err(DriverError::Setting { .. })));
+        let queues = BASE | 1 << VIRTIO_NET_F_MQ;
+        assert!(matches!(reach(queues, two), Err(DriverError::Lacks(_))));
+        assert!(reach(queues | 1 << VIRTIO_NET_F_CTRL_VQ, two).is_ok());
+    }
+
+    #[test]
+    fn settings_out_of_range_are_refused() {
+        let good = DriverSettings::default();
+        assert!(check(&good).is_ok());
+        for bad in [
+            DriverSettings { pairs: 0, ..good },
+            DriverSettings { pairs: 129, ..good },
+            DriverSettings { ring_size: 1, ..good },
+            DriverSettings { ring_size: 100, ..good },
+            DriverSettings { ring_size: 0x8000, ..good },
+            DriverSettings { mtu: Some(67), ..good },
+        ] {
+            assert!(check(&bad).is_err(), "{bad:?}");
+        }
+    }
+}

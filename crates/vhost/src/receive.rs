@@ -1,0 +1,298 @@
+//! The receive side of one queue pair: from the NIC's queue into the guest's buffers.
+//!
+//! What the numbers mean, and why no interrupt is lost, stands in [the module above](super).
+
+use std::collections::VecDeque;
+
+use base::time::Instant;
+use nic::moderation::Moderation;
+use nic::observer::Delivered;
+use nic::queue::Queue;
+use virtio_bindings::virtio_net::virtio_net_hdr_v1;
+
+use super::coalesce::Coalescing;
+use super::memory::{Memory, MemoryError};
+use super::ring::{self, Chain, MAX_SEGMENTS, Ring, RingError, Segment, Wish};
+use super::session::LiveRing;
+use hostside::trace::Watch;
+
+/// Bytes before every packet, in both directions (`struct virtio_net_hdr_v1`).
+pub(super) const PACKET_HEADER: usize = size_of::<virtio_net_hdr_v1>();
+
+/// Where `num_buffers` is in it.
+const NUM_BUFFERS: usize = std::mem::offset_of!(virtio_net_hdr_v1, num_buffers);
+
+/// What became of one frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It lies in this many buffers.
+    Copied(u16),
+    /// The guest has no room for it.
+    Dropped,
+}
+
+/// One receive ring's state beside the ring itself.
+#[derive(Debug, Default)]
+pub(super) struct Receiver {
+    generation: u32,
+    /// The guest looks at all used buffers before this number without a further interrupt.
+    told: u16,
+    /// For each packet that the queue counts as not taken: the used index after it.
+    ends: VecDeque<u16>,
+    /// Buffers that a packet took lately.
+    per_packet: u16,
+    /// The queue has raised an interrupt that is not carried out yet.
+    raised: bool,
+    /// A ring was made anew: whatever its guest was told before, it is told once more.
+    restarted: bool,
+    /// The guest's coalescing parameters.
+    pub(super) coalescing: Coalescing,
+    /// Frames that the guest had no room for.
+    pub(super) refused: u64,
+    chain: Chain,
+    heads: Vec<(u16, u32)>,
+}
+
+/// The NIC's side of a queue pair, at one moment.
+pub(super) struct Nic<'a> {
+    pub(super) now: Instant,
+    pub(super) queue: &'a mut Queue<Vec<u8>>,
+    pub(super) watch: &'a mut Watch,
+    /// Where the frames that the guest was told of go.
+    pub(super) told: &'a mut dyn FnMut(&Delivered, Vec<u8>),
+}
+
+impl Receiver {
+    /// Starts with another ring, if this is one. Packets that were told to nobody are lost.
+    fn follow(&mut self, live: &mut LiveRing<'_>) {
+        if live.generation != self.generation {
+            self.generation = live.generation;
+            self.told = live.ring.published();
+            self.ends.clear();
+            self.per_packet = 1;
+            self.restarted = self.told != 0;
+            // New buffers are looked for in every round, and before that nothing needs them.
+            live.ring.want_no_kick();
+        }
+    }
+
+    /// Another guest has come: its rings have nothing to do with those before.
+    pub(super) fn forget(&mut self) {
+        self.generation = 0;
+    }
+
+    /// Looks, before anything arrives, whether the guest has re-armed its interrupt, and how many
+    /// packets it has room for.
+    pub(super) fn attend(
+        &mut self,
+        now: Instant,
+        live: &mut LiveRing<'_>,
+        queue: &mut Queue<Vec<u8>>,
+        watch: &mut Watch,
+    ) -> Result<(), RingError> {
+        self.follow(live);
+        self.raised |= queue.take_interrupt();
+        // With packets in the queue there is more to say, and `serve` says it.
+        let waits = queue.is_masked() && !self.raised && queue.backlog() == 0;
+        if waits && self.rearmed_at(live.ring).is_some() {
+            queue.rearm(now, watch);
+        }
+        self.resize(live.ring, queue)
+    }
+
+    /// A packet takes one buffer, and all but one if the MTU is small against the guest's buffers.
+    pub(super) fn resize(
+        &self,
+        ring: &mut Ring,
+        queue: &mut Queue<Vec<u8>>,
+    ) -> Result<(), RingError> {
+        let room = ring.available()? / self.per_packet.max(1);
+        queue.set_size(self.ends.len() + usize::from(room));
+        Ok(())
+    }
+
+    /// Copies what has completed, shows it to the guest, and carries out interrupts; whether the
+    /// guest is to be called.
+    pub(super) fn serve(
+        &mut self,
+        live: &mut LiveRing<'_>,
+        nic: &mut Nic<'_>,
+    ) -> Result<bool, RingError> {
+        self.follow(live);
+        self.copy(live, nic.queue)?;
+        live.ring.publish();
+        let mut call = std::mem::take(&mut self.restarted);
+        self.raised |= nic.queue.take_interrupt();
+        if !self.raised {
+            self.look(live.ring, nic);
+            self.raised |= nic.queue.take_interrupt();
+        }
+        if std::mem::take(&mut self.raised) {
+            call |= self.wants_call(live.ring);
+            self.tell_all(live.ring, nic);
+            // The guest looks even if there is nothing to take: at transmissions that interrupted.
+            nic.queue.poll(nic.now, 0, nic.watch, &mut *nic.told);
+        }
+        self.resize(live.ring, nic.queue)?;
+        Ok(call)
+    }
+
+    /// Copies the packets whose DMA has completed since the last call.
+    fn copy(&mut self, live: &mut LiveRing<'_>, queue: &Queue<Vec<u8>>) -> Result<(), RingError> {
+        let mut most = 0;
+        for frame in queue.completed_frames(self.ends.len()) {
+            match put(live, frame, &mut self.chain, &mut self.heads)? {
+                Fate::Copied(buffers) => most = most.max(buffers),
+                Fate::Dropped => self.refused += 1,
+            }
+            self.ends.push_back(live.ring.used_index());
+        }
+        if most > 0 {
+            self.per_packet = most;
+        }
+        Ok(())
+    }
+
+    /// How far the guest had come when it re-armed, if it has done so since it was last told.
+    fn rearmed_at(&self, ring: &Ring) -> Option<u16> {
+        let shown = ring.published().wrapping_sub(self.told);
+        match ring.wish() {
+            Wish::Nothing => None,
+            Wish::All => Some(self.told),
+            Wish::After(index) => (index.wrapping_sub(self.told) <= shown).then_some(index),
+        }
+    }
+
+    /// Whether the guest asks to be told of what it has been shown.
+    fn wants_call(&self, ring: &Ring) -> bool {
+        let shown = ring.published().wrapping_sub(self.told);
+        match ring.wish() {
+            Wish::Nothing => false,
+            Wish::All => shown > 0,
+            Wish::After(index) => index.wrapping_sub(self.told) < shown,
+        }
+    }
+
+    /// Finds out what the guest has seen by itself, and whether it has re-armed.
+    fn look(&mut self, ring: &Ring, nic: &mut Nic<'_>) {
+        let rearmed = self.rearmed_at(ring).map(|index| index.wrapping_sub(self.told));
+        if rearmed.is_none() && nic.queue.is_masked() {
+            // It polls, and finds what it has been shown before it re-arms.
+            return self.tell_all(ring, nic);
+        }
+        // A guest that polls although it was not interrupted says nothing; but the buffers that it
+        // has posted anew are buffers whose packets it has taken.
+        let shown = ring.published().wrapping_sub(self.told);
+        let seen = shown.saturating_sub(ring.with_driver()).max(rearmed.unwrap_or(0));
+        let before = |end: &&u16| end.wrapping_sub(self.told) <= seen;
+        let count = self.ends.iter().take_while(before).count();
+        self.told = self.told.wrapping_add(seen);
+        self.tell(count, nic);
+        if nic.queue.is_masked() {
+            nic.queue.rearm(nic.now, nic.watch);
+        }
+    }
+
+    fn tell_all(&mut self, ring: &Ring, nic: &mut Nic<'_>) {
+        self.told = ring.published();
+        self.tell(self.ends.len(), nic);
+    }
+
+    fn tell(&mut self, count: usize, nic: &mut Nic<'_>) {
+        if count > 0 {
+            self.ends.drain(..count);
+            nic.queue.poll(nic.now, count, nic.watch, &mut *nic.told);
+        }
+    }
+
+    /// There is no guest: what has completed is lost, and nothing more is taken.
+    pub(super) fn discard(
+        &mut self,
+        now: Instant,
+        queue: &mut Queue<Vec<u8>>,
+        pool: &mut Vec<Vec<u8>>,
+    ) {
+        self.ends.clear();
+        self.raised = false;
+        queue.set_size(0);
+        queue.take_interrupt();
+        let lost = queue.backlog();
+        if lost > 0 {
+            self.refused += queue.poll(now, lost, &mut (), |_, frame| pool.push(frame)) as u64;
+        }
+    }
+
+    /// What is in force, in the guest's terms.
+    pub(super) fn in_force(queue: &Queue<Vec<u8>>) -> (u32, u32) {
+        let Moderation { rx_usecs, rx_frames, .. } = *queue.moderation();
+        let adaptive = queue.strategy().adaptive();
+        adaptive.map_or((rx_usecs, rx_frames), nic::moderation::Adaptive::in_force)
+    }
+}
+
+/// Copies one frame into as many buffers as it needs.
+fn put(
+    live: &mut LiveRing<'_>,
+    frame: &[u8],
+    chain: &mut Chain,
+    heads: &mut Vec<(u16, u32)>,
+) -> Result<Fate, RingError> {
+    let needed = (PACKET_HEADER + frame.len()) as u64;
+    chain.clear();
+    heads.clear();
+    let mut room = 0;
+    while room < needed {
+        let first = chain.writable.len();
+        let exhausted = (!live.merges && !heads.is_empty()) || first > MAX_SEGMENTS;
+        let head = if exhausted { None } else { live.ring.take(live.memory, chain)? };
+        let Some(head) = head else {
+            live.ring.put_back(heads.len() as u16);
+            return Ok(Fate::Dropped);
+        };
+        let length = ring::length(&chain.writable[first..]).min(needed - room);
+        heads.push((head, length as u32));
+        room += length;
+    }
+    let mut header = [0; PACKET_HEADER];
+    header[NUM_BUFFERS..][..2].copy_from_slice(&(heads.len() as u16).to_le_bytes());
+    match chain.writable[..] {
+        // Almost always: a frame in one piece.
+        [Segment { address, length }] if u64::from(length) >= needed => {
+            let behind = address.saturating_add(PACKET_HEADER as u64);
+            let written = live.memory.write(address, &header);
+            written.and_then(|()| live.memory.write(behind, frame)).map_err(in_buffer)?;
+        }
+        _ => scatter(live.memory, &chain.writable, &header, frame).map_err(in_buffer)?,
+    }
+    for &(head, length) in &*heads {
+        live.ring.give_back(head, length);
+    }
+    Ok(Fate::Copied(heads.len() as u16))
+}
+
+/// Writes the header and the frame, one after the other, across the segments.
+fn scatter(
+    memory: &Memory,
+    segments: &[Segment],
+    header: &[u8],
+    frame: &[u8],
+) -> Result<(), MemoryError> {
+    let mut parts = [header, frame];
+    for segment in segments {
+        let (mut at, mut room) = (segment.address, segment.length as usize);
+        for part in &mut parts {
+            let (now, later) = part.split_at(room.min(part.len()));
+            if !now.is_empty() {
+                memory.write(at, now)?;
+            }
+            at = at.saturating_add(now.len() as u64);
+            room -= now.len();
+            *part = later;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn in_buffer(error: MemoryError) -> RingError {
+    RingError::Memory { what: "buffer", error }
+}

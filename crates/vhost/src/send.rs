@@ -1,0 +1,177 @@
+//! The transmit side of one queue pair: from the guest's buffers to the wire, and the moderation of
+//! transmit completions.
+
+use base::time::Instant;
+use nic::moderation::{Moderation, Unseen};
+use nic::vector::Vector;
+
+use super::coalesce::Coalescing;
+use super::receive::{PACKET_HEADER, in_buffer};
+use super::ring::{self, Chain, Ring, RingError, Wish};
+use super::session::LiveRing;
+use hostside::Fetched;
+
+/// The longest frame that is taken from a guest.
+const LONGEST: u64 = nic::port::MAX_FRAME as u64;
+
+/// One transmit ring's state beside the ring itself.
+#[derive(Debug)]
+pub(super) struct Sender {
+    generation: u32,
+    /// The guest looks at all completions before this number without a further interrupt.
+    told: u16,
+    /// When the first completion since then was.
+    first: Option<Instant>,
+    moderation: Moderation,
+    vector: Vector,
+    coalescing: Coalescing,
+    /// The setting has changed since the timer was last set.
+    changed: bool,
+    /// The ring position at which the guest was last asked to kick.
+    asked_at: Option<u16>,
+    chain: Chain,
+    /// Frames that were too long for any port.
+    pub(super) too_long: u64,
+}
+
+impl Sender {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            generation: 0,
+            told: 0,
+            first: None,
+            moderation: Moderation::DISABLED,
+            vector: Vector::new(&Moderation::DISABLED, now),
+            coalescing: Coalescing::default(),
+            changed: false,
+            asked_at: None,
+            chain: Chain::default(),
+            too_long: 0,
+        }
+    }
+
+    /// Another guest has come: its rings have nothing to do with those before.
+    pub(super) fn forget(&mut self) {
+        self.generation = 0;
+    }
+
+    fn follow(&mut self, live: &LiveRing<'_>) {
+        if live.generation != self.generation {
+            self.generation = live.generation;
+            self.told = live.ring.published();
+            self.first = None;
+            self.asked_at = None;
+        }
+    }
+
+    /// Takes the next frame, if there is one. If there is none, the guest is asked to say when
+    /// there is, unless the owner looks all the time.
+    pub(super) fn take(
+        &mut self,
+        live: &mut LiveRing<'_>,
+        polled: bool,
+        frame: &mut Vec<u8>,
+    ) -> Result<Fetched, RingError> {
+        self.follow(live);
+        loop {
+            self.chain.clear();
+            let Some(head) = live.ring.take(live.memory, &mut self.chain)? else {
+                if polled || !self.ask(live.ring)? {
+                    return Ok(Fetched::Nothing);
+                }
+                continue;
+            };
+            if self.asked_at.take().is_some() {
+                live.ring.want_no_kick();
+            }
+            let taken = self.gather(live, frame)?;
+            live.ring.give_back(head, 0);
+            return Ok(if taken { Fetched::Frame } else { Fetched::Dropped });
+        }
+    }
+
+    /// Asks for a kick; whether something had come before the guest could see that.
+    fn ask(&mut self, ring: &mut Ring) -> Result<bool, RingError> {
+        if self.asked_at == Some(ring.base()) {
+            return Ok(false);
+        }
+        self.asked_at = Some(ring.base());
+        ring.ask_for_kick();
+        Ok(ring.available()? > 0)
+    }
+
+    /// Copies the frame out of the chain, without its header.
+    fn gather(&mut self, live: &LiveRing<'_>, frame: &mut Vec<u8>) -> Result<bool, RingError> {
+        let length = ring::length(&self.chain.readable).saturating_sub(PACKET_HEADER as u64);
+        if length > LONGEST {
+            self.too_long += 1;
+            return Ok(false);
+        }
+        // Without clearing it first: bytes that are there already need no zeros.
+        frame.resize(length as usize, 0);
+        let (mut skip, mut filled) = (PACKET_HEADER as u64, 0);
+        for segment in &self.chain.readable {
+            let before = skip.min(segment.length.into());
+            skip -= before;
+            let count = (u64::from(segment.length) - before) as usize;
+            let at = segment.address.saturating_add(before);
+            let to = &mut frame[filled..filled + count];
+            live.memory.read(at, to).map_err(in_buffer)?;
+            filled += count;
+        }
+        Ok(true)
+    }
+
+    /// Shows the guest what was taken; whether it is to be called.
+    pub(super) fn serve(&mut self, now: Instant, live: &mut LiveRing<'_>) -> bool {
+        self.follow(live);
+        let completed = live.ring.publish();
+        if completed {
+            self.first.get_or_insert(now);
+        }
+        let shown = live.ring.published().wrapping_sub(self.told);
+        let asked = match live.ring.wish() {
+            Wish::Nothing => false,
+            Wish::All => shown > 0,
+            Wish::After(index) => index.wrapping_sub(self.told) < shown,
+        };
+        let anew = completed || self.vector.is_masked() || std::mem::take(&mut self.changed);
+        let interrupt = if asked && anew {
+            let oldest = self.first;
+            let unseen = Unseen { packets: shown.into(), oldest, ..Unseen::default() };
+            self.vector.rearm(now, &unseen)
+        } else {
+            self.vector.advance(now)
+        };
+        // Half a turn of the indices: further, and the guest's wish could no longer be read.
+        let call = asked && (interrupt.is_some() || shown > u16::MAX / 2);
+        if call || !asked {
+            // A guest that does not ask looks at all this before it stops looking.
+            self.told = live.ring.published();
+            self.first = None;
+        }
+        call
+    }
+
+    /// When the timer of the completions runs out.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.vector.deadline()
+    }
+
+    /// Takes the guest's coalescing parameters; `false` if they cannot be.
+    pub(super) fn coalesce(&mut self, now: Instant, usecs: u32, packets: u32) -> bool {
+        let Ok(moderation) = self.coalescing.set(self.moderation, usecs, packets) else {
+            return false;
+        };
+        self.moderation = moderation;
+        // What is pending is handed over in the same round, by `serve`.
+        self.vector.set_moderation(now, &moderation, &Unseen::default());
+        self.changed = true;
+        true
+    }
+
+    /// What is in force.
+    pub(super) fn in_force(&self) -> (u32, u32) {
+        (self.moderation.rx_usecs, self.moderation.rx_frames)
+    }
+}
