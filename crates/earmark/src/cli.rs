@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use serde::Deserialize;
 
 use crate::command::adaptive::AdaptiveArgs;
 use crate::command::apply::{ApplyArgs, RollbackArgs};
@@ -15,13 +14,14 @@ use crate::command::probe::ProbeArgs;
 use crate::command::show::ShowArgs;
 use crate::command::tune::TuneArgs;
 use crate::command::watch::WatchArgs;
-use crate::experiment::Experiment;
-use crate::options::{ExperimentOptions, NicOptions, duration};
-use crate::probe::blind::BlindArgs;
-use crate::probe::bulk::BulkArgs;
-use crate::probe::echo::EchoArgs;
-use crate::scenario;
-use crate::tune::peer::ServeArgs;
+use crate::probe_blind::BlindArgs;
+use crate::probe_blind::bulk::BulkArgs;
+use bench::experiment::Experiment;
+use bench::options::{ExperimentOptions, NicOptions, duration};
+use bench::scenario;
+use bench::world::WorldKind;
+use probe::echo::EchoArgs;
+use tune::peer::ServeArgs;
 
 /// Interrupts at the right moment.
 ///
@@ -197,21 +197,10 @@ pub struct DemoArgs {
     pub json: Option<PathBuf>,
     /// Which packets are marked
     #[arg(long, value_name = "RULES")]
-    pub mark: Option<crate::options::Text<nic::marker::Rules>>,
+    pub mark: Option<bench::options::Text<nic::marker::Rules>>,
     /// How the NIC waits: sleep, precise or spin
     #[arg(long, value_name = "WAIT")]
-    pub wait: Option<crate::options::Text<lab::wait::Waiting>>,
-}
-
-/// The worlds that an experiment can run in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum World {
-    /// Two hosts made of namespaces, real time
-    #[default]
-    Live,
-    /// Two hosts with kernels of their own, virtual time: exact, and the same in every run
-    Virtual,
+    pub wait: Option<bench::options::Text<lab::wait::Waiting>>,
 }
 
 /// What `earmark bench` takes.
@@ -222,7 +211,7 @@ pub struct BenchArgs {
     pub experiment: Option<Experiment>,
     /// Where to run it
     #[arg(long, value_enum)]
-    pub world: Option<World>,
+    pub world: Option<WorldKind>,
     /// Start from a scenario: a name that `earmark scenario` lists, or a TOML file
     #[arg(long, value_name = "NAME|FILE")]
     #[arg(value_parser = scenario::offered(), hide_possible_values = true)]

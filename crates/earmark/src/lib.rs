@@ -9,47 +9,21 @@
 // Standard output may be closed; see `say`.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-pub mod agent;
-pub mod bench;
 pub mod cli;
 pub mod command;
 pub mod command_line;
-pub mod control;
 pub mod demo;
-pub mod environment;
-pub mod experiment;
-pub mod explain;
-mod files;
-pub mod halves;
-pub mod histogram;
-mod icmp;
-pub mod kernel;
-mod keys;
-pub mod marks;
-pub mod measurement;
-pub mod options;
-pub mod probe;
-mod progress;
-pub mod records;
-pub mod report;
-pub mod say;
-pub mod scenario;
-pub mod show;
-mod sources;
+pub mod probe_blind;
 mod table;
-pub mod takers;
-mod terminal;
-pub mod tune;
-pub mod workload;
-pub mod world;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::CommandFactory;
 
+use bench::{agent, scenario};
 use cli::{Cli, Command, LabCommand};
-use say::say;
+use report::say;
 
 /// Runs a command; its exit status.
 ///
@@ -80,8 +54,8 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Guard { directory, device } => return tune::guard::run(&directory, &device),
         Command::Probe(args) => command::probe::run(&args)?,
         Command::Echo(args) => probe::echo::serve(&args)?,
-        Command::ProbeBlind(args) => probe::blind::run(&args)?,
-        Command::ProbeBulk(args) => probe::bulk::run(&args)?,
+        Command::ProbeBlind(args) => probe_blind::run(&args)?,
+        Command::ProbeBulk(args) => probe_blind::bulk::run(&args)?,
         Command::Scenario { name } => scenarios(name.as_deref())?,
         Command::Kernel => command::kernel::run()?,
         Command::Adaptive(args) => command::adaptive::run(&args)?,
@@ -105,19 +79,6 @@ pub fn run(command: Command) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What failed and why, each thing once: some errors name their cause in the middle of a sentence
-/// that ends with what to do.
-#[must_use]
-pub fn message(error: &anyhow::Error) -> String {
-    let mut text = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text = text + ": " + &cause;
-        }
-    }
-    text
-}
-
 fn scenarios(name: Option<&str>) -> Result<()> {
     if let Some(name) = name {
         let scenario = scenario::Scenario::find(name)?;
@@ -128,20 +89,4 @@ fn scenarios(name: Option<&str>) -> Result<()> {
         say!("{name:<8} {}", scenario::Scenario::parse(text)?.title);
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use anyhow::Context;
-
-    #[test]
-    fn a_cause_is_told_once() {
-        let failed = || anyhow::anyhow!("full (os error 28)");
-        let plain = Err::<(), _>(failed()).context("write x").unwrap_err();
-        assert_eq!(message(&plain), "write x: full (os error 28)");
-        let said = "write x: full (os error 28); free some space";
-        let with_remedy = Err::<(), _>(failed()).context(said).unwrap_err();
-        assert_eq!(message(&with_remedy), said);
-    }
 }

@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let command = earmark::command_line::read().command;
-    match earmark::say::while_read(|| earmark::run(command)) {
+    match report::say::while_read(|| earmark::run(command)) {
         Ok(code) => code,
         Err(error) => {
-            earmark::say::remark(format_args!("earmark: {}", earmark::message(&error)));
+            report::say::remark(format_args!("earmark: {}", report::say::message(&error)));
             ExitCode::FAILURE
         }
     }

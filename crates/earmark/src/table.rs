@@ -1,13 +1,10 @@
 //! Tables for people: one row for each setting, every number with its unit in the header.
 
-use crate::bench::{Outcome, Ratio, not_measured};
-use crate::experiment::MxTerms;
-use crate::halves;
-use crate::measurement::{Halves, Measurement, Quantiles};
-use crate::terminal::{Table, Width};
-
-/// What stands where nothing was measured.
-const NOTHING: &str = "-";
+use bench::compare::{Outcome, Ratio, not_measured};
+use bench::experiment::MxTerms;
+use bench::halves;
+use bench::measurement::{Halves, Measurement, Quantiles};
+use report::terminal::{NOTHING, Table, Width, number};
 
 /// All that `earmark bench` prints, in lines of at most `width` columns.
 #[must_use]
@@ -111,12 +108,6 @@ fn row(result: &Measurement, clients: bool) -> Vec<String> {
         number(result.receive_ns_per_packet, 0),
     ]);
     row
-}
-
-/// A number with so many digits behind the point, or a dash.
-#[must_use]
-pub(crate) fn number(value: Option<f64>, digits: usize) -> String {
-    value.map_or_else(|| NOTHING.into(), |value| format!("{value:.digits$}"))
 }
 
 fn halves_table(halves: &[Halves]) -> Table {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use earmark::kernel::{self, Needs};
+use bench::kernel::{self, Needs};
 use lab::guest::protocol::{Cue, Event, Order, Spawn, Status, Stream};
 use lab::guest::{Guest, GuestError, GuestSettings};
 use lab::host::Host;

@@ -7,7 +7,7 @@ use std::fs::{Permissions, set_permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use earmark::kernel::{self, Needs};
+use bench::kernel::{self, Needs};
 use rustix::process::{Pid, Signal, kill_process};
 
 mod common;

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod distribution;
 pub mod times;
 pub mod trace;
 

@@ -10,6 +10,7 @@
 
 pub mod calendar;
 pub mod capture;
+pub mod control;
 pub mod dataplane;
 pub mod guest;
 pub mod host;

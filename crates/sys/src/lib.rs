@@ -9,7 +9,8 @@
 //! | [`packet`] | packet sockets |
 //! | [`stamps`] | timestamps of datagrams, by the kernel and by NICs |
 //! | [`privilege`] | rights, with and without root |
-//! | [`interrupts`] | SIGINT, and who gets it |
+//! | [`interrupts`], [`interrupted`] | SIGINT, and who gets it; signals that ask to end |
+//! | [`icmp`], [`wait`] | pings, and waiting for a descriptor |
 //!
 //! ```
 //! let before = sys::clock::now();
@@ -18,6 +19,8 @@
 
 pub mod clock;
 pub mod cpu;
+pub mod icmp;
+pub mod interrupted;
 pub mod interrupts;
 pub mod memory;
 pub mod netlink;
@@ -26,3 +29,4 @@ pub mod page;
 pub mod privilege;
 pub mod stamps;
 pub mod station;
+pub mod wait;

@@ -7,7 +7,7 @@ use super::Problem;
 use super::source::{Source, lines_with};
 
 /// Each package of the workspace, and the packages of the workspace that it may depend on.
-const DIRECTIONS: [(&str, &[&str]); 17] = [
+const DIRECTIONS: [(&str, &[&str]); 23] = [
     ("earmark-base", &[]),
     ("earmark-infer", &["earmark-base"]),
     ("earmark-blind", &["earmark-base", "earmark-infer", "earmark-nic"]),
@@ -48,6 +48,48 @@ const DIRECTIONS: [(&str, &[&str]); 17] = [
     ),
     ("earmark-provider", &["earmark-base", "earmark-mx", "earmark-sys", "earmark-mx-io"]),
     ("earmark-capi", &["earmark-base", "earmark-mx", "earmark-sys", "earmark-mx-io"]),
+    ("earmark-report", &["earmark-base"]),
+    ("earmark-show", &["earmark-netdev", "earmark-nic", "earmark-report", "earmark-sys"]),
+    (
+        "earmark-explain",
+        &[
+            "earmark-base",
+            "earmark-lab",
+            "earmark-netdev",
+            "earmark-probe",
+            "earmark-report",
+            "earmark-sys",
+            "earmark-tracepoints",
+        ],
+    ),
+    ("earmark-probe", &["earmark-infer", "earmark-report", "earmark-sys"]),
+    (
+        "earmark-bench",
+        &[
+            "earmark-base",
+            "earmark-hostside",
+            "earmark-lab",
+            "earmark-mx",
+            "earmark-mx-io",
+            "earmark-nic",
+            "earmark-report",
+            "earmark-sys",
+            "earmark-vhost",
+        ],
+    ),
+    (
+        "earmark-tune",
+        &[
+            "earmark-base",
+            "earmark-bench",
+            "earmark-lab",
+            "earmark-netdev",
+            "earmark-nic",
+            "earmark-probe",
+            "earmark-report",
+            "earmark-sys",
+        ],
+    ),
     (
         "earmark",
         &[
@@ -64,6 +106,12 @@ const DIRECTIONS: [(&str, &[&str]); 17] = [
             "earmark-vhost",
             "earmark-mx-io",
             "earmark-lab",
+            "earmark-report",
+            "earmark-show",
+            "earmark-explain",
+            "earmark-probe",
+            "earmark-bench",
+            "earmark-tune",
         ],
     ),
     ("xtask", &[]),

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow};
-use earmark::report::panels::{Curve, Panel, Picture};
+use report::panels::{Curve, Panel, Picture};
 use serde_json::{Value, json};
 
 mod chrony;

@@ -5,12 +5,12 @@ use clap::Args;
 use serde::Serialize;
 use sys::privilege::become_capable;
 
-use crate::environment::{Environment, VIRTUAL};
-use crate::experiment::{Experiment, Plan};
-use crate::measurement::SCHEMA;
-use crate::options::ExperimentOptions;
-use crate::say::say;
-use crate::world::adaptive::{Change, Decider, changes};
+use bench::environment::{Environment, VIRTUAL};
+use bench::experiment::{Experiment, Plan};
+use bench::measurement::SCHEMA;
+use bench::options::ExperimentOptions;
+use bench::world::adaptive::{Change, Decider, changes};
+use report::say;
 
 /// What `earmark adaptive` takes.
 #[derive(Args, Debug)]
@@ -22,7 +22,7 @@ pub struct AdaptiveArgs {
     #[arg(value_name = "TRAFFIC")]
     only: Option<String>,
     /// Seconds of traffic
-    #[arg(long, default_value_t = 0.2, value_parser = crate::options::duration)]
+    #[arg(long, default_value_t = 0.2, value_parser = bench::options::duration)]
     duration: f64,
 }
 

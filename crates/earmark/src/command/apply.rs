@@ -3,20 +3,21 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use clap::Args;
 use netdev::{Root, device_name};
 use serde::Serialize;
 
-use crate::options::duration;
-use crate::say::{note, say};
-use crate::tune::device::{self, Device, Reopened};
-use crate::tune::journal::{Journal, Store};
-use crate::tune::setting::{Change, State};
-use crate::tune::transaction::{
+use bench::options::duration;
+use report::{note, say};
+use sys::interrupted;
+use tune::device::{self, Device, Reopened};
+use tune::journal::{Journal, Store};
+use tune::mend;
+use tune::setting::{Change, State};
+use tune::transaction::{
     self, Took, Transaction, Verdict, boot, check, current, put_back, since_boot, undo,
 };
-use crate::tune::{interrupted, mend};
 
 /// Which device, and where its journal is.
 #[derive(Args, Clone, Debug)]
@@ -123,7 +124,7 @@ pub fn apply(args: &ApplyArgs) -> Result<()> {
     if args.dry_run {
         return dry_run(args, device, &change);
     }
-    interrupted::watch()?;
+    interrupted::watch().context("take signals")?;
     let mut transaction = Transaction::begin(device, &store, "apply")?;
     let took = transaction.change(&change)?;
     interrupted::check()?;

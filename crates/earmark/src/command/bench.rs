@@ -4,17 +4,17 @@ use anyhow::{Result, ensure};
 use serde::Serialize;
 use sys::privilege::become_capable;
 
-use crate::bench::{self, Outcome};
 use crate::cli::BenchArgs;
-use crate::histogram;
-use crate::measurement::SCHEMA;
-use crate::progress::Progress;
-use crate::say::say;
-use crate::scenario::{Run, Scenario};
 use crate::table;
-use crate::takers::Place;
-use crate::terminal::Width;
-use crate::world::setup;
+use bench::compare::{self, Outcome};
+use bench::histogram;
+use bench::measurement::SCHEMA;
+use bench::scenario::{Run, Scenario};
+use bench::takers::Place;
+use bench::world::setup;
+use report::progress::Progress;
+use report::say;
+use report::terminal::Width;
 
 /// What `--scenario NAME --json` prints.
 #[derive(Debug, Serialize)]
@@ -39,8 +39,8 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     let width = Width::of_output();
     for Run { experiment, world, nic, options } in &runs {
         let progress = Progress::new(args.json);
-        let world = bench::open(args.world.or(*world).unwrap_or_default(), nic, privilege)?;
-        let outcome = bench::run(*experiment, nic, options, world, &progress)?;
+        let world = compare::open(args.world.or(*world).unwrap_or_default(), nic, privilege)?;
+        let outcome = compare::run(*experiment, nic, options, world, &progress)?;
         if !args.json {
             say!("{}\n", table::of(&outcome, width));
             if args.histogram {
@@ -67,7 +67,7 @@ fn check(args: &BenchArgs, runs: &[Run]) -> Result<()> {
         runs.len()
     );
     for run in runs {
-        let rounds = bench::check(run.experiment, &run.nic, &run.options)?;
+        let rounds = compare::check(run.experiment, &run.nic, &run.options)?;
         let is_virtual = run.uses(args.world).place == Place::Virtual;
         setup::check(&run.nic)?;
         ensure!(

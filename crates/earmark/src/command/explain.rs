@@ -8,10 +8,10 @@ use anyhow::{Result, bail, ensure};
 use clap::Args;
 use netdev::{Root, device_name};
 
-use crate::explain::report::Report;
-use crate::explain::{own, program, sockets};
-use crate::say::{note, say};
-use crate::terminal::Width;
+use explain::report::Report;
+use explain::{own, program, sockets};
+use report::terminal::Width;
+use report::{note, say};
 
 /// What `earmark explain` takes.
 #[derive(Args, Debug)]
@@ -23,7 +23,7 @@ pub struct ExplainArgs {
     #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     pub duration: f64,
     /// The port of the echo; that of `earmark echo` if nothing is said
-    #[arg(long, default_value_t = crate::probe::echo::PORT)]
+    #[arg(long, default_value_t = probe::echo::PORT)]
     pub port: u16,
     /// Ask over UDP instead of TCP
     #[arg(long)]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use lab::guest::{exec, init};
 
-use crate::say::note;
+use report::note;
 
 /// Is process 1 of a guest; it returns only to say what went wrong.
 #[must_use]

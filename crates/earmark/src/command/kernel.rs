@@ -2,8 +2,8 @@
 
 use anyhow::Result;
 
-use crate::kernel;
-use crate::say::say;
+use bench::kernel;
+use report::say;
 
 /// Finds the kernel or builds it, and prints where it is.
 ///

@@ -15,14 +15,15 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use sys::privilege::become_capable;
 
-use crate::cli::{LabRunArgs, Time, World};
-use crate::experiment::USUAL_SETTING;
-use crate::options::NicOptions;
-use crate::say::note;
-use crate::takers::{Place, Use};
-use crate::world::live::Live;
-use crate::world::setup;
-use crate::world::virtual_lab;
+use crate::cli::{LabRunArgs, Time};
+use bench::experiment::USUAL_SETTING;
+use bench::options::NicOptions;
+use bench::takers::{Place, Use};
+use bench::world::WorldKind;
+use bench::world::live::Live;
+use bench::world::setup;
+use bench::world::virtual_lab;
+use report::note;
 
 /// What the commands of the other host get to start listening, before the first client starts.
 const HEAD_START: Duration = Duration::from_millis(500);
@@ -43,9 +44,9 @@ const INTERRUPTED: i32 = 128 + signal_hook::consts::SIGINT;
 pub fn run(args: &LabRunArgs) -> Result<ExitCode> {
     let commands = commands(&args.on)?;
     let awaited = awaited(args.until.as_deref(), &commands)?;
-    let world = if args.time == Time::Virtual { World::Virtual } else { World::Live };
+    let world = if args.time == Time::Virtual { WorldKind::Virtual } else { WorldKind::Live };
     check_taken(world, &args.nic)?;
-    if world == World::Virtual {
+    if world == WorldKind::Virtual {
         become_capable()?;
         let moderation = args.nic.moderation(USUAL_SETTING)?;
         let status = virtual_lab::run(&commands, &awaited, &args.nic, moderation)?;
@@ -81,7 +82,7 @@ pub fn run(args: &LabRunArgs) -> Result<ExitCode> {
 /// # Errors
 /// If the lab cannot be built or there is no shell.
 pub fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
-    check_taken(World::Live, options)?;
+    check_taken(WorldKind::Live, options)?;
     let number = host_number(on)?;
     let live = lab(2.max(number + 1), options)?;
     outlive_interrupts()?;
@@ -109,7 +110,7 @@ pub(super) fn lab(hosts: usize, options: &NicOptions) -> Result<Live> {
 }
 
 /// Refuses options that a lab in `world` does not take.
-fn check_taken(world: World, options: &NicOptions) -> Result<()> {
+fn check_taken(world: WorldKind, options: &NicOptions) -> Result<()> {
     options.check_taken(&[Use { experiment: None, place: Place::of(world, options) }])?;
     setup::check(options)
 }
@@ -209,7 +210,7 @@ pub(super) fn outlive_interrupts() -> Result<Arc<AtomicBool>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{A, B};
+    use bench::experiment::{A, B};
 
     #[test]
     fn commands_name_their_host() {

@@ -7,12 +7,12 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 
 use crate::cli::{NicArgs, NicCommand};
-use crate::control::client::{ask, choose, labs};
-use crate::control::{AttachmentState, PortState, QueueState, Request};
-use crate::say::{note, say};
-use crate::show::lines::Lines;
-use crate::table::number;
-use crate::terminal::{Stream, Width};
+use lab::control::client::{ask, choose, labs};
+use lab::control::{AttachmentState, PortState, QueueState, Request};
+use report::terminal::number;
+use report::terminal::{Stream, Width};
+use report::{note, say};
+use show::lines::Lines;
 
 /// Does what `args` say.
 ///
@@ -199,7 +199,7 @@ fn total(port: &PortState, of: fn(&QueueState) -> u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::checks::fits;
+    use report::terminal::checks::fits;
 
     #[test]
     fn every_terminal_has_every_counter_of_a_port() {

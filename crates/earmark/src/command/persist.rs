@@ -9,15 +9,13 @@ use clap::Args;
 use netdev::{Root, device_name};
 
 use super::apply::DeviceArgs;
-use crate::say::{note, say};
-use crate::tune::device::{Device, Kind};
-use crate::tune::journal::Store;
-use crate::tune::links::{Matches, Traits, drop_ins, foreign};
-use crate::tune::persist::{
-    MARK, Subject, files, link_key, link_section, paths, settings_of, without,
-};
-use crate::tune::setting::{Setting, State};
-use crate::tune::transaction::current;
+use report::{note, say};
+use tune::device::{Device, Kind};
+use tune::journal::Store;
+use tune::links::{Matches, Traits, drop_ins, foreign};
+use tune::persist::{MARK, Subject, files, link_key, link_section, paths, settings_of, without};
+use tune::setting::{Setting, State};
+use tune::transaction::current;
 
 /// What `earmark persist` takes.
 #[derive(Args, Debug)]

@@ -7,15 +7,15 @@ use infer::{Heard, Place};
 
 use super::apply::DeviceArgs;
 
-use crate::probe::kind::{Asker, Kind};
-use crate::probe::recording::{self, Origin};
-use crate::probe::report::Report;
-use crate::probe::run::{self, Limits};
-use crate::say::{note, say};
-use crate::terminal::Width;
-use crate::tune::interrupted;
-use crate::tune::setting::Setting;
-use crate::tune::transaction::{Transaction, Verdict};
+use probe::kind::{Asker, Kind};
+use probe::recording::{self, Origin};
+use probe::report::Report;
+use probe::run::{self, Limits};
+use report::terminal::Width;
+use report::{note, say};
+use sys::interrupted;
+use tune::setting::Setting;
+use tune::transaction::{Transaction, Verdict};
 
 /// What `earmark probe` takes.
 #[derive(clap::Args, Debug)]
@@ -135,7 +135,7 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Heards> {
         note!("{name} holds nothing as it is");
         return Ok(Heards { origin, unheld: heard.clone(), heard });
     }
-    interrupted::watch()?;
+    interrupted::watch().context("take signals")?;
     let mut transaction = Transaction::begin(device, &store, "probe")?;
     for took in transaction.change(&change)? {
         ensure!(took.verdict != Verdict::Ignored, "{name}: {}", took.words());

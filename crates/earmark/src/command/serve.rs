@@ -7,11 +7,11 @@ use anyhow::{Context, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::experiment::USUAL_SETTING;
-use crate::options::NicOptions;
-use crate::takers::{Place, Use};
-use crate::world::served::Served;
-use crate::world::setup;
+use bench::experiment::USUAL_SETTING;
+use bench::options::NicOptions;
+use bench::takers::{Place, Use};
+use bench::world::served::Served;
+use bench::world::setup;
 
 /// Serves the NIC until a signal ends it.
 ///

@@ -7,11 +7,11 @@ use clap::Args;
 use netdev::{Root, device_name, illegible_devices};
 use serde::Serialize;
 
-use crate::say::{note, say};
-use crate::show::lines::Lines;
-use crate::show::report::{Report, SCHEMA, nics};
-use crate::show::screen::{screen, summary};
-use crate::terminal::Width;
+use report::terminal::Width;
+use report::{note, say};
+use show::lines::Lines;
+use show::report::{Report, SCHEMA, nics};
+use show::screen::{screen, summary};
 
 /// What `earmark show` takes.
 #[derive(Args, Debug)]

@@ -10,26 +10,25 @@ use nic::moderation::Moderation;
 use sys::privilege::become_capable;
 
 use super::apply::{DeviceArgs, patience};
-use crate::bench;
-use crate::cli::World;
-use crate::environment::Environment;
-use crate::options::{ExperimentOptions, NicOptions, Ports, Text, duration, seconds};
-use crate::progress::Progress;
-use crate::report;
-use crate::say::{note, say};
-use crate::terminal::Width;
-use crate::tune::device::Device;
-use crate::tune::figures::{Figures, Metric};
-use crate::tune::goal::{Direction, Goal};
-use crate::tune::interrupted;
-use crate::tune::outcome::{Limits, Outcome, SCHEMA, Verified};
-use crate::tune::peer::code::CodeArgs;
-use crate::tune::search::{self, Budget, Found, Point, Space, Trial, compare};
-use crate::tune::setting::{Change, State};
-use crate::tune::transaction::{Took, Transaction, Verdict, check};
-use crate::tune::trial::Play;
-use crate::tune::workload::{Kind, Terms};
-use crate::tune::world::Stage;
+use bench::environment::Environment;
+use bench::options::{ExperimentOptions, NicOptions, Ports, Text, duration, seconds};
+use bench::world::WorldKind;
+use report;
+use report::progress::Progress;
+use report::terminal::Width;
+use report::{note, say};
+use sys::interrupted;
+use tune::device::Device;
+use tune::figures::{Figures, Metric};
+use tune::goal::{Direction, Goal};
+use tune::outcome::{Limits, Outcome, SCHEMA, Verified};
+use tune::peer::code::CodeArgs;
+use tune::search::{self, Budget, Found, Point, Space, Trial, compare};
+use tune::setting::{Change, State};
+use tune::transaction::{Took, Transaction, Verdict, check};
+use tune::trial::Play;
+use tune::workload::{Kind, Terms};
+use tune::world::Stage;
 
 /// Rounds in which the pick is measured again, in turns with how the device was.
 const VERIFY: u32 = 3;
@@ -55,7 +54,7 @@ pub struct TuneArgs {
     pub code: CodeArgs,
     /// Try it on a NIC of ours between two hosts of ours instead, live or in virtual time
     #[arg(long, value_enum, conflicts_with_all = ["peer", "command", "confirm_within", "lab"])]
-    pub world: Option<World>,
+    pub world: Option<WorldKind>,
     /// With --world, how our NIC is at first
     #[arg(long, value_name = "SETTING", requires = "world", default_value = "delay:75")]
     pub strategy: Text<Moderation>,
@@ -229,7 +228,7 @@ pub fn run(args: &TuneArgs) -> Result<ExitCode> {
         device.driver()
     );
     let play = args.play()?;
-    interrupted::watch()?;
+    interrupted::watch().context("take signals")?;
     // A workload that cannot be played, or that takes another way, is no reason to change anything.
     play.once(device, 0)?;
     let transaction = Transaction::begin(device, &store, "tune")?;
@@ -301,12 +300,12 @@ fn find(
     let budget = Budget { trials, ..Budget::USUAL };
     // In virtual time a round with the same seed is the same round: one tells all.
     let exact = Budget { rounds: 1, finals: 0, ..budget };
-    let budget = if args.world == Some(World::Virtual) { exact } else { budget };
+    let budget = if args.world == Some(WorldKind::Virtual) { exact } else { budget };
     search::search(space, goal, budget, measure)
 }
 
 /// The same on a NIC of ours in a world of its own, of which nothing is left.
-fn in_world(args: &TuneArgs, world: World, goal: &Goal) -> Result<ExitCode> {
+fn in_world(args: &TuneArgs, world: WorldKind, goal: &Goal) -> Result<ExitCode> {
     let ports = match args.device.as_str() {
         "a0" => Ports::A,
         "b0" => Ports::B,
@@ -325,7 +324,7 @@ fn in_world(args: &TuneArgs, world: World, goal: &Goal) -> Result<ExitCode> {
     };
     let Text(present) = args.strategy;
     let seed = 1;
-    let world = bench::open(world, &nic, privilege)?;
+    let world = bench::compare::open(world, &nic, privilege)?;
     let stage = Stage::new(world, args.workload, options, present, seed);
     let (before, progress) = (stage.state(), Progress::new(args.json));
     let space = args.space(&before)?;
@@ -336,7 +335,7 @@ fn in_world(args: &TuneArgs, world: World, goal: &Goal) -> Result<ExitCode> {
         progress.step(&change.to_string());
         measurements += 1;
         // The same seed in virtual time, so that settings alone make the difference.
-        let round = if args.world == Some(World::Virtual) { 0 } else { measurements as u64 };
+        let round = if args.world == Some(WorldKind::Virtual) { 0 } else { measurements as u64 };
         stage.once(&change, round)
     };
     let found = find(args, &space, goal, &mut measure)?;

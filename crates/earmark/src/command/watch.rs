@@ -10,10 +10,10 @@ use netdev::netdev::Direction;
 use netdev::{Root, device_name};
 use serde::Serialize;
 
-use crate::say::{note, say};
-use crate::show::rates::{Meter, QueueRates, Rates};
-use crate::show::report::SCHEMA;
-use crate::terminal::{Stream, Width};
+use report::terminal::{Stream, Width};
+use report::{note, say};
+use show::rates::{Meter, QueueRates, Rates};
+use show::report::SCHEMA;
 
 /// Lines of a terminal after which the header is said again.
 const HEADER_EVERY: usize = 20;
@@ -144,7 +144,7 @@ fn whole(rate: f64) -> String {
 }
 
 fn optional(value: Option<f64>, digits: usize) -> String {
-    crate::table::number(value, digits)
+    report::terminal::number(value, digits)
 }
 
 fn megabits(bytes_per_s: Option<f64>) -> String {
@@ -154,7 +154,7 @@ fn megabits(bytes_per_s: Option<f64>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::checks::fits;
+    use report::terminal::checks::fits;
 
     fn queue(direction: Direction, id: u32, packets_per_s: f64) -> QueueRates {
         QueueRates {

@@ -20,19 +20,19 @@ use nic::moderation::Moderation;
 use serde::Serialize;
 use sys::privilege::become_capable;
 
-use crate::bench::{Tried, attempt, refuse_nothing};
 use crate::cli::DemoArgs;
-use crate::environment::Environment;
-use crate::experiment::Experiment;
-use crate::files::writable;
-use crate::measurement::{Measurement, Rounds, SCHEMA};
-use crate::options::{ExperimentOptions, NicOptions, Text};
-use crate::progress::Progress;
-use crate::report::{self, Timeline};
-use crate::say::say;
-use crate::terminal::Width;
-use crate::world::World;
-use crate::world::live::Live;
+use bench::compare::{Tried, attempt, refuse_nothing};
+use bench::environment::Environment;
+use bench::experiment::Experiment;
+use bench::files::writable;
+use bench::measurement::{Measurement, Rounds, SCHEMA};
+use bench::options::{ExperimentOptions, NicOptions, Text};
+use bench::world::World;
+use bench::world::live::Live;
+use report::progress::Progress;
+use report::say;
+use report::terminal::Width;
+use report::{self, Timeline};
 
 /// The strategies, in the order of the table.
 const STRATEGIES: [&str; 8] = [
@@ -167,7 +167,7 @@ fn row(setting: &Moderation, cases: &[Tried; 3], environment: &Environment) -> R
 
 /// Neither root nor user namespaces, or no TAP: says so, and shows what a NIC alone can show.
 fn without_hosts(error: &anyhow::Error, args: &DemoArgs) -> Result<()> {
-    say!("No hosts can be built here: {}.", crate::message(error));
+    say!("No hosts can be built here: {}.", say::message(error));
     let width = Width::of_output();
     say!(
         "{}\n",

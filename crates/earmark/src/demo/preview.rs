@@ -14,9 +14,9 @@ use nic::observer::{Delivered, Observer};
 use nic::port::{Port, PortSettings};
 
 use super::STRATEGIES;
-use crate::records::{Distribution, new_times};
-use crate::terminal::Table;
-use crate::world::setup::USUAL_RULES;
+use bench::records::{Distribution, new_times};
+use bench::world::setup::USUAL_RULES;
+use report::terminal::Table;
 
 /// Payload of a full TCP segment.
 const SEGMENT: usize = 1_448;

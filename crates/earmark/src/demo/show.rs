@@ -1,12 +1,10 @@
 //! The demo's table and its report.
 
 use super::{Demo, Row, story};
-use crate::measurement::Measurement;
-use crate::report::{
-    self, CdfChart, CdfSeries, Cell, Report, Timeline, TradeoffChart, TradeoffPoint,
-};
-use crate::table::number;
-use crate::terminal::Table;
+use bench::measurement::Measurement;
+use report::terminal::Table;
+use report::terminal::number;
+use report::{self, CdfChart, CdfSeries, Cell, Report, Timeline, TradeoffChart, TradeoffPoint};
 
 /// The headers of the table on the terminal (traffic, figure, unit), and which are left out
 /// first: to be read first is what happens when both kinds of traffic are there.
@@ -90,7 +88,7 @@ pub(super) fn report(demo: &Demo, timelines: Vec<Timeline>) -> Report {
             points: demo.rows.iter().filter_map(point).collect(),
         },
         timelines,
-        environment: environment.map(crate::environment::Environment::entries).unwrap_or_default(),
+        environment: environment.map(bench::environment::Environment::entries).unwrap_or_default(),
     }
 }
 
@@ -175,8 +173,8 @@ fn graded(text: String, times_best: f64) -> Cell {
 mod tests {
     use super::*;
     use crate::table::tests::measurement;
-    use crate::terminal::Width;
-    use crate::terminal::checks::fits;
+    use report::terminal::Width;
+    use report::terminal::checks::fits;
 
     #[test]
     fn the_table_of_the_demo_fits_every_terminal() {

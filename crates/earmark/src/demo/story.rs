@@ -2,9 +2,9 @@
 //! figures of the run, and says which.
 
 use super::Row;
-use crate::bench::not_measured;
-use crate::experiment::{MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S};
-use crate::measurement::Measurement;
+use bench::compare::not_measured;
+use bench::experiment::{MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S};
+use bench::measurement::Measurement;
 
 /// How far apart two figures of one noisy run must be before the difference is worth a word.
 const NOISE: f64 = 1.10;

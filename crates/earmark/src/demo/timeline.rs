@@ -3,7 +3,7 @@
 use base::time::Instant;
 use hostside::trace::Event;
 
-use crate::report::{Interrupt, Lane, Packet, Timeline};
+use report::{Interrupt, Lane, Packet, Timeline};
 
 /// How much is shown before the marked packet that it is about, and after.
 const BEFORE_US: f64 = 150.0;

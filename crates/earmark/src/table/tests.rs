@@ -1,10 +1,10 @@
 //! The tables of `bench`, `demo` and their like at the widths of common terminals.
 
 use super::*;
-use crate::environment::Environment;
-use crate::measurement::Cpu;
-use crate::records::Distribution;
-use crate::terminal::checks::fits;
+use bench::environment::Environment;
+use bench::measurement::Cpu;
+use bench::records::Distribution;
+use report::terminal::checks::fits;
 
 /// Wide values in every column that an experiment may have.
 pub(crate) fn measurement(setting: &str) -> Measurement {
@@ -115,7 +115,7 @@ fn clients_messages_and_clocks_fit_every_terminal() {
     };
     results[0].halves = vec![half("delay:393"), half("delay:50")];
     let mut outcome = outcome("mx-mixed", results);
-    let marks = crate::marks::MarkNames::ALL;
+    let marks = bench::marks::MarkNames::ALL;
     outcome.mx = Some(MxTerms { size: 1 << 20, in_flight: Some(64), marks, misorder: 3 });
     fits(|width| of(&outcome, width), &[&ESSENTIAL[..], &["1024", "clock offset"]].concat());
 }

@@ -27,18 +27,18 @@ use nic::moderation::Moderation;
 use sys::station::{IPV4_PREFIX, Station};
 
 use crate::command::lab::{code, lab, outlive_interrupts, wait};
-use crate::experiment::USUAL_SETTING;
-use crate::files::writable;
-use crate::measurement::SCHEMA;
-use crate::options::{Hosts, NicOptions, Text};
-use crate::say::note;
-use crate::takers::{Place, Use};
-use crate::terminal::Width;
-use crate::world::World;
-use crate::world::live::Live;
-use crate::world::setup;
+use bench::experiment::USUAL_SETTING;
+use bench::files::writable;
+use bench::measurement::SCHEMA;
+use bench::options::{Hosts, NicOptions, Text};
+use bench::takers::{Place, Use};
+use bench::world::World;
+use bench::world::live::Live;
+use bench::world::setup;
 use launcher::{Launcher, Mpi, require_program};
 use outcome::{Case, Outcome};
+use report::note;
+use report::terminal::Width;
 use variables::Net;
 
 /// What `earmark mpirun` takes.

@@ -6,10 +6,10 @@ use lab::snapshot::{PortSnapshot, Snapshot};
 use serde::Serialize;
 
 use super::variables::Net;
-use crate::bench::median;
-use crate::environment::Environment;
-use crate::table::number;
-use crate::terminal::{Table, Width};
+use bench::compare::median;
+use bench::environment::Environment;
+use report::terminal::number;
+use report::terminal::{Table, Width};
 
 /// What `--json` writes.
 #[derive(Debug, Serialize)]

@@ -1,7 +1,7 @@
 //! What an MPI finds in its environment: which network it is to use.
 
 use super::launcher::{Kind, Mpi};
-use crate::say::say;
+use report::say;
 
 /// Names and values.
 pub(super) type Variables = Vec<(&'static str, String)>;

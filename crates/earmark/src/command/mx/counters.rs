@@ -5,7 +5,7 @@ use clap::Args;
 use mx_io::discovery::{Peers, Target};
 use mx_io::report::{Report, ask, running};
 
-use crate::say::say;
+use report::say;
 
 /// What `earmark mx counters` takes.
 #[derive(Args, Debug)]
@@ -66,6 +66,6 @@ fn show(report: &Report, args: &CountersArgs) {
         say!("  {name}: {count}");
     }
     if args.dump {
-        crate::say::text(report.dump.as_bytes());
+        say::text(report.dump.as_bytes());
     }
 }

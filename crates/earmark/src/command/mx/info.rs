@@ -8,7 +8,7 @@ use netdev::coalescing::{Coalescing, coalescing};
 use serde::Serialize;
 use sys::netlink::Netlink;
 
-use crate::say::say;
+use report::say;
 
 /// From how many microseconds on a NIC that waits for more frames is told of. Open-MX warns from
 /// there, too: a small message takes about as long.

@@ -9,8 +9,8 @@ use mx_io::discovery::{Found, discover};
 use mx_io::port::{self, NicId, Port, PortError, PortSpec};
 use serde::Serialize;
 
-use crate::say::{note, say};
-use crate::terminal::{Table, Width};
+use report::terminal::{Table, Width};
+use report::{note, say};
 
 /// What `earmark mx peers` takes.
 #[derive(Args, Debug)]

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::session::{EndArgs, Order, Session};
 
-use crate::say::say;
-use crate::terminal::{Stream, Width};
+use report::say;
+use report::terminal::{Stream, Width};
 
 /// What `earmark mx perf` takes.
 #[derive(Args, Debug)]
@@ -170,7 +170,7 @@ fn columns(width: Width) -> Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::checks::fits;
+    use report::terminal::checks::fits;
 
     #[test]
     fn every_terminal_has_all_columns() {

@@ -29,8 +29,8 @@ use serde::{Deserialize, Serialize};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 
 use super::place::tell;
-use crate::options::Text;
-use crate::say::{note, say};
+use bench::options::Text;
+use report::{note, say};
 
 /// An endpoint as these commands use it.
 pub(super) type End = Endpoint<Bytes, Vec<u8>>;
@@ -215,7 +215,7 @@ impl Session {
             client = Some(peer);
             // A client that goes away is no reason to end.
             if let Err(error) = self.obey(peer, order) {
-                note!("earmark: obey {order:?}: {}", crate::message(&error));
+                note!("earmark: obey {order:?}: {}", say::message(&error));
             }
         }
         Ok(())
@@ -229,7 +229,7 @@ impl Session {
             if let Some(completed) = self.end.wait(request, Some(LOOK))? {
                 match (Order::read(&completed), completed.status.peer) {
                     (Ok(order), Some(peer)) => return Ok(Some((peer, order))),
-                    (Err(error), _) => note!("earmark: {}", crate::message(&error)),
+                    (Err(error), _) => note!("earmark: {}", say::message(&error)),
                     (Ok(_), None) => {}
                 }
                 request = listen()?;

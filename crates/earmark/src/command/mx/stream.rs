@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::session::{EndArgs, Order, Session};
 
-use crate::say::say;
+use report::say;
 
 /// What `earmark mx stream` takes.
 #[derive(Args, Debug)]

@@ -28,8 +28,8 @@ use signal_hook::consts::SIGUSR1;
 use self::ledger::{Ledger, STALL};
 use self::work::Party;
 use super::session::{End, Wait};
-use crate::options::{Text, duration};
-use crate::say::{note, say};
+use bench::options::{Text, duration};
+use report::{note, say};
 
 /// How long an endpoint may take to connect, and to close.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,0 +1,365 @@
+//! Experiments: who does what on which host.
+//!
+//! An experiment is a list of *players*. Each is one workload on one host, driven by an agent; or a
+//! real program, such as memcached. Servers start first, then clients; then all get their *go* at
+//! once.
+
+mod mx;
+
+pub use mx::MxTerms;
+
+use anyhow::{Result, ensure};
+use clap::ValueEnum;
+use nic::moderation::{Moderation, TimerKind};
+use serde::Deserialize;
+
+use crate::agent::{AgentSpec, Transport};
+use crate::measurement::Part;
+use crate::options::ExperimentOptions;
+use crate::workload::{
+    BulkReceiverSpec, BulkSenderSpec, FrameSenderSpec, MemcachedClientSpec, NtpClientSpec,
+    NtpServerSpec, PpsReceiverSpec, PpsSenderSpec, RrClientSpec, RrServerSpec, WorkloadSpec,
+};
+
+/// Host `a`, where clients are.
+pub const A: usize = 0;
+
+/// Host `b`, where servers are.
+pub const B: usize = 1;
+
+/// The port of the servers that Earmark brings along.
+const PORT: u16 = 7_000;
+
+/// The port of the bulk flow.
+const BULK_PORT: u16 = 7_001;
+
+/// The port of memcached.
+const MEMCACHED_PORT: u16 = 11_211;
+
+/// The port of NTP.
+const NTP_PORT: u16 = 123;
+
+/// The address of host b, where servers listen.
+const SERVER: &str = "10.9.0.2";
+
+/// CPU work for each request in the e1000 seed's "more realistic benchmark".
+const LOADED_COMPUTE_US: u32 = 110;
+
+/// Round trips a second in `mixed`: a fixed rate, since a faster closed loop would make more
+/// interrupts by itself.
+pub const MIXED_ROUND_TRIPS_PER_S: u32 = 1_000;
+
+/// The bulk flow of `mixed`, in Mbit/s: well below what a TAP carries.
+pub const MIXED_BULK_MBIT: u32 = 300;
+
+/// What the bulk flow writes at a time, as iperf3 does.
+const BULK_CHUNK_BYTES: u32 = 131_072;
+
+/// Memcached clients think at random up to this long, so that a free-running tick meets them at any
+/// phase.
+const MEMCACHED_THINK_US: u32 = 1_000;
+
+/// Polls a second of the NTP client; the seed polled each second for 100 s.
+const NTP_POLLS_PER_S: u32 = 100;
+
+/// Payload of `ping`.
+const PING_BYTES: u32 = 56;
+
+/// The setting of a NIC where none is given: the delay that Myri-10G shipped with, and the paper
+/// calls "Timeout".
+pub const USUAL_SETTING: Moderation =
+    Moderation { timer: TimerKind::Delay, rx_usecs: 75, ..Moderation::DISABLED };
+
+/// The experiments by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Experiment {
+    /// One byte there and back over TCP, again and again (netperf TCP_RR)
+    TcpRr,
+    /// The same over UDP
+    UdpRr,
+    /// The same with ICMP echo, which the kernel answers
+    Ping,
+    /// TCP round trips to a server that works 110 us on each request
+    LoadedServer,
+    /// Gets from the real memcached; latency is the time to the first 5 bytes
+    Memcached,
+    /// NTP with its four timestamps: which half of a round trip is late, and what that does to a
+    /// clock
+    Ntp,
+    /// One TCP flow as fast as it goes, or at --bulk-rate
+    Bulk,
+    /// A paced TCP flow, and TCP round trips at a fixed rate, at once on one NIC
+    Mixed,
+    /// Small datagrams as fast as they go
+    Pps,
+    /// Frames that the host drops at once: what receiving one costs
+    InvalidFrames,
+    /// Messages of MX there and back: half a round trip, as Open-MX tells it
+    MxPingpong,
+    /// Messages of MX one way, with --in-flight of them on their way
+    MxStream,
+    /// Large messages of MX there and back: what each takes, in time and in interrupts
+    MxLargeAnatomy,
+    /// Round trips of MX messages whose mark comes --mx-misorder frames too early
+    MxMisorder,
+    /// Short round trips of MX beside bulk messages of MX and a TCP flow, at once on one NIC
+    MxMixed,
+}
+
+/// What a player runs.
+#[derive(Clone, Debug)]
+pub enum Role {
+    /// An agent with this workload.
+    Agent(Part, Box<AgentSpec>),
+    /// A program, with its arguments.
+    Program(Vec<String>),
+}
+
+/// One workload or program on one host.
+#[derive(Clone, Debug)]
+pub struct Player {
+    /// [`A`] or [`B`].
+    pub host: usize,
+    /// It must be there before the others start, and stays until they are done.
+    pub server: bool,
+    /// What it runs.
+    pub role: Role,
+}
+
+/// An experiment, with the numbers filled in.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Who takes part, servers first.
+    pub players: Vec<Player>,
+    /// Seconds before the measurement.
+    pub warmup_s: f64,
+    /// Seconds of the measurement.
+    pub duration_s: f64,
+    /// Where everything random comes from.
+    pub seed: u64,
+}
+
+impl Experiment {
+    /// The name on the command line.
+    #[must_use]
+    pub fn name(self) -> String {
+        let value = self.to_possible_value().expect("no experiment is hidden");
+        value.get_name().to_owned()
+    }
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Self::value_variants().iter().copied()
+    }
+
+    /// Whether it is one of [round trips of MX](Self::MxPingpong), of which half is told.
+    #[must_use]
+    pub fn tells_half(self) -> bool {
+        matches!(self, Self::MxPingpong | Self::MxLargeAnatomy | Self::MxMisorder)
+    }
+
+    /// Refuses options that do not go with it.
+    ///
+    /// # Errors
+    /// The option, and what it may be.
+    pub fn check(self, options: &ExperimentOptions) -> Result<()> {
+        ensure!(
+            options.rate.is_none() || options.think.unwrap_or(0) == 0,
+            "--think: with --rate, requests are sent when they are due; drop one of the two"
+        );
+        mx::check(self, options)
+    }
+
+    /// What messages of MX are like in it, if there are any.
+    #[must_use]
+    pub fn mx(self, options: &ExperimentOptions) -> Option<MxTerms> {
+        mx::terms(self, options)
+    }
+
+    /// Fills in the numbers: those of `options`, and the experiment's usual ones.
+    #[must_use]
+    pub fn plan(self, options: &ExperimentOptions, clients: Option<u32>, seed: u64) -> Plan {
+        let (warmup_s, duration_s) = timing(options);
+        let clients = clients.unwrap_or(1);
+        let stage = Stage { experiment: self, options, clients, seed, warmup_s, duration_s };
+        Plan { players: stage.players(), warmup_s, duration_s, seed }
+    }
+}
+
+/// Seconds of warm-up and of measurement.
+#[must_use]
+pub fn timing(options: &ExperimentOptions) -> (f64, f64) {
+    (options.warmup.unwrap_or(0.3), options.duration.unwrap_or(2.0))
+}
+
+/// What the players of one experiment have in common.
+struct Stage<'a> {
+    experiment: Experiment,
+    options: &'a ExperimentOptions,
+    clients: u32,
+    seed: u64,
+    warmup_s: f64,
+    duration_s: f64,
+}
+
+impl Stage<'_> {
+    fn players(&self) -> Vec<Player> {
+        use Experiment as E;
+        match self.experiment {
+            E::TcpRr | E::LoadedServer => {
+                vec![self.rr_server(Transport::Tcp), self.rr_client(Transport::Tcp)]
+            }
+            E::UdpRr => vec![self.rr_server(Transport::Udp), self.rr_client(Transport::Udp)],
+            E::Ping => vec![self.rr_client(Transport::Icmp)],
+            E::Memcached => vec![memcached(), self.memcached_client()],
+            E::Ntp => vec![self.ntp_server(), self.ntp_client()],
+            E::Bulk => vec![self.bulk_sink(), self.bulk_source()],
+            E::Mixed => vec![
+                self.rr_server(Transport::Tcp),
+                self.bulk_sink(),
+                self.rr_client(Transport::Tcp),
+                self.bulk_source(),
+            ],
+            E::Pps => vec![self.pps_counter(), self.pps_flood()],
+            E::InvalidFrames => vec![self.frame_flood()],
+            E::MxPingpong | E::MxLargeAnatomy | E::MxMisorder => self.mx_ping_pong(),
+            E::MxStream => self.mx_stream(),
+            E::MxMixed => self.mx_mixed(),
+        }
+    }
+
+    /// Servers first, which the others find there.
+    fn mx_mixed(&self) -> Vec<Player> {
+        let mut players = [self.mx_ping_pong(), self.mx_stream()].concat();
+        players.extend([self.bulk_sink(), self.bulk_source()]);
+        players.sort_by_key(|player| !player.server);
+        players
+    }
+
+    fn rr_server(&self, transport: Transport) -> Player {
+        let usual = if self.experiment == Experiment::LoadedServer { LOADED_COMPUTE_US } else { 0 };
+        let spec = RrServerSpec {
+            request_bytes: self.request_bytes(),
+            response_bytes: self.response_bytes(),
+            compute_us: self.options.compute.unwrap_or(usual).into(),
+        };
+        let agent = self.agent(WorkloadSpec::RrServer(spec), transport, PORT);
+        player(B, Part::Answerer, true, agent)
+    }
+
+    fn rr_client(&self, transport: Transport) -> Player {
+        let mixed = self.experiment == Experiment::Mixed;
+        let usual_rate = mixed.then_some(MIXED_ROUND_TRIPS_PER_S);
+        let spec = RrClientSpec {
+            request_bytes: self.request_bytes(),
+            response_bytes: self.response_bytes(),
+            connections: self.clients as usize,
+            think_us_max: self.options.think.unwrap_or(0).into(),
+            rate_per_s: self.options.rate.or(usual_rate).map(u64::from),
+            ..RrClientSpec::default()
+        };
+        let agent = self.agent(WorkloadSpec::RrClient(spec), transport, PORT);
+        player(A, Part::Asker, false, agent)
+    }
+
+    fn memcached_client(&self) -> Player {
+        let spec = MemcachedClientSpec {
+            value_bytes: self.options.value_bytes.unwrap_or(4_096) as usize,
+            think_us_max: self.options.think.unwrap_or(MEMCACHED_THINK_US).into(),
+        };
+        let workload = WorkloadSpec::MemcachedClient(spec);
+        player(A, Part::Asker, false, self.agent(workload, Transport::Tcp, MEMCACHED_PORT))
+    }
+
+    fn ntp_server(&self) -> Player {
+        let workload = WorkloadSpec::NtpServer(NtpServerSpec::default());
+        player(B, Part::Answerer, true, self.agent(workload, Transport::Udp, NTP_PORT))
+    }
+
+    fn ntp_client(&self) -> Player {
+        let rate = self.options.rate.unwrap_or(NTP_POLLS_PER_S);
+        let interval_us = (1_000_000 / u64::from(rate)).max(1);
+        let spec = NtpClientSpec { interval_us, ..NtpClientSpec::default() };
+        let workload = WorkloadSpec::NtpClient(spec);
+        player(A, Part::Asker, false, self.agent(workload, Transport::Udp, NTP_PORT))
+    }
+
+    fn bulk_source(&self) -> Player {
+        let mixed = matches!(self.experiment, Experiment::Mixed | Experiment::MxMixed);
+        let usual_rate = mixed.then_some(MIXED_BULK_MBIT);
+        let spec = BulkSenderSpec {
+            rate_mbit: self.options.bulk_rate.or(usual_rate).map(u64::from),
+            chunk_bytes: self.options.bulk_chunk.unwrap_or(BULK_CHUNK_BYTES) as usize,
+        };
+        let agent = self.agent(WorkloadSpec::BulkSender(spec), Transport::Tcp, BULK_PORT);
+        player(A, Part::BulkSource, false, agent)
+    }
+
+    fn bulk_sink(&self) -> Player {
+        let workload = WorkloadSpec::BulkReceiver(BulkReceiverSpec::default());
+        player(B, Part::BulkSink, true, self.agent(workload, Transport::Tcp, BULK_PORT))
+    }
+
+    fn pps_flood(&self) -> Player {
+        let spec = PpsSenderSpec {
+            payload_bytes: self.options.payload_bytes.unwrap_or(18) as usize,
+            rate_per_s: self.options.rate.map(u64::from),
+        };
+        let agent = self.agent(WorkloadSpec::PpsSender(spec), Transport::Udp, PORT);
+        player(A, Part::Flood, false, agent)
+    }
+
+    fn pps_counter(&self) -> Player {
+        let workload = WorkloadSpec::PpsReceiver(PpsReceiverSpec::default());
+        player(B, Part::Counter, true, self.agent(workload, Transport::Udp, PORT))
+    }
+
+    fn frame_flood(&self) -> Player {
+        let rate_per_s = self.options.rate.map(u64::from);
+        let spec = FrameSenderSpec { rate_per_s, ..FrameSenderSpec::default() };
+        let mut agent = self.agent(WorkloadSpec::FrameSender(spec), Transport::Packet, 0);
+        agent.address = None;
+        agent.interface = Some("a0".into());
+        player(A, Part::Flood, false, agent)
+    }
+
+    fn agent(&self, workload: WorkloadSpec, transport: Transport, port: u16) -> AgentSpec {
+        let millis = |seconds: f64| (seconds * 1e3).round() as u64;
+        AgentSpec {
+            spin: self.options.client_spin.unwrap_or(false) && !workload.is_server(),
+            workload,
+            transport: Some(transport),
+            address: Some(format!("{SERVER}:{port}")),
+            interface: None,
+            mx: None,
+            for_host: None,
+            warmup_ms: millis(self.warmup_s),
+            duration_ms: millis(self.duration_s),
+            seed: self.seed,
+            virtual_time: false,
+            series: self.options.change_to.is_some(),
+        }
+    }
+
+    fn request_bytes(&self) -> usize {
+        let usual = if self.experiment == Experiment::Ping { PING_BYTES } else { 1 };
+        self.options.request_bytes.unwrap_or(usual) as usize
+    }
+
+    fn response_bytes(&self) -> usize {
+        self.options.response_bytes.unwrap_or(1) as usize
+    }
+}
+
+fn player(host: usize, part: Part, server: bool, agent: AgentSpec) -> Player {
+    Player { host, server, role: Role::Agent(part, Box::new(agent)) }
+}
+
+/// The real server, one thread, as the bge seed's.
+fn memcached() -> Player {
+    let port = MEMCACHED_PORT.to_string();
+    let words = ["memcached", "-u", "root", "-t", "1", "-U", "0", "-l", SERVER, "-p", &port]
+        .map(str::to_owned);
+    Player { host: B, server: true, role: Role::Program(words.to_vec()) }
+}

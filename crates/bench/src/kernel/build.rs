@@ -1,0 +1,238 @@
+//! Building the kernel from the sources that apt knows. Nothing here needs root.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use super::cache::{Cache, numbers};
+use super::recipe;
+use report::note;
+
+/// The programs that the build runs, and Debian's packages of them.
+const TOOLS: [(&str, &str); 10] = [
+    ("apt-get", "apt"),
+    ("dpkg-deb", "dpkg"),
+    ("tar", "tar"),
+    ("xz", "xz-utils"),
+    ("make", "make"),
+    ("gcc", "gcc"),
+    ("flex", "flex"),
+    ("bison", "bison"),
+    ("bc", "bc"),
+    ("strip", "binutils"),
+];
+
+/// The kernel: one that was built by this recipe, or a new one of the newest sources.
+///
+/// # Errors
+/// If the sources or a tool are missing, or a step of the build fails.
+pub fn find_or_build() -> Result<PathBuf> {
+    let cache = Cache::open()?;
+    if let Some(path) = cache.newest() {
+        return Ok(path);
+    }
+    check_tools()?;
+    let (package, version) = newest_sources()?;
+    let lock = cache.lock()?;
+    let kernel = cache.kernel(&version);
+    if kernel.is_file() {
+        // Somebody else has built it while this one waited.
+        return Ok(kernel);
+    }
+    let workshop = cache.workshop(&lock)?;
+    let build = Build { directory: workshop.path(), package: &package, started: Instant::now() };
+    build.download()?;
+    build.unpack()?;
+    build.configure()?;
+    let built = build.compile()?;
+    // A reader sees the whole kernel or none.
+    fs::rename(&built, &kernel).with_context(|| format!("create {}", kernel.display()))?;
+    build.say(&format!("built {version}"));
+    Ok(kernel)
+}
+
+fn check_tools() -> Result<()> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let missing = |tool: &str| !std::env::split_paths(&path).any(|dir| dir.join(tool).is_file());
+    let missing: Vec<_> = TOOLS.iter().filter(|(tool, _)| missing(tool)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let tools: Vec<_> = missing.iter().map(|(tool, _)| *tool).collect();
+    if tools.contains(&"apt-get") {
+        bail!(
+            "build a kernel: this takes Debian's or Ubuntu's apt-get; elsewhere, build Linux \
+             {}.{} or newer with ARCH=um and name it in {}",
+            recipe::OLDEST.0,
+            recipe::OLDEST.1,
+            super::VARIABLE
+        );
+    }
+    let packages: Vec<_> = missing.iter().map(|(_, package)| *package).collect();
+    bail!(
+        "build a kernel: {} missing; install with: apt-get install {}",
+        tools.join(", "),
+        packages.join(" ")
+    );
+}
+
+/// The newest package of sources that apt knows, and its version.
+fn newest_sources() -> Result<(String, String)> {
+    let pattern = "^linux-source-[0-9.]+$";
+    let found = text(Command::new("apt-cache").args(["search", "--names-only", pattern]))?;
+    let oldest = vec![u64::from(recipe::OLDEST.0), u64::from(recipe::OLDEST.1)];
+    let names = found.lines().filter_map(|line| line.split_whitespace().next());
+    let Some(package) =
+        names.filter(|name| numbers(name) >= oldest).max_by_key(|name| numbers(name))
+    else {
+        let series = format!("{}.{}", oldest[0], oldest[1]);
+        bail!(
+            "find the sources of Linux {series} or newer: apt knows no linux-source-{series}; \
+             update its lists with: apt-get update (Debian 12 has it among its security updates)"
+        );
+    };
+    let shown = text(Command::new("apt-cache").args(["show", "--no-all-versions", package]))?;
+    let version = shown.lines().find_map(|line| line.strip_prefix("Version: "));
+    let version = version.with_context(|| format!("apt-cache show {package}: no version"))?;
+    Ok((package.to_owned(), version.to_owned()))
+}
+
+/// One build in its directory.
+struct Build<'a> {
+    directory: &'a Path,
+    package: &'a str,
+    started: Instant,
+}
+
+impl Build<'_> {
+    fn say(&self, what: &str) {
+        note!("earmark: kernel: {:>4.0} s  {what}", self.started.elapsed().as_secs_f64());
+    }
+
+    fn source(&self) -> PathBuf {
+        self.directory.join(self.package)
+    }
+
+    fn download(&self) -> Result<()> {
+        self.say(&format!("downloading {} (150 MB)", self.package));
+        let mut apt = Command::new("apt-get");
+        apt.args(["download", "-q", self.package]).current_dir(self.directory);
+        run(&mut apt).context("download the sources; if apt's lists are old: apt-get update")
+    }
+
+    /// Unpacks the archive inside the package straight from one pipe into the next.
+    fn unpack(&self) -> Result<()> {
+        self.say("unpacking");
+        let deb = fs::read_dir(self.directory)?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .find(|path| path.extension() == Some(OsStr::new("deb")))
+            .context("find the downloaded package: apt-get left no .deb file")?;
+        let mut package = Command::new("dpkg-deb");
+        let mut package = piped(package.arg("--fsys-tarfile").arg(&deb))?;
+        let inner = format!("./usr/src/{}.tar.xz", self.package);
+        let mut archive = Command::new("tar");
+        archive.args(["--extract", "--to-stdout", &inner]).stdin(output_of(&mut package));
+        let mut archive = piped(&mut archive)?;
+        let mut files = Command::new("tar");
+        files.args(["--extract", "--xz"]).current_dir(self.directory);
+        files.args(recipe::LEFT_OUT.map(|part| format!("--exclude={}/{part}", self.package)));
+        let unpacked = run(files.stdin(output_of(&mut archive)));
+        let whole = package.wait()?.success() && archive.wait()?.success();
+        unpacked?;
+        if !whole {
+            bail!("unpack {}: it is damaged; try again", deb.display());
+        }
+        fs::remove_file(&deb).with_context(|| format!("remove {}", deb.display()))
+    }
+
+    fn configure(&self) -> Result<()> {
+        self.keep_randomness_out()?;
+        let fragment = self.directory.join("um.config");
+        fs::write(&fragment, recipe::CONFIG)
+            .with_context(|| format!("write {}", fragment.display()))?;
+        run(self.make("allnoconfig").env("KCONFIG_ALLCONFIG", &fragment))?;
+        let path = self.source().join(".config");
+        let config =
+            fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+        let missing = recipe::missing_from(&config);
+        let is_essential =
+            |line: &&&str| recipe::ESSENTIAL.iter().any(|option| line.starts_with(option));
+        if let Some(line) = missing.iter().find(is_essential) {
+            bail!("configure {}: it does not take {line}; please report this", self.package);
+        }
+        if !missing.is_empty() {
+            self.say(&format!("{} does not take {}", self.package, missing.join(", ")));
+        }
+        Ok(())
+    }
+
+    fn keep_randomness_out(&self) -> Result<()> {
+        let write = |path: &Path, text: &str| {
+            fs::write(path, text).with_context(|| format!("write {}", path.display()))
+        };
+        let (file, text) = recipe::REPLACED;
+        write(&self.source().join(file), text)?;
+        let (file, from, to) = recipe::EDITED;
+        let path = self.source().join(file);
+        let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+        if text.matches(from).count() != 1 {
+            bail!("edit {file} of {}: no single `{from}` in it; please report this", self.package);
+        }
+        write(&path, &text.replace(from, to))
+    }
+
+    fn compile(&self) -> Result<PathBuf> {
+        let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+        self.say(&format!("compiling on {jobs} cores; 2 to 4 minutes on two"));
+        run(self.make("linux").arg(format!("-j{jobs}")))?;
+        let kernel = self.source().join("linux");
+        run(Command::new("strip").arg(&kernel))?;
+        Ok(kernel)
+    }
+
+    fn make(&self, target: &str) -> Command {
+        let mut make = Command::new("make");
+        make.args(["ARCH=um", target]).current_dir(self.source());
+        // Flags of a surrounding make, and variables that this one would take for its own.
+        for name in ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CROSS_COMPILE", "KBUILD_OUTPUT", "O"] {
+            make.env_remove(name);
+        }
+        make
+    }
+}
+
+/// Runs a step silently; what it said is part of the error.
+fn run(command: &mut Command) -> Result<()> {
+    output(command).map(drop)
+}
+
+/// Runs a command; what it wrote to its standard output.
+fn text(command: &mut Command) -> Result<String> {
+    let output = output(command)?;
+    String::from_utf8(output.stdout).with_context(|| format!("read the output of {command:?}"))
+}
+
+fn output(command: &mut Command) -> Result<Output> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().with_context(|| format!("start {name}"))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let lines: Vec<_> = said.trim_end().lines().collect();
+        let last = lines[lines.len().saturating_sub(12)..].join("\n");
+        bail!("run {command:?}: {}\n{last}", output.status);
+    }
+    Ok(output)
+}
+
+fn piped(command: &mut Command) -> Result<std::process::Child> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    command.stdout(Stdio::piped()).spawn().with_context(|| format!("start {name}"))
+}
+
+fn output_of(child: &mut std::process::Child) -> Stdio {
+    child.stdout.take().expect("it is piped").into()
+}

@@ -1,0 +1,483 @@
+//! What every world returns: one type for one experiment under one setting.
+//!
+//! The JSON form is versioned by [`SCHEMA`]; `docs/json.md` describes it. Times are microseconds,
+//! rates are per second, CPU is in cores (1.0 is one core, busy all the time).
+
+use std::collections::BTreeMap;
+
+use lab::snapshot::Snapshot;
+use nic::moderation::Reason;
+use serde::Serialize;
+
+use crate::environment::Environment;
+use crate::histogram::{self, Bin};
+use crate::records::{Distribution, Record};
+
+pub use report::SCHEMA;
+
+/// A distribution of times, in microseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Quantiles {
+    /// How many values.
+    pub count: u64,
+    /// The smallest.
+    pub min: f64,
+    /// Half are no larger.
+    pub p50: f64,
+    /// Nine in ten are no larger.
+    pub p90: f64,
+    /// 99 in 100 are no larger.
+    pub p99: f64,
+    /// The largest.
+    pub max: f64,
+    /// The arithmetic mean.
+    pub mean: f64,
+    /// Whether they are exact, and not those of a histogram of three significant digits.
+    pub exact: bool,
+}
+
+impl Quantiles {
+    /// Those of `distribution`, unless it is empty.
+    #[must_use]
+    pub fn of(distribution: &Distribution) -> Option<Self> {
+        let summary = distribution.summary();
+        (summary.count > 0).then_some(Self {
+            count: summary.count,
+            min: summary.min_us,
+            p50: summary.p50_us,
+            p90: summary.p90_us,
+            p99: summary.p99_us,
+            max: summary.max_us,
+            mean: summary.mean_us,
+            exact: distribution.exact,
+        })
+    }
+}
+
+impl Quantiles {
+    /// Half of each time.
+    fn half(self) -> Self {
+        let Self { count, min, p50, p90, p99, max, mean, exact } = self;
+        let [min, p50, p90, p99, max, mean] = [min, p50, p90, p99, max, mean].map(|us| us / 2.0);
+        Self { count, min, p50, p90, p99, max, mean, exact }
+    }
+}
+
+/// CPU time per second, in cores.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Cpu {
+    /// The data-plane thread, without what it did for the hosts and without waiting.
+    pub nic: f64,
+    /// The data-plane thread spinning: waiting for a deadline or a frame without sleeping.
+    pub nic_spin: f64,
+    /// The hosts: their programs, and their receive path, which runs when a frame is handed to a
+    /// TAP.
+    pub host: f64,
+    /// The part of `host` that is the receive path.
+    pub host_receive: f64,
+}
+
+/// One port.
+#[derive(Clone, Debug, Serialize)]
+pub struct PortMeasurement {
+    /// The interface, such as `b0`.
+    pub name: String,
+    /// The setting in force at the end, of queue 0.
+    pub setting: String,
+    /// Packets that its host took.
+    pub packets: u64,
+    /// Those among them that were marked.
+    pub marked: u64,
+    /// Interrupts by reason.
+    pub interrupts: BTreeMap<&'static str, u64>,
+    /// Holds of its packets.
+    pub hold_us: Option<Quantiles>,
+    /// Frames dropped because the ring was full.
+    pub ring_full: u64,
+    /// Frames that the host's stack refused.
+    pub refused: u64,
+    /// Frames lost on the way to this port: on the links of the others.
+    pub link_lost: u64,
+}
+
+/// The four timestamps of NTP, before or after a change.
+#[derive(Clone, Debug, Serialize)]
+pub struct Halves {
+    /// The setting of the changed port.
+    pub setting: String,
+    /// Round trip without the server's own time.
+    pub round_trip_us: Option<Quantiles>,
+    /// The request's way.
+    pub request_us: Option<Quantiles>,
+    /// The answer's way.
+    pub response_us: Option<Quantiles>,
+    /// How far the server's clock seems ahead; it is the same clock, so this is the error.
+    pub offset_us: Option<Quantiles>,
+    /// The medians of each round.
+    pub rounds: Vec<HalfRound>,
+}
+
+/// The medians of [`Halves`] in one round.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct HalfRound {
+    /// Round trip without the server's own time.
+    pub round_trip_us: Option<f64>,
+    /// The request's way.
+    pub request_us: Option<f64>,
+    /// The answer's way.
+    pub response_us: Option<f64>,
+    /// The error of the clock.
+    pub offset_us: Option<f64>,
+}
+
+/// Why a round has no figures: nobody was answered, or an agent did not get its work done. Other
+/// rounds may have some all the same.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotMeasured(pub String);
+
+/// The key figures of one round, from which spreads and ratios are made.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Round {
+    /// Median latency.
+    pub latency_p50_us: Option<f64>,
+    /// Round trips a second.
+    pub transactions_per_s: Option<f64>,
+    /// Goodput of the bulk flow.
+    pub bulk_bits_per_s: Option<f64>,
+    /// Interrupts a second, both hosts together.
+    pub interrupts_per_s: Option<f64>,
+    /// Messages of MX a second.
+    pub messages_per_s: Option<f64>,
+    /// Interrupts of both hosts for each message of MX.
+    pub interrupts_per_message: Option<f64>,
+    /// Why there are no figures, if there are none.
+    pub not_measured: Option<String>,
+}
+
+/// One experiment under one setting.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measurement {
+    /// The setting, as the user would write it.
+    pub setting: String,
+    /// How many clients asked at once, where that was varied.
+    pub clients: Option<u32>,
+    /// Seconds measured, all rounds together.
+    pub seconds: f64,
+    /// From when a request was due to its answer.
+    pub latency_us: Option<Quantiles>,
+    /// Half of `latency_us`, in round trips of MX.
+    pub half_round_trip_us: Option<Quantiles>,
+    /// From when a request was really sent to its answer.
+    pub service_us: Option<Quantiles>,
+    /// Where `latency_us` clusters.
+    pub latency_histogram: Vec<Bin>,
+    /// Answers a second.
+    pub transactions_per_s: Option<f64>,
+    /// Requests that were lost or not answered in time.
+    pub lost: Option<u64>,
+    /// Goodput of the bulk flow, at the receiver.
+    pub bulk_bits_per_s: Option<f64>,
+    /// Datagrams a second, at the receiver.
+    pub datagrams_per_s: Option<f64>,
+    /// Messages of MX a second, at their receivers.
+    pub messages_per_s: Option<f64>,
+    /// Bytes of them a second.
+    pub message_bytes_per_s: Option<f64>,
+    /// Interrupts of both hosts for each of them, where nothing else is on its way.
+    pub interrupts_per_message: Option<f64>,
+    /// Interrupts of both hosts.
+    pub interrupts: Option<u64>,
+    /// The same, a second.
+    pub interrupts_per_s: Option<f64>,
+    /// The same, by reason.
+    pub interrupts_by_reason: BTreeMap<&'static str, u64>,
+    /// Packets that the hosts took.
+    pub packets: Option<u64>,
+    /// Packets for each interrupt.
+    pub packets_per_interrupt: Option<f64>,
+    /// Holds of all packets.
+    pub hold_us: Option<Quantiles>,
+    /// By how much the data plane overshot its deadlines.
+    pub timer_overshoot_us: Option<Quantiles>,
+    /// CPU time; in virtual time, computing takes none.
+    pub cpu: Option<Cpu>,
+    /// CPU time of a host's receive path and the NIC for each packet, in nanoseconds.
+    pub receive_ns_per_packet: Option<f64>,
+    /// Each port.
+    pub ports: Vec<PortMeasurement>,
+    /// Before and after a change, where there was one.
+    pub halves: Vec<Halves>,
+    /// Each round.
+    pub rounds: Vec<Round>,
+    /// Where and how it was measured.
+    pub environment: Environment,
+    /// The distribution behind `latency_us`, for pictures.
+    #[serde(skip)]
+    pub latency: Distribution,
+}
+
+/// One round of one setting, as the world returns it.
+#[derive(Clone, Debug)]
+pub struct Slice {
+    /// Seconds measured.
+    pub seconds: f64,
+    /// What the agents measured, each with the part it played.
+    pub records: Vec<(Part, Record)>,
+    /// What the NIC counted in the same time.
+    pub nic: Snapshot,
+}
+
+/// The part that an agent plays in an experiment, which says what its figures mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// It asks, and its latencies are the experiment's.
+    Asker,
+    /// It answers.
+    Answerer,
+    /// It sends the bulk flow.
+    BulkSource,
+    /// It receives the bulk flow.
+    BulkSink,
+    /// It sends datagrams or frames as fast as it can.
+    Flood,
+    /// It counts datagrams.
+    Counter,
+    /// It sends messages of MX one way.
+    MessageSource,
+    /// It receives them.
+    MessageSink,
+}
+
+impl Slice {
+    /// What the agent that played `part` measured.
+    pub fn record(&self, part: Part) -> Option<&Record> {
+        self.records.iter().find(|(played, _)| *played == part).map(|(_, record)| record)
+    }
+
+    fn rate(&self, part: Part, counter: &str) -> Option<f64> {
+        let record = self.record(part)?;
+        Some(record.counter(counter) as f64 * 1e9 / record.window_ns.max(1) as f64)
+    }
+
+    fn interrupts(&self) -> u64 {
+        self.nic.ports.iter().map(|port| port.counters.interrupts_total()).sum()
+    }
+
+    /// What all agents together have counted under this name.
+    fn counted(&self, counter: &str) -> u64 {
+        self.records.iter().map(|(_, record)| record.counter(counter)).sum()
+    }
+
+    /// Messages of MX, where there were any.
+    fn messages(&self) -> Option<u64> {
+        Some(self.counted("messages_received")).filter(|messages| *messages > 0)
+    }
+
+    /// The same, if all interrupts were for them.
+    fn messages_alone(&self) -> Option<u64> {
+        self.messages().filter(|_| self.record(Part::BulkSink).is_none())
+    }
+
+    fn round(&self) -> Round {
+        let asker = self.record(Part::Asker).or_else(|| self.record(Part::MessageSource));
+        let messages = self.messages().map(|messages| messages as f64);
+        let alone = self.messages_alone().map(|messages| messages as f64);
+        let named = |name| asker.and_then(|record| record.distributions.get(name));
+        let mut latencies = LATENCIES.into_iter().filter_map(named);
+        let latency = latencies.next();
+        Round {
+            latency_p50_us: latency.and_then(Quantiles::of).map(|quantiles| quantiles.p50),
+            transactions_per_s: self.rate(Part::Asker, "transactions"),
+            bulk_bits_per_s: self.rate(Part::BulkSink, "bytes_received").map(|bytes| bytes * 8.0),
+            interrupts_per_s: Some(self.interrupts() as f64 / self.seconds),
+            messages_per_s: messages.map(|messages| messages / self.seconds),
+            interrupts_per_message: alone
+                .and_then(|messages| ratio(self.interrupts() as f64, messages)),
+            not_measured: None,
+        }
+    }
+}
+
+/// What the latency of an experiment is called, in whichever record has it. NTP's round trip leaves
+/// the server's own time out; it is the latency all the same, as is the transfer of a message.
+const LATENCIES: [&str; 3] = ["latency", "round_trip", "transfer"];
+
+/// All rounds of one setting, ready to be summed up.
+#[derive(Debug)]
+pub struct Rounds<'a> {
+    /// The setting, as the user would write it.
+    pub setting: String,
+    /// How many clients, where that was varied.
+    pub clients: Option<u32>,
+    /// The rounds that were measured.
+    pub slices: &'a [Slice],
+    /// Those that were not, by their numbers from 0, ascending.
+    pub missed: &'a [(usize, NotMeasured)],
+    /// Half a round trip is what people compare.
+    pub tells_half: bool,
+}
+
+impl Rounds<'_> {
+    /// Sums the rounds up.
+    #[must_use]
+    pub fn measurement(&self, environment: Environment) -> Measurement {
+        let seconds: f64 = self.slices.iter().map(|slice| slice.seconds).sum();
+        let asker = self.merged(Part::Asker);
+        let source = self.merged(Part::MessageSource);
+        let timed = asker.as_ref().or(source.as_ref());
+        let latency = LATENCIES.map(|name| distribution(timed, name));
+        let latency = latency.into_iter().find(|latency| latency.count > 0).unwrap_or_default();
+        let interrupts = self.sum(Slice::interrupts);
+        let packets = self.sum(|slice| slice.nic.ports.iter().map(|p| p.counters.delivered).sum());
+        let any = !self.slices.is_empty();
+        let cpu = (any && environment.measures_cpu()).then(|| self.cpu(seconds));
+        let receive = cpu.map(|cpu| (cpu.host_receive + cpu.nic) * seconds * 1e9);
+        let messages = self.total(Slice::messages);
+        let bytes = messages.map(|_| self.sum(|slice| slice.counted("message_bytes")) as f64);
+        let alone = self.total(Slice::messages_alone);
+        let latency_us = Quantiles::of(&latency);
+        let asked = asker.as_ref().map(|asker| per_second(asker, "transactions"));
+        let missed = |name| asker.as_ref().map_or(0, |asker| asker.counter(name));
+        Measurement {
+            setting: self.setting.clone(),
+            clients: self.clients,
+            seconds,
+            latency_us,
+            half_round_trip_us: latency_us.filter(|_| self.tells_half).map(Quantiles::half),
+            service_us: Quantiles::of(&distribution(asker.as_ref(), "service")),
+            latency_histogram: histogram::bins(&latency),
+            transactions_per_s: asked,
+            lost: any.then(|| missed("lost") + missed("unanswered")),
+            bulk_bits_per_s: self
+                .merged(Part::BulkSink)
+                .map(|sink| per_second(&sink, "bytes_received") * 8.0),
+            datagrams_per_s: self
+                .merged(Part::Counter)
+                .map(|counter| per_second(&counter, "datagrams_received")),
+            messages_per_s: messages.map(|messages| messages / seconds),
+            message_bytes_per_s: bytes.map(|bytes| bytes / seconds),
+            interrupts_per_message: alone.and_then(|alone| ratio(interrupts as f64, alone)),
+            interrupts: any.then_some(interrupts),
+            interrupts_per_s: ratio(interrupts as f64, seconds),
+            interrupts_by_reason: self.by_reason(),
+            packets: any.then_some(packets),
+            packets_per_interrupt: ratio(packets as f64, interrupts as f64),
+            hold_us: Quantiles::of(&self.holds(|_| true)),
+            timer_overshoot_us: Quantiles::of(&self.overshoot()),
+            cpu,
+            receive_ns_per_packet: receive.and_then(|receive| ratio(receive, packets as f64)),
+            ports: self.ports(),
+            halves: Vec::new(),
+            rounds: self.rounds(),
+            environment,
+            latency,
+        }
+    }
+
+    /// Each round in its turn.
+    fn rounds(&self) -> Vec<Round> {
+        let mut rounds: Vec<Round> = self.slices.iter().map(Slice::round).collect();
+        for (number, why) in self.missed {
+            let round = Round { not_measured: Some(why.0.clone()), ..Round::default() };
+            rounds.insert(*number, round);
+        }
+        rounds
+    }
+
+    /// The sum over all rounds, if there is anything to add.
+    fn total(&self, of: impl Fn(&Slice) -> Option<u64>) -> Option<f64> {
+        let mut each = self.slices.iter().filter_map(of).peekable();
+        each.peek()?;
+        Some(each.sum::<u64>() as f64)
+    }
+
+    fn sum(&self, of: impl Fn(&Slice) -> u64) -> u64 {
+        self.slices.iter().map(of).sum()
+    }
+
+    fn merged(&self, part: Part) -> Option<Record> {
+        let mut records = self.slices.iter().filter_map(|slice| slice.record(part));
+        let mut sum = records.next()?.clone();
+        records.for_each(|record| sum.merge(record));
+        Some(sum)
+    }
+
+    fn cpu(&self, seconds: f64) -> Cpu {
+        let cores = |nanos: u64| nanos as f64 / (seconds * 1e9);
+        let receive = cores(self.sum(|slice| slice.nic.delivering.as_nanos()));
+        let programs =
+            cores(self.sum(|slice| slice.records.iter().map(|(_, record)| record.cpu_ns).sum()));
+        let thread = cores(self.sum(|slice| slice.nic.cpu.as_nanos()));
+        // A spin that was pre-empted took time but no CPU, so the rest may come out below nothing.
+        let nic_spin = cores(self.sum(|slice| slice.nic.spun.as_nanos())).min(thread - receive);
+        let nic = thread - receive - nic_spin;
+        Cpu { nic, nic_spin, host: programs + receive, host_receive: receive }
+    }
+
+    fn by_reason(&self) -> BTreeMap<&'static str, u64> {
+        let count = |reason| {
+            self.sum(|slice| {
+                slice.nic.ports.iter().map(|p| p.counters.interrupts_for(reason)).sum()
+            })
+        };
+        Reason::ALL.into_iter().map(|reason| (reason.name(), count(reason))).collect()
+    }
+
+    fn holds(&self, of: impl Fn(usize) -> bool) -> Distribution {
+        let mut sum = Distribution::default();
+        for slice in self.slices {
+            let ports = slice.nic.ports.iter().enumerate().filter(|(number, _)| of(*number));
+            ports.for_each(|(_, port)| sum.merge(&Distribution::of(&port.holds, 1)));
+        }
+        sum
+    }
+
+    fn overshoot(&self) -> Distribution {
+        let mut sum = Distribution::default();
+        for slice in self.slices {
+            sum.merge(&Distribution::from_histogram(&slice.nic.overshoot, 1));
+        }
+        sum
+    }
+
+    fn ports(&self) -> Vec<PortMeasurement> {
+        let Some(last) = self.slices.last() else { return Vec::new() };
+        let port = |(number, port): (usize, &lab::snapshot::PortSnapshot)| {
+            let sum = |of: &dyn Fn(&lab::snapshot::PortSnapshot) -> u64| {
+                self.sum(|slice| of(&slice.nic.ports[number]))
+            };
+            let interrupts = Reason::ALL
+                .into_iter()
+                .map(|reason| (reason.name(), sum(&|port| port.counters.interrupts_for(reason))));
+            let lost_by_others = |slice: &Slice| {
+                let ports = slice.nic.ports.iter().enumerate();
+                ports.filter(|(of, _)| *of != number).map(|(_, port)| port.link.lost).sum::<u64>()
+            };
+            PortMeasurement {
+                name: port.name.clone(),
+                setting: port.queues[0].moderation.to_string(),
+                packets: sum(&|port| port.counters.delivered),
+                marked: sum(&|port| port.counters.marked),
+                interrupts: interrupts.collect(),
+                hold_us: Quantiles::of(&self.holds(|of| of == number)),
+                ring_full: sum(&|port| port.counters.ring_full),
+                refused: sum(&|port| port.refused),
+                link_lost: self.sum(lost_by_others),
+            }
+        };
+        last.nic.ports.iter().enumerate().map(port).collect()
+    }
+}
+
+fn distribution(record: Option<&Record>, name: &str) -> Distribution {
+    record.and_then(|record| record.distributions.get(name)).cloned().unwrap_or_default()
+}
+
+fn per_second(record: &Record, counter: &str) -> f64 {
+    record.counter(counter) as f64 * 1e9 / record.window_ns.max(1) as f64
+}
+
+fn ratio(amount: f64, of: f64) -> Option<f64> {
+    (of > 0.0).then(|| amount / of)
+}

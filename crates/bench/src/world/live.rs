@@ -1,0 +1,274 @@
+//! The live world: hosts made of namespaces, our NIC between them, real time.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use hostside::trace::Event;
+use lab::capture::Capture;
+use lab::dataplane::Handle;
+use lab::host::Host;
+use lab::machine::Machine;
+use lab::plane::PortPlan;
+use lab::played::PlayedDriver;
+use lab::snapshot::Snapshot;
+use lab::tap::Tap;
+use lab::wait::Waiting;
+use lab::{self, Lab, LabSettings};
+use nic::moderation::Moderation;
+use sys::privilege::Privilege;
+
+use super::agents::Cast;
+use super::guests::{GuestTime, Guests, kernel_name};
+use super::{World, setup};
+use crate::environment::Environment;
+use crate::experiment::Plan;
+use crate::measurement::Slice;
+use crate::options::{Hosts, NicOptions, Ports, Text};
+use lab::control;
+
+/// How long a guest may take to boot.
+const BOOT_WITHIN: Duration = Duration::from_secs(60);
+
+/// How often the players are looked after while they play.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// Hosts, a NIC, and a cable or a switch.
+pub struct Live {
+    // Dropped in this order: who asks the plane, the plane, and last the hosts whose TAPs it
+    // reads.
+    _control: control::server::Server,
+    plane: Arc<Handle>,
+    machines: Vec<Box<dyn Machine>>,
+    ports: Ports,
+    environment: Environment,
+    pcap: Option<PathBuf>,
+}
+
+/// The hosts of either kind, with their NIC.
+struct Ground {
+    machines: Vec<Box<dyn Machine>>,
+    plane: Arc<Handle>,
+    control: control::server::Server,
+    congestion_control: String,
+    /// That of the guests; namespaces share this machine's.
+    kernel: Option<String>,
+}
+
+impl Ground {
+    fn namespaces(names: Vec<String>, options: &NicOptions) -> Result<Self> {
+        let usual = LabSettings::default();
+        let queues = options.queues.unwrap_or(1);
+        let mtu = options.mtu.unwrap_or(usual.mtu);
+        let Lab { taps, hosts, .. } = Lab::create(&LabSettings { names, queues, mtu, ..usual })?;
+        let mut congestion_control = String::new();
+        for host in &hosts {
+            congestion_control = choose_congestion_control(host)?;
+        }
+        let plane = start_plane(plans(taps, options)?, options)?;
+        let control = control::server::Server::start(options.name.as_deref(), &plane, &hosts)?;
+        let machines = hosts.into_iter().map(|host| Box::new(host) as Box<dyn Machine>).collect();
+        Ok(Self { machines, plane, control, congestion_control, kernel: None })
+    }
+
+    fn guests(
+        names: &[String],
+        options: &NicOptions,
+        moderation: Option<Moderation>,
+    ) -> Result<Self> {
+        let guests = Guests::prepare(names, options, moderation, GuestTime::Real)?;
+        let plane = start_plane(guests.plans, options)?;
+        let control = control::server::Server::start(options.name.as_deref(), &plane, &[])?;
+        let mut booted = guests.boot_list.boot()?;
+        let mut machines: Vec<Box<dyn Machine>> = Vec::new();
+        for guest in &mut booted {
+            guest.await_ready(BOOT_WITHIN)?;
+        }
+        machines.extend(booted.into_iter().map(|guest| Box::new(guest) as Box<dyn Machine>));
+        // That of the configuration which our kernels, and Debian's, are built with.
+        let congestion_control = "cubic".to_owned();
+        let kernel = Some(kernel_name(&guests.kernel));
+        Ok(Self { machines, plane, control, congestion_control, kernel })
+    }
+}
+
+pub(super) fn start_plane(plans: Vec<PortPlan>, options: &NicOptions) -> Result<Arc<Handle>> {
+    let names: Vec<&str> = plans.iter().map(|plan| plan.name.as_str()).collect();
+    let capture = options.pcap.as_deref().map(|path| Capture::create(path, &names)).transpose()?;
+    Ok(Arc::new(Handle::start(plans, waiting(options), capture)?))
+}
+
+fn waiting(options: &NicOptions) -> Waiting {
+    options.wait.as_ref().map_or_else(Waiting::default, |Text(wait)| *wait)
+}
+
+impl Live {
+    /// Builds the world that `options` describe, with that many hosts.
+    ///
+    /// # Errors
+    /// If the options do not go together, or the system refuses a part of it.
+    pub fn start(hosts: usize, options: &NicOptions, privilege: Privilege) -> Result<Self> {
+        Self::with_setting(hosts, options, None, privilege)
+    }
+
+    /// The same, with `moderation` in force; drivers of guests know of it.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn with_setting(
+        hosts: usize,
+        options: &NicOptions,
+        moderation: Option<Moderation>,
+        privilege: Privilege,
+    ) -> Result<Self> {
+        setup::in_real_time(options)?;
+        let names = lab::names(hosts);
+        let Ground { machines, plane, control, congestion_control, kernel } =
+            match options.hosts.unwrap_or_default() {
+                Hosts::Namespaces => Ground::namespaces(names, options)?,
+                Hosts::Uml => Ground::guests(&names, options, moderation)?,
+            };
+        let machine = setup::environment("live", options, privilege)?;
+        let environment = Environment {
+            wait: waiting(options).to_string(),
+            nice: plane.nice(),
+            congestion_control,
+            kernel: kernel.unwrap_or(machine.kernel),
+            ..machine
+        };
+        let ports = options.ports.unwrap_or(Ports::Both);
+        let pcap = options.pcap.clone();
+        let live = Self { _control: control, plane, machines, ports, environment, pcap };
+        moderation.map_or(Ok(()), |moderation| live.set(moderation))?;
+        Ok(live)
+    }
+
+    /// The hosts.
+    #[must_use]
+    pub fn machines(&self) -> &[Box<dyn Machine>] {
+        &self.machines
+    }
+
+    /// Puts `moderation` into force on the ports that take it.
+    ///
+    /// # Errors
+    /// If the data plane has ended.
+    pub fn set(&self, moderation: Moderation) -> Result<()> {
+        let ports = self.ports;
+        Ok(self.plane.call(move |plane| setup::set(plane, ports, moderation))?)
+    }
+
+    /// Puts `moderation` into force on `ports`, whatever the options say.
+    ///
+    /// # Errors
+    /// If the data plane has ended.
+    pub fn set_ports(&self, ports: Ports, moderation: Moderation) -> Result<()> {
+        Ok(self.plane.call(move |plane| setup::set(plane, ports, moderation))?)
+    }
+
+    /// What the NIC has counted so far.
+    ///
+    /// # Errors
+    /// If the data plane has ended, or a port has vanished.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        let snapshot = self.plane.call(|plane| plane.snapshot())?;
+        for (port, machine) in snapshot.ports.iter().zip(&self.machines) {
+            if let Some(reason) = &port.vanished {
+                bail!(
+                    "port {} has vanished ({reason}): its interface was deleted in host {}, or the host ended",
+                    port.name,
+                    machine.name()
+                );
+            }
+            if let Some(end) = machine.end() {
+                bail!("host {} has ended: {end}", machine.name());
+            }
+            if let Some(why) = port.attachment.as_ref().and_then(|guest| guest.lost.as_ref()) {
+                bail!("port {} has lost guest {}: {why}", port.name, machine.name());
+            }
+        }
+        Ok(snapshot)
+    }
+
+    /// The last events of each port.
+    ///
+    /// # Errors
+    /// If the data plane has ended.
+    pub fn events(&self) -> Result<Vec<Vec<Event>>> {
+        Ok(self.plane.call(|plane| plane.plane().events())?)
+    }
+
+    fn play(&self, plan: &Plan, change_to: Option<Moderation>) -> Result<Slice> {
+        let mut cast = Cast::start(&plan.players, &self.machines)?;
+        let begin = Instant::now();
+        let until = |cast: &mut Cast, seconds: f64| {
+            let end = Duration::from_secs_f64(seconds);
+            // Whoever has failed will say so; nobody needs to wait for that.
+            while begin.elapsed() < end && cast.is_well() {
+                sleep(end.saturating_sub(begin.elapsed()).min(GLANCE));
+            }
+        };
+        cast.go()?;
+        until(&mut cast, plan.warmup_s);
+        let before = self.snapshot()?;
+        until(&mut cast, plan.warmup_s + plan.duration_s / 2.0);
+        change_to.map_or(Ok(()), |after| self.set(after))?;
+        until(&mut cast, plan.warmup_s + plan.duration_s);
+        let nic = self.snapshot()?.since(&before);
+        let seconds = nic.at.as_nanos() as f64 / 1e9;
+        let records = cast.finish(Duration::from_secs_f64(plan.warmup_s + plan.duration_s))?;
+        Ok(Slice { seconds, records, nic })
+    }
+
+    /// Ends the world; the capture, if there is one, is complete afterwards.
+    ///
+    /// # Errors
+    /// If the capture could not be written.
+    pub fn finish(self) -> Result<()> {
+        setup::finish_capture(&self.plane, self.pcap.as_deref())
+    }
+}
+
+impl World for Live {
+    fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    fn round(
+        &self,
+        plan: &Plan,
+        moderation: Moderation,
+        change_to: Option<Moderation>,
+    ) -> Result<Slice> {
+        self.set(moderation)?;
+        // A host or a port that is gone explains whatever the agents complain of.
+        self.play(plan, change_to).or_else(|error| self.snapshot().and(Err(error)))
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        (*self).finish()
+    }
+}
+
+/// Gives a host cubic, or reno, whatever this machine prefers: BBR, for one, paces by timers of its
+/// own. Returns what is in force, since a sandbox may not let us change it.
+fn choose_congestion_control(host: &Host) -> Result<String> {
+    const FILE: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+    let chosen = host.enter_net(|| {
+        // Kernels may keep cubic from other namespaces than their first one; reno is everybody's.
+        let _ = fs::write(FILE, "cubic").or_else(|_| fs::write(FILE, "reno"));
+        fs::read_to_string(FILE)
+    })?;
+    Ok(chosen.map_or_else(|_| "unknown".into(), |name| name.trim().to_owned()))
+}
+
+fn plans(taps: Vec<Tap>, options: &NicOptions) -> Result<Vec<PortPlan>> {
+    let plan = |(number, tap): (usize, Tap)| {
+        let name = tap.name().to_owned();
+        setup::port_plan(options, number, name, Box::new(PlayedDriver::new(tap)))
+    };
+    taps.into_iter().enumerate().map(plan).collect()
+}

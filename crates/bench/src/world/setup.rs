@@ -1,0 +1,196 @@
+//! What `NicOptions` say of ports, cables and captures, for every world.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use base::time::Duration;
+use hostside::HostSide;
+use lab::dataplane::{DataPlane, Handle};
+use lab::plane::PortPlan;
+use lab::wait::Waiting;
+use lab::{LabError, MAX_MTU, MIN_MTU};
+use nic::link::LinkSettings;
+use nic::marker::Rules;
+use nic::moderation::Moderation;
+use nic::port::PortSettings;
+use nic::queue::Dma;
+use sys::privilege::Privilege;
+use vhost::config::DeviceSettings;
+
+use crate::environment::Environment;
+use crate::files::writable;
+use crate::options::{NicOptions, Ports, Text};
+use report::note;
+
+/// Which packets are marked where the user does not say: those of MX that ask for it, and short
+/// pushed TCP segments, which is what requests and answers look like, and bulk data and
+/// acknowledgements do not.
+pub const USUAL_RULES: &str = "mx, tcp-psh & length<=512";
+
+/// The largest packet of a guest's interface where nobody says otherwise.
+const USUAL_MTU: u32 = 1_500;
+
+/// The marking rules that `options` name, or the usual ones.
+///
+/// # Errors
+/// Never for rules that have been parsed; the usual ones are.
+fn rules(options: &NicOptions) -> Result<Rules> {
+    match &options.mark {
+        Some(Text(rules)) => Ok(rules.clone()),
+        None => USUAL_RULES.parse().context("the usual marking rules"),
+    }
+}
+
+/// Port `number` of the NIC, before a setting is in force, for a host whose interface is `name`.
+///
+/// # Errors
+/// As for [`rules`].
+pub(super) fn port_plan(
+    options: &NicOptions,
+    number: usize,
+    name: String,
+    host: Box<dyn HostSide>,
+) -> Result<PortPlan> {
+    let settings = PortSettings {
+        queues: options.queues.unwrap_or(1),
+        ring: options.ring.unwrap_or(1_024) as usize,
+        moderation: Moderation::DISABLED,
+        rules: rules(options)?,
+        dma: Dma { latency: micros(options.dma_latency), ..Dma::default() },
+        transmit_interrupts: options.transmit_interrupts.unwrap_or(false),
+        // Other random numbers than those of the link.
+        tick_seed: Some(!stream(options, number as u64)),
+    };
+    Ok(PortPlan { name, host, settings, link: link(options, number as u64) })
+}
+
+/// Puts `moderation` into force on the ports of `plane` that take it.
+pub(super) fn set(plane: &mut DataPlane, ports: Ports, moderation: Moderation) {
+    for number in ports.numbers(plane.plane().len()) {
+        plane.set_moderation(number, None, moderation);
+    }
+}
+
+/// The largest packet of a guest's interface, in bytes: what namespaces may have, guests may.
+///
+/// # Errors
+/// If no interface can have it.
+pub(super) fn mtu(options: &NicOptions) -> Result<u16> {
+    let mtu = options.mtu.unwrap_or(USUAL_MTU);
+    ensure!((MIN_MTU..=MAX_MTU).contains(&mtu), LabError::Mtu(mtu));
+    Ok(mtu as u16)
+}
+
+/// A device that a guest's driver finds at its port; packets have `mtu` bytes at most.
+pub(super) fn device(options: &NicOptions, mac: [u8; 6], mtu: u16) -> DeviceSettings {
+    DeviceSettings {
+        mac,
+        mtu,
+        pairs: options.queues.unwrap_or(1),
+        inband: false,
+        interrupt_latency: micros(options.interrupt_latency),
+        polled: options.wait == Some(Text(Waiting::Spin)),
+        speed_mbit: options.link_rate.unwrap_or(0),
+    }
+}
+
+/// Refuses what only virtual time can do.
+///
+/// # Errors
+/// If `options` ask for it.
+pub(super) fn in_real_time(options: &NicOptions) -> Result<()> {
+    ensure!(
+        options.interrupt_latency.unwrap_or(0) == 0,
+        "--interrupt-latency: in real time an interrupt takes what this machine takes; leave it out, or give `earmark \
+         bench` --world virtual, or `earmark lab run` --time virtual"
+    );
+    Ok(())
+}
+
+/// The cable in one direction; each direction has a stream of random numbers of its own.
+fn link(options: &NicOptions, direction: u64) -> LinkSettings {
+    let ppm = |percent: Option<f64>| (percent.unwrap_or(0.0) * 10_000.0).round() as u32;
+    LinkSettings {
+        rate_mbit: options.link_rate,
+        latency: micros(options.link_latency),
+        loss_ppm: ppm(options.link_loss),
+        duplicate_ppm: ppm(options.link_duplicate),
+        reorder_ppm: ppm(options.link_reorder),
+        reorder_delay: micros(options.link_reorder_delay.or(Some(100))),
+        seed: stream(options, direction),
+    }
+}
+
+/// The seed of what is random at one port.
+fn stream(options: &NicOptions, port: u64) -> u64 {
+    options.seed.unwrap_or(1).wrapping_mul(2).wrapping_add(port)
+}
+
+/// A span that an option gives in microseconds; none without it.
+fn micros(value: Option<u32>) -> Duration {
+    Duration::from_micros(value.unwrap_or(0).into())
+}
+
+/// The cable, in words.
+fn describe_link(options: &NicOptions) -> String {
+    let rate = options.link_rate.map_or("any rate".into(), |rate| format!("{rate} Mbit/s"));
+    let mut text = format!("{rate}, latency {} us", options.link_latency.unwrap_or(0));
+    let faults = [
+        ("loss", options.link_loss),
+        ("duplication", options.link_duplicate),
+        ("reordering", options.link_reorder),
+    ];
+    for (name, percent) in faults {
+        if let Some(percent) = percent.filter(|percent| *percent > 0.0) {
+            text += &format!(", {name} {percent} %");
+        }
+    }
+    text
+}
+
+/// What a result says of a world that `options` describe: of this machine, of the NIC and of its
+/// cable. What hosts have of their own is left to the world.
+///
+/// # Errors
+/// As for [`rules`].
+pub(super) fn environment(
+    world: &'static str,
+    options: &NicOptions,
+    privilege: Privilege,
+) -> Result<Environment> {
+    Ok(Environment {
+        privilege: privilege.to_string(),
+        mark: rules(options)?.to_string(),
+        link: describe_link(options),
+        ..Environment::read(world)
+    })
+}
+
+/// Refuses what cannot work before anything is built or run.
+///
+/// # Errors
+/// If options do not go together, or the capture cannot be written.
+pub fn check(options: &NicOptions) -> Result<()> {
+    ensure!(
+        options.link_reorder_delay.is_none() || options.link_reorder.is_some_and(|part| part > 0.0),
+        "--link-reorder-delay: no frame is overtaken without --link-reorder; give both, or neither"
+    );
+    let Some(path) = &options.pcap else { return Ok(()) };
+    writable(path, 0)
+        .with_context(|| format!("write capture {}; give --pcap another place", path.display()))
+}
+
+/// Ends the capture of `plane`, if there is one, and says where it is.
+///
+/// # Errors
+/// If it could not be written, or the data plane has ended.
+pub(super) fn finish_capture(plane: &Handle, path: Option<&Path>) -> Result<()> {
+    let capture = plane.call(|plane| plane.plane().take_capture())?;
+    let Some(capture) = capture else { return Ok(()) };
+    let missed = capture.finish()?;
+    note!("capture: {}", path.unwrap_or(Path::new("")).display());
+    if missed > 0 {
+        note!("{missed} frames are missing from it: they came faster than they were written");
+    }
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! One run in virtual time: guests, their NIC, and the calendar.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+use std::thread::sleep;
+use std::time::{Duration, Instant as RealInstant};
+
+use anyhow::{Context, Result, bail, ensure};
+use base::time::Instant;
+use lab::capture::Capture;
+use lab::dataplane::{DataPlane, Handle};
+use lab::guest::Guest;
+use lab::guest::protocol::{Cue, Event, GUEST};
+use lab::machine::Machine;
+use lab::snapshot::Snapshot;
+use nic::moderation::Moderation;
+
+use super::guests::{BootList, GuestTime, Guests};
+use super::pace::{self, Pace};
+use super::setup;
+use crate::options::{NicOptions, Ports};
+use lab::control::server::Server;
+use report::note;
+
+/// How often, in real time, the guests' events are looked for.
+const GLANCE: Duration = Duration::from_millis(2);
+
+/// How often it is looked whether time stands still for good.
+const CHECK_EVERY: Duration = Duration::from_millis(200);
+
+/// Guests that time has left behind have said all when nothing has come for so long.
+const SILENCE: Duration = Duration::from_millis(200);
+
+/// How long a kernel whose clock has gone may take to end.
+const LAST_BREATH: Duration = Duration::from_secs(10);
+
+/// The cable where nobody says otherwise: gigabit Ethernet through a switch.
+const USUAL_RATE_MBIT: u32 = 1_000;
+
+/// Its latency in microseconds, each way.
+const USUAL_LATENCY_US: u32 = 20;
+
+/// Sets how many seconds of real time a guest may compute without a word.
+const PATIENCE: &str = "EARMARK_PATIENCE";
+
+/// What is done with an event: the number of the guest, that of its program, the event.
+pub(super) type Sink<'a> = dyn FnMut(usize, u32, Event) + 'a;
+
+/// How far a guest has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Act {
+    /// It boots.
+    Booting,
+    /// It follows its script.
+    Playing,
+    /// It has come to the end of the script.
+    PoweringOff,
+    /// It is gone, as it should be.
+    Gone,
+}
+
+/// Guests, their NIC and their calendar, for one run.
+pub(super) struct Stage {
+    // Dropped in this order: the guests end before their NIC does.
+    guests: Vec<Guest>,
+    acts: Vec<Act>,
+    /// Time ends when these have ended.
+    awaited: Vec<usize>,
+    _control: Server,
+    plane: Arc<Handle>,
+    boot_list: Option<BootList>,
+    ports: Ports,
+    pcap: Option<PathBuf>,
+    kernel: PathBuf,
+    /// When a program last said something, in real time.
+    heard_at: RealInstant,
+    /// What the user may be told of, once, and whether that has been done.
+    pace: Option<Pace>,
+    told_pace: bool,
+}
+
+/// `options`, with the cable of this world where they say nothing of one.
+pub(super) fn with_usual_cable(options: &NicOptions) -> NicOptions {
+    let mut options = options.clone();
+    options.link_rate.get_or_insert(USUAL_RATE_MBIT);
+    options.link_latency.get_or_insert(USUAL_LATENCY_US);
+    options
+}
+
+/// A moment since the calendar's beginning.
+pub(super) fn instant(since: Duration) -> Instant {
+    Instant::from_nanos(since.as_nanos() as u64)
+}
+
+impl Stage {
+    /// Everything but running kernels: a guest for each of `names`, with its script. Time ends when
+    /// the guests in `awaited` have ended.
+    ///
+    /// # Errors
+    /// If there is no kernel, or the system refuses a part.
+    pub(super) fn prepare(
+        names: &[String],
+        options: &NicOptions,
+        moderation: Moderation,
+        (scripts, awaited): (Vec<Vec<Cue>>, Vec<usize>),
+        seed: u64,
+    ) -> Result<Self> {
+        let time = GuestTime::Virtual { scripts, seed };
+        let guests = Guests::prepare(names, options, Some(moderation), time)?;
+        let interfaces: Vec<&str> = guests.plans.iter().map(|plan| plan.name.as_str()).collect();
+        let pcap = options.pcap.clone();
+        let capture = pcap.as_deref().map(|path| Capture::create_virtual(path, &interfaces));
+        let plane = Handle::start_virtual(guests.plans, guests.calendar, capture.transpose()?)?;
+        let plane = Arc::new(plane);
+        let (patience, end_with) = (patience()?, awaited.clone());
+        plane.call(move |plane| {
+            plane.end_with(end_with);
+            plane.set_patience(patience);
+        })?;
+        let stage = Self {
+            _control: Server::start(options.name.as_deref(), &plane, &[])?,
+            guests: Vec::new(),
+            acts: vec![Act::Booting; names.len()],
+            awaited,
+            plane,
+            boot_list: Some(guests.boot_list),
+            ports: options.ports.unwrap_or(Ports::Both),
+            pcap,
+            kernel: guests.kernel,
+            heard_at: RealInstant::now(),
+            pace: None,
+            told_pace: false,
+        };
+        stage.set(Instant::ZERO, moderation)?;
+        Ok(stage)
+    }
+
+    /// Puts `moderation` into force on the ports that take it, at a moment to come.
+    ///
+    /// # Errors
+    /// If the data plane has ended.
+    pub(super) fn set(&self, at: Instant, moderation: Moderation) -> Result<()> {
+        let ports = self.ports;
+        self.plane.at(at, move |plane| setup::set(plane, ports, moderation))?;
+        Ok(())
+    }
+
+    /// Has `command` run at a moment to come.
+    ///
+    /// # Errors
+    /// If the data plane has ended.
+    pub(super) fn at(
+        &self,
+        at: Instant,
+        command: impl FnOnce(&mut DataPlane) + Send + 'static,
+    ) -> Result<()> {
+        self.plane.at(at, command)?;
+        Ok(())
+    }
+
+    /// What the NIC will have counted at a moment to come.
+    ///
+    /// # Errors
+    /// If the data plane has ended.
+    pub(super) fn snapshot_at(&self, at: Instant) -> Result<Receiver<Snapshot>> {
+        Ok(self.plane.at(at, |plane: &mut DataPlane| plane.snapshot())?)
+    }
+
+    /// Tells the user if the time from `from` until `until` is going to take long.
+    pub(super) fn watch_pace(&mut self, from: Instant, until: Instant) {
+        self.pace = Some(Pace::new(from, until));
+    }
+
+    /// Whether it has.
+    pub(super) fn has_told_pace(&self) -> bool {
+        self.told_pace
+    }
+
+    /// Boots the guests and lets them play to the end of time; `sink` is told what their programs
+    /// say and how they end.
+    ///
+    /// # Errors
+    /// If a kernel cannot be started, ends before its time or has no virtual time, or if a guest
+    /// stops time for good.
+    pub(super) fn play(&mut self, sink: &mut Sink<'_>) -> Result<()> {
+        if let Some(list) = self.boot_list.take() {
+            self.guests = list.boot()?;
+        }
+        let mut checked = RealInstant::now();
+        while !self.take_events(sink)? && !self.plane.outlook().is_over {
+            if checked.elapsed() > CHECK_EVERY {
+                self.check()?;
+                self.tell_pace();
+                checked = RealInstant::now();
+            }
+            sleep(GLANCE);
+        }
+        self.check()?;
+        self.hear_out(sink)?;
+        setup::finish_capture(&self.plane, self.pcap.as_deref())
+    }
+
+    fn tell_pace(&mut self) {
+        let Some(pace) = &mut self.pace else { return };
+        if let Some(whole) = pace.look(self.plane.outlook().now, RealInstant::now()) {
+            note!("{}", pace::words(whole));
+            (self.pace, self.told_pace) = (None, true);
+        }
+    }
+
+    /// Passes on what was said before time ended and is still on its way. The kernels with which it
+    /// ended are about to end.
+    fn hear_out(&mut self, sink: &mut Sink<'_>) -> Result<()> {
+        let begun = RealInstant::now();
+        while !self.take_events(sink)? && begun.elapsed() < LAST_BREATH {
+            if self.have_left(&self.awaited) && self.heard_at.elapsed() > SILENCE {
+                break;
+            }
+            sleep(GLANCE);
+        }
+        Ok(())
+    }
+
+    /// Passes on what has been said; whether all guests have ended.
+    fn take_events(&mut self, sink: &mut Sink<'_>) -> Result<bool> {
+        for number in 0..self.guests.len() {
+            loop {
+                match self.guests[number].events().try_recv() {
+                    Ok((GUEST, Event::Ready)) => self.ready(number)?,
+                    Ok((GUEST, Event::PoweringOff)) => self.acts[number] = Act::PoweringOff,
+                    Ok((GUEST, _)) => {}
+                    Ok((program, event)) => {
+                        self.heard_at = RealInstant::now();
+                        sink(number, program, event);
+                    }
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => {
+                        self.left(number)?;
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(self.acts.iter().all(|act| *act == Act::Gone))
+    }
+
+    fn have_left(&self, guests: &[usize]) -> bool {
+        guests.iter().all(|&guest| self.acts[guest] == Act::Gone)
+    }
+
+    /// A guest begins with its script. By then it must have asked for the time.
+    fn ready(&mut self, number: usize) -> Result<()> {
+        self.acts[number] = Act::Playing;
+        ensure!(
+            self.has_clock(number),
+            "guest {}: {}",
+            self.guests[number].name(),
+            self.no_virtual_time()
+        );
+        Ok(())
+    }
+
+    fn has_clock(&self, number: usize) -> bool {
+        self.plane.outlook().clocks[number]
+    }
+
+    fn no_virtual_time(&self) -> String {
+        format!(
+            "its kernel {} never asked its calendar for the time; is it one with virtual time, as \
+             `earmark kernel` builds it?",
+            self.kernel.display()
+        )
+    }
+
+    /// A guest has no more to say.
+    fn left(&mut self, number: usize) -> Result<()> {
+        match self.acts[number] {
+            Act::PoweringOff | Act::Gone => {
+                self.acts[number] = Act::Gone;
+                Ok(())
+            }
+            act => {
+                let end = self.guests[number].ended(act == Act::Playing);
+                ensure!(self.has_clock(number), "{end}\n{}", self.no_virtual_time());
+                Err(end.into())
+            }
+        }
+    }
+
+    /// Whether time can still go on.
+    fn check(&self) -> Result<()> {
+        let Some(mut why) = self.plane.outlook().failure else { return Ok(()) };
+        for guest in &self.guests {
+            for message in guest.messages() {
+                let _ = write!(why, "\n  {}: {message}", guest.name());
+            }
+        }
+        bail!(why)
+    }
+}
+
+/// How long a guest may compute without a word: two minutes, or what the user says.
+fn patience() -> Result<Duration> {
+    let Some(text) = std::env::var_os(PATIENCE) else { return Ok(Duration::from_secs(120)) };
+    let seconds = text.to_str().and_then(|text| text.parse().ok()).filter(|seconds| *seconds > 0);
+    let seconds: u32 = seconds.with_context(|| {
+        format!("{PATIENCE}={}: a number of seconds, 1 or more", text.to_string_lossy())
+    })?;
+    Ok(Duration::from_secs(seconds.into()))
+}

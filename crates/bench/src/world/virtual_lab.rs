@@ -1,0 +1,153 @@
+//! `earmark lab run --time virtual`: programs of the user's on guests in virtual time.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use lab::dataplane::DataPlane;
+use lab::guest::protocol::{Cue, Event, Order, Spawn, Stream};
+use lab::names;
+use nic::moderation::Moderation;
+
+use super::script::{environment, order_at};
+use super::stage::{Stage, instant, with_usual_cable};
+use crate::options::NicOptions;
+use report::note;
+
+/// When the commands of hosts that nobody waits for start.
+const OTHERS_AT: Duration = Duration::from_millis(500);
+
+/// When settings of single ports are put into force: once drivers are up.
+const SETTINGS_AT: Duration = Duration::from_millis(900);
+
+/// When the commands of the awaited hosts start.
+const AWAITED_AT: Duration = Duration::from_secs(1);
+
+/// Runs shell commands, each on its host, until those of the hosts in `awaited` have ended; the
+/// first exit status among those that is not 0.
+///
+/// Nothing is read from standard input. What the programs write is passed on in whole lines.
+///
+/// # Errors
+/// If there is no kernel, the system refuses a part of the world, or a guest stops time for good.
+pub fn run(
+    commands: &[(usize, String)],
+    awaited: &[usize],
+    options: &NicOptions,
+    moderation: Moderation,
+) -> Result<i32> {
+    let mut lines = Lines::default();
+    let take = &mut |from: Program, bytes: &[u8]| lines.take(from, bytes);
+    play((commands, awaited), options, moderation, &[], take)
+}
+
+/// A host, the number of a command from 1, and what it writes to.
+pub type Program = (usize, u32, Stream);
+
+/// The same, with `settings` of single ports in force before the awaited commands start, which no
+/// driver is told of; `take` gets what programs write.
+///
+/// # Errors
+/// As of [`run`].
+pub fn play(
+    (commands, awaited): (&[(usize, String)], &[usize]),
+    options: &NicOptions,
+    moderation: Moderation,
+    settings: &[(usize, Moderation)],
+    take: &mut dyn FnMut(Program, &[u8]),
+) -> Result<i32> {
+    let hosts = commands.iter().map(|(host, _)| host + 1).fold(2, usize::max);
+    let scripts = scripts(commands, awaited, hosts)?;
+    let options = with_usual_cable(options);
+    let seed = options.seed.unwrap_or(1);
+    let script = (scripts, awaited.to_vec());
+    let mut stage = Stage::prepare(&names(hosts), &options, moderation, script, seed)?;
+    for (hours, words) in [(1, "1 hour"), (24, "1 day"), (8_760, "1 year")] {
+        let say = move |_: &mut DataPlane| {
+            note!("earmark: {words} of virtual time has passed; Ctrl-C ends the lab");
+        };
+        stage.at(instant(Duration::from_secs(hours * 3_600)), say)?;
+    }
+    for (port, moderation) in settings.iter().copied() {
+        let set = move |plane: &mut DataPlane| plane.set_moderation(port, None, moderation);
+        stage.at(instant(SETTINGS_AT), set)?;
+    }
+    let mut status = None;
+    let mut failed = None;
+    stage.play(&mut |host, program, event| match event {
+        Event::Output(stream, bytes) => take((host, program, stream), &bytes),
+        Event::Failed(errno) => failed = Some(io::Error::from_raw_os_error(errno)),
+        Event::Exited(ended) if awaited.contains(&host) => {
+            let first = status.get_or_insert(ended.code());
+            *first = if *first == 0 { ended.code() } else { *first };
+        }
+        _ => {}
+    })?;
+    if let Some(error) = failed {
+        bail!("start /bin/sh in a guest: {error}");
+    }
+    status.context("virtual time ended before the commands did; is there anything to wait for?")
+}
+
+/// A script for each host. One without an end is ended when time is.
+fn scripts(commands: &[(usize, String)], awaited: &[usize], hosts: usize) -> Result<Vec<Vec<Cue>>> {
+    let directory = std::env::current_dir().context("find the working directory")?;
+    let mut scripts = vec![Vec::new(); hosts];
+    for (program, (host, command)) in (1..).zip(commands) {
+        let at = if awaited.contains(host) { AWAITED_AT } else { OTHERS_AT };
+        let spawn = Spawn {
+            words: ["/bin/sh", "-c", command].map(Into::into).into(),
+            directory: directory.clone().into_os_string().into(),
+            environment: environment(),
+            ..Spawn::default()
+        };
+        scripts[*host].push(order_at(at, program, Order::Spawn(spawn)));
+    }
+    // A script that is over ends its guest, and whoever is not awaited stays to the end.
+    let never = Duration::from_secs(u32::MAX.into());
+    for (host, script) in scripts.iter_mut().enumerate() {
+        if !awaited.contains(&host) {
+            script.push(order_at(never, 0, Order::PowerOff));
+        }
+    }
+    Ok(scripts)
+}
+
+/// What programs have written of a line that is not complete yet: several write at once, and a line
+/// of one must not end up within a line of another. Whatever is left is passed on at the end.
+#[derive(Default)]
+struct Lines {
+    begun: BTreeMap<Program, Vec<u8>>,
+}
+
+/// A line may be longer, but is then passed on in pieces.
+const LONGEST_LINE: usize = 64 << 10;
+
+impl Lines {
+    fn take(&mut self, program: Program, bytes: &[u8]) {
+        let begun = self.begun.entry(program).or_default();
+        begun.extend_from_slice(bytes);
+        let line_end = begun.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let complete = if begun.len() > LONGEST_LINE { begun.len() } else { line_end };
+        pass_on(program.2, &begun[..complete]);
+        begun.drain(..complete);
+    }
+}
+
+impl Drop for Lines {
+    fn drop(&mut self) {
+        for ((_, _, stream), rest) in &self.begun {
+            pass_on(*stream, rest);
+        }
+    }
+}
+
+/// If nobody reads it, nobody wants it.
+fn pass_on(stream: Stream, bytes: &[u8]) {
+    let mut to: Box<dyn Write> = match stream {
+        Stream::Output => Box::new(io::stdout()),
+        Stream::Error => Box::new(io::stderr()),
+    };
+    let _ = to.write_all(bytes).and_then(|()| to.flush());
+}

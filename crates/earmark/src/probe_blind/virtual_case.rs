@@ -1,0 +1,50 @@
+//! A blind case in the virtual world: guests with kernels of their own, a NIC with a secret
+//! setting, exact time.
+//!
+//! The prober is `earmark probe` itself, in a guest; what it heard comes out over its descriptor 3.
+//! Guests' drivers are told nothing of the settings.
+
+use anyhow::{Context, Result, ensure};
+use blind::{Case, Decoy};
+use infer::Heard;
+use lab::guest::protocol::Stream;
+use nic::moderation::Moderation;
+
+use super::{FAR, NEAR, bulk};
+use bench::options::NicOptions;
+use bench::world::virtual_lab::{self, Program};
+use probe::recording;
+
+/// The number of the prober among the commands.
+const PROBER: u32 = 2;
+
+/// Plays a case; what the prober heard.
+pub(super) fn play(case: &Case) -> Result<Vec<Heard>> {
+    let earmark = std::env::current_exe().context("find the earmark program itself")?;
+    let earmark = earmark.display();
+    let work = match case.decoy() {
+        Some(Decoy::SlowServer { takes }) => format!(" --work-us {takes:.0}"),
+        _ => String::new(),
+    };
+    let record = format!("probe {FAR} --kind udp --record /proc/self/fd/3 3>&1 >/dev/null 2>&1");
+    let mut commands =
+        vec![(1, format!("exec {earmark} echo{work}")), (0, format!("{earmark} {record}"))];
+    if let Some(words) = bulk::words(case, NEAR) {
+        commands.push((1, format!("exec {earmark} {}", words.join(" "))));
+    }
+    let (theirs, mine) = case.settings();
+    let mut written = Vec::new();
+    let take = &mut |from: Program, bytes: &[u8]| {
+        if from == (0, PROBER, Stream::Output) {
+            written.extend_from_slice(bytes);
+        }
+    };
+    // Several are played at once.
+    let name = format!("{}-{}", std::process::id(), case.seed());
+    let options = NicOptions { name: Some(name), seed: Some(case.seed()), ..NicOptions::default() };
+    let settings = [(0, mine), (1, theirs)];
+    let commands = (commands.as_slice(), [0].as_slice());
+    let status = virtual_lab::play(commands, &options, Moderation::DISABLED, &settings, take)?;
+    ensure!(status == 0, "the prober ended with status {status}");
+    Ok(recording::parse(written.as_slice()).context("read what the prober heard")?.1)
+}

@@ -1,0 +1,263 @@
+//! `earmark explain HOST`: requests of our own, traced.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::mpsc;
+use std::thread;
+
+use anyhow::{Context, Result, anyhow, ensure};
+
+use super::engine::{Path, Role};
+use super::evidence::{self, OwnHold, References};
+use super::report::{Explained, LeftOut, Report, SCHEMA, SumError};
+use super::stages::{self, Lengths, Stage};
+use super::summary::Collection;
+use super::tracer::{Target, Tracer};
+use super::traffic::{Asked, Asker, Kind, Manner, Record};
+use super::verdict::Case;
+use super::{hold, routes, stamped};
+
+/// The name of the thread that asks.
+const ASKS: &str = "earmark-asks";
+
+/// What to ask, and how.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Name or address.
+    pub host: String,
+    /// Where the echo is.
+    pub port: u16,
+    /// Over UDP.
+    pub udp: bool,
+    /// Bytes of a request.
+    pub size: usize,
+    /// Spaced requests a second.
+    pub rate: f64,
+    /// For how many seconds.
+    pub seconds: f64,
+}
+
+/// Asks, and explains.
+///
+/// # Errors
+/// If nobody answers, or tracing is refused.
+pub fn explain(settings: &Settings) -> Result<Report> {
+    let addresses = resolve(&settings.host, settings.port)?;
+    let manner = Manner {
+        to: addresses[0],
+        udp: settings.udp,
+        size: settings.size,
+        rate: settings.rate,
+        nanos: (settings.seconds * 1e9) as u64,
+    };
+    let (tell, told) = mpsc::channel();
+    let (go, ready) = mpsc::channel::<bool>();
+    let client = thread::Builder::new().name(ASKS.into()).spawn(move || {
+        let mut asker = connect(&addresses, manner)?;
+        let _ = tell.send((asker.local()?, asker.remote(), asker.round_trip()));
+        // If tracing is refused, nobody waits for us.
+        let Ok(stamps) = ready.recv() else { return Ok(Record::default()) };
+        if stamps {
+            // Some echoes take no second connection; then there are no stamps.
+            let _ = asker.stamp();
+        }
+        asker.run()
+    })?;
+    let Ok((local, to, round_trip)) = told.recv() else {
+        client.join().map_err(|_| anyhow!("the thread that asks has panicked"))??;
+        return Err(anyhow!("the thread that asks has ended"));
+    };
+    let device = routes::device(local.ip(), to.ip());
+    let target = Target::Threads { name: ASKS.to_owned(), device: device.clone() };
+    let mut tracer = Tracer::open(target)?;
+    // Another one of these may run.
+    tracer.follow(std::process::id());
+    tracer.widen(10 * round_trip);
+    let mut paths = Vec::new();
+    let mut keep = |path: Path| {
+        if path.role == Role::Asks {
+            paths.push(path);
+        }
+    };
+    tracer.step(|_, path| keep(path))?;
+    let _ = go.send(device.as_deref().is_some_and(stamped::can));
+    while !client.is_finished() {
+        tracer.step(|_, path| keep(path))?;
+    }
+    let record = client.join().map_err(|_| anyhow!("the thread that asks has panicked"))??;
+    let account = tracer.finish(|_, path| keep(path));
+    let own_hold = device.as_deref().map_or(OwnHold::Unknown, hold::of).or_stamped(&record.kept);
+    Ok(report(settings, to, Findings { device, own_hold, record, paths, account }))
+}
+
+struct Findings {
+    device: Option<String>,
+    own_hold: OwnHold,
+    record: Record,
+    paths: Vec<Path>,
+    account: super::tracer::Account,
+}
+
+fn report(settings: &Settings, to: SocketAddr, findings: Findings) -> Report {
+    let Findings { device, own_hold, record, paths, account } = findings;
+    let Matched { mut spaced, back_to_back, sum_error } = matched(&record, &paths);
+    let mut far_busy = back_to_back;
+    hold::split(&mut spaced, &own_hold);
+    hold::split(&mut far_busy, &own_hold);
+    let mut references = References::of(&record);
+    if device.as_deref() == Some("lo") {
+        // Nothing holds packets there; answers that come together were written together.
+        (references.pair_sent_us, references.pair_came_us) = (None, None);
+    }
+    let micros = |all: &Collection, stage| all.median(stage).map(|nanos| nanos as f64 / 1e3);
+    let own_in = [Stage::StackIn, Stage::WakeUp, Stage::Take].map(|stage| micros(&spaced, stage));
+    // Few of them may have been traced; the program has measured all.
+    let others = Stage::ALL.into_iter().filter(|stage| *stage != Stage::Far);
+    let own_us: f64 = others.filter_map(|stage| micros(&spaced, stage)).sum();
+    let far = match spaced.is_empty() {
+        false => {
+            let far_us = (references.spaced_us - own_us).max(0.0);
+            let far_busy_us = micros(&far_busy, Stage::Far);
+            let own_in_us = own_in.into_iter().flatten().sum();
+            let times = evidence::Times { far_us, far_busy_us, own_in_us };
+            match evidence::far(times, &references, &own_hold) {
+                // The loopback has no NIC to hold anything.
+                evidence::Far::WayOrHold if device.as_deref() == Some("lo") => evidence::Far::Way,
+                far => far,
+            }
+        }
+        true => evidence::Far::Unknown,
+    };
+    let transport = if settings.udp { "UDP" } else { "TCP" };
+    let explained = spaced.summary().map(|summary| {
+        let case = Case {
+            summary: &summary,
+            far,
+            own_hold: &own_hold,
+            device: device.as_deref(),
+            role: Role::Asks,
+            handshakes: references.handshake_us.is_some(),
+            packets_per_s: account.packets as f64 / account.traced_s.max(1e-9),
+        };
+        let verdict = case.verdict();
+        let subject = format!("{transport} requests to {to}");
+        Explained { subject, role: Role::Asks, verdict, summary }
+    });
+    Report {
+        schema: SCHEMA,
+        device,
+        own_hold,
+        references: Some(references),
+        sum_error,
+        account,
+        explained: explained.into_iter().collect(),
+        left_out: LeftOut::default(),
+        program: None,
+    }
+}
+
+/// Paths, by what kind of request they were.
+struct Matched {
+    spaced: Collection,
+    back_to_back: Collection,
+    sum_error: Option<SumError>,
+}
+
+/// Finds the request of each path, and what the program measured of it.
+fn matched(record: &Record, paths: &[Path]) -> Matched {
+    let (mut spaced, mut back_to_back) = (Collection::default(), Collection::default());
+    let mut errors = Vec::new();
+    for path in paths {
+        let Some(departure) = path.departure else { continue };
+        let after = record.asked.partition_point(|asked| asked.to < departure.enter);
+        let Some(asked) = record.asked.get(after).filter(|asked| asked.from <= departure.enter)
+        else {
+            continue;
+        };
+        let Some(mut lengths) = stages::lengths(path) else { continue };
+        let outside = account_for(&mut lengths, asked, departure.enter);
+        match asked.kind {
+            Kind::Spaced => {
+                let whole = (asked.to - asked.from).max(1);
+                errors.push(outside * 1_000_000 / whole);
+                spaced.add(lengths);
+            }
+            Kind::BackToBack => back_to_back.add(lengths),
+            Kind::Pair => {}
+        }
+    }
+    errors.sort_unstable();
+    let share =
+        |of| super::summary::quantile(&errors, of).map(|millionths| millionths as f64 / 1e6);
+    let sum_error = share(0.5).zip(share(0.99)).map(|(p50, p99)| SumError { p50, p99 });
+    Matched { spaced, back_to_back, sum_error }
+}
+
+/// Gives the program's way into the kernel to the first stage, and that out of it to the last;
+/// what no stage has is in one of its own. How much of the request no event of the kernel covers.
+fn account_for(lengths: &mut Lengths, asked: &Asked, enter: u64) -> u64 {
+    let whole = asked.to - asked.from;
+    let outside = whole.saturating_sub(lengths.total());
+    let before = (enter - asked.from).min(outside);
+    lengths.add(Stage::StackOut, before);
+    lengths.add(Stage::Take, outside - before);
+    outside
+}
+
+/// Addresses of a host, at least one; those of IPv4 first.
+fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
+    let found = (host, port).to_socket_addrs().with_context(|| format!("look up {host}"))?;
+    let mut found: Vec<SocketAddr> = found.collect();
+    found.sort_by_key(SocketAddr::is_ipv6);
+    ensure!(!found.is_empty(), "{host} has no address");
+    Ok(found)
+}
+
+/// Connects to the first of `addresses` where an echo answers: it may listen on one of them alone.
+fn connect(addresses: &[SocketAddr], manner: Manner) -> Result<Asker> {
+    let mut first_error = None;
+    for &to in addresses {
+        match Asker::connect(Manner { to, ..manner }) {
+            Ok(asker) => return Ok(asker),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    Err(first_error.unwrap_or_else(|| anyhow!("there is no address to connect to")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Arrival, Departure};
+
+    fn path(enter: u64, exit: u64) -> Path {
+        Path {
+            socket: 1,
+            fd: 1,
+            task: 1,
+            role: Role::Asks,
+            departure: Some(Departure { enter, ..Departure::default() }),
+            arrival: Arrival { received: Some(exit - 10), ..Arrival::default() },
+            take: (enter + 1, exit),
+        }
+    }
+
+    #[test]
+    fn paths_find_their_requests_and_what_is_outside_of_the_kernel() {
+        let asked = |kind, from, to| Asked { kind, from, to };
+        let record = Record {
+            asked: vec![
+                asked(Kind::Spaced, 1_000, 2_000),
+                asked(Kind::BackToBack, 2_100, 3_000),
+                asked(Kind::Spaced, 4_000, 5_000),
+            ],
+            ..Record::default()
+        };
+        let paths = [path(1_005, 1_995), path(2_110, 2_990), path(3_500, 3_600)];
+        let matched = matched(&record, &paths);
+        assert_eq!((matched.spaced.len(), matched.back_to_back.len()), (1, 1));
+        assert_eq!(matched.sum_error, Some(SumError { p50: 0.01, p99: 0.01 }));
+        let summary = matched.spaced.summary().unwrap();
+        assert_eq!(summary.total.typical_us, 1.0);
+        assert_eq!(summary.typical(Stage::StackOut), 0.005);
+    }
+}

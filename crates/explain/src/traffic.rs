@@ -1,0 +1,381 @@
+//! Requests of our own, to an echo on the far side, and what sets them apart from each other.
+//!
+//! Most are *spaced*: one at a time, with pauses of random length, as an idle client asks. Between
+//! them come references, which have something left out: *handshakes*, which the far kernel answers
+//! without its program; requests *back to back*, before which nothing had time to fall asleep; and
+//! *pairs*, whose second request follows before the first answer can be there. Where the NIC stamps
+//! packets, some requests are *stamped*. Interleaved, all of them see the same machine and the same
+//! wire.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::num::NonZeroU64;
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use base::prng::Prng;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+use rustix::thread::set_current_timer_slack;
+use sys::clock;
+
+use super::stamped::Stamper;
+use probe::echo;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// Requests at most that are not answered, before we give up.
+const UNANSWERED: usize = 10;
+
+/// Rounds of references.
+const ROUNDS: u64 = 12;
+const HANDSHAKES: usize = 4;
+const BACK_TO_BACK: usize = 25;
+const PAIRS: usize = 10;
+const STAMPED: usize = 5;
+
+/// Which kind of request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// After a pause.
+    Spaced,
+    /// At once after the last answer.
+    BackToBack,
+    /// One of a pair.
+    Pair,
+}
+
+/// One request as the program sees it, in nanoseconds of `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Which kind.
+    pub kind: Kind,
+    /// Before it was sent.
+    pub from: u64,
+    /// After the answer was there.
+    pub to: u64,
+}
+
+/// A pair: by how much the second request followed the first, and its answer that one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Nanoseconds between the requests.
+    pub sent: u64,
+    /// Nanoseconds between the answers.
+    pub came: u64,
+}
+
+/// All that was asked.
+#[derive(Clone, Debug, Default)]
+pub struct Record {
+    /// The requests, in order.
+    pub asked: Vec<Asked>,
+    /// How long each handshake took, in nanoseconds; UDP has none.
+    pub handshakes: Vec<u64>,
+    /// The pairs.
+    pub pairs: Vec<Pair>,
+    /// How long our NIC kept answers, in nanoseconds, where it stamps packets.
+    pub kept: Vec<u64>,
+    /// Requests without an answer.
+    pub unanswered: usize,
+}
+
+/// How to ask.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner {
+    /// Whom.
+    pub to: SocketAddr,
+    /// Over UDP, not TCP.
+    pub udp: bool,
+    /// Bytes of a request.
+    pub size: usize,
+    /// Spaced requests a second, on average.
+    pub rate: f64,
+    /// For how many nanoseconds.
+    pub nanos: u64,
+}
+
+enum Socket {
+    Tcp(TcpStream),
+    Udp(UdpSocket),
+}
+
+impl Socket {
+    fn open(manner: &Manner) -> Result<Self> {
+        let Manner { to, udp, .. } = *manner;
+        let name = if udp { "UDP" } else { "TCP" };
+        let socket = || -> io::Result<Self> {
+            if udp {
+                let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+                let socket = UdpSocket::bind(any)?;
+                socket.connect(to)?;
+                socket.set_read_timeout(Some(PATIENCE))?;
+                return Ok(Self::Udp(socket));
+            }
+            let stream = TcpStream::connect_timeout(&to, PATIENCE)?;
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            Ok(Self::Tcp(stream))
+        };
+        socket().with_context(|| {
+            format!("reach a {name} echo at {to}; start one there, or name another with --port")
+        })
+    }
+
+    fn local(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Tcp(stream) => stream.local_addr(),
+            Self::Udp(socket) => socket.local_addr(),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.write_all(bytes),
+            Self::Udp(socket) => socket.send(bytes).map(drop),
+        }
+    }
+
+    fn receive(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.read_exact(bytes),
+            Self::Udp(socket) => {
+                // One that comes too late is not the answer to this request.
+                let expected = bytes.to_vec();
+                loop {
+                    let length = socket.recv(bytes)?;
+                    if echo::belong_together(&bytes[..length], &expected) {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Asks.
+pub struct Asker {
+    socket: Socket,
+    manner: Manner,
+    bytes: Vec<u8>,
+    /// Requests so far, by which answers are told apart.
+    number: u64,
+    stamper: Option<Stamper>,
+    record: Record,
+}
+
+impl Asker {
+    /// Connects, and makes sure that somebody answers; ten answers, of which the last ones tell how
+    /// long one takes.
+    ///
+    /// # Errors
+    /// If nobody does.
+    pub fn connect(manner: Manner) -> Result<Self> {
+        ensure!((1..=60_000).contains(&manner.size), "--size is 1 to 60000 bytes");
+        let socket = Socket::open(&manner)?;
+        let bytes = vec![0; manner.size];
+        let (stamper, record) = (None, Record::default());
+        let mut asker = Self { socket, manner, bytes, number: 0, stamper, record };
+        for _ in 0..10 {
+            asker.ask(Kind::BackToBack)?;
+        }
+        if asker.record.unanswered == 10 {
+            bail!("nobody echoes at {}; is what listens there an echo?", manner.to);
+        }
+        Ok(asker)
+    }
+
+    /// Asks over a connection of its own for stamps of the NIC, too.
+    ///
+    /// # Errors
+    /// If the echo takes no second connection, or the kernel refuses.
+    pub fn stamp(&mut self) -> Result<()> {
+        let socket = match Socket::open(&self.manner)? {
+            Socket::Tcp(stream) => stream.into(),
+            Socket::Udp(socket) => socket.into(),
+        };
+        self.stamper = Some(Stamper::new(socket).context("ask for the stamps of the NIC")?);
+        Ok(())
+    }
+
+    /// Our address, by which the device is known.
+    ///
+    /// # Errors
+    /// If the socket has none.
+    pub fn local(&self) -> Result<SocketAddr> {
+        self.socket.local().context("ask for the address of our socket")
+    }
+
+    /// The address of the echo.
+    #[must_use]
+    pub fn remote(&self) -> SocketAddr {
+        self.manner.to
+    }
+
+    /// How long an answer takes, in nanoseconds: the median so far.
+    #[must_use]
+    pub fn round_trip(&self) -> u64 {
+        let mut all: Vec<u64> = self.record.asked.iter().map(|one| one.to - one.from).collect();
+        all.sort_unstable();
+        all.get(all.len() / 2).copied().unwrap_or(0)
+    }
+
+    /// Numbers the next request, as far as it has room for it. A datagram that is long enough is
+    /// one that `earmark echo` answers, and so do others.
+    fn number(&mut self) {
+        self.number += 1;
+        if self.manner.udp && self.bytes.len() >= echo::SHORTEST {
+            let request = echo::request(self.number as u32, 0);
+            let length = request.len().min(self.bytes.len());
+            self.bytes[..length].copy_from_slice(&request[..length]);
+            return;
+        }
+        for (to, from) in self.bytes.iter_mut().zip(self.number.to_be_bytes().into_iter().rev()) {
+            *to = from;
+        }
+    }
+
+    fn ask(&mut self, kind: Kind) -> Result<()> {
+        self.number();
+        let from = clock::now().as_nanos();
+        let done =
+            self.socket.send(&self.bytes).and_then(|()| self.socket.receive(&mut self.bytes));
+        match done {
+            Ok(()) => {
+                let to = clock::now().as_nanos();
+                self.record.asked.push(Asked { kind, from, to });
+                Ok(())
+            }
+            Err(error) => self.forgive(error),
+        }
+    }
+
+    /// A datagram may be lost, but not many of them, and a stream loses none.
+    fn forgive(&mut self, error: io::Error) -> Result<()> {
+        let late = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+        self.record.unanswered += 1;
+        let udp = matches!(self.socket, Socket::Udp(_));
+        if late && udp && self.record.unanswered < UNANSWERED {
+            return Ok(());
+        }
+        let to = self.manner.to;
+        Err(error).with_context(|| format!("wait for the echo of {to}; is it an echo?"))
+    }
+
+    /// Asks for as long as it is to, and tells what it was like.
+    ///
+    /// # Errors
+    /// If the answers stop.
+    pub fn run(mut self) -> Result<Record> {
+        let warm = self.round_trip();
+        self.record.asked.clear();
+        // A second request that is late by the usual 50 us may come after the hold of the first.
+        set_current_timer_slack(NonZeroU64::new(1)).context("ask for exact timers")?;
+        let began = clock::now().as_nanos();
+        let mut random = Prng::new(began);
+        let (length, mean) = (self.manner.nanos, (1e9 / self.manner.rate) as u64);
+        let mut next_round = length / (2 * ROUNDS);
+        loop {
+            let elapsed = clock::now().as_nanos() - began;
+            if elapsed >= length {
+                break;
+            }
+            sleep(Duration::from_nanos(mean / 2 + random.below(mean)));
+            self.ask(Kind::Spaced)?;
+            if elapsed >= next_round {
+                next_round += length / ROUNDS;
+                self.references(warm)?;
+            }
+        }
+        Ok(self.record)
+    }
+
+    fn references(&mut self, warm: u64) -> Result<()> {
+        if !self.manner.udp {
+            for _ in 0..HANDSHAKES {
+                self.record.handshakes.extend(handshake(self.manner.to).ok());
+                sleep(Duration::from_millis(2));
+            }
+        }
+        for _ in 0..BACK_TO_BACK {
+            self.ask(Kind::BackToBack)?;
+        }
+        self.stamped();
+        let gap = (warm / 3).clamp(50_000, 2_000_000);
+        for _ in 0..PAIRS {
+            sleep(Duration::from_millis(2));
+            self.pair(gap)?;
+        }
+        Ok(())
+    }
+
+    /// As spaced requests, and tells how long the NIC kept the answer; no more of them if one
+    /// fails.
+    fn stamped(&mut self) {
+        let Some(stamper) = self.stamper.take() else { return };
+        for _ in 0..STAMPED {
+            sleep(Duration::from_millis(2));
+            self.number();
+            match stamper.ask(&self.bytes) {
+                Ok(Some(kept)) => self.record.kept.push(kept),
+                Ok(None) | Err(_) => return,
+            }
+        }
+        self.stamper = Some(stamper);
+    }
+
+    /// Two requests, the second one at least `gap` nanoseconds after the first.
+    fn pair(&mut self, gap: u64) -> Result<()> {
+        self.number();
+        let mut ask = || -> io::Result<[u64; 4]> {
+            let first = clock::now().as_nanos();
+            self.socket.send(&self.bytes)?;
+            // Whoever waits without sleeping may keep others from sending the first one.
+            sleep(Duration::from_nanos(gap));
+            let second = clock::now().as_nanos();
+            self.socket.send(&self.bytes)?;
+            self.socket.receive(&mut self.bytes)?;
+            let answer = clock::now().as_nanos();
+            self.socket.receive(&mut self.bytes)?;
+            Ok([first, second, answer, clock::now().as_nanos()])
+        };
+        match ask() {
+            Ok([first, second, answer, last]) => {
+                self.record.pairs.push(Pair { sent: second - first, came: last - answer });
+                self.record.asked.push(Asked { kind: Kind::Pair, from: first, to: last });
+                Ok(())
+            }
+            Err(error) => self.forgive(error),
+        }
+    }
+}
+
+/// How long it takes from the first packet of a connection until it stands, in nanoseconds: the far
+/// kernel answers it, whatever its program does.
+fn handshake(to: SocketAddr) -> io::Result<u64> {
+    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
+    let from = clock::now().as_nanos();
+    connect(&socket, &to)?;
+    Ok(clock::now().as_nanos() - from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn earmark_echo_answers_datagrams_of_any_size_that_has_a_number() {
+        let to = echo::checks::start();
+        for size in [echo::SHORTEST, 20, echo::LENGTH, 64, 60_000] {
+            let manner = Manner { to, udp: true, size, rate: 1_000.0, nanos: 1 };
+            let mut asker = Asker::connect(manner).unwrap();
+            asker.pair(1_000).unwrap();
+            asker.ask(Kind::Spaced).unwrap();
+            assert_eq!((asker.record.asked.len(), asker.record.unanswered), (12, 0), "{size}");
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! What to make of it, in words: the largest cause, whose it is, what it would take, what that
+//! would cost, and what it is not. Pure.
+
+use serde::Serialize;
+
+use super::engine::Role;
+use super::evidence::{Far, OwnHold};
+use super::stages::Stage;
+use super::summary::Summary;
+
+/// Where the cause is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Side {
+    /// This host.
+    Mine,
+    /// The other one.
+    Theirs,
+    /// Between the two.
+    Between,
+    /// This cannot tell.
+    Unknown,
+}
+
+/// The largest cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Cause {
+    /// A stage of this host, or the hold of its NIC.
+    Own(Stage),
+    /// The far side or the way there.
+    Far(Far),
+}
+
+/// What to make of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The largest cause.
+    pub cause: Cause,
+    /// Whose it is.
+    pub side: Side,
+    /// How much of a typical request it is, in microseconds.
+    pub us: f64,
+    /// What that is.
+    pub what: String,
+    /// What it would take.
+    pub takes: String,
+    /// What that would cost.
+    pub costs: String,
+    /// What it is not.
+    pub acquitted: Vec<String>,
+}
+
+/// What a verdict is made of.
+#[derive(Clone, Debug)]
+pub struct Case<'a> {
+    /// The stages.
+    pub summary: &'a Summary,
+    /// What the far side was found to do.
+    pub far: Far,
+    /// What is known of our NIC.
+    pub own_hold: &'a OwnHold,
+    /// Our device, if there is one.
+    pub device: Option<&'a str>,
+    /// Who asks.
+    pub role: Role,
+    /// Whether the far kernel was asked alone, too.
+    pub handshakes: bool,
+    /// Packets that the device receives a second.
+    pub packets_per_s: f64,
+}
+
+/// Below this share of the whole, a stage is acquitted.
+const ACQUITTED: f64 = 0.1;
+
+impl Case<'_> {
+    /// Judges.
+    #[must_use]
+    pub fn verdict(&self) -> Option<Verdict> {
+        let row = self.summary.largest()?;
+        let cause = match row.stage {
+            Stage::Far => Cause::Far(self.far),
+            stage => Cause::Own(stage),
+        };
+        let (side, what) = match cause {
+            Cause::Own(stage) => (Side::Mine, own(stage).to_owned()),
+            Cause::Far(far) => far_side(far),
+        };
+        Some(Verdict {
+            cause,
+            side,
+            us: row.typical_us,
+            what,
+            takes: self.takes(cause),
+            costs: self.costs(cause),
+            acquitted: self.acquitted(row.stage),
+        })
+    }
+
+    fn device(&self) -> &str {
+        self.device.unwrap_or("DEV")
+    }
+
+    fn change(&self) -> String {
+        match self.own_hold {
+            OwnHold::Counted { lab, .. } => {
+                format!("earmark nic --lab {lab} set {} rx-usecs 0", self.device())
+            }
+            _ => format!("ethtool -C {} adaptive-rx off rx-usecs 0", self.device()),
+        }
+    }
+
+    fn takes(&self, cause: Cause) -> String {
+        let device = self.device();
+        match cause {
+            Cause::Own(Stage::Hold) => format!("let it interrupt earlier: {}", self.change()),
+            Cause::Own(Stage::Softirq) => format!(
+                "find what keeps the processor of {device}'s interrupt: cat /proc/interrupts; \
+                 then move one of the two (/proc/irq/N/smp_affinity_list)"
+            ),
+            Cause::Own(Stage::StackOut) => {
+                format!(
+                    "look at the queueing discipline and its limits: tc -s qdisc show dev {device}"
+                )
+            }
+            Cause::Own(Stage::NicOut) => {
+                format!("look at the driver and its transmit queue: ethtool -S {device}")
+            }
+            Cause::Own(Stage::StackIn) => {
+                format!("look at rules and offloads: nft list ruleset; ethtool -k {device}")
+            }
+            Cause::Own(Stage::WakeUp) => "keep the processor out of deep sleep and the program \
+                ahead of others: cpupower idle-set -D 10; chrt -f 10 PROGRAM; or poll instead of \
+                sleeping: sysctl net.core.busy_read=50"
+                .into(),
+            Cause::Own(Stage::Busy | Stage::Take | Stage::Work) => {
+                "make the program come for its data earlier: a thread of its own for the socket, \
+                 or less work between two calls (perf record -g -p PID)"
+                    .into()
+            }
+            Cause::Own(Stage::Far | Stage::Unaccounted) => "trace for longer: --duration 30".into(),
+            Cause::Far(Far::FarHold) => {
+                "on the far side: ethtool -C DEV adaptive-rx off rx-usecs 0 (earmark tune finds a \
+                 value in between)"
+                    .into()
+            }
+            Cause::Far(Far::SomeHold) => format!(
+                "find out whose it is: {}, or the same on the far side, and run this again; or \
+                 earmark probe",
+                self.change()
+            ),
+            Cause::Far(Far::SlowProgram) => {
+                "look at the far program: run earmark explain -- PROGRAM, or perf record, there"
+                    .into()
+            }
+            Cause::Far(Far::SleepyProgram | Far::SleepyMachine) => {
+                "on the far side: cpupower idle-set -D 10, and see that nothing puts the program \
+                 to sleep between requests"
+                    .into()
+            }
+            Cause::Far(Far::Way) => "shorten the way: traceroute to the host shows its hops".into(),
+            Cause::Far(Far::WayOrHold) => {
+                "find out which: earmark probe HOST sends at many distances, so that holds of any \
+                 length show; start earmark echo there for it"
+                    .into()
+            }
+            Cause::Far(Far::Unknown) => {
+                "see the same from the far side: run earmark explain there; or ask its kernel \
+                 alone: earmark explain HOST"
+                    .into()
+            }
+        }
+    }
+
+    fn costs(&self, cause: Cause) -> String {
+        match cause {
+            Cause::Own(Stage::Hold) => format!(
+                "up to one interrupt for each packet: {:.0} a second with this traffic, and as \
+                 many as packets come when there are more",
+                self.packets_per_s
+            ),
+            Cause::Far(Far::FarHold | Far::SomeHold) => {
+                "there, up to one interrupt for each packet that it receives".into()
+            }
+            Cause::Own(Stage::WakeUp) | Cause::Far(Far::SleepyProgram | Far::SleepyMachine) => {
+                "power: processors that do not sleep draw several watts each; a program that polls \
+                 takes a whole one"
+                    .into()
+            }
+            Cause::Own(_) | Cause::Far(Far::SlowProgram) => {
+                "work on the program or the host".into()
+            }
+            Cause::Far(Far::Way | Far::WayOrHold | Far::Unknown) => "nothing on this host".into(),
+        }
+    }
+
+    /// What it is not: stages that are there and short, and what the references rule out.
+    fn acquitted(&self, largest: Stage) -> Vec<String> {
+        let total = self.summary.total.typical_us;
+        let mut acquitted: Vec<String> = self
+            .summary
+            .stages
+            .iter()
+            .filter(|row| row.stage != largest && row.stage != Stage::Unaccounted)
+            .filter(|row| row.typical_us < ACQUITTED * total)
+            .map(|row| format!("{} ({:.1} us)", row.stage.name(), row.typical_us))
+            .collect();
+        let shown = self.summary.stages.iter().any(|row| row.stage == Stage::Hold);
+        match self.own_hold {
+            OwnHold::Counted { .. } if !shown => {
+                acquitted.push("NIC hold (it counts none)".into());
+            }
+            OwnHold::Stamped { .. } if !shown => {
+                acquitted.push("NIC hold (its time stamps show none)".into());
+            }
+            OwnHold::Set { rx_usecs: 0, adaptive: false, .. } if largest == Stage::Far => {
+                acquitted.push("NIC hold (rx-usecs is 0)".into());
+            }
+            _ => {}
+        }
+        match self.far {
+            Far::SlowProgram | Far::SleepyProgram => {
+                acquitted.push("wire and NICs (the far kernel alone answers quickly)".into());
+            }
+            Far::FarHold | Far::SomeHold | Far::Way | Far::WayOrHold if self.handshakes => {
+                acquitted.push("the far program (its kernel alone takes as long)".into());
+            }
+            _ => {}
+        }
+        acquitted
+    }
+}
+
+fn own(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Hold => {
+            "this NIC holds what it has received, waiting for more, before it interrupts"
+        }
+        Stage::Softirq => "the interrupt is served, but receiving starts late",
+        Stage::StackOut => "sending takes long in this host's stack",
+        Stage::NicOut => "the driver of this host takes long to send",
+        Stage::StackIn => "receiving takes long in this host's stack",
+        Stage::WakeUp => "the data is there and the program is woken, but runs late",
+        Stage::Busy => "the data is there and waits until the program reads it",
+        Stage::Take => "the program runs, but takes long to take the data",
+        Stage::Work => "the program works",
+        Stage::Far | Stage::Unaccounted => "time that no stage accounts for",
+    }
+}
+
+fn far_side(far: Far) -> (Side, String) {
+    let (side, what) = match far {
+        Far::SlowProgram => (
+            Side::Theirs,
+            "the far program takes long for each request: its kernel alone answers much sooner",
+        ),
+        Far::SleepyProgram => (
+            Side::Theirs,
+            "the far program is asleep: requests that follow at once are answered much sooner",
+        ),
+        Far::SleepyMachine => (
+            Side::Theirs,
+            "the far machine is asleep: even its kernel is much quicker when it is kept busy",
+        ),
+        Far::FarHold => (
+            Side::Theirs,
+            "the far NIC holds what it has received: requests sent apart are answered together, \
+             and this NIC does not wait",
+        ),
+        Far::SomeHold => (
+            Side::Unknown,
+            "a NIC holds what it has received: requests sent apart are answered together; this \
+             one or the far one",
+        ),
+        Far::Way => (Side::Between, "the way there and back is that long"),
+        Far::WayOrHold => (
+            Side::Unknown,
+            "the way there and back, or a NIC that holds packets: the pairs of requests were not \
+             close enough, or too few, to tell a hold from the way",
+        ),
+        Far::Unknown => (
+            Side::Unknown,
+            "time beyond this NIC: the wire, the far side, or a hold of this NIC, which it does \
+             not tell",
+        ),
+    };
+    (side, what.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stages::Lengths;
+    use crate::summary::Collection;
+
+    fn summary(of: &[(Stage, u64)]) -> Summary {
+        let mut lengths = Lengths::default();
+        of.iter().for_each(|(stage, us)| lengths.add(*stage, us * 1_000));
+        let mut all = Collection::default();
+        all.add(lengths);
+        all.summary().unwrap()
+    }
+
+    fn judge(summary: &Summary, far: Far, own_hold: &OwnHold) -> Verdict {
+        let role = Role::Asks;
+        let device = Some("eth7");
+        Case { summary, far, own_hold, device, role, handshakes: true, packets_per_s: 2_000.0 }
+            .verdict()
+            .unwrap()
+    }
+
+    #[test]
+    fn own_hold_comes_with_the_command_and_its_price() {
+        let summary = summary(&[(Stage::Far, 40), (Stage::Hold, 200), (Stage::WakeUp, 9)]);
+        let off = OwnHold::Set { rx_usecs: 200, rx_frames: 0, adaptive: false };
+        let verdict = judge(&summary, Far::Way, &off);
+        assert_eq!((verdict.cause, verdict.side), (Cause::Own(Stage::Hold), Side::Mine));
+        assert!(verdict.takes.contains("ethtool -C eth7"), "{}", verdict.takes);
+        assert!(verdict.costs.contains("2000 a second"), "{}", verdict.costs);
+        assert!(verdict.acquitted.contains(&"wake-up (9.0 us)".to_owned()), "{verdict:?}");
+        let counted = OwnHold::Counted { p50_us: 200.0, p99_us: 201.0, lab: "x".into() };
+        let verdict = judge(&summary, Far::Way, &counted);
+        assert!(verdict.takes.contains("earmark nic --lab x set eth7 rx-usecs 0"));
+    }
+
+    #[test]
+    fn each_cause_has_words() {
+        for stage in Stage::ALL {
+            let summary = summary(&[(stage, 100)]);
+            for far in [
+                Far::SlowProgram,
+                Far::SleepyProgram,
+                Far::SleepyMachine,
+                Far::FarHold,
+                Far::SomeHold,
+                Far::Way,
+                Far::WayOrHold,
+                Far::Unknown,
+            ] {
+                let verdict = judge(&summary, far, &OwnHold::Unknown);
+                let words = [verdict.what, verdict.takes, verdict.costs];
+                assert!(words.iter().all(|words| words.len() > 10), "{stage:?} {far:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn far_causes_name_their_side() {
+        let summary = summary(&[(Stage::Far, 300), (Stage::WakeUp, 10)]);
+        let side = |far| judge(&summary, far, &OwnHold::Unknown).side;
+        assert_eq!(side(Far::SlowProgram), Side::Theirs);
+        assert_eq!(side(Far::SomeHold), Side::Unknown);
+        assert_eq!(side(Far::Way), Side::Between);
+        let undecided = judge(&summary, Far::WayOrHold, &OwnHold::None);
+        assert_eq!(undecided.side, Side::Unknown);
+        assert!(undecided.takes.contains("earmark probe HOST"), "{undecided:?}");
+    }
+}

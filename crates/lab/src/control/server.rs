@@ -1,0 +1,252 @@
+//! The lab's side of the control socket.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::dataplane::{DataPlane, Handle};
+use crate::host::Host;
+use crate::snapshot::{PortSnapshot, QueueSnapshot};
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use nic::marker::Rules;
+use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Moderation, Reason, TimerKind};
+
+use super::{AttachmentState, PREFIX, PortState, QueueState, Reply, Request};
+use hostside::distribution::Distribution;
+
+/// The longest request that is read, in bytes.
+const MAX_REQUEST: u64 = 65_536;
+
+/// How long a client may take to send its request.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Serves a lab's control sockets until it is dropped; their names are free again then.
+#[derive(Debug)]
+pub struct Server {
+    sockets: Vec<(UnixListener, JoinHandle<()>)>,
+}
+
+impl Server {
+    /// Listens as the lab `name`, or as one named after this process, here and in `hosts`.
+    ///
+    /// # Errors
+    /// If a lab of that name runs already.
+    pub fn start(name: Option<&str>, plane: &Arc<Handle>, hosts: &[Host]) -> Result<Self> {
+        let name = name.map_or_else(|| std::process::id().to_string(), str::to_owned);
+        ensure!(
+            !name.is_empty() && name.len() <= 64 && name.chars().all(|c| c.is_ascii_graphic()),
+            "lab name `{name}`: 1 to 64 letters, digits and signs, no blanks"
+        );
+        let bind = || -> Result<UnixListener> {
+            let address = SocketAddr::from_abstract_name(format!("{PREFIX}{name}"))?;
+            UnixListener::bind_addr(&address).map_err(|error| match error.kind() {
+                std::io::ErrorKind::AddrInUse => {
+                    anyhow!("a lab named {name} runs already; choose another name with --name")
+                }
+                _ => anyhow!("open the control socket of lab {name}: {error}"),
+            })
+        };
+        let mut listeners = vec![bind()?];
+        for host in hosts {
+            listeners.push(host.enter_net(bind)??);
+        }
+        let mut server = Self { sockets: Vec::new() };
+        for listener in listeners {
+            let (plane, ours) = (Arc::downgrade(plane), listener.try_clone()?);
+            let thread = std::thread::Builder::new()
+                .name("earmark-control".into())
+                .spawn(move || serve(&listener, &plane))
+                .context("start the control thread")?;
+            server.sockets.push((ours, thread));
+        }
+        Ok(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        for (socket, thread) in self.sockets.drain(..) {
+            // A socket that is shut down accepts nobody any more, and its thread ends.
+            let _ = rustix::net::shutdown(&socket, rustix::net::Shutdown::Both);
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Answers clients one by one, until the socket is shut down.
+fn serve(listener: &UnixListener, plane: &Weak<Handle>) {
+    while let Ok((stream, _)) = listener.accept() {
+        let Some(plane) = plane.upgrade() else { return };
+        // A client that goes away or talks nonsense is its own problem.
+        let _ = answer(&stream, &plane);
+    }
+}
+
+fn answer(stream: &UnixStream, plane: &Handle) -> Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let peer = rustix::net::sockopt::socket_peercred(stream.as_fd())?;
+    let reply = if peer.uid == rustix::process::geteuid() || peer.uid.is_root() {
+        let mut line = String::new();
+        BufReader::new(stream.take(MAX_REQUEST)).read_line(&mut line)?;
+        obey(&line, plane).unwrap_or_else(|error| Reply::Refused(format!("{error:#}")))
+    } else {
+        Reply::Foreign
+    };
+    let mut text = serde_json::to_string(&reply)?;
+    text.push('\n');
+    let mut stream = stream;
+    Ok(stream.write_all(text.as_bytes())?)
+}
+
+fn obey(line: &str, plane: &Handle) -> Result<Reply> {
+    match serde_json::from_str(line)? {
+        Request::Show => {}
+        Request::Set { port, queue, settings } => {
+            plane.call(move |plane| set(plane, &port, queue, &settings))??;
+        }
+        Request::Evict { port } => plane.call(move |plane| evict(plane, &port))??,
+    }
+    let snapshot = plane.call(|plane| plane.snapshot())?;
+    Ok(Reply::Ports(snapshot.ports.iter().map(port_state).collect()))
+}
+
+fn number_of(plane: &mut DataPlane, port: &str) -> Result<usize> {
+    let names = plane.plane().port_names();
+    let number = names.iter().position(|name| *name == port);
+    number.ok_or_else(|| anyhow!("no port {port}; there are {}", names.join(", ")))
+}
+
+/// Disconnects what is connected to a port, so that another frontend may come.
+fn evict(plane: &mut DataPlane, port: &str) -> Result<()> {
+    let number = number_of(plane, port)?;
+    let snapshot = plane.snapshot();
+    let connects = snapshot.ports[number].attachment.is_some();
+    ensure!(connects, "port {port} belongs to a host of this lab; end the lab to end it");
+    ensure!(plane.plane().evict(number), "nothing is connected to port {port}");
+    Ok(())
+}
+
+/// Changes settings of a port: all of them, or, if one is wrong, none.
+fn set(
+    plane: &mut DataPlane,
+    port: &str,
+    queue: Option<u16>,
+    settings: &[(String, String)],
+) -> Result<()> {
+    let number = number_of(plane, port)?;
+    let queues = plane.plane().port_mut(number).queues();
+    let mut changed = Vec::new();
+    let mut rules = None;
+    for (at, state) in queues.iter().enumerate() {
+        if queue.is_some_and(|queue| usize::from(queue) != at) {
+            continue;
+        }
+        let before = *state.moderation();
+        let mut moderation = before;
+        let in_force = QueueSnapshot::of(state).in_force;
+        for (name, value) in settings {
+            match name.as_str() {
+                "mark" => rules = Some(value.parse::<Rules>()?),
+                _ => moderation = apply(moderation, in_force, name, value)?,
+            }
+        }
+        changed.push((at as u16, moderation.checked()?));
+    }
+    if changed.is_empty() {
+        bail!("port {port} has queues 0 to {}, not {}", queues.len() - 1, queue.unwrap_or(0));
+    }
+    if rules.is_some() && queue.is_some() {
+        bail!("marking rules are those of the port: drop --queue");
+    }
+    for (at, moderation) in changed {
+        plane.set_moderation(number, Some(at), moderation);
+    }
+    if let Some(rules) = rules {
+        plane.plane().port_mut(number).set_rules(rules);
+    }
+    Ok(())
+}
+
+/// One setting, by ethtool's name.
+fn apply(
+    moderation: Moderation,
+    in_force: (u32, u32),
+    name: &str,
+    value: &str,
+) -> Result<Moderation> {
+    let number = |most: u32| {
+        let number = value.parse::<u32>();
+        number.map_err(|_| anyhow!("{name} {value}: not a whole number of 0 to {most}"))
+    };
+    Ok(match name {
+        "strategy" => value.parse()?,
+        "rx-usecs" => moderation.timed(number(MAX_RX_USECS)?),
+        "rx-frames" => Moderation { rx_frames: number(MAX_RX_FRAMES)?, ..moderation },
+        "adaptive-rx" => match value {
+            "on" => {
+                Moderation { timer: TimerKind::Adaptive, rx_usecs: 0, rx_frames: 0, ..moderation }
+            }
+            "off" if moderation.timer == TimerKind::Adaptive => {
+                // What adaptive moderation chose last stays in force.
+                let (rx_usecs, rx_frames) = in_force;
+                Moderation { timer: TimerKind::Delay, rx_usecs, rx_frames, ..moderation }
+            }
+            "off" => moderation,
+            _ => bail!("adaptive-rx {value}: on or off"),
+        },
+        _ => bail!(
+            "no setting is called {name}; there are strategy, rx-usecs, rx-frames, adaptive-rx, mark"
+        ),
+    })
+}
+
+fn port_state(port: &PortSnapshot) -> PortState {
+    let holds = Distribution::of(&port.holds, 1);
+    let summary = holds.summary();
+    let attached = port.attachment.as_ref();
+    let counters = [
+        ("rx-length-errors", port.counters.bad_length),
+        ("rx-refused", port.refused),
+        ("link-lost", port.link.lost),
+        ("link-duplicated", port.link.duplicated),
+        ("link-reordered", port.link.reordered),
+    ];
+    PortState {
+        port: port.name.clone(),
+        mark: port.rules.clone(),
+        queues: port.queues.iter().map(queue_state).collect(),
+        hold_us: (holds.count > 0).then_some([summary.p50_us, summary.p99_us, summary.max_us]),
+        counters: counters
+            .into_iter()
+            .chain(attached.map(|attached| ("tx-too-long", attached.too_long)))
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+        attachment: attached.map(|attached| AttachmentState {
+            connected: attached.connected,
+            lost: attached.lost.clone(),
+            queue_pairs: attached.pairs,
+            queue_pairs_used: attached.pairs_used,
+        }),
+        vanished: port.vanished.clone(),
+    }
+}
+
+fn queue_state(queue: &QueueSnapshot) -> QueueState {
+    let (rx_usecs, rx_frames) = queue.in_force;
+    let interrupts =
+        Reason::ALL.map(|reason| (reason.name().to_owned(), queue.counters.interrupts_for(reason)));
+    let counters = queue.counters.named().map(|(name, value)| (name.to_owned(), value));
+    QueueState {
+        setting: queue.moderation.to_string(),
+        strategy: queue.moderation.strategy().to_owned(),
+        adaptive_rx: queue.moderation.timer == TimerKind::Adaptive,
+        rx_usecs,
+        rx_frames,
+        interrupts: interrupts.into(),
+        counters: counters.into(),
+    }
+}

@@ -1,0 +1,201 @@
+//! `earmark echo`: answers probes, over UDP with the kernel's receive stamp and its own send time.
+//!
+//! # The wire format
+//!
+//! A request is `EMK1` and a number, then for how many nanoseconds the answer is to wait, and eight
+//! bytes of room: 24 bytes, all in network order. An answer is the same with `EMK2`, and in the
+//! last sixteen bytes the two times, in nanoseconds since 1970. A request may be longer, up to any
+//! datagram, and is then answered at once, with the same bytes behind the times; or shorter, down
+//! to 8 bytes, and then its answer has no times. Over TCP all bytes are sent back as they are.
+//!
+//! # What it does not answer
+//!
+//! The address of a datagram may be forged. So an answer is as long as its request and no longer,
+//! an answer is never answered, nor is anything else that is no request, nor what comes from a port
+//! where another echo may listen: our own, [`PORT`], and those below 1024. Two echoes therefore
+//! cannot keep each other busy, whatever is sent to them in the name of the other. One address gets
+//! no more than `--rate` answers a second. What is not answered is counted and reported.
+//!
+//! An answer never waits for longer than [`LONGEST_WAIT`], nor do more than [`MOST_WAITING`]: who
+//! asks for more is answered at once. Over TCP, connections are bounded (`streams`).
+
+mod datagrams;
+mod rate;
+mod streams;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use crate::sources::Refusals;
+use report::note;
+
+/// The port that `earmark probe` tries first.
+pub const PORT: u16 = 7_007;
+
+/// The first four bytes of a request.
+const REQUEST: [u8; 4] = *b"EMK1";
+
+/// The first four bytes of an answer.
+const ANSWER: [u8; 4] = *b"EMK2";
+
+/// Bytes of a request with room for all times, and of its answer.
+pub const LENGTH: usize = 24;
+
+/// Bytes of the shortest request.
+pub const SHORTEST: usize = 8;
+
+/// The longest that an answer waits for: beyond, its prober is no prober of ours.
+pub const LONGEST_WAIT: Duration = Duration::from_millis(50);
+
+/// The most answers that wait at once.
+pub const MOST_WAITING: usize = 4_096;
+
+/// What `earmark echo` takes.
+#[derive(clap::Args, Clone, Debug)]
+pub struct EchoArgs {
+    /// On this port, UDP and TCP
+    #[arg(long, default_value_t = PORT)]
+    port: u16,
+    /// At this address of this host alone; without it, at all of them
+    #[arg(long, value_name = "IP")]
+    listen: Option<IpAddr>,
+    /// Answer this address alone; may be given more than once. Without it, all
+    #[arg(long, value_name = "IP")]
+    allow: Vec<IpAddr>,
+    /// Answer at most so many datagrams a second to one address; half as many may come at once
+    #[arg(long, value_name = "PER_SECOND", default_value_t = 20_000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rate: u32,
+    /// Work for so many microseconds before each answer
+    #[arg(long, default_value_t = 0, hide = true)]
+    work_us: u64,
+}
+
+/// An answer with times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// That of the request.
+    pub number: u32,
+    /// When the far kernel received the request, and when the far program answered; nothing from
+    /// an echo that is not ours.
+    pub times: Option<(u64, u64)>,
+}
+
+/// A request whose answer is to wait so many nanoseconds.
+#[must_use]
+pub fn request(number: u32, wait: u64) -> [u8; LENGTH] {
+    let mut bytes = [0; LENGTH];
+    bytes[..4].copy_from_slice(&REQUEST);
+    bytes[4..8].copy_from_slice(&number.to_be_bytes());
+    bytes[8..16].copy_from_slice(&wait.to_be_bytes());
+    bytes
+}
+
+/// Reads what came back; nothing if it is no answer.
+#[must_use]
+pub fn answer(bytes: &[u8]) -> Option<Answer> {
+    let word = |at: usize| {
+        bytes.get(at..at + 8).and_then(|word| Some(u64::from_be_bytes(word.try_into().ok()?)))
+    };
+    let number = u32::from_be_bytes(bytes.get(4..8)?.try_into().ok()?);
+    let times = (word(8)?, word(16)?);
+    match bytes.get(..4)? {
+        start if start == ANSWER => Some(Answer { number, times: Some(times) }),
+        start if start == REQUEST => Some(Answer { number, times: None }),
+        _ => None,
+    }
+}
+
+/// Whether two datagrams belong to one request: both are the same, or they are requests and answers
+/// of one number and length.
+#[must_use]
+pub fn belong_together(one: &[u8], other: &[u8]) -> bool {
+    let is_ours = |bytes: &[u8]| bytes.starts_with(&REQUEST) || bytes.starts_with(&ANSWER);
+    let numbers = (one.get(4..SHORTEST), other.get(4..SHORTEST));
+    let same_number = numbers.0.is_some() && numbers.0 == numbers.1;
+    one == other || (one.len() == other.len() && is_ours(one) && is_ours(other) && same_number)
+}
+
+/// Answers until it is killed, or a signal ends it; then it reports what it has not answered.
+///
+/// # Errors
+/// If the port cannot be had.
+pub fn serve(args: &EchoArgs) -> Result<()> {
+    let (udp, tcp) = bind(args)?;
+    let refusals = Arc::new(Refusals::new("earmark echo"));
+    refusals.report_at_the_end()?;
+    note!("echo on port {}, UDP and TCP; Ctrl-C ends it", args.port);
+    let (allow, counted) = (args.allow.clone(), Arc::clone(&refusals));
+    thread::Builder::new()
+        .spawn(move || streams::serve(&tcp, &allow, &counted))
+        .context("start a thread")?;
+    datagrams::serve(&udp, args, &refusals)
+}
+
+fn bind(args: &EchoArgs) -> Result<(UdpSocket, TcpListener)> {
+    let port = args.port;
+    // A kernel without IPv6 has the other kind of "everywhere".
+    let everywhere = [IpAddr::from(Ipv6Addr::UNSPECIFIED), Ipv4Addr::UNSPECIFIED.into()];
+    let ips = args.listen.map_or(everywhere.to_vec(), |ip| vec![ip]);
+    let addresses: Vec<SocketAddr> = ips.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
+    let udp = UdpSocket::bind(&addresses[..])
+        .with_context(|| format!("bind UDP port {port}; choose another with --port"))?;
+    let tcp = TcpListener::bind(&addresses[..])
+        .with_context(|| format!("bind TCP port {port}; choose another with --port"))?;
+    Ok((udp, tcp))
+}
+
+/// What tests of others use.
+#[cfg(feature = "checks")]
+pub mod checks {
+    use super::*;
+
+    /// An echo over UDP, as long as this process lives.
+    ///
+    /// # Panics
+    /// If there is no port for it.
+    #[must_use]
+    pub fn start() -> SocketAddr {
+        let args = EchoArgs {
+            port: 0,
+            listen: Some(Ipv4Addr::LOCALHOST.into()),
+            allow: Vec::new(),
+            rate: 1_000_000,
+            work_us: 0,
+        };
+        let (udp, _) = bind(&args).unwrap();
+        let address = udp.local_addr().unwrap();
+        thread::spawn(move || datagrams::serve(&udp, &args, &Refusals::new("test")));
+        address
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read_and_anything_else_is_not() {
+        let mut bytes = request(7, 0);
+        assert_eq!(answer(&bytes), Some(Answer { number: 7, times: None }));
+        bytes[..4].copy_from_slice(&ANSWER);
+        bytes[15] = 1;
+        bytes[23] = 2;
+        assert_eq!(answer(&bytes), Some(Answer { number: 7, times: Some((1, 2)) }));
+        assert_eq!(answer(&bytes[..20]), None);
+        assert_eq!(answer(b"something else that came here"), None);
+    }
+
+    #[test]
+    fn requests_and_answers_belong_together_by_their_number() {
+        let (asked, mut answered, other) = (request(7, 0), request(7, 5), request(8, 0));
+        answered[..4].copy_from_slice(&ANSWER);
+        assert!(belong_together(&answered, &asked) && belong_together(&answered, &answered));
+        assert!(!belong_together(&answered, &other) && !belong_together(&answered[..20], &asked));
+        assert!(belong_together(b"abc", b"abc") && !belong_together(b"abc", b"abd"));
+    }
+}

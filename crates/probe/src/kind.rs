@@ -1,0 +1,420 @@
+//! The echoes that far sides have, behind one interface: ask, and hear.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
+use std::os::fd::OwnedFd;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use infer::Far;
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_send_buffer_size};
+use serde::{Deserialize, Serialize};
+use sys::clock::wall_clock_nanos;
+use sys::stamps::Stamped;
+
+use super::echo;
+use sys::icmp;
+use sys::wait::wait_writable;
+
+/// Seconds from 1900, where NTP begins, to 1970.
+const NTP_EPOCH: u64 = 2_208_988_800;
+
+/// Bytes that a ping carries.
+const PING: usize = 16;
+
+/// How long an echo may take to show that it is there.
+const KNOCK: Duration = Duration::from_millis(300);
+
+/// Which echo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// `earmark echo`, or any other UDP echo (--port)
+    Udp,
+    /// An NTP server: four timestamps
+    Ntp,
+    /// The far kernel itself
+    Icmp,
+    /// A TCP echo (--port)
+    Tcp,
+    /// `version` requests
+    Memcached,
+}
+
+impl Kind {
+    /// In the order in which they are tried: those that show more come first.
+    pub const ALL: [Self; 5] = [Self::Udp, Self::Ntp, Self::Icmp, Self::Tcp, Self::Memcached];
+
+    /// Its name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Udp => "udp",
+            Self::Ntp => "ntp",
+            Self::Icmp => "icmp",
+            Self::Tcp => "tcp",
+            Self::Memcached => "memcached",
+        }
+    }
+
+    const fn port(self) -> u16 {
+        match self {
+            Self::Udp | Self::Tcp => echo::PORT,
+            Self::Ntp => 123,
+            Self::Icmp => 0,
+            Self::Memcached => 11_211,
+        }
+    }
+}
+
+/// An answer: to which request, when the kernel received it, and the times of others.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard {
+    /// The request's number.
+    pub number: u32,
+    /// Nanoseconds since 1970.
+    pub at: u64,
+    /// On the clock of the NIC that received it.
+    pub nic: Option<u64>,
+    /// On the far clock.
+    pub far: Option<Far>,
+}
+
+/// An echo to ask.
+pub struct Asker {
+    kind: Kind,
+    /// Whom.
+    pub address: SocketAddr,
+    stamped: Stamped,
+    /// Of a raw socket, whose packets are for others, too.
+    identifier: Option<u16>,
+    stream: Option<TcpStream>,
+    /// Requests of a stream that are not answered, and bytes of the answer that has begun.
+    asked: VecDeque<u32>,
+    partial: usize,
+    /// The first transmit stamp that belongs to requests of the plan.
+    sent: u32,
+    /// The NIC stamped the answer to the knock.
+    nic_stamps: bool,
+}
+
+impl Asker {
+    /// Finds an echo at `host`: the given one, or the first that answers.
+    ///
+    /// # Errors
+    /// If none does; what was tried, and what to do.
+    pub fn find(host: &str, kind: Option<Kind>, port: Option<u16>) -> Result<Self> {
+        let kinds = kind.map_or_else(|| Kind::ALL.to_vec(), |kind| vec![kind]);
+        let mut why = Vec::new();
+        for kind in kinds {
+            let addresses: Vec<SocketAddr> = (host, port.unwrap_or(kind.port()))
+                .to_socket_addrs()
+                .with_context(|| format!("look up {host}; is the name right?"))?
+                // The kernel's echo is asked over IPv4.
+                .filter(|address| kind != Kind::Icmp || address.is_ipv4())
+                .collect();
+            if addresses.is_empty() {
+                why.push(format!("{}: {host} has no IPv4 address", kind.name()));
+            }
+            // An echo may listen on one of them alone.
+            for address in addresses {
+                match Self::open(address, kind).and_then(Self::knock) {
+                    Ok(asker) => return Ok(asker),
+                    Err(error) => why.push(format!("{} at {address}: {error:#}", kind.name())),
+                }
+            }
+        }
+        bail!("nothing at {host} answers ({}); start `earmark echo` there", why.join("; "))
+    }
+
+    fn open(address: SocketAddr, kind: Kind) -> Result<Self> {
+        let (mut stream, mut identifier) = (None, None);
+        let socket: OwnedFd = match kind {
+            Kind::Udp | Kind::Ntp => {
+                let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+                let socket = UdpSocket::bind(any)?;
+                socket.connect(address)?;
+                socket.set_nonblocking(true)?;
+                socket.into()
+            }
+            Kind::Icmp => {
+                let (socket, is_raw) = icmp::open(address, icmp::RAW_FIRST)?;
+                identifier = is_raw.then(icmp::identifier);
+                socket
+            }
+            Kind::Tcp | Kind::Memcached => {
+                let tcp = TcpStream::connect_timeout(&address, Duration::from_secs(2))?;
+                tcp.set_nodelay(true)?;
+                tcp.set_nonblocking(true)?;
+                let socket = tcp.try_clone()?.into();
+                stream = Some(tcp);
+                socket
+            }
+        };
+        // Answers to a long train wait while the next probe is due, and requests of a stream until
+        // the far side has read those before; the system may grant less.
+        let _ = set_socket_recv_buffer_size(&socket, 4 << 20);
+        let _ = set_socket_send_buffer_size(&socket, 4 << 20);
+        let stamped = Stamped::new(socket, stream.is_none()).context("ask for timestamps")?;
+        Ok(Self {
+            kind,
+            address,
+            stamped,
+            identifier,
+            stream,
+            asked: VecDeque::new(),
+            partial: 0,
+            sent: 0,
+            nic_stamps: false,
+        })
+    }
+
+    /// Asks until there is an answer; also resolves addresses and warms caches.
+    fn knock(mut self) -> Result<Self> {
+        for _ in 0..4 {
+            match self.ask(u32::MAX, 0) {
+                // That is the answer to the knock before.
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => continue,
+                asked => asked.context("send a probe")?,
+            }
+            let end = Instant::now() + KNOCK;
+            while Instant::now() < end {
+                match self.hear() {
+                    Ok(Some(answer)) => {
+                        self.nic_stamps = answer.nic.is_some();
+                        sleep(Duration::from_millis(20));
+                        while self.hear()?.is_some() {}
+                        while self.stamped.sent()?.is_some() {}
+                        return Ok(self);
+                    }
+                    Ok(None) => sleep(Duration::from_millis(1)),
+                    // It may be about to start.
+                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => sleep(KNOCK / 2),
+                    Err(error) => return Err(error).context("hear its answer"),
+                }
+            }
+        }
+        bail!("no answer")
+    }
+
+    /// Which echo it is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Whether timestamps are likely to tell the two directions apart: the far host's, or my NIC's.
+    #[must_use]
+    pub fn is_stamped(&self) -> bool {
+        self.nic_stamps || matches!(self.kind, Kind::Udp | Kind::Ntp)
+    }
+
+    /// Whether it can send what nobody answers.
+    #[must_use]
+    pub fn can_be_silent(&self) -> bool {
+        self.identifier.is_some()
+    }
+
+    /// Sends a packet that gets as far as the far kernel, and no answer; if it
+    /// [can](Self::can_be_silent).
+    ///
+    /// # Errors
+    /// Those of sending.
+    pub fn say(&mut self) -> io::Result<()> {
+        let Some(identifier) = self.identifier else { return Err(ErrorKind::Unsupported.into()) };
+        let mut packet = Vec::new();
+        icmp::encode_unasked(&mut packet, identifier, &[0; PING]);
+        let flags = rustix::net::SendFlags::NOSIGNAL;
+        rustix::net::send(self.stamped.socket(), &packet, flags)?;
+        self.sent = self.sent.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Whether the far side can be asked to answer later.
+    #[must_use]
+    pub fn can_wait(&self) -> bool {
+        self.kind == Kind::Udp
+    }
+
+    /// Sends request `number`, which is to be answered `wait` nanoseconds later if that
+    /// [can](Self::can_wait) be.
+    ///
+    /// # Errors
+    /// Those of sending.
+    pub fn ask(&mut self, number: u32, wait: u64) -> io::Result<()> {
+        let socket = self.stamped.socket();
+        let flags = rustix::net::SendFlags::NOSIGNAL;
+        match self.kind {
+            Kind::Udp => {
+                rustix::net::send(socket, &echo::request(number, wait), flags).map(|_| ())?;
+            }
+            Kind::Ntp => rustix::net::send(socket, &ntp_request(number), flags).map(|_| ())?,
+            Kind::Icmp => {
+                let (mut packet, mut payload) = (Vec::new(), [0; PING]);
+                payload[..4].copy_from_slice(&number.to_be_bytes());
+                // A ping socket fills in an identifier and a checksum of its own.
+                let identifier = self.identifier.unwrap_or(0);
+                icmp::encode(&mut packet, identifier, number as u16, &payload);
+                rustix::net::send(socket, &packet, flags).map(|_| ())?;
+            }
+            Kind::Tcp | Kind::Memcached => {
+                let request = echo::request(number, 0);
+                let bytes: &[u8] = if self.kind == Kind::Tcp { &request } else { b"version\r\n" };
+                let Some(stream) = &mut self.stream else {
+                    return Err(ErrorKind::NotConnected.into());
+                };
+                write_whole(stream, bytes)?;
+                self.asked.push_back(number);
+            }
+        }
+        self.sent = self.sent.wrapping_add(1);
+        Ok(())
+    }
+
+    /// How many requests have been sent: the number of the next one's transmit stamp.
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.sent
+    }
+
+    /// A request's number among transmit stamps, and its time.
+    ///
+    /// # Errors
+    /// Those of receiving.
+    pub fn transmitted(&mut self) -> io::Result<Option<(u32, u64)>> {
+        if self.stream.is_some() {
+            return Ok(None);
+        }
+        while let Some((number, stamps)) = self.stamped.sent()? {
+            if let Some(at) = stamps.software {
+                return Ok(Some((number, at)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next answer, if one has come.
+    ///
+    /// # Errors
+    /// Those of receiving.
+    pub fn hear(&mut self) -> io::Result<Option<Heard>> {
+        let mut buffer = [0; 512];
+        loop {
+            // Answers of a stream are taken one by one, as far as they can be told apart.
+            let room =
+                if self.kind == Kind::Tcp { echo::LENGTH - self.partial } else { buffer.len() };
+            let room = if self.kind == Kind::Memcached { 1 } else { room };
+            let received = match self.stamped.receive(&mut buffer[..room]) {
+                Ok(received) => received,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let at = received.stamps.software.unwrap_or_else(wall_clock_nanos);
+            let bytes = &buffer[..received.length];
+            let nic = received.stamps.hardware;
+            let heard = |(number, far)| Heard { number, at, nic, far };
+            let answer = match self.kind {
+                Kind::Udp => echo::answer(bytes).map(|answer| {
+                    let far = answer.times.map(|(received, sent)| Far { received, sent });
+                    (answer.number, far)
+                }),
+                Kind::Ntp => ntp_answer(bytes),
+                Kind::Icmp => ping_answer(bytes, self.identifier),
+                Kind::Tcp | Kind::Memcached => {
+                    if bytes.is_empty() {
+                        return Err(ErrorKind::UnexpectedEof.into());
+                    }
+                    self.streamed(bytes).map(|number| (number, None))
+                }
+            };
+            if let Some(answer) = answer {
+                return Ok(Some(heard(answer)));
+            }
+        }
+    }
+
+    /// The request that these bytes complete the answer to.
+    fn streamed(&mut self, bytes: &[u8]) -> Option<u32> {
+        self.partial += bytes.len();
+        let ends = match self.kind {
+            Kind::Tcp => self.partial == echo::LENGTH,
+            _ => bytes == b"\n",
+        };
+        if !ends {
+            return None;
+        }
+        self.partial = 0;
+        self.asked.pop_front()
+    }
+
+    /// Whether it is on this very host, where no NIC is in between.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        matches!(self.address.ip(), IpAddr::V4(ip) if ip.is_loopback())
+            || matches!(self.address.ip(), IpAddr::V6(ip) if ip.is_loopback())
+    }
+}
+
+/// Writes all of `bytes`, even if the other side has to make room first.
+fn write_whole(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => wait_writable(&*stream)?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// A client's packet, version 4 (RFC 5905, section 7.3); its number is the transmit timestamp,
+/// which the answer repeats.
+fn ntp_request(number: u32) -> [u8; 48] {
+    let mut packet = [0; 48];
+    packet[0] = 0x23;
+    packet[40..44].copy_from_slice(b"EMK1");
+    packet[44..48].copy_from_slice(&number.to_be_bytes());
+    packet
+}
+
+fn ntp_answer(bytes: &[u8]) -> Option<(u32, Option<Far>)> {
+    let nanos = |at: usize| {
+        let stamp = u64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?);
+        let seconds = (stamp >> 32).checked_sub(NTP_EPOCH)?;
+        Some(seconds * 1_000_000_000 + (((stamp & 0xffff_ffff) * 1_000_000_000) >> 32))
+    };
+    // Mode 4 is a server's.
+    if bytes.first()? & 7 != 4 || bytes.get(24..28)? != b"EMK1" {
+        return None;
+    }
+    let number = u32::from_be_bytes(bytes.get(28..32)?.try_into().ok()?);
+    Some((number, Some(Far { received: nanos(32)?, sent: nanos(40)? })))
+}
+
+fn ping_answer(bytes: &[u8], raw_identifier: Option<u16>) -> Option<(u32, Option<Far>)> {
+    let payload = bytes.get(icmp::payload_start(bytes, raw_identifier)?..)?;
+    Some((u32::from_be_bytes(payload.get(..4)?.try_into().ok()?), None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ntp_times_are_nanoseconds_since_1970() {
+        let mut packet = ntp_request(9);
+        assert_eq!(ntp_answer(&packet), None, "a request is no answer");
+        packet[0] = 0x24;
+        packet.copy_within(40..48, 24);
+        let stamp = ((NTP_EPOCH + 3) << 32) | (1 << 31);
+        packet[32..40].copy_from_slice(&stamp.to_be_bytes());
+        packet[40..48].copy_from_slice(&stamp.to_be_bytes());
+        let far = Far { received: 3_500_000_000, sent: 3_500_000_000 };
+        assert_eq!(ntp_answer(&packet), Some((9, Some(far))));
+        assert_eq!(ntp_answer(&packet[..30]), None);
+    }
+}

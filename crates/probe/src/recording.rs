@@ -1,0 +1,182 @@
+//! What a probe heard, in a file: to be judged again, elsewhere or later, without any traffic.
+//!
+//! JSON Lines: the first line is [`Origin`], each other one a train. Times are nanoseconds; those
+//! of sending and receiving are the prober's clock's, `far` are the far host's.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use infer::{Far, Heard, Probe, Purpose, Send, Train};
+use serde::{Deserialize, Serialize};
+
+use super::kind::Kind;
+
+/// The version of the layout.
+const SCHEMA: &str = "earmark-trains/1";
+
+/// Whom was asked, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    schema: String,
+    /// Whom.
+    pub host: String,
+    /// By which echo.
+    pub kind: Kind,
+}
+
+impl Origin {
+    /// Of trains that are recorded now.
+    #[must_use]
+    pub fn new(host: impl Into<String>, kind: Kind) -> Self {
+        Self { schema: SCHEMA.to_owned(), host: host.into(), kind }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Row {
+    purpose: String,
+    quiet: u64,
+    packets: Vec<Packet>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Packet {
+    /// When it was to leave, after the begin of its train.
+    at: u64,
+    sent: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    received: Option<u64>,
+    /// When the NIC received it, by its own clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nic: Option<u64>,
+    /// When the far kernel received the request, and when it answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    far: Option<(u64, u64)>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    silent: bool,
+    /// For how long the far side was asked to wait.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    wait: u64,
+}
+
+const fn is_zero(wait: &u64) -> bool {
+    *wait == 0
+}
+
+/// Writes trains to a new file.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write(path: &Path, origin: &Origin, heard: &[Heard]) -> Result<()> {
+    let file =
+        File::create(path).with_context(|| format!("create recording {}", path.display()))?;
+    put(BufWriter::new(file), origin, heard)
+        .with_context(|| format!("write recording {}", path.display()))
+}
+
+fn put(mut out: impl Write, origin: &Origin, heard: &[Heard]) -> Result<()> {
+    writeln!(out, "{}", serde_json::to_string(origin)?)?;
+    for heard in heard {
+        writeln!(out, "{}", serde_json::to_string(&row(heard))?)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Reads what [`write`](fn@write) wrote.
+///
+/// # Errors
+/// If it is no recording, naming the line.
+pub fn read(path: &Path) -> Result<(Origin, Vec<Heard>)> {
+    let file = File::open(path).with_context(|| format!("open recording {}", path.display()))?;
+    parse(BufReader::new(file)).with_context(|| format!("read recording {}", path.display()))
+}
+
+/// Reads a recording from `input`.
+///
+/// # Errors
+/// As of [`read`](fn@read).
+pub fn parse(input: impl BufRead) -> Result<(Origin, Vec<Heard>)> {
+    let mut lines = input.lines();
+    let first = lines.next().context("it is empty")??;
+    let origin: Origin =
+        serde_json::from_str(&first).context("line 1 does not say what was recorded")?;
+    ensure!(origin.schema == SCHEMA, "its schema is {}, not {SCHEMA}", origin.schema);
+    let mut heard = Vec::new();
+    for (line, number) in lines.zip(0..) {
+        let row: Row =
+            serde_json::from_str(&line?).with_context(|| format!("line {}", number + 2))?;
+        heard.push(train(number, &row).with_context(|| format!("line {}", number + 2))?);
+    }
+    Ok((origin, heard))
+}
+
+fn row(heard: &Heard) -> Row {
+    let packet = |(send, probe): (&Send, &Probe)| Packet {
+        at: send.at,
+        sent: probe.sent,
+        received: probe.received,
+        nic: probe.nic,
+        far: probe.far.map(|far| (far.received, far.sent)),
+        silent: probe.silent,
+        wait: send.wait,
+    };
+    let Train { purpose, quiet, ref sends, .. } = heard.train;
+    let packets = sends.iter().zip(&heard.probes).map(packet).collect();
+    Row { purpose: purpose.name().to_owned(), quiet, packets }
+}
+
+fn train(number: u32, row: &Row) -> Result<Heard> {
+    let purpose = Purpose::ALL.into_iter().find(|purpose| purpose.name() == row.purpose);
+    let purpose = purpose.with_context(|| format!("no train has purpose {:?}", row.purpose))?;
+    let send = |packet: &Packet| Send { at: packet.at, silent: packet.silent, wait: packet.wait };
+    let probe = |packet: &Packet| Probe {
+        sent: packet.sent,
+        received: packet.received,
+        nic: packet.nic,
+        far: packet.far.map(|(received, sent)| Far { received, sent }),
+        silent: packet.silent,
+    };
+    let sends = row.packets.iter().map(send).collect();
+    let probes: Vec<Probe> = row.packets.iter().map(probe).collect();
+    let is_backwards = |probe: &Probe| probe.received.is_some_and(|at| at < probe.sent);
+    ensure!(!probes.iter().any(is_backwards), "an answer came before its request");
+    Ok(Heard { train: Train { number, purpose, quiet: row.quiet, sends }, probes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"schema":"earmark-trains/1","host":"10.9.0.2","kind":"udp"}
+{"purpose":"lone","quiet":2500000,"packets":[{"at":0,"sent":10,"received":90,"nic":7,"far":[1050,1051]}]}
+{"purpose":"primed","quiet":0,"packets":[{"at":0,"sent":10,"silent":true},{"at":5,"sent":16}]}
+{"purpose":"spaced","quiet":0,"packets":[{"at":0,"sent":10},{"at":5,"sent":16,"wait":900}]}
+"#;
+
+    #[test]
+    fn what_was_read_is_written_again() {
+        let (origin, heard) = parse(GOOD.as_bytes()).unwrap();
+        assert_eq!(origin, Origin::new("10.9.0.2", Kind::Udp));
+        assert_eq!(heard.len(), 3);
+        assert_eq!(heard[0].probes[0].nic, Some(7));
+        assert_eq!(heard[0].probes[0].far, Some(Far { received: 1050, sent: 1051 }));
+        assert!(heard[1].probes[0].silent && !heard[1].probes[1].silent);
+        let mut written = Vec::new();
+        put(&mut written, &origin, &heard).unwrap();
+        assert_eq!(String::from_utf8(written).unwrap(), GOOD);
+    }
+
+    #[test]
+    fn what_is_no_recording_is_refused_by_line() {
+        let refused = |text: &str| format!("{:#}", parse(text.as_bytes()).unwrap_err());
+        assert_eq!(refused(""), "it is empty");
+        assert!(refused("{}").starts_with("line 1 does not say"), "{}", refused("{}"));
+        assert!(refused(&GOOD.replace("udp", "carrier pigeon")).starts_with("line 1 does not say"));
+        assert!(refused(&GOOD.replace("trains/1", "trains/9")).contains("earmark-trains/9"));
+        assert!(refused(&GOOD.replace("lone", "long")).starts_with("line 2: no train"));
+        assert!(refused(&GOOD.replace("90,", "9,")).contains("before its request"));
+        assert!(refused(&GOOD[..GOOD.len() - 9]).starts_with("line 4"));
+    }
+}

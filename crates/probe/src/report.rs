@@ -1,0 +1,277 @@
+//! What a probe found, for people and as JSON.
+
+use infer::{Acquittal, Finding, Heard, Place, Purpose, Unclear, Verdict, Why};
+use serde::Serialize;
+
+use super::kind::Kind;
+use super::recording::Origin;
+use report::SCHEMA;
+use report::terminal::{Table, Width};
+
+/// How wide the longest bar of the histogram is.
+const BAR: usize = 40;
+
+/// Columns beside the bars.
+const BESIDE: usize = 36;
+
+/// Rows of the histogram.
+const ROWS: usize = 10;
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    schema_version: u32,
+    host: String,
+    kind: Kind,
+    sent: usize,
+    answered: usize,
+    /// All round trips, in trains and alone, but of answers that were asked for later.
+    round_trip_us: RoundTrips,
+    /// Those of lone probes after a silence: what a quiet client sees.
+    lone_round_trip_us: RoundTrips,
+    /// The step in which times move, if it is coarse.
+    quantum_ns: Option<u64>,
+    holds: Vec<Hold>,
+    /// Where longer holds are excluded.
+    no_holds: Vec<NoHold>,
+    /// Where the data does not say whether there is a hold.
+    cannot_tell: Vec<CannotTell>,
+    not_holds: Vec<NotHold>,
+    /// By how much an NTP client believes this host's clock to be ahead of what it is.
+    offset_bend_us: Option<f64>,
+    words: Vec<String>,
+}
+
+/// A distribution in microseconds.
+#[derive(Debug, Default, Serialize)]
+struct RoundTrips {
+    min: f64,
+    p50: f64,
+    p99: f64,
+    p999: f64,
+    max: f64,
+    #[serde(skip)]
+    sorted: Vec<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Hold {
+    side: &'static str,
+    family: &'static str,
+    usecs: f64,
+    low_usecs: f64,
+    high_usecs: f64,
+    frames: Option<u32>,
+    lone_usecs: f64,
+    confidence: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct NoHold {
+    side: &'static str,
+    above_usecs: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct CannotTell {
+    side: &'static str,
+    /// Longer ones are excluded; null where none is.
+    below_usecs: Option<f64>,
+    why: Vec<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct NotHold {
+    what: &'static str,
+    side: Option<&'static str>,
+    usecs: f64,
+}
+
+impl Report {
+    /// Sums up.
+    #[must_use]
+    pub fn new(origin: &Origin, heard: &[Heard], verdict: &Verdict) -> Self {
+        let lone: Vec<Heard> =
+            heard.iter().filter(|heard| heard.probes.len() == 1).cloned().collect();
+        Self {
+            schema_version: SCHEMA,
+            host: origin.host.clone(),
+            kind: origin.kind,
+            sent: verdict.answered.1,
+            answered: verdict.answered.0,
+            round_trip_us: RoundTrips::of(heard),
+            lone_round_trip_us: RoundTrips::of(&lone),
+            quantum_ns: verdict.quantum,
+            holds: verdict.findings.iter().map(hold).collect(),
+            no_holds: verdict.excluded.iter().map(no_hold).collect(),
+            cannot_tell: verdict.unclear.iter().map(cannot_tell).collect(),
+            not_holds: verdict.acquittals.iter().map(not_hold).collect(),
+            offset_bend_us: verdict.offset_bend,
+            words: verdict.reasons.clone(),
+        }
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn text(&self, width: Width) -> String {
+        let Self { host, kind, sent, answered, .. } = self;
+        let title = format!("{host} by {}: {answered} of {sent} probes answered\n\n", kind.name());
+        let mut table = Table::new([
+            ("round trip us", 0),
+            ("min", 0),
+            ("p50", 0),
+            ("p99", 0),
+            ("p99.9", 1),
+            ("max", 2),
+        ]);
+        for (name, times) in
+            [("lone probes", &self.lone_round_trip_us), ("all probes", &self.round_trip_us)]
+        {
+            let RoundTrips { min, p50, p99, p999, max, .. } = times;
+            let values = [min, p50, p99, p999, max].map(|value| format!("{value:.1}"));
+            table.add_row(std::iter::once(name.to_owned()).chain(values));
+        }
+        let mut text = width.wrap(&title) + &table.fit(width) + "\n\n";
+        for (from, to, count, bar) in self.round_trip_us.rows(width.bar(BESIDE, BAR)) {
+            text += &format!("{from:8.1} to {to:8.1} us {count:6}  {bar}\n");
+        }
+        if let Some(quantum) = self.quantum_ns {
+            text += &format!("\ntimes move in steps of {quantum} ns\n");
+        }
+        for words in std::iter::once("").chain(self.words.iter().map(String::as_str)) {
+            text += &width.wrap(words);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+impl RoundTrips {
+    fn of(heard: &[Heard]) -> Self {
+        // What somebody was asked to wait is no cost.
+        let usual = heard.iter().filter(|heard| heard.train.purpose != Purpose::Spaced);
+        let probes = usual.flat_map(|heard| &heard.probes);
+        let times = probes.filter_map(|probe| Some(probe.received? - probe.sent));
+        let mut sorted: Vec<f64> = times.map(|nanos| nanos as f64 / 1e3).collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let at = |share: f64| {
+            let last = sorted.len().saturating_sub(1);
+            sorted.get((share * last as f64).round() as usize).copied().unwrap_or(0.0)
+        };
+        let [min, p50, p99, p999, max] = [0.0, 0.5, 0.99, 0.999, 1.0].map(at);
+        Self { min, p50, p99, p999, max, sorted }
+    }
+
+    /// Equal shares of the time between the minimum and the 99th percentile, and what is beyond.
+    fn rows(&self, longest: usize) -> Vec<(f64, f64, usize, String)> {
+        let width = (self.p99 - self.min) / ROWS as f64;
+        if width <= 0.0 {
+            return Vec::new();
+        }
+        let mut counts = [0; ROWS + 1];
+        for time in &self.sorted {
+            counts[(((time - self.min) / width) as usize).min(ROWS)] += 1;
+        }
+        let most = counts.iter().copied().max().unwrap_or(1).max(1);
+        let row = |(row, count): (usize, &usize)| {
+            let from = self.min + width * row as f64;
+            let to = if row == ROWS { self.max.max(from) } else { from + width };
+            (from, to, *count, "#".repeat(count * longest / most))
+        };
+        counts.iter().enumerate().map(row).collect()
+    }
+}
+
+const fn side(place: Place) -> &'static str {
+    match place {
+        Place::Theirs => "theirs",
+        Place::Mine => "mine",
+        Place::Nowhere | Place::Unknown => "unknown",
+    }
+}
+
+/// The same where there is one judgement for both sides.
+const fn side_or_both(place: Place) -> &'static str {
+    if matches!(place, Place::Nowhere) { "both" } else { side(place) }
+}
+
+fn no_hold((place, above): &(Place, f64)) -> NoHold {
+    NoHold { side: side_or_both(*place), above_usecs: *above }
+}
+
+fn cannot_tell(unclear: &Unclear) -> CannotTell {
+    let why = |why: &Why| match why {
+        Why::Lost => "answers lost",
+        Why::Spacing { .. } => "probes too far apart",
+        Why::Few { .. } => "few probes",
+        Why::Answers { .. } => "answers too far apart",
+        Why::Noise => "noise",
+        Why::RoundTrips => "round trips",
+    };
+    CannotTell {
+        side: side_or_both(unclear.place),
+        below_usecs: unclear.below,
+        why: unclear.why.iter().map(why).collect(),
+    }
+}
+
+fn hold(finding: &Finding) -> Hold {
+    Hold {
+        side: side(finding.place),
+        family: finding.family.name(),
+        usecs: finding.usecs.value,
+        low_usecs: finding.usecs.low,
+        high_usecs: finding.usecs.high,
+        frames: finding.frames,
+        lone_usecs: finding.lone_usecs,
+        confidence: finding.confidence,
+    }
+}
+
+fn not_hold(acquittal: &Acquittal) -> NotHold {
+    let (what, place, usecs) = match acquittal {
+        Acquittal::Waking { place, takes, .. } => ("idle state", Some(*place), *takes),
+        Acquittal::Stray { place, usecs, .. } => ("late at random", Some(*place), *usecs),
+        Acquittal::Server { median, .. } => ("far program", None, *median),
+        Acquittal::First { usecs } => ("first packet", None, *usecs),
+    };
+    NotHold { what, side: place.map(side), usecs }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use report::terminal::checks::fits;
+
+    #[test]
+    fn every_terminal_has_the_medians_and_the_words() {
+        let sorted: Vec<f64> = (0..2_000).map(|it| 100.0 + f64::from(it) * 77.7).collect();
+        let times = || RoundTrips {
+            min: 100.0,
+            p50: 28_156.5,
+            p99: 123_456.7,
+            p999: 1_234_567.8,
+            max: 98_765_432.1,
+            sorted: sorted.clone(),
+        };
+        let words =
+            "mine, delay, 393.2 us (at least 380.1, at most 401.7): what arrives first waits";
+        let report = Report {
+            schema_version: SCHEMA,
+            host: "a-host-with-a-long-name.example.org".into(),
+            kind: Kind::Udp,
+            sent: 12_345,
+            answered: 12_001,
+            round_trip_us: times(),
+            lone_round_trip_us: times(),
+            quantum_ns: Some(1_000_000),
+            holds: Vec::new(),
+            no_holds: Vec::new(),
+            cannot_tell: Vec::new(),
+            not_holds: Vec::new(),
+            offset_bend_us: None,
+            words: vec![words.to_owned()],
+        };
+        fits(|width| report.text(width), &["28156.5", "123456.7", "lone probes", "393.2 us"]);
+    }
+}

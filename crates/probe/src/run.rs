@@ -1,0 +1,147 @@
+//! Sends what a plan asks for, when it asks for it, and collects what came of it.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use infer::{Abilities, Heard, Plan, Probe, Train};
+use sys::clock::wall_clock_nanos;
+
+use super::kind::Asker;
+use super::spin::pass_time;
+use sys::interrupted;
+
+/// How long before a moment this thread stops sleeping: a timer is late by about that, and spinning
+/// takes a core from whoever else is at work. When a probe really left, the kernel says.
+const LAST_STRETCH: Duration = Duration::from_micros(60);
+
+/// A gap in which there is time to look for answers.
+const TIME_TO_LOOK: Duration = Duration::from_micros(20);
+
+/// How long after the last probe of a train an answer is waited for.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What may be sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// The most packets; 0: what the plan likes.
+    pub count: u32,
+    /// The most packets a second, even within a train; 0: no limit.
+    pub rate: u32,
+}
+
+/// A plan for what `asker` can do.
+#[must_use]
+pub fn plan(asker: &Asker, limits: Limits) -> Plan {
+    let least_gap = 1_000_000_000_u64.checked_div(limits.rate.into()).unwrap_or(0);
+    let abilities = Abilities {
+        stamps: asker.is_stamped(),
+        silent: asker.can_be_silent(),
+        waits: asker.can_wait(),
+        most: limits.count,
+        least_gap,
+    };
+    Plan::new(abilities, u64::from(std::process::id()))
+}
+
+/// Carries out a whole plan.
+///
+/// # Errors
+/// If the socket fails, or a signal asks to end; lost answers are no error.
+pub fn run(asker: &mut Asker, plan: &mut Plan) -> Result<()> {
+    while let Some(train) = plan.next_train() {
+        interrupted::check()?;
+        let heard = send(asker, train).with_context(|| {
+            format!("probe {}; does its {} still run?", asker.address, asker.kind().name())
+        })?;
+        plan.told(heard);
+    }
+    Ok(())
+}
+
+fn send(asker: &mut Asker, train: Train) -> Result<Heard> {
+    let begin = Instant::now() + Duration::from_nanos(train.quiet);
+    let probes = vec![
+        Probe { sent: 0, received: None, nic: None, far: None, silent: false };
+        train.sends.len()
+    ];
+    let mut news = News { base: train.number << 16, first_stamp: asker.count(), probes };
+    for (at, to_send) in train.sends.iter().enumerate() {
+        let due = begin + Duration::from_nanos(to_send.at);
+        await_moment(due, || news.take(asker))?;
+        news.probes[at].sent = wall_clock_nanos();
+        news.probes[at].silent = to_send.silent;
+        if to_send.silent {
+            asker.say()?;
+        } else {
+            asker.ask(news.base + at as u32, to_send.wait)?;
+        }
+    }
+    let end = Instant::now() + PATIENCE;
+    let is_missing = |probe: &Probe| !probe.silent && probe.received.is_none();
+    while news.probes.iter().any(is_missing) && Instant::now() < end {
+        news.take(asker)?;
+        sleep(Duration::from_micros(50));
+    }
+    news.take(asker)?;
+    let mut probes = news.probes;
+    for probe in &mut probes {
+        // Times of a clock that was set meanwhile are of no use.
+        probe.received = probe.received.filter(|received| *received >= probe.sent);
+        probe.nic = probe.nic.filter(|_| probe.received.is_some());
+        probe.far = probe.far.filter(|_| probe.received.is_some());
+    }
+    Ok(Heard { train, probes })
+}
+
+/// Waits until `due`, and looks around as long as there is time.
+fn await_moment(due: Instant, mut look: impl FnMut() -> Result<()>) -> Result<()> {
+    loop {
+        let left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        if left > LAST_STRETCH {
+            look()?;
+            sleep(due.saturating_duration_since(Instant::now()).saturating_sub(LAST_STRETCH));
+        } else if left > TIME_TO_LOOK {
+            look()?;
+            pass_time(due);
+        } else {
+            pass_time(due);
+        }
+    }
+}
+
+/// What has become of the probes of a train.
+struct News {
+    /// The number of the first one.
+    base: u32,
+    /// The number of its transmit stamp.
+    first_stamp: u32,
+    probes: Vec<Probe>,
+}
+
+impl News {
+    /// Takes the answers and the stamps that have come. They share the socket's room: stamps that
+    /// nobody takes leave none for answers.
+    fn take(&mut self, asker: &mut Asker) -> Result<()> {
+        while let Some(heard) = asker.hear()? {
+            // One of an earlier train that came too late has another base.
+            let number = heard.number.wrapping_sub(self.base) as usize;
+            if let Some(probe) = self.probes.get_mut(number) {
+                probe.received.get_or_insert(heard.at);
+                probe.nic = probe.nic.or(heard.nic);
+                probe.far = probe.far.or(heard.far);
+            }
+        }
+        // The kernel's word on when each left is better than ours.
+        while let Some((number, at)) = asker.transmitted()? {
+            let number = number.wrapping_sub(self.first_stamp) as usize;
+            if let Some(probe) = self.probes.get_mut(number) {
+                probe.sent = at;
+            }
+        }
+        Ok(())
+    }
+}

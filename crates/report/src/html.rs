@@ -1,0 +1,196 @@
+//! The page around the pictures; its text is in `templates/report.html`.
+
+use askama::Template;
+
+use super::svg::escape;
+use super::timeline::KeyEntry;
+use super::{Cell, Emphasis, Palette, Report, cdf, timeline, tradeoff};
+
+/// Renders the page: one HTML file with its styles and pictures in it, and no script.
+///
+/// # Errors
+///
+/// Fails only if the template engine does; no report is refused.
+pub fn render(report: &Report) -> Result<String, askama::Error> {
+    let palette = Palette::of(report);
+    let span = timeline::common_span_us(&report.timelines);
+    let page = Page {
+        report,
+        story: words(&report.story),
+        rows: rows(report, &palette),
+        tradeoff: has_tradeoff(report).then(|| Figure {
+            title: &report.tradeoff.title,
+            note: words(&report.tradeoff.note),
+            svg: tradeoff::svg(&report.tradeoff, &palette),
+            class: "",
+        }),
+        latency: report
+            .latency
+            .iter()
+            .map(|chart| Figure {
+                title: &chart.title,
+                note: words(&chart.note),
+                svg: cdf::svg(chart, &palette),
+                class: "",
+            })
+            .collect(),
+        timelines: report
+            .timelines
+            .iter()
+            .map(|timeline| Figure {
+                title: &timeline.setting,
+                note: words(&timeline.note),
+                svg: timeline::svg(timeline, span),
+                class: palette.class(&timeline.setting),
+            })
+            .collect(),
+        key: timeline::key(&report.timelines),
+    };
+    page.render()
+}
+
+fn has_tradeoff(report: &Report) -> bool {
+    !report.tradeoff.points.is_empty()
+}
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Page<'a> {
+    report: &'a Report,
+    /// Markup, escaped where it was made.
+    story: String,
+    rows: Vec<Vec<CellView<'a>>>,
+    tradeoff: Option<Figure<'a>>,
+    latency: Vec<Figure<'a>>,
+    timelines: Vec<Figure<'a>>,
+    key: Vec<KeyEntry>,
+}
+
+/// Prose as markup: lines are paragraphs, and what stands between backticks is code.
+fn words(text: &str) -> String {
+    let mut markup = String::new();
+    for (line, paragraph) in text.lines().filter(|line| !line.trim().is_empty()).enumerate() {
+        markup.push_str(if line == 0 { "" } else { "</p><p>" });
+        for (part, text) in paragraph.split('`').enumerate() {
+            let text = escape(text);
+            markup += &if part % 2 == 0 { text } else { format!("<code>{text}</code>") };
+        }
+    }
+    markup
+}
+
+/// One picture with its heading. `svg` is markup made by this crate, escaped where it was made.
+struct Figure<'a> {
+    title: &'a str,
+    /// Markup as well.
+    note: String,
+    svg: String,
+    class: &'static str,
+}
+
+struct CellView<'a> {
+    text: &'a str,
+    class: &'static str,
+    /// Said to those who cannot see the emphasis.
+    spoken: &'static str,
+    /// The colour of the setting this cell names, or nothing.
+    swatch: &'static str,
+}
+
+fn rows<'a>(report: &'a Report, palette: &Palette) -> Vec<Vec<CellView<'a>>> {
+    let view = |(column, cell): (usize, &'a Cell)| {
+        let (class, spoken) = match cell.emphasis {
+            Emphasis::None => ("", ""),
+            Emphasis::Good => ("good", " (good)"),
+            Emphasis::Bad => ("bad", " (bad)"),
+        };
+        let named = column == 0 && palette.contains(&cell.text);
+        let swatch = if named { palette.class(&cell.text) } else { "" };
+        CellView { text: &cell.text, class, spoken, swatch }
+    };
+    report.table.rows.iter().map(|row| row.iter().enumerate().map(view).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CdfSeries, Lane, Table, Timeline, TradeoffPoint, sample};
+    use super::*;
+
+    fn count(page: &str, what: &str) -> usize {
+        page.matches(what).count()
+    }
+
+    #[test]
+    fn the_page_has_every_part() {
+        let report = sample::report();
+        let page = render(&report).unwrap();
+        let pictures = 1 + report.latency.len() + report.timelines.len();
+        assert_eq!(count(&page, "<figure"), pictures);
+        assert_eq!(count(&page, "<svg class=\"chart"), pictures);
+        assert_eq!(
+            count(&page, "role=\"img\""),
+            count(&page, "aria-label=\"") - count(&page, "role=\"region\"")
+        );
+        assert_eq!(count(&page, "<th scope=\"row\""), report.table.rows.len());
+        assert_eq!(count(&page, "<table"), 1);
+        for text in [&report.title, &report.subtitle, &report.story, &report.made_at] {
+            assert!(page.contains(text.as_str()), "{text}");
+        }
+        for tag in ["svg", "g", "figure", "section", "div", "text", "rect", "table", "tr", "p"] {
+            let opened = count(&page, &format!("<{tag}>")) + count(&page, &format!("<{tag} "));
+            assert_eq!(opened, count(&page, &format!("</{tag}>")), "{tag}");
+        }
+    }
+
+    #[test]
+    fn the_page_refers_to_nothing_outside() {
+        let page = render(&sample::report()).unwrap().to_lowercase();
+        for reference in ["http:", "https:", "url(", "@import", "<link", "<script", "src=", "href="]
+        {
+            assert!(!page.contains(reference), "{reference}");
+        }
+        assert!(page.len() < 400_000, "{} bytes", page.len());
+    }
+
+    #[test]
+    fn every_text_is_escaped() {
+        let bad = || String::from("<script>alert('x')</script>\"");
+        let mut report = sample::report();
+        (report.title, report.subtitle, report.story, report.made_at) =
+            (bad(), bad(), bad(), bad());
+        report.table = Table { headers: vec![bad()], rows: vec![vec![Cell::good(bad())]] };
+        report.latency[0].title = bad();
+        report.latency[0].note = bad();
+        report.latency[0].series.push(CdfSeries { name: bad(), points: vec![(1.0, 1.0)] });
+        report.tradeoff.points.push(TradeoffPoint { name: bad(), ..Default::default() });
+        report.timelines[0].setting = bad();
+        report.timelines[0].lanes[0].port = bad();
+        report.timelines[0].lanes[0].interrupts[0].reason = bad();
+        report.environment.push((bad(), bad()));
+        let page = render(&report).unwrap();
+        assert!(!page.contains("<script") && !page.contains("alert('x')"));
+        assert!(count(&page, "&lt;script") + count(&page, "&#60;script") > 15);
+    }
+
+    #[test]
+    fn code_is_code_and_what_is_not_known_is_not_shown() {
+        let mut report = sample::report();
+        report.story = "Run `earmark bench <x>` next.\nAnd `lab shell`.".into();
+        report.environment = vec![("link".into(), "1000 Mbit/s, 50 us".into())];
+        let page = render(&report).unwrap();
+        assert!(page.contains("<code>earmark bench &lt;x&gt;</code> next.</p><p>And"));
+        assert!(!page.contains('`') && !page.contains("null"));
+        assert!(!page.contains(" ms<"));
+        assert!((0..10).all(|digit| !page.contains(&format!("{digit}k</text>"))));
+    }
+
+    #[test]
+    fn an_empty_report_is_a_page() {
+        let page = render(&Report::default()).unwrap();
+        assert_eq!((count(&page, "<figure"), count(&page, "<table")), (0, 0));
+        let timelines = vec![Timeline { lanes: vec![Lane::default()], ..Default::default() }];
+        let latency = vec![super::super::CdfChart::default()];
+        let page = render(&Report { timelines, latency, ..Default::default() }).unwrap();
+        assert_eq!(count(&page, "<figure"), 2);
+    }
+}

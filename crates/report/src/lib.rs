@@ -1,0 +1,201 @@
+//! What people look at: pages with pictures, tables that fit a terminal, lines of a command.
+//!
+//! [`terminal`] lays out text, [`say`] writes it, [`progress`] shows that something goes on. The
+//! rest is the HTML report: plain data in, one self-contained page out.
+//!
+//! The types here know nothing of experiments or worlds. Whoever measured something fills a
+//! `Report` and calls `render`; the page needs no network, no script and no other file.
+//!
+//! - `cdf`: how late round trips are, one curve for each setting;
+//! - `tradeoff`: latency against interrupts, one point for each setting;
+//! - `timeline`: a few hundred microseconds of a NIC, packet by packet.
+//!
+//! Values that cannot be drawn (not a number, infinite, not positive on a logarithmic axis) are
+//! left out of the pictures; a chart without any value says so instead of being empty.
+
+#![forbid(unsafe_code)]
+// Standard output may be closed; see `say`.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+mod cdf;
+mod html;
+mod label;
+mod palette;
+pub mod panels;
+pub mod progress;
+#[cfg(test)]
+mod sample;
+pub mod say;
+mod scale;
+mod svg;
+pub mod terminal;
+mod timeline;
+mod tradeoff;
+
+pub use html::render;
+pub use palette::Palette;
+
+/// The version of the JSON that commands print; docs/json.md describes it.
+pub const SCHEMA: u32 = 1;
+
+/// All that one page shows. Empty parts are left out of the page.
+#[derive(Debug, Clone, Default)]
+pub struct Report {
+    /// The heading, and the title of the browser's tab.
+    pub title: String,
+    /// One sentence below the heading: what was measured.
+    pub subtitle: String,
+    /// When the measurement was made, as it should be read.
+    pub made_at: String,
+    /// What the numbers say, in one to three sentences.
+    pub story: String,
+    /// The numbers, one row for each setting.
+    pub table: Table,
+    /// Latency distributions, one chart for each workload.
+    pub latency: Vec<CdfChart>,
+    /// Latency against interrupts.
+    pub tradeoff: TradeoffChart,
+    /// Excerpts of a NIC's life; all are drawn with the same time scale.
+    pub timelines: Vec<Timeline>,
+    /// Name and value of what a reader needs to judge or repeat the measurement.
+    pub environment: Vec<(String, String)>,
+}
+
+/// A table whose first column names the row.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    /// Column headings, with units.
+    pub headers: Vec<String>,
+    /// Rows of cells; a row may be shorter than the headings.
+    pub rows: Vec<Vec<Cell>>,
+}
+
+/// One cell of a [`Table`].
+#[derive(Debug, Clone, Default)]
+pub struct Cell {
+    /// The text as shown.
+    pub text: String,
+    /// Whether the reader's eye should go here.
+    pub emphasis: Emphasis,
+}
+
+impl Cell {
+    /// A cell without emphasis.
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), emphasis: Emphasis::None }
+    }
+
+    /// A cell with a value to be glad of.
+    pub fn good(text: impl Into<String>) -> Self {
+        Self { text: text.into(), emphasis: Emphasis::Good }
+    }
+
+    /// A cell with a value that hurts.
+    pub fn bad(text: impl Into<String>) -> Self {
+        Self { text: text.into(), emphasis: Emphasis::Bad }
+    }
+}
+
+/// How a [`Cell`] stands out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Emphasis {
+    /// It does not.
+    #[default]
+    None,
+    /// A value to be glad of.
+    Good,
+    /// A value that hurts.
+    Bad,
+}
+
+/// Cumulative latency distributions of one workload under several settings.
+#[derive(Debug, Clone, Default)]
+pub struct CdfChart {
+    /// Heading: the workload.
+    pub title: String,
+    /// What to see in it; may be empty.
+    pub note: String,
+    /// One curve for each setting.
+    pub series: Vec<CdfSeries>,
+}
+
+/// One curve of a [`CdfChart`].
+#[derive(Debug, Clone, Default)]
+pub struct CdfSeries {
+    /// The setting, such as `delay:75`.
+    pub name: String,
+    /// Latency in microseconds, and the fraction (0 to 1) of round trips that took no longer.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// Latency against interrupts, one point for each setting.
+#[derive(Debug, Clone, Default)]
+pub struct TradeoffChart {
+    /// Heading: the workload.
+    pub title: String,
+    /// What to see in it; may be empty.
+    pub note: String,
+    /// One point for each setting.
+    pub points: Vec<TradeoffPoint>,
+}
+
+/// One point of a [`TradeoffChart`].
+#[derive(Debug, Clone, Default)]
+pub struct TradeoffPoint {
+    /// The setting, such as `delay:75`.
+    pub name: String,
+    /// Median round trip, microseconds.
+    pub latency_us: f64,
+    /// Interrupts per second.
+    pub interrupts_per_s: f64,
+    /// Goodput of the bulk stream beside it, Mbit/s, if there was one.
+    pub bulk_mbit: Option<f64>,
+}
+
+/// A few hundred microseconds of one experiment under one setting.
+#[derive(Debug, Clone, Default)]
+pub struct Timeline {
+    /// The setting, such as `delay:75`.
+    pub setting: String,
+    /// What to see in it; may be empty.
+    pub note: String,
+    /// Start of the excerpt, microseconds on the experiment's clock.
+    pub from_us: f64,
+    /// End of the excerpt, microseconds on the experiment's clock.
+    pub to_us: f64,
+    /// One lane for each receiving port.
+    pub lanes: Vec<Lane>,
+}
+
+/// What one port received, and when it told its host.
+#[derive(Debug, Clone, Default)]
+pub struct Lane {
+    /// The port's name.
+    pub port: String,
+    /// Packets in order of arrival.
+    pub packets: Vec<Packet>,
+    /// Interrupts in order of time.
+    pub interrupts: Vec<Interrupt>,
+}
+
+/// One received packet of a [`Lane`].
+#[derive(Debug, Clone, Default)]
+pub struct Packet {
+    /// When its DMA completed, microseconds on the experiment's clock.
+    pub arrived_us: f64,
+    /// When the interrupt that told of it was raised, or the host took it, microseconds.
+    pub delivered_us: f64,
+    /// Whether it completes something a host waits for.
+    pub marked: bool,
+    /// Length of the frame in bytes.
+    pub length_bytes: u32,
+}
+
+/// One interrupt of a [`Lane`].
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt {
+    /// When it was raised, microseconds on the experiment's clock.
+    pub at_us: f64,
+    /// Why: `mark`, `timer`, `frames`, `stream-end`, `rearm`, or another word.
+    pub reason: String,
+}

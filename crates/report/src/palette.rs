@@ -1,0 +1,158 @@
+//! One colour for each setting, the same in every picture and in the table.
+
+use super::Report;
+
+/// The strategies that have a colour of their own; the index is the CSS class (`s0`, `s1`, ...).
+///
+/// Warm colours for what waits or drowns, cool ones for the strategies that know messages. The
+/// CSS adds a dash pattern to most, because colour alone does not reach every reader.
+const HOMES: [&str; 8] =
+    ["disabled", "delay", "throttle", "periodic", "frames", "marked", "stream", "adaptive"];
+
+/// Assigns colours to setting names.
+#[derive(Debug, Clone, Default)]
+pub struct Palette {
+    names: Vec<(String, usize)>,
+}
+
+impl Palette {
+    /// The palette for every setting that a report names.
+    pub fn of(report: &Report) -> Self {
+        let points = report.tradeoff.points.iter().map(|point| point.name.as_str());
+        let curves = report.latency.iter().flat_map(|chart| &chart.series);
+        let excerpts = report.timelines.iter().map(|timeline| timeline.setting.as_str());
+        Self::new(points.chain(curves.map(|series| series.name.as_str())).chain(excerpts))
+    }
+
+    /// The palette for `names`: a strategy's own colour for the first setting that uses the
+    /// strategy, a free colour for the others, and repetition when there are more than eight.
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut unique: Vec<&str> = Vec::new();
+        for name in names {
+            if !unique.contains(&name) {
+                unique.push(name);
+            }
+        }
+        let mut slots: Vec<Option<usize>> = Vec::new();
+        for name in &unique {
+            slots.push(home(name).filter(|slot| !slots.contains(&Some(*slot))));
+        }
+        for index in 0..slots.len() {
+            if slots[index].is_none() {
+                let free = (0..HOMES.len()).rev().find(|slot| !slots.contains(&Some(*slot)));
+                slots[index] = Some(free.unwrap_or(index % HOMES.len()));
+            }
+        }
+        let named = unique.into_iter().map(str::to_owned);
+        Self { names: named.zip(slots.into_iter().flatten()).collect() }
+    }
+
+    /// The CSS class of a setting; names outside the palette get a neutral colour.
+    pub fn class(&self, name: &str) -> &'static str {
+        const CLASSES: [&str; HOMES.len()] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
+        self.names.iter().find(|(known, _)| known == name).map_or("sx", |(_, slot)| CLASSES[*slot])
+    }
+
+    /// Whether a picture shows this setting.
+    pub fn contains(&self, name: &str) -> bool {
+        self.names.iter().any(|(known, _)| known == name)
+    }
+}
+
+fn home(name: &str) -> Option<usize> {
+    let strategy = name.split(':').next().unwrap_or(name);
+    HOMES.iter().position(|known| *known == strategy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strategy_keeps_its_colour() {
+        let palette = Palette::new(["marked:75", "disabled", "marked:75"]);
+        assert_eq!(palette.class("marked:75"), "s5");
+        assert_eq!(palette.class("disabled"), "s0");
+        assert_eq!(palette.class("unknown"), "sx");
+    }
+
+    #[test]
+    fn two_settings_of_one_strategy_differ() {
+        let palette = Palette::new(["delay:25", "delay:75", "marked:75", "other"]);
+        let classes = ["delay:25", "delay:75", "marked:75", "other"].map(|n| palette.class(n));
+        assert_eq!(classes[0], "s1");
+        for (index, class) in classes.iter().enumerate() {
+            assert!(!classes[..index].contains(class), "{classes:?}");
+        }
+    }
+
+    #[test]
+    fn more_settings_than_colours_still_get_one() {
+        let names: Vec<String> = (0..20).map(|index| format!("delay:{index}")).collect();
+        let palette = Palette::new(names.iter().map(String::as_str));
+        assert!(names.iter().all(|name| palette.class(name) != "sx"));
+    }
+
+    /// The colours of the page's style sheet: those of a bright screen, a dark one, and paper.
+    fn schemes() -> Vec<std::collections::BTreeMap<&'static str, [f64; 3]>> {
+        let sheet = include_str!("../templates/report.css");
+        let block = |block: &'static str| {
+            let colours = block.split('}').next().unwrap_or_default().split(';');
+            let pairs = colours.filter_map(|pair| pair.split_once(':'));
+            pairs.filter_map(|(name, value)| Some((name.trim(), luminous(value.trim())?))).collect()
+        };
+        sheet.split(":root {").skip(1).map(block).collect()
+    }
+
+    /// Red, green and blue as light: WCAG's relative luminance is their weighted sum.
+    fn luminous(hex: &str) -> Option<[f64; 3]> {
+        let digits = hex.strip_prefix('#')?;
+        let wide = if digits.len() == 3 {
+            digits.chars().flat_map(|digit| [digit, digit]).collect()
+        } else {
+            digits.to_owned()
+        };
+        let part = |at: usize| {
+            let share = f64::from(u8::from_str_radix(&wide[at..at + 2], 16).unwrap()) / 255.0;
+            if share <= 0.04045 { share / 12.92 } else { ((share + 0.055) / 1.055).powf(2.4) }
+        };
+        Some([part(0), part(2), part(4)])
+    }
+
+    fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
+        let light = |[r, g, b]: [f64; 3]| 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05;
+        let (one, other) = (light(one), light(other));
+        one.max(other) / one.min(other)
+    }
+
+    #[test]
+    fn black_on_white_has_the_contrast_of_the_standard() {
+        let [white, black] = ["#fff", "#000000"].map(|hex| luminous(hex).unwrap());
+        assert!((contrast(white, black) - 21.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn every_text_stands_out_from_what_is_behind_it() {
+        let schemes = schemes();
+        assert_eq!(schemes.len(), 3);
+        for (number, colours) in schemes.iter().enumerate() {
+            let mut pairs = vec![
+                ("--ink", "--bg"),
+                ("--muted", "--bg"),
+                ("--accent", "--bg"),
+                ("--ink", "--good-bg"),
+                ("--good", "--good-bg"),
+                ("--bad", "--bad-bg"),
+                ("--accent", "--card"),
+                ("--muted", "--lane"),
+            ];
+            let on_card = ["--ink", "--muted", "--s0", "--s1", "--s2", "--s3", "--s4", "--s5"];
+            let more = ["--s6", "--s7", "--sx"];
+            pairs.extend(on_card.into_iter().chain(more).map(|text| (text, "--card")));
+            for (text, behind) in pairs {
+                let found = contrast(colours[text], colours[behind]);
+                assert!(found >= 4.5, "scheme {number}: {text} on {behind} is {found:.2} to 1");
+            }
+        }
+    }
+}

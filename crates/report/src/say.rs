@@ -1,0 +1,165 @@
+//! What the command says to whoever runs it: `say!` results, `note!` remarks.
+//!
+//! Whoever reads the results may stop, as in `earmark bench ... | head`. Then nobody wants the
+//! rest: the command ends without a word, with the status that shells know from programs that write
+//! to a closed pipe. It ends by unwinding, not by the signal, so that all that it has set up is
+//! undone on the way, as after any other end.
+
+use std::fmt::{self, Arguments, Write as _};
+use std::io::{self, ErrorKind, Write, stderr, stdout};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+
+/// 128 and the number of SIGPIPE.
+const NOBODY_READS: u8 = 128 + 13;
+
+/// Why a result was not written; what unwinds.
+struct Unwritten(io::Error);
+
+/// Prints a line on standard output.
+#[macro_export]
+macro_rules! say {
+    ($($words:tt)*) => { $crate::say::line(format_args!($($words)*)) };
+}
+
+/// Prints a line on standard error. If nobody reads it, nobody wants it.
+#[macro_export]
+macro_rules! note {
+    ($($words:tt)*) => { $crate::say::remark(format_args!($($words)*)) };
+}
+
+/// Writes a line, or ends the command.
+pub fn line(words: Arguments<'_>) {
+    check(writeln!(stdout(), "{}", Legible(words)));
+}
+
+/// Writes text as it is, or ends the command.
+pub fn text(bytes: &[u8]) {
+    check(stdout().write_all(bytes).and_then(|()| stdout().flush()));
+}
+
+/// Writes a line on standard error; nobody may be reading it.
+pub fn remark(words: Arguments<'_>) {
+    let _ = writeln!(stderr(), "{}", Legible(words));
+}
+
+/// Words with their control characters escaped: a name of a device may have some, which a terminal
+/// would obey.
+struct Legible<'a>(Arguments<'a>);
+
+impl fmt::Display for Legible<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(Escape(f), "{}", self.0)
+    }
+}
+
+struct Escape<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl fmt::Write for Escape<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let is_obeyed = |c: char| c.is_control() && c != '\n' && c != '\t';
+        for part in text.split_inclusive(is_obeyed) {
+            match part.chars().next_back().filter(|last| is_obeyed(*last)) {
+                Some(last) => {
+                    self.0.write_str(&part[..part.len() - last.len_utf8()])?;
+                    write!(self.0, "{}", last.escape_default())?;
+                }
+                None => self.0.write_str(part)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check(written: io::Result<()>) {
+    if let Err(error) = written {
+        // Unlike a panic this says nothing itself.
+        resume_unwind(Box::new(Unwritten(error)));
+    }
+}
+
+/// Runs a command until it ends, or until nobody reads what it says; its exit status.
+///
+/// # Errors
+/// Those of the command, and that its results cannot be written.
+pub fn while_read(command: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
+    let panic = match catch_unwind(AssertUnwindSafe(command)) {
+        Ok(ended) => return ended,
+        Err(panic) => panic,
+    };
+    match panic.downcast::<Unwritten>() {
+        Ok(unwritten) if unwritten.0.kind() == ErrorKind::BrokenPipe => {
+            Ok(ExitCode::from(NOBODY_READS))
+        }
+        Ok(unwritten) => Err(unwritten.0).context(
+            "write to standard output; make room where it goes, or send it somewhere else",
+        ),
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+/// What failed and why, each thing once: some errors name their cause in the middle of a sentence
+/// that ends with what to do.
+#[must_use]
+pub fn message(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = text + ": " + &cause;
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_by_a_closed_pipe_undoes_everything() {
+        struct Undone<'a>(&'a mut bool);
+        impl Drop for Undone<'_> {
+            fn drop(&mut self) {
+                *self.0 = true;
+            }
+        }
+        let mut is_undone = false;
+        let ended = while_read(|| {
+            let _host = Undone(&mut is_undone);
+            check(Err(ErrorKind::BrokenPipe.into()));
+            unreachable!("it has ended");
+        });
+        assert_eq!(format!("{:?}", ended.unwrap()), format!("{:?}", ExitCode::from(141)));
+        assert!(is_undone);
+    }
+
+    #[test]
+    fn control_characters_are_escaped() {
+        let name = "et\u{1b}[2Jh\u{9b}0\r";
+        assert_eq!(
+            Legible(format_args!("{name}:\t1\n2")).to_string(),
+            "et\\u{1b}[2Jh\\u{9b}0\\r:\t1\n2"
+        );
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error() {
+        let error = while_read(|| {
+            check(Err(ErrorKind::StorageFull.into()));
+            Ok(ExitCode::SUCCESS)
+        });
+        assert!(error.unwrap_err().to_string().contains("standard output"));
+    }
+
+    #[test]
+    fn a_cause_is_named_once() {
+        let failed = || anyhow::anyhow!("full (os error 28)");
+        let plain = Err::<(), _>(failed()).context("write x").unwrap_err();
+        assert_eq!(message(&plain), "write x: full (os error 28)");
+        let said = "write x: full (os error 28); free some space";
+        let with_remedy = Err::<(), _>(failed()).context(said).unwrap_err();
+        assert_eq!(message(&with_remedy), said);
+    }
+}

@@ -1,0 +1,198 @@
+//! How text is laid out for a terminal: how wide it is, tables that fit, and prose in lines.
+//!
+//! A number is never broken, and stays on the line of its unit. The width is `COLUMNS` if the
+//! environment has it, else that of the terminal. Output that goes to a file or a pipe, without
+//! `COLUMNS`, has whole tables, however wide they are, because nothing wraps them there; prose has
+//! at most [`LINE`] columns everywhere.
+
+mod stream;
+mod table;
+
+use std::io::{IsTerminal, stdout};
+
+pub use stream::Stream;
+pub use table::Table;
+
+/// Columns of a line of prose, where there is room: longer ones are hard to read.
+const LINE: usize = 100;
+
+/// Fewer columns than this are no terminal.
+const LEAST: usize = 20;
+
+/// Columns of a terminal that does not say how many it has.
+const USUAL: usize = 80;
+
+/// A space at which no line is broken.
+pub const NO_BREAK: char = '\u{a0}';
+
+/// How many columns there are for a line; none means no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Width(Option<usize>);
+
+impl Width {
+    /// The width of where standard output goes.
+    #[must_use]
+    pub fn of_output() -> Self {
+        let told = std::env::var("COLUMNS").ok();
+        let is_terminal = stdout().is_terminal();
+        let seen = comfy_table::Table::new().width().filter(|_| is_terminal).map(usize::from);
+        Self::chosen(told.as_deref(), is_terminal, seen)
+    }
+
+    /// So many columns.
+    #[must_use]
+    pub fn columns(columns: usize) -> Self {
+        Self(Some(columns))
+    }
+
+    fn chosen(told: Option<&str>, is_terminal: bool, seen: Option<usize>) -> Self {
+        let usable = |columns: &usize| *columns >= LEAST;
+        let told = told.and_then(|text| text.parse().ok()).filter(usable);
+        let seen = is_terminal.then(|| seen.filter(usable).unwrap_or(USUAL));
+        Self(told.or(seen))
+    }
+
+    /// The longest line of a table.
+    pub fn table(self) -> usize {
+        self.0.unwrap_or(usize::MAX)
+    }
+
+    /// The longest line of prose.
+    pub fn prose(self) -> usize {
+        self.table().min(LINE)
+    }
+
+    /// Columns of the longest bar of a histogram beside `text` columns, at most `most`.
+    pub fn bar(self, text: usize, most: usize) -> usize {
+        self.table().saturating_sub(text).clamp(1, most)
+    }
+
+    /// Text in lines; those that it has are kept apart.
+    pub fn wrap(self, text: &str) -> String {
+        let lines = text.split('\n').flat_map(|line| {
+            let rest = line.trim_start_matches(' ');
+            let indent = &line[..line.len() - rest.len()];
+            wrap(indent, indent.len(), rest, self.prose())
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Breaks text at spaces; the first line begins with `start`, the others with `indent` spaces.
+pub fn wrap(start: &str, indent: usize, text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = start.to_owned();
+    let mut is_empty = true;
+    for word in together(text).split(' ') {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > width {
+            lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    lines.push(line);
+    lines.iter().map(|line| line.trim_end_matches(' ').replace(NO_BREAK, " ")).collect()
+}
+
+/// The text with a number and the word after it, which says what it counts, on one line.
+fn together(text: &str) -> String {
+    let mut joined = String::with_capacity(text.len());
+    let mut words = text.split(' ').peekable();
+    while let Some(word) = words.next() {
+        joined.push_str(word);
+        let Some(next) = words.peek() else { break };
+        let is_number =
+            word.trim_start_matches(['(', '-']).starts_with(|c: char| c.is_ascii_digit())
+                && word.ends_with(|c: char| c.is_ascii_digit());
+        let has_unit = next.starts_with(|c: char| c.is_alphabetic() || c == '%');
+        joined.push(if is_number && has_unit { NO_BREAK } else { ' ' });
+    }
+    joined
+}
+
+/// What stands where nothing was measured.
+pub const NOTHING: &str = "-";
+
+/// A number with so many digits behind the point, or a dash.
+#[must_use]
+pub fn number(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| NOTHING.into(), |value| format!("{value:.digits$}"))
+}
+
+/// What tests of layouts share.
+#[cfg(any(test, feature = "checks"))]
+pub mod checks {
+    use super::Width;
+
+    /// The widths of common terminals.
+    pub const WIDTHS: [usize; 5] = [60, 80, 100, 120, 200];
+
+    /// The words of a text that have digits in them.
+    pub fn numbers(text: &str) -> Vec<&str> {
+        text.split_whitespace().filter(|it| it.contains(|c: char| c.is_ascii_digit())).collect()
+    }
+
+    /// At every width no line is longer, every word with a digit is one of the text without a
+    /// limit, and all of `essential` is there.
+    pub fn fits(draw: impl Fn(Width) -> String, essential: &[&str]) {
+        let whole = draw(Width(None));
+        let bare = |word: &str| word.trim_end_matches([',', '.', ';', ':', ')']).to_owned();
+        let known: std::collections::HashSet<String> =
+            numbers(&whole).into_iter().map(bare).collect();
+        for columns in WIDTHS {
+            let text = draw(Width::columns(columns));
+            let longest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+            assert!(longest <= columns, "{longest} columns of {columns}:\n{text}");
+            let body = text.replace(&format!("Left out at {columns} columns"), "");
+            for number in numbers(&body) {
+                assert!(known.contains(&bare(number)), "{number} at {columns}:\n{text}\n{whole}");
+            }
+            for words in essential {
+                assert!(text.contains(words), "no {words} at {columns} columns:\n{text}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::checks::{WIDTHS, numbers};
+    use super::*;
+
+    #[test]
+    fn columns_come_before_the_terminal_and_a_pipe_has_no_limit() {
+        let of = |told, is_terminal, seen| Width::chosen(told, is_terminal, seen).0;
+        assert_eq!(of(Some("60"), true, Some(120)), Some(60));
+        assert_eq!(of(Some("60"), false, None), Some(60));
+        assert_eq!(of(None, true, Some(120)), Some(120));
+        assert_eq!(of(None, true, Some(0)), Some(USUAL));
+        assert_eq!(of(Some("wide"), false, Some(120)), None);
+        assert_eq!(Width(None).prose(), LINE);
+    }
+
+    #[test]
+    fn prose_is_broken_between_words_and_never_before_a_unit() {
+        let text = "delay:75 answered in 28156 us, disabled in 236.5 us (medians), with 4667, 6175 \
+                    and 5371 interrupts a second at 3.5 % of 2 cores";
+        for columns in WIDTHS.into_iter().chain(20..60) {
+            let wrapped = Width::columns(columns).wrap(text);
+            assert!(wrapped.lines().all(|line| line.chars().count() <= columns), "{wrapped}");
+            assert_eq!(numbers(&wrapped), numbers(text));
+            assert_eq!(wrapped.replace('\n', " "), text);
+            for line in wrapped.lines() {
+                let parted = ["28156", "236.5", "5371", "3.5", "2"];
+                assert!(!parted.iter().any(|it| line.ends_with(&format!(" {it}"))), "{wrapped}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_and_indents_are_kept() {
+        let wrapped = Width::columns(20).wrap("one\n\n  two two two two two two");
+        assert_eq!(wrapped, "one\n\n  two two two two\n  two two");
+    }
+}

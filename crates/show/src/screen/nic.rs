@@ -1,0 +1,247 @@
+//! What a screen says of the NIC: the device, its settings, interrupts and rings.
+
+use netdev::cpus::write_list;
+use netdev::ethtool::{Coalesce, Parameter, ProfileStep};
+
+use crate::drivers::{Timer, is_software, timer_of};
+use crate::lines::{count, together};
+use crate::report::{Report, Vector};
+
+/// Vectors that are shown one by one.
+const VECTORS: usize = 4;
+
+pub(super) fn link(report: &Report) -> Option<String> {
+    let is_up = report.link.and_then(|link| link.is_up);
+    let speed = report.link.and_then(|link| link.speed_mbps).map(u64::from);
+    let speed = speed.or(report.files.speed_mbps).map(|speed| format!(" {speed} Mbit/s"));
+    match is_up {
+        Some(true) => Some(format!("up{}", speed.unwrap_or_default())),
+        Some(false) => Some("no link".into()),
+        None => report.files.state.clone().filter(|state| state != "unknown"),
+    }
+}
+
+pub(super) fn nic(report: &Report) -> String {
+    let driver = report.driver_name();
+    let lower = &report.files.lower;
+    let kind = match report.files.bus.as_deref() {
+        None if !lower.is_empty() => {
+            format!("above {}: look at what is below, too", lower.join(", "))
+        }
+        None if is_software(driver) => "made of software: no interrupts of its own".into(),
+        None if !report.has_files() => "on a bus that cannot be read".into(),
+        None if report.name == "lo" => "the loopback: packets never leave the stack".into(),
+        None => "on no bus: made of software".into(),
+        Some("virtio") => "virtual, on virtio".into(),
+        Some("xen" | "vmbus") => "virtual".into(),
+        Some(bus) => format!("on {bus}"),
+    };
+    let mut parts = vec![driver.to_owned(), kind];
+    if let Some(driver) = &report.driver {
+        parts.extend(Some(driver.bus.clone()).filter(|bus| !bus.is_empty() && bus != "N/A"));
+        let firmware = Some(&driver.firmware).filter(|text| !text.is_empty() && *text != "N/A");
+        parts.extend(firmware.map(|text| format!("firmware {text}")));
+    }
+    parts.extend(link(report));
+    parts.extend(report.files.mtu.map(|mtu| format!("MTU {mtu}")));
+    parts.extend(report.files.numa_node.map(|node| format!("NUMA node {node}")));
+    parts.join(", ")
+}
+
+/// A setting as `ethtool -C` takes it.
+pub(super) fn pair(name: Parameter, value: u32) -> String {
+    match value {
+        _ if !name.is_switch() => format!("{name} {value}"),
+        0 => format!("{name} off"),
+        _ => format!("{name} on"),
+    }
+}
+
+pub(super) fn coalescing(report: &Report) -> Vec<String> {
+    let Some(settings) = &report.coalescing else {
+        return vec!["none: its driver has no such settings".into()];
+    };
+    let mut texts = Vec::new();
+    let mut plain = Vec::new();
+    for (name, value) in settings.iter() {
+        match meaning(report, settings, name, value) {
+            Some(meaning) => texts.push(format!("{}: {meaning}", pair(name, value))),
+            None => plain.push(together(&pair(name, value))),
+        }
+    }
+    if !plain.is_empty() {
+        texts.push(plain.join(", "));
+    }
+    let (rx, tx) = (settings.rx_profile.as_deref(), settings.tx_profile.as_deref());
+    if rx.is_some() && rx == tx {
+        texts.extend(rx.map(|steps| profile("rx and tx choose", steps)));
+    } else {
+        texts.extend(rx.map(|steps| profile("rx chooses", steps)));
+        texts.extend(tx.map(|steps| profile("tx chooses", steps)));
+    }
+    texts.extend(report.queue_coalescing.first().map(|queue| {
+        let values: Vec<_> = queue.coalesce.iter().map(|(name, value)| pair(name, value)).collect();
+        let number = report.queue_coalescing.len();
+        let verb = if number == 1 { "differs" } else { "differ" };
+        format!(
+            "{} {verb}: queue {} has {}",
+            count(number, "queue"),
+            queue.queue,
+            values.join(", ")
+        )
+    }));
+    texts
+}
+
+/// What the received packets feel of a setting; `None` for those that say enough by their name.
+fn meaning(
+    report: &Report,
+    settings: &Coalesce,
+    name: Parameter,
+    value: u32,
+) -> Option<&'static str> {
+    use Parameter::{AdaptiveRx, CqeModeRx, RxFrames, RxUsecs};
+    let is_adaptive = settings.is_on(AdaptiveRx) == Some(true);
+    Some(match (name, value) {
+        (RxUsecs, 0) => "it interrupts for a packet at once",
+        (RxUsecs, _) if is_adaptive => "what the driver has chosen last",
+        (RxUsecs, usecs) => match timer_of(report.driver_name(), usecs) {
+            Timer::Delay => "a lone packet waits that long",
+            Timer::Throttle => "that long at least between two interrupts",
+            Timer::Chosen(_) => "a code: the driver chooses the gap between two interrupts",
+        },
+        (RxFrames, 0) if report.driver_name() == "tun" => "each packet goes to the stack at once",
+        (RxFrames, _) if report.driver_name() == "tun" => {
+            "so many that are written in a row go to the stack together"
+        }
+        (RxFrames, 0) => "no number of packets ends the wait",
+        (RxFrames, 1) => "the first packet ends the wait, so there is none",
+        (RxFrames, _) => "so many packets end the wait",
+        (AdaptiveRx, 0) => "the values stay as they are",
+        (AdaptiveRx, _) => "the driver changes the values by the traffic",
+        (CqeModeRx, 0) => "the time counts from the first packet",
+        (CqeModeRx, _) => {
+            "the time starts anew with each packet: a steady stream may wait for long"
+        }
+        _ => return None,
+    })
+}
+
+/// The steps of a profile: `adaptive rx chooses from 1, 8, 64 us and 256 packets`.
+fn profile(who: &str, steps: &[ProfileStep]) -> String {
+    let values = |of: fn(&ProfileStep) -> Option<u32>, unit| {
+        let mut values: Vec<u32> = steps.iter().filter_map(of).collect();
+        if values.iter().all(|value| Some(value) == values.first()) {
+            values.truncate(1);
+        }
+        let texts: Vec<String> = values.iter().map(u32::to_string).collect();
+        (!texts.is_empty()).then(|| format!("{} {unit}", texts.join(", ")))
+    };
+    let parts = [
+        values(|step| step.usec, "us"),
+        values(|step| step.pkts, "packets"),
+        values(|step| step.comps, "completions"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("adaptive {who} from {}", parts.join(" and "))
+}
+
+pub(super) fn interrupts(report: &Report) -> Vec<String> {
+    let vectors = &report.interrupts;
+    if vectors.is_empty() {
+        let why = if !report.files.lower.is_empty() {
+            "those of the devices below it"
+        } else if is_software(report.driver_name()) || report.files.bus.is_none() {
+            "none: whoever sends runs the receiver's stack, too"
+        } else {
+            "none found in /proc/interrupts"
+        };
+        return vec![why.into()];
+    }
+    let total: u64 = vectors.iter().map(|vector| vector.count).sum();
+    let rates: Option<Vec<f64>> = vectors.iter().map(|vector| vector.per_s).collect();
+    let rate = rates.map_or(String::new(), |rates| {
+        format!(", {:.0}/s while looked at", rates.iter().sum::<f64>())
+    });
+    let mut texts = vec![format!("{}, {total} since boot{rate}", count(vectors.len(), "vector"))];
+    let mut busiest: Vec<&Vector> = vectors.iter().collect();
+    busiest.sort_by_key(|vector| std::cmp::Reverse(vector.count));
+    texts.extend(busiest.iter().take(VECTORS).map(|vector| one_vector(vector)));
+    let more = vectors.len().saturating_sub(VECTORS);
+    if more > 0 {
+        texts.push(format!("and {more} with fewer"));
+    }
+    texts
+}
+
+fn one_vector(vector: &Vector) -> String {
+    let mut text = format!("{} {}: {}", vector.number, vector.handlers.join(", "), vector.count);
+    if let Some(rate) = vector.per_s.filter(|rate| *rate > 0.0) {
+        text += &format!(", {rate:.0}/s");
+    }
+    if let Some(cpus) = vector.cpus_effective.as_ref().filter(|cpus| !cpus.is_empty()) {
+        text += &format!(", on CPU {}", write_list(cpus));
+    }
+    if let Some(cpus) =
+        vector.cpus_allowed.as_ref().filter(|it| vector.cpus_effective.as_ref() != Some(*it))
+    {
+        text += &format!(" (may: {})", few(cpus));
+    }
+    text
+}
+
+pub(super) fn merging(report: &Report) -> Option<String> {
+    let features = report.features.as_ref()?;
+    let state = |(name, feature): (&str, &str)| {
+        let state = match features.is_on(feature) {
+            true => "on",
+            false if features.is_offered(feature) => "off",
+            false => "not offered",
+        };
+        format!("{name} {state}")
+    };
+    let names = [("GRO", "rx-gro"), ("LRO", "rx-lro"), ("GRO by the NIC", "rx-gro-hw")];
+    Some(names.map(state).join(", "))
+}
+
+pub(super) fn rings(report: &Report) -> Vec<String> {
+    let mut parts = Vec::new();
+    if let Some(rings) = report.rings {
+        let size = |name, size: Option<u32>, most: Option<u32>| {
+            let most = most.map_or(String::new(), |most| format!(" of {most}"));
+            size.map(|size| format!("{name} {size}{most}"))
+        };
+        parts.extend(size("receive", rings.rx, rings.rx_max));
+        parts.extend(size("transmit", rings.tx, rings.tx_max));
+    }
+    if let Some(channels) = report.channels {
+        let number = |name, number: Option<u32>| {
+            number.filter(|it| *it > 0).map(|it| count(it as usize, name))
+        };
+        parts.extend(number("combined queue", channels.combined));
+        parts.extend(number("receive queue", channels.rx));
+        parts.extend(number("transmit queue", channels.tx));
+    }
+    if parts.is_empty() { Vec::new() } else { vec![parts.join(", ")] }
+}
+
+pub(super) fn timestamps(report: &Report) -> Option<String> {
+    let timestamps = report.timestamps.as_ref()?;
+    let way = match (timestamps.has_hardware_receive(), timestamps.has_hardware_transmit()) {
+        (true, true) => "by the NIC, both ways",
+        (true, false) => "by the NIC for what comes",
+        (false, true) => "by the NIC for what goes",
+        (false, false) if timestamps.capabilities.contains("software-transmit") => {
+            "by software, both ways"
+        }
+        (false, false) => "by software for what comes",
+    };
+    let clock = timestamps.phc_index.map(|index| format!(", clock /dev/ptp{index}"));
+    Some(format!("{way}{}", clock.unwrap_or_default()))
+}
+
+/// Processors, or how many they are if that is shorter.
+fn few(cpus: &[u32]) -> String {
+    let list = write_list(cpus);
+    if list.len() > 12 { count(cpus.len(), "CPU") } else { list }
+}

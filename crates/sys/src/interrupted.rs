@@ -1,0 +1,44 @@
+//! Ctrl-C and its kin: noticed, not obeyed at once, so that what was changed is undone first.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use std::io;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+/// A signal has asked this process to end.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("interrupted; what was changed is undone")]
+pub struct Interrupted;
+
+static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// From now on signals that ask to end are noticed. A second one ends the process at once; the
+/// guard does the rest then.
+///
+/// # Errors
+/// If the system does not let us.
+pub fn watch() -> io::Result<()> {
+    let interrupted = FLAG.get_or_init(Arc::default);
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        flag::register_conditional_default(signal, Arc::clone(interrupted))
+            .and_then(|_| flag::register(signal, Arc::clone(interrupted)))?;
+    }
+    Ok(())
+}
+
+/// Whether one has come.
+#[must_use]
+pub fn is() -> bool {
+    FLAG.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
+}
+
+/// Goes on, unless one has come.
+///
+/// # Errors
+/// If one has.
+pub fn check() -> Result<(), Interrupted> {
+    if is() { Err(Interrupted) } else { Ok(()) }
+}

@@ -1,0 +1,174 @@
+//! A port of a NIC of ours as a device: the NIC of a lab that runs, changed over its control
+//! socket, as `earmark nic set` does.
+
+use anyhow::{Context, Result, anyhow, ensure};
+use nic::moderation::{Moderation, TimerKind};
+
+use super::{Counted, Device, Identity, Kind};
+use crate::setting::{Change, Setting, State, Value};
+use lab::control::client::{ask, socket};
+use lab::control::{PortState, Request};
+
+/// A port of the NIC of a lab.
+#[derive(Debug)]
+pub struct Port {
+    identity: Identity,
+}
+
+impl Port {
+    /// The port of that name in a lab.
+    ///
+    /// # Errors
+    /// If the lab does not run, or has no such port.
+    pub fn open(lab: &str, name: &str) -> Result<Self> {
+        let (place, name) = (lab.to_owned(), name.to_owned());
+        let number = socket(lab)?;
+        let identity = Identity { kind: Kind::Port, name, place, number, address: None };
+        let port = Self { identity };
+        port.state()?;
+        Ok(port)
+    }
+
+    fn state(&self) -> Result<PortState> {
+        let Identity { place: lab, name, .. } = &self.identity;
+        let ports = ask(lab, &Request::Show)?;
+        let names: Vec<String> = ports.iter().map(|port| port.port.clone()).collect();
+        let port = ports.into_iter().find(|port| port.port == *name);
+        port.with_context(|| format!("no port {name} in lab {lab}; there are {}", names.join(", ")))
+    }
+}
+
+impl Device for Port {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn driver(&self) -> String {
+        format!("the NIC of lab {}", self.identity.place)
+    }
+
+    fn read(&self) -> Result<State> {
+        let port = self.state()?;
+        let queue = port.queues.first().with_context(|| {
+            format!("port {} has no queues; its lab is of another version", port.port)
+        })?;
+        let state = [
+            (Setting::Strategy, Value::Text(queue.setting.clone())),
+            (Setting::AdaptiveRx, Value::Switch(queue.adaptive_rx)),
+            (Setting::RxUsecs, Value::Number(queue.rx_usecs.into())),
+            (Setting::RxFrames, Value::Number(queue.rx_frames.into())),
+        ];
+        Ok(State(state.into()))
+    }
+
+    /// All of it goes as one strategy, since some settings only go together: one that never waits
+    /// has no `rx-usecs`, say.
+    fn change(&self, change: &Change) -> Result<()> {
+        let queues = self.state()?.queues;
+        ensure!(
+            queues.windows(2).all(|pair| pair[0].setting == pair[1].setting),
+            "the queues of {} have settings of their own, which a change of the port would \
+             overwrite; use: earmark nic set {0} --queue NUMBER; nothing was changed",
+            self.identity.name
+        );
+        let now = self.read()?;
+        let strategy = strategy(&now, change)?;
+        let Identity { place: lab, name, .. } = &self.identity;
+        let settings = vec![(Setting::Strategy.name().to_owned(), strategy.to_string())];
+        ask(lab, &Request::Set { port: name.clone(), queue: None, settings }).map(drop)
+    }
+
+    fn counted(&self) -> Result<Counted> {
+        let port = self.state()?;
+        let interrupts = port.queues.iter().flat_map(|queue| queue.interrupts.values()).sum();
+        let packets = port.queues.iter().filter_map(|queue| queue.counters.get("rx-packets")).sum();
+        Ok(Counted { interrupts: Some(interrupts), packets })
+    }
+
+    /// The strategy says all.
+    fn way_back(&self, before: &State, now: &State) -> Change {
+        before.only(|setting| setting == Setting::Strategy).restored_from(now)
+    }
+}
+
+/// The strategy that `now` becomes by `change`, in ethtool's sense: `rx-usecs 50` gives one that
+/// never waited a delay of 50 us, and `adaptive-rx off` leaves what was chosen last.
+///
+/// # Errors
+/// If that is no strategy.
+pub fn strategy(now: &State, change: &Change) -> Result<Moderation> {
+    let written = |text: &str| text.parse::<Moderation>().map_err(|why| anyhow!("{why}"));
+    let Some(Value::Text(text)) = now.get(Setting::Strategy) else {
+        anyhow::bail!("the NIC does not tell its strategy; its lab is of another version")
+    };
+    let mut moderation = match change.get(Setting::Strategy) {
+        Some(Value::Text(text)) => written(text)?,
+        _ => written(text)?,
+    };
+    let number = |setting| change.number(setting).and_then(|number| u32::try_from(number).ok());
+    match change.get(Setting::AdaptiveRx) {
+        Some(Value::Switch(true)) => {
+            let timer = TimerKind::Adaptive;
+            return Ok(Moderation { timer, rx_usecs: 0, rx_frames: 0, ..moderation }.checked()?);
+        }
+        Some(Value::Switch(false)) if moderation.timer == TimerKind::Adaptive => {
+            let read = |setting| now.get(setting).and_then(Value::number).unwrap_or(0) as u32;
+            let (rx_usecs, rx_frames) = (read(Setting::RxUsecs), read(Setting::RxFrames));
+            moderation = Moderation { timer: TimerKind::Delay, rx_usecs, rx_frames, ..moderation };
+        }
+        _ => {}
+    }
+    let (rx_usecs, rx_frames) = (number(Setting::RxUsecs), number(Setting::RxFrames));
+    if rx_usecs == Some(0) && rx_frames.unwrap_or(0) == 0 && moderation.timer == TimerKind::Delay {
+        // Nothing to wait for: every packet interrupts.
+        let timer = Moderation::DISABLED.timer;
+        return Ok(Moderation { timer, rx_usecs: 0, rx_frames: 0, ..moderation }.checked()?);
+    }
+    if let Some(rx_usecs) = rx_usecs.filter(|usecs| *usecs != moderation.rx_usecs) {
+        moderation = moderation.timed(rx_usecs);
+    }
+    if let Some(rx_frames) = rx_frames.filter(|frames| *frames != moderation.rx_frames) {
+        moderation = moderation.with_rx_frames(rx_frames)?;
+    }
+    Ok(moderation.checked()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn becomes(now: &str, change: &str) -> String {
+        let state = State(
+            [
+                (Setting::Strategy, Value::Text(now.into())),
+                (Setting::RxUsecs, Value::Number(32)),
+                (Setting::RxFrames, Value::Number(8)),
+            ]
+            .into(),
+        );
+        strategy(&state, &change.parse().unwrap()).unwrap().to_string()
+    }
+
+    #[test]
+    fn settings_of_ethtool_make_strategies() {
+        assert_eq!(becomes("disabled", "rx-usecs 50"), "delay:50");
+        assert_eq!(becomes("delay:75+frames:8", "rx-usecs 50"), "delay:50+frames:8");
+        assert_eq!(becomes("delay:75", "rx-usecs 50 rx-frames 16"), "delay:50+frames:16");
+        assert_eq!(becomes("delay:75", "rx-usecs 0"), "disabled");
+        assert_eq!(becomes("disabled", "rx-usecs 0"), "disabled");
+        assert_eq!(becomes("throttle:125", "rx-usecs 10"), "throttle:10");
+        assert_eq!(becomes("delay:75", "adaptive-rx on"), "adaptive");
+        assert_eq!(becomes("adaptive", "adaptive-rx off"), "delay:32+frames:8");
+        assert_eq!(becomes("adaptive", "adaptive-rx off rx-usecs 9 rx-frames 0"), "delay:9");
+        assert_eq!(becomes("adaptive", "rx-usecs 50"), "delay:50");
+        assert_eq!(becomes("adaptive", "strategy marked:60"), "marked:60");
+        assert_eq!(becomes("marked:60", "rx-usecs 20"), "marked:20");
+    }
+
+    #[test]
+    fn what_the_nic_cannot_do_is_refused() {
+        let state = State([(Setting::Strategy, Value::Text("delay:75".into()))].into());
+        assert!(strategy(&state, &"rx-usecs 1000001".parse().unwrap()).is_err());
+        assert!(strategy(&state, &"strategy dealy".parse().unwrap()).is_err());
+    }
+}

@@ -1,0 +1,181 @@
+//! The journal: what a device was like before Earmark changed it, on disk before it is changed.
+//!
+//! # Theory of operation
+//!
+//! One file for each device, in a directory that does not outlive the machine's boot, as the
+//! settings themselves do not. It has two parts:
+//!
+//! - *trying*: somebody is changing the device right now, and this is how all of it was before. It
+//!   is to be undone unless whoever changes it says that it is done. Whoever that is holds a lock
+//!   on the file beside; the kernel lets go of the lock when the process ends, whatever ends it. So
+//!   a *trying* without a lock is that of a dead process, and whoever finds it undoes it.
+//! - *kept*: changes that are done, each with the value from before the first one, so that `earmark
+//!   rollback` finds the way back.
+//!
+//! A journal is replaced as a whole: written beside, synchronised, renamed over the old one, and
+//! the directory synchronised. There is no moment at which a reader, or the next boot, finds half
+//! of one. A journal of an earlier boot, or of a device that is gone, has nothing to undo.
+
+mod store;
+
+pub use store::{Held, Store};
+
+use serde::{Deserialize, Serialize};
+
+use super::device::Identity;
+use super::setting::{Setting, State, Value};
+
+/// The version of the file's layout.
+pub const SCHEMA: u32 = 1;
+
+/// What is known of a device's past.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Journal {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The boot in which it was written, as `/proc/sys/kernel/random/boot_id` has it.
+    pub boot: String,
+    /// The device.
+    pub device: Identity,
+    /// A change that is going on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trying: Option<Trying>,
+    /// Changes that are done.
+    #[serde(default)]
+    pub kept: Vec<Kept>,
+}
+
+/// A change that is going on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trying {
+    /// Who changes it, such as `apply`.
+    pub what: String,
+    /// The number of that process.
+    pub process: u32,
+    /// How the device was before.
+    pub before: State,
+    /// What is to be kept if the user confirms, each with the value from before.
+    #[serde(default)]
+    pub changed: Vec<Kept>,
+    /// Until when the user may confirm, in nanoseconds of `CLOCK_BOOTTIME`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<u64>,
+}
+
+/// A setting that was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kept {
+    /// Its name.
+    pub setting: Setting,
+    /// What it was before the first change.
+    pub before: Value,
+    /// What the last change made it.
+    pub after: Value,
+}
+
+impl Journal {
+    /// An empty one.
+    #[must_use]
+    pub fn new(boot: &str, device: Identity) -> Self {
+        Self { schema: SCHEMA, boot: boot.to_owned(), device, trying: None, kept: Vec::new() }
+    }
+
+    /// Whether nothing in it can be undone.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.trying.is_none() && self.kept.is_empty()
+    }
+
+    /// Adds changes that are done to those before; what is as it first was is none any more.
+    pub fn keep(&mut self, changed: Vec<Kept>) {
+        for change in changed {
+            match self.kept.iter_mut().find(|kept| kept.setting == change.setting) {
+                Some(kept) => kept.after = change.after,
+                None => self.kept.push(change),
+            }
+        }
+        self.kept.retain(|kept| kept.before != kept.after);
+    }
+
+    /// How the device was before the first change that was kept: those settings alone.
+    #[must_use]
+    pub fn first(&self) -> State {
+        let pairs = self.kept.iter().map(|kept| (kept.setting, kept.before.clone()));
+        State(pairs.collect())
+    }
+}
+
+/// What of a device differs after a change: what was asked for, and what changed along with it.
+#[must_use]
+pub fn changed(before: &State, after: &State, asked: &[Setting]) -> Vec<Kept> {
+    let pairs = before.0.iter().filter_map(|(setting, before)| {
+        let after = after.get(*setting)?;
+        Some(Kept { setting: *setting, before: before.clone(), after: after.clone() })
+    });
+    let differs = |kept: &Kept| {
+        kept.before != kept.after
+            && (asked.contains(&kept.setting) || !after.is_driven(kept.setting))
+    };
+    pairs.filter(differs).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Kind;
+
+    fn state(text: &str) -> State {
+        State(text.parse::<crate::setting::Change>().unwrap().0.into_iter().collect())
+    }
+
+    fn journal() -> Journal {
+        let (name, place) = ("eth0".to_owned(), "4026531840".to_owned());
+        Journal::new(
+            "boot",
+            Identity { kind: Kind::Interface, name, place, number: 2, address: None },
+        )
+    }
+
+    #[test]
+    fn the_first_value_is_the_way_back() {
+        let mut journal = journal();
+        let (first, second) = (state("rx-usecs 3 rx-frames 0"), state("rx-usecs 50 rx-frames 0"));
+        journal.keep(changed(&first, &second, &[Setting::RxUsecs]));
+        let third = state("rx-usecs 20 rx-frames 8");
+        journal.keep(changed(&second, &third, &[Setting::RxUsecs]));
+        assert_eq!(journal.first(), first);
+        assert_eq!(journal.kept[0].after, Value::Number(20));
+        // Back by hand: nothing is left to undo.
+        journal.keep(changed(&third, &first, &[Setting::RxUsecs]));
+        assert!(journal.is_empty());
+    }
+
+    #[test]
+    fn what_adaptive_moderation_chose_is_no_change_of_ours() {
+        let before = state("adaptive-rx on rx-usecs 8 tx-usecs 8");
+        let after = state("adaptive-rx on rx-usecs 64 tx-usecs 9");
+        let changes = changed(&before, &after, &[Setting::TxUsecs]);
+        assert_eq!(changes.iter().map(|kept| kept.setting).collect::<Vec<_>>(), [Setting::TxUsecs]);
+    }
+
+    #[test]
+    fn a_journal_survives_json_and_nonsense_is_refused() {
+        let mut journal = journal();
+        let (before, after) = (state("rx-usecs 3"), state("rx-usecs 50"));
+        journal.trying = Some(Trying {
+            what: "apply".into(),
+            process: 7,
+            before: before.clone(),
+            changed: changed(&before, &after, &[]),
+            until: Some(5),
+        });
+        let text = serde_json::to_string(&journal).unwrap();
+        assert_eq!(serde_json::from_str::<Journal>(&text).unwrap(), journal);
+        for wrong in ["", "{}", &text[..text.len() - 9], &text.replace("rx-usecs", "rx-usec")] {
+            assert!(serde_json::from_str::<Journal>(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! How many connections and agents `earmark serve` has at once, in all and of one address.
+//!
+//! A connection that has not shown the code yet holds a place for as long as the handshake may
+//! take. There is always a place for the newest: where all are taken, the oldest of its address,
+//! or the oldest of all, loses its own. So slow connections, however many, keep out no host that
+//! has the code. An agent holds its place until it has ended, and more of them are refused.
+
+use std::net::{IpAddr, Shutdown, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use anyhow::{Result, ensure};
+
+use probe::sources::counted_as;
+
+/// Connections at once that have not shown the code.
+const MAX_PENDING: usize = 32;
+
+/// Those of one address.
+const MAX_PENDING_PER_ADDRESS: usize = 8;
+
+/// Agents at once.
+pub(super) const MAX_AGENTS: usize = 16;
+
+/// Those of one address.
+const MAX_AGENTS_PER_ADDRESS: usize = 8;
+
+/// Threads at once. A connection that has lost its place needs a moment to notice.
+const MAX_THREADS: usize = 2 * MAX_PENDING + MAX_AGENTS;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Admission(Mutex<Places>);
+
+#[derive(Debug, Default)]
+struct Places {
+    next: u64,
+    threads: usize,
+    /// The oldest first.
+    pending: Vec<Pending>,
+    agents: Vec<IpAddr>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    number: u64,
+    from: IpAddr,
+    stream: TcpStream,
+}
+
+/// A place of a connection, or of its agent, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    admission: Arc<Admission>,
+    from: IpAddr,
+    number: u64,
+    is_agent: bool,
+}
+
+impl Admission {
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a new connection; nothing if there are too many threads.
+    ///
+    /// # Errors
+    /// If there are no descriptors left.
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        from: IpAddr,
+        stream: &TcpStream,
+    ) -> std::io::Result<Option<Place>> {
+        let (from, stream) = (counted_as(from), stream.try_clone()?);
+        let mut places = self.places();
+        if places.threads >= MAX_THREADS {
+            return Ok(None);
+        }
+        let pending = &mut places.pending;
+        let same = pending.iter().filter(|one| one.from == from).count();
+        let oldest = if same >= MAX_PENDING_PER_ADDRESS {
+            pending.iter().position(|one| one.from == from)
+        } else {
+            (pending.len() >= MAX_PENDING).then_some(0)
+        };
+        if let Some(oldest) = oldest {
+            // Its thread notices that the connection has ended.
+            let _ = pending.remove(oldest).stream.shutdown(Shutdown::Both);
+        }
+        let number = places.next;
+        places.next += 1;
+        places.threads += 1;
+        places.pending.push(Pending { number, from, stream });
+        drop(places);
+        Ok(Some(Place { admission: Arc::clone(self), from, number, is_agent: false }))
+    }
+}
+
+impl Place {
+    /// Makes the place of a connection that of an agent.
+    ///
+    /// # Errors
+    /// If there are too many.
+    pub(super) fn start_agent(&mut self) -> Result<()> {
+        let mut places = self.admission.places();
+        let same = places.agents.iter().filter(|from| **from == self.from).count();
+        ensure!(
+            same < MAX_AGENTS_PER_ADDRESS,
+            "{MAX_AGENTS_PER_ADDRESS} agents are at work for this address; wait until some have \
+             ended"
+        );
+        ensure!(
+            places.agents.len() < MAX_AGENTS,
+            "{MAX_AGENTS} agents are at work; wait until some have ended"
+        );
+        places.pending.retain(|one| one.number != self.number);
+        places.agents.push(self.from);
+        drop(places);
+        self.is_agent = true;
+        Ok(())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut places = self.admission.places();
+        places.threads -= 1;
+        places.pending.retain(|one| one.number != self.number);
+        if self.is_agent {
+            let agents = &mut places.agents;
+            if let Some(at) = agents.iter().position(|from| *from == self.from) {
+                agents.swap_remove(at);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::net::TcpListener;
+
+    /// Connections with an address that is made up.
+    struct Door {
+        listener: TcpListener,
+        admission: Arc<Admission>,
+    }
+
+    impl Door {
+        fn enter(&self, from: &str) -> Option<(TcpStream, Place)> {
+            let stream = TcpStream::connect(self.listener.local_addr().unwrap()).unwrap();
+            let (far, _) = self.listener.accept().unwrap();
+            let place = self.admission.enter(from.parse().unwrap(), &far).unwrap()?;
+            Some((stream, place))
+        }
+    }
+
+    fn has_ended(stream: &mut TcpStream) -> bool {
+        stream.set_nonblocking(true).unwrap();
+        matches!(stream.read(&mut [0]), Ok(0))
+    }
+
+    #[test]
+    fn the_newest_connection_always_has_a_place() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let door = Door { listener, admission: Arc::default() };
+        let mut all = Vec::new();
+        for host in 0..MAX_PENDING / MAX_PENDING_PER_ADDRESS {
+            for _ in 0..MAX_PENDING_PER_ADDRESS {
+                all.push(door.enter(&format!("10.0.0.{host}")).unwrap());
+            }
+        }
+        // One more of the second address costs its own oldest, one of another the oldest of all.
+        all.push(door.enter("10.0.0.1").unwrap());
+        all.push(door.enter("10.0.0.77").unwrap());
+        let ended: Vec<usize> = (0..all.len()).filter(|at| has_ended(&mut all[*at].0)).collect();
+        assert_eq!(ended, [0, MAX_PENDING_PER_ADDRESS]);
+        assert_eq!(door.admission.places().pending.len(), MAX_PENDING);
+        // Threads that do not end take no new work.
+        while let Some(one) = door.enter("10.0.0.78") {
+            all.push(one);
+        }
+        assert_eq!(all.len(), MAX_THREADS);
+        drop(all);
+        assert!(door.enter("10.0.0.78").is_some());
+    }
+
+    #[test]
+    fn agents_are_limited_by_address_and_in_all() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let door = Door { listener, admission: Arc::default() };
+        let mut all = Vec::new();
+        let mut started = |from: &str| {
+            let mut one = door.enter(from).unwrap();
+            let started = one.1.start_agent();
+            all.push(one);
+            started.map_err(|error| error.to_string())
+        };
+        for _ in 0..MAX_AGENTS_PER_ADDRESS {
+            assert_eq!(started("fd00::1"), Ok(()));
+        }
+        assert!(started("fd00::2").unwrap_err().contains("for this address"));
+        for _ in MAX_AGENTS_PER_ADDRESS..MAX_AGENTS {
+            assert_eq!(started("10.0.0.1"), Ok(()));
+        }
+        assert!(started("10.0.0.2").unwrap_err().contains("wait until some have ended"));
+        drop(all);
+        assert!(door.admission.places().agents.is_empty());
+        assert!(door.enter("10.0.0.2").unwrap().1.start_agent().is_ok());
+    }
+}

@@ -1,0 +1,170 @@
+//! The far host: its part of a workload, played by agents that it starts for us.
+//!
+//! # Theory of operation
+//!
+//! On the far host runs `earmark serve`. Each connection to it is one agent: both sides show that
+//! they have the pairing code ([`code`], `channel`), the first text is the agent's specification in
+//! JSON, and from then on the connection is the agent's standard input and output, as a local
+//! parent would have them (`bench::agent`). Here, `earmark at HOST:PORT agent JSON` is the other
+//! end, a child that stands for the far agent as `ssh` would; what starts agents need not know
+//! where they are.
+//!
+//! A far host starts nothing but our own workloads over TCP, within bounds (`allowed`), only
+//! against the host that asks, and none for longer than an hour. Its servers close connections of
+//! all other addresses. docs/security.md has what follows from that.
+
+mod admission;
+mod allowed;
+mod channel;
+pub mod code;
+mod serve;
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::process::{Child, Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use lab::host::HostError;
+use lab::machine::Machine;
+
+use channel::{Receiver, Sender};
+use code::{Code, VARIABLE};
+pub use serve::{ServeArgs, run as serve};
+
+/// The port of `earmark serve`.
+pub const PORT: u16 = 7_010;
+
+/// How long a far host may take to take a connection, and then to show that it has the code.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// This host: agents are plain children.
+#[derive(Debug)]
+pub struct Here;
+
+/// A host on which `earmark serve` runs.
+#[derive(Debug)]
+pub struct There {
+    /// Where it listens.
+    pub address: SocketAddr,
+    name: String,
+    code: Code,
+}
+
+impl There {
+    /// The host of that name, `HOST` or `HOST:PORT`, whose `earmark serve` has this code, and our
+    /// own address as it sees it.
+    ///
+    /// # Errors
+    /// If nothing is known of it, no `earmark serve` runs there, or its code is another one.
+    pub fn find(host: &str, code: Code) -> Result<(Self, IpAddr)> {
+        let found = addresses(host);
+        ensure!(!found.is_empty(), "find host {host}; give its address");
+        // It may listen at one of its addresses alone.
+        let reached = found.into_iter().map(|address| (address, connect(address)));
+        let (address, stream) = reached
+            .reduce(|last, next| if last.1.is_ok() { last } else { next })
+            .expect("an address");
+        let stream = stream?;
+        let own = stream.local_addr().context("read our own address")?.ip();
+        pair(stream, address, &code)?;
+        Ok((Self { address, name: host.to_owned(), code }, own))
+    }
+}
+
+/// The addresses of `HOST` or `HOST:PORT`.
+fn addresses(host: &str) -> Vec<SocketAddr> {
+    if let Ok(ip) = host.parse::<IpAddr>() {
+        return vec![SocketAddr::new(ip, PORT)];
+    }
+    let found = host.to_socket_addrs().or_else(|_| (host, PORT).to_socket_addrs());
+    found.map(Iterator::collect).unwrap_or_default()
+}
+
+fn connect(address: SocketAddr) -> Result<TcpStream> {
+    TcpStream::connect_timeout(&address, PATIENCE).with_context(|| {
+        format!(
+            "reach {address}; does `earmark serve` run there with --listen, and does a firewall \
+             let it?"
+        )
+    })
+}
+
+fn pair(stream: TcpStream, address: SocketAddr, code: &Code) -> Result<(Sender, Receiver)> {
+    channel::greet(stream, code, Instant::now() + PATIENCE)
+        .with_context(|| format!("pair with {address}"))
+}
+
+fn start(command: &mut Command, name: &str) -> Result<Child, HostError> {
+    command.spawn().map_err(|cause| HostError::Start {
+        host: name.to_owned(),
+        program: command.get_program().to_string_lossy().into_owned(),
+        cause,
+    })
+}
+
+impl Machine for Here {
+    fn name(&self) -> &str {
+        "here"
+    }
+
+    fn command(&self, program: &OsStr) -> Command {
+        Command::new(program)
+    }
+
+    fn spawn(&self, command: &mut Command) -> Result<Child, HostError> {
+        start(command, self.name())
+    }
+
+    fn end(&self) -> Option<String> {
+        None
+    }
+}
+
+impl Machine for There {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The program is this one on the far host; what is started here stands for it.
+    fn command(&self, program: &OsStr) -> Command {
+        let mut command = Command::new(program);
+        // Other users may read arguments, but not the environment.
+        command.args(["at", &self.address.to_string()]).env(VARIABLE, self.code.to_string());
+        command
+    }
+
+    fn spawn(&self, command: &mut Command) -> Result<Child, HostError> {
+        start(command, self.name())
+    }
+
+    fn end(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Stands for the agent `spec` on the host at `address`, until it has ended.
+///
+/// # Errors
+/// If the far host cannot be reached, or has another code than the environment.
+pub fn at(address: SocketAddr, spec: &str) -> Result<ExitCode> {
+    let code = Code::from_environment()?.with_context(|| format!("{VARIABLE} is not set"))?;
+    let (mut sender, mut receiver) = pair(connect(address)?, address, &code)?;
+    sender.send(spec.as_bytes()).with_context(|| format!("ask {address} for an agent"))?;
+    std::thread::spawn(move || {
+        let _ = sender.carry(&mut std::io::stdin().lock());
+        // The agent finds out that its parent has gone.
+        sender.finish();
+    });
+    let mut out = std::io::stdout().lock();
+    let mut relay = || -> Result<()> {
+        while let Some(text) = receiver.receive(None)? {
+            out.write_all(&text)?;
+            out.flush()?;
+        }
+        Ok(())
+    };
+    relay().with_context(|| format!("listen to the agent at {address}"))?;
+    Ok(ExitCode::SUCCESS)
+}

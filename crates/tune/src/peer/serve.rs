@@ -1,0 +1,293 @@
+//! `earmark serve`: starts agents for `earmark tune` on another host.
+
+use std::io::{ErrorKind, Write};
+use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver as Ends, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::admission::{Admission, Place};
+use super::allowed::{Allowed, allowed};
+use super::channel::{self, Receiver, Sender};
+use super::code::{Code, VARIABLE};
+use super::{PORT, addresses};
+use bench::records::Message;
+use probe::sources::{Refusals, is_allowed};
+use report::{note, say};
+
+/// From a connection to the specification of its agent.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// From an agent's start to its *go*: others of the same run may start in between.
+const GO_WITHIN: Duration = Duration::from_secs(60);
+
+/// From the end of an agent's run to its *stop*.
+const STOP_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long an agent may go on when the host that it works for has gone.
+const END_WITHIN: Duration = Duration::from_secs(2);
+
+/// How long no connection is taken after one that could not be.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What `earmark serve` takes.
+#[derive(Args, Debug)]
+pub struct ServeArgs {
+    /// The address of this host at which to listen, with a port or without. The usual one is for
+    /// this host alone; 0.0.0.0, or the same of IPv6, is for all who can reach it
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub listen: String,
+    /// Only for hosts with this address; may be given more than once. Without it, for all that
+    /// have the code
+    #[arg(long, value_name = "IP")]
+    pub allow: Vec<IpAddr>,
+    /// Keep the pairing code in this file: it is read, or made with a new code if it is not there.
+    /// Without it, and without EARMARK_CODE, each start has a new code, which is printed
+    #[arg(long, value_name = "FILE")]
+    pub code_file: Option<PathBuf>,
+}
+
+/// What all connections share.
+struct Service {
+    code: Code,
+    allow: Vec<IpAddr>,
+    refusals: Arc<Refusals>,
+}
+
+/// Serves until it is ended from outside.
+///
+/// # Errors
+/// If it cannot listen, or the code cannot be read.
+pub fn run(args: &ServeArgs) -> Result<ExitCode> {
+    let (code, words) = code(args)?;
+    let wanted = addresses(&args.listen);
+    ensure!(!wanted.is_empty(), "--listen: {} is no address of this host", args.listen);
+    let listener = TcpListener::bind(&wanted[..])
+        .with_context(|| format!("listen at {}; choose another with --listen", args.listen))?;
+    let refusals = Arc::new(Refusals::new("earmark serve"));
+    refusals.report_at_the_end()?;
+    announce(&listener, &words)?;
+    let service = Arc::new(Service { code, allow: args.allow.clone(), refusals });
+    let admission = Arc::new(Admission::default());
+    loop {
+        let accepted = listener.accept();
+        if let Err(error) = accepted.and_then(|(stream, from)| {
+            take(&service, &admission, (stream, from.ip().to_canonical()))
+        }) && !matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted)
+        {
+            // No descriptors or no memory, most likely: there may be some when an agent has ended.
+            note!("cannot take a connection: {error}");
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// The code, and what the other host is to be given.
+fn code(args: &ServeArgs) -> Result<(Code, String)> {
+    if let Some(path) = &args.code_file {
+        return Ok((Code::read_or_create(path)?, "--code-file FILE".to_owned()));
+    }
+    if let Some(code) = Code::from_environment()? {
+        return Ok((code, format!("(with the same {VARIABLE})")));
+    }
+    let code = Code::random()?;
+    let words = format!("--code {code}");
+    Ok((code, words))
+}
+
+fn announce(listener: &TcpListener, words: &str) -> Result<()> {
+    let own = listener.local_addr()?;
+    let host = match own.ip() {
+        ip if ip.is_unspecified() => "THIS-HOST".to_owned(),
+        ip if own.port() == PORT => ip.to_string(),
+        _ => own.to_string(),
+    };
+    say!("serves at {own}; on the other host:");
+    say!("earmark tune DEV --goal GOAL --peer {host} {words}");
+    if own.ip().is_loopback() {
+        say!("this address is for this host alone; --listen ADDRESS names another");
+    }
+    Ok(())
+}
+
+/// Takes a connection, in a thread of its own.
+fn take(
+    service: &Arc<Service>,
+    admission: &Arc<Admission>,
+    (stream, from): (TcpStream, IpAddr),
+) -> std::io::Result<()> {
+    if !is_allowed(&service.allow, from) {
+        service.refusals.count("from addresses that are not allowed", from);
+        return Ok(());
+    }
+    let Some(place) = admission.enter(from, &stream)? else {
+        service.refusals.count("beyond the limit of connections", from);
+        return Ok(());
+    };
+    let service = Arc::clone(service);
+    let answer = move || {
+        let until = Instant::now() + PATIENCE;
+        match stream
+            .try_clone()
+            .map_err(Into::into)
+            .and_then(|end| channel::answer(end, &service.code, until))
+        {
+            Ok(Some(ends)) => session(&stream, from, (ends, until), place),
+            Ok(None) => service.refusals.count("with another code", from),
+            Err(_) => service.refusals.count("that did not pair in time", from),
+        }
+        let _ = stream.shutdown(Shutdown::Both);
+    };
+    thread::Builder::new().spawn(answer).map(drop)
+}
+
+/// What a paired host asks for. It hears why something is refused.
+fn session(
+    stream: &TcpStream,
+    from: IpAddr,
+    ((mut sender, mut receiver), until): ((Sender, Receiver), Instant),
+    mut place: Place,
+) {
+    let agent = || -> Result<()> {
+        // Without a specification it only looked whether we are here.
+        let Some(text) = receiver.receive(Some(until))? else { return Ok(()) };
+        let allowed = allowed(&text, from, stream.local_addr()?.ip().to_canonical())?;
+        place.start_agent()?;
+        play(stream, (&mut sender, receiver), &allowed)
+    };
+    if let Err(error) = agent() {
+        let message = format!("{error:#}");
+        let line = serde_json::to_string(&Message::Error { message }).unwrap_or_default();
+        let _ = sender.send(format!("{line}\n").as_bytes());
+    }
+}
+
+/// How long an agent waits for orders.
+#[derive(Clone, Copy)]
+struct Deadlines {
+    /// From its start to the first.
+    go: Duration,
+    /// From then on to its end.
+    stop: Duration,
+}
+
+/// One agent, from its start to its end.
+fn play(
+    stream: &TcpStream,
+    (sender, receiver): (&mut Sender, Receiver),
+    allowed: &Allowed,
+) -> Result<()> {
+    let mut child = Command::new("/proc/self/exe")
+        .args(["agent", &allowed.json])
+        .env_remove(VARIABLE)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("start an agent")?;
+    let deadlines = Deadlines { go: GO_WITHIN, stop: allowed.run + STOP_WITHIN };
+    let relayed = relay(stream, (sender, receiver), &mut child, deadlines);
+    // It has ended, or the host that it works for has gone.
+    let _ = child.kill();
+    let _ = child.wait();
+    relayed
+}
+
+/// Carries words between the paired host and `child` until either has ended.
+fn relay(
+    stream: &TcpStream,
+    (sender, receiver): (&mut Sender, Receiver),
+    child: &mut Child,
+    deadlines: Deadlines,
+) -> Result<()> {
+    let orders = child.stdin.take().context("the agent has no standard input")?;
+    let mut words = child.stdout.take().context("the agent has no standard output")?;
+    let (ended, ends) = channel::<()>();
+    let pid = Pid::from_child(child);
+    let hear = thread::Builder::new().spawn(move || {
+        hear(receiver, orders, deadlines);
+        end(pid, &ends);
+    })?;
+    let carried = sender.carry(&mut words);
+    if carried.is_err() {
+        // What it says is not taken any more.
+        let _ = child.kill();
+    }
+    drop((ended, words));
+    // Wakes up the thread that still listens.
+    let _ = stream.shutdown(Shutdown::Read);
+    let _ = hear.join();
+    carried.context("relay what the agent says")
+}
+
+/// Hands on what the paired host says, until it has gone or the agent should have ended. Then the
+/// agent's standard input ends.
+fn hear(mut receiver: Receiver, mut orders: ChildStdin, deadlines: Deadlines) {
+    let mut until = Instant::now() + deadlines.go;
+    let mut has_begun = false;
+    while let Ok(Some(text)) = receiver.receive(Some(until)) {
+        if !has_begun {
+            has_begun = true;
+            until = Instant::now() + deadlines.stop;
+        }
+        if orders.write_all(&text).is_err() {
+            return;
+        }
+    }
+}
+
+/// Kills an agent that goes on without orders. Its process is not waited for before this returns,
+/// so its number is not another one's.
+fn end(pid: Pid, ends: &Ends<()>) {
+    if ends.recv_timeout(END_WITHIN) == Err(RecvTimeoutError::Timeout) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::ExitStatusExt;
+
+    /// How an agent ends that does nothing, whose host says `order` and then stays or goes.
+    fn ends(order: &[u8], stays: bool, deadlines: Deadlines) -> Option<i32> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        let code = Code::random().unwrap();
+        let (same, until) = (code.clone(), Instant::now() + Duration::from_secs(30));
+        let far = thread::spawn(move || channel::greet(far, &same, until).unwrap());
+        let near = channel::answer(stream.try_clone().unwrap(), &code, until).unwrap();
+        let (mut sender, receiver) = near.unwrap();
+        let mut far = far.join().unwrap();
+        far.0.send(order).unwrap();
+        let far = stays.then_some(far);
+        let mut agent = Command::new("sleep");
+        agent.arg("1000").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut agent = agent.spawn().unwrap();
+        relay(&stream, (&mut sender, receiver), &mut agent, deadlines).unwrap();
+        drop(far);
+        agent.wait().unwrap().signal()
+    }
+
+    #[test]
+    fn an_agent_ends_without_orders_and_without_its_host() {
+        let (short, long) = (Duration::from_millis(50), Duration::from_secs(1_000));
+        let cases = [
+            (&b""[..], true, Deadlines { go: short, stop: long }),
+            (b"go\n", true, Deadlines { go: long, stop: short }),
+            (b"go\n", false, Deadlines { go: long, stop: long }),
+        ];
+        let cases = cases
+            .map(|(order, stays, deadlines)| thread::spawn(move || ends(order, stays, deadlines)));
+        for case in cases {
+            assert_eq!(case.join().unwrap(), Some(Signal::KILL.as_raw()));
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The settings among which to search: axes, each a list of parts of a setting, and special ones.
+
+use crate::setting::{Change, Setting, State, Value};
+
+/// Microseconds of the first axis. Neighbours are apart by half or less of themselves: a setting
+/// between two of them is not far from either.
+const LADDER: [u64; 18] =
+    [0, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1_024];
+
+/// Frames that are tried beside each time, from the strictest; 0 is no limit.
+const FRAMES: [u64; 4] = [8, 32, 128, 0];
+
+/// Deferrals that are tried beside each time, in microseconds.
+const DEFERRALS: [u64; 3] = [20, 100, 0];
+
+/// How often in a row the kernel defers interrupts, where it does.
+const DEFERRED_TIMES: u64 = 2;
+
+/// Microseconds of busy polling, as `Documentation/admin-guide/sysctl/net.rst` recommends.
+const BUSY: u64 = 50;
+
+/// Where in a [`Space`] a setting is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Point {
+    /// One of the special settings.
+    Special(usize),
+    /// A place on each axis.
+    At(Vec<usize>),
+}
+
+/// All settings that may be tried. What a setting does not name stays as it is.
+#[derive(Clone, Debug)]
+pub struct Space {
+    /// Where the setting is that is in force already.
+    pub present: Point,
+    /// Settings that are on no axis: how the device is, and adaptive moderation.
+    pub specials: Vec<Change>,
+    /// Parts of settings. The first axis is in the order of growing holds; the first place on each
+    /// of the others changes nothing.
+    pub axes: Vec<Vec<Change>>,
+}
+
+impl Space {
+    /// The settings that a device has, with holds of at most `longest` microseconds.
+    ///
+    /// The first axis is `rx-usecs`; where there is none, the kernel's deferral, or `rx-frames`.
+    #[must_use]
+    pub fn of(state: &State, longest: u64) -> Self {
+        let fixed = |setting| state.get(setting).filter(|_| !state.is_driven(setting));
+        let ladder: Vec<u64> = LADDER.into_iter().filter(|usecs| *usecs <= longest).collect();
+        let mut axes: Vec<Vec<Change>> = Vec::new();
+        if state.get(Setting::RxUsecs).is_some() {
+            let now = fixed(Setting::RxUsecs).and_then(Value::number).filter(|now| *now <= longest);
+            let mut ladder: Vec<u64> = ladder.iter().copied().chain(now).collect();
+            ladder.sort_unstable();
+            ladder.dedup();
+            axes.push(ladder.into_iter().map(|usecs| held(state, usecs)).collect());
+        }
+        let deferral = [Setting::GroFlushTimeout, Setting::NapiDeferHardIrqs];
+        if deferral.into_iter().all(|setting| state.get(setting).is_some()) {
+            let first = axes.is_empty();
+            let places = if first { ladder } else { DEFERRALS.to_vec() };
+            axes.push(places.into_iter().map(deferred).collect());
+        }
+        if state.get(Setting::RxFrames).is_some() {
+            let frames = |frames| Change(vec![(Setting::RxFrames, Value::Number(frames))]);
+            axes.push(FRAMES.into_iter().map(frames).collect());
+        }
+        if let Some(first) = axes.first_mut().filter(|axis| limits_frames(axis)) {
+            // None at all is what interrupts at once where there is no timer.
+            first.rotate_right(1);
+        }
+        let is_now =
+            |part: &Change| part.0.iter().all(|(setting, value)| fixed(*setting) == Some(value));
+        for axis in axes.iter_mut().skip(1) {
+            axis.retain(|part| !is_now(part));
+            axis.insert(0, Change::default());
+        }
+        let place = axes.first().and_then(|axis| axis.iter().position(is_now));
+        let place = place.filter(|_| !state.is_on(Setting::AdaptiveRx));
+        let mut specials = Vec::new();
+        let present = match place {
+            Some(place) => Point::At([&[place][..], &vec![0; axes.len() - 1]].concat()),
+            None => {
+                specials.push(Change::default());
+                Point::Special(0)
+            }
+        };
+        if state.get(Setting::AdaptiveRx) == Some(&Value::Switch(false)) {
+            specials.push(Change(vec![(Setting::AdaptiveRx, Value::Switch(true))]));
+        }
+        Self { present, specials, axes }
+    }
+
+    /// How the device is, and these settings alone.
+    #[must_use]
+    pub fn among(settings: &[Change]) -> Self {
+        let present = [Change::default()];
+        let specials = present.iter().chain(settings).cloned().collect();
+        Self { present: Point::Special(0), specials, axes: Vec::new() }
+    }
+
+    /// The same with busy polling as another axis, where it is to be had: it is of the whole
+    /// machine.
+    ///
+    /// # Errors
+    /// If it is not to be had.
+    pub fn with_busy_polling(mut self, state: &State) -> Result<Self, String> {
+        let settings = [Setting::BusyPoll, Setting::BusyRead];
+        if settings.iter().any(|setting| state.get(*setting).is_none()) {
+            return Err("busy polling is to be had on the machine's own network only".into());
+        }
+        let polls = Change(settings.map(|setting| (setting, Value::Number(BUSY))).to_vec());
+        self.axes.push(vec![Change::default(), polls]);
+        if let Point::At(places) = &mut self.present {
+            places.push(0);
+        }
+        Ok(self)
+    }
+
+    /// The setting at a point.
+    #[must_use]
+    pub fn change(&self, point: &Point) -> Change {
+        match point {
+            Point::Special(number) => self.specials.get(*number).cloned().unwrap_or_default(),
+            Point::At(places) => {
+                let parts = self.axes.iter().zip(places).filter_map(|(axis, at)| axis.get(*at));
+                Change(parts.flat_map(|part| part.0.iter().cloned()).collect())
+            }
+        }
+    }
+
+    /// Every point.
+    #[must_use]
+    pub fn all(&self) -> Vec<Point> {
+        let mut points = vec![Vec::new()];
+        for axis in &self.axes {
+            let longer =
+                |point: Vec<usize>| (0..axis.len()).map(move |at| [&point[..], &[at]].concat());
+            points = points.into_iter().flat_map(longer).collect();
+        }
+        let specials = (0..self.specials.len()).map(Point::Special);
+        let axes = points.into_iter().filter(|point| !point.is_empty()).map(Point::At);
+        specials.chain(axes).collect()
+    }
+}
+
+/// Whether an axis is `rx-frames` alone.
+fn limits_frames(axis: &[Change]) -> bool {
+    axis.first().is_some_and(|part| part.settings().eq([Setting::RxFrames]))
+}
+
+/// A time of the device's own, which takes adaptive moderation off where it is on.
+fn held(state: &State, usecs: u64) -> Change {
+    let is_on = state.is_on(Setting::AdaptiveRx);
+    let off = is_on.then_some((Setting::AdaptiveRx, Value::Switch(false)));
+    Change(off.into_iter().chain([(Setting::RxUsecs, Value::Number(usecs))]).collect())
+}
+
+/// A time of the kernel's.
+fn deferred(usecs: u64) -> Change {
+    let times = if usecs == 0 { 0 } else { DEFERRED_TIMES };
+    Change(vec![
+        (Setting::NapiDeferHardIrqs, Value::Number(times)),
+        (Setting::GroFlushTimeout, Value::Number(usecs * 1_000)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn space(state: &str) -> Space {
+        let change: Change = state.parse().unwrap();
+        Space::of(&State(change.0.into_iter().collect()), 128)
+    }
+
+    #[test]
+    fn a_space_has_what_the_device_has() {
+        let nic = space("adaptive-rx off rx-usecs 75 rx-frames 0");
+        assert_eq!(nic.specials.len(), 1);
+        assert_eq!(nic.axes.iter().map(Vec::len).collect::<Vec<_>>(), [13, 4]);
+        assert_eq!(nic.all().len(), 1 + 13 * 4);
+        assert_eq!(nic.present, Point::At(vec![10, 0]));
+        assert_eq!(nic.change(&nic.present).to_string(), "rx-usecs 75");
+        assert_eq!(nic.change(&Point::At(vec![10, 1])).to_string(), "rx-usecs 75 rx-frames 8");
+        assert_eq!(nic.change(&Point::Special(0)).to_string(), "adaptive-rx on");
+
+        let adaptive = space("adaptive-rx on rx-usecs 8 rx-frames 32");
+        assert_eq!(adaptive.present, Point::Special(0));
+        assert_eq!(adaptive.specials, [Change::default()]);
+        let text = adaptive.change(&Point::At(vec![3, 1])).to_string();
+        assert_eq!(text, "adaptive-rx off rx-usecs 8 rx-frames 8");
+
+        let veth = space("gro-flush-timeout 0 napi-defer-hard-irqs 0");
+        let text = veth.change(&Point::At(vec![3])).to_string();
+        assert_eq!(text, "napi-defer-hard-irqs 2 gro-flush-timeout 8000");
+        assert_eq!((veth.specials.len(), veth.axes.len()), (0, 1));
+        assert_eq!(veth.present, Point::At(vec![0]));
+        // A deferral that is on no ladder is a point of its own.
+        assert_eq!(space("gro-flush-timeout 5 napi-defer-hard-irqs 9").present, Point::Special(0));
+
+        let both = space("rx-usecs 3 gro-flush-timeout 20000 napi-defer-hard-irqs 2");
+        assert_eq!(both.axes[1].len(), 3, "{:?}", both.axes[1]);
+        let state: Change = "rx-usecs 3 busy-poll 0 busy-read 0".parse().unwrap();
+        let state = State(state.0.into_iter().collect());
+        let busy = Space::of(&state, 8).with_busy_polling(&state).unwrap();
+        let text = busy.change(&Point::At(vec![0, 1])).to_string();
+        assert_eq!(text, "rx-usecs 0 busy-poll 50 busy-read 50");
+        assert_eq!(busy.present, Point::At(vec![2, 0]));
+        assert!(space("rx-usecs 3").with_busy_polling(&State::default()).is_err());
+
+        let tap: Vec<String> =
+            space("rx-frames 0").axes[0].iter().map(ToString::to_string).collect();
+        assert_eq!(tap, ["rx-frames 0", "rx-frames 8", "rx-frames 32", "rx-frames 128"]);
+        assert_eq!(space("tx-usecs 5").all(), [Point::Special(0)]);
+
+        let named = Space::among(&["rx-usecs 7".parse().unwrap(), "rx-usecs 9".parse().unwrap()]);
+        let named = named.all().into_iter().map(|point| named.change(&point).to_string());
+        assert_eq!(named.collect::<Vec<_>>(), ["no change", "rx-usecs 7", "rx-usecs 9"]);
+    }
+}

@@ -1,0 +1,202 @@
+//! A search against the exhaustive one, on made-up NICs whose every figure is known.
+
+use base::prng::Prng;
+
+use super::*;
+use crate::figures::Metric;
+use crate::setting::{Change, Setting, State, Value};
+
+/// A NIC, a host and a load.
+#[derive(Clone, Copy, Debug)]
+struct World {
+    /// Round trip without any hold, in microseconds.
+    base_us: f64,
+    /// Packets in a microsecond.
+    rate: f64,
+    /// CPU time of an interrupt, in microseconds.
+    interrupt_us: f64,
+    /// CPU time of a packet.
+    packet_us: f64,
+    /// What of `rx-usecs` a packet waits on average: all (delay), half (periodic), less
+    /// (throttle).
+    share: f64,
+    /// What adaptive moderation chooses.
+    adaptive_us: f64,
+    /// Noise, in thousandths.
+    noise: u64,
+}
+
+impl World {
+    fn drawn(random: &mut Prng, noise: u64) -> Self {
+        let mut draw = |low: f64, high: f64| {
+            let share = random.below(1_000_001) as f64 / 1e6;
+            low * (high / low).powf(share)
+        };
+        Self {
+            base_us: draw(20.0, 200.0),
+            rate: draw(0.002, 0.5),
+            interrupt_us: draw(0.5, 4.0),
+            packet_us: draw(0.05, 0.6),
+            share: draw(0.3, 1.0),
+            adaptive_us: draw(2.0, 200.0),
+            noise,
+        }
+    }
+
+    /// The true figures under a setting.
+    fn figures(&self, change: &Change) -> Figures {
+        let adaptive = change.get(Setting::AdaptiveRx).and_then(Value::number) == Some(1);
+        let usecs = change.number(Setting::RxUsecs).unwrap_or(30) as f64;
+        let usecs = if adaptive { self.adaptive_us } else { usecs };
+        let frames = change.number(Setting::RxFrames).filter(|frames| *frames > 0);
+        let filled = frames.map_or(f64::INFINITY, |frames| frames as f64 / self.rate);
+        let hold = usecs.min(filled);
+        let interrupts = 1.0 / (1.0 / self.rate).max(hold + 1.0);
+        let cpu = interrupts * self.interrupt_us + self.rate * self.packet_us;
+        let queue = self.base_us * 0.3 * cpu / (1.05 - cpu.min(1.0));
+        let p50 = self.base_us + queue + self.share * hold;
+        let figures = [
+            (Metric::P50, p50),
+            (Metric::P99, 1.3 * p50 + 0.5 * hold),
+            (Metric::Cpu, cpu),
+            (Metric::Interrupts, interrupts * 1e6),
+            (Metric::Transactions, 1e6 / p50),
+        ];
+        Figures(figures.into())
+    }
+
+    /// What a trial measures.
+    fn measured(&self, change: &Change, random: &mut Prng) -> Figures {
+        let mut figures = self.figures(change);
+        for (metric, value) in &mut figures.0 {
+            // Tails are noisier.
+            let noise = if *metric == Metric::P99 { 2 * self.noise } else { self.noise };
+            let draws: u64 = (0..4).map(|_| random.below(2 * noise + 1)).sum();
+            *value *= 1.0 + (draws as f64 / 4.0 - noise as f64) / 1_000.0;
+        }
+        figures
+    }
+}
+
+fn space() -> Space {
+    let state: Change = "adaptive-rx off rx-usecs 30 rx-frames 0".parse().unwrap();
+    Space::of(&State(state.0.into_iter().collect()), 1_024)
+}
+
+/// Goals whose limits are somewhere within what the NIC can do.
+fn goals(world: &World, space: &Space) -> Vec<Goal> {
+    // A little beside what one of the settings does, as a round number would be.
+    let middle = |metric| {
+        let mut values: Vec<f64> = space
+            .all()
+            .iter()
+            .filter_map(|point| world.figures(&space.change(point)).get(metric))
+            .collect();
+        values.sort_by(f64::total_cmp);
+        1.03 * values[values.len() / 3]
+    };
+    let (p99, cpu) = (middle(Metric::P99), middle(Metric::Cpu));
+    let texts = [
+        "min latency".to_owned(),
+        "max transactions".to_owned(),
+        format!("p99 < {p99:.3}us"),
+        format!("min latency, cpu < {cpu:.5} cores"),
+        format!("min interrupts, p99 < {p99:.3}us"),
+    ];
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+/// By how much the pick is worse than the best of all, both by their true figures: by its aim if it
+/// is within the limits, and by how far it is beyond them if that is more.
+fn distance(world: &World, goal: &Goal, space: &Space, found: &Found) -> f64 {
+    let truth = |point: &Point| world.figures(&space.change(point));
+    let all = space.all();
+    let best = all.iter().map(truth).min_by(|a, b| goal.cost(a).total_cmp(&goal.cost(b))).unwrap();
+    let pick = truth(&found.trials[found.best].point);
+    let excess = goal.excess(&pick) - goal.excess(&best);
+    let aim = goal.aim_cost(&pick) - goal.aim_cost(&best);
+    (excess.max(aim).exp() - 1.0).max(0.0)
+}
+
+/// Distances of many searches; none may take more trials than it has.
+fn distances(worlds: u64, noise: u64) -> Vec<(f64, String)> {
+    let mut distances = Vec::new();
+    let space = space();
+    for seed in 0..worlds {
+        let mut random = Prng::new(seed);
+        let world = World::drawn(&mut random, noise);
+        for goal in goals(&world, &space) {
+            let mut measure = |point: &Point| Ok(world.measured(&space.change(point), &mut random));
+            let found = search(&space, &goal, Budget::USUAL, &mut measure).unwrap();
+            assert!(found.trials.len() <= Budget::USUAL.trials, "seed {seed}, {goal}");
+            let pick = space.change(&found.trials[found.best].point);
+            let distance = distance(&world, &goal, &space, &found);
+            distances.push((distance, format!("seed {seed}, {goal}: {pick}")));
+        }
+    }
+    distances.sort_by(|a, b| a.0.total_cmp(&b.0));
+    distances
+}
+
+#[test]
+fn without_noise_the_best_is_found() {
+    let distances = distances(25, 0);
+    let within = distances.iter().filter(|(distance, _)| *distance <= 0.05).count();
+    let worst = &distances[distances.len() - 8..];
+    assert!(within * 100 >= distances.len() * 97, "{within} of {}: {worst:?}", distances.len());
+}
+
+#[test]
+fn in_spite_of_noise_the_best_is_nearly_found() {
+    let distances = distances(12, 60);
+    let within = distances.iter().filter(|(distance, _)| *distance <= 0.05).count();
+    let worst = &distances[distances.len() - 20..];
+    assert!(within * 100 >= distances.len() * 94, "{within} of {}: {worst:?}", distances.len());
+}
+
+#[test]
+fn what_is_the_same_stays_as_it_is() {
+    let space = space();
+    let goal: Goal = "min latency".parse().unwrap();
+    let mut random = Prng::new(1);
+    let mut measure = |_: &Point| {
+        let value = 100.0 + random.below(3) as f64;
+        Ok(Figures([(Metric::P50, value)].into()))
+    };
+    let found = search(&space, &goal, Budget::USUAL, &mut measure).unwrap();
+    let pick = space.change(&found.trials[found.best].point);
+    let p50 = found.trials[found.best].mean().get(Metric::P50).unwrap();
+    assert!(pick.to_string() == "rx-usecs 30" || p50 < 101.0, "{pick}: {p50}");
+}
+
+#[test]
+fn a_search_that_cannot_measure_says_so() {
+    let (space, goal) = (space(), "min latency".parse().unwrap());
+    let mut measure = |_: &Point| anyhow::bail!("the cable is out");
+    let error = search(&space, &goal, Budget::USUAL, &mut measure).unwrap_err();
+    assert_eq!(error.to_string(), "the cable is out");
+    let mut nothing = |_: &Point| Ok(Figures::default());
+    search(&space, &goal, Budget::USUAL, &mut nothing).unwrap();
+    let empty = Space::of(&State::default(), 9);
+    search(&empty, &goal, Budget::USUAL, &mut nothing).unwrap();
+}
+
+#[test]
+fn doubt_shrinks_with_rounds_and_is_of_shared_rounds_only() {
+    let goal: Goal = "min latency".parse().unwrap();
+    let trial = |values: &[f64], from: u32| Trial {
+        point: Point::Special(0),
+        rounds: (from..)
+            .zip(values)
+            .map(|(round, value)| (round, Figures([(Metric::P50, *value)].into())))
+            .collect(),
+    };
+    // A machine that drifts: each round is slower, and the second one a tenth more in each.
+    let (a, b) = (trial(&[100.0, 150.0, 200.0], 0), trial(&[110.0, 165.0, 220.0], 0));
+    let doubt = compare(&b, &a, &goal).unwrap();
+    assert!((doubt.low - 1.1_f64.ln()).abs() < 1e-4 && (doubt.high - doubt.low).abs() < 1e-4);
+    assert!(compare(&a, &trial(&[1.0], 7), &goal).is_none());
+    let noisy = trial(&[90.0, 180.0, 190.0], 0);
+    let doubt = compare(&noisy, &a, &goal).unwrap();
+    assert!(doubt.low < 0.0 && doubt.high > 0.0, "{doubt:?}");
+}

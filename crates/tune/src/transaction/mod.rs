@@ -1,0 +1,397 @@
+//! A change of a device that is undone unless it is said to be done.
+//!
+//! # Theory of operation
+//!
+//! 1. Take the lock of the device, so that nobody else changes it.
+//! 2. Undo what a dead predecessor has left behind.
+//! 3. Read the device.
+//! 4. Start the guard ([`super::guard`]), a process that undoes the change if this one dies.
+//! 5. Write the journal, which is on disk before anything is changed.
+//! 6. Change, read back, say what the device really took; as often as need be.
+//! 7. Keep: the journal says *kept* instead of *trying*. Or undo: the device is as it was, that was
+//!    read back, and only then the journal forgets.
+//!
+//! An error, or the end of the function that holds a [`Transaction`], undoes it. Ctrl-C and signals
+//! set a flag that whoever works looks at ([`sys::interrupted`]). SIGKILL is the guard's
+//! business, and where guard and process are killed together, that of the next command
+//! ([`super::mend`]).
+
+use anyhow::{Context, Result, bail};
+use rustix::time::{ClockId, clock_gettime};
+
+use super::device::Device;
+use super::guard::Guard;
+use super::journal::{Held, Journal, Kept, Store, Trying, changed};
+use super::setting::{Change, Setting, State, Value};
+use super::step::step;
+use report::note;
+
+/// What became of one setting.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Took {
+    /// Its name.
+    pub setting: Setting,
+    /// What it was.
+    pub before: Option<Value>,
+    /// What was asked for; `None` if it changed along with others.
+    pub asked: Option<Value>,
+    /// What it is now.
+    pub now: Option<Value>,
+    /// What to make of that.
+    pub verdict: Verdict,
+}
+
+/// What a device did with a setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It took it as it was asked for.
+    Taken,
+    /// It took another value, near what it was asked for.
+    Rounded,
+    /// It said yes and changed nothing.
+    Ignored,
+    /// Adaptive moderation is on and chooses this value by itself.
+    Overridden,
+    /// Nobody asked for it; it changed along with others.
+    AlongWith,
+}
+
+impl Took {
+    /// What happened, in words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let tell = |value: &Option<Value>| value.as_ref().map_or("?".into(), ToString::to_string);
+        let (setting, before, now) = (self.setting, tell(&self.before), tell(&self.now));
+        let asked = tell(&self.asked);
+        match self.verdict {
+            Verdict::Taken if before == now => format!("{setting} {now}, as it was"),
+            Verdict::Taken => format!("{setting} {before} -> {now}"),
+            Verdict::Rounded => {
+                format!("{setting} {before} -> {now}: the device made {now} of {asked}")
+            }
+            Verdict::Ignored => {
+                format!("{setting} is still {now}: the device said yes to {asked} and ignored it")
+            }
+            Verdict::Overridden => format!(
+                "{setting} {now}: adaptive moderation chooses it by itself; to fix it, add {} off",
+                adaptive_of(self.setting)
+            ),
+            Verdict::AlongWith => format!("{setting} {before} -> {now}: it changed along"),
+        }
+    }
+}
+
+fn adaptive_of(setting: Setting) -> Setting {
+    let adaptive = [Setting::AdaptiveRx, Setting::AdaptiveTx];
+    adaptive.into_iter().find(|adaptive| setting.follows(*adaptive)).unwrap_or(Setting::AdaptiveRx)
+}
+
+/// Compares what was asked for with what a device says afterwards.
+#[must_use]
+pub fn took(before: &State, change: &Change, after: &State) -> Vec<Took> {
+    let asked = change.0.iter().map(|(setting, asked)| {
+        let (was, now) = (before.get(*setting).cloned(), after.get(*setting).cloned());
+        let verdict = if after.is_driven(*setting) {
+            Verdict::Overridden
+        } else if now.as_ref() == Some(asked) {
+            Verdict::Taken
+        } else if now == was {
+            Verdict::Ignored
+        } else {
+            Verdict::Rounded
+        };
+        Took { setting: *setting, before: was, asked: Some(asked.clone()), now, verdict }
+    });
+    let along = changed(before, after, &[]).into_iter().filter(|kept| {
+        // The strategy of a NIC of ours says again what its parts say.
+        change.get(kept.setting).is_none() && kept.setting != Setting::Strategy
+    });
+    let along = along.map(|Kept { setting, before, after }| {
+        let verdict = Verdict::AlongWith;
+        Took { setting, before: Some(before), asked: None, now: Some(after), verdict }
+    });
+    asked.chain(along).collect()
+}
+
+/// Refuses what a device cannot do, before anything is changed.
+///
+/// # Errors
+/// The setting, the device, and what it has instead.
+pub fn check(device: &dyn Device, change: &Change) -> Result<()> {
+    let state = device.read()?;
+    let name = &device.identity().name;
+    if change.is_empty() {
+        bail!("nothing to change; name settings and values, as in `rx-usecs 50`");
+    }
+    if state.0.is_empty() {
+        bail!(
+            "{name} ({}) has no setting that can be changed: its driver knows no coalescing, and \
+             the kernel no NAPI deferral for it",
+            device.driver()
+        );
+    }
+    for setting in change.settings() {
+        if state.get(setting).is_none() {
+            let has: Vec<&str> = state.0.keys().map(|setting| setting.name()).collect();
+            let (driver, has) = (device.driver(), has.join(", "));
+            bail!("{name} ({driver}) has no {setting}; it has {has}; nothing was changed");
+        }
+    }
+    Ok(())
+}
+
+/// The boot that this is.
+///
+/// # Errors
+/// If the kernel does not tell.
+pub fn boot() -> Result<String> {
+    const FILE: &str = "/proc/sys/kernel/random/boot_id";
+    Ok(std::fs::read_to_string(FILE).with_context(|| format!("read {FILE}"))?.trim().to_owned())
+}
+
+/// Nanoseconds since the boot, sleep included.
+#[must_use]
+pub fn since_boot() -> u64 {
+    let time = clock_gettime(ClockId::Boottime);
+    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+}
+
+/// A change that is undone when this is dropped, unless it was [kept](Self::keep).
+pub struct Transaction<'a> {
+    device: &'a dyn Device,
+    store: Store,
+    held: Held,
+    journal: Journal,
+    before: State,
+    asked: Vec<Setting>,
+    guard: Option<Guard>,
+    open: bool,
+}
+
+impl<'a> Transaction<'a> {
+    /// Begins a change by `what`, a command of Earmark, with a guard.
+    ///
+    /// # Errors
+    /// If somebody else changes the device, or the journal cannot be written.
+    pub fn begin(device: &'a dyn Device, store: &Store, what: &str) -> Result<Self> {
+        Self::prepare(device, store, what, true)
+    }
+
+    fn prepare(device: &'a dyn Device, store: &Store, what: &str, guarded: bool) -> Result<Self> {
+        let (store, identity) = (store.clone(), device.identity());
+        let held = store.hold(identity)?;
+        let mut journal = current(&store, device)?;
+        refuse_while_waiting(&store, &journal)?;
+        if journal.trying.is_some() {
+            undo(device, &store, &held, &mut journal)?;
+            note!("{}: what an Earmark that was killed had changed is undone", identity.name);
+        }
+        step("begin: locked");
+        let before = device.read()?;
+        let guard = guarded.then(|| Guard::start(&store, identity)).transpose()?;
+        step("begin: guarded");
+        let (what, process) = (what.to_owned(), std::process::id());
+        let trying =
+            Trying { what, process, before: before.clone(), changed: Vec::new(), until: None };
+        journal.trying = Some(trying);
+        store.write(&journal, &held)?;
+        let asked = Vec::new();
+        Ok(Self { device, store, held, journal, before, asked, guard, open: true })
+    }
+
+    /// How the device was.
+    #[must_use]
+    pub fn before(&self) -> &State {
+        &self.before
+    }
+
+    /// Changes the device; what it really took, which was read back.
+    ///
+    /// # Errors
+    /// If the device refuses.
+    pub fn change(&mut self, change: &Change) -> Result<Vec<Took>> {
+        let name = &self.device.identity().name;
+        for setting in change.settings() {
+            if !self.asked.contains(&setting) {
+                self.asked.push(setting);
+            }
+        }
+        let before = self.device.read()?;
+        step("change: before");
+        self.device.change(change).with_context(|| format!("set {change} on {name}"))?;
+        step("change: after");
+        let after = self.device.read()?;
+        Ok(took(&before, change, &after))
+    }
+
+    /// Makes the device be as it was before, but for `change`; what it really took.
+    ///
+    /// # Errors
+    /// If the device refuses.
+    pub fn set(&mut self, change: &Change) -> Result<Vec<Took>> {
+        let back = self.device.way_back(&self.before, &self.device.read()?);
+        let named = |setting| change.get(setting).is_some();
+        let mut whole = back.without(named);
+        whole.0.extend(change.0.iter().cloned());
+        if whole.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut took = self.change(&whole)?;
+        took.retain(|took| named(took.setting));
+        Ok(took)
+    }
+
+    /// Puts the device back as it was, and goes on.
+    ///
+    /// # Errors
+    /// If it cannot be.
+    pub fn reset(&mut self) -> Result<()> {
+        put_back(self.device, &self.before)
+    }
+
+    /// Says that the change is done. What it was stays in the journal, for `earmark rollback`.
+    ///
+    /// # Errors
+    /// If the journal cannot be written; the change is undone then.
+    pub fn keep(mut self) -> Result<()> {
+        let after = self.device.read()?;
+        let changed = changed(&self.before, &after, &self.asked);
+        let mut journal = self.journal.clone();
+        journal.trying = None;
+        journal.keep(changed);
+        step("keep: before");
+        self.store.write(&journal, &self.held)?;
+        self.open = false;
+        step("keep: done");
+        self.guard.take().map_or(Ok(()), Guard::dismiss)
+    }
+
+    /// Keeps the change for `seconds`; if nobody confirms until then, the guard undoes it.
+    ///
+    /// # Errors
+    /// As for [`keep`](Self::keep).
+    pub fn keep_for(mut self, seconds: f64) -> Result<()> {
+        let after = self.device.read()?;
+        let until = since_boot() + (seconds * 1e9) as u64;
+        let mut journal = self.journal.clone();
+        if let Some(trying) = &mut journal.trying {
+            trying.until = Some(until);
+            trying.changed = changed(&self.before, &after, &self.asked);
+        }
+        step("keep: before");
+        self.store.write(&journal, &self.held)?;
+        step("keep: to be confirmed");
+        let guard = self.guard.take().context("no guard waits for the confirmation")?;
+        guard.wait_for_confirmation()?;
+        self.open = false;
+        Ok(())
+    }
+
+    /// Undoes the change.
+    ///
+    /// # Errors
+    /// If the device is not as it was; the journal remembers how that is.
+    pub fn undo(mut self) -> Result<()> {
+        self.close()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        if !std::mem::take(&mut self.open) {
+            return Ok(());
+        }
+        undo(self.device, &self.store, &self.held, &mut self.journal)?;
+        self.guard.take().map_or(Ok(()), Guard::dismiss)
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if !self.open {
+            return;
+        }
+        let name = self.device.identity().name.clone();
+        match self.close() {
+            Ok(()) => note!("{name} is as it was"),
+            Err(error) => note!("{error:#}"),
+        }
+    }
+}
+
+/// The journal of a device as it is: one of an earlier boot, or of a device that is gone and whose
+/// name another one has taken, has nothing to undo.
+///
+/// # Errors
+/// If there is one that cannot be understood.
+pub fn current(store: &Store, device: &dyn Device) -> Result<Journal> {
+    let boot = boot()?;
+    let new = || Journal::new(&boot, device.identity().clone());
+    let journal = store.read(device.identity())?;
+    let is_current =
+        |journal: &Journal| journal.boot == boot && journal.device.is(device.identity());
+    // It may have been renamed since.
+    let named = |journal| Journal { device: device.identity().clone(), ..journal };
+    Ok(journal.filter(is_current).map_or_else(new, named))
+}
+
+/// Refuses to change a device while an earlier change waits for the user's word.
+fn refuse_while_waiting(store: &Store, journal: &Journal) -> Result<()> {
+    let waits = journal.trying.as_ref().is_some_and(|trying| trying.until.is_some());
+    if waits && store.guard(&journal.device)?.is_none() {
+        let name = &journal.device.name;
+        bail!(
+            "a change of {name} waits for its confirmation; call `earmark confirm {name}` or \
+             `earmark rollback {name}` first"
+        );
+    }
+    Ok(())
+}
+
+/// Undoes what the journal says is being tried, and makes the journal forget it.
+///
+/// # Errors
+/// If the device is not as it was afterwards; the journal is as it was, then.
+pub fn undo(device: &dyn Device, store: &Store, held: &Held, journal: &mut Journal) -> Result<()> {
+    let Some(trying) = &journal.trying else { return Ok(()) };
+    put_back(device, &trying.before)?;
+    let without = Journal { trying: None, ..journal.clone() };
+    step("undo: before forgetting");
+    store.write(&without, held)?;
+    *journal = without;
+    Ok(())
+}
+
+/// Makes a device be in state `before` again, and reads back that it is.
+///
+/// # Errors
+/// If it is not; the message says what differs and how to set it by hand.
+pub fn put_back(device: &dyn Device, before: &State) -> Result<()> {
+    let way = device.way_back(before, &device.read()?);
+    if way.is_empty() {
+        return Ok(());
+    }
+    step("undo: before");
+    if let Err(refused) = device.change(&way) {
+        // A driver may take settings in one order only; each has two turns.
+        for _ in 0..2 {
+            for pair in &device.way_back(before, &device.read()?).0 {
+                let _ = device.change(&Change(vec![pair.clone()]));
+            }
+        }
+        let left = device.way_back(before, &device.read()?);
+        if !left.is_empty() {
+            return Err(refused.context(by_hand(device, &left)));
+        }
+    }
+    step("undo: after");
+    let left = device.way_back(before, &device.read()?);
+    if left.is_empty() { Ok(()) } else { bail!("{}", by_hand(device, &left)) }
+}
+
+fn by_hand(device: &dyn Device, left: &Change) -> String {
+    let name = &device.identity().name;
+    format!("{name} is not as it was: put it right by hand: ethtool -C {name} {left}")
+}
+
+#[cfg(test)]
+mod tests;

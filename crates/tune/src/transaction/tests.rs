@@ -1,0 +1,144 @@
+//! Changes that are undone, kept, refused, rounded and ignored, on a device that pretends.
+
+use super::*;
+use crate::device::pretended::Pretended;
+
+/// A store of its own, which goes away.
+struct Place(Store);
+
+impl Place {
+    fn new() -> Self {
+        let name =
+            format!("earmark-transaction-{}-{:?}", std::process::id(), std::thread::current().id());
+        Self(Store::find(Some(&std::env::temp_dir().join(name))).unwrap())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(self.0.directory());
+    }
+}
+
+fn begin<'a>(device: &'a Pretended, place: &Place) -> Transaction<'a> {
+    Transaction::prepare(device, &place.0, "test", false).unwrap()
+}
+
+fn settings(device: &Pretended) -> String {
+    device.read().unwrap().to_string()
+}
+
+#[test]
+fn a_change_that_is_not_kept_is_undone() {
+    let place = Place::new();
+    let device = Pretended::new("eth0", "adaptive-rx on rx-usecs 8 rx-frames 32");
+    let mut transaction = begin(&device, &place);
+    transaction.change(&"adaptive-rx off rx-usecs 50".parse().unwrap()).unwrap();
+    assert_eq!(settings(&device), "adaptive-rx off rx-usecs 50 rx-frames 32");
+    assert!(place.0.read(device.identity()).unwrap().unwrap().trying.is_some());
+    drop(transaction);
+    assert_eq!(settings(&device), "adaptive-rx on rx-usecs 8 rx-frames 32");
+    assert!(place.0.read(device.identity()).unwrap().is_none());
+}
+
+#[test]
+fn a_change_that_is_kept_finds_its_way_back() {
+    let place = Place::new();
+    let device = Pretended::new("eth0", "rx-usecs 3 rx-frames 0");
+    for value in ["rx-usecs 50", "rx-usecs 20 rx-frames 8"] {
+        let mut transaction = begin(&device, &place);
+        transaction.change(&value.parse().unwrap()).unwrap();
+        transaction.keep().unwrap();
+    }
+    let journal = place.0.read(device.identity()).unwrap().unwrap();
+    assert!(journal.trying.is_none());
+    put_back(&device, &journal.first()).unwrap();
+    assert_eq!(settings(&device), "rx-usecs 3 rx-frames 0");
+}
+
+#[test]
+fn half_of_a_request_is_undone_when_the_other_half_is_refused() {
+    let place = Place::new();
+    let mut device = Pretended::new("eth0", "rx-usecs 3 rx-frames 0");
+    device.refuses = Some(Setting::RxFrames);
+    let mut transaction = begin(&device, &place);
+    let change: Change = "rx-usecs 50 rx-frames 8".parse().unwrap();
+    assert!(transaction.change(&change).unwrap_err().to_string().contains("rx-frames 8 on eth0"));
+    assert_eq!(settings(&device), "rx-usecs 50 rx-frames 0");
+    drop(transaction);
+    assert_eq!(settings(&device), "rx-usecs 3 rx-frames 0");
+}
+
+#[test]
+fn what_cannot_be_undone_stays_in_the_journal() {
+    let place = Place::new();
+    let mut device = Pretended::new("eth0", "rx-usecs 3");
+    let mut transaction = begin(&device, &place);
+    transaction.change(&"rx-usecs 50".parse().unwrap()).unwrap();
+    std::mem::forget(transaction.guard.take());
+    transaction.open = false; // as if it had been killed
+    drop(transaction);
+    device.ignores = Some(Setting::RxUsecs);
+    let held = place.0.hold(device.identity()).unwrap();
+    let mut journal = current(&place.0, &device).unwrap();
+    let error = undo(&device, &place.0, &held, &mut journal).unwrap_err().to_string();
+    assert!(error.contains("ethtool -C eth0 rx-usecs 3"), "{error}");
+    assert!(place.0.read(device.identity()).unwrap().unwrap().trying.is_some());
+    // The next one that is able to undoes it first.
+    drop(held);
+    device.ignores = None;
+    drop(begin(&device, &place));
+    assert_eq!(settings(&device), "rx-usecs 3");
+}
+
+#[test]
+fn a_journal_of_another_boot_or_device_is_stale() {
+    let place = Place::new();
+    let device = Pretended::new("eth0", "rx-usecs 3");
+    let mut transaction = begin(&device, &place);
+    transaction.open = false;
+    let mut journal = transaction.journal.clone();
+    drop(transaction);
+    let held = place.0.hold(device.identity()).unwrap();
+    assert!(current(&place.0, &device).unwrap().trying.is_some());
+    journal.boot = "another".into();
+    place.0.write(&journal, &held).unwrap();
+    assert!(current(&place.0, &device).unwrap().is_empty());
+    journal.boot = boot().unwrap();
+    journal.device.number = 9;
+    place.0.write(&journal, &held).unwrap();
+    assert!(current(&place.0, &device).unwrap().is_empty());
+}
+
+#[test]
+fn what_the_device_really_took_is_told() {
+    let place = Place::new();
+    let mut device = Pretended::new("eth0", "adaptive-rx off rx-usecs 3 rx-frames 0 tx-usecs 0");
+    device.quantum = 20;
+    device.ignores = Some(Setting::RxFrames);
+    let mut transaction = begin(&device, &place);
+    let mut tell = |change: &str| -> Vec<String> {
+        let took = transaction.change(&change.parse().unwrap()).unwrap();
+        took.iter().map(Took::words).collect()
+    };
+    assert_eq!(tell("rx-usecs 40"), ["rx-usecs 3 -> 40"]);
+    assert_eq!(tell("rx-usecs 50"), ["rx-usecs 40 -> 60: the device made 60 of 50"]);
+    assert_eq!(
+        tell("rx-frames 9"),
+        ["rx-frames is still 0: the device said yes to 9 and ignored it"]
+    );
+    assert_eq!(tell("tx-usecs 0"), ["tx-usecs 0, as it was"]);
+    let overridden = tell("adaptive-rx on rx-usecs 80");
+    assert!(overridden[1].contains("add adaptive-rx off"), "{overridden:?}");
+}
+
+#[test]
+fn what_a_device_cannot_do_is_refused_before_anything_is_changed() {
+    let device = Pretended::new("eth0", "rx-usecs 3");
+    let refusal = check(&device, &"rx-usecs 5 adaptive-rx on".parse().unwrap()).unwrap_err();
+    let words = "eth0 (pretended) has no adaptive-rx; it has rx-usecs; nothing was changed";
+    assert_eq!(refusal.to_string(), words);
+    assert!(check(&device, &Change::default()).is_err());
+    assert!(check(&Pretended::new("lo", ""), &"rx-usecs 5".parse().unwrap()).is_err());
+    assert_eq!(device.changes.get(), 0);
+}

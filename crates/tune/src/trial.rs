@@ -1,0 +1,238 @@
+//! One trial: a workload is played under the setting that is in force, and measured.
+
+use std::net::IpAddr;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use lab::machine::Machine;
+
+use super::device::{Counted, Device};
+use super::figures::{Figures, Metric};
+use super::peer::code::Code;
+use super::peer::{Here, There};
+use super::workload::{Kind, Terms};
+use bench::measurement::Part;
+use bench::records::Record;
+use bench::world::agents::Cast;
+use sys::interrupted;
+
+/// How often players and signals are looked after.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// What is played.
+pub enum Play {
+    /// A workload of ours, with a far host.
+    Ours {
+        /// Which one.
+        kind: Kind,
+        /// How.
+        terms: Terms,
+        /// This host and the far one.
+        hosts: Vec<Box<dyn Machine>>,
+    },
+    /// A command of the user's, which prints a number.
+    Theirs(String),
+}
+
+impl Play {
+    /// A workload of ours, with a far host on which `earmark serve` runs with this pairing code.
+    ///
+    /// # Errors
+    /// If it cannot be reached, or its code is another one.
+    pub fn with_peer(
+        kind: Kind,
+        (peer, code): (&str, Code),
+        terms: impl Fn(IpAddr, IpAddr) -> Terms,
+    ) -> Result<Self> {
+        let (there, here) = There::find(peer, code)?;
+        let terms = terms(here, there.address.ip());
+        Ok(Self::Ours { kind, terms, hosts: vec![Box::new(Here), Box::new(there)] })
+    }
+
+    /// What it is, in words.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Ours { kind, .. } => kind.name(),
+            Self::Theirs(command) => format!("`{command}`"),
+        }
+    }
+
+    /// Plays it once. Everything random follows from `seed`.
+    ///
+    /// # Errors
+    /// If a player fails, nothing comes through the device, or a signal asks to end.
+    pub fn once(&self, device: &dyn Device, seed: u64) -> Result<Figures> {
+        match self {
+            Self::Ours { kind, terms, hosts } => ours(*kind, terms, hosts, (device, seed)),
+            Self::Theirs(command) => theirs(command, device),
+        }
+    }
+}
+
+fn ours(
+    kind: Kind,
+    terms: &Terms,
+    hosts: &[Box<dyn Machine>],
+    (device, seed): (&dyn Device, u64),
+) -> Result<Figures> {
+    let mut cast = Cast::start(&kind.players(terms, seed), hosts)?;
+    let begin = Instant::now();
+    let until = |cast: &mut Cast, millis: u64| -> Result<()> {
+        let end = Duration::from_millis(millis);
+        while begin.elapsed() < end && cast.is_well() {
+            interrupted::check()?;
+            sleep(end.saturating_sub(begin.elapsed()).min(GLANCE));
+        }
+        Ok(interrupted::check()?)
+    };
+    cast.go()?;
+    until(&mut cast, terms.warmup_ms)?;
+    let before = Meters::read(device)?;
+    until(&mut cast, terms.warmup_ms + terms.duration_ms)?;
+    let (mut figures, packets) = Meters::read(device)?.since(&before);
+    ensure!(
+        packets > 0,
+        "no packet of the workload came through {}: the way to the peer is another one (look at: \
+         ip route get PEER)",
+        device.identity().name
+    );
+    let records = cast.finish(Duration::from_millis(terms.warmup_ms + terms.duration_ms));
+    let records = records.map_err(|error| match interrupted::check() {
+        // A player that a signal has reached, too, is no failure of its own.
+        Err(interruption) => interruption.into(),
+        Ok(()) => error,
+    })?;
+    for (part, record) in &records {
+        take(&mut figures, *part, record)?;
+    }
+    Ok(figures)
+}
+
+/// The figures of one player's record.
+fn take(figures: &mut Figures, part: Part, record: &Record) -> Result<()> {
+    let per_second =
+        |counter: &str| record.counter(counter) as f64 * 1e9 / record.window_ns.max(1) as f64;
+    match part {
+        Part::Asker => {
+            let latency = record.distributions.get("latency").filter(|latency| latency.count > 0);
+            let latency =
+                latency.context("no request was answered; measure for longer: --duration")?;
+            let summary = latency.summary();
+            figures.0.extend([
+                (Metric::P50, summary.p50_us),
+                (Metric::P90, summary.p90_us),
+                (Metric::P99, summary.p99_us),
+                (Metric::Max, summary.max_us),
+                (Metric::Mean, summary.mean_us),
+                (Metric::Transactions, per_second("transactions")),
+            ]);
+        }
+        Part::BulkSink => {
+            let bits = per_second("bytes_received") * 8.0;
+            ensure!(bits > 0.0, "the bulk flow did not flow; measure for longer: --duration");
+            figures.0.insert(Metric::Throughput, bits);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn theirs(command: &str, device: &dyn Device) -> Result<Figures> {
+    let before = Meters::read(device)?;
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let ended = shell.output().context("start sh, for your command")?;
+    interrupted::check()?;
+    ensure!(ended.status.success(), "your command `{command}` failed ({})", ended.status);
+    // It may well be about packets that are sent, or that somebody else receives.
+    let (mut figures, _) = Meters::read(device)?.since(&before);
+    let text = String::from_utf8_lossy(&ended.stdout);
+    let number = |word: &str| word.parse::<f64>().ok().filter(|value| value.is_finite());
+    let Some(value) = text.split_whitespace().rev().find_map(number) else {
+        bail!("your command `{command}` printed no number; what it prints last is taken: {text}")
+    };
+    ensure!(value >= 0.0, "your command `{command}` printed {value}; it has to be 0 or more");
+    figures.0.insert(Metric::Value, value);
+    Ok(figures)
+}
+
+/// What can be read off before and after.
+struct Meters {
+    at: Instant,
+    counted: Counted,
+    busy_s: f64,
+}
+
+impl Meters {
+    fn read(device: &dyn Device) -> Result<Self> {
+        let counted = device.counted()?;
+        Ok(Self { at: Instant::now(), counted, busy_s: busy_s()? })
+    }
+
+    /// The figures of the time between, and how many packets were received.
+    fn since(&self, before: &Self) -> (Figures, u64) {
+        let seconds = self.at.duration_since(before.at).as_secs_f64();
+        let mut figures = Figures::default();
+        figures.0.insert(Metric::Cpu, (self.busy_s - before.busy_s).max(0.0) / seconds);
+        if let (Some(now), Some(then)) = (self.counted.interrupts, before.counted.interrupts) {
+            figures.0.insert(Metric::Interrupts, now.wrapping_sub(then) as f64 / seconds);
+        }
+        (figures, self.counted.packets.wrapping_sub(before.counted.packets))
+    }
+}
+
+/// CPU time of this machine so far, all processors and programs together, in seconds.
+fn busy_s() -> Result<f64> {
+    const FILE: &str = "/proc/stat";
+    let text = std::fs::read_to_string(FILE).with_context(|| format!("read {FILE}"))?;
+    let ticks = rustix::param::clock_ticks_per_second().max(1) as f64;
+    busy_ticks(&text).map(|busy| busy as f64 / ticks).with_context(|| format!("understand {FILE}"))
+}
+
+/// The first line of `/proc/stat` (`Documentation/filesystems/proc.rst`): user, nice, system, idle,
+/// iowait, irq, softirq, and others that are part of these or another machine's.
+fn busy_ticks(text: &str) -> Option<u64> {
+    let mut words = text.lines().next()?.split_whitespace();
+    if words.next()? != "cpu" {
+        return None;
+    }
+    let ticks: Vec<u64> = words.take(7).map(|word| word.parse().ok()).collect::<Option<_>>()?;
+    let [user, nice, system, _idle, _iowait, irq, softirq] = ticks[..] else { return None };
+    Some(user + nice + system + irq + softirq)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::pretended::Pretended;
+
+    #[test]
+    fn busy_time_is_all_but_idling_and_what_others_took() {
+        let text = "cpu  10 20 30 4000 500 6 7 800 900 1000\ncpu0 1 2\n";
+        assert_eq!(busy_ticks(text), Some(73));
+        for wrong in ["", "cpu", "cpu0 1 2 3 4 5 6 7", "cpu a b c d e f g", "cpu 1 2 3"] {
+            assert_eq!(busy_ticks(wrong), None, "{wrong}");
+        }
+        assert!(busy_s().unwrap() > 0.0);
+    }
+
+    #[test]
+    fn a_command_tells_its_last_number() {
+        let device = Pretended::new("eth0", "rx-usecs 3");
+        let value =
+            |command: &str| theirs(command, &device).map(|figures| figures.get(Metric::Value));
+        assert_eq!(value("echo 7 requests in 1.5 seconds").unwrap(), Some(1.5));
+        for (command, words) in [
+            ("echo none", "printed no number"),
+            ("exit 3", "failed (exit status: 3)"),
+            ("echo -5", "has to be 0 or more"),
+            ("echo NaN inf", "printed no number"),
+        ] {
+            let error = value(command).unwrap_err().to_string();
+            assert!(error.contains(words), "{command}: {error}");
+        }
+    }
+}
