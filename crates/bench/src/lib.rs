@@ -2,8 +2,8 @@
 //!
 //! An [`experiment`] says who does what on which host; its parts are [`workload`]s, state machines
 //! without I/O, each driven by an [`agent`]. A [`world`] plays an experiment and returns
-//! [`records`] and counters, of which [`measurement`] makes one type whatever the world. [`compare`] plays
-//! settings in turns, and takes ratios within a turn.
+//! [`records`] and counters, of which [`measurement`] makes one type whatever the world.
+//! [`compare`] plays settings in turns, and takes ratios within a turn.
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
