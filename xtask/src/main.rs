@@ -10,6 +10,7 @@ mod mpi;
 mod peers;
 mod repo;
 mod results;
+mod root;
 mod screenshots;
 mod shell;
 mod tidy;

@@ -5,12 +5,12 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::repo;
+use crate::root::root;
 
 /// A command that runs in the root of the repository.
 pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(program);
-    command.current_dir(repo::root());
+    command.current_dir(root());
     command
 }
 

@@ -9,6 +9,7 @@ mod decisions;
 pub(crate) mod environment;
 mod explain;
 mod figure;
+mod files;
 mod frames;
 mod instructions;
 mod mx;
@@ -16,14 +17,11 @@ mod probe;
 mod tune;
 mod vhost;
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Serialize;
-use serde_json::{Value, json};
 
-use crate::{repo, shell};
 use environment::Environment;
 use figure::Figure;
 
@@ -93,15 +91,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 fn costs(options: &CostOptions) -> Result<()> {
     let environment = Environment::read()?;
-    let program = build("earmark-nic", "cost")?;
+    let program = files::build("earmark-nic", "cost")?;
     let mut costs =
         Costs { schema: SCHEMA, environment, figures: Vec::new(), not_measured: Vec::new() };
     costs.figures.extend(instructions::measure(&program)?);
     costs.figures.extend(decisions::measure(&program, options.runs)?);
     if !options.core_only {
-        let program = build("earmark-vhost", "vhost_cost")?;
+        let program = files::build("earmark-vhost", "vhost_cost")?;
         costs.figures.extend(vhost::measure(&program, options.runs)?);
-        let program = build("earmark-mx-io", "mx_cost")?;
+        let program = files::build("earmark-mx-io", "mx_cost")?;
         match mx::measure(&program, options.runs) {
             Ok(figures) => costs.figures.extend(figures),
             // It needs hosts.
@@ -119,14 +117,7 @@ fn costs(options: &CostOptions) -> Result<()> {
         }
     }
     print(&costs);
-    write(&costs, &options.output)
-}
-
-/// Builds the measuring loops as users build: optimised.
-fn build(package: &str, example: &str) -> Result<PathBuf> {
-    let arguments = ["build", "--release", "--package", package, "--example", example];
-    shell::run(&mut shell::cargo(arguments))?;
-    Ok(repo::target_directory()?.join("release/examples").join(example))
+    files::write(&costs, &options.output)
 }
 
 fn print(costs: &Costs) {
@@ -138,31 +129,4 @@ fn print(costs: &Costs) {
     for missing in &costs.not_measured {
         println!("{}: not measured: {}", missing.name, missing.reason);
     }
-}
-
-/// Writes the figures of one world to `path`, beside what it has of others.
-fn write_world(figures: &impl Serialize, schema: &str, world: &str, path: &Path) -> Result<()> {
-    let mut all: Value = match fs::read_to_string(repo::root().join(path)) {
-        Ok(text) => {
-            serde_json::from_str(&text).with_context(|| format!("reading {}", path.display()))?
-        }
-        Err(_) => json!({}),
-    };
-    all["schema"] = schema.into();
-    all[world] = serde_json::to_value(figures)?;
-    write(&all, path)
-}
-
-/// Writes figures to `path`, which counts from the root of the repository.
-fn write(figures: &impl Serialize, path: &Path) -> Result<()> {
-    let path = repo::root().join(path);
-    let write = || -> Result<()> {
-        if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory)?;
-        }
-        Ok(fs::write(&path, serde_json::to_string_pretty(figures)? + "\n")?)
-    };
-    write().with_context(|| format!("writing {}", path.display()))?;
-    println!("\nwritten to {}", path.display());
-    Ok(())
 }

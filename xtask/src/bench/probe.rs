@@ -65,11 +65,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         World::Live | World::Virtual => on_hosts(options)?,
     };
     println!("{:#}", outcome["table"]);
-    super::write_world(&summary(&outcome)?, SCHEMA, options.world.name(), &options.output)
+    super::files::write_world(&summary(&outcome)?, SCHEMA, options.world.name(), &options.output)
 }
 
 fn model(options: &Options) -> Result<Value> {
-    let program = super::build("earmark-blind", "blind")?;
+    let program = super::files::build("earmark-blind", "blind")?;
     let mut command = shell::command(program);
     command.args([options.first_seed.to_string(), options.cases.to_string(), "--json".to_owned()]);
     if matches!(options.world, World::Hindered) {

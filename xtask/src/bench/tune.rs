@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::environment::Environment;
-use super::write_world;
+use super::files::write_world;
 use crate::shell;
 
 /// The version of the file's layout.

@@ -14,7 +14,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::Peer;
+use super::list::Peer;
 use crate::{repo, shell};
 
 /// Set for the process that sees the unpacked files.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{list, number, spread};
+use super::format::{list, number, spread};
 
 /// What messages of an outcome were like, after its name; nothing where there are none.
 pub(super) fn terms(outcome: &Value) -> String {

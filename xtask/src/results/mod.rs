@@ -3,6 +3,7 @@
 //! `docs/results/*.json` is what `earmark` printed; `docs/results/README.md` and the table in the
 //! README of the repository are made from it. Nobody types a figure.
 
+mod format;
 mod messages;
 mod mpi;
 pub(crate) mod npb;
@@ -15,6 +16,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::{repo, shell};
+use format::{environment, list, number, spread};
 
 /// The scenarios that are measured.
 const SCENARIOS: [&str; 6] = ["e1000", "phase", "bge", "odroid", "mixed", "openmx"];
@@ -119,15 +121,6 @@ fn read(path: &Path) -> Result<Value> {
     serde_json::from_str(&text).with_context(|| path.display().to_string())
 }
 
-fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
-    value[name].as_array().into_iter().flatten()
-}
-
-/// A number, or a dash where there is none.
-fn number(value: &Value, digits: usize) -> String {
-    value.as_f64().map_or_else(|| "-".to_owned(), |number| format!("{number:.digits$}"))
-}
-
 fn scenario(json: &Value) -> String {
     let mut text = String::new();
     for outcome in list(json, "outcomes") {
@@ -170,17 +163,6 @@ fn results(outcome: &Value) -> String {
         );
     }
     text
-}
-
-/// The smallest and the largest of the rounds, if there are several.
-fn spread(result: &Value, figure: &str) -> String {
-    let rounds: Vec<f64> = list(result, "rounds").filter_map(|r| r[figure].as_f64()).collect();
-    if rounds.len() < 2 {
-        return String::new();
-    }
-    let least = rounds.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = rounds.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    format!("({least:.0}-{most:.0})")
 }
 
 fn halves(outcome: &Value) -> String {
@@ -251,22 +233,6 @@ fn ratios(outcome: &Value) -> String {
         }
     }
     if text.is_empty() { text } else { format!("\n{text}") }
-}
-
-fn environment(environment: &Value) -> String {
-    let field = |name: &str| environment[name].as_str().unwrap_or_default();
-    format!(
-        "\n{} x {}, Linux {}, load {}, {}, {}. NIC waits: {}. TCP: {}.\n`{}`\n",
-        environment["cpus"],
-        field("cpu_model"),
-        field("kernel"),
-        number(&environment["load_average"], 1),
-        field("privilege"),
-        field("date"),
-        field("wait"),
-        field("congestion_control"),
-        field("command"),
-    )
 }
 
 /// What the example `odroid` has measured.

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::number;
+use super::format::{list, number};
 use crate::bench::environment::Environment;
 use crate::shell;
 
@@ -41,13 +41,13 @@ pub(super) fn measure(path: &Path) -> Result<()> {
 /// The page's section.
 pub(super) fn page(outcome: &Value) -> String {
     let mut text = String::from(HEAD);
-    for framing in super::list(outcome, "framings") {
+    for framing in list(outcome, "framings") {
         text += if framing["offloads"] == Value::Bool(true) {
             "\nWith the offloads of a veth, which passes on up to 64 KiB of TCP or datagrams as one:\n\n"
         } else {
             "\nWithout offloads: every frame is one of Ethernet.\n\n"
         };
-        let figures: Vec<&Value> = super::list(framing, "figures").collect();
+        let figures: Vec<&Value> = list(framing, "figures").collect();
         let Some(nets) = figures.first().and_then(|figure| figure["values"].as_object()) else {
             continue;
         };

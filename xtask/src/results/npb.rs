@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::{list, number};
+use super::format::{list, number};
 use crate::{repo, shell};
 
 /// The programs, and the class of each in the paper, where 16 processes ran on two nodes: seconds
@@ -203,7 +203,7 @@ pub(super) fn page(outcome: &Value) -> String {
     }
     let environment = &outcome["environment"];
     if environment.is_object() {
-        text += &super::environment(environment);
+        text += &super::format::environment(environment);
     }
     text
 }

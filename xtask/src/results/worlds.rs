@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::{list, number, spread};
+use super::format::{list, number, spread};
 use crate::shell;
 
 /// The experiments that both worlds have and that tell a latency, each with what makes it gentle

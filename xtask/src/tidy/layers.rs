@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::Problem;
+use super::problem::Problem;
 use super::source::{Source, lines_with};
 
 /// Each package of the workspace, and the packages of the workspace that it may depend on.

@@ -1,6 +1,6 @@
 //! Links from one document to another.
 
-use super::Problem;
+use super::problem::Problem;
 
 /// Checks the relative links of a Markdown file; `exists` knows whether there is such a file.
 pub(super) fn check(name: &str, text: &str, exists: impl Fn(&str) -> bool) -> Vec<Problem> {

@@ -2,35 +2,19 @@
 
 mod layers;
 mod links;
+mod problem;
 mod sizes;
 mod source;
 mod words;
 
-use std::fmt;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
 use crate::repo;
+use problem::Problem;
 use source::Source;
-
-/// Something to mend.
-#[derive(Debug, PartialEq, Eq)]
-struct Problem {
-    /// Path from the root of the repository.
-    file: String,
-    /// Counted from 1.
-    line: usize,
-    /// What is wrong and what to do.
-    what: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.file, self.line, self.what)
-    }
-}
 
 /// Fails with a list of all problems, if there are any.
 pub(crate) fn run() -> Result<()> {

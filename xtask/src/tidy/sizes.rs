@@ -1,6 +1,6 @@
 //! How wide and how long: what fits a screen and a head.
 
-use super::Problem;
+use super::problem::Problem;
 use super::source::Source;
 
 const MAX_COLUMNS: usize = 100;

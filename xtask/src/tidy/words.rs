@@ -1,7 +1,7 @@
 //! Words that must not appear, everywhere or somewhere.
 
-use super::Problem;
 use super::layers::core_of;
+use super::problem::Problem;
 use super::source::{Source, lines_with};
 
 /// Words that make the core depend on a machine, a moment or a rounding.

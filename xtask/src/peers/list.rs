@@ -1,0 +1,54 @@
+//! Which programs, and which packages hold them.
+
+/// A program, or a file with its whole path, and the packages that hold it.
+pub(super) struct Peer {
+    pub program: &'static str,
+    pub apt: &'static str,
+    pub dnf: &'static str,
+    pub pacman: &'static str,
+}
+
+const fn peer(
+    program: &'static str,
+    apt: &'static str,
+    dnf: &'static str,
+    pacman: &'static str,
+) -> Peer {
+    Peer { program, apt, dnf, pacman }
+}
+
+/// What the tests talk to.
+pub(super) const PEERS: [Peer; 20] = [
+    peer("memcached", "memcached", "memcached", "memcached"),
+    peer("chronyd", "chrony", "chrony", "chrony"),
+    peer("iperf3", "iperf3", "iperf3", "iperf3"),
+    peer("sockperf", "sockperf", "sockperf", "sockperf"),
+    peer("tshark", "tshark", "wireshark-cli", "wireshark-cli"),
+    peer("ping", "iputils-ping", "iputils", "iputils"),
+    peer("ethtool", "ethtool", "ethtool", "ethtool"),
+    peer("ip", "iproute2", "iproute", "iproute2"),
+    peer("setpriv", "util-linux", "util-linux", "util-linux"),
+    peer("unshare", "util-linux", "util-linux", "util-linux"),
+    peer("nsenter", "util-linux", "util-linux-core", "util-linux"),
+    peer("valgrind", "valgrind", "valgrind", "valgrind"),
+    peer("c++", "g++", "gcc-c++", "gcc"),
+    peer("mandoc", "mandoc", "mandoc", "mandoc"),
+    peer("fi_info", "libfabric-bin", "libfabric", "libfabric"),
+    peer("/usr/include/rdma/fabric.h", "libfabric-dev", "libfabric-devel", "libfabric"),
+    peer("mpirun", "openmpi-bin", "openmpi", "openmpi"),
+    peer("mpicc", "libopenmpi-dev", "openmpi-devel", "openmpi"),
+    peer("chromium", "chromium", "chromium", "chromium"),
+    // A kernel whose network driver is a module; Debian alone has it.
+    peer("linux.uml", "user-mode-linux", "user-mode-linux", "user-mode-linux"),
+];
+
+/// What `earmark kernel` builds the kernel of guests with.
+pub(super) const KERNEL_TOOLS: [Peer; 7] = [
+    peer("flex", "flex", "flex", "flex"),
+    peer("bison", "bison", "bison", "bison"),
+    peer("make", "make", "make", "make"),
+    peer("gcc", "gcc", "gcc", "gcc"),
+    peer("bc", "bc", "bc", "bc"),
+    peer("xz", "xz-utils", "xz", "xz"),
+    peer("strip", "binutils", "binutils", "binutils"),
+];
