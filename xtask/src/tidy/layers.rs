@@ -1,119 +1,50 @@
 //! Who may know whom: `base` <- `nic`, `mx` <- `sys`, `vhost`, `lab`, `mx-io` <- `provider`,
 //! `capi`, `earmark`, and cores without an operating system.
 
+use std::fs;
+use std::path::Path;
+
 use serde_json::Value;
 
 use super::problem::Problem;
 use super::source::{Source, lines_with};
+use crate::crates;
 
-/// Each package of the workspace, and the packages of the workspace that it may depend on.
-const DIRECTIONS: [(&str, &[&str]); 23] = [
-    ("earmark-base", &[]),
-    ("earmark-infer", &["earmark-base"]),
-    ("earmark-blind", &["earmark-base", "earmark-infer", "earmark-nic"]),
-    ("earmark-nic", &["earmark-base"]),
-    ("earmark-mx", &["earmark-base"]),
-    ("earmark-sim", &["earmark-base", "earmark-nic", "earmark-mx"]),
-    ("earmark-sys", &["earmark-base"]),
-    ("earmark-tracepoints", &["earmark-base", "earmark-sys"]),
-    ("earmark-hostside", &["earmark-base", "earmark-nic"]),
-    // In tests alone: netdev, vhost and mx-io on lab, mx-io on hostside and nic.
-    ("earmark-netdev", &["earmark-sys", "earmark-lab"]),
-    (
-        "earmark-vhost",
-        &["earmark-base", "earmark-nic", "earmark-hostside", "earmark-sys", "earmark-lab"],
-    ),
-    (
-        "earmark-mx-io",
-        &[
-            "earmark-base",
-            "earmark-mx",
-            "earmark-sys",
-            "earmark-vhost",
-            "earmark-hostside",
-            "earmark-nic",
-            "earmark-lab",
-        ],
-    ),
-    (
-        "earmark-lab",
-        &[
-            "earmark-base",
-            "earmark-nic",
-            "earmark-hostside",
-            "earmark-sys",
-            "earmark-netdev",
-            "earmark-vhost",
-        ],
-    ),
-    ("earmark-provider", &["earmark-base", "earmark-mx", "earmark-sys", "earmark-mx-io"]),
-    ("earmark-capi", &["earmark-base", "earmark-mx", "earmark-sys", "earmark-mx-io"]),
-    ("earmark-report", &["earmark-base"]),
-    ("earmark-show", &["earmark-netdev", "earmark-nic", "earmark-report", "earmark-sys"]),
-    (
-        "earmark-explain",
-        &[
-            "earmark-base",
-            "earmark-lab",
-            "earmark-netdev",
-            "earmark-probe",
-            "earmark-report",
-            "earmark-sys",
-            "earmark-tracepoints",
-        ],
-    ),
-    ("earmark-probe", &["earmark-infer", "earmark-report", "earmark-sys"]),
-    (
-        "earmark-bench",
-        &[
-            "earmark-base",
-            "earmark-hostside",
-            "earmark-lab",
-            "earmark-mx",
-            "earmark-mx-io",
-            "earmark-nic",
-            "earmark-report",
-            "earmark-sys",
-            "earmark-vhost",
-        ],
-    ),
-    (
-        "earmark-tune",
-        &[
-            "earmark-base",
-            "earmark-bench",
-            "earmark-lab",
-            "earmark-netdev",
-            "earmark-nic",
-            "earmark-probe",
-            "earmark-report",
-            "earmark-sys",
-        ],
-    ),
+/// Each crate of the workspace, and the crates of the workspace that it depends on: these and no
+/// others. What only tests use is left out.
+const DIRECTIONS: &[(&str, &[&str])] = &[
+    ("base", &[]),
+    ("blind", &["base", "infer", "nic"]),
+    ("capi", &["base", "mx", "mx-io"]),
     (
         "earmark",
         &[
-            "earmark-base",
-            "earmark-blind",
-            "earmark-infer",
-            "earmark-nic",
-            "earmark-mx",
-            "earmark-sim",
-            "earmark-sys",
-            "earmark-hostside",
-            "earmark-netdev",
-            "earmark-tracepoints",
-            "earmark-vhost",
-            "earmark-mx-io",
-            "earmark-lab",
-            "earmark-report",
-            "earmark-show",
-            "earmark-explain",
-            "earmark-probe",
-            "earmark-bench",
-            "earmark-tune",
+            "base",
+            "blind",
+            "hostside",
+            "infer",
+            "lab",
+            "mx",
+            "mx-io",
+            "netdev",
+            "nic",
+            "sys",
+            "tracepoints",
+            "vhost",
         ],
     ),
+    ("hostside", &["base", "nic"]),
+    ("infer", &["base"]),
+    ("lab", &["base", "hostside", "netdev", "nic", "sys", "vhost"]),
+    ("mx", &["base"]),
+    ("mx-io", &["base", "mx", "sys", "vhost"]),
+    ("netdev", &["sys"]),
+    ("nic", &["base"]),
+    ("provider", &["base", "mx", "mx-io", "sys"]),
+    ("sim", &["base", "mx", "nic"]),
+    ("sys", &["base"]),
+    ("tracepoints", &[]),
+    ("vhost", &["base", "hostside", "nic", "sys"]),
     ("xtask", &[]),
 ];
 
@@ -126,24 +57,40 @@ pub(super) fn core_of(file: &str) -> Option<&'static str> {
     CORES.into_iter().find(|core| file.starts_with(core))
 }
 
-/// Checks the dependencies, of every kind, that `cargo metadata` lists.
+/// Checks the dependencies that `cargo metadata` lists; what tests use is theirs.
 pub(super) fn check_directions(metadata: &Value) -> Vec<Problem> {
-    let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
-    let names: Vec<_> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+    compare(DIRECTIONS, &crates::dependencies(metadata))
+}
+
+/// Checks that the picture shows these dependencies; lines of code may be those of another day.
+pub(super) fn check_picture(metadata: &Value, root: &Path) -> Option<Problem> {
+    let picture = fs::read_to_string(root.join(crates::PICTURE)).unwrap_or_default();
+    let what = "shows other dependencies than there are; `cargo xtask crates` draws it anew";
+    let is_current = picture.contains(&crates::description(&crates::dependencies(metadata)));
+    let problem = Problem { file: crates::PICTURE.into(), line: 1, what: what.into() };
+    (!is_current).then_some(problem)
+}
+
+/// Problems with `actual` dependencies, where they are not those of the table.
+fn compare(table: &[(&str, &[&str])], actual: &[(String, Vec<String>)]) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for package in packages {
-        let name = package["name"].as_str().unwrap_or_default();
-        let manifest = package["manifest_path"].as_str().unwrap_or(name);
-        let mut problem = |what| problems.push(Problem { file: manifest.into(), line: 1, what });
-        let Some((_, allowed)) = DIRECTIONS.iter().find(|(known, _)| *known == name) else {
+    let mut problem =
+        |what| problems.push(Problem { file: "xtask/src/tidy/layers.rs".into(), line: 1, what });
+    for (name, on) in actual {
+        let Some((_, allowed)) = table.iter().find(|(known, _)| known == name) else {
             problem(format!("{name} has no place among the layers; give it one in DIRECTIONS"));
             continue;
         };
-        for dependency in package["dependencies"].as_array().into_iter().flatten() {
-            let on = dependency["name"].as_str().unwrap_or_default();
-            if names.contains(&on) && !allowed.contains(&on) {
-                problem(format!("{name} must not depend on {on}; move what it needs down a layer"));
-            }
+        for on in on.iter().filter(|on| !allowed.contains(&on.as_str())) {
+            problem(format!("{name} must not depend on {on}; move what it needs down a layer"));
+        }
+        for gone in allowed.iter().filter(|&&name| !on.iter().any(|on| on == name)) {
+            problem(format!("{name} does not depend on {gone}; take that out of DIRECTIONS"));
+        }
+    }
+    for (name, _) in table {
+        if !actual.iter().any(|(package, _)| package == name) {
+            problem(format!("there is no crate {name}; take it out of DIRECTIONS"));
         }
     }
     problems
@@ -172,21 +119,25 @@ pub(super) fn check(source: &Source) -> Vec<Problem> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    fn metadata(name: &str, on: &str) -> Value {
-        let package = |name: &str| json!({"name": name, "manifest_path": "a", "dependencies": []});
-        let depending = json!({"name": name, "manifest_path": "a", "dependencies": [{"name": on}]});
-        json!({"packages": [depending, package("earmark"), package("earmark-lab")]})
-    }
 
     #[test]
-    fn wrong_direction_is_found() {
-        assert_eq!(check_directions(&metadata("earmark", "earmark-lab")), []);
-        assert_eq!(check_directions(&metadata("earmark-lab", "libc")), []);
-        assert_eq!(check_directions(&metadata("earmark-nic", "earmark-lab")).len(), 1);
-        assert_eq!(check_directions(&metadata("earmark-lab", "earmark")).len(), 1);
-        assert_eq!(check_directions(&metadata("newcomer", "libc")).len(), 1);
+    fn dependencies_are_those_of_the_table() {
+        let table: [(&str, &[&str]); 3] = [("a", &["b", "c"]), ("b", &["c"]), ("c", &[])];
+        let check = |changed: &str, on: &[&str]| {
+            let on = |name: &str, is: &[&str]| {
+                let now = if name == changed { on } else { is };
+                (name.to_owned(), now.iter().map(|&on| on.to_owned()).collect())
+            };
+            let actual: Vec<_> = table.iter().map(|(name, is)| on(name, is)).collect();
+            let problems = compare(&table, &actual).into_iter();
+            problems.map(|problem| problem.what).collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(check("", &[]), "");
+        assert!(check("c", &["a"]).starts_with("c must not depend on a;"));
+        assert!(check("b", &[]).starts_with("b does not depend on c;"));
+        let unknown = [("d".to_owned(), Vec::new())];
+        let problems = compare(&table, &unknown);
+        assert_eq!(problems.len(), 4, "d has no place, and a, b and c do not exist: {problems:?}");
     }
 
     #[test]

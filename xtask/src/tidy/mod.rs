@@ -1,5 +1,6 @@
 //! House rules that no compiler checks. Each problem names its place and what to do about it.
 
+mod cycles;
 mod layers;
 mod links;
 mod problem;
@@ -31,7 +32,10 @@ pub(crate) fn run() -> Result<()> {
 
 /// Checks the repository at `root`: how many files there are, and what is wrong with them.
 fn check(root: &Path) -> Result<(usize, Vec<Problem>)> {
-    let mut problems = layers::check_directions(&repo::metadata()?);
+    let metadata = repo::metadata()?;
+    let mut problems = layers::check_directions(&metadata);
+    problems.extend(layers::check_picture(&metadata, root));
+    problems.extend(cycles::check(&metadata, root)?);
     let files = repo::files(root, &["rs", "md", "toml", "html", "css", "yml"])?;
     for path in &files {
         let text = fs::read_to_string(path).with_context(|| format!("reading {path:?}"))?;
