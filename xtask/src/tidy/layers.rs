@@ -1,5 +1,4 @@
-//! Who may know whom: `base` <- `nic`, `mx` <- `sys`, `vhost`, `lab`, `mx-io` <- `provider`,
-//! `capi`, `earmark`, and cores without an operating system.
+//! Which crate depends on which, and cores without an operating system.
 
 use std::fs;
 use std::path::Path;
@@ -14,25 +13,17 @@ use crate::crates;
 /// others. What only tests use is left out.
 const DIRECTIONS: &[(&str, &[&str])] = &[
     ("base", &[]),
+    ("bench", &["base", "hostside", "lab", "mx", "mx-io", "nic", "report", "sys", "vhost"]),
     ("blind", &["base", "infer", "nic"]),
     ("capi", &["base", "mx", "mx-io"]),
     (
         "earmark",
         &[
-            "base",
-            "blind",
-            "hostside",
-            "infer",
-            "lab",
-            "mx",
-            "mx-io",
-            "netdev",
-            "nic",
-            "sys",
-            "tracepoints",
-            "vhost",
+            "base", "bench", "blind", "explain", "hostside", "infer", "lab", "mx", "mx-io",
+            "netdev", "nic", "probe", "report", "show", "sys", "tune",
         ],
     ),
+    ("explain", &["base", "lab", "netdev", "probe", "report", "sys", "tracepoints"]),
     ("hostside", &["base", "nic"]),
     ("infer", &["base"]),
     ("lab", &["base", "hostside", "netdev", "nic", "sys", "vhost"]),
@@ -40,10 +31,14 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("mx-io", &["base", "mx", "sys", "vhost"]),
     ("netdev", &["sys"]),
     ("nic", &["base"]),
+    ("probe", &["infer", "report", "sys"]),
     ("provider", &["base", "mx", "mx-io", "sys"]),
+    ("report", &[]),
+    ("show", &["netdev", "nic", "report", "sys"]),
     ("sim", &["base", "mx", "nic"]),
     ("sys", &["base"]),
     ("tracepoints", &[]),
+    ("tune", &["base", "bench", "lab", "netdev", "nic", "probe", "report", "sys"]),
     ("vhost", &["base", "hostside", "nic", "sys"]),
     ("xtask", &[]),
 ];
