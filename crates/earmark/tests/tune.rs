@@ -109,7 +109,8 @@ fn tune_that_is_interrupted_puts_the_device_back_and_says_so() {
             &state,
             &format!(
                 "earmark apply one gro-flush-timeout 7us >/dev/null
-                 {EARMARK} tune one --command 'sleep 0.01; echo 1' & tune=$!
+                 env --default-signal={signal} {EARMARK} tune one --command 'sleep 0.01; echo 1' &
+                 tune=$!
                  until [ $(cat /sys/class/net/one/gro_flush_timeout) -gt 7000 ]; do sleep 0.01; done
                  kill -{signal} $tune; wait $tune || echo status $?
                  cat /sys/class/net/one/gro_flush_timeout"
@@ -119,6 +120,23 @@ fn tune_that_is_interrupted_puts_the_device_back_and_says_so() {
         assert!(ended.stderr.contains("interrupted; what was changed is undone"), "{ended:?}");
         assert!(ended.stderr.contains("one is as it was"), "{ended:?}");
     }
+}
+
+#[test]
+fn tune_in_the_background_goes_on_when_a_signal_comes_that_is_ignored() {
+    let state = Directory::new();
+    // Without job control, a shell ignores SIGINT for what it starts with `&`.
+    let ended = in_network(
+        &state,
+        &format!(
+            "env --ignore-signal=HUP --default-signal=TERM {EARMARK} tune one \
+                 --command 'sleep 0.01; echo 1' & tune=$!
+             until [ $(cat /sys/class/net/one/gro_flush_timeout) -gt 0 ]; do sleep 0.01; done
+             echo ignored $((0x$(sed -n 's/^SigIgn:[^0-9]*//p' /proc/$tune/status) & 3))
+             kill -INT $tune; kill -HUP $tune; kill -TERM $tune; wait $tune || echo status $?"
+        ),
+    );
+    assert_eq!(ended.output(), "ignored 3\nstatus 1\n", "{ended:?}");
 }
 
 /// A function of the shell: runs a command again while it fails with the words `$again`: the far

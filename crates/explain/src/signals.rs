@@ -5,7 +5,8 @@ use std::process::{Child, ExitStatus};
 
 use anyhow::{Context, Result};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::SIGINT;
+use sys::signals::{ENDING, not_ignored};
 
 /// Signals that have come and are not passed on yet.
 pub(super) struct Signals {
@@ -20,7 +21,7 @@ impl Signals {
     /// # Errors
     /// If the system does not let us.
     pub(super) fn watch() -> Result<Self> {
-        let coming = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]);
+        let coming = signal_hook::iterator::Signals::new(not_ignored(ENDING));
         Ok(Self { coming: coming.context("take signals")?, is_repeated: false })
     }
 

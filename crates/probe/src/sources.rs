@@ -8,9 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
+use sys::signals::{ENDING, not_ignored};
 
 use report::note;
 
@@ -71,7 +71,7 @@ impl Refusals {
     /// # Errors
     /// If signals or a thread cannot be had.
     pub fn report_at_the_end(self: &Arc<Self>) -> Result<()> {
-        let mut signals = Signals::new([SIGINT, SIGTERM]).context("take signals")?;
+        let mut signals = Signals::new(not_ignored(ENDING)).context("take signals")?;
         let refusals = Arc::clone(self);
         let wait = move || {
             let Some(signal) = signals.forever().next() else { return };

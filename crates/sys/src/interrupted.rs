@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use std::io;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use crate::signals::{ENDING, not_ignored};
 use signal_hook::flag;
 
 /// A signal has asked this process to end.
@@ -22,7 +22,7 @@ static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 /// If the system does not let us.
 pub fn watch() -> io::Result<()> {
     let interrupted = FLAG.get_or_init(Arc::default);
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
+    for signal in not_ignored(ENDING) {
         flag::register_conditional_default(signal, Arc::clone(interrupted))
             .and_then(|_| flag::register(signal, Arc::clone(interrupted)))?;
     }

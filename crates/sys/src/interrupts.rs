@@ -16,6 +16,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use signal_hook::consts::SIGINT;
 
+use crate::signals::not_ignored;
+
 /// `si_code` of a signal that the kernel sends, as for Ctrl-C; siginfo.h.
 const SI_KERNEL: i32 = 0x80;
 
@@ -26,12 +28,16 @@ const GRACE: Duration = Duration::from_millis(100);
 /// Lets this process outlive the first SIGINT and passes it on to the programs of its hosts if they
 /// do not have it; a second one ends this process with `status`. Tells whether there was one.
 ///
-/// Programs have it if they are in the process group of this process, as after Ctrl-C.
+/// Programs have it if they are in the process group of this process, as after Ctrl-C. A SIGINT that
+/// is ignored stays so ([`signals`](crate::signals)).
 ///
 /// # Errors
 /// If the signal, a pipe or a thread cannot be had.
 pub fn outlive(status: i32) -> io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
+    if not_ignored([SIGINT]).next().is_none() {
+        return Ok(interrupted);
+    }
     signal_hook::flag::register_conditional_shutdown(SIGINT, status, Arc::clone(&interrupted))?;
     signal_hook::flag::register(SIGINT, Arc::clone(&interrupted))?;
     let (wakes, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;

@@ -27,6 +27,7 @@ pub mod netlink;
 pub mod packet;
 pub mod page;
 pub mod privilege;
+pub mod signals;
 pub mod stamps;
 pub mod station;
 pub mod wait;

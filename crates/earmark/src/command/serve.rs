@@ -4,8 +4,8 @@ use std::io::{Write, stdout};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use sys::signals::{ENDING, not_ignored};
 
 use bench::experiment::USUAL_SETTING;
 use bench::options::NicOptions;
@@ -21,8 +21,7 @@ pub fn run(sockets: [&Path; 2], options: &NicOptions) -> Result<()> {
     options.check_taken(&[Use { experiment: None, place: Place::Served }])?;
     setup::check(options)?;
     // Before the sockets, so that no signal finds files that nobody removes.
-    let mut signals =
-        Signals::new([SIGINT, SIGTERM, SIGHUP]).context("prepare to be interrupted")?;
+    let mut signals = Signals::new(not_ignored(ENDING)).context("prepare to be interrupted")?;
     let moderation = options.moderation(USUAL_SETTING)?;
     let served = Served::start(sockets, options, moderation)?;
     let [a, b] = sockets.map(Path::display);

@@ -24,6 +24,7 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 use super::channel::{Channel, message};
 use super::protocol::{Event, Order, Size, Spawn, Stream, WINDOW};
 use super::waiter::Waiter;
+use sys::signals::not_ignored;
 
 /// What a pipe takes at once without blocking if it takes anything.
 const CHUNK: usize = 4096;
@@ -31,7 +32,7 @@ const CHUNK: usize = 4096;
 /// Signals that a terminal sends to a whole process group.
 const OF_TERMINALS: [i32; 3] = [SIGINT, SIGQUIT, SIGHUP];
 
-/// Signals that are passed on.
+/// Signals that are passed on, unless they are ignored.
 const PASSED_ON: [i32; 7] = [SIGINT, SIGQUIT, SIGHUP, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH];
 
 /// Why a proxy could not do its work.
@@ -157,7 +158,7 @@ enum Peer {
 impl Proxy {
     fn new(stream: UnixStream) -> io::Result<Self> {
         let (read, write) = UnixStream::pair()?;
-        let signals = SignalDelivery::with_pipe(read, write, SignalOnly, PASSED_ON)?;
+        let signals = SignalDelivery::with_pipe(read, write, SignalOnly, not_ignored(PASSED_ON))?;
         Ok(Self {
             guest: Channel::new(stream.try_clone()?.into(), stream.into())?,
             signals,

@@ -26,7 +26,8 @@ use mx_io::port::faulty::{Fault, Faults, FaultyPort, Tally};
 use mx_io::port::{self, PortSpec};
 use mx_io::report::{Dumper, Reporter, dump_on, serve};
 use serde::{Deserialize, Serialize};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::SIGUSR1;
+use sys::signals::{ENDING, not_ignored};
 
 use super::place::tell;
 use bench::options::Text;
@@ -141,7 +142,7 @@ impl Session {
         let end = End::open(port, config, Life { waiting: args.wait.into(), ..Life::default() })?;
         let over = Arc::default();
         if args.peer.is_none() {
-            for signal in [SIGINT, SIGTERM, SIGHUP] {
+            for signal in not_ignored(ENDING) {
                 signal_hook::flag::register(signal, Arc::clone(&over))
                     .context("prepare to be interrupted")?;
             }
