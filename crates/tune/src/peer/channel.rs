@@ -7,7 +7,7 @@
 //!
 //! A message is two bytes of length, in network order, and as many bytes. Where the code is another
 //! one, `serve` answers with [`WRONG_CODE`]; other connections that it does not want it closes.
-//! No answer is longer than what it answers until the handshake is done.
+//! No answer is longer than what it answers until the other side has sent more than its greeting.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};

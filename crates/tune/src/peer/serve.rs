@@ -139,7 +139,7 @@ fn take(
             .map_err(Into::into)
             .and_then(|end| channel::answer(end, &service.code, until))
         {
-            Ok(Some(ends)) => session(&stream, from, (ends, until), place),
+            Ok(Some(ends)) => session(&service, &stream, from, (ends, until), place),
             Ok(None) => service.refusals.count("with another code", from),
             Err(_) => service.refusals.count("that did not pair in time", from),
         }
@@ -149,15 +149,22 @@ fn take(
 }
 
 /// What a paired host asks for. It hears why something is refused.
+///
+/// Only its first message shows that it has the code: the greeting may be one that was recorded.
 fn session(
+    service: &Service,
     stream: &TcpStream,
     from: IpAddr,
     ((mut sender, mut receiver), until): ((Sender, Receiver), Instant),
     mut place: Place,
 ) {
-    let agent = || -> Result<()> {
+    let text = match receiver.receive(Some(until)) {
+        Ok(Some(text)) => text,
         // Without a specification it only looked whether we are here.
-        let Some(text) = receiver.receive(Some(until))? else { return Ok(()) };
+        Ok(None) => return,
+        Err(_) => return service.refusals.count("that did not go on as a paired host does", from),
+    };
+    let agent = || -> Result<()> {
         let allowed = allowed(&text, from, stream.local_addr()?.ip().to_canonical())?;
         place.start_agent()?;
         play(stream, (&mut sender, receiver), &allowed)
