@@ -259,6 +259,18 @@ fn modules(kernel: &Path) -> Option<PathBuf> {
     Some(kernel.parent()?.parent()?.join("lib/modules").join(version).join("kernel"))
 }
 
+/// What kernels may have as modules, in the order in which they are loaded.
+const MODULES: [&str; 8] = [
+    "drivers/virtio/virtio_ring",
+    "drivers/virtio/virtio",
+    "drivers/virtio/virtio_pci_legacy_dev",
+    "drivers/virtio/virtio_pci_modern_dev",
+    "drivers/virtio/virtio_pci",
+    "net/core/failover",
+    "drivers/net/net_failover",
+    "drivers/net/virtio_net",
+];
+
 /// Makes an initramfs whose shell obeys what comes in on the serial line.
 fn initramfs(directory: &Directory, busybox: &Path, kernel: &Path) -> String {
     const INIT: &str = "#!/bin/busybox sh
@@ -266,7 +278,8 @@ fn initramfs(directory: &Directory, busybox: &Path, kernel: &Path) -> String {
 mount -t proc proc /proc
 mount -t devtmpfs dev /dev
 stty -F /dev/ttyS0 -echo
-for module in failover net_failover virtio_net; do
+for module in virtio_ring virtio virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci \
+              failover net_failover virtio_net; do
   test -e /$module.ko && insmod /$module.ko
 done
 ip link set eth0 up
@@ -279,7 +292,7 @@ while read -r line; do sh -c \"$line\"; done
     archive.add("bin/busybox", 0o100_755, &fs::read(busybox).unwrap());
     archive.add("init", 0o100_755, INIT.as_bytes());
     let modules = modules(kernel).expect("a kernel is called vmlinuz-VERSION");
-    for name in ["net/core/failover", "drivers/net/net_failover", "drivers/net/virtio_net"] {
+    for name in MODULES {
         let plain = modules.join(format!("{name}.ko"));
         let packed = modules.join(format!("{name}.ko.xz"));
         let short = format!("{}.ko", name.rsplit('/').next().unwrap());
