@@ -39,16 +39,25 @@ pub(crate) fn get() -> Option<&'static Settings> {
     let read = || match settings() {
         Ok(settings) => Some(settings),
         Err(error) => {
-            // A program that only lists providers, or uses another one, has not asked.
-            if std::env::var("FI_PROVIDER").is_ok_and(|names| names.contains("earmark"))
-                || std::env::var_os(PORT).is_some()
-            {
+            // A program that only lists providers, or uses another one, need not hear of it.
+            if has_asked(|name| std::env::var(name).ok()) {
                 warn(&error);
             }
             None
         }
     };
     SETTINGS.get_or_init(read).as_ref()
+}
+
+/// Whether the environment names us, so that somebody may wonder where we are.
+fn has_asked(variable: impl Fn(&str) -> Option<String>) -> bool {
+    variable("FI_PROVIDER").is_some_and(|names| names.contains("earmark"))
+        || variable(PORT).is_some()
+        || is_verbose(&variable)
+}
+
+fn is_verbose(variable: impl Fn(&str) -> Option<String>) -> bool {
+    variable(VERBOSE).is_some_and(|value| !["", "0"].contains(&value.as_str()))
 }
 
 fn read(
@@ -66,7 +75,7 @@ fn read(
         })?,
         None => Faults::default(),
     };
-    let verbose = variable(VERBOSE).is_some_and(|value| !["", "0"].contains(&value.as_str()));
+    let verbose = is_verbose(&variable);
     let peer_timeout = match variable(PEER_TIMEOUT) {
         Some(text) => {
             let seconds = text.parse().ok().filter(|seconds| (1..=86_400).contains(seconds));
@@ -122,6 +131,19 @@ mod tests {
             found.map(|(_, value)| (*value).to_owned())
         };
         read(variable, || interfaces.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    #[test]
+    fn wrong_settings_are_reported_to_those_who_name_us() {
+        let asks = |name: &str, value: &str| {
+            has_asked(|variable| (variable == name).then(|| value.to_owned()))
+        };
+        for (name, value) in [("FI_PROVIDER", "tcp,earmark"), (PORT, "udp:eth0"), (VERBOSE, "1")] {
+            assert!(asks(name, value), "{name}={value}");
+        }
+        for (name, value) in [("FI_PROVIDER", "tcp"), (VERBOSE, "0"), (FAULTS, "drop:5")] {
+            assert!(!asks(name, value), "{name}={value}");
+        }
     }
 
     #[test]
