@@ -204,8 +204,12 @@ fn signals_reach_the_program() {
         for (signal, code) in [(Signal::TERM, 15), (Signal::INT, 2), (Signal::HUP, 1)] {
             let script = "trap 'exit 15' TERM; trap 'exit 2' INT; trap 'exit 1' HUP; echo; \
                           while :; do sleep 0.02; done";
-            let mut command = shell(&guest, script);
-            let mut child = guest.spawn(command.stdout(Stdio::piped())).unwrap();
+            let command = shell(&guest, script);
+            // What is ignored, as in tests in the background, is not passed on.
+            let mut heeds = Command::new("env");
+            heeds.arg("--default-signal=INT,HUP,TERM").arg(command.get_program());
+            heeds.args(command.get_args()).stdout(Stdio::piped());
+            let mut child = guest.spawn(&mut heeds).unwrap();
             child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
             kill_process(Pid::from_child(&child), signal).unwrap();
             assert_eq!(child.wait().unwrap().code(), Some(code), "{signal:?}");

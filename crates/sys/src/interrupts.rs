@@ -28,8 +28,8 @@ const GRACE: Duration = Duration::from_millis(100);
 /// Lets this process outlive the first SIGINT and passes it on to the programs of its hosts if they
 /// do not have it; a second one ends this process with `status`. Tells whether there was one.
 ///
-/// Programs have it if they are in the process group of this process, as after Ctrl-C. A SIGINT that
-/// is ignored stays so ([`signals`](crate::signals)).
+/// Programs have it if they are in the process group of this process, as after Ctrl-C. A SIGINT
+/// that is ignored stays so ([`signals`](crate::signals)).
 ///
 /// # Errors
 /// If the signal, a pipe or a thread cannot be had.

@@ -9,7 +9,8 @@
 //! | [`packet`] | packet sockets |
 //! | [`stamps`] | timestamps of datagrams, by the kernel and by NICs |
 //! | [`privilege`] | rights, with and without root |
-//! | [`interrupts`], [`interrupted`] | SIGINT, and who gets it; signals that ask to end |
+//! | [`signals`], [`interrupted`] | which signals a command acts on, and whether one has come |
+//! | [`interrupts`] | SIGINT, and who gets it |
 //! | [`icmp`], [`wait`] | pings, and waiting for a descriptor |
 //!
 //! ```
