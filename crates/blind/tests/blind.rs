@@ -1,7 +1,7 @@
 //! A small blind test, on seeds that are neither tuned on nor reported.
 #![allow(non_snake_case, reason = "test names are subject__case")]
 
-use blind::{Case, Outcome, Table, play, probe};
+use blind::{Case, Outcome, Score, Table, play, probe};
 
 /// Bars below those of the full bench, for its small number of cases.
 #[test]
@@ -21,6 +21,16 @@ fn dozen_cases__families_values_and_decoys_are_told() {
 fn same_seed__same_verdict() {
     let case = Case::draw(300_100);
     assert_eq!(probe(&case), probe(&case));
+}
+
+/// A far adaptive hold of which a limit of answers leaves little: most packets that it did not hold
+/// keep their distance, and most of the others are late by no rule that is left to see.
+#[test]
+fn adaptive_hold_of_which_little_is_heard__is_not_denied() {
+    let case = Case::draw_hindered(910_228);
+    let scores = Score::of(&case, &probe(&case));
+    let [theirs, _mine] = &scores[..] else { panic!("{scores:#?}") };
+    assert_eq!((theirs.family, theirs.outcome), ("adaptive", Outcome::CannotTell), "{theirs:#?}");
 }
 
 /// Too few probes, probes too far apart, a limit of answers, machines under load: what cannot be

@@ -80,6 +80,14 @@ impl Judged {
         let is_precise = high - value < VAGUE * value.max(LEAST_HOLD);
         is_kept || (is_clear && is_precise)
     }
+
+    /// Holds longer than this, in microseconds, are excluded; nothing where none is.
+    ///
+    /// A hold that comes and goes, as an adaptive one does, leaves the distances of most packets
+    /// alone and still makes many late: where most waits are unexplained, nothing is excluded.
+    pub(crate) fn excluded(&self) -> Option<f64> {
+        self.distances.bound().filter(|_| self.stray < MOST)
+    }
 }
 
 /// Judges round trips; nothing if too little was heard.

@@ -59,7 +59,8 @@
 //! hold, whatever its family, so two packets that came `s` apart and were also told of `s` apart
 //! exclude every hold longer than `s`. That needs neither floor nor clock, and noise only makes it
 //! rarer. The shortest distance that most packets kept is the bound of *no hold*; where it is long,
-//! because of what was sent, what was lost, or noise, the verdict is that the data cannot tell.
+//! because of what was sent, what was lost, or noise, the verdict is that the data cannot tell. So
+//! it is where most waits stay unexplained: a hold that comes and goes leaves most distances alone.
 //!
 //! # Estimation
 //!

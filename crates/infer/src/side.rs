@@ -32,7 +32,7 @@ pub(crate) fn by_varying(all: Judged, theirs: Judged) -> Vec<(Place, Judged)> {
     match (all.family, theirs.family) {
         (Family::None, _) => vec![(Place::Nowhere, all)],
         // What would have hidden it must be excluded, or it may still be there.
-        (_, Family::None) => match theirs.distances.bound() {
+        (_, Family::None) => match theirs.excluded() {
             Some(bound) if bound < all.usecs.value => {
                 vec![(Place::Mine, all), (Place::Theirs, theirs)]
             }

@@ -33,7 +33,7 @@ pub(crate) fn divide(
         unclear.push(Unclear { place: Place::Nowhere, below: None, why });
     }
     for (place, judged) in judged {
-        let (place, bound) = (without_hold(*place), judged.distances.bound());
+        let (place, bound) = (without_hold(*place), judged.excluded());
         if findings.iter().any(|finding| finding.place == place || place == Place::Nowhere) {
             continue;
         }

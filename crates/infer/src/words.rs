@@ -21,8 +21,7 @@ pub(crate) fn reasons(verdict: &Verdict, judged: &[(Place, Judged)]) -> Vec<Stri
 }
 
 fn no_hold(place: Place, above: f64, judged: &[(Place, Judged)]) -> String {
-    let judged =
-        judged.iter().map(|(_, judged)| judged).find(|it| it.distances.bound() == Some(above));
+    let judged = judged.iter().map(|(_, judged)| judged).find(|it| it.excluded() == Some(above));
     let noise = judged.map_or(0.0, |judged| judged.noise);
     format!(
         "no hold above {above:.0} us {}: packets that came closer together than that kept their distance; {noise:.1} us \
