@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 
 use crate::{repo, shell};
@@ -29,6 +29,9 @@ pub(crate) struct Options {
     /// The seed of the first one; those below the usual one were tuned on
     #[arg(long, default_value_t = FIRST_SEED)]
     first_seed: u64,
+    /// Judge what the world's cases heard, kept by `earmark probe-blind --record`, and play none
+    #[arg(long, value_name = "FOLDER")]
+    recorded: Option<PathBuf>,
     /// Where to write, from the root of the repository
     #[arg(long, default_value = "docs/results/probe.json")]
     output: PathBuf,
@@ -69,6 +72,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 fn model(options: &Options) -> Result<Value> {
+    ensure!(options.recorded.is_none(), "--recorded is for the live and the virtual world");
     let program = super::files::build("earmark-blind", "blind")?;
     let mut command = shell::command(program);
     command.args([options.first_seed.to_string(), options.cases.to_string(), "--json".to_owned()]);
@@ -79,7 +83,7 @@ fn model(options: &Options) -> Result<Value> {
 }
 
 fn on_hosts(options: &Options) -> Result<Value> {
-    if matches!(options.world, World::Virtual) {
+    if matches!(options.world, World::Virtual) && options.recorded.is_none() {
         crate::kernel::ensure()?;
     }
     shell::run(&mut shell::cargo(["build", "--release", "--package", "earmark"]))?;
@@ -93,6 +97,9 @@ fn on_hosts(options: &Options) -> Result<Value> {
         &options.cases.to_string(),
     ]);
     command.args(["--first-seed", &options.first_seed.to_string()]);
+    if let Some(folder) = &options.recorded {
+        command.arg("--replay").arg(folder);
+    }
     parsed(&shell::output(&mut command)?)
 }
 
@@ -100,13 +107,15 @@ fn parsed(text: &str) -> Result<Value> {
     serde_json::from_str(text).context("reading the score")
 }
 
-/// What is kept: the table, and of the single scores those that are wrong.
+/// What is kept: the table, and of the single scores those that are wrong. That the data cannot tell
+/// is no error, and the table counts it.
 fn summary(outcome: &Value) -> Result<Value> {
     let mut kept = outcome.clone();
     let Some(scores) = outcome["scores"].as_array() else { bail!("the score has no `scores`") };
-    let wrong = scores.iter().filter(|score| score["right"] != json!(true));
+    let is_wrong =
+        |score: &&Value| score["right"] != json!(true) && score["outcome"] != json!("cannot_tell");
     kept["scores"] = Value::Null;
-    kept["wrong"] = wrong.cloned().collect();
+    kept["wrong"] = scores.iter().filter(is_wrong).cloned().collect();
     if let Some(fields) = kept.as_object_mut() {
         fields.remove("scores");
     }
@@ -118,10 +127,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn right_scores_are_left_out() {
-        let outcome = json!({"table": {}, "scores": [{"right": true}, {"right": false}]});
-        let kept = summary(&outcome).unwrap();
-        assert_eq!(kept, json!({"table": {}, "wrong": [{"right": false}]}));
+    fn right_scores_and_those_that_cannot_tell_are_left_out() {
+        let right = json!({"right": true, "outcome": "right"});
+        let limit_is_wrong = json!({"right": false, "outcome": "right"});
+        let wrong = json!({"right": false, "outcome": "wrong"});
+        let unclear = json!({"right": false, "outcome": "cannot_tell"});
+        let scores = [&right, &limit_is_wrong, &wrong, &unclear];
+        let kept = summary(&json!({"table": {}, "scores": scores})).unwrap();
+        assert_eq!(kept, json!({"table": {}, "wrong": [limit_is_wrong, wrong]}));
         assert!(summary(&json!({})).is_err());
     }
 }
