@@ -5,7 +5,7 @@
 //! another one. So runs of starters with one wait are looked for, and each change costs a
 //! parameter for when and one for how much.
 
-use crate::fit::{Fit, LONGEST, Shape};
+use crate::explanation::{Fit, LEAST_NOISE, LONGEST, Shape};
 use crate::series::Starter;
 use crate::stats::{median, mode, spread};
 
@@ -15,6 +15,29 @@ const RUN: usize = 12;
 /// Two levels differ at least by this ratio: DIM's neighbours differ by two at least.
 const RATIO: f64 = 1.4;
 
+/// The longest level is so many times the noise, or the levels may be waves of it.
+const BEYOND_NOISE: f64 = 5.0;
+
+/// What a run costs in parameters: when it begins and how long it waits, and as much again for
+/// having been looked for at every starter.
+const RUN_COST: f64 = 5.0;
+
+/// Waits within so many standard deviations of the noise, and within half of the least step between
+/// two levels, are of one level.
+const ALIKE: f64 = 4.0;
+const HALF_STEP: f64 = (RATIO - 1.0) / 2.0;
+
+/// At a level is who waits as long as it, give or take this share of it and so many microseconds, a
+/// poll's worth. Two in five have to be: beside bulk others start the timer for most. A busy server
+/// spreads its waits evenly, and one in ten would be.
+const AT_LEVEL: f64 = 0.05;
+const AT_LEVEL_USECS: f64 = 3.0;
+const AT_LEVEL_SHARE: (usize, usize) = (2, 5);
+
+/// Of those at the longest levels, one in so many has a joiner behind it: a ramp's packets are
+/// closer together than the levels that it brings about.
+const JOINED_ONE_IN: usize = 25;
+
 /// The best explanation by levels, if there are two or more.
 pub(crate) fn fit(starters: &[Starter], noise: f64) -> Option<Fit> {
     let waits: Vec<f64> = starters.iter().map(Starter::wait).collect();
@@ -23,7 +46,7 @@ pub(crate) fn fit(starters: &[Starter], noise: f64) -> Option<Fit> {
     }
     // Neighbours mostly share a level, whatever the others explain or fail to.
     let steps: Vec<f64> = waits.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let noise = noise.min(spread(&steps)).max(0.05);
+    let noise = noise.min(spread(&steps)).max(LEAST_NOISE);
     let levels = few(&levels(&waits, noise), &waits, noise);
     let mut runs: Vec<(f64, usize)> = Vec::new();
     for level in &levels {
@@ -34,14 +57,18 @@ pub(crate) fn fit(starters: &[Starter], noise: f64) -> Option<Fit> {
     }
     let least = runs.iter().map(|(level, _)| *level).fold(f64::INFINITY, f64::min);
     let most = runs.iter().map(|(level, _)| *level).fold(0.0, f64::max);
-    if runs.len() < 2 || most < RATIO * least.max(0.0) || most > LONGEST || most < 5.0 * noise {
+    if runs.len() < 2
+        || most < RATIO * least.max(0.0)
+        || most > LONGEST
+        || most < BEYOND_NOISE * noise
+    {
         return None;
     }
     let residuals: Vec<f64> = waits.iter().zip(&levels).map(|(wait, level)| wait - level).collect();
     if !is_level(&levels, &residuals, most) || !is_joined(starters, &levels, most) {
         return None;
     }
-    let parameters = 5.0 * runs.len() as f64;
+    let parameters = RUN_COST * runs.len() as f64;
     Some(Fit::new(Shape::Adaptive, most, residuals, parameters))
 }
 
@@ -52,7 +79,7 @@ fn few(levels: &[f64], waits: &[f64], noise: f64) -> Vec<f64> {
     order.sort_by(|a, b| levels[*a].total_cmp(&levels[*b]));
     let mut few = levels.to_owned();
     let alike = |a: &usize, b: &usize| {
-        levels[*b] - levels[*a] < (4.0 * noise).max((RATIO - 1.0) / 2.0 * levels[*a])
+        levels[*b] - levels[*a] < (ALIKE * noise).max(HALF_STEP * levels[*a])
     };
     for group in order.chunk_by(alike) {
         let group_waits: Vec<f64> = group.iter().map(|at| waits[*at]).collect();
@@ -67,9 +94,12 @@ fn few(levels: &[f64], waits: &[f64], noise: f64) -> Vec<f64> {
 /// Whether those at the longest levels really share them, and are not just late.
 fn is_level(levels: &[f64], residuals: &[f64], most: f64) -> bool {
     let long = levels.iter().zip(residuals).filter(|(level, _)| **level > most / RATIO);
-    let near = long.clone().filter(|(level, residual)| residual.abs() < 0.05 * **level + 3.0);
+    let near = long
+        .clone()
+        .filter(|(level, residual)| residual.abs() < AT_LEVEL * **level + AT_LEVEL_USECS);
     let (near, all) = (near.count(), long.count());
-    all >= 2 * RUN && 10 * near >= 4 * all
+    let (part, whole) = AT_LEVEL_SHARE;
+    all >= 2 * RUN && whole * near >= part * all
 }
 
 /// Whether packets joined those that waited longest, as they do where a timer runs. Behind a server
@@ -77,7 +107,7 @@ fn is_level(levels: &[f64], residuals: &[f64], most: f64) -> bool {
 fn is_joined(starters: &[Starter], levels: &[f64], most: f64) -> bool {
     let long = || starters.windows(2).zip(levels).filter(|(_, level)| **level > most / RATIO);
     let joined = long().filter(|(pair, _)| pair[1].at > pair[0].at + 1).count();
-    25 * joined >= long().count()
+    JOINED_ONE_IN * joined >= long().count()
 }
 
 /// The level in force at each starter: medians of neighbours, gathered into runs.
@@ -87,8 +117,7 @@ fn levels(waits: &[f64], noise: f64) -> Vec<f64> {
     while from < waits.len() {
         let mut to = (from + RUN).min(waits.len());
         let level = median(waits[from..to].iter().copied());
-        let same =
-            |wait: f64| (wait - level).abs() < 4.0 * noise + (RATIO - 1.0) / 2.0 * level.abs();
+        let same = |wait: f64| (wait - level).abs() < ALIKE * noise + HALF_STEP * level.abs();
         // A run ends where the next few no longer are of it.
         while to < waits.len() {
             let ahead = &waits[to..(to + RUN / 2).min(waits.len())];

@@ -1,12 +1,13 @@
 //! One direction judged: the best explanation, its interval, and how sure it is.
 
 use crate::apart::Distances;
-use crate::fit::{self, Fit, Shape, Waking};
-use crate::plan::Purpose;
-use crate::series::{Heard, Series, Starter, Way};
+use crate::explanation::{Fit, LEAST_NOISE, LONGEST, Shape, Waking};
+use crate::heard::Heard;
+use crate::series::{Series, Starter, Way};
 use crate::stats::{cheapest, median, mode, quantile, slope, sorted, spread};
+use crate::train::Purpose;
 use crate::verdict::{Family, Interval};
-use crate::{adaptive, edge};
+use crate::{adaptive, edge, fit};
 
 /// Fewer starters than this say nothing.
 const ENOUGH: usize = 30;
@@ -44,6 +45,44 @@ const VAGUE: f64 = 0.5;
 /// Packets have to come at less than this share of a throttle to tell it: at longer distances
 /// alone, a delay that adapts to the rate looks the same.
 const CLOSE: f64 = 0.5;
+
+/// Corrections of the drift: each leaves a small part of what there was, and none follows one that
+/// is below [`NO_DRIFT`].
+const CORRECTIONS: usize = 4;
+
+/// Only waits that are as the explanation says tell of clocks: within so many standard deviations
+/// of the noise and so many microseconds, which is what a drift that is not corrected yet adds.
+const TELLING: f64 = 12.0;
+const TELLING_USECS: f64 = 5.0;
+
+/// A throttle has to be longer than so many steps of whoever answers or polls, who keeps packets
+/// apart, too: a queue of two comes about by chance, a longer one seldom.
+const STEPS: f64 = 3.0;
+
+/// A stray is off by so many standard deviations of the noise, and a microsecond.
+const STRAY: f64 = 6.0;
+const STRAY_USECS: f64 = 1.0;
+
+/// The strays that are long: their last tenth begins here.
+const LONG_STRAY: f64 = 0.9;
+
+/// Of a normal distribution, 95 % lie within so many standard deviations; and a median is off by so
+/// many times as much as a mean.
+const CONFIDENT: f64 = 1.96;
+const MEDIAN: f64 = 1.25;
+
+/// Where the floor is not known better, it may be off by this share of what a packet is usually
+/// late by.
+const LATENESS: f64 = 0.5;
+
+/// What no statistics shows, in microseconds: steps of a poll, by which packets are told of one by
+/// one, and of what a timer is set to.
+const GRAIN: f64 = 0.4;
+
+/// Of two families that cost the same, either is right with 50 %; of one that costs so much less
+/// than the next, 18 % are left to err. If starters knew nothing of one another it would be 2 %,
+/// but those of a train share what disturbs them.
+const SURER: f64 = 4.0;
 
 /// What one direction shows.
 #[derive(Clone, Debug)]
@@ -122,7 +161,7 @@ pub(crate) fn both(heard: &[Heard], [to, from]: [Way; 2]) -> Option<(Judged, Jud
         doubt * there.noise * back.noise
     };
     let (mut drift, mut seen) = cheapest(tried, left)?;
-    for _ in 0..4 {
+    for _ in 0..CORRECTIONS {
         let (there, back) = &seen;
         let more = if there.certainty() > back.certainty() { there.drift() } else { -back.drift() };
         if more.abs() < NO_DRIFT {
@@ -183,7 +222,7 @@ struct Choice {
 fn choose(series: &Series, starters: &[Starter], with_frames: bool) -> Choice {
     let (mut fits, mut noise) = fit::all(series, starters, with_frames);
     if let Some(fit) = adaptive::fit(starters, noise) {
-        noise = noise.min(spread(&fit.residuals)).max(0.05);
+        noise = noise.min(spread(&fit.residuals)).max(LEAST_NOISE);
         fits.push(fit);
     }
     let mut costs: Vec<(f64, Fit)> = fits.into_iter().map(|fit| (fit.cost(noise), fit)).collect();
@@ -209,9 +248,9 @@ impl Look {
         let free: Vec<_> = pairs.filter(|(starter, _)| free(starter)).collect();
         let residuals: Vec<f64> = free.iter().map(|(_, residual)| **residual).collect();
         let centre = mode(&residuals);
-        let near = free
-            .iter()
-            .filter(|(_, residual)| (**residual - centre).abs() < 12.0 * self.noise + 5.0);
+        let near = free.iter().filter(|(_, residual)| {
+            (**residual - centre).abs() < TELLING * self.noise + TELLING_USECS
+        });
         near.map(|(starter, residual)| (starter.arrived, **residual)).collect()
     }
 
@@ -237,11 +276,11 @@ impl Look {
             Shape::Delay | Shape::Throttle | Shape::Periodic { .. } => best.usecs,
         };
         // Polls and servers keep packets apart, too.
-        let apart = if best.shape == Shape::Throttle { 3.0 * series.service() } else { 0.0 };
+        let apart = if best.shape == Shape::Throttle { STEPS * series.service() } else { 0.0 };
         let least = (LEAST_HOLD + apart).max(NOISE_BELOW_HOLD * noise);
         let family = match best.shape {
             Shape::None => Family::None,
-            _ if !(least..=fit::LONGEST).contains(&usecs) => Family::None,
+            _ if !(least..=LONGEST).contains(&usecs) => Family::None,
             Shape::Delay => Family::Delay,
             Shape::Throttle => Family::Throttle,
             Shape::Periodic { .. } => Family::Periodic,
@@ -249,22 +288,25 @@ impl Look {
         };
         let centre = mode(&best.residuals);
         let strays = best.residuals.iter().map(|residual| residual - centre);
-        let strays = sorted(strays.filter(|residual| residual.abs() > 6.0 * noise + 1.0).collect());
+        let strays = sorted(
+            strays.filter(|residual| residual.abs() > STRAY * noise + STRAY_USECS).collect(),
+        );
         let count = starters.len() as f64;
         let lone = series.points.iter().filter(|point| point.purpose == Purpose::Lone);
-        let unseen = if best.shape == Shape::Delay { edge::INTERRUPT + doubt } else { 0.5 * late };
-        let by_chance = 1.96 * 1.25 * noise / (count - strays.len() as f64).max(1.0).sqrt();
-        let half = by_chance + SKEWED * noise + unseen + 0.4;
+        let unseen =
+            if best.shape == Shape::Delay { edge::INTERRUPT + doubt } else { LATENESS * late };
+        let by_chance = CONFIDENT * MEDIAN * noise / (count - strays.len() as f64).max(1.0).sqrt();
+        let half = by_chance + SKEWED * noise + unseen + GRAIN;
         let usecs = if family == Family::None { 0.0 } else { usecs };
         Judged {
             family,
             usecs: Interval::around(usecs, if family == Family::None { 0.0 } else { half }),
             frames: best.frames.filter(|_| family != Family::None),
             waking: best.waking,
-            confidence: 1.0 - 0.5 * (-margin / 4.0).exp(),
+            confidence: 1.0 - 0.5 * (-margin / SURER).exp(),
             noise,
             stray: strays.len() as f64 / count,
-            stray_usecs: quantile(&strays, 0.9).max(0.0),
+            stray_usecs: quantile(&strays, LONG_STRAY).max(0.0),
             lone: median(lone.map(crate::series::Point::wait)),
             distances: Distances::of(&series),
         }

@@ -5,7 +5,7 @@
 //! release joins, and whoever comes after it starts a delay of its own. The floor that tells the
 //! two apart best is where the release is.
 
-use crate::fit::{Fit, LONGEST};
+use crate::explanation::{Fit, LONGEST};
 use crate::series::{AT_ONCE, Series, Starter};
 
 /// Positions behind a starter that are looked at in round trips, where it is not known how long a
@@ -24,6 +24,13 @@ const TELLING: usize = 5;
 /// too, so from outside it is a part of the delay. It is a part of what an interrupt costs without
 /// one.
 pub(crate) const INTERRUPT: f64 = 0.5;
+
+/// Who is told of within so many polls' steps of the packet before joined it: two packets that were
+/// polled apart are at least a re-arming and an interrupt from each other.
+const STEPS: f64 = 2.0;
+
+/// A starter whose wait is shorter than this share of the delay found a timer of others running.
+const WHOLE: f64 = 0.8;
 
 /// Where the edge of a delay lies.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,14 +74,14 @@ fn came(series: &Series, starters: &[Starter], delay: &Fit) -> Vec<(f64, bool)> 
             if series.is_round && behind > BEHIND {
                 break;
             }
-            let is_joiner = point.released - before.released < 2.0 * (service + AT_ONCE);
+            let is_joiner = point.released - before.released < STEPS * (service + AT_ONCE);
             let release = match series.is_round {
                 true => starter.released + behind as f64 * service.min(LONGEST_STEP),
                 false => before.released + service,
             };
             // Enough for a limit are released at once, one batch behind the other. And whoever
             // found a timer of others running tells nothing.
-            let tells = if is_joiner { behind < most } else { point.wait() > 0.8 * delay.usecs };
+            let tells = if is_joiner { behind < most } else { point.wait() > WHOLE * delay.usecs };
             if tells {
                 came.push((release - point.arrived, is_joiner));
             }

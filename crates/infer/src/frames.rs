@@ -5,10 +5,10 @@
 //! delay and the others' rate are fitted together, by the likelihood of each wait under any number
 //! of others. Without others this is the distance from the one moment that is possible.
 
-use crate::fit::{Fit, LONGEST, Shape, loss};
-use crate::plan::Purpose;
+use crate::explanation::{Fit, LONGEST, Shape, loss};
 use crate::series::{Point, Series, Starter};
 use crate::stats::{cheapest, mode, quantile, sorted};
+use crate::train::Purpose;
 
 /// The highest limit that is looked for.
 const HIGHEST: usize = 128;
@@ -16,14 +16,42 @@ const HIGHEST: usize = 128;
 /// How far the search by coarse steps may be off.
 const NEAR: usize = 8;
 
-/// Rates of others that are tried, per microsecond.
+/// Rates of others that are tried, per microsecond: up to ten thousand a second, beside
+/// which every timer always runs; a first, coarse search tries one in the middle.
 const OTHERS: [f64; 5] = [0.0, 0.001, 0.002_5, 0.005, 0.01];
+const SOME_OTHERS: [f64; 2] = [0.0, 0.005];
 
 /// More of them than this before a release are not told apart.
 const MOST_OTHERS: usize = 12;
 
-/// What it costs that limits release much later than timers do, or much earlier.
+/// What all waits have on top is the noise's middle over its edge, some half of a standard
+/// deviation of it; one more, to either side, costs as much as four packets that are off by it.
+/// Without a price, lateness would stand in for a limit that is one too low.
 const LATE: f64 = 3.0;
+const USUALLY_LATE: f64 = 0.5;
+
+/// Lateness is tried in steps of this share of the noise, from a deviation before its edge to two
+/// behind it.
+const LATE_STEP: f64 = 0.5;
+const LATES: std::ops::RangeInclusive<i32> = -2..=4;
+
+/// A poll's step and its neighbour's are not told apart below this, in microseconds, however little
+/// noise there is; packets of one burst are as close.
+const LEAST_BLUR: f64 = 0.3;
+
+/// Others' timer that was running when mine came had been for a part of its time: a sixth, a half
+/// or five sixths, the middles of thirds.
+const RUNNING: [f64; 3] = [1.0 / 6.0, 0.5, 5.0 / 6.0];
+
+/// A limit shows where it releases before this share of the timer's time: later ones may be noise.
+/// Fewer such packets are chance.
+const EARLY: f64 = 0.9;
+const FEW_EARLY: usize = 6;
+
+/// The timer shows where the limit would come later by so many standard deviations of the noise.
+/// Fewer such waits have no mode worth the name.
+const FREE: f64 = 3.0;
+const FEW_FREE: usize = 5;
 
 /// Where the packet before was told of only just now, in microseconds, it is uncertain whom the NIC
 /// counts.
@@ -76,7 +104,8 @@ impl Limited {
     /// if something had been for a while.
     fn chances(&self, span: f64) -> [(f64, f64); 4] {
         let idle = 1.0 / (1.0 + self.others * self.usecs);
-        let pending = [0.0, 1.0 / 6.0, 0.5, 5.0 / 6.0];
+        let [early, middle, late] = RUNNING;
+        let pending = [0.0, early, middle, late];
         let weights = [idle, (1.0 - idle) / 3.0, (1.0 - idle) / 3.0, (1.0 - idle) / 3.0];
         std::array::from_fn(|at| {
             let expected = self.others * (span + pending[at] * self.usecs);
@@ -87,7 +116,7 @@ impl Limited {
     /// What it costs to explain the waits so: less is better.
     fn cost(&self, starters: &[&Starter], points: &[Point], noise: f64) -> f64 {
         let residuals = starters.iter().map(|starter| self.residual(starter, points, noise));
-        loss(residuals, noise) + LATE * (self.late / noise - 0.5).powi(2)
+        loss(residuals, noise) + LATE * (self.late / noise - USUALLY_LATE).powi(2)
     }
 }
 
@@ -105,25 +134,25 @@ pub(crate) fn fit(series: &Series, starters: &[Starter], noise: f64) -> Option<F
             && matches!(points[starter.at].purpose, Purpose::Lone | Purpose::Pair | Purpose::Burst)
     };
     let clean: Vec<&Starter> = starters.iter().filter(is_brief).collect();
-    let blur = noise.max(0.3);
+    let blur = noise.max(LEAST_BLUR);
     let cost = |limit: &Limited| limit.cost(&clean, points, blur);
     let guess = cheapest(coarsely(&clean), cost)?;
     let frames = guess.frames.saturating_sub(NEAR).max(2)..=guess.frames + NEAR;
     let fine = frames.flat_map(|frames| {
-        let lates = (-2..=4).map(|step| f64::from(step) * 0.5 * blur);
+        let lates = LATES.map(|step| f64::from(step) * LATE_STEP * blur);
         lates.flat_map(move |late| OTHERS.map(|others| Limited { frames, others, late, ..guess }))
     });
     let limit = cheapest(fine, cost)?;
     let is_early =
-        |starter: &&&Starter| until(points, starter, limit.frames - 1) < 0.9 * limit.usecs;
-    if clean.iter().filter(is_early).count() < 6 {
+        |starter: &&&Starter| until(points, starter, limit.frames - 1) < EARLY * limit.usecs;
+    if clean.iter().filter(is_early).count() < FEW_EARLY {
         return None;
     }
     // The timer itself shows where the limit is not reached.
     let is_free =
-        |starter: &&Starter| until(points, starter, limit.frames - 1) > limit.usecs + 3.0 * noise;
+        |starter: &&Starter| until(points, starter, limit.frames - 1) > limit.usecs + FREE * noise;
     let free: Vec<f64> = starters.iter().filter(is_free).map(Starter::wait).collect();
-    let usecs = if free.len() < 5 { limit.usecs + limit.late } else { mode(&free) };
+    let usecs = if free.len() < FEW_FREE { limit.usecs + limit.late } else { mode(&free) };
     let limit = Limited { usecs: usecs - limit.late, ..limit };
     let residuals = starters.iter().map(|starter| limit.residual(starter, points, noise)).collect();
     let mut fit = Fit::new(Shape::Delay, usecs, residuals, 3.0);
@@ -139,7 +168,7 @@ fn coarsely(clean: &[&Starter]) -> impl Iterator<Item = Limited> {
     let holds = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95].map(|at| quantile(&holds, at));
     holds.into_iter().flat_map(|usecs| {
         (2..=HIGHEST).flat_map(move |frames| {
-            [0.0, 0.005].map(|others| Limited { usecs, frames, others, late: 0.0 })
+            SOME_OTHERS.map(|others| Limited { usecs, frames, others, late: 0.0 })
         })
     })
 }

@@ -1,10 +1,11 @@
 //! All directions together.
 
 use crate::direction::{self, Judged};
-use crate::plan::Purpose;
-use crate::series::{Far, Heard, Way};
+use crate::heard::{Far, Heard};
+use crate::series::Way;
 use crate::side;
 use crate::stats::{median, quantile, sorted};
+use crate::train::Purpose;
 use crate::verdict::{Acquittal, Family, Finding, Place, Verdict};
 use crate::{unclear, words};
 
@@ -15,6 +16,26 @@ const EVERYDAY: f64 = 0.05;
 /// long as it takes to begin with a request, in microseconds.
 const ALIKE: f64 = 0.1;
 const BEGIN: f64 = 15.0;
+
+/// My NIC stamps packets if it did so for all but one in so many answers: the first ones may come
+/// before it has been told to.
+const UNSTAMPED_ONE_IN: usize = 10;
+
+/// A program that takes longer than this for a request, in microseconds, in the middle or now and
+/// then, is slow: an echo takes a few, and a context switch more than that.
+const SLOW: f64 = 20.0;
+const SLOW_NOW_AND_THEN: f64 = 200.0;
+
+/// The first packet took longer for being the first if it took so many times as long as the longest
+/// of so many others at least, and so many microseconds: an address is asked for in a round trip of
+/// its own.
+const FIRST_RATIO: f64 = 1.5;
+const OTHERS: usize = 8;
+const FIRST_USECS: f64 = 100.0;
+
+/// Fewer round trips are multiples of some step by chance: of the least, one in ten to the power
+/// of so many.
+const FEW_TIMES: usize = 30;
 
 /// What the trains show, so far.
 #[must_use]
@@ -83,7 +104,8 @@ fn places(heard: &[Heard], unheld: &[Heard], stamped: bool) -> Vec<(Place, Judge
 fn is_stamped_by_nic(heard: &[Heard]) -> bool {
     let answers =
         || heard.iter().flat_map(|heard| &heard.probes).filter(|it| it.received.is_some());
-    10 * answers().filter(|probe| probe.nic.is_some()).count() > 9 * answers().count()
+    let (all, stamped) = (answers().count(), answers().filter(|it| it.nic.is_some()).count());
+    UNSTAMPED_ONE_IN * (all - stamped) < all
 }
 
 fn finding((place, judged): &(Place, Judged)) -> Option<Finding> {
@@ -144,7 +166,7 @@ impl Service {
         }
         let taken = sorted(taken);
         let [p5, median, p99] = [0.05, 0.5, 0.99].map(|share| quantile(&taken, share));
-        (median > 20.0 || p99 > 200.0).then_some(Self { p5, median, p99 })
+        (median > SLOW || p99 > SLOW_NOW_AND_THEN).then_some(Self { p5, median, p99 })
     }
 
     /// Whether what looks like a throttle is the program at work: on the core that receives, or
@@ -168,7 +190,8 @@ fn first(heard: &[Heard]) -> Option<Acquittal> {
     let (first, rest) = times.split_first()?;
     let usecs = first - median(rest.iter().copied());
     let most = rest.iter().copied().fold(0.0, f64::max);
-    (rest.len() > 8 && *first > 1.5 * most && usecs > 100.0).then_some(Acquittal::First { usecs })
+    (rest.len() > OTHERS && *first > FIRST_RATIO * most && usecs > FIRST_USECS)
+        .then_some(Acquittal::First { usecs })
 }
 
 /// The coarsest step of which all round trips are multiples.
@@ -179,5 +202,5 @@ fn quantum(heard: &[Heard]) -> Option<u64> {
     let times: Vec<u64> =
         probes.filter_map(|probe| Some(probe.received?.saturating_sub(probe.sent))).collect();
     let fits = |step: &u64| times.iter().all(|time| time % step == 0);
-    if times.len() < 30 { None } else { STEPS.into_iter().find(fits) }
+    if times.len() < FEW_TIMES { None } else { STEPS.into_iter().find(fits) }
 }

@@ -18,82 +18,9 @@
 
 use base::prng::Prng;
 
-use crate::series::Heard;
+use crate::heard::Heard;
 use crate::side;
-
-/// Why a train is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// One probe after a silence.
-    Lone,
-    /// Two probes.
-    Pair,
-    /// Many probes, tens of microseconds apart.
-    Dense,
-    /// Many probes, hundreds of microseconds apart.
-    Sparse,
-    /// Many probes as fast as they go.
-    Burst,
-    /// As fast as they go, with answers at moments of their own.
-    Spaced,
-    /// Probes at a rate that rises by and by.
-    Ramp,
-    /// A silent packet and a probe.
-    Primed,
-}
-
-impl Purpose {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Lone,
-        Self::Pair,
-        Self::Dense,
-        Self::Sparse,
-        Self::Burst,
-        Self::Spaced,
-        Self::Ramp,
-        Self::Primed,
-    ];
-
-    /// Its name in recordings.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lone => "lone",
-            Self::Pair => "pair",
-            Self::Dense => "dense",
-            Self::Sparse => "sparse",
-            Self::Burst => "burst",
-            Self::Spaced => "spaced",
-            Self::Ramp => "ramp",
-            Self::Primed => "primed",
-        }
-    }
-}
-
-/// One packet to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Send {
-    /// When, in nanoseconds after the train's begin.
-    pub at: u64,
-    /// Ask for no answer.
-    pub silent: bool,
-    /// Ask for the answer so many nanoseconds later.
-    pub wait: u64,
-}
-
-/// Packets to send at moments of their own, whatever comes back meanwhile.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Train {
-    /// Counts from 0.
-    pub number: u32,
-    /// Why.
-    pub purpose: Purpose,
-    /// Silence to keep before it, in nanoseconds, after the last answer or its time-out.
-    pub quiet: u64,
-    /// What to send, by time.
-    pub sends: Vec<Send>,
-}
+use crate::train::{Purpose, Send, Train};
 
 /// What the probes can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,15 +38,52 @@ pub struct Abilities {
     pub least_gap: u64,
 }
 
+/// How many pairs there are: six of each factor of two in their spacing.
+const PAIRS: u32 = 48;
+
 /// The trains that alternate, and how many there are of each.
 const ALTERNATING: [(Purpose, u32); 6] = [
     (Purpose::Lone, 40),
-    (Purpose::Pair, 48),
+    (Purpose::Pair, PAIRS),
     (Purpose::Dense, 16),
     (Purpose::Sparse, 18),
     (Purpose::Burst, 24),
     (Purpose::Spaced, 24),
 ];
+
+/// Spacings of pairs, in nanoseconds: from what a poll takes to more than the longest hold.
+const SPACINGS: (u64, u64) = (5_000, 1_600_000);
+
+/// Mean gaps in nanoseconds, taken in turns. Dense trains are closer than the holds in use, from a
+/// few microseconds on; sparse ones go on to a quarter of the longest, so that its joiners and its
+/// starters are both there.
+const DENSE: [u64; 4] = [8_000, 16_000, 25_000, 40_000];
+const SPARSE: [u64; 3] = [60_000, 120_000, 250_000];
+
+/// As fast as it goes for short holds, and with gaps that can be told from noise.
+const BURST: [u64; 2] = [1_500, 4_000];
+
+/// Requests of spaced trains leave as fast as a poll takes them, and their answers at such means.
+const SPACED: u64 = 2_000;
+const ANSWERS: [u64; 4] = [25_000, 60_000, 120_000, 250_000];
+
+/// Gaps in a train. Dense and sparse ones take a few milliseconds at most, so that a lost train is
+/// no great loss; bursts are longer than a limit of 64 frames.
+const DENSE_GAPS: usize = 47;
+const SPARSE_GAPS: usize = 23;
+const BURST_GAPS: usize = 71;
+
+/// DIM looks at the traffic every 64 interrupts, and takes a rate for higher that is by a tenth: 20
+/// ms for each of twelve rates, each a fifth above the one before, from the slowest sparse train
+/// on.
+const RATES: u32 = 12;
+const AT_A_RATE: u64 = 20_000_000;
+const SLOWEST: f64 = 250_000.0;
+const FASTER: f64 = 0.84;
+
+/// Silence before a train in nanoseconds, and as much again at random, so that no tick is met in
+/// step: longer than any hold, and than most idle states need to be entered.
+const QUIET: u64 = 2_500_000;
 
 /// How many primed pairs there are, when they are needed.
 const PRIMED: u32 = 48;
@@ -202,19 +166,14 @@ impl Plan {
     }
 
     fn build(&mut self, number: u32, purpose: Purpose, index: u32) -> Train {
-        // Uneven, so that no tick is met in step.
-        let quiet = 2_500_000 + self.prng.below(2_500_000);
+        let quiet = QUIET + self.prng.below(QUIET);
         let gaps = match purpose {
             Purpose::Lone => Vec::new(),
-            Purpose::Pair => vec![swept(index, 48, 5_000, 1_600_000)],
-            // From a few microseconds on average to some tens.
-            Purpose::Dense => {
-                self.random_gaps(47, [8_000, 16_000, 25_000, 40_000][index as usize % 4])
-            }
-            Purpose::Sparse => self.random_gaps(23, [60_000, 120_000, 250_000][index as usize % 3]),
-            // As fast as it goes for short holds, and with gaps that can be told from noise.
-            Purpose::Burst => self.random_gaps(71, [1_500, 4_000][index as usize % 2]),
-            Purpose::Spaced => self.random_gaps(23, 2_000),
+            Purpose::Pair => vec![swept(index, PAIRS, SPACINGS)],
+            Purpose::Dense => self.random_gaps(DENSE_GAPS, in_turn(&DENSE, index)),
+            Purpose::Sparse => self.random_gaps(SPARSE_GAPS, in_turn(&SPARSE, index)),
+            Purpose::Burst => self.random_gaps(BURST_GAPS, in_turn(&BURST, index)),
+            Purpose::Spaced => self.random_gaps(SPARSE_GAPS, SPACED),
             Purpose::Ramp => self.ramp(),
             Purpose::Primed => {
                 let gaps = self.primed.get_or_insert_with(|| side::gaps(&self.heard));
@@ -226,7 +185,7 @@ impl Plan {
         for gap in gaps {
             at += gap.max(self.abilities.least_gap);
             if purpose == Purpose::Spaced {
-                wait += self.random_gap([25_000, 60_000, 120_000, 250_000][index as usize % 4]);
+                wait += self.random_gap(in_turn(&ANSWERS, index));
             }
             sends.push(Send { at, silent: false, wait });
         }
@@ -243,19 +202,18 @@ impl Plan {
         (-share.ln() * mean as f64) as u64
     }
 
-    /// DIM looks at the traffic every 64 interrupts and goes on in its direction while the rate
-    /// rises by more than a tenth: 20 ms for each of twelve rates.
+    /// Rates that rise, as DIM sees them.
     fn ramp(&mut self) -> Vec<u64> {
         let mut gaps = Vec::new();
-        let mut mean = 250_000.0;
-        for _ in 0..12 {
-            let mut left = 20_000_000_u64;
+        let mut mean = SLOWEST;
+        for _ in 0..RATES {
+            let mut left = AT_A_RATE;
             while left > 0 {
                 let gap = self.random_gap(mean as u64);
                 gaps.push(gap);
                 left = left.saturating_sub(gap);
             }
-            mean *= 0.84;
+            mean *= FASTER;
         }
         gaps
     }
@@ -277,8 +235,13 @@ fn order(with_spaced: bool) -> Vec<(Purpose, u32)> {
     order.into_iter().map(|(_, stage)| stage).collect()
 }
 
-/// The `index`-th of `count` values from `from` to `to`, evenly by ratio.
-fn swept(index: u32, count: u32, from: u64, to: u64) -> u64 {
+/// One of several, each in its turn.
+fn in_turn(of: &[u64], index: u32) -> u64 {
+    of[index as usize % of.len()]
+}
+
+/// The `index`-th of `count` values between two ends, evenly by ratio.
+fn swept(index: u32, count: u32, (from, to): (u64, u64)) -> u64 {
     let ratio = to as f64 / from as f64;
     (from as f64 * ratio.powf(f64::from(index) / f64::from(count - 1))) as u64
 }

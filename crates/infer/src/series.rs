@@ -1,45 +1,26 @@
-//! What was measured, and one direction of it as a series of arrivals and releases.
+//! One direction of what was measured, as a series of arrivals and releases.
 
-use crate::plan::{Purpose, Train};
+use crate::heard::{Heard, Probe};
 use crate::stats::{median, quantile, slope, sorted};
+use crate::train::Purpose;
 
 /// Whoever comes so shortly after a release, in microseconds, may or may not have been found by the
 /// poll that followed it.
 pub(crate) const AT_ONCE: f64 = 0.5;
 
-/// Receive and send timestamps of the far host, on its own clock, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Far {
-    /// When its kernel received the request.
-    pub received: u64,
-    /// When it sent the answer.
-    pub sent: u64,
-}
+/// The quickest of so many packets in a row is taken for the lower edge of waits: even behind a
+/// hold there is one in a few dozen that hardly waits.
+const QUICKEST_OF: usize = 32;
 
-/// One probe: times of my own clock, but where said otherwise, in nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probe {
-    /// When it left; the kernel's transmit stamp where there is one.
-    pub sent: u64,
-    /// When the answer came, or nothing if none did.
-    pub received: Option<u64>,
-    /// When my NIC itself received the answer, by the NIC's clock: a hardware stamp, taken before
-    /// it holds anything.
-    pub nic: Option<u64>,
-    /// The far host's times, where the protocol has them.
-    pub far: Option<Far>,
-    /// It asked for no answer.
-    pub silent: bool,
-}
+/// The share of waits below the floor: not none, since a stamp may be off once. Of six thousand
+/// packets, a dozen.
+const BELOW_FLOOR: f64 = 0.002;
 
-/// A train, and what came of each of its sends, in their order.
-#[derive(Clone, Debug)]
-pub struct Heard {
-    /// What was to be sent.
-    pub train: Train,
-    /// What happened.
-    pub probes: Vec<Probe>,
-}
+/// Fewer pairs do not tell how long a packet takes that is told of behind another.
+const FEW_PAIRS: usize = 20;
+
+/// Steps are up to this many times the middle one: a third more is what they vary by.
+const LONG_STEP: f64 = 1.3;
 
 /// Between which moments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,15 +131,14 @@ impl Series {
             matches!(point.purpose, Purpose::Dense | Purpose::Burst | Purpose::Ramp)
         };
         let dense: Vec<Point> = self.points.iter().filter(is_dense).copied().collect();
-        let edge: Vec<_> = dense.chunks(32).filter_map(quick).collect();
+        let edge: Vec<_> = dense.chunks(QUICKEST_OF).filter_map(quick).collect();
         slope(&edge)
     }
 
     /// Moves arrivals to the moment at which the packet would have been told of without a hold.
     pub(crate) fn settle(&mut self) {
         let waits = sorted(self.points.iter().map(Point::wait).collect());
-        // Not the very first: a stamp may be off once.
-        let floor = quantile(&waits, 0.002);
+        let floor = quantile(&waits, BELOW_FLOOR);
         self.raise(floor);
     }
 
@@ -175,12 +155,12 @@ impl Series {
     pub(crate) fn service(&self) -> f64 {
         let pairs = self.points.windows(2).filter(|pair| pair[1].arrived <= pair[0].released);
         let steps: Vec<f64> = pairs.map(|pair| pair[1].released - pair[0].released).collect();
-        if steps.len() < 20 { 0.0 } else { median(steps).max(0.0) }
+        if steps.len() < FEW_PAIRS { 0.0 } else { median(steps).max(0.0) }
     }
 
     /// Packets that found nothing unreported, each with what was known when it arrived.
     pub(crate) fn starters(&self) -> Vec<Starter> {
-        let service = 1.3 * self.service() + AT_ONCE;
+        let service = LONG_STEP * self.service() + AT_ONCE;
         let mut starters: Vec<Starter> = Vec::new();
         for (at, point) in self.points.iter().enumerate() {
             let before = at.checked_sub(1).map(|before| &self.points[before]);

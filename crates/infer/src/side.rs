@@ -8,17 +8,28 @@
 //! Or by *varying*: what is still there while my NIC holds nothing is the far one's.
 
 use crate::direction::{self, Judged};
-use crate::plan::Purpose;
-use crate::series::{Heard, Series, Way};
+use crate::heard::Heard;
+use crate::series::{Series, Way};
 use crate::stats::median;
+use crate::train::Purpose;
 use crate::verdict::{Family, Place};
+
+/// Gaps for holds from what an interrupt takes to more than any that is told, in microseconds; as
+/// many that each occurs three times, and between such shares of the hold that the packets are told
+/// apart from one another and from the hold's end.
+const LEAST: f64 = 5.0;
+const MOST: f64 = 2_000.0;
+const GAPS: u32 = 16;
+const FROM: f64 = 0.05;
+const TO: f64 = 0.9;
 
 /// The gaps between a silent packet and its probe, in nanoseconds: from 5 to 90 percent of the hold
 /// that the round trips show.
 pub(crate) fn gaps(heard: &[Heard]) -> Vec<u64> {
     let hold = direction::round(heard).map_or(0.0, |judged| judged.usecs.value);
-    let hold = hold.clamp(5.0, 2_000.0) * 1e3;
-    (0..16).map(|at| (hold * (0.05 + 0.85 * f64::from(at) / 15.0)) as u64).collect()
+    let hold = hold.clamp(LEAST, MOST) * 1e3;
+    let share = |at: u32| FROM + (TO - FROM) * f64::from(at) / f64::from(GAPS - 1);
+    (0..GAPS).map(|at| (hold * share(at)) as u64).collect()
 }
 
 /// The same hold is as long, give or take this share of it, and the noise of both.
@@ -28,7 +39,7 @@ const ALIKE: f64 = 0.1;
 /// nothing.
 pub(crate) fn by_varying(all: Judged, theirs: Judged) -> Vec<(Place, Judged)> {
     let apart = (all.usecs.value - theirs.usecs.value).abs();
-    let is_alike = apart < ALIKE * theirs.usecs.value + 3.0 * (all.noise + theirs.noise);
+    let is_alike = apart < ALIKE * theirs.usecs.value + BY_NOISE * (all.noise + theirs.noise);
     match (all.family, theirs.family) {
         (Family::None, _) => vec![(Place::Nowhere, all)],
         // What would have hidden it must be excluded, or it may still be there.
@@ -44,6 +55,15 @@ pub(crate) fn by_varying(all: Judged, theirs: Judged) -> Vec<(Place, Judged)> {
         _ => vec![(Place::Theirs, theirs), (Place::Mine, all)],
     }
 }
+
+/// How far two holds may be apart by noise, in standard deviations of both.
+const BY_NOISE: f64 = 3.0;
+
+/// A side is clear if the other leaves more unexplained by so many standard deviations of the
+/// noise, or, where noise is longer than such a share of the hold, by twice that share: with more,
+/// the pairs whose gap is short would tell nothing.
+const CLEARLY: f64 = 2.0;
+const MOST_NOISE: f64 = 0.2;
 
 /// Fewer primed pairs than this say nothing.
 const PRIMED: usize = 8;
@@ -84,7 +104,7 @@ pub(crate) fn of(heard: &[Heard], judged: &Judged) -> Place {
     // How far the votes are from halves, in standard deviations of a coin's.
     let vote = (2.0 * for_theirs as f64 - all as f64) / (all as f64).sqrt();
     let (theirs, mine) = (median(theirs), median(mine));
-    let is_clear = (theirs - mine).abs() > 2.0 * judged.noise.min(0.2 * hold);
+    let is_clear = (theirs - mine).abs() > CLEARLY * judged.noise.min(MOST_NOISE * hold);
     let explained = theirs.min(mine) < EXPLAINED * hold;
     match (all >= PRIMED && is_clear && explained, vote) {
         (true, vote) if vote >= VOTES && theirs < mine => Place::Theirs,

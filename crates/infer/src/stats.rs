@@ -28,13 +28,15 @@ pub(crate) fn narrowest(sorted: &[f64], share: f64) -> (usize, usize, f64) {
     (at, at + size, width)
 }
 
+/// So many values are averaged by their median: the mode of fewer would be chance.
+const DOZEN: usize = 12;
+
 /// Where most values are: half-sample mode (Robertson and Cryer, "An iterative procedure for
 /// estimating the mode", 1974).
 pub(crate) fn mode(values: &[f64]) -> f64 {
     let sorted = sorted(values.to_vec());
     let mut rest = sorted.as_slice();
-    // A dozen values are averaged by their median: fewer would be chance.
-    while rest.len() > 12 {
+    while rest.len() > DOZEN {
         let (from, to, _) = narrowest(rest, 0.5);
         rest = &rest[from..to];
     }
@@ -47,6 +49,10 @@ pub(crate) fn cheapest<T>(of: impl Iterator<Item = T>, cost: impl Fn(&T) -> f64)
     priced.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, item)| item)
 }
 
+/// Fewer values are closer together by so many times only if the rest are of another kind: of one
+/// bell, all shares show the same deviation.
+const CLOSER: f64 = 3.0;
+
 /// A standard deviation's worth of the half of the values that lie closest together; of fewer where
 /// these lie so much closer that the others must be strays. Shares are those of a normal
 /// distribution.
@@ -56,9 +62,13 @@ pub(crate) fn spread(values: &[f64]) -> f64 {
     let widths = SHARES.map(|(share, deviations)| narrowest(&sorted, share).2 / deviations);
     widths
         .into_iter()
-        .reduce(|wide, close| if 3.0 * close < wide { close } else { wide })
+        .reduce(|wide, close| if CLOSER * close < wide { close } else { wide })
         .unwrap_or(0.0)
 }
+
+/// Each point is paired with so many: their slopes' median is as good as that of all pairs, by a
+/// few percent, and takes no time that grows with the square.
+const PARTNERS: usize = 24;
 
 /// The slope of `y` over `x` as the median of the slopes of pairs (Theil, 1950; Sen, 1968).
 pub(crate) fn slope(points: &[(f64, f64)]) -> f64 {
@@ -66,7 +76,7 @@ pub(crate) fn slope(points: &[(f64, f64)]) -> f64 {
     let half = points.len() / 2;
     let mut slopes = Vec::new();
     for (at, (x, y)) in points.iter().enumerate().take(half) {
-        let step = (half / 24).max(1);
+        let step = (half / PARTNERS).max(1);
         for (x2, y2) in points[half..].iter().skip(at % step).step_by(step) {
             if x2 > x {
                 slopes.push((y2 - y) / (x2 - x));

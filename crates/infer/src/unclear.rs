@@ -2,7 +2,7 @@
 
 use crate::apart::PAIRS;
 use crate::direction::Judged;
-use crate::series::{Heard, Probe};
+use crate::heard::{Heard, Probe};
 use crate::stats::sorted;
 use crate::verdict::{Finding, Place, Unclear, Why};
 

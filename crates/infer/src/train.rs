@@ -1,0 +1,75 @@
+//! Trains of probes, and why they are sent.
+
+/// Why a train is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// One probe after a silence.
+    Lone,
+    /// Two probes.
+    Pair,
+    /// Many probes, tens of microseconds apart.
+    Dense,
+    /// Many probes, hundreds of microseconds apart.
+    Sparse,
+    /// Many probes as fast as they go.
+    Burst,
+    /// As fast as they go, with answers at moments of their own.
+    Spaced,
+    /// Probes at a rate that rises by and by.
+    Ramp,
+    /// A silent packet and a probe.
+    Primed,
+}
+
+impl Purpose {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Lone,
+        Self::Pair,
+        Self::Dense,
+        Self::Sparse,
+        Self::Burst,
+        Self::Spaced,
+        Self::Ramp,
+        Self::Primed,
+    ];
+
+    /// Its name in recordings.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lone => "lone",
+            Self::Pair => "pair",
+            Self::Dense => "dense",
+            Self::Sparse => "sparse",
+            Self::Burst => "burst",
+            Self::Spaced => "spaced",
+            Self::Ramp => "ramp",
+            Self::Primed => "primed",
+        }
+    }
+}
+
+/// One packet to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Send {
+    /// When, in nanoseconds after the train's begin.
+    pub at: u64,
+    /// Ask for no answer.
+    pub silent: bool,
+    /// Ask for the answer so many nanoseconds later.
+    pub wait: u64,
+}
+
+/// Packets to send at moments of their own, whatever comes back meanwhile.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Train {
+    /// Counts from 0.
+    pub number: u32,
+    /// Why.
+    pub purpose: Purpose,
+    /// Silence to keep before it, in nanoseconds, after the last answer or its time-out.
+    pub quiet: u64,
+    /// What to send, by time.
+    pub sends: Vec<Send>,
+}
