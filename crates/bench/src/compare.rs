@@ -15,6 +15,7 @@ use crate::experiment::{Experiment, MxTerms, Plan, USUAL_SETTING};
 use crate::halves;
 use crate::measurement::{Measurement, NotMeasured, Part, Round, Rounds, SCHEMA, Slice};
 use crate::options::{ExperimentOptions, NicOptions, Text};
+use crate::ratio::Spread;
 use crate::world::live::Live;
 use crate::world::virtual_time::Virtual;
 use crate::world::{World, WorldKind};
@@ -58,6 +59,13 @@ pub struct Ratio {
     pub min: f64,
     /// The largest.
     pub max: f64,
+}
+
+impl Ratio {
+    /// The ratio without what it is of.
+    pub fn spread(&self) -> Spread {
+        Spread { median: self.median, min: self.min, max: self.max }
+    }
 }
 
 /// One cell of the matrix that is measured.
@@ -211,7 +219,7 @@ pub fn attempt(
     }
 }
 
-/// Ends a run of which nothing can be told, instead of trying it again and again.
+/// Ends a run that has no figures at all, instead of trying it again and again.
 ///
 /// # Errors
 /// Why the first cell has no figures, if none has any.
@@ -282,7 +290,7 @@ pub fn not_measured<'a>(results: impl Iterator<Item = &'a Measurement>) -> Strin
     text
 }
 
-/// A figure, and how a round tells it.
+/// A figure, and where a round has it.
 type Figure = (&'static str, fn(&Round) -> Option<f64>);
 
 const FIGURES: [Figure; 6] = [
@@ -300,26 +308,16 @@ fn ratios(results: &[Measurement]) -> Vec<Ratio> {
         for of in results {
             let others = results.iter().filter(|to| to.clients == of.clients);
             for to in others.filter(|to| to.setting != of.setting) {
-                let pairs = of.rounds.iter().zip(&to.rounds);
-                let divided =
-                    pairs.filter_map(|(of, to)| Some(value(of)? / value(to).filter(|v| *v > 0.0)?));
-                let mut divided: Vec<f64> = divided.collect();
-                divided.sort_by(f64::total_cmp);
-                if let (Some(&min), Some(&max)) = (divided.first(), divided.last()) {
+                let rounds = of.rounds.iter().zip(&to.rounds);
+                let pairs = rounds.filter_map(|(of, to)| value(of).zip(value(to)));
+                if let Some(Spread { median, min, max }) = Spread::of(pairs) {
                     let (of, to, clients) = (of.setting.clone(), to.setting.clone(), of.clients);
-                    let median = median(&divided);
                     ratios.push(Ratio { figure, of, to, clients, median, min, max });
                 }
             }
         }
     }
     ratios
-}
-
-/// The median of `sorted`, which is not empty.
-pub fn median(sorted: &[f64]) -> f64 {
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub mod marks;
 pub mod measurement;
 pub mod offering;
 pub mod options;
+pub mod ratio;
 pub mod records;
 pub mod scenario;
 pub mod takers;

@@ -222,6 +222,9 @@ pub struct BenchArgs {
     /// Print a histogram of each setting's latencies, too
     #[arg(long, conflicts_with = "json")]
     pub histogram: bool,
+    /// Print the ratio of each setting to each other one, too: a matrix for each figure
+    #[arg(long, conflicts_with = "json")]
+    pub ratios: bool,
     /// The NIC and the cable
     #[command(flatten, next_help_heading = "NIC and cable")]
     pub nic: NicOptions,

@@ -4,27 +4,30 @@ use bench::compare::{Outcome, Ratio, not_measured};
 use bench::experiment::MxTerms;
 use bench::halves;
 use bench::measurement::{Halves, Measurement, Quantiles};
+use bench::ratio::{FIRST, legend};
 use report::terminal::{NOTHING, Table, Width, number};
 
-/// All that `earmark bench` prints, in lines of at most `width` columns.
+/// All that `earmark bench` prints, in lines of at most `width` columns; with `all_ratios`, a
+/// matrix for each figure, too.
 #[must_use]
-pub(crate) fn of(outcome: &Outcome, width: Width) -> String {
+pub(crate) fn of(outcome: &Outcome, all_ratios: bool, width: Width) -> String {
+    let Outcome { results: measured, ratios, .. } = outcome;
     let mx = outcome.mx.as_ref().map(messages).unwrap_or_default();
     let title = format!("{} in the {} world{mx}\n", outcome.experiment, outcome.world);
-    let mut text = width.wrap(&title) + &results(&outcome.results).fit(width);
-    for result in &outcome.results {
+    let mut text = width.wrap(&title) + &results(measured, ratios).fit(width);
+    for result in measured {
         if !result.halves.is_empty() {
             text += &format!("\n\n{}", halves_table(&result.halves).fit(width));
         }
-        if let Some(story) = halves::story(&result.halves) {
-            text += &format!("\n{}", width.wrap(&story));
+        if let Some(sentences) = halves::story(&result.halves) {
+            text += &format!("\n{}", width.wrap(&sentences));
         }
     }
-    if !outcome.ratios.is_empty() {
-        text += &format!("\n\n{}", ratios(&outcome.ratios, width));
+    if all_ratios && !ratios.is_empty() {
+        text += &format!("\n\n{}", matrices(ratios, width));
     }
-    text += &width.wrap(&footer(&outcome.results));
-    text += &width.wrap(&not_measured(outcome.results.iter()));
+    text += &width.wrap(&footer(measured, &ratio_legend(measured, ratios)));
+    text += &width.wrap(&not_measured(measured.iter()));
     text
 }
 
@@ -41,73 +44,143 @@ fn messages(terms: &MxTerms) -> String {
     text
 }
 
-fn results(results: &[Measurement]) -> Table {
-    let clients = results.iter().any(|result| result.clients.is_some());
-    let mut headers = vec![("setting", 0)];
-    if clients {
-        headers.push(("clients", 0));
+/// A column of the results.
+struct Column {
+    header: &'static str,
+    /// 0 is always shown, the highest is left out first.
+    rank: u8,
+    cell: fn(&Measurement) -> String,
+    /// The figure of [`Ratio`] that it shows, with header and rank of the column of ratios.
+    ratio: Option<(&'static str, &'static str, u8)>,
+}
+
+/// A column that is not compared.
+const fn plain(header: &'static str, rank: u8, cell: fn(&Measurement) -> String) -> Column {
+    Column { header, rank, cell, ratio: None }
+}
+
+impl Column {
+    /// The column with the ratios of `figure` beside it.
+    const fn compared(mut self, figure: &'static str, header: &'static str, rank: u8) -> Self {
+        self.ratio = Some((figure, header, rank));
+        self
     }
-    headers.extend([
-        ("min us", 5),
-        ("p50 us", 0),
-        ("p99 us", 1),
-        ("max us", 6),
-        ("mean us", 5),
-        ("half p50", 2),
-        ("answers/s", 2),
-        ("Mbit/s", 1),
-        ("datagrams/s", 1),
-        ("messages/s", 1),
-        ("MB/s", 1),
-        ("ints/msg", 3),
-        ("interrupts/s", 0),
-        ("pkts/int", 3),
-        ("hold p50", 4),
-        ("hold p99", 5),
-        ("NIC cpu", 7),
-        ("host cpu", 4),
-        ("rx ns/pkt", 3),
-    ]);
-    let rows: Vec<Vec<String>> = results.iter().map(|result| row(result, clients)).collect();
+}
+
+/// A ratio is left out before its figure; those of latency and interrupts are left out last.
+const COLUMNS: [Column; 19] = [
+    plain("min us", 6, |it| latency(it, |quantiles| quantiles.min)),
+    plain("p50 us", 0, |it| latency(it, |quantiles| quantiles.p50)).compared(
+        "latency_p50",
+        "p50 ratio",
+        1,
+    ),
+    plain("p99 us", 2, |it| latency(it, |quantiles| quantiles.p99)),
+    plain("max us", 7, |it| latency(it, |quantiles| quantiles.max)),
+    plain("mean us", 6, |it| latency(it, |quantiles| quantiles.mean)),
+    plain("half p50", 3, |it| number(it.half_round_trip_us.map(|half| half.p50), 1)),
+    plain("answers/s", 3, |it| number(it.transactions_per_s, 0)).compared(
+        "transactions",
+        "answers ratio",
+        4,
+    ),
+    plain("Mbit/s", 2, |it| number(it.bulk_bits_per_s.map(|bits| bits / 1e6), 0)).compared(
+        "bulk_bits",
+        "Mbit/s ratio",
+        3,
+    ),
+    plain("datagrams/s", 2, |it| number(it.datagrams_per_s, 0)),
+    plain("messages/s", 2, |it| number(it.messages_per_s, 0)).compared(
+        "messages",
+        "messages ratio",
+        3,
+    ),
+    plain("MB/s", 2, |it| number(it.message_bytes_per_s.map(|bytes| bytes / 1e6), 1)),
+    plain("ints/msg", 4, |it| number(it.interrupts_per_message, 2)).compared(
+        "interrupts_per_message",
+        "ints/msg ratio",
+        5,
+    ),
+    plain("interrupts/s", 0, |it| number(it.interrupts_per_s, 0)).compared(
+        "interrupts",
+        "ints ratio",
+        1,
+    ),
+    plain("pkts/int", 4, |it| number(it.packets_per_interrupt, 1)),
+    plain("hold p50", 5, |it| hold(it, |quantiles| quantiles.p50)),
+    plain("hold p99", 6, |it| hold(it, |quantiles| quantiles.p99)),
+    plain("NIC cpu", 8, |it| number(it.cpu.map(|cpu| cpu.nic), 2)),
+    plain("host cpu", 5, |it| number(it.cpu.map(|cpu| cpu.host), 2)),
+    plain("rx ns/pkt", 4, |it| number(it.receive_ns_per_packet, 0)),
+];
+
+fn latency(result: &Measurement, of: fn(&Quantiles) -> f64) -> String {
+    number(result.latency_us.as_ref().map(of), 1)
+}
+
+fn hold(result: &Measurement, of: fn(&Quantiles) -> f64) -> String {
+    number(result.hold_us.as_ref().map(of), 1)
+}
+
+/// A row for each setting, with its ratios to the first one.
+fn results(results: &[Measurement], ratios: &[Ratio]) -> Table {
+    let each = |of: &dyn Fn(&Measurement) -> String| results.iter().map(of).collect::<Vec<_>>();
+    let mut columns = vec![("setting", 0, each(&|it| it.setting.clone()))];
+    let clients = |it: &Measurement| it.clients.map_or(NOTHING.into(), |count| count.to_string());
+    columns.push(("clients", 0, each(&clients)));
+    for column in &COLUMNS {
+        columns.push((column.header, column.rank, each(&column.cell)));
+        if let Some((figure, header, rank)) = column.ratio
+            && differs(figure, ratios)
+        {
+            let cell = |it: &Measurement| ratio_to_first(figure, it, results, ratios);
+            columns.push((header, rank, each(&cell)));
+        }
+    }
     // A column in which nothing was measured says nothing.
-    let told = |column: &usize| rows.iter().any(|row| row[*column] != NOTHING);
-    let columns: Vec<usize> = (0..headers.len()).filter(told).collect();
-    let mut table = Table::new(columns.iter().map(|&column| headers[column]));
-    for row in &rows {
-        table.add_row(columns.iter().map(|&column| row[column].as_str()));
+    columns.retain(|(_, _, cells)| cells.iter().any(|cell| cell != NOTHING));
+    let mut table = Table::new(columns.iter().map(|(header, rank, _)| (*header, *rank)));
+    for row in 0..results.len() {
+        table.add_row(columns.iter().map(|(_, _, cells)| cells[row].as_str()));
     }
     table
 }
 
-fn row(result: &Measurement, clients: bool) -> Vec<String> {
-    let latency = |of: fn(&Quantiles) -> f64| number(result.latency_us.as_ref().map(of), 1);
-    let hold = |of: fn(&Quantiles) -> f64| number(result.hold_us.as_ref().map(of), 1);
-    let mut row = vec![result.setting.clone()];
-    if clients {
-        row.push(result.clients.map_or(NOTHING.into(), |clients| clients.to_string()));
+/// Ratios closer to 1 than this in all pairs say only that both settings carried the same load.
+const SAME: f64 = 0.02;
+
+/// Whether any two settings differ in `figure`.
+fn differs(figure: &str, ratios: &[Ratio]) -> bool {
+    let mut of = ratios.iter().filter(|ratio| ratio.figure == figure);
+    of.any(|ratio| (ratio.median - 1.0).abs() > SAME)
+}
+
+/// The cell of `result` beside `figure`: the first setting with as many clients is what it is
+/// divided by.
+fn ratio_to_first(
+    figure: &str,
+    result: &Measurement,
+    results: &[Measurement],
+    ratios: &[Ratio],
+) -> String {
+    let mut of = ratios.iter().filter(|it| it.figure == figure && it.clients == result.clients);
+    let first = &results[0].setting;
+    if result.setting == *first {
+        // Where nothing could be divided by it, it is no measure of others.
+        return of.find(|it| it.to == *first).map_or(NOTHING, |_| FIRST).into();
     }
-    row.extend([
-        latency(|quantiles| quantiles.min),
-        latency(|quantiles| quantiles.p50),
-        latency(|quantiles| quantiles.p99),
-        latency(|quantiles| quantiles.max),
-        latency(|quantiles| quantiles.mean),
-        number(result.half_round_trip_us.map(|half| half.p50), 1),
-        number(result.transactions_per_s, 0),
-        number(result.bulk_bits_per_s.map(|bits| bits / 1e6), 0),
-        number(result.datagrams_per_s, 0),
-        number(result.messages_per_s, 0),
-        number(result.message_bytes_per_s.map(|bytes| bytes / 1e6), 1),
-        number(result.interrupts_per_message, 2),
-        number(result.interrupts_per_s, 0),
-        number(result.packets_per_interrupt, 1),
-        hold(|quantiles| quantiles.p50),
-        hold(|quantiles| quantiles.p99),
-        number(result.cpu.map(|cpu| cpu.nic), 2),
-        number(result.cpu.map(|cpu| cpu.host), 2),
-        number(result.receive_ns_per_packet, 0),
-    ]);
-    row
+    let found = of.find(|it| it.of == result.setting && it.to == *first);
+    found.map_or(NOTHING.into(), |it| it.spread().cell(result.rounds.len() > 1))
+}
+
+/// What the ratios beside the figures are, if there are any.
+fn ratio_legend(results: &[Measurement], ratios: &[Ratio]) -> String {
+    let compared = COLUMNS.iter().filter_map(|column| column.ratio);
+    let shown = compared.filter(|(figure, ..)| differs(figure, ratios)).count() > 0;
+    match results.first() {
+        Some(first) if shown => legend(&first.setting, first.rounds.len() > 1) + " ",
+        _ => String::new(),
+    }
 }
 
 fn halves_table(halves: &[Halves]) -> Table {
@@ -131,17 +204,14 @@ fn halves_table(halves: &[Halves]) -> Table {
     table
 }
 
-/// Ratios closer to 1 than this in all pairs say only that both settings carried the same load.
-const SAME: f64 = 0.02;
-
 /// For each figure that differs, a matrix: the row's setting divided by the column's.
-fn ratios(ratios: &[Ratio], width: Width) -> String {
+fn matrices(ratios: &[Ratio], width: Width) -> String {
     let mut figures: Vec<&str> = ratios.iter().map(|ratio| ratio.figure).collect();
     figures.dedup();
-    let matrices = figures.into_iter().filter_map(|figure| {
+    let differing = figures.into_iter().filter(|figure| differs(figure, ratios));
+    let matrices = differing.map(|figure| {
         let of: Vec<&Ratio> = ratios.iter().filter(|ratio| ratio.figure == figure).collect();
-        let differs = of.iter().any(|ratio| (ratio.median - 1.0).abs() > SAME);
-        differs.then(|| matrix(figure, &of).fit(width))
+        matrix(figure, &of).fit(width)
     });
     matrices.collect::<Vec<_>>().join("\n\n")
 }
@@ -174,7 +244,7 @@ fn matrix(figure: &str, ratios: &[&Ratio]) -> Table {
 }
 
 /// What the reader must know to judge the numbers.
-fn footer(results: &[Measurement]) -> String {
+fn footer(results: &[Measurement], legend: &str) -> String {
     let Some(first) = results.first() else { return String::new() };
     let environment = &first.environment;
     let timers = results.iter().filter_map(|result| result.timer_overshoot_us.as_ref());
@@ -189,7 +259,7 @@ fn footer(results: &[Measurement]) -> String {
         Some(us) => format!(" Interrupts take {us} us."),
     };
     format!(
-        "\n\nNIC waits: {}; {overshoot}.{interrupts} Marks: {}. Cable: {}. TCP: {}.\n\
+        "\n\n{legend}NIC waits: {}; {overshoot}.{interrupts} Marks: {}. Cable: {}. TCP: {}.\n\
          {} x {}, Linux {}, load {:.2}, {}, {:.1} s for each setting.",
         environment.wait,
         if environment.mark.is_empty() { "nothing" } else { &environment.mark },

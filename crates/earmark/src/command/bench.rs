@@ -42,7 +42,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         let world = compare::open(args.world.or(*world).unwrap_or_default(), nic, privilege)?;
         let outcome = compare::run(*experiment, nic, options, world, &progress)?;
         if !args.json {
-            say!("{}\n", table::of(&outcome, width));
+            say!("{}\n", table::of(&outcome, args.ratios, width));
             if args.histogram {
                 print_histograms(&outcome, width);
             }
@@ -98,7 +98,7 @@ fn runs(args: &BenchArgs) -> Result<Vec<Run>> {
     match (&args.scenario, args.experiment) {
         (Some(scenario), chosen) => {
             let scenario = Scenario::find(scenario)?;
-            // Who names a setting wants that one, not those that the scenario compares.
+            // A setting on the command line replaces those that the scenario compares.
             let own = nic.name_a_setting();
             let run = |mut run: Run| {
                 run.options.compare = run.options.compare.filter(|_| !own);

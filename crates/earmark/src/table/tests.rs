@@ -2,7 +2,7 @@
 
 use super::*;
 use bench::environment::Environment;
-use bench::measurement::Cpu;
+use bench::measurement::{Cpu, Round};
 use bench::records::Distribution;
 use report::terminal::checks::fits;
 
@@ -66,32 +66,102 @@ const ESSENTIAL: [&str; 4] = ["p50 us", "28156.3", "interrupts/s", "654321"];
 #[test]
 fn one_setting_fits_every_terminal() {
     let outcome = outcome("tcp-rr", vec![measurement("delay:75")]);
-    fits(|width| of(&outcome, width), &ESSENTIAL);
+    fits(|width| of(&outcome, false, width), &ESSENTIAL);
+}
+
+/// Ratios of each setting to each other one, wide ones.
+fn every_ratio(figure: &'static str, clients: Option<u32>) -> Vec<Ratio> {
+    let mut ratios = Vec::new();
+    for of in SETTINGS {
+        for to in SETTINGS.into_iter().filter(|to| *to != of) {
+            let (of, to) = (of.to_owned(), to.to_owned());
+            let (median, min, max) = (123.45, 0.07, 9_876.54);
+            ratios.push(Ratio { figure, of, to, clients, median, min, max });
+        }
+    }
+    ratios
+}
+
+/// Rounds enough for a range.
+fn repeat(results: &mut [Measurement]) {
+    for result in results {
+        result.rounds = (0..2).map(|_| Round::default()).collect();
+    }
 }
 
 #[test]
 fn settings_that_are_compared_and_their_ratios_fit_every_terminal() {
     let mut outcome = outcome("mixed", SETTINGS.map(measurement).to_vec());
     outcome.results.iter_mut().for_each(|result| result.bulk_bits_per_s = Some(9.4e9));
-    for of in SETTINGS {
-        for to in SETTINGS.into_iter().filter(|to| *to != of) {
-            let (of, to) = (of.to_owned(), to.to_owned());
-            let (median, min, max) = (123.45, 0.07, 9_876.54);
-            outcome.ratios.push(Ratio {
-                figure: "latency_p50",
-                of,
-                to,
-                clients: None,
-                median,
-                min,
-                max,
-            });
+    repeat(&mut outcome.results);
+    outcome.ratios = every_ratio("latency_p50", None);
+    outcome.ratios.extend(every_ratio("interrupts", None));
+    let matrix = [&ESSENTIAL[..], &SETTINGS, &["latency p50 x that of", "123.45 (0.07-9876.54)"]];
+    fits(|width| of(&outcome, true, width), &matrix.concat());
+    fits(|width| of(&outcome, false, width), &[&ESSENTIAL[..], &SETTINGS].concat());
+    let narrow = of(&outcome, false, Width::columns(80)).replace('\n', " ");
+    assert!(narrow.contains("Left out at 80 columns:") && narrow.contains("--json"), "{narrow}");
+    assert!(narrow.contains("x123.45 (0.070-9876.54)"), "{narrow}");
+    assert!(!narrow.contains("x that of"), "a matrix is for --ratios: {narrow}");
+}
+
+#[test]
+fn usual_ratios_of_latency_and_interrupts_fit_80_columns() {
+    let mut outcome = outcome("mixed", SETTINGS[..2].iter().map(|it| measurement(it)).collect());
+    repeat(&mut outcome.results);
+    for figure in ["latency_p50", "interrupts", "transactions"] {
+        let mut ratios = every_ratio(figure, None);
+        for ratio in &mut ratios {
+            (ratio.median, ratio.min, ratio.max) = (0.42, 0.40, 0.45);
+        }
+        outcome.ratios.extend(ratios);
+    }
+    let text = of(&outcome, false, Width::columns(80));
+    let row = text.lines().find(|line| line.starts_with("delay:75")).unwrap();
+    assert_eq!(row.matches("x0.42 (0.40-0.45)").count(), 2, "{text}");
+    let first = text.lines().find(|line| line.starts_with("disabled")).unwrap();
+    assert_eq!(first.split_whitespace().filter(|cell| *cell == "1").count(), 2, "{text}");
+    assert!(text.contains("Ratios to disabled: median"), "{text}");
+}
+
+#[test]
+fn ratios_are_to_the_first_setting_with_as_many_clients() {
+    let mut results = Vec::new();
+    let mut ratios = Vec::new();
+    for (clients, median) in [(1, 0.25), (2, 4.0)] {
+        for setting in ["throttle:125", "throttle:10"] {
+            results.push(Measurement { clients: Some(clients), ..measurement(setting) });
+        }
+        let (of, to) = ("throttle:10".to_owned(), "throttle:125".to_owned());
+        let (figure, clients, min, max) = ("latency_p50", Some(clients), median, median);
+        let back = Ratio { figure, of: to.clone(), to: of.clone(), clients, median, min, max };
+        ratios.extend([Ratio { figure, of, to, clients, median, min, max }, back]);
+    }
+    let mut outcome = outcome("loaded-server", results);
+    outcome.ratios = ratios;
+    // Those to throttle:10, which no cell may show.
+    for (ratio, at) in outcome.ratios.iter_mut().zip(0..) {
+        if at % 2 == 1 {
+            ratio.median = 77.0;
         }
     }
-    let all = [&ESSENTIAL[..], &SETTINGS, &["123.45 (0.07-9876.54)"]].concat();
-    fits(|width| of(&outcome, width), &all);
-    let narrow = of(&outcome, Width::columns(80)).replace('\n', " ");
-    assert!(narrow.contains("Left out at 80 columns:") && narrow.contains("--json"), "{narrow}");
+    let text = of(&outcome, false, Width::columns(usize::MAX));
+    let cells = text.lines().filter(|line| line.starts_with("throttle:"));
+    let cells: Vec<Vec<&str>> = cells.map(|line| line.split_whitespace().collect()).collect();
+    let header: Vec<&str> = text.lines().nth(1).unwrap().split("  ").collect();
+    assert!(header.iter().any(|it| it.trim() == "p50 ratio"), "{text}");
+    // Setting, clients, least, median, and its ratio; one round has no range.
+    let ratios: Vec<&str> = cells.iter().map(|cells| cells[4]).collect();
+    assert_eq!(ratios, ["1", "x0.25", "1", "x4.00"], "{text}");
+}
+
+#[test]
+fn a_figure_that_is_the_same_under_all_settings_has_no_ratios() {
+    let mut outcome = outcome("mixed", SETTINGS.map(measurement).to_vec());
+    outcome.ratios = every_ratio("transactions", None);
+    outcome.ratios.iter_mut().for_each(|ratio| ratio.median = 1.01);
+    let text = of(&outcome, true, Width::columns(usize::MAX));
+    assert!(!text.contains("answers ratio") && !text.contains("Ratios to"), "{text}");
 }
 
 #[test]
@@ -117,11 +187,12 @@ fn clients_messages_and_clocks_fit_every_terminal() {
     let mut outcome = outcome("mx-mixed", results);
     let marks = bench::marks::MarkNames::ALL;
     outcome.mx = Some(MxTerms { size: 1 << 20, in_flight: Some(64), marks, misorder: 3 });
-    fits(|width| of(&outcome, width), &[&ESSENTIAL[..], &["1024", "clock offset"]].concat());
+    fits(|width| of(&outcome, false, width), &[&ESSENTIAL[..], &["1024", "clock offset"]].concat());
 }
 
 #[test]
 fn a_pipe_gets_the_whole_table() {
-    let text = of(&outcome("tcp-rr", vec![measurement("delay:75")]), Width::columns(usize::MAX));
+    let text =
+        of(&outcome("tcp-rr", vec![measurement("delay:75")]), false, Width::columns(usize::MAX));
     assert!(text.contains("rx ns/pkt") && !text.contains("Left out"), "{text}");
 }

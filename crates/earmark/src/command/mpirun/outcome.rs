@@ -6,10 +6,9 @@ use lab::snapshot::{PortSnapshot, Snapshot};
 use serde::Serialize;
 
 use super::variables::Net;
-use bench::compare::median;
 use bench::environment::Environment;
-use report::terminal::number;
-use report::terminal::{Table, Width};
+use bench::ratio::{FIRST, Spread, legend, median};
+use report::terminal::{Table, Width, number};
 
 /// What `--json` writes.
 #[derive(Debug, Serialize)]
@@ -94,8 +93,8 @@ impl Case {
         self.interrupts = Some(self.median(|run| run.interrupts as f64));
         self.frames = Some(self.median(|run| run.frames as f64));
         self.marked = Some(self.median(|run| run.marked as f64));
-        let told = self.frames.zip(self.interrupts.filter(|interrupts| *interrupts > 0.0));
-        self.frames_per_interrupt = told.map(|(frames, interrupts)| frames / interrupts);
+        let both = self.frames.zip(self.interrupts.filter(|interrupts| *interrupts > 0.0));
+        self.frames_per_interrupt = both.map(|(frames, interrupts)| frames / interrupts);
     }
 
     fn sorted(&self, of: impl Fn(&Run) -> f64) -> Vec<f64> {
@@ -108,6 +107,16 @@ impl Case {
     fn median(&self, of: impl Fn(&Run) -> f64) -> f64 {
         median(&self.sorted(of))
     }
+
+    /// The wall time as a multiple of that of `base`, run by run: both ran in the same turn.
+    fn wall_ratio(&self, base: &Self, repeated: bool) -> String {
+        if self.setting == base.setting {
+            return FIRST.into();
+        }
+        let turns = self.runs.iter().zip(&base.runs);
+        let spread = Spread::of(turns.map(|(of, to)| (of.wall_s, to.wall_s)));
+        spread.map_or_else(String::new, |spread| spread.cell(repeated))
+    }
 }
 
 /// A row for each setting and network that has run.
@@ -116,15 +125,24 @@ pub(super) fn table(outcome: &Outcome, width: Width) -> String {
     let Some(first) = ran().next() else { return String::new() };
     let hosts: Vec<_> =
         first.runs[0].hosts.iter().map(|host| format!("interrupts {}", host.name)).collect();
-    let mut headers = vec![("setting", 0), ("net", 0), ("wall s", 0), ("min-max", 3)];
+    let repeated = ran().any(|case| case.runs.len() > 1);
+    let compared = ran().any(|case| case.setting != first.setting);
+    let mut headers = vec![("setting", 0), ("net", 0), ("wall s", 0)];
+    headers.extend(compared.then_some(("wall ratio", 1)));
+    headers.extend(repeated.then_some(("min-max", 3)));
     headers.extend(hosts.iter().map(|host| (host.as_str(), 1)));
     headers.extend([("frames", 3), ("marked", 4), ("frames/int", 2)]);
-    let repeated = ran().any(|case| case.runs.len() > 1);
-    let mut table = Table::new(shown(headers, repeated)).with_more("--json FILE");
+    let mut table = Table::new(headers).with_more("--json FILE");
     for case in ran() {
-        let walls = case.sorted(|run| run.wall_s);
-        let range = format!("{:.3}-{:.3}", walls[0], walls[walls.len() - 1]);
-        let mut row = vec![case.setting.clone(), case.net.into(), number(case.wall_s, 3), range];
+        let mut row = vec![case.setting.clone(), case.net.into(), number(case.wall_s, 3)];
+        if compared {
+            let base = ran().find(|it| it.setting == first.setting && it.net == case.net);
+            row.push(base.map_or_else(String::new, |base| case.wall_ratio(base, repeated)));
+        }
+        if repeated {
+            let walls = case.sorted(|run| run.wall_s);
+            row.push(format!("{:.3}-{:.3}", walls[0], walls[walls.len() - 1]));
+        }
         for host in 0..hosts.len() {
             let interrupts = case.median(|run| run.hosts[host].interrupts as f64);
             row.push(number(Some(interrupts), 0));
@@ -132,14 +150,15 @@ pub(super) fn table(outcome: &Outcome, width: Width) -> String {
         row.push(number(case.frames, 0));
         row.push(number(case.marked, 0));
         row.push(number(case.frames_per_interrupt, 1));
-        table.add_row(shown(row, repeated));
+        table.add_row(row);
     }
     let runs = first.runs.len();
     let what = if repeated { format!("medians of {runs} runs") } else { "one run each".into() };
+    let legend = if compared { legend(&first.setting, repeated) + " " } else { String::new() };
     let Outcome { mpi, ranks, environment, .. } = outcome;
     let footer = format!(
         "\n{mpi}, {ranks} ranks; {what}, from the start of the launcher to its end, its own \
-         frames included.\nNIC waits: {}. Marks: {}. Cable: {}. TCP: {}. {} x {}, Linux {}, load \
+         frames included.\n{legend}NIC waits: {}. Marks: {}. Cable: {}. TCP: {}. {} x {}, Linux {}, load \
          {:.2}, {}.",
         environment.wait,
         environment.mark,
@@ -152,12 +171,4 @@ pub(super) fn table(outcome: &Outcome, width: Width) -> String {
         environment.privilege,
     );
     table.fit(width) + &width.wrap(&footer)
-}
-
-/// The cells of a row; a range of one run says nothing.
-fn shown<T>(mut row: Vec<T>, repeated: bool) -> Vec<T> {
-    if !repeated {
-        row.remove(3);
-    }
-    row
 }
