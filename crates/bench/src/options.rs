@@ -20,6 +20,7 @@ use crate::keys;
 use crate::marks::MarkNames;
 use crate::offering::Offering;
 use crate::takers::{self, Declared, Place, Use, only_for, only_in};
+use crate::world::WorldKind;
 
 /// A value that is text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -313,6 +314,18 @@ options! {
         /// Halfway through, change to this setting, and report before and after
         #[arg(value_name = "SETTING", hide_possible_values = true)]
         change_to: Text<Moderation> => only_for(TIMED),
+    }
+}
+
+impl NicOptions {
+    /// Where hosts in `world` are, made as these options say.
+    #[must_use]
+    pub fn place(&self, world: WorldKind) -> Place {
+        match (world, self.hosts.unwrap_or_default()) {
+            (WorldKind::Virtual, _) => Place::Virtual,
+            (WorldKind::Live, Hosts::Uml) => Place::Guests,
+            (WorldKind::Live, Hosts::Namespaces) => Place::Namespaces,
+        }
     }
 }
 

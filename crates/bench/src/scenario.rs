@@ -12,7 +12,7 @@ use crate::experiment::Experiment;
 use crate::files::read_text;
 use crate::offering::Offering;
 use crate::options::{ExperimentOptions, NicOptions};
-use crate::takers::{Place, Use};
+use crate::takers::Use;
 use crate::world::WorldKind;
 
 /// Those that come with Earmark.
@@ -81,7 +81,7 @@ impl Run {
     #[must_use]
     pub fn uses(&self, chosen: Option<WorldKind>) -> Use {
         let world = chosen.or(self.world).unwrap_or_default();
-        Use { experiment: Some(self.experiment), place: Place::of(world, &self.nic) }
+        Use { experiment: Some(self.experiment), place: self.nic.place(world) }
     }
 }
 

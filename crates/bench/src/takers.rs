@@ -7,8 +7,6 @@ use anyhow::{Result, bail};
 use clap::Arg;
 
 use crate::experiment::Experiment;
-use crate::options::{Hosts, NicOptions};
-use crate::world::WorldKind;
 
 /// What the NIC is joined to, and in which time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,16 +22,6 @@ pub enum Place {
 }
 
 impl Place {
-    /// That of hosts in `world`, made as `options` say.
-    #[must_use]
-    pub fn of(world: WorldKind, options: &NicOptions) -> Self {
-        match (world, options.hosts.unwrap_or_default()) {
-            (WorldKind::Virtual, _) => Self::Virtual,
-            (WorldKind::Live, Hosts::Uml) => Self::Guests,
-            (WorldKind::Live, Hosts::Namespaces) => Self::Namespaces,
-        }
-    }
-
     fn name(self) -> &'static str {
         match self {
             Self::Namespaces => "hosts made of namespaces",

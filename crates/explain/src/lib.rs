@@ -25,6 +25,7 @@ pub mod sockets;
 pub mod stages;
 pub mod stamped;
 pub mod summary;
+pub mod target;
 pub mod tracer;
 pub mod traffic;
 pub mod verdict;

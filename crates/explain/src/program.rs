@@ -16,7 +16,8 @@ use super::report::{End, Explained, LeftOut, ProgramRun, Report, SCHEMA};
 use super::signals::Signals;
 use super::sockets::{self, Names};
 use super::summary::Collection;
-use super::tracer::{Account, Target, Tracer};
+use super::target::Target;
+use super::tracer::{Account, Tracer};
 use super::verdict::Case;
 use super::{hold, stages};
 

@@ -23,6 +23,7 @@ use tracepoints::{Missing, Session};
 use super::decode::Decoder;
 use super::engine::{Engine, Odds, Path};
 use super::event::{Event, What};
+use super::target::Target;
 use super::who::{Family, Who};
 use super::wishes::wishes;
 
@@ -49,22 +50,6 @@ const DEAREST: u64 = 100_000_000;
 /// For so long after the start of a program it is looked for them each time the rings are emptied:
 /// a wrapper starts the real program at once, and that one may not live for long.
 const YOUNG: u64 = 500_000_000;
-
-/// Who is traced.
-#[derive(Clone, Debug)]
-pub enum Target {
-    /// Threads of this process that have a name; of the network only a device, if one is named.
-    Threads {
-        /// The name.
-        name: String,
-        /// The device.
-        device: Option<String>,
-    },
-    /// A program that is started later ([`Tracer::follow`]), under this name.
-    Program(String),
-    /// Everything that a device receives.
-    Device(String),
-}
 
 /// What was traced, and what was not.
 #[derive(Clone, Debug, Default, serde::Serialize)]

@@ -11,7 +11,7 @@ use tracepoints::calls::{RECEIVING, SENDING, filter};
 use tracepoints::{Unit, Wish};
 
 use super::hold;
-use super::tracer::Target;
+use super::target::Target;
 use super::who::Who;
 
 /// What to wish for.

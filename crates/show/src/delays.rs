@@ -4,27 +4,10 @@
 //! delays packets under load only, such as a softirq that runs out of budget, is not counted here.
 
 use netdev::ethtool::Parameter;
-use serde::Serialize;
 
+use super::delay::Delay;
 use super::drivers::{Timer, is_software, longest_adaptive, timer_of};
 use super::report::Report;
-
-/// Something that holds packets back.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Delay {
-    /// What it is: `coalescing`, `napi-deferral`, `idle-state` and so on.
-    pub cause: &'static str,
-    /// For how long at most, in microseconds; `None` if nothing says so.
-    pub up_to_us: Option<f64>,
-    /// What happens, in words.
-    pub what: String,
-}
-
-impl Delay {
-    fn new(cause: &'static str, up_to_us: Option<f64>, what: impl Into<String>) -> Self {
-        Self { cause, up_to_us, what: what.into() }
-    }
-}
 
 /// What holds packets back on this device, the longest first, then what is not known in numbers.
 #[must_use]

@@ -15,7 +15,7 @@ use netdev::softnet::{Softnet, read_softnet};
 use serde::Serialize;
 use sys::netlink::{LinkStats, Netlink};
 
-use super::report::no_device;
+use super::read::no_device;
 
 /// Counters of a device at one moment.
 #[derive(Debug)]

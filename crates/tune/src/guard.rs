@@ -27,7 +27,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use super::device::{self, Device, Identity, Reopened};
 use super::journal::{Held, Journal, Store};
 use super::step::{KILL_AT, KILL_GUARD_AT, guarded_by};
-use super::transaction::{current, since_boot, undo};
+use super::transaction::undo::{current, since_boot, undo};
 use report::note;
 
 /// How often a guard that waits looks whether the user has confirmed.

@@ -1,7 +1,7 @@
 //! Raw Ethernet frames out through one interface. Nothing comes back.
 
-use super::poller::Poller;
-use super::port::{Arrival, Port, Ready};
+use super::poller::{Poller, Ready};
+use super::port::{Arrival, Port};
 use super::udp::send_batch;
 use crate::workload::Connection;
 use rustix::fd::OwnedFd;

@@ -1,7 +1,7 @@
 //! A workload over ICMP echo: it sees payloads only.
 
-use super::poller::Poller;
-use super::port::{Arrival, Port, Ready, explain};
+use super::poller::{Poller, Ready};
+use super::port::{Arrival, Port, explain};
 use crate::workload::Connection;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;

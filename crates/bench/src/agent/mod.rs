@@ -26,19 +26,21 @@ mod letter;
 mod mx;
 mod poller;
 mod port;
+mod result;
 mod spec;
 mod tcp;
 pub(crate) mod udp;
 
 pub use spec::{AgentSpec, MxSpec, Peer, Transport};
 
-use crate::records::{Message, Record, SCHEMA};
+use crate::records::{Message, Record};
 use crate::workload::{Counter, Recorder, Window, WorkloadSpec};
 use clock::Clock;
 use control::{Command, Control, print};
 use driver::{Driver, Outcome};
 use poller::Poller;
 use port::Port;
+use result::record;
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use std::num::NonZeroU64;
 use std::process::ExitCode;
@@ -149,20 +151,4 @@ fn nobody_there(
         return Err(port::explain("ask", address, &error));
     }
     Ok(())
-}
-
-fn record(spec: &AgentSpec, outcome: Outcome, mut recorder: Recorder) -> Record {
-    let mut counters = recorder.counters();
-    if outcome.refused > 0 {
-        counters.insert("refused".to_owned(), outcome.refused);
-    }
-    Record {
-        schema: SCHEMA,
-        workload: spec.workload.kind().to_owned(),
-        window_ns: outcome.window_ns,
-        cpu_ns: outcome.cpu_ns,
-        counters,
-        distributions: recorder.distributions(),
-        series: recorder.take_series(),
-    }
 }

@@ -14,6 +14,7 @@ use super::clock::Clock;
 use super::control::{Command, Control, print};
 use super::driver::{CpuMeter, Outcome};
 use super::letter::{Letter, Paper};
+use super::result::record;
 use super::spec::{AgentSpec, MxSpec, Peer};
 use crate::records::{Message, Record};
 use crate::workload::{
@@ -68,7 +69,7 @@ pub(super) fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
         // Whatever is not fetched by then does not count any more.
         let _ = endpoint.close(LINGER);
     }
-    Ok(Some(super::record(spec, outcome, recorder)))
+    Ok(Some(record(spec, outcome, recorder)))
 }
 
 /// What the parent says to a server, heard by a thread.

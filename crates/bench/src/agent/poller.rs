@@ -4,7 +4,6 @@
 //! unless its feature `linux_5_11` is on. The thread's timer slack is set to 1 ns beside it,
 //! otherwise the kernel adds up to 50 us to every timeout.
 
-use super::port::Ready;
 use crate::workload::Duration;
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
@@ -14,6 +13,17 @@ use std::io;
 
 /// The most sockets that one wait reports.
 const EVENTS_MAX: usize = 64;
+
+/// What a socket became ready for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ready {
+    /// The token it was registered with.
+    pub(super) token: u64,
+    /// It takes bytes again.
+    pub(super) writable: bool,
+    /// It has bytes, or an end, or an error.
+    pub(super) readable: bool,
+}
 
 /// See the module.
 pub(super) struct Poller {

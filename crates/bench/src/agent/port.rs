@@ -1,6 +1,6 @@
 //! The seam between the driver and the transports.
 
-use super::poller::Poller;
+use super::poller::{Poller, Ready};
 use crate::workload::Connection;
 use std::fmt::Display;
 use std::io;
@@ -16,17 +16,6 @@ pub(super) enum Arrival {
     Closed(Connection),
     /// Nothing for the workload.
     Nothing,
-}
-
-/// What a socket became ready for.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ready {
-    /// The token it was registered with.
-    pub(super) token: u64,
-    /// It takes bytes again.
-    pub(super) writable: bool,
-    /// It has bytes, or an end, or an error.
-    pub(super) readable: bool,
 }
 
 /// A transport: some sockets of one kind.

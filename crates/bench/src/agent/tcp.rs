@@ -1,7 +1,7 @@
 //! TCP: client connections, or a listener and the connections it accepted.
 
-use super::poller::Poller;
-use super::port::{Arrival, Port, Ready, explain};
+use super::poller::{Poller, Ready};
+use super::port::{Arrival, Port, explain};
 use crate::workload::Connection;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};

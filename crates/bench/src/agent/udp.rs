@@ -1,7 +1,7 @@
 //! UDP: a connected socket per client connection, or one server socket that numbers its peers.
 
-use super::poller::Poller;
-use super::port::{Arrival, Port, Ready, explain};
+use super::poller::{Poller, Ready};
+use super::port::{Arrival, Port, explain};
 use crate::workload::Connection;
 use rustix::fd::AsFd;
 use rustix::net::{MMsgHdr, SendAncillaryBuffer, SendFlags, sendmmsg};

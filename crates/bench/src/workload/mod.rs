@@ -28,6 +28,7 @@
 //! [`Recorder`] enforces that, a workload records what it sees. A client stops at the end of the
 //! window; a server never stops on its own account.
 
+mod build;
 mod bulk;
 mod frame;
 mod memcached;

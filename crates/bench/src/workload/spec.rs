@@ -3,10 +3,6 @@
 //! Every field has its unit in its name, every default is stated here once, and unknown fields are
 //! refused.
 
-use super::{
-    BulkReceiver, BulkSender, FrameSender, Framing, MemcachedClient, NtpClient, NtpServer,
-    PpsReceiver, PpsSender, RrClosed, RrOpen, RrServer, Workload,
-};
 use serde::{Deserialize, Serialize};
 
 /// One workload, chosen by `kind`.
@@ -233,26 +229,6 @@ impl WorkloadSpec {
             Self::FrameSender(spec) => at_least("rate_per_s", spec.rate_per_s.unwrap_or(1), 1),
             Self::MemcachedClient(spec) => one("value_bytes", spec.value_bytes),
             Self::NtpServer(_) | Self::BulkReceiver(_) | Self::PpsReceiver(_) => Ok(()),
-        }
-    }
-
-    /// Makes the state machine. Everything random in it follows from `seed`.
-    #[must_use]
-    pub fn build(&self, framing: Framing, seed: u64) -> Box<dyn Workload> {
-        match self {
-            Self::RrClient(spec) => match spec.rate_per_s {
-                Some(rate) => Box::new(RrOpen::new(spec, rate, framing)),
-                None => Box::new(RrClosed::new(spec, framing, seed)),
-            },
-            Self::RrServer(spec) => Box::new(RrServer::new(spec, framing)),
-            Self::MemcachedClient(spec) => Box::new(MemcachedClient::new(spec, seed)),
-            Self::NtpClient(spec) => Box::new(NtpClient::new(spec, seed)),
-            Self::NtpServer(spec) => Box::new(NtpServer::new(spec)),
-            Self::BulkSender(spec) => Box::new(BulkSender::new(spec)),
-            Self::BulkReceiver(spec) => Box::new(BulkReceiver::new(spec)),
-            Self::PpsSender(spec) => Box::new(PpsSender::new(spec)),
-            Self::PpsReceiver(spec) => Box::new(PpsReceiver::new(spec)),
-            Self::FrameSender(spec) => Box::new(FrameSender::new(spec)),
         }
     }
 }

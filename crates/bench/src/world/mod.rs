@@ -3,6 +3,7 @@
 pub mod adaptive;
 pub mod agents;
 mod guests;
+mod kind;
 pub mod live;
 mod pace;
 mod script;
@@ -18,6 +19,8 @@ use nic::moderation::Moderation;
 use crate::environment::Environment;
 use crate::experiment::Plan;
 use crate::measurement::Slice;
+
+pub use kind::WorldKind;
 
 /// Where experiments run: hosts, a NIC, and a time.
 pub trait World {
@@ -41,15 +44,4 @@ pub trait World {
     /// # Errors
     /// If the capture could not be written.
     fn finish(self: Box<Self>) -> Result<()>;
-}
-
-/// The worlds that an experiment can run in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum WorldKind {
-    /// Two hosts made of namespaces, real time
-    #[default]
-    Live,
-    /// Two hosts with kernels of their own, virtual time: exact, and the same in every run
-    Virtual,
 }

@@ -18,7 +18,7 @@ use sys::privilege::become_capable;
 use crate::cli::{LabRunArgs, Time};
 use bench::experiment::USUAL_SETTING;
 use bench::options::NicOptions;
-use bench::takers::{Place, Use};
+use bench::takers::Use;
 use bench::world::WorldKind;
 use bench::world::live::Live;
 use bench::world::setup;
@@ -111,7 +111,7 @@ pub(super) fn lab(hosts: usize, options: &NicOptions) -> Result<Live> {
 
 /// Refuses options that a lab in `world` does not take.
 fn check_taken(world: WorldKind, options: &NicOptions) -> Result<()> {
-    options.check_taken(&[Use { experiment: None, place: Place::of(world, options) }])?;
+    options.check_taken(&[Use { experiment: None, place: options.place(world) }])?;
     setup::check(options)
 }
 

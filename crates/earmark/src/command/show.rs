@@ -10,7 +10,8 @@ use serde::Serialize;
 use report::terminal::Width;
 use report::{note, say};
 use show::lines::Lines;
-use show::report::{Report, SCHEMA, nics};
+use show::read::nics;
+use show::report::{Report, SCHEMA};
 use show::screen::{screen, summary};
 
 /// What `earmark show` takes.

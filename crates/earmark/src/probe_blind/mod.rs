@@ -3,11 +3,11 @@
 //! A prober in host a asks `earmark echo` on host b. It gets a socket and nothing else; the case
 //! goes to the NIC and to [`Score`] only.
 
+mod addresses;
 pub mod bulk;
 mod virtual_case;
 
 use std::fs::create_dir;
-use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread::sleep;
@@ -20,8 +20,8 @@ use lab::machine::Machine;
 use lab::wait::Waiting;
 use serde::Serialize;
 use sys::privilege::become_capable;
-use sys::station::ipv4;
 
+use addresses::FAR;
 use bench::environment::{Environment, VIRTUAL};
 use bench::options::{NicOptions, Ports, Text};
 use bench::world::World;
@@ -30,10 +30,6 @@ use probe::kind::{Asker, Kind};
 use probe::recording::{self, Origin};
 use probe::run::{self, Limits};
 use report::{note, say};
-
-/// Where hosts a and b are.
-pub(super) const NEAR: Ipv4Addr = ipv4(1);
-pub(super) const FAR: Ipv4Addr = ipv4(2);
 
 /// How long an echo gets to bind its port.
 const HEAD_START: Duration = Duration::from_millis(150);

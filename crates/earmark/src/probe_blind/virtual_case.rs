@@ -10,7 +10,8 @@ use infer::Heard;
 use lab::guest::protocol::Stream;
 use nic::moderation::Moderation;
 
-use super::{FAR, NEAR, bulk};
+use super::addresses::{FAR, NEAR};
+use super::bulk;
 use bench::options::NicOptions;
 use bench::world::virtual_lab::{self, Program};
 use probe::recording;

@@ -14,8 +14,9 @@ use rustix::thread::set_current_timer_slack;
 use sys::clock::wall_clock_nanos;
 use sys::stamps::Stamped;
 
+use super::args::EchoArgs;
 use super::rate::Rate;
-use super::{ANSWER, EchoArgs, LENGTH, LONGEST_WAIT, MOST_WAITING, PORT, REQUEST, SHORTEST};
+use super::wire::{ANSWER, LENGTH, LONGEST_WAIT, MOST_WAITING, PORT, REQUEST, SHORTEST};
 use crate::sources::{Refusals, is_allowed};
 use crate::spin::pass_time;
 
@@ -138,7 +139,7 @@ fn comes_before(udp: &UdpSocket, waiting: &BinaryHeap<Reverse<Waiting>>) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Answer, answer, request};
+    use super::super::wire::{Answer, answer, request};
     use super::*;
 
     #[test]

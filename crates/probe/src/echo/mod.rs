@@ -19,106 +19,25 @@
 //! An answer never waits for longer than [`LONGEST_WAIT`], nor do more than [`MOST_WAITING`]: who
 //! asks for more is answered at once. Over TCP, connections are bounded (`streams`).
 
+mod args;
 mod datagrams;
 mod rate;
 mod streams;
+mod wire;
+
+pub use args::EchoArgs;
+pub use wire::{
+    Answer, LENGTH, LONGEST_WAIT, MOST_WAITING, PORT, SHORTEST, answer, belong_together, request,
+};
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use crate::sources::Refusals;
 use report::note;
-
-/// The port that `earmark probe` tries first.
-pub const PORT: u16 = 7_007;
-
-/// The first four bytes of a request.
-const REQUEST: [u8; 4] = *b"EMK1";
-
-/// The first four bytes of an answer.
-const ANSWER: [u8; 4] = *b"EMK2";
-
-/// Bytes of a request with room for all times, and of its answer.
-pub const LENGTH: usize = 24;
-
-/// Bytes of the shortest request.
-pub const SHORTEST: usize = 8;
-
-/// The longest that an answer waits for: beyond, its prober is no prober of ours.
-pub const LONGEST_WAIT: Duration = Duration::from_millis(50);
-
-/// The most answers that wait at once.
-pub const MOST_WAITING: usize = 4_096;
-
-/// What `earmark echo` takes.
-#[derive(clap::Args, Clone, Debug)]
-pub struct EchoArgs {
-    /// On this port, UDP and TCP
-    #[arg(long, default_value_t = PORT)]
-    port: u16,
-    /// At this address of this host alone; without it, at all of them
-    #[arg(long, value_name = "IP")]
-    listen: Option<IpAddr>,
-    /// Answer this address alone; may be given more than once. Without it, all
-    #[arg(long, value_name = "IP")]
-    allow: Vec<IpAddr>,
-    /// Answer at most so many datagrams a second to one address; half as many may come at once
-    #[arg(long, value_name = "PER_SECOND", default_value_t = 20_000)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    rate: u32,
-    /// Work for so many microseconds before each answer
-    #[arg(long, default_value_t = 0, hide = true)]
-    work_us: u64,
-}
-
-/// An answer with times.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// That of the request.
-    pub number: u32,
-    /// When the far kernel received the request, and when the far program answered; nothing from
-    /// an echo that is not ours.
-    pub times: Option<(u64, u64)>,
-}
-
-/// A request whose answer is to wait so many nanoseconds.
-#[must_use]
-pub fn request(number: u32, wait: u64) -> [u8; LENGTH] {
-    let mut bytes = [0; LENGTH];
-    bytes[..4].copy_from_slice(&REQUEST);
-    bytes[4..8].copy_from_slice(&number.to_be_bytes());
-    bytes[8..16].copy_from_slice(&wait.to_be_bytes());
-    bytes
-}
-
-/// Reads what came back; nothing if it is no answer.
-#[must_use]
-pub fn answer(bytes: &[u8]) -> Option<Answer> {
-    let word = |at: usize| {
-        bytes.get(at..at + 8).and_then(|word| Some(u64::from_be_bytes(word.try_into().ok()?)))
-    };
-    let number = u32::from_be_bytes(bytes.get(4..8)?.try_into().ok()?);
-    let times = (word(8)?, word(16)?);
-    match bytes.get(..4)? {
-        start if start == ANSWER => Some(Answer { number, times: Some(times) }),
-        start if start == REQUEST => Some(Answer { number, times: None }),
-        _ => None,
-    }
-}
-
-/// Whether two datagrams belong to one request: both are the same, or they are requests and answers
-/// of one number and length.
-#[must_use]
-pub fn belong_together(one: &[u8], other: &[u8]) -> bool {
-    let is_ours = |bytes: &[u8]| bytes.starts_with(&REQUEST) || bytes.starts_with(&ANSWER);
-    let numbers = (one.get(4..SHORTEST), other.get(4..SHORTEST));
-    let same_number = numbers.0.is_some() && numbers.0 == numbers.1;
-    one == other || (one.len() == other.len() && is_ours(one) && is_ours(other) && same_number)
-}
 
 /// Answers until it is killed, or a signal ends it; then it reports what it has not answered.
 ///
@@ -176,6 +95,7 @@ pub mod checks {
 
 #[cfg(test)]
 mod tests {
+    use super::wire::ANSWER;
     use super::*;
 
     #[test]

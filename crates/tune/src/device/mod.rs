@@ -1,18 +1,17 @@
 //! What can be tuned: a device whose settings can be read, changed, and read back.
 
 pub mod interface;
+mod open;
 pub mod port;
 #[cfg(test)]
 pub mod pretended;
 
-use anyhow::{Context, Result, ensure};
-use netdev::{Root, device_name};
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+pub use open::{name_now, open, reopen};
+
 use super::setting::{Change, State};
-use interface::Interface;
-use lab::control::client;
-use port::Port;
 
 /// Which device it is, so that one that took its name later is not taken for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -96,24 +95,6 @@ pub trait Device {
     }
 }
 
-/// Opens a device by its name: an interface of this network namespace, or, where a lab is named (or
-/// `Some("")` says that there is one), a port of its NIC.
-///
-/// # Errors
-/// If there is no such device.
-pub fn open(name: &str, lab: Option<&str>) -> Result<Box<dyn Device>> {
-    let is_name =
-        |text: &str| !text.is_empty() && !text.contains('/') && text != "." && text != "..";
-    ensure!(is_name(name), "`{name}` is no name of a device; look at: ip link");
-    Ok(match lab {
-        None => Box::new(Interface::open(&device_name(&Root::here(), name))?),
-        Some(lab) => {
-            let lab = client::choose(Some(lab).filter(|lab| !lab.is_empty()))?;
-            Box::new(Port::open(&lab, name)?)
-        }
-    })
-}
-
 /// A device that a journal names.
 pub enum Reopened {
     /// It is there.
@@ -122,32 +103,4 @@ pub enum Reopened {
     Gone,
     /// It is, or was, in another network namespace, and cannot be seen from here.
     Elsewhere,
-}
-
-/// The name that the device of a journal has now, if it is an interface that is here.
-#[must_use]
-pub fn name_now(identity: &Identity) -> Option<String> {
-    match reopen(identity) {
-        Ok(Reopened::Here(device)) => Some(device.identity().name.clone()),
-        _ => None,
-    }
-}
-
-/// Opens the device that a journal names.
-///
-/// # Errors
-/// If it is there and cannot be opened.
-pub fn reopen(identity: &Identity) -> Result<Reopened> {
-    match identity.kind {
-        Kind::Interface => Interface::reopen(identity)
-            .with_context(|| format!("look for {}, which has a journal", identity.name)),
-        Kind::Port => {
-            let runs = client::labs()?.contains(&identity.place)
-                && client::socket(&identity.place)? == identity.number;
-            if !runs {
-                return Ok(Reopened::Gone);
-            }
-            Ok(Reopened::Here(Box::new(Port::open(&identity.place, &identity.name)?)))
-        }
-    }
 }

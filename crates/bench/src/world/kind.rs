@@ -1,0 +1,12 @@
+//! The names of the worlds.
+
+/// The worlds that an experiment can run in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum WorldKind {
+    /// Two hosts made of namespaces, real time
+    #[default]
+    Live,
+    /// Two hosts with kernels of their own, virtual time: exact, and the same in every run
+    Virtual,
+}

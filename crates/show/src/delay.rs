@@ -1,0 +1,20 @@
+//! A delay, of whatever cause.
+
+use serde::Serialize;
+
+/// Something that holds packets back.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Delay {
+    /// What it is: `coalescing`, `napi-deferral`, `idle-state` and so on.
+    pub cause: &'static str,
+    /// For how long at most, in microseconds; `None` if nothing says so.
+    pub up_to_us: Option<f64>,
+    /// What happens, in words.
+    pub what: String,
+}
+
+impl Delay {
+    pub(crate) fn new(cause: &'static str, up_to_us: Option<f64>, what: impl Into<String>) -> Self {
+        Self { cause, up_to_us, what: what.into() }
+    }
+}

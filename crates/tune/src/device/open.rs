@@ -1,0 +1,55 @@
+//! Opening devices, by their names or as a journal has them.
+
+use anyhow::{Context, Result, ensure};
+use lab::control::client;
+use netdev::{Root, device_name};
+
+use super::interface::Interface;
+use super::port::Port;
+use super::{Device, Identity, Kind, Reopened};
+
+/// Opens a device by its name: an interface of this network namespace, or, where a lab is named (or
+/// `Some("")` says that there is one), a port of its NIC.
+///
+/// # Errors
+/// If there is no such device.
+pub fn open(name: &str, lab: Option<&str>) -> Result<Box<dyn Device>> {
+    let is_name =
+        |text: &str| !text.is_empty() && !text.contains('/') && text != "." && text != "..";
+    ensure!(is_name(name), "`{name}` is no name of a device; look at: ip link");
+    Ok(match lab {
+        None => Box::new(Interface::open(&device_name(&Root::here(), name))?),
+        Some(lab) => {
+            let lab = client::choose(Some(lab).filter(|lab| !lab.is_empty()))?;
+            Box::new(Port::open(&lab, name)?)
+        }
+    })
+}
+
+/// The name that the device of a journal has now, if it is an interface that is here.
+#[must_use]
+pub fn name_now(identity: &Identity) -> Option<String> {
+    match reopen(identity) {
+        Ok(Reopened::Here(device)) => Some(device.identity().name.clone()),
+        _ => None,
+    }
+}
+
+/// Opens the device that a journal names.
+///
+/// # Errors
+/// If it is there and cannot be opened.
+pub fn reopen(identity: &Identity) -> Result<Reopened> {
+    match identity.kind {
+        Kind::Interface => Interface::reopen(identity)
+            .with_context(|| format!("look for {}, which has a journal", identity.name)),
+        Kind::Port => {
+            let runs = client::labs()?.contains(&identity.place)
+                && client::socket(&identity.place)? == identity.number;
+            if !runs {
+                return Ok(Reopened::Gone);
+            }
+            Ok(Reopened::Here(Box::new(Port::open(&identity.place, &identity.name)?)))
+        }
+    }
+}
