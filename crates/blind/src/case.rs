@@ -1,91 +1,10 @@
-//! What is hidden: settings, traffic beside the probes, decoys.
+//! What is hidden: settings, traffic beside the probes, a decoy, an obstacle.
 
 use nic::moderation::Moderation;
 
 use crate::chance::Chance;
+use crate::decoy::Decoy;
 use crate::obstacle::Obstacle;
-
-/// Something that costs time and is no hold; microseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Decoy {
-    /// A core that was idle for longer than `after` takes `takes` to come back.
-    Waking {
-        /// Residency.
-        after: f64,
-        /// Exit latency.
-        takes: f64,
-    },
-    /// One interrupt in so many finds its core busy, for up to `longest`.
-    BusyCore {
-        /// Share of interrupts.
-        share: f64,
-        /// The longest wait.
-        longest: f64,
-    },
-    /// The far program is woken late: a heavy tail.
-    Scheduler {
-        /// Share of wake-ups.
-        share: f64,
-        /// The scale of the tail.
-        scale: f64,
-    },
-    /// The far program needs so long for each request.
-    SlowServer {
-        /// For one request.
-        takes: f64,
-    },
-    /// Bursts of bulk queue in front of the probes, on the way there.
-    Queue {
-        /// Mean time between two bursts.
-        every: f64,
-        /// The longest queue that a burst leaves.
-        longest: f64,
-    },
-    /// The first packet waits for address resolution.
-    First {
-        /// For so long.
-        takes: f64,
-    },
-}
-
-impl Decoy {
-    /// Its name in tables.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Waking { .. } => "idle state",
-            Self::BusyCore { .. } => "busy core",
-            Self::Scheduler { .. } => "scheduler",
-            Self::SlowServer { .. } => "slow server",
-            Self::Queue { .. } => "bulk in front",
-            Self::First { .. } => "first packet",
-        }
-    }
-
-    fn draw(chance: &mut Chance) -> Self {
-        match chance.whole(0, 5) {
-            0 => {
-                // As cpuidle has it: no state is entered for less time than it takes to leave.
-                let takes = chance.between(10.0, 300.0);
-                Self::Waking { after: takes.max(20.0) * chance.between(1.0, 3.0), takes }
-            }
-            1 => Self::BusyCore {
-                share: chance.between(0.05, 0.35),
-                longest: chance.between(30.0, 600.0),
-            },
-            2 => Self::Scheduler {
-                share: chance.between(0.02, 0.3),
-                scale: chance.between(10.0, 200.0),
-            },
-            3 => Self::SlowServer { takes: chance.between(10.0, 150.0) },
-            4 => Self::Queue {
-                every: chance.between(500.0, 4_000.0),
-                longest: chance.between(50.0, 700.0),
-            },
-            _ => Self::First { takes: chance.between(200.0, 3_000.0) },
-        }
-    }
-}
 
 /// What the probes can do in a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,14 +9,16 @@
 
 mod case;
 mod chance;
+mod decoy;
 mod obstacle;
 mod path;
 mod score;
 mod stage;
 mod world;
 
-pub use case::{Case, Decoy, Kind};
+pub use case::{Case, Kind};
 pub use chance::Gaps;
+pub use decoy::Decoy;
 pub use obstacle::Obstacle;
 pub use score::{Outcome, Score, Table};
 pub use world::World;

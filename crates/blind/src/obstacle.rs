@@ -1,8 +1,8 @@
 //! What keeps probes from showing a hold: plans that send too little or too slowly, echoes that
 //! answer few, machines that have more to do than they can.
 
-use crate::case::Decoy;
 use crate::chance::Chance;
+use crate::decoy::Decoy;
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! The wire: what it costs, what it varies by, and who queues in front.
 
-use crate::case::Decoy;
 use crate::chance::Chance;
+use crate::decoy::Decoy;
 
 /// One direction of a wire, in nanoseconds.
 pub(crate) struct Path {

@@ -4,8 +4,8 @@ use base::time::Instant;
 use nic::moderation::Moderation;
 use nic::port::{Port, PortSettings};
 
-use crate::case::Decoy;
 use crate::chance::Chance;
+use crate::decoy::Decoy;
 
 /// A packet without contents; bulk has no number.
 #[derive(Clone, Copy, Debug)]

@@ -2,8 +2,9 @@
 
 use infer::{Abilities, Far, Heard, Probe, Train};
 
-use crate::case::{Case, Decoy, Kind};
+use crate::case::{Case, Kind};
 use crate::chance::Chance;
+use crate::decoy::Decoy;
 use crate::obstacle::{Bucket, Obstacle};
 use crate::path::Path;
 use crate::stage::{Costs, Stage};
