@@ -23,6 +23,7 @@ use crate::abi::{
 use crate::codes::{self, earmark_mx_return_t as Return};
 use crate::guard::Failure;
 use crate::message::{Copies, Outgoing, Place};
+use crate::state;
 
 slotmap::new_key_type! {
     struct EndpointKey;
@@ -273,7 +274,7 @@ fn key_of(handle: earmark_mx_endpoint_t) -> EndpointKey {
 }
 
 fn no_endpoint(handle: earmark_mx_endpoint_t) -> Failure {
-    let (code, text) = if crate::library::is_initialized() {
+    let (code, text) = if state::is_initialized() {
         let text = format!("no endpoint is {handle:p}: NULL, or closed; open one first");
         (Return::EARMARK_MX_BAD_ENDPOINT, text)
     } else {

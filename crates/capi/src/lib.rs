@@ -47,4 +47,5 @@ mod message;
 pub mod open;
 pub mod peers;
 pub mod probe;
+mod state;
 pub mod transfer;

@@ -1,18 +1,13 @@
 //! The library as a whole.
 
 use std::ffi::c_char;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use crate::abi::EARMARK_MX_API;
 use crate::codes::{Return, earmark_mx_return_t};
 use crate::guard::{self, Failure, guard};
 use crate::handles;
-
-static INITIALIZED: AtomicBool = AtomicBool::new(false);
-
-pub(crate) fn is_initialized() -> bool {
-    INITIALIZED.load(Ordering::Acquire)
-}
+use crate::state::{INITIALIZED, is_initialized};
 
 /// An error unless the library is initialized.
 pub(crate) fn check() -> Result<(), Failure> {
