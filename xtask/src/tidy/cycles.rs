@@ -112,7 +112,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("lab", &["calendar/client.rs", "calendar/mod.rs"]),
     ("lab", &["guest/init/furnish.rs", "guest/init/mod.rs", "guest/init/program.rs"]),
     ("lab", &["host/holder.rs", "host/mod.rs"]),
-    ("mx", &["endpoint/head.rs", "endpoint/mod.rs"]),
     (
         "mx-io",
         &[

@@ -21,6 +21,7 @@ mod dump;
 mod eager;
 mod head;
 mod large;
+mod look;
 mod requests;
 mod timers;
 mod transmit;
