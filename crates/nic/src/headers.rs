@@ -24,7 +24,8 @@ mod layers;
 mod tests;
 
 use core::fmt;
-use layers::Ethernet;
+
+pub use layers::parse;
 
 /// The EtherType of MX frames: the one that Open-MX uses by default.
 pub const MX_ETHER_TYPE: u16 = 0x86df;
@@ -206,25 +207,6 @@ impl fmt::Display for Malformed {
 }
 
 impl core::error::Error for Malformed {}
-
-/// Reads the headers of `frame`, an Ethernet frame from its destination address to its last byte,
-/// without FCS.
-///
-/// # Errors
-///
-/// [`Malformed`] when a header does not fit the frame or contradicts itself.
-#[inline(always)]
-pub fn parse(frame: &[u8]) -> Result<Headers, Malformed> {
-    let (ethernet, payload) =
-        frame.split_first_chunk::<ETHERNET_LENGTH>().ok_or(Malformed::EthernetTruncated)?;
-    let ethernet = Ethernet {
-        length: frame.len().try_into().unwrap_or(u16::MAX),
-        ether_type: u16::from_be_bytes([ethernet[12], ethernet[13]]),
-        vlan_priority: 0,
-        facts: Facts::NONE,
-    };
-    ethernet.network(payload)
-}
 
 impl Headers {
     /// Bytes of the frame: Ethernet header and padding included, FCS excluded. 65535 stands for

@@ -125,7 +125,6 @@ const KNOWN: &[(&str, &[&str])] = &[
             "endpoint/progress.rs",
         ],
     ),
-    ("nic", &["headers.rs", "headers/layers.rs"]),
     ("provider", &["abi/info.rs", "abi/objects.rs"]),
     (
         "provider",

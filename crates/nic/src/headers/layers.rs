@@ -5,13 +5,32 @@
 
 use super::*;
 
+/// Reads the headers of `frame`, an Ethernet frame from its destination address to its last byte,
+/// without FCS.
+///
+/// # Errors
+///
+/// [`Malformed`] when a header does not fit the frame or contradicts itself.
+#[inline(always)]
+pub fn parse(frame: &[u8]) -> Result<Headers, Malformed> {
+    let (ethernet, payload) =
+        frame.split_first_chunk::<ETHERNET_LENGTH>().ok_or(Malformed::EthernetTruncated)?;
+    let ethernet = Ethernet {
+        length: frame.len().try_into().unwrap_or(u16::MAX),
+        ether_type: u16::from_be_bytes([ethernet[12], ethernet[13]]),
+        vlan_priority: 0,
+        facts: Facts::NONE,
+    };
+    ethernet.network(payload)
+}
+
 /// What the Ethernet header says.
 #[derive(Clone, Copy)]
-pub(super) struct Ethernet {
-    pub(super) length: u16,
-    pub(super) ether_type: u16,
-    pub(super) vlan_priority: u8,
-    pub(super) facts: Facts,
+struct Ethernet {
+    length: u16,
+    ether_type: u16,
+    vlan_priority: u8,
+    facts: Facts,
 }
 
 /// What the IP header says, behind any extensions.
@@ -52,7 +71,7 @@ impl Ethernet {
 
     /// What follows the EtherType.
     #[inline(always)]
-    pub(super) fn network(self, payload: &[u8]) -> Result<Headers, Malformed> {
+    fn network(self, payload: &[u8]) -> Result<Headers, Malformed> {
         match self.ether_type {
             ETHER_TYPE_IPV4 => self.ipv4(payload),
             VLAN_C | VLAN_S | VLAN_OLD => self.tagged(payload),
