@@ -11,7 +11,8 @@ use mx::address::Address;
 use crate::abi::constants::{
     FI_ADDR_UNSPEC, FI_AV_TABLE, FI_AV_UNSPEC, FI_CLASS_AV, FI_CLASS_EQ, FI_EVENT,
 };
-use crate::abi::objects::{AvAttr, AvOps, Fid, FidAv, FidDomain, FidOps};
+use crate::abi::fid::{Fid, FidOps};
+use crate::abi::objects::{AvAttr, AvOps, FidAv, FidDomain};
 use crate::abi::{give, ours, taken, theirs};
 use crate::address::{self, LENGTH};
 use crate::refuse;

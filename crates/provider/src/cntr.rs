@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use libc::{EBUSY, ENOSYS, ETIMEDOUT};
 
 use crate::abi::constants::{FI_CLASS_CNTR, FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_YIELD};
-use crate::abi::objects::{CntrAttr, CntrOps, Fid, FidCntr, FidDomain, FidOps};
+use crate::abi::fid::{Fid, FidOps};
+use crate::abi::objects::{CntrAttr, CntrOps, FidCntr, FidDomain};
 use crate::abi::{give, ours, taken, theirs};
-use crate::endpoint::Bound;
+use crate::bound::Bound;
 use crate::refuse;
 
 /// What a counter counts, and whose ends.

@@ -18,10 +18,11 @@ use crate::abi::constants::{
     FI_CQ_FORMAT_TAGGED, FI_CQ_FORMAT_UNSPEC, FI_EAVAIL, FI_GETWAIT, FI_WAIT_FD, FI_WAIT_NONE,
     FI_WAIT_UNSPEC, FI_WAIT_YIELD,
 };
-use crate::abi::objects::{CqAttr, CqErrEntry, CqOps, Fid, FidCq, FidDomain, FidOps};
+use crate::abi::fid::{Fid, FidOps};
+use crate::abi::objects::{CqAttr, CqErrEntry, CqOps, FidCq, FidDomain};
 use crate::abi::{give, ours, taken, theirs};
 use crate::av::give_text;
-use crate::endpoint::Bound;
+use crate::bound::Bound;
 use crate::{fault, refuse};
 
 /// Something that has ended. Addresses are the user's, and nobody here looks at what is there.

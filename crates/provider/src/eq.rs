@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use libc::{EAGAIN, EINVAL};
 
 use crate::abi::constants::{FI_CLASS_EQ, FI_ETOOSMALL, FI_PEEK};
-use crate::abi::objects::{EqAttr, EqOps, Fid, FidEq, FidFabric, FidOps};
+use crate::abi::fid::{Fid, FidOps};
+use crate::abi::objects::{EqAttr, EqOps, FidEq, FidFabric};
 use crate::abi::{give, ours, taken, theirs};
 use crate::av::give_text;
 use crate::refuse;

@@ -5,8 +5,9 @@ use std::ffi::{c_int, c_void};
 use libc::{EAGAIN, EINVAL};
 
 use crate::abi::constants::{FI_CLASS_CQ, FI_CLASS_FABRIC};
+use crate::abi::fid::{Fid, FidOps};
 use crate::abi::info::{FabricAttr, Info};
-use crate::abi::objects::{FabricOps, Fid, FidFabric, FidOps};
+use crate::abi::objects::{FabricOps, FidFabric};
 use crate::abi::{give, ours, taken, theirs};
 use crate::cq::Cq;
 use crate::refuse::{self, refuse};

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! fi_getinfo ─▶ info/        wishes against what there is
-//! fi_fabric, fi_domain       fabric.rs, domain.rs
+//! fi_fabric, fi_domain       fabric.rs, domain/
 //! fi_av_*                    av.rs        addresses, by number
 //! fi_endpoint                endpoint/    sends and receives, as requests of an MX endpoint
 //! fi_mr_*                    mr.rs        memory that peers may write to and read from
@@ -33,6 +33,7 @@ mod abi;
 mod address;
 mod av;
 mod bits;
+mod bound;
 mod cntr;
 mod cq;
 mod domain;
@@ -45,6 +46,7 @@ mod memory;
 mod message;
 mod mr;
 mod refuse;
+mod regions;
 mod rma;
 mod settings;
 

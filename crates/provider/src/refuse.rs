@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 
 use libc::ENOSYS;
 
-use crate::abi::objects::Fid;
+use crate::abi::fid::Fid;
 
 /// A function of these types that says that it is not there.
 macro_rules! refuse {

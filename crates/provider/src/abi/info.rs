@@ -5,7 +5,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use super::objects::Fid;
+use super::fid::Fid;
 
 #[repr(C)]
 pub(crate) struct TxAttr {

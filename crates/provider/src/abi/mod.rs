@@ -5,6 +5,7 @@
 //! libfabric is not linked: the symbol versions of an older one would choose older layouts.
 
 pub(crate) mod constants;
+pub(crate) mod fid;
 pub(crate) mod info;
 pub(crate) mod objects;
 #[cfg(test)]

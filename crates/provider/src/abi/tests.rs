@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::constants::*;
+use super::fid::*;
 use super::info::*;
 use super::objects::*;
 use super::transfers::*;

@@ -4,8 +4,8 @@ use std::ffi::{c_int, c_void};
 
 use libc::iovec;
 
+use super::fid::Fid;
 use super::info::{RxAttr, TxAttr};
-use super::objects::Fid;
 
 #[repr(C)]
 pub(crate) struct FidEp {

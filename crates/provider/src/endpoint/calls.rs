@@ -2,8 +2,8 @@
 
 use std::ffi::c_void;
 
+use super::object::{Ep, enabled};
 use super::send::Send;
-use super::{Ep, enabled};
 use crate::abi::constants::{FI_EOPBADSTATE, FI_INJECT};
 use crate::abi::ours;
 use crate::abi::transfers::FidEp;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -14,15 +14,14 @@ use mx_io::endpoint::{Completed, Endpoint, Life, MxError};
 use mx_io::port::faulty::FaultyPort;
 use mx_io::port::{Port, PortError, open};
 
-use super::Setup;
-use crate::abi::constants::FI_COMPLETION;
+use super::setup::{Setup, Side};
 use crate::av::Addresses;
 use crate::bits::HEADER;
+use crate::bound::Driven;
 use crate::cntr::Counter;
-use crate::cq::{Entry, Queue};
 use crate::fault::{self, warn};
 use crate::message::{Backlog, Outgoing, Place};
-use crate::mr::Regions;
+use crate::regions::Regions;
 use crate::settings::Settings;
 
 /// The largest number of an endpoint; the one after it means everybody.
@@ -31,40 +30,6 @@ const LAST_NUMBER: u8 = 254;
 const BATCH: usize = 64;
 /// How long an endpoint that is closed waits for its peers to have everything.
 const LINGER: Duration = Duration::from_secs(5);
-
-/// Where ends of one direction are told.
-#[derive(Debug, Default)]
-pub(crate) struct Side {
-    pub(crate) queue: Option<Arc<Queue>>,
-    pub(crate) counter: Option<Arc<Counter>>,
-    /// Only those that ask for it are told.
-    pub(crate) selective: bool,
-    /// Flags of calls that have none of their own.
-    pub(crate) op_flags: AtomicU64,
-}
-
-impl Side {
-    /// Whether the end of an operation with these flags is told.
-    pub(crate) const fn tells(&self, flags: u64) -> bool {
-        !self.selective || flags & FI_COMPLETION != 0
-    }
-
-    pub(crate) fn flags(&self) -> u64 {
-        self.op_flags.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn tell(&self, entry: Entry) {
-        if let Some(queue) = &self.queue {
-            queue.push(entry);
-        }
-    }
-
-    pub(super) fn count(&self, well: bool) {
-        if let Some(counter) = &self.counter {
-            counter.count(well);
-        }
-    }
-}
 
 /// A peer of this endpoint.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +74,19 @@ pub(crate) struct Live {
 impl std::fmt::Debug for Live {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Live").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Driven for Live {
+    fn progress(&self) {
+        if let Ok(mut ends) = self.pump.try_lock() {
+            self.pump(&mut ends);
+        }
+    }
+
+    fn ring_next(&self) -> bool {
+        // What is broken is told to whoever reads.
+        self.mx.ring_next().unwrap_or(false)
     }
 }
 
@@ -182,13 +160,6 @@ impl Live {
         }
         peers[index] = Some(peer);
         Ok(peer)
-    }
-
-    /// Passes on what has ended, unless another thread is doing so.
-    pub(crate) fn progress(&self) {
-        if let Ok(mut ends) = self.pump.try_lock() {
-            self.pump(&mut ends);
-        }
     }
 
     /// Passes on all that has ended.

@@ -3,79 +3,46 @@
 mod calls;
 mod ended;
 mod live;
+mod object;
 mod receive;
-pub(crate) mod remote;
+mod remote;
 mod rma;
 mod send;
+mod setup;
 mod tagged;
 mod untagged;
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use libc::{EINVAL, EIO, ENODEV, ENOPROTOOPT, ENOSYS};
 
-pub(crate) use self::live::Live;
-use self::live::Side;
+use self::live::Live;
+use self::object::Ep;
+use self::setup::{Setup, Side};
 use crate::abi::constants::{
     FI_CLASS_AV, FI_CLASS_CNTR, FI_CLASS_CQ, FI_CLASS_EP, FI_CLASS_EQ, FI_DIRECTED_RECV,
     FI_EBADFLAGS, FI_ENABLE, FI_ENOAV, FI_ENOCQ, FI_EOPBADSTATE, FI_ETOOSMALL, FI_GETOPSFLAG,
     FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, FI_READ, FI_RECV, FI_RMA, FI_SELECTIVE_COMPLETION,
     FI_SEND, FI_SETOPSFLAG, FI_SOURCE, FI_TRANSMIT, FI_WRITE,
 };
+use crate::abi::fid::{Fid, FidOps};
 use crate::abi::info::{Info, RxAttr, TxAttr};
-use crate::abi::objects::{Fid, FidDomain, FidOps};
+use crate::abi::objects::FidDomain;
 use crate::abi::transfers::{CmOps, EpOps, FidEp};
 use crate::abi::{give, ours, taken, theirs};
-use crate::av::{Addresses, Av, give_address};
-use crate::cntr::{Cntr, Counter};
+use crate::av::{Av, give_address};
+use crate::bound::{Bound, Driven};
+use crate::cntr::Cntr;
 use crate::cq::Cq;
 use crate::domain::Domain;
 use crate::fault::warn;
-use crate::mr::Regions;
 use crate::refuse::{self, refuse};
 use crate::settings;
 
 /// What is left at least of a buffer for several messages, unless a program says otherwise.
 const LEAST_LEFT: usize = 64;
-
-/// The endpoints whose ends a queue or a counter tells.
-#[derive(Debug, Default)]
-pub(crate) struct Bound(RwLock<Vec<Arc<Live>>>);
-
-impl Bound {
-    /// Drives them.
-    pub(crate) fn progress(&self) {
-        for live in &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
-            live.progress();
-        }
-    }
-
-    /// Has them ring when the next request ends; false if one has ended.
-    pub(crate) fn ring_next(&self) -> bool {
-        let list = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        // What is broken is told to whoever reads.
-        let quiet: Vec<_> = list.iter().map(|live| live.mx.ring_next().unwrap_or(false)).collect();
-        quiet.into_iter().all(|quiet| quiet)
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).is_empty()
-    }
-
-    fn add(&self, live: &Arc<Live>) {
-        let mut list = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if !list.iter().any(|known| Arc::ptr_eq(known, live)) {
-            list.push(Arc::clone(live));
-        }
-    }
-
-    fn remove(&self, live: &Arc<Live>) {
-        let mut list = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        list.retain(|known| !Arc::ptr_eq(known, live));
-    }
-}
 
 impl Live {
     /// Whatever tells its ends, each of which drives it.
@@ -86,29 +53,6 @@ impl Live {
         let counters = counters.chain([&self.writes, &self.reads]);
         queues.chain(counters.filter_map(|counter| Some(&counter.as_ref()?.bound)))
     }
-}
-
-/// What an endpoint is made of before it is enabled.
-#[derive(Debug, Default)]
-struct Setup {
-    addresses: Option<Arc<Addresses>>,
-    tx: Side,
-    rx: Side,
-    writes: Option<Arc<Counter>>,
-    reads: Option<Arc<Counter>>,
-    regions: Arc<Regions>,
-    directed: bool,
-    tells_sources: bool,
-    /// Peers may use memory of this process.
-    remote: bool,
-    least_left: usize,
-}
-
-#[repr(C)]
-pub(crate) struct Ep {
-    fid: FidEp,
-    setup: Mutex<Setup>,
-    live: OnceLock<Arc<Live>>,
 }
 
 static FID: FidOps =
@@ -173,7 +117,9 @@ pub(crate) unsafe extern "C" fn open(
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
     let ep = taken!(fid, Ep);
     let Some(live) = ep.live.into_inner() else { return 0 };
-    live.bound().for_each(|bound| bound.remove(&live));
+    let driven: Arc<dyn Driven> = Arc::<Live>::clone(&live);
+    live.bound().for_each(|bound| bound.remove(&driven));
+    drop(driven);
     match Arc::try_unwrap(live) {
         Ok(live) => live.close(),
         Err(_) => warn("an endpoint is closed while another thread uses it; messages may be lost"),
@@ -262,7 +208,8 @@ fn enable(ep: &Ep) -> c_int {
     if remote && let Err(error) = live.attend() {
         return -error;
     }
-    live.bound().for_each(|bound| bound.add(&live));
+    let driven: Arc<dyn Driven> = Arc::<Live>::clone(&live);
+    live.bound().for_each(|bound| bound.add(&driven));
     for queue in [&live.tx, &live.rx].into_iter().filter_map(|side| side.queue.as_ref()) {
         if let Some(bell) = &queue.bell {
             live.mx.add_bell(bell);
@@ -323,25 +270,3 @@ unsafe extern "C" fn setopt(
     }
     0
 }
-
-/// The endpoint that a call is for, or a return from it if it is not enabled.
-macro_rules! enabled {
-    ($ep:expr) => {
-        match ours!($ep, Ep).live.get() {
-            Some(live) => live,
-            None => return -(FI_EOPBADSTATE as isize),
-        }
-    };
-}
-
-/// The memory that a list describes, or a return if the list is too long.
-macro_rules! listed {
-    ($list:expr, $count:expr) => {
-        match lent!(of, $list, $count) {
-            Some(memory) => memory,
-            None => return -(libc::EINVAL as isize),
-        }
-    };
-}
-
-use {enabled, listed};

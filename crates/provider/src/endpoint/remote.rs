@@ -10,10 +10,10 @@ use mx::status::{Code, Status};
 use super::live::Live;
 use super::send::{COUNTED, SILENT};
 use crate::abi::constants::{
-    FI_FENCE, FI_INJECT, FI_READ, FI_REMOTE_CQ_DATA, FI_REMOTE_READ, FI_REMOTE_WRITE, FI_RMA,
-    FI_WRITE,
+    FI_FENCE, FI_INJECT, FI_READ, FI_REMOTE_CQ_DATA, FI_REMOTE_WRITE, FI_RMA, FI_WRITE,
 };
 use crate::bits::{self, HEADER};
+use crate::bound::Driven;
 use crate::cq::{Entry, Failure};
 use crate::fault::{self, warn};
 use crate::info::offer::INJECT;
@@ -241,6 +241,3 @@ impl Live {
         self.rx.tell(Entry { flags, length: length as usize, data, ..Entry::default() });
     }
 }
-
-/// The capabilities that have to do with remote memory.
-pub(crate) const CAPS: u64 = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;

@@ -4,8 +4,8 @@ use std::ffi::c_void;
 
 use libc::{EINVAL, iovec};
 
+use super::object::{Ep, enabled, listed};
 use super::remote::Transfer;
-use super::{Ep, enabled, listed};
 use crate::abi::constants::{FI_COMPLETION, FI_EOPBADSTATE, FI_INJECT, FI_REMOTE_CQ_DATA};
 use crate::abi::transfers::{FidEp, RmaMsg, RmaOps};
 use crate::abi::{ours, theirs};

@@ -5,9 +5,9 @@ use std::ffi::c_void;
 use libc::{EINVAL, iovec};
 
 use super::calls::{injecting, sending};
+use super::object::{Ep, enabled, listed};
 use super::receive::Receive;
 use super::send::Send;
-use super::{Ep, enabled, listed};
 use crate::abi::constants::{FI_EOPBADSTATE, FI_REMOTE_CQ_DATA};
 use crate::abi::transfers::{FidEp, Msg, MsgOps};
 use crate::abi::{ours, theirs};

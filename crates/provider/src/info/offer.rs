@@ -10,7 +10,6 @@ use crate::abi::constants::{
     FI_THREAD_SAFE, FI_THREAD_UNSPEC, FI_TRANSMIT_COMPLETE, FI_WRITE,
 };
 use crate::bits::TAG;
-use crate::endpoint::remote;
 use crate::memory;
 
 /// The name of the protocol and of the format of addresses.
@@ -28,10 +27,12 @@ const MESSAGE: usize = 1 << 40;
 
 /// What kinds of messages there are.
 const KINDS: u64 = FI_MSG | FI_TAGGED;
+/// What has to do with remote memory.
+const REMOTE: u64 = FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 const DIRECTIONS: u64 = FI_SEND | FI_RECV;
 const REACH: u64 = FI_LOCAL_COMM | FI_REMOTE_COMM;
 /// All capabilities.
-const CAPS: u64 = KINDS | DIRECTIONS | REACH | FI_MULTI_RECV | FI_DIRECTED_RECV | remote::CAPS;
+const CAPS: u64 = KINDS | DIRECTIONS | REACH | FI_MULTI_RECV | FI_DIRECTED_RECV | REMOTE;
 /// Capabilities that cost something, for those who ask for them.
 const ASKED_FOR: u64 = FI_SOURCE;
 /// What only one direction has.
@@ -104,7 +105,7 @@ pub(crate) fn offer(wanted: &Wanted<'_>, interface: &str) -> Result<Offer, &'sta
     let refusals = [
         (wanted.caps & !(CAPS | ASKED_FOR) != 0, "a capability, such as atomics"),
         (
-            wanted.caps & remote::CAPS != 0 && wanted.mr_mode & FI_MR_BASIC != 0,
+            wanted.caps & REMOTE != 0 && wanted.mr_mode & FI_MR_BASIC != 0,
             "memory that is registered as FI_MR_BASIC",
         ),
         (wanted.tx.caps & !(CAPS | ASKED_FOR) != 0, "a capability of sends"),
@@ -136,13 +137,13 @@ pub(crate) fn offer(wanted: &Wanted<'_>, interface: &str) -> Result<Offer, &'sta
     };
     // A direction that is not named is meant as well.
     let caps = match wanted.caps {
-        0 if wanted.mr_mode & FI_MR_BASIC != 0 => CAPS & !remote::CAPS,
+        0 if wanted.mr_mode & FI_MR_BASIC != 0 => CAPS & !REMOTE,
         0 => CAPS,
         caps if caps & DIRECTIONS == 0 => caps | DIRECTIONS,
         caps => caps,
     };
-    let caps = match caps & remote::CAPS {
-        FI_RMA => caps | remote::CAPS,
+    let caps = match caps & REMOTE {
+        FI_RMA => caps | REMOTE,
         _ => caps,
     };
     Ok(Offer {
@@ -200,11 +201,11 @@ mod tests {
         let sources = get(|wanted| wanted.caps = FI_MSG | FI_SOURCE).unwrap();
         assert_eq!(sources.caps, FI_MSG | FI_SOURCE | DIRECTIONS | REACH);
         let remote = get(|wanted| wanted.caps = FI_RMA).unwrap();
-        assert_eq!(remote.caps, remote::CAPS | DIRECTIONS | REACH);
+        assert_eq!(remote.caps, REMOTE | DIRECTIONS | REACH);
         let writes = get(|wanted| wanted.caps = FI_MSG | FI_RMA | FI_WRITE).unwrap();
-        assert_eq!(writes.caps & remote::CAPS, FI_RMA | FI_WRITE);
+        assert_eq!(writes.caps & REMOTE, FI_RMA | FI_WRITE);
         let basic = get(|wanted| wanted.mr_mode = FI_MR_BASIC).unwrap();
-        assert_eq!(basic.caps & remote::CAPS, 0);
+        assert_eq!(basic.caps & REMOTE, 0);
         let map = get(|wanted| (wanted.av_type, wanted.threading, wanted.tx.size) = (1, 3, 9999));
         let map = map.unwrap();
         assert_eq!((map.av_type, map.threading, map.queue), (1, 3, [9999, QUEUE]));

@@ -1,24 +1,19 @@
 //! The domain: one port of this host, with all that is made for it.
 
+mod object;
+
 use std::ffi::{c_int, c_void};
-use std::sync::Arc;
 
 use libc::EINVAL;
 
 use crate::abi::constants::{FI_CLASS_DOMAIN, FI_CLASS_EQ};
+use crate::abi::fid::{Fid, FidOps};
 use crate::abi::info::{Info, RxAttr, TxAttr};
-use crate::abi::objects::{DomainOps, Fid, FidDomain, FidFabric, FidOps};
+use crate::abi::objects::{DomainOps, FidDomain, FidFabric};
 use crate::abi::{give, ours, taken};
-use crate::mr::Regions;
 use crate::refuse::{self, refuse};
 use crate::{av, cntr, cq, endpoint, mr};
-
-#[repr(C)]
-pub(crate) struct Domain {
-    fid: FidDomain,
-    /// The memory that peers may use.
-    pub(crate) regions: Arc<Regions>,
-}
+pub(crate) use object::Domain;
 
 static FID: FidOps = FidOps {
     size: size_of::<FidOps>(),
@@ -50,7 +45,7 @@ pub(crate) unsafe extern "C" fn open(
 ) -> c_int {
     let fid = Fid { class: FI_CLASS_DOMAIN, context, ops: &raw const FID };
     let fid = FidDomain { fid, ops: &raw const OPS, mr: &raw const mr::OPS };
-    give!(place, Box::into_raw(Box::new(Domain { fid, regions: Arc::default() })).cast());
+    give!(place, Box::into_raw(Box::new(Domain::new(fid))).cast());
     0
 }
 

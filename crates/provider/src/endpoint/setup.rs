@@ -1,0 +1,60 @@
+//! What an endpoint is made of.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::abi::constants::FI_COMPLETION;
+use crate::av::Addresses;
+use crate::cntr::Counter;
+use crate::cq::{Entry, Queue};
+use crate::regions::Regions;
+
+/// Where ends of one direction are told.
+#[derive(Debug, Default)]
+pub(crate) struct Side {
+    pub(crate) queue: Option<Arc<Queue>>,
+    pub(crate) counter: Option<Arc<Counter>>,
+    /// Only those that ask for it are told.
+    pub(crate) selective: bool,
+    /// Flags of calls that have none of their own.
+    pub(crate) op_flags: AtomicU64,
+}
+
+impl Side {
+    /// Whether the end of an operation with these flags is told.
+    pub(crate) const fn tells(&self, flags: u64) -> bool {
+        !self.selective || flags & FI_COMPLETION != 0
+    }
+
+    pub(crate) fn flags(&self) -> u64 {
+        self.op_flags.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn tell(&self, entry: Entry) {
+        if let Some(queue) = &self.queue {
+            queue.push(entry);
+        }
+    }
+
+    pub(super) fn count(&self, well: bool) {
+        if let Some(counter) = &self.counter {
+            counter.count(well);
+        }
+    }
+}
+
+/// What an endpoint is made of before it is enabled.
+#[derive(Debug, Default)]
+pub(super) struct Setup {
+    pub(super) addresses: Option<Arc<Addresses>>,
+    pub(super) tx: Side,
+    pub(super) rx: Side,
+    pub(super) writes: Option<Arc<Counter>>,
+    pub(super) reads: Option<Arc<Counter>>,
+    pub(super) regions: Arc<Regions>,
+    pub(super) directed: bool,
+    pub(super) tells_sources: bool,
+    /// Peers may use memory of this process.
+    pub(super) remote: bool,
+    pub(super) least_left: usize,
+}
