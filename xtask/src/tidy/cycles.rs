@@ -11,7 +11,7 @@ use crate::crates;
 use crate::imports::{self, Cycle};
 
 /// Cycles that are there today: crate, and files from the directory of its root file. The list
-/// may only become shorter. `cargo xtask crates` prints what is there.
+/// may only become shorter. `cargo xtask crates --cycles` prints what is there.
 const KNOWN: &[(&str, &[&str])] = &[
     ("earmark", &["agent/mod.rs", "agent/mx.rs"]),
     ("earmark", &["agent/poller.rs", "agent/port.rs"]),
