@@ -68,9 +68,9 @@ const HELD_SHARE: f64 = 0.15;
 /// Held is who waits for most of what the gap says.
 const MOSTLY: f64 = 0.5;
 
-/// A gap that makes fewer than this wait, or than one in so many, is an accident. In 60 cases of the
-/// model no verdict is another one with 6 or 24 of them, in 40 none with one in 30; with one in 8,
-/// two throttles beside bulk are missed.
+/// A gap that makes fewer than this wait, or than one in so many, is an accident. In 60 cases of
+/// the model no verdict is another one with 6 or 24 of them, in 40 none with one in 30; with one in
+/// 8, two throttles beside bulk are missed.
 const HELD_COUNT: usize = 12;
 const HELD_ONE_IN: usize = 15;
 

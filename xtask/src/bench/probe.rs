@@ -107,8 +107,8 @@ fn parsed(text: &str) -> Result<Value> {
     serde_json::from_str(text).context("reading the score")
 }
 
-/// What is kept: the table, and of the single scores those that are wrong. That the data cannot tell
-/// is no error, and the table counts it.
+/// What is kept: the table, and of the single scores those that are wrong. That the data cannot
+/// tell is no error, and the table counts it.
 fn summary(outcome: &Value) -> Result<Value> {
     let mut kept = outcome.clone();
     let Some(scores) = outcome["scores"].as_array() else { bail!("the score has no `scores`") };

@@ -92,7 +92,8 @@ pub(super) fn place(count: usize, arrows: &Arrows, room: &Room) -> Layout {
     Layout { boxes: points, arrows, width, height: rows.len() as f64 * room.row }
 }
 
-/// How many arrows the longest way down from each box has.
+/// How many arrows the longest way down from each box has. What points to nothing stands right
+/// below the lowest box that points to it, so that arrows are short.
 fn levels(count: usize, arrows: &Arrows) -> Vec<usize> {
     let mut levels = vec![0; count];
     // Each round settles one level more at least.
@@ -100,6 +101,13 @@ fn levels(count: usize, arrows: &Arrows) -> Vec<usize> {
         for &(from, to) in arrows {
             levels[from] = levels[from].max(levels[to] + 1);
         }
+    }
+    for leaf in 0..count {
+        if levels[leaf] > 0 {
+            continue;
+        }
+        let above = arrows.iter().filter(|arrow| arrow.1 == leaf).map(|arrow| levels[arrow.0]);
+        levels[leaf] = above.min().map_or(0, |lowest| lowest - 1);
     }
     levels
 }
@@ -182,6 +190,13 @@ mod tests {
             }
         }
         assert_eq!((layout.width, layout.height), (200.0, 200.0));
+    }
+
+    #[test]
+    fn what_points_to_nothing_stands_right_below_what_points_to_it() {
+        let layout = place(4, &vec![(0, 1), (1, 2), (0, 3)], &ROOM);
+        assert_eq!(layout.boxes[3].y, layout.boxes[1].y);
+        assert_eq!(layout.boxes[2].y, 125.0);
     }
 
     #[test]
