@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use crate::command::adaptive::AdaptiveArgs;
 use crate::command::apply::{ApplyArgs, RollbackArgs};
 use crate::command::explain::ExplainArgs;
+use crate::command::lab::LabRunArgs;
 use crate::command::mpirun::MpirunArgs;
 use crate::command::mx::MxCommand;
 use crate::command::persist::PersistArgs;
@@ -255,38 +256,6 @@ pub enum LabCommand {
         #[command(flatten)]
         nic: Box<NicOptions>,
     },
-}
-
-/// The time in which programs run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Time {
-    /// This machine's.
-    #[default]
-    Real,
-    /// That of a calendar, which all hosts share.
-    Virtual,
-}
-
-/// What `earmark lab run` takes.
-#[derive(Args, Debug)]
-pub struct LabRunArgs {
-    /// A shell command for a host: a, b, c and so on, which know each other by these names; may be
-    /// given more than once. There are as many hosts as are named, and always a and b
-    #[arg(long, num_args = 2, required = true, value_names = ["HOST", "CMD"])]
-    pub on: Vec<String>,
-    /// End when the commands of this host (or `all`) have ended; the others are stopped
-    ///
-    /// Without it: host a, where clients usually are, or the first one on which something runs.
-    /// The commands of the other hosts start first.
-    #[arg(long, value_name = "HOST")]
-    pub until: Option<String>,
-    /// Whose time it is: in virtual time hosts are guests with kernels of their own, nothing
-    /// depends on the speed of this machine, and a run with the same seed is the same again
-    #[arg(long, value_enum, default_value_t)]
-    pub time: Time,
-    /// The NIC and the cable
-    #[command(flatten)]
-    pub nic: NicOptions,
 }
 
 /// What `earmark nic` takes.

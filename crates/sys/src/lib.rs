@@ -12,6 +12,7 @@
 //! | [`signals`], [`interrupted`] | which signals a command acts on, and whether one has come |
 //! | [`interrupts`] | SIGINT, and who gets it |
 //! | [`icmp`], [`wait`] | pings, and waiting for a descriptor |
+//! | [`seed`] | numbers that no other process has |
 //!
 //! ```
 //! let before = sys::clock::now();
@@ -28,6 +29,7 @@ pub mod netlink;
 pub mod packet;
 pub mod page;
 pub mod privilege;
+pub mod seed;
 pub mod signals;
 pub mod stamps;
 pub mod station;

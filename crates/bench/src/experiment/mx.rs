@@ -5,9 +5,9 @@ use mx::address::{Address, NicId};
 use serde::Serialize;
 use sys::station::Station;
 
-use super::{
-    A, B, BULK_CHUNK_BYTES, Experiment, MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S, Player, Stage,
-    player,
+use super::kind::Experiment;
+use super::players::{
+    A, B, BULK_CHUNK_BYTES, MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S, Player, Stage, player,
 };
 use crate::agent::{AgentSpec, MxSpec, Peer, Transport};
 use crate::marks::MarkNames;

@@ -15,7 +15,6 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use sys::privilege::become_capable;
 
-use crate::cli::{LabRunArgs, Time};
 use bench::experiment::USUAL_SETTING;
 use bench::options::NicOptions;
 use bench::takers::Use;
@@ -23,7 +22,40 @@ use bench::world::WorldKind;
 use bench::world::live::Live;
 use bench::world::setup;
 use bench::world::virtual_lab;
+use clap::Args;
 use report::note;
+
+/// The time in which programs run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Time {
+    /// This machine's.
+    #[default]
+    Real,
+    /// That of a calendar, which all hosts share.
+    Virtual,
+}
+
+/// What `earmark lab run` takes.
+#[derive(Args, Debug)]
+pub struct LabRunArgs {
+    /// A shell command for a host: a, b, c and so on, which know each other by these names; may be
+    /// given more than once. There are as many hosts as are named, and always a and b
+    #[arg(long, num_args = 2, required = true, value_names = ["HOST", "CMD"])]
+    pub on: Vec<String>,
+    /// End when the commands of this host (or `all`) have ended; the others are stopped
+    ///
+    /// Without it: host a, where clients usually are, or the first one on which something runs.
+    /// The commands of the other hosts start first.
+    #[arg(long, value_name = "HOST")]
+    pub until: Option<String>,
+    /// Whose time it is: in virtual time hosts are guests with kernels of their own, nothing
+    /// depends on the speed of this machine, and a run with the same seed is the same again
+    #[arg(long, value_enum, default_value_t)]
+    pub time: Time,
+    /// The NIC and the cable
+    #[command(flatten)]
+    pub nic: NicOptions,
+}
 
 /// What the commands of the other host get to start listening, before the first client starts.
 const HEAD_START: Duration = Duration::from_millis(500);

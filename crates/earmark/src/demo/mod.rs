@@ -6,6 +6,7 @@
 //! all strategies have the same to carry; whether they did is said at the end.
 
 mod preview;
+mod rows;
 mod show;
 mod story;
 mod timeline;
@@ -17,15 +18,16 @@ use anyhow::{Context, Result};
 use lab::LabError;
 use lab::wait::Waiting;
 use nic::moderation::Moderation;
-use serde::Serialize;
 use sys::privilege::become_capable;
+
+use rows::{Demo, Row, STRATEGIES};
 
 use crate::cli::DemoArgs;
 use bench::compare::{Tried, attempt, refuse_nothing};
 use bench::environment::Environment;
 use bench::experiment::Experiment;
 use bench::files::writable;
-use bench::measurement::{Measurement, Rounds, SCHEMA};
+use bench::measurement::{Rounds, SCHEMA};
 use bench::options::{ExperimentOptions, NicOptions, Text};
 use bench::world::World;
 use bench::world::live::Live;
@@ -33,18 +35,6 @@ use report::progress::Progress;
 use report::say;
 use report::terminal::Width;
 use report::{self, Timeline};
-
-/// The strategies, in the order of the table.
-const STRATEGIES: [&str; 8] = [
-    "disabled",
-    "delay:75",
-    "throttle:125",
-    "periodic:75",
-    "delay:75+frames:16",
-    "adaptive",
-    "marked:75",
-    "stream:75",
-];
 
 /// Those of which the report shows a few hundred microseconds.
 const TIMELINES: [&str; 3] = ["disabled", "delay:75", "marked:75"];
@@ -57,26 +47,6 @@ const WARMUP_S: f64 = 0.15;
 
 /// The space that a report may take.
 const REPORT_BYTES: usize = 1 << 20;
-
-/// One strategy under the three kinds of traffic.
-#[derive(Debug, Serialize)]
-struct Row {
-    setting: String,
-    /// TCP round trips alone.
-    round_trips: Measurement,
-    /// Bulk alone.
-    bulk: Measurement,
-    /// Both at once.
-    both: Measurement,
-}
-
-/// What the demo found; `--json` writes it.
-#[derive(Debug, Serialize)]
-struct Demo {
-    schema_version: u32,
-    rows: Vec<Row>,
-    story: String,
-}
 
 /// The three kinds of traffic.
 const TRAFFIC: [Experiment; 3] = [Experiment::TcpRr, Experiment::Bulk, Experiment::Mixed];

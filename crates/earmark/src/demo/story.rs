@@ -1,7 +1,7 @@
 //! The closing sentences of the demo: what was seen, and what to try next. Each follows from the
 //! figures of the run, and says which.
 
-use super::Row;
+use super::rows::Row;
 use bench::compare::not_measured;
 use bench::experiment::{MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S};
 use bench::measurement::Measurement;

@@ -21,6 +21,7 @@
 
 mod client;
 mod message;
+mod moments;
 mod shared;
 
 use std::io;
@@ -31,13 +32,9 @@ use base::time::Instant;
 
 use client::Client;
 pub use client::State;
+pub use moments::BEGINNING_OF_TIME;
+use moments::NEVER;
 use shared::Shared;
-
-/// Midnight, 1 January 2026, UTC, in nanoseconds since 1970: when the world of virtual time begins.
-pub const BEGINNING_OF_TIME: u64 = 1_767_225_600 * 1_000_000_000;
-
-/// A guest asks for this time when it has nothing to do; beyond it, clocks turn negative.
-const NEVER: Instant = Instant::from_nanos(i64::MAX as u64);
 
 /// The clocks of all guests, and the time.
 #[derive(Debug)]

@@ -6,7 +6,6 @@
 //! time: the number of a step and an errno. Step 0 says that the host is ready.
 
 use std::ffi::{CStr, CString};
-use std::fmt;
 use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -23,56 +22,10 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
 use rustix::process::{WaitId, WaitIdOptions, setsid, umask, waitid};
 
-use super::{HostError, forked};
+use super::error::HostError;
+use super::forked;
+use super::step::Step;
 use sys::station::Station;
-
-/// A step in which the holder can fail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Step {
-    /// Leaving the terminal and the session of this process.
-    Session = 1,
-    /// Keeping mounts from spreading to the machine.
-    Mounts = 2,
-    /// Mounting a `/run` without files.
-    Run = 3,
-    /// Writing the names of the stations.
-    HostsFile = 4,
-    /// Making that the `/etc/hosts` of the host.
-    BindHosts = 5,
-    /// Setting the host name.
-    HostName = 6,
-}
-
-impl Step {
-    const ALL: [Self; 6] =
-        [Self::Session, Self::Mounts, Self::Run, Self::HostsFile, Self::BindHosts, Self::HostName];
-
-    /// What to do when the step fails.
-    pub(super) fn remedy(self) -> &'static str {
-        match self {
-            Self::Run => "create the directory if it is missing: sudo mkdir /run",
-            Self::BindHosts => "create the file if it is missing: sudo touch /etc/hosts",
-            _ => {
-                "run as root; in a container, give it --cap-add SYS_ADMIN \
-                 --security-opt apparmor=unconfined"
-            }
-        }
-    }
-}
-
-impl fmt::Display for Step {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Session => "start a session",
-            Self::Mounts => "make the mounts of / private",
-            Self::Run => "mount a tmpfs on /run",
-            Self::HostsFile => "write /run/hosts",
-            Self::BindHosts => "bind /run/hosts over /etc/hosts",
-            Self::HostName => "set the host name",
-        })
-    }
-}
 
 /// A directory of the machine's `/run`, which the host has, too, but empty: servers expect theirs
 /// there.

@@ -6,8 +6,9 @@ use base::time::{Duration, Instant};
 use mx::address::{Address, NicId};
 use mx::outgoing::Outgoing;
 
+use super::found::Found;
+use super::frame::is_name;
 use super::frame::{self, Frame, MAX_FRAME};
-use super::{Found, is_name};
 use crate::port::{BROADCAST, EVERYBODY};
 
 /// How often a question is repeated: any frame may be lost.

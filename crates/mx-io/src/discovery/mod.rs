@@ -29,7 +29,10 @@
 //! file.
 
 mod asker;
+mod error;
+mod found;
 mod frame;
+mod name;
 mod peers;
 
 use std::time::Duration;
@@ -41,41 +44,16 @@ use sys::clock;
 
 #[doc(hidden)]
 pub use asker::Asker;
-use frame::is_name;
+pub use error::ResolveError;
+pub(crate) use error::nobody;
+pub use found::Found;
+pub(crate) use name::host_name;
 pub use peers::{Peers, PeersError, Target};
 
 /// Frames that are looked at together.
 const BUDGET: usize = 64;
 /// How long one who asks sleeps when there is nothing.
 pub(crate) const NAP: Duration = Duration::from_millis(1);
-
-/// An endpoint that has answered.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Found {
-    /// The name of its host.
-    pub host: String,
-    /// Where it is.
-    pub address: Address,
-    /// The version of the protocol that it speaks; ours is [`mx::wire::VERSION`].
-    pub version: u16,
-}
-
-/// Why a name has no address.
-#[derive(Debug, thiserror::Error)]
-pub enum ResolveError {
-    /// Nobody answers to it.
-    #[error(
-        "find MX endpoint {target}: it is in no peers file, and no host of that name has answered; \
-         see who has: earmark mx peers"
-    )]
-    Nobody {
-        /// Who was looked for.
-        target: Target,
-    },
-    /// The port does not work.
-    #[error(transparent)]
-    Port(#[from] PortError),
-}
 
 /// The endpoints of a host, or of all, that answer within `timeout`, in the order of addresses.
 /// Frames for the engine that come meanwhile are dropped, so this is for a port that has none.
@@ -110,10 +88,6 @@ pub fn resolve(
     target.among(&found).ok_or_else(|| nobody(target))
 }
 
-pub(super) fn nobody(target: &Target) -> ResolveError {
-    ResolveError::Nobody { target: target.clone() }
-}
-
 fn ask(
     port: &mut dyn Port,
     host: Option<&str>,
@@ -121,7 +95,7 @@ fn ask(
     is_enough: impl Fn(&Asker, u64) -> bool,
 ) -> Result<Vec<Found>, PortError> {
     let own = Address { nic: port.nic_id(), endpoint: port.endpoint() };
-    let (mut asker, nonce) = (Asker::new(own, None), super::endpoint::seed());
+    let (mut asker, nonce) = (Asker::new(own, None), sys::seed::seed());
     let start = std::time::Instant::now();
     asker.begin(clock::now(), nonce, host);
     while start.elapsed() < timeout && !is_enough(&asker, nonce) {
@@ -135,12 +109,4 @@ fn ask(
         }
     }
     Ok(asker.end(nonce))
-}
-
-/// The name of this host, as far as it can be one on the wire.
-pub(crate) fn host_name() -> String {
-    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let fits = |letter: char| if is_name(letter.encode_utf8(&mut [0; 4])) { letter } else { '-' };
-    let name: String = name.chars().map(fits).take(frame::MAX_NAME).collect();
-    if name.is_empty() { "unnamed".to_owned() } else { name }
 }

@@ -10,7 +10,8 @@ use std::str::FromStr;
 
 use mx::address::{Address, NicId};
 
-use super::{Found, is_name};
+use super::found::Found;
+use super::frame::is_name;
 use crate::port::udp;
 
 /// An endpoint as users write it: `alpha/3`, `02:00:00:00:00:01/3` or `10.9.0.1:9000/3`.

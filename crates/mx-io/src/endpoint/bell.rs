@@ -6,7 +6,7 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::{read, write};
 
-use super::MxError;
+use super::error::MxError;
 use sys::clock;
 
 /// A descriptor that can be read from once it was rung.

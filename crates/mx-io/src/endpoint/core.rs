@@ -8,9 +8,12 @@ use mx::ids::PeerId;
 use mx::status::{Code, Event, Status};
 use rustc_hash::FxHashMap;
 
+use super::bell::Bell;
 use super::ended::{Ended, Want};
+use super::error::MxError;
+use super::request::{Completed, Request};
+use super::roles::{DRIVER, LEASE, WATCHER};
 use super::sources::Sources;
-use super::{Bell, Completed, DRIVER, LEASE, MxError, Request, WATCHER};
 use crate::discovery::{self, Asker};
 use crate::port::{Port, PortError, Room, Transmitted};
 use sys::clock;

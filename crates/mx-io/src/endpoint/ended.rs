@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Completed, Request};
+use super::request::{Completed, Request};
 
 /// What a thread wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

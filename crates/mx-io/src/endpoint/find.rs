@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 use mx::address::Address;
 use mx::buffers::{Sink, Source};
 
-use super::{Endpoint, MxError, seed};
+use super::Endpoint;
+use super::error::MxError;
 use crate::discovery::{self, Asker, Found, NAP, Peers, Target};
 use sys::clock;
+use sys::seed::seed;
 
 impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// The endpoints of a host, or of all, that answer within `timeout`, in the order of addresses;

@@ -27,41 +27,41 @@
 mod bell;
 mod core;
 mod ended;
+mod error;
 mod find;
 mod progress;
 mod queue;
+mod request;
+mod roles;
+mod shared;
 mod sources;
 mod wait;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use base::time::Instant;
 use mx::address::Address;
 use mx::buffers::{Sink, Source};
-use mx::config::{Config, ConfigError};
+use mx::config::Config;
 use mx::counters::Counters;
 use mx::endpoint::Found;
-use mx::ids::{MessageId, PeerId, ReceiveId, SendId};
-use mx::status::{Code, Refusal, Status};
+use mx::ids::{MessageId, PeerId, ReceiveId};
+use mx::status::{Code, Refusal};
 
 pub use self::bell::Bell;
 use self::core::Core;
 use self::ended::Want;
+pub use self::error::MxError;
+pub use self::request::{Completed, Request};
+use self::roles::WATCHER;
+use self::shared::Shared;
+pub use self::shared::Waiting;
 use self::sources::Sources;
-use super::discovery::ResolveError;
-use super::port::{Port, PortCounters, PortError};
+use super::port::{Port, PortCounters};
 use super::report::{Observer, Report};
 use sys::clock;
-
-/// While the application has driven the endpoint within this time, the progress thread leaves it to
-/// the application.
-const LEASE: Duration = Duration::from_micros(500);
-
-/// Who sleeps on the port: a thread of the application, or the progress thread.
-const DRIVER: usize = 0;
-const WATCHER: usize = 1;
 
 /// Who makes progress while no thread of the application waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,18 +73,6 @@ pub enum Progress {
     Manual,
 }
 
-/// What a thread does until its request has ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Waiting {
-    /// It sleeps until the NIC interrupts.
-    #[default]
-    Sleep,
-    /// It looks again and again.
-    Spin,
-    /// It looks for so long, and then sleeps.
-    Hybrid(Duration),
-}
-
 /// How an endpoint lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Life {
@@ -92,85 +80,6 @@ pub struct Life {
     pub progress: Progress,
     /// How threads wait.
     pub waiting: Waiting,
-}
-
-/// A request that has been made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Request {
-    /// To send.
-    Send(SendId),
-    /// To receive.
-    Receive(ReceiveId),
-    /// To connect.
-    Connect(PeerId),
-}
-
-/// A request that has ended.
-#[derive(Debug)]
-pub struct Completed<R> {
-    /// Which one.
-    pub request: Request,
-    /// How.
-    pub status: Status,
-    /// The memory of a receive, with the message.
-    pub sink: Option<R>,
-}
-
-/// Why an endpoint could not do something.
-#[derive(Debug, thiserror::Error)]
-pub enum MxError {
-    /// The settings cannot be.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The port refused, or broke.
-    #[error(transparent)]
-    Port(#[from] PortError),
-    /// The port broke earlier.
-    #[error("the port of this MX endpoint has failed: {0}; close the endpoint and open another")]
-    Broken(String),
-    /// The request was not taken.
-    #[error("MX request: {0}")]
-    Refused(#[from] Refusal),
-    /// There is no connection.
-    #[error("connect to MX endpoint {address}: {code}")]
-    Connect {
-        /// Where it should be.
-        address: Address,
-        /// Why not.
-        code: Code,
-    },
-    /// A name has no address.
-    #[error(transparent)]
-    Resolve(#[from] ResolveError),
-    /// The system gave no thread or no descriptor.
-    #[error("open an MX endpoint: {0}")]
-    System(#[source] std::io::Error),
-    /// There was no time for all messages to be delivered.
-    #[error("close MX endpoint {0}: its peers have not fetched all messages; they are lost")]
-    Unfinished(Address),
-}
-
-struct Shared<S, R> {
-    core: Mutex<Core<S, R>>,
-    sources: Arc<Sources>,
-    waiting: Waiting,
-}
-
-impl<S, R> Shared<S, R> {
-    fn lock(&self) -> MutexGuard<'_, Core<S, R>> {
-        // A thread that panicked in there left counters and queues in order: the engine panics on
-        // nothing that comes from outside.
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Nothing if another thread is in there.
-    fn try_lock(&self) -> Option<MutexGuard<'_, Core<S, R>>> {
-        match self.core.try_lock() {
-            Ok(core) => Some(core),
-            Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
 }
 
 /// An endpoint. Messages to send are of type `S`, places for messages of type `R`.
@@ -187,7 +96,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     pub fn open(port: Box<dyn Port>, config: Config, life: Life) -> Result<Self, MxError> {
         let address = Address { nic: port.nic_id(), endpoint: port.endpoint() };
         let config = Config { mtu: config.mtu.min(port.mtu()), ..config };
-        let engine = mx::endpoint::Endpoint::new(config, address, seed())?;
+        let engine = mx::endpoint::Endpoint::new(config, address, sys::seed::seed())?;
         let sources = Sources::of(&*port).map_err(|error| MxError::System(error.into()))?;
         let sources = Arc::new(sources);
         let core = Mutex::new(Core::new(engine, port, Arc::clone(&sources)));
@@ -480,11 +389,4 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Drop for Endpoint<S, 
     fn drop(&mut self) {
         self.stop();
     }
-}
-
-/// A number that no other endpoint, and no other life of this one, has.
-pub(super) fn seed() -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    // The standard library's way to randomness of the system.
-    std::hash::RandomState::new().build_hasher().finish() ^ clock::wall_clock_nanos()
 }

@@ -2,7 +2,9 @@
 
 use std::num::NonZeroU64;
 
-use super::{LEASE, MxError, Shared, WATCHER};
+use super::error::MxError;
+use super::roles::{LEASE, WATCHER};
+use super::shared::Shared;
 use mx::buffers::{Sink, Source};
 use sys::clock;
 

@@ -9,8 +9,12 @@ use base::time::Instant;
 use mx::buffers::{Sink, Source};
 use mx::status::Refusal;
 
+use super::Endpoint;
+use super::bell::Bell;
 use super::ended::Want;
-use super::{Bell, Completed, Endpoint, MxError, WATCHER};
+use super::error::MxError;
+use super::request::Completed;
+use super::roles::WATCHER;
 
 /// The end of any request.
 const ALL: Want = Want::Any(0, 0);

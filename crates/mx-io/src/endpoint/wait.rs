@@ -6,9 +6,13 @@ use std::time::Duration;
 use base::time::Instant;
 use mx::buffers::{Sink, Source};
 
+use super::Endpoint;
 use super::core::{Core, Sleeper};
 use super::ended::Want;
-use super::{Completed, DRIVER, Endpoint, MxError, Request, Shared, WATCHER, Waiting};
+use super::error::MxError;
+use super::request::{Completed, Request};
+use super::roles::{DRIVER, WATCHER};
+use super::shared::{Shared, Waiting};
 use crate::port::Room;
 use sys::clock;
 

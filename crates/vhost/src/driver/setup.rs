@@ -15,7 +15,6 @@ use virtio_bindings::virtio_net::{
 };
 use virtio_bindings::virtio_ring::VIRTIO_RING_F_EVENT_IDX;
 
-use super::DriverSettings;
 use super::control::{self, Controller};
 use super::error::DriverError;
 use super::frontend::Frontend;
@@ -23,6 +22,7 @@ use super::layout::{self, BUFFER_BASE, RING_BASE};
 use super::pair::Pair;
 use super::receive::Receiver;
 use super::ring::{MAX_RING, Ring};
+use super::settings::DriverSettings;
 use super::transmit::Transmitter;
 use crate::message::{
     F_PROTOCOL_FEATURES, PROTOCOL_F_CONFIG, PROTOCOL_F_MQ, PROTOCOL_F_REPLY_ACK, Region, Request,

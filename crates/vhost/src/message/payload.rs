@@ -2,7 +2,7 @@
 //!
 //! Whatever is read is checked against its bounds first.
 
-use super::{Header, MAX_CONFIG, MAX_REGIONS, MessageError};
+use super::header::{Header, MAX_CONFIG, MAX_REGIONS, MessageError};
 
 /// One region of guest memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

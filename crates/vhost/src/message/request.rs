@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use super::header::{FLAG_NEED_REPLY, Header, MessageError, with_header};
 use super::payload::{Config, Fields, Region, VringAddress, VringFd, VringState};
 use super::payload::{put_address, put_regions};
-use super::{FLAG_NEED_REPLY, Header, MessageError, with_header};
 
 /// What a frontend can ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use super::place::REMOTE_SHELL;
+/// What the launcher takes for `ssh`.
+pub(super) const REMOTE_SHELL: &str = "/run/earmark/shell";
 
 /// Where to get one.
 const REMEDY: &str =

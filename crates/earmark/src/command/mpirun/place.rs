@@ -12,15 +12,13 @@ use anyhow::{Context, Result, bail};
 use lab::host::Host;
 use sys::station::Station;
 
-use super::launcher::Launcher;
+use super::launcher::{Launcher, REMOTE_SHELL};
 use super::variables::{Net, in_lab, quoted};
 
 /// Where everything is.
 const PLACE: &str = "/run/earmark";
 /// Where the remote shell asks.
 const SOCKET: &str = "/run/earmark/shell.socket";
-/// What the launcher takes for `ssh`.
-pub(super) const REMOTE_SHELL: &str = "/run/earmark/shell";
 /// The directory that libfabric searches.
 const PROVIDERS: &str = "/run/earmark/libfabric";
 

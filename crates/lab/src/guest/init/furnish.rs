@@ -11,7 +11,8 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount, mount_bind};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
 
-use super::{InitError, doing, modules};
+use super::error::{InitError, doing};
+use super::modules;
 use crate::guest::settings::{InitSettings, SETTINGS};
 use netdev::coalescing;
 use sys::netlink::{LinkSettings, Netlink, NetlinkError};

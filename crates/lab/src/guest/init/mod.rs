@@ -8,10 +8,12 @@
 //! It is one loop on one thread. What a program writes is only read if the console has room, one
 //! piece at a time and in turns, so a chatty program delays its neighbours but does not stop them.
 
+mod error;
 mod furnish;
 mod modules;
 mod program;
 mod script;
+mod signal;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,13 +22,15 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
+use rustix::process::{WaitOptions, wait};
 use rustix::system::{RebootCommand, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
 use super::channel::{Channel, message};
 use super::protocol::{Event, GUEST, Order, Status, Stream};
 use super::waiter::Waiter;
+pub use error::InitError;
+use error::doing;
 use program::Program;
 use script::Script;
 
@@ -62,21 +66,6 @@ pub fn power_off() {
     // What it said to the console may still be on its way.
     let _ = tcdrain(rustix::stdio::stderr());
     let _ = reboot(RebootCommand::PowerOff);
-}
-
-/// What process 1 could not do.
-#[derive(Debug, thiserror::Error)]
-#[error("{what}{}", cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default())]
-pub struct InitError {
-    what: String,
-    #[source]
-    cause: Option<io::Error>,
-}
-
-/// Names what failed.
-fn doing<E: Into<io::Error>>(what: impl Into<String>) -> impl FnOnce(E) -> InitError {
-    let what = what.into();
-    |cause| InitError { what, cause: Some(cause.into()) }
 }
 
 /// What the loop waits for.
@@ -277,14 +266,4 @@ fn console() -> io::Result<Channel> {
     line.make_raw();
     tcsetattr(&console, OptionalActions::Now, &line)?;
     Channel::new(console.try_clone()?, console)
-}
-
-/// Sends a signal to a process or its group; one that is gone does not mind.
-fn send_signal(pid: Pid, number: i32, group: bool) {
-    let Some(signal) = Signal::from_named_raw(number) else { return };
-    let _ = if group {
-        rustix::process::kill_process_group(pid, signal)
-    } else {
-        kill_process(pid, signal)
-    };
 }

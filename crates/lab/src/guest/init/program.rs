@@ -13,7 +13,7 @@ use rustix::process::{Pid, ioctl_tiocsctty, setsid};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use super::send_signal;
+use super::signal::send_signal;
 use crate::guest::protocol::{Event, Size, Spawn, Status, Stream};
 
 /// How much of an output is read at once: what the console takes at once.

@@ -4,14 +4,17 @@
 //! real program, such as memcached. Servers start first, then clients; then all get their *go* at
 //! once.
 
+mod kind;
 mod mx;
+mod players;
 
+pub use kind::Experiment;
 pub use mx::MxTerms;
+pub use players::{A, B, MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S, Player, Role};
+use players::{BULK_CHUNK_BYTES, Stage, player};
 
 use anyhow::{Result, ensure};
-use clap::ValueEnum;
 use nic::moderation::{Moderation, TimerKind};
-use serde::Deserialize;
 
 use crate::agent::{AgentSpec, Transport};
 use crate::measurement::Part;
@@ -20,12 +23,6 @@ use crate::workload::{
     BulkReceiverSpec, BulkSenderSpec, FrameSenderSpec, MemcachedClientSpec, NtpClientSpec,
     NtpServerSpec, PpsReceiverSpec, PpsSenderSpec, RrClientSpec, RrServerSpec, WorkloadSpec,
 };
-
-/// Host `a`, where clients are.
-pub const A: usize = 0;
-
-/// Host `b`, where servers are.
-pub const B: usize = 1;
 
 /// The port of the servers that Earmark brings along.
 const PORT: u16 = 7_000;
@@ -45,16 +42,6 @@ const SERVER: &str = "10.9.0.2";
 /// CPU work for each request in the e1000 seed's "more realistic benchmark".
 const LOADED_COMPUTE_US: u32 = 110;
 
-/// Round trips a second in `mixed`: a fixed rate, since a faster closed loop would make more
-/// interrupts by itself.
-pub const MIXED_ROUND_TRIPS_PER_S: u32 = 1_000;
-
-/// The bulk flow of `mixed`, in Mbit/s: well below what a TAP carries.
-pub const MIXED_BULK_MBIT: u32 = 300;
-
-/// What the bulk flow writes at a time, as iperf3 does.
-const BULK_CHUNK_BYTES: u32 = 131_072;
-
 /// Memcached clients think at random up to this long, so that a free-running tick meets them at any
 /// phase.
 const MEMCACHED_THINK_US: u32 = 1_000;
@@ -70,63 +57,6 @@ const PING_BYTES: u32 = 56;
 pub const USUAL_SETTING: Moderation =
     Moderation { timer: TimerKind::Delay, rx_usecs: 75, ..Moderation::DISABLED };
 
-/// The experiments by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Experiment {
-    /// One byte there and back over TCP, again and again (netperf TCP_RR)
-    TcpRr,
-    /// The same over UDP
-    UdpRr,
-    /// The same with ICMP echo, which the kernel answers
-    Ping,
-    /// TCP round trips to a server that works 110 us on each request
-    LoadedServer,
-    /// Gets from the real memcached; latency is the time to the first 5 bytes
-    Memcached,
-    /// NTP with its four timestamps: which half of a round trip is late, and what that does to a
-    /// clock
-    Ntp,
-    /// One TCP flow as fast as it goes, or at --bulk-rate
-    Bulk,
-    /// A paced TCP flow, and TCP round trips at a fixed rate, at once on one NIC
-    Mixed,
-    /// Small datagrams as fast as they go
-    Pps,
-    /// Frames that the host drops at once: what receiving one costs
-    InvalidFrames,
-    /// Messages of MX there and back: half a round trip, as Open-MX tells it
-    MxPingpong,
-    /// Messages of MX one way, with --in-flight of them on their way
-    MxStream,
-    /// Large messages of MX there and back: what each takes, in time and in interrupts
-    MxLargeAnatomy,
-    /// Round trips of MX messages whose mark comes --mx-misorder frames too early
-    MxMisorder,
-    /// Short round trips of MX beside bulk messages of MX and a TCP flow, at once on one NIC
-    MxMixed,
-}
-
-/// What a player runs.
-#[derive(Clone, Debug)]
-pub enum Role {
-    /// An agent with this workload.
-    Agent(Part, Box<AgentSpec>),
-    /// A program, with its arguments.
-    Program(Vec<String>),
-}
-
-/// One workload or program on one host.
-#[derive(Clone, Debug)]
-pub struct Player {
-    /// [`A`] or [`B`].
-    pub host: usize,
-    /// It must be there before the others start, and stays until they are done.
-    pub server: bool,
-    /// What it runs.
-    pub role: Role,
-}
-
 /// An experiment, with the numbers filled in.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -141,18 +71,6 @@ pub struct Plan {
 }
 
 impl Experiment {
-    /// The name on the command line.
-    #[must_use]
-    pub fn name(self) -> String {
-        let value = self.to_possible_value().expect("no experiment is hidden");
-        value.get_name().to_owned()
-    }
-
-    /// All of them.
-    pub fn all() -> impl Iterator<Item = Self> {
-        Self::value_variants().iter().copied()
-    }
-
     /// Whether it is one of [round trips of MX](Self::MxPingpong), of which half is told.
     #[must_use]
     pub fn tells_half(self) -> bool {
@@ -191,16 +109,6 @@ impl Experiment {
 #[must_use]
 pub fn timing(options: &ExperimentOptions) -> (f64, f64) {
     (options.warmup.unwrap_or(0.3), options.duration.unwrap_or(2.0))
-}
-
-/// What the players of one experiment have in common.
-struct Stage<'a> {
-    experiment: Experiment,
-    options: &'a ExperimentOptions,
-    clients: u32,
-    seed: u64,
-    warmup_s: f64,
-    duration_s: f64,
 }
 
 impl Stage<'_> {
@@ -350,10 +258,6 @@ impl Stage<'_> {
     fn response_bytes(&self) -> usize {
         self.options.response_bytes.unwrap_or(1) as usize
     }
-}
-
-fn player(host: usize, part: Part, server: bool, agent: AgentSpec) -> Player {
-    Player { host, server, role: Role::Agent(part, Box::new(agent)) }
 }
 
 /// The real server, one thread, as the bge seed's.

@@ -1,0 +1,51 @@
+//! What the first process of a host does, one after the other.
+
+use std::fmt;
+
+/// A step in which the holder can fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Step {
+    /// Leaving the terminal and the session of this process.
+    Session = 1,
+    /// Keeping mounts from spreading to the machine.
+    Mounts = 2,
+    /// Mounting a `/run` without files.
+    Run = 3,
+    /// Writing the names of the stations.
+    HostsFile = 4,
+    /// Making that the `/etc/hosts` of the host.
+    BindHosts = 5,
+    /// Setting the host name.
+    HostName = 6,
+}
+
+impl Step {
+    pub(super) const ALL: [Self; 6] =
+        [Self::Session, Self::Mounts, Self::Run, Self::HostsFile, Self::BindHosts, Self::HostName];
+
+    /// What to do when the step fails.
+    pub(super) fn remedy(self) -> &'static str {
+        match self {
+            Self::Run => "create the directory if it is missing: sudo mkdir /run",
+            Self::BindHosts => "create the file if it is missing: sudo touch /etc/hosts",
+            _ => {
+                "run as root; in a container, give it --cap-add SYS_ADMIN \
+                 --security-opt apparmor=unconfined"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Session => "start a session",
+            Self::Mounts => "make the mounts of / private",
+            Self::Run => "mount a tmpfs on /run",
+            Self::HostsFile => "write /run/hosts",
+            Self::BindHosts => "bind /run/hosts over /etc/hosts",
+            Self::HostName => "set the host name",
+        })
+    }
+}
