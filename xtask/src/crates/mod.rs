@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use crate::repo;
 use measure::Crate;
 pub(crate) use picture::description;
-pub(crate) use workspace::{dependencies};
+pub(crate) use workspace::dependencies;
 
 /// Where the picture is, from the root of the repository.
 pub(crate) const PICTURE: &str = "docs/crates.svg";
