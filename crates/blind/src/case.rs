@@ -2,9 +2,9 @@
 
 use nic::moderation::Moderation;
 
-use crate::chance::Chance;
 use crate::decoy::Decoy;
 use crate::obstacle::Obstacle;
+use crate::random::Random;
 
 /// What the probes can do in a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,39 +38,39 @@ impl Case {
     /// The case of a seed: two in three have holds, one in three has a decoy, or both.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
-        let mut chance = Chance::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0xb11d);
-        let kind = match chance.whole(0, 9) {
+        let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0xb11d);
+        let kind = match random.whole(0, 9) {
             0..=6 => Kind::Stamped,
             7..=8 => Kind::Silent,
             _ => Kind::Plain,
         };
-        let is_decoy = chance.is(0.33);
+        let is_decoy = random.is(0.33);
         let (mut theirs, mut mine) = (Moderation::DISABLED, Moderation::DISABLED);
         if !is_decoy {
             // Behind one hold in a round trip a second one does not show; see `infer`.
-            match chance.whole(0, if kind == Kind::Stamped { 2 } else { 1 }) {
-                0 => theirs = hold(&mut chance),
-                1 => mine = hold(&mut chance),
-                _ => (theirs, mine) = (hold(&mut chance), hold(&mut chance)),
+            match random.whole(0, if kind == Kind::Stamped { 2 } else { 1 }) {
+                0 => theirs = hold(&mut random),
+                1 => mine = hold(&mut random),
+                _ => (theirs, mine) = (hold(&mut random), hold(&mut random)),
             }
         }
         if kind != Kind::Stamped {
             // How a server spaces its answers is not known, so nor is which of them is the last.
             mine.rx_frames = 0;
         }
-        let decoy = (is_decoy || chance.is(0.15)).then(|| Decoy::draw(&mut chance));
+        let decoy = (is_decoy || random.is(0.15)).then(|| Decoy::draw(&mut random));
         let bulk =
-            if !is_decoy && chance.is(0.3) { chance.between(1_000.0, 10_000.0) } else { 0.0 };
-        let waits = kind == Kind::Stamped && chance.is(0.5);
-        let nic_stamps = chance.is(0.5);
+            if !is_decoy && random.is(0.3) { random.between(1_000.0, 10_000.0) } else { 0.0 };
+        let waits = kind == Kind::Stamped && random.is(0.5);
+        let nic_stamps = random.is(0.5);
         Self { seed, kind, waits, nic_stamps, theirs, mine, decoy, bulk, obstacle: None }
     }
 
     /// The case of a seed with an obstacle: the data may not be able to tell.
     #[must_use]
     pub fn draw_hindered(seed: u64) -> Self {
-        let mut chance = Chance::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x0b57);
-        Self { obstacle: Some(Obstacle::draw(&mut chance)), ..Self::draw(seed) }
+        let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x0b57);
+        Self { obstacle: Some(Obstacle::draw(&mut random)), ..Self::draw(seed) }
     }
 
     /// A case for a live world: stamped, with bulk now and then, and decoys that can be planted.
@@ -86,21 +86,21 @@ impl Case {
     }
 
     fn draw_on_hosts(seed: u64, may_be_busy: bool) -> Self {
-        let mut chance = Chance::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x11fe);
+        let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x11fe);
         let (mut theirs, mut mine) = (Moderation::DISABLED, Moderation::DISABLED);
-        let is_decoy = chance.is(0.33);
+        let is_decoy = random.is(0.33);
         if !is_decoy {
-            match chance.whole(0, 2) {
-                0 => theirs = hold(&mut chance),
-                1 => mine = hold(&mut chance),
-                _ => (theirs, mine) = (hold(&mut chance), hold(&mut chance)),
+            match random.whole(0, 2) {
+                0 => theirs = hold(&mut random),
+                1 => mine = hold(&mut random),
+                _ => (theirs, mine) = (hold(&mut random), hold(&mut random)),
             }
         }
-        let slow = Decoy::SlowServer { takes: chance.between(10.0, 150.0) };
+        let slow = Decoy::SlowServer { takes: random.between(10.0, 150.0) };
         let busy = Decoy::BusyCore { share: 0.0, longest: 0.0 };
         let decoys = if may_be_busy { [slow, busy] } else { [slow, slow] };
-        let decoy = is_decoy.then(|| chance.one(&decoys));
-        let bulk = if chance.is(0.2) { chance.between(500.0, 3_000.0) } else { 0.0 };
+        let decoy = is_decoy.then(|| random.one(&decoys));
+        let bulk = if random.is(0.2) { random.between(500.0, 3_000.0) } else { 0.0 };
         let (kind, waits, nic_stamps) = (Kind::Stamped, true, false);
         Self { seed, kind, waits, nic_stamps, theirs, mine, decoy, bulk, obstacle: None }
     }
@@ -141,9 +141,9 @@ impl Case {
     }
 }
 
-fn hold(chance: &mut Chance) -> Moderation {
-    let usecs = chance.whole(0, 1_000);
-    let text = match chance.whole(0, 5) {
+fn hold(random: &mut Random) -> Moderation {
+    let usecs = random.whole(0, 1_000);
+    let text = match random.whole(0, 5) {
         0 => "disabled".to_owned(),
         _ if usecs == 0 => "disabled".to_owned(),
         1 => format!("delay:{usecs}"),
@@ -153,7 +153,7 @@ fn hold(chance: &mut Chance) -> Moderation {
         // A limit that a burst of ours reaches before the timer ends.
         _ => match (usecs / 8).min(64) {
             0..2 => format!("delay:{usecs}"),
-            most => format!("delay:{usecs}+frames:{}", chance.whole(2, most)),
+            most => format!("delay:{usecs}+frames:{}", random.whole(2, most)),
         },
     };
     text.parse().expect("settings are well formed")

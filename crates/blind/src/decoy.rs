@@ -1,6 +1,6 @@
 //! What costs time and is no hold.
 
-use crate::chance::Chance;
+use crate::random::Random;
 
 /// Something that costs time and is no hold; microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,27 +59,27 @@ impl Decoy {
         }
     }
 
-    pub(crate) fn draw(chance: &mut Chance) -> Self {
-        match chance.whole(0, 5) {
+    pub(crate) fn draw(random: &mut Random) -> Self {
+        match random.whole(0, 5) {
             0 => {
                 // As cpuidle has it: no state is entered for less time than it takes to leave.
-                let takes = chance.between(10.0, 300.0);
-                Self::Waking { after: takes.max(20.0) * chance.between(1.0, 3.0), takes }
+                let takes = random.between(10.0, 300.0);
+                Self::Waking { after: takes.max(20.0) * random.between(1.0, 3.0), takes }
             }
             1 => Self::BusyCore {
-                share: chance.between(0.05, 0.35),
-                longest: chance.between(30.0, 600.0),
+                share: random.between(0.05, 0.35),
+                longest: random.between(30.0, 600.0),
             },
             2 => Self::Scheduler {
-                share: chance.between(0.02, 0.3),
-                scale: chance.between(10.0, 200.0),
+                share: random.between(0.02, 0.3),
+                scale: random.between(10.0, 200.0),
             },
-            3 => Self::SlowServer { takes: chance.between(10.0, 150.0) },
+            3 => Self::SlowServer { takes: random.between(10.0, 150.0) },
             4 => Self::Queue {
-                every: chance.between(500.0, 4_000.0),
-                longest: chance.between(50.0, 700.0),
+                every: random.between(500.0, 4_000.0),
+                longest: random.between(50.0, 700.0),
             },
-            _ => Self::First { takes: chance.between(200.0, 3_000.0) },
+            _ => Self::First { takes: random.between(200.0, 3_000.0) },
         }
     }
 }

@@ -8,18 +8,18 @@
 #![forbid(unsafe_code)]
 
 mod case;
-mod chance;
 mod decoy;
 mod obstacle;
 mod path;
+mod random;
 mod score;
 mod stage;
 mod world;
 
 pub use case::{Case, Kind};
-pub use chance::Gaps;
 pub use decoy::Decoy;
 pub use obstacle::Obstacle;
+pub use random::Gaps;
 pub use score::{Outcome, Score, Table};
 pub use world::World;
 

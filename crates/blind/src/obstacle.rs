@@ -1,8 +1,8 @@
 //! What keeps probes from showing a hold: plans that send too little or too slowly, echoes that
 //! answer few, machines that have more to do than they can.
 
-use crate::chance::Chance;
 use crate::decoy::Decoy;
+use crate::random::Random;
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,24 +50,24 @@ impl Obstacle {
         }
     }
 
-    pub(crate) fn draw(chance: &mut Chance) -> Self {
+    pub(crate) fn draw(random: &mut Random) -> Self {
         // From a few hundred to some tens of thousand packets a second.
-        let nanos = chance.between(4.5, 6.5);
+        let nanos = random.between(4.5, 6.5);
         let nanos = 10_f64.powf(nanos) as u64;
-        match chance.whole(0, 3) {
+        match random.whole(0, 3) {
             0 => Self::Spacing { nanos },
             1 => Self::Few {
-                count: chance.whole(20, 1_000),
-                nanos: if chance.is(0.5) { nanos } else { 0 },
+                count: random.whole(20, 1_000),
+                nanos: if random.is(0.5) { nanos } else { 0 },
             },
             2 => Self::Limit {
-                per_second: 10_f64.powf(chance.between(1.0, 3.5)),
-                burst: chance.between(1.0, 50.0),
+                per_second: 10_f64.powf(random.between(1.0, 3.5)),
+                burst: random.between(1.0, 50.0),
             },
             _ => Self::Load {
-                share: chance.between(0.2, 0.9),
-                longest: chance.between(200.0, 4_000.0),
-                every: chance.between(1_000.0, 20_000.0),
+                share: random.between(0.2, 0.9),
+                longest: random.between(200.0, 4_000.0),
+                every: random.between(1_000.0, 20_000.0),
             },
         }
     }

@@ -1,7 +1,7 @@
 //! The wire: what it costs, what it varies by, and who queues in front.
 
-use crate::chance::Chance;
 use crate::decoy::Decoy;
+use crate::random::Random;
 
 /// One direction of a wire, in nanoseconds.
 pub(crate) struct Path {
@@ -13,11 +13,11 @@ pub(crate) struct Path {
     busy_until: f64,
     next_burst: f64,
     first: bool,
-    chance: Chance,
+    random: Random,
 }
 
 impl Path {
-    pub(crate) fn new(latency: f64, jitter: f64, decoy: Option<Decoy>, chance: Chance) -> Self {
+    pub(crate) fn new(latency: f64, jitter: f64, decoy: Option<Decoy>, random: Random) -> Self {
         Self {
             latency,
             jitter,
@@ -26,7 +26,7 @@ impl Path {
             busy_until: 0.0,
             next_burst: 0.0,
             first: true,
-            chance,
+            random,
         }
     }
 
@@ -34,13 +34,13 @@ impl Path {
     pub(crate) fn carry(&mut self, sent: f64) -> f64 {
         if let Some(Decoy::Queue { every, longest }) = self.decoy {
             while self.next_burst <= sent {
-                let length = self.chance.between(0.0, longest * 1e3);
+                let length = self.random.between(0.0, longest * 1e3);
                 self.busy_until = self.busy_until.max(self.next_burst) + length;
-                self.next_burst += self.chance.exponential(every * 1e3);
+                self.next_burst += self.random.exponential(every * 1e3);
             }
         }
         let leaves = sent.max(self.busy_until);
-        let mut arrives = leaves + self.latency + self.chance.exponential(self.jitter);
+        let mut arrives = leaves + self.latency + self.random.exponential(self.jitter);
         if let (true, Some(Decoy::First { takes })) = (self.first, self.decoy) {
             arrives += takes * 1e3;
         }

@@ -4,8 +4,8 @@ use base::time::Instant;
 use nic::moderation::Moderation;
 use nic::port::{Port, PortSettings};
 
-use crate::chance::Chance;
 use crate::decoy::Decoy;
+use crate::random::Random;
 
 /// A packet without contents; bulk has no number.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ pub(crate) struct Stage {
     next_bulk: f64,
     poll_at: Option<f64>,
     idle_since: f64,
-    chance: Chance,
+    random: Random,
 }
 
 /// Packets that one poll takes at most (NAPI's weight).
@@ -50,21 +50,21 @@ impl Stage {
         costs: Costs,
         decoy: Option<Decoy>,
         bulk: f64,
-        mut chance: Chance,
+        mut random: Random,
     ) -> Self {
         let bulk_gap = if bulk > 0.0 { 1e9 / bulk } else { f64::INFINITY };
         // A tick has run since long before the first probe.
-        let started = Instant::from_nanos(chance.between(0.0, 1e6) as u64);
+        let started = Instant::from_nanos(random.between(0.0, 1e6) as u64);
         let settings = PortSettings { moderation, ..PortSettings::default() };
         Self {
             port: Port::new(settings, started),
             costs,
             decoy,
             bulk_gap,
-            next_bulk: if bulk > 0.0 { 1e6 + chance.exponential(bulk_gap) } else { f64::INFINITY },
+            next_bulk: if bulk > 0.0 { 1e6 + random.exponential(bulk_gap) } else { f64::INFINITY },
             poll_at: None,
             idle_since: 0.0,
-            chance,
+            random,
         }
     }
 
@@ -87,7 +87,7 @@ impl Stage {
                 let _ = self.port.receive(moment, Packet(Some(*number)));
             } else if now >= self.next_bulk {
                 let _ = self.port.receive(moment, Packet(None));
-                self.next_bulk = now + self.chance.exponential(self.bulk_gap);
+                self.next_bulk = now + self.random.exponential(self.bulk_gap);
             }
             self.port.advance(moment, &mut ());
             if self.poll_at.is_some_and(|at| at <= now) {
@@ -115,11 +115,11 @@ impl Stage {
 
     /// How long after the interrupt the poll begins.
     fn interrupted(&mut self, now: f64) -> f64 {
-        let usual = self.costs.interrupt + self.chance.exponential(self.costs.jitter);
+        let usual = self.costs.interrupt + self.random.exponential(self.costs.jitter);
         let more = match self.decoy {
             Some(Decoy::Waking { after, takes }) if now - self.idle_since > after * 1e3 => takes,
-            Some(Decoy::BusyCore { share, longest }) if self.chance.is(share) => {
-                self.chance.between(0.0, longest)
+            Some(Decoy::BusyCore { share, longest }) if self.random.is(share) => {
+                self.random.between(0.0, longest)
             }
             _ => 0.0,
         };

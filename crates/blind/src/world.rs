@@ -3,10 +3,10 @@
 use infer::{Abilities, Far, Heard, Probe, Train};
 
 use crate::case::{Case, Kind};
-use crate::chance::Chance;
 use crate::decoy::Decoy;
 use crate::obstacle::{Bucket, Obstacle};
 use crate::path::Path;
+use crate::random::Random;
 use crate::stage::{Costs, Stage};
 
 /// How long an answer is waited for, in nanoseconds.
@@ -20,8 +20,8 @@ struct Clock {
 }
 
 impl Clock {
-    fn draw(chance: &mut Chance) -> Self {
-        Self { offset: chance.between(0.0, 1e12), rate: 1.0 + chance.between(-4e-5, 4e-5) }
+    fn draw(random: &mut Random) -> Self {
+        Self { offset: random.between(0.0, 1e12), rate: 1.0 + random.between(-4e-5, 4e-5) }
     }
 
     fn read(self, at: f64) -> u64 {
@@ -46,31 +46,31 @@ pub struct World {
     /// Of my NIC, if it stamps.
     nic_clock: Option<Clock>,
     now: f64,
-    chance: Chance,
+    random: Random,
 }
 
 impl World {
     /// Builds the world of `case`; what else is random in it comes from the case's seed.
     #[must_use]
     pub fn new(case: &Case) -> Self {
-        let mut chance = Chance::new(case.seed().wrapping_mul(0x9e6c_63d0_876a_3f6b) ^ 0x3a1d);
-        let jitter = 50.0 * 20.0_f64.powf(chance.share());
+        let mut random = Random::new(case.seed().wrapping_mul(0x9e6c_63d0_876a_3f6b) ^ 0x3a1d);
+        let jitter = 50.0 * 20.0_f64.powf(random.share());
         let mut costs = || Costs {
-            interrupt: chance.between(100.0, 800.0),
+            interrupt: random.between(100.0, 800.0),
             jitter,
-            packet: chance.between(200.0, 1_500.0),
+            packet: random.between(200.0, 1_500.0),
         };
         let (their_costs, my_costs) = (costs(), costs());
-        let latency = chance.between(5e3, 2e5);
+        let latency = random.between(5e3, 2e5);
         // Decoys of a core sit on one side, or on both.
-        let sides = chance.whole(0, 2);
+        let sides = random.whole(0, 2);
         let core = case
             .decoy
             .filter(|decoy| matches!(decoy, Decoy::Waking { .. } | Decoy::BusyCore { .. }));
         let path =
             case.decoy.filter(|decoy| matches!(decoy, Decoy::Queue { .. } | Decoy::First { .. }));
         let mut other = |number| {
-            Chance::new(case.seed() ^ (u64::from(chance.whole(0, u32::MAX - 1)) << 8) ^ number)
+            Random::new(case.seed() ^ (u64::from(random.whole(0, u32::MAX - 1)) << 8) ^ number)
         };
         let obstacle = case.obstacle;
         let loaded = obstacle.and_then(Obstacle::core);
@@ -81,7 +81,7 @@ impl World {
         let mine = Stage::new(case.mine, my_costs, my_core, case.bulk, other(2));
         let there = Path::new(latency, jitter, stalls.or(path), other(3));
         let back = Path::new(latency, jitter, stalls, other(4));
-        let usual = chance.between(1e3, 8e3);
+        let usual = random.between(1e3, 8e3);
         Self {
             kind: case.kind,
             waits: case.waits,
@@ -101,10 +101,10 @@ impl World {
             },
             obstacle,
             bucket: Bucket::of(obstacle),
-            far_clock: Clock::draw(&mut chance),
-            nic_clock: case.nic_stamps.then(|| Clock::draw(&mut chance)),
+            far_clock: Clock::draw(&mut random),
+            nic_clock: case.nic_stamps.then(|| Clock::draw(&mut random)),
             now: 1e7,
-            chance,
+            random,
         }
     }
 
@@ -188,13 +188,13 @@ impl World {
     fn serve(&mut self, at: f64) -> f64 {
         let late = match self.scheduler {
             // A Pareto tail, bounded: nobody sleeps for ever.
-            Some((share, scale)) if self.chance.is(share) => {
-                (scale / (1.0 - self.chance.share()).powf(0.7)).min(3e6)
+            Some((share, scale)) if self.random.is(share) => {
+                (scale / (1.0 - self.random.share()).powf(0.7)).min(3e6)
             }
             _ => 0.0,
         };
         let begins = self.server_free.max(at + late);
-        self.server_free = begins + self.server * self.chance.between(0.95, 1.05);
+        self.server_free = begins + self.server * self.random.between(0.95, 1.05);
         self.server_free
     }
 }

@@ -1,10 +1,7 @@
-//! The bench behind the `earmark` command: experiments, worlds, measurements, reports.
+//! The `earmark` command: it parses arguments, calls the crate that does the work, and prints.
 //!
-//! An [`experiment`] says who does what on which host; its parts are [`workload`]s, state machines
-//! without I/O, each driven by an [`agent`]. A [`world`] plays an experiment and returns records
-//! and counters, of which [`measurement`] makes one type whatever the world. [`bench`](mod@bench)
-//! compares settings, [`demo`] tells the whole story, [`control`] lets others look and turn knobs
-//! meanwhile.
+//! [`cli`] declares the commands and their help, [`command`] has one module for each, [`demo`] is
+//! the first thing a stranger runs. Everything else is in the crates that `ARCHITECTURE.md` lists.
 #![forbid(unsafe_code)]
 // Standard output may be closed; see `say`.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -31,7 +28,7 @@ use report::say;
 /// What failed, on what, and what to do next.
 pub fn run(command: Command) -> Result<ExitCode> {
     if command.is_for_users() {
-        tune::mend::remind();
+        tune::recover::remind();
     }
     match command {
         Command::Demo(args) => demo::run(&args)?,

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use bench::kernel::{self, Needs};
-use lab::guest::protocol::{Cue, Event, Order, Spawn, Status, Stream};
+use lab::guest::protocol::{Event, Order, Spawn, Status, Stream, TimedCommand};
 use lab::guest::{Guest, GuestError, GuestSettings};
 use lab::host::Host;
 use lab::machine::Machine;
@@ -361,9 +361,13 @@ fn a_script_runs_by_the_guests_own_clock() {
         let mut scripted = settings(&kernel);
         let quick = spawn(&["sh", "-c", "echo quick; exit 3"]);
         scripted.script = Some(vec![
-            Cue { at_us: 2_300_000, program: 1, order: Order::Signal { number: 15, group: false } },
-            Cue { at_us: 2_000_000, program: 1, order: spawn(&["sleep", "1000"]) },
-            Cue { at_us: 2_100_000, program: 2, order: quick },
+            TimedCommand {
+                at_us: 2_300_000,
+                program: 1,
+                order: Order::Signal { number: 15, group: false },
+            },
+            TimedCommand { at_us: 2_000_000, program: 1, order: spawn(&["sleep", "1000"]) },
+            TimedCommand { at_us: 2_100_000, program: 2, order: quick },
         ]);
         let expected = [
             (1, Event::Started),
@@ -388,7 +392,8 @@ fn virtual_time_repeats_itself() {
         let look = "cat /proc/sys/kernel/random/uuid /proc/sys/kernel/random/boot_id; date +%s.%N; \
                     cat /proc/uptime; sleep 1000; cat /proc/uptime; head -c 8 /dev/urandom | od -x; \
                     cat /proc/interrupts";
-        let at = |at_us, program| Cue { at_us, program, order: spawn(&["sh", "-c", look]) };
+        let at =
+            |at_us, program| TimedCommand { at_us, program, order: spawn(&["sh", "-c", look]) };
         scripted.script = Some(vec![at(5_000_000, 1), at(6_000_000, 2)]);
         play(&scripted)
     };

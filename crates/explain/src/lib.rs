@@ -14,6 +14,7 @@
 pub mod decode;
 pub mod engine;
 pub mod event;
+pub mod event_requests;
 pub mod evidence;
 pub mod hold;
 pub mod own;
@@ -30,4 +31,3 @@ pub mod tracer;
 pub mod traffic;
 pub mod verdict;
 pub mod who;
-pub mod wishes;

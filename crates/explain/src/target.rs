@@ -10,7 +10,7 @@ pub enum Target {
         /// The device.
         device: Option<String>,
     },
-    /// A program that is started later ([`Tracer::follow`]), under this name.
+    /// A program that is started later (`Tracer::follow`), under this name.
     Program(String),
     /// Everything that a device receives.
     Device(String),

@@ -23,9 +23,9 @@ use tracepoints::{Missing, Session};
 use super::decode::Decoder;
 use super::engine::{Engine, Odds, Path};
 use super::event::{Event, What};
+use super::event_requests::event_requests;
 use super::target::Target;
 use super::who::{Family, Who};
-use super::wishes::wishes;
 
 /// What tracing may cost, of one processor: 1 %, with a margin for what is not counted.
 pub const SHARE: f64 = 0.008;
@@ -130,7 +130,7 @@ impl Tracer {
             Target::Device(_) => (Engine::of_arrivals(), Who::Everybody, ""),
         };
         let family = Family::new(name);
-        let (session, missing) = Session::open(&tracefs, &wishes(&target, &who), None)?;
+        let (session, missing) = Session::open(&tracefs, &event_requests(&target, &who), None)?;
         let account = Account {
             events: session.formats().map(|(event, _)| event).collect(),
             missing: missing.into_iter().map(|Missing { event, why }| (event, why)).collect(),
@@ -231,7 +231,7 @@ impl Tracer {
     }
 
     fn session(&self) -> Result<Session> {
-        Ok(Session::open(&self.tracefs, &wishes(&self.target, &self.who), None)?.0)
+        Ok(Session::open(&self.tracefs, &event_requests(&self.target, &self.who), None)?.0)
     }
 
     fn enable(&mut self, session: Session) -> Result<()> {

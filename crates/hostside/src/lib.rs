@@ -1,7 +1,7 @@
 //! The host's end of a port, as the data plane sees it.
 //!
 //! There are two kinds of hosts. A kernel behind a TAP has no driver for our NIC, so the data plane
-//! plays it ([`PlayedDriver`](lab::played::PlayedDriver)). A guest behind a vhost-user port
+//! plays it ([`NapiDriver`](lab::napi::NapiDriver)). A guest behind a vhost-user port
 //! brings its own ([`vhost`](vhost)).
 
 #![forbid(unsafe_code)]
@@ -53,7 +53,7 @@ pub trait HostSide: Send {
 
     /// Takes note of what the host has done since: messages, settings, polls, re-arms. Called at
     /// the start of every round; `ready` if one of its descriptors can be read.
-    fn attend(&mut self, now: Instant, ready: bool, port: &mut Port<Vec<u8>>, watch: &mut Watch) {
+    fn sync(&mut self, now: Instant, ready: bool, port: &mut Port<Vec<u8>>, watch: &mut Watch) {
         let _ = (now, ready, port, watch);
     }
 
@@ -89,7 +89,7 @@ pub trait HostSide: Send {
 
     /// When the host is next to be interrupted by a message, which it answers; in virtual time
     /// only.
-    fn calls_at(&self) -> Option<Instant> {
+    fn next_irq_at(&self) -> Option<Instant> {
         None
     }
 

@@ -120,9 +120,9 @@ impl Plane {
 
     /// Takes note of what the host of port `number` has done; `ready` if one of its descriptors can
     /// be read.
-    pub fn attend(&mut self, now: Instant, number: usize, ready: bool) {
+    pub fn sync(&mut self, now: Instant, number: usize, ready: bool) {
         let state = &mut self.ports[number];
-        state.host.attend(now, ready, &mut state.port, &mut state.watch);
+        state.host.sync(now, ready, &mut state.port, &mut state.watch);
     }
 
     /// Puts what the host of port `number` has sent on `source` onto its link, at most a batch; how
@@ -251,8 +251,8 @@ impl Plane {
     }
 
     /// When a host is next to be interrupted by a message; in virtual time only.
-    pub(crate) fn calls_at(&self) -> Option<Instant> {
-        self.ports.iter().filter_map(|state| state.host.calls_at()).min()
+    pub(crate) fn next_irq_at(&self) -> Option<Instant> {
+        self.ports.iter().filter_map(|state| state.host.next_irq_at()).min()
     }
 
     /// Sends the messages that interrupt and whose moment has come. The hosts must not be running.

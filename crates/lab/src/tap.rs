@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::ioctl::{Opcode, Updater, ioctl, opcode};
 
 use crate::host::{Host, HostError};
-use crate::played::Stack;
+use crate::napi::Stack;
 use sys::netlink::{LinkSettings, Netlink, NetlinkError};
 
 /// The longest frame that a TAP hands out: its largest MTU, an Ethernet header and a VLAN tag.

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use base::time::{Duration, Instant};
 use lab::capture::Capture;
 use lab::dataplane::Handle;
+use lab::napi::{NapiDriver, Stack};
 use lab::plane::PortPlan;
-use lab::played::{PlayedDriver, Stack};
 use lab::snapshot::PortSnapshot;
 use lab::wait::Waiting;
 use nic::link::LinkSettings;
@@ -140,7 +140,7 @@ impl Bench {
         let hosts = [(); 2].map(|()| FakeHost::new(settings.port.queues));
         let plan = |number: usize| PortPlan {
             name: ["a0", "b0"][number].to_owned(),
-            host: Box::new(PlayedDriver::new(End(Arc::clone(&hosts[number])))),
+            host: Box::new(NapiDriver::new(End(Arc::clone(&hosts[number])))),
             settings: settings.port.clone(),
             link: settings.link.clone(),
         };

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use lab::host::Host;
-use lab::played::Stack;
+use lab::napi::Stack;
 use lab::tap::{Tap, TapError};
 use lab::{Lab, LabError, LabSettings};
 use sys::netlink::{Link, Netlink};

@@ -77,7 +77,7 @@ pub struct Counters {
     /// Those of them that had only been late.
     pub resent_needlessly: u64,
     /// Times that nothing was heard while something was under way.
-    pub silences: u64,
+    pub pto_count: u64,
     /// Blocks that were asked for again.
     pub asked_again: u64,
     /// Messages sent, of every kind.
@@ -111,7 +111,7 @@ impl Counters {
             ("marked", self.marked),
             ("resent", self.resent),
             ("resent-needlessly", self.resent_needlessly),
-            ("silences", self.silences),
+            ("pto_count", self.pto_count),
             ("asked-again", self.asked_again),
             ("messages-sent", self.messages_sent),
             ("messages-received", self.messages_received),

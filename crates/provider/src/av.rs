@@ -13,7 +13,7 @@ use crate::abi::constants::{
 };
 use crate::abi::fid::{Fid, FidOps};
 use crate::abi::objects::{AvAttr, AvOps, FidAv, FidDomain};
-use crate::abi::{give, ours, taken, theirs};
+use crate::abi::{arg_ref, fid_ref, fid_take, out};
 use crate::address::{self, LENGTH};
 use crate::refuse;
 
@@ -75,7 +75,7 @@ pub(crate) unsafe extern "C" fn open(
     place: *mut *mut Fid,
     context: *mut c_void,
 ) -> c_int {
-    let Some(attr) = theirs!(attr) else { return -EINVAL };
+    let Some(attr) = arg_ref!(attr) else { return -EINVAL };
     // Vectors with a name are shared between processes.
     if !attr.name.is_null() || attr.flags & FI_EVENT != 0 || attr.rx_ctx_bits != 0 {
         return -ENOSYS;
@@ -85,17 +85,17 @@ pub(crate) unsafe extern "C" fn open(
     }
     let fid = Fid { class: FI_CLASS_AV, context, ops: &raw const FID };
     let fid = FidAv { fid, ops: &raw const OPS };
-    give!(place, Box::into_raw(Box::new(Av { fid, addresses: Arc::default() })).cast());
+    out!(place, Box::into_raw(Box::new(Av { fid, addresses: Arc::default() })).cast());
     0
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    drop(taken!(fid, Av));
+    drop(fid_take!(fid, Av));
     0
 }
 
 unsafe extern "C" fn bind(_fid: *mut Fid, other: *mut Fid, _flags: u64) -> c_int {
-    if ours!(other, Fid).class == FI_CLASS_EQ { 0 } else { -EINVAL }
+    if fid_ref!(other, Fid).class == FI_CLASS_EQ { 0 } else { -EINVAL }
 }
 
 /// Addresses lie one after the other. Returns how many were inserted; the numbers of others say
@@ -108,15 +108,15 @@ unsafe extern "C" fn insert(
     _flags: u64,
     _context: *mut c_void,
 ) -> c_int {
-    let av = ours!(av, Av);
+    let av = fid_ref!(av, Av);
     let mut inserted = 0;
     for index in 0..count {
         let at = addresses.cast::<[u8; LENGTH]>().wrapping_add(index);
-        let Some(bytes) = theirs!(at) else { return -EINVAL };
+        let Some(bytes) = arg_ref!(at) else { return -EINVAL };
         let number = address::decode(*bytes).map(|address| av.addresses.insert(address));
         inserted += c_int::from(number.is_some());
         if !numbers.is_null() {
-            give!(numbers.wrapping_add(index), number.unwrap_or(FI_ADDR_UNSPEC));
+            out!(numbers.wrapping_add(index), number.unwrap_or(FI_ADDR_UNSPEC));
         }
     }
     inserted
@@ -147,9 +147,9 @@ unsafe extern "C" fn insertsym(
 }
 
 unsafe extern "C" fn remove(av: *mut FidAv, numbers: *mut u64, count: usize, _: u64) -> c_int {
-    let av = ours!(av, Av);
+    let av = fid_ref!(av, Av);
     for index in 0..count {
-        let Some(number) = theirs!(numbers.wrapping_add(index)) else { return -EINVAL };
+        let Some(number) = arg_ref!(numbers.wrapping_add(index)) else { return -EINVAL };
         if !av.addresses.remove(*number) {
             return -EINVAL;
         }
@@ -163,7 +163,7 @@ unsafe extern "C" fn lookup(
     place: *mut c_void,
     length: *mut usize,
 ) -> c_int {
-    let Some(address) = ours!(av, Av).addresses.get(number) else { return -EINVAL };
+    let Some(address) = fid_ref!(av, Av).addresses.get(number) else { return -EINVAL };
     give_address(address, place, length);
     0
 }
@@ -174,11 +174,11 @@ unsafe extern "C" fn straddr(
     buffer: *mut c_char,
     length: *mut usize,
 ) -> *const c_char {
-    let bytes = theirs!(address.cast::<[u8; LENGTH]>()).copied().unwrap_or_default();
+    let bytes = arg_ref!(address.cast::<[u8; LENGTH]>()).copied().unwrap_or_default();
     let text = address::decode(bytes).map_or("?".to_owned(), |address| address.to_string());
-    let room = theirs!(length).copied().unwrap_or(0);
+    let room = arg_ref!(length).copied().unwrap_or(0);
     give_text(&text, buffer, room);
-    give!(length, text.len() + 1);
+    out!(length, text.len() + 1);
     buffer
 }
 
@@ -186,11 +186,11 @@ unsafe extern "C" fn straddr(
 /// all.
 pub(crate) fn give_address(address: Address, place: *mut c_void, length: *mut usize) -> bool {
     let bytes = address::encode(address);
-    let room = theirs!(length).copied().unwrap_or(0);
+    let room = arg_ref!(length).copied().unwrap_or(0);
     for (index, byte) in bytes.iter().take(room).enumerate() {
-        give!(place.cast::<u8>().wrapping_add(index), *byte);
+        out!(place.cast::<u8>().wrapping_add(index), *byte);
     }
-    give!(length, bytes.len());
+    out!(length, bytes.len());
     room >= bytes.len()
 }
 
@@ -199,7 +199,7 @@ pub(crate) fn give_text(text: &str, place: *mut c_char, room: usize) {
     let Some(most) = room.checked_sub(1).filter(|_| !place.is_null()) else { return };
     let bytes = text.bytes().take(most).chain([0]);
     for (index, byte) in bytes.enumerate() {
-        give!(place.cast::<u8>().wrapping_add(index), byte);
+        out!(place.cast::<u8>().wrapping_add(index), byte);
     }
 }
 

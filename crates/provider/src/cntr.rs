@@ -10,7 +10,7 @@ use libc::{EBUSY, ENOSYS, ETIMEDOUT};
 use crate::abi::constants::{FI_CLASS_CNTR, FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_YIELD};
 use crate::abi::fid::{Fid, FidOps};
 use crate::abi::objects::{CntrAttr, CntrOps, FidCntr, FidDomain};
-use crate::abi::{give, ours, taken, theirs};
+use crate::abi::{arg_ref, fid_ref, fid_take, out};
 use crate::bound::Bound;
 use crate::refuse;
 
@@ -53,58 +53,58 @@ pub(crate) unsafe extern "C" fn open(
     place: *mut *mut Fid,
     context: *mut c_void,
 ) -> c_int {
-    let wait_obj = theirs!(attr).map_or(FI_WAIT_NONE, |attr| attr.wait_obj);
+    let wait_obj = arg_ref!(attr).map_or(FI_WAIT_NONE, |attr| attr.wait_obj);
     if ![FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_YIELD].contains(&wait_obj) {
         return -ENOSYS;
     }
     let fid = Fid { class: FI_CLASS_CNTR, context, ops: &raw const FID };
     let fid = FidCntr { fid, ops: &raw const OPS };
-    give!(place, Box::into_raw(Box::new(Cntr { fid, counter: Arc::default() })).cast());
+    out!(place, Box::into_raw(Box::new(Cntr { fid, counter: Arc::default() })).cast());
     0
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    if !ours!(fid, Cntr).counter.bound.is_empty() {
+    if !fid_ref!(fid, Cntr).counter.bound.is_empty() {
         return -EBUSY;
     }
-    drop(taken!(fid, Cntr));
+    drop(fid_take!(fid, Cntr));
     0
 }
 
 unsafe extern "C" fn read(cntr: *mut FidCntr) -> u64 {
-    let counter = &ours!(cntr, Cntr).counter;
+    let counter = &fid_ref!(cntr, Cntr).counter;
     counter.bound.progress();
     counter.ended.load(Ordering::Relaxed)
 }
 
 unsafe extern "C" fn readerr(cntr: *mut FidCntr) -> u64 {
-    let counter = &ours!(cntr, Cntr).counter;
+    let counter = &fid_ref!(cntr, Cntr).counter;
     counter.bound.progress();
     counter.failed.load(Ordering::Relaxed)
 }
 
 unsafe extern "C" fn add(cntr: *mut FidCntr, value: u64) -> c_int {
-    ours!(cntr, Cntr).counter.ended.fetch_add(value, Ordering::Relaxed);
+    fid_ref!(cntr, Cntr).counter.ended.fetch_add(value, Ordering::Relaxed);
     0
 }
 
 unsafe extern "C" fn set(cntr: *mut FidCntr, value: u64) -> c_int {
-    ours!(cntr, Cntr).counter.ended.store(value, Ordering::Relaxed);
+    fid_ref!(cntr, Cntr).counter.ended.store(value, Ordering::Relaxed);
     0
 }
 
 unsafe extern "C" fn adderr(cntr: *mut FidCntr, value: u64) -> c_int {
-    ours!(cntr, Cntr).counter.failed.fetch_add(value, Ordering::Relaxed);
+    fid_ref!(cntr, Cntr).counter.failed.fetch_add(value, Ordering::Relaxed);
     0
 }
 
 unsafe extern "C" fn seterr(cntr: *mut FidCntr, value: u64) -> c_int {
-    ours!(cntr, Cntr).counter.failed.store(value, Ordering::Relaxed);
+    fid_ref!(cntr, Cntr).counter.failed.store(value, Ordering::Relaxed);
     0
 }
 
 unsafe extern "C" fn wait(cntr: *mut FidCntr, threshold: u64, timeout: c_int) -> c_int {
-    let counter = &ours!(cntr, Cntr).counter;
+    let counter = &fid_ref!(cntr, Cntr).counter;
     let begun = Instant::now();
     let limit = u64::try_from(timeout).map_or(Duration::MAX, Duration::from_millis);
     let failed = counter.failed.load(Ordering::Relaxed);

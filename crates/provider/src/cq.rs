@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use libc::{EAGAIN, EBUSY, EMFILE, ENOSYS};
-use mx_io::endpoint::Bell;
+use mx_io::endpoint::EventFd;
 
 use crate::abi::constants::{
     FI_ADDR_UNSPEC, FI_CLASS_CQ, FI_CQ_FORMAT_CONTEXT, FI_CQ_FORMAT_DATA, FI_CQ_FORMAT_MSG,
@@ -20,7 +20,7 @@ use crate::abi::constants::{
 };
 use crate::abi::fid::{Fid, FidOps};
 use crate::abi::objects::{CqAttr, CqErrEntry, CqOps, FidCq, FidDomain};
-use crate::abi::{give, ours, taken, theirs};
+use crate::abi::{arg_ref, fid_ref, fid_take, out};
 use crate::av::give_text;
 use crate::bound::Bound;
 use crate::{fault, refuse};
@@ -55,7 +55,7 @@ pub(crate) struct Queue {
     entries: Mutex<VecDeque<Entry>>,
     pub(crate) bound: Bound,
     /// What threads sleep on that wait for an end, if they may.
-    pub(crate) bell: Option<Arc<Bell>>,
+    pub(crate) bell: Option<Arc<EventFd>>,
     /// Somebody relies on the bell.
     rings: AtomicBool,
     /// Whoever waits shall return.
@@ -180,11 +180,11 @@ pub(crate) unsafe extern "C" fn open(
     place: *mut *mut Fid,
     context: *mut c_void,
 ) -> c_int {
-    let (format, wait_obj) = theirs!(attr)
+    let (format, wait_obj) = arg_ref!(attr)
         .map_or((FI_CQ_FORMAT_UNSPEC, FI_WAIT_NONE), |attr| (attr.format, attr.wait_obj));
     let bell = match wait_obj {
         FI_WAIT_NONE | FI_WAIT_YIELD => None,
-        FI_WAIT_UNSPEC | FI_WAIT_FD => match Bell::new() {
+        FI_WAIT_UNSPEC | FI_WAIT_FD => match EventFd::new() {
             Ok(bell) => Some(Arc::new(bell)),
             Err(error) => {
                 fault::warn(&error.to_string());
@@ -198,23 +198,23 @@ pub(crate) unsafe extern "C" fn open(
     let fid = FidCq { fid, ops: &raw const OPS };
     let queue = Arc::new(Queue { bell, ..Queue::default() });
     let cq = Cq { fid, queue, words };
-    give!(place, Box::into_raw(Box::new(cq)).cast());
+    out!(place, Box::into_raw(Box::new(cq)).cast());
     0
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    if !ours!(fid, Cq).queue.bound.is_empty() {
+    if !fid_ref!(fid, Cq).queue.bound.is_empty() {
         return -EBUSY;
     }
-    drop(taken!(fid, Cq));
+    drop(fid_take!(fid, Cq));
     0
 }
 
 /// Tells the descriptor to wait on.
 unsafe extern "C" fn control(fid: *mut Fid, command: c_int, argument: *mut c_void) -> c_int {
-    match &ours!(fid, Cq).queue.bell {
+    match &fid_ref!(fid, Cq).queue.bell {
         Some(bell) if command == FI_GETWAIT => {
-            give!(argument.cast::<c_int>(), bell.descriptor());
+            out!(argument.cast::<c_int>(), bell.descriptor());
             0
         }
         _ => -ENOSYS,
@@ -234,16 +234,16 @@ fn read_into(cq: &Cq, buffer: *mut c_void, count: usize, sources: *mut u64) -> i
             entry.tag,
         ];
         for (number, word) in words.into_iter().take(cq.words).enumerate() {
-            give!(place.wrapping_add(number), word);
+            out!(place.wrapping_add(number), word);
         }
         if !sources.is_null() {
-            give!(sources.wrapping_add(index), entry.source.unwrap_or(FI_ADDR_UNSPEC));
+            out!(sources.wrapping_add(index), entry.source.unwrap_or(FI_ADDR_UNSPEC));
         }
     })
 }
 
 unsafe extern "C" fn read(cq: *mut FidCq, buffer: *mut c_void, count: usize) -> isize {
-    read_into(ours!(cq, Cq), buffer, count, std::ptr::null_mut())
+    read_into(fid_ref!(cq, Cq), buffer, count, std::ptr::null_mut())
 }
 
 unsafe extern "C" fn readfrom(
@@ -252,11 +252,11 @@ unsafe extern "C" fn readfrom(
     count: usize,
     sources: *mut u64,
 ) -> isize {
-    read_into(ours!(cq, Cq), buffer, count, sources)
+    read_into(fid_ref!(cq, Cq), buffer, count, sources)
 }
 
 unsafe extern "C" fn readerr(cq: *mut FidCq, place: *mut CqErrEntry, _flags: u64) -> isize {
-    let Some((entry, failure)) = ours!(cq, Cq).queue.take_failure() else {
+    let Some((entry, failure)) = fid_ref!(cq, Cq).queue.take_failure() else {
         return -(EAGAIN as isize);
     };
     let error = CqErrEntry {
@@ -272,7 +272,7 @@ unsafe extern "C" fn readerr(cq: *mut FidCq, place: *mut CqErrEntry, _flags: u64
         err_data: std::ptr::null_mut(),
         err_data_size: 0,
     };
-    give!(place, error);
+    out!(place, error);
     1
 }
 
@@ -312,7 +312,7 @@ unsafe extern "C" fn sread(
     _condition: *const c_void,
     timeout: c_int,
 ) -> isize {
-    wait_and_read(ours!(cq, Cq), buffer, count, std::ptr::null_mut(), timeout)
+    wait_and_read(fid_ref!(cq, Cq), buffer, count, std::ptr::null_mut(), timeout)
 }
 
 unsafe extern "C" fn sreadfrom(
@@ -323,11 +323,11 @@ unsafe extern "C" fn sreadfrom(
     _condition: *const c_void,
     timeout: c_int,
 ) -> isize {
-    wait_and_read(ours!(cq, Cq), buffer, count, sources, timeout)
+    wait_and_read(fid_ref!(cq, Cq), buffer, count, sources, timeout)
 }
 
 unsafe extern "C" fn signal(cq: *mut FidCq) -> c_int {
-    let queue = &ours!(cq, Cq).queue;
+    let queue = &fid_ref!(cq, Cq).queue;
     queue.signalled.store(true, Ordering::Release);
     if let Some(bell) = &queue.bell {
         bell.ring();

@@ -11,7 +11,7 @@ use libc::{EAGAIN, EINVAL};
 use crate::abi::constants::{FI_CLASS_EQ, FI_ETOOSMALL, FI_PEEK};
 use crate::abi::fid::{Fid, FidOps};
 use crate::abi::objects::{EqAttr, EqOps, FidEq, FidFabric};
-use crate::abi::{give, ours, taken, theirs};
+use crate::abi::{arg_ref, fid_ref, fid_take, out};
 use crate::av::give_text;
 use crate::refuse;
 
@@ -45,12 +45,12 @@ pub(crate) unsafe extern "C" fn open(
 ) -> c_int {
     let fid = Fid { class: FI_CLASS_EQ, context, ops: &raw const FID };
     let fid = FidEq { fid, ops: &raw const OPS };
-    give!(place, Box::into_raw(Box::new(Eq { fid, queue: Queue::default() })).cast());
+    out!(place, Box::into_raw(Box::new(Eq { fid, queue: Queue::default() })).cast());
     0
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    drop(taken!(fid, Eq));
+    drop(fid_take!(fid, Eq));
     0
 }
 
@@ -62,9 +62,9 @@ fn take(mut events: Events<'_>, event: *mut u32, into: *mut u8, room: usize, fla
     if bytes.len() > room {
         return -(FI_ETOOSMALL as isize);
     }
-    give!(event, *number);
+    out!(event, *number);
     for (index, byte) in bytes.iter().enumerate() {
-        give!(into.wrapping_add(index), *byte);
+        out!(into.wrapping_add(index), *byte);
     }
     let length = bytes.len() as isize;
     if flags & FI_PEEK == 0 {
@@ -80,7 +80,7 @@ unsafe extern "C" fn read(
     length: usize,
     flags: u64,
 ) -> isize {
-    let queue = &ours!(eq, Eq).queue;
+    let queue = &fid_ref!(eq, Eq).queue;
     let events = queue.events.lock().unwrap_or_else(PoisonError::into_inner);
     take(events, event, buffer.cast(), length, flags)
 }
@@ -93,7 +93,7 @@ unsafe extern "C" fn sread(
     timeout: c_int,
     flags: u64,
 ) -> isize {
-    let queue = &ours!(eq, Eq).queue;
+    let queue = &fid_ref!(eq, Eq).queue;
     let begun = Instant::now();
     let mut events = queue.events.lock().unwrap_or_else(PoisonError::into_inner);
     while events.is_empty() {
@@ -114,10 +114,10 @@ unsafe extern "C" fn write(
     length: usize,
     _flags: u64,
 ) -> isize {
-    let queue = &ours!(eq, Eq).queue;
+    let queue = &fid_ref!(eq, Eq).queue;
     let mut bytes = Vec::with_capacity(length);
     for index in 0..length {
-        let Some(byte) = theirs!(buffer.cast::<u8>().wrapping_add(index)) else {
+        let Some(byte) = arg_ref!(buffer.cast::<u8>().wrapping_add(index)) else {
             return -(EINVAL as isize);
         };
         bytes.push(*byte);

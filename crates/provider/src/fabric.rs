@@ -8,7 +8,7 @@ use crate::abi::constants::{FI_CLASS_CQ, FI_CLASS_FABRIC};
 use crate::abi::fid::{Fid, FidOps};
 use crate::abi::info::{FabricAttr, Info};
 use crate::abi::objects::{FabricOps, FidFabric};
-use crate::abi::{give, ours, taken, theirs};
+use crate::abi::{arg_ref, fid_ref, fid_take, out};
 use crate::cq::Cq;
 use crate::refuse::{self, refuse};
 use crate::{domain, eq};
@@ -40,23 +40,23 @@ pub(crate) unsafe extern "C" fn open(
     place: *mut *mut Fid,
     context: *mut c_void,
 ) -> c_int {
-    let api_version = theirs!(attr).map_or(0, |attr| attr.api_version);
+    let api_version = arg_ref!(attr).map_or(0, |attr| attr.api_version);
     let fid = Fid { class: FI_CLASS_FABRIC, context, ops: &raw const FID };
     let fabric = Box::new(Fabric { fid: FidFabric { fid, ops: &raw const OPS, api_version } });
-    give!(place, Box::into_raw(fabric).cast());
+    out!(place, Box::into_raw(fabric).cast());
     0
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    drop(taken!(fid, Fabric));
+    drop(fid_take!(fid, Fabric));
     0
 }
 
 /// Whether a program may sleep on what these have to wait on: not while there is something to read.
 unsafe extern "C" fn trywait(_fabric: *mut FidFabric, fids: *mut *mut Fid, count: c_int) -> c_int {
     for index in 0..usize::try_from(count).unwrap_or(0) {
-        let Some(fid) = theirs!(fids.wrapping_add(index)) else { return -EINVAL };
-        if ours!(*fid, Fid).class == FI_CLASS_CQ && !ours!(*fid, Cq).queue.may_sleep() {
+        let Some(fid) = arg_ref!(fids.wrapping_add(index)) else { return -EINVAL };
+        if fid_ref!(*fid, Fid).class == FI_CLASS_CQ && !fid_ref!(*fid, Cq).queue.may_sleep() {
             return -EAGAIN;
         }
     }

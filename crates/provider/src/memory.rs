@@ -102,7 +102,7 @@ impl Segments {
 }
 
 /// The user's memory of one message, from the arguments of a call.
-macro_rules! lent {
+macro_rules! borrow_iov {
     ($how:ident, $start:expr, $length:expr) => {{
         let (start, length) = ($start, $length);
         // SAFETY: the caller of this provider keeps to the contract of `memory.rs`.
@@ -111,7 +111,7 @@ macro_rules! lent {
     }};
 }
 
-pub(crate) use lent;
+pub(crate) use borrow_iov;
 
 #[cfg(test)]
 mod tests {
@@ -129,7 +129,7 @@ mod tests {
     fn list_is_one_message() {
         let (mut a, mut b) = (*b"ab", *b"cdefg");
         let iovecs = list(&mut [&mut a, &mut b]);
-        let segments = lent!(of, iovecs.as_ptr(), iovecs.len()).unwrap();
+        let segments = borrow_iov!(of, iovecs.as_ptr(), iovecs.len()).unwrap();
         let mut whole = [0; 7];
         segments.read(0, &mut whole);
         assert_eq!((&whole, segments.length()), (b"abcdefg", 7));
@@ -142,8 +142,8 @@ mod tests {
         let mut parts = [[0_u8; 1]; MOST + 1];
         let mut parts: Vec<&mut [u8]> = parts.iter_mut().map(|part| &mut part[..]).collect();
         let iovecs = list(&mut parts);
-        assert!(lent!(of, iovecs.as_ptr(), MOST + 1).is_none());
-        assert_eq!(lent!(of, iovecs.as_ptr(), MOST).unwrap().length(), MOST);
-        assert_eq!(lent!(of, std::ptr::null(), 0).unwrap().length(), 0);
+        assert!(borrow_iov!(of, iovecs.as_ptr(), MOST + 1).is_none());
+        assert_eq!(borrow_iov!(of, iovecs.as_ptr(), MOST).unwrap().length(), MOST);
+        assert_eq!(borrow_iov!(of, std::ptr::null(), 0).unwrap().length(), 0);
     }
 }

@@ -208,20 +208,20 @@ impl Sink for Place {
 mod tests {
     use super::*;
     use crate::bits;
-    use crate::memory::lent;
+    use crate::memory::borrow_iov;
 
     #[test]
     fn messages_arrive_whole_however_they_are_cut() {
         for length in [0, 1, SHORT, SHORT + 1, 300] {
             let mut bytes: Vec<u8> = (0..length).map(|index| index as u8).collect();
-            let memory = lent!(one, bytes.as_mut_ptr(), length);
+            let memory = borrow_iov!(one, bytes.as_mut_ptr(), length);
             let (header, backlog) = (bits::header(Some(7)), Arc::default());
             let copied = Outgoing::copied(header, &memory, &backlog);
             for message in [copied, Outgoing::lent(header, &memory, &backlog)] {
                 let total = message.length() as usize;
                 for cut in [1, 4, 9, 10, 64, total] {
                     let mut into = vec![0; length];
-                    let mut place = Place::new(lent!(one, into.as_mut_ptr(), length), true);
+                    let mut place = Place::new(borrow_iov!(one, into.as_mut_ptr(), length), true);
                     assert_eq!(place.capacity(), total as u64);
                     for offset in (0..total).step_by(cut) {
                         let mut frame = vec![0; cut.min(total - offset)];
@@ -238,7 +238,7 @@ mod tests {
     fn backlog_is_full_while_messages_are_kept() {
         let backlog = Arc::default();
         let mut bytes = vec![0_u8; 1 << 20];
-        let memory = lent!(one, bytes.as_mut_ptr(), bytes.len());
+        let memory = borrow_iov!(one, bytes.as_mut_ptr(), bytes.len());
         let kept: Vec<_> =
             (0..64).map(|_| Outgoing::copied([0; HEADER], &memory, &backlog)).collect();
         assert!(backlog.is_full());

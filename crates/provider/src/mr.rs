@@ -14,7 +14,7 @@ use libc::{EINVAL, iovec};
 use crate::abi::constants::{FI_CLASS_MR, FI_ENOKEY};
 use crate::abi::fid::{Fid, FidOps};
 use crate::abi::objects::{FidMr, MrAttr, MrOps};
-use crate::abi::{give, ours, taken, theirs};
+use crate::abi::{arg_ref, fid_ref, fid_take, out};
 use crate::domain::Domain;
 use crate::refuse;
 use crate::regions::{Region, Regions};
@@ -42,14 +42,14 @@ fn register(
     context: *mut c_void,
     place: *mut *mut Fid,
 ) -> c_int {
-    let regions = Arc::clone(&ours!(domain, Domain).regions);
+    let regions = Arc::clone(&fid_ref!(domain, Domain).regions);
     let region = Region { start: start.expose_provenance(), length, access };
     if !regions.add(key, region) {
         return -FI_ENOKEY;
     }
     let fid = Fid { class: FI_CLASS_MR, context, ops: &raw const FID };
     let fid = FidMr { fid, mem_desc: std::ptr::null_mut(), key };
-    give!(place, Box::into_raw(Box::new(Mr { fid, regions })).cast());
+    out!(place, Box::into_raw(Box::new(Mr { fid, regions })).cast());
     0
 }
 
@@ -78,7 +78,7 @@ unsafe extern "C" fn regv(
     place: *mut *mut Fid,
     context: *mut c_void,
 ) -> c_int {
-    let Some(part) = theirs!(list).filter(|_| count == 1) else { return -EINVAL };
+    let Some(part) = arg_ref!(list).filter(|_| count == 1) else { return -EINVAL };
     register(domain, (part.iov_base, part.iov_len), (access, key), context, place)
 }
 
@@ -88,14 +88,14 @@ unsafe extern "C" fn regattr(
     _flags: u64,
     place: *mut *mut Fid,
 ) -> c_int {
-    let Some(attr) = theirs!(attr) else { return -EINVAL };
-    let Some(part) = theirs!(attr.iov).filter(|_| attr.iov_count == 1) else { return -EINVAL };
+    let Some(attr) = arg_ref!(attr) else { return -EINVAL };
+    let Some(part) = arg_ref!(attr.iov).filter(|_| attr.iov_count == 1) else { return -EINVAL };
     let which = (attr.access, attr.requested_key);
     register(domain, (part.iov_base, part.iov_len), which, attr.context, place)
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    let mr = taken!(fid, Mr);
+    let mr = fid_take!(fid, Mr);
     mr.regions.remove(mr.fid.key);
     0
 }

@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock};
 use libc::{EACCES, EINVAL};
 
 use crate::abi::constants::{FI_ENOKEY, FI_REMOTE_READ, FI_REMOTE_WRITE};
-use crate::memory::{Segments, lent};
+use crate::memory::{Segments, borrow_iov};
 
 /// Memory that was registered, as a number: nobody here looks at it without a request.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl Regions {
             return Err(EACCES);
         }
         let start = std::ptr::with_exposed_provenance_mut::<u8>(region.start);
-        Ok(lent!(one, start.wrapping_add(offset as usize), length as usize))
+        Ok(borrow_iov!(one, start.wrapping_add(offset as usize), length as usize))
     }
 
     /// False if the key is taken.

@@ -18,5 +18,5 @@ pub mod load;
 pub mod model;
 pub mod network;
 pub mod queue;
-pub mod swarm;
+pub mod seeds;
 pub mod world;

@@ -3,7 +3,7 @@
 
 use sys::clock;
 use tracepoints::tracefs::Tracefs;
-use tracepoints::{Session, Unit, Wish};
+use tracepoints::{EventRequest, Session, Unit};
 
 /// System calls a run; their records fit into a ring.
 const CALLS: u64 = 4_000;
@@ -13,7 +13,7 @@ const RUNS: u32 = 25;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tracefs = Tracefs::open()?;
     let tid = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-    let wish = |unit, filter: Option<&str>| Wish {
+    let wish = |unit, filter: Option<&str>| EventRequest {
         event: "raw_syscalls:sys_enter",
         filter: filter.map(str::to_owned),
         unit,

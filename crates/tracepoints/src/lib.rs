@@ -26,7 +26,7 @@ pub mod tracefs;
 
 use std::io;
 
-pub use session::{Missing, Session, Unit, Wish};
+pub use session::{EventRequest, Missing, Session, Unit};
 
 /// Why tracing cannot be.
 #[derive(Debug, thiserror::Error)]

@@ -26,7 +26,7 @@ pub enum Unit {
 
 /// A tracepoint that is wanted.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct EventRequest {
     /// As `group:name`.
     pub event: &'static str,
     /// What its fields must be, in the language of `filter` files in tracefs.
@@ -66,7 +66,7 @@ impl Session {
     /// If there is no tracing at all: no tracefs, no right to it, or no ring.
     pub fn open(
         tracefs: &Tracefs,
-        wishes: &[Wish],
+        wishes: &[EventRequest],
         switches: Option<u32>,
     ) -> Result<(Self, Vec<Missing>), PerfError> {
         let online = std::fs::read_to_string("/sys/devices/system/cpu/online");
@@ -107,7 +107,7 @@ impl Session {
     fn add(
         &mut self,
         tracefs: &Tracefs,
-        wish: &Wish,
+        wish: &EventRequest,
         online: &[u32],
     ) -> Result<Result<(), String>, PerfError> {
         let Some(format) = tracefs.format(wish.event)? else {

@@ -7,10 +7,10 @@ use std::net::{TcpListener, TcpStream};
 
 use tracepoints::record::Record;
 use tracepoints::tracefs::Tracefs;
-use tracepoints::{PerfError, Session, Unit, Wish};
+use tracepoints::{EventRequest, PerfError, Session, Unit};
 
 /// A session, or, for whoever may not have one, `None` after a look at the refusal.
-fn session(wishes: &[Wish], switches: Option<u32>) -> Option<Session> {
+fn session(wishes: &[EventRequest], switches: Option<u32>) -> Option<Session> {
     let opened = Tracefs::open().and_then(|tracefs| Session::open(&tracefs, wishes, switches));
     match opened {
         Ok((session, missing)) => {
@@ -29,8 +29,8 @@ fn tid() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
 }
 
-fn system_calls(unit: Unit, filter: Option<String>) -> Wish {
-    Wish { event: "raw_syscalls:sys_enter", filter, unit }
+fn system_calls(unit: Unit, filter: Option<String>) -> EventRequest {
+    EventRequest { event: "raw_syscalls:sys_enter", filter, unit }
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn times__are_those_of_clock_monotonic() {
 
 #[test]
 fn packet_over_loopback__passes_the_tracepoints_in_order() {
-    let on = |event| Wish { event, filter: Some("name == \"lo\"".into()), unit: Unit::All };
+    let on = |event| EventRequest { event, filter: Some("name == \"lo\"".into()), unit: Unit::All };
     let wishes = ["net:net_dev_queue", "net:net_dev_start_xmit", "net:netif_receive_skb"].map(on);
     let Some(mut session) = session(&wishes, Some(tid())) else { return };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -129,12 +129,13 @@ fn thread_that_sleeps__is_seen_to_leave_and_to_come_back() {
 
 #[test]
 fn tracepoint_that_is_not_there__is_missing_not_an_error() {
-    let wish = Wish { event: "net:no_such_thing", filter: None, unit: Unit::All };
+    let wish = EventRequest { event: "net:no_such_thing", filter: None, unit: Unit::All };
     let Ok(tracefs) = Tracefs::open() else { return };
     let Ok((session, missing)) = Session::open(&tracefs, &[wish], None) else { return };
     assert_eq!(session.formats().count(), 0);
     assert_eq!(missing[0].event, "net:no_such_thing");
-    let wish = Wish { filter: Some("no_such_field == 1".into()), ..system_calls(Unit::All, None) };
+    let wish =
+        EventRequest { filter: Some("no_such_field == 1".into()), ..system_calls(Unit::All, None) };
     let (_, missing) = Session::open(&tracefs, &[wish], None).unwrap();
     assert!(missing[0].why.contains("no_such_field"), "{missing:?}");
 }

@@ -25,8 +25,8 @@ use anyhow::{Context, Result, bail, ensure};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::device::{self, Device, Identity, Reopened};
+use super::failpoint::{KILL_AT, KILL_GUARD_AT, guarded_by};
 use super::journal::{Held, Journal, Store};
-use super::step::{KILL_AT, KILL_GUARD_AT, guarded_by};
 use super::transaction::undo::{current, since_boot, undo};
 use report::note;
 

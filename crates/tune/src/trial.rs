@@ -15,7 +15,7 @@ use super::peer::{Here, There};
 use super::workload::{Kind, Terms};
 use bench::measurement::Part;
 use bench::records::Record;
-use bench::world::agents::Cast;
+use bench::world::agents::Players;
 use sys::interrupted;
 
 /// How often players and signals are looked after.
@@ -78,20 +78,20 @@ fn ours(
     hosts: &[Box<dyn Machine>],
     (device, seed): (&dyn Device, u64),
 ) -> Result<Figures> {
-    let mut cast = Cast::start(&kind.players(terms, seed), hosts)?;
+    let mut running = Players::start(&kind.players(terms, seed), hosts)?;
     let begin = Instant::now();
-    let until = |cast: &mut Cast, millis: u64| -> Result<()> {
+    let until = |running: &mut Players, millis: u64| -> Result<()> {
         let end = Duration::from_millis(millis);
-        while begin.elapsed() < end && cast.is_well() {
+        while begin.elapsed() < end && running.is_well() {
             interrupted::check()?;
             sleep(end.saturating_sub(begin.elapsed()).min(GLANCE));
         }
         Ok(interrupted::check()?)
     };
-    cast.go()?;
-    until(&mut cast, terms.warmup_ms)?;
+    running.go()?;
+    until(&mut running, terms.warmup_ms)?;
     let before = Meters::read(device)?;
-    until(&mut cast, terms.warmup_ms + terms.duration_ms)?;
+    until(&mut running, terms.warmup_ms + terms.duration_ms)?;
     let (mut figures, packets) = Meters::read(device)?.since(&before);
     ensure!(
         packets > 0,
@@ -99,7 +99,7 @@ fn ours(
          ip route get PEER)",
         device.identity().name
     );
-    let records = cast.finish(Duration::from_millis(terms.warmup_ms + terms.duration_ms));
+    let records = running.finish(Duration::from_millis(terms.warmup_ms + terms.duration_ms));
     let records = records.map_err(|error| match interrupted::check() {
         // A player that a signal has reached, too, is no failure of its own.
         Err(interruption) => interruption.into(),

@@ -157,7 +157,7 @@ fn connect(sockets: &Sockets, plane: &mut Plane) -> Result<[Driver; 2], DriverEr
 /// What the data-plane thread does again and again.
 fn round(plane: &mut Plane, ready: bool) {
     let now = clock::now();
-    (0..plane.len()).for_each(|number| plane.attend(now, number, ready));
+    (0..plane.len()).for_each(|number| plane.sync(now, number, ready));
     plane.take_from_memory(now);
     plane.carry(now);
     plane.serve(now);

@@ -6,7 +6,7 @@ use nic::port::Port;
 
 use super::control::{self, Coalesce, Command};
 use super::receive::{Receiver, in_buffer};
-use super::ring::{Chain, RingError, Wish};
+use super::ring::{Chain, DriverEvent, RingError};
 use super::send::Sender;
 use super::session::LiveRing;
 use hostside::trace::Watch;
@@ -125,11 +125,11 @@ pub(super) fn answer_command(
         rest = later;
     }
     let before = live.ring.published();
-    live.ring.give_back(head, (length - rest.len()) as u32);
-    live.ring.publish();
+    live.ring.add_used(head, (length - rest.len()) as u32);
+    live.ring.flush_used();
     Ok(match live.ring.wish() {
-        Wish::Nothing => false,
-        Wish::All => true,
-        Wish::After(index) => index == before,
+        DriverEvent::Nothing => false,
+        DriverEvent::All => true,
+        DriverEvent::After(index) => index == before,
     })
 }

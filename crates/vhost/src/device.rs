@@ -19,7 +19,7 @@ use super::reaper::ForeignFd;
 use super::receive::{Nic, Receiver};
 use super::ring::Chain;
 use super::send::Sender;
-use super::session::{Answer, Offence, Session, Watching};
+use super::session::{Answer, ProtocolViolation, Session, Watching};
 use hostside::trace::Watch;
 use hostside::{Attachment, Fetched, HostSide, Service};
 
@@ -59,7 +59,7 @@ pub struct Device {
     /// The transmit queue whose turn it is.
     turn: usize,
     /// What went wrong where it could not be acted upon.
-    offence: Option<Offence>,
+    violation: Option<ProtocolViolation>,
     /// Pairs that the port spreads its frames over.
     spread: u16,
     /// For each ring: when the interrupt that was raised for it reaches the guest. One that is
@@ -105,7 +105,7 @@ impl Device {
             receivers: (0..pairs).map(|_| Receiver::default()).collect(),
             senders: (0..pairs).map(|_| Sender::new(Instant::ZERO)).collect(),
             turn: 0,
-            offence: None,
+            violation: None,
             spread: settings.pairs,
             calls: vec![None; 2 * pairs + 1],
             unacked: 0,
@@ -168,17 +168,17 @@ impl Device {
     }
 
     /// Whether the frontend is one to keep.
-    fn check_frontend(&self) -> Result<(), Offence> {
+    fn check_frontend(&self) -> Result<(), ProtocolViolation> {
         let Some(guest) = &self.guest else { return Ok(()) };
         // Its connection would have ended by itself, but for what it has passed. Without that the
         // process may have handed the connection over to another, as managers of machines do.
         if guest.has_ended
             && (guest.session.holds_sockets() || guest.connection.inside.holds_descriptors())
         {
-            return Err(Offence::Ended);
+            return Err(ProtocolViolation::Ended);
         }
         if self.watching.reaper.pending() > MAX_UNCLOSED {
-            return Err(Offence::Unclosed);
+            return Err(ProtocolViolation::Unclosed);
         }
         Ok(())
     }
@@ -214,7 +214,7 @@ impl Device {
     }
 
     /// Obeys messages, until there are none or one has to wait for its answer.
-    fn converse(&mut self) -> Result<(), Offence> {
+    fn converse(&mut self) -> Result<(), ProtocolViolation> {
         let Some(guest) = &mut self.guest else { return Ok(()) };
         for _ in 0..BATCH {
             if guest.owed.is_some() {
@@ -227,7 +227,7 @@ impl Device {
         Ok(())
     }
 
-    fn take_acknowledgements(&mut self) -> Result<(), Offence> {
+    fn take_acknowledgements(&mut self) -> Result<(), ProtocolViolation> {
         let Some(guest) = &mut self.guest else { return Ok(()) };
         for _ in 0..BATCH {
             if !guest.session.acknowledgement()? {
@@ -244,7 +244,7 @@ impl Device {
         now: Instant,
         port: &mut Port<Vec<u8>>,
         watch: &mut Watch,
-    ) -> Result<(), Offence> {
+    ) -> Result<(), ProtocolViolation> {
         let Some(guest) = &mut self.guest else { return Ok(()) };
         let mut live = 0;
         let queues = port.queues_mut().iter_mut().zip(&mut self.receivers);
@@ -253,8 +253,8 @@ impl Device {
             match guest.session.ring(index) {
                 Some(mut ring) => {
                     live += u16::from(live == pair as u16);
-                    let attended = receiver.attend(now, &mut ring, queue, watch);
-                    attended.map_err(|error| Offence::Ring { index, error })?;
+                    let attended = receiver.sync(now, &mut ring, queue, watch);
+                    attended.map_err(|error| ProtocolViolation::Ring { index, error })?;
                 }
                 None => queue.set_size(0),
             }
@@ -273,13 +273,13 @@ impl Device {
         now: Instant,
         port: &mut Port<Vec<u8>>,
         watch: &mut Watch,
-    ) -> Result<(), Offence> {
+    ) -> Result<(), ProtocolViolation> {
         let Some(guest) = &mut self.guest else { return Ok(()) };
         let Some(index) = guest.session.control_ring() else { return Ok(()) };
         for _ in 0..BATCH {
             let Some(mut live) = guest.session.ring(index) else { return Ok(()) };
             let taken = take_command(&mut live, &mut self.chain, &mut self.command_asked_at);
-            let taken = taken.map_err(|error| Offence::Ring { index, error })?;
+            let taken = taken.map_err(|error| ProtocolViolation::Ring { index, error })?;
             let Some((head, command)) = taken else { break };
             let mut target = Target {
                 now,
@@ -292,21 +292,21 @@ impl Device {
             let answer = target.carry_out(command);
             let Some(mut live) = guest.session.ring(index) else { return Ok(()) };
             let wanted = answer_command(&mut live, head, &self.chain, answer);
-            if wanted.map_err(|error| Offence::Ring { index, error })? {
+            if wanted.map_err(|error| ProtocolViolation::Ring { index, error })? {
                 self.calls[index].get_or_insert(now + self.settings.interrupt_latency);
             }
         }
         Ok(())
     }
 
-    fn take_frame(&mut self, frame: &mut Vec<u8>) -> Result<Fetched, Offence> {
+    fn take_frame(&mut self, frame: &mut Vec<u8>) -> Result<Fetched, ProtocolViolation> {
         let Some(guest) = &mut self.guest else { return Ok(Fetched::Nothing) };
         for _ in 0..self.senders.len() {
             let index = 2 * self.turn + 1;
             if let Some(mut live) = guest.session.ring(index) {
                 let sender = &mut self.senders[self.turn];
                 let taken = sender.take(&mut live, self.settings.polled, frame);
-                let taken = taken.map_err(|error| Offence::Ring { index, error })?;
+                let taken = taken.map_err(|error| ProtocolViolation::Ring { index, error })?;
                 if taken != Fetched::Nothing {
                     return Ok(taken);
                 }
@@ -316,7 +316,11 @@ impl Device {
         Ok(Fetched::Nothing)
     }
 
-    fn serve_rings(&mut self, now: Instant, service: &mut Service<'_>) -> Result<(), Offence> {
+    fn serve_rings(
+        &mut self,
+        now: Instant,
+        service: &mut Service<'_>,
+    ) -> Result<(), ProtocolViolation> {
         let Some(guest) = &mut self.guest else { return Ok(()) };
         let call_at = now + self.settings.interrupt_latency;
         let Service { port, watch, pool, delivered, .. } = service;
@@ -332,7 +336,7 @@ impl Device {
                 pool.push(frame);
             };
             let call = receiver.serve(&mut live, &mut Nic { now, queue, watch, told: &mut told });
-            if call.map_err(|error| Offence::Ring { index, error })? {
+            if call.map_err(|error| ProtocolViolation::Ring { index, error })? {
                 self.calls[index].get_or_insert(call_at);
             }
         }
@@ -345,24 +349,24 @@ impl Device {
             }
         }
         if guest.session.is_poisoned() {
-            return Err(Offence::Poisoned);
+            return Err(ProtocolViolation::Poisoned);
         }
         Ok(())
     }
 
     /// Ends the connection; the port may be connected anew.
-    fn lose(&mut self, offence: &Offence) {
+    fn lose(&mut self, violation: &ProtocolViolation) {
         self.guest = None;
-        self.lost = Some(offence.to_string());
+        self.lost = Some(violation.to_string());
         self.calls.fill(None);
         self.unacked = 0;
     }
 
-    fn account(&mut self, outcome: Result<(), Offence>) {
-        if let Err(offence) = self.offence.take().map_or(outcome, Err) {
+    fn account(&mut self, outcome: Result<(), ProtocolViolation>) {
+        if let Err(violation) = self.violation.take().map_or(outcome, Err) {
             // Memory that was taken away reads as zeros, in which rules seem to be broken.
             let poisoned = self.guest.as_ref().is_some_and(|guest| guest.session.is_poisoned());
-            self.lose(if poisoned { &Offence::Poisoned } else { &offence });
+            self.lose(if poisoned { &ProtocolViolation::Poisoned } else { &violation });
         }
     }
 }
@@ -379,7 +383,7 @@ impl Guest {
         header: &Header,
         request: Request,
         fds: Vec<ForeignFd>,
-    ) -> Result<(), Offence> {
+    ) -> Result<(), ProtocolViolation> {
         match self.session.handle(header, request, fds)? {
             Answer::Nothing => {}
             Answer::Now(message) => self.connection.inside.send(&message)?,
@@ -394,7 +398,7 @@ impl HostSide for Device {
         vec![self.watching.epoll.as_fd()]
     }
 
-    fn attend(&mut self, now: Instant, ready: bool, port: &mut Port<Vec<u8>>, watch: &mut Watch) {
+    fn sync(&mut self, now: Instant, ready: bool, port: &mut Port<Vec<u8>>, watch: &mut Watch) {
         if ready {
             self.listen();
         }
@@ -417,15 +421,15 @@ impl HostSide for Device {
             if let Some(live) = guest.session.ring(index)
                 && let Err(error) = receiver.resize(live.ring, queue)
             {
-                self.offence = Some(Offence::Ring { index, error });
+                self.violation = Some(ProtocolViolation::Ring { index, error });
             }
         }
     }
 
     fn transmit(&mut self, _: Instant, _: usize, frame: &mut Vec<u8>) -> io::Result<Fetched> {
-        Ok(self.take_frame(frame).unwrap_or_else(|offence| {
+        Ok(self.take_frame(frame).unwrap_or_else(|violation| {
             // The port is closed at the end of the round, when it is at hand.
-            self.offence = Some(offence);
+            self.violation = Some(violation);
             Fetched::Nothing
         }))
     }
@@ -449,7 +453,7 @@ impl HostSide for Device {
     fn evict(&mut self) -> bool {
         let had_guest = self.guest.is_some();
         if had_guest {
-            self.lose(&Offence::Evicted);
+            self.lose(&ProtocolViolation::Evicted);
         }
         had_guest
     }
@@ -468,7 +472,7 @@ impl HostSide for Device {
         })
     }
 
-    fn calls_at(&self) -> Option<Instant> {
+    fn next_irq_at(&self) -> Option<Instant> {
         self.calls.iter().flatten().min().copied()
     }
 
@@ -479,7 +483,7 @@ impl HostSide for Device {
                 match guest.session.call(index) {
                     Ok(acknowledged) => self.unacked += usize::from(acknowledged),
                     // A guest that cannot take them loses the port when it is attended next.
-                    Err(offence) => self.offence = Some(offence),
+                    Err(violation) => self.violation = Some(violation),
                 }
             }
         }
@@ -488,9 +492,9 @@ impl HostSide for Device {
     fn answer(&mut self) {
         let Some(guest) = &mut self.guest else { return };
         if let Some(owed) = guest.owed.take()
-            && let Err(offence) = guest.connection.inside.send(&owed)
+            && let Err(violation) = guest.connection.inside.send(&owed)
         {
-            self.offence = Some(offence.into());
+            self.violation = Some(violation.into());
         }
     }
 

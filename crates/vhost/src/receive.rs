@@ -12,7 +12,7 @@ use virtio_bindings::virtio_net::virtio_net_hdr_v1;
 
 use super::coalesce::Coalescing;
 use super::memory::{Memory, MemoryError};
-use super::ring::{self, Chain, MAX_SEGMENTS, Ring, RingError, Segment, Wish};
+use super::ring::{self, Chain, DriverEvent, MAX_SEGMENTS, Ring, RingError, Segment};
 use super::session::LiveRing;
 use hostside::trace::Watch;
 
@@ -83,7 +83,7 @@ impl Receiver {
 
     /// Looks, before anything arrives, whether the guest has re-armed its interrupt, and how many
     /// packets it has room for.
-    pub(super) fn attend(
+    pub(super) fn sync(
         &mut self,
         now: Instant,
         live: &mut LiveRing<'_>,
@@ -120,7 +120,7 @@ impl Receiver {
     ) -> Result<bool, RingError> {
         self.follow(live);
         self.copy(live, nic.queue)?;
-        live.ring.publish();
+        live.ring.flush_used();
         let mut call = std::mem::take(&mut self.restarted);
         self.raised |= nic.queue.take_interrupt();
         if !self.raised {
@@ -157,9 +157,9 @@ impl Receiver {
     fn rearmed_at(&self, ring: &Ring) -> Option<u16> {
         let shown = ring.published().wrapping_sub(self.told);
         match ring.wish() {
-            Wish::Nothing => None,
-            Wish::All => Some(self.told),
-            Wish::After(index) => (index.wrapping_sub(self.told) <= shown).then_some(index),
+            DriverEvent::Nothing => None,
+            DriverEvent::All => Some(self.told),
+            DriverEvent::After(index) => (index.wrapping_sub(self.told) <= shown).then_some(index),
         }
     }
 
@@ -167,9 +167,9 @@ impl Receiver {
     fn wants_call(&self, ring: &Ring) -> bool {
         let shown = ring.published().wrapping_sub(self.told);
         match ring.wish() {
-            Wish::Nothing => false,
-            Wish::All => shown > 0,
-            Wish::After(index) => index.wrapping_sub(self.told) < shown,
+            DriverEvent::Nothing => false,
+            DriverEvent::All => shown > 0,
+            DriverEvent::After(index) => index.wrapping_sub(self.told) < shown,
         }
     }
 
@@ -265,7 +265,7 @@ fn put(
         _ => scatter(live.memory, &chain.writable, &header, frame).map_err(in_buffer)?,
     }
     for &(head, length) in &*heads {
-        live.ring.give_back(head, length);
+        live.ring.add_used(head, length);
     }
     Ok(Fate::Copied(heads.len() as u16))
 }

@@ -289,7 +289,7 @@ impl Ring {
     /// Gives buffer `head` back, with `length` bytes written. The driver sees it when it is
     /// [`publish`](Self::publish)ed.
     #[inline]
-    pub fn give_back(&mut self, head: u16, length: u32) {
+    pub fn add_used(&mut self, head: u16, length: u32) {
         let at = ELEMENTS + 8 * usize::from(self.used_index & (self.size - 1));
         self.used.store_u32(at, u32::from(head), Ordering::Relaxed);
         self.used.store_u32(at + 4, length, Ordering::Relaxed);
@@ -299,7 +299,7 @@ impl Ring {
     /// Shows the driver what was given back; whether there was anything. What the driver wants is
     /// to be looked at after this: a full fence stands between.
     #[inline]
-    pub fn publish(&mut self) -> bool {
+    pub fn flush_used(&mut self) -> bool {
         if self.published == self.used_index {
             return false;
         }
@@ -312,13 +312,17 @@ impl Ring {
     /// What the driver wants to be told of.
     #[inline]
     #[must_use]
-    pub fn wish(&self) -> Wish {
+    pub fn wish(&self) -> DriverEvent {
         if self.event_index {
             let at = ELEMENTS + 2 * usize::from(self.size);
-            return Wish::After(self.available.load_u16(at, Ordering::Acquire));
+            return DriverEvent::After(self.available.load_u16(at, Ordering::Acquire));
         }
         let flags = self.available.load_u16(FLAGS, Ordering::Acquire);
-        if u32::from(flags) & VRING_AVAIL_F_NO_INTERRUPT == 0 { Wish::All } else { Wish::Nothing }
+        if u32::from(flags) & VRING_AVAIL_F_NO_INTERRUPT == 0 {
+            DriverEvent::All
+        } else {
+            DriverEvent::Nothing
+        }
     }
 
     /// Asks the driver to notify the device of the next buffer that it offers. It may have offered
@@ -344,7 +348,7 @@ impl Ring {
 
 /// What a driver wants to be told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum DriverEvent {
     /// Nothing: it polls.
     Nothing,
     /// Of every used buffer.

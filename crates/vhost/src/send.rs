@@ -7,7 +7,7 @@ use nic::vector::Vector;
 
 use super::coalesce::Coalescing;
 use super::receive::{PACKET_HEADER, in_buffer};
-use super::ring::{self, Chain, Ring, RingError, Wish};
+use super::ring::{self, Chain, DriverEvent, Ring, RingError};
 use super::session::LiveRing;
 use hostside::Fetched;
 
@@ -85,7 +85,7 @@ impl Sender {
                 live.ring.want_no_kick();
             }
             let taken = self.gather(live, frame)?;
-            live.ring.give_back(head, 0);
+            live.ring.add_used(head, 0);
             return Ok(if taken { Fetched::Frame } else { Fetched::Dropped });
         }
     }
@@ -125,15 +125,15 @@ impl Sender {
     /// Shows the guest what was taken; whether it is to be called.
     pub(super) fn serve(&mut self, now: Instant, live: &mut LiveRing<'_>) -> bool {
         self.follow(live);
-        let completed = live.ring.publish();
+        let completed = live.ring.flush_used();
         if completed {
             self.first.get_or_insert(now);
         }
         let shown = live.ring.published().wrapping_sub(self.told);
         let asked = match live.ring.wish() {
-            Wish::Nothing => false,
-            Wish::All => shown > 0,
-            Wish::After(index) => index.wrapping_sub(self.told) < shown,
+            DriverEvent::Nothing => false,
+            DriverEvent::All => shown > 0,
+            DriverEvent::After(index) => index.wrapping_sub(self.told) < shown,
         };
         let anew = completed || self.vector.is_masked() || std::mem::take(&mut self.changed);
         let interrupt = if asked && anew {

@@ -25,7 +25,7 @@ use super::signal::{Signals, is_unix_socket};
 
 /// What a frontend or its guest did that costs it the port.
 #[derive(Debug, thiserror::Error)]
-pub enum Offence {
+pub enum ProtocolViolation {
     /// The connection ended, or carries nonsense.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
@@ -205,7 +205,7 @@ impl Session {
         header: &Header,
         request: Request,
         fds: Vec<ForeignFd>,
-    ) -> Result<Answer, Offence> {
+    ) -> Result<Answer, ProtocolViolation> {
         let number = request.number();
         let kicked = matches!(request, Request::VringKick(_));
         if let Request::Unknown(number) = request {
@@ -214,7 +214,7 @@ impl Session {
             return if header.needs_reply() && self.acknowledges() {
                 Ok(Answer::Now(message::reply(number, &1_u64.to_ne_bytes())))
             } else {
-                Err(Offence::Unknown(number))
+                Err(ProtocolViolation::Unknown(number))
             };
         }
         let reply = if let Request::GetVringBase(state) = request {
@@ -260,7 +260,11 @@ impl Session {
         Config { bytes, ..*asked }.encode()
     }
 
-    fn instruction(&mut self, request: Request, fds: Vec<ForeignFd>) -> Result<(), Offence> {
+    fn instruction(
+        &mut self,
+        request: Request,
+        fds: Vec<ForeignFd>,
+    ) -> Result<(), ProtocolViolation> {
         let takes_fds = matches!(
             request,
             Request::SetMemTable(_)
@@ -287,7 +291,7 @@ impl Session {
         Ok(())
     }
 
-    fn set_features(&mut self, features: u64) -> Result<(), Offence> {
+    fn set_features(&mut self, features: u64) -> Result<(), ProtocolViolation> {
         check_features(features, self.offered)?;
         if features != self.features {
             self.slots.iter_mut().for_each(Slot::dissolve);
@@ -296,14 +300,18 @@ impl Session {
         Ok(())
     }
 
-    fn set_memory(&mut self, regions: &[Region], fds: &[ForeignFd]) -> Result<(), Offence> {
+    fn set_memory(
+        &mut self,
+        regions: &[Region],
+        fds: &[ForeignFd],
+    ) -> Result<(), ProtocolViolation> {
         self.slots.iter_mut().for_each(Slot::dissolve);
         self.memory = None;
         self.memory = Some(Memory::map(regions, fds, &self.watching.reaper)?);
         Ok(())
     }
 
-    fn set_backend(&mut self, fds: Vec<ForeignFd>) -> Result<(), Offence> {
+    fn set_backend(&mut self, fds: Vec<ForeignFd>) -> Result<(), ProtocolViolation> {
         let [fd] = <[ForeignFd; 1]>::try_from(fds)
             .map_err(|fds| descriptors(&Request::SetBackendReqFd, fds.len()))?;
         let Watching { epoll, backend, .. } = &self.watching;
@@ -326,7 +334,11 @@ impl Session {
         });
     }
 
-    fn ring_instruction(&mut self, request: &Request, fds: Vec<ForeignFd>) -> Result<(), Offence> {
+    fn ring_instruction(
+        &mut self,
+        request: &Request,
+        fds: Vec<ForeignFd>,
+    ) -> Result<(), ProtocolViolation> {
         let index = match request {
             Request::SetVringNum(state)
             | Request::SetVringBase(state)
@@ -348,7 +360,8 @@ impl Session {
             }
             Request::SetVringBase(VringState { number, .. }) => {
                 slot.dissolve();
-                slot.base = u16::try_from(*number).map_err(|_| Offence::Base(index, *number))?;
+                slot.base =
+                    u16::try_from(*number).map_err(|_| ProtocolViolation::Base(index, *number))?;
             }
             Request::SetVringAddr(address) => {
                 slot.dissolve();
@@ -381,16 +394,16 @@ impl Session {
         Ok(())
     }
 
-    fn check_index(&self, request: &Request, index: u32) -> Result<(), Offence> {
+    fn check_index(&self, request: &Request, index: u32) -> Result<(), ProtocolViolation> {
         let rings = self.slots.len();
         if (index as usize) < rings {
             return Ok(());
         }
-        Err(Offence::NoSuchRing { request: request.to_string(), index, rings })
+        Err(ProtocolViolation::NoSuchRing { request: request.to_string(), index, rings })
     }
 
     /// Stops a ring; the answer says how far it came.
-    fn stop(&mut self, request: &Request, state: VringState) -> Result<Vec<u8>, Offence> {
+    fn stop(&mut self, request: &Request, state: VringState) -> Result<Vec<u8>, ProtocolViolation> {
         self.check_index(request, state.index)?;
         let slot = &mut self.slots[state.index as usize];
         slot.dissolve();
@@ -400,7 +413,7 @@ impl Session {
     }
 
     /// Makes the rings that have become complete.
-    fn refresh(&mut self) -> Result<(), Offence> {
+    fn refresh(&mut self) -> Result<(), ProtocolViolation> {
         let Some(memory) = &self.memory else { return Ok(()) };
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let complete = slot.size > 0 && slot.ring.is_none();
@@ -411,11 +424,11 @@ impl Session {
                 continue;
             }
             if self.features & VERSION_1 == 0 {
-                return Err(Offence::Legacy);
+                return Err(ProtocolViolation::Legacy);
             }
             let event_index = self.features & EVENT_IDX != 0;
             let ring = Ring::new(memory, &address, slot.size, slot.base, event_index);
-            slot.ring = Some(ring.map_err(|error| Offence::Ring { index, error })?);
+            slot.ring = Some(ring.map_err(|error| ProtocolViolation::Ring { index, error })?);
             slot.generation += 1;
         }
         Ok(())
@@ -466,7 +479,7 @@ impl Session {
     ///
     /// # Errors
     /// If it does not read the messages.
-    pub fn call(&mut self, index: usize) -> Result<bool, Offence> {
+    pub fn call(&mut self, index: usize) -> Result<bool, ProtocolViolation> {
         let acknowledges = self.acknowledges();
         if self.protocol & PROTOCOL_F_INBAND_NOTIFICATIONS != 0
             && let Some(backend) = &self.backend
@@ -486,13 +499,13 @@ impl Session {
     ///
     /// # Errors
     /// If it carries anything else, or the peer is gone.
-    pub fn acknowledgement(&mut self) -> Result<bool, Offence> {
+    pub fn acknowledgement(&mut self) -> Result<bool, ProtocolViolation> {
         let Some(backend) = &mut self.backend else { return Ok(false) };
         let Some(incoming) = backend.inside.receive()? else { return Ok(false) };
         if incoming.header.is_reply() {
             return Ok(true);
         }
-        Err(Offence::Unknown(incoming.header.request))
+        Err(ProtocolViolation::Unknown(incoming.header.request))
     }
 }
 
@@ -508,17 +521,17 @@ pub struct LiveRing<'a> {
     pub merges: bool,
 }
 
-fn check_features(taken: u64, offered: u64) -> Result<(), Offence> {
+fn check_features(taken: u64, offered: u64) -> Result<(), ProtocolViolation> {
     let foreign = taken & !offered;
-    if foreign == 0 { Ok(()) } else { Err(Offence::Features(foreign)) }
+    if foreign == 0 { Ok(()) } else { Err(ProtocolViolation::Features(foreign)) }
 }
 
-fn descriptors(request: &Request, fds: usize) -> Offence {
-    Offence::Descriptors { request: request.to_string(), fds }
+fn descriptors(request: &Request, fds: usize) -> ProtocolViolation {
+    ProtocolViolation::Descriptors { request: request.to_string(), fds }
 }
 
-fn unusable(what: &'static str, index: u32) -> impl FnOnce(io::Error) -> Offence {
-    move |cause| Offence::Descriptor { what, index: index as usize, cause }
+fn unusable(what: &'static str, index: u32) -> impl FnOnce(io::Error) -> ProtocolViolation {
+    move |cause| ProtocolViolation::Descriptor { what, index: index as usize, cause }
 }
 
 /// The descriptor that `request` announces, and no more.
@@ -526,7 +539,7 @@ fn one_fd(
     request: &Request,
     fd: &VringFd,
     mut fds: Vec<ForeignFd>,
-) -> Result<Option<ForeignFd>, Offence> {
+) -> Result<Option<ForeignFd>, ProtocolViolation> {
     if fds.len() != usize::from(!fd.none) {
         return Err(descriptors(request, fds.len()));
     }

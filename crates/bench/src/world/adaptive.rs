@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use lab::dataplane::DataPlane;
-use lab::guest::protocol::{Cue, Event, Order, Spawn};
+use lab::guest::protocol::{Event, Order, Spawn, TimedCommand};
 use lab::names;
 use lab::snapshot::QueueSnapshot;
 use nic::moderation::Moderation;
@@ -105,9 +105,9 @@ fn ethtool() -> Spawn {
 }
 
 /// Lets the players that are `late` go `at` a later moment.
-fn delay(plan: &Plan, late: &[usize], scripts: &mut [Vec<Cue>], at: Duration) {
+fn delay(plan: &Plan, late: &[usize], scripts: &mut [Vec<TimedCommand>], at: Duration) {
     for (place, part) in script::parts(plan).enumerate() {
-        let of_the_part = |cue: &&mut Cue| cue.program == part.program;
+        let of_the_part = |cue: &&mut TimedCommand| cue.program == part.program;
         for cue in scripts[part.host].iter_mut().filter(of_the_part) {
             if late.contains(&place) && matches!(cue.order, Order::Input(_)) {
                 cue.at_us = at.as_micros() as u64;

@@ -31,7 +31,7 @@ struct Agent {
 
 /// The players of one round. Dropping it ends those that still run.
 #[derive(Default)]
-pub struct Cast {
+pub struct Players {
     agents: Vec<Agent>,
     programs: Vec<Program>,
 }
@@ -42,13 +42,13 @@ struct Program {
     child: Child,
 }
 
-impl Cast {
+impl Players {
     /// Starts `players` in `hosts`, one after the other, and waits until each is ready.
     ///
     /// # Errors
     /// If one cannot be started or does not get ready; the message is its own.
     pub fn start(players: &[Player], hosts: &[impl Machine]) -> Result<Self> {
-        let mut cast = Self::default();
+        let mut running = Self::default();
         for player in players {
             let host = &hosts[player.host];
             match &player.role {
@@ -56,13 +56,13 @@ impl Cast {
                     let mut agent =
                         Agent::start(host, *part, player.server, &serde_json::to_string(spec)?)?;
                     let ready = agent.ready();
-                    cast.agents.push(agent);
-                    ready.map_err(|error| cast.explain(error))?;
+                    running.agents.push(agent);
+                    ready.map_err(|error| running.explain(error))?;
                 }
-                Role::Program(words) => cast.programs.push(Program::start(host, words)?),
+                Role::Program(words) => running.programs.push(Program::start(host, words)?),
             }
         }
-        Ok(cast)
+        Ok(running)
     }
 
     /// Says so if a program has ended, which explains whatever an agent complains of.
@@ -119,7 +119,7 @@ impl Cast {
     }
 }
 
-impl Drop for Cast {
+impl Drop for Players {
     fn drop(&mut self) {
         let agents = self.agents.iter_mut().map(|agent| &mut agent.child);
         let programs = self.programs.iter_mut().map(|program| &mut program.child);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use lab::calendar::Calendar;
-use lab::guest::protocol::Cue;
+use lab::guest::protocol::TimedCommand;
 use lab::guest::{Guest, GuestSettings};
 use lab::host::Host;
 use lab::plane::PortPlan;
@@ -49,7 +49,7 @@ pub(super) enum GuestTime {
     /// The calendar's: each follows its script. The kernels' randomness comes from `seed`.
     Virtual {
         /// A script for each guest.
-        scripts: Vec<Vec<Cue>>,
+        scripts: Vec<Vec<TimedCommand>>,
         /// Where everything random comes from.
         seed: u64,
     },

@@ -12,8 +12,8 @@ use lab::capture::Capture;
 use lab::dataplane::Handle;
 use lab::host::Host;
 use lab::machine::Machine;
+use lab::napi::NapiDriver;
 use lab::plane::PortPlan;
-use lab::played::PlayedDriver;
 use lab::snapshot::Snapshot;
 use lab::tap::Tap;
 use lab::wait::Waiting;
@@ -21,7 +21,7 @@ use lab::{self, Lab, LabSettings};
 use nic::moderation::Moderation;
 use sys::privilege::Privilege;
 
-use super::agents::Cast;
+use super::agents::Players;
 use super::guests::{GuestTime, Guests, kernel_name};
 use super::{World, setup};
 use crate::environment::Environment;
@@ -49,7 +49,7 @@ pub struct Live {
 }
 
 /// The hosts of either kind, with their NIC.
-struct Ground {
+struct Testbed {
     machines: Vec<Box<dyn Machine>>,
     plane: Arc<Handle>,
     control: control::server::Server,
@@ -58,7 +58,7 @@ struct Ground {
     kernel: Option<String>,
 }
 
-impl Ground {
+impl Testbed {
     fn namespaces(names: Vec<String>, options: &NicOptions) -> Result<Self> {
         let usual = LabSettings::default();
         let queues = options.queues.unwrap_or(1);
@@ -126,10 +126,10 @@ impl Live {
     ) -> Result<Self> {
         setup::in_real_time(options)?;
         let names = lab::names(hosts);
-        let Ground { machines, plane, control, congestion_control, kernel } =
+        let Testbed { machines, plane, control, congestion_control, kernel } =
             match options.hosts.unwrap_or_default() {
-                Hosts::Namespaces => Ground::namespaces(names, options)?,
-                Hosts::Uml => Ground::guests(&names, options, moderation)?,
+                Hosts::Namespaces => Testbed::namespaces(names, options)?,
+                Hosts::Uml => Testbed::guests(&names, options, moderation)?,
             };
         let machine = setup::environment("live", options, privilege)?;
         let environment = Environment {
@@ -202,24 +202,24 @@ impl Live {
     }
 
     fn play(&self, plan: &Plan, change_to: Option<Moderation>) -> Result<Slice> {
-        let mut cast = Cast::start(&plan.players, &self.machines)?;
+        let mut running = Players::start(&plan.players, &self.machines)?;
         let begin = Instant::now();
-        let until = |cast: &mut Cast, seconds: f64| {
+        let until = |running: &mut Players, seconds: f64| {
             let end = Duration::from_secs_f64(seconds);
             // Whoever has failed will say so; nobody needs to wait for that.
-            while begin.elapsed() < end && cast.is_well() {
+            while begin.elapsed() < end && running.is_well() {
                 sleep(end.saturating_sub(begin.elapsed()).min(GLANCE));
             }
         };
-        cast.go()?;
-        until(&mut cast, plan.warmup_s);
+        running.go()?;
+        until(&mut running, plan.warmup_s);
         let before = self.snapshot()?;
-        until(&mut cast, plan.warmup_s + plan.duration_s / 2.0);
+        until(&mut running, plan.warmup_s + plan.duration_s / 2.0);
         change_to.map_or(Ok(()), |after| self.set(after))?;
-        until(&mut cast, plan.warmup_s + plan.duration_s);
+        until(&mut running, plan.warmup_s + plan.duration_s);
         let nic = self.snapshot()?.since(&before);
         let seconds = nic.at.as_nanos() as f64 / 1e9;
-        let records = cast.finish(Duration::from_secs_f64(plan.warmup_s + plan.duration_s))?;
+        let records = running.finish(Duration::from_secs_f64(plan.warmup_s + plan.duration_s))?;
         Ok(Slice { seconds, records, nic })
     }
 
@@ -268,7 +268,7 @@ fn choose_congestion_control(host: &Host) -> Result<String> {
 fn plans(taps: Vec<Tap>, options: &NicOptions) -> Result<Vec<PortPlan>> {
     let plan = |(number, tap): (usize, Tap)| {
         let name = tap.name().to_owned();
-        setup::port_plan(options, number, name, Box::new(PlayedDriver::new(tap)))
+        setup::port_plan(options, number, name, Box::new(NapiDriver::new(tap)))
     };
     taps.into_iter().enumerate().map(plan).collect()
 }

@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use lab::guest::protocol::{Cue, Order, Spawn};
+use lab::guest::protocol::{Order, Spawn, TimedCommand};
 
 use crate::experiment::{Plan, Player, Role};
 
@@ -50,7 +50,7 @@ pub(super) fn parts(plan: &Plan) -> impl Iterator<Item = Part<'_>> {
 ///
 /// # Errors
 /// If a specification is no JSON.
-pub(super) fn of(plan: &Plan, hosts: usize) -> Result<Vec<Vec<Cue>>> {
+pub(super) fn of(plan: &Plan, hosts: usize) -> Result<Vec<Vec<TimedCommand>>> {
     let mut scripts = vec![Vec::new(); hosts];
     let stop = GO_AT + Duration::from_secs_f64(plan.warmup_s + plan.duration_s) + STOP_AFTER;
     for Part { host, program, player } in parts(plan) {
@@ -72,8 +72,8 @@ pub(super) fn of(plan: &Plan, hosts: usize) -> Result<Vec<Vec<Cue>>> {
 }
 
 /// One order at one moment.
-pub(super) fn order_at(at: Duration, program: u32, order: Order) -> Cue {
-    Cue { at_us: at.as_micros() as u64, program, order }
+pub(super) fn order_at(at: Duration, program: u32, order: Order) -> TimedCommand {
+    TimedCommand { at_us: at.as_micros() as u64, program, order }
 }
 
 fn spawn(role: &Role) -> Result<Spawn> {

@@ -12,7 +12,7 @@ use base::time::Instant;
 use lab::capture::Capture;
 use lab::dataplane::{DataPlane, Handle};
 use lab::guest::Guest;
-use lab::guest::protocol::{Cue, Event, GUEST};
+use lab::guest::protocol::{Event, GUEST, TimedCommand};
 use lab::machine::Machine;
 use lab::snapshot::Snapshot;
 use nic::moderation::Moderation;
@@ -50,7 +50,7 @@ pub(super) type Sink<'a> = dyn FnMut(usize, u32, Event) + 'a;
 
 /// How far a guest has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Act {
+enum GuestPhase {
     /// It boots.
     Booting,
     /// It follows its script.
@@ -65,7 +65,7 @@ enum Act {
 pub(super) struct Stage {
     // Dropped in this order: the guests end before their NIC does.
     guests: Vec<Guest>,
-    acts: Vec<Act>,
+    acts: Vec<GuestPhase>,
     /// Time ends when these have ended.
     awaited: Vec<usize>,
     _control: Server,
@@ -104,7 +104,7 @@ impl Stage {
         names: &[String],
         options: &NicOptions,
         moderation: Moderation,
-        (scripts, awaited): (Vec<Vec<Cue>>, Vec<usize>),
+        (scripts, awaited): (Vec<Vec<TimedCommand>>, Vec<usize>),
         seed: u64,
     ) -> Result<Self> {
         let time = GuestTime::Virtual { scripts, seed };
@@ -122,7 +122,7 @@ impl Stage {
         let stage = Self {
             _control: Server::start(options.name.as_deref(), &plane, &[])?,
             guests: Vec::new(),
-            acts: vec![Act::Booting; names.len()],
+            acts: vec![GuestPhase::Booting; names.len()],
             awaited,
             plane,
             boot_list: Some(guests.boot_list),
@@ -229,7 +229,7 @@ impl Stage {
             loop {
                 match self.guests[number].events().try_recv() {
                     Ok((GUEST, Event::Ready)) => self.ready(number)?,
-                    Ok((GUEST, Event::PoweringOff)) => self.acts[number] = Act::PoweringOff,
+                    Ok((GUEST, Event::PoweringOff)) => self.acts[number] = GuestPhase::PoweringOff,
                     Ok((GUEST, _)) => {}
                     Ok((program, event)) => {
                         self.heard_at = RealInstant::now();
@@ -243,16 +243,16 @@ impl Stage {
                 }
             }
         }
-        Ok(self.acts.iter().all(|act| *act == Act::Gone))
+        Ok(self.acts.iter().all(|act| *act == GuestPhase::Gone))
     }
 
     fn have_left(&self, guests: &[usize]) -> bool {
-        guests.iter().all(|&guest| self.acts[guest] == Act::Gone)
+        guests.iter().all(|&guest| self.acts[guest] == GuestPhase::Gone)
     }
 
     /// A guest begins with its script. By then it must have asked for the time.
     fn ready(&mut self, number: usize) -> Result<()> {
-        self.acts[number] = Act::Playing;
+        self.acts[number] = GuestPhase::Playing;
         ensure!(
             self.has_clock(number),
             "guest {}: {}",
@@ -277,12 +277,12 @@ impl Stage {
     /// A guest has no more to say.
     fn left(&mut self, number: usize) -> Result<()> {
         match self.acts[number] {
-            Act::PoweringOff | Act::Gone => {
-                self.acts[number] = Act::Gone;
+            GuestPhase::PoweringOff | GuestPhase::Gone => {
+                self.acts[number] = GuestPhase::Gone;
                 Ok(())
             }
             act => {
-                let end = self.guests[number].ended(act == Act::Playing);
+                let end = self.guests[number].ended(act == GuestPhase::Playing);
                 ensure!(self.has_clock(number), "{end}\n{}", self.no_virtual_time());
                 Err(end.into())
             }

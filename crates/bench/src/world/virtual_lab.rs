@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use lab::dataplane::DataPlane;
-use lab::guest::protocol::{Cue, Event, Order, Spawn, Stream};
+use lab::guest::protocol::{Event, Order, Spawn, Stream, TimedCommand};
 use lab::names;
 use nic::moderation::Moderation;
 
@@ -91,7 +91,11 @@ pub fn play(
 }
 
 /// A script for each host. One without an end is ended when time is.
-fn scripts(commands: &[(usize, String)], awaited: &[usize], hosts: usize) -> Result<Vec<Vec<Cue>>> {
+fn scripts(
+    commands: &[(usize, String)],
+    awaited: &[usize],
+    hosts: usize,
+) -> Result<Vec<Vec<TimedCommand>>> {
     let directory = std::env::current_dir().context("find the working directory")?;
     let mut scripts = vec![Vec::new(); hosts];
     for (program, (host, command)) in (1..).zip(commands) {

@@ -13,7 +13,7 @@ use report::{note, say};
 use sys::interrupted;
 use tune::device::{self, Device, Reopened};
 use tune::journal::{Journal, Store};
-use tune::mend;
+use tune::recover;
 use tune::setting::{Change, State};
 use tune::transaction::{
     self, Took, Transaction, Verdict, boot, check, current, put_back, since_boot, undo,
@@ -38,7 +38,7 @@ impl DeviceArgs {
     /// If there is none, or no place for journals.
     pub fn open(&self, name: &str) -> Result<(Store, Box<dyn Device>)> {
         let store = Store::find(self.state_dir.as_deref())?;
-        mend::mend(&store);
+        recover::recover(&store);
         Ok((store, device::open(name, self.lab.as_deref())?))
     }
 

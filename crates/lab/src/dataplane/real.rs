@@ -44,7 +44,7 @@ impl DataPlane {
 
     fn round(&mut self, ready: &[u64]) {
         let now = clock::now();
-        self.attend(now, ready);
+        self.sync(now, ready);
         for &token in ready.iter().filter(|token| **token != WAKE) {
             self.plane.take(clock::now(), port_of(token), source_of(token));
         }
@@ -69,7 +69,7 @@ impl DataPlane {
             if !moved {
                 self.waiter.add_spun(now.since(before));
             }
-            self.attend(now, &ready);
+            self.sync(now, &ready);
             ready.clear();
             moved = self.plane.take_from_memory(now) > 0;
             moved |= self.plane.carry(now) > 0;
@@ -92,10 +92,10 @@ impl DataPlane {
         Ok(())
     }
 
-    fn attend(&mut self, now: Instant, ready: &[u64]) {
+    fn sync(&mut self, now: Instant, ready: &[u64]) {
         let of = |number: usize| move |&token: &u64| token != WAKE && port_of(token) == number;
         for number in 0..self.plane.len() {
-            self.plane.attend(now, number, ready.iter().any(of(number)));
+            self.plane.sync(now, number, ready.iter().any(of(number)));
         }
     }
 

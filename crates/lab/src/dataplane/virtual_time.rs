@@ -66,14 +66,14 @@ impl DataPlane {
             return true;
         }
         let now = self.calendar.now();
-        (0..self.plane.len()).for_each(|number| self.plane.attend(now, number, false));
-        if self.plane.calls_at().is_some_and(|at| at <= now) {
+        (0..self.plane.len()).for_each(|number| self.plane.sync(now, number, false));
+        if self.plane.next_irq_at().is_some_and(|at| at <= now) {
             self.plane.send_calls(now);
             return true;
         }
         let planned = self.schedule.first().map(|(at, _)| *at);
         let device = self.plane.deadline();
-        let call = self.plane.calls_at();
+        let call = self.plane.next_irq_at();
         let guest = self.calendar.next_request();
         let Some(next) = [planned, device, call, guest].into_iter().flatten().min() else {
             return false;
@@ -101,7 +101,7 @@ impl DataPlane {
     /// When something happens next that is not a guest's turn.
     fn next_event(&self) -> Option<Instant> {
         let planned = self.schedule.first().map(|(at, _)| *at);
-        [planned, self.plane.deadline(), self.plane.calls_at()].into_iter().flatten().min()
+        [planned, self.plane.deadline(), self.plane.next_irq_at()].into_iter().flatten().min()
     }
 
     /// Waits for something to be said, in real time, and hears it.
@@ -168,7 +168,7 @@ impl DataPlane {
     fn hear_port(&mut self, number: usize) {
         self.calendar.take_time();
         let now = self.calendar.now();
-        self.plane.attend(now, number, true);
+        self.plane.sync(now, number, true);
         self.plane.take_all(now, number);
         self.plane.carry(now);
         self.plane.serve(now);

@@ -132,7 +132,7 @@ impl Status {
 /// A guest in virtual time takes no orders from outside: the moment of their arrival would differ
 /// from run to run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cue {
+pub struct TimedCommand {
     /// When, in microseconds of the guest's `CLOCK_MONOTONIC`.
     pub at_us: u64,
     /// Which program it is about; the events have this number, too.

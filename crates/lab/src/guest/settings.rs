@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use super::protocol::Cue;
+use super::protocol::TimedCommand;
 use sys::station::Station;
 
 /// Where process 1 finds its settings, in the `/run` of the host around the guest.
@@ -38,7 +38,7 @@ pub struct GuestSettings {
     /// The socket of a calendar, as seen inside of the host; without it, time is real.
     pub calendar_socket: Option<PathBuf>,
     /// What the guest does by itself. Without it, the guest takes orders.
-    pub script: Option<Vec<Cue>>,
+    pub script: Option<Vec<TimedCommand>>,
     /// All of the kernel's randomness follows from this, if the kernel takes none from the
     /// machine.
     pub seed: u64,
@@ -150,7 +150,7 @@ pub(super) struct InitSettings {
     pub(super) mtu: Option<u32>,
     pub(super) seed: u64,
     pub(super) coalescing: Option<(u32, u32)>,
-    pub(super) script: Option<Vec<Cue>>,
+    pub(super) script: Option<Vec<TimedCommand>>,
 }
 
 #[cfg(test)]

@@ -218,7 +218,7 @@ fn hold(blueprint: &Blueprint, life_line: RawFd) -> ! {
     // SAFETY: the descriptor was inherited and is not closed below. The parent's owner of it was
     // forked too, but is never dropped here.
     let life_line = unsafe { BorrowedFd::borrow_raw(life_line) };
-    let report = match furnish(blueprint, life_line) {
+    let report = match setup(blueprint, life_line) {
         Ok(()) => [0; 5],
         Err((step, errno)) => {
             let [a, b, c, d] = errno.raw_os_error().to_ne_bytes();
@@ -234,7 +234,7 @@ fn hold(blueprint: &Blueprint, life_line: RawFd) -> ! {
 }
 
 /// Makes the namespaces a host.
-fn furnish(blueprint: &Blueprint, life_line: BorrowedFd<'_>) -> Result<(), (Step, Errno)> {
+fn setup(blueprint: &Blueprint, life_line: BorrowedFd<'_>) -> Result<(), (Step, Errno)> {
     // A name is a comfort in `ps`, nothing more.
     let _ = rustix::thread::set_name(&blueprint.process_name);
     forked::ignore_children();

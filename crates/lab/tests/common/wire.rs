@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lab::played::Stack;
+use lab::napi::Stack;
 use lab::tap::Tap;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 

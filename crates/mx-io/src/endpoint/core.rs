@@ -8,11 +8,11 @@ use mx::ids::PeerId;
 use mx::status::{Code, Event, Status};
 use rustc_hash::FxHashMap;
 
-use super::bell::Bell;
-use super::ended::{Ended, Want};
+use super::completions::{CompletionQueue, Filter};
 use super::error::MxError;
+use super::event_fd::EventFd;
 use super::request::{Completed, Request};
-use super::roles::{DRIVER, LEASE, WATCHER};
+use super::roles::{LEADER, LEASE, PROGRESS};
 use super::sources::Sources;
 use crate::discovery::{self, Asker};
 use crate::port::{Port, PortError, Room, Transmitted};
@@ -29,7 +29,7 @@ pub(super) struct Core<S, R> {
     pub(super) asker: Asker,
     /// What wakes those who sleep on it.
     pub(super) sources: Arc<Sources>,
-    pub(super) ended: Ended<R>,
+    pub(super) ended: CompletionQueue<R>,
     /// What the end of an attempt to connect is told with: match information and context.
     pub(super) connecting: FxHashMap<PeerId, (u64, u64)>,
     /// Threads that sleep until somebody has something for them.
@@ -37,7 +37,7 @@ pub(super) struct Core<S, R> {
     /// Threads of the application that are receiving.
     pub(super) drivers: u32,
     /// What the one wants that drives, if it waits for a request.
-    pub(super) driven_for: Option<Want>,
+    pub(super) driven_for: Option<Filter>,
     /// When one last did.
     pub(super) driven_at: Instant,
     /// The progress thread has to be told when the last driver leaves.
@@ -49,7 +49,7 @@ pub(super) struct Core<S, R> {
     /// How often all who wait were told to return.
     pub(super) wakeups: u64,
     /// What is rung when a request has ended.
-    pub(super) bells: Vec<Arc<Bell>>,
+    pub(super) bells: Vec<Arc<EventFd>>,
     /// Somebody relies on the next of these.
     pub(super) rings: bool,
     /// What the port waits for before it takes more frames.
@@ -61,7 +61,7 @@ pub(super) struct Core<S, R> {
 }
 
 pub(super) struct Sleeper {
-    pub(super) want: Want,
+    pub(super) want: Filter,
     pub(super) signal: Arc<Condvar>,
 }
 
@@ -77,7 +77,7 @@ impl<S: Source, R: Sink> Core<S, R> {
             port,
             asker,
             sources,
-            ended: Ended::default(),
+            ended: CompletionQueue::default(),
             connecting: FxHashMap::default(),
             sleepers: Vec::new(),
             drivers: 0,
@@ -124,7 +124,7 @@ impl<S: Source, R: Sink> Core<S, R> {
 
     /// Advances if a frame has come. This is for one who looks again and again, and soon will
     /// advance whether one has come or not: the clock costs more than a look into the port.
-    pub(super) fn glance(&mut self) -> Result<bool, MxError> {
+    pub(super) fn poll_fast(&mut self) -> Result<bool, MxError> {
         if self.asleep != [None; 2] || self.blocked.is_some() {
             return self.advance();
         }
@@ -159,7 +159,7 @@ impl<S: Source, R: Sink> Core<S, R> {
     /// Whether the progress thread will see to what is `due`, a lease late at most, so that a
     /// driver need not set a timer for it: that costs as much as a frame, each time it sleeps.
     pub(super) fn is_watched(&self, role: usize, due: Instant) -> bool {
-        role == DRIVER && self.watched_at.is_some_and(|at| at <= due + clock::span(LEASE))
+        role == LEADER && self.watched_at.is_some_and(|at| at <= due + clock::span(LEASE))
     }
 
     /// Asks the port for a signal; true if there is something already.
@@ -183,7 +183,7 @@ impl<S: Source, R: Sink> Core<S, R> {
         }
         let role = self.sleeper();
         // Who closes the endpoint waits for no request.
-        let is_closing = role == DRIVER && self.driven_for.is_none();
+        let is_closing = role == LEADER && self.driven_for.is_none();
         if (self.blocked.is_some() || is_closing) && self.asleep[role].is_some() {
             self.sources.ring(role);
         }
@@ -193,7 +193,7 @@ impl<S: Source, R: Sink> Core<S, R> {
 
     /// Who sleeps on the port, if anybody does.
     fn sleeper(&self) -> usize {
-        if self.drivers > 0 { DRIVER } else { WATCHER }
+        if self.drivers > 0 { LEADER } else { PROGRESS }
     }
 
     /// Wakes who sleeps on the port and would miss what is due, so that it sets a timer.
@@ -225,8 +225,8 @@ impl<S: Source, R: Sink> Core<S, R> {
         };
         // Another thread may have received what the driver sleeps for.
         let is_for_driver = self.driven_for.is_some_and(|want| want.fits(&completed));
-        if is_for_driver && self.asleep[DRIVER].is_some() {
-            self.sources.ring(DRIVER);
+        if is_for_driver && self.asleep[LEADER].is_some() {
+            self.sources.ring(LEADER);
         }
         let wanted = |sleeper: &&Sleeper| sleeper.want.fits(&completed);
         if let Some(sleeper) = self.sleepers.iter().find(wanted) {
@@ -265,8 +265,8 @@ impl<S: Source, R: Sink> Core<S, R> {
         for sleeper in &self.sleepers {
             sleeper.signal.notify_one();
         }
-        self.sources.ring(DRIVER);
-        self.sources.ring(WATCHER);
+        self.sources.ring(LEADER);
+        self.sources.ring(PROGRESS);
         self.ring_bells();
     }
 }

@@ -24,10 +24,10 @@
 //! [`Waiting::Sleep`] costs no CPU time, and whatever it takes to wake a core. [`Waiting::Spin`]
 //! looks again and again. [`Waiting::Hybrid`] spins for a while and then sleeps.
 
-mod bell;
+mod completions;
 mod core;
-mod ended;
 mod error;
+mod event_fd;
 mod find;
 mod progress;
 mod queue;
@@ -50,12 +50,12 @@ use mx::endpoint::Found;
 use mx::ids::{MessageId, PeerId, ReceiveId};
 use mx::status::{Code, Refusal};
 
-pub use self::bell::Bell;
+use self::completions::Filter;
 use self::core::Core;
-use self::ended::Want;
 pub use self::error::MxError;
+pub use self::event_fd::EventFd;
 pub use self::request::{Completed, Request};
-use self::roles::WATCHER;
+use self::roles::PROGRESS;
 use self::shared::Shared;
 pub use self::shared::Waiting;
 use self::sources::Sources;
@@ -276,7 +276,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         let mut core = self.core()?;
         let is_withdrawn = match request {
             Request::Receive(receive) => core.engine.cancel(receive),
-            Request::Connect(_) => !core.ended.has(Want::One(request)),
+            Request::Connect(_) => !core.ended.has(Filter::One(request)),
             Request::Send(_) => false,
         };
         if is_withdrawn {
@@ -377,7 +377,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         {
             let mut core = self.shared.lock();
             core.stopping = true;
-            core.sources.ring(WATCHER);
+            core.sources.ring(PROGRESS);
         }
         // It only panics if the engine does, and that was told on standard error.
         let _ = thread.join();

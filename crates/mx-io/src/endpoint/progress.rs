@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use super::error::MxError;
-use super::roles::{LEASE, WATCHER};
+use super::roles::{LEASE, PROGRESS};
 use super::shared::Shared;
 use mx::buffers::{Sink, Source};
 use sys::clock;
@@ -43,7 +43,7 @@ fn watch<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<bool, MxError> {
         if core.drivers > 0 || looks {
             return Ok(true);
         }
-        core = shared.sleep_on_port(core, None, WATCHER)?;
+        core = shared.sleep_on_port(core, None, PROGRESS)?;
     }
 }
 
@@ -75,7 +75,7 @@ fn stand_by<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<(), MxError> {
             since = now;
             Some(now + lease)
         };
-        let slept = shared.sources.wait_for_bell(WATCHER, due);
+        let slept = shared.sources.wait_for_bell(PROGRESS, due);
         slept.map_err(|error| MxError::System(error.into()))?;
     }
 }

@@ -10,14 +10,14 @@ use mx::buffers::{Sink, Source};
 use mx::status::Refusal;
 
 use super::Endpoint;
-use super::bell::Bell;
-use super::ended::Want;
+use super::completions::Filter;
 use super::error::MxError;
+use super::event_fd::EventFd;
 use super::request::Completed;
-use super::roles::WATCHER;
+use super::roles::PROGRESS;
 
 /// The end of any request.
-const ALL: Want = Want::Any(0, 0);
+const ALL: Filter = Filter::Any(0, 0);
 
 impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// Asks the engine for something, and sends what that makes. The endpoint is locked meanwhile.
@@ -55,7 +55,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     }
 
     /// From now on this bell is one of those that are rung; see [`Endpoint::ring_next`].
-    pub fn add_bell(&self, bell: &Arc<Bell>) {
+    pub fn add_bell(&self, bell: &Arc<EventFd>) {
         let mut core = self.shared.lock();
         if !core.bells.iter().any(|known| Arc::ptr_eq(known, bell)) {
             core.bells.push(Arc::clone(bell));
@@ -76,7 +76,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         core.rings = true;
         // The application drives no longer, and the progress thread must not wait to see that.
         core.driven_at = Instant::ZERO;
-        core.sources.ring(WATCHER);
+        core.sources.ring(PROGRESS);
         Ok(true)
     }
 }

@@ -7,5 +7,5 @@ use std::time::Duration;
 pub(super) const LEASE: Duration = Duration::from_micros(500);
 
 /// Who sleeps on the port: a thread of the application, or the progress thread.
-pub(super) const DRIVER: usize = 0;
-pub(super) const WATCHER: usize = 1;
+pub(super) const LEADER: usize = 0;
+pub(super) const PROGRESS: usize = 1;

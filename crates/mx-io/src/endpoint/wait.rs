@@ -7,11 +7,11 @@ use base::time::Instant;
 use mx::buffers::{Sink, Source};
 
 use super::Endpoint;
+use super::completions::Filter;
 use super::core::{Core, Sleeper};
-use super::ended::Want;
 use super::error::MxError;
 use super::request::{Completed, Request};
-use super::roles::{DRIVER, WATCHER};
+use super::roles::{LEADER, PROGRESS};
 use super::shared::{Shared, Waiting};
 use crate::port::Room;
 use sys::clock;
@@ -26,7 +26,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// # Errors
     /// If the port is broken.
     pub fn test(&self, request: Request) -> Result<Option<Completed<R>>, MxError> {
-        self.try_take(Want::One(request))
+        self.try_take(Filter::One(request))
     }
 
     /// The first end of a request whose match information fits (`mx_test_any`).
@@ -34,7 +34,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// # Errors
     /// If the port is broken.
     pub fn test_any(&self, match_info: u64, mask: u64) -> Result<Option<Completed<R>>, MxError> {
-        self.try_take(Want::Any(match_info, mask))
+        self.try_take(Filter::Any(match_info, mask))
     }
 
     /// Waits for the end of a request, for `timeout` at most (`mx_wait`). None if the time is over,
@@ -47,7 +47,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         request: Request,
         timeout: Option<Duration>,
     ) -> Result<Option<Completed<R>>, MxError> {
-        let want = Want::One(request);
+        let want = Filter::One(request);
         self.wait_for(want, timeout, |core| core.ended.take(want))
     }
 
@@ -60,7 +60,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         (match_info, mask): (u64, u64),
         timeout: Option<Duration>,
     ) -> Result<Option<Completed<R>>, MxError> {
-        let want = Want::Any(match_info, mask);
+        let want = Filter::Any(match_info, mask);
         self.wait_for(want, timeout, |core| core.ended.take(want))
     }
 
@@ -80,7 +80,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// # Errors
     /// If the port is broken.
     pub fn peek_context(&self, timeout: Option<Duration>) -> Result<Option<u64>, MxError> {
-        self.wait_for(Want::Any(0, 0), timeout, |core| core.ended.peek_context())
+        self.wait_for(Filter::Any(0, 0), timeout, |core| core.ended.peek_context())
     }
 
     /// Lets all threads that wait return without an end (`mx_wakeup`).
@@ -90,7 +90,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         for sleeper in &core.sleepers {
             sleeper.signal.notify_one();
         }
-        core.sources.ring(DRIVER);
+        core.sources.ring(LEADER);
     }
 
     /// Receives and sends what there is; whether frames came. Only an endpoint without a progress
@@ -119,12 +119,12 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
                 return Err(MxError::Unfinished(address));
             }
             if !advanced {
-                core = self.shared.sleep_on_port(core, until, DRIVER)?;
+                core = self.shared.sleep_on_port(core, until, LEADER)?;
             }
         }
     }
 
-    fn try_take(&self, want: Want) -> Result<Option<Completed<R>>, MxError> {
+    fn try_take(&self, want: Filter) -> Result<Option<Completed<R>>, MxError> {
         let mut core = self.shared.lock();
         if let Some(completed) = core.ended.take(want) {
             return Ok(Some(completed));
@@ -137,7 +137,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
 
     fn wait_for<T>(
         &self,
-        want: Want,
+        want: Filter,
         timeout: Option<Duration>,
         take: impl Fn(&mut Core<S, R>) -> Option<T>,
     ) -> Result<Option<T>, MxError> {
@@ -166,7 +166,7 @@ impl<S: Source, R: Sink> Shared<S, R> {
     fn drive<'a>(
         &'a self,
         mut core: MutexGuard<'a, Core<S, R>>,
-        want: Want,
+        want: Filter,
         until: Option<Instant>,
     ) -> Result<MutexGuard<'a, Core<S, R>>, MxError> {
         core.drivers += 1;
@@ -175,7 +175,8 @@ impl<S: Source, R: Sink> Shared<S, R> {
         let mut begun = None;
         let mut looks = 0_u32;
         let result = loop {
-            let advanced = if looks.is_multiple_of(LOOKS) { core.advance() } else { core.glance() };
+            let advanced =
+                if looks.is_multiple_of(LOOKS) { core.advance() } else { core.poll_fast() };
             let advanced = match advanced {
                 Ok(advanced) => advanced,
                 Err(error) => break Err(error),
@@ -199,7 +200,7 @@ impl<S: Source, R: Sink> Shared<S, R> {
                 core = self.lock();
                 continue;
             }
-            match self.sleep_on_port(core, until, DRIVER) {
+            match self.sleep_on_port(core, until, LEADER) {
                 Ok(awake) => core = awake,
                 Err(error) => {
                     core = self.lock();
@@ -213,7 +214,7 @@ impl<S: Source, R: Sink> Shared<S, R> {
         core.driven_at = core.now();
         if core.wants_bell {
             core.wants_bell = false;
-            core.sources.ring(WATCHER);
+            core.sources.ring(PROGRESS);
         }
         // Another one may have to go on.
         if let Some(next) = core.sleepers.first() {
@@ -255,7 +256,7 @@ impl<S: Source, R: Sink> Shared<S, R> {
 /// Sleeps until the thread that drives has something for this one, or leaves.
 fn sleep<'a, S, R>(
     mut core: MutexGuard<'a, Core<S, R>>,
-    want: Want,
+    want: Filter,
     until: Option<Instant>,
 ) -> MutexGuard<'a, Core<S, R>> {
     let signal = Arc::new(Condvar::new());

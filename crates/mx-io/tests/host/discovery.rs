@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lab::host::Host;
-use lab::played::Stack;
+use lab::napi::Stack;
 use lab::tap::Tap;
 use mx::address::{Address, NicId};
 use mx::config::Config;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lab::host::Host;
-use lab::played::Stack;
+use lab::napi::Stack;
 use lab::tap::Tap;
 use mx::wire::{FLAG_ASK, FLAG_MARK, FrameType};
 use mx_io::port::packet::{PacketPort, PacketSettings, VlanTag};

@@ -65,7 +65,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         if is_over(peer.outbound.deadline()) {
             peer.outbound.silence(now, &self.config);
-            self.counters.silences += 1;
+            self.counters.pto_count += 1;
         }
         peer.inbound.expire(now);
         if is_over(peer.probe_at) {

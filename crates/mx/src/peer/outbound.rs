@@ -56,7 +56,7 @@ enum State {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Flight {
+struct SentFrame {
     segment: Segment,
     state: State,
     /// The number of its latest transmission.
@@ -80,7 +80,7 @@ pub(crate) struct Outbound {
     /// Not yet made into frames.
     pub(crate) queue: VecDeque<Item>,
     /// From the first frame that is not acknowledged.
-    flights: VecDeque<Flight>,
+    flights: VecDeque<SentFrame>,
     /// Its number.
     first: Seq,
     /// The peer takes no frames from here on.
@@ -112,7 +112,7 @@ pub(crate) struct Outbound {
     congestion: Congestion,
     pub(crate) rtt: Rtt,
     /// Silences in a row.
-    silences: u32,
+    pto_count: u32,
     resend_at: Option<Instant>,
 }
 
@@ -153,7 +153,7 @@ impl Outbound {
             round: 0,
             congestion: Congestion::new(FIRST_WINDOW.min(window), 1, window),
             rtt: Rtt::default(),
-            silences: 0,
+            pto_count: 0,
             resend_at: None,
         }
     }
@@ -236,7 +236,7 @@ impl Outbound {
         let flight = &mut self.flights[place];
         let segment = flight.segment;
         let state = State::Sent;
-        *flight = Flight { segment, state, transmission, sent_at: now, delivered, again: true };
+        *flight = SentFrame { segment, state, transmission, sent_at: now, delivered, again: true };
         self.wait(now, config);
         Some((self.first.plus(place as u32), segment, self.lost == 0))
     }
@@ -246,7 +246,7 @@ impl Outbound {
         let seq = self.next();
         self.transmissions += 1;
         self.under_way += 1;
-        self.flights.push_back(Flight {
+        self.flights.push_back(SentFrame {
             segment,
             state: State::Sent,
             transmission: self.transmissions,
@@ -285,7 +285,7 @@ impl Outbound {
             self.note_bitmap(now, bitmap, &mut progress);
         }
         if progress.frames > 0 {
-            self.silences = 0;
+            self.pto_count = 0;
             self.note_carried(now, &progress);
             self.find_lost(&mut progress);
             if was_limiting {
@@ -328,7 +328,7 @@ impl Outbound {
     }
 
     /// A frame has arrived of which that was not known.
-    fn arrived(&mut self, now: Instant, flight: Flight, progress: &mut Progress) {
+    fn arrived(&mut self, now: Instant, flight: SentFrame, progress: &mut Progress) {
         match flight.state {
             State::Sent => self.under_way -= 1,
             State::Lost => self.lost -= 1,
@@ -384,8 +384,8 @@ impl Outbound {
 
     /// Nothing was heard for too long: how many frames go out again.
     pub(crate) fn silence(&mut self, now: Instant, config: &Config) -> u32 {
-        self.silences += 1;
-        let count = if self.silences == 1 { 1 } else { usize::MAX };
+        self.pto_count += 1;
+        let count = if self.pto_count == 1 { 1 } else { usize::MAX };
         let mut found = 0;
         for flight in
             self.flights.iter_mut().filter(|flight| flight.state == State::Sent).take(count)
@@ -395,7 +395,7 @@ impl Outbound {
         }
         self.lost += found;
         self.under_way -= found;
-        if self.silences > 1 {
+        if self.pto_count > 1 {
             self.congestion.silence(self.transmissions + 1);
         }
         self.wait(now, config);
@@ -405,7 +405,7 @@ impl Outbound {
     /// The time after which an answer is missing.
     pub(crate) fn patience(&self, config: &Config) -> Duration {
         let patience = (self.rtt.patience() + config.ack_delay).max(config.resend_min);
-        patience.times(1 << self.silences.min(16)).min(config.resend_max)
+        patience.times(1 << self.pto_count.min(16)).min(config.resend_max)
     }
 
     fn wait(&mut self, now: Instant, config: &Config) {

@@ -13,7 +13,7 @@ mod tests;
 pub(crate) mod transfers;
 
 /// An object of ours by the address that C knows it by.
-macro_rules! ours {
+macro_rules! fid_ref {
     ($fid:expr, $object:ty) => {{
         let object: *mut $object = $fid.cast();
         // SAFETY: the caller passes an object that this provider handed out as this type, and that
@@ -24,7 +24,7 @@ macro_rules! ours {
 }
 
 /// An object of ours that the caller closes.
-macro_rules! taken {
+macro_rules! fid_take {
     ($fid:expr, $object:ty) => {{
         let object: *mut $object = $fid.cast();
         // SAFETY: this provider made it with `Box::into_raw`, and whoever closes it does so once
@@ -35,7 +35,7 @@ macro_rules! taken {
 }
 
 /// Writes a result to where the caller wants it.
-macro_rules! give {
+macro_rules! out {
     ($place:expr, $value:expr) => {{
         let (place, value) = ($place, $value);
         // SAFETY: the caller passes the address of a variable for the result.
@@ -45,7 +45,7 @@ macro_rules! give {
 }
 
 /// What the caller describes with a structure of its own.
-macro_rules! theirs {
+macro_rules! arg_ref {
     ($pointer:expr) => {{
         let pointer = $pointer;
         // SAFETY: it is null, or the address of such a structure, which nobody changes meanwhile.
@@ -54,4 +54,4 @@ macro_rules! theirs {
     }};
 }
 
-pub(crate) use {give, ours, taken, theirs};
+pub(crate) use {arg_ref, fid_ref, fid_take, out};

@@ -10,7 +10,7 @@ use crate::abi::constants::{FI_CLASS_DOMAIN, FI_CLASS_EQ};
 use crate::abi::fid::{Fid, FidOps};
 use crate::abi::info::{Info, RxAttr, TxAttr};
 use crate::abi::objects::{DomainOps, FidDomain, FidFabric};
-use crate::abi::{give, ours, taken};
+use crate::abi::{fid_ref, fid_take, out};
 use crate::refuse::{self, refuse};
 use crate::{av, cntr, cq, endpoint, mr};
 pub(crate) use object::Domain;
@@ -45,16 +45,16 @@ pub(crate) unsafe extern "C" fn open(
 ) -> c_int {
     let fid = Fid { class: FI_CLASS_DOMAIN, context, ops: &raw const FID };
     let fid = FidDomain { fid, ops: &raw const OPS, mr: &raw const mr::OPS };
-    give!(place, Box::into_raw(Box::new(Domain::new(fid))).cast());
+    out!(place, Box::into_raw(Box::new(Domain::new(fid))).cast());
     0
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    drop(taken!(fid, Domain));
+    drop(fid_take!(fid, Domain));
     0
 }
 
 /// An event queue may be bound; nothing that a domain of ours does is told there.
 unsafe extern "C" fn bind(_fid: *mut Fid, other: *mut Fid, _flags: u64) -> c_int {
-    if ours!(other, Fid).class == FI_CLASS_EQ { 0 } else { -EINVAL }
+    if fid_ref!(other, Fid).class == FI_CLASS_EQ { 0 } else { -EINVAL }
 }

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use super::object::{Ep, enabled};
 use super::send::Send;
 use crate::abi::constants::{FI_EOPBADSTATE, FI_INJECT};
-use crate::abi::ours;
+use crate::abi::fid_ref;
 use crate::abi::transfers::FidEp;
 use crate::bits::Kind;
 use crate::memory::Segments;

@@ -31,7 +31,7 @@ use crate::abi::fid::{Fid, FidOps};
 use crate::abi::info::{Info, RxAttr, TxAttr};
 use crate::abi::objects::FidDomain;
 use crate::abi::transfers::{CmOps, EpOps, FidEp};
-use crate::abi::{give, ours, taken, theirs};
+use crate::abi::{arg_ref, fid_ref, fid_take, out};
 use crate::av::{Av, give_address};
 use crate::bound::{Bound, Driven};
 use crate::cntr::Cntr;
@@ -87,14 +87,14 @@ pub(crate) unsafe extern "C" fn open(
     place: *mut *mut Fid,
     context: *mut c_void,
 ) -> c_int {
-    let Some(info) = theirs!(info) else { return -EINVAL };
+    let Some(info) = arg_ref!(info) else { return -EINVAL };
     let (tx, rx) = (Side::default(), Side::default());
-    let flags = theirs!(info.tx_attr).map_or(0, |attr| attr.op_flags);
+    let flags = arg_ref!(info.tx_attr).map_or(0, |attr| attr.op_flags);
     tx.op_flags.store(flags, Ordering::Relaxed);
-    let flags = theirs!(info.rx_attr).map_or(0, |attr| attr.op_flags);
+    let flags = arg_ref!(info.rx_attr).map_or(0, |attr| attr.op_flags);
     rx.op_flags.store(flags, Ordering::Relaxed);
     let directed = info.caps & FI_DIRECTED_RECV != 0;
-    let regions = Arc::clone(&ours!(domain, Domain).regions);
+    let regions = Arc::clone(&fid_ref!(domain, Domain).regions);
     let remote = info.caps & FI_RMA != 0;
     let tells_sources = info.caps & FI_SOURCE != 0;
     let (least_left, usual) = (LEAST_LEFT, Setup::default());
@@ -110,12 +110,12 @@ pub(crate) unsafe extern "C" fn open(
         collective: std::ptr::null(),
     };
     let ep = Ep { fid, setup: Mutex::new(setup), live: OnceLock::new() };
-    give!(place, Box::into_raw(Box::new(ep)).cast());
+    out!(place, Box::into_raw(Box::new(ep)).cast());
     0
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
-    let ep = taken!(fid, Ep);
+    let ep = fid_take!(fid, Ep);
     let Some(live) = ep.live.into_inner() else { return 0 };
     let driven: Arc<dyn Driven> = Arc::<Live>::clone(&live);
     live.bound().for_each(|bound| bound.remove(&driven));
@@ -128,7 +128,7 @@ unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
 }
 
 unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
-    let ep = ours!(fid, Ep);
+    let ep = fid_ref!(fid, Ep);
     if ep.live.get().is_some() {
         return -FI_EOPBADSTATE;
     }
@@ -136,21 +136,21 @@ unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
     let setup = &mut *setup;
     let sides = [(FI_TRANSMIT, &mut setup.tx), (FI_RECV, &mut setup.rx)];
     let chosen = sides.into_iter().filter(|(flag, _)| flags & flag != 0);
-    match ours!(other, Fid).class {
-        FI_CLASS_AV => setup.addresses = Some(Arc::clone(&ours!(other, Av).addresses)),
+    match fid_ref!(other, Fid).class {
+        FI_CLASS_AV => setup.addresses = Some(Arc::clone(&fid_ref!(other, Av).addresses)),
         FI_CLASS_EQ => {}
         FI_CLASS_CQ => {
             if flags & !(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION) != 0 {
                 return -FI_EBADFLAGS;
             }
             for (_, side) in chosen {
-                side.queue = Some(Arc::clone(&ours!(other, Cq).queue));
+                side.queue = Some(Arc::clone(&fid_ref!(other, Cq).queue));
                 side.selective = flags & FI_SELECTIVE_COMPLETION != 0;
             }
         }
         FI_CLASS_CNTR => {
             // Counters of what this provider does not do stay at 0.
-            let counter = &ours!(other, Cntr).counter;
+            let counter = &fid_ref!(other, Cntr).counter;
             for (_, side) in chosen {
                 side.counter = Some(Arc::clone(counter));
             }
@@ -166,17 +166,17 @@ unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, flags: u64) -> c_int {
 }
 
 unsafe extern "C" fn control(fid: *mut Fid, command: c_int, argument: *mut c_void) -> c_int {
-    let ep = ours!(fid, Ep);
+    let ep = fid_ref!(fid, Ep);
     match command {
         FI_ENABLE => enable(ep),
         FI_GETOPSFLAG | FI_SETOPSFLAG => {
-            let Some(flags) = theirs!(argument.cast::<u64>()).copied() else { return -EINVAL };
+            let Some(flags) = arg_ref!(argument.cast::<u64>()).copied() else { return -EINVAL };
             let setup = ep.setup.lock().unwrap_or_else(PoisonError::into_inner);
             let live = ep.live.get();
             let (tx, rx) = live.map_or((&setup.tx, &setup.rx), |live| (&live.tx, &live.rx));
             let side = if flags & FI_SEND != 0 { tx } else { rx };
             if command == FI_GETOPSFLAG {
-                give!(argument.cast::<u64>(), side.flags());
+                out!(argument.cast::<u64>(), side.flags());
             } else {
                 side.op_flags.store(flags & !(FI_SEND | FI_RECV), Ordering::Relaxed);
             }
@@ -221,12 +221,12 @@ fn enable(ep: &Ep) -> c_int {
 }
 
 unsafe extern "C" fn cancel(fid: *mut Fid, context: *mut c_void) -> isize {
-    let Some(live) = ours!(fid, Ep).live.get() else { return -(FI_EOPBADSTATE as isize) };
+    let Some(live) = fid_ref!(fid, Ep).live.get() else { return -(FI_EOPBADSTATE as isize) };
     live.cancel(context as usize)
 }
 
 unsafe extern "C" fn getname(fid: *mut Fid, place: *mut c_void, length: *mut usize) -> c_int {
-    let Some(live) = ours!(fid, Ep).live.get() else { return -FI_EOPBADSTATE };
+    let Some(live) = fid_ref!(fid, Ep).live.get() else { return -FI_EOPBADSTATE };
     if give_address(live.address, place, length) { 0 } else { -FI_ETOOSMALL }
 }
 
@@ -240,14 +240,14 @@ unsafe extern "C" fn getopt(
     if (level, name) != (FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV) {
         return -ENOPROTOOPT;
     }
-    if theirs!(length).is_none_or(|length| *length < size_of::<usize>()) {
+    if arg_ref!(length).is_none_or(|length| *length < size_of::<usize>()) {
         return -FI_ETOOSMALL;
     }
-    let ep = ours!(fid, Ep);
+    let ep = fid_ref!(fid, Ep);
     let set = || ep.setup.lock().unwrap_or_else(PoisonError::into_inner).least_left;
     let least = ep.live.get().map_or_else(set, |live| live.least_left.load(Ordering::Relaxed));
-    give!(value.cast::<usize>(), least);
-    give!(length, size_of::<usize>());
+    out!(value.cast::<usize>(), least);
+    out!(length, size_of::<usize>());
     0
 }
 
@@ -261,9 +261,9 @@ unsafe extern "C" fn setopt(
     if (level, name) != (FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV) {
         return -ENOPROTOOPT;
     }
-    let value = theirs!(value.cast::<usize>()).filter(|_| length >= size_of::<usize>());
+    let value = arg_ref!(value.cast::<usize>()).filter(|_| length >= size_of::<usize>());
     let Some(least) = value else { return -EINVAL };
-    let ep = ours!(fid, Ep);
+    let ep = fid_ref!(fid, Ep);
     match ep.live.get() {
         Some(live) => live.least_left.store(*least, Ordering::Relaxed),
         None => ep.setup.lock().unwrap_or_else(PoisonError::into_inner).least_left = *least,

@@ -16,7 +16,7 @@ pub(crate) struct Ep {
 /// The endpoint that a call is for, or a return from it if it is not enabled.
 macro_rules! enabled {
     ($ep:expr) => {
-        match ours!($ep, Ep).live.get() {
+        match fid_ref!($ep, Ep).live.get() {
             Some(live) => live,
             None => return -(FI_EOPBADSTATE as isize),
         }
@@ -26,7 +26,7 @@ macro_rules! enabled {
 /// The memory that a list describes, or a return if the list is too long.
 macro_rules! listed {
     ($list:expr, $count:expr) => {
-        match lent!(of, $list, $count) {
+        match borrow_iov!(of, $list, $count) {
             Some(memory) => memory,
             None => return -(libc::EINVAL as isize),
         }

@@ -8,8 +8,8 @@ use super::object::{Ep, enabled, listed};
 use super::remote::Transfer;
 use crate::abi::constants::{FI_COMPLETION, FI_EOPBADSTATE, FI_INJECT, FI_REMOTE_CQ_DATA};
 use crate::abi::transfers::{FidEp, RmaMsg, RmaOps};
-use crate::abi::{ours, theirs};
-use crate::memory::{Segments, lent};
+use crate::abi::{arg_ref, fid_ref};
+use crate::memory::{Segments, borrow_iov};
 
 pub(super) static OPS: RmaOps = RmaOps {
     size: size_of::<RmaOps>(),
@@ -55,8 +55,8 @@ fn injected(
 
 fn described(ep: *mut FidEp, message: *const RmaMsg, writes: bool, flags: u64) -> isize {
     let live = enabled!(ep);
-    let Some(message) = theirs!(message) else { return -(EINVAL as isize) };
-    let Some(at) = theirs!(message.rma_iov).filter(|_| message.rma_iov_count == 1) else {
+    let Some(message) = arg_ref!(message) else { return -(EINVAL as isize) };
+    let Some(at) = arg_ref!(message.rma_iov).filter(|_| message.rma_iov_count == 1) else {
         return -(EINVAL as isize);
     };
     let memory = listed!(message.iov, message.iov_count);
@@ -83,7 +83,7 @@ unsafe extern "C" fn read(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    usual(ep, (false, lent!(one, buffer, length)), (from, offset, key), None, context)
+    usual(ep, (false, borrow_iov!(one, buffer, length)), (from, offset, key), None, context)
 }
 
 unsafe extern "C" fn readv(
@@ -113,7 +113,7 @@ unsafe extern "C" fn write(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    usual(ep, (true, lent!(one, buffer.cast_mut(), length)), (to, offset, key), None, context)
+    usual(ep, (true, borrow_iov!(one, buffer.cast_mut(), length)), (to, offset, key), None, context)
 }
 
 unsafe extern "C" fn writev(
@@ -141,7 +141,7 @@ unsafe extern "C" fn inject(
     offset: u64,
     key: u64,
 ) -> isize {
-    injected(ep, lent!(one, buffer.cast_mut(), length), (to, offset, key), None)
+    injected(ep, borrow_iov!(one, buffer.cast_mut(), length), (to, offset, key), None)
 }
 
 unsafe extern "C" fn writedata(
@@ -155,7 +155,7 @@ unsafe extern "C" fn writedata(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    let memory = lent!(one, buffer.cast_mut(), length);
+    let memory = borrow_iov!(one, buffer.cast_mut(), length);
     usual(ep, (true, memory), (to, offset, key), Some(data), context)
 }
 
@@ -168,5 +168,5 @@ unsafe extern "C" fn injectdata(
     offset: u64,
     key: u64,
 ) -> isize {
-    injected(ep, lent!(one, buffer.cast_mut(), length), (to, offset, key), Some(data))
+    injected(ep, borrow_iov!(one, buffer.cast_mut(), length), (to, offset, key), Some(data))
 }

@@ -10,9 +10,9 @@ use super::receive::Receive;
 use super::send::Send;
 use crate::abi::constants::{FI_EOPBADSTATE, FI_REMOTE_CQ_DATA};
 use crate::abi::transfers::{FidEp, TaggedMsg, TaggedOps};
-use crate::abi::{ours, theirs};
+use crate::abi::{arg_ref, fid_ref};
 use crate::bits::Kind;
-use crate::memory::lent;
+use crate::memory::borrow_iov;
 
 pub(super) static OPS: TaggedOps = TaggedOps {
     size: size_of::<TaggedOps>(),
@@ -39,7 +39,7 @@ unsafe extern "C" fn recv(
 ) -> isize {
     enabled!(ep).receive_plainly(
         (Kind::Tagged, tag, ignore),
-        lent!(one, buffer, length),
+        borrow_iov!(one, buffer, length),
         from,
         context as usize,
     )
@@ -65,7 +65,7 @@ unsafe extern "C" fn recvv(
 
 unsafe extern "C" fn recvmsg(ep: *mut FidEp, message: *const TaggedMsg, flags: u64) -> isize {
     let live = enabled!(ep);
-    let Some(message) = theirs!(message) else { return -(EINVAL as isize) };
+    let Some(message) = arg_ref!(message) else { return -(EINVAL as isize) };
     live.receive(&Receive {
         kind: Kind::Tagged,
         from: message.addr,
@@ -87,7 +87,13 @@ unsafe extern "C" fn send(
     tag: u64,
     context: *mut c_void,
 ) -> isize {
-    sending((ep, Kind::Tagged), lent!(one, buffer.cast_mut(), length), to, (tag, None), context)
+    sending(
+        (ep, Kind::Tagged),
+        borrow_iov!(one, buffer.cast_mut(), length),
+        to,
+        (tag, None),
+        context,
+    )
 }
 
 unsafe extern "C" fn sendv(
@@ -104,7 +110,7 @@ unsafe extern "C" fn sendv(
 
 unsafe extern "C" fn sendmsg(ep: *mut FidEp, message: *const TaggedMsg, flags: u64) -> isize {
     let live = enabled!(ep);
-    let Some(message) = theirs!(message) else { return -(EINVAL as isize) };
+    let Some(message) = arg_ref!(message) else { return -(EINVAL as isize) };
     live.send(&Send {
         kind: Kind::Tagged,
         to: message.addr,
@@ -124,7 +130,7 @@ unsafe extern "C" fn inject(
     to: u64,
     tag: u64,
 ) -> isize {
-    injecting((ep, Kind::Tagged), lent!(one, buffer.cast_mut(), length), to, (tag, None))
+    injecting((ep, Kind::Tagged), borrow_iov!(one, buffer.cast_mut(), length), to, (tag, None))
 }
 
 unsafe extern "C" fn senddata(
@@ -139,7 +145,7 @@ unsafe extern "C" fn senddata(
 ) -> isize {
     sending(
         (ep, Kind::Tagged),
-        lent!(one, buffer.cast_mut(), length),
+        borrow_iov!(one, buffer.cast_mut(), length),
         to,
         (tag, Some(data)),
         context,
@@ -154,5 +160,10 @@ unsafe extern "C" fn injectdata(
     to: u64,
     tag: u64,
 ) -> isize {
-    injecting((ep, Kind::Tagged), lent!(one, buffer.cast_mut(), length), to, (tag, Some(data)))
+    injecting(
+        (ep, Kind::Tagged),
+        borrow_iov!(one, buffer.cast_mut(), length),
+        to,
+        (tag, Some(data)),
+    )
 }

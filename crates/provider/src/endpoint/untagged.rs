@@ -10,9 +10,9 @@ use super::receive::Receive;
 use super::send::Send;
 use crate::abi::constants::{FI_EOPBADSTATE, FI_REMOTE_CQ_DATA};
 use crate::abi::transfers::{FidEp, Msg, MsgOps};
-use crate::abi::{ours, theirs};
+use crate::abi::{arg_ref, fid_ref};
 use crate::bits::Kind;
-use crate::memory::lent;
+use crate::memory::borrow_iov;
 
 pub(super) static OPS: MsgOps = MsgOps {
     size: size_of::<MsgOps>(),
@@ -37,7 +37,7 @@ unsafe extern "C" fn recv(
 ) -> isize {
     enabled!(ep).receive_plainly(
         (Kind::Untagged, 0, 0),
-        lent!(one, buffer, length),
+        borrow_iov!(one, buffer, length),
         from,
         context as usize,
     )
@@ -61,7 +61,7 @@ unsafe extern "C" fn recvv(
 
 unsafe extern "C" fn recvmsg(ep: *mut FidEp, message: *const Msg, flags: u64) -> isize {
     let live = enabled!(ep);
-    let Some(message) = theirs!(message) else { return -(EINVAL as isize) };
+    let Some(message) = arg_ref!(message) else { return -(EINVAL as isize) };
     live.receive(&Receive {
         kind: Kind::Untagged,
         from: message.addr,
@@ -82,7 +82,13 @@ unsafe extern "C" fn send(
     to: u64,
     context: *mut c_void,
 ) -> isize {
-    sending((ep, Kind::Untagged), lent!(one, buffer.cast_mut(), length), to, (0, None), context)
+    sending(
+        (ep, Kind::Untagged),
+        borrow_iov!(one, buffer.cast_mut(), length),
+        to,
+        (0, None),
+        context,
+    )
 }
 
 unsafe extern "C" fn sendv(
@@ -98,7 +104,7 @@ unsafe extern "C" fn sendv(
 
 unsafe extern "C" fn sendmsg(ep: *mut FidEp, message: *const Msg, flags: u64) -> isize {
     let live = enabled!(ep);
-    let Some(message) = theirs!(message) else { return -(EINVAL as isize) };
+    let Some(message) = arg_ref!(message) else { return -(EINVAL as isize) };
     live.send(&Send {
         kind: Kind::Untagged,
         to: message.addr,
@@ -112,7 +118,7 @@ unsafe extern "C" fn sendmsg(ep: *mut FidEp, message: *const Msg, flags: u64) ->
 }
 
 unsafe extern "C" fn inject(ep: *mut FidEp, buffer: *const u8, length: usize, to: u64) -> isize {
-    injecting((ep, Kind::Untagged), lent!(one, buffer.cast_mut(), length), to, (0, None))
+    injecting((ep, Kind::Untagged), borrow_iov!(one, buffer.cast_mut(), length), to, (0, None))
 }
 
 unsafe extern "C" fn senddata(
@@ -126,7 +132,7 @@ unsafe extern "C" fn senddata(
 ) -> isize {
     sending(
         (ep, Kind::Untagged),
-        lent!(one, buffer.cast_mut(), length),
+        borrow_iov!(one, buffer.cast_mut(), length),
         to,
         (0, Some(data)),
         context,
@@ -140,5 +146,10 @@ unsafe extern "C" fn injectdata(
     data: u64,
     to: u64,
 ) -> isize {
-    injecting((ep, Kind::Untagged), lent!(one, buffer.cast_mut(), length), to, (0, Some(data)))
+    injecting(
+        (ep, Kind::Untagged),
+        borrow_iov!(one, buffer.cast_mut(), length),
+        to,
+        (0, Some(data)),
+    )
 }

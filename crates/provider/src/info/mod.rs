@@ -11,7 +11,7 @@ use mx_io::port::PortSpec;
 use self::offer::{Direction, FABRIC, INJECT, INWARD, OUTWARD, Offer, PROTOCOL, Wanted, offer};
 use crate::abi::constants::{FI_EP_RDM, FI_RM_ENABLED, FI_SOURCE, version};
 use crate::abi::info::{DomainAttr, EpAttr, FabricAttr, Info, RxAttr, TxAttr};
-use crate::abi::{give, theirs};
+use crate::abi::{arg_ref, out};
 use crate::fault::warn;
 use crate::{address, settings};
 
@@ -37,7 +37,7 @@ pub(crate) unsafe extern "C" fn getinfo(
         return -ENODATA;
     }
     let interface = domain_name(&settings.port);
-    let hints = theirs!(hints);
+    let hints = arg_ref!(hints);
     let wanted = hints.map(read).unwrap_or_default();
     let offer = match offer(&wanted, &interface) {
         Ok(offer) => offer,
@@ -50,7 +50,7 @@ pub(crate) unsafe extern "C" fn getinfo(
     };
     match write(&offer, &interface, api_version, destination) {
         Some(info) => {
-            give!(place, info);
+            out!(place, info);
             0
         }
         None => -ENOMEM,
@@ -79,7 +79,7 @@ fn text<'a>(pointer: *const c_char) -> Option<&'a str> {
 fn read(hints: &Info) -> Wanted<'_> {
     let mut wanted =
         Wanted { caps: hints.caps, addr_format: hints.addr_format, ..Wanted::default() };
-    if let Some(tx) = theirs!(hints.tx_attr) {
+    if let Some(tx) = arg_ref!(hints.tx_attr) {
         wanted.tx = Direction {
             caps: tx.caps,
             op_flags: tx.op_flags,
@@ -90,7 +90,7 @@ fn read(hints: &Info) -> Wanted<'_> {
             iov_limit: tx.iov_limit,
         };
     }
-    if let Some(rx) = theirs!(hints.rx_attr) {
+    if let Some(rx) = arg_ref!(hints.rx_attr) {
         wanted.rx = Direction {
             caps: rx.caps,
             op_flags: rx.op_flags,
@@ -101,7 +101,7 @@ fn read(hints: &Info) -> Wanted<'_> {
             iov_limit: rx.iov_limit,
         };
     }
-    if let Some(ep) = theirs!(hints.ep_attr) {
+    if let Some(ep) = arg_ref!(hints.ep_attr) {
         wanted.ep_type = ep.ep_type;
         wanted.protocol = ep.protocol;
         wanted.max_msg_size = ep.max_msg_size;
@@ -109,7 +109,7 @@ fn read(hints: &Info) -> Wanted<'_> {
         wanted.contexts = ep.tx_ctx_cnt.max(ep.rx_ctx_cnt);
         wanted.auth_key_size = ep.auth_key_size;
     }
-    if let Some(domain) = theirs!(hints.domain_attr) {
+    if let Some(domain) = arg_ref!(hints.domain_attr) {
         wanted.domain = text(domain.name);
         wanted.threading = domain.threading;
         wanted.control_progress = domain.control_progress;
@@ -119,7 +119,7 @@ fn read(hints: &Info) -> Wanted<'_> {
         wanted.domain_caps = domain.caps;
         wanted.mr_mode = domain.mr_mode;
     }
-    if let Some(fabric) = theirs!(hints.fabric_attr) {
+    if let Some(fabric) = arg_ref!(hints.fabric_attr) {
         wanted.fabric = text(fabric.name);
     }
     wanted
@@ -247,7 +247,7 @@ fn allocate<T>(value: T) -> Option<*mut T> {
     if place.is_null() {
         return None;
     }
-    give!(place, value);
+    out!(place, value);
     Some(place)
 }
 

@@ -1,10 +1,10 @@
 //! Applications that do this and that, and the judgement of what came of it.
 //!
-//! A run has parts: for a while applications do what their [habits](crate::swarm::Habits) say, at
+//! A run has parts: for a while applications do what their [habits](crate::seeds::Habits) say, at
 //! random times, under faults; then the faults end, what waits is received, and everything has to
 //! come to an end; at last all endpoints close. The [model](crate::model) watches throughout.
 
-mod deeds;
+mod actions;
 mod settle;
 
 use alloc::collections::BTreeMap;
@@ -19,7 +19,7 @@ use mx::ids::{PeerId, ReceiveId};
 use mx::status::{Code, Event};
 
 use crate::model::{Model, Side};
-use crate::swarm::Swarm;
+use crate::seeds::Swarm;
 use crate::world::{Counts, End, Happening, World, address};
 
 /// What came of a run.
@@ -114,7 +114,7 @@ impl Drive {
             self.begin(host);
         }
         let span = self.swarm.habits.span;
-        for _ in 0..self.swarm.habits.deeds {
+        for _ in 0..self.swarm.habits.actions {
             let at = self.world.now() + Duration::from_nanos(self.random.below(span.as_nanos()));
             self.world.alarm(at, Alarm::Deed.number());
         }

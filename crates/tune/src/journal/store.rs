@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::{Journal, SCHEMA};
 use crate::device::{Identity, Kind};
-use crate::step::step;
+use crate::failpoint::failpoint;
 
 /// The end of a journal's name.
 const JOURNAL: &str = ".journal";
@@ -159,13 +159,13 @@ impl Store {
     pub fn write(&self, journal: &Journal, _held: &Held) -> Result<()> {
         let path = self.file(&journal.device, JOURNAL);
         let fail = |what: &str| format!("{what} the journal {}", path.display());
-        step("journal: before writing");
+        failpoint("journal: before writing");
         if journal.is_empty() {
             match fs::remove_file(&path) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     return Err(error).context(fail("remove"));
                 }
-                _ => step("journal: removed"),
+                _ => failpoint("journal: removed"),
             }
         } else {
             let beside = self.file(&journal.device, ".new");
@@ -173,18 +173,18 @@ impl Store {
             let _ = fs::remove_file(&beside);
             let create = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&beside);
             let mut file = create.with_context(|| fail("write"))?;
-            step("journal: created");
+            failpoint("journal: created");
             let text = serde_json::to_string_pretty(journal)? + "\n";
             file.write_all(text.as_bytes()).with_context(|| fail("write"))?;
-            step("journal: written");
+            failpoint("journal: written");
             file.sync_all().with_context(|| fail("synchronise"))?;
-            step("journal: synchronised");
+            failpoint("journal: synchronised");
             fs::rename(&beside, &path).with_context(|| fail("replace"))?;
-            step("journal: replaced");
+            failpoint("journal: replaced");
         }
         let directory = File::open(&self.directory).with_context(|| fail("synchronise"))?;
         directory.sync_all().with_context(|| fail("synchronise"))?;
-        step("journal: on disk");
+        failpoint("journal: on disk");
         Ok(())
     }
 }

@@ -14,15 +14,15 @@
 //! An error, or the end of the function that holds a [`Transaction`], undoes it. Ctrl-C and signals
 //! set a flag that whoever works looks at ([`sys::interrupted`]). SIGKILL is the guard's
 //! business, and where guard and process are killed together, that of the next command
-//! ([`super::mend`]).
+//! ([`super::recover`]).
 
 use anyhow::{Context, Result, bail};
 
 use super::device::Device;
+use super::failpoint::failpoint;
 use super::guard::Guard;
 use super::journal::{Held, Journal, Kept, Store, Trying, changed};
 use super::setting::{Change, Setting, State, Value};
-use super::step::step;
 use report::note;
 
 /// What became of one setting.
@@ -170,10 +170,10 @@ impl<'a> Transaction<'a> {
             undo(device, &store, &held, &mut journal)?;
             note!("{}: what an Earmark that was killed had changed is undone", identity.name);
         }
-        step("begin: locked");
+        failpoint("begin: locked");
         let before = device.read()?;
         let guard = guarded.then(|| Guard::start(&store, identity)).transpose()?;
-        step("begin: guarded");
+        failpoint("begin: guarded");
         let (what, process) = (what.to_owned(), std::process::id());
         let trying =
             Trying { what, process, before: before.clone(), changed: Vec::new(), until: None };
@@ -201,9 +201,9 @@ impl<'a> Transaction<'a> {
             }
         }
         let before = self.device.read()?;
-        step("change: before");
+        failpoint("change: before");
         self.device.change(change).with_context(|| format!("set {change} on {name}"))?;
-        step("change: after");
+        failpoint("change: after");
         let after = self.device.read()?;
         Ok(took(&before, change, &after))
     }
@@ -243,10 +243,10 @@ impl<'a> Transaction<'a> {
         let mut journal = self.journal.clone();
         journal.trying = None;
         journal.keep(changed);
-        step("keep: before");
+        failpoint("keep: before");
         self.store.write(&journal, &self.held)?;
         self.open = false;
-        step("keep: done");
+        failpoint("keep: done");
         self.guard.take().map_or(Ok(()), Guard::dismiss)
     }
 
@@ -262,9 +262,9 @@ impl<'a> Transaction<'a> {
             trying.until = Some(until);
             trying.changed = changed(&self.before, &after, &self.asked);
         }
-        step("keep: before");
+        failpoint("keep: before");
         self.store.write(&journal, &self.held)?;
-        step("keep: to be confirmed");
+        failpoint("keep: to be confirmed");
         let guard = self.guard.take().context("no guard waits for the confirmation")?;
         guard.wait_for_confirmation()?;
         self.open = false;

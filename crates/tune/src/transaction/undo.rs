@@ -4,9 +4,9 @@ use anyhow::{Context, Result, bail};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::device::Device;
+use crate::failpoint::failpoint;
 use crate::journal::{Held, Journal, Store};
 use crate::setting::{Change, State};
-use crate::step::step;
 
 /// The boot that this is.
 ///
@@ -48,7 +48,7 @@ pub fn undo(device: &dyn Device, store: &Store, held: &Held, journal: &mut Journ
     let Some(trying) = &journal.trying else { return Ok(()) };
     put_back(device, &trying.before)?;
     let without = Journal { trying: None, ..journal.clone() };
-    step("undo: before forgetting");
+    failpoint("undo: before forgetting");
     store.write(&without, held)?;
     *journal = without;
     Ok(())
@@ -63,7 +63,7 @@ pub fn put_back(device: &dyn Device, before: &State) -> Result<()> {
     if way.is_empty() {
         return Ok(());
     }
-    step("undo: before");
+    failpoint("undo: before");
     if let Err(refused) = device.change(&way) {
         // A driver may take settings in one order only; each has two turns.
         for _ in 0..2 {
@@ -76,7 +76,7 @@ pub fn put_back(device: &dyn Device, before: &State) -> Result<()> {
             return Err(refused.context(by_hand(device, &left)));
         }
     }
-    step("undo: after");
+    failpoint("undo: after");
     let left = device.way_back(before, &device.read()?);
     if left.is_empty() { Ok(()) } else { bail!("{}", by_hand(device, &left)) }
 }

@@ -77,7 +77,7 @@ impl Plane {
 
     /// One round of the data plane; `frames` arrive in it.
     pub(super) fn round(&mut self, now: Instant, frames: &[&[u8]]) {
-        self.device.attend(now, true, &mut self.port, &mut self.watch);
+        self.device.sync(now, true, &mut self.port, &mut self.watch);
         let mut frame = Vec::new();
         while self.device.transmit(now, 0, &mut frame).unwrap() == Fetched::Frame {
             self.sent.push(std::mem::take(&mut frame));

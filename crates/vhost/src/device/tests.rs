@@ -328,11 +328,11 @@ fn inband_kick_is_answered_when_served_and_calls_wait() {
     assert_eq!(plane.sent.len(), 1);
     assert_eq!(guest.receive().unwrap().header.request, 21);
     assert_eq!(guest.receive().unwrap().header.request, 35);
-    assert!(plane.device.calls_at() == Some(at(1)) && !plane.device.calls_unacked());
+    assert!(plane.device.next_irq_at() == Some(at(1)) && !plane.device.calls_unacked());
     assert!(backend.receive().unwrap().is_none());
 
     plane.device.send_calls(at(1));
-    assert!(plane.device.calls_at().is_none() && plane.device.calls_unacked());
+    assert!(plane.device.next_irq_at().is_none() && plane.device.calls_unacked());
     for index in [0, 1] {
         let call = backend.receive().unwrap().unwrap();
         assert_eq!(message::parse_vring_call(&call.header, &call.payload), Ok(Some(index)));
@@ -360,15 +360,15 @@ fn calls_under_way_reach_the_guest_once_and_in_time() {
     guest.rings[1].offer(&[0; 72], 0);
     plane.round(at(20), &[&FRAME]);
     plane.round(at(59), &[&FRAME]);
-    assert_eq!(plane.device.calls_at(), Some(at(60)));
+    assert_eq!(plane.device.next_irq_at(), Some(at(60)));
     assert_eq!(called(&mut plane, 59), None);
     assert_eq!(called(&mut plane, 60), Some(0));
-    assert_eq!(plane.device.calls_at(), Some(at(70)), "the transmit ring has its own");
+    assert_eq!(plane.device.next_irq_at(), Some(at(70)), "the transmit ring has its own");
     assert_eq!(called(&mut plane, 70), Some(1));
-    assert_eq!(plane.device.calls_at(), None);
+    assert_eq!(plane.device.next_irq_at(), None);
     while guest.rings[0].take().is_some() {}
     plane.round(at(80), &[&FRAME]);
-    assert_eq!(plane.device.calls_at(), Some(at(130)), "the guest has re-armed");
+    assert_eq!(plane.device.next_irq_at(), Some(at(130)), "the guest has re-armed");
 }
 
 /// Other ports wait while messages are obeyed.

@@ -245,7 +245,7 @@ impl Ring {
 
     /// Lets the device see what was posted, and tells it so if it asked for that.
     pub(super) fn flush(&mut self) {
-        if self.publish() {
+        if self.flush_used() {
             self.kicks += 1;
             // It fails only if the device has not read the last 2^64 - 2 kicks: then it is as
             // readable as can be.
@@ -254,7 +254,7 @@ impl Ring {
     }
 
     /// Lets the device see what was posted; whether it wants to be told.
-    fn publish(&mut self) -> bool {
+    fn flush_used(&mut self) -> bool {
         let (old, new) = (self.published, self.posted);
         if old == new {
             return false;

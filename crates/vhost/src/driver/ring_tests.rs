@@ -74,7 +74,7 @@ impl Device {
     }
 
     /// Publishes what was given back; whether the driver wants an interrupt.
-    fn publish(&mut self) -> bool {
+    fn flush_used(&mut self) -> bool {
         let old = self.used[1].load(Relaxed);
         self.used[1].store(self.done, Release);
         fence(SeqCst);
@@ -158,7 +158,7 @@ fn frames_go_out_as_they_are_over_many_laps() {
         assert_eq!(device.read(at, HEADER), [0; HEADER]);
         assert_eq!(device.read(at + HEADER, length), frame(number, length));
         device.give(id.into(), 0);
-        seen += usize::from(device.publish());
+        seen += usize::from(device.flush_used());
     }
     // The event index comes round once in 65,536 frames if nobody moves it.
     assert_eq!(seen, 0, "interrupts that nobody asked for");
@@ -179,7 +179,7 @@ fn full_ring_says_so_and_goes_on_in_any_order() {
         assert!(!transmitter.arm().unwrap());
         taken.rotate_left(lap % 4);
         taken.iter().for_each(|id| device.give((*id).into(), 0));
-        assert!(device.publish(), "the driver waits for room");
+        assert!(device.flush_used(), "the driver waits for room");
         assert!(transmitter.arm().unwrap());
     }
     assert_eq!(transmitter.counters()[..2], [400, 100]);
@@ -191,7 +191,7 @@ fn frames_come_in_whole_and_merged() {
     for number in 0..2_000 {
         let length = 14 + number * 13 % 487;
         device.deliver(&frame(number, length));
-        device.publish();
+        device.flush_used();
         let mut delivered = Vec::new();
         assert_eq!(receiver.receive(64, |frame| delivered.push(frame.to_vec())).unwrap(), 1);
         assert_eq!(delivered, [frame(number, length)]);
@@ -204,7 +204,7 @@ fn budget_is_kept_and_long_frames_are_dropped() {
     for length in [80, 81, 150, 300, 20, 21] {
         device.deliver(&frame(length, length));
     }
-    device.publish();
+    device.flush_used();
     let mut lengths = Vec::new();
     let mut poll = |budget| receiver.receive(budget, |frame| lengths.push(frame.len())).unwrap();
     assert_eq!([poll(5), poll(5), poll(5)], [5, 1, 0]);
@@ -216,27 +216,27 @@ fn budget_is_kept_and_long_frames_are_dropped() {
 fn kicks_and_interrupts_come_when_asked_for() {
     let (mut receiver, mut device) = Queues::new(8, 100).receiver(false, 80);
     device.deliver(&frame(0, 20));
-    assert!(!device.publish(), "not asked for");
+    assert!(!device.flush_used(), "not asked for");
     assert_eq!(receiver.receive(1, |_| ()), Ok(1));
     // 8 buffers were posted at first, which the device was told of, and one more since.
     assert_eq!(device.ask(8), 8);
     device.deliver(&frame(0, 20));
-    device.publish();
+    device.flush_used();
     assert_eq!(receiver.receive(1, |_| ()), Ok(1));
     assert_eq!(device.ask(10), 8);
     assert_eq!(receiver.counters()[2], 1);
     device.deliver(&frame(0, 20));
-    device.publish();
+    device.flush_used();
     assert_eq!(receiver.receive(1, |_| ()), Ok(1));
     assert_eq!(receiver.counters()[2], 1, "nine of ten are there");
     device.deliver(&frame(0, 20));
-    device.publish();
+    device.flush_used();
     assert_eq!(receiver.receive(1, |_| ()), Ok(1));
     assert_eq!(receiver.counters()[2], 2);
 
     assert!(!receiver.ring().arm(1));
     device.deliver(&frame(0, 20));
-    assert!(device.publish(), "asked for");
+    assert!(device.flush_used(), "asked for");
     assert!(receiver.ring().arm(1), "slipped in");
 }
 
@@ -259,7 +259,7 @@ fn flags_stand_in_for_event_indices() {
         assert_eq!(ring.kicks(), kicks);
         let (id, ..) = device.take().unwrap();
         device.give(id.into(), 0);
-        device.publish();
+        device.flush_used();
         assert_eq!(ring.take(), Ok(Some(Used { id: 0, length: 0 })));
     }
 }
@@ -298,7 +298,7 @@ fn device_that_lies_is_found_out_and_stays_so() {
             device.write(at, &1_u16.to_le_bytes());
         });
         lie(&mut device);
-        device.publish();
+        device.flush_used();
         let found = receiver.receive(64, |frame| assert_eq!(frame.len(), 38));
         assert_eq!(found, Err(expected));
         assert_eq!(receiver.receive(64, |_| ()), Err(RingError::Before));
@@ -321,7 +321,7 @@ fn nobody_sleeps_through_the_last_frame() {
                     device.deliver(&frame(delivered as usize, 20 + delivered as usize % 50));
                     delivered += 1;
                 }
-                if (!there || delivered % 3 == 0 || delivered == FRAMES) && device.publish() {
+                if (!there || delivered % 3 == 0 || delivered == FRAMES) && device.flush_used() {
                     interrupt.store(true, SeqCst);
                 }
                 std::hint::spin_loop();

@@ -82,10 +82,10 @@ fn buffers_go_round_the_ring() {
         driver.offer(0);
         let (head, chain) = driver.take().unwrap().unwrap();
         assert_eq!((head, length(&chain.readable), length(&chain.writable)), (0, 12, 150));
-        driver.ring.give_back(head, 7);
+        driver.ring.add_used(head, 7);
         assert_eq!(driver.used(2), round);
-        assert!(driver.ring.publish());
-        assert!(!driver.ring.publish());
+        assert!(driver.ring.flush_used());
+        assert!(!driver.ring.flush_used());
         assert_eq!(driver.used(2), round + 1);
         assert_eq!(driver.used(4 + 8 * u64::from(round % SIZE) + 4), 7);
     }
@@ -194,11 +194,11 @@ fn broken_tables_are_refused() {
 fn wishes_are_read_as_negotiated() {
     let driver = Driver::new(true);
     driver.memory.write(AVAILABLE + 4 + 2 * u64::from(SIZE), &7_u16.to_le_bytes()).unwrap();
-    assert_eq!(driver.ring.wish(), Wish::After(7));
+    assert_eq!(driver.ring.wish(), DriverEvent::After(7));
     let driver = Driver::new(false);
-    assert_eq!(driver.ring.wish(), Wish::All);
+    assert_eq!(driver.ring.wish(), DriverEvent::All);
     driver.memory.write(AVAILABLE, &1_u16.to_le_bytes()).unwrap();
-    assert_eq!(driver.ring.wish(), Wish::Nothing);
+    assert_eq!(driver.ring.wish(), DriverEvent::Nothing);
 }
 
 #[test]

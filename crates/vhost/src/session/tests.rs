@@ -51,7 +51,7 @@ const REGION: Region =
     Region { guest_address: 0, size: 0x10_0000, user_address: 0, file_offset: 0 };
 
 impl Session {
-    fn ask(&mut self, request: Request, fds: Vec<OwnedFd>) -> Result<Answer, Offence> {
+    fn ask(&mut self, request: Request, fds: Vec<OwnedFd>) -> Result<Answer, ProtocolViolation> {
         let bytes = request.encode(true);
         let header = Header::parse(bytes.first_chunk::<HEADER>().unwrap()).unwrap();
         let reaper = self.watching.reaper.clone();
@@ -146,7 +146,7 @@ fn offences_are_told_apart() {
     legacy.does(Request::SetVringEnable(state(0, 1)));
     ready(&mut legacy, F_PROTOCOL_FEATURES);
     let refused = legacy.ask(Request::SetVringKick(fd(0)), vec![event()]).unwrap_err();
-    assert!(matches!(refused, Offence::Legacy));
+    assert!(matches!(refused, ProtocolViolation::Legacy));
 }
 
 #[test]

@@ -290,7 +290,7 @@ impl Bench {
     /// What the data plane does at one moment.
     fn round(&mut self) {
         let Self { device, port, watch, pool, now, told, .. } = self;
-        device.attend(*now, true, port, watch);
+        device.sync(*now, true, port, watch);
         let mut frame = Vec::new();
         let mut taken = 0;
         while device.transmit(*now, 0, &mut frame).expect("a port that is there")
@@ -310,7 +310,7 @@ impl Bench {
         };
         device.serve(*now, &mut service).expect("a port that is there");
         device.answer();
-        if device.calls_at().is_some_and(|at| at <= *now) {
+        if device.next_irq_at().is_some_and(|at| at <= *now) {
             device.send_calls(*now);
         }
         self.check();
@@ -324,7 +324,7 @@ impl Bench {
             "{due:?} at {:?}: nobody would rest",
             self.now
         );
-        assert!(self.device.calls_at().is_none_or(|at| at > self.now));
+        assert!(self.device.next_irq_at().is_none_or(|at| at > self.now));
         let attachment = self.device.attachment().expect("guests connect to it");
         assert!(attachment.pairs_used <= attachment.pairs);
         assert_eq!(self.device.is_connected(), self.device.lost().is_none());

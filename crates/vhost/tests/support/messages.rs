@@ -111,8 +111,8 @@ fn say(session: &mut Session, input: &mut Input<'_>, reaper: &Reaper) -> bool {
             assert!(answer.is_reply());
             assert_eq!((answer.request, answer.size as usize), (number, payload.len()));
         }
-        Err(offence) => {
-            assert!(!offence.to_string().is_empty());
+        Err(violation) => {
+            assert!(!violation.to_string().is_empty());
             return false;
         }
     }
@@ -125,11 +125,11 @@ fn serve(session: &mut Session, index: usize) -> bool {
     for _ in 0..4 {
         let Some(live) = session.ring(index) else { break };
         match live.ring.take(live.memory, &mut chain) {
-            Ok(Some(head)) => live.ring.give_back(head, 0),
+            Ok(Some(head)) => live.ring.add_used(head, 0),
             Ok(None) => break,
             Err(_) => return false,
         }
-        live.ring.publish();
+        live.ring.flush_used();
         let _ = live.ring.wish();
         live.ring.ask_for_kick();
         chain.clear();

@@ -88,8 +88,8 @@ pub(crate) fn replay(bytes: &[u8]) {
             let length = (segment.length as usize).min(room.len());
             let _ = memory.write(segment.address, &room[..length]);
         }
-        ring.give_back(head, room.len() as u32);
-        assert!(ring.publish());
+        ring.add_used(head, room.len() as u32);
+        assert!(ring.flush_used());
         assert_eq!(used.load_u16(2, Ordering::Relaxed), ring.published());
         let _ = ring.wish();
         change.next();

@@ -9,10 +9,10 @@
 //! piece at a time and in turns, so a chatty program delays its neighbours but does not stop them.
 
 mod error;
-mod furnish;
 mod modules;
 mod program;
 mod script;
+mod setup;
 mod signal;
 
 use std::collections::BTreeMap;
@@ -47,8 +47,8 @@ pub fn run() -> InitError {
     if rustix::process::getpid().as_raw_nonzero().get() != 1 {
         return InitError { what: "be process 1: this is no guest".into(), cause: None };
     }
-    let outcome = furnish::settings().and_then(|settings| {
-        furnish::furnish(&settings)?;
+    let outcome = setup::settings().and_then(|settings| {
+        setup::setup(&settings)?;
         let init = Init::new(settings.script).map_err(doing("open the console"))?;
         init.run().map_err(doing("serve the console"))
     });
@@ -74,7 +74,7 @@ enum Peer {
     Orders,
     Console,
     Children,
-    Cue,
+    TimedCommand,
     Input(u32),
     Output(u32, Stream),
 }
@@ -89,7 +89,7 @@ struct Init {
 }
 
 impl Init {
-    fn new(cues: Option<Vec<super::protocol::Cue>>) -> io::Result<Self> {
+    fn new(cues: Option<Vec<super::protocol::TimedCommand>>) -> io::Result<Self> {
         let (children, notify) = UnixStream::pair()?;
         children.set_nonblocking(true)?;
         signal_hook::low_level::pipe::register(libc::SIGCHLD, notify)?;
@@ -137,7 +137,7 @@ impl Init {
             None => waiter.readable(self.console.input(), Peer::Orders),
             Some(script) => {
                 if let Some(timer) = script.timer() {
-                    waiter.readable(timer, Peer::Cue);
+                    waiter.readable(timer, Peer::TimedCommand);
                 }
             }
         }
@@ -175,7 +175,7 @@ impl Init {
             }
             Peer::Console => self.console.flush()?,
             Peer::Children => drop(rustix::io::read(&self.children, &mut [0; 64])),
-            Peer::Cue => {
+            Peer::TimedCommand => {
                 let due = self.script.as_mut().map(Script::due).transpose()?;
                 for cue in due.into_iter().flatten() {
                     self.obey(cue.program, cue.order);

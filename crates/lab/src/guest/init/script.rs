@@ -10,16 +10,16 @@ use rustix::time::{
     timerfd_create, timerfd_settime,
 };
 
-use crate::guest::protocol::Cue;
+use crate::guest::protocol::TimedCommand;
 
 /// A script and a timer that is set to its next cue.
 pub(super) struct Script {
-    cues: VecDeque<Cue>,
+    cues: VecDeque<TimedCommand>,
     timer: OwnedFd,
 }
 
 impl Script {
-    pub(super) fn new(mut cues: Vec<Cue>) -> io::Result<Self> {
+    pub(super) fn new(mut cues: Vec<TimedCommand>) -> io::Result<Self> {
         // Stable: what is due at the same moment stays in order.
         cues.sort_by_key(|cue| cue.at_us);
         // Unlike a timeout, a timer has no slack.
@@ -40,9 +40,9 @@ impl Script {
     }
 
     /// Takes the cues that are due.
-    pub(super) fn due(&mut self) -> io::Result<Vec<Cue>> {
+    pub(super) fn due(&mut self) -> io::Result<Vec<TimedCommand>> {
         let now = clock_gettime(ClockId::Monotonic);
-        let is_due = |cue: &Cue| {
+        let is_due = |cue: &TimedCommand| {
             let at = moment(cue);
             (at.tv_sec, at.tv_nsec) <= (now.tv_sec, now.tv_nsec)
         };
@@ -66,7 +66,7 @@ impl Script {
     }
 }
 
-fn moment(cue: &Cue) -> Timespec {
+fn moment(cue: &TimedCommand) -> Timespec {
     let since_boot = Duration::from_micros(cue.at_us);
     Timespec::try_from(since_boot).expect("microseconds in 64 bits fit")
 }

@@ -29,12 +29,12 @@ pub struct Swarm {
 #[derive(Clone, Copy, Debug)]
 pub struct Habits {
     /// Things that are done, in all.
-    pub deeds: u32,
+    pub actions: u32,
     /// The time in which they are done.
     pub span: Duration,
     /// Messages are at most so long.
     pub longest: u64,
-    /// Each of these in a million deeds.
+    /// Each of these in a million actions.
     pub synchronous_ppm: u32,
     /// Receives from anybody.
     pub any_source_ppm: u32,
@@ -157,7 +157,7 @@ fn habits(random: &mut Prng) -> Habits {
     let violent = random.below(3) == 0;
     let rarely = |random: &mut Prng| if violent { sometimes(random, 3, 40_000) } else { 0 };
     Habits {
-        deeds: 30 + random.below(170) as u32,
+        actions: 30 + random.below(170) as u32,
         span: Duration::from_millis(one_of(random, &[1, 20, 200, 1_000])),
         longest: one_of(random, &[10, 200, 5_000, 40_000, 300_000, 1 << 20]),
         synchronous_ppm: sometimes(random, 2, 400_000),

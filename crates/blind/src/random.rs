@@ -6,9 +6,9 @@ use base::prng::Prng;
 
 /// A source of draws.
 #[derive(Clone, Debug)]
-pub(crate) struct Chance(Prng);
+pub(crate) struct Random(Prng);
 
-impl Chance {
+impl Random {
     pub(crate) fn new(seed: u64) -> Self {
         Self(Prng::new(seed))
     }
@@ -44,7 +44,7 @@ impl Chance {
 /// would have holds in step with itself, and hide what they are like.
 #[derive(Clone, Debug)]
 pub struct Gaps {
-    chance: Chance,
+    random: Random,
     mean: f64,
 }
 
@@ -52,7 +52,7 @@ impl Gaps {
     /// Of bulk of so many packets a second.
     #[must_use]
     pub fn new(per_second: f64, seed: u64) -> Self {
-        Self { chance: Chance::new(seed), mean: 1.0 / per_second }
+        Self { random: Random::new(seed), mean: 1.0 / per_second }
     }
 }
 
@@ -60,7 +60,7 @@ impl Iterator for Gaps {
     type Item = Duration;
 
     fn next(&mut self) -> Option<Duration> {
-        Duration::try_from_secs_f64(self.chance.exponential(self.mean)).ok()
+        Duration::try_from_secs_f64(self.random.exponential(self.mean)).ok()
     }
 }
 

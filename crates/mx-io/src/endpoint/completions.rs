@@ -8,7 +8,7 @@ use super::request::{Completed, Request};
 
 /// What a thread wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Want {
+pub(super) enum Filter {
     /// The end of this request.
     One(Request),
     /// The end of any request whose match information agrees with the first in all bits of the
@@ -16,7 +16,7 @@ pub(super) enum Want {
     Any(u64, u64),
 }
 
-impl Want {
+impl Filter {
     pub(super) fn fits<R>(&self, completed: &Completed<R>) -> bool {
         match self {
             Self::One(request) => *request == completed.request,
@@ -29,7 +29,7 @@ impl Want {
 ///
 /// Names of requests are the engine's, so nobody chooses them to make a table slow.
 #[derive(Debug)]
-pub(super) struct Ended<R> {
+pub(super) struct CompletionQueue<R> {
     /// In the order in which they ended.
     queue: BTreeMap<u64, Completed<R>>,
     /// Where each is in the queue.
@@ -40,7 +40,7 @@ pub(super) struct Ended<R> {
     forgotten: FxHashSet<Request>,
 }
 
-impl<R> Default for Ended<R> {
+impl<R> Default for CompletionQueue<R> {
     fn default() -> Self {
         Self {
             queue: BTreeMap::new(),
@@ -51,7 +51,7 @@ impl<R> Default for Ended<R> {
     }
 }
 
-impl<R> Ended<R> {
+impl<R> CompletionQueue<R> {
     /// A request has ended.
     pub(super) fn add(&mut self, completed: Completed<R>) {
         let request = completed.request;
@@ -64,10 +64,10 @@ impl<R> Ended<R> {
     }
 
     /// A request that has ended and that somebody wants; it is told once.
-    pub(super) fn take(&mut self, want: Want) -> Option<Completed<R>> {
+    pub(super) fn take(&mut self, want: Filter) -> Option<Completed<R>> {
         let place = match want {
-            Want::One(request) => self.places.remove(&request)?,
-            Want::Any(..) => {
+            Filter::One(request) => self.places.remove(&request)?,
+            Filter::Any(..) => {
                 let fits = |(_, completed): &(&u64, &Completed<R>)| want.fits(completed);
                 let (&place, completed) = self.queue.iter().find(fits)?;
                 self.places.remove(&completed.request);
@@ -89,16 +89,16 @@ impl<R> Ended<R> {
 
     /// The end of this request will not be told.
     pub(super) fn forget(&mut self, request: Request) {
-        if self.take(Want::One(request)).is_none() {
+        if self.take(Filter::One(request)).is_none() {
             self.forgotten.insert(request);
         }
     }
 
     /// Whether a request has ended that is wanted.
-    pub(super) fn has(&self, want: Want) -> bool {
+    pub(super) fn has(&self, want: Filter) -> bool {
         match want {
-            Want::One(request) => self.places.contains_key(&request),
-            Want::Any(..) => self.queue.values().any(|completed| want.fits(completed)),
+            Filter::One(request) => self.places.contains_key(&request),
+            Filter::Any(..) => self.queue.values().any(|completed| want.fits(completed)),
         }
     }
 }

@@ -27,7 +27,7 @@ pub fn guarded_by(process: u32) {
 }
 
 /// A moment at which a process may be killed, in words for whoever reads the code.
-pub fn step(_what: &str) {
+pub fn failpoint(_what: &str) {
     static LAST: OnceLock<Option<u32>> = OnceLock::new();
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = || std::env::var(KILL_AT).ok()?.parse().ok();

@@ -42,13 +42,13 @@ pub trait Stack: Send {
 
 /// A stack with the driver that is played for it.
 #[derive(Debug)]
-pub struct PlayedDriver<S> {
+pub struct NapiDriver<S> {
     stack: S,
     polling: Vec<bool>,
     refused: u64,
 }
 
-impl<S: Stack> PlayedDriver<S> {
+impl<S: Stack> NapiDriver<S> {
     /// A driver for `stack` and each of its queues.
     #[must_use]
     pub fn new(stack: S) -> Self {
@@ -80,7 +80,7 @@ impl<S: Stack> PlayedDriver<S> {
     }
 }
 
-impl<S: Stack> HostSide for PlayedDriver<S> {
+impl<S: Stack> HostSide for NapiDriver<S> {
     fn fds(&self) -> Vec<BorrowedFd<'_>> {
         (0..self.stack.queues()).map(|queue| self.stack.fd(queue)).collect()
     }

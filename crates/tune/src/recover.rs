@@ -20,7 +20,7 @@ enum Past {
 
 /// Undoes whatever dead Earmarks have left half done, and says so. Devices that cannot be reached
 /// from here are left alone; what cannot be undone is said, and stays.
-pub fn mend(store: &Store) {
+pub fn recover(store: &Store) {
     for journal in store.all() {
         let mended = journal.and_then(|journal| mend_one(store, &journal));
         if let Err(error) = mended {
@@ -29,7 +29,7 @@ pub fn mend(store: &Store) {
     }
 }
 
-/// Says of which devices [`mend`] would undo something. It changes nothing.
+/// Says of which devices [`recover`] would undo something. It changes nothing.
 pub fn remind() {
     let Ok(store) = Store::find(None) else { return };
     let orphans = store.all().into_iter().flatten();

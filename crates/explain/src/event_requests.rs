@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use tracepoints::calls::{RECEIVING, SENDING, filter};
-use tracepoints::{Unit, Wish};
+use tracepoints::{EventRequest, Unit};
 
 use super::hold;
 use super::target::Target;
@@ -16,7 +16,7 @@ use super::who::Who;
 
 /// What to wish for.
 #[must_use]
-pub fn wishes(target: &Target, who: &Who) -> Vec<Wish> {
+pub fn event_requests(target: &Target, who: &Who) -> Vec<EventRequest> {
     match target {
         Target::Threads { device, .. } => of_threads(who, device.as_deref()),
         Target::Program(_) => of_threads(who, None),
@@ -24,11 +24,11 @@ pub fn wishes(target: &Target, who: &Who) -> Vec<Wish> {
     }
 }
 
-fn wish(event: &'static str, filter: Option<String>) -> Wish {
-    Wish { event, filter, unit: Unit::All }
+fn wish(event: &'static str, filter: Option<String>) -> EventRequest {
+    EventRequest { event, filter, unit: Unit::All }
 }
 
-fn of_threads(who: &Who, device: Option<&str>) -> Vec<Wish> {
+fn of_threads(who: &Who, device: Option<&str>) -> Vec<EventRequest> {
     let calls = SENDING.iter().chain(&RECEIVING).copied().collect::<Vec<_>>();
     let own = who.filter(&[("comm", "common_pid")]);
     let and = |other: Option<String>| match (&own, other) {
@@ -53,7 +53,7 @@ fn of_threads(who: &Who, device: Option<&str>) -> Vec<Wish> {
     wishes
 }
 
-fn of_device(device: &str, who: &Who) -> Vec<Wish> {
+fn of_device(device: &str, who: &Who) -> Vec<EventRequest> {
     let mut wishes = receiving(Some(device));
     // Whoever copies is whoever matters, and this is how they show; short datagrams are copied
     // without an event.
@@ -64,7 +64,7 @@ fn of_device(device: &str, who: &Who) -> Vec<Wish> {
 }
 
 /// Threads are woken, and run.
-fn wake_ups(who: &Who) -> [Wish; 2] {
+fn wake_ups(who: &Who) -> [EventRequest; 2] {
     let switches = [("prev_comm", "prev_pid"), ("next_comm", "next_pid")];
     [
         wish("sched:sched_waking", who.filter(&[("comm", "pid")])),
@@ -73,7 +73,7 @@ fn wake_ups(who: &Who) -> [Wish; 2] {
 }
 
 /// From the interrupt to the socket.
-fn receiving(device: Option<&str>) -> Vec<Wish> {
+fn receiving(device: Option<&str>) -> Vec<EventRequest> {
     const RECEIVE: &str = "vec == 3";
     // AF_INET and AF_INET6: what programs of this host tell each other is no matter.
     const INTERNET: &str = "family == 2 || family == 10";
@@ -116,7 +116,7 @@ mod tests {
     fn every_wish_is_understood() {
         let threads = Target::Threads { name: "x".into(), device: Some("eth0".into()) };
         for target in [threads, Target::Program("x".into()), Target::Device("eth0".into())] {
-            for wish in wishes(&target, &Who::named("x")) {
+            for wish in event_requests(&target, &Who::named("x")) {
                 assert!(super::super::decode::KNOWN.contains(&wish.event), "{}", wish.event);
             }
         }

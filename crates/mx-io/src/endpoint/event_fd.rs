@@ -11,9 +11,9 @@ use sys::clock;
 
 /// A descriptor that can be read from once it was rung.
 #[derive(Debug)]
-pub struct Bell(OwnedFd);
+pub struct EventFd(OwnedFd);
 
-impl Bell {
+impl EventFd {
     /// One that is silent.
     ///
     /// # Errors

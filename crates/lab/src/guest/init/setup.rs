@@ -40,7 +40,7 @@ pub(super) fn settings() -> Result<InitSettings, InitError> {
 }
 
 /// Makes the guest what `settings` say.
-pub(super) fn furnish(settings: &InitSettings) -> Result<(), InitError> {
+pub(super) fn setup(settings: &InitSettings) -> Result<(), InitError> {
     mount_own_directories()?;
     rustix::system::sethostname(settings.station.name.as_bytes())
         .map_err(doing("set the host name"))?;
