@@ -5,7 +5,7 @@
 //! likes. Hosts are ideal here: what an endpoint does takes no time.
 //!
 //! - [`world`]: endpoints, a switch and cables, and the faults of the latter;
-//! - [`swarm`]: what is different from seed to seed: settings, faults, habits of applications;
+//! - [`seeds`]: what is different from seed to seed: settings, faults, habits of applications;
 //! - [`drive`]: applications that send, receive, probe, cancel, restart and close at random;
 //! - [`load`]: streams of messages, and how fast they are;
 //! - [`model`]: what applications may expect, found out without looking into an endpoint.
