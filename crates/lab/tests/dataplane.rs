@@ -49,8 +49,9 @@ impl FakeHost {
     /// Sends frames on a queue; when that was.
     fn send(&self, queue: usize, frames: impl IntoIterator<Item = Vec<u8>>) -> Instant {
         let (outbox, readable) = &self.queues[queue];
-        outbox.lock().unwrap().extend(frames);
+        // Before the plane can see them: it may be looking already.
         let at = clock::now();
+        outbox.lock().unwrap().extend(frames);
         ok(rustix::io::write(readable, &1_u64.to_ne_bytes()));
         at
     }
@@ -207,38 +208,54 @@ fn delay__holds_at_least_that_long() {
     }
 }
 
+/// Checks what holds while the longest delay there is, a second, has not run out: on a machine that
+/// stood still for so long, the timer was first, and rightly. `plane.rs` has no such excuse.
+fn within_the_second(sent: Instant, check: impl FnOnce()) {
+    if clock::now().since(sent) < Duration::from_micros(1_000_000) {
+        check();
+    }
+}
+
 #[test]
 fn mark__cuts_the_delay_and_brings_what_waits() {
     let bench = Bench::new(&settings("marked:1000000", "tcp-psh"));
-    bench.hosts[0].send(0, numbered(0..3));
+    let sent = bench.hosts[0].send(0, numbered(0..3));
     soon("the frames are held", || bench.port(1).counters.packets == 3);
-    assert_eq!(bench.port(1).counters.delivered, 0);
+    let delivered = bench.port(1).counters.delivered;
+    within_the_second(sent, || assert_eq!(delivered, 0));
     bench.hosts[0].send(0, [segment(1_000, true, &3_u16.to_be_bytes())]);
     assert_eq!(numbers(&bench.hosts[1].got(4)), [0, 1, 2, 3]);
     let port = bench.port(1);
-    assert_eq!(port.counters.interrupts_for(Reason::Mark), 1);
-    assert_eq!((port.counters.interrupts_total(), port.counters.marked), (1, 1));
+    assert_eq!(port.counters.marked, 1);
+    within_the_second(sent, || {
+        assert_eq!(port.counters.interrupts_for(Reason::Mark), 1);
+        assert_eq!(port.counters.interrupts_total(), 1);
+    });
 }
 
 #[test]
 fn frames_limit__cuts_the_delay() {
     let bench = Bench::new(&settings("delay:1000000+frames:4", ""));
-    bench.hosts[0].send(0, numbered(0..4));
+    let sent = bench.hosts[0].send(0, numbered(0..4));
     bench.hosts[1].got(4);
-    assert_eq!(bench.port(1).counters.interrupts_for(Reason::Frames), 1);
+    let frames = bench.port(1).counters.interrupts_for(Reason::Frames);
+    within_the_second(sent, || assert_eq!(frames, 1));
 }
 
 #[test]
 fn set_moderation__frees_what_is_pending() {
     for after in ["disabled", "delay:1", "throttle:1", "periodic:100", "delay:75+frames:2"] {
         let bench = Bench::new(&settings("delay:1000000", ""));
-        bench.hosts[0].send(0, numbered(0..2));
+        let sent = bench.hosts[0].send(0, numbered(0..2));
         soon("the frames are held", || bench.port(1).counters.packets == 2);
         let moderation = after.parse().expect("a setting");
         ok(bench.plane.call(move |plane| plane.set_moderation(1, None, moderation)));
         assert_eq!(numbers(&bench.hosts[1].got(2)), [0, 1], "{after}");
         let port = bench.port(1);
-        assert!(port.holds.histogram().max() < 1_000_000_000, "{after} keeps the old delay");
+        let longest = port.holds.histogram().max();
+        within_the_second(sent, || {
+            assert!(longest < 1_000_000_000, "{after} keeps the old delay");
+        });
         assert_eq!(port.queues[0].moderation.to_string(), after);
     }
 }

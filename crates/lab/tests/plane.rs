@@ -10,6 +10,7 @@ use base::time::{Duration, Instant};
 use hostside::{Fetched, HostSide, Service};
 use lab::plane::{Plane, PortPlan};
 use nic::link::LinkSettings;
+use nic::moderation::Reason;
 use nic::port::PortSettings;
 
 /// A host whose ring is in memory, as a guest's.
@@ -49,6 +50,9 @@ impl HostSide for Host {
 
     fn serve(&mut self, now: Instant, service: &mut Service<'_>) -> io::Result<()> {
         let queue = &mut service.port.queues_mut()[0];
+        if !queue.is_masked() {
+            return Ok(());
+        }
         let mut memory = self.0.lock().unwrap();
         queue.poll(now, 64, service.watch, |_, frame| memory.received.push((now, frame)));
         queue.rearm(now, service.watch);
@@ -67,10 +71,14 @@ impl Host {
 }
 
 fn plane(hosts: &[Host], link: &LinkSettings) -> Plane {
+    plane_with(hosts, link, &PortSettings::default())
+}
+
+fn plane_with(hosts: &[Host], link: &LinkSettings, settings: &PortSettings) -> Plane {
     let plan = |(number, host): (usize, &Host)| PortPlan {
         name: format!("port{number}"),
         host: Box::new(host.clone()),
-        settings: PortSettings::default(),
+        settings: settings.clone(),
         link: link.clone(),
     };
     Plane::new(hosts.iter().enumerate().map(plan).collect(), None, Instant::ZERO)
@@ -83,6 +91,39 @@ fn run(plane: &mut Plane) {
         plane.carry(now);
         plane.serve(now);
     }
+}
+
+/// Lets everything happen that will until `end`.
+fn run_until(plane: &mut Plane, end: Instant) {
+    while let Some(now) = plane.deadline().filter(|now| *now <= end) {
+        plane.carry(now);
+        plane.serve(now);
+    }
+}
+
+/// Two hosts whose ports hold packets for a second and mark short frames.
+fn slow(moderation: &str) -> ([Host; 2], Plane) {
+    let settings = PortSettings {
+        moderation: moderation.parse().expect("a setting"),
+        rules: "length<=100".parse().expect("rules"),
+        ..PortSettings::default()
+    };
+    let hosts = [Host::default(), Host::default()];
+    let plane = plane_with(&hosts, &LinkSettings::default(), &settings);
+    (hosts, plane)
+}
+
+/// Sends frames from the first host at a moment.
+fn send_at(hosts: &[Host; 2], plane: &mut Plane, now: Instant, frames: Vec<Vec<u8>>) {
+    run_until(plane, now);
+    hosts[0].send(frames);
+    plane.take_from_memory(now);
+    run_until(plane, now);
+}
+
+/// When each frame came to the second host.
+fn arrivals(hosts: &[Host; 2]) -> Vec<Instant> {
+    hosts[1].0.lock().unwrap().received.iter().map(|(now, _)| *now).collect()
 }
 
 fn frame(to: u8, from: u8) -> Vec<u8> {
@@ -143,4 +184,53 @@ fn frames_that_no_port_takes__have_their_turn_like_others() {
     hosts[0].send([frame(1, 0)]);
     run(&mut plane);
     assert_eq!(hosts[1].received(), 1);
+}
+
+#[test]
+fn mark__brings_what_waits_at_that_moment() {
+    let (hosts, mut plane) = slow("marked:1000000");
+    let at = Instant::from_micros;
+    send_at(&hosts, &mut plane, at(0), vec![frame(1, 0); 3]);
+    run_until(&mut plane, at(999_998));
+    assert_eq!(arrivals(&hosts), []);
+    let mut short = frame(1, 0);
+    short.truncate(100);
+    send_at(&hosts, &mut plane, at(999_999), vec![short]);
+    assert_eq!(arrivals(&hosts), [at(999_999); 4]);
+    let counters = plane.snapshot().swap_remove(1).counters;
+    assert_eq!((counters.interrupts_for(Reason::Mark), counters.interrupts_total()), (1, 1));
+}
+
+#[test]
+fn frames_limit__brings_what_waits_with_the_last() {
+    let (hosts, mut plane) = slow("delay:1000000+frames:4");
+    let at = Instant::from_micros;
+    for moment in [0, 300_000, 600_000, 999_999] {
+        assert_eq!(arrivals(&hosts), []);
+        send_at(&hosts, &mut plane, at(moment), vec![frame(1, 0)]);
+    }
+    assert_eq!(arrivals(&hosts), [at(999_999); 4]);
+    assert_eq!(plane.snapshot()[1].counters.interrupts_for(Reason::Frames), 1);
+}
+
+#[test]
+fn new_moderation__is_that_of_what_waits_already() {
+    for (after, moment) in [
+        ("disabled", 500_000),
+        ("delay:1", 500_000),
+        ("delay:500000", 500_000),
+        ("delay:700000", 700_000),
+        ("throttle:1", 500_000),
+        ("delay:75+frames:2", 500_000),
+    ] {
+        let (hosts, mut plane) = slow("delay:1000000");
+        let at = Instant::from_micros;
+        send_at(&hosts, &mut plane, at(0), vec![frame(1, 0); 2]);
+        run_until(&mut plane, at(500_000));
+        assert_eq!(arrivals(&hosts), []);
+        plane.set_moderation(at(500_000), 1, None, after.parse().expect("a setting"));
+        plane.serve(at(500_000));
+        run_until(&mut plane, at(2_000_000));
+        assert_eq!(arrivals(&hosts), [at(moment); 2], "{after}");
+    }
 }

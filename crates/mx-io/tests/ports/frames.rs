@@ -97,14 +97,22 @@ pub(crate) fn until(what: &str, mut step: impl FnMut() -> bool) {
     }
 }
 
-/// All that comes until nothing has come for a while, as sender and frame.
+/// All that comes until nothing has come for a while, as sender and frame. Silence proves nothing on
+/// a machine that stands still: for frames that have to come there is [`take`].
 pub(crate) fn drain(port: &mut dyn Port) -> Vec<(NicId, Vec<u8>)> {
+    take(port, 0)
+}
+
+/// `count` frames, however long they take, and whatever else comes until nothing has come for a
+/// while.
+pub(crate) fn take(port: &mut dyn Port, count: usize) -> Vec<(NicId, Vec<u8>)> {
     let mut came = Vec::new();
     let mut last = Instant::now();
-    while last.elapsed() < Duration::from_millis(200) {
+    until("frames come, and then none", || {
         if port.receive(64, &mut |from, frame| came.push((from, frame.to_vec()))).unwrap() > 0 {
             last = Instant::now();
         }
-    }
+        came.len() >= count && last.elapsed() >= Duration::from_millis(200)
+    });
     came
 }
