@@ -10,7 +10,7 @@ use common::{run, unique};
 #[track_caller]
 fn result(arguments: &[&str]) -> Value {
     let name = unique("mx");
-    let always = ["bench", "--json", "--warmup", "0.05", "--duration", "0.2", "--name", &name];
+    let always = ["bench", "--json", "--warmup", "0.05", "--duration", "1", "--name", &name];
     let outcome = run(&[&always[..], arguments].concat()).json();
     assert_eq!(outcome["results"].as_array().map(Vec::len), Some(1));
     outcome["results"][0].clone()

@@ -12,6 +12,11 @@ use common::{Directory, EARMARK, in_network};
 /// A goal whose measurement is exact: the value of the setting itself.
 const EXACT: &str = "--command 'cat /sys/class/net/one/gro_flush_timeout' --higher-is-better";
 
+/// What measures, and stays where it is under a setting of more than 7 us until there is a file
+/// `go`: a search that goes on may have ended before a busy machine looks at it.
+const STAYS: &str = "until [ $(cat /sys/class/net/one/gro_flush_timeout) -le 7000 ] || [ -e go ]; \
+    do sleep 0.01; done; echo 1";
+
 /// A pairing code.
 const CODE: &str = "0123-4567-89AB-CDEF-GHJK";
 
@@ -109,10 +114,10 @@ fn tune_that_is_interrupted_puts_the_device_back_and_says_so() {
             &state,
             &format!(
                 "earmark apply one gro-flush-timeout 7us >/dev/null
-                 env --default-signal={signal} {EARMARK} tune one --command 'sleep 0.01; echo 1' &
+                 env --default-signal={signal} {EARMARK} tune one --command '{STAYS}' &
                  tune=$!
                  until [ $(cat /sys/class/net/one/gro_flush_timeout) -gt 7000 ]; do sleep 0.01; done
-                 kill -{signal} $tune; wait $tune || echo status $?
+                 kill -{signal} $tune; touch go; wait $tune || echo status $?
                  cat /sys/class/net/one/gro_flush_timeout"
             ),
         );
@@ -130,10 +135,11 @@ fn tune_in_the_background_goes_on_when_a_signal_comes_that_is_ignored() {
         &state,
         &format!(
             "env --ignore-signal=HUP --default-signal=TERM {EARMARK} tune one \
-                 --command 'sleep 0.01; echo 1' & tune=$!
-             until [ $(cat /sys/class/net/one/gro_flush_timeout) -gt 0 ]; do sleep 0.01; done
+                 --command '{STAYS}' & tune=$!
+             until [ $(cat /sys/class/net/one/gro_flush_timeout) -gt 7000 ]; do sleep 0.01; done
              echo ignored $((0x$(sed -n 's/^SigIgn:[^0-9]*//p' /proc/$tune/status) & 3))
-             kill -INT $tune; kill -HUP $tune; kill -TERM $tune; wait $tune || echo status $?"
+             kill -INT $tune; kill -HUP $tune; kill -TERM $tune; touch go
+             wait $tune || echo status $?"
         ),
     );
     assert_eq!(ended.output(), "ignored 3\nstatus 1\n", "{ended:?}");
@@ -156,7 +162,7 @@ fn with_far_host(name: &str, script: &str) -> common::Ended {
     let serve = format!("EARMARK_CODE={CODE} exec {EARMARK} serve --listen 10.9.0.2");
     let script = format!(
         "export EARMARK_CODE={CODE} errors=/run/errors
-         again='no request was answered\\|no packet of the workload\\|does `earmark serve` run'
+         again='no request was answered\\|does `earmark serve` run'
          {PATIENTLY}
          tune() {{ {EARMARK} tune a0 --lab={name} --peer b --goal 'p99 < 900ms' --warmup 0 \
                        --state-dir /run/tune --duration $1 $2 $3 $4 $5; }}
@@ -245,19 +251,24 @@ fn a_missed_goal_changes_nothing_unless_best_effort_says_so() {
     let tune = format!(
         "tune() {{ {EARMARK} tune a0 --lab={name} --peer b --goal 'p50 < 1us' --trials 3 \
              --duration 0.05 --warmup 0 --state-dir {state} --json \"$@\"; }}
-         for try in $(seq 200); do
-             tune > {state}/plain; status=$?; [ $status = 3 ] && break; sleep 0.02
-         done
-         echo $status; {EARMARK} nic --lab {name} show a0 --json > {state}/nic
-         tune --best-effort > {state}/best; echo $?",
+         patiently() {{
+             for try in $(seq 200); do
+                 \"$@\"; status=$?; [ $status = 3 ] && break; sleep 0.02
+             done
+             echo $status >> {state}/statuses
+         }}
+         patiently tune > {state}/plain
+         {EARMARK} nic --lab {name} show a0 --json > {state}/nic
+         patiently tune --best-effort > {state}/best",
         state = state.path().display()
     );
     let tune = format!("export EARMARK_CODE={CODE}; {tune}");
     let serve = format!("EARMARK_CODE={CODE} exec {EARMARK} serve --listen 10.9.0.2");
     let arguments = ["lab", "run", "--name", &name, "--strategy", "delay:5000", "--ports", "a"];
     let ended = common::run(&[&arguments[..], &["--on", "b", &serve, "--on", "a", &tune]].concat());
-    assert!(ended.output().ends_with("3\n3\n"), "{ended:?}");
+    assert_eq!(ended.code, 0, "{ended:?}");
     let read = |name: &str| std::fs::read_to_string(state.file(name)).unwrap();
+    assert_eq!(read("statuses"), "3\n3\n", "{ended:?}");
     let json = |name: &str| serde_json::from_str::<Value>(&read(name)).unwrap();
     assert_eq!(json("plain")["applied"], false);
     assert!(json("plain")["pick"] != json("plain")["present"], "{}", json("plain"));

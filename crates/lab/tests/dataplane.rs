@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use base::time::{Duration, Instant};
 use lab::capture::Capture;
-use lab::dataplane::Handle;
+use lab::dataplane::{DataPlane, Handle};
 use lab::napi::{NapiDriver, Stack};
 use lab::plane::PortPlan;
 use lab::snapshot::PortSnapshot;
@@ -400,6 +400,11 @@ fn capture__says_what_the_nic_did() {
     let bench = Bench::with_capture(&settings("marked:200", "tcp-psh"), Some(capture));
     bench.hosts[0].send(0, numbered(0..1));
     bench.hosts[1].got(1);
+    // A host that still polls would find the next frame by itself.
+    soon("the host has re-armed", || {
+        let masked = |plane: &mut DataPlane| plane.plane().port_mut(1).queues_mut()[0].is_masked();
+        !ok(bench.plane.call(masked))
+    });
     bench.hosts[0].send(0, [segment(1_000, true, b"!!")]);
     bench.hosts[1].got(2);
     let capture =

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use lab::machine::Machine;
 
 use super::device::{Counted, Device};
@@ -88,27 +88,46 @@ fn ours(
         }
         Ok(interrupted::check()?)
     };
+    let at_first = Meters::read(device)?;
     running.go()?;
     until(&mut running, terms.warmup_ms)?;
     let before = Meters::read(device)?;
     until(&mut running, terms.warmup_ms + terms.duration_ms)?;
-    let (mut figures, packets) = Meters::read(device)?.since(&before);
-    ensure!(
-        packets > 0,
-        "no packet of the workload came through {}: the way to the peer is another one (look at: \
-         ip route get PEER)",
-        device.identity().name
-    );
+    let after = Meters::read(device)?;
+    let (mut figures, packets) = after.since(&before);
     let records = running.finish(Duration::from_millis(terms.warmup_ms + terms.duration_ms));
     let records = records.map_err(|error| match interrupted::check() {
         // A player that a signal has reached, too, is no failure of its own.
         Err(interruption) => interruption.into(),
         Ok(()) => error,
     })?;
+    if packets == 0 {
+        let records = records.iter().map(|(_, record)| record);
+        return Err(why_no_packet(records, after.since(&at_first).1, device));
+    }
     for (part, record) in &records {
         take(&mut figures, *part, record)?;
     }
     Ok(figures)
+}
+
+/// Why the device received nothing while it was measured, and `packets` from the start of the
+/// players. Answers must have come by another way; without answers, nothing is known of the way.
+fn why_no_packet<'a>(
+    mut records: impl Iterator<Item = &'a Record>,
+    packets: u64,
+    device: &dyn Device,
+) -> Error {
+    let came = ["transactions", "bytes_received"];
+    let answered = records.any(|record| came.iter().any(|counter| record.counter(counter) > 0));
+    if answered && packets == 0 {
+        let name = &device.identity().name;
+        return anyhow!(
+            "no packet of the workload came through {name}: the way to the peer is another one \
+             (look at: ip route get PEER)"
+        );
+    }
+    anyhow!("no request was answered while it was measured; measure for longer: --duration")
 }
 
 /// The figures of one player's record.

@@ -353,13 +353,26 @@ impl Lab {
     }
 }
 
-/// A command that echoes datagrams, on IPv4 alone, by no code of ours.
-pub(crate) fn udp_echo(port: u16) -> String {
+/// A command that echoes datagrams, on IPv4 alone, by no code of ours; it makes a file once it
+/// listens.
+pub(crate) fn udp_echo(port: u16, ready: &str) -> String {
     format!(
         "exec python3 -c 'import socket as s\n\
          u=s.socket(s.AF_INET,s.SOCK_DGRAM)\nu.bind((\"\",{port}))\n\
+         open(\"{ready}\",\"w\").write(\"ready\")\n\
          while 1:\n d,a=u.recvfrom(99)\n u.sendto(d,a)'"
     )
+}
+
+/// Our own echo; it writes to a file once it listens.
+pub(crate) fn own_echo(ready: &str) -> String {
+    format!("exec {EARMARK} echo 2>{ready}")
+}
+
+/// A command that begins once that file says something: a busy machine takes its time to start the
+/// far host's command.
+pub(crate) fn once_ready(ready: &str, command: &str) -> String {
+    format!("until [ -s {ready} ]; do sleep 0.02; done; {command}")
 }
 
 /// What the pings took whose output this is, in milliseconds, the shortest first.
