@@ -140,8 +140,8 @@ fn bulk_unpaced_and_paced() {
     assert!(counter(&server, "bytes_received") > 0);
     let paced = json!({"kind": "bulk-sender", "rate_mbit": 80, "chunk_bytes": 10_000});
     let (_, client) = run(&receiver, &paced, "tcp");
-    // Chunks, of which 1000 are due in the window; what the warm-up's 100 lack may be made up for in
-    // it. That no chunk is early or left out is tested beside the workload, in made-up time.
+    // Chunks, of which 1000 are due in the window; it may make up for what the warm-up's 100 lack.
+    // That no chunk is early or left out is tested beside the workload, in made-up time.
     let sent = counter(&client, "bytes_sent");
     assert!((1..=11_000_000).contains(&sent) && sent.is_multiple_of(10_000), "{client}");
 }

@@ -25,8 +25,8 @@ fn sides(seen: &Value, usecs: f64) -> Vec<&str> {
     long.map(|hold| hold["side"].as_str().unwrap()).collect()
 }
 
-/// A hold of `usecs` on this side is never moved. A machine that is busy may hide it, or whose it is,
-/// and that is said; it must not be denied.
+/// A hold of `usecs` on this side is never moved. A machine that is busy may hide it, or whose it
+/// is, and that is said; it must not be denied.
 #[track_caller]
 fn neither_moved_nor_denied(seen: &Value, side: &str, usecs: f64) {
     let sides = sides(seen, usecs);

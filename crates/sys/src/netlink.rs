@@ -1,7 +1,7 @@
 //! Blocking rtnetlink: what `ip link` and `ip address` do, for one link at a time.
 //!
 //! A [`Netlink`] belongs to the network namespace of the thread that opened it, so it is opened
-//! inside [`Host::enter_net`](lab::host::Host::enter_net) and works on that host ever after.
+//! inside `Host::enter_net` of the crate `lab` and works on that host ever after.
 //!
 //! Every request asks for an acknowledgement. The kernel answers in order: first the messages asked
 //! for, if any, then the acknowledgement, or an error instead. Where it tells of everything that

@@ -197,7 +197,7 @@ impl Ring {
         self.published
     }
 
-    /// The used index once [`publish`](Self::publish) has been called.
+    /// The used index once [`flush_used`](Self::flush_used) has been called.
     #[must_use]
     pub fn used_index(&self) -> u16 {
         self.used_index
@@ -287,7 +287,7 @@ impl Ring {
     }
 
     /// Gives buffer `head` back, with `length` bytes written. The driver sees it when it is
-    /// [`publish`](Self::publish)ed.
+    /// [flushed](Self::flush_used).
     #[inline]
     pub fn add_used(&mut self, head: u16, length: u32) {
         let at = ELEMENTS + 8 * usize::from(self.used_index & (self.size - 1));

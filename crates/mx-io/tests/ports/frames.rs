@@ -97,8 +97,8 @@ pub(crate) fn until(what: &str, mut step: impl FnMut() -> bool) {
     }
 }
 
-/// All that comes until nothing has come for a while, as sender and frame. Silence proves nothing on
-/// a machine that stands still: for frames that have to come there is [`take`].
+/// All that comes until nothing has come for a while, as sender and frame. Silence proves nothing
+/// on a machine that stands still: for frames that have to come there is [`take`].
 pub(crate) fn drain(port: &mut dyn Port) -> Vec<(NicId, Vec<u8>)> {
     take(port, 0)
 }

@@ -3,7 +3,7 @@
 //! A number is never broken, and stays on the line of its unit. The width is `COLUMNS` if the
 //! environment has it, else that of the terminal. Output that goes to a file or a pipe, without
 //! `COLUMNS`, has whole tables, however wide they are, because nothing wraps them there; prose has
-//! at most [`LINE`] columns everywhere.
+//! at most `LINE` columns everywhere.
 
 mod stream;
 mod table;
