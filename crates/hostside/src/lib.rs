@@ -1,8 +1,8 @@
 //! The host's end of a port, as the data plane sees it.
 //!
 //! There are two kinds of hosts. A kernel behind a TAP has no driver for our NIC, so the data plane
-//! does what a driver would (`NapiDriver` of the crate `lab`). A guest behind a vhost-user port brings
-//! its own (the crate `vhost`).
+//! does what a driver would (`NapiDriver` of the crate `lab`). A guest behind a vhost-user port
+//! brings its own driver (the crate `vhost`).
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! What people look at: pages with pictures, tables that fit a terminal, lines of a command.
 //!
-//! [`terminal`] lays out text, [`say`](mod@say) writes it, [`progress`] shows that something goes on. The
-//! rest is the HTML report: plain data in, one self-contained page out.
+//! [`terminal`] lays out text, [`say`](mod@say) writes it, [`progress`] shows that something goes
+//! on. The rest is the HTML report: plain data in, one self-contained page out.
 //!
 //! The types here know nothing of experiments or worlds. Whoever measured something fills a
 //! `Report` and calls `render`; the page needs no network, no script and no other file.

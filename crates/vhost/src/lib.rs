@@ -43,8 +43,8 @@
 //! Linux ends a poll by writing the index up to which it has looked into `used_event`, and then,
 //! after a full fence, looks at the used index again (`virtqueue_enable_cb_prepare`,
 //! `virtqueue_poll`). The device stores the used index and then, after a full fence, loads
-//! `used_event` ([`ring::Ring::flush_used`], [`ring::Ring::wish`]). At least one of the two therefore
-//! sees what the other wrote. Consider a packet that was just shown.
+//! `used_event` ([`ring::Ring::flush_used`], [`ring::Ring::wish`]). At least one of the two
+//! therefore sees what the other wrote. Consider a packet that was just shown.
 //!
 //! - `used_event` lies between `told` and the used index: the guest has re-armed. What it had not
 //!   looked at is handed to the queue as *unseen*; the strategy interrupts now or sets its timer.
