@@ -9,6 +9,7 @@
 
 pub mod agent;
 pub mod compare;
+pub mod costs;
 pub mod environment;
 pub mod experiment;
 pub mod files;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use hostside::processor::{Activity, Busy};
 use lab::snapshot::Snapshot;
 use nic::moderation::Reason;
 use serde::Serialize;
@@ -98,6 +99,40 @@ pub struct PortMeasurement {
     pub refused: u64,
     /// Frames lost on the way to this port: on the links of the others.
     pub link_lost: u64,
+    /// What its host's processor was busy with, where that was modelled.
+    pub processor: Option<ProcessorShares>,
+}
+
+/// Parts of the time in which a host's one processor was busy, in virtual time with costs.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ProcessorShares {
+    /// Waking up.
+    pub wakeup: f64,
+    /// Taking interrupts.
+    pub interrupt: f64,
+    /// Receiving packets.
+    pub receive: f64,
+    /// Sending packets.
+    pub send: f64,
+    /// Working for programs.
+    pub work: f64,
+    /// The rest.
+    pub idle: f64,
+}
+
+impl ProcessorShares {
+    fn of(busy: &Busy, seconds: f64) -> Self {
+        let share = |activity| busy[activity].as_nanos() as f64 / (seconds * 1e9);
+        let all: f64 = Activity::ALL.into_iter().map(share).sum();
+        Self {
+            wakeup: share(Activity::Wakeup),
+            interrupt: share(Activity::Interrupt),
+            receive: share(Activity::Receive),
+            send: share(Activity::Send),
+            work: share(Activity::Work),
+            idle: (1.0 - all).max(0.0),
+        }
+    }
 }
 
 /// The four timestamps of NTP, before or after a change.
@@ -415,6 +450,12 @@ impl Rounds<'_> {
         Cpu { nic, nic_spin, host: programs + receive, host_receive: receive }
     }
 
+    fn processor(&self, number: usize) -> ProcessorShares {
+        let busy = self.slices.iter().filter_map(|slice| slice.nic.ports[number].busy);
+        let seconds = self.slices.iter().map(|slice| slice.seconds).sum();
+        ProcessorShares::of(&busy.sum(), seconds)
+    }
+
     fn by_reason(&self) -> BTreeMap<&'static str, u64> {
         let count = |reason| {
             self.sum(|slice| {
@@ -464,6 +505,7 @@ impl Rounds<'_> {
                 ring_full: sum(&|port| port.counters.ring_full),
                 refused: sum(&|port| port.refused),
                 link_lost: self.sum(lost_by_others),
+                processor: port.busy.map(|_| self.processor(number)),
             }
         };
         last.nic.ports.iter().enumerate().map(port).collect()

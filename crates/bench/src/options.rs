@@ -15,6 +15,7 @@ use nic::marker::Rules;
 use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Moderation};
 use serde::{Deserialize, Deserializer};
 
+use crate::costs::{CostSet, EachHost};
 use crate::experiment::Experiment;
 use crate::keys;
 use crate::marks::MarkNames;
@@ -215,6 +216,24 @@ options! {
         /// Microseconds from an interrupt until the host has it
         #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
         interrupt_latency: u32 => only_in(&[Place::Virtual]),
+        /// Nanoseconds of a host's processor for an interrupt: for all hosts, or a's,b's
+        #[arg(value_name = "NS")]
+        interrupt_cost: EachHost => only_in(&[Place::Virtual]),
+        /// The same for each packet that it receives
+        #[arg(value_name = "NS")]
+        packet_cost: EachHost => only_in(&[Place::Virtual]),
+        /// The same for each packet that it sends
+        #[arg(value_name = "NS")]
+        send_cost: EachHost => only_in(&[Place::Virtual]),
+        /// The same for an interrupt that finds it idle, on top
+        #[arg(value_name = "NS")]
+        wakeup_cost: EachHost => only_in(&[Place::Virtual]),
+        /// For how many nanoseconds it is idle before it has to wake up
+        #[arg(value_name = "NS")]
+        idle_after: EachHost => only_in(&[Place::Virtual]),
+        /// Costs that were measured somewhere, where the options above say nothing
+        #[arg(value_enum, value_name = "SET")]
+        costs: CostSet => only_in(&[Place::Virtual]),
         /// How the NIC waits: sleep, precise (spin just before deadlines) or spin (a whole core)
         wait: Text<Waiting> => only_in(takers::REAL),
         /// Transmit completions interrupt, too, as on a NIC with one vector for both

@@ -7,8 +7,10 @@
 #![forbid(unsafe_code)]
 
 pub mod distribution;
+pub mod processor;
 pub mod times;
 pub mod trace;
+pub mod work;
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -17,6 +19,7 @@ use base::time::{Duration, Instant};
 use nic::observer::Delivered;
 use nic::port::Port;
 
+use crate::processor::Busy;
 use crate::trace::Watch;
 
 /// What came of looking for a frame that a host has sent.
@@ -26,6 +29,8 @@ pub enum Fetched {
     Frame,
     /// One that no port takes; it is counted, and there may be others behind it.
     Dropped,
+    /// There is one, and it leaves at this time, which is later than now.
+    Later(Instant),
     /// There is none.
     Nothing,
 }
@@ -115,6 +120,12 @@ pub trait HostSide: Send {
     /// Frames that the host's stack refused to take.
     fn refused(&self) -> u64 {
         0
+    }
+
+    /// What its processor has been busy with up to `now`, if that costs time.
+    fn busy(&self, now: Instant) -> Option<Busy> {
+        let _ = now;
+        None
     }
 
     /// How its guest stands, if it is a port that guests connect to.

@@ -58,7 +58,7 @@ struct PortState {
     is_in_memory: bool,
     port: Port<Vec<u8>>,
     outgoing: Link<Vec<u8>>,
-    /// When the wire takes more of what was left in the host's ring.
+    /// When the wire, or the host's processor, lets go more of what was left in the host's ring.
     resume_at: Option<Instant>,
     /// The last batch was a full one, so there may be more.
     more: bool,
@@ -143,6 +143,11 @@ impl Plane {
                 }
                 Ok(Fetched::Nothing) => {
                     self.pool.push(frame);
+                    return taken;
+                }
+                Ok(Fetched::Later(at)) => {
+                    self.pool.push(frame);
+                    state.resume_at = Some(at);
                     return taken;
                 }
                 Err(error) => {
@@ -285,10 +290,10 @@ impl Plane {
         self.delivering
     }
 
-    /// What the ports have counted so far.
+    /// What the ports have counted up to `now`.
     #[must_use]
-    pub fn snapshot(&self) -> Vec<PortSnapshot> {
-        self.ports.iter().map(PortState::snapshot).collect()
+    pub fn snapshot(&self, now: Instant) -> Vec<PortSnapshot> {
+        self.ports.iter().map(|state| state.snapshot(now)).collect()
     }
 
     /// The last events of each port, oldest first.
@@ -359,7 +364,7 @@ impl PortState {
         wait
     }
 
-    fn snapshot(&self) -> PortSnapshot {
+    fn snapshot(&self, now: Instant) -> PortSnapshot {
         PortSnapshot {
             name: self.name.clone(),
             queues: self.port.queues().iter().map(QueueSnapshot::of).collect(),
@@ -369,6 +374,7 @@ impl PortState {
             link: self.outgoing.counters(),
             refused: self.host.refused(),
             attachment: self.host.attachment(),
+            busy: self.host.busy(now),
             vanished: self.vanished.clone(),
         }
     }

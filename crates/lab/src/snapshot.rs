@@ -7,6 +7,7 @@ use nic::link::LinkCounters;
 use nic::moderation::{Adaptive, Moderation};
 
 use hostside::Attachment;
+use hostside::processor::Busy;
 use hostside::times::Times;
 
 /// One queue of a port.
@@ -54,6 +55,8 @@ pub struct PortSnapshot {
     pub refused: u64,
     /// How its guest stands, if it is a port that guests connect to.
     pub attachment: Option<Attachment>,
+    /// What its host's processor has been busy with, if that costs time.
+    pub busy: Option<Busy>,
     /// Why the port is gone, if it is.
     pub vanished: Option<String>,
 }
@@ -93,6 +96,7 @@ impl Snapshot {
             port.refused -= before.refused;
             port.link = port.link - before.link;
             port.holds.subtract(&before.holds);
+            port.busy = port.busy.zip(before.busy).map(|(after, before)| after - before);
             for (queue, before) in port.queues.iter_mut().zip(&before.queues) {
                 queue.counters = queue.counters - before.counters;
             }

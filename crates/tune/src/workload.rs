@@ -171,6 +171,7 @@ impl Stage<'_> {
             seed: self.seed,
             spin: false,
             virtual_time: false,
+            processor: None,
             series: false,
         };
         Player { host, server: is_server, role: Role::Agent(part, Box::new(agent)) }

@@ -1,6 +1,7 @@
 //! The configuration space of the device (virtio 1.3, section 5.1.4), and the features it offers.
 
 use base::time::Duration;
+use hostside::processor::Costs;
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::virtio_net::{
     VIRTIO_NET_F_CTRL_VQ, VIRTIO_NET_F_MAC, VIRTIO_NET_F_MQ, VIRTIO_NET_F_MRG_RXBUF,
@@ -41,6 +42,9 @@ pub struct DeviceSettings {
     /// How long an interrupt takes from the NIC to the guest. Only where it is a message: a
     /// descriptor is written at once.
     pub interrupt_latency: Duration,
+    /// What its kernel costs the guest's processor. In virtual time only: elsewhere it costs what
+    /// it costs.
+    pub costs: Costs,
     /// The owner looks at the rings all the time, so that guests need not kick.
     pub polled: bool,
     /// The speed that the guest is told, in Mbit/s; 0: unknown.
@@ -107,6 +111,7 @@ mod tests {
             pairs: 2,
             inband: false,
             interrupt_latency: Duration::ZERO,
+            costs: Costs::default(),
             polled: false,
             speed_mbit: 10_000,
         };

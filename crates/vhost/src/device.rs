@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use nic::observer::Delivered;
 use nic::port::Port;
 use rustix::event::{Timespec, epoll};
@@ -20,8 +20,9 @@ use super::receive::{Nic, Receiver};
 use super::ring::Chain;
 use super::send::Sender;
 use super::session::{Answer, ProtocolViolation, Session, Watching};
+use hostside::processor::{Busy, Processor};
 use hostside::trace::Watch;
-use hostside::{Attachment, Fetched, HostSide, Service};
+use hostside::{Attachment, Fetched, HostSide, Service, work};
 
 /// What the device's epoll reports.
 const LISTENER: u64 = 0;
@@ -37,6 +38,9 @@ const BATCH: usize = 16;
 
 /// Descriptors and mappings that wait to be closed, at which a frontend is sent away.
 const MAX_UNCLOSED: usize = 512;
+
+/// When a guest without a receive buffer is tried again.
+const NO_BUFFER: Duration = Duration::from_micros(1);
 
 /// The most queue pairs: their rings have numbers of 8 bits in messages.
 const MAX_PAIRS: u16 = 64;
@@ -66,6 +70,8 @@ pub struct Device {
     /// raised meanwhile comes with it.
     calls: Vec<Option<Instant>>,
     unacked: usize,
+    /// The guest's processor, if what it does costs time. Work is for whoever has sent a frame.
+    processor: Option<Processor<Vec<u8>>>,
     /// Where in the control ring the guest was last asked to kick.
     command_asked_at: Option<(u32, u16)>,
     chain: Chain,
@@ -109,6 +115,8 @@ impl Device {
             spread: settings.pairs,
             calls: vec![None; 2 * pairs + 1],
             unacked: 0,
+            processor: (settings.inband && !settings.costs.are_zero())
+                .then(|| Processor::new(settings.costs)),
             command_asked_at: None,
             chain: Chain::default(),
             settings,
@@ -299,21 +307,52 @@ impl Device {
         Ok(())
     }
 
-    fn take_frame(&mut self, frame: &mut Vec<u8>) -> Result<Fetched, ProtocolViolation> {
-        let Some(guest) = &mut self.guest else { return Ok(Fetched::Nothing) };
+    fn take_frame(
+        &mut self,
+        now: Instant,
+        frame: &mut Vec<u8>,
+    ) -> Result<Fetched, ProtocolViolation> {
+        let mut later: Option<Instant> = None;
         for _ in 0..self.senders.len() {
-            let index = 2 * self.turn + 1;
-            if let Some(mut live) = guest.session.ring(index) {
-                let sender = &mut self.senders[self.turn];
-                let taken = sender.take(&mut live, self.settings.polled, frame);
-                let taken = taken.map_err(|error| ProtocolViolation::Ring { index, error })?;
-                if taken != Fetched::Nothing {
-                    return Ok(taken);
-                }
+            match self.take_from(self.turn, now, frame)? {
+                Fetched::Nothing => {}
+                Fetched::Later(at) => later = later.into_iter().chain([at]).min(),
+                taken => return Ok(taken),
             }
             self.turn = (self.turn + 1) % self.senders.len();
         }
-        Ok(Fetched::Nothing)
+        Ok(later.map_or(Fetched::Nothing, Fetched::Later))
+    }
+
+    /// Takes the next frame of one pair.
+    fn take_from(
+        &mut self,
+        pair: usize,
+        now: Instant,
+        frame: &mut Vec<u8>,
+    ) -> Result<Fetched, ProtocolViolation> {
+        let Self { guest, senders, settings, processor, .. } = self;
+        let Some(guest) = guest else { return Ok(Fetched::Nothing) };
+        let (sender, index) = (&mut senders[pair], 2 * pair + 1);
+        loop {
+            if let Some(leaves_at) = sender.held_until() {
+                return Ok(if leaves_at > now {
+                    Fetched::Later(leaves_at)
+                } else {
+                    sender.let_go(frame)
+                });
+            }
+            let Some(mut live) = guest.session.ring(index) else { return Ok(Fetched::Nothing) };
+            let taken = sender.take(&mut live, settings.polled, frame);
+            let taken = taken.map_err(|error| ProtocolViolation::Ring { index, error })?;
+            match processor {
+                Some(processor) if taken == Fetched::Frame => match work::requested(frame) {
+                    Some(length) => processor.work(now, length, std::mem::take(frame)),
+                    None => sender.hold(std::mem::take(frame), processor.send(now)),
+                },
+                _ => return Ok(taken),
+            }
+        }
     }
 
     fn serve_rings(
@@ -321,12 +360,13 @@ impl Device {
         now: Instant,
         service: &mut Service<'_>,
     ) -> Result<(), ProtocolViolation> {
-        let Some(guest) = &mut self.guest else { return Ok(()) };
-        let call_at = now + self.settings.interrupt_latency;
+        let Self { guest, receivers, processor, calls, settings, .. } = self;
+        let Some(guest) = guest else { return Ok(()) };
+        let call_at = now + settings.interrupt_latency;
         let Service { port, watch, pool, delivered, .. } = service;
         for (pair, queue) in port.queues_mut().iter_mut().enumerate() {
             let index = 2 * pair;
-            let Some(receiver) = self.receivers.get_mut(pair) else { break };
+            let Some(receiver) = receivers.get_mut(pair) else { break };
             let Some(mut live) = guest.session.ring(index) else {
                 receiver.discard(now, queue, pool);
                 continue;
@@ -335,9 +375,16 @@ impl Device {
                 delivered(told, &frame);
                 pool.push(frame);
             };
-            let call = receiver.serve(&mut live, &mut Nic { now, queue, watch, told: &mut told });
-            if call.map_err(|error| ProtocolViolation::Ring { index, error })? {
-                self.calls[index].get_or_insert(call_at);
+            let mut nic = Nic { now, queue, watch, told: &mut told };
+            let call = match processor {
+                None => receiver.serve(&mut live, &mut nic).map(|call| call.then_some(call_at)),
+                Some(processor) => {
+                    let serve = receiver.serve_at_cost(&mut live, &mut nic, processor, call_at);
+                    serve.map(|call| call.then_some(now))
+                }
+            };
+            if let Some(at) = call.map_err(|error| ProtocolViolation::Ring { index, error })? {
+                calls[index].get_or_insert(at);
             }
         }
         for (pair, sender) in self.senders.iter_mut().enumerate() {
@@ -350,6 +397,24 @@ impl Device {
         }
         if guest.session.is_poisoned() {
             return Err(ProtocolViolation::Poisoned);
+        }
+        self.end_work(now)
+    }
+
+    /// Says that work has ended, in place of the NIC and for nothing.
+    fn end_work(&mut self, now: Instant) -> Result<(), ProtocolViolation> {
+        let Self { guest: Some(guest), processor: Some(processor), receivers, calls, .. } = self
+        else {
+            return Ok(());
+        };
+        while let Some(frame) = processor.take_ended(now) {
+            let Some(mut live) = guest.session.ring(0) else { break };
+            let shown = receivers[0].show(&mut live, &frame);
+            match shown.map_err(|error| ProtocolViolation::Ring { index: 0, error })? {
+                Some(false) => {}
+                Some(true) => drop(calls[0].get_or_insert(now)),
+                None => processor.work(now, NO_BUFFER, frame),
+            }
         }
         Ok(())
     }
@@ -426,8 +491,8 @@ impl HostSide for Device {
         }
     }
 
-    fn transmit(&mut self, _: Instant, _: usize, frame: &mut Vec<u8>) -> io::Result<Fetched> {
-        Ok(self.take_frame(frame).unwrap_or_else(|violation| {
+    fn transmit(&mut self, now: Instant, _: usize, frame: &mut Vec<u8>) -> io::Result<Fetched> {
+        Ok(self.take_frame(now, frame).unwrap_or_else(|violation| {
             // The port is closed at the end of the round, when it is at hand.
             self.violation = Some(violation);
             Fetched::Nothing
@@ -504,7 +569,14 @@ impl HostSide for Device {
 
     fn deadline(&self) -> Option<Instant> {
         self.guest.as_ref()?;
-        self.senders.iter().filter_map(Sender::deadline).min()
+        let senders = self.senders.iter().filter_map(Sender::deadline);
+        let receivers = self.receivers.iter().filter_map(Receiver::deadline);
+        let work = self.processor.as_ref().and_then(Processor::work_ends_at);
+        senders.chain(receivers).chain(work).min()
+    }
+
+    fn busy(&self, now: Instant) -> Option<Busy> {
+        self.processor.as_ref().map(|processor| processor.busy(now))
     }
 }
 

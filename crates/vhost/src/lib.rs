@@ -98,6 +98,7 @@ mod command;
 pub mod config;
 pub mod connection;
 mod control;
+mod costs;
 pub mod device;
 pub mod driver;
 pub mod memory;

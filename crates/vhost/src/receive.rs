@@ -11,6 +11,7 @@ use nic::queue::Queue;
 use virtio_bindings::virtio_net::virtio_net_hdr_v1;
 
 use super::coalesce::Coalescing;
+use super::costs::Stage;
 use super::memory::{Memory, MemoryError};
 use super::ring::{self, Chain, DriverEvent, MAX_SEGMENTS, Ring, RingError, Segment};
 use super::session::LiveRing;
@@ -22,35 +23,28 @@ pub(super) const PACKET_HEADER: usize = size_of::<virtio_net_hdr_v1>();
 /// Where `num_buffers` is in it.
 const NUM_BUFFERS: usize = std::mem::offset_of!(virtio_net_hdr_v1, num_buffers);
 
-/// What became of one frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    /// It lies in this many buffers.
-    Copied(u16),
-    /// The guest has no room for it.
-    Dropped,
-}
-
 /// One receive ring's state beside the ring itself.
 #[derive(Debug, Default)]
 pub(super) struct Receiver {
     generation: u32,
     /// The guest looks at all used buffers before this number without a further interrupt.
-    told: u16,
+    pub(super) told: u16,
     /// For each packet that the queue counts as not taken: the used index after it.
     ends: VecDeque<u16>,
     /// Buffers that a packet took lately.
     per_packet: u16,
     /// The queue has raised an interrupt that is not carried out yet.
-    raised: bool,
+    pub(super) raised: bool,
+    /// How far the host is with it, where that takes time.
+    pub(super) stage: Stage,
     /// A ring was made anew: whatever its guest was told before, it is told once more.
-    restarted: bool,
+    pub(super) restarted: bool,
     /// The guest's coalescing parameters.
     pub(super) coalescing: Coalescing,
     /// Frames that the guest had no room for.
     pub(super) refused: u64,
-    chain: Chain,
-    heads: Vec<(u16, u32)>,
+    pub(super) chain: Chain,
+    pub(super) heads: Vec<(u16, u32)>,
 }
 
 /// The NIC's side of a queue pair, at one moment.
@@ -64,12 +58,13 @@ pub(super) struct Nic<'a> {
 
 impl Receiver {
     /// Starts with another ring, if this is one. Packets that were told to nobody are lost.
-    fn follow(&mut self, live: &mut LiveRing<'_>) {
+    pub(super) fn follow(&mut self, live: &mut LiveRing<'_>) {
         if live.generation != self.generation {
             self.generation = live.generation;
             self.told = live.ring.published();
             self.ends.clear();
             self.per_packet = 1;
+            self.stage = Stage::Idle;
             self.restarted = self.told != 0;
             // New buffers are looked for in every round, and before that nothing needs them.
             live.ring.want_no_kick();
@@ -94,7 +89,7 @@ impl Receiver {
         self.raised |= queue.take_interrupt();
         // With packets in the queue there is more to say, and `serve` says it.
         let waits = queue.is_masked() && !self.raised && queue.backlog() == 0;
-        if waits && self.rearmed_at(live.ring).is_some() {
+        if waits && self.stage == Stage::Idle && self.rearmed_at(live.ring).is_some() {
             queue.rearm(now, watch);
         }
         self.resize(live.ring, queue)
@@ -119,7 +114,7 @@ impl Receiver {
         nic: &mut Nic<'_>,
     ) -> Result<bool, RingError> {
         self.follow(live);
-        self.copy(live, nic.queue)?;
+        self.copy(live, nic.queue, usize::MAX)?;
         live.ring.flush_used();
         let mut call = std::mem::take(&mut self.restarted);
         self.raised |= nic.queue.take_interrupt();
@@ -137,13 +132,18 @@ impl Receiver {
         Ok(call)
     }
 
-    /// Copies the packets whose DMA has completed since the last call.
-    fn copy(&mut self, live: &mut LiveRing<'_>, queue: &Queue<Vec<u8>>) -> Result<(), RingError> {
+    /// Copies the packets whose DMA has completed since the last call, `limit` of them at most.
+    pub(super) fn copy(
+        &mut self,
+        live: &mut LiveRing<'_>,
+        queue: &Queue<Vec<u8>>,
+        limit: usize,
+    ) -> Result<(), RingError> {
         let mut most = 0;
-        for frame in queue.completed_frames(self.ends.len()) {
+        for frame in queue.completed_frames(self.ends.len()).take(limit) {
             match put(live, frame, &mut self.chain, &mut self.heads)? {
-                Fate::Copied(buffers) => most = most.max(buffers),
-                Fate::Dropped => self.refused += 1,
+                Some(buffers) => most = most.max(buffers),
+                None => self.refused += 1,
             }
             self.ends.push_back(live.ring.used_index());
         }
@@ -164,7 +164,7 @@ impl Receiver {
     }
 
     /// Whether the guest asks to be told of what it has been shown.
-    fn wants_call(&self, ring: &Ring) -> bool {
+    pub(super) fn wants_call(&self, ring: &Ring) -> bool {
         let shown = ring.published().wrapping_sub(self.told);
         match ring.wish() {
             DriverEvent::Nothing => false,
@@ -193,7 +193,7 @@ impl Receiver {
         }
     }
 
-    fn tell_all(&mut self, ring: &Ring, nic: &mut Nic<'_>) {
+    pub(super) fn tell_all(&mut self, ring: &Ring, nic: &mut Nic<'_>) {
         self.told = ring.published();
         self.tell(self.ends.len(), nic);
     }
@@ -214,6 +214,7 @@ impl Receiver {
     ) {
         self.ends.clear();
         self.raised = false;
+        self.stage = Stage::Idle;
         queue.set_size(0);
         queue.take_interrupt();
         let lost = queue.backlog();
@@ -230,13 +231,14 @@ impl Receiver {
     }
 }
 
-/// Copies one frame into as many buffers as it needs.
-fn put(
+/// Copies one frame into as many buffers as it needs; how many, unless the guest has no room for
+/// it.
+pub(super) fn put(
     live: &mut LiveRing<'_>,
     frame: &[u8],
     chain: &mut Chain,
     heads: &mut Vec<(u16, u32)>,
-) -> Result<Fate, RingError> {
+) -> Result<Option<u16>, RingError> {
     let needed = (PACKET_HEADER + frame.len()) as u64;
     chain.clear();
     heads.clear();
@@ -247,7 +249,7 @@ fn put(
         let head = if exhausted { None } else { live.ring.take(live.memory, chain)? };
         let Some(head) = head else {
             live.ring.put_back(heads.len() as u16);
-            return Ok(Fate::Dropped);
+            return Ok(None);
         };
         let length = ring::length(&chain.writable[first..]).min(needed - room);
         heads.push((head, length as u32));
@@ -267,7 +269,7 @@ fn put(
     for &(head, length) in &*heads {
         live.ring.add_used(head, length);
     }
-    Ok(Fate::Copied(heads.len() as u16))
+    Ok(Some(heads.len() as u16))
 }
 
 /// Writes the header and the frame, one after the other, across the segments.

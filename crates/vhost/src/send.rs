@@ -30,6 +30,8 @@ pub(super) struct Sender {
     /// The ring position at which the guest was last asked to kick.
     asked_at: Option<u16>,
     chain: Chain,
+    /// A frame that leaves when sending it has cost its time.
+    held: Option<(Instant, Vec<u8>)>,
     /// Frames that were too long for any port.
     pub(super) too_long: u64,
 }
@@ -46,6 +48,7 @@ impl Sender {
             changed: false,
             asked_at: None,
             chain: Chain::default(),
+            held: None,
             too_long: 0,
         }
     }
@@ -61,6 +64,7 @@ impl Sender {
             self.told = live.ring.published();
             self.first = None;
             self.asked_at = None;
+            self.held = None;
         }
     }
 
@@ -88,6 +92,23 @@ impl Sender {
             live.ring.add_used(head, 0);
             return Ok(if taken { Fetched::Frame } else { Fetched::Dropped });
         }
+    }
+
+    /// Keeps a frame that was taken until it leaves.
+    pub(super) fn hold(&mut self, frame: Vec<u8>, leaves_at: Instant) {
+        self.held = Some((leaves_at, frame));
+    }
+
+    /// When the frame that is kept leaves, if there is one.
+    pub(super) fn held_until(&self) -> Option<Instant> {
+        self.held.as_ref().map(|(leaves_at, _)| *leaves_at)
+    }
+
+    /// Lets that frame go, in place of what is in `frame`.
+    pub(super) fn let_go(&mut self, frame: &mut Vec<u8>) -> Fetched {
+        let Some((_, held)) = self.held.take() else { return Fetched::Nothing };
+        *frame = held;
+        Fetched::Frame
     }
 
     /// Asks for a kick; whether something had come before the guest could see that.

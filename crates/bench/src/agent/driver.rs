@@ -9,6 +9,7 @@ use super::clock::{Clock, cpu_ns};
 use super::control::{Command, Control};
 use super::poller::{Events, Poller};
 use super::port::{Arrival, Port, explain};
+use super::worker::Worker;
 use crate::workload::{Action, Connection, Duration, Event, Instant, Recorder, Window, Workload};
 use std::io;
 
@@ -67,6 +68,7 @@ pub(super) struct Driver {
     index: usize,
     reads: u32,
     clock: Clock,
+    worker: Worker,
     spin: bool,
     /// A server listens to its parent while it serves. The window is relative to *go*.
     control: Option<(Control, Window)>,
@@ -74,7 +76,13 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(port: Box<dyn Port>, poller: Poller, clock: Clock, spin: bool) -> Self {
+    pub(super) fn new(
+        port: Box<dyn Port>,
+        poller: Poller,
+        clock: Clock,
+        worker: Worker,
+        spin: bool,
+    ) -> Self {
         Self {
             port,
             poller,
@@ -82,6 +90,7 @@ impl Driver {
             index: 0,
             reads: 0,
             clock,
+            worker,
             spin,
             control: None,
             cpu: CpuMeter::default(),
@@ -121,7 +130,7 @@ impl Driver {
                     Event::Sent { connection, backlog: 0 }
                 }
                 Action::Compute(work) => {
-                    self.clock.compute(work);
+                    self.worker.work(work)?;
                     Event::Computed
                 }
                 Action::Wait { until } => match self.wait(until, &mut buffer, recorder)? {

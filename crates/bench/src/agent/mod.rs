@@ -30,6 +30,7 @@ mod result;
 mod spec;
 mod tcp;
 pub(crate) mod udp;
+mod worker;
 
 pub use spec::{AgentSpec, MxSpec, Peer, Transport};
 
@@ -44,6 +45,7 @@ use result::record;
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use std::num::NonZeroU64;
 use std::process::ExitCode;
+use worker::Worker;
 
 /// The most memory of an agent that works for another host, in bytes. `earmark serve` has 16 of
 /// them at most, which is 1 GiB.
@@ -80,6 +82,7 @@ fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
     }
     let poller = Poller::new().map_err(|error| format!("create an epoll object: {error}"))?;
     let port = open(spec, &poller)?;
+    let worker = Worker::new(spec)?;
     let address = port.address();
     let mut workload = spec.workload.build(spec.transport().framing(), spec.seed);
     let window = if spec.workload.is_server() { Window::NEVER } else { spec.window() };
@@ -93,8 +96,8 @@ fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
             Command::Stop | Command::End => return Ok(None),
         }
     }
-    let clock = Clock::start(workload.reads_wall_clock(), spec.virtual_time);
-    let mut driver = Driver::new(port, poller, clock, spec.spin);
+    let clock = Clock::start(workload.reads_wall_clock());
+    let mut driver = Driver::new(port, poller, clock, worker, spec.spin);
     if spec.workload.is_server() {
         driver.obey(control, spec.window())?;
     }

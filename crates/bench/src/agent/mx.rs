@@ -16,6 +16,7 @@ use super::driver::{CpuMeter, Outcome};
 use super::letter::{Letter, Paper};
 use super::result::record;
 use super::spec::{AgentSpec, MxSpec, Peer};
+use super::worker::Worker;
 use crate::records::{Message, Record};
 use crate::workload::{
     Action, Connection, Counter, Duration, Event, Instant, Metric, Recorder, Window, Workload,
@@ -63,7 +64,7 @@ pub(super) fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
             Command::Stop | Command::End => return Ok(None),
         }
     }
-    driver.clock = Clock::start(workload.reads_wall_clock(), spec.virtual_time);
+    driver.clock = Clock::start(workload.reads_wall_clock());
     let outcome = driver.run(workload.as_mut(), &mut recorder)?;
     if let Some(endpoint) = Arc::into_inner(driver.endpoint) {
         // Whatever is not fetched by then does not count any more.
@@ -121,6 +122,7 @@ struct Driver {
     /// This endpoint, or the one that it talks to.
     name: String,
     clock: Clock,
+    worker: Worker,
     cpu: CpuMeter,
     orders: Option<Orders>,
     paper: Paper,
@@ -148,7 +150,8 @@ impl Driver {
         let mut driver = Self {
             name: endpoint.address().to_string(),
             endpoint: Arc::new(endpoint),
-            clock: Clock::start(false, spec.virtual_time),
+            clock: Clock::start(false),
+            worker: Worker::new(spec)?,
             cpu: CpuMeter::default(),
             orders: None,
             paper: Paper::default(),
@@ -206,7 +209,7 @@ impl Driver {
                     return Err(format!("send to {}: MX sends no batches", self.name));
                 }
                 Action::Compute(work) => {
-                    self.clock.compute(work);
+                    self.worker.work(work)?;
                     Event::Computed
                 }
                 Action::Wait { until } => match self.wait(until, &mut message, recorder)? {

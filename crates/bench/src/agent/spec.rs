@@ -45,6 +45,10 @@ pub struct AgentSpec {
     /// would last for ever.
     #[serde(default)]
     pub virtual_time: bool,
+    /// The interface behind which there is a model of the host's processor, which then does the
+    /// work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<String>,
     /// Keep every sample with its moment, not only distributions.
     #[serde(default)]
     pub series: bool,

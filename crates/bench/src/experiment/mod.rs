@@ -246,6 +246,7 @@ impl Stage<'_> {
             duration_ms: millis(self.duration_s),
             seed: self.seed,
             virtual_time: false,
+            processor: None,
             series: self.options.change_to.is_some(),
         }
     }

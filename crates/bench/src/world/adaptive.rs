@@ -55,7 +55,7 @@ pub struct Change {
 /// # Errors
 /// If there is no kernel, or a guest does not do what it should.
 pub fn changes(plan: &Plan, late: &[usize], decider: Decider) -> Result<Vec<Change>> {
-    let mut scripts = script::of(plan, 2)?;
+    let mut scripts = script::of(plan, &NicOptions::default())?;
     let half = GO_AT + Duration::from_secs_f64((plan.warmup_s + plan.duration_s) / 2.0);
     delay(plan, late, &mut scripts, half);
     if decider == Decider::Linux {

@@ -98,7 +98,7 @@ impl Guests {
                 settings.parameters.push(format!("earmark.seed={}", settings.seed));
                 clocks.push((station.name.clone(), host.listen(CALENDAR_SOCKET)?));
             }
-            let mut device = setup::device(options, station.mac, mtu);
+            let mut device = setup::device(options, number, station.mac, mtu);
             device.inband = is_virtual;
             device.polled &= !is_virtual;
             let device = Device::new(host.listen(NIC_SOCKET)?, device)

@@ -14,7 +14,11 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use lab::guest::protocol::{Order, Spawn, TimedCommand};
 
+use sys::station::Station;
+
+use crate::costs;
 use crate::experiment::{Plan, Player, Role};
+use crate::options::NicOptions;
 
 /// When servers start.
 const SERVERS_AT: Duration = Duration::from_millis(300);
@@ -31,6 +35,9 @@ const STOP_AFTER: Duration = Duration::from_millis(500);
 /// From then until the guests power off.
 const END_AFTER: Duration = Duration::from_secs(6);
 
+/// The guests that play a plan.
+const HOSTS: usize = 2;
+
 /// A program of a plan on its guest.
 pub(super) struct Part<'a> {
     /// The guest's number.
@@ -46,18 +53,21 @@ pub(super) fn parts(plan: &Plan) -> impl Iterator<Item = Part<'_>> {
     (1..).zip(&plan.players).map(|(program, player)| Part { host: player.host, program, player })
 }
 
-/// The scripts of `hosts` guests that play `plan`.
+/// The scripts of the guests that play `plan`, with costs as in `options`.
 ///
 /// # Errors
 /// If a specification is no JSON.
-pub(super) fn of(plan: &Plan, hosts: usize) -> Result<Vec<Vec<TimedCommand>>> {
-    let mut scripts = vec![Vec::new(); hosts];
+pub(super) fn of(plan: &Plan, options: &NicOptions) -> Result<Vec<Vec<TimedCommand>>> {
+    let stations = Station::all(&lab::names(HOSTS));
+    let mut scripts = vec![Vec::new(); HOSTS];
     let stop = GO_AT + Duration::from_secs_f64(plan.warmup_s + plan.duration_s) + STOP_AFTER;
     for Part { host, program, player } in parts(plan) {
         let script = &mut scripts[host];
         let start = if player.server { SERVERS_AT } else { CLIENTS_AT };
         let mut cue = |at, order| script.push(order_at(at, program, order));
-        cue(start, Order::Spawn(spawn(&player.role)?));
+        let costs = !costs::of(options, host).are_zero();
+        let processor = costs.then(|| stations[host].interface());
+        cue(start, Order::Spawn(spawn(&player.role, processor)?));
         if matches!(player.role, Role::Agent(..)) {
             cue(GO_AT, Order::Input(b"go\n".to_vec()));
             if player.server {
@@ -76,11 +86,12 @@ pub(super) fn order_at(at: Duration, program: u32, order: Order) -> TimedCommand
     TimedCommand { at_us: at.as_micros() as u64, program, order }
 }
 
-fn spawn(role: &Role) -> Result<Spawn> {
+fn spawn(role: &Role, processor: Option<String>) -> Result<Spawn> {
     let words = match role {
         Role::Agent(_, spec) => {
             let mut spec = spec.clone();
             spec.virtual_time = true;
+            spec.processor = processor;
             // A spin has no end where time stands still meanwhile.
             spec.spin = false;
             let program = std::env::current_exe().context("find the earmark program itself")?;

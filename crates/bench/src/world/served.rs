@@ -42,7 +42,7 @@ impl Served {
         for (number, (path, station)) in paths.into_iter().zip(&stations).enumerate() {
             let (socket, listener) = Socket::listen(path)?;
             sockets.push(socket);
-            let device = Device::new(listener, setup::device(options, station.mac, mtu))
+            let device = Device::new(listener, setup::device(options, number, station.mac, mtu))
                 .with_context(|| format!("make the port behind {}", path.display()))?;
             let mut plan =
                 setup::port_plan(options, number, station.interface(), Box::new(device))?;

@@ -17,6 +17,7 @@ use nic::queue::Dma;
 use sys::privilege::Privilege;
 use vhost::config::DeviceSettings;
 
+use crate::costs;
 use crate::environment::Environment;
 use crate::files::writable;
 use crate::options::{NicOptions, Ports, Text};
@@ -81,14 +82,20 @@ pub(super) fn mtu(options: &NicOptions) -> Result<u16> {
     Ok(mtu as u16)
 }
 
-/// A device that a guest's driver finds at its port; packets have `mtu` bytes at most.
-pub(super) fn device(options: &NicOptions, mac: [u8; 6], mtu: u16) -> DeviceSettings {
+/// A device that the driver of guest `number` finds at its port; packets have `mtu` bytes at most.
+pub(super) fn device(
+    options: &NicOptions,
+    number: usize,
+    mac: [u8; 6],
+    mtu: u16,
+) -> DeviceSettings {
     DeviceSettings {
         mac,
         mtu,
         pairs: options.queues.unwrap_or(1),
         inband: false,
         interrupt_latency: micros(options.interrupt_latency),
+        costs: costs::of(options, number),
         polled: options.wait == Some(Text(Waiting::Spin)),
         speed_mbit: options.link_rate.unwrap_or(0),
     }

@@ -73,7 +73,7 @@ impl World for Virtual {
             self.options.pcap.is_none() || !self.captured.replace(true),
             "a capture of virtual time holds one round: give --pcap one setting and one round"
         );
-        let stage = (script::of(plan, 2)?, vec![A, B]);
+        let stage = (script::of(plan, &self.options)?, vec![A, B]);
         // Cable and ticks differ from round to round, as the guests do.
         let options = NicOptions { seed: Some(plan.seed), ..self.options.clone() };
         let mut stage = Stage::prepare(&names(2), &options, moderation, stage, plan.seed)?;

@@ -314,14 +314,14 @@ impl DataPlane {
     /// What has been counted so far.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let real = self.time == Time::Real;
+        let (now, real) = (self.now(), self.time == Time::Real);
         Snapshot {
-            at: self.now(),
+            at: now,
             cpu: if real { clock::thread_cpu_time() } else { Duration::ZERO },
             delivering: self.plane.delivering(),
             spun: self.waiter.spun(),
             overshoot: self.waiter.overshoot().clone(),
-            ports: self.plane.snapshot(),
+            ports: self.plane.snapshot(now),
         }
     }
 

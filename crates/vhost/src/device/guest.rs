@@ -61,6 +61,7 @@ impl Plane {
             pairs: 1,
             inband,
             interrupt_latency: base::time::Duration::ZERO,
+            costs: hostside::processor::Costs::default(),
             polled: false,
             speed_mbit: 0,
         };

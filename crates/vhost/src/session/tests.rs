@@ -15,6 +15,7 @@ fn settings(pairs: u16, inband: bool) -> DeviceSettings {
         pairs,
         inband,
         interrupt_latency: Duration::ZERO,
+        costs: hostside::processor::Costs::default(),
         polled: false,
         speed_mbit: 0,
     }

@@ -143,6 +143,7 @@ fn device(path: &Path, number: u8, settings: &NicSettings) -> Device {
         pairs: settings.queues,
         inband: false,
         interrupt_latency: base::time::Duration::ZERO,
+        costs: hostside::processor::Costs::default(),
         polled: settings.waiting == Waiting::Spin,
         speed_mbit: 0,
     };

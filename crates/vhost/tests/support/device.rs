@@ -90,6 +90,7 @@ pub(crate) fn replay(bytes: &[u8]) {
         pairs,
         inband: kind & 0x80 != 0,
         interrupt_latency: Duration::from_micros(u64::from(kind >> 4 & 3)),
+        costs: hostside::processor::Costs::default(),
         polled: kind & 0x40 != 0,
         speed_mbit: 0,
     };

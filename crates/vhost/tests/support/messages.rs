@@ -61,6 +61,7 @@ pub(crate) fn replay(bytes: &[u8]) {
         pairs: u16::from(1 + kind % 3),
         inband: kind & 0x80 != 0,
         interrupt_latency: base::time::Duration::ZERO,
+        costs: hostside::processor::Costs::default(),
         polled: kind & 0x40 != 0,
         speed_mbit: 0,
     };
