@@ -203,10 +203,11 @@ impl<T> Processor<T> {
     /// The kernel does something from `now` on, or after what it has to do before.
     fn run(&mut self, now: Instant, activity: Activity, length: Duration) -> Instant {
         let from = now.max(self.free_at);
-        if let Some((left, _)) = self.work.front() {
-            // What has ended by then, the owner has taken; the rest of it goes on behind this.
-            self.progress(from.min(self.work_from + *left));
-            self.work_from = self.work_from.max(from + length);
+        if let Some((left, _)) = self.work.front()
+            && from < self.work_from + *left
+        {
+            self.progress(from);
+            self.work_from = from + length;
         }
         while let Some(over) = self.kernel.front().copied().filter(|span| span.until <= now) {
             self.kernel.pop_front();
@@ -226,5 +227,94 @@ impl<T> Processor<T> {
         *left = *left - done;
         self.busy.add(Activity::Work, done);
         self.work_from = self.work_from.max(until);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ns(nanos: u64) -> Duration {
+        Duration::from_nanos(nanos)
+    }
+
+    const fn at(nanos: u64) -> Instant {
+        Instant::from_nanos(nanos)
+    }
+
+    fn processor() -> Processor<&'static str> {
+        Processor::new(Costs {
+            interrupt: ns(191),
+            packet: ns(774),
+            send: ns(500),
+            wakeup: ns(4_000),
+            idle_after: ns(10_000),
+        })
+    }
+
+    #[test]
+    fn kernel_does_one_thing_after_the_other() {
+        let mut processor = processor();
+        assert_eq!(processor.interrupt(at(1_000)), at(1_191));
+        assert_eq!(processor.receive(at(1_191), 3), at(1_191 + 3 * 774));
+        // Sent meanwhile, so it leaves behind what is received.
+        assert_eq!(processor.send(at(2_000)), at(1_191 + 3 * 774 + 500));
+        assert_eq!(processor.send(at(9_000)), at(9_500));
+    }
+
+    #[test]
+    fn only_a_processor_that_was_idle_for_long_wakes_up() {
+        let mut processor = processor();
+        assert_eq!(processor.interrupt(at(10_000)), at(14_191), "from the beginning of time");
+        assert_eq!(processor.interrupt(at(24_190)), at(24_381), "a nanosecond too early to sleep");
+        assert_eq!(processor.interrupt(at(34_381)), at(38_572));
+        processor.work(at(40_000), ns(20_000), "kept awake");
+        assert_eq!(processor.interrupt(at(59_000)), at(59_191));
+        assert_eq!(processor.busy(at(99_000))[Activity::Wakeup], ns(8_000));
+    }
+
+    #[test]
+    fn work_ends_later_by_what_the_kernel_does_meanwhile() {
+        let mut processor = processor();
+        processor.work(at(1_000), ns(100_000), "first");
+        processor.work(at(1_000), ns(50_000), "second");
+        assert_eq!(processor.work_ends_at(), Some(at(101_000)));
+        processor.interrupt(at(20_000));
+        processor.receive(at(20_191), 1);
+        assert_eq!(processor.work_ends_at(), Some(at(101_965)));
+        processor.send(at(20_500));
+        assert_eq!(processor.work_ends_at(), Some(at(102_465)));
+        assert_eq!(processor.take_ended(at(102_464)), None);
+        assert_eq!(processor.take_ended(at(102_465)), Some("first"));
+        assert_eq!(processor.work_ends_at(), Some(at(152_465)));
+        // At its very end, so it is not delayed.
+        assert_eq!(processor.interrupt(at(152_465)), at(152_656));
+        assert_eq!(processor.take_ended(at(152_465)), Some("second"));
+        assert_eq!(processor.take_ended(at(999_999)), None);
+    }
+
+    #[test]
+    fn work_begins_when_the_kernel_has_time() {
+        let mut processor = processor();
+        processor.receive(at(0), 2);
+        processor.work(at(100), ns(1_000), "patient");
+        assert_eq!(processor.work_ends_at(), Some(at(2 * 774 + 1_000)));
+    }
+
+    #[test]
+    fn what_it_was_busy_with_adds_up_at_any_moment() {
+        let mut processor = processor();
+        let seen = |processor: &Processor<_>, moment| {
+            let busy = processor.busy(at(moment));
+            Activity::ALL.map(|activity| busy[activity].as_nanos())
+        };
+        processor.work(at(1_000), ns(3_000), "work");
+        assert_eq!(seen(&processor, 1_500), [0, 0, 0, 0, 500]);
+        processor.interrupt(at(2_000));
+        assert_eq!(seen(&processor, 2_100), [0, 100, 0, 0, 1_000]);
+        processor.receive(at(2_191), 1);
+        assert_eq!(seen(&processor, 2_291), [0, 191, 100, 0, 1_000]);
+        assert_eq!(seen(&processor, 3_965), [0, 191, 774, 0, 2_000]);
+        assert_eq!(seen(&processor, 9_999), [0, 191, 774, 0, 3_000]);
     }
 }
