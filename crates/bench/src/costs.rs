@@ -6,8 +6,6 @@ use std::str::FromStr;
 use base::time::Duration;
 use hostside::processor::Costs;
 
-use crate::options::NicOptions;
-
 /// A number for all hosts, or one for each, the last one for all that follow: `191`, or `0,191`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EachHost(Vec<u32>);
@@ -17,8 +15,10 @@ const LONGEST_NS: u32 = 1_000_000_000;
 
 impl EachHost {
     /// The one of host `number`.
-    fn of(&self, number: usize) -> u32 {
-        self.0.get(number).or(self.0.last()).copied().unwrap_or_default()
+    #[must_use]
+    pub fn of(&self, number: usize) -> Duration {
+        let nanos = self.0.get(number).or(self.0.last()).copied().unwrap_or_default();
+        Duration::from_nanos(nanos.into())
     }
 }
 
@@ -55,7 +55,8 @@ pub enum CostSet {
 
 impl CostSet {
     /// The constants, each with its source.
-    fn costs(self) -> Costs {
+    #[must_use]
+    pub fn costs(self) -> Costs {
         match self {
             // "Finding a Tradeoff between Host Interrupt Load and MPI Latency over Ethernet",
             // section IV: a million packets of 128 bytes that the host drops at once cost 965 ns
@@ -71,20 +72,30 @@ impl CostSet {
     }
 }
 
-/// What host `number` costs.
+/// What hosts a and b cost, in words: empty if nothing does.
 #[must_use]
-pub fn of(options: &NicOptions, number: usize) -> Costs {
-    let set = options.costs.map(CostSet::costs).unwrap_or_default();
-    let one = |given: &Option<EachHost>, usual| {
-        given.as_ref().map_or(usual, |each| Duration::from_nanos(each.of(number).into()))
-    };
-    Costs {
-        interrupt: one(&options.interrupt_cost, set.interrupt),
-        packet: one(&options.packet_cost, set.packet),
-        send: one(&options.send_cost, set.send),
-        wakeup: one(&options.wakeup_cost, set.wakeup),
-        idle_after: one(&options.idle_after, set.idle_after),
+pub fn describe(hosts: [Costs; 2]) -> String {
+    match hosts.map(|costs| in_words(&costs)) {
+        [a, b] if a == b => a,
+        [a, b] => {
+            let free = |text: String| if text.is_empty() { "nothing".into() } else { text };
+            format!("host a: {}; host b: {}", free(a), free(b))
+        }
     }
+}
+
+/// The same of one host.
+fn in_words(costs: &Costs) -> String {
+    let Costs { interrupt, packet, send, wakeup, idle_after } = *costs;
+    let wakeup_words = format!("waking up after {} ns", idle_after.as_nanos());
+    let each = [
+        ("an interrupt", interrupt),
+        ("a received packet", packet),
+        ("a sent packet", send),
+        (&wakeup_words, wakeup),
+    ];
+    let paid = each.into_iter().filter(|(_, cost)| *cost > Duration::ZERO);
+    paid.map(|(name, cost)| format!("{name} {} ns", cost.as_nanos())).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -94,8 +105,8 @@ mod tests {
     #[test]
     fn each_host_has_its_own_or_the_last() {
         let each: EachHost = "0,191".parse().unwrap();
-        assert_eq!([0, 1, 2].map(|host| each.of(host)), [0, 191, 191]);
-        assert_eq!("7".parse::<EachHost>().unwrap().of(3), 7);
+        assert_eq!([0, 1, 2].map(|host| each.of(host).as_nanos()), [0, 191, 191]);
+        assert_eq!("7".parse::<EachHost>().unwrap().of(3).as_nanos(), 7);
         assert_eq!(each.to_string(), "0,191");
         for wrong in ["", "1,", "-1", "1000000001", "a=1"] {
             let error = wrong.parse::<EachHost>().unwrap_err();
@@ -104,13 +115,14 @@ mod tests {
     }
 
     #[test]
-    fn an_option_wins_over_the_set() {
-        let options = NicOptions {
-            costs: Some(CostSet::Paper),
-            packet_cost: "500".parse().ok(),
-            ..NicOptions::default()
-        };
-        let costs = of(&options, 1);
-        assert_eq!((costs.interrupt.as_nanos(), costs.packet.as_nanos()), (191, 500));
+    fn words_say_what_is_paid() {
+        let paper = CostSet::Paper.costs();
+        let words = "an interrupt 191 ns, a received packet 774 ns";
+        assert_eq!(describe([paper; 2]), words);
+        assert_eq!(
+            describe([Costs::default(), paper]),
+            format!("host a: nothing; host b: {words}")
+        );
+        assert_eq!(describe([Costs::default(); 2]), "");
     }
 }

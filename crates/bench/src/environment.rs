@@ -39,6 +39,8 @@ pub struct Environment {
     /// Microseconds from an interrupt until the host has it; `None` if that is the machine's
     /// affair.
     pub interrupt_latency_us: Option<u32>,
+    /// What hosts cost in virtual time; empty if nothing does, or it is the machine's affair.
+    pub costs: String,
     /// Congestion control of the hosts' TCP.
     pub congestion_control: String,
     /// The command.
@@ -67,6 +69,7 @@ impl Environment {
             mark: String::new(),
             link: String::new(),
             interrupt_latency_us: None,
+            costs: String::new(),
             congestion_control: String::new(),
             command: command_line(),
         }

@@ -512,6 +512,16 @@ impl Rounds<'_> {
     }
 }
 
+impl Measurement {
+    /// The part of the time in which the busiest host's processor was not idle, where that was
+    /// modelled.
+    #[must_use]
+    pub fn busiest_host(&self) -> Option<f64> {
+        let busy = self.ports.iter().filter_map(|port| Some(1.0 - port.processor?.idle));
+        busy.max_by(f64::total_cmp)
+    }
+}
+
 fn distribution(record: Option<&Record>, name: &str) -> Distribution {
     record.and_then(|record| record.distributions.get(name)).cloned().unwrap_or_default()
 }

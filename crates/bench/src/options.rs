@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::builder::ValueParserFactory;
+use hostside::processor::Costs;
 use lab::wait::Waiting;
 use nic::marker::Rules;
 use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Moderation};
@@ -401,6 +402,21 @@ impl NicOptions {
         self.strategy.is_some() || self.rx_usecs.is_some() || self.rx_frames.is_some()
     }
 
+    /// What host `number` costs in virtual time.
+    #[must_use]
+    pub fn costs_of(&self, number: usize) -> Costs {
+        let set = self.costs.map(CostSet::costs).unwrap_or_default();
+        let one =
+            |given: &Option<EachHost>, usual| given.as_ref().map_or(usual, |it| it.of(number));
+        Costs {
+            interrupt: one(&self.interrupt_cost, set.interrupt),
+            packet: one(&self.packet_cost, set.packet),
+            send: one(&self.send_cost, set.send),
+            wakeup: one(&self.wakeup_cost, set.wakeup),
+            idle_after: one(&self.idle_after, set.idle_after),
+        }
+    }
+
     /// The setting that `--strategy`, `--rx-usecs` and `--rx-frames` describe together.
     ///
     /// # Errors
@@ -440,6 +456,17 @@ mod tests {
         let both = flags.or(scenario);
         assert_eq!(both.moderation(Moderation::DISABLED).unwrap().to_string(), "delay:50");
         assert_eq!(both.queues, Some(2));
+    }
+
+    #[test]
+    fn a_cost_wins_over_the_set() {
+        let text = "costs = 'paper'\npacket-cost = 500\nsend-cost = '0,7'";
+        let options: NicOptions = toml::from_str(text).unwrap();
+        let costs = options.costs_of(1);
+        let [interrupt, packet, send] =
+            [costs.interrupt, costs.packet, costs.send].map(base::time::Duration::as_nanos);
+        assert_eq!((interrupt, packet, send), (191, 500, 7));
+        assert!(options.costs_of(0).send == base::time::Duration::ZERO);
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Column {
 }
 
 /// A ratio is left out before its figure; those of latency and interrupts are left out last.
-const COLUMNS: [Column; 19] = [
+const COLUMNS: [Column; 20] = [
     plain("min us", 6, |it| latency(it, |quantiles| quantiles.min)),
     plain("p50 us", 0, |it| latency(it, |quantiles| quantiles.p50)).compared(
         "latency_p50",
@@ -106,6 +106,7 @@ const COLUMNS: [Column; 19] = [
         "ints ratio",
         1,
     ),
+    plain("host busy %", 1, |it| number(it.busiest_host().map(|busy| busy * 100.0), 1)),
     plain("pkts/int", 4, |it| number(it.packets_per_interrupt, 1)),
     plain("hold p50", 5, |it| hold(it, |quantiles| quantiles.p50)),
     plain("hold p99", 6, |it| hold(it, |quantiles| quantiles.p99)),
@@ -258,8 +259,13 @@ fn footer(results: &[Measurement], legend: &str) -> String {
         None | Some(0) => String::new(),
         Some(us) => format!(" Interrupts take {us} us."),
     };
+    let costs = if environment.costs.is_empty() {
+        String::new()
+    } else {
+        format!(" Costs of a host: {}.", environment.costs)
+    };
     format!(
-        "\n\n{legend}NIC waits: {}; {overshoot}.{interrupts} Marks: {}. Cable: {}. TCP: {}.\n\
+        "\n\n{legend}NIC waits: {}; {overshoot}.{interrupts}{costs} Marks: {}. Cable: {}. TCP: {}.\n\
          {} x {}, Linux {}, load {:.2}, {}, {:.1} s for each setting.",
         environment.wait,
         if environment.mark.is_empty() { "nothing" } else { &environment.mark },

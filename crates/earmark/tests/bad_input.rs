@@ -52,6 +52,8 @@ fn impossible_settings_say_why() {
         (&["--link-rate", "0"], &["--link-rate", "nothing passes", "4294967295"]),
         (&["--link-rate", "4294967296"], &["--link-rate", "1 to 4294967295"]),
         (&["--interrupt-latency", "5"], &["--interrupt-latency", "--world virtual"]),
+        (&["--packet-cost", "5"], &["--packet-cost", "--world virtual"]),
+        (&["--packet-cost", "5us"], &["--packet-cost", "nanoseconds", "0,191"]),
         (&["--interrupt-latency", "1000001"], &["--interrupt-latency", "1000000"]),
         (&["--rx-usecs", "99999999999"], &["--rx-usecs", "0..=1000000"]),
         (&["--rate", "5", "--think", "5"], &["--think", "--rate", "drop one"]),

@@ -5,9 +5,8 @@
 //! nothing to do, and whatever the kernel does meanwhile makes it end later:
 //!
 //! ```text
-//! kernel   ░░░░░░░┌──interrupt──┬─packet─┬─packet─┐░░░░░░░░░┌─send─┐
-//! work     ███████│             waits             │█████████│      │███▶ ends 191 + 774 + ... later
-//! idle     ────────────────────────────────────────────────────────────────▶ time
+//! kernel          ┌─interrupt─┬─packet─┬─packet─┐         ┌─send─┐
+//! work     ───────┘           waits             └─────────┘      └───▶ ends later by all four
 //! ```
 //!
 //! A processor does not know what it is used for: its owner says when something begins, and is told

@@ -1,9 +1,9 @@
 //! How a program in virtual time keeps its host's processor busy.
 //!
 //! Computing takes no time there, and a program that sleeps instead keeps nothing from happening.
-//! So it asks the owner of the processor, which is its device: it sends a frame of an EtherType that
-//! is kept for local experiments (IEEE 802, 0x88B5), and gets it back when the work is done. Such a
-//! frame neither reaches the NIC nor costs anything.
+//! So it asks the owner of the processor, which is its device: it sends a frame of an EtherType
+//! that is kept for local experiments (IEEE 802, 0x88B5), and gets it back when the work is done.
+//! Such a frame neither reaches the NIC nor costs anything.
 
 use base::time::Duration;
 
@@ -13,8 +13,8 @@ pub const ETHERTYPE: u16 = 0x88B5;
 /// Bytes of a request: an Ethernet header, nanoseconds, and who asks, in network byte order.
 pub const REQUEST: usize = 14 + 8 + 4;
 
-/// A frame by which process `of` asks for work of this length. It is from nobody to nobody: packet sockets see it all
-/// the same.
+/// A frame by which process `of` asks for work of this length. Its addresses are zero: packet
+/// sockets see it all the same.
 #[must_use]
 pub fn request(length: Duration, of: u32) -> [u8; REQUEST] {
     let mut frame = [0; REQUEST];

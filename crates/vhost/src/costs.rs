@@ -6,35 +6,21 @@
 //! under NAPI: it costs no second interrupt. Only a guest that finds nothing more re-arms.
 //!
 //! ```text
-//! NIC        ─raises─┐                                     completes
-//! stage      Idle    │ Raised ──▶ Polls ──────▶ Receives ──────┐──▶ Idle ──▶ Receives ──▶ Idle
-//! processor  ........│..busy....│.interrupt.│.n packets.......│            .m packets..
-//! guest                                                       called, polls            called, polls
+//! NIC        raises                       m more complete
+//! stage      Raised ────▶ Polls ──────▶ Receives ──▶ Idle ▶ Receives ──▶ Idle
+//! processor  (until free) │ interrupt   │ n packets │       │ m packets │
+//! guest                                             called              called, re-arms
 //! ```
 
 use base::time::Instant;
 use hostside::processor::Processor;
 
-use super::receive::{Nic, Receiver, put};
+use super::receive::{Nic, Receiver, Stage, put};
 use super::ring::RingError;
 use super::session::LiveRing;
 
 /// The most packets of one poll (`NAPI_POLL_WEIGHT`, `include/linux/netdevice.h`).
 const WEIGHT: usize = 64;
-
-/// How far the host is with an interrupt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// There is none, or the guest has been called.
-    #[default]
-    Idle,
-    /// It is on its way, or waits for the processor, until this moment.
-    Raised(Instant),
-    /// It is taken, and the handler polls at this moment.
-    Polls(Instant),
-    /// So many packets have been received at this moment.
-    Receives(Instant, usize),
-}
 
 impl Receiver {
     /// When the host does something next.

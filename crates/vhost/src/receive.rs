@@ -11,7 +11,6 @@ use nic::queue::Queue;
 use virtio_bindings::virtio_net::virtio_net_hdr_v1;
 
 use super::coalesce::Coalescing;
-use super::costs::Stage;
 use super::memory::{Memory, MemoryError};
 use super::ring::{self, Chain, DriverEvent, MAX_SEGMENTS, Ring, RingError, Segment};
 use super::session::LiveRing;
@@ -22,6 +21,20 @@ pub(super) const PACKET_HEADER: usize = size_of::<virtio_net_hdr_v1>();
 
 /// Where `num_buffers` is in it.
 const NUM_BUFFERS: usize = std::mem::offset_of!(virtio_net_hdr_v1, num_buffers);
+
+/// How far the host is with an interrupt, where that [costs time](super::costs).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// There is none, or the guest has been called.
+    #[default]
+    Idle,
+    /// It is on its way, or waits for the processor, until this moment.
+    Raised(Instant),
+    /// It is taken, and the handler polls at this moment.
+    Polls(Instant),
+    /// So many packets have been received at this moment.
+    Receives(Instant, usize),
+}
 
 /// One receive ring's state beside the ring itself.
 #[derive(Debug, Default)]

@@ -16,7 +16,6 @@ use lab::guest::protocol::{Order, Spawn, TimedCommand};
 
 use sys::station::Station;
 
-use crate::costs;
 use crate::experiment::{Plan, Player, Role};
 use crate::options::NicOptions;
 
@@ -65,7 +64,7 @@ pub(super) fn of(plan: &Plan, options: &NicOptions) -> Result<Vec<Vec<TimedComma
         let script = &mut scripts[host];
         let start = if player.server { SERVERS_AT } else { CLIENTS_AT };
         let mut cue = |at, order| script.push(order_at(at, program, order));
-        let costs = !costs::of(options, host).are_zero();
+        let costs = !options.costs_of(host).are_zero();
         let processor = costs.then(|| stations[host].interface());
         cue(start, Order::Spawn(spawn(&player.role, processor)?));
         if matches!(player.role, Role::Agent(..)) {

@@ -17,7 +17,6 @@ use nic::queue::Dma;
 use sys::privilege::Privilege;
 use vhost::config::DeviceSettings;
 
-use crate::costs;
 use crate::environment::Environment;
 use crate::files::writable;
 use crate::options::{NicOptions, Ports, Text};
@@ -95,7 +94,7 @@ pub(super) fn device(
         pairs: options.queues.unwrap_or(1),
         inband: false,
         interrupt_latency: micros(options.interrupt_latency),
-        costs: costs::of(options, number),
+        costs: options.costs_of(number),
         polled: options.wait == Some(Text(Waiting::Spin)),
         speed_mbit: options.link_rate.unwrap_or(0),
     }

@@ -22,6 +22,7 @@ use super::guests::kernel_name;
 use super::script::{self, GO_AT};
 use super::stage::{Stage, instant, with_usual_cable};
 use super::{World, setup};
+use crate::costs;
 use crate::environment::{Environment, VIRTUAL};
 use crate::experiment::{A, B, Plan, Role};
 use crate::measurement::{NotMeasured, Part, Slice};
@@ -50,6 +51,7 @@ impl Virtual {
         let environment = Environment {
             wait: "virtual time".to_owned(),
             interrupt_latency_us: Some(options.interrupt_latency.unwrap_or(0)),
+            costs: costs::describe([A, B].map(|host| options.costs_of(host))),
             congestion_control: "cubic".to_owned(),
             kernel: kernel_name(&kernel),
             ..setup::environment(VIRTUAL, &options, privilege)?

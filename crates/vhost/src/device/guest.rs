@@ -60,7 +60,7 @@ impl Plane {
             mtu: 1_500,
             pairs: 1,
             inband,
-            interrupt_latency: base::time::Duration::ZERO,
+            interrupt_latency: Duration::ZERO,
             costs: hostside::processor::Costs::default(),
             polled: false,
             speed_mbit: 0,
@@ -93,7 +93,7 @@ impl Plane {
             watch: &mut self.watch,
             pool: &mut self.pool,
             delivered: &mut |told, _| delivered.push(*told),
-            delivering: &mut base::time::Duration::default(),
+            delivering: &mut Duration::default(),
         };
         self.device.serve(now, &mut service).unwrap();
         self.device.answer();
