@@ -16,6 +16,7 @@ use crate::halves;
 use crate::measurement::{Measurement, NotMeasured, Part, Round, Rounds, SCHEMA, Slice};
 use crate::options::{ExperimentOptions, NicOptions, Text};
 use crate::ratio::Spread;
+use crate::records::Counter;
 use crate::world::live::Live;
 use crate::world::virtual_time::Virtual;
 use crate::world::{World, WorldKind};
@@ -41,12 +42,65 @@ pub struct Outcome {
     pub ratios: Vec<Ratio>,
 }
 
+/// A figure of a round that settings are compared by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Figure {
+    /// Median latency.
+    LatencyP50,
+    /// Interrupts a second.
+    Interrupts,
+    /// Round trips a second.
+    Transactions,
+    /// Goodput of the bulk flow.
+    BulkBits,
+    /// Messages of MX a second.
+    Messages,
+    /// Interrupts for each message of MX.
+    InterruptsPerMessage,
+}
+
+impl Figure {
+    /// All of them, in the order of their matrices.
+    const ALL: [Self; 6] = [
+        Self::LatencyP50,
+        Self::Interrupts,
+        Self::Transactions,
+        Self::BulkBits,
+        Self::Messages,
+        Self::InterruptsPerMessage,
+    ];
+
+    /// For people.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::LatencyP50 => "latency p50",
+            Self::Interrupts => "interrupts",
+            Self::Transactions => "transactions",
+            Self::BulkBits => "bulk bits",
+            Self::Messages => "messages",
+            Self::InterruptsPerMessage => "interrupts per message",
+        }
+    }
+
+    fn of(self, round: &Round) -> Option<f64> {
+        match self {
+            Self::LatencyP50 => round.latency_p50_us,
+            Self::Interrupts => round.interrupts_per_s,
+            Self::Transactions => round.transactions_per_s,
+            Self::BulkBits => round.bulk_bits_per_s,
+            Self::Messages => round.messages_per_s,
+            Self::InterruptsPerMessage => round.interrupts_per_message,
+        }
+    }
+}
+
 /// One figure of one setting, divided by that of another one in the same round.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ratio {
-    /// What is compared: `latency_p50`, `interrupts`, `transactions`, `bulk_bits`, `messages`,
-    /// `interrupts_per_message`.
-    pub figure: &'static str,
+    /// What is compared.
+    pub figure: Figure,
     /// The setting above the line.
     pub of: String,
     /// The setting below it.
@@ -238,10 +292,10 @@ pub fn refuse_nothing<'a>(mut cells: impl Iterator<Item = &'a Tried> + Clone) ->
 pub fn refuse_silence(plan: &Plan, slice: &Slice) -> Result<(), NotMeasured> {
     for (part, record) in &slice.records {
         let (counter, what) = match part {
-            Part::Asker => ("transactions", "no request was answered"),
-            Part::BulkSink => ("bytes_received", "the bulk flow did not flow"),
-            Part::Counter => ("datagrams_received", "no datagram arrived"),
-            Part::MessageSink => ("messages_received", "no message arrived"),
+            Part::Asker => (Counter::Transactions, "no request was answered"),
+            Part::BulkSink => (Counter::BytesReceived, "the bulk flow did not flow"),
+            Part::Counter => (Counter::DatagramsReceived, "no datagram arrived"),
+            Part::MessageSink => (Counter::MessagesReceived, "no message arrived"),
             _ => continue,
         };
         if record.counter(counter) == 0 {
@@ -290,26 +344,14 @@ pub fn not_measured<'a>(results: impl Iterator<Item = &'a Measurement>) -> Strin
     text
 }
 
-/// A figure, and where a round has it.
-type Figure = (&'static str, fn(&Round) -> Option<f64>);
-
-const FIGURES: [Figure; 6] = [
-    ("latency_p50", |round| round.latency_p50_us),
-    ("interrupts", |round| round.interrupts_per_s),
-    ("transactions", |round| round.transactions_per_s),
-    ("bulk_bits", |round| round.bulk_bits_per_s),
-    ("messages", |round| round.messages_per_s),
-    ("interrupts_per_message", |round| round.interrupts_per_message),
-];
-
 fn ratios(results: &[Measurement]) -> Vec<Ratio> {
     let mut ratios = Vec::new();
-    for (figure, value) in FIGURES {
+    for figure in Figure::ALL {
         for of in results {
             let others = results.iter().filter(|to| to.clients == of.clients);
             for to in others.filter(|to| to.setting != of.setting) {
                 let rounds = of.rounds.iter().zip(&to.rounds);
-                let pairs = rounds.filter_map(|(of, to)| value(of).zip(value(to)));
+                let pairs = rounds.filter_map(|(of, to)| figure.of(of).zip(figure.of(to)));
                 if let Some(Spread { median, min, max }) = Spread::of(pairs) {
                     let (of, to, clients) = (of.setting.clone(), to.setting.clone(), of.clients);
                     ratios.push(Ratio { figure, of, to, clients, median, min, max });
@@ -345,7 +387,7 @@ mod tests {
             self.rounds.set(self.rounds.get() + 1);
             let starves = self.starved.contains(&setting.to_string().as_str())
                 && self.rounds.get().is_multiple_of(self.every);
-            let counters = [("transactions".to_owned(), if starves { 0 } else { 40 })];
+            let counters = [(Counter::Transactions, if starves { 0 } else { 40 })];
             let record = Record {
                 schema: 1,
                 workload: "rr-client".into(),
@@ -399,7 +441,7 @@ mod tests {
         assert!(why.contains("no frame was lost") && why.contains("2.0 ms of CPU"), "{why}");
         let text = not_measured(outcome.results.iter());
         assert!(text.starts_with("\nNot measured: delay:75, round 2 of 4: no request"), "{text}");
-        assert!(outcome.ratios.iter().any(|ratio| ratio.figure == "transactions"));
+        assert!(outcome.ratios.iter().any(|ratio| ratio.figure == Figure::Transactions));
     }
 
     #[test]

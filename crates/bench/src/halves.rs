@@ -11,7 +11,7 @@ use nic::moderation::Moderation;
 
 use crate::measurement::{HalfRound, Halves, Part, Quantiles, Slice};
 use crate::options::ExperimentOptions;
-use crate::records::{Distribution, Record, Series};
+use crate::records::{Column, Distribution, Metric, Record, Series};
 
 /// Samples this close to the change belong to neither side, in nanoseconds.
 const GUARD_NS: i64 = 20_000_000;
@@ -32,7 +32,7 @@ pub fn split(
     let (warmup, duration) = crate::experiment::timing(options);
     let change = ((warmup + duration / 2.0) * 1e9) as i64;
     let half = |setting: Moderation, span: Range<i64>| {
-        halves(setting, &rounds, |series, name| column(series, name, &span))
+        halves(setting, &rounds, |series, metric| column(series, metric, &span))
     };
     vec![half(before, 0..change - GUARD_NS), half(after, change + GUARD_NS..i64::MAX)]
 }
@@ -41,45 +41,45 @@ pub fn split(
 #[must_use]
 pub fn whole(slices: &[Slice], setting: Moderation) -> Vec<Halves> {
     let records: Vec<&Record> = slices.iter().filter_map(|s| s.record(Part::Asker)).collect();
-    let whole = halves(setting, &records, |record, name| {
-        record.distributions.get(name).cloned().unwrap_or_default()
-    });
+    let whole = halves(setting, &records, |record, metric| record.distribution(metric));
     if whole.request_us.is_some() { vec![whole] } else { Vec::new() }
 }
 
-/// Sums `rounds` up, of each of which `of` tells a distribution by name.
-fn halves<R>(setting: Moderation, rounds: &[R], of: impl Fn(&R, &str) -> Distribution) -> Halves {
-    let figure = |rounds: &[R], name: &str| {
+/// Sums `rounds` up, of each of which `of` returns a distribution.
+fn halves<R>(setting: Moderation, rounds: &[R], of: impl Fn(&R, Metric) -> Distribution) -> Halves {
+    let figure = |rounds: &[R], metric| {
         let mut all = Distribution::default();
-        rounds.iter().for_each(|round| all.merge(&of(round, name)));
+        rounds.iter().for_each(|round| all.merge(&of(round, metric)));
         Quantiles::of(&all)
     };
     // An experiment without NTP's timestamps has a latency, and no halves.
-    let round_trip =
-        |rounds: &[R]| figure(rounds, "round_trip").or_else(|| figure(rounds, "latency"));
+    let round_trip = |rounds: &[R]| {
+        figure(rounds, Metric::RoundTrip).or_else(|| figure(rounds, Metric::Latency))
+    };
     let median = |quantiles: Option<Quantiles>| quantiles.map(|quantiles| quantiles.p50);
     let round = |round: &R| {
         let round = std::slice::from_ref(round);
         HalfRound {
             round_trip_us: median(round_trip(round)),
-            request_us: median(figure(round, "request_half")),
-            response_us: median(figure(round, "response_half")),
-            offset_us: median(figure(round, "offset")),
+            request_us: median(figure(round, Metric::RequestHalf)),
+            response_us: median(figure(round, Metric::ResponseHalf)),
+            offset_us: median(figure(round, Metric::Offset)),
         }
     };
     Halves {
         setting: setting.to_string(),
         round_trip_us: round_trip(rounds),
-        request_us: figure(rounds, "request_half"),
-        response_us: figure(rounds, "response_half"),
-        offset_us: figure(rounds, "offset"),
+        request_us: figure(rounds, Metric::RequestHalf),
+        response_us: figure(rounds, Metric::ResponseHalf),
+        offset_us: figure(rounds, Metric::Offset),
         rounds: rounds.iter().map(round).collect(),
     }
 }
 
 /// The values of a column in the rows of a time span.
-fn column(series: &Series, name: &str, span: &Range<i64>) -> Distribution {
-    let Some(column) = series.columns.iter().position(|column| column == name) else {
+fn column(series: &Series, metric: Metric, span: &Range<i64>) -> Distribution {
+    let is_it = |column: &Column| *column == Column::Metric(metric);
+    let Some(column) = series.columns.iter().position(is_it) else {
         return Distribution::default();
     };
     let rows = series.rows.iter().filter(|row| span.contains(&row[0]));
@@ -141,11 +141,11 @@ mod tests {
     #[test]
     fn a_column_keeps_its_signs_and_its_span() {
         let series = Series {
-            columns: vec!["t_ns".into(), "offset".into()],
+            columns: vec![Column::Time, Column::Metric(Metric::Offset)],
             rows: vec![vec![1, -300], vec![2, 100], vec![9, 7]],
         };
-        let offset = column(&series, "offset", &(0..5));
+        let offset = column(&series, Metric::Offset, &(0..5));
         assert_eq!((offset.count, offset.min_ns, offset.max_ns), (2, -300, 100));
-        assert_eq!(column(&series, "latency", &(0..5)).count, 0);
+        assert_eq!(column(&series, Metric::Latency, &(0..5)).count, 0);
     }
 }

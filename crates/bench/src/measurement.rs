@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::environment::Environment;
 use crate::histogram::{self, Bin};
-use crate::records::{Distribution, Record};
+use crate::records::{Counter, Distribution, Metric, Record};
 
 pub use report::SCHEMA;
 
@@ -290,23 +290,22 @@ impl Slice {
         self.records.iter().find(|(played, _)| *played == part).map(|(_, record)| record)
     }
 
-    fn rate(&self, part: Part, counter: &str) -> Option<f64> {
-        let record = self.record(part)?;
-        Some(record.counter(counter) as f64 * 1e9 / record.window_ns.max(1) as f64)
+    fn rate(&self, part: Part, counter: Counter) -> Option<f64> {
+        Some(self.record(part)?.per_second(counter))
     }
 
     fn interrupts(&self) -> u64 {
         self.nic.ports.iter().map(|port| port.counters.interrupts_total()).sum()
     }
 
-    /// What all agents together have counted under this name.
-    fn counted(&self, counter: &str) -> u64 {
+    /// What all agents together have counted.
+    fn counted(&self, counter: Counter) -> u64 {
         self.records.iter().map(|(_, record)| record.counter(counter)).sum()
     }
 
     /// Messages of MX, where there were any.
     fn messages(&self) -> Option<u64> {
-        Some(self.counted("messages_received")).filter(|messages| *messages > 0)
+        Some(self.counted(Counter::MessagesReceived)).filter(|messages| *messages > 0)
     }
 
     /// The same, if all interrupts were for them.
@@ -318,13 +317,14 @@ impl Slice {
         let asker = self.record(Part::Asker).or_else(|| self.record(Part::MessageSource));
         let messages = self.messages().map(|messages| messages as f64);
         let alone = self.messages_alone().map(|messages| messages as f64);
-        let named = |name| asker.and_then(|record| record.distributions.get(name));
-        let mut latencies = LATENCIES.into_iter().filter_map(named);
-        let latency = latencies.next();
+        let recorded = |metric| asker.and_then(|record| record.distributions.get(metric));
+        let latency = LATENCIES.iter().find_map(recorded);
         Round {
             latency_p50_us: latency.and_then(Quantiles::of).map(|quantiles| quantiles.p50),
-            transactions_per_s: self.rate(Part::Asker, "transactions"),
-            bulk_bits_per_s: self.rate(Part::BulkSink, "bytes_received").map(|bytes| bytes * 8.0),
+            transactions_per_s: self.rate(Part::Asker, Counter::Transactions),
+            bulk_bits_per_s: self
+                .rate(Part::BulkSink, Counter::BytesReceived)
+                .map(|bytes| bytes * 8.0),
             interrupts_per_s: Some(self.interrupts() as f64 / self.seconds),
             messages_per_s: messages.map(|messages| messages / self.seconds),
             interrupts_per_message: alone
@@ -334,9 +334,9 @@ impl Slice {
     }
 }
 
-/// What the latency of an experiment is called, in whichever record has it. NTP's round trip leaves
+/// The latency of an experiment: the first of these that its record has. NTP's round trip leaves
 /// the server's own time out; it is the latency all the same, as is the transfer of a message.
-const LATENCIES: [&str; 3] = ["latency", "round_trip", "transfer"];
+const LATENCIES: [Metric; 3] = [Metric::Latency, Metric::RoundTrip, Metric::Transfer];
 
 /// All rounds of one setting, ready to be summed up.
 #[derive(Debug)]
@@ -361,7 +361,7 @@ impl Rounds<'_> {
         let asker = self.merged(Part::Asker);
         let source = self.merged(Part::MessageSource);
         let timed = asker.as_ref().or(source.as_ref());
-        let latency = LATENCIES.map(|name| distribution(timed, name));
+        let latency = LATENCIES.map(|metric| distribution(timed, metric));
         let latency = latency.into_iter().find(|latency| latency.count > 0).unwrap_or_default();
         let interrupts = self.sum(Slice::interrupts);
         let packets = self.sum(|slice| slice.nic.ports.iter().map(|p| p.counters.delivered).sum());
@@ -369,27 +369,27 @@ impl Rounds<'_> {
         let cpu = (any && environment.measures_cpu()).then(|| self.cpu(seconds));
         let receive = cpu.map(|cpu| (cpu.host_receive + cpu.nic) * seconds * 1e9);
         let messages = self.total(Slice::messages);
-        let bytes = messages.map(|_| self.sum(|slice| slice.counted("message_bytes")) as f64);
+        let bytes = messages.map(|_| self.sum(|slice| slice.counted(Counter::MessageBytes)) as f64);
         let alone = self.total(Slice::messages_alone);
         let latency_us = Quantiles::of(&latency);
-        let asked = asker.as_ref().map(|asker| per_second(asker, "transactions"));
-        let missed = |name| asker.as_ref().map_or(0, |asker| asker.counter(name));
+        let asked = asker.as_ref().map(|asker| asker.per_second(Counter::Transactions));
+        let missed = |counter| asker.as_ref().map_or(0, |asker| asker.counter(counter));
         Measurement {
             setting: self.setting.clone(),
             clients: self.clients,
             seconds,
             latency_us,
             half_round_trip_us: latency_us.filter(|_| self.tells_half).map(Quantiles::half),
-            service_us: Quantiles::of(&distribution(asker.as_ref(), "service")),
+            service_us: Quantiles::of(&distribution(asker.as_ref(), Metric::Service)),
             latency_histogram: histogram::bins(&latency),
             transactions_per_s: asked,
-            lost: any.then(|| missed("lost") + missed("unanswered")),
+            lost: any.then(|| missed(Counter::Lost) + missed(Counter::Unanswered)),
             bulk_bits_per_s: self
                 .merged(Part::BulkSink)
-                .map(|sink| per_second(&sink, "bytes_received") * 8.0),
+                .map(|sink| sink.per_second(Counter::BytesReceived) * 8.0),
             datagrams_per_s: self
                 .merged(Part::Counter)
-                .map(|counter| per_second(&counter, "datagrams_received")),
+                .map(|counter| counter.per_second(Counter::DatagramsReceived)),
             messages_per_s: messages.map(|messages| messages / seconds),
             message_bytes_per_s: bytes.map(|bytes| bytes / seconds),
             interrupts_per_message: alone.and_then(|alone| ratio(interrupts as f64, alone)),
@@ -522,12 +522,8 @@ impl Measurement {
     }
 }
 
-fn distribution(record: Option<&Record>, name: &str) -> Distribution {
-    record.and_then(|record| record.distributions.get(name)).cloned().unwrap_or_default()
-}
-
-fn per_second(record: &Record, counter: &str) -> f64 {
-    record.counter(counter) as f64 * 1e9 / record.window_ns.max(1) as f64
+fn distribution(record: Option<&Record>, metric: Metric) -> Distribution {
+    record.map(|record| record.distribution(metric)).unwrap_or_default()
 }
 
 fn ratio(amount: f64, of: f64) -> Option<f64> {

@@ -7,6 +7,74 @@ use hostside::times::Times;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// A distribution of a record, in nanoseconds. Declared by name, as they stand in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// From when a request was due (closed loop: sent) to its answer.
+    Latency,
+    /// NTP: ((t2 - t1) + (t3 - t4)) / 2, how far the server's clock seems ahead. May be negative.
+    Offset,
+    /// NTP: t2 - t1, the request's way, plus how far the server's clock is ahead. May be negative.
+    RequestHalf,
+    /// NTP: t4 - t3, the answer's way, minus how far the server's clock is ahead. May be negative.
+    ResponseHalf,
+    /// NTP: (t4 - t1) - (t3 - t2), the time both packets spent on the way.
+    RoundTrip,
+    /// From when a request was really sent to its answer; differs from `latency` in an open loop.
+    Service,
+    /// MX: from when a message was handed over until its memory was free again: when its last
+    /// frame left, or, if it is large, when the peer had all of it.
+    Transfer,
+}
+
+impl Metric {
+    /// All of them, in the order of their declaration.
+    pub const ALL: [Self; 7] = [
+        Self::Latency,
+        Self::Offset,
+        Self::RequestHalf,
+        Self::ResponseHalf,
+        Self::RoundTrip,
+        Self::Service,
+        Self::Transfer,
+    ];
+}
+
+/// A count of a record. Declared by name, as they stand in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Counter {
+    /// Payload bytes received.
+    BytesReceived,
+    /// Payload bytes handed to the transport.
+    BytesSent,
+    /// Datagrams received.
+    DatagramsReceived,
+    /// Datagrams or frames handed to the transport.
+    DatagramsSent,
+    /// Requests that the peer answered with an error.
+    Errors,
+    /// Requests without an answer in time, or sequence numbers that never came.
+    Lost,
+    /// MX: bytes of messages received.
+    MessageBytes,
+    /// MX: messages received.
+    MessagesReceived,
+    /// Memcached: gets that found nothing.
+    Misses,
+    /// Datagrams that came after a later one.
+    OutOfOrder,
+    /// Datagrams that the host of the peer refused.
+    Refused,
+    /// Answers that match no request: duplicates, or later than the timeout.
+    Stray,
+    /// Requests answered: by a client, answers received; by a server, answers sent.
+    Transactions,
+    /// Requests due in the window and still unanswered at its end.
+    Unanswered,
+}
+
 /// The version of [`Record`] on the wire; raised whenever a reader must know the difference.
 pub const SCHEMA: u32 = 1;
 
@@ -28,10 +96,10 @@ pub struct Record {
     pub window_ns: u64,
     /// CPU time (user and system) that the agent used in the window, in nanoseconds.
     pub cpu_ns: u64,
-    /// Counters by name; absent is zero.
-    pub counters: BTreeMap<String, u64>,
-    /// Distributions by name; absent is empty.
-    pub distributions: BTreeMap<String, Distribution>,
+    /// Counters; absent is zero.
+    pub counters: BTreeMap<Counter, u64>,
+    /// Distributions; absent is empty.
+    pub distributions: BTreeMap<Metric, Distribution>,
     /// Every sample with its moment, if the specification asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
@@ -55,32 +123,36 @@ pub enum Message {
     },
 }
 
+/// A column of a [`Series`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Column {
+    /// Nanoseconds since *go*.
+    #[serde(rename = "t_ns")]
+    Time,
+    /// A value, in nanoseconds.
+    #[serde(untagged)]
+    Metric(Metric),
+}
+
 /// Samples in the order of their time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Series {
-    /// `t_ns` (since *go*), then the names of the values, all in nanoseconds.
-    pub columns: Vec<String>,
+    /// [`Column::Time`], then the values.
+    pub columns: Vec<Column>,
     /// One row per sample.
     pub rows: Vec<Vec<i64>>,
 }
 
 impl Series {
     /// Adds one sample; the first one names the columns.
-    pub fn push<'a>(&mut self, t_ns: u64, values: impl Iterator<Item = (&'a str, i64)>) {
-        let name_columns = self.columns.is_empty();
-        if name_columns {
-            self.columns.push("t_ns".to_owned());
+    pub fn push(&mut self, t_ns: u64, values: &[(Metric, i64)]) {
+        if self.columns.is_empty() {
+            let metrics = values.iter().map(|&(metric, _)| Column::Metric(metric));
+            self.columns = std::iter::once(Column::Time).chain(metrics).collect();
         }
-        let mut row = Vec::with_capacity(5);
-        row.push(t_ns as i64);
-        for (name, value) in values {
-            if name_columns {
-                self.columns.push(name.to_owned());
-            }
-            row.push(value);
-        }
-        self.rows.push(row);
+        let values = values.iter().map(|&(_, value)| value);
+        self.rows.push(std::iter::once(t_ns as i64).chain(values).collect());
     }
 }
 
@@ -90,11 +162,11 @@ impl Record {
     pub fn merge(&mut self, other: &Self) {
         self.window_ns += other.window_ns;
         self.cpu_ns += other.cpu_ns;
-        for (name, n) in &other.counters {
-            *self.counters.entry(name.clone()).or_default() += n;
+        for (counter, n) in &other.counters {
+            *self.counters.entry(*counter).or_default() += n;
         }
-        for (name, distribution) in &other.distributions {
-            self.distributions.entry(name.clone()).or_default().merge(distribution);
+        for (metric, distribution) in &other.distributions {
+            self.distributions.entry(*metric).or_default().merge(distribution);
         }
         if let Some(theirs) = &other.series {
             let ours = self.series.get_or_insert_default();
@@ -103,10 +175,22 @@ impl Record {
         }
     }
 
-    /// A counter by name; 0 if nothing was counted.
+    /// A counter; 0 if nothing was counted.
     #[must_use]
-    pub fn counter(&self, name: &str) -> u64 {
-        self.counters.get(name).copied().unwrap_or_default()
+    pub fn counter(&self, counter: Counter) -> u64 {
+        self.counters.get(&counter).copied().unwrap_or_default()
+    }
+
+    /// A counter over the window.
+    #[must_use]
+    pub fn per_second(&self, counter: Counter) -> f64 {
+        self.counter(counter) as f64 * 1e9 / self.window_ns.max(1) as f64
+    }
+
+    /// A distribution; empty if nothing was recorded.
+    #[must_use]
+    pub fn distribution(&self, metric: Metric) -> Distribution {
+        self.distributions.get(&metric).cloned().unwrap_or_default()
     }
 }
 
@@ -122,17 +206,26 @@ mod tests {
 
     #[test]
     fn record_survives_json() {
+        let mut series = Series::default();
+        series.push(7, &[(Metric::RoundTrip, 100)]);
         let record = Record {
             schema: SCHEMA,
             workload: "rr-client".into(),
             window_ns: 1,
             cpu_ns: 2,
-            counters: [("transactions".to_owned(), 3)].into(),
-            distributions: [("latency".to_owned(), distribution(&[100]))].into(),
-            series: None,
+            counters: [(Counter::Transactions, 3), (Counter::BytesSent, 4)].into(),
+            distributions: [(Metric::Latency, distribution(&[100]))].into(),
+            series: Some(series),
         };
         let line = serde_json::to_string(&Message::Record(record.clone())).unwrap();
         assert!(line.starts_with(r#"{"event":"record","schema":1"#), "{line}");
+        for part in [
+            r#""counters":{"bytes_sent":4,"transactions":3}"#,
+            r#""distributions":{"latency":"#,
+            r#""columns":["t_ns","round_trip"],"rows":[[7,100]]"#,
+        ] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
         assert_eq!(serde_json::from_str::<Message>(&line).unwrap(), Message::Record(record));
     }
 }

@@ -1,6 +1,6 @@
 //! Tables for people: one row for each setting, every number with its unit in the header.
 
-use bench::compare::{Outcome, Ratio, not_measured};
+use bench::compare::{Figure, Outcome, Ratio, not_measured};
 use bench::experiment::MxTerms;
 use bench::halves;
 use bench::measurement::{Halves, Measurement, Quantiles};
@@ -51,7 +51,7 @@ struct Column {
     rank: u8,
     cell: fn(&Measurement) -> String,
     /// The figure of [`Ratio`] that it shows, with header and rank of the column of ratios.
-    ratio: Option<(&'static str, &'static str, u8)>,
+    ratio: Option<(Figure, &'static str, u8)>,
 }
 
 /// A column that is not compared.
@@ -61,7 +61,7 @@ const fn plain(header: &'static str, rank: u8, cell: fn(&Measurement) -> String)
 
 impl Column {
     /// The column with the ratios of `figure` beside it.
-    const fn compared(mut self, figure: &'static str, header: &'static str, rank: u8) -> Self {
+    const fn compared(mut self, figure: Figure, header: &'static str, rank: u8) -> Self {
         self.ratio = Some((figure, header, rank));
         self
     }
@@ -71,7 +71,7 @@ impl Column {
 const COLUMNS: [Column; 20] = [
     plain("min us", 6, |it| latency(it, |quantiles| quantiles.min)),
     plain("p50 us", 0, |it| latency(it, |quantiles| quantiles.p50)).compared(
-        "latency_p50",
+        Figure::LatencyP50,
         "p50 ratio",
         1,
     ),
@@ -80,29 +80,29 @@ const COLUMNS: [Column; 20] = [
     plain("mean us", 6, |it| latency(it, |quantiles| quantiles.mean)),
     plain("half p50", 3, |it| number(it.half_round_trip_us.map(|half| half.p50), 1)),
     plain("answers/s", 3, |it| number(it.transactions_per_s, 0)).compared(
-        "transactions",
+        Figure::Transactions,
         "answers ratio",
         4,
     ),
     plain("Mbit/s", 2, |it| number(it.bulk_bits_per_s.map(|bits| bits / 1e6), 0)).compared(
-        "bulk_bits",
+        Figure::BulkBits,
         "Mbit/s ratio",
         3,
     ),
     plain("datagrams/s", 2, |it| number(it.datagrams_per_s, 0)),
     plain("messages/s", 2, |it| number(it.messages_per_s, 0)).compared(
-        "messages",
+        Figure::Messages,
         "messages ratio",
         3,
     ),
     plain("MB/s", 2, |it| number(it.message_bytes_per_s.map(|bytes| bytes / 1e6), 1)),
     plain("ints/msg", 4, |it| number(it.interrupts_per_message, 2)).compared(
-        "interrupts_per_message",
+        Figure::InterruptsPerMessage,
         "ints/msg ratio",
         5,
     ),
     plain("interrupts/s", 0, |it| number(it.interrupts_per_s, 0)).compared(
-        "interrupts",
+        Figure::Interrupts,
         "ints ratio",
         1,
     ),
@@ -151,7 +151,7 @@ fn results(results: &[Measurement], ratios: &[Ratio]) -> Table {
 const SAME: f64 = 0.02;
 
 /// Whether any two settings differ in `figure`.
-fn differs(figure: &str, ratios: &[Ratio]) -> bool {
+fn differs(figure: Figure, ratios: &[Ratio]) -> bool {
     let mut of = ratios.iter().filter(|ratio| ratio.figure == figure);
     of.any(|ratio| (ratio.median - 1.0).abs() > SAME)
 }
@@ -159,7 +159,7 @@ fn differs(figure: &str, ratios: &[Ratio]) -> bool {
 /// The cell of `result` beside `figure`: the first setting with as many clients is what it is
 /// divided by.
 fn ratio_to_first(
-    figure: &str,
+    figure: Figure,
     result: &Measurement,
     results: &[Measurement],
     ratios: &[Ratio],
@@ -177,7 +177,7 @@ fn ratio_to_first(
 /// What the ratios beside the figures are, if there are any.
 fn ratio_legend(results: &[Measurement], ratios: &[Ratio]) -> String {
     let compared = COLUMNS.iter().filter_map(|column| column.ratio);
-    let shown = compared.filter(|(figure, ..)| differs(figure, ratios)).count() > 0;
+    let shown = compared.filter(|(figure, ..)| differs(*figure, ratios)).count() > 0;
     match results.first() {
         Some(first) if shown => legend(&first.setting, first.rounds.len() > 1) + " ",
         _ => String::new(),
@@ -207,9 +207,9 @@ fn halves_table(halves: &[Halves]) -> Table {
 
 /// For each figure that differs, a matrix: the row's setting divided by the column's.
 fn matrices(ratios: &[Ratio], width: Width) -> String {
-    let mut figures: Vec<&str> = ratios.iter().map(|ratio| ratio.figure).collect();
+    let mut figures: Vec<Figure> = ratios.iter().map(|ratio| ratio.figure).collect();
     figures.dedup();
-    let differing = figures.into_iter().filter(|figure| differs(figure, ratios));
+    let differing = figures.into_iter().filter(|figure| differs(*figure, ratios));
     let matrices = differing.map(|figure| {
         let of: Vec<&Ratio> = ratios.iter().filter(|ratio| ratio.figure == figure).collect();
         matrix(figure, &of).fit(width)
@@ -217,7 +217,7 @@ fn matrices(ratios: &[Ratio], width: Width) -> String {
     matrices.collect::<Vec<_>>().join("\n\n")
 }
 
-fn matrix(figure: &str, ratios: &[&Ratio]) -> Table {
+fn matrix(figure: Figure, ratios: &[&Ratio]) -> Table {
     let mut settings: Vec<&str> = Vec::new();
     let mut rows: Vec<(&str, Option<u32>)> = Vec::new();
     for ratio in ratios {
@@ -228,7 +228,7 @@ fn matrix(figure: &str, ratios: &[&Ratio]) -> Table {
             rows.push((&ratio.of, ratio.clients));
         }
     }
-    let title = format!("{} x that of", figure.replace('_', " "));
+    let title = format!("{} x that of", figure.title());
     // The first setting is what the others are compared with; those after it may be left out.
     let ranks = (0..=u8::MAX).chain(std::iter::repeat(u8::MAX));
     let mut table =

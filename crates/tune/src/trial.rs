@@ -14,7 +14,7 @@ use super::peer::code::Code;
 use super::peer::{Here, There};
 use super::workload::{Kind, Terms};
 use bench::measurement::Part;
-use bench::records::Record;
+use bench::records::{self, Counter, Record};
 use bench::world::agents::Players;
 use sys::interrupted;
 
@@ -118,8 +118,8 @@ fn why_no_packet<'a>(
     packets: u64,
     device: &dyn Device,
 ) -> Error {
-    let came = ["transactions", "bytes_received"];
-    let answered = records.any(|record| came.iter().any(|counter| record.counter(counter) > 0));
+    let came = [Counter::Transactions, Counter::BytesReceived];
+    let answered = records.any(|record| came.iter().any(|counter| record.counter(*counter) > 0));
     if answered && packets == 0 {
         let name = &device.identity().name;
         return anyhow!(
@@ -132,13 +132,10 @@ fn why_no_packet<'a>(
 
 /// The figures of one player's record.
 fn take(figures: &mut Figures, part: Part, record: &Record) -> Result<()> {
-    let per_second =
-        |counter: &str| record.counter(counter) as f64 * 1e9 / record.window_ns.max(1) as f64;
     match part {
         Part::Asker => {
-            let latency = record.distributions.get("latency").filter(|latency| latency.count > 0);
-            let latency =
-                latency.context("no request was answered; measure for longer: --duration")?;
+            let latency = record.distribution(records::Metric::Latency);
+            ensure!(latency.count > 0, "no request was answered; measure for longer: --duration");
             let summary = latency.summary();
             figures.0.extend([
                 (Metric::P50, summary.p50_us),
@@ -146,11 +143,11 @@ fn take(figures: &mut Figures, part: Part, record: &Record) -> Result<()> {
                 (Metric::P99, summary.p99_us),
                 (Metric::Max, summary.max_us),
                 (Metric::Mean, summary.mean_us),
-                (Metric::Transactions, per_second("transactions")),
+                (Metric::Transactions, record.per_second(Counter::Transactions)),
             ]);
         }
         Part::BulkSink => {
-            let bits = per_second("bytes_received") * 8.0;
+            let bits = record.per_second(Counter::BytesReceived) * 8.0;
             ensure!(bits > 0.0, "the bulk flow did not flow; measure for longer: --duration");
             figures.0.insert(Metric::Throughput, bits);
         }

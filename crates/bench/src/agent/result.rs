@@ -2,14 +2,14 @@
 
 use super::driver::Outcome;
 use super::spec::AgentSpec;
-use crate::records::{Record, SCHEMA};
+use crate::records::{Counter, Record, SCHEMA};
 use crate::workload::Recorder;
 
 /// What an agent has measured.
 pub(super) fn record(spec: &AgentSpec, outcome: Outcome, mut recorder: Recorder) -> Record {
     let mut counters = recorder.counters();
     if outcome.refused > 0 {
-        counters.insert("refused".to_owned(), outcome.refused);
+        counters.insert(Counter::Refused, outcome.refused);
     }
     Record {
         schema: SCHEMA,

@@ -43,12 +43,13 @@ mod rr_server;
 mod script;
 mod spec;
 
+pub use crate::records::{Counter, Metric};
 pub use bulk::{BulkReceiver, BulkSender};
 pub use frame::FrameSender;
 pub use memcached::MemcachedClient;
 pub use ntp::{NtpClient, NtpServer};
 pub use pps::{PpsReceiver, PpsSender};
-pub use recorder::{Counter, Metric, Recorder, Window};
+pub use recorder::{Recorder, Window};
 pub use rr_client::RrClosed;
 pub use rr_open::RrOpen;
 pub use rr_server::RrServer;

@@ -2,6 +2,7 @@
 
 use super::super::script::{Did, Script};
 use super::*;
+use crate::records::Column;
 
 /// 2026-11-15 12:00:00.5 UTC.
 const NOON_NS: u64 = 1_794_744_000_500_000_000;
@@ -83,8 +84,10 @@ fn a_hold_on_responses_makes_the_offset_negative() {
 #[test]
 fn the_series_holds_every_exchange() {
     let series = exchange(443_000, 100_000).recorder.take_series().unwrap();
-    let columns = ["t_ns", "round_trip", "request_half", "response_half", "offset"];
-    assert_eq!(series.columns, columns);
+    use Metric::{Offset, RequestHalf, ResponseHalf, RoundTrip};
+    let metrics = [RoundTrip, RequestHalf, ResponseHalf, Offset].map(Column::Metric);
+    assert_eq!(series.columns[0], Column::Time);
+    assert_eq!(series.columns[1..], metrics);
     assert_eq!(series.rows, [[545_000, 543_000, 443_000, 100_000, 171_500]]);
 }
 

@@ -1,7 +1,7 @@
 //! Where workloads put what they measured.
 
 use super::Instant;
-use crate::records::{Distribution, HIGHEST_NS, Series, new_times};
+use crate::records::{Counter, Distribution, HIGHEST_NS, Metric, Series, new_times};
 use hostside::times::Times;
 use std::collections::BTreeMap;
 
@@ -26,84 +26,6 @@ impl Window {
     }
 }
 
-/// Declares an enum whose variants are indices with names, once: code, JSON and documentation read
-/// this list.
-macro_rules! names {
-    ($(#[$meta:meta])* $enum:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)* }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $enum { $($(#[$doc])* $variant,)* }
-
-        impl $enum {
-            /// All of them, in the order of their declaration.
-            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
-
-            /// The name in records.
-            #[must_use]
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
-            }
-        }
-    };
-}
-
-names! {
-    /// A distribution, in nanoseconds.
-    Metric {
-        /// From when a request was due (closed loop: sent) to its answer.
-        Latency = "latency",
-        /// From when a request was really sent to its answer; differs from `latency` in an open
-        /// loop.
-        Service = "service",
-        /// NTP: (t4 - t1) - (t3 - t2), the time both packets spent on the way.
-        RoundTrip = "round_trip",
-        /// NTP: t2 - t1, the request's way, plus how far the server's clock is ahead. May be
-        /// negative.
-        RequestHalf = "request_half",
-        /// NTP: t4 - t3, the answer's way, minus how far the server's clock is ahead. May be
-        /// negative.
-        ResponseHalf = "response_half",
-        /// NTP: ((t2 - t1) + (t3 - t4)) / 2, how far the server's clock seems ahead. May be
-        /// negative.
-        Offset = "offset",
-        /// MX: from when a message was handed over until its memory was free again: when its last
-        /// frame left, or, if it is large, when the peer had all of it.
-        Transfer = "transfer",
-    }
-}
-
-names! {
-    /// A count.
-    Counter {
-        /// Requests answered: by a client, answers received; by a server, answers sent.
-        Transactions = "transactions",
-        /// Payload bytes handed to the transport.
-        BytesSent = "bytes_sent",
-        /// Payload bytes received.
-        BytesReceived = "bytes_received",
-        /// Datagrams or frames handed to the transport.
-        DatagramsSent = "datagrams_sent",
-        /// Datagrams received.
-        DatagramsReceived = "datagrams_received",
-        /// Requests without an answer in time, or sequence numbers that never came.
-        Lost = "lost",
-        /// Datagrams that came after a later one.
-        OutOfOrder = "out_of_order",
-        /// Answers that match no request: duplicates, or later than the timeout.
-        Stray = "stray",
-        /// Requests due in the window and still unanswered at its end.
-        Unanswered = "unanswered",
-        /// Memcached: gets that found nothing.
-        Misses = "misses",
-        /// Requests that the peer answered with an error.
-        Errors = "errors",
-        /// MX: messages received.
-        MessagesReceived = "messages_received",
-        /// MX: bytes of messages received.
-        MessageBytes = "message_bytes",
-    }
-}
-
 /// Collects what one workload measures inside the window.
 ///
 /// Histograms have their memory from the start, and touch it only where values fall; exact values
@@ -113,7 +35,7 @@ pub struct Recorder {
     window: Window,
     /// Two per metric: values from zero up, and the magnitudes of negative ones.
     distributions: Vec<[Exact; 2]>,
-    counters: Vec<u64>,
+    counters: BTreeMap<Counter, u64>,
     series: Option<Series>,
 }
 
@@ -147,7 +69,7 @@ impl Recorder {
         Self {
             window,
             distributions: Metric::ALL.iter().map(|_| [Exact::new(), Exact::new()]).collect(),
-            counters: vec![0; Counter::ALL.len()],
+            counters: BTreeMap::new(),
             series: series.then(Series::default),
         }
     }
@@ -166,7 +88,7 @@ impl Recorder {
     /// Adds `n` to a counter, if `at` counts.
     pub fn count(&mut self, at: Instant, counter: Counter, n: u64) {
         if self.window.contains(at) {
-            self.counters[counter as usize] += n;
+            *self.counters.entry(counter).or_default() += n;
         }
     }
 
@@ -174,7 +96,7 @@ impl Recorder {
     /// taken for lost turned up after all.
     pub fn uncount(&mut self, at: Instant, counter: Counter, n: u64) {
         if self.window.contains(at) {
-            let counter = &mut self.counters[counter as usize];
+            let counter = self.counters.entry(counter).or_default();
             *counter = counter.saturating_sub(n);
         }
     }
@@ -193,21 +115,20 @@ impl Recorder {
         if self.window.contains(at)
             && let Some(series) = &mut self.series
         {
-            series.push(at.as_nanos(), values.iter().map(|&(metric, ns)| (metric.name(), ns)));
+            series.push(at.as_nanos(), values);
         }
     }
 
     /// How often this was counted.
     #[must_use]
     pub fn counter(&self, counter: Counter) -> u64 {
-        self.counters[counter as usize]
+        self.counters.get(&counter).copied().unwrap_or_default()
     }
 
-    /// All counters that are not zero, by name.
+    /// All counters that are not zero.
     #[must_use]
-    pub fn counters(&self) -> BTreeMap<String, u64> {
-        let named = Counter::ALL.iter().map(|&counter| (counter, self.counter(counter)));
-        named.filter(|&(_, n)| n > 0).map(|(counter, n)| (counter.name().to_owned(), n)).collect()
+    pub fn counters(&self) -> BTreeMap<Counter, u64> {
+        self.counters.iter().filter(|(_, n)| **n > 0).map(|(counter, n)| (*counter, *n)).collect()
     }
 
     /// One distribution.
@@ -222,11 +143,11 @@ impl Recorder {
         whole
     }
 
-    /// All distributions that hold something, by name.
+    /// All distributions that hold something.
     #[must_use]
-    pub fn distributions(&self) -> BTreeMap<String, Distribution> {
-        let named = Metric::ALL.iter().map(|&metric| (metric, self.distribution(metric)));
-        named.filter(|(_, d)| d.count > 0).map(|(m, d)| (m.name().to_owned(), d)).collect()
+    pub fn distributions(&self) -> BTreeMap<Metric, Distribution> {
+        let all = Metric::ALL.map(|metric| (metric, self.distribution(metric)));
+        all.into_iter().filter(|(_, distribution)| distribution.count > 0).collect()
     }
 
     /// The series, if one was asked for.
@@ -238,6 +159,7 @@ impl Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::Column;
 
     const WINDOW: Window = Window { start: Instant::from_nanos(10), end: Instant::from_nanos(20) };
 
@@ -253,7 +175,7 @@ mod tests {
         assert_eq!(recorder.counter(Counter::Transactions), 2);
         assert_eq!(recorder.distribution(Metric::Latency).count, 2);
         let series = recorder.take_series().unwrap();
-        assert_eq!(series.columns, ["t_ns", "latency"]);
+        assert_eq!(series.columns, [Column::Time, Column::Metric(Metric::Latency)]);
         assert_eq!(series.rows, [[10, 1000], [19, 1000]]);
     }
 

@@ -1,6 +1,7 @@
 //! The tables of `bench`, `demo` and their like at the widths of common terminals.
 
 use super::*;
+use bench::compare::Figure;
 use bench::environment::Environment;
 use bench::measurement::{Cpu, Round};
 use bench::records::Distribution;
@@ -70,7 +71,7 @@ fn one_setting_fits_every_terminal() {
 }
 
 /// Ratios of each setting to each other one, wide ones.
-fn every_ratio(figure: &'static str, clients: Option<u32>) -> Vec<Ratio> {
+fn every_ratio(figure: Figure, clients: Option<u32>) -> Vec<Ratio> {
     let mut ratios = Vec::new();
     for of in SETTINGS {
         for to in SETTINGS.into_iter().filter(|to| *to != of) {
@@ -94,8 +95,8 @@ fn settings_that_are_compared_and_their_ratios_fit_every_terminal() {
     let mut outcome = outcome("mixed", SETTINGS.map(measurement).to_vec());
     outcome.results.iter_mut().for_each(|result| result.bulk_bits_per_s = Some(9.4e9));
     repeat(&mut outcome.results);
-    outcome.ratios = every_ratio("latency_p50", None);
-    outcome.ratios.extend(every_ratio("interrupts", None));
+    outcome.ratios = every_ratio(Figure::LatencyP50, None);
+    outcome.ratios.extend(every_ratio(Figure::Interrupts, None));
     let matrix = [&ESSENTIAL[..], &SETTINGS, &["latency p50 x that of", "123.45 (0.07-9876.54)"]];
     fits(|width| of(&outcome, true, width), &matrix.concat());
     fits(|width| of(&outcome, false, width), &[&ESSENTIAL[..], &SETTINGS].concat());
@@ -109,7 +110,7 @@ fn settings_that_are_compared_and_their_ratios_fit_every_terminal() {
 fn usual_ratios_of_latency_and_interrupts_fit_80_columns() {
     let mut outcome = outcome("mixed", SETTINGS[..2].iter().map(|it| measurement(it)).collect());
     repeat(&mut outcome.results);
-    for figure in ["latency_p50", "interrupts", "transactions"] {
+    for figure in [Figure::LatencyP50, Figure::Interrupts, Figure::Transactions] {
         let mut ratios = every_ratio(figure, None);
         for ratio in &mut ratios {
             (ratio.median, ratio.min, ratio.max) = (0.42, 0.40, 0.45);
@@ -133,7 +134,7 @@ fn ratios_are_to_the_first_setting_with_as_many_clients() {
             results.push(Measurement { clients: Some(clients), ..measurement(setting) });
         }
         let (of, to) = ("throttle:10".to_owned(), "throttle:125".to_owned());
-        let (figure, clients, min, max) = ("latency_p50", Some(clients), median, median);
+        let (figure, clients, min, max) = (Figure::LatencyP50, Some(clients), median, median);
         let back = Ratio { figure, of: to.clone(), to: of.clone(), clients, median, min, max };
         ratios.extend([Ratio { figure, of, to, clients, median, min, max }, back]);
     }
@@ -158,7 +159,7 @@ fn ratios_are_to_the_first_setting_with_as_many_clients() {
 #[test]
 fn a_figure_that_is_the_same_under_all_settings_has_no_ratios() {
     let mut outcome = outcome("mixed", SETTINGS.map(measurement).to_vec());
-    outcome.ratios = every_ratio("transactions", None);
+    outcome.ratios = every_ratio(Figure::Transactions, None);
     outcome.ratios.iter_mut().for_each(|ratio| ratio.median = 1.01);
     let text = of(&outcome, true, Width::columns(usize::MAX));
     assert!(!text.contains("answers ratio") && !text.contains("Ratios to"), "{text}");
