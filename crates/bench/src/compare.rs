@@ -267,7 +267,7 @@ pub fn attempt(
     match world.round(plan, moderation, change_to) {
         Ok(slice) => Ok(refuse_silence(plan, &slice).map(|()| slice)),
         Err(error) if error.is::<NotMeasured>() => {
-            Ok(Err(NotMeasured(report::say::message(&error))))
+            Ok(Err(NotMeasured(report::output::message(&error))))
         }
         Err(error) => Err(error),
     }

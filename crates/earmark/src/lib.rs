@@ -20,7 +20,7 @@ use clap::CommandFactory;
 
 use bench::{agent, scenario};
 use cli::{Cli, Command, LabCommand};
-use report::say;
+use report::{outln, output};
 
 /// Runs a command; its exit status.
 ///
@@ -42,7 +42,11 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Watch(args) => command::watch::run(&args)?,
         Command::Mx(command) => return command::mx::run(&command),
         Command::Tune(args) => return command::tune::run(&args),
-        Command::Serve(args) => return tune::peer::serve(&args),
+        Command::Serve(args) => {
+            let server = tune::peer::Server::bind(&args, output::error_line)?;
+            server.instructions()?.iter().for_each(|line| outln!("{line}"));
+            match server.run()? {}
+        }
         Command::At { address, words } => return tune::peer::at(address, &words[1]),
         Command::Apply(args) => command::apply::apply(&args)?,
         Command::Confirm(args) => command::apply::confirm(&args)?,
@@ -50,7 +54,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Rollback(args) => command::apply::rollback(&args)?,
         Command::Guard { directory, device } => return tune::guard::run(&directory, &device),
         Command::Probe(args) => command::probe::run(&args)?,
-        Command::Echo(args) => probe::echo::serve(&args)?,
+        Command::Echo(args) => probe::echo::serve(&args, output::error_line)?,
         Command::ProbeBlind(args) => probe_blind::run(&args)?,
         Command::ProbeBulk(args) => probe_blind::bulk::run(&args)?,
         Command::Scenario { name } => scenarios(name.as_deref())?,
@@ -59,12 +63,12 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "earmark", &mut script);
-            say::text(&script);
+            output::bytes(&script);
         }
         Command::Man => {
             let mut page = Vec::new();
             clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-            say::text(&page);
+            output::bytes(&page);
         }
         Command::RemoteShell { socket, words } => {
             return command::mpirun::shell::ask(&socket, words);
@@ -79,11 +83,11 @@ pub fn run(command: Command) -> Result<ExitCode> {
 fn scenarios(name: Option<&str>) -> Result<()> {
     if let Some(name) = name {
         let scenario = scenario::Scenario::find(name)?;
-        say!("{}\n\n{}", scenario.title, scenario.story.trim());
+        outln!("{}\n\n{}", scenario.title, scenario.story.trim());
         return Ok(());
     }
     for (name, text) in scenario::Scenario::built_in() {
-        say!("{name:<8} {}", scenario::Scenario::parse(text)?.title);
+        outln!("{name:<8} {}", scenario::Scenario::parse(text)?.title);
     }
     Ok(())
 }

@@ -4,10 +4,13 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let command = earmark::command_line::read().command;
-    match report::say::while_read(|| earmark::run(command)) {
+    match report::output::while_read(|| earmark::run(command)) {
         Ok(code) => code,
         Err(error) => {
-            report::say::remark(format_args!("earmark: {}", report::say::message(&error)));
+            report::output::error_line(format_args!(
+                "earmark: {}",
+                report::output::message(&error)
+            ));
             ExitCode::FAILURE
         }
     }

@@ -13,5 +13,4 @@ pub mod kind;
 pub mod recording;
 pub mod report;
 pub mod run;
-pub mod sources;
 mod spin;

@@ -20,12 +20,12 @@
 mod cdf;
 mod html;
 mod label;
+pub mod output;
 mod palette;
 pub mod panels;
 pub mod progress;
 #[cfg(test)]
 mod sample;
-pub mod say;
 mod scale;
 mod svg;
 pub mod terminal;

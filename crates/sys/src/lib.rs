@@ -11,6 +11,7 @@
 //! | [`privilege`] | rights, with and without root |
 //! | [`signals`], [`interrupted`] | which signals a command acts on, and whether one has come |
 //! | [`interrupts`] | SIGINT, and who gets it |
+//! | [`refusals`] | which clients a service takes, and whom it has refused |
 //! | [`icmp`], [`wait`] | pings, and waiting for a descriptor |
 //! | [`seed`] | numbers that no other process has |
 //!
@@ -29,6 +30,7 @@ pub mod netlink;
 pub mod packet;
 pub mod page;
 pub mod privilege;
+pub mod refusals;
 pub mod seed;
 pub mod signals;
 pub mod stamps;

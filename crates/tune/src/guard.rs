@@ -28,7 +28,7 @@ use super::device::{self, Device, Identity, Reopened};
 use super::failpoint::{KILL_AT, KILL_GUARD_AT, guarded_by};
 use super::journal::{Held, Journal, Store};
 use super::transaction::undo::{current, since_boot, undo};
-use report::note;
+use report::errln;
 
 /// How often a guard that waits looks whether the user has confirmed.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -141,7 +141,7 @@ fn tell(word: &str) -> Result<()> {
 fn mend_own(store: &Store, identity: &Identity) -> Result<()> {
     let held = store.hold(identity)?;
     if undo_if_there(store, identity, &held, |_| true)? {
-        note!("{} is as it was: the change was not finished", identity.name);
+        errln!("{} is as it was: the change was not finished", identity.name);
     }
     Ok(())
 }

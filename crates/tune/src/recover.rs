@@ -5,7 +5,7 @@ use anyhow::Result;
 use super::device::{self, Reopened};
 use super::journal::{Journal, Store};
 use super::transaction::{boot, current, undo};
-use report::note;
+use report::errln;
 
 /// What is the matter with a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub fn recover(store: &Store) {
     for journal in store.all() {
         let mended = journal.and_then(|journal| mend_one(store, &journal));
         if let Err(error) = mended {
-            note!("{error:#}");
+            errln!("{error:#}");
         }
     }
 }
@@ -37,7 +37,7 @@ pub fn remind() {
         orphans.filter(|journal| past(&store, journal).is_ok_and(|p| p == Past::Orphaned))
     {
         let name = &journal.device.name;
-        note!(
+        errln!(
             "{name}: an Earmark that was changing it was killed; undo it with `earmark rollback`"
         );
     }
@@ -70,7 +70,7 @@ fn mend_one(store: &Store, journal: &Journal) -> Result<()> {
             let mut journal = current(store, device.as_ref())?;
             if journal.trying.is_some() {
                 undo(device.as_ref(), store, &held, &mut journal)?;
-                note!(
+                errln!(
                     "{}: an Earmark was killed while it changed it; that is undone",
                     journal.device.name
                 );

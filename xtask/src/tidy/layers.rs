@@ -38,7 +38,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("sim", &["base", "mx", "nic"]),
     ("sys", &["base"]),
     ("tracepoints", &[]),
-    ("tune", &["base", "bench", "lab", "netdev", "nic", "probe", "report", "sys"]),
+    ("tune", &["base", "bench", "lab", "netdev", "nic", "report", "sys"]),
     ("vhost", &["base", "hostside", "nic", "sys"]),
     ("xtask", &[]),
 ];

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use super::cache::{Cache, numbers};
 use super::recipe;
-use report::note;
+use report::errln;
 
 /// The programs that the build runs, and Debian's packages of them.
 const TOOLS: [(&str, &str); 10] = [
@@ -110,7 +110,7 @@ struct Build<'a> {
 
 impl Build<'_> {
     fn say(&self, what: &str) {
-        note!("earmark: kernel: {:>4.0} s  {what}", self.started.elapsed().as_secs_f64());
+        errln!("earmark: kernel: {:>4.0} s  {what}", self.started.elapsed().as_secs_f64());
     }
 
     fn source(&self) -> PathBuf {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 
 use super::recipe;
-use report::note;
+use report::errln;
 
 /// The directory of built kernels.
 pub(super) struct Cache {
@@ -48,7 +48,7 @@ impl Cache {
         let path = self.directory.join("lock");
         let lock = File::create(&path).with_context(|| format!("create {}", path.display()))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            note!("earmark: another `earmark kernel` is at work; waiting for it");
+            errln!("earmark: another `earmark kernel` is at work; waiting for it");
             flock(&lock, FlockOperation::LockExclusive)
                 .with_context(|| format!("lock {}", path.display()))?;
         }

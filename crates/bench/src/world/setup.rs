@@ -20,7 +20,7 @@ use vhost::config::DeviceSettings;
 use crate::environment::Environment;
 use crate::files::writable;
 use crate::options::{NicOptions, Ports, Text};
-use report::note;
+use report::errln;
 
 /// Which packets are marked where the user does not say: those of MX that ask for it, and short
 /// pushed TCP segments, which is what requests and answers look like, and bulk data and
@@ -194,9 +194,9 @@ pub(super) fn finish_capture(plane: &Handle, path: Option<&Path>) -> Result<()> 
     let capture = plane.call(|plane| plane.plane().take_capture())?;
     let Some(capture) = capture else { return Ok(()) };
     let missed = capture.finish()?;
-    note!("capture: {}", path.unwrap_or(Path::new("")).display());
+    errln!("capture: {}", path.unwrap_or(Path::new("")).display());
     if missed > 0 {
-        note!("{missed} frames are missing from it: they came faster than they were written");
+        errln!("{missed} frames are missing from it: they came faster than they were written");
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ use super::pace::{self, Pace};
 use super::setup;
 use crate::options::{NicOptions, Ports};
 use lab::control::server::Server;
-use report::note;
+use report::errln;
 
 /// How often, in real time, the guests' events are looked for.
 const GLANCE: Duration = Duration::from_millis(2);
@@ -205,7 +205,7 @@ impl Stage {
     fn tell_pace(&mut self) {
         let Some(pace) = &mut self.pace else { return };
         if let Some(whole) = pace.look(self.plane.outlook().now, RealInstant::now()) {
-            note!("{}", pace::words(whole));
+            errln!("{}", pace::words(whole));
             (self.pace, self.told_pace) = (None, true);
         }
     }

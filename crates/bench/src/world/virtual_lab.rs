@@ -13,7 +13,7 @@ use nic::moderation::Moderation;
 use super::script::{environment, order_at};
 use super::stage::{Stage, instant, with_usual_cable};
 use crate::options::NicOptions;
-use report::note;
+use report::errln;
 
 /// When the commands of hosts that nobody waits for start.
 const OTHERS_AT: Duration = Duration::from_millis(500);
@@ -65,7 +65,7 @@ pub fn play(
     let mut stage = Stage::prepare(&names(hosts), &options, moderation, script, seed)?;
     for (hours, words) in [(1, "1 hour"), (24, "1 day"), (8_760, "1 year")] {
         let say = move |_: &mut DataPlane| {
-            note!("earmark: {words} of virtual time has passed; Ctrl-C ends the lab");
+            errln!("earmark: {words} of virtual time has passed; Ctrl-C ends the lab");
         };
         stage.at(instant(Duration::from_secs(hours * 3_600)), say)?;
     }

@@ -10,7 +10,7 @@ use bench::experiment::{Experiment, Plan};
 use bench::measurement::SCHEMA;
 use bench::options::ExperimentOptions;
 use bench::world::adaptive::{Change, Decider, changes};
-use report::say;
+use report::outln;
 
 /// What `earmark adaptive` takes.
 #[derive(Args, Debug)]
@@ -77,7 +77,7 @@ pub fn run(args: &AdaptiveArgs) -> Result<()> {
         let environment =
             Environment { privilege: privilege.to_string(), ..Environment::read(VIRTUAL) };
         let outcome = Outcome { schema_version: SCHEMA, environment, traffic: compared };
-        say!("{}", serde_json::to_string_pretty(&outcome)?);
+        outln!("{}", serde_json::to_string_pretty(&outcome)?);
     }
     Ok(())
 }
@@ -115,17 +115,17 @@ fn agree_us(one: &[Change], other: &[Change], end_us: u64) -> u64 {
 }
 
 fn print(compared: &Compared) {
-    say!("{}: {}", compared.name, compared.about);
+    outln!("{}: {}", compared.name, compared.about);
     for (who, changes) in [("adaptive", &compared.nic), ("Linux", &compared.linux)] {
         let step = |change: &Change| {
             let Change { at_us, rx_usecs, .. } = change;
             format!("{:.1} ms {rx_usecs} us", *at_us as f64 / 1e3)
         };
         let steps: Vec<String> = changes.iter().map(step).collect();
-        say!("  {who:<9} {}", steps.join(", "));
+        outln!("  {who:<9} {}", steps.join(", "));
     }
     let share = compared.agree_us as f64 / compared.duration_s / 1e4;
-    say!("  the same profile in force for {share:.1} % of the time\n");
+    outln!("  the same profile in force for {share:.1} % of the time\n");
 }
 
 fn all(duration_s: f64) -> Vec<Traffic> {

@@ -9,7 +9,7 @@ use netdev::{Root, device_name};
 use serde::Serialize;
 
 use bench::options::duration;
-use report::{note, say};
+use report::{errln, outln};
 use sys::interrupted;
 use tune::device::{self, Device, Reopened};
 use tune::journal::{Journal, Store};
@@ -189,21 +189,21 @@ fn tell(args: &ApplyArgs, device: &dyn Device, took: Vec<Took>, way_back: &str) 
             confirm_within_s: args.confirm_within,
             way_back: way_back.to_owned(),
         };
-        say!("{}", serde_json::to_string_pretty(&applied)?);
+        outln!("{}", serde_json::to_string_pretty(&applied)?);
         return Ok(());
     }
     let would = if args.dry_run { "would be: " } else { "" };
-    took.iter().for_each(|took| say!("{}: {would}{}", args.device, took.words()));
+    took.iter().for_each(|took| outln!("{}: {would}{}", args.device, took.words()));
     if args.dry_run {
         return Ok(());
     }
     if let Some(seconds) = args.confirm_within {
-        say!(
+        outln!(
             "to keep it: earmark confirm {}   (within {seconds} s, else it is undone)",
             args.device
         );
     }
-    say!("way back: {way_back}");
+    outln!("way back: {way_back}");
     Ok(())
 }
 
@@ -225,7 +225,7 @@ pub fn confirm(args: &RollbackArgs) -> Result<()> {
         };
         journal.keep(trying.changed);
         store.write(&journal, &held)?;
-        say!("{}: kept; way back: earmark rollback {0}", journal.device.name);
+        outln!("{}: kept; way back: earmark rollback {0}", journal.device.name);
         confirmed += 1;
     }
     ensure!(
@@ -254,7 +254,7 @@ pub fn rollback(args: &RollbackArgs) -> Result<()> {
     }
     if undone == 0 {
         let what = args.device.as_deref().unwrap_or("any device");
-        say!("Earmark has changed nothing of {what} since the machine was started");
+        outln!("Earmark has changed nothing of {what} since the machine was started");
     }
     Ok(())
 }
@@ -281,13 +281,13 @@ fn roll_back(store: &Store, journal: &Journal) -> Result<bool> {
     let device = match device::reopen(&journal.device)? {
         Reopened::Here(device) => device,
         Reopened::Gone => {
-            note!("{name} is gone, and its settings with it");
+            errln!("{name} is gone, and its settings with it");
             let held = store.hold(&journal.device)?;
             store.write(&Journal::new(&journal.boot, journal.device.clone()), &held)?;
             return Ok(true);
         }
         Reopened::Elsewhere => {
-            note!("{name} is in another network namespace; call `earmark rollback` there");
+            errln!("{name} is in another network namespace; call `earmark rollback` there");
             return Ok(false);
         }
     };
@@ -295,7 +295,7 @@ fn roll_back(store: &Store, journal: &Journal) -> Result<bool> {
     let held = store.hold(&journal.device)?;
     let mut journal = current(store, device)?;
     if journal.device.name != name {
-        note!("{name} is now called {}", journal.device.name);
+        errln!("{name} is now called {}", journal.device.name);
         name.clone_from(&journal.device.name);
     }
     undo(device, store, &held, &mut journal)?;
@@ -305,12 +305,12 @@ fn roll_back(store: &Store, journal: &Journal) -> Result<bool> {
         let is = now.get(kept.setting);
         if is != Some(&kept.after) && !now.is_driven(kept.setting) {
             let is = is.map_or("gone".into(), ToString::to_string);
-            note!("{name}: {} is {is}, not the {} that Earmark set", kept.setting, kept.after);
+            errln!("{name}: {} is {is}, not the {} that Earmark set", kept.setting, kept.after);
         }
     }
     put_back(device, &first)?;
     journal.kept.clear();
     store.write(&journal, &held)?;
-    say!("{name} is as it was{}{first}", if first.0.is_empty() { "" } else { ": " });
+    outln!("{name} is as it was{}{first}", if first.0.is_empty() { "" } else { ": " });
     Ok(true)
 }

@@ -12,8 +12,8 @@ use bench::measurement::SCHEMA;
 use bench::scenario::{Run, Scenario};
 use bench::takers::Place;
 use bench::world::setup;
+use report::outln;
 use report::progress::Progress;
-use report::say;
 use report::terminal::Width;
 
 /// What `--scenario NAME --json` prints.
@@ -42,7 +42,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         let world = compare::open(args.world.or(*world).unwrap_or_default(), nic, privilege)?;
         let outcome = compare::run(*experiment, nic, options, world, &progress)?;
         if !args.json {
-            say!("{}\n", table::of(&outcome, args.ratios, width));
+            outln!("{}\n", table::of(&outcome, args.ratios, width));
             if args.histogram {
                 print_histograms(&outcome, width);
             }
@@ -83,12 +83,16 @@ fn print_histograms(outcome: &Outcome, width: Width) {
     for result in &outcome.results {
         let clients =
             result.clients.map(|clients| format!(", {clients} clients")).unwrap_or_default();
-        say!("{}{clients}\n{}", result.setting, histogram::bars(&result.latency_histogram, width));
+        outln!(
+            "{}{clients}\n{}",
+            result.setting,
+            histogram::bars(&result.latency_histogram, width)
+        );
     }
 }
 
 fn print(value: &impl Serialize) -> Result<()> {
-    say!("{}", serde_json::to_string_pretty(value)?);
+    outln!("{}", serde_json::to_string_pretty(value)?);
     Ok(())
 }
 

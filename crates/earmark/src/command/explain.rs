@@ -11,7 +11,7 @@ use netdev::{Root, device_name};
 use explain::report::Report;
 use explain::{own, program, sockets};
 use report::terminal::Width;
-use report::{note, say};
+use report::{errln, outln};
 
 /// What `earmark explain` takes.
 #[derive(Args, Debug)]
@@ -56,7 +56,7 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode> {
             if args.json {
                 return print(report, true);
             }
-            note!("{}", report.text(Width::of_output()));
+            errln!("{}", report.text(Width::of_output()));
             Ok(())
         })?;
         let status = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
@@ -82,9 +82,9 @@ pub fn run(args: &ExplainArgs) -> Result<ExitCode> {
 
 fn print(report: &Report, json: bool) -> Result<()> {
     if json {
-        say!("{}", serde_json::to_string_pretty(report)?);
+        outln!("{}", serde_json::to_string_pretty(report)?);
     } else {
-        say!("{}", report.text(Width::of_output()).trim_end());
+        outln!("{}", report.text(Width::of_output()).trim_end());
     }
     Ok(())
 }

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 
 use lab::guest::{exec, init};
 
-use report::note;
+use report::errln;
 
 /// Is process 1 of a guest; it returns only to say what went wrong.
 #[must_use]
 pub fn init() -> ExitCode {
     let error = init::run();
-    note!("earmark guest-init: {error}");
+    errln!("earmark guest-init: {error}");
     init::power_off();
     ExitCode::FAILURE
 }
@@ -23,7 +23,7 @@ pub fn exec(socket: &Path, words: Vec<OsString>) -> ExitCode {
     match exec::run(socket, words) {
         Ok(code) => ExitCode::from(code as u8),
         Err(error) => {
-            note!("earmark: {error}");
+            errln!("earmark: {error}");
             ExitCode::from(error.code() as u8)
         }
     }

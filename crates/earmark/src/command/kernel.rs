@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use bench::kernel;
-use report::say;
+use report::outln;
 
 /// Finds the kernel or builds it, and prints where it is.
 ///
@@ -11,6 +11,6 @@ use report::say;
 /// If it cannot be built.
 pub fn run() -> Result<()> {
     let path = kernel::find_or_build()?;
-    say!("{}", path.display());
+    outln!("{}", path.display());
     Ok(())
 }

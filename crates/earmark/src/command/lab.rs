@@ -23,7 +23,7 @@ use bench::world::live::Live;
 use bench::world::setup;
 use bench::world::virtual_lab;
 use clap::Args;
-use report::note;
+use report::errln;
 
 /// The time in which programs run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -120,7 +120,7 @@ pub fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
     outlive_interrupts()?;
     let host = &live.machines()[number];
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-    note!(
+    errln!(
         "Host {on}; another one is {}. Try `ping {0}`, `earmark nic show`, `earmark nic set b0 rx-usecs 50`; \
          `exit` ends the lab.",
         if on == "a" { "b" } else { "a" }

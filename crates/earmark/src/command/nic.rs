@@ -11,7 +11,7 @@ use lab::control::client::{ask, choose, labs};
 use lab::control::{AttachmentState, PortState, QueueState, Request};
 use report::terminal::number;
 use report::terminal::{Stream, Width};
-use report::{note, say};
+use report::{errln, outln};
 use show::lines::Lines;
 
 /// Does what `args` say.
@@ -27,17 +27,17 @@ pub fn run(args: &NicArgs) -> Result<()> {
     }
     match &args.command {
         NicCommand::Labs => {
-            labs()?.iter().for_each(|lab| say!("{lab}"));
+            labs()?.iter().for_each(|lab| outln!("{lab}"));
             Ok(())
         }
         NicCommand::Show { port, queue, json } => {
             let lab = choose(args.lab.as_deref())?;
             let ports = pick(ask(&lab, &Request::Show)?, port.as_deref(), *queue)?;
             if *json {
-                say!("{}", serde_json::to_string_pretty(&ports)?);
+                outln!("{}", serde_json::to_string_pretty(&ports)?);
             } else {
                 let width = Width::of_output();
-                ports.iter().for_each(|port| say!("{}", shown(port, &lab, width)));
+                ports.iter().for_each(|port| outln!("{}", shown(port, &lab, width)));
             }
             Ok(())
         }
@@ -53,14 +53,14 @@ pub fn run(args: &NicArgs) -> Result<()> {
             let ports = ask(&choose(args.lab.as_deref())?, &request)?;
             for state in ports.iter().filter(|state| state.port == *port) {
                 state.queues.iter().enumerate().for_each(|(number, queue)| {
-                    say!("{port} queue {number}: {}", queue.setting);
+                    outln!("{port} queue {number}: {}", queue.setting);
                 });
             }
             Ok(())
         }
         NicCommand::Evict { port } => {
             ask(&choose(args.lab.as_deref())?, &Request::Evict { port: port.clone() })?;
-            say!("{port}: what was connected is disconnected; another frontend may connect");
+            outln!("{port}: what was connected is disconnected; another frontend may connect");
             Ok(())
         }
         NicCommand::Serve { a, b, nic } => super::serve::run([a, b], nic),
@@ -166,9 +166,9 @@ fn columns(width: Width) -> Stream {
 fn watch(lab: &str, port: Option<&str>, interval: f64, count: Option<u64>) -> Result<()> {
     let columns = columns(Width::of_output());
     if let Some(remark) = columns.left_out("a wider terminal") {
-        note!("{remark}");
+        errln!("{remark}");
     }
-    say!("{}", columns.header());
+    outln!("{}", columns.header());
     let mut before = pick(ask(lab, &Request::Show)?, port, None)?;
     let mut printed = 0;
     while count.is_none_or(|count| printed < count) {
@@ -184,7 +184,7 @@ fn watch(lab: &str, port: Option<&str>, interval: f64, count: Option<u64>) -> Re
             let values = [(packets, 0), (interrupts, 0), (each, 1), (marked, 0)];
             let values = values.map(|(value, digits)| number(Some(value), digits));
             let names = [now.port.clone(), now.queues[0].setting.clone()];
-            say!("{}", columns.row(&[&names[..], &values].concat()));
+            outln!("{}", columns.row(&[&names[..], &values].concat()));
         }
         before = now;
         printed += 1;

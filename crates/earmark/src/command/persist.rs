@@ -9,7 +9,7 @@ use clap::Args;
 use netdev::{Root, device_name};
 
 use super::apply::DeviceArgs;
-use report::{note, say};
+use report::{errln, outln};
 use tune::device::{Device, Kind};
 use tune::journal::Store;
 use tune::links::{Matches, Traits, drop_ins, foreign};
@@ -69,17 +69,17 @@ pub fn run(args: &PersistArgs) -> Result<()> {
         let path = place(&args.root, &file.path);
         if args.write {
             write(&path, &file.text)?;
-            say!("written: {}", path.display());
+            outln!("written: {}", path.display());
         } else {
-            say!("# {}\n{}", path.display(), file.text);
+            outln!("# {}\n{}", path.display(), file.text);
         }
     }
     if args.write {
-        say!("in force from the next boot on, or now: udevadm control --reload");
-        say!("way back: earmark persist {name}{} --remove", root_flag(args));
+        outln!("in force from the next boot on, or now: udevadm control --reload");
+        outln!("way back: earmark persist {name}{} --remove", root_flag(args));
     } else {
         let names = names(&settings);
-        say!("# to write this: earmark persist {name} {names}{} --write", root_flag(args));
+        outln!("# to write this: earmark persist {name} {names}{} --write", root_flag(args));
     }
     Ok(())
 }
@@ -123,7 +123,7 @@ fn settings(args: &PersistArgs, store: &Store, device: &dyn Device) -> Result<St
     let mut all = persisted(args, name)?;
     let kept = all.only(|setting| new.get(setting).is_none());
     if !kept.0.is_empty() {
-        note!("persisted before, and kept: {kept}");
+        errln!("persisted before, and kept: {kept}");
     }
     for adaptive in [Setting::AdaptiveRx, Setting::AdaptiveTx] {
         // A fixed value says nothing beside a switch that overrides it.
@@ -172,16 +172,16 @@ fn subject(args: &PersistArgs, device: &dyn Device, settings: &State) -> Subject
         let is_first = file.name.as_str() < own_name;
         match (counts, is_first) {
             (true, true) => subject.first = Some(file.path.clone()),
-            (true, false) => note!(
+            (true, false) => errln!(
                 "{} is for {name}, too: {own_name} counts before it, and repeats what it says",
                 file.path
             ),
-            (false, true) => note!(
+            (false, true) => errln!(
                 "{} may be for {name}, which cannot be told from here; if it is, it counts \
                  instead of {own_name}",
                 file.path
             ),
-            (false, false) => note!(
+            (false, false) => errln!(
                 "{} may be for {name}, which cannot be told from here; {own_name} counts before it",
                 file.path
             ),
@@ -199,7 +199,7 @@ fn subject(args: &PersistArgs, device: &dyn Device, settings: &State) -> Subject
     for (path, lines) in drop_ins(&args.root, own_name) {
         for line in lines {
             if line.split_once('=').is_some_and(|(key, _)| keys.contains(&key.trim())) {
-                note!("{path} says {line}: that wins over {own_name}");
+                errln!("{path} says {line}: that wins over {own_name}");
             }
         }
     }
@@ -260,18 +260,18 @@ fn remove(args: &PersistArgs) -> Result<()> {
             Some(left) if left == text => continue,
             Some(left) => {
                 write(&path, &left)?;
-                say!("written: {}", path.display());
+                outln!("written: {}", path.display());
             }
             None => {
                 fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))?;
-                say!("removed: {}", path.display());
+                outln!("removed: {}", path.display());
             }
         }
         found = true;
     }
     if !found {
         let what = if gone.is_empty() { "nothing" } else { "none of these settings" };
-        say!("{what} of {name} is persisted below {}", args.root.display());
+        outln!("{what} of {name} is persisted below {}", args.root.display());
     }
     Ok(())
 }

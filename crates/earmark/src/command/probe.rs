@@ -12,7 +12,7 @@ use probe::recording::{self, Origin};
 use probe::report::Report;
 use probe::run::{self, Limits};
 use report::terminal::Width;
-use report::{note, say};
+use report::{errln, outln};
 use sys::interrupted;
 use tune::setting::Setting;
 use tune::transaction::{Transaction, Verdict};
@@ -69,9 +69,9 @@ pub fn run(args: &ProbeArgs) -> Result<()> {
     }
     let report = Report::new(&origin, &heard, &infer::judge_varied(&heard, &unheld));
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&report)?);
+        outln!("{}", serde_json::to_string_pretty(&report)?);
     } else {
-        say!("{}", report.text(Width::of_output()).trim_end());
+        outln!("{}", report.text(Width::of_output()).trim_end());
     }
     Ok(())
 }
@@ -95,13 +95,13 @@ fn ask(args: &ProbeArgs, kind: Option<Kind>) -> Result<(Origin, Vec<Heard>)> {
     let mut asker = Asker::find(host, kind, args.port)?;
     let mut plan = run::plan(&asker, Limits { count: args.count, rate: args.rate });
     let (address, kind) = (asker.address, asker.kind());
-    note!(
+    errln!(
         "probing {address} by {}: {} small packets in a few seconds",
         kind.name(),
         plan.packets()
     );
     if asker.is_local() {
-        note!("{address} is this host itself: no NIC is in between");
+        errln!("{address} is this host itself: no NIC is in between");
     }
     run::run(&mut asker, &mut plan)?;
     Ok((Origin::new(address.to_string(), kind), plan.heard().to_vec()))
@@ -132,14 +132,14 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Heards> {
         device.driver()
     );
     if change.is_empty() {
-        note!("{name} holds nothing as it is");
+        errln!("{name} holds nothing as it is");
         return Ok(Heards { origin, unheld: heard.clone(), heard });
     }
     interrupted::watch().context("take signals")?;
     let mut transaction = Transaction::begin(device, &store, "probe")?;
     for took in transaction.change(&change)? {
         ensure!(took.verdict != Verdict::Ignored, "{name}: {}", took.words());
-        note!("{name}: {}, for some seconds", took.words());
+        errln!("{name}: {}, for some seconds", took.words());
     }
     let (_, unheld) = ask(args, Some(origin.kind))?;
     transaction.undo()?;

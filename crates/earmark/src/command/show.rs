@@ -8,7 +8,7 @@ use netdev::{Root, device_name, illegible_devices};
 use serde::Serialize;
 
 use report::terminal::Width;
-use report::{note, say};
+use report::{errln, outln};
 use show::lines::Lines;
 use show::read::nics;
 use show::report::{Report, SCHEMA};
@@ -53,7 +53,7 @@ pub fn run(args: &ShowArgs) -> Result<()> {
     };
     if args.device.is_none() {
         for name in illegible_devices(&root).unwrap_or_default() {
-            note!(
+            errln!(
                 "{name}: its name is no UTF-8, so it cannot be named here; in bash, \
                  ip link set $'{name}' name NEW gives it another"
             );
@@ -61,16 +61,16 @@ pub fn run(args: &ShowArgs) -> Result<()> {
     }
     if args.json {
         let shown = Shown { schema_version: SCHEMA, devices };
-        say!("{}", serde_json::to_string_pretty(&shown)?);
+        outln!("{}", serde_json::to_string_pretty(&shown)?);
     } else if args.device.is_some() {
         for device in &devices {
-            say!("{}", screen(device, width).lines().join("\n"));
+            outln!("{}", screen(device, width).lines().join("\n"));
         }
     } else {
-        devices.iter().for_each(|device| say!("{}", Lines::listed(&summary(device), width)));
+        devices.iter().for_each(|device| outln!("{}", Lines::listed(&summary(device), width)));
         match devices.first() {
-            Some(first) => note!("more about one of them: earmark show {}", first.name),
-            None => note!("there is no NIC here, only the loopback: earmark show lo"),
+            Some(first) => errln!("more about one of them: earmark show {}", first.name),
+            None => errln!("there is no NIC here, only the loopback: earmark show lo"),
         }
     }
     Ok(())

@@ -16,7 +16,7 @@ use bench::world::WorldKind;
 use report;
 use report::progress::Progress;
 use report::terminal::Width;
-use report::{note, say};
+use report::{errln, outln};
 use sys::interrupted;
 use tune::device::Device;
 use tune::figures::{Figures, Metric};
@@ -442,37 +442,39 @@ fn tell(args: &TuneArgs, outcome: &Outcome, worse: bool) -> Result<ExitCode> {
     if let Some(path) = &args.report {
         let page = report::render(&outcome.report()).context("draw the report")?;
         std::fs::write(path, page).with_context(|| format!("write {}", path.display()))?;
-        note!("report: {}", path.display());
+        errln!("report: {}", path.display());
     }
     if args.json {
-        say!("{}", serde_json::to_string_pretty(outcome)?);
+        outln!("{}", serde_json::to_string_pretty(outcome)?);
         return Ok(status);
     }
     let width = Width::of_output();
-    say!("{}", outcome.table(width));
-    outcome.story().iter().for_each(|line| say!("{}", width.wrap(line)));
-    outcome.took.iter().for_each(|took| say!("{}: {}", outcome.device, took.words()));
+    outln!("{}", outcome.table(width));
+    outcome.story().iter().for_each(|line| outln!("{}", width.wrap(line)));
+    outcome.took.iter().for_each(|took| outln!("{}: {}", outcome.device, took.words()));
     let lab = args.at.lab_flag();
     let name = &args.device;
     match (outcome.applied, args.confirm_within) {
         (true, Some(seconds)) => {
-            say!(
+            outln!(
                 "to keep it: earmark confirm {name}{lab}   (within {seconds} s, else it is undone)"
             );
         }
         (true, None) => {
-            say!("in force; way back: earmark rollback {name}{lab}");
+            outln!("in force; way back: earmark rollback {name}{lab}");
             if lab.is_empty() {
-                say!("to keep it after a restart: earmark persist {name}");
+                outln!("to keep it after a restart: earmark persist {name}");
             }
         }
-        (false, _) if worse => say!("measured again, it is worse than before: {name} is as it was"),
+        (false, _) if worse => {
+            outln!("measured again, it is worse than before: {name} is as it was")
+        }
         (false, _) if args.world.is_some() => {}
         (false, _) if outcome.limits.goal_met || outcome.present == Some(outcome.pick) => {
-            say!("{name} is as it was");
+            outln!("{name} is as it was");
         }
         (false, _) => {
-            say!("{name} is as it was; --best-effort puts the nearest into force all the same");
+            outln!("{name} is as it was; --best-effort puts the nearest into force all the same");
         }
     }
     Ok(status)

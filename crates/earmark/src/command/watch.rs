@@ -11,7 +11,7 @@ use netdev::{Root, device_name};
 use serde::Serialize;
 
 use report::terminal::{Stream, Width};
-use report::{note, say};
+use report::{errln, outln};
 use show::rates::{Meter, QueueRates, Rates};
 use show::report::SCHEMA;
 
@@ -54,7 +54,7 @@ pub fn run(args: &WatchArgs) -> Result<()> {
     let mut before = meter.read()?;
     let columns = columns(&args.device, Width::of_output());
     if let Some(remark) = columns.left_out("a wider terminal, or --json,").filter(|_| !args.json) {
-        note!("{remark}");
+        errln!("{remark}");
     }
     let (mut printed, mut lines) = (0, 0);
     while args.count.is_none_or(|count| printed < count) {
@@ -62,15 +62,15 @@ pub fn run(args: &WatchArgs) -> Result<()> {
         let now = meter.read().with_context(gone)?;
         let rates = meter.between(&before, &now);
         if args.json {
-            say!("{}", serde_json::to_string(&Line { schema_version: SCHEMA, rates: &rates })?);
+            outln!("{}", serde_json::to_string(&Line { schema_version: SCHEMA, rates: &rates })?);
         } else {
             if lines == 0 || (lines >= HEADER_EVERY && stdout().is_terminal()) {
-                say!("{}", columns.header());
+                outln!("{}", columns.header());
                 lines = 0;
             }
             let rows = rows(&rates);
             lines += rows.len();
-            rows.iter().for_each(|row| say!("{}", columns.row(row)));
+            rows.iter().for_each(|row| outln!("{}", columns.row(row)));
         }
         before = now;
         printed += 1;

@@ -32,9 +32,8 @@ use bench::options::{ExperimentOptions, NicOptions, Text};
 use bench::world::World;
 use bench::world::live::Live;
 use report::progress::Progress;
-use report::say;
 use report::terminal::Width;
-use report::{self, Timeline};
+use report::{self, Timeline, outln, output};
 
 /// Those of which the report shows a few hundred microseconds.
 const TIMELINES: [&str; 3] = ["disabled", "delay:75", "marked:75"];
@@ -85,8 +84,8 @@ pub fn run(args: &DemoArgs) -> Result<()> {
         write(path, &serde_json::to_string_pretty(&demo)?)?;
     }
     let width = Width::of_output();
-    say!("{}\n\n{}\n", show::table(&demo.rows).fit(width), width.wrap(&demo.story));
-    say!("Report: {}", args.report.display());
+    outln!("{}\n\n{}\n", show::table(&demo.rows).fit(width), width.wrap(&demo.story));
+    outln!("Report: {}", args.report.display());
     Ok(())
 }
 
@@ -137,15 +136,15 @@ fn row(setting: &Moderation, cases: &[Tried; 3], environment: &Environment) -> R
 
 /// Neither root nor user namespaces, or no TAP: says so, and shows what a NIC alone can show.
 fn without_hosts(error: &anyhow::Error, args: &DemoArgs) -> Result<()> {
-    say!("No hosts can be built here: {}.", say::message(error));
+    outln!("No hosts can be built here: {}.", output::message(error));
     let width = Width::of_output();
-    say!(
+    outln!(
         "{}\n",
         width.wrap(
             "Without them there are no programs and no real traffic. What can be shown is the NIC itself:"
         )
     );
-    say!("{}", preview::table(args.mark.as_ref().map(|Text(rules)| rules))?.fit(width));
+    outln!("{}", preview::table(args.mark.as_ref().map(|Text(rules)| rules))?.fit(width));
     Ok(())
 }
 

@@ -29,7 +29,7 @@ use bench::world::live::Live;
 use probe::kind::{Asker, Kind};
 use probe::recording::{self, Origin};
 use probe::run::{self, Limits};
-use report::{note, say};
+use report::{errln, outln};
 
 /// How long an echo gets to bind its port.
 const HEAD_START: Duration = Duration::from_millis(150);
@@ -124,9 +124,9 @@ pub fn run(args: &BlindArgs) -> Result<()> {
     if args.json {
         let BlindArgs { cases, first_seed, .. } = *args;
         let outcome = Outcome { first_seed, cases, environment, table, scores };
-        say!("{}", serde_json::to_string_pretty(&outcome)?);
+        outln!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {
-        say!("{table}");
+        outln!("{table}");
     }
     Ok(())
 }
@@ -148,7 +148,7 @@ fn score(
     }
     let scores = Score::of(&case, &infer::judge(&heard));
     for score in scores.iter().filter(|score| !score.right) {
-        note!("{}", serde_json::to_string(score)?);
+        errln!("{}", serde_json::to_string(score)?);
     }
     Ok(scores)
 }

@@ -17,8 +17,8 @@ use sys::stamps::Stamped;
 use super::args::EchoArgs;
 use super::rate::Rate;
 use super::wire::{ANSWER, LENGTH, LONGEST_WAIT, MOST_WAITING, PORT, REQUEST, SHORTEST};
-use crate::sources::{Refusals, is_allowed};
 use crate::spin::pass_time;
+use sys::refusals::{Refusals, is_allowed};
 
 /// The longest datagram.
 const BUFFER: usize = 65_536;

@@ -30,28 +30,31 @@ pub use wire::{
     Answer, LENGTH, LONGEST_WAIT, MOST_WAITING, PORT, SHORTEST, answer, belong_together, request,
 };
 
+use std::fmt::Arguments;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::thread;
 
 use anyhow::{Context, Result};
 
-use crate::sources::Refusals;
-use report::note;
+use sys::refusals::Refusals;
 
-/// Answers until it is killed, or a signal ends it; then it reports what it has not answered.
+/// Answers until it is killed, or a signal ends it. `report` prints a line: where it listens, and
+/// now and then and at the end what it has not answered.
 ///
 /// # Errors
 /// If the port cannot be had.
-pub fn serve(args: &EchoArgs) -> Result<()> {
+pub fn serve(args: &EchoArgs, report: fn(Arguments<'_>)) -> Result<()> {
     let (udp, tcp) = bind(args)?;
-    let refusals = Arc::new(Refusals::new("earmark echo"));
-    refusals.report_at_the_end()?;
-    note!("echo on port {}, UDP and TCP; Ctrl-C ends it", args.port);
+    let refusals = Arc::new(Refusals::new("earmark echo", report));
+    refusals.report_at_the_end().context("take signals")?;
+    report(format_args!("echo on port {}, UDP and TCP; Ctrl-C ends it", args.port));
     let (allow, counted) = (args.allow.clone(), Arc::clone(&refusals));
-    thread::Builder::new()
-        .spawn(move || streams::serve(&tcp, &allow, &counted))
-        .context("start a thread")?;
+    let serve = move || {
+        let Err(error) = streams::serve(&tcp, &allow, &counted);
+        report(format_args!("the echo over TCP has ended: {error}"));
+    };
+    thread::Builder::new().spawn(serve).context("start a thread")?;
     datagrams::serve(&udp, args, &refusals)
 }
 
@@ -88,7 +91,7 @@ pub mod checks {
         };
         let (udp, _) = bind(&args).unwrap();
         let address = udp.local_addr().unwrap();
-        thread::spawn(move || datagrams::serve(&udp, &args, &Refusals::new("test")));
+        thread::spawn(move || datagrams::serve(&udp, &args, &Refusals::new("test", |_| ())));
         address
     }
 }

@@ -9,7 +9,7 @@ use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use crate::sources::counted_as;
+use sys::refusals::counted_as;
 
 const BUCKETS: usize = 4_096;
 

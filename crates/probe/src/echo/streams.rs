@@ -5,14 +5,14 @@
 //! one that has been silent for longest makes room, unless that is not long at all. While there are
 //! no descriptors, new connections wait in the kernel.
 
+use std::convert::Infallible;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::sources::{Refusals, counted_as, is_allowed};
-use report::note;
+use sys::refusals::{Refusals, counted_as, is_allowed};
 
 /// The most connections.
 const MAX: usize = 256;
@@ -50,18 +50,20 @@ struct Streams<'a> {
     paused_until: Option<Instant>,
 }
 
-/// Sends back what comes, until the process ends.
-pub(super) fn serve(listener: &TcpListener, allow: &[IpAddr], refusals: &Refusals) {
+/// Sends back what comes.
+///
+/// # Errors
+/// If the listener fails, which ends it.
+pub(super) fn serve(
+    listener: &TcpListener,
+    allow: &[IpAddr],
+    refusals: &Refusals,
+) -> io::Result<Infallible> {
+    listener.set_nonblocking(true)?;
     let (connections, paused_until) = (Vec::new(), None);
     let mut streams = Streams { listener, allow, refusals, connections, paused_until };
-    let served = listener.set_nonblocking(true).and_then(|()| {
-        loop {
-            streams.turn()?;
-        }
-    });
-    let served: io::Result<()> = served;
-    if let Err(error) = served {
-        note!("the echo over TCP has ended: {error}");
+    loop {
+        streams.turn()?;
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, ensure};
 
-use probe::sources::counted_as;
+use sys::refusals::counted_as;
 
 /// Connections at once that have not shown the code.
 const MAX_PENDING: usize = 32;

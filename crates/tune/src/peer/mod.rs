@@ -31,7 +31,7 @@ use lab::machine::Machine;
 
 use channel::{Receiver, Sender};
 use code::{Code, VARIABLE};
-pub use serve::{ServeArgs, run as serve};
+pub use serve::{ServeArgs, Server};
 
 /// The port of `earmark serve`.
 pub const PORT: u16 = 7_010;

@@ -1,9 +1,11 @@
 //! `earmark serve`: starts agents for `earmark tune` on another host.
 
+use std::convert::Infallible;
+use std::fmt::Arguments;
 use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver as Ends, RecvTimeoutError, channel};
 use std::thread;
@@ -19,8 +21,7 @@ use super::channel::{self, Receiver, Sender};
 use super::code::{Code, VARIABLE};
 use super::{PORT, addresses};
 use bench::records::Message;
-use probe::sources::{Refusals, is_allowed};
-use report::{note, say};
+use sys::refusals::{Refusals, is_allowed};
 
 /// From a connection to the specification of its agent.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -59,32 +60,76 @@ struct Service {
     code: Code,
     allow: Vec<IpAddr>,
     refusals: Arc<Refusals>,
+    report: fn(Arguments<'_>),
 }
 
-/// Serves until it is ended from outside.
-///
-/// # Errors
-/// If it cannot listen, or the code cannot be read.
-pub fn run(args: &ServeArgs) -> Result<ExitCode> {
-    let (code, words) = code(args)?;
-    let wanted = addresses(&args.listen);
-    ensure!(!wanted.is_empty(), "--listen: {} is no address of this host", args.listen);
-    let listener = TcpListener::bind(&wanted[..])
-        .with_context(|| format!("listen at {}; choose another with --listen", args.listen))?;
-    let refusals = Arc::new(Refusals::new("earmark serve"));
-    refusals.report_at_the_end()?;
-    announce(&listener, &words)?;
-    let service = Arc::new(Service { code, allow: args.allow.clone(), refusals });
-    let admission = Arc::new(Admission::default());
-    loop {
-        let accepted = listener.accept();
-        if let Err(error) = accepted.and_then(|(stream, from)| {
-            take(&service, &admission, (stream, from.ip().to_canonical()))
-        }) && !matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted)
-        {
-            // No descriptors or no memory, most likely: there may be some when an agent has ended.
-            note!("cannot take a connection: {error}");
-            thread::sleep(PAUSE);
+/// A service that listens.
+pub struct Server {
+    listener: TcpListener,
+    service: Service,
+    /// What the other host is to be given of the code.
+    code_words: String,
+}
+
+impl Server {
+    /// Listens; `report` prints a line.
+    ///
+    /// # Errors
+    /// If it cannot listen, or the code cannot be read.
+    pub fn bind(args: &ServeArgs, report: fn(Arguments<'_>)) -> Result<Self> {
+        let (code, code_words) = code(args)?;
+        let wanted = addresses(&args.listen);
+        ensure!(!wanted.is_empty(), "--listen: {} is no address of this host", args.listen);
+        let listener = TcpListener::bind(&wanted[..])
+            .with_context(|| format!("listen at {}; choose another with --listen", args.listen))?;
+        let refusals = Refusals::new("earmark serve", report);
+        let service =
+            Service { code, allow: args.allow.clone(), refusals: Arc::new(refusals), report };
+        Ok(Self { listener, service, code_words })
+    }
+
+    /// How the other host reaches it, in lines for people.
+    ///
+    /// # Errors
+    /// If the socket has no address.
+    pub fn instructions(&self) -> Result<Vec<String>> {
+        let own = self.listener.local_addr()?;
+        let host = match own.ip() {
+            ip if ip.is_unspecified() => "THIS-HOST".to_owned(),
+            ip if own.port() == PORT => ip.to_string(),
+            _ => own.to_string(),
+        };
+        let mut lines = vec![
+            format!("serves at {own}; on the other host:"),
+            format!("earmark tune DEV --goal GOAL --peer {host} {}", self.code_words),
+        ];
+        if own.ip().is_loopback() {
+            lines
+                .push("this address is for this host alone; --listen ADDRESS names another".into());
+        }
+        Ok(lines)
+    }
+
+    /// Serves until it is ended from outside.
+    ///
+    /// # Errors
+    /// If signals cannot be taken.
+    pub fn run(self) -> Result<Infallible> {
+        let Self { listener, service, .. } = self;
+        service.refusals.report_at_the_end().context("take signals")?;
+        let service = Arc::new(service);
+        let admission = Arc::new(Admission::default());
+        loop {
+            let accepted = listener.accept();
+            if let Err(error) = accepted.and_then(|(stream, from)| {
+                take(&service, &admission, (stream, from.ip().to_canonical()))
+            }) && !matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted)
+            {
+                // No descriptors or no memory, most likely: there may be some when an agent has
+                // ended.
+                (service.report)(format_args!("cannot take a connection: {error}"));
+                thread::sleep(PAUSE);
+            }
         }
     }
 }
@@ -100,21 +145,6 @@ fn code(args: &ServeArgs) -> Result<(Code, String)> {
     let code = Code::random()?;
     let words = format!("--code {code}");
     Ok((code, words))
-}
-
-fn announce(listener: &TcpListener, words: &str) -> Result<()> {
-    let own = listener.local_addr()?;
-    let host = match own.ip() {
-        ip if ip.is_unspecified() => "THIS-HOST".to_owned(),
-        ip if own.port() == PORT => ip.to_string(),
-        _ => own.to_string(),
-    };
-    say!("serves at {own}; on the other host:");
-    say!("earmark tune DEV --goal GOAL --peer {host} {words}");
-    if own.ip().is_loopback() {
-        say!("this address is for this host alone; --listen ADDRESS names another");
-    }
-    Ok(())
 }
 
 /// Takes a connection, in a thread of its own.

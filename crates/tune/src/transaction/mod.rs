@@ -23,7 +23,7 @@ use super::failpoint::failpoint;
 use super::guard::Guard;
 use super::journal::{Held, Journal, Kept, Store, Trying, changed};
 use super::setting::{Change, Setting, State, Value};
-use report::note;
+use report::errln;
 
 /// What became of one setting.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -168,7 +168,7 @@ impl<'a> Transaction<'a> {
         refuse_while_waiting(&store, &journal)?;
         if journal.trying.is_some() {
             undo(device, &store, &held, &mut journal)?;
-            note!("{}: what an Earmark that was killed had changed is undone", identity.name);
+            errln!("{}: what an Earmark that was killed had changed is undone", identity.name);
         }
         failpoint("begin: locked");
         let before = device.read()?;
@@ -295,8 +295,8 @@ impl Drop for Transaction<'_> {
         }
         let name = self.device.identity().name.clone();
         match self.close() {
-            Ok(()) => note!("{name} is as it was"),
-            Err(error) => note!("{error:#}"),
+            Ok(()) => errln!("{name} is as it was"),
+            Err(error) => errln!("{error:#}"),
         }
     }
 }

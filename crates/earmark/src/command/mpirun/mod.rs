@@ -37,7 +37,7 @@ use bench::world::live::Live;
 use bench::world::setup;
 use launcher::{Launcher, Mpi, require_program};
 use outcome::{Case, Outcome};
-use report::note;
+use report::errln;
 use report::terminal::Width;
 use variables::Net;
 
@@ -141,7 +141,7 @@ pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
         environment: live.environment().clone(),
     };
     live.finish()?;
-    note!("{}", outcome::table(&outcome, Width::of_output()));
+    errln!("{}", outcome::table(&outcome, Width::of_output()));
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&outcome)? + "\n";
         fs::write(path, text).with_context(|| {
@@ -201,7 +201,7 @@ impl Runs<'_> {
         let each = (0..self.args.repeat).flat_map(|_| cases.iter().enumerate());
         for (turn, (number, (setting, net))) in each.enumerate() {
             if total > 1 {
-                note!("{}/{total}: {setting}, {}", turn + 1, net.name());
+                errln!("{}/{total}: {setting}, {}", turn + 1, net.name());
             }
             self.live.set(*setting)?;
             let before = self.live.snapshot()?;

@@ -125,7 +125,7 @@ fn answer(stream: &UnixStream, hosts: &[&Host], until: &UnixStream) -> Result<()
     let status = match start(&order, hosts, streams) {
         Ok(mut child) => attend(&mut child, stream, until)?,
         Err(error) => {
-            report::note!("earmark: {error:#}");
+            report::errln!("earmark: {error:#}");
             FAILED
         }
     };

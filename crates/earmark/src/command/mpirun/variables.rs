@@ -1,7 +1,7 @@
 //! What an MPI finds in its environment: which network it is to use.
 
 use super::launcher::{Kind, Mpi};
-use report::say;
+use report::outln;
 
 /// Names and values.
 pub(super) type Variables = Vec<(&'static str, String)>;
@@ -93,24 +93,24 @@ pub(super) fn in_lab(
 
 /// Prints the environment for a launcher of the user's own.
 pub(super) fn print(mpi: Mpi, directory: &str) {
-    say!("# Earmark for MPI. In a shell: eval \"$(earmark mpirun --print-env)\"");
-    say!("# The directory has to be there on every host.");
+    outln!("# Earmark for MPI. In a shell: eval \"$(earmark mpirun --print-env)\"");
+    outln!("# The directory has to be there on every host.");
     for (name, value) in over_provider(mpi, directory) {
-        say!("export {name}={}", quoted(&value));
+        outln!("export {name}={}", quoted(&value));
     }
-    say!("# Where frames travel, if a host has more than one Ethernet interface that is up;");
-    say!("# without CAP_NET_RAW, udp:eth0:");
-    say!("# export EARMARK_PORT=packet:eth0");
+    outln!("# Where frames travel, if a host has more than one Ethernet interface that is up;");
+    outln!("# without CAP_NET_RAW, udp:eth0:");
+    outln!("# export EARMARK_PORT=packet:eth0");
     if mpi != Mpi::Mpich {
-        say!("# Open MPI takes variables to other hosts if it is told to:");
-        say!("#   mpirun -x FI_PROVIDER_PATH -x FI_PROVIDER --host a,b -np 2 ./program");
+        outln!("# Open MPI takes variables to other hosts if it is told to:");
+        outln!("#   mpirun -x FI_PROVIDER_PATH -x FI_PROVIDER --host a,b -np 2 ./program");
     }
     if mpi != Mpi::Openmpi {
-        say!("# MPICH takes them all:");
-        say!("#   mpiexec -hosts a,b -ppn 1 -n 2 ./program");
+        outln!("# MPICH takes them all:");
+        outln!("#   mpiexec -hosts a,b -ppn 1 -n 2 ./program");
     }
-    say!("# So does Slurm:");
-    say!("#   srun -N 2 ./program");
+    outln!("# So does Slurm:");
+    outln!("#   srun -N 2 ./program");
 }
 
 /// Text as a shell takes it for one word.

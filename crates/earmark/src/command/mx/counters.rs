@@ -5,7 +5,7 @@ use clap::Args;
 use mx_io::discovery::{Peers, Target};
 use mx_io::report::{Report, ask, running};
 
-use report::say;
+use report::{outln, output};
 
 /// What `earmark mx counters` takes.
 #[derive(Args, Debug)]
@@ -53,7 +53,7 @@ pub(super) fn run(args: &CountersArgs) -> Result<()> {
         );
     }
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&reports)?);
+        outln!("{}", serde_json::to_string_pretty(&reports)?);
     } else {
         reports.iter().for_each(|report| show(report, args));
     }
@@ -61,11 +61,11 @@ pub(super) fn run(args: &CountersArgs) -> Result<()> {
 }
 
 fn show(report: &Report, args: &CountersArgs) {
-    say!("endpoint {} of process {}:", report.address, report.pid);
+    outln!("endpoint {} of process {}:", report.address, report.pid);
     for (name, count) in report.counters.iter().filter(|(_, count)| args.all || *count > 0) {
-        say!("  {name}: {count}");
+        outln!("  {name}: {count}");
     }
     if args.dump {
-        say::text(report.dump.as_bytes());
+        output::bytes(report.dump.as_bytes());
     }
 }

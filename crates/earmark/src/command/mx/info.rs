@@ -8,7 +8,7 @@ use netdev::coalescing::{Coalescing, coalescing};
 use serde::Serialize;
 use sys::netlink::Netlink;
 
-use report::say;
+use report::outln;
 
 /// From how many microseconds on a NIC that waits for more frames is told of. Open-MX warns from
 /// there, too: a small message takes about as long.
@@ -66,7 +66,7 @@ pub(super) fn run(args: &InfoArgs) -> Result<()> {
         info.endpoints = running()?.into_iter().filter(|it| it.starts_with(&ours)).collect();
     }
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&info)?);
+        outln!("{}", serde_json::to_string_pretty(&info)?);
     } else {
         info.print();
     }
@@ -106,24 +106,24 @@ impl Info {
     }
 
     fn print(&self) {
-        say!("port: {}", self.port);
-        say!("nic id: {}", self.nic_id.as_deref().unwrap_or("unknown"));
+        outln!("port: {}", self.port);
+        outln!("nic id: {}", self.nic_id.as_deref().unwrap_or("unknown"));
         match self.mtu {
-            Some(mtu) => say!("mtu: {mtu} bytes"),
-            None => say!("mtu: unknown"),
+            Some(mtu) => outln!("mtu: {mtu} bytes"),
+            None => outln!("mtu: unknown"),
         }
-        say!("can be opened: {}", if self.can_open { "yes" } else { "no" });
+        outln!("can be opened: {}", if self.can_open { "yes" } else { "no" });
         match &self.coalescing {
-            Some(Interrupts { rx_usecs, rx_frames, adaptive_rx }) => say!(
+            Some(Interrupts { rx_usecs, rx_frames, adaptive_rx }) => outln!(
                 "coalescing: rx-usecs {rx_usecs}, rx-frames {rx_frames}, adaptive-rx {}",
                 if *adaptive_rx { "on" } else { "off" }
             ),
-            None => say!("coalescing: none, or the driver does not tell"),
+            None => outln!("coalescing: none, or the driver does not tell"),
         }
         if !self.endpoints.is_empty() {
-            say!("endpoints: {}", self.endpoints.join(", "));
+            outln!("endpoints: {}", self.endpoints.join(", "));
         }
-        self.warnings.iter().for_each(|warning| say!("warning: {warning}"));
+        self.warnings.iter().for_each(|warning| outln!("warning: {warning}"));
     }
 }
 

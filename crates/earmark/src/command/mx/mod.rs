@@ -48,7 +48,7 @@ pub fn run(command: &MxCommand) -> Result<ExitCode> {
         MxCommand::Info(args) => info::run(args)?,
         MxCommand::Peers(args) => peers::run(args)?,
         MxCommand::Counters(args) => counters::run(args)?,
-        MxCommand::Dissector => report::say::text(DISSECTOR.as_bytes()),
+        MxCommand::Dissector => report::output::bytes(DISSECTOR.as_bytes()),
     }
     Ok(ExitCode::SUCCESS)
 }

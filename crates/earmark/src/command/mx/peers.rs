@@ -10,7 +10,7 @@ use mx_io::port::{self, NicId, Port, PortError, PortSpec};
 use serde::Serialize;
 
 use report::terminal::{Table, Width};
-use report::{note, say};
+use report::{errln, outln};
 
 /// What `earmark mx peers` takes.
 #[derive(Args, Debug)]
@@ -57,11 +57,11 @@ pub(super) fn run(args: &PeersArgs) -> Result<()> {
     let timeout = Duration::from_secs_f64(args.timeout);
     let peers = by_nic(discover(&mut *port, args.host.as_deref(), timeout)?);
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&peers)?);
+        outln!("{}", serde_json::to_string_pretty(&peers)?);
         return Ok(());
     }
     if peers.is_empty() {
-        note!("nobody has answered; endpoints answer while a program has them open");
+        errln!("nobody has answered; endpoints answer while a program has them open");
         return Ok(());
     }
     let mut table = Table::new([("host", 0), ("address", 0), ("endpoints", 0), ("version", 1)]);
@@ -69,7 +69,7 @@ pub(super) fn run(args: &PeersArgs) -> Result<()> {
         let endpoints = list(&peer.endpoints);
         table.add_row([peer.host, peer.nic, endpoints, peer.version.to_string()]);
     }
-    say!("{}", table.fit(Width::of_output()));
+    outln!("{}", table.fit(Width::of_output()));
     Ok(())
 }
 

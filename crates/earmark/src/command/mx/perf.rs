@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::session::{EndArgs, Order, Session};
 
-use report::say;
+use report::outln;
 use report::terminal::{Stream, Width};
 
 /// What `earmark mx perf` takes.
@@ -74,7 +74,7 @@ pub(super) fn run(args: &PerfArgs) -> Result<()> {
     let peer = session.connect(&args.at, peer)?;
     let columns = columns(Width::of_output());
     if !args.json {
-        say!("{}", columns.header());
+        outln!("{}", columns.header());
     }
     let mut rows = Vec::new();
     for size in sizes {
@@ -84,12 +84,12 @@ pub(super) fn run(args: &PerfArgs) -> Result<()> {
             round_trips(&session, peer, args, size)?
         };
         if !args.json {
-            say!("{}", columns.row(&row.cells()));
+            outln!("{}", columns.row(&row.cells()));
         }
         rows.push(row);
     }
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&rows)?);
+        outln!("{}", serde_json::to_string_pretty(&rows)?);
     }
     session.close()
 }

@@ -31,7 +31,7 @@ use sys::signals::{ENDING, not_ignored};
 
 use super::place::tell;
 use bench::options::Text;
-use report::{note, say};
+use report::{errln, outln, output};
 
 /// An endpoint as these commands use it.
 pub(super) type End = Endpoint<Bytes, Vec<u8>>;
@@ -210,13 +210,13 @@ impl Session {
 
     /// Obeys orders until a signal ends it, or after the first client that has gone.
     pub(super) fn serve(&self, args: &EndArgs) -> Result<()> {
-        say!("waiting at {}; Ctrl-C ends", tell(&args.port, self.end.address()));
+        outln!("waiting at {}; Ctrl-C ends", tell(&args.port, self.end.address()));
         let mut client = None;
         while let Some((peer, order)) = self.next_order(client.filter(|_| args.once))? {
             client = Some(peer);
             // A client that goes away is no reason to end.
             if let Err(error) = self.obey(peer, order) {
-                note!("earmark: obey {order:?}: {}", say::message(&error));
+                errln!("earmark: obey {order:?}: {}", output::message(&error));
             }
         }
         Ok(())
@@ -230,7 +230,7 @@ impl Session {
             if let Some(completed) = self.end.wait(request, Some(LOOK))? {
                 match (Order::read(&completed), completed.status.peer) {
                     (Ok(order), Some(peer)) => return Ok(Some((peer, order))),
-                    (Err(error), _) => note!("earmark: {}", say::message(&error)),
+                    (Err(error), _) => errln!("earmark: {}", output::message(&error)),
                     (Ok(_), None) => {}
                 }
                 request = listen()?;
@@ -291,7 +291,7 @@ impl Session {
     fn tell_faults(&self) {
         if let Some(tally) = &self.tally {
             let counts = Fault::ALL.map(|fault| format!("{} {}", fault.name(), tally.of(fault)));
-            note!("faults made: {}", counts.join(", "));
+            errln!("faults made: {}", counts.join(", "));
         }
     }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::session::{EndArgs, Order, Session};
 
-use report::say;
+use report::outln;
 
 /// What `earmark mx stream` takes.
 #[derive(Args, Debug)]
@@ -59,11 +59,11 @@ pub(super) fn run(args: &StreamArgs) -> Result<()> {
     let peer = session.connect(&args.at, peer)?;
     let rate = measure(&session, peer, args)?;
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&rate)?);
+        outln!("{}", serde_json::to_string_pretty(&rate)?);
     } else {
         let Rate { size, depth, count, seconds, messages_per_s, mb_per_s } = rate;
-        say!("{count} messages of {size} bytes, {depth} at a time: {seconds:.3} s");
-        say!("{messages_per_s:.0} messages/s, {mb_per_s:.1} MB/s");
+        outln!("{count} messages of {size} bytes, {depth} at a time: {seconds:.3} s");
+        outln!("{messages_per_s:.0} messages/s, {mb_per_s:.1} MB/s");
     }
     session.close()
 }

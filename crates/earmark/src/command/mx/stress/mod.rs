@@ -29,7 +29,7 @@ use self::ledger::{Ledger, STALL};
 use self::work::Party;
 use super::session::{End, Wait};
 use bench::options::{Text, duration};
-use report::{note, say};
+use report::{errln, outln};
 
 /// How long an endpoint may take to connect, and to close.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -102,7 +102,7 @@ pub(super) fn run(args: &StressArgs) -> Result<ExitCode> {
         parties.iter().filter_map(|party| party.end.observer().look()).collect();
     if ledger.missing() > 0 {
         ledger.fault(format!("{} messages never came", ledger.missing()));
-        reports.iter().for_each(|report| note!("{}", report.dump.trim_end()));
+        reports.iter().for_each(|report| errln!("{}", report.dump.trim_end()));
     }
     // What is wrong already needs no patience.
     let patience = if ledger.faults().is_empty() { PATIENCE } else { Duration::from_secs(1) };
@@ -131,7 +131,7 @@ pub(super) fn run(args: &StressArgs) -> Result<ExitCode> {
         told: ledger.faults(),
     };
     if args.json {
-        say!("{}", serde_json::to_string_pretty(&outcome)?);
+        outln!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {
         outcome.print();
     }
@@ -244,23 +244,23 @@ impl Outcome {
     fn print(&self) {
         let Self { seconds, messages, synchronous, truncated, cancelled, claimed, .. } = self;
         let megabytes = self.bytes as f64 / 1e6;
-        say!("{messages} messages, {megabytes:.1} MB in {seconds:.1} s");
-        say!("{synchronous} sent synchronously, {truncated} truncated, {claimed} claimed");
-        say!("{cancelled} receives taken back");
+        outln!("{messages} messages, {megabytes:.1} MB in {seconds:.1} s");
+        outln!("{synchronous} sent synchronously, {truncated} truncated, {claimed} claimed");
+        outln!("{cancelled} receives taken back");
         let longest = self.longest_stall_ms;
-        say!("stalls above {} ms: {}, longest {longest:.0} ms", STALL.as_millis(), self.stalls);
-        say!(
+        outln!("stalls above {} ms: {}, longest {longest:.0} ms", STALL.as_millis(), self.stalls);
+        outln!(
             "memory: {} KiB at the start, {} KiB at the end",
             self.rss_start_kib,
             self.rss_end_kib
         );
         for (name, count) in &self.faults_made {
-            say!("made on purpose: {name} {count}");
+            outln!("made on purpose: {name} {count}");
         }
         for (name, count) in self.counters.iter().filter(|(_, count)| *count > 0) {
-            say!("  {name}: {count}");
+            outln!("  {name}: {count}");
         }
-        say!("faults: {}", self.faults);
-        self.told.iter().for_each(|fault| say!("  {fault}"));
+        outln!("faults: {}", self.faults);
+        self.told.iter().for_each(|fault| outln!("  {fault}"));
     }
 }

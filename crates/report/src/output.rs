@@ -1,9 +1,9 @@
-//! What the command says to whoever runs it: `say!` results, `note!` remarks.
+//! Printing: [`outln!`](crate::outln) results, [`errln!`](crate::errln) remarks.
 //!
-//! Whoever reads the results may stop, as in `earmark bench ... | head`. Then nobody wants the
-//! rest: the command ends without a word, with the status that shells know from programs that write
-//! to a closed pipe. It ends by unwinding, not by the signal, so that all that it has set up is
-//! undone on the way, as after any other end.
+//! The reader of the results may stop, as in `earmark bench ... | head`. Then the command ends
+//! without a message, with the status that shells know from programs that write to a closed pipe.
+//! It ends by unwinding, not by the signal, so that all that it has set up is undone on the way, as
+//! after any other end.
 
 use std::fmt::{self, Arguments, Write as _};
 use std::io::{self, ErrorKind, Write, stderr, stdout};
@@ -13,21 +13,21 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 
 /// 128 and the number of SIGPIPE.
-const NOBODY_READS: u8 = 128 + 13;
+const CLOSED_PIPE: u8 = 128 + 13;
 
 /// Why a result was not written; what unwinds.
 struct Unwritten(io::Error);
 
 /// Prints a line on standard output.
 #[macro_export]
-macro_rules! say {
-    ($($words:tt)*) => { $crate::say::line(format_args!($($words)*)) };
+macro_rules! outln {
+    ($($words:tt)*) => { $crate::output::line(format_args!($($words)*)) };
 }
 
-/// Prints a line on standard error. If nobody reads it, nobody wants it.
+/// Prints a line on standard error. A closed standard error is ignored.
 #[macro_export]
-macro_rules! note {
-    ($($words:tt)*) => { $crate::say::remark(format_args!($($words)*)) };
+macro_rules! errln {
+    ($($words:tt)*) => { $crate::output::error_line(format_args!($($words)*)) };
 }
 
 /// Writes a line, or ends the command.
@@ -36,12 +36,12 @@ pub fn line(words: Arguments<'_>) {
 }
 
 /// Writes text as it is, or ends the command.
-pub fn text(bytes: &[u8]) {
+pub fn bytes(bytes: &[u8]) {
     check(stdout().write_all(bytes).and_then(|()| stdout().flush()));
 }
 
-/// Writes a line on standard error; nobody may be reading it.
-pub fn remark(words: Arguments<'_>) {
+/// Writes a line on standard error; one that is closed is ignored.
+pub fn error_line(words: Arguments<'_>) {
     let _ = writeln!(stderr(), "{}", Legible(words));
 }
 
@@ -80,7 +80,7 @@ fn check(written: io::Result<()>) {
     }
 }
 
-/// Runs a command until it ends, or until nobody reads what it says; its exit status.
+/// Runs a command until it ends, or until its standard output is closed; its exit status.
 ///
 /// # Errors
 /// Those of the command, and that its results cannot be written.
@@ -91,7 +91,7 @@ pub fn while_read(command: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode
     };
     match panic.downcast::<Unwritten>() {
         Ok(unwritten) if unwritten.0.kind() == ErrorKind::BrokenPipe => {
-            Ok(ExitCode::from(NOBODY_READS))
+            Ok(ExitCode::from(CLOSED_PIPE))
         }
         Ok(unwritten) => Err(unwritten.0).context(
             "write to standard output; make room where it goes, or send it somewhere else",

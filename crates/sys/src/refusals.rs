@@ -1,18 +1,18 @@
-//! Who speaks to a service of ours: which addresses are allowed, which count as one, and what was
+//! Clients of a network service: which addresses are allowed, which share a limit, and what was
 //! refused.
 
 use std::collections::BTreeMap;
+use std::fmt::Arguments;
+use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
-use sys::signals::{ENDING, not_ignored};
 
-use report::note;
+use crate::signals::{ENDING, not_ignored};
 
 /// How often refusals are reported at most.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
@@ -23,7 +23,7 @@ pub fn is_allowed(allow: &[IpAddr], from: IpAddr) -> bool {
     allow.is_empty() || allow.iter().any(|one| one.to_canonical() == from.to_canonical())
 }
 
-/// The address by which limits count `from`: a host with IPv6 has a /64 to itself and may use any
+/// The address that limits count `from` as: a host with IPv6 has a /64 to itself and may use any
 /// address in it.
 #[must_use]
 pub fn counted_as(from: IpAddr) -> IpAddr {
@@ -33,11 +33,12 @@ pub fn counted_as(from: IpAddr) -> IpAddr {
     }
 }
 
-/// Counts what a service refuses, by reason, and reports it on standard error: the first at once,
-/// then at most one line in ten seconds, however many there are.
+/// Counts what a service refuses, by reason, and reports it: the first at once, then at most one
+/// line in ten seconds, however many there are.
 #[derive(Debug)]
 pub struct Refusals {
     service: &'static str,
+    report: fn(Arguments<'_>),
     counts: Mutex<Counts>,
 }
 
@@ -48,10 +49,10 @@ struct Counts {
 }
 
 impl Refusals {
-    /// Nothing refused yet.
+    /// Nothing refused yet; `report` prints a line.
     #[must_use]
-    pub fn new(service: &'static str) -> Self {
-        Self { service, counts: Mutex::default() }
+    pub fn new(service: &'static str, report: fn(Arguments<'_>)) -> Self {
+        Self { service, report, counts: Mutex::default() }
     }
 
     /// Counts a refusal.
@@ -62,28 +63,31 @@ impl Refusals {
         if counts.reported.is_none_or(|last| now.duration_since(last) >= REPORT_EVERY) {
             counts.reported = Some(now);
             let from = from.to_canonical();
-            note!("{}: not served so far: {}; the last from {from}", self.service, counts.list());
+            let (service, list) = (self.service, counts.list());
+            (self.report)(format_args!(
+                "{service}: not served so far: {list}; the last from {from}"
+            ));
         }
     }
 
     /// Reports what was refused in all, if anything was, when a signal ends this process.
     ///
     /// # Errors
-    /// If signals or a thread cannot be had.
-    pub fn report_at_the_end(self: &Arc<Self>) -> Result<()> {
-        let mut signals = Signals::new(not_ignored(ENDING)).context("take signals")?;
+    /// If signals cannot be taken or a thread not be started.
+    pub fn report_at_the_end(self: &Arc<Self>) -> io::Result<()> {
+        let mut signals = Signals::new(not_ignored(ENDING))?;
         let refusals = Arc::clone(self);
         let wait = move || {
             let Some(signal) = signals.forever().next() else { return };
             let counts = refusals.counts.lock().unwrap_or_else(PoisonError::into_inner);
             if !counts.by_reason.is_empty() {
-                note!("{}: not served in all: {}", refusals.service, counts.list());
+                let (service, list) = (refusals.service, counts.list());
+                (refusals.report)(format_args!("{service}: not served in all: {list}"));
             }
             // Ends as if the signal had never been waited for.
             let _ = emulate_default_handler(signal);
         };
-        thread::Builder::new().spawn(wait).context("start a thread")?;
-        Ok(())
+        thread::Builder::new().spawn(wait).map(drop)
     }
 }
 
@@ -111,7 +115,7 @@ mod tests {
 
     #[test]
     fn refusals_are_counted_by_reason() {
-        let refusals = Refusals::new("test");
+        let refusals = Refusals::new("test", |_| ());
         for reason in ["wrong code", "too slow", "wrong code"] {
             refusals.count(reason, Ipv6Addr::LOCALHOST.into());
         }
