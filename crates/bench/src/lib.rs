@@ -8,6 +8,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod agent;
+pub mod calibrate;
 pub mod compare;
 pub mod costs;
 pub mod environment;

@@ -3,8 +3,10 @@
 //! Machines drift, so a figure is divided by one of the same round. The median of these ratios is
 //! the result, and their range says how far to trust it.
 
+use serde::Serialize;
+
 /// The ratios of all rounds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// Their median.
     pub median: f64,

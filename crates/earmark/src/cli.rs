@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::command::adaptive::AdaptiveArgs;
 use crate::command::apply::{ApplyArgs, RollbackArgs};
+use crate::command::calibrate::CalibrateArgs;
 use crate::command::explain::ExplainArgs;
 use crate::command::lab::LabRunArgs;
 use crate::command::mpirun::MpirunArgs;
@@ -113,6 +114,11 @@ pub enum Command {
     ///
     /// Building takes about four minutes, once. The sources come from apt; nothing needs root.
     Kernel,
+    /// Measure what an interrupt and a packet cost on this machine, for virtual time
+    ///
+    /// Floods a host with frames that it drops, and with datagrams, with an interrupt for each and
+    /// for many. Takes about a minute and a half; prints options of `earmark bench --world virtual`.
+    Calibrate(CalibrateArgs),
     /// Compare Linux's own adaptive moderation with ours, in virtual time
     Adaptive(AdaptiveArgs),
     /// Print shell completions

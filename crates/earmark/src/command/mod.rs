@@ -3,6 +3,7 @@
 pub mod adaptive;
 pub mod apply;
 pub mod bench;
+pub mod calibrate;
 pub mod explain;
 pub mod guest;
 pub mod kernel;

@@ -467,7 +467,7 @@ fn tell(args: &TuneArgs, outcome: &Outcome, worse: bool) -> Result<ExitCode> {
             }
         }
         (false, _) if worse => {
-            outln!("measured again, it is worse than before: {name} is as it was")
+            outln!("measured again, it is worse than before: {name} is as it was");
         }
         (false, _) if args.world.is_some() => {}
         (false, _) if outcome.limits.goal_met || outcome.present == Some(outcome.pick) => {

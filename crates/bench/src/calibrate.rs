@@ -1,0 +1,222 @@
+//! What hosts of this machine cost: the constants of virtual time, measured.
+//!
+//! As the Open-MX paper did (section IV): packets that the host drops at once, with an interrupt
+//! each and with an interrupt for many. What a packet takes in the receive path of the host then
+//! depends on the interrupts that there are for each packet, in a straight line:
+//!
+//! ```text
+//! ns for each packet = packet cost + interrupt cost x interrupts for each packet
+//! ```
+//!
+//! Two settings of the NIC would do for the two constants; with three, each round has a check.
+//! Datagrams take the same path and go on, through IP and UDP up to a socket, and that is the
+//! packet cost of everything but MX. What sending costs is the CPU time of a program that sends
+//! frames, for each of them.
+
+use anyhow::{Context, Result};
+use nic::moderation::Moderation;
+use serde::Serialize;
+use sys::privilege::Privilege;
+
+use crate::compare;
+use crate::environment::Environment;
+use crate::experiment::Experiment;
+use crate::measurement::{Measurement, SCHEMA};
+use crate::options::{ExperimentOptions, NicOptions, Text};
+use crate::ratio::Spread;
+use crate::world::WorldKind;
+use report::progress::Progress;
+
+/// An interrupt for each packet, for some and for many.
+const SETTINGS: [&str; 3] = ["disabled", "delay:20", "delay:200"];
+
+/// What was measured, and where.
+#[derive(Debug, Serialize)]
+pub struct Calibration {
+    /// [`SCHEMA`].
+    pub schema_version: u32,
+    /// Packets that the host drops as soon as it has looked at their EtherType.
+    pub invalid_frames: Constants,
+    /// Datagrams, up to their socket.
+    pub datagrams: Constants,
+    /// Nanoseconds for a frame that is sent.
+    pub send_ns: Spread,
+    /// Each measurement behind them.
+    pub points: Vec<Point>,
+    /// The machine.
+    pub environment: Environment,
+}
+
+/// The line through the measurements of each round.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Constants {
+    /// Nanoseconds for an interrupt: the slope.
+    pub interrupt_ns: Spread,
+    /// Nanoseconds for a packet without one: where the line begins.
+    pub packet_ns: Spread,
+}
+
+/// One measurement.
+#[derive(Clone, Debug, Serialize)]
+pub struct Point {
+    /// The experiment.
+    pub experiment: String,
+    /// The setting.
+    pub setting: String,
+    /// The round, from 1.
+    pub round: u32,
+    /// Interrupts for each packet.
+    pub interrupts_per_packet: f64,
+    /// Nanoseconds of the host's receive path for each packet.
+    pub receive_ns: f64,
+    /// Nanoseconds of the hosts' programs for each packet that was sent.
+    pub programs_ns: f64,
+}
+
+impl Calibration {
+    /// The options of virtual time that these constants are.
+    #[must_use]
+    pub fn options(&self) -> String {
+        format!(
+            "--interrupt-cost {:.0} --packet-cost {:.0} --send-cost {:.0}",
+            self.invalid_frames.interrupt_ns.median.max(0.0),
+            self.datagrams.packet_ns.median.max(0.0),
+            self.send_ns.median,
+        )
+    }
+}
+
+/// Measures, `rounds` times, each setting for so many seconds.
+///
+/// # Errors
+/// If the world cannot be built, or an experiment fails.
+pub fn run(
+    seconds: f64,
+    rounds: u32,
+    privilege: Privilege,
+    progress: &Progress,
+) -> Result<Calibration> {
+    let mut points = Vec::new();
+    let mut environment = None;
+    for round in 1..=rounds {
+        for experiment in [Experiment::InvalidFrames, Experiment::Pps] {
+            for measured in measure(experiment, seconds, privilege, progress)? {
+                points.push(Point::of(experiment, round, &measured)?);
+                environment.get_or_insert(measured.environment);
+            }
+        }
+    }
+    let send = of(&points, Experiment::InvalidFrames).filter(|point| point.setting == SETTINGS[0]);
+    Ok(Calibration {
+        schema_version: SCHEMA,
+        invalid_frames: constants(&points, Experiment::InvalidFrames, rounds)?,
+        datagrams: constants(&points, Experiment::Pps, rounds)?,
+        send_ns: spread(send.map(|point| point.programs_ns))?,
+        points,
+        environment: environment.context("nothing was measured; give --rounds 1 or more")?,
+    })
+}
+
+fn measure(
+    experiment: Experiment,
+    seconds: f64,
+    privilege: Privilege,
+    progress: &Progress,
+) -> Result<Vec<Measurement>> {
+    let settings = SETTINGS.iter().map(|setting| Ok(Text(setting.parse::<Moderation>()?)));
+    let options = ExperimentOptions {
+        duration: Some(seconds),
+        rounds: Some(1),
+        compare: Some(settings.collect::<Result<_>>()?),
+        ..ExperimentOptions::default()
+    };
+    let nic = NicOptions::default();
+    let world = compare::open(WorldKind::Live, &nic, privilege)?;
+    Ok(compare::run(experiment, &nic, &options, world, progress)?.results)
+}
+
+impl Point {
+    fn of(experiment: Experiment, round: u32, measured: &Measurement) -> Result<Self> {
+        let missing = || format!("{} under {} moved nothing", experiment.name(), measured.setting);
+        let cpu = measured.cpu.with_context(missing)?;
+        let packets = measured.packets.filter(|packets| *packets > 0).with_context(missing)? as f64;
+        let interrupts = measured.interrupts.with_context(missing)? as f64;
+        let dropped: u64 = measured.ports.iter().map(|port| port.ring_full + port.refused).sum();
+        let nanos = measured.seconds * 1e9;
+        Ok(Self {
+            experiment: experiment.name(),
+            setting: measured.setting.clone(),
+            round,
+            interrupts_per_packet: interrupts / packets,
+            receive_ns: cpu.host_receive * nanos / packets,
+            programs_ns: (cpu.host - cpu.host_receive) * nanos / (packets + dropped as f64),
+        })
+    }
+}
+
+fn of(points: &[Point], experiment: Experiment) -> impl Iterator<Item = &Point> {
+    points.iter().filter(move |point| point.experiment == experiment.name())
+}
+
+/// The line through the points of each round.
+fn constants(points: &[Point], experiment: Experiment, rounds: u32) -> Result<Constants> {
+    let lines = (1..=rounds).filter_map(|round| {
+        let of_round = of(points, experiment).filter(|point| point.round == round);
+        line(of_round.map(|point| (point.interrupts_per_packet, point.receive_ns)))
+    });
+    let lines: Vec<Line> = lines.collect();
+    Ok(Constants {
+        interrupt_ns: spread(lines.iter().map(|line| line.slope))?,
+        packet_ns: spread(lines.iter().map(|line| line.start))?,
+    })
+}
+
+fn spread(values: impl Iterator<Item = f64>) -> Result<Spread> {
+    Spread::of(values.map(|value| (value, 1.0))).context(
+        "the settings did not differ in their interrupts for each packet, so that an interrupt has \
+         no cost that could be told; give --duration more seconds",
+    )
+}
+
+/// A straight line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Line {
+    slope: f64,
+    /// Its value at 0.
+    start: f64,
+}
+
+/// The line from which `points` differ least, in squares; none through points of one place.
+fn line(points: impl Iterator<Item = (f64, f64)>) -> Option<Line> {
+    let points: Vec<_> = points.collect();
+    let count = points.len() as f64;
+    let mean = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(&|point| point.0), mean(&|point| point.1));
+    let width = mean(&|point| (point.0 - x).powi(2));
+    let slope = mean(&|point| (point.0 - x) * (point.1 - y)) / width;
+    (width > 1e-6).then_some(Line { slope, start: y - slope * x })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn papers_two_measurements_give_its_two_constants() {
+        // 965 ns with an interrupt each, 774 ns with next to none.
+        let line = line([(1.0, 965.0), (0.0, 774.0)].into_iter()).unwrap();
+        assert_eq!((line.slope.round(), line.start.round()), (191.0, 774.0));
+    }
+
+    #[test]
+    fn a_third_point_off_the_line_moves_it_a_little() {
+        let line = line([(0.0, 100.0), (0.5, 160.0), (1.0, 200.0)].into_iter()).unwrap();
+        assert!((line.slope - 100.0).abs() < 1e-9 && (line.start - 103.333).abs() < 0.001);
+    }
+
+    #[test]
+    fn points_of_one_place_have_no_line() {
+        assert_eq!(line([(1.0, 5.0), (1.0, 7.0)].into_iter()), None);
+        assert_eq!(line(std::iter::empty()), None);
+    }
+}

@@ -1,0 +1,78 @@
+//! `earmark calibrate`: what hosts of this machine cost, as options of virtual time.
+
+use anyhow::Result;
+use clap::Args;
+use sys::privilege::become_capable;
+
+use bench::calibrate::{self, Calibration};
+use bench::ratio::Spread;
+use report::outln;
+use report::progress::Progress;
+use report::terminal::{Table, Width};
+
+/// What `earmark calibrate` takes.
+#[derive(Args, Debug)]
+pub struct CalibrateArgs {
+    /// Seconds measured, for each of six measurements of a round
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0, value_parser = bench::options::duration)]
+    duration: f64,
+    /// Rounds, of which the median counts
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Measures, and prints constants and options.
+///
+/// # Errors
+/// If hosts cannot be made, or nothing could be measured.
+pub fn run(args: &CalibrateArgs) -> Result<()> {
+    let privilege = become_capable()?;
+    let progress = Progress::new(args.json);
+    let calibration = calibrate::run(args.duration, args.rounds, privilege, &progress)?;
+    if args.json {
+        outln!("{}", serde_json::to_string_pretty(&calibration)?);
+        return Ok(());
+    }
+    let width = Width::of_output();
+    outln!("{}", table(&calibration).fit(width));
+    outln!("\n{}", width.wrap(&words(&calibration, args.rounds)));
+    outln!("\n  {}", calibration.options());
+    Ok(())
+}
+
+fn table(calibration: &Calibration) -> Table {
+    let mut table =
+        Table::new([("cost on this machine", 0), ("ns", 0), ("least", 1), ("greatest", 1)]);
+    let Calibration { invalid_frames, datagrams, send_ns, .. } = calibration;
+    let rows: [(&str, &Spread); 5] = [
+        ("interrupt, frames that are dropped", &invalid_frames.interrupt_ns),
+        ("packet, frames that are dropped", &invalid_frames.packet_ns),
+        ("interrupt, datagrams", &datagrams.interrupt_ns),
+        ("packet, datagrams up to their socket", &datagrams.packet_ns),
+        ("sent frame", send_ns),
+    ];
+    for (name, Spread { median, min, max }) in rows {
+        let digits = |value: &f64| format!("{value:.0}");
+        table.add_row([name.to_owned(), digits(median), digits(min), digits(max)]);
+    }
+    table
+}
+
+fn words(calibration: &Calibration, rounds: u32) -> String {
+    let environment = &calibration.environment;
+    let interrupt = calibration.invalid_frames.interrupt_ns;
+    let doubt = if interrupt.min <= 0.0 {
+        " In a round an interrupt seemed to cost nothing: the machine was too busy to tell; repeat \
+         it when nothing else runs."
+    } else {
+        ""
+    };
+    format!(
+        "Medians of {rounds} rounds, on {} x {}, load {:.2}.{doubt} What waking an idle processor \
+         costs is not among them. For `earmark bench --world virtual`:",
+        environment.cpus, environment.cpu_model, environment.load_average,
+    )
+}

@@ -1,0 +1,40 @@
+//! `earmark calibrate`: what it prints is what `earmark bench` takes.
+
+use serde_json::Value;
+
+mod common;
+use common::run;
+
+#[test]
+fn constants_are_options_of_virtual_time() {
+    let ended = run(&["calibrate", "--rounds", "1", "--duration", "0.3"]);
+    let printed = ended.output();
+    let options = printed.lines().find_map(|line| line.strip_prefix("  --")).unwrap();
+    let options: Vec<String> = format!("--{options}").split(' ').map(str::to_owned).collect();
+    let [_, interrupt, _, packet, _, send] = &options[..] else { panic!("{printed}") };
+    let bench = ["bench", "udp-rr", "--world", "virtual", "--duration", "0.01", "--json"];
+    let words = bench.into_iter().chain(options.iter().map(String::as_str)).collect::<Vec<_>>();
+    let costs = run(&words).json()["results"][0]["environment"]["costs"].take();
+    let named =
+        |name: &str, ns: &str| if ns == "0" { String::new() } else { format!("{name} {ns} ns") };
+    for (name, ns) in
+        [("an interrupt", interrupt), ("a received packet", packet), ("a sent packet", send)]
+    {
+        assert!(costs.as_str().unwrap().contains(&named(name, ns)), "{costs}: {printed}");
+    }
+}
+
+#[test]
+fn each_measurement_is_in_the_json() {
+    let json = run(&["calibrate", "--rounds", "2", "--duration", "0.2", "--json"]).json();
+    let points = json["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2 * 2 * 3, "rounds, experiments, settings");
+    for point in points {
+        for figure in ["interrupts_per_packet", "receive_ns", "programs_ns"] {
+            assert!(point[figure].as_f64() > Some(0.0), "{point}");
+        }
+    }
+    // A busy machine may hide what an interrupt costs, not that frames are sent by somebody.
+    assert!(json["send_ns"]["median"].as_f64() > Some(0.0), "{json}");
+    assert_ne!(json["environment"]["cpu_model"], Value::Null);
+}
