@@ -117,7 +117,7 @@ impl Judged {
         }
         let is_clear = self.stray < MOST && value > CLEARLY * self.noise;
         let is_precise = high - value < VAGUE * value.max(LEAST_HOLD);
-        is_kept || (is_clear && is_precise)
+        is_precise && (is_kept || is_clear)
     }
 
     /// Holds longer than this, in microseconds, are excluded; nothing where none is.
