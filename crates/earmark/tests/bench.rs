@@ -101,9 +101,14 @@ fn every_experiment_runs() {
 
 #[test]
 fn settings_are_compared_in_order() {
-    let outcome = bench(&["tcp-rr", "--compare", "delay:75,disabled,marked:75", "--rounds", "2"]);
+    let directory = Directory::new();
+    let picture = directory.file("tradeoff.svg");
+    let compare = ["tcp-rr", "--compare", "delay:75,disabled,marked:75", "--rounds", "2"];
+    let outcome = bench(&[&compare[..], &["--svg", &picture]].concat());
     let expected = ["delay:75", "disabled", "marked:75"];
     assert_eq!(texts(&outcome["results"], "setting"), expected);
+    let picture = std::fs::read_to_string(picture).unwrap();
+    assert!(expected.iter().all(|name| picture.contains(&format!(">{name}</text>"))), "{picture}");
     for result in 0..3 {
         let rounds = outcome["results"][result]["rounds"].as_array().unwrap();
         assert_eq!(rounds.len(), 2);

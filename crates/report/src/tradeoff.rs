@@ -20,6 +20,24 @@ struct Mark<'a> {
     detail: String,
 }
 
+/// What the page's style sheet is to a chart of a report.
+const STYLE: &str = concat!(
+    "><style>",
+    include_str!("../templates/report.css"),
+    "svg { background: var(--card); font-family: system-ui, sans-serif; }</style>"
+);
+
+impl TradeoffChart {
+    /// The chart as an SVG file that needs no other one.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        let palette = Palette::new(self.points.iter().map(|point| point.name.as_str()));
+        let inline = svg(self, &palette);
+        let own = inline.replacen("<svg", r#"<svg xmlns="http://www.w3.org/2000/svg""#, 1);
+        own.replacen('>', STYLE, 1) + "\n"
+    }
+}
+
 /// Draws the chart.
 pub(crate) fn svg(chart: &TradeoffChart, palette: &Palette) -> String {
     let usable = |point: &&TradeoffPoint| {
@@ -236,6 +254,16 @@ mod tests {
         let names: Vec<String> = points.iter().map(|point| point.name.clone()).collect();
         let palette = Palette::new(names.iter().map(String::as_str));
         svg(&TradeoffChart { title: "rr".into(), note: String::new(), points }, &palette)
+    }
+
+    #[test]
+    fn a_file_has_its_name_space_and_its_style() {
+        let point = TradeoffPoint { name: "a>b".into(), ..Default::default() };
+        let file = TradeoffChart { points: vec![point], ..Default::default() }.svg();
+        let head = r#"<svg xmlns="http://www.w3.org/2000/svg" class="chart" viewBox="0 0 "#;
+        assert!(file.starts_with(head) && file.ends_with("</svg>\n"), "{file}");
+        let (open, rest) = file.split_once("><style>").unwrap();
+        assert!(!open.contains('>') && rest.contains("</style><"), "{file}");
     }
 
     #[test]

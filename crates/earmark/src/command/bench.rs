@@ -1,6 +1,8 @@
 //! `earmark bench`: one experiment, or those of a scenario.
 
-use anyhow::{Result, ensure};
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use sys::privilege::become_capable;
 
@@ -8,13 +10,14 @@ use crate::cli::BenchArgs;
 use crate::table;
 use bench::compare::{self, Outcome};
 use bench::histogram;
-use bench::measurement::SCHEMA;
+use bench::measurement::{Measurement, SCHEMA};
 use bench::scenario::{Run, Scenario};
 use bench::takers::Place;
 use bench::world::setup;
 use report::outln;
 use report::progress::Progress;
 use report::terminal::Width;
+use report::{TradeoffChart, TradeoffPoint};
 
 /// What `--scenario NAME --json` prints.
 #[derive(Debug, Serialize)]
@@ -41,6 +44,10 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         let progress = Progress::new(args.json);
         let world = compare::open(args.world.or(*world).unwrap_or_default(), nic, privilege)?;
         let outcome = compare::run(*experiment, nic, options, world, &progress)?;
+        if let Some(path) = &args.svg {
+            fs::write(path, tradeoff(&outcome).svg())
+                .with_context(|| format!("writing {}", path.display()))?;
+        }
         if !args.json {
             outln!("{}\n", table::of(&outcome, args.ratios, width));
             if args.histogram {
@@ -77,6 +84,20 @@ fn check(args: &BenchArgs, runs: &[Run]) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Latency against interrupts of every setting that has both.
+fn tradeoff(outcome: &Outcome) -> TradeoffChart {
+    let point = |result: &Measurement| {
+        Some(TradeoffPoint {
+            name: result.setting.clone(),
+            latency_us: result.latency_us.as_ref()?.p50,
+            interrupts_per_s: result.interrupts_per_s?,
+            bulk_mbit: result.bulk_bits_per_s.map(|bits| bits / 1e6),
+        })
+    };
+    let points = outcome.results.iter().filter_map(point).collect();
+    TradeoffChart { title: outcome.experiment.clone(), points, ..Default::default() }
 }
 
 fn print_histograms(outcome: &Outcome, width: Width) {
