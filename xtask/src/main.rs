@@ -55,7 +55,7 @@ enum Task {
     Screenshots(screenshots::Options),
     /// Measures what a packet costs and writes docs/results/costs.json
     Bench(bench::Options),
-    /// Measures the scenarios and the demo, and writes docs/results and the README's table
+    /// Measures the scenarios and the demo, and writes docs/results and the table of docs/bench.md
     Results(results::Options),
 }
 

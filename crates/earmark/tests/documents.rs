@@ -1,4 +1,5 @@
-//! What the documents say one can type: the command takes it, and the README's knobs turn.
+//! What the documents say one can type: the command takes it, and the settings of `nic set` work in
+//! the printed order.
 
 use std::path::{Path, PathBuf};
 
@@ -104,23 +105,23 @@ fn every_command_in_a_sentence_is_known() {
     assert!(known > 30, "only {known} commands were found");
 }
 
-/// The part of the README below a heading.
-fn section(heading: &str) -> String {
-    let text = read(&repository().join("README.md"));
-    let (_, rest) = text.split_once(&format!("{heading}\n")).expect("the README has the heading");
+/// The part of a page below a heading.
+fn section(page: &str, heading: &str) -> String {
+    let text = read(&repository().join("docs").join(page));
+    let (_, rest) = text.split_once(&format!("{heading}\n")).expect("the page has the heading");
     rest.split("\n#").next().unwrap().to_owned()
 }
 
 #[test]
 fn the_knobs_turn_in_the_order_printed_whatever_the_lab_began_with() {
-    let settings = section("## Settings and marks");
+    let settings = section("settings.md", "## Settings");
     let rows = settings.lines().skip_while(|line| !line.starts_with("| strategy"));
     let rows =
         rows.take_while(|line| line.starts_with('|')).filter_map(|line| line.split('`').nth(1));
     let strategies: Vec<_> =
         rows.filter(|name| name.parse::<nic::moderation::Moderation>().is_ok()).collect();
     assert!(strategies.len() >= 8, "{strategies:?}");
-    let knobs = section("### Turn the knobs meanwhile");
+    let knobs = section("lab.md", "## Change the NIC while traffic flows");
     let commands: Vec<_> = divide(&knobs).1.iter().filter_map(|line| words(typed(line))).collect();
     assert!(commands.len() >= 6, "{commands:?}");
     for strategy in strategies {

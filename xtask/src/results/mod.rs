@@ -1,7 +1,7 @@
 //! The figures that the documentation quotes, measured and written by our own commands.
 //!
-//! `docs/results/*.json` is what `earmark` printed; `docs/results/README.md` and the table in the
-//! README of the repository are made from it. Nobody types a figure.
+//! `docs/results/*.json` is what `earmark` printed; `docs/results/README.md` and the demo's table
+//! in `docs/bench.md` are generated from it. No figure is typed by hand.
 
 mod format;
 mod messages;
@@ -21,7 +21,8 @@ use format::{environment, list, number, spread};
 /// The scenarios that are measured.
 const SCENARIOS: [&str; 6] = ["e1000", "phase", "bge", "odroid", "mixed", "openmx"];
 
-/// Where the demo's table goes in the README.
+/// Where the demo's table goes in its page.
+const DEMO_PAGE: &str = "docs/bench.md";
 const BEGIN: &str = "<!-- demo table -->";
 const END: &str = "<!-- end of demo table -->";
 
@@ -55,7 +56,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     fs::write(directory.join("README.md"), page)?;
     let demo = read(&directory.join("demo.json"))?;
-    put_into_readme(&demo_table(&demo))
+    put_into_page(&demo_table(&demo))
 }
 
 #[derive(clap::Args)]
@@ -278,12 +279,12 @@ fn demo_table(demo: &Value) -> String {
     text
 }
 
-fn put_into_readme(table: &str) -> Result<()> {
-    let path = repo::root().join("README.md");
-    let readme = fs::read_to_string(&path)?;
+fn put_into_page(table: &str) -> Result<()> {
+    let path = repo::root().join(DEMO_PAGE);
+    let page = fs::read_to_string(&path)?;
     let (before, rest) =
-        readme.split_once(BEGIN).with_context(|| format!("README.md has no {BEGIN}"))?;
-    let (_, after) = rest.split_once(END).with_context(|| format!("README.md has no {END}"))?;
+        page.split_once(BEGIN).with_context(|| format!("{DEMO_PAGE} has no {BEGIN}"))?;
+    let (_, after) = rest.split_once(END).with_context(|| format!("{DEMO_PAGE} has no {END}"))?;
     fs::write(&path, format!("{before}{BEGIN}\n{table}{END}{after}"))?;
     Ok(())
 }
