@@ -3,6 +3,7 @@
 mod cycles;
 mod layers;
 mod links;
+mod map;
 mod problem;
 mod sizes;
 mod source;
@@ -37,6 +38,7 @@ fn check(root: &Path) -> Result<(usize, Vec<Problem>)> {
     problems.extend(layers::check_picture(&metadata, root));
     problems.extend(cycles::check(&metadata, root)?);
     let files = repo::files(root, &["rs", "md", "toml", "html", "css", "yml"])?;
+    let (mut names, mut code) = (Vec::new(), String::new());
     for path in &files {
         let text = fs::read_to_string(path).with_context(|| format!("reading {path:?}"))?;
         let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy();
@@ -46,12 +48,15 @@ fn check(root: &Path) -> Result<(usize, Vec<Problem>)> {
             problems.extend(layers::check(&source));
             problems.extend(sizes::check(&source));
             problems.extend(words::check(&source));
+            code += &source.code;
         } else if name.ends_with(".md") {
             problems.extend(links::check(&name, &text, |link| {
                 path.parent().is_some_and(|directory| directory.join(link).exists())
             }));
         }
+        names.push(name.into_owned());
     }
+    problems.extend(map::check(&fs::read_to_string(root.join(map::PAGE))?, &names, &code));
     Ok((files.len(), problems))
 }
 
