@@ -60,8 +60,8 @@ pub(crate) struct Pull {
     pub(crate) open: u8,
     /// Bytes that have come.
     pub(crate) received: u64,
-    /// It stands in the line of those that want to ask.
-    pub(crate) in_line: bool,
+    /// It stands in the queue of those that want to ask.
+    pub(crate) is_queued: bool,
 }
 
 impl Pull {

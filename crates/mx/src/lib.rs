@@ -51,14 +51,14 @@
 //! ends[1].irecv(now, None, (42, u64::MAX), vec![0; 100], 0)?;
 //!
 //! // Whoever drives them carries frames until there are no more; with a clock it would also call
-//! // `expire` at each `deadline`.
+//! // `handle_timeout` at each `deadline`.
 //! let mut frame = [0; 1500];
 //! loop {
 //!     let mut quiet = true;
 //!     for from in [0, 1] {
 //!         while let Some(outgoing) = ends[from].transmit(now, &mut frame) {
 //!             let sender = ends[from].address().nic;
-//!             ends[1 - from].arrive(now, sender, &frame[..outgoing.length]);
+//!             ends[1 - from].handle_frame(now, sender, &frame[..outgoing.length]);
 //!             quiet = false;
 //!         }
 //!     }
@@ -67,7 +67,7 @@
 //!     }
 //! }
 //!
-//! let Some(Event::Received(_, status, place)) = ends[1].event() else { panic!() };
+//! let Some(Event::Received(_, status, place)) = ends[1].poll_event() else { panic!() };
 //! assert_eq!(&place[..status.transferred as usize], b"message");
 //! # Ok::<(), mx::status::Refusal>(())
 //! ```

@@ -49,7 +49,7 @@ fn only_ask(pair: &mut Pair) {
     pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
     let mut out = [0; 1500];
     let outgoing = pair.ends[0].transmit(pair.now, &mut out).unwrap();
-    pair.ends[1].arrive(pair.now, address(0).nic, &out[..outgoing.length]);
+    pair.ends[1].handle_frame(pair.now, address(0).nic, &out[..outgoing.length]);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_replayed_request_breaks_nothing() {
     let restart = |pair: &mut Pair| pair.ends[0] = End::new(config(), address(0), 123).unwrap();
     for _ in 0..3 {
         let old = kept.borrow()[0].clone();
-        pair.ends[1].arrive(pair.now, address(0).nic, &old);
+        pair.ends[1].handle_frame(pair.now, address(0).nic, &old);
         assert!(talks(&mut pair, 0) && talks(&mut pair, 1));
     }
     assert_eq!(pair.ends[1].counters().peers_lost, 0);
@@ -163,7 +163,7 @@ fn a_replayed_request_breaks_nothing() {
     assert!(talks(&mut pair, 0));
     // The request of the earlier life, long after it.
     let old = kept.borrow()[0].clone();
-    pair.ends[1].arrive(pair.now, address(0).nic, &old);
+    pair.ends[1].handle_frame(pair.now, address(0).nic, &old);
     assert!(talks(&mut pair, 0) && talks(&mut pair, 1));
     pair.run(secs(30));
     assert!(talks(&mut pair, 0) && talks(&mut pair, 1));
@@ -260,7 +260,7 @@ fn a_replayed_request_does_not_pass_for_an_answer() {
     // The next life is asked, and at the same time the network delivers what the last one asked.
     pair.ends[0] = End::new(config(), address(0), 99).unwrap();
     pair.ends[1].connect(pair.now, address(0), KEY, secs(1)).unwrap();
-    pair.ends[1].arrive(pair.now, address(0).nic, &out[..outgoing.length]);
+    pair.ends[1].handle_frame(pair.now, address(0).nic, &out[..outgoing.length]);
     assert!(talks(&mut pair, 1) && talks(&mut pair, 0));
     assert_eq!(pair.ends.each_ref().map(|end| end.counters().peers_lost), [0, 0]);
 }

@@ -21,11 +21,11 @@ fn frames_of_strangers_change_nothing() {
         let guess = header(random.next_u64() as u32, round, 0);
         // From the address of a peer, whose token they do not know, and from others.
         let nic = if round % 2 == 0 { address(0).nic } else { NicId([7, 7, 7, 7, 7, round as u8]) };
-        pair.ends[1].arrive(pair.now, nic, &frame(guess, &body));
+        pair.ends[1].handle_frame(pair.now, nic, &frame(guess, &body));
         let mut garbage = frame(guess, &body);
         let at = random.below(garbage.len() as u64) as usize;
         garbage[at] ^= 1 << random.below(8);
-        pair.ends[1].arrive(pair.now, nic, &garbage);
+        pair.ends[1].handle_frame(pair.now, nic, &garbage);
         if round % 64 == 0 {
             pair.run(secs(0));
         }
@@ -90,7 +90,7 @@ fn a_peer_that_lies_harms_itself_only() {
             let body = any_body(&mut random, &data);
             let ahead = random.below(3) as u32;
             let lie = header(token, seq.wrapping_add(ahead), ack.wrapping_add(ahead));
-            pair.ends[1].arrive(pair.now, address(0).nic, &frame(lie, &body));
+            pair.ends[1].handle_frame(pair.now, address(0).nic, &frame(lie, &body));
             seq = seq.wrapping_add(u32::from(body.frame_type().is_sequenced() && ahead == 0));
             pair.run(secs(0));
             let usage = pair.ends[1].usage();
@@ -112,7 +112,7 @@ fn a_message_beyond_its_credit_ends_the_connection() {
     for (number, expected) in [(0, 0), (1, 0), (2, 1)] {
         let body = Body::Medium { match_info: 0, total: 450, offset: 0, data: &data[..450] };
         let forged = frame(header(token, seq.wrapping_add(number), ack), &body);
-        pair.ends[1].arrive(pair.now, address(0).nic, &forged);
+        pair.ends[1].handle_frame(pair.now, address(0).nic, &forged);
         pair.run(secs(0));
         let lost = |event: &&Event<_>| matches!(event, Event::Lost(_, Code::Protocol));
         assert_eq!(pair.take(1).iter().filter(lost).count(), expected);
@@ -134,7 +134,7 @@ fn requests_of_strangers_take_up_little_and_not_for_long() {
         };
         let [a, b, c, d] = number.to_be_bytes();
         let request = frame(header(0, number, 0), &Body::Connect(connect));
-        pair.ends[1].arrive(pair.now, NicId([6, 6, a, b, c, d]), &request);
+        pair.ends[1].handle_frame(pair.now, NicId([6, 6, a, b, c, d]), &request);
     }
     assert!(pair.ends[1].peers().count() <= 1_025);
     let config = pair.ends[1].config();

@@ -109,7 +109,7 @@ fn packets_may_be_replayed() {
     let old: Vec<_> = kept.borrow().clone();
     let before = pair.ends.each_ref().map(|end| end.counters().messages_received);
     for (from, frame) in old.iter().chain(old.iter().rev()) {
-        pair.ends[1 - from].arrive(pair.now, address(*from as u8).nic, frame);
+        pair.ends[1 - from].handle_frame(pair.now, address(*from as u8).nic, frame);
         if frame.len() % 3 == 0 {
             pair.run(Duration::from_micros(10));
         }

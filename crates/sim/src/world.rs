@@ -61,7 +61,7 @@ pub struct Counts {
     pub sent_bytes: u64,
     /// Frames that arrived.
     pub arrived: u64,
-    /// Calls of `expire`.
+    /// Calls of `handle_timeout`.
     pub expired: u64,
 }
 
@@ -278,7 +278,7 @@ impl World {
     fn arrive(&mut self, host: usize, frame: &Bytes) {
         let Some(end) = self.hosts[host].end.as_mut() else { return };
         let from = NicId(*frame[6..].first_chunk().expect("frames have two addresses"));
-        end.arrive(self.now, from, &frame[ETHERNET..]);
+        end.handle_frame(self.now, from, &frame[ETHERNET..]);
         self.counts.arrived += 1;
         // The mark may be taken away, which changes nothing else.
         let flags = frame[ETHERNET + 1] & !mx::wire::FLAG_MARK;
@@ -292,7 +292,7 @@ impl World {
         }
         self.hosts[host].timer = None;
         if let Host { end: Some(end), asleep: false, .. } = &mut self.hosts[host] {
-            end.expire(self.now);
+            end.handle_timeout(self.now);
             self.counts.expired += 1;
         }
         self.pump(host);
@@ -314,7 +314,7 @@ impl World {
                 link.send(self.now, Bytes::copy_from_slice(&self.buffer[..ETHERNET + out.length]));
         }
         let room_at = link.free_at();
-        while let Some(event) = end.event() {
+        while let Some(event) = end.poll_event() {
             self.told.push_back((host, event));
         }
         let state = &mut self.hosts[host];

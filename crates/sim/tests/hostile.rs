@@ -68,7 +68,7 @@ fn lie(world: &mut World, random: &mut Prng, to: usize, known: &mut Header) {
         let said = header(token, known.seq.0.wrapping_add(ahead), known.ack.0);
         let ends = Header { to: address(to).endpoint, from: address(from).endpoint, ..said };
         let bytes = frame(ends, &body);
-        world.with(to, |end, now| end.arrive(now, address(from).nic, &bytes));
+        world.with(to, |end, now| end.handle_frame(now, address(from).nic, &bytes));
         if token == known.token && body.frame_type().is_sequenced() && ahead == 0 {
             known.seq = known.seq.plus(1);
         }

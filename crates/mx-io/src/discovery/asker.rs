@@ -78,7 +78,7 @@ impl Asker {
     }
 
     /// Takes a frame that came from `from`; `false` if it is none of this kind.
-    pub fn arrive(&mut self, now: Instant, from: NicId, bytes: &[u8]) -> bool {
+    pub fn handle_frame(&mut self, now: Instant, from: NicId, bytes: &[u8]) -> bool {
         if !frame::is_ours(bytes) {
             return false;
         }
@@ -155,7 +155,7 @@ mod tests {
         let mut count = 0;
         while let Some(outgoing) = from.transmit(now, &mut frame) {
             assert!([BROADCAST, to.own.nic].contains(&outgoing.to));
-            assert!(to.arrive(now, from.own.nic, &frame[..outgoing.length]));
+            assert!(to.handle_frame(now, from.own.nic, &frame[..outgoing.length]));
             count += 1;
         }
         count
@@ -195,7 +195,7 @@ mod tests {
         let mut arrive = |from: NicId, frame: Frame<'_>| {
             let mut bytes = [0; 1500];
             let length = frame.write(&mut bytes);
-            assert!(a.arrive(NOW, from, &bytes[..length]));
+            assert!(a.handle_frame(NOW, from, &bytes[..length]));
             a.knows(7, 9)
         };
         let good = Frame::new(true, B, A.endpoint, 7, "beta");
@@ -223,9 +223,12 @@ mod tests {
     fn frames_of_the_engine_are_left_alone() {
         let (mut a, _) = pair();
         for kind in (0..=255_u8).filter(|kind| ![3, 4].contains(kind)) {
-            assert!(!a.arrive(NOW, B.nic, &[kind, 0, 3, 9]));
+            assert!(!a.handle_frame(NOW, B.nic, &[kind, 0, 3, 9]));
         }
-        assert!(!a.arrive(NOW, B.nic, &[]));
-        assert!(a.arrive(NOW, B.nic, &[3]) && a.arrive(NOW, B.nic, &[4; 60]), "garbage of ours");
+        assert!(!a.handle_frame(NOW, B.nic, &[]));
+        assert!(
+            a.handle_frame(NOW, B.nic, &[3]) && a.handle_frame(NOW, B.nic, &[4; 60]),
+            "garbage of ours"
+        );
     }
 }

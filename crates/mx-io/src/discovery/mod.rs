@@ -102,7 +102,7 @@ fn ask(
         let now = clock::now();
         let sent = port.transmit(&mut |out| asker.transmit(now, out))?;
         let take = &mut |from, bytes: &[u8]| {
-            asker.arrive(now, from, bytes);
+            asker.handle_frame(now, from, bytes);
         };
         if port.receive(BUDGET, take)? == 0 || sent != Transmitted::Drained {
             std::thread::sleep(NAP);

@@ -140,8 +140,8 @@ impl<S: Source, R: Sink> Core<S, R> {
         let Self { engine, port, asker, .. } = self;
         let take = &mut |from, bytes: &[u8]| {
             let now = *now.get_or_insert_with(clock::now);
-            if !asker.arrive(now, from, bytes) {
-                engine.arrive(now, from, bytes);
+            if !asker.handle_frame(now, from, bytes) {
+                engine.handle_frame(now, from, bytes);
             }
         };
         let frames = port.receive(BUDGET, take).map_err(|error| self.breaks(error))?;
@@ -151,7 +151,7 @@ impl<S: Source, R: Sink> Core<S, R> {
         // away.
         let is_all = frames < BUDGET;
         if is_all && self.engine.deadline().is_some_and(|deadline| deadline <= now) {
-            self.engine.expire(now);
+            self.engine.handle_timeout(now);
         }
         Ok(frames > 0)
     }
@@ -178,7 +178,7 @@ impl<S: Source, R: Sink> Core<S, R> {
             Ok(Transmitted::Full(room)) => self.blocked = Some(room),
             Err(error) => return Err(self.breaks(error)),
         }
-        while let Some(event) = self.engine.event() {
+        while let Some(event) = self.engine.poll_event() {
             self.note(event);
         }
         let role = self.sleeper();

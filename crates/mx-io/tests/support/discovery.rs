@@ -97,7 +97,7 @@ fn almost_right(input: &mut Input<'_>) -> (NicId, Vec<u8>) {
 
 impl Listener {
     fn hear(&mut self, from: NicId, frame: &[u8]) {
-        let is_ours = self.asker.arrive(self.now, from, frame);
+        let is_ours = self.asker.handle_frame(self.now, from, frame);
         assert_eq!(is_ours, matches!(frame, [3 | 4, ..]), "whose frames these are");
         if is_ours {
             self.heard.insert(from);
@@ -111,7 +111,7 @@ impl Listener {
             assert!(outgoing.length <= LONGEST);
             self.answers += u64::from(out[0] == 4);
             let frame = &out[..outgoing.length];
-            assert!(other.arrive(self.now, A.nic, frame), "a frame of ours is one");
+            assert!(other.handle_frame(self.now, A.nic, frame), "a frame of ours is one");
         }
         let since_start = self.now.since(Instant::ZERO).as_micros();
         assert!(self.answers <= 32 + since_start / 10_000, "{} answers", self.answers);

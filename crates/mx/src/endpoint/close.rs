@@ -32,7 +32,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 peer.outbound.queue.push_back(Item::Close);
             }
             self.wake(id);
-            self.file(now, id);
+            self.set_timer(now, id);
         }
         self.drop_waiting(now);
         let receives: Vec<_> = self.receives.keys().collect();
@@ -47,7 +47,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             };
             let match_info = receiving.match_info;
             self.matching.withdraw(receive, match_info);
-            self.end_receive(receive, Code::Aborted, None, (match_info, 0, 0));
+            self.complete_receive(receive, Code::Aborted, None, (match_info, 0, 0));
         }
     }
 
@@ -72,7 +72,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(peer) = self.peers.get_mut(id) {
             peer.outbound.notifies.push_back(Notify { region, delivered: REFUSED });
             self.wake(id);
-            self.file(now, id);
+            self.set_timer(now, id);
         }
     }
 
@@ -116,7 +116,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.matching.drop_receives(id, |receive| receives.push(receive));
         for receive in receives {
             let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
-            self.end_receive(receive, code, Some(id), (match_info, 0, 0));
+            self.complete_receive(receive, code, Some(id), (match_info, 0, 0));
         }
         if self.by_address.get(&address) == Some(&id) {
             self.by_address.remove(&address);
@@ -145,7 +145,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             _ => true,
         });
         for send in left {
-            self.tell_send(send, code, 0);
+            self.complete_send(send, code, 0);
             // A message of several frames is in the list several times.
             self.sends.remove(send);
         }
@@ -168,7 +168,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if self.candidates.get(&peer.address) == Some(&id) {
             self.candidates.remove(&peer.address);
         }
-        if let Some(at) = peer.filed {
+        if let Some(at) = peer.timer_at {
             self.timers.remove(&(at, id));
         }
         // What it sent and nobody has received still takes up memory.

@@ -67,7 +67,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.due.connects = 1;
         }
         self.wake(id);
-        self.file(now, id);
+        self.set_timer(now, id);
         Ok(id)
     }
 
@@ -84,7 +84,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 (peer.connect_at, peer.attempts) = (Some(now + CONNECT_AGAIN), 0);
                 peer.due.probe = true;
                 self.wake(id);
-                self.file(now, id);
+                self.set_timer(now, id);
             }
             Link::Connecting => {}
             // It has asked as well, and is just being asked whether it is still there.
@@ -92,7 +92,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 peer.key = key;
                 peer.wanted_until = Some(now + timeout);
                 peer.connect_until = Some(now + Duration::from_nanos(timeout.as_nanos() / 2));
-                self.file(now, id);
+                self.set_timer(now, id);
             }
         }
     }
@@ -107,7 +107,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         (peer.connect_at, peer.attempts) = (Some(now + CONNECT_AGAIN), 0);
         peer.due = Due { connects: 1, ..Due::default() };
         self.wake(id);
-        self.file(now, id);
+        self.set_timer(now, id);
     }
 
     fn connect_to_self(&mut self, id: PeerId, key: u32) -> PeerId {
@@ -191,7 +191,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.due.answer = Some(connect.token);
         }
         self.wake(id);
-        self.file(now, id);
+        self.set_timer(now, id);
     }
 
     fn answer_arrived(
@@ -213,7 +213,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 {
                     // The first measure of the way: later there may be a queue on it.
                     let left = again_at.since(now);
-                    peer.outbound.rtt.measured(CONNECT_AGAIN - left);
+                    peer.outbound.rtt.update(CONNECT_AGAIN - left);
                 }
                 self.adopt(now, id, header, connect);
             }
@@ -230,10 +230,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         if let Some(peer) = self.peers.get_mut(id) {
             // The third leg: it shows that we are alive.
-            peer.inbound.tell();
+            peer.inbound.ack_now();
         }
         self.wake(id);
-        self.file(now, id);
+        self.set_timer(now, id);
     }
 
     /// The other end has told what is needed to talk to it.

@@ -39,8 +39,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
         }
         for sending in self.sends.values() {
-            let super::Sending { match_info, total, unacked, told, .. } = sending;
-            let state = if *told { "accepted" } else { "open" };
+            let super::Sending { match_info, total, unacked, is_complete, .. } = sending;
+            let state = if *is_complete { "accepted" } else { "open" };
             writeln!(
                 to,
                 "  send {match_info:#x}: {total} bytes, {unacked} frames unacknowledged, {state}"

@@ -55,7 +55,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             let room = self.receives.get(receive).map_or(0, |receive| receive.sink.capacity());
             let taken = length.min(room);
             let told = (arriving.match_info, length, taken);
-            self.end_receive(receive, received(length, taken), Some(id), told);
+            self.complete_receive(receive, received(length, taken), Some(id), told);
         }
         Ok(())
     }
@@ -97,10 +97,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         };
         peer.unexpected -= bytes;
         peer.granted = peer.granted.plus(bytes);
-        if peer.granted.after(peer.granted_told) as u32 > peer.share / 2 {
-            peer.inbound.tell();
+        if peer.granted.after(peer.granted_sent) as u32 > peer.share / 2 {
+            peer.inbound.ack_now();
             self.wake(id);
-            self.file(now, id);
+            self.set_timer(now, id);
         }
     }
 
@@ -113,10 +113,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let peers: Vec<_> = self.by_address.values().copied().collect();
         for id in peers {
             if let Some(peer) = self.peers.get_mut(id) {
-                peer.inbound.tell();
+                peer.inbound.ack_now();
             }
             self.wake(id);
-            self.file(now, id);
+            self.set_timer(now, id);
         }
     }
 
@@ -125,7 +125,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         match arriving.target {
             Target::Receive(receive) => {
                 let told = (arriving.match_info, arriving.total.into(), arriving.have.into());
-                self.end_receive(receive, code, Some(id), told);
+                self.complete_receive(receive, code, Some(id), told);
             }
             Target::Message(message) => {
                 self.matching.drop_messages(id, |waiting| waiting == message);

@@ -66,7 +66,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     ) {
         let Some(peer) = self.peers.get(id) else {
             let code = self.why_lost(id);
-            return self.end_receive(receive, code, Some(id), (match_info, length, 0));
+            return self.complete_receive(receive, code, Some(id), (match_info, length, 0));
         };
         let room = self.receives.get(receive).map_or(0, |receive| receive.sink.capacity());
         let wanted = length.min(room);
@@ -86,7 +86,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             index: 0,
             open: 0,
             received: 0,
-            in_line: true,
+            is_queued: true,
         };
         if wanted == 0 {
             return self.finish_pull(now, pull);
@@ -97,23 +97,23 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let name = self.next_pull;
         self.next_pull = name.wrapping_add(1);
         self.pulls.insert(name, pull);
-        self.pull_line.push_back(name);
+        self.pull_queue.push_back(name);
         self.ask_for_more(now);
     }
 
     /// Asks for blocks, in turn for each message, as long as the window of all pulls permits.
     pub(super) fn ask_for_more(&mut self, now: Instant) {
         while self.pulling < self.pull_congestion.window() {
-            let Some(name) = self.pull_line.pop_front() else { return };
+            let Some(name) = self.pull_queue.pop_front() else { return };
             let Some(pull) = self.pulls.get_mut(&name) else { continue };
-            pull.in_line = false;
+            pull.is_queued = false;
             if pull.open >= self.config.blocks {
                 continue;
             }
             let id = pull.peer;
             let Some(block) = pull.next_block(name, now) else { continue };
-            pull.in_line = true;
-            self.pull_line.push_back(name);
+            pull.is_queued = true;
+            self.pull_queue.push_back(name);
             self.pulling += block.count;
             if let Some(peer) = self.peers.get_mut(id) {
                 peer.to_ask.push_back(block);
@@ -128,7 +128,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         block.request = self.requests;
         block.later = 0;
         if let Some(peer) = self.peers.get_mut(id) {
-            let patience = peer.outbound.patience(&self.config);
+            let patience = peer.outbound.pto(&self.config);
             let patience = patience.times(1 << block.tries.min(8));
             (block.since, block.is_late) = (now, false);
             block.patience = patience.min(self.config.resend_max);
@@ -136,7 +136,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// The blocks that are overdue go back to the line; whether there are any.
+    /// The blocks that are overdue go back to the queue; whether there are any.
     pub(super) fn ask_again(&mut self, id: PeerId, is_overdue: impl Fn(&Asked) -> bool) -> bool {
         let Some(peer) = self.peers.get_mut(id) else { return false };
         let mut any = false;
@@ -151,7 +151,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             block.tries += 1;
             // One who does not answer must not hold up the messages of others.
             self.pulling -= core::mem::take(&mut block.counted);
-            self.pull_congestion.lost(block.request, self.requests + 1, 0);
+            self.pull_congestion.on_loss(block.request, self.requests + 1, 0);
             self.counters.asked_again += 1;
             peer.to_ask.push_back(block);
             any = true;
@@ -193,7 +193,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         let is_complete = block.missing == 0;
         peer.debts.moved(Debt::Reply, now);
-        let patience = peer.outbound.patience(&self.config);
+        let patience = peer.outbound.pto(&self.config);
         let lateness = Duration::from_nanos(peer.outbound.rtt.smoothed().as_nanos() / 4);
         if let Some((block, _)) = find_block(peer, name, index) {
             block.since = now;
@@ -218,10 +218,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         pull.received += bytes;
         if is_complete {
             pull.open -= 1;
-            self.pull_congestion.arrived(crate::config::BLOCK_FRAMES);
-            if !pull.in_line {
-                pull.in_line = true;
-                self.pull_line.push_back(name);
+            self.pull_congestion.on_ack(crate::config::BLOCK_FRAMES);
+            if !pull.is_queued {
+                pull.is_queued = true;
+                self.pull_queue.push_back(name);
             }
         }
         if pull.received == pull.wanted
@@ -237,11 +237,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let Pull { peer: id, region, receive, length, wanted, .. } = pull;
         let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
         let told = (match_info, length, wanted);
-        self.end_receive(receive, received(length, wanted), Some(id), told);
+        self.complete_receive(receive, received(length, wanted), Some(id), told);
         if let Some(peer) = self.peers.get_mut(id) {
             peer.outbound.notifies.push_back(Notify { region, delivered: wanted });
             self.wake(id);
-            self.file(now, id);
+            self.set_timer(now, id);
         }
     }
 
@@ -290,7 +290,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
         };
         let is_acked = sending.unacked == 0;
-        self.tell_send(region.send, code, delivered);
+        self.complete_send(region.send, code, delivered);
         if is_acked {
             self.sends.remove(region.send);
         }
@@ -302,7 +302,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let sends: Vec<_> = regions.map(|region| region.send).collect();
         self.regions.retain(|_, region| region.peer != id);
         for send in sends {
-            self.tell_send(send, code, 0);
+            self.complete_send(send, code, 0);
             self.sends.remove(send);
         }
         let pulls: Vec<_> = self.pulls.values().filter(|pull| pull.peer == id).copied().collect();
@@ -311,7 +311,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             let match_info =
                 self.receives.get(pull.receive).map_or(0, |receive| receive.match_info);
             let told = (match_info, pull.length, pull.received);
-            self.end_receive(pull.receive, code, Some(id), told);
+            self.complete_receive(pull.receive, code, Some(id), told);
         }
         if let Some(peer) = self.peers.get_mut(id) {
             let counted = |blocks: &VecDeque<Asked>| -> u32 {

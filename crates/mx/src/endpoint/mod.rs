@@ -5,16 +5,15 @@
 //! The owner, a thread with a port or a simulator,
 //!
 //! - passes `now` to every call that takes it; it never goes back;
-//! - hands every frame that arrives to [`Endpoint::arrive`];
+//! - hands every frame that arrives to [`Endpoint::handle_frame`];
 //! - after any call, asks [`Endpoint::transmit`] for frames until there are none, or until its port
 //!   is full; frames go out in that order;
-//! - takes what [`Endpoint::event`] has to tell;
-//! - calls [`Endpoint::expire`] at [`Endpoint::deadline`], which any call may change. A late call
+//! - takes what [`Endpoint::poll_event`] has to tell;
+//! - calls [`Endpoint::handle_timeout`] at [`Endpoint::deadline`], which any call may change. A late call
 //!   delays resends and acknowledgements, and breaks nothing.
 //!
 //! Nothing else is needed for progress. In particular, no request has to be asked about.
 
-mod arrive;
 mod close;
 mod connect;
 mod dump;
@@ -22,6 +21,7 @@ mod eager;
 mod head;
 mod large;
 mod look;
+mod receive;
 mod requests;
 mod timers;
 mod transmit;
@@ -58,8 +58,8 @@ struct Sending<S> {
     context: u64,
     /// It ends when the message was received, not when it was accepted.
     synchronous: bool,
-    /// Its end was told.
-    told: bool,
+    /// Its end was reported.
+    is_complete: bool,
     /// Bytes that have been made into eager frames.
     begun: u32,
     /// All of it has.
@@ -170,7 +170,7 @@ pub struct Endpoint<S, R> {
     /// The number of the first frame to each peer, if it is not to be random.
     first_seq: Option<Seq>,
     /// Pulls that want to ask for more.
-    pull_line: VecDeque<u32>,
+    pull_queue: VecDeque<u32>,
     /// Frames that were asked for and have not come.
     pulling: u32,
     pull_congestion: Congestion,
@@ -178,7 +178,7 @@ pub struct Endpoint<S, R> {
     requests: u64,
 
     /// Peers to which there may be something to send.
-    line: VecDeque<PeerId>,
+    ready: VecDeque<PeerId>,
     strays: VecDeque<Stray>,
     turn: u8,
     timers: BTreeSet<(Instant, PeerId)>,
@@ -219,7 +219,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             pulls: BTreeMap::new(),
             next_pull: random.next_u64() as u32,
             first_seq: None,
-            pull_line: VecDeque::new(),
+            pull_queue: VecDeque::new(),
             pulling: 0,
             pull_congestion: Congestion::new(
                 FIRST_PULL_WINDOW.min(config.pull_window),
@@ -227,7 +227,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 config.pull_window,
             ),
             requests: 0,
-            line: VecDeque::new(),
+            ready: VecDeque::new(),
             strays: VecDeque::new(),
             turn: 0,
             timers: BTreeSet::new(),
@@ -281,7 +281,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     }
 
     /// The next thing that it has to tell.
-    pub fn event(&mut self) -> Option<Event<R>> {
+    pub fn poll_event(&mut self) -> Option<Event<R>> {
         self.events.pop_front()
     }
 
@@ -327,13 +327,13 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         lost.map_or(Code::Unreachable, |(.., code)| *code)
     }
 
-    /// Puts a peer into the line of those that may have something to send.
+    /// Puts a peer into the queue of those that may have something to send.
     fn wake(&mut self, id: PeerId) {
         if let Some(peer) = self.peers.get_mut(id)
-            && !peer.in_line
+            && !peer.is_ready
         {
-            peer.in_line = true;
-            self.line.push_back(id);
+            peer.is_ready = true;
+            self.ready.push_back(id);
         }
     }
 
@@ -346,7 +346,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let left = self.config.unexpected_bytes.saturating_sub(self.reserved);
         peer.share = left.min(self.config.peer_credit.into()) as u32;
         peer.granted = Seq(peer.share);
-        peer.granted_told = peer.granted;
+        peer.granted_sent = peer.granted;
         self.reserved += u64::from(peer.share);
         self.peers.insert(peer)
     }

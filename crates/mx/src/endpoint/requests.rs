@@ -81,7 +81,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             total,
             context,
             synchronous,
-            told: false,
+            is_complete: false,
             begun: 0,
             is_out: false,
             unacked: 0,
@@ -94,7 +94,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         peer.outbound.queue.push_back(Item::Message(send));
         self.wake(id);
-        self.file(now, id);
+        self.set_timer(now, id);
         Ok(send)
     }
 
@@ -220,7 +220,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let match_info = *match_info;
         let withdrawn = self.matching.withdraw(receive, match_info);
         if withdrawn {
-            self.end_receive(receive, Code::Cancelled, None, (match_info, 0, 0));
+            self.complete_receive(receive, Code::Cancelled, None, (match_info, 0, 0));
         }
         withdrawn
     }
@@ -239,7 +239,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 let taken = self.write(receive, 0, &data[..have as usize]);
                 if u64::from(have) == total {
                     let told = (match_info, total, taken);
-                    self.end_receive(receive, received(total, taken), Some(source), told);
+                    self.complete_receive(receive, received(total, taken), Some(source), told);
                 } else if let Some(peer) = self.peers.get_mut(source)
                     && let Some(arriving) = &mut peer.arriving
                 {
@@ -263,7 +263,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// A receive has ended: `told` is the match information, the length of the message, and how
     /// much of it was delivered.
-    pub(super) fn end_receive(
+    pub(super) fn complete_receive(
         &mut self,
         receive: ReceiveId,
         code: Code,
@@ -284,12 +284,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     }
 
     /// Tells the end of a send, if it was not told before.
-    pub(super) fn tell_send(&mut self, send: SendId, code: Code, transferred: u64) {
+    pub(super) fn complete_send(&mut self, send: SendId, code: Code, transferred: u64) {
         let Some(sending) = self.sends.get_mut(send) else { return };
-        if sending.told {
+        if sending.is_complete {
             return;
         }
-        sending.told = true;
+        sending.is_complete = true;
         let status = Status {
             code,
             peer: Some(sending.peer),
@@ -331,14 +331,14 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             offset += length as u64;
         }
         let code = received(total, wanted);
-        self.end_receive(receive, code, Some(peer), (match_info, total, wanted));
-        self.tell_send(send, code, wanted);
+        self.complete_receive(receive, code, Some(peer), (match_info, total, wanted));
+        self.complete_send(send, code, wanted);
         self.sends.remove(send);
     }
 
     /// Identifiers of the requests that have not ended, for a dump of the state.
     pub fn open_requests(&self) -> (Vec<SendId>, Vec<ReceiveId>) {
-        let sends = self.sends.iter().filter(|(_, sending)| !sending.told).map(|(id, _)| id);
+        let sends = self.sends.iter().filter(|(_, sending)| !sending.is_complete).map(|(id, _)| id);
         let receives = self.receives.iter().filter(|(_, receiving)| !receiving.quiet);
         (sends.collect(), receives.map(|(id, _)| id).collect())
     }

@@ -18,22 +18,22 @@ const PROBES: u64 = 8;
 const PROBE_AGAIN: Duration = Duration::from_millis(5);
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
-    /// When [`Endpoint::expire`] has to be called. It may be a little early.
+    /// When [`Endpoint::handle_timeout`] has to be called. It may be a little early.
     pub fn deadline(&self) -> Option<Instant> {
         self.timers.first().map(|(at, _)| *at)
     }
 
     /// Does what is due.
-    pub fn expire(&mut self, now: Instant) {
+    pub fn handle_timeout(&mut self, now: Instant) {
         while let Some(&(at, id)) = self.timers.first()
             && at <= now
         {
             self.timers.pop_first();
             if let Some(peer) = self.peers.get_mut(id) {
-                peer.filed = None;
+                peer.timer_at = None;
             }
             self.expire_peer(now, id);
-            self.file(now, id);
+            self.set_timer(now, id);
         }
     }
 
@@ -64,10 +64,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.ask_to_connect();
         }
         if is_over(peer.outbound.deadline()) {
-            peer.outbound.silence(now, &self.config);
+            peer.outbound.on_pto(now, &self.config);
             self.counters.pto_count += 1;
         }
-        peer.inbound.expire(now);
+        peer.inbound.handle_timeout(now);
         if is_over(peer.probe_at) {
             peer.probe_every = peer.probe_every.times(2).min(probe_interval(&self.config));
             peer.probe_at = Some(now + peer.probe_every);
@@ -82,9 +82,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     }
 
     /// Sets the timer of a peer after something has changed.
-    pub(super) fn file(&mut self, now: Instant, id: PeerId) {
+    pub(super) fn set_timer(&mut self, now: Instant, id: PeerId) {
         let Some(peer) = self.peers.get_mut(id) else { return };
-        if peer.note_debts(now) {
+        if peer.update_debts(now) {
             peer.probe_every = probe_interval(&self.config);
             peer.probe_at = peer.debts.has(Debt::Word).then(|| now + peer.probe_every);
         }
@@ -97,11 +97,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         peer.shut_out = shut_out;
         let Some(at) = deadline(peer, &self.config) else { return };
         // A timer that is early costs a look; setting it for every frame would cost more.
-        if peer.filed.is_some_and(|filed| filed <= at) {
+        if peer.timer_at.is_some_and(|timer_at| timer_at <= at) {
             return;
         }
-        if let Some(filed) = peer.filed.replace(at) {
-            self.timers.remove(&(filed, id));
+        if let Some(timer_at) = peer.timer_at.replace(at) {
+            self.timers.remove(&(timer_at, id));
         }
         self.timers.insert((at, id));
     }

@@ -37,21 +37,21 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             if let Some(stray) = self.strays.pop_front() {
                 return Some(self.write_stray(stray, out));
             }
-            if !self.jobs.is_empty() && (self.turn == 0 || self.line.is_empty()) {
+            if !self.jobs.is_empty() && (self.turn == 0 || self.ready.is_empty()) {
                 self.turn = TURNS - 1;
                 if let Some(outgoing) = self.write_reply(out) {
                     return Some(outgoing);
                 }
                 continue;
             }
-            let id = self.line.pop_front()?;
+            let id = self.ready.pop_front()?;
             if let Some(peer) = self.peers.get_mut(id) {
-                peer.in_line = false;
+                peer.is_ready = false;
             }
             if let Some(outgoing) = self.write_to(now, id, out) {
                 self.turn = self.turn.saturating_sub(1);
                 self.wake(id);
-                self.file(now, id);
+                self.set_timer(now, id);
                 return Some(outgoing);
             }
         }
@@ -161,7 +161,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         outbound.has_begun = !sending.is_out;
         if sending.is_out {
             outbound.queue.pop_front();
-            self.tell_send(send, Code::Success, total.into());
+            self.complete_send(send, Code::Success, total.into());
         }
         Some(segment)
     }
@@ -294,8 +294,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// What the next frame to a peer says. It takes the acknowledgement along.
     pub(super) fn header(&mut self, id: PeerId, with_bitmap: bool) -> Option<Header> {
         let peer = self.peers.get_mut(id)?;
-        peer.inbound.told(with_bitmap);
-        peer.granted_told = peer.granted;
+        peer.inbound.ack_sent(with_bitmap);
+        peer.granted_sent = peer.granted;
         Some(Header {
             marked: false,
             crc: peer.crc,

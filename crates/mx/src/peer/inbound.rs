@@ -34,17 +34,17 @@ pub(crate) struct Inbound {
     early: VecDeque<Option<Box<[u8]>>>,
     early_bytes: u64,
     /// Frames that no acknowledgement has told of.
-    untold: u16,
+    unacked: u16,
     /// When they have to be told of at the latest.
-    tell_at: Option<Instant>,
+    ack_at: Option<Instant>,
     /// Frames are missing, or came twice: an acknowledgement is due now.
-    tell_now: bool,
+    ack_now: bool,
 }
 
 impl Inbound {
     pub(crate) fn new(first: Seq) -> Self {
         let early = VecDeque::new();
-        Self { next: first, early, early_bytes: 0, untold: 0, tell_at: None, tell_now: false }
+        Self { next: first, early, early_bytes: 0, unacked: 0, ack_at: None, ack_now: false }
     }
 
     /// All frames before this one have come.
@@ -92,45 +92,45 @@ impl Inbound {
 
     /// A frame has come that has to be acknowledged: by an acknowledgement of its own after `every`
     /// of them or after `delay`, if no other frame takes it along.
-    pub(crate) fn count(&mut self, now: Instant, every: u16, delay: Duration) {
-        self.untold = self.untold.saturating_add(1);
-        self.tell_now |= self.untold >= every;
-        self.tell_at.get_or_insert(now + delay);
+    pub(crate) fn on_frame(&mut self, now: Instant, every: u16, delay: Duration) {
+        self.unacked = self.unacked.saturating_add(1);
+        self.ack_now |= self.unacked >= every;
+        self.ack_at.get_or_insert(now + delay);
     }
 
     /// An acknowledgement that has waited long enough is due, and waits no longer.
-    pub(crate) fn expire(&mut self, now: Instant) {
-        if self.tell_at.is_some_and(|at| at <= now) {
-            self.tell_at = None;
-            self.tell_now = true;
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if self.ack_at.is_some_and(|at| at <= now) {
+            self.ack_at = None;
+            self.ack_now = true;
         }
     }
 
     /// An acknowledgement is due now.
-    pub(crate) fn tell(&mut self) {
-        self.tell_now = true;
+    pub(crate) fn ack_now(&mut self) {
+        self.ack_now = true;
     }
 
     /// Whether an acknowledgement is due.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
-        self.tell_now || self.tell_at.is_some_and(|at| at <= now)
+        self.ack_now || self.ack_at.is_some_and(|at| at <= now)
     }
 
     /// Whether frames are missing that the peer should hear of: no other frame tells which.
     pub(crate) const fn is_urgent(&self) -> bool {
-        self.tell_now && self.early_bytes > 0
+        self.ack_now && self.early_bytes > 0
     }
 
     /// When an acknowledgement will be due that is not due at once.
     pub(crate) const fn deadline(&self) -> Option<Instant> {
-        self.tell_at
+        self.ack_at
     }
 
     /// A frame with the acknowledgement goes out. Only a frame of its own tells which came early.
-    pub(crate) fn told(&mut self, with_bitmap: bool) {
-        self.untold = 0;
-        self.tell_at = None;
-        self.tell_now &= !with_bitmap && self.early_bytes > 0;
+    pub(crate) fn ack_sent(&mut self, with_bitmap: bool) {
+        self.unacked = 0;
+        self.ack_at = None;
+        self.ack_now &= !with_bitmap && self.early_bytes > 0;
     }
 
     /// Writes which frames came early, and says how many bytes that takes.
@@ -181,14 +181,14 @@ mod tests {
         let at = Instant::from_micros;
         let mut inbound = Inbound::new(Seq(0));
         let delay = Duration::from_micros(250);
-        inbound.count(at(0), 3, delay);
-        inbound.count(at(100), 3, delay);
+        inbound.on_frame(at(0), 3, delay);
+        inbound.on_frame(at(100), 3, delay);
         assert_eq!((inbound.is_due(at(249)), inbound.deadline()), (false, Some(at(250))));
         assert!(inbound.is_due(at(250)));
-        inbound.told(false);
+        inbound.ack_sent(false);
         assert_eq!((inbound.is_due(at(999)), inbound.deadline()), (false, None));
         for _ in 0..3 {
-            inbound.count(at(1_000), 3, delay);
+            inbound.on_frame(at(1_000), 3, delay);
         }
         assert!(inbound.is_due(at(1_000)));
     }

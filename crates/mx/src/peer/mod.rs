@@ -100,7 +100,7 @@ pub(crate) struct Peer {
     /// Bytes of its eager messages that nobody has received.
     pub(crate) unexpected: u32,
     /// What was granted when it was last told.
-    pub(crate) granted_told: Seq,
+    pub(crate) granted_sent: Seq,
 
     /// Blocks of messages that were asked for, in the order of asking.
     pub(crate) asked: VecDeque<Asked>,
@@ -116,10 +116,10 @@ pub(crate) struct Peer {
     pub(crate) probe_every: Duration,
     /// It permits no more.
     pub(crate) shut_out: bool,
-    /// It is in the line of those that have something to send.
-    pub(crate) in_line: bool,
+    /// It is in the queue of those that have something to send.
+    pub(crate) is_ready: bool,
     /// When its timer is set.
-    pub(crate) filed: Option<Instant>,
+    pub(crate) timer_at: Option<Instant>,
     /// A number of the application's (`mx_set_endpoint_addr_context`).
     pub(crate) context: u64,
 }
@@ -148,7 +148,7 @@ impl Peer {
             granted: Seq(0),
             share: 0,
             unexpected: 0,
-            granted_told: Seq(0),
+            granted_sent: Seq(0),
             asked: VecDeque::new(),
             to_ask: VecDeque::new(),
             announced: 0,
@@ -157,8 +157,8 @@ impl Peer {
             probe_at: None,
             probe_every: Duration::ZERO,
             shut_out: false,
-            in_line: false,
-            filed: None,
+            is_ready: false,
+            timer_at: None,
             context: 0,
         }
     }
@@ -183,7 +183,7 @@ impl Peer {
     }
 
     /// Notes what it owes now; whether it began or ceased to owe anything at all.
-    pub(crate) fn note_debts(&mut self, now: Instant) -> bool {
+    pub(crate) fn update_debts(&mut self, now: Instant) -> bool {
         let is_reachable = self.is_reachable();
         let arrival = is_reachable && self.outbound.is_waiting();
         // A block that is about to be asked for again has been asked for before.

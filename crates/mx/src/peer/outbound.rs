@@ -6,7 +6,7 @@
 //! Each transmission has a number of its own, a second one of the same frame too. When so many
 //! later transmissions have been acknowledged that reordering does not explain it, the frame is
 //! lost (RFC 9002, section 6.1.1, "packet threshold"). When nothing is acknowledged for a while,
-//! the first frame is sent again, to make the peer say what it has; after a second silence all
+//! the first frame is sent again, to make the peer say what it has; after a second timeout all
 //! frames count as lost.
 //!
 //! If an acknowledgement shows that a frame had not been lost, but was only late, the threshold
@@ -68,9 +68,9 @@ struct SentFrame {
 }
 
 /// Reordering up to here is taken for reordering.
-const THRESHOLD: u64 = 3;
+const PACKET_THRESHOLD: u64 = 3;
 /// Up to here the threshold rises.
-const MOST_THRESHOLD: u64 = 64;
+const MAX_PACKET_THRESHOLD: u64 = 64;
 /// The window of a new peer, in frames.
 const FIRST_WINDOW: u32 = 64;
 
@@ -80,7 +80,7 @@ pub(crate) struct Outbound {
     /// Not yet made into frames.
     pub(crate) queue: VecDeque<Item>,
     /// From the first frame that is not acknowledged.
-    flights: VecDeque<SentFrame>,
+    sent: VecDeque<SentFrame>,
     /// Its number.
     first: Seq,
     /// The peer takes no frames from here on.
@@ -96,24 +96,24 @@ pub(crate) struct Outbound {
     /// How many have been sent.
     used: Seq,
     lost: u32,
-    under_way: u32,
+    in_flight: u32,
     transmissions: u64,
     /// The latest transmission that arrived.
-    latest: u64,
-    threshold: u64,
+    largest_acked: u64,
+    packet_threshold: u64,
     window: u32,
     /// Frames that have arrived.
     delivered: u64,
     /// The most frames that arrived in the time of the shortest round trip: in this round, and in
     /// the one before.
-    carried: [u32; 2],
+    bdp_frames: [u32; 2],
     /// Another round begins with this transmission.
     round: u64,
     congestion: Congestion,
     pub(crate) rtt: Rtt,
-    /// Silences in a row.
+    /// Probe timeouts in a row (RFC 9002, section 6.2).
     pto_count: u32,
-    resend_at: Option<Instant>,
+    pto_at: Option<Instant>,
 }
 
 /// What an acknowledgement changed.
@@ -134,7 +134,7 @@ impl Outbound {
         let window = u32::from(config.window);
         Self {
             queue: VecDeque::new(),
-            flights: VecDeque::new(),
+            sent: VecDeque::new(),
             first,
             limit: first,
             full: false,
@@ -143,18 +143,18 @@ impl Outbound {
             credit: Seq(0),
             used: Seq(0),
             lost: 0,
-            under_way: 0,
+            in_flight: 0,
             transmissions: 0,
-            latest: 0,
-            threshold: THRESHOLD,
+            largest_acked: 0,
+            packet_threshold: PACKET_THRESHOLD,
             window,
             delivered: 0,
-            carried: [0; 2],
+            bdp_frames: [0; 2],
             round: 0,
             congestion: Congestion::new(FIRST_WINDOW.min(window), 1, window),
             rtt: Rtt::default(),
             pto_count: 0,
-            resend_at: None,
+            pto_at: None,
         }
     }
 
@@ -165,18 +165,18 @@ impl Outbound {
 
     /// The number of the next frame.
     pub(crate) fn next(&self) -> Seq {
-        self.first.plus(self.flights.len() as u32)
+        self.first.plus(self.sent.len() as u32)
     }
 
     /// Whether frames are not acknowledged.
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.flights.is_empty()
+        !self.sent.is_empty()
     }
 
     /// Whether there is work that the peer does not permit.
     pub(crate) fn is_shut_out(&self) -> bool {
         let no_frames = self.limit.after(self.next()) <= 0;
-        !self.queue.is_empty() && self.flights.is_empty() && (no_frames || self.full)
+        !self.queue.is_empty() && self.sent.is_empty() && (no_frames || self.full)
     }
 
     /// Bytes that the next eager message may have.
@@ -213,31 +213,31 @@ impl Outbound {
 
     /// Whether a lost frame may go out now.
     pub(crate) fn may_resend(&self) -> bool {
-        self.lost > 0 && self.under_way < self.congestion.window()
+        self.lost > 0 && self.in_flight < self.congestion.window()
     }
 
     /// Whether another frame may go out now, if there is one.
     pub(crate) fn may_send(&self) -> bool {
         self.lost == 0
-            && self.under_way < self.congestion.window()
-            && self.flights.len() < self.window as usize
+            && self.in_flight < self.congestion.window()
+            && self.sent.len() < self.window as usize
             && self.limit.after(self.next()) > 0
     }
 
     /// The first lost frame goes out again: its number, what it carries, and whether it is the last
     /// one that is lost.
     pub(crate) fn resend(&mut self, now: Instant, config: &Config) -> Option<(Seq, Segment, bool)> {
-        let place = self.flights.iter().position(|flight| flight.state == State::Lost)?;
+        let place = self.sent.iter().position(|frame| frame.state == State::Lost)?;
         self.lost -= 1;
-        self.under_way += 1;
+        self.in_flight += 1;
         self.transmissions += 1;
         let transmission = self.transmissions;
         let delivered = self.delivered;
-        let flight = &mut self.flights[place];
-        let segment = flight.segment;
+        let frame = &mut self.sent[place];
+        let segment = frame.segment;
         let state = State::Sent;
-        *flight = SentFrame { segment, state, transmission, sent_at: now, delivered, again: true };
-        self.wait(now, config);
+        *frame = SentFrame { segment, state, transmission, sent_at: now, delivered, again: true };
+        self.arm_pto(now, config);
         Some((self.first.plus(place as u32), segment, self.lost == 0))
     }
 
@@ -245,8 +245,8 @@ impl Outbound {
     pub(crate) fn send(&mut self, now: Instant, segment: Segment, config: &Config) -> Seq {
         let seq = self.next();
         self.transmissions += 1;
-        self.under_way += 1;
-        self.flights.push_back(SentFrame {
+        self.in_flight += 1;
+        self.sent.push_back(SentFrame {
             segment,
             state: State::Sent,
             transmission: self.transmissions,
@@ -254,46 +254,46 @@ impl Outbound {
             delivered: self.delivered,
             again: false,
         });
-        if self.resend_at.is_none() {
-            self.wait(now, config);
+        if self.pto_at.is_none() {
+            self.arm_pto(now, config);
         }
         seq
     }
 
     /// The peer has all frames before `ack`, and those of the bitmap; each that is done with is
     /// passed to `done`. None if the peer claims what was never sent.
-    pub(crate) fn acknowledged(
+    pub(crate) fn on_ack(
         &mut self,
         (now, ack, bitmap): (Instant, Seq, &[u8]),
         config: &Config,
         mut done: impl FnMut(Segment),
     ) -> Option<Progress> {
         let count = ack.after(self.first);
-        if count > self.flights.len() as i32 {
+        if count > self.sent.len() as i32 {
             return None;
         }
-        let was_limiting = self.under_way >= self.congestion.window();
+        let was_limiting = self.in_flight >= self.congestion.window();
         let mut progress = Progress::default();
         for _ in 0..count {
-            let flight = self.flights.pop_front()?;
+            let frame = self.sent.pop_front()?;
             self.first = self.first.plus(1);
-            self.arrived(now, flight, &mut progress);
-            done(flight.segment);
+            self.arrived(now, frame, &mut progress);
+            done(frame.segment);
         }
         // An old acknowledgement tells nothing of frames after the missing one.
         if count >= 0 {
-            self.note_bitmap(now, bitmap, &mut progress);
+            self.on_bitmap(now, bitmap, &mut progress);
         }
         if progress.frames > 0 {
             self.pto_count = 0;
-            self.note_carried(now, &progress);
+            self.update_bdp(now, &progress);
             self.find_lost(&mut progress);
             if was_limiting {
-                self.congestion.arrived(progress.frames);
+                self.congestion.on_ack(progress.frames);
             }
-            self.resend_at = None;
-            if self.under_way > 0 {
-                self.wait(now, config);
+            self.pto_at = None;
+            if self.in_flight > 0 {
+                self.arm_pto(now, config);
             }
         }
         Some(progress)
@@ -301,121 +301,121 @@ impl Outbound {
 
     /// How much the way carries: what was delivered while a frame was under way, as a part of the
     /// time that this took, for the time that it takes when there is no queue.
-    fn note_carried(&mut self, now: Instant, progress: &Progress) {
+    fn update_bdp(&mut self, now: Instant, progress: &Progress) {
         let Some((sent_at, before)) = progress.sample else { return };
         let took = now.since(sent_at).as_nanos().max(1);
-        let frames = (self.delivered - before).saturating_mul(self.rtt.least().as_nanos()) / took;
-        if self.latest >= self.round {
-            self.carried = [0, self.carried[0]];
+        let frames = (self.delivered - before).saturating_mul(self.rtt.min().as_nanos()) / took;
+        if self.largest_acked >= self.round {
+            self.bdp_frames = [0, self.bdp_frames[0]];
             self.round = self.transmissions + 1;
         }
-        self.carried[0] = self.carried[0].max(frames.min(u64::from(self.window)) as u32);
+        self.bdp_frames[0] = self.bdp_frames[0].max(frames.min(u64::from(self.window)) as u32);
     }
 
-    fn note_bitmap(&mut self, now: Instant, bitmap: &[u8], progress: &mut Progress) {
+    fn on_bitmap(&mut self, now: Instant, bitmap: &[u8], progress: &mut Progress) {
         for (byte, bits) in bitmap.iter().enumerate() {
             let mut bits = *bits;
             while bits != 0 {
                 let place = byte * 8 + bits.trailing_zeros() as usize + 1;
                 bits &= bits - 1;
-                let Some(&flight) = self.flights.get(place) else { return };
-                if flight.state != State::Arrived {
-                    self.arrived(now, flight, progress);
-                    self.flights[place].state = State::Arrived;
+                let Some(&frame) = self.sent.get(place) else { return };
+                if frame.state != State::Arrived {
+                    self.arrived(now, frame, progress);
+                    self.sent[place].state = State::Arrived;
                 }
             }
         }
     }
 
     /// A frame has arrived of which that was not known.
-    fn arrived(&mut self, now: Instant, flight: SentFrame, progress: &mut Progress) {
-        match flight.state {
-            State::Sent => self.under_way -= 1,
+    fn arrived(&mut self, now: Instant, frame: SentFrame, progress: &mut Progress) {
+        match frame.state {
+            State::Sent => self.in_flight -= 1,
             State::Lost => self.lost -= 1,
             State::Arrived => return,
         }
         progress.frames += 1;
         self.delivered += 1;
-        if flight.state == State::Lost {
+        if frame.state == State::Lost {
             // It was only late.
-            self.threshold = (self.threshold * 2).min(MOST_THRESHOLD);
+            self.packet_threshold = (self.packet_threshold * 2).min(MAX_PACKET_THRESHOLD);
             progress.needless += 1;
-        } else if !flight.again {
+        } else if !frame.again {
             // Of two transmissions nobody knows which one arrived (Karn's rule).
-            self.rtt.measured(now.since(flight.sent_at));
-            progress.sample = Some((flight.sent_at, flight.delivered));
-            self.latest = self.latest.max(flight.transmission);
-        } else if now.since(flight.sent_at).times(2) > self.rtt.smoothed() {
-            self.latest = self.latest.max(flight.transmission);
+            self.rtt.update(now.since(frame.sent_at));
+            progress.sample = Some((frame.sent_at, frame.delivered));
+            self.largest_acked = self.largest_acked.max(frame.transmission);
+        } else if now.since(frame.sent_at).times(2) > self.rtt.smoothed() {
+            self.largest_acked = self.largest_acked.max(frame.transmission);
         } else {
             // Too early for an answer to the second transmission.
-            self.threshold = (self.threshold * 2).min(MOST_THRESHOLD);
+            self.packet_threshold = (self.packet_threshold * 2).min(MAX_PACKET_THRESHOLD);
             progress.needless += 1;
         }
     }
 
     /// Whatever was sent well before the latest that arrived is lost.
     fn find_lost(&mut self, progress: &mut Progress) {
-        if self.under_way == 0 {
+        if self.in_flight == 0 {
             return;
         }
-        let carried = self.carried[0].max(self.carried[1]);
+        let bdp_frames = self.bdp_frames[0].max(self.bdp_frames[1]);
         // A window that is not used is not what filled a queue.
-        let is_used = self.under_way * 2 >= self.congestion.window();
-        let Self { flights, latest, threshold, transmissions, congestion, .. } = self;
-        for flight in flights {
-            if flight.state == State::Sent && flight.transmission + *threshold <= *latest {
-                flight.state = State::Lost;
+        let is_used = self.in_flight * 2 >= self.congestion.window();
+        let Self { sent, largest_acked, packet_threshold, transmissions, congestion, .. } = self;
+        for frame in sent {
+            if frame.state == State::Sent
+                && frame.transmission + *packet_threshold <= *largest_acked
+            {
+                frame.state = State::Lost;
                 progress.lost += 1;
                 if !is_used {
                     continue;
                 }
-                congestion.lost(flight.transmission, *transmissions + 1, carried);
+                congestion.on_loss(frame.transmission, *transmissions + 1, bdp_frames);
             }
         }
         self.lost += progress.lost;
-        self.under_way -= progress.lost;
+        self.in_flight -= progress.lost;
     }
 
     /// When something has to be done without a word from the peer.
     pub(crate) const fn deadline(&self) -> Option<Instant> {
-        self.resend_at
+        self.pto_at
     }
 
-    /// Nothing was heard for too long: how many frames go out again.
-    pub(crate) fn silence(&mut self, now: Instant, config: &Config) -> u32 {
+    /// The probe timeout is over: how many frames go out again.
+    pub(crate) fn on_pto(&mut self, now: Instant, config: &Config) -> u32 {
         self.pto_count += 1;
         let count = if self.pto_count == 1 { 1 } else { usize::MAX };
         let mut found = 0;
-        for flight in
-            self.flights.iter_mut().filter(|flight| flight.state == State::Sent).take(count)
-        {
-            flight.state = State::Lost;
+        for frame in self.sent.iter_mut().filter(|frame| frame.state == State::Sent).take(count) {
+            frame.state = State::Lost;
             found += 1;
         }
         self.lost += found;
-        self.under_way -= found;
+        self.in_flight -= found;
         if self.pto_count > 1 {
-            self.congestion.silence(self.transmissions + 1);
+            self.congestion.on_timeout(self.transmissions + 1);
         }
-        self.wait(now, config);
+        self.arm_pto(now, config);
         found
     }
 
-    /// The time after which an answer is missing.
-    pub(crate) fn patience(&self, config: &Config) -> Duration {
-        let patience = (self.rtt.patience() + config.ack_delay).max(config.resend_min);
-        patience.times(1 << self.pto_count.min(16)).min(config.resend_max)
+    /// The probe timeout: after this time an acknowledgement is missing.
+    pub(crate) fn pto(&self, config: &Config) -> Duration {
+        let pto = (self.rtt.pto() + config.ack_delay).max(config.resend_min);
+        pto.times(1 << self.pto_count.min(16)).min(config.resend_max)
     }
 
-    fn wait(&mut self, now: Instant, config: &Config) {
-        self.resend_at = Some(now + self.patience(config));
+    fn arm_pto(&mut self, now: Instant, config: &Config) {
+        self.pto_at = Some(now + self.pto(config));
     }
 
     /// Everything that is left, when there is nobody to send it to.
     pub(crate) fn abandon(&mut self, mut left: impl FnMut(SendId)) {
-        for flight in self.flights.drain(..) {
-            match flight.segment {
+        for frame in self.sent.drain(..) {
+            match frame.segment {
                 Segment::Small(send)
                 | Segment::Medium { send, .. }
                 | Segment::Announce { send, .. } => left(send),
@@ -428,7 +428,7 @@ impl Outbound {
             }
         }
         self.notifies.clear();
-        (self.lost, self.under_way, self.resend_at) = (0, 0, None);
+        (self.lost, self.in_flight, self.pto_at) = (0, 0, None);
     }
 }
 

@@ -7,8 +7,8 @@ use base::time::Duration;
 pub(crate) struct Rtt {
     /// The smoothed round trip time; absent before the first measurement.
     smoothed: Option<Duration>,
-    variation: Duration,
-    least: Duration,
+    rttvar: Duration,
+    min: Duration,
 }
 
 /// What is assumed before anything was measured.
@@ -16,16 +16,16 @@ const FIRST: Duration = Duration::from_millis(10);
 
 impl Rtt {
     /// An answer came after this time.
-    pub(crate) fn measured(&mut self, sample: Duration) {
+    pub(crate) fn update(&mut self, sample: Duration) {
         let Some(smoothed) = self.smoothed else {
             self.smoothed = Some(sample);
-            self.least = sample;
-            self.variation = Duration::from_nanos(sample.as_nanos() / 2);
+            self.min = sample;
+            self.rttvar = Duration::from_nanos(sample.as_nanos() / 2);
             return;
         };
         let off = if sample > smoothed { sample - smoothed } else { smoothed - sample };
-        self.least = self.least.min(sample);
-        self.variation = weighted(self.variation, off, 4);
+        self.min = self.min.min(sample);
+        self.rttvar = weighted(self.rttvar, off, 4);
         self.smoothed = Some(weighted(smoothed, sample, 8));
     }
 
@@ -35,13 +35,13 @@ impl Rtt {
     }
 
     /// The shortest round trip time: the one with no queue on the way.
-    pub(crate) const fn least(&self) -> Duration {
-        self.least
+    pub(crate) const fn min(&self) -> Duration {
+        self.min
     }
 
-    /// After this time an answer is missing.
-    pub(crate) fn patience(&self) -> Duration {
-        self.smoothed.map_or(FIRST, |smoothed| smoothed + self.variation.times(4))
+    /// The probe timeout.
+    pub(crate) fn pto(&self) -> Duration {
+        self.smoothed.map_or(FIRST, |smoothed| smoothed + self.rttvar.times(4))
     }
 }
 
@@ -57,23 +57,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_even_round_trip_needs_little_patience() {
+    fn an_even_round_trip_has_a_short_timeout() {
         let mut rtt = Rtt::default();
-        assert_eq!(rtt.patience(), FIRST);
+        assert_eq!(rtt.pto(), FIRST);
         for _ in 0..100 {
-            rtt.measured(Duration::from_micros(50));
+            rtt.update(Duration::from_micros(50));
         }
         assert!((49..=51).contains(&rtt.smoothed().as_micros()), "{rtt:?}");
-        assert!(rtt.patience() < Duration::from_micros(52), "{rtt:?}");
+        assert!(rtt.pto() < Duration::from_micros(52), "{rtt:?}");
     }
 
     #[test]
-    fn an_uneven_one_needs_more() {
+    fn an_uneven_round_trip_has_a_longer_one() {
         let mut rtt = Rtt::default();
         for round in 0..100 {
-            rtt.measured(Duration::from_micros(if round % 2 == 0 { 50 } else { 450 }));
+            rtt.update(Duration::from_micros(if round % 2 == 0 { 50 } else { 450 }));
         }
-        assert!(rtt.patience() > Duration::from_micros(800), "{rtt:?}");
-        rtt.measured(Duration::from_nanos(u64::MAX));
+        assert!(rtt.pto() > Duration::from_micros(800), "{rtt:?}");
+        rtt.update(Duration::from_nanos(u64::MAX));
     }
 }

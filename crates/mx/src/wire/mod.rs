@@ -34,7 +34,7 @@
 //! The types bear the numbers of their relatives in Open-MX (`omx_wire.h`), the layouts do not.
 //!
 //! **If you add a type, also change**: [`FrameType`] and its name; [`Body`], its layout and both
-//! directions in `parse.rs` and `write.rs`; `Endpoint::arrive`; `docs/mx-protocol.md`; the
+//! directions in `parse.rs` and `write.rs`; `Endpoint::handle_frame`; `docs/mx-protocol.md`; the
 //! dissector.
 
 mod layout;

@@ -65,7 +65,7 @@ pub(crate) fn replay_frames(bytes: &[u8]) {
                 let length = bytes.next();
                 let frame = bytes.take(length.into());
                 let to = usize::from(from / 2 % 2);
-                pair.ends[to].arrive(pair.now, address(from % 3).nic, frame);
+                pair.ends[to].handle_frame(pair.now, address(from % 3).nic, frame);
             }
             op @ (1 | 2 | 7) => {
                 let Some(mut frame) = chosen(&kept.borrow(), bytes.next()) else { continue };
@@ -75,7 +75,7 @@ pub(crate) fn replay_frames(bytes: &[u8]) {
                     seal(&mut frame);
                 }
                 let to = usize::from(frame[2] == 1);
-                pair.ends[to].arrive(pair.now, address(1 - to as u8).nic, &frame);
+                pair.ends[to].handle_frame(pair.now, address(1 - to as u8).nic, &frame);
             }
             3 => pair.run(Duration::from_micros(1 << (bytes.next() % 24))),
             op @ (4 | 5) => {

@@ -85,9 +85,9 @@ impl Pair {
             for to in (0..2).filter(|to| !self.asleep[*to]) {
                 while self.wires[to].front().is_some_and(|(at, _)| *at <= self.now) {
                     let (_, frame) = self.wires[to].pop_front().unwrap();
-                    self.ends[to].arrive(self.now, address(1 - to as u8).nic, &frame);
+                    self.ends[to].handle_frame(self.now, address(1 - to as u8).nic, &frame);
                 }
-                self.ends[to].expire(self.now);
+                self.ends[to].handle_timeout(self.now);
             }
         }
         self.now = self.now.max(until);
@@ -109,7 +109,7 @@ impl Pair {
                     }
                 }
             }
-            while let Some(event) = self.ends[from].event() {
+            while let Some(event) = self.ends[from].poll_event() {
                 self.events[from].push(event);
             }
         }

@@ -44,7 +44,7 @@ fn what_later_frames_overtake_is_lost() {
         outbound.send(at(0), Segment::Close, &config);
     }
     let hear = |outbound: &mut Outbound, now, bitmap: &[u8]| {
-        outbound.acknowledged((at(now), FIRST, bitmap), &config, |_| ()).unwrap()
+        outbound.on_ack((at(now), FIRST, bitmap), &config, |_| ()).unwrap()
     };
     // The second and the third have come, which explains itself by reordering; then the fourth.
     assert_eq!(hear(&mut outbound, 40, &[0b011]).lost, 0);
@@ -54,8 +54,8 @@ fn what_later_frames_overtake_is_lost() {
     // It was only late: too early for an answer to the second transmission.
     let mut done = 0;
     let seen = (at(42), FIRST.plus(4), &[][..]);
-    let progress = outbound.acknowledged(seen, &config, |_| done += 1).unwrap();
-    assert_eq!((progress.needless, done, outbound.threshold), (1, 4, 2 * THRESHOLD));
+    let progress = outbound.on_ack(seen, &config, |_| done += 1).unwrap();
+    assert_eq!((progress.needless, done, outbound.packet_threshold), (1, 4, 2 * PACKET_THRESHOLD));
 }
 
 #[test]
@@ -65,13 +65,13 @@ fn a_frame_that_was_lost_twice_is_found_again() {
     for _ in 0..4 {
         outbound.send(at(0), Segment::Close, &config);
     }
-    outbound.acknowledged((at(40), FIRST, &[0b111]), &config, |_| ()).unwrap();
+    outbound.on_ack((at(40), FIRST, &[0b111]), &config, |_| ()).unwrap();
     assert!(outbound.resend(at(40), &config).is_some());
     for _ in 0..3 {
         outbound.send(at(41), Segment::Close, &config);
     }
     let seen = (at(81), FIRST, &[0b11_1111][..]);
-    assert_eq!(outbound.acknowledged(seen, &config, |_| ()).unwrap().lost, 1);
+    assert_eq!(outbound.on_ack(seen, &config, |_| ()).unwrap().lost, 1);
 }
 
 #[test]
@@ -82,10 +82,10 @@ fn silence_asks_with_one_frame_then_with_all() {
         outbound.send(at(0), Segment::Close, &config);
     }
     let first = outbound.deadline().unwrap();
-    assert_eq!(outbound.silence(first, &config), 1);
+    assert_eq!(outbound.on_pto(first, &config), 1);
     assert!(outbound.resend(first, &config).is_some() && !outbound.may_resend());
     let second = outbound.deadline().unwrap();
-    assert_eq!(outbound.silence(second, &config), 10);
+    assert_eq!(outbound.on_pto(second, &config), 10);
     // The window is closed to one frame.
     assert!(outbound.resend(second, &config).is_some() && !outbound.may_resend());
     let third = outbound.deadline().unwrap();
@@ -98,9 +98,9 @@ fn acknowledging_what_was_never_sent_is_refused() {
     let mut outbound = outbound(&config);
     outbound.send(at(0), Segment::Close, &config);
     let never = (at(1), FIRST.plus(2), &[][..]);
-    assert_eq!(outbound.acknowledged(never, &config, |_| ()), None);
+    assert_eq!(outbound.on_ack(never, &config, |_| ()), None);
     // An old one, with a list that means other frames now.
     let old = (at(1), Seq(FIRST.0.wrapping_sub(3)), &[0xff][..]);
-    assert_eq!(outbound.acknowledged(old, &config, |_| ()), Some(Progress::default()));
+    assert_eq!(outbound.on_ack(old, &config, |_| ()), Some(Progress::default()));
     assert!(outbound.is_waiting());
 }

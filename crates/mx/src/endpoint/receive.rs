@@ -17,7 +17,7 @@ use crate::wire::{self, Body, FrameType, Header, Nack, NackReason};
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// A frame has come from this interface: `bytes` is what follows the EtherType. Whatever it is,
     /// it does no harm, and is counted if it is of no use.
-    pub fn arrive(&mut self, now: Instant, from: NicId, bytes: &[u8]) {
+    pub fn handle_frame(&mut self, now: Instant, from: NicId, bytes: &[u8]) {
         let Ok((header, body)) = wire::parse(bytes) else {
             return self.counters.drop(Drop::Malformed);
         };
@@ -107,7 +107,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
             Body::Probe => {
                 if let Some(peer) = self.peers.get_mut(id) {
-                    peer.inbound.tell();
+                    peer.inbound.ack_now();
                 }
                 Ok(())
             }
@@ -118,7 +118,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.lose(now, id, Code::Protocol);
         }
         self.wake(id);
-        self.file(now, id);
+        self.set_timer(now, id);
     }
 
     /// What every frame tells: that its sender is there, what it has, and what it permits.
@@ -134,7 +134,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         let mut done = core::mem::take(&mut self.done);
         let seen = (now, header.ack, bitmap);
-        let progress = peer.outbound.acknowledged(seen, &self.config, |segment| done.push(segment));
+        let progress = peer.outbound.on_ack(seen, &self.config, |segment| done.push(segment));
         match progress {
             Some(progress) => {
                 peer.outbound.permit(header);
@@ -167,7 +167,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let Some(sending) = self.sends.get_mut(id) else { return };
         sending.unacked -= 1;
         // A large message has been told of when it was received.
-        if sending.unacked == 0 && sending.is_out && sending.told {
+        if sending.unacked == 0 && sending.is_out && sending.is_complete {
             self.sends.remove(id);
         }
     }
@@ -185,7 +185,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             Place::Early if self.early_bytes + bytes.len() as u64 <= self.config.early_bytes => {
                 self.early_bytes += bytes.len() as u64;
                 peer.inbound.keep(header.seq, bytes);
-                peer.inbound.tell();
+                peer.inbound.ack_now();
                 return Ok(());
             }
             Place::Early => {
@@ -193,7 +193,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 return Ok(());
             }
             Place::Seen => {
-                peer.inbound.tell();
+                peer.inbound.ack_now();
                 self.counters.drop(Drop::Duplicate);
                 return Ok(());
             }
@@ -203,7 +203,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
         }
         if header.ask {
-            peer.inbound.tell();
+            peer.inbound.ack_now();
         }
         self.process(now, id, body)?;
         while let Some(early) = self.advance(now, id) {
@@ -219,7 +219,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     fn advance(&mut self, now: Instant, id: PeerId) -> Option<Box<[u8]>> {
         let peer = self.peers.get_mut(id)?;
-        peer.inbound.count(now, self.config.ack_every, self.config.ack_delay);
+        peer.inbound.on_frame(now, self.config.ack_every, self.config.ack_delay);
         peer.inbound.advance()
     }
 
