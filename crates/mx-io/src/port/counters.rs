@@ -28,10 +28,10 @@ pub struct PortCounters {
     /// Frames that came and were for another endpoint, of another kind, from nobody, or shorter
     /// than a header.
     pub strange: u64,
-    /// Frames that were sent by a lane; they are among those that were handed over.
-    pub lane_out: u64,
-    /// Frames that came by a lane; they are among those that were received.
-    pub lane_in: u64,
+    /// Frames that were sent over the UDP path of [`udp_bulk`](super::udp_bulk); they are among those that were handed over.
+    pub udp_bulk_out: u64,
+    /// Frames that came over it; they are among those that were received.
+    pub udp_bulk_in: u64,
 }
 
 impl PortCounters {
@@ -49,8 +49,8 @@ impl PortCounters {
             ("overrun", self.overrun),
             ("too-long", self.too_long),
             ("strange", self.strange),
-            ("lane-out", self.lane_out),
-            ("lane-in", self.lane_in),
+            ("lane-out", self.udp_bulk_out),
+            ("lane-in", self.udp_bulk_in),
         ] {
             tell(name, count);
         }
@@ -82,8 +82,8 @@ impl PortCounters {
             overrun: self.overrun + other.overrun,
             too_long: self.too_long + other.too_long,
             strange: self.strange + other.strange,
-            lane_out: self.lane_out + other.lane_out,
-            lane_in: self.lane_in + other.lane_in,
+            udp_bulk_out: self.udp_bulk_out + other.udp_bulk_out,
+            udp_bulk_in: self.udp_bulk_in + other.udp_bulk_in,
         }
     }
 }

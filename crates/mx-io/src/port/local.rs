@@ -11,10 +11,10 @@
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 
-use super::lane::LanePort;
 use super::packet::{PacketPort, PacketSettings};
 use super::shm::{ShmPort, ShmSettings};
 use super::udp::{UdpPort, UdpSettings};
+use super::udp_bulk::UdpBulkPort;
 use super::{
     BROADCAST, LATER, MORE_READINESS, NicId, Outgoing, Port, PortCounters, PortError, Room,
     Transmitted, in_turns,
@@ -49,13 +49,13 @@ impl LocalPort<PacketPort> {
     }
 }
 
-impl LocalPort<LanePort<PacketPort>> {
-    /// Opens `endpoint` of an interface in the network of this thread, with a lane from `address`,
+impl LocalPort<UdpBulkPort<PacketPort>> {
+    /// Opens `endpoint` of an interface in the network of this thread, with a UDP path for bulk data from `address`,
     /// which is that of the interface, and a way to the other endpoints there.
     ///
     /// # Errors
-    /// As for [`PacketPort::open`], [`LanePort::new`] and [`ShmPort::open`].
-    pub fn with_lane(
+    /// As for [`PacketPort::open`], [`UdpBulkPort::new`] and [`ShmPort::open`].
+    pub fn with_udp_bulk(
         interface: &str,
         endpoint: u8,
         settings: &PacketSettings,
@@ -63,7 +63,7 @@ impl LocalPort<LanePort<PacketPort>> {
     ) -> Result<Self, PortError> {
         let outer = PacketPort::open(interface, endpoint, settings)?;
         let index = outer.index();
-        Self::new(LanePort::new(outer, address)?, index)
+        Self::new(UdpBulkPort::new(outer, address)?, index)
     }
 }
 

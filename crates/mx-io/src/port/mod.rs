@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | [`packet`] | through an Ethernet interface | shared ring | by default; takes `CAP_NET_RAW` |
 //! | [`udp`] | in datagrams | system call | where raw sockets are not allowed |
-//! | [`lane`] | of large messages in datagrams, others by another port | both | for bandwidth |
+//! | [`udp_bulk`] | of large messages in datagrams, others by another port | both | for bandwidth |
 //! | [`shm`] | through shared memory | shared ring | between endpoints of one host |
 //! | [`local`] | by another port, or `shm` | both | by default, see [`open`] |
 //! | [`virtio`] | straight onto a NIC of ours | shared ring | in a lab, for moderation |
@@ -47,7 +47,6 @@ mod counters;
 mod error;
 pub mod faulty;
 mod inbox;
-pub mod lane;
 pub mod local;
 mod message;
 mod outbox;
@@ -56,6 +55,7 @@ pub mod shm;
 mod socket;
 mod spec;
 pub mod udp;
+pub mod udp_bulk;
 pub mod virtio;
 pub mod wire;
 
@@ -73,7 +73,7 @@ pub use spec::{PortSpec, open};
 /// Where the frame says which endpoint it is for, in bytes from the end of the EtherType.
 pub const ENDPOINT_AT: usize = 2;
 
-/// The most descriptors that a port has beside the first: a way within the host, and a lane.
+/// The most descriptors that a port has beside the first: a way within the host, and a UDP path.
 pub const MORE_READINESS: usize = 2;
 
 /// A way for MX frames to leave and come.

@@ -25,7 +25,7 @@ pub enum PortSpec {
         /// Whether endpoints of this host that are on it, too, can be reached.
         local: bool,
         /// Whether frames of large messages go in datagrams where that is possible.
-        lane: bool,
+        udp_bulk: bool,
     },
     /// Datagrams.
     Udp(UdpSettings),
@@ -40,8 +40,8 @@ pub enum PortSpec {
     Virtio(PathBuf),
 }
 
-/// What follows an interface that is to have a lane.
-const LANE: &str = "+udp";
+/// What follows an interface that is to have a UDP path for bulk data.
+const UDP_BULK: &str = "+udp";
 
 impl FromStr for PortSpec {
     type Err = String;
@@ -57,11 +57,11 @@ impl FromStr for PortSpec {
             }
             "packet" => {
                 let settings = PacketSettings::default();
-                let (interface, lane) = match rest.strip_suffix(LANE) {
+                let (interface, udp_bulk) = match rest.strip_suffix(UDP_BULK) {
                     Some(interface) => (interface.to_owned(), true),
                     None => (rest.to_owned(), false),
                 };
-                Ok(Self::Packet { interface, settings, local: true, lane })
+                Ok(Self::Packet { interface, settings, local: true, udp_bulk })
             }
             "udp" => udp(rest).ok_or_else(|| {
                 format!(
@@ -104,8 +104,8 @@ impl PortSpec {
     /// If there is not, or it is down.
     pub fn check(&self) -> Result<(), PortError> {
         match self {
-            Self::Packet { interface, lane, .. } => {
-                if *lane {
+            Self::Packet { interface, udp_bulk, .. } => {
+                if *udp_bulk {
                     address_of(interface)?;
                 }
                 let link = Netlink::open()?.link(interface)?;
@@ -137,8 +137,8 @@ fn address_of(interface: &str) -> Result<Ipv4Addr, PortError> {
 impl fmt::Display for PortSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Packet { interface, lane, .. } => {
-                write!(f, "packet:{interface}{}", if *lane { LANE } else { "" })
+            Self::Packet { interface, udp_bulk, .. } => {
+                write!(f, "packet:{interface}{}", if *udp_bulk { UDP_BULK } else { "" })
             }
             Self::Udp(settings) => write!(f, "udp:{}", settings.local),
             Self::UdpOn { interface, port: 0 } => write!(f, "udp:{interface}"),
@@ -154,9 +154,9 @@ impl fmt::Display for PortSpec {
 /// As the port of that kind says.
 pub fn open(spec: &PortSpec, endpoint: u8) -> Result<Box<dyn Port>, PortError> {
     Ok(match spec {
-        PortSpec::Packet { interface, settings, lane: true, .. } => {
+        PortSpec::Packet { interface, settings, udp_bulk: true, .. } => {
             let address = address_of(interface)?;
-            Box::new(LocalPort::with_lane(interface, endpoint, settings, address)?)
+            Box::new(LocalPort::with_udp_bulk(interface, endpoint, settings, address)?)
         }
         PortSpec::Packet { interface, settings, local: true, .. } => {
             Box::new(LocalPort::open(interface, endpoint, settings)?)

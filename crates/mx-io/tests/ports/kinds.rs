@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use lab::host::Host;
 use lab::wait::Waiting;
-use mx_io::port::lane::LanePort;
 use mx_io::port::local::LocalPort;
 use mx_io::port::packet::{PacketPort, PacketSettings, VlanTag};
 use mx_io::port::shm::{ShmPort, ShmSettings};
 use mx_io::port::udp::{UdpPort, UdpSettings};
+use mx_io::port::udp_bulk::UdpBulkPort;
 use mx_io::port::virtio::VirtioPort;
 use mx_io::port::wire::Wire;
 use mx_io::port::{NicId, Port, PortError};
@@ -41,7 +41,7 @@ pub(crate) const KINDS: [fn() -> Pair; 13] = [
     jumbo,
     vlan,
     udp,
-    lane,
+    udp_bulk,
     virtio,
     wire,
     shm,
@@ -87,15 +87,15 @@ fn udp() -> Pair {
     Pair { name: "udp", a, b, counts_losses: true, _between: Box::new(()) }
 }
 
-fn lane() -> Pair {
-    over_lane(1500)
+fn udp_bulk() -> Pair {
+    over_udp_bulk(1500)
 }
 
-pub(crate) fn over_lane(mtu: u16) -> Pair {
+pub(crate) fn over_udp_bulk(mtu: u16) -> Pair {
     let veth = Veth::with_addresses(mtu);
-    let a = Box::new(ok(veth.lane_port(0, A)));
-    let b = Box::new(ok(veth.lane_port(1, B)));
-    Pair { name: "packet with a lane", a, b, counts_losses: true, _between: Box::new(veth) }
+    let a = Box::new(ok(veth.udp_bulk_port(0, A)));
+    let b = Box::new(ok(veth.udp_bulk_port(1, B)));
+    Pair { name: "packet with a UDP path", a, b, counts_losses: true, _between: Box::new(veth) }
 }
 
 fn virtio() -> Pair {
@@ -206,15 +206,15 @@ impl Veth {
         veth
     }
 
-    /// Opens a port with a lane in a host that has an address.
-    pub(crate) fn lane_port(
+    /// Opens a port with a UDP path in a host that has an address.
+    pub(crate) fn udp_bulk_port(
         &self,
         host: usize,
         endpoint: u8,
-    ) -> Result<LanePort<PacketPort>, PortError> {
+    ) -> Result<UdpBulkPort<PacketPort>, PortError> {
         let address = Ipv4Addr::new(10, 88, 0, host as u8 + 1);
         let packet = self.port(host, endpoint, PacketSettings::default())?;
-        self.enter(host, || LanePort::new(packet, address))
+        self.enter(host, || UdpBulkPort::new(packet, address))
     }
 
     /// Opens a port in a host.

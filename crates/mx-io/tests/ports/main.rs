@@ -8,11 +8,11 @@ mod conformance;
 mod frames;
 mod interface;
 mod kinds;
-mod lane;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../../../vhost/tests/ports/nic.rs"]
 mod nic_of_tests;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../../../vhost/tests/ports/traffic.rs"]
 mod traffic;
+mod udp_bulk;
 mod waiting;

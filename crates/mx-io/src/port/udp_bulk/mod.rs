@@ -1,11 +1,10 @@
-//! A port with a lane beside it: frames of large messages go in datagrams, all others through an
-//! Ethernet interface.
+//! A port that sends the bulk of large messages over UDP, and all other frames over Ethernet.
 //!
-//! A packet socket hands every frame of its own through the kernel: 1500 bytes at a time. Datagrams
-//! in a row go through it as one, for a third of the time (`UDP_SEGMENT`; many NICs take them apart
-//! by themselves), and come as one where the kernel or the NIC puts them together again. What is
-//! short, and what somebody waits for, is better off without IP: so of a large message, the frames
-//! that nobody asked to be told of go by the lane, and the last one, which may be marked, does not.
+//! A packet socket passes each frame of up to 1500 bytes through the kernel by itself. Consecutive
+//! datagrams pass through it as one, for a third of the time (`UDP_SEGMENT`; many NICs split them
+//! in hardware), and arrive as one where the kernel or the NIC merges them again. Short messages
+//! and frames that a host waits for gain nothing from IP. So only the replies of a large message
+//! without a mark go over UDP; the last reply, which may be marked, goes over Ethernet.
 //!
 //! ```text
 //!   bytes   0 ─ 5          6       7          8 ...
@@ -13,23 +12,23 @@
 //!           NIC of sender  kind    endpoint   nonce (8): 1 invite, 2 probe, 3 open
 //! ```
 //!
-//! # Is there a lane?
+//! # How a path opens
 //!
-//! Whoever has such a frame for a peer asks it, by Ethernet, and tells its own address and a nonce;
-//! meanwhile frames go as all others do. The peer sends an invitation to that address, with
-//! the nonce. It is answered with a probe to where it came from, and that with *open*. So a lane is
-//! used only if datagrams have made it both ways, and only towards who can read the interface.
-//! It is probed again while it is used, and given up when that is not answered for a
-//! second: firewalls, or a peer that has a port without a lane, cost nothing but the question, once
-//! a second. Peers need not agree: either direction has its lane or not.
+//! A sender with such a frame asks the peer by Ethernet, with its own UDP address and a nonce;
+//! meanwhile the frames go over Ethernet. The peer sends *invite* to that address, with the nonce.
+//! The sender answers it with *probe* to where it came from, and the peer answers that with *open*.
+//! So a path is used only if datagrams pass both ways, and only towards a peer that can read the
+//! interface. It is probed again while it is used, and closed after a second without an answer:
+//! a firewall, or a peer without UDP, costs one question a second. The two directions are
+//! independent.
 //!
-//! A datagram says which NIC it is from, as an Ethernet frame does, and is believed as much: the
-//! tokens of MX tell what belongs to a conversation.
+//! A datagram names the NIC it comes from, as an Ethernet frame does, and is trusted as much: the
+//! tokens of MX tell which frames belong to a connection.
 //!
-//! One who spins looks at the lane only while it expects something there, since that takes a system
-//! call; one who sleeps sleeps on both.
+//! A spinning thread reads the UDP socket only while it expects something there, since that takes a
+//! system call. A sleeping thread sleeps on both descriptors.
 
-mod book;
+mod paths;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
@@ -45,10 +44,10 @@ use super::{
     ENDPOINT_AT, LATER, NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted,
     check_mtu, endpoint_of, in_turns, socket,
 };
-use book::{Book, Key};
+use paths::{Key, Paths};
 use sys::clock;
 
-/// The type of the frame that asks for a lane; MX has none of this number.
+/// The type of the frame that asks for a path; MX has none of this number.
 const ASK: u8 = 64;
 /// Its length: type, flags, endpoint, own endpoint, address, UDP port, two bytes of nothing, nonce.
 const ASK_LENGTH: usize = 20;
@@ -73,21 +72,21 @@ const COLD: u32 = 64;
 /// Memory for datagrams, in bytes: some 90 messages of 64 KiB.
 const ROOM: usize = 8 << 20;
 
-/// A port with a lane beside it.
-pub struct LanePort<P> {
+/// A port with a UDP path beside it.
+pub struct UdpBulkPort<P> {
     outer: P,
-    lane: Lane,
-    lane_first: bool,
+    bulk: Bulk,
+    bulk_first: bool,
 }
 
-struct Lane {
+struct Bulk {
     own: Key,
     address: SocketAddrV4,
     socket: UdpSocket,
     outbox: Outbox,
     inbox: Inbox,
     mtu: u16,
-    book: Book,
+    paths: Paths,
     /// Frames that ask, which have not left.
     asks: Vec<(Key, u64)>,
     /// Whether the socket takes no more for now.
@@ -99,15 +98,15 @@ struct Lane {
     counters: PortCounters,
 }
 
-impl<P: Port> std::fmt::Debug for LanePort<P> {
+impl<P: Port> std::fmt::Debug for UdpBulkPort<P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let own = self.lane.own;
-        f.debug_struct("LanePort").field("own", &own).finish_non_exhaustive()
+        let own = self.bulk.own;
+        f.debug_struct("UdpBulkPort").field("own", &own).finish_non_exhaustive()
     }
 }
 
-impl<P: Port> LanePort<P> {
-    /// Adds a lane from `address`, which is that of the interface, to a port.
+impl<P: Port> UdpBulkPort<P> {
+    /// Adds a UDP path from `address`, which is that of the interface, to a port.
     ///
     /// # Errors
     /// If the address is not of this host, or the MTU of the port too small for another header.
@@ -122,14 +121,14 @@ impl<P: Port> LanePort<P> {
             return Err(fail(io::ErrorKind::AddrNotAvailable.into()));
         };
         socket::set_room(&socket, Some(ROOM), ROOM);
-        let lane = Lane {
+        let bulk = Bulk {
             own: (outer.nic_id(), outer.endpoint()),
             address,
             outbox: Outbox::new(PREFIX, mtu.into(), true),
             inbox: Inbox::new(&socket),
             socket,
             mtu,
-            book: Book::new(),
+            paths: Paths::new(),
             asks: Vec::new(),
             is_full: false,
             now: None,
@@ -137,19 +136,19 @@ impl<P: Port> LanePort<P> {
             looks: 0,
             counters: PortCounters::default(),
         };
-        Ok(Self { outer, lane, lane_first: false })
+        Ok(Self { outer, bulk, bulk_first: false })
     }
 }
 
-impl<P> LanePort<P> {
+impl<P> UdpBulkPort<P> {
     /// Where datagrams come.
     #[must_use]
-    pub fn lane_address(&self) -> SocketAddrV4 {
-        self.lane.address
+    pub fn udp_address(&self) -> SocketAddrV4 {
+        self.bulk.address
     }
 }
 
-impl<P: Port> Port for LanePort<P> {
+impl<P: Port> Port for UdpBulkPort<P> {
     fn nic_id(&self) -> NicId {
         self.outer.nic_id()
     }
@@ -159,34 +158,34 @@ impl<P: Port> Port for LanePort<P> {
     }
 
     fn mtu(&self) -> u16 {
-        self.lane.mtu
+        self.bulk.mtu
     }
 
     fn transmit(
         &mut self,
         write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
     ) -> Result<Transmitted, PortError> {
-        let Self { outer, lane, .. } = self;
-        let mtu = usize::from(lane.mtu);
-        lane.now = None;
-        lane.flush();
+        let Self { outer, bulk, .. } = self;
+        let mtu = usize::from(bulk.mtu);
+        bulk.now = None;
+        bulk.flush();
         let outcome = outer.transmit(&mut |frame| {
             loop {
-                if let Some(ask) = lane.asks.pop() {
-                    return Some(lane.ask(ask, frame));
+                if let Some(ask) = bulk.asks.pop() {
+                    return Some(bulk.ask(ask, frame));
                 }
                 let Some(outgoing) = write(&mut frame[..mtu]) else {
                     // It may have been the first for somebody.
-                    let ask = lane.asks.pop()?;
-                    return Some(lane.ask(ask, frame));
+                    let ask = bulk.asks.pop()?;
+                    return Some(bulk.ask(ask, frame));
                 };
-                if !lane.takes(&frame[..outgoing.length.min(mtu)], outgoing) {
+                if !bulk.try_send(&frame[..outgoing.length.min(mtu)], outgoing) {
                     return Some(outgoing);
                 }
             }
         })?;
-        lane.flush();
-        Ok(if lane.is_full { Transmitted::Full(Room::Later(LATER)) } else { outcome })
+        bulk.flush();
+        Ok(if bulk.is_full { Transmitted::Full(Room::Later(LATER)) } else { outcome })
     }
 
     fn receive(
@@ -194,22 +193,22 @@ impl<P: Port> Port for LanePort<P> {
         budget: usize,
         take: &mut dyn FnMut(NicId, &[u8]),
     ) -> Result<usize, PortError> {
-        let Self { outer, lane, lane_first } = self;
-        let is_due = lane.is_due();
-        let mut look = |by_lane, budget| {
-            if by_lane {
-                return lane.receive(budget, take);
+        let Self { outer, bulk, bulk_first } = self;
+        let is_due = bulk.is_due();
+        let mut look = |by_udp, budget| {
+            if by_udp {
+                return bulk.receive(budget, take);
             }
             outer.receive(budget, &mut |from, frame| match frame.first() {
-                Some(&ASK) => lane.asked(frame),
+                Some(&ASK) => bulk.on_ask(frame),
                 _ => take(from, frame),
             })
         };
-        if is_due { in_turns(lane_first, budget, look) } else { look(false, budget) }
+        if is_due { in_turns(bulk_first, budget, look) } else { look(false, budget) }
     }
 
     fn arm(&mut self) -> Result<bool, PortError> {
-        // The socket of the lane is readable for as long as there is a datagram.
+        // The UDP socket is readable for as long as there is a datagram.
         self.outer.arm()
     }
 
@@ -219,23 +218,23 @@ impl<P: Port> Port for LanePort<P> {
 
     fn more_readiness(&self) -> Vec<BorrowedFd<'_>> {
         let mut all = self.outer.more_readiness();
-        all.push(self.lane.socket.as_fd());
+        all.push(self.bulk.socket.as_fd());
         all
     }
 
     fn clear(&mut self) -> Result<(), PortError> {
         // Nobody knows which of them it was.
-        self.lane.looks = COLD;
+        self.bulk.looks = COLD;
         self.outer.clear()
     }
 
     fn counters(&mut self) -> PortCounters {
-        self.lane.counters.overrun = socket::dropped(self.lane.socket.as_fd());
-        self.outer.counters().and(self.lane.counters)
+        self.bulk.counters.overrun = socket::dropped(self.bulk.socket.as_fd());
+        self.outer.counters().and(self.bulk.counters)
     }
 }
 
-impl Lane {
+impl Bulk {
     /// Whether to look at the socket this time.
     fn is_due(&mut self) -> bool {
         self.looks += 1;
@@ -246,8 +245,8 @@ impl Lane {
         true
     }
 
-    /// Whether a frame goes by the lane; then it is on its way.
-    fn takes(&mut self, frame: &[u8], outgoing: Outgoing) -> bool {
+    /// Sends a frame over UDP if it is one of those, and if there is a path; whether it did.
+    fn try_send(&mut self, frame: &[u8], outgoing: Outgoing) -> bool {
         const PULL: u8 = FrameType::Pull as u8;
         const REPLY: u8 = FrameType::Reply as u8;
         match frame {
@@ -260,19 +259,19 @@ impl Lane {
                 self.flush();
                 false
             }
-            [REPLY, ..] => self.offer((outgoing.to, outgoing.endpoint), frame),
+            [REPLY, ..] => self.enqueue((outgoing.to, outgoing.endpoint), frame),
             _ => false,
         }
     }
 
-    /// Sends a frame if there is a lane to this peer.
-    fn offer(&mut self, peer: Key, frame: &[u8]) -> bool {
+    /// Sends a frame if there is a path to this peer.
+    fn enqueue(&mut self, peer: Key, frame: &[u8]) -> bool {
         let now = *self.now.get_or_insert_with(clock::now);
-        let route = self.book.route(peer, now);
+        let route = self.paths.route(peer, now);
         self.asks.extend(route.asks.map(|nonce| (peer, nonce)));
         let Some(to) = route.to else { return false };
         if let Some(nonce) = route.probes {
-            self.say(PROBE, nonce, to);
+            self.send_control(PROBE, nonce, to);
         }
         if self.is_full || self.outbox.vacant().is_none() {
             self.flush();
@@ -298,14 +297,14 @@ impl Lane {
                 self.is_full = true;
                 break;
             }
-            // Of this address alone. What is lost is asked for again, and so is the lane.
+            // The error is about this address alone. Lost frames are asked for again.
             self.outbox.skip();
             self.counters.refused += 1;
         }
-        self.counters.lane_out += self.counters.frames_out - frames;
+        self.counters.udp_bulk_out += self.counters.frames_out - frames;
     }
 
-    /// Writes the frame that asks a peer for a lane.
+    /// Writes the frame that asks a peer for a path.
     fn ask(&self, ((to, endpoint), nonce): (Key, u64), frame: &mut [u8]) -> Outgoing {
         frame[..ASK_LENGTH].fill(0);
         frame[0] = ASK;
@@ -318,7 +317,7 @@ impl Lane {
     }
 
     /// Answers such a frame with an invitation.
-    fn asked(&mut self, frame: &[u8]) {
+    fn on_ask(&mut self, frame: &[u8]) {
         let Some(&[_, _, _, _, a, b, c, d, high, low, _, _, ref nonce @ ..]) =
             frame.first_chunk::<ASK_LENGTH>()
         else {
@@ -326,11 +325,11 @@ impl Lane {
             return;
         };
         let to = SocketAddrV4::new([a, b, c, d].into(), u16::from_be_bytes([high, low]));
-        self.say(INVITE, u64::from_be_bytes(*nonce), to);
+        self.send_control(INVITE, u64::from_be_bytes(*nonce), to);
     }
 
-    /// Sends a datagram without a frame; one that is lost is sent again by and by.
-    fn say(&self, kind: u8, nonce: u64, to: SocketAddrV4) {
+    /// Sends a datagram without a frame; if it is lost, the next question repeats it.
+    fn send_control(&self, kind: u8, nonce: u64, to: SocketAddrV4) {
         let mut datagram = [0; PREFIX + 8];
         datagram[..PREFIX].copy_from_slice(&prefix_of(self.own, kind));
         datagram[PREFIX..].copy_from_slice(&nonce.to_be_bytes());
@@ -349,7 +348,7 @@ impl Lane {
             // An error is of an address, and of what was sent to it.
             let Ok(came) = self.inbox.receive(self.socket.as_fd(), wanted) else { break };
             for number in 0..came {
-                seen += self.sort(number, take);
+                seen += self.handle_message(number, take);
             }
             if came < wanted {
                 break;
@@ -360,10 +359,10 @@ impl Lane {
         Ok(seen.min(budget))
     }
 
-    /// Sorts out a message of the last batch: how many datagrams it has.
-    fn sort(&mut self, number: usize, take: &mut dyn FnMut(NicId, &[u8])) -> usize {
+    /// Handles a message of the last batch; how many datagrams it has.
+    fn handle_message(&mut self, number: usize, take: &mut dyn FnMut(NicId, &[u8])) -> usize {
         let message = self.inbox.message(number);
-        let (mut seen, mut said) = (0, None);
+        let (mut seen, mut control) = (0, None);
         if message.is_empty() {
             self.counters.strange += 1;
         }
@@ -373,33 +372,35 @@ impl Lane {
                 Some((_, FRAME, frame)) if frame.len() > self.mtu.into() => {
                     self.counters.too_long += 1;
                 }
-                // Nothing but what is sent by the lane is taken from it.
+                // Only replies are sent over UDP, so only replies are accepted.
                 Some(((nic, _), FRAME, frame))
                     if frame.first() == Some(&(FrameType::Reply as u8))
                         && endpoint_of(frame) == Some(self.own.1) =>
                 {
                     self.counters.came(frame.len());
-                    self.counters.lane_in += 1;
+                    self.counters.udp_bulk_in += 1;
                     take(nic, frame);
                 }
                 Some((peer, kind, nonce)) if kind != FRAME && nonce.len() == 8 => {
-                    said = nonce.try_into().ok().map(|nonce| (peer, kind, nonce));
+                    control = nonce.try_into().ok().map(|nonce| (peer, kind, nonce));
                 }
                 _ => self.counters.strange += 1,
             }
         }
         let from = message.from;
-        if let Some((peer, kind, nonce)) = said {
-            self.answer(peer, (kind, u64::from_be_bytes(nonce)), from);
+        if let Some((peer, kind, nonce)) = control {
+            self.on_control(peer, kind, u64::from_be_bytes(nonce), from);
         }
         seen
     }
 
-    fn answer(&mut self, peer: Key, (kind, nonce): (u8, u64), from: SocketAddrV4) {
+    fn on_control(&mut self, peer: Key, kind: u8, nonce: u64, from: SocketAddrV4) {
         match kind {
-            INVITE if self.book.invited(peer, nonce, from) => self.say(PROBE, nonce, from),
-            PROBE => self.say(OPEN, nonce, from),
-            OPEN => self.book.opened(peer, (nonce, from), clock::now()),
+            INVITE if self.paths.on_invite(peer, nonce, from) => {
+                self.send_control(PROBE, nonce, from)
+            }
+            PROBE => self.send_control(OPEN, nonce, from),
+            OPEN => self.paths.on_open(clock::now(), peer, nonce, from),
             _ => self.counters.strange += 1,
         }
     }
