@@ -6,6 +6,7 @@ use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use mx::matching::Match;
 use mx_io::endpoint::{Completed, MxError};
 
 use crate::abi::{earmark_mx_endpoint_t, earmark_mx_request_t, earmark_mx_status_t};
@@ -72,8 +73,8 @@ pub extern "C" fn earmark_mx_test_any(
     guard(|| {
         let open = handles::endpoint(endpoint)?;
         let result = place(result, "result")?;
-        check_mask(match_info, match_mask)?;
-        tell(any(&open, || open.mx.test_any(match_info, match_mask))?, status, result);
+        let wanted = matching(match_info, match_mask)?;
+        tell(any(&open, || open.mx.test_any(wanted))?, status, result);
         Ok(())
     })
 }
@@ -92,10 +93,10 @@ pub extern "C" fn earmark_mx_wait_any(
     guard(|| {
         let open = handles::endpoint(endpoint)?;
         let result = place(result, "result")?;
-        check_mask(match_info, match_mask)?;
+        let wanted = matching(match_info, match_mask)?;
         let until = self::timeout(timeout).map(|span| Instant::now() + span);
         let left = || until.map(|until| until.saturating_duration_since(Instant::now()));
-        let ended = any(&open, || open.mx.wait_any((match_info, match_mask), left()))?;
+        let ended = any(&open, || open.mx.wait_any(wanted, left()))?;
         if tell(ended, status, result) { Ok(()) } else { goes_on(&open) }
     })
 }
@@ -224,9 +225,9 @@ fn held(request: Option<&mut earmark_mx_request_t>) -> Result<&mut earmark_mx_re
     })
 }
 
-fn check_mask(match_info: u64, match_mask: u64) -> Result<(), Failure> {
+fn matching(match_info: u64, match_mask: u64) -> Result<Match, Failure> {
     if match_info & !match_mask == 0 {
-        return Ok(());
+        return Ok(Match { info: match_info, mask: match_mask });
     }
     let text =
         format!("match information {match_info:#x} has bits outside the mask {match_mask:#x}");

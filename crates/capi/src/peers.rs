@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use mx::address::Address;
 use mx::status::Code;
 use mx_io::discovery::Found;
-use mx_io::endpoint::{MxError, Request};
+use mx_io::endpoint::{Label, MxError, Request};
 
 use crate::abi::{
     EARMARK_MX_INFINITE, earmark_mx_endpoint_addr_t, earmark_mx_endpoint_t, earmark_mx_request_t,
@@ -71,7 +71,7 @@ pub extern "C" fn earmark_mx_iconnect(
         alone(&open, address)?;
         let span = self::timeout(timeout).unwrap_or(LONG);
         request.write(open.make(Kind::Connect(address), context, |context| {
-            open.mx.iconnect_with((address, key), span, (match_info, context))
+            open.mx.iconnect_with(address, key, span, Label { match_info, context })
         })?);
         Ok(())
     })
@@ -246,7 +246,7 @@ fn connect(
     loop {
         let left = until.saturating_duration_since(Instant::now());
         *lock(&open.connected) = None;
-        let request = open.mx.iconnect_with((address, key), left, (0, 0))?;
+        let request = open.mx.iconnect(address, key, left)?;
         let code = connected(open, request, until)?;
         match (code, request) {
             (Code::Success, Request::Connect(peer)) => return Ok(addr(Some(peer), address)),

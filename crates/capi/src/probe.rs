@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use mx::endpoint::Found;
 use mx::ids::PeerId;
+use mx::matching::Match;
 
 use crate::abi::{earmark_mx_endpoint_addr_t, earmark_mx_endpoint_t, earmark_mx_status_t};
 use crate::codes::{earmark_mx_return_t, earmark_mx_status_code_t as Code};
@@ -32,7 +33,12 @@ pub extern "C" fn earmark_mx_iprobe(
     guard(|| {
         let open = handles::endpoint(endpoint)?;
         let result = place(result, "result")?;
-        tell_found(&open, open.mx.iprobe(None, (match_info, match_mask))?, status, result);
+        tell_found(
+            &open,
+            open.mx.iprobe(None, Match { info: match_info, mask: match_mask })?,
+            status,
+            result,
+        );
         Ok(())
     })
 }
@@ -50,7 +56,7 @@ pub extern "C" fn earmark_mx_probe(
 ) -> earmark_mx_return_t {
     guard(|| {
         let open = handles::endpoint(endpoint)?;
-        let found = || wait(&open, None, (match_info, match_mask), timeout);
+        let found = || wait(&open, None, Match { info: match_info, mask: match_mask }, timeout);
         probe(&open, found, status, result)
     })
 }
@@ -69,7 +75,8 @@ pub extern "C" fn earmark_mx_probe_from(
     guard(|| {
         let open = handles::endpoint(endpoint)?;
         let source = peer(source)?;
-        let found = || wait(&open, Some(source), (match_info, match_mask), timeout);
+        let found =
+            || wait(&open, Some(source), Match { info: match_info, mask: match_mask }, timeout);
         probe(&open, found, status, result)
     })
 }
@@ -89,14 +96,14 @@ fn probe(
 fn wait(
     open: &Open,
     source: Option<PeerId>,
-    matching: (u64, u64),
+    wanted: Match,
     timeout: u32,
 ) -> Result<Option<Found>, Failure> {
     let timeout = self::timeout(timeout);
     let start = Instant::now();
     let wakeups = open.wakeups.load(Ordering::Acquire);
     loop {
-        let found = open.mx.iprobe(source, matching)?;
+        let found = open.mx.iprobe(source, wanted)?;
         let spent = start.elapsed();
         let is_over = timeout.is_some_and(|timeout| spent >= timeout)
             || open.wakeups.load(Ordering::Acquire) != wakeups

@@ -4,6 +4,7 @@ use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
 use mx::ids::PeerId;
+use mx::matching::Match;
 use mx_io::endpoint::{MxError, Request};
 
 use crate::abi::{
@@ -77,7 +78,7 @@ pub unsafe extern "C" fn earmark_mx_irecv(
     guard(|| {
         let open = handles::endpoint(endpoint)?;
         let into = lent!(segments, segments_count)?;
-        receive(&open, None, (match_info, match_mask), into, (context, request))
+        receive(&open, None, Match { info: match_info, mask: match_mask }, into, (context, request))
     })
 }
 
@@ -100,7 +101,13 @@ pub unsafe extern "C" fn earmark_mx_irecv_from(
         let open = handles::endpoint(endpoint)?;
         let into = lent!(segments, segments_count)?;
         let source = Some(peer(source)?);
-        receive(&open, source, (match_info, match_mask), into, (context, request))
+        receive(
+            &open,
+            source,
+            Match { info: match_info, mask: match_mask },
+            into,
+            (context, request),
+        )
     })
 }
 
@@ -143,7 +150,7 @@ fn send(
 fn receive(
     open: &Open,
     source: Option<PeerId>,
-    matching: (u64, u64),
+    wanted: Match,
     into: Segments,
     (context, request): (*mut c_void, Option<&mut MaybeUninit<earmark_mx_request_t>>),
 ) -> Result<(), Failure> {
@@ -152,7 +159,7 @@ fn receive(
     let receive = |context| {
         let place = Place(into);
         let posted =
-            open.mx.with_engine(|engine, now| engine.irecv(now, source, matching, place, context));
+            open.mx.with_engine(|engine, now| engine.irecv(now, source, wanted, place, context));
         posted.map(Request::Receive)
     };
     finish(open, Kind::Receive, (context, Some(request)), receive)

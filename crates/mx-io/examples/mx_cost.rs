@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use mx::config::Config;
 use mx::ids::PeerId;
+use mx::matching::Match;
 use mx_io::endpoint::{Endpoint, Life, MxError, Progress, Waiting};
 use mx_io::port::Port;
 use mx_io::port::packet::PacketSettings;
@@ -52,8 +53,6 @@ const STREAM: usize = 4_000;
 const DEPTH: usize = 16;
 /// Small messages, one after the other.
 const RATE: usize = 500_000;
-const ANY: (u64, u64) = (0, 0);
-
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let turns = arguments.next().map_or(Ok(3), |turns| turns.parse());
@@ -125,7 +124,7 @@ fn mx_latency(veth: &Veth, spins: bool) -> Result<Value, Failure> {
             pin(1);
             let mut place = vec![0; SMALL];
             for _ in 0..WARMUP + ROUNDS {
-                let request = b.irecv(None, ANY, place)?;
+                let request = b.irecv(None, Match::ANY, place)?;
                 let got = b.wait(request, None)?.expect("waits for ever");
                 let from = got.status.peer.expect("messages have a sender");
                 place = got.sink.unwrap_or_default();
@@ -138,7 +137,7 @@ fn mx_latency(veth: &Veth, spins: bool) -> Result<Value, Failure> {
         let message = Bytes::from_static(&[7; SMALL]);
         let mut place = vec![0; SMALL];
         let took = rounds(|| -> Result<(), MxError> {
-            let request = a.irecv(None, ANY, std::mem::take(&mut place))?;
+            let request = a.irecv(None, Match::ANY, std::mem::take(&mut place))?;
             let sent = a.isend(to_b, 0, message.clone())?;
             a.forget(sent);
             let got = a.wait(request, None)?;
@@ -228,13 +227,13 @@ fn stream(
             pin(1);
             let mut requests = std::collections::VecDeque::new();
             for _ in 0..depth {
-                requests.push_back(b.irecv(None, ANY, vec![0; size])?);
+                requests.push_back(b.irecv(None, Match::ANY, vec![0; size])?);
             }
             for done in 0..count {
                 let request = requests.pop_front().expect("one is always posted");
                 let got = b.wait(request, None)?.expect("waits for ever");
                 if done + depth < count {
-                    requests.push_back(b.irecv(None, ANY, got.sink.unwrap_or_default())?);
+                    requests.push_back(b.irecv(None, Match::ANY, got.sink.unwrap_or_default())?);
                 }
             }
             Ok(())
@@ -290,7 +289,7 @@ fn one_thread(pair: Pair) -> Result<[Value; 2], Failure> {
     };
     let message = Bytes::from_static(&[7; SMALL]);
     let receive = |end: &End| -> Result<(), MxError> {
-        let request = end.irecv(None, ANY, vec![0; SMALL])?;
+        let request = end.irecv(None, Match::ANY, vec![0; SMALL])?;
         while end.test(request)?.is_none() {}
         Ok(())
     };
@@ -309,7 +308,7 @@ fn one_thread(pair: Pair) -> Result<[Value; 2], Failure> {
     let mut posted = std::collections::VecDeque::new();
     while received < RATE {
         while sent < RATE && sent - received < 128 {
-            posted.push_back(b.irecv(None, ANY, vec![0; SMALL])?);
+            posted.push_back(b.irecv(None, Match::ANY, vec![0; SMALL])?);
             a.forget(a.isend(to_b, 0, message.clone())?);
             sent += 1;
         }

@@ -8,6 +8,7 @@
 //! use mx_io::port::NicId;
 //! use mx_io::port::wire::Wire;
 //! use mx::config::Config;
+//! use mx::matching::Match;
 //! use mx::status::Code;
 //!
 //! // Within this process; `PacketPort::open("eth0", 1, &PacketSettings::default())` is Ethernet.
@@ -21,7 +22,7 @@
 //! let peer = a.connect(b.address(), 0, patience)?;
 //!
 //! // Match information 7, and all bits of it count.
-//! let receive = b.irecv(None, (7, !0), vec![0; 1024])?;
+//! let receive = b.irecv(None, Match::exact(7), vec![0; 1024])?;
 //! let send = a.isend(peer, 7, Bytes::from_static(b"hello"))?;
 //! let sent = a.wait(send, Some(patience))?.expect("there was time");
 //! let received = b.wait(receive, Some(patience))?.expect("there was time");

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use mx::address::Address;
 use mx::config::Config;
 use mx::ids::PeerId;
+use mx::matching::Match;
 use mx::status::Code;
 use mx_io::endpoint::{Completed, Endpoint, Life, MxError, Progress, Request, Waiting};
 use mx_io::port::NicId;
@@ -17,7 +18,6 @@ use mx_io::report;
 
 type End = Endpoint<Bytes, Vec<u8>>;
 
-const ALL: (u64, u64) = (0, 0);
 const SECOND: Duration = Duration::from_secs(1);
 /// Far longer than anything takes, however busy the machine is.
 const LONG: Duration = Duration::from_secs(300);
@@ -50,7 +50,7 @@ fn connect(a: &End, b: &End) -> PeerId {
 }
 
 fn receive(end: &End, size: usize) -> Completed<Vec<u8>> {
-    let request = end.irecv(None, ALL, vec![0; size]).unwrap();
+    let request = end.irecv(None, Match::ANY, vec![0; size]).unwrap();
     end.wait(request, Some(LONG)).unwrap().expect("a message")
 }
 
@@ -99,7 +99,7 @@ fn progress_needs_no_application() {
     let life = Life::default();
     let (a, b) = pair(Config::default(), life);
     let to_b = connect(&a, &b);
-    let posted = b.irecv(None, ALL, vec![0; 1 << 20]).unwrap();
+    let posted = b.irecv(None, Match::ANY, vec![0; 1 << 20]).unwrap();
     let sent = a.isend(to_b, 1, vec![9; 1 << 20].into()).unwrap();
     // Nobody asks, and yet the megabyte is pulled: looking at counters drives nothing.
     let until = Instant::now() + LONG;
@@ -122,7 +122,7 @@ fn several_threads_wait_for_their_own() {
                 let b = Arc::clone(&b);
                 scope.spawn(move || {
                     for round in 0..50_u64 {
-                        let request = b.irecv(None, (number, !0), vec![0; 8]).unwrap();
+                        let request = b.irecv(None, Match::exact(number), vec![0; 8]).unwrap();
                         let got = b.wait(request, Some(LONG)).unwrap().expect("mine");
                         assert_eq!(got.status.match_info, number);
                         assert_eq!(got.sink.unwrap(), round.to_ne_bytes());
@@ -135,7 +135,7 @@ fn several_threads_wait_for_their_own() {
                 }
             }
         });
-        let completed = a.wait_any(ALL, Some(LONG)).unwrap().expect("sends have ended");
+        let completed = a.wait_any(Match::ANY, Some(LONG)).unwrap().expect("sends have ended");
         assert!(matches!(completed.request, Request::Send(_)));
     }
 }
@@ -143,7 +143,7 @@ fn several_threads_wait_for_their_own() {
 #[test]
 fn whoever_waits_can_be_woken() {
     let (a, _b) = pair(Config::default(), Life::default());
-    let request = a.irecv(None, ALL, vec![0; 8]).unwrap();
+    let request = a.irecv(None, Match::ANY, vec![0; 8]).unwrap();
     assert!(a.wait(request, Some(Duration::from_millis(20))).unwrap().is_none());
     scope(|scope| {
         let waits: Vec<_> = (0..3).map(|_| scope.spawn(|| a.wait(request, None))).collect();
@@ -166,9 +166,9 @@ fn what_is_withdrawn_is_told_to_nobody() {
     let (a, b) = pair(Config::default(), Life::default());
     let nowhere = Address { endpoint: 77, ..b.address() };
     scope(|scope| {
-        let waits = scope.spawn(|| a.wait_any(ALL, None).unwrap());
+        let waits = scope.spawn(|| a.wait_any(Match::ANY, None).unwrap());
         for _ in 0..2000 {
-            let receive = a.irecv(None, ALL, vec![0; 8]).unwrap();
+            let receive = a.irecv(None, Match::ANY, vec![0; 8]).unwrap();
             assert!(a.withdraw(receive).unwrap());
             assert!(!a.withdraw(receive).unwrap(), "once is enough");
         }
@@ -182,9 +182,9 @@ fn what_is_withdrawn_is_told_to_nobody() {
         assert!(waits.join().unwrap().is_none(), "an end was told that was withdrawn");
     });
     let peer = connect(&b, &a);
-    let late = a.irecv(None, ALL, vec![0; 8]).unwrap();
+    let late = a.irecv(None, Match::ANY, vec![0; 8]).unwrap();
     b.isend(peer, 7, Bytes::from_static(b"hello")).unwrap();
-    while a.test_any(7, !0).unwrap().map(|completed| completed.request) != Some(late) {}
+    while a.test_any(Match::exact(7)).unwrap().map(|completed| completed.request) != Some(late) {}
     assert!(!a.withdraw(late).unwrap());
 }
 
@@ -233,7 +233,7 @@ fn connecting_again_finds_the_next_life() {
 fn closing_waits_for_what_is_on_its_way() {
     let (a, b) = pair(Config::default(), Life::default());
     let to_b = connect(&a, &b);
-    let large = b.irecv(None, (1, !0), vec![0; 3 << 20]).unwrap();
+    let large = b.irecv(None, Match::exact(1), vec![0; 3 << 20]).unwrap();
     a.isend(to_b, 1, vec![5; 3 << 20].into()).unwrap();
     a.isend(to_b, 2, vec![6; 20_000].into()).unwrap();
     let closed = a.close(LONG);
@@ -276,7 +276,7 @@ fn ends_come_in_their_order_with_their_contexts() {
         a.drain(9, |_| ()).unwrap();
         for context in 0..9 {
             let post = |now, engine: &mut mx::endpoint::Endpoint<Bytes, Vec<u8>>| {
-                engine.irecv(now, None, (context, !0), vec![0; 8], 100 + context)
+                engine.irecv(now, None, Match::exact(context), vec![0; 8], 100 + context)
             };
             b.with_engine(|engine, now| post(now, engine)).unwrap();
         }

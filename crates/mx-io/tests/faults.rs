@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mx::config::Config;
+use mx::matching::Match;
 use mx::status::Code;
 use mx::wire::FrameType;
 use mx_io::endpoint::{Completed, Endpoint, Life};
@@ -40,7 +41,7 @@ fn echo(faults: &str, fault: Fault) -> u64 {
     scope(|scope| {
         scope.spawn(|| {
             for _ in 0..ROUNDS {
-                let got = b.irecv(None, (0, 0), vec![0; 300_000]).unwrap();
+                let got = b.irecv(None, Match::ANY, vec![0; 300_000]).unwrap();
                 let got = wait(&b, got);
                 assert_eq!(got.status.code, Code::Success);
                 let mut data = got.sink.unwrap();
@@ -52,7 +53,7 @@ fn echo(faults: &str, fault: Fault) -> u64 {
         for round in 0..ROUNDS {
             let message = Bytes::from(vec![round as u8; SIZES[round % SIZES.len()]]);
             let sent = a.issend(to_b, 7, message.clone()).unwrap();
-            let got = a.irecv(None, (0, 0), vec![0; 300_000]).unwrap();
+            let got = a.irecv(None, Match::ANY, vec![0; 300_000]).unwrap();
             let got = wait(&a, got);
             assert_eq!(got.sink.unwrap()[..message.len()], message);
             assert_eq!(wait(&a, sent).status.code, Code::Success);

@@ -37,6 +37,7 @@
 //! use mx::address::{Address, NicId};
 //! use mx::config::Config;
 //! use mx::endpoint::Endpoint;
+//! use mx::matching::Match;
 //! use mx::status::Event;
 //!
 //! // Two endpoints. A program has one, and a port to send its frames through.
@@ -48,7 +49,7 @@
 //!
 //! let peer = ends[0].connect(now, at(2), 0, Duration::from_millis(100))?;
 //! ends[0].isend(now, peer, 42, Bytes::from_static(b"message"), 0)?;
-//! ends[1].irecv(now, None, (42, u64::MAX), vec![0; 100], 0)?;
+//! ends[1].irecv(now, None, Match::exact(42), vec![0; 100], 0)?;
 //!
 //! // Whoever drives them carries frames until there are no more; with a clock it would also call
 //! // `handle_timeout` at each `deadline`.
@@ -94,7 +95,7 @@ pub mod counters;
 pub mod endpoint;
 pub mod ids;
 mod large;
-mod matching;
+pub mod matching;
 pub mod outgoing;
 mod peer;
 pub mod seq;

@@ -11,18 +11,43 @@ use alloc::collections::{BTreeMap, VecDeque};
 use crate::config::ContextBits;
 use crate::ids::{MessageId, PeerId, ReceiveId};
 
+/// The messages that a receive takes: those whose match information agrees with `info` in all bits
+/// of `mask`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// The match information that is wanted.
+    pub info: u64,
+    /// The bits of it that count.
+    pub mask: u64,
+}
+
+impl Match {
+    /// Any message.
+    pub const ANY: Self = Self { info: 0, mask: 0 };
+
+    /// Messages with exactly this match information.
+    #[must_use]
+    pub const fn exact(info: u64) -> Self {
+        Self { info, mask: !0 }
+    }
+
+    /// Whether a message with this match information fits.
+    #[must_use]
+    pub const fn accepts(self, match_info: u64) -> bool {
+        (match_info ^ self.info) & self.mask == 0
+    }
+}
+
 /// What a receive asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern {
     pub(crate) source: Option<PeerId>,
-    pub(crate) match_info: u64,
-    pub(crate) mask: u64,
+    pub(crate) wanted: Match,
 }
 
 impl Pattern {
     fn fits(&self, match_info: u64, source: PeerId) -> bool {
-        (match_info ^ self.match_info) & self.mask == 0
-            && self.source.is_none_or(|wanted| wanted == source)
+        self.wanted.accepts(match_info) && self.source.is_none_or(|wanted| wanted == source)
     }
 }
 
@@ -66,7 +91,7 @@ impl Matching {
 
     /// A receive waits from now on.
     pub(crate) fn post(&mut self, receive: ReceiveId, pattern: Pattern) {
-        self.queues(pattern.match_info).posted.push_back((receive, pattern));
+        self.queues(pattern.wanted.info).posted.push_back((receive, pattern));
     }
 
     /// The receive that a message belongs to; it waits no longer.
@@ -84,14 +109,14 @@ impl Matching {
 
     /// The first message that fits, which goes on waiting.
     pub(crate) fn find(&self, pattern: &Pattern) -> Option<MessageId> {
-        let queues = self.contexts.get(&self.bits.of(pattern.match_info))?;
+        let queues = self.contexts.get(&self.bits.of(pattern.wanted.info))?;
         let fits = |message: &&Waiting| pattern.fits(message.match_info, message.source);
         queues.waiting.iter().find(fits).map(|waiting| waiting.message)
     }
 
     /// The first message that fits; it waits no longer.
     pub(crate) fn take(&mut self, pattern: &Pattern) -> Option<MessageId> {
-        let waiting = &mut self.contexts.get_mut(&self.bits.of(pattern.match_info))?.waiting;
+        let waiting = &mut self.contexts.get_mut(&self.bits.of(pattern.wanted.info))?.waiting;
         let fits = |message: &Waiting| pattern.fits(message.match_info, message.source);
         let place = waiting.iter().position(fits)?;
         self.waiting -= 1;

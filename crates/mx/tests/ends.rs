@@ -8,6 +8,7 @@ use std::rc::Rc;
 use base::time::Duration;
 use mx::config::Config;
 use mx::endpoint::Usage;
+use mx::matching::Match;
 use mx::status::{Code, Event};
 use mx::wire::FrameType;
 use support::{End, Pair, address, frame_type, pattern, secs};
@@ -74,7 +75,7 @@ fn nothing_is_told_of_a_message_that_was_discarded_while_it_came() {
         let (mut pair, [to, _], drops) = without(2, unwanted);
         pair.ends[0].isend(pair.now, to, 1, pattern(size), 0).unwrap();
         pair.run(Duration::from_millis(10));
-        let found = pair.ends[1].claim(None, (1, !0)).unwrap().unwrap();
+        let found = pair.ends[1].claim(None, Match::exact(1)).unwrap().unwrap();
         assert!(pair.ends[1].discard(pair.now, found.message, vec![0; 5_000]));
         assert!(!pair.ends[1].discard(pair.now, found.message, vec![]));
         assert_eq!(pair.ends[1].open_requests().1, []);
@@ -91,7 +92,7 @@ fn a_silent_peer_is_lost_in_time() {
     let config = Config { peer_timeout: Duration::from_millis(500), ..Config::default() };
     for (size, synchronous) in [(5, false), (5, true), (10_000, false), (200_000, false)] {
         let (mut pair, [to, from]) = Pair::connected(config);
-        pair.ends[1].irecv(pair.now, Some(from), (1, !0), vec![0; 200_000], 0).unwrap();
+        pair.ends[1].irecv(pair.now, Some(from), Match::exact(1), vec![0; 200_000], 0).unwrap();
         pair.run(secs(100));
         assert!(pair.take(0).is_empty(), "nobody owes anything");
         pair.tap = Box::new(|_, _| false);
@@ -112,10 +113,10 @@ fn a_silent_peer_is_lost_in_time() {
 fn a_pause_of_two_seconds_loses_nothing() {
     let (mut pair, [to, from]) = Pair::connected(Config::default());
     for size in [5, 10_000, 200_000] {
-        pair.ends[1].irecv(pair.now, Some(from), (1, !0), vec![0; size], 0).unwrap();
+        pair.ends[1].irecv(pair.now, Some(from), Match::exact(1), vec![0; size], 0).unwrap();
         pair.ends[0].isend(pair.now, to, 1, pattern(size), 0).unwrap();
     }
-    pair.ends[1].irecv(pair.now, Some(from), (2, !0), vec![0; 5], 0).unwrap();
+    pair.ends[1].irecv(pair.now, Some(from), Match::exact(2), vec![0; 5], 0).unwrap();
     pair.asleep = [false, true];
     pair.run(secs(2));
     pair.ends[0].isend(pair.now, to, 2, pattern(5), 0).unwrap();
@@ -141,15 +142,15 @@ fn a_lingering_close_delivers_what_both_have_sent() {
             for number in 0..10 {
                 pair.ends[end].isend(pair.now, id, number, pattern(size), 0).unwrap();
                 let place = vec![0; size];
-                pair.ends[end].irecv(pair.now, None, (number, !0), place, 0).unwrap();
+                pair.ends[end].irecv(pair.now, None, Match::exact(number), place, 0).unwrap();
             }
         }
         // The second one has what it wants, and goes; the first one has more to tell.
         pair.run(secs(1));
         pair.take(0);
-        pair.ends[1].irecv(pair.now, None, (99, !0), vec![0; size], 0).unwrap();
+        pair.ends[1].irecv(pair.now, None, Match::exact(99), vec![0; size], 0).unwrap();
         pair.ends[0].isend(pair.now, ids[0], 99, pattern(size), 0).unwrap();
-        pair.ends[0].irecv(pair.now, None, (98, !0), vec![0; size], 0).unwrap();
+        pair.ends[0].irecv(pair.now, None, Match::exact(98), vec![0; size], 0).unwrap();
         pair.ends[0].close(pair.now);
         pair.run(secs(20));
         assert!(pair.ends[0].is_closed());
@@ -171,7 +172,7 @@ fn two_that_close_do_not_wait_for_each_other() {
         }
         pair.run(secs(1));
         // One message is claimed, but will not be received either.
-        pair.ends[0].claim(None, (1, !0)).unwrap().unwrap();
+        pair.ends[0].claim(None, Match::exact(1)).unwrap().unwrap();
         for end in 0..2 {
             pair.ends[end].close(pair.now);
         }
@@ -197,7 +198,7 @@ fn two_that_are_full_and_close_do_not_wait_for_each_other() {
             pair.run(secs(0));
         }
     }
-    pair.ends[0].claim(None, (1, !0)).unwrap().unwrap();
+    pair.ends[0].claim(None, Match::exact(1)).unwrap().unwrap();
     for end in 0..2 {
         pair.ends[end].close(pair.now);
     }
@@ -212,7 +213,7 @@ fn two_that_are_full_and_close_do_not_wait_for_each_other() {
 fn a_receive_of_which_the_sender_died_in_the_middle_ends() {
     for keeps in [0, 2] {
         let (mut pair, [to, _], _) = without(keeps, FrameType::Medium);
-        pair.ends[1].irecv(pair.now, None, (1, !0), vec![0; 10_000], 0).unwrap();
+        pair.ends[1].irecv(pair.now, None, Match::exact(1), vec![0; 10_000], 0).unwrap();
         pair.ends[0].isend(pair.now, to, 1, pattern(10_000), 0).unwrap();
         if keeps == 0 {
             // Only what follows the missing frames comes.
@@ -235,7 +236,7 @@ fn a_receive_of_which_the_sender_died_in_the_middle_ends() {
 #[test]
 fn a_message_that_has_begun_to_come_is_received_in_spite_of_a_close() {
     let (mut pair, [to, _], drops) = without(2, FrameType::Medium);
-    pair.ends[1].irecv(pair.now, None, (1, !0), vec![0; 10_000], 0).unwrap();
+    pair.ends[1].irecv(pair.now, None, Match::exact(1), vec![0; 10_000], 0).unwrap();
     pair.ends[0].isend(pair.now, to, 1, pattern(10_000), 0).unwrap();
     pair.run(Duration::from_micros(100));
     let now = pair.now;

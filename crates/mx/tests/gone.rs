@@ -5,6 +5,7 @@ mod support;
 use base::time::Duration;
 use mx::config::Config;
 use mx::ids::PeerId;
+use mx::matching::Match;
 use mx::status::{Code, Event};
 use mx::wire::FrameType;
 use support::{End, Pair, address, frame_type, pattern, secs};
@@ -58,7 +59,7 @@ fn a_pull_that_is_never_answered_ends_the_connection() {
     for size in [40_000, 400_000] {
         let (mut pair, [to, from]) = Pair::connected(config());
         lose_all(&mut pair, 0, FrameType::Reply);
-        pair.ends[1].irecv(pair.now, Some(from), (1, !0), vec![0; size], 0).unwrap();
+        pair.ends[1].irecv(pair.now, Some(from), Match::exact(1), vec![0; size], 0).unwrap();
         pair.ends[0].isend(pair.now, to, 1, pattern(size), 0).unwrap();
         let until = pair.now + secs(1);
         while pair.now < until {
@@ -74,7 +75,7 @@ fn a_pull_that_is_never_answered_ends_the_connection() {
 fn a_sender_that_falls_silent_is_lost_by_its_receiver() {
     let (mut pair, [to, from]) = Pair::connected(config());
     lose_all(&mut pair, 0, FrameType::Reply);
-    pair.ends[1].irecv(pair.now, Some(from), (1, !0), vec![0; 40_000], 0).unwrap();
+    pair.ends[1].irecv(pair.now, Some(from), Match::exact(1), vec![0; 40_000], 0).unwrap();
     pair.ends[0].isend(pair.now, to, 1, pattern(40_000), 0).unwrap();
     pair.run(Duration::from_millis(10));
     pair.tap = Box::new(|_, _| false);
@@ -90,7 +91,7 @@ fn the_rest_of_a_message_that_never_comes_ends_the_connection() {
         count += u32::from(from == 0 && frame_type(frame) == FrameType::Medium);
         from == 1 || frame_type(frame) != FrameType::Medium || count < 3
     });
-    pair.ends[1].irecv(pair.now, None, (1, !0), vec![0; 10_000], 0).unwrap();
+    pair.ends[1].irecv(pair.now, None, Match::exact(1), vec![0; 10_000], 0).unwrap();
     pair.ends[0].isend(pair.now, to, 1, pattern(10_000), 0).unwrap();
     pair.run(secs(1));
     // Whoever notices first tells the other one, which is asked.
@@ -111,7 +112,7 @@ fn one_who_has_no_room_is_only_slow() {
             assert!(!has_lost(&mut pair, end, Code::Unreachable));
         }
         for _ in 0..10 {
-            pair.ends[1].irecv(pair.now, Some(from), (1, !0), vec![0; size], 0).unwrap();
+            pair.ends[1].irecv(pair.now, Some(from), Match::exact(1), vec![0; size], 0).unwrap();
         }
         pair.run(secs(1));
         let came = |event: &&Event<Vec<u8>>| {
@@ -128,7 +129,7 @@ fn a_way_that_loses_most_frames_is_only_slow() {
     let mut random = base::prng::Prng::new(4);
     pair.tap = Box::new(move |_, _| random.chance(300_000));
     for (size, info) in [(10, 1), (20_000, 2), (100_000, 3)] {
-        pair.ends[1].irecv(pair.now, Some(from), (info, !0), vec![0; size], 0).unwrap();
+        pair.ends[1].irecv(pair.now, Some(from), Match::exact(info), vec![0; size], 0).unwrap();
         pair.ends[0].isend(pair.now, to, info, pattern(size), 0).unwrap();
     }
     pair.run(secs(600));
@@ -192,7 +193,7 @@ fn connecting_to_a_peer_asks_whether_it_is_there() {
     assert_ne!(new, old);
     assert!(matches!(pair.take(0)[..], [Event::Connected(id, Code::Success)] if id == new));
     pair.ends[0].issend(pair.now, new, 1, pattern(10), 0).unwrap();
-    pair.ends[1].irecv(pair.now, None, (1, !0), vec![0; 10], 0).unwrap();
+    pair.ends[1].irecv(pair.now, None, Match::exact(1), vec![0; 10], 0).unwrap();
     pair.run(secs(1));
     assert!(matches!(&pair.take(0)[..], [Event::Sent(_, status)] if status.code == Code::Success));
 }

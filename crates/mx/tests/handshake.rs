@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use base::time::Duration;
 use mx::config::Config;
+use mx::matching::Match;
 use mx::status::{Code, Event};
 use mx::wire::{Body, Connect, FrameType};
 use support::{End, Pair, address, frame_type, pattern, secs};
@@ -25,7 +26,7 @@ fn talks(pair: &mut Pair, from: usize) -> bool {
     pair.take(from);
     let Ok(_) = pair.ends[from].isend(pair.now, peer, 7, pattern(500), 0) else { return false };
     let place = vec![0; 500];
-    pair.ends[1 - from].irecv(pair.now, None, (7, !0), place, 0).unwrap();
+    pair.ends[1 - from].irecv(pair.now, None, Match::exact(7), place, 0).unwrap();
     pair.run(secs(1));
     let came = pair.take(1 - from);
     came.iter().any(|event| {
@@ -66,7 +67,7 @@ fn frames_before_a_lost_answer_are_not_lost() {
     assert!(matches!(pair.take(0)[..], [Event::Connected(id, Code::Success)] if id == a));
     assert!(pair.take(1).iter().all(|event| matches!(event, Event::Sent(..))));
     for number in 0..5 {
-        pair.ends[0].irecv(pair.now, Some(a), (number, !0), vec![0; 100], 0).unwrap();
+        pair.ends[0].irecv(pair.now, Some(a), Match::exact(number), vec![0; 100], 0).unwrap();
     }
     assert!(matches!(pair.ends[0].open_requests().1[..], []), "all have come");
 }
@@ -176,8 +177,8 @@ fn requests_to_an_earlier_life_end() {
     assert!(talks(&mut pair, 1));
     let old = pair.ends[1].peers().next().unwrap();
     pair.ends[1].issend(pair.now, old, 1, pattern(10), 1).unwrap();
-    pair.ends[1].irecv(pair.now, Some(old), (3, !0), vec![0; 9], 3).unwrap();
-    pair.ends[1].irecv(pair.now, None, (4, !0), vec![0; 9], 4).unwrap();
+    pair.ends[1].irecv(pair.now, Some(old), Match::exact(3), vec![0; 9], 3).unwrap();
+    pair.ends[1].irecv(pair.now, None, Match::exact(4), vec![0; 9], 4).unwrap();
     pair.run(secs(0));
     pair.take(1);
     pair.ends[0] = End::new(config(), address(0), 123).unwrap();
@@ -243,7 +244,7 @@ fn what_is_sent_to_one_that_asked_and_died_goes_to_the_next_life_as_a_whole() {
     }
     pair.run(secs(1));
     for _ in 0..4 {
-        pair.ends[0].irecv(pair.now, None, (1, !0), vec![0; 9_000], 0).unwrap();
+        pair.ends[0].irecv(pair.now, None, Match::exact(1), vec![0; 9_000], 0).unwrap();
         pair.run(secs(1));
     }
     let came = pair.take(0);

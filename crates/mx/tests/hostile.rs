@@ -6,6 +6,7 @@ use base::prng::Prng;
 use mx::address::NicId;
 use mx::config::Config;
 use mx::counters::Drop;
+use mx::matching::Match;
 use mx::status::{Code, Event};
 use mx::wire::{self, Body, Connect, ConnectStatus, FrameType};
 use support::lies::{POISON, any_body, frame, header};
@@ -32,7 +33,7 @@ fn frames_of_strangers_change_nothing() {
         // Whoever takes anything from anybody gets what an honest peer has sent, and that alone.
         if round % 100 == 0 {
             let size = sizes[(round / 100) as usize % sizes.len()];
-            pair.ends[1].irecv(pair.now, None, (0, 0), vec![0; size], 0).unwrap();
+            pair.ends[1].irecv(pair.now, None, Match::ANY, vec![0; size], 0).unwrap();
         }
         if round % 100 == 50 {
             assert!(pair.take(1).is_empty(), "nobody has sent anything");
@@ -83,7 +84,7 @@ fn a_peer_that_lies_harms_itself_only() {
         for _ in 0..3 {
             // Something to hit.
             let _ = pair.ends[1].isend(pair.now, from, 1, pattern(100_000), 0);
-            let _ = pair.ends[1].irecv(pair.now, None, (0, 0), vec![0; 3_000], 0);
+            let _ = pair.ends[1].irecv(pair.now, None, Match::ANY, vec![0; 3_000], 0);
         }
         pair.run(secs(0));
         for _ in 0..200 {

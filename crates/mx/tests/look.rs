@@ -3,6 +3,7 @@
 mod support;
 
 use mx::config::Config;
+use mx::matching::Match;
 use support::{Pair, pattern, secs};
 
 #[test]
@@ -13,7 +14,7 @@ fn beginning_of_a_message_is_known_before_it_is_received() {
             let message = pattern(size);
             pair.ends[0].isend(pair.now, to, 5, message.clone(), 0).unwrap();
             pair.run(secs(0));
-            let found = pair.ends[1].probe(None, (5, !0)).unwrap().unwrap();
+            let found = pair.ends[1].probe(None, Match::exact(5)).unwrap().unwrap();
             let mut beginning = [0xee; 20];
             let length = pair.ends[1].look(found.message, &mut beginning).unwrap();
             // Of what is announced only the head is there.
@@ -21,7 +22,7 @@ fn beginning_of_a_message_is_known_before_it_is_received() {
             assert_eq!(length, expected, "{size} bytes, head {head}");
             assert_eq!(beginning[..length], message[..length]);
 
-            pair.ends[1].irecv(pair.now, None, (5, !0), vec![0; size], 7).unwrap();
+            pair.ends[1].irecv(pair.now, None, Match::exact(5), vec![0; size], 7).unwrap();
             assert_eq!(pair.ends[1].look(found.message, &mut beginning), None);
             pair.run(secs(0));
             pair.take(0);
@@ -36,7 +37,7 @@ fn message_to_oneself_may_be_looked_at() {
     let own = pair.ends[0].address();
     let me = pair.ends[0].connect(pair.now, own, 0, secs(1)).unwrap();
     pair.ends[0].isend(pair.now, me, 5, pattern(100), 0).unwrap();
-    let found = pair.ends[0].probe(None, (5, !0)).unwrap().unwrap();
+    let found = pair.ends[0].probe(None, Match::exact(5)).unwrap().unwrap();
     let mut beginning = [0; 9];
     assert_eq!(pair.ends[0].look(found.message, &mut beginning), Some(9));
     assert_eq!(beginning, pattern(100)[..9]);
@@ -46,7 +47,7 @@ fn message_to_oneself_may_be_looked_at() {
 fn receive_is_found_by_its_context() {
     let (mut pair, _) = Pair::connected(Config::default());
     let end = &mut pair.ends[1];
-    let receive = end.irecv(pair.now, None, (5, !0), vec![0; 8], 42).unwrap();
+    let receive = end.irecv(pair.now, None, Match::exact(5), vec![0; 8], 42).unwrap();
     assert_eq!((end.receive_with(42), end.receive_with(43)), (Some(receive), None));
     assert!(end.cancel(receive));
     assert_eq!(end.receive_with(42), None);

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use base::time::Duration;
 use mx::config::Config;
 use mx::endpoint::Endpoint;
+use mx::matching::Match;
 use mx::status::{Code, Event};
 use mx::wire::FrameType;
 use support::{End, Pair, address, frame_type, pattern, secs};
@@ -28,7 +29,7 @@ fn exchange(pair: &mut Pair, rounds: usize) {
                 let info = round as u64;
                 send(&mut pair.ends[end], pair.now, ids[end], info, pattern(*size), 1).unwrap();
                 let place = vec![0; *size];
-                pair.ends[1 - end].irecv(pair.now, None, (info, !0), place, 0).unwrap();
+                pair.ends[1 - end].irecv(pair.now, None, Match::exact(info), place, 0).unwrap();
                 expected[end] += 1;
             }
         }
@@ -157,7 +158,7 @@ fn credit_may_run_out_and_is_announced_instead() {
     assert_eq!(pair.take(0).len(), 2, "announced messages end when they are received");
     assert_eq!(pair.ends[1].usage().unexpected_bytes, 20_000);
     for _ in 0..4 {
-        pair.ends[1].irecv(pair.now, None, (1, !0), vec![0; 10_000], 0).unwrap();
+        pair.ends[1].irecv(pair.now, None, Match::exact(1), vec![0; 10_000], 0).unwrap();
         pair.run(secs(0));
     }
     assert_eq!((pair.take(0).len(), pair.take(1).len()), (2, 4));
@@ -184,7 +185,7 @@ fn a_full_receiver_holds_senders_up() {
     pair.run(secs(60));
     assert_eq!(pair.ends[0].open_requests().0.len(), 100 - waiting as usize);
     for number in 0..100 {
-        pair.ends[1].irecv(pair.now, None, (number, !0), vec![0; 8], number).unwrap();
+        pair.ends[1].irecv(pair.now, None, Match::exact(number), vec![0; 8], number).unwrap();
         pair.run(Duration::from_millis(1));
     }
     pair.run(secs(5));
@@ -206,9 +207,9 @@ fn being_let_in_again_may_be_lost() {
         from == 0 || lost > 1
     });
     for number in 0..2 {
-        pair.ends[1].irecv(pair.now, None, (number, !0), vec![0; 8], number).unwrap();
+        pair.ends[1].irecv(pair.now, None, Match::exact(number), vec![0; 8], number).unwrap();
     }
-    pair.ends[1].irecv(pair.now, None, (2, !0), vec![0; 8], 2).unwrap();
+    pair.ends[1].irecv(pair.now, None, Match::exact(2), vec![0; 8], 2).unwrap();
     let before = pair.now;
     while !pair.ends[1].open_requests().1.is_empty() {
         pair.run(Duration::from_millis(1));

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use mx::config::{Config, Marks};
+use mx::matching::Match;
 use mx::wire::{self, Body, FLAG_MARK, FrameType};
 use support::{Pair, frame_type, pattern, secs};
 
@@ -31,7 +32,7 @@ fn talk(config: Config, loses: fn(&[u8], usize) -> bool) -> Log {
     for (end, id) in [(0, id), (1, back)] {
         for size in [0, 128, 129, 20_000, 32_768, 32_769, 234_880, 300_001] {
             pair.ends[end].isend(pair.now, id, 1, pattern(size), 0).unwrap();
-            pair.ends[1 - end].irecv(pair.now, None, (1, !0), vec![0; size], 0).unwrap();
+            pair.ends[1 - end].irecv(pair.now, None, Match::exact(1), vec![0; size], 0).unwrap();
             pair.run(secs(1));
         }
     }

@@ -3,6 +3,7 @@
 mod support;
 
 use mx::config::Config;
+use mx::matching::Match;
 use mx::status::{Code, Event};
 use support::{Pair, pattern, secs};
 
@@ -18,7 +19,7 @@ fn messages_of_every_size_arrive_whole() {
                 for size in SIZES {
                     let post = |pair: &mut Pair| {
                         let place = vec![0; size + 3];
-                        pair.ends[1].irecv(pair.now, Some(from), (5, !0), place, 9).unwrap()
+                        pair.ends[1].irecv(pair.now, Some(from), Match::exact(5), place, 9).unwrap()
                     };
                     let posted = early.then(|| post(&mut pair));
                     let message = pattern(size);

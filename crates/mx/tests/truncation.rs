@@ -4,6 +4,7 @@ mod support;
 
 use mx::config::Config;
 use mx::endpoint::Endpoint;
+use mx::matching::Match;
 use mx::status::{Code, Event};
 use support::{Pair, pattern, secs};
 
@@ -25,7 +26,9 @@ fn what_fits_is_delivered_and_both_ends_know() {
         for synchronous in [false, true] {
             for early in [false, true] {
                 let post = |pair: &mut Pair| {
-                    pair.ends[1].irecv(pair.now, Some(from), (1, 1), vec![7; room], 0).unwrap();
+                    pair.ends[1]
+                        .irecv(pair.now, Some(from), Match { info: 1, mask: 1 }, vec![7; room], 0)
+                        .unwrap();
                 };
                 if early {
                     post(&mut pair);

@@ -5,6 +5,8 @@
 //! sender gave remote CQ data, and these. The header is the head that MX announces large messages
 //! with, so that it is known before the message is received.
 
+use mx::matching::Match;
+
 /// The bit that untagged messages have.
 const UNTAGGED: u64 = 1 << 63;
 
@@ -59,14 +61,14 @@ pub(crate) const fn is_remote(match_info: u64) -> bool {
     match_info & OF_REQUEST == OF_REQUEST
 }
 
-/// What a receive is matched with: the match information, and the bits of it that count.
-pub(crate) const fn of_receive(kind: Kind, tag: u64, ignore: u64) -> (u64, u64) {
+/// The messages that a receive takes.
+pub(crate) const fn of_receive(kind: Kind, tag: u64, ignore: u64) -> Match {
     match kind {
         Kind::Tagged => {
             let mask = !ignore | UNTAGGED;
-            (tag & TAG & mask, mask)
+            Match { info: tag & TAG & mask, mask }
         }
-        Kind::Untagged => (UNTAGGED, UNTAGGED | REMOTE),
+        Kind::Untagged => Match { info: UNTAGGED, mask: UNTAGGED | REMOTE },
     }
 }
 
@@ -104,9 +106,9 @@ pub(crate) fn refused(header: &[u8; HEADER]) -> Option<i32> {
 mod tests {
     use super::*;
 
-    fn fits(message: u64, (match_info, mask): (u64, u64)) -> bool {
-        assert_eq!(match_info & !mask, 0, "MX refuses such a mask");
-        (message ^ match_info) & mask == 0
+    fn fits(message: u64, wanted: Match) -> bool {
+        assert_eq!(wanted.info & !wanted.mask, 0, "MX refuses such a mask");
+        wanted.accepts(message)
     }
 
     #[test]

@@ -8,6 +8,7 @@ use base::time::{Duration, Instant};
 use bytes::Bytes;
 use mx::config::Config;
 use mx::ids::PeerId;
+use mx::matching::Match;
 use mx::status::{Code, Event};
 
 use crate::network::Wires;
@@ -167,8 +168,8 @@ impl Running<'_> {
 
     fn receive(&mut self, pair: usize, place: Vec<u8>) {
         let to = self.load.pairs[pair].1;
-        let pattern = ((pair as u64) << 40, u64::MAX << 40);
-        let irecv = |end: &mut End, now| end.irecv(now, None, pattern, place, pair as u64);
+        let wanted = Match { info: (pair as u64) << 40, mask: u64::MAX << 40 };
+        let irecv = |end: &mut End, now| end.irecv(now, None, wanted, place, pair as u64);
         self.world.with(to, irecv).expect("any peer will do");
     }
 

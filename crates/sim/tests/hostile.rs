@@ -9,6 +9,7 @@ use bytes::Bytes;
 use lies::{POISON, any_body, frame, header};
 use mx::config::Config;
 use mx::ids::PeerId;
+use mx::matching::Match;
 use mx::status::{Code, Event};
 use mx::wire::{self, Header};
 use sim::model::BLANK;
@@ -98,7 +99,7 @@ fn nothing_of_a_liar_reaches_honest_messages() {
             for (host, peer) in [(0, there), (1, back)] {
                 for size in SIZES {
                     let post = |end: &mut End, now| {
-                        end.irecv(now, Some(peer), (size as u64, !0), vec![BLANK; size], 0)
+                        end.irecv(now, Some(peer), Match::exact(size as u64), vec![BLANK; size], 0)
                     };
                     world.with(host, post).unwrap();
                 }

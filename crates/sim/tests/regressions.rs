@@ -3,6 +3,7 @@
 use base::time::Duration;
 use bytes::Bytes;
 use mx::config::Config;
+use mx::matching::Match;
 use mx::status::{Code, Event};
 use sim::network::Wires;
 use sim::world::{End, Happening, World, address};
@@ -23,7 +24,7 @@ fn begin(hosts: usize, size: usize, config: Config) -> World {
         let peer = world.with(host, connect).unwrap();
         let message = Bytes::from(vec![1; size]);
         world.with(host, |end, now| end.isend(now, peer, 1, message, 0)).unwrap();
-        world.with(0, |end, now| end.irecv(now, None, (1, !0), vec![0; size], 0)).unwrap();
+        world.with(0, |end, now| end.irecv(now, None, Match::exact(1), vec![0; size], 0)).unwrap();
     }
     world
 }

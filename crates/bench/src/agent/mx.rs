@@ -23,6 +23,7 @@ use crate::workload::{
 };
 use mx::config::{Config, MAX_MTU};
 use mx::ids::PeerId;
+use mx::matching::Match;
 use mx::status::Code;
 use mx_io::endpoint::{Completed, Endpoint, Life, MxError, Progress, Request, Waiting};
 use mx_io::port::packet::{PacketPort, PacketSettings};
@@ -44,9 +45,6 @@ const LEAST_PLACES: usize = 2;
 const MOST_PLACES: usize = 64;
 /// How often a server that did not wait is woken again.
 const KNOCK_EVERY: Span = Span::from_millis(1);
-/// Any message.
-const ANY: (u64, u64) = (0, 0);
-
 /// The whole life of an agent over MX; no record if the parent left before *go*.
 pub(super) fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
     let is_server = spec.workload.is_server();
@@ -174,7 +172,7 @@ impl Driver {
     }
 
     fn post(&self, place: Vec<u8>) -> Result<(), String> {
-        let posted = self.endpoint.irecv(None, ANY, place);
+        let posted = self.endpoint.irecv(None, Match::ANY, place);
         posted.map(drop).map_err(|error| self.failed("receive from", &error))
     }
 
@@ -267,10 +265,10 @@ impl Driver {
             }
             let left = until.map(|until| until.since(self.clock.at()));
             let ended = match left {
-                Some(Duration::ZERO) => self.endpoint.test_any(ANY.0, ANY.1),
-                _ => {
-                    self.endpoint.wait_any(ANY, left.map(|left| Span::from_nanos(left.as_nanos())))
-                }
+                Some(Duration::ZERO) => self.endpoint.test_any(Match::ANY),
+                _ => self
+                    .endpoint
+                    .wait_any(Match::ANY, left.map(|left| Span::from_nanos(left.as_nanos()))),
             };
             let ended = ended.map_err(|error| self.failed("wait for messages of", &error))?;
             match ended {

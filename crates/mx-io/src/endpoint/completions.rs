@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use mx::matching::Match;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::request::{Completed, Request};
@@ -11,16 +12,15 @@ use super::request::{Completed, Request};
 pub(super) enum Filter {
     /// The end of this request.
     One(Request),
-    /// The end of any request whose match information agrees with the first in all bits of the
-    /// second.
-    Any(u64, u64),
+    /// The end of any request whose match information fits.
+    Any(Match),
 }
 
 impl Filter {
     pub(super) fn fits<R>(&self, completed: &Completed<R>) -> bool {
         match self {
             Self::One(request) => *request == completed.request,
-            Self::Any(match_info, mask) => (completed.status.match_info ^ match_info) & mask == 0,
+            Self::Any(wanted) => wanted.accepts(completed.status.match_info),
         }
     }
 }

@@ -5,13 +5,13 @@ use std::sync::{Arc, Condvar};
 use base::time::Instant;
 use mx::buffers::{Sink, Source};
 use mx::ids::PeerId;
-use mx::status::{Code, Event, Status};
+use mx::status::Event;
 use rustc_hash::FxHashMap;
 
 use super::completions::{CompletionQueue, Filter};
 use super::error::MxError;
 use super::event_fd::EventFd;
-use super::request::{Completed, Request};
+use super::request::{Completed, Label, Request};
 use super::roles::{LEADER, LEASE, PROGRESS};
 use super::sources::Sources;
 use crate::discovery::{self, Asker};
@@ -30,8 +30,8 @@ pub(super) struct Core<S, R> {
     /// What wakes those who sleep on it.
     pub(super) sources: Arc<Sources>,
     pub(super) ended: CompletionQueue<R>,
-    /// What the end of an attempt to connect is told with: match information and context.
-    pub(super) connecting: FxHashMap<PeerId, (u64, u64)>,
+    /// The labels of attempts to connect.
+    pub(super) connecting: FxHashMap<PeerId, Label>,
     /// Threads that sleep until somebody has something for them.
     pub(super) sleepers: Vec<Sleeper>,
     /// Threads of the application that are receiving.
@@ -216,8 +216,8 @@ impl<S: Source, R: Sink> Core<S, R> {
                 Completed { request: Request::Receive(receive), status, sink: Some(sink) }
             }
             Event::Connected(peer, code) => {
-                let told = self.connecting.remove(&peer).unwrap_or_default();
-                let status = connected(peer, code, told);
+                let label = self.connecting.remove(&peer).unwrap_or_default();
+                let status = label.status(peer, code);
                 Completed { request: Request::Connect(peer), status, sink: None }
             }
             // Its requests have ended, and say why.
@@ -269,9 +269,4 @@ impl<S: Source, R: Sink> Core<S, R> {
         self.sources.ring(PROGRESS);
         self.ring_bells();
     }
-}
-
-fn connected(peer: PeerId, code: Code, (match_info, context): (u64, u64)) -> Status {
-    let peer = Some(peer);
-    Status { code, peer, match_info, length: 0, transferred: 0, context }
 }

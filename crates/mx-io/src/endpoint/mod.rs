@@ -48,13 +48,14 @@ use mx::config::Config;
 use mx::counters::Counters;
 use mx::endpoint::Found;
 use mx::ids::{MessageId, PeerId, ReceiveId};
+use mx::matching::Match;
 use mx::status::{Code, Refusal};
 
 use self::completions::Filter;
 use self::core::Core;
 pub use self::error::MxError;
 pub use self::event_fd::EventFd;
-pub use self::request::{Completed, Request};
+pub use self::request::{Completed, Label, Request};
 use self::roles::PROGRESS;
 use self::shared::Shared;
 pub use self::shared::Waiting;
@@ -157,26 +158,26 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         key: u32,
         timeout: Duration,
     ) -> Result<Request, MxError> {
-        self.iconnect_with((address, key), timeout, (0, 0))
+        self.iconnect_with(address, key, timeout, Label::default())
     }
 
-    /// Begins to connect to an address, with a key, as [`Endpoint::iconnect`]. The end is told with
-    /// this match information and this context, those of the latest attempt if there are several to
-    /// one address.
+    /// Begins to connect, as [`Endpoint::iconnect`]. The completion carries the label: that of the
+    /// latest attempt, if there are several to one address.
     ///
     /// # Errors
     /// As for [`Endpoint::iconnect`].
     pub fn iconnect_with(
         &self,
-        (address, key): (Address, u32),
+        address: Address,
+        key: u32,
         timeout: Duration,
-        told: (u64, u64),
+        label: Label,
     ) -> Result<Request, MxError> {
         let timeout = clock::span(timeout);
         let mut core = self.core()?;
         let now = core.tick();
         let peer = core.engine.connect(now, address, key, timeout)?;
-        core.connecting.insert(peer, told);
+        core.connecting.insert(peer, label);
         core.send()?;
         core.driven_at = now;
         Ok(Request::Connect(peer))
@@ -201,7 +202,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     }
 
     /// Receives the first message that fits: from `source`, or from anybody, and with this match
-    /// information in all bits of the mask (`mx_irecv`).
+    /// information (`mx_irecv`).
     ///
     /// # Errors
     /// If the mask does not cover the match information or the context, the source is lost, this
@@ -209,11 +210,10 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     pub fn irecv(
         &self,
         source: Option<PeerId>,
-        (match_info, mask): (u64, u64),
+        wanted: Match,
         sink: R,
     ) -> Result<Request, MxError> {
-        let matching = (match_info, mask);
-        let receive = self.request(|engine, now| engine.irecv(now, source, matching, sink, 0))?;
+        let receive = self.request(|engine, now| engine.irecv(now, source, wanted, sink, 0))?;
         Ok(Request::Receive(receive))
     }
 
@@ -221,28 +221,20 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     ///
     /// # Errors
     /// As for [`Endpoint::irecv`], as far as the mask is concerned; or the port is broken.
-    pub fn iprobe(
-        &self,
-        source: Option<PeerId>,
-        (match_info, mask): (u64, u64),
-    ) -> Result<Option<Found>, MxError> {
+    pub fn iprobe(&self, source: Option<PeerId>, wanted: Match) -> Result<Option<Found>, MxError> {
         let mut core = self.core()?;
         core.advance()?;
-        Ok(core.engine.probe(source, (match_info, mask))?)
+        Ok(core.engine.probe(source, wanted)?)
     }
 
     /// The first message that fits, for the caller alone to receive.
     ///
     /// # Errors
     /// As for [`Endpoint::iprobe`].
-    pub fn claim(
-        &self,
-        source: Option<PeerId>,
-        (match_info, mask): (u64, u64),
-    ) -> Result<Option<Found>, MxError> {
+    pub fn claim(&self, source: Option<PeerId>, wanted: Match) -> Result<Option<Found>, MxError> {
         let mut core = self.core()?;
         core.advance()?;
-        Ok(core.engine.claim(source, (match_info, mask))?)
+        Ok(core.engine.claim(source, wanted)?)
     }
 
     /// Receives a message that was claimed.

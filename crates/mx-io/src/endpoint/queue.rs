@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use base::time::Instant;
 use mx::buffers::{Sink, Source};
+use mx::matching::Match;
 use mx::status::Refusal;
 
 use super::Endpoint;
@@ -17,7 +18,7 @@ use super::request::Completed;
 use super::roles::PROGRESS;
 
 /// The end of any request.
-const ALL: Filter = Filter::Any(0, 0);
+const ALL: Filter = Filter::Any(Match::ANY);
 
 impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// Asks the engine for something, and sends what that makes. The endpoint is locked meanwhile.

@@ -1,7 +1,7 @@
 //! Requests, and what ends them.
 
 use mx::ids::{PeerId, ReceiveId, SendId};
-use mx::status::Status;
+use mx::status::{Code, Status};
 
 /// A request that has been made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -12,6 +12,22 @@ pub enum Request {
     Receive(ReceiveId),
     /// To connect.
     Connect(PeerId),
+}
+
+/// What the completion of an attempt to connect carries, as a message carries its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Label {
+    /// Match information, by which [`Endpoint::wait_any`](super::Endpoint::wait_any) finds it.
+    pub match_info: u64,
+    /// The context of the request.
+    pub context: u64,
+}
+
+impl Label {
+    pub(super) const fn status(self, peer: PeerId, code: Code) -> Status {
+        let Self { match_info, context } = self;
+        Status { code, peer: Some(peer), match_info, length: 0, transferred: 0, context }
+    }
 }
 
 /// A request that has ended.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use base::time::Instant;
 use mx::buffers::{Sink, Source};
+use mx::matching::Match;
 
 use super::Endpoint;
 use super::completions::Filter;
@@ -33,8 +34,8 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     ///
     /// # Errors
     /// If the port is broken.
-    pub fn test_any(&self, match_info: u64, mask: u64) -> Result<Option<Completed<R>>, MxError> {
-        self.try_take(Filter::Any(match_info, mask))
+    pub fn test_any(&self, wanted: Match) -> Result<Option<Completed<R>>, MxError> {
+        self.try_take(Filter::Any(wanted))
     }
 
     /// Waits for the end of a request, for `timeout` at most (`mx_wait`). None if the time is over,
@@ -57,10 +58,10 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// If the port is broken.
     pub fn wait_any(
         &self,
-        (match_info, mask): (u64, u64),
+        wanted: Match,
         timeout: Option<Duration>,
     ) -> Result<Option<Completed<R>>, MxError> {
-        let want = Filter::Any(match_info, mask);
+        let want = Filter::Any(wanted);
         self.wait_for(want, timeout, |core| core.ended.take(want))
     }
 
@@ -80,7 +81,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// # Errors
     /// If the port is broken.
     pub fn peek_context(&self, timeout: Option<Duration>) -> Result<Option<u64>, MxError> {
-        self.wait_for(Filter::Any(0, 0), timeout, |core| core.ended.peek_context())
+        self.wait_for(Filter::Any(Match::ANY), timeout, |core| core.ended.peek_context())
     }
 
     /// Lets all threads that wait return without an end (`mx_wakeup`).

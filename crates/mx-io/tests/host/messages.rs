@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mx::config::Config;
+use mx::matching::Match;
 use mx::status::Code;
 use mx_io::endpoint::{Endpoint, Life, Progress, Waiting};
 
@@ -32,7 +33,7 @@ fn messages_go_within_the_host_and_beyond() {
             let peer = ok(from.connect(to.address(), 0, SECOND * 5));
             for size in [0, 100, 10_000, 2_000_000] {
                 let message = Bytes::from((0..size).map(|at| at as u8).collect::<Vec<_>>());
-                let receive = ok(to.irecv(None, (7, !0), vec![0; size]));
+                let receive = ok(to.irecv(None, Match::exact(7), vec![0; size]));
                 let sent = ok(from.isend(peer, 7, message.clone()));
                 let got = ok(to.wait(receive, Some(SECOND * 20))).expect("a message");
                 assert_eq!((got.status.code, got.sink.unwrap()), (Code::Success, message.into()));
@@ -54,7 +55,7 @@ fn peer_on_the_same_host_that_goes_away_is_lost() {
     ok(a.isend(peer, 1, vec![1; 100].into()));
     until("the end of the old peer", || a.peers().is_empty());
     let again = ok(a.connect(b.address(), 0, SECOND * 5));
-    let receive = ok(b.irecv(None, (5, !0), vec![0; 4]));
+    let receive = ok(b.irecv(None, Match::exact(5), vec![0; 4]));
     ok(a.isend(again, 5, vec![9; 4].into()));
     let got = ok(b.wait(receive, Some(SECOND * 10))).expect("a message");
     assert_eq!(got.sink.unwrap(), [9; 4]);

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use base::time::Instant;
 
+use super::requests::Delivery;
 use super::{Contents, Endpoint, MOST_LOST, Message, Stray};
 use crate::buffers::{Sink, Source};
 use crate::ids::PeerId;
@@ -47,7 +48,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             };
             let match_info = receiving.match_info;
             self.matching.withdraw(receive, match_info);
-            self.complete_receive(receive, Code::Aborted, None, (match_info, 0, 0));
+            self.complete_receive(receive, Code::Aborted, None, Delivery::nothing(match_info));
         }
     }
 
@@ -116,7 +117,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.matching.drop_receives(id, |receive| receives.push(receive));
         for receive in receives {
             let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
-            self.complete_receive(receive, code, Some(id), (match_info, 0, 0));
+            self.complete_receive(receive, code, Some(id), Delivery::nothing(match_info));
         }
         if self.by_address.get(&address) == Some(&id) {
             self.by_address.remove(&address);

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use base::time::Instant;
 
-use super::requests::received;
+use super::requests::Delivery;
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
 use crate::ids::{MessageId, PeerId};
@@ -53,9 +53,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         } else if let Target::Receive(receive) = arriving.target {
             let length = u64::from(arriving.total);
             let room = self.receives.get(receive).map_or(0, |receive| receive.sink.capacity());
-            let taken = length.min(room);
-            let told = (arriving.match_info, length, taken);
-            self.complete_receive(receive, received(length, taken), Some(id), told);
+            let match_info = arriving.match_info;
+            let delivery = Delivery { match_info, length, transferred: length.min(room) };
+            self.complete_receive(receive, delivery.code(), Some(id), delivery);
         }
         Ok(())
     }
@@ -124,8 +124,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     pub(super) fn break_off(&mut self, id: PeerId, arriving: Arriving, code: Code) {
         match arriving.target {
             Target::Receive(receive) => {
-                let told = (arriving.match_info, arriving.total.into(), arriving.have.into());
-                self.complete_receive(receive, code, Some(id), told);
+                let delivery = Delivery {
+                    match_info: arriving.match_info,
+                    length: arriving.total.into(),
+                    transferred: arriving.have.into(),
+                };
+                self.complete_receive(receive, code, Some(id), delivery);
             }
             Target::Message(message) => {
                 self.matching.drop_messages(id, |waiting| waiting == message);

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use base::time::{Duration, Instant};
 
 use super::head::Head;
-use super::requests::received;
+use super::requests::Delivery;
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
@@ -20,6 +20,14 @@ use crate::wire::{self, FrameType, Notify, REFUSED};
 const LATER: u32 = 8;
 /// At least so long a missing frame may be late after the last of its block.
 const LATENESS: Duration = Duration::from_micros(100);
+/// A large message that a peer has announced under the name `region`.
+#[derive(Clone, Copy)]
+pub(super) struct Announced {
+    pub(super) match_info: u64,
+    pub(super) total: u64,
+    pub(super) region: u32,
+}
+
 /// Requests of peers that wait to be answered.
 const MOST_JOBS: usize = 4096;
 
@@ -40,12 +48,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         &mut self,
         now: Instant,
         id: PeerId,
-        (match_info, total, region): (u64, u64, u32),
+        announced: Announced,
         head: &[u8],
     ) {
+        let Announced { match_info, total, region } = announced;
         if let Some(receive) = self.matching.match_message(match_info, id) {
-            self.start_pull(now, receive, id, (match_info, total, region));
-            return;
+            return self.start_pull(now, receive, id, announced);
         }
         if self.closing {
             return self.refuse(now, id, region);
@@ -62,11 +70,13 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         now: Instant,
         receive: ReceiveId,
         id: PeerId,
-        (match_info, length, region): (u64, u64, u32),
+        announced: Announced,
     ) {
+        let Announced { match_info, total: length, region } = announced;
         let Some(peer) = self.peers.get(id) else {
             let code = self.why_lost(id);
-            return self.complete_receive(receive, code, Some(id), (match_info, length, 0));
+            let delivery = Delivery { match_info, length, transferred: 0 };
+            return self.complete_receive(receive, code, Some(id), delivery);
         };
         let room = self.receives.get(receive).map_or(0, |receive| receive.sink.capacity());
         let wanted = length.min(room);
@@ -164,7 +174,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         &mut self,
         now: Instant,
         id: PeerId,
-        (name, index, data): (u32, u32, &[u8]),
+        name: u32,
+        index: u32,
+        data: &[u8],
     ) -> Result<(), ()> {
         let known = self.pulls.get(&name).filter(|pull| pull.peer == id).copied();
         let (Some(pull), Some(peer)) = (known, self.peers.get_mut(id)) else {
@@ -236,8 +248,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     fn finish_pull(&mut self, now: Instant, pull: Pull) {
         let Pull { peer: id, region, receive, length, wanted, .. } = pull;
         let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
-        let told = (match_info, length, wanted);
-        self.complete_receive(receive, received(length, wanted), Some(id), told);
+        let delivery = Delivery { match_info, length, transferred: wanted };
+        self.complete_receive(receive, delivery.code(), Some(id), delivery);
         if let Some(peer) = self.peers.get_mut(id) {
             peer.outbound.notifies.push_back(Notify { region, delivered: wanted });
             self.wake(id);
@@ -286,7 +298,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             REFUSED => (Code::Closed, 0),
             delivered => {
                 let delivered = delivered.min(sending.total);
-                (received(sending.total, delivered), delivered)
+                let code = if delivered < sending.total { Code::Truncated } else { Code::Success };
+                (code, delivered)
             }
         };
         let is_acked = sending.unacked == 0;
@@ -310,8 +323,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         for pull in pulls {
             let match_info =
                 self.receives.get(pull.receive).map_or(0, |receive| receive.match_info);
-            let told = (match_info, pull.length, pull.received);
-            self.complete_receive(pull.receive, code, Some(id), told);
+            let Pull { receive, length, received: transferred, .. } = pull;
+            let delivery = Delivery { match_info, length, transferred };
+            self.complete_receive(receive, code, Some(id), delivery);
         }
         if let Some(peer) = self.peers.get_mut(id) {
             let counted = |blocks: &VecDeque<Asked>| -> u32 {

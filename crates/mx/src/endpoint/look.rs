@@ -39,7 +39,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         &mut self,
         id: PeerId,
         header: Header,
-        (send, region): (SendId, u32),
+        send: SendId,
+        region: u32,
         out: &mut [u8],
     ) -> Option<Outgoing> {
         let Sending { match_info, total, source, .. } = self.sends.get(send)?;

@@ -342,7 +342,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let token = self.random.next_u64() as u32;
         let random = Seq(self.random.next_u64() as u32);
         let first = self.first_seq.unwrap_or(random);
-        let mut peer = Peer::new((address, link), (token, first), &self.config);
+        let mut peer = Peer::new(address, link, token, first, &self.config);
         let left = self.config.unexpected_bytes.saturating_sub(self.reserved);
         peer.share = left.min(self.config.peer_credit.into()) as u32;
         peer.granted = Seq(peer.share);

@@ -5,6 +5,7 @@ use alloc::boxed::Box;
 use base::time::Instant;
 
 use super::eager::Piece;
+use super::large::Announced;
 use super::{Endpoint, Stray};
 use crate::address::{Address, NicId};
 use crate::buffers::{Sink, Source};
@@ -34,7 +35,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             Body::Nack(nack) => self.nack_arrived(now, address, nack),
             _ => {
                 if let Some(id) = self.peer_of(now, address, &header, body.frame_type()) {
-                    self.peer_sent(now, id, (&header, body, bytes));
+                    self.peer_sent(now, id, &header, body, bytes);
                 }
             }
         }
@@ -95,12 +96,14 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         &mut self,
         now: Instant,
         id: PeerId,
-        (header, body, bytes): (&Header, Body<'_>, &[u8]),
+        header: &Header,
+        body: Body<'_>,
+        bytes: &[u8],
     ) {
         self.counters.received[body.frame_type().index()] += 1;
         self.note(now, id, header, if let Body::Ack(bitmap) = body { bitmap } else { &[] });
         let result = match body {
-            Body::Reply { pull, index, data } => self.replied(now, id, (pull, index, data)),
+            Body::Reply { pull, index, data } => self.replied(now, id, pull, index, data),
             Body::Pull(asked) => {
                 self.pulled(id, header.ask, asked);
                 Ok(())
@@ -112,7 +115,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 Ok(())
             }
             Body::Ack(_) => Ok(()),
-            _ => self.number_arrived(now, id, (header, body, bytes)),
+            _ => self.number_arrived(now, id, header, body, bytes),
         };
         if result.is_err() {
             self.lose(now, id, Code::Protocol);
@@ -133,8 +136,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
         }
         let mut done = core::mem::take(&mut self.done);
-        let seen = (now, header.ack, bitmap);
-        let progress = peer.outbound.on_ack(seen, &self.config, |segment| done.push(segment));
+        let Self { config, .. } = self;
+        let mut note = |segment| done.push(segment);
+        let progress = peer.outbound.on_ack(now, header.ack, bitmap, config, &mut note);
         match progress {
             Some(progress) => {
                 peer.outbound.permit(header);
@@ -177,7 +181,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         &mut self,
         now: Instant,
         id: PeerId,
-        (header, body, bytes): (&Header, Body<'_>, &[u8]),
+        header: &Header,
+        body: Body<'_>,
+        bytes: &[u8],
     ) -> Result<(), ()> {
         let Some(peer) = self.peers.get_mut(id) else { return Ok(()) };
         match peer.inbound.place(header.seq) {
@@ -234,7 +240,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 self.arrived(now, id, Piece { match_info, total, offset, data })
             }
             Body::Rendezvous { match_info, total, region, head } => {
-                self.announced(now, id, (match_info, total, region), head);
+                self.announced(now, id, Announced { match_info, total, region }, head);
                 Ok(())
             }
             Body::Notify(notify) => {

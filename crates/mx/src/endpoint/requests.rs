@@ -4,10 +4,11 @@ use alloc::vec::Vec;
 
 use base::time::Instant;
 
+use super::large::Announced;
 use super::{Contents, Endpoint, Message, Receiving, Sending};
 use crate::buffers::{Sink, Source};
 use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
-use crate::matching::Pattern;
+use crate::matching::{Match, Pattern};
 use crate::peer::{Item, Target};
 use crate::status::{Code, Event, Refusal, Status};
 
@@ -30,7 +31,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     ///
     /// # Errors
     /// If there is no such peer, or this endpoint is being closed.
-    #[expect(clippy::too_many_arguments, reason = "as in `mx_isend`")]
     pub fn isend(
         &mut self,
         now: Instant,
@@ -39,7 +39,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         source: S,
         context: u64,
     ) -> Result<SendId, Refusal> {
-        self.start_send(now, peer, (match_info, source), (context, false))
+        self.start_send(now, peer, match_info, source, context, false)
     }
 
     /// Sends a message and ends when it was received: when a receive has taken it and its bytes are
@@ -47,7 +47,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     ///
     /// # Errors
     /// As for [`Endpoint::isend`].
-    #[expect(clippy::too_many_arguments, reason = "as in `mx_issend`")]
     pub fn issend(
         &mut self,
         now: Instant,
@@ -56,15 +55,17 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         source: S,
         context: u64,
     ) -> Result<SendId, Refusal> {
-        self.start_send(now, peer, (match_info, source), (context, true))
+        self.start_send(now, peer, match_info, source, context, true)
     }
 
     fn start_send(
         &mut self,
         now: Instant,
         id: PeerId,
-        (match_info, source): (u64, S),
-        (context, synchronous): (u64, bool),
+        match_info: u64,
+        source: S,
+        context: u64,
+        synchronous: bool,
     ) -> Result<SendId, Refusal> {
         if self.closing {
             return Err(Refusal::Closing);
@@ -100,21 +101,20 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// Receives a message: the first one that fits, of those that have arrived and those to come.
     /// It fits if it comes from `source`, or from anybody if that is absent, and if its match
-    /// information agrees with `match_info` in all bits of `mask`.
+    /// information is `wanted`.
     ///
     /// # Errors
     /// If the match information has bits outside the mask, if the mask does not cover the bits that
     /// name the context, or if the source is lost and nothing that it sent fits.
-    #[expect(clippy::too_many_arguments, reason = "as in `mx_irecv`")]
     pub fn irecv(
         &mut self,
         now: Instant,
         source: Option<PeerId>,
-        (match_info, mask): (u64, u64),
+        wanted: Match,
         sink: R,
         context: u64,
     ) -> Result<ReceiveId, Refusal> {
-        let pattern = self.pattern(source, match_info, mask)?;
+        let pattern = self.pattern(source, wanted)?;
         if self.closing {
             return Err(Refusal::Closing);
         }
@@ -124,7 +124,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         {
             return Err(Refusal::NoPeer(self.why_lost(source)));
         }
-        let receive = self.receives.insert(Receiving { sink, match_info, context, quiet: false });
+        let receive = self.receives.insert(Receiving {
+            sink,
+            match_info: wanted.info,
+            context,
+            quiet: false,
+        });
         match waiting {
             Some(message) => self.bind(now, receive, message),
             None => self.matching.post(receive, pattern),
@@ -158,12 +163,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     ///
     /// # Errors
     /// As for [`Endpoint::irecv`], as far as the mask is concerned.
-    pub fn probe(
-        &self,
-        source: Option<PeerId>,
-        (match_info, mask): (u64, u64),
-    ) -> Result<Option<Found>, Refusal> {
-        let pattern = self.pattern(source, match_info, mask)?;
+    pub fn probe(&self, source: Option<PeerId>, wanted: Match) -> Result<Option<Found>, Refusal> {
+        let pattern = self.pattern(source, wanted)?;
         Ok(self.matching.find(&pattern).and_then(|message| self.found(message)))
     }
 
@@ -175,9 +176,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     pub fn claim(
         &mut self,
         source: Option<PeerId>,
-        (match_info, mask): (u64, u64),
+        wanted: Match,
     ) -> Result<Option<Found>, Refusal> {
-        let pattern = self.pattern(source, match_info, mask)?;
+        let pattern = self.pattern(source, wanted)?;
         let message = self.matching.take(&pattern);
         Ok(message.and_then(|message| self.found(message)))
     }
@@ -198,19 +199,15 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         Some(Found { message, peer: *source, match_info: *match_info, length: *total })
     }
 
-    fn pattern(
-        &self,
-        source: Option<PeerId>,
-        match_info: u64,
-        mask: u64,
-    ) -> Result<Pattern, Refusal> {
-        if match_info & !mask != 0 {
+    fn pattern(&self, source: Option<PeerId>, wanted: Match) -> Result<Pattern, Refusal> {
+        let Match { info, mask } = wanted;
+        if info & !mask != 0 {
             return Err(Refusal::BadMask);
         }
         if !mask & self.config.context.mask() != 0 {
             return Err(Refusal::ContextNotCovered);
         }
-        Ok(Pattern { source, match_info, mask })
+        Ok(Pattern { source, wanted })
     }
 
     /// Takes a receive back that no message has come for; it ends as cancelled. False if a message
@@ -220,7 +217,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let match_info = *match_info;
         let withdrawn = self.matching.withdraw(receive, match_info);
         if withdrawn {
-            self.complete_receive(receive, Code::Cancelled, None, (match_info, 0, 0));
+            self.complete_receive(receive, Code::Cancelled, None, Delivery::nothing(match_info));
         }
         withdrawn
     }
@@ -232,14 +229,15 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         match contents {
             Contents::Local(send) => self.deliver_locally(send, receive),
             Contents::Announced { region, .. } => {
-                self.start_pull(now, receive, source, (match_info, total, region));
+                let announced = Announced { match_info, total, region };
+                self.start_pull(now, receive, source, announced);
             }
             Contents::Eager(data, have) => {
                 self.release(now, source, data.len() as u32);
                 let taken = self.write(receive, 0, &data[..have as usize]);
                 if u64::from(have) == total {
-                    let told = (match_info, total, taken);
-                    self.complete_receive(receive, received(total, taken), Some(source), told);
+                    let delivery = Delivery { match_info, length: total, transferred: taken };
+                    self.complete_receive(receive, delivery.code(), Some(source), delivery);
                 } else if let Some(peer) = self.peers.get_mut(source)
                     && let Some(arriving) = &mut peer.arriving
                 {
@@ -261,14 +259,13 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         room
     }
 
-    /// A receive has ended: `told` is the match information, the length of the message, and how
-    /// much of it was delivered.
+    /// Ends a receive, and reports it unless nobody wants to know.
     pub(super) fn complete_receive(
         &mut self,
         receive: ReceiveId,
         code: Code,
         peer: Option<PeerId>,
-        (match_info, length, transferred): (u64, u64, u64),
+        delivery: Delivery,
     ) {
         let Some(Receiving { sink, context, quiet, .. }) = self.receives.remove(receive) else {
             return;
@@ -279,11 +276,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if matches!(code, Code::Success | Code::Truncated) {
             self.counters.messages_received += 1;
         }
+        let Delivery { match_info, length, transferred } = delivery;
         let status = Status { code, peer, match_info, length, transferred, context };
         self.events.push_back(Event::Received(receive, status, sink));
     }
 
-    /// Tells the end of a send, if it was not told before.
+    /// Reports the end of a send, once.
     pub(super) fn complete_send(&mut self, send: SendId, code: Code, transferred: u64) {
         let Some(sending) = self.sends.get_mut(send) else { return };
         if sending.is_complete {
@@ -330,8 +328,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             receiving.sink.write(offset, &piece[..length]);
             offset += length as u64;
         }
-        let code = received(total, wanted);
-        self.complete_receive(receive, code, Some(peer), (match_info, total, wanted));
+        let delivery = Delivery { match_info, length: total, transferred: wanted };
+        let code = delivery.code();
+        self.complete_receive(receive, code, Some(peer), delivery);
         self.complete_send(send, code, wanted);
         self.sends.remove(send);
     }
@@ -344,7 +343,22 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     }
 }
 
-/// How a receive ends whose message has come.
-pub(super) fn received(length: u64, taken: u64) -> Code {
-    if taken < length { Code::Truncated } else { Code::Success }
+/// A message at the end of its receive: how long it is, and how much of it was delivered.
+#[derive(Clone, Copy)]
+pub(super) struct Delivery {
+    pub(super) match_info: u64,
+    pub(super) length: u64,
+    pub(super) transferred: u64,
+}
+
+impl Delivery {
+    /// No message, for a receive with this match information.
+    pub(super) const fn nothing(match_info: u64) -> Self {
+        Self { match_info, length: 0, transferred: 0 }
+    }
+
+    /// How a request ends when its message has arrived.
+    pub(super) const fn code(&self) -> Code {
+        if self.transferred < self.length { Code::Truncated } else { Code::Success }
+    }
 }

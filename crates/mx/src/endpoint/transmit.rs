@@ -61,10 +61,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let peer = self.peers.get_mut(id)?;
         if let Some(left) = peer.due.connects.checked_sub(1) {
             peer.due.connects = left;
-            return self.write_connect(id, (ConnectStatus::Request, 0), out);
+            return self.write_connect(id, ConnectStatus::Request, 0, out);
         }
         if let Some(token) = peer.due.answer.take() {
-            return self.write_connect(id, (ConnectStatus::Accepted, token), out);
+            return self.write_connect(id, ConnectStatus::Accepted, token, out);
         }
         if peer.link == Link::Answered && core::mem::take(&mut peer.due.probe) {
             return self.write_control(id, &Body::Probe, out);
@@ -82,14 +82,14 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             && let Some((seq, segment, is_last)) = peer.outbound.resend(now, &self.config)
         {
             self.counters.resent += 1;
-            return self.write_segment(id, (seq, segment, is_last), out);
+            return self.write_segment(id, seq, segment, is_last, out);
         }
         if peer.outbound.may_send()
             && let Some(segment) = self.next_segment(id)
         {
             let peer = self.peers.get_mut(id)?;
             let seq = peer.outbound.send(now, segment, &self.config);
-            return self.write_segment(id, (seq, segment, false), out);
+            return self.write_segment(id, seq, segment, false, out);
         }
         let peer = self.peers.get_mut(id)?;
         if peer.inbound.is_due(now) {
@@ -170,7 +170,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     fn write_segment(
         &mut self,
         id: PeerId,
-        (seq, segment, is_last_lost): (Seq, Segment, bool),
+        seq: Seq,
+        segment: Segment,
+        is_last_lost: bool,
         out: &mut [u8],
     ) -> Option<Outgoing> {
         let ask = is_last_lost || !self.peers.get(id)?.outbound.may_send();
@@ -179,7 +181,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             Segment::Small(send) => (send, 0, None),
             Segment::Medium { send, offset, length } => (send, offset, Some(length)),
             Segment::Announce { send, region } => {
-                return self.write_announcement(id, header, (send, region), out);
+                return self.write_announcement(id, header, send, region, out);
             }
             Segment::Notify(notify) => {
                 return self.write_numbered(id, header, &Body::Notify(notify), out);
@@ -213,7 +215,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         body: &Body<'_>,
         out: &mut [u8],
     ) -> Option<Outgoing> {
-        self.write_marked(id, header, (body, true), out)
+        self.write_marked(id, header, body, true, out)
     }
 
     /// Writes a frame with a body of a fixed length. It is marked if it is `waited_for`, and such
@@ -222,7 +224,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         &mut self,
         id: PeerId,
         header: Header,
-        (body, waited_for): (&Body<'_>, bool),
+        body: &Body<'_>,
+        waited_for: bool,
         out: &mut [u8],
     ) -> Option<Outgoing> {
         let marked = waited_for && self.config.marks.has(body.frame_type());
@@ -264,7 +267,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         });
         let header = Header { ask, ..self.header(id, false)? };
         let is_last = self.peers.get(id)?.to_ask.is_empty();
-        self.write_marked(id, header, (&body, is_last), out)
+        self.write_marked(id, header, &body, is_last, out)
     }
 
     /// Writes a frame that a peer has asked for.
@@ -314,7 +317,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     fn write_connect(
         &mut self,
         id: PeerId,
-        (status, token): (ConnectStatus, u32),
+        status: ConnectStatus,
+        token: u32,
         out: &mut [u8],
     ) -> Option<Outgoing> {
         let header = self.header(id, false)?;

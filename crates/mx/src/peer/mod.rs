@@ -126,8 +126,10 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) fn new(
-        (address, link): (Address, Link),
-        (token, first): (u32, Seq),
+        address: Address,
+        link: Link,
+        token: u32,
+        first: Seq,
         config: &Config,
     ) -> Self {
         Self {

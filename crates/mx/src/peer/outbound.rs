@@ -264,7 +264,9 @@ impl Outbound {
     /// passed to `done`. None if the peer claims what was never sent.
     pub(crate) fn on_ack(
         &mut self,
-        (now, ack, bitmap): (Instant, Seq, &[u8]),
+        now: Instant,
+        ack: Seq,
+        bitmap: &[u8],
         config: &Config,
         mut done: impl FnMut(Segment),
     ) -> Option<Progress> {

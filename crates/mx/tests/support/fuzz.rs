@@ -6,6 +6,7 @@ use std::rc::Rc;
 use base::time::Duration;
 use mx::config::{Config, ContextBits};
 use mx::ids::{PeerId, ReceiveId};
+use mx::matching::Match;
 use mx::status::Event;
 
 use super::{Pair, address, pattern, secs};
@@ -83,7 +84,7 @@ pub(crate) fn replay_frames(bytes: &[u8]) {
                 let length = LENGTHS[usize::from(bytes.next()) % LENGTHS.len()];
                 // A peer that broke the protocol is lost, as it should be.
                 let _ = pair.ends[end].isend(pair.now, peers[end], 1, pattern(length), 0);
-                let _ = pair.ends[1 - end].irecv(pair.now, None, (0, 0), vec![0; length], 0);
+                let _ = pair.ends[1 - end].irecv(pair.now, None, Match::ANY, vec![0; length], 0);
             }
             _ => *losing.borrow_mut() = bytes.next() % 16,
         }
@@ -167,6 +168,7 @@ impl Application {
         let length = LENGTHS[usize::from(how) % LENGTHS.len()];
         let match_info = u64::from(how / 8) << 8;
         let mask = [0xf00, !0, 0][usize::from(how) % 3];
+        let wanted = Match { info: match_info & mask, mask };
         let source = (how.is_multiple_of(2)).then_some(self.peer);
         let own = &mut pair.ends[end];
         match what % 12 {
@@ -174,12 +176,12 @@ impl Application {
             2 => drop(own.issend(now, self.peer, match_info, pattern(length), 0)),
             3..=5 => {
                 let place = vec![0; length];
-                let posted = own.irecv(now, source, (match_info & mask, mask), place, 0);
+                let posted = own.irecv(now, source, wanted, place, 0);
                 self.receives.extend(posted);
             }
-            6 => drop(own.probe(source, (match_info & mask, mask))),
+            6 => drop(own.probe(source, wanted)),
             7 => {
-                let found = own.claim(source, (match_info & mask, mask)).ok().flatten();
+                let found = own.claim(source, wanted).ok().flatten();
                 self.claimed.extend(found.map(|found| found.message));
             }
             8 => {

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use libc::{EACCES, EAGAIN, EINVAL, EMSGSIZE};
 use mx::ids::PeerId;
+use mx::matching::Match;
 use mx::status::{Code, Status};
 
 use super::live::Live;
@@ -84,7 +85,7 @@ impl Live {
                 let into = if writes { Segments::NONE } else { memory };
                 let answer = Remote::Answer { writes, told, is_known };
                 let place = Place::for_remote(into, answer);
-                let matching = (bits::of_answer(id), u64::MAX);
+                let matching = Match::exact(bits::of_answer(id));
                 engine.irecv(now, Some(peer), matching, place, context)?;
             }
             Ok(())
@@ -110,7 +111,7 @@ impl Live {
 
     fn await_request(&self, bytes: Box<[u8]>) -> Result<(), i32> {
         let place = Place::for_remote(Segments::NONE, Remote::Request(bytes));
-        let matching = (bits::OF_REQUEST, u64::MAX);
+        let matching = Match::exact(bits::OF_REQUEST);
         let posted =
             self.mx.with_engine(|engine, now| engine.irecv(now, None, matching, place, SILENT));
         posted.map(drop).map_err(|error| fault::of_error(&error))
@@ -209,7 +210,7 @@ impl Live {
                     found.unwrap_or(Segments::NONE),
                     Remote::Bytes { data: request.data },
                 );
-                let matching = (bits::of_bytes(request.id), u64::MAX);
+                let matching = Match::exact(bits::of_bytes(request.id));
                 let posted = self.mx.with_engine(|engine, now| {
                     engine.irecv(now, Some(peer), matching, place, SILENT)
                 });

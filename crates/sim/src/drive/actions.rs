@@ -5,10 +5,10 @@ use alloc::vec;
 
 use base::prng::MILLION;
 use base::time::Duration;
-use mx::ids::PeerId;
+use mx::matching::Match;
 
 use super::{Alarm, Drive};
-use crate::model::{BLANK, LONGEST, Model, place};
+use crate::model::{BLANK, LONGEST, Model, Wanted, place};
 use crate::world::{End, address};
 
 /// How long a connection may take.
@@ -123,7 +123,7 @@ impl Drive {
         let is_synchronous = self.random.chance(self.swarm.habits.synchronous_ppm);
         let waits = is_synchronous || other == host || length > self.swarm.config.eager_max.into();
         let side = self.side(host, peer);
-        let number = self.model.send(side, other, (tag, length), waits);
+        let number = self.model.send(side, other, tag, length, waits);
         let message = self.model.message(number, length);
         let match_info = number << 16 | tag;
         let send = if is_synchronous { End::issend } else { End::isend };
@@ -138,8 +138,8 @@ impl Drive {
         }
     }
 
-    /// A source and a pattern to look for.
-    fn wish(&mut self, host: usize) -> (Option<PeerId>, (u64, u64)) {
+    /// Something to receive or to look for.
+    fn wanted(&mut self, host: usize) -> Wanted {
         let habits = self.swarm.habits;
         let other = self.other(host);
         let any = self.random.chance(habits.any_source_ppm);
@@ -150,12 +150,12 @@ impl Drive {
             true => context | self.random.below(4),
             false => crate::model::TAG,
         };
-        (source, (self.tag() & mask, mask))
+        Wanted { source, matching: Match { info: self.tag() & mask, mask } }
     }
 
     fn receive(&mut self, host: usize) {
-        let wish = self.wish(host);
-        self.post(host, wish, None);
+        let wanted = self.wanted(host);
+        self.post(host, wanted, None);
     }
 
     fn room(&mut self) -> u64 {
@@ -166,14 +166,14 @@ impl Drive {
         }
     }
 
-    fn post(&mut self, host: usize, wish: (Option<PeerId>, (u64, u64)), expects: Option<u64>) {
+    fn post(&mut self, host: usize, wanted: Wanted, expects: Option<u64>) {
         let room = self.room();
         let by = (host, self.apps[host].life);
-        let receive = self.model.post(by, wish, room, expects);
+        let receive = self.model.post(by, wanted, room, expects);
         let memory = vec![BLANK; room as usize];
-        let (source, pattern) = wish;
+        let Wanted { source, matching } = wanted;
         let context = receive as u64;
-        let post = |end: &mut End, now| end.irecv(now, source, pattern, memory, context);
+        let post = |end: &mut End, now| end.irecv(now, source, matching, memory, context);
         match self.world.with(host, post) {
             Ok(id) => self.apps[host].open.push((id, receive)),
             Err(refusal) => {
@@ -187,36 +187,31 @@ impl Drive {
 
     /// What a probe finds, the next receive gets.
     fn probe(&mut self, host: usize) {
-        let wish = self.wish(host);
-        let found = self.world.with(host, |end, _| end.probe(wish.0, wish.1));
+        let wanted = self.wanted(host);
+        let found = self.world.with(host, |end, _| end.probe(wanted.source, wanted.matching));
         if let Ok(Some(found)) = found {
             let number = Model::number(found.match_info);
             if self.model.sent.get(place(number)).is_none_or(|sent| sent.length != found.length) {
                 self.model.fault(format!("probe found {found:?}"));
             }
-            self.post(host, wish, Some(number));
+            self.post(host, wanted, Some(number));
         }
     }
 
     fn claim(&mut self, host: usize) {
-        let wish = self.wish(host);
-        self.claim_one(host, wish, false);
+        let wanted = self.wanted(host);
+        self.claim_one(host, wanted, false);
     }
 
     /// Claims a message, and receives or discards it; false if there is none.
-    pub(super) fn claim_one(
-        &mut self,
-        host: usize,
-        wish: (Option<PeerId>, (u64, u64)),
-        in_full: bool,
-    ) -> bool {
-        let found = self.world.with(host, |end, _| end.claim(wish.0, wish.1));
+    pub(super) fn claim_one(&mut self, host: usize, wanted: Wanted, in_full: bool) -> bool {
+        let found = self.world.with(host, |end, _| end.claim(wanted.source, wanted.matching));
         let Ok(Some(found)) = found else { return false };
         let number = Model::number(found.match_info);
         let by = (host, self.apps[host].life);
         let whole = found.length.min(LONGEST as u64);
         let room = if in_full { whole } else { self.room() };
-        let receive = self.model.post(by, wish, room, Some(number));
+        let receive = self.model.post(by, wanted, room, Some(number));
         self.model.take(receive, number, Some(found.peer));
         let memory = vec![BLANK; room as usize];
         if !in_full && self.random.below(4) == 0 {

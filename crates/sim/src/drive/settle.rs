@@ -4,8 +4,10 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use base::time::Duration;
+use mx::matching::Match;
 
 use super::Drive;
+use crate::model::Wanted;
 use crate::world::End;
 
 /// How often waiting messages are received.
@@ -55,8 +57,9 @@ impl Drive {
         let mask = ((1_u64 << context.bits) - 1) << context.shift;
         let mut any = false;
         for number in 0..1 << context.bits {
-            let wish = (None, (number << context.shift, mask));
-            while self.claim_one(host, wish, true) {
+            let matching = Match { info: number << context.shift, mask };
+            let wanted = Wanted { source: None, matching };
+            while self.claim_one(host, wanted, true) {
                 any = true;
             }
         }

@@ -23,6 +23,7 @@ use alloc::vec::Vec;
 use base::prng::Prng;
 use bytes::Bytes;
 use mx::ids::PeerId;
+use mx::matching::Match;
 use mx::status::{Code, Status};
 
 /// The bits of the match information that are not the number of the message.
@@ -56,15 +57,22 @@ pub struct Sent {
     pub delivered: Option<u64>,
 }
 
+/// What a receive or a probe asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// The sender, or anybody.
+    pub source: Option<PeerId>,
+    /// The messages.
+    pub matching: Match,
+}
+
 /// A receive.
 #[derive(Clone, Debug)]
 pub struct Posted {
     /// Host and life.
     pub by: (usize, u32),
-    /// Whom it wants to hear from.
-    pub source: Option<PeerId>,
-    /// Bits and mask.
-    pub pattern: (u64, u64),
+    /// What it asks for.
+    pub wanted: Wanted,
     /// Bytes that fit.
     pub capacity: u64,
     /// It has to get this message: a probe or a claim has found it.
@@ -79,8 +87,8 @@ pub struct Posted {
 
 impl Posted {
     fn fits(&self, match_info: u64, source: PeerId) -> bool {
-        (match_info & TAG ^ self.pattern.0) & self.pattern.1 == 0
-            && self.source.is_none_or(|wanted| wanted == source)
+        let Wanted { source: wanted, matching } = self.wanted;
+        matching.accepts(match_info & TAG) && wanted.is_none_or(|wanted| wanted == source)
     }
 }
 
@@ -149,7 +157,7 @@ impl Model {
     }
 
     /// A message is about to be sent: its number.
-    pub fn send(&mut self, from: Side, to: usize, (tag, length): (u64, u64), waits: bool) -> u64 {
+    pub fn send(&mut self, from: Side, to: usize, tag: u64, length: u64, waits: bool) -> u64 {
         let number = self.sent.len() as u64 + 1;
         let match_info = number << 16 | tag;
         let (ended, taken, delivered) = (None, None, None);
@@ -161,12 +169,12 @@ impl Model {
     pub fn post(
         &mut self,
         by: (usize, u32),
-        (source, pattern): (Option<PeerId>, (u64, u64)),
+        wanted: Wanted,
         capacity: u64,
         expects: Option<u64>,
     ) -> usize {
         let (ended, got, discarded) = (None, None, false);
-        self.posted.push(Posted { by, source, pattern, capacity, expects, ended, got, discarded });
+        self.posted.push(Posted { by, wanted, capacity, expects, ended, got, discarded });
         self.posted.len() - 1
     }
 

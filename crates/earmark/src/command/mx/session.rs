@@ -19,6 +19,7 @@ use bytes::Bytes;
 use clap::Args;
 use mx::config::Config;
 use mx::ids::PeerId;
+use mx::matching::Match;
 use mx::status::Code;
 use mx_io::discovery::{Peers, Target};
 use mx_io::endpoint::{Completed, Endpoint, Life, Request, Waiting};
@@ -168,7 +169,7 @@ impl Session {
     /// Asks the server to get ready.
     pub(super) fn order(&self, peer: PeerId, order: &Order) -> Result<()> {
         order.check()?;
-        let ready = self.end.irecv(Some(peer), (READY, !0), Vec::new())?;
+        let ready = self.end.irecv(Some(peer), Match::exact(READY), Vec::new())?;
         let text = serde_json::to_vec(order)?;
         let sent = self.end.isend(peer, ORDER, text.into())?;
         self.wait(sent)?;
@@ -177,12 +178,12 @@ impl Session {
 
     /// Expects to be told that all has come.
     pub(super) fn expect_done(&self, peer: PeerId) -> Result<Request> {
-        Ok(self.end.irecv(Some(peer), (DONE, !0), Vec::new())?)
+        Ok(self.end.irecv(Some(peer), Match::exact(DONE), Vec::new())?)
     }
 
     /// Posts a receive of what is measured.
     pub(super) fn post(&self, peer: PeerId, memory: Vec<u8>) -> Result<Request> {
-        Ok(self.end.irecv(Some(peer), (DATA, !0), memory)?)
+        Ok(self.end.irecv(Some(peer), Match::exact(DATA), memory)?)
     }
 
     /// Sends what is measured.
@@ -224,7 +225,7 @@ impl Session {
 
     /// The next order; `None` at the end, which is also that of the `only` client.
     fn next_order(&self, only: Option<PeerId>) -> Result<Option<(PeerId, Order)>> {
-        let listen = || self.end.irecv(None, (ORDER, !0), vec![0; MAX_ORDER]);
+        let listen = || self.end.irecv(None, Match::exact(ORDER), vec![0; MAX_ORDER]);
         let mut request = listen()?;
         loop {
             if let Some(completed) = self.end.wait(request, Some(LOOK))? {

@@ -44,7 +44,7 @@ fn what_later_frames_overtake_is_lost() {
         outbound.send(at(0), Segment::Close, &config);
     }
     let hear = |outbound: &mut Outbound, now, bitmap: &[u8]| {
-        outbound.on_ack((at(now), FIRST, bitmap), &config, |_| ()).unwrap()
+        outbound.on_ack(at(now), FIRST, bitmap, &config, |_| ()).unwrap()
     };
     // The second and the third have come, which explains itself by reordering; then the fourth.
     assert_eq!(hear(&mut outbound, 40, &[0b011]).lost, 0);
@@ -53,8 +53,7 @@ fn what_later_frames_overtake_is_lost() {
     assert_eq!(outbound.resend(at(41), &config), Some((FIRST, Segment::Close, true)));
     // It was only late: too early for an answer to the second transmission.
     let mut done = 0;
-    let seen = (at(42), FIRST.plus(4), &[][..]);
-    let progress = outbound.on_ack(seen, &config, |_| done += 1).unwrap();
+    let progress = outbound.on_ack(at(42), FIRST.plus(4), &[], &config, |_| done += 1).unwrap();
     assert_eq!((progress.needless, done, outbound.packet_threshold), (1, 4, 2 * PACKET_THRESHOLD));
 }
 
@@ -65,13 +64,12 @@ fn a_frame_that_was_lost_twice_is_found_again() {
     for _ in 0..4 {
         outbound.send(at(0), Segment::Close, &config);
     }
-    outbound.on_ack((at(40), FIRST, &[0b111]), &config, |_| ()).unwrap();
+    outbound.on_ack(at(40), FIRST, &[0b111], &config, |_| ()).unwrap();
     assert!(outbound.resend(at(40), &config).is_some());
     for _ in 0..3 {
         outbound.send(at(41), Segment::Close, &config);
     }
-    let seen = (at(81), FIRST, &[0b11_1111][..]);
-    assert_eq!(outbound.on_ack(seen, &config, |_| ()).unwrap().lost, 1);
+    assert_eq!(outbound.on_ack(at(81), FIRST, &[0b11_1111], &config, |_| ()).unwrap().lost, 1);
 }
 
 #[test]
@@ -97,10 +95,11 @@ fn acknowledging_what_was_never_sent_is_refused() {
     let config = Config::default();
     let mut outbound = outbound(&config);
     outbound.send(at(0), Segment::Close, &config);
-    let never = (at(1), FIRST.plus(2), &[][..]);
-    assert_eq!(outbound.on_ack(never, &config, |_| ()), None);
+    assert_eq!(outbound.on_ack(at(1), FIRST.plus(2), &[], &config, |_| ()), None);
     // An old one, with a list that means other frames now.
-    let old = (at(1), Seq(FIRST.0.wrapping_sub(3)), &[0xff][..]);
-    assert_eq!(outbound.on_ack(old, &config, |_| ()), Some(Progress::default()));
+    assert_eq!(
+        outbound.on_ack(at(1), Seq(FIRST.0.wrapping_sub(3)), &[0xff][..], &config, |_| ()),
+        Some(Progress::default())
+    );
     assert!(outbound.is_waiting());
 }

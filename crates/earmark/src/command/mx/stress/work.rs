@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use base::prng::Prng;
 use mx::ids::PeerId;
+use mx::matching::Match;
 use mx::status::Code;
 use mx_io::endpoint::{Completed, Request};
 
@@ -85,12 +86,14 @@ impl Party {
         let mut memory = Vec::new();
         while !ledger.is_settled.load(Ordering::Relaxed) {
             let outcome = match prng.below(5) {
-                0 | 1 => self.post(ledger, None, (0, 0), &mut memory),
+                0 | 1 => self.post(ledger, None, Match::ANY, &mut memory),
                 // Every other message of each sender.
-                2 => self.post(ledger, None, (prng.below(2), CLASS), &mut memory),
+                2 => {
+                    self.post(ledger, None, Match { info: prng.below(2), mask: CLASS }, &mut memory)
+                }
                 3 => {
                     let peer = self.peers[prng.below(self.peers.len() as u64) as usize].0;
-                    self.post(ledger, Some(peer), (0, 0), &mut memory)
+                    self.post(ledger, Some(peer), Match::ANY, &mut memory)
                 }
                 _ => self.claim(ledger, prng.chance(250_000)),
             };
@@ -105,7 +108,7 @@ impl Party {
         &self,
         ledger: &Ledger,
         source: Option<PeerId>,
-        wanted: (u64, u64),
+        wanted: Match,
         memory: &mut Vec<u8>,
     ) -> Result<()> {
         memory.resize(MAX_SIZE, 0);
@@ -131,13 +134,13 @@ impl Party {
 
     /// Takes a message that has come, into just enough memory, or into half of that.
     fn claim(&self, ledger: &Ledger, too_small: bool) -> Result<()> {
-        if self.end.iprobe(None, (0, 0))?.is_none() {
+        if self.end.iprobe(None, Match::ANY)?.is_none() {
             std::thread::yield_now();
             return Ok(());
         }
         let posted = ledger.moment();
         // Another thread may have been faster.
-        let Some(found) = self.end.claim(None, (0, 0))? else { return Ok(()) };
+        let Some(found) = self.end.claim(None, Match::ANY)? else { return Ok(()) };
         count(&ledger.tally.claimed);
         let length = found.length as usize;
         let capacity = if too_small { length / 2 } else { length };
