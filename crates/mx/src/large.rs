@@ -16,10 +16,182 @@
 //! lost. A block is asked for again when frames of a later request arrive in some number, soon
 //! after its last frame has come, or when nothing has come for as long as an answer may take.
 
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
 use base::time::{Duration, Instant};
 
-use crate::config::BLOCK_FRAMES;
+use crate::config::{BLOCK_FRAMES, Config};
 use crate::ids::{PeerId, ReceiveId, SendId};
+use crate::peer::Congestion;
+
+/// The window of all pulls together at first, in frames.
+const FIRST_WINDOW: u32 = 128;
+
+/// The large messages of ours that peers may pull, by the names that were announced.
+#[derive(Debug)]
+pub(crate) struct Regions {
+    by_name: BTreeMap<u32, Region>,
+    next: u32,
+    /// Pull requests of peers that are not answered yet.
+    pub(crate) jobs: VecDeque<Job>,
+}
+
+impl Regions {
+    /// None; names count from `first` on.
+    pub(crate) const fn new(first: u32) -> Self {
+        Self { by_name: BTreeMap::new(), next: first, jobs: VecDeque::new() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    /// Names a message that this peer may pull.
+    pub(crate) fn insert(&mut self, send: SendId, peer: PeerId) -> u32 {
+        let name = free_name(&self.by_name, &mut self.next);
+        self.by_name.insert(name, Region { send, peer });
+        name
+    }
+
+    /// The message with this name, if it is for this peer.
+    pub(crate) fn get(&self, name: u32, peer: PeerId) -> Option<Region> {
+        self.by_name.get(&name).filter(|region| region.peer == peer).copied()
+    }
+
+    pub(crate) fn remove(&mut self, name: u32) {
+        self.by_name.remove(&name);
+    }
+
+    /// Removes all that is for this peer; the sends are passed to `removed`.
+    pub(crate) fn remove_peer(&mut self, peer: PeerId, mut removed: impl FnMut(SendId)) {
+        self.by_name.retain(|_, region| {
+            if region.peer == peer {
+                removed(region.send);
+            }
+            region.peer != peer
+        });
+        self.jobs.retain(|job| job.peer != peer);
+    }
+}
+
+/// The large messages of peers that come to us, by our names for them. One congestion window limits
+/// all of them together, since they share the last link.
+#[derive(Debug)]
+pub(crate) struct Pulls {
+    by_name: BTreeMap<u32, Pull>,
+    next: u32,
+    /// Those that may ask for more, in turn.
+    queue: VecDeque<u32>,
+    /// Frames that were asked for and have not come.
+    pub(crate) in_flight: u32,
+    congestion: Congestion,
+    /// Requests sent.
+    requests: u64,
+}
+
+impl Pulls {
+    /// None; names count from `first` on.
+    pub(crate) fn new(first: u32, config: &Config) -> Self {
+        let window = FIRST_WINDOW.min(config.pull_window);
+        Self {
+            by_name: BTreeMap::new(),
+            next: first,
+            queue: VecDeque::new(),
+            in_flight: 0,
+            congestion: Congestion::new(window, BLOCK_FRAMES, config.pull_window),
+            requests: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_name.len()
+    }
+
+    pub(crate) fn get(&self, name: u32) -> Option<&Pull> {
+        self.by_name.get(&name)
+    }
+
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Pull> {
+        self.by_name.values()
+    }
+
+    /// A pull begins; it stands at the end of the queue.
+    pub(crate) fn insert(&mut self, pull: Pull) {
+        let name = free_name(&self.by_name, &mut self.next);
+        self.by_name.insert(name, pull);
+        self.queue.push_back(name);
+    }
+
+    /// The next block to ask for, and of whom: in turn for each message, as long as the window
+    /// permits.
+    pub(crate) fn next_block(&mut self, now: Instant, blocks: u8) -> Option<(PeerId, Block)> {
+        while self.in_flight < self.congestion.window() {
+            let name = self.queue.pop_front()?;
+            let Some(pull) = self.by_name.get_mut(&name) else { continue };
+            pull.is_queued = false;
+            if pull.open >= blocks {
+                continue;
+            }
+            let Some(block) = pull.next_block(name, now) else { continue };
+            pull.is_queued = true;
+            self.queue.push_back(name);
+            self.in_flight += block.count;
+            return Some((pull.peer, block));
+        }
+        None
+    }
+
+    /// A request for this block goes out.
+    pub(crate) const fn number(&mut self, block: &mut Block) {
+        self.requests += 1;
+        block.request = self.requests;
+        block.later = 0;
+    }
+
+    /// A block has to be asked for again.
+    pub(crate) fn on_loss(&mut self, block: &mut Block) {
+        block.tries += 1;
+        // One who does not answer must not hold up the messages of others.
+        self.in_flight -= core::mem::take(&mut block.counted);
+        self.congestion.on_loss(block.request, self.requests + 1, 0);
+    }
+
+    /// Bytes have come, and perhaps the last ones of a block. The pull, if that was all of it.
+    pub(crate) fn on_reply(&mut self, name: u32, bytes: u64, is_complete: bool) -> Option<Pull> {
+        let pull = self.by_name.get_mut(&name)?;
+        pull.received += bytes;
+        if is_complete {
+            pull.open -= 1;
+            self.congestion.on_ack(BLOCK_FRAMES);
+            if !pull.is_queued {
+                pull.is_queued = true;
+                self.queue.push_back(name);
+            }
+        }
+        if pull.received < pull.wanted {
+            return None;
+        }
+        self.by_name.remove(&name)
+    }
+
+    /// Removes the pulls from this peer.
+    pub(crate) fn remove_peer(&mut self, peer: PeerId) -> Vec<Pull> {
+        let pulls = self.by_name.values().filter(|pull| pull.peer == peer).copied().collect();
+        self.by_name.retain(|_, pull| pull.peer != peer);
+        pulls
+    }
+}
+
+/// A name that nothing in this table has.
+fn free_name<T>(table: &BTreeMap<u32, T>, next: &mut u32) -> u32 {
+    while table.contains_key(next) {
+        *next = next.wrapping_add(1);
+    }
+    let name = *next;
+    *next = name.wrapping_add(1);
+    name
+}
 
 /// A large message of ours that its receiver may pull.
 #[derive(Clone, Copy, Debug)]
@@ -60,19 +232,19 @@ pub(crate) struct Pull {
     pub(crate) open: u8,
     /// Bytes that have come.
     pub(crate) received: u64,
-    /// It stands in the queue of those that want to ask.
+    /// It stands in the queue of those that may ask for more.
     pub(crate) is_queued: bool,
 }
 
 impl Pull {
     /// The next block, if there is one.
-    pub(crate) fn next_block(&mut self, name: u32, now: Instant) -> Option<Asked> {
+    pub(crate) fn next_block(&mut self, name: u32, now: Instant) -> Option<Block> {
         let left = self.wanted - self.offset;
         if left == 0 {
             return None;
         }
         let count = left.div_ceil(self.payload.into()).min(BLOCK_FRAMES.into()) as u32;
-        let block = Asked {
+        let block = Block {
             pull: name,
             first: self.index,
             offset: self.offset,
@@ -82,7 +254,7 @@ impl Pull {
             request: 0,
             later: 0,
             since: now,
-            patience: Duration::ZERO,
+            timeout: Duration::ZERO,
             is_late: false,
             tries: 0,
         };
@@ -96,7 +268,7 @@ impl Pull {
     /// more than many frames: when it is the last one; when there is more to ask for and half of
     /// the requests that may be in flight have been answered; or when hardly any are in flight.
     /// `blocks` is how many may be.
-    pub(crate) fn is_waited_for(&self, block: &Asked, blocks: u8) -> bool {
+    pub(crate) fn is_waited_for(&self, block: &Block, blocks: u8) -> bool {
         let span = u64::from(BLOCK_FRAMES) * u64::from(self.payload);
         let blocks = u64::from(blocks);
         let half = (blocks / 2).max(1);
@@ -116,7 +288,7 @@ impl Pull {
 
 /// A block, and which of its frames are missing.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Block {
     /// Our name for the transfer.
     pub(crate) pull: u32,
     pub(crate) first: u32,
@@ -132,19 +304,19 @@ pub(crate) struct Asked {
     /// When it was asked for, or a frame of it last came, and how long after that an answer is
     /// missing.
     pub(crate) since: Instant,
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     /// The last frame of it has come: what is missing is late.
     pub(crate) is_late: bool,
     pub(crate) tries: u32,
 }
 
-impl Asked {
+impl Block {
     /// When to ask again, of a peer that last answered a request of any kind at `answered_at`.
     /// Requests are answered one after the other, so a peer that answers others will come to this
     /// one.
     pub(crate) fn due(&self, answered_at: Instant) -> Instant {
         let since = if self.is_late { self.since } else { self.since.max(answered_at) };
-        since + self.patience
+        since + self.timeout
     }
 
     /// Which frame of this block has this number, if any.

@@ -5,7 +5,8 @@ use alloc::vec::Vec;
 use base::time::Instant;
 
 use super::requests::Delivery;
-use super::{Contents, Endpoint, MOST_LOST, Message, Stray};
+use super::schedule::Stray;
+use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
 use crate::ids::PeerId;
 use crate::peer::{Item, Link, Peer, Target};
@@ -22,7 +23,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             return;
         }
         self.closing = true;
-        let peers: Vec<_> = self.by_address.iter().map(|(at, id)| (*at, *id)).collect();
+        let peers: Vec<_> = self.peers.addresses().collect();
         for (address, id) in peers {
             let link = self.peers.get(id).map(|peer| peer.link);
             if address == self.address || link == Some(Link::Connecting) {
@@ -79,7 +80,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// Whether everything that [`Endpoint::close`] waits for has happened.
     pub fn is_closed(&self) -> bool {
-        self.closing && self.by_address.is_empty() && self.strays.is_empty()
+        self.closing && self.peers.addresses().next().is_none() && self.schedule.strays.is_empty()
     }
 
     /// A peer has closed its endpoint. It will not be there to hear a second acknowledgement.
@@ -119,9 +120,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
             self.complete_receive(receive, code, Some(id), Delivery::nothing(match_info));
         }
-        if self.by_address.get(&address) == Some(&id) {
-            self.by_address.remove(&address);
-        }
+        self.peers.clear_address(address, id);
         self.forget(id, code);
         self.unless_full(now);
         // What was asked of it takes up no room any more.
@@ -162,23 +161,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// Takes a peer off all lists.
     pub(super) fn forget(&mut self, id: PeerId, code: Code) {
-        let Some(peer) = self.peers.remove(id) else { return };
-        if self.by_address.get(&peer.address) == Some(&id) {
-            self.by_address.remove(&peer.address);
-        }
-        if self.candidates.get(&peer.address) == Some(&id) {
-            self.candidates.remove(&peer.address);
-        }
-        if let Some(at) = peer.timer_at {
-            self.timers.remove(&(at, id));
-        }
+        let Some(peer) = self.peers.remove(id, code) else { return };
+        self.schedule.set_timer(id, peer.timer_at, None);
         // What it sent and nobody has received still takes up memory.
-        self.reserved -= u64::from(peer.share - peer.unexpected);
+        self.reserved_bytes -= u64::from(peer.share - peer.unexpected);
         self.early_bytes -= peer.inbound.early_bytes();
-        if self.lost.len() == MOST_LOST {
-            self.lost.pop_front();
-        }
-        self.lost.push_back((id, peer.address, code));
     }
 }
 

@@ -15,7 +15,8 @@
 
 use base::time::{Duration, Instant};
 
-use super::{Endpoint, Stray};
+use super::Endpoint;
+use super::schedule::Stray;
 use crate::address::Address;
 use crate::buffers::{Sink, Source};
 use crate::config::MIN_MTU;
@@ -51,12 +52,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if self.closing {
             return Err(Refusal::Closing);
         }
-        if let Some(&id) = self.by_address.get(&address) {
+        if let Some(id) = self.peers.at(address) {
             self.connect_again(now, id, key, timeout);
             return Ok(id);
         }
         let id = self.add_peer(address, Link::Connecting);
-        self.by_address.insert(address, id);
+        self.peers.set_address(address, id);
         if address == self.address {
             return Ok(self.connect_to_self(id, key));
         }
@@ -158,11 +159,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             return self.stray(Stray::Answer { to: address, token: connect.token, status });
         }
         let theirs = Theirs { instance: connect.instance, token: connect.token };
-        let known = self.by_address.get(&address).copied();
+        let known = self.peers.at(address);
         let theirs_of = |id: PeerId| self.peers.get(id).and_then(|peer| peer.theirs);
         let is_asked =
             |id: PeerId| self.peers.get(id).is_some_and(|peer| peer.link == Link::Connecting);
-        let candidate = self.candidates.get(&address).copied();
+        let candidate = self.peers.candidate(address);
         let id = match known {
             // They have asked before, and did not hear the answer.
             Some(id) if theirs_of(id) == Some(theirs) => id,
@@ -180,8 +181,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 let id = self.add_peer(address, Link::Answered);
                 self.adopt(now, id, header, connect);
                 if known.is_none() {
-                    self.by_address.insert(address, id);
-                } else if let Some(old) = self.candidates.insert(address, id) {
+                    self.peers.set_address(address, id);
+                } else if let Some(old) = self.peers.set_candidate(address, id) {
                     self.forget(old, Code::Timeout);
                 }
                 id
@@ -201,7 +202,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         header: &Header,
         connect: Connect,
     ) {
-        let known = self.by_address.get(&address).copied();
+        let known = self.peers.at(address);
         let asked =
             |id: &PeerId| self.peers.get(*id).is_some_and(|peer| peer.token == header.token);
         let Some(id) = known.filter(asked) else { return self.counters.drop(Drop::BadToken) };

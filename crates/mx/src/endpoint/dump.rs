@@ -23,18 +23,18 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             "endpoint {}: {} peers, {} sends, {} receives posted, {} messages unexpected, \
              {} large sends, {} large receives ({} frames asked for){}{}",
             self.address,
-            self.by_address.len(),
+            self.peers.addresses().count(),
             self.sends.len(),
             self.matching.posted(),
             self.matching.waiting(),
             self.regions.len(),
             self.pulls.len(),
-            self.pulling,
+            self.pulls.in_flight,
             if self.full { ", full" } else { "" },
             if self.closing { ", closing" } else { "" },
         )?;
-        for id in self.by_address.values() {
-            if let Some(peer) = self.peers.get(*id) {
+        for (_, id) in self.peers.addresses() {
+            if let Some(peer) = self.peers.get(id) {
                 writeln!(to, "{}", PeerLine(peer))?;
             }
         }
@@ -69,7 +69,7 @@ impl core::fmt::Display for PeerLine<'_> {
             peer.outbound.next(),
             peer.outbound.rtt.smoothed(),
             peer.outbound.queue.len(),
-            peer.asked.len() + peer.to_ask.len(),
+            peer.requested.len() + peer.to_request.len(),
             peer.announced,
             peer.unexpected,
             peer.share,

@@ -92,7 +92,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     pub(super) fn release(&mut self, now: Instant, id: PeerId, bytes: u32) {
         let Some(peer) = self.peers.get_mut(id) else {
             // It was lost since; the memory that was promised to it has been kept until now.
-            self.reserved = self.reserved.saturating_sub(bytes.into());
+            self.reserved_bytes = self.reserved_bytes.saturating_sub(bytes.into());
             return;
         };
         peer.unexpected -= bytes;
@@ -110,8 +110,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             return;
         }
         self.full = false;
-        let peers: Vec<_> = self.by_address.values().copied().collect();
-        for id in peers {
+        let peers: Vec<_> = self.peers.addresses().collect();
+        for (_, id) in peers {
             if let Some(peer) = self.peers.get_mut(id) {
                 peer.inbound.ack_now();
             }

@@ -10,8 +10,8 @@ use super::requests::Delivery;
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
-use crate::ids::{PeerId, ReceiveId, SendId};
-use crate::large::{Asked, Job, Pull, Region, first_bits};
+use crate::ids::{PeerId, ReceiveId};
+use crate::large::{Block, Job, Pull, first_bits};
 use crate::peer::{Debt, Peer};
 use crate::status::Code;
 use crate::wire::{self, FrameType, Notify, REFUSED};
@@ -32,17 +32,6 @@ pub(super) struct Announced {
 const MOST_JOBS: usize = 4096;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
-    /// A name for a large message of ours. Its receiver may pull it from now on.
-    pub(super) fn announce(&mut self, peer: PeerId, send: SendId) -> u32 {
-        while self.regions.contains_key(&self.next_region) {
-            self.next_region = self.next_region.wrapping_add(1);
-        }
-        let region = self.next_region;
-        self.next_region = region.wrapping_add(1);
-        self.regions.insert(region, Region { send, peer });
-        region
-    }
-
     /// A peer has announced a large message.
     pub(super) fn announced(
         &mut self,
@@ -74,7 +63,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     ) {
         let Announced { match_info, total: length, region } = announced;
         let Some(peer) = self.peers.get(id) else {
-            let code = self.why_lost(id);
+            let code = self.peers.why_lost(id);
             let delivery = Delivery { match_info, length, transferred: 0 };
             return self.complete_receive(receive, code, Some(id), delivery);
         };
@@ -101,69 +90,46 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if wanted == 0 {
             return self.finish_pull(now, pull);
         }
-        while self.pulls.contains_key(&self.next_pull) {
-            self.next_pull = self.next_pull.wrapping_add(1);
-        }
-        let name = self.next_pull;
-        self.next_pull = name.wrapping_add(1);
-        self.pulls.insert(name, pull);
-        self.pull_queue.push_back(name);
+        self.pulls.insert(pull);
         self.ask_for_more(now);
     }
 
-    /// Asks for blocks, in turn for each message, as long as the window of all pulls permits.
+    /// Asks for blocks as long as the window of all pulls permits.
     pub(super) fn ask_for_more(&mut self, now: Instant) {
-        while self.pulling < self.pull_congestion.window() {
-            let Some(name) = self.pull_queue.pop_front() else { return };
-            let Some(pull) = self.pulls.get_mut(&name) else { continue };
-            pull.is_queued = false;
-            if pull.open >= self.config.blocks {
-                continue;
-            }
-            let id = pull.peer;
-            let Some(block) = pull.next_block(name, now) else { continue };
-            pull.is_queued = true;
-            self.pull_queue.push_back(name);
-            self.pulling += block.count;
+        while let Some((id, block)) = self.pulls.next_block(now, self.config.blocks) {
             if let Some(peer) = self.peers.get_mut(id) {
-                peer.to_ask.push_back(block);
+                peer.to_request.push_back(block);
             }
             self.wake(id);
         }
     }
 
     /// A request for this block is about to go out.
-    pub(super) fn asking(&mut self, now: Instant, id: PeerId, mut block: Asked) {
-        self.requests += 1;
-        block.request = self.requests;
-        block.later = 0;
+    pub(super) fn asking(&mut self, now: Instant, id: PeerId, mut block: Block) {
+        self.pulls.number(&mut block);
         if let Some(peer) = self.peers.get_mut(id) {
-            let patience = peer.outbound.pto(&self.config);
-            let patience = patience.times(1 << block.tries.min(8));
+            let timeout = peer.outbound.pto(&self.config).times(1 << block.tries.min(8));
             (block.since, block.is_late) = (now, false);
-            block.patience = patience.min(self.config.resend_max);
-            peer.asked.push_back(block);
+            block.timeout = timeout.min(self.config.resend_max);
+            peer.requested.push_back(block);
         }
     }
 
     /// The blocks that are overdue go back to the queue; whether there are any.
-    pub(super) fn ask_again(&mut self, id: PeerId, is_overdue: impl Fn(&Asked) -> bool) -> bool {
+    pub(super) fn ask_again(&mut self, id: PeerId, is_overdue: impl Fn(&Block) -> bool) -> bool {
         let Some(peer) = self.peers.get_mut(id) else { return false };
         let mut any = false;
         let mut place = 0;
-        while let Some(block) = peer.asked.get(place) {
+        while let Some(block) = peer.requested.get(place) {
             if !is_overdue(block) {
                 place += 1;
                 continue;
             }
             let mut block = *block;
-            peer.asked.remove(place);
-            block.tries += 1;
-            // One who does not answer must not hold up the messages of others.
-            self.pulling -= core::mem::take(&mut block.counted);
-            self.pull_congestion.on_loss(block.request, self.requests + 1, 0);
+            peer.requested.remove(place);
+            self.pulls.on_loss(&mut block);
             self.counters.asked_again += 1;
-            peer.to_ask.push_back(block);
+            peer.to_request.push_back(block);
             any = true;
         }
         any
@@ -178,7 +144,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         index: u32,
         data: &[u8],
     ) -> Result<(), ()> {
-        let known = self.pulls.get(&name).filter(|pull| pull.peer == id).copied();
+        let known = self.pulls.get(name).filter(|pull| pull.peer == id).copied();
         let (Some(pull), Some(peer)) = (known, self.peers.get_mut(id)) else {
             self.counters.drop(Drop::Stale);
             return Ok(());
@@ -201,47 +167,31 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         block.missing &= !(1 << bit);
         if let Some(counted) = block.counted.checked_sub(1) {
             block.counted = counted;
-            self.pulling -= 1;
+            self.pulls.in_flight -= 1;
         }
         let is_complete = block.missing == 0;
         peer.debts.moved(Debt::Reply, now);
-        let patience = peer.outbound.pto(&self.config);
+        let pto = peer.outbound.pto(&self.config);
         let lateness = Duration::from_nanos(peer.outbound.rtt.smoothed().as_nanos() / 4);
         if let Some((block, _)) = find_block(peer, name, index) {
             block.since = now;
             block.is_late = block.missing >> bit == 0 && first_answer;
-            block.patience = if block.is_late { lateness.max(LATENESS) } else { patience };
+            block.timeout = if block.is_late { lateness.max(LATENESS) } else { pto };
         }
         let asks_again = is_overtaken(peer, request);
         if is_complete {
             remove_block(peer, name, index);
         }
         self.write(pull.receive, offset, data);
-        self.count_reply(now, name, data.len() as u64, is_complete);
+        if let Some(pull) = self.pulls.on_reply(name, data.len() as u64, is_complete) {
+            self.finish_pull(now, pull);
+        }
+        self.ask_for_more(now);
         if asks_again && self.ask_again(id, |block| block.later >= LATER) {
             self.wake(id);
             self.ask_for_more(now);
         }
         Ok(())
-    }
-
-    fn count_reply(&mut self, now: Instant, name: u32, bytes: u64, is_complete: bool) {
-        let Some(pull) = self.pulls.get_mut(&name) else { return };
-        pull.received += bytes;
-        if is_complete {
-            pull.open -= 1;
-            self.pull_congestion.on_ack(crate::config::BLOCK_FRAMES);
-            if !pull.is_queued {
-                pull.is_queued = true;
-                self.pull_queue.push_back(name);
-            }
-        }
-        if pull.received == pull.wanted
-            && let Some(pull) = self.pulls.remove(&name)
-        {
-            self.finish_pull(now, pull);
-        }
-        self.ask_for_more(now);
     }
 
     /// All that is wanted has come.
@@ -260,7 +210,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// A peer asks for frames of a message of ours.
     /// The last one is to be marked if it is `prompt`.
     pub(super) fn pulled(&mut self, id: PeerId, prompt: bool, asked: wire::Pull) {
-        let known = self.regions.get(&asked.region).filter(|region| region.peer == id);
+        let known = self.regions.get(asked.region, id);
         let (Some(region), Some(peer)) = (known, self.peers.get(id)) else {
             return self.counters.drop(Drop::Stale);
         };
@@ -275,11 +225,19 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let same = |job: &&mut Job| {
             (job.peer, job.region, job.pull, job.first) == (id, region, pull, first)
         };
-        if let Some(job) = self.jobs.iter_mut().find(same) {
+        if let Some(job) = self.regions.jobs.iter_mut().find(same) {
             job.wanted |= wanted;
             job.prompt |= prompt;
-        } else if self.jobs.len() < MOST_JOBS {
-            self.jobs.push_back(Job { peer: id, region, pull, offset, first, wanted, prompt });
+        } else if self.regions.jobs.len() < MOST_JOBS {
+            self.regions.jobs.push_back(Job {
+                peer: id,
+                region,
+                pull,
+                offset,
+                first,
+                wanted,
+                prompt,
+            });
         } else {
             self.counters.drop(Drop::NoMemory);
         }
@@ -287,12 +245,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// A peer has finished with a message of ours.
     pub(super) fn notified(&mut self, id: PeerId, notify: Notify) {
-        let known = self.regions.get(&notify.region).filter(|region| region.peer == id).copied();
+        let known = self.regions.get(notify.region, id);
         let (Some(region), Some(peer)) = (known, self.peers.get_mut(id)) else {
             return self.counters.drop(Drop::Stale);
         };
         peer.announced = peer.announced.saturating_sub(1);
-        self.regions.remove(&notify.region);
+        self.regions.remove(notify.region);
         let Some(sending) = self.sends.get_mut(region.send) else { return };
         let (code, delivered) = match notify.delivered {
             REFUSED => (Code::Closed, 0),
@@ -311,16 +269,13 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// Nothing of this peer's will come any more, and nothing of ours is wanted.
     pub(super) fn end_transfers(&mut self, id: PeerId, code: Code) {
-        let regions = self.regions.values().filter(|region| region.peer == id);
-        let sends: Vec<_> = regions.map(|region| region.send).collect();
-        self.regions.retain(|_, region| region.peer != id);
+        let mut sends = Vec::new();
+        self.regions.remove_peer(id, |send| sends.push(send));
         for send in sends {
             self.complete_send(send, code, 0);
             self.sends.remove(send);
         }
-        let pulls: Vec<_> = self.pulls.values().filter(|pull| pull.peer == id).copied().collect();
-        self.pulls.retain(|_, pull| pull.peer != id);
-        for pull in pulls {
+        for pull in self.pulls.remove_peer(id) {
             let match_info =
                 self.receives.get(pull.receive).map_or(0, |receive| receive.match_info);
             let Pull { receive, length, received: transferred, .. } = pull;
@@ -328,15 +283,14 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.complete_receive(receive, code, Some(id), delivery);
         }
         if let Some(peer) = self.peers.get_mut(id) {
-            let counted = |blocks: &VecDeque<Asked>| -> u32 {
+            let counted = |blocks: &VecDeque<Block>| -> u32 {
                 blocks.iter().map(|block| block.counted).sum()
             };
-            self.pulling -= counted(&peer.asked) + counted(&peer.to_ask);
-            peer.asked.clear();
-            peer.to_ask.clear();
+            self.pulls.in_flight -= counted(&peer.requested) + counted(&peer.to_request);
+            peer.requested.clear();
+            peer.to_request.clear();
             peer.announced = 0;
         }
-        self.jobs.retain(|job| job.peer != id);
     }
 }
 
@@ -346,13 +300,13 @@ pub(super) fn payload(peer: &Peer) -> usize {
 }
 
 /// The block that this frame belongs to, asked for or about to be, and which of its frames it is.
-fn find_block(peer: &mut Peer, pull: u32, index: u32) -> Option<(&mut Asked, u32)> {
-    let blocks = peer.asked.iter_mut().chain(&mut peer.to_ask);
+fn find_block(peer: &mut Peer, pull: u32, index: u32) -> Option<(&mut Block, u32)> {
+    let blocks = peer.requested.iter_mut().chain(&mut peer.to_request);
     blocks.filter_map(|block| block.bit(pull, index).map(|bit| (block, bit))).next()
 }
 
 fn remove_block(peer: &mut Peer, pull: u32, index: u32) {
-    for blocks in [&mut peer.asked, &mut peer.to_ask] {
+    for blocks in [&mut peer.requested, &mut peer.to_request] {
         if let Some(place) = blocks.iter().position(|block| block.bit(pull, index).is_some()) {
             blocks.remove(place);
             return;
@@ -363,7 +317,7 @@ fn remove_block(peer: &mut Peer, pull: u32, index: u32) {
 /// Counts that an answer to this request has come: whether it shows that frames of an earlier one
 /// are lost.
 fn is_overtaken(peer: &mut Peer, request: u64) -> bool {
-    let Some(earliest) = peer.asked.front_mut().filter(|block| block.request < request) else {
+    let Some(earliest) = peer.requested.front_mut().filter(|block| block.request < request) else {
         return false;
     };
     earliest.later += 1;

@@ -51,6 +51,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let header = Header { marked, ..header };
         let fill = |place: &mut [u8]| source.read(0, place);
         let length = wire::write_data(&header, &body, length, out, fill);
-        Some(self.went_out(id, FrameType::Rendezvous, marked, length))
+        self.went_out(id, FrameType::Rendezvous, marked, length)
     }
 }

@@ -21,18 +21,19 @@ mod eager;
 mod head;
 mod large;
 mod look;
+mod peers;
 mod receive;
 mod requests;
+mod schedule;
 mod timers;
 mod transmit;
 
 pub use requests::Found;
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use base::prng::Prng;
-use base::time::Instant;
 use slotmap::SlotMap;
 
 use crate::address::{Address, NicId};
@@ -40,13 +41,14 @@ use crate::buffers::{Sink, Source};
 use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
 use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
-use crate::large::{Job, Pull, Region};
+use crate::large::{Pulls, Regions};
 use crate::matching::Matching;
-use crate::peer::{Congestion, Peer, Segment};
+use crate::peer::{Peer, Segment};
 use crate::seq::Seq;
-use crate::status::{Code, Event};
-use crate::wire::{ConnectStatus, Header, NackReason};
+use crate::status::Event;
 use head::Head;
+use peers::Peers;
+use schedule::{Schedule, Stray};
 
 /// A request to send.
 #[derive(Debug)]
@@ -97,14 +99,6 @@ enum Contents {
     Local(SendId),
 }
 
-/// A frame to somebody who is no peer.
-#[derive(Clone, Copy, Debug)]
-enum Stray {
-    Answer { to: Address, token: u32, status: ConnectStatus },
-    Nack { to: Address, token: u32, reason: NackReason },
-    LastAck { to: Address, header: Header },
-}
-
 /// What an endpoint keeps, for a dump of the state and for tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -129,13 +123,6 @@ pub struct Usage {
     pub sends: usize,
 }
 
-/// More answers to strangers are not kept.
-const MOST_STRAYS: usize = 64;
-/// So many lost peers are remembered, to say why they were lost.
-const MOST_LOST: usize = 256;
-/// The window of all pulls together at first, in frames.
-const FIRST_PULL_WINDOW: u32 = 128;
-
 /// An endpoint. Messages to send are of type `S`, places for messages of type `R`.
 #[derive(Debug)]
 pub struct Endpoint<S, R> {
@@ -146,13 +133,12 @@ pub struct Endpoint<S, R> {
     random: Prng,
     counters: Counters,
 
-    peers: SlotMap<PeerId, Peer>,
-    by_address: BTreeMap<Address, PeerId>,
-    /// Those that may replace a peer of the same address, once they show that they are alive.
-    candidates: BTreeMap<Address, PeerId>,
-    lost: VecDeque<(PeerId, Address, Code)>,
+    peers: Peers,
+    /// The number of the first frame to each peer, if it is not to be random.
+    first_seq: Option<Seq>,
     /// Bytes of unexpected messages that peers were promised.
-    reserved: u64,
+    reserved_bytes: u64,
+    /// Bytes of frames that came early.
     early_bytes: u64,
 
     sends: SlotMap<SendId, Sending<S>>,
@@ -162,26 +148,10 @@ pub struct Endpoint<S, R> {
     /// Peers were told to begin no new messages.
     full: bool,
 
-    regions: BTreeMap<u32, Region>,
-    next_region: u32,
-    jobs: VecDeque<Job>,
-    pulls: BTreeMap<u32, Pull>,
-    next_pull: u32,
-    /// The number of the first frame to each peer, if it is not to be random.
-    first_seq: Option<Seq>,
-    /// Pulls that want to ask for more.
-    pull_queue: VecDeque<u32>,
-    /// Frames that were asked for and have not come.
-    pulling: u32,
-    pull_congestion: Congestion,
-    /// Pull requests sent.
-    requests: u64,
+    regions: Regions,
+    pulls: Pulls,
 
-    /// Peers to which there may be something to send.
-    ready: VecDeque<PeerId>,
-    strays: VecDeque<Stray>,
-    turn: u8,
-    timers: BTreeSet<(Instant, PeerId)>,
+    schedule: Schedule,
     events: VecDeque<Event<R>>,
     /// What an acknowledgement has done with; kept for its memory.
     done: Vec<Segment>,
@@ -202,35 +172,18 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             address,
             instance: random.next_u64(),
             counters: Counters::default(),
-            peers: SlotMap::with_key(),
-            by_address: BTreeMap::new(),
-            candidates: BTreeMap::new(),
-            lost: VecDeque::new(),
-            reserved: 0,
+            peers: Peers::default(),
+            first_seq: None,
+            reserved_bytes: 0,
             early_bytes: 0,
             sends: SlotMap::with_key(),
             receives: SlotMap::with_key(),
             messages: SlotMap::with_key(),
             matching: Matching::new(config.context),
             full: false,
-            regions: BTreeMap::new(),
-            next_region: random.next_u64() as u32,
-            jobs: VecDeque::new(),
-            pulls: BTreeMap::new(),
-            next_pull: random.next_u64() as u32,
-            first_seq: None,
-            pull_queue: VecDeque::new(),
-            pulling: 0,
-            pull_congestion: Congestion::new(
-                FIRST_PULL_WINDOW.min(config.pull_window),
-                crate::config::BLOCK_FRAMES,
-                config.pull_window,
-            ),
-            requests: 0,
-            ready: VecDeque::new(),
-            strays: VecDeque::new(),
-            turn: 0,
-            timers: BTreeSet::new(),
+            regions: Regions::new(random.next_u64() as u32),
+            pulls: Pulls::new(random.next_u64() as u32, &config),
+            schedule: Schedule::default(),
             events: VecDeque::new(),
             done: Vec::new(),
             closing: false,
@@ -242,7 +195,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// it, before anything else, to see the end of the numbers.
     #[doc(hidden)]
     pub fn number_from(&mut self, number: u32) {
-        (self.next_region, self.next_pull) = (number, number);
+        self.regions = Regions::new(number);
+        self.pulls = Pulls::new(number, &self.config);
         self.first_seq = Some(Seq(number));
     }
 
@@ -270,12 +224,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         Usage {
             unexpected_bytes: eager.sum(),
             charged_bytes: self.peers.values().map(|peer| u64::from(peer.unexpected)).sum(),
-            reserved_bytes: self.reserved,
+            reserved_bytes: self.reserved_bytes,
             early_bytes: self.early_bytes,
             waiting: self.matching.waiting(),
             posted: self.matching.posted(),
-            pulling: self.pulling,
-            jobs: self.jobs.len(),
+            pulling: self.pulls.in_flight,
+            jobs: self.regions.jobs.len(),
             sends: self.sends.len(),
         }
     }
@@ -287,23 +241,22 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// Where this peer is, or was: of lost peers only some are remembered.
     pub fn address_of(&self, peer: PeerId) -> Option<Address> {
-        let lost = || self.lost.iter().find(|(id, ..)| *id == peer).map(|(_, address, _)| *address);
-        self.peers.get(peer).map(|peer| peer.address).or_else(lost)
+        self.peers.address_of(peer)
     }
 
     /// The peers there are, in no particular order.
     pub fn peers(&self) -> impl Iterator<Item = PeerId> + '_ {
-        self.by_address.values().copied()
+        self.peers.addresses().map(|(_, id)| id)
     }
 
     /// Whether this peer is one still.
     pub fn has_peer(&self, peer: PeerId) -> bool {
-        self.peers.contains_key(peer)
+        self.peers.get(peer).is_some()
     }
 
     /// The peer at this address, if there is one.
     pub fn peer_at(&self, address: Address) -> Option<PeerId> {
-        self.by_address.get(&address).copied()
+        self.peers.at(address)
     }
 
     /// A number that the application gave to a peer; 0 before it gave one
@@ -321,19 +274,13 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.address == Address { nic, endpoint }
     }
 
-    /// Why this peer is none.
-    fn why_lost(&self, peer: PeerId) -> Code {
-        let lost = self.lost.iter().find(|(id, ..)| *id == peer);
-        lost.map_or(Code::Unreachable, |(.., code)| *code)
-    }
-
     /// Puts a peer into the queue of those that may have something to send.
     fn wake(&mut self, id: PeerId) {
         if let Some(peer) = self.peers.get_mut(id)
             && !peer.is_ready
         {
             peer.is_ready = true;
-            self.ready.push_back(id);
+            self.schedule.ready.push_back(id);
         }
     }
 
@@ -343,18 +290,16 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let random = Seq(self.random.next_u64() as u32);
         let first = self.first_seq.unwrap_or(random);
         let mut peer = Peer::new(address, link, token, first, &self.config);
-        let left = self.config.unexpected_bytes.saturating_sub(self.reserved);
+        let left = self.config.unexpected_bytes.saturating_sub(self.reserved_bytes);
         peer.share = left.min(self.config.peer_credit.into()) as u32;
         peer.granted = Seq(peer.share);
         peer.granted_sent = peer.granted;
-        self.reserved += u64::from(peer.share);
+        self.reserved_bytes += u64::from(peer.share);
         self.peers.insert(peer)
     }
 
     fn stray(&mut self, stray: Stray) {
-        if self.strays.len() < MOST_STRAYS {
-            self.strays.push_back(stray);
-        } else {
+        if !self.schedule.push_stray(stray) {
             self.counters.drop(crate::counters::Drop::TooManyStrays);
         }
     }

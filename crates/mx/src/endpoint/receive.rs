@@ -4,9 +4,10 @@ use alloc::boxed::Box;
 
 use base::time::Instant;
 
+use super::Endpoint;
 use super::eager::Piece;
 use super::large::Announced;
-use super::{Endpoint, Stray};
+use super::schedule::Stray;
 use crate::address::{Address, NicId};
 use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
@@ -49,10 +50,13 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         header: &Header,
         frame_type: FrameType,
     ) -> Option<PeerId> {
-        let known = self.by_address.get(&address).copied();
+        let known = self.peers.at(address);
         let knows_token =
             |id: &PeerId| self.peers.get(*id).is_some_and(|peer| peer.token == header.token);
-        if known.filter(knows_token).is_some_and(|id| self.peers[id].theirs.is_none()) {
+        if known
+            .filter(knows_token)
+            .is_some_and(|id| self.peers.get(id).is_some_and(|peer| peer.theirs.is_none()))
+        {
             // It has overtaken the answer to our request, or that was lost. It will come again.
             self.counters.drop(Drop::Stranger);
             return None;
@@ -60,13 +64,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(id) = known.filter(knows_token) {
             return self.has_checksum(id, header).then_some(id);
         }
-        if let Some(id) = self.candidates.get(&address).copied().filter(knows_token) {
+        if let Some(id) = self.peers.candidate(address).filter(knows_token) {
             // The peer is alive, and another one than before.
-            self.candidates.remove(&address);
             if let Some(old) = known {
                 self.lose(now, old, Code::Restarted);
             }
-            self.by_address.insert(address, id);
+            self.peers.set_address(address, id);
             if self.closing
                 && let Some(peer) = self.peers.get_mut(id)
             {
@@ -257,7 +260,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// A frame of ours found nobody.
     fn nack_arrived(&mut self, now: Instant, address: Address, nack: Nack) {
-        let known = self.by_address.get(&address).copied();
+        let known = self.peers.at(address);
         let is_ours = |id: &PeerId| {
             self.peers.get(*id).is_some_and(|peer| match peer.theirs {
                 Some(theirs) => theirs.token == nack.token,

@@ -71,7 +71,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             return Err(Refusal::Closing);
         }
         let Some(peer) = self.peers.get_mut(id) else {
-            return Err(Refusal::NoPeer(self.why_lost(id)));
+            return Err(Refusal::NoPeer(self.peers.why_lost(id)));
         };
         let address = peer.address;
         let total = source.length();
@@ -120,9 +120,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         let waiting = self.matching.take(&pattern);
         if let (None, Some(source)) = (waiting, source)
-            && !self.peers.contains_key(source)
+            && self.peers.get(source).is_none()
         {
-            return Err(Refusal::NoPeer(self.why_lost(source)));
+            return Err(Refusal::NoPeer(self.peers.why_lost(source)));
         }
         let receive = self.receives.insert(Receiving {
             sink,

@@ -20,15 +20,12 @@ const PROBE_AGAIN: Duration = Duration::from_millis(5);
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// When [`Endpoint::handle_timeout`] has to be called. It may be a little early.
     pub fn deadline(&self) -> Option<Instant> {
-        self.timers.first().map(|(at, _)| *at)
+        self.schedule.deadline()
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(&(at, id)) = self.timers.first()
-            && at <= now
-        {
-            self.timers.pop_first();
+        while let Some(id) = self.schedule.pop_due(now) {
             if let Some(peer) = self.peers.get_mut(id) {
                 peer.timer_at = None;
             }
@@ -100,10 +97,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if peer.timer_at.is_some_and(|timer_at| timer_at <= at) {
             return;
         }
-        if let Some(timer_at) = peer.timer_at.replace(at) {
-            self.timers.remove(&(timer_at, id));
-        }
-        self.timers.insert((at, id));
+        let before = peer.timer_at.replace(at);
+        self.schedule.set_timer(id, before, Some(at));
     }
 }
 
@@ -128,7 +123,7 @@ fn deadline(peer: &Peer, config: &Config) -> Option<Instant> {
         at = at.min(timer.unwrap_or(NEVER));
     }
     let answered_at = peer.debts.since(Debt::Reply);
-    for block in &peer.asked {
+    for block in &peer.requested {
         at = at.min(block.due(answered_at));
     }
     (at != NEVER).then_some(at)

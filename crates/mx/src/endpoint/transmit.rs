@@ -9,11 +9,12 @@
 use base::time::Instant;
 
 use super::large::payload;
-use super::{Endpoint, Sending, Stray};
+use super::schedule::Stray;
+use super::{Endpoint, Sending};
 use crate::address::Address;
 use crate::buffers::{Sink, Source};
 use crate::ids::{PeerId, SendId};
-use crate::large::{Asked, Job};
+use crate::large::{Block, Job};
 use crate::outgoing::Outgoing;
 use crate::peer::{Item, Link, Segment};
 use crate::seq::Seq;
@@ -21,9 +22,6 @@ use crate::status::Code;
 use crate::wire::{
     self, BITMAP, Body, Connect, ConnectStatus, FrameType, Header, Nack, Pull, VERSION,
 };
-
-/// Of so many turns one is for answers to pull requests, whoever else waits.
-const TURNS: u8 = 4;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Writes the next frame, from what follows the EtherType on, to `out`, which holds at least
@@ -34,22 +32,22 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     pub fn transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<Outgoing> {
         assert!(out.len() >= usize::from(self.config.mtu), "no room for a frame of the MTU");
         loop {
-            if let Some(stray) = self.strays.pop_front() {
+            if let Some(stray) = self.schedule.strays.pop_front() {
                 return Some(self.write_stray(stray, out));
             }
-            if !self.jobs.is_empty() && (self.turn == 0 || self.ready.is_empty()) {
-                self.turn = TURNS - 1;
+            if !self.regions.jobs.is_empty() && self.schedule.is_turn_of_replies() {
+                self.schedule.reply_taken();
                 if let Some(outgoing) = self.write_reply(out) {
                     return Some(outgoing);
                 }
                 continue;
             }
-            let id = self.ready.pop_front()?;
+            let id = self.schedule.ready.pop_front()?;
             if let Some(peer) = self.peers.get_mut(id) {
                 peer.is_ready = false;
             }
             if let Some(outgoing) = self.write_to(now, id, out) {
-                self.turn = self.turn.saturating_sub(1);
+                self.schedule.peer_taken();
                 self.wake(id);
                 self.set_timer(now, id);
                 return Some(outgoing);
@@ -72,7 +70,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if !peer.is_reachable() {
             return None;
         }
-        if let Some(block) = peer.to_ask.pop_front() {
+        if let Some(block) = peer.to_request.pop_front() {
             return self.write_pull(now, id, block, out);
         }
         if peer.inbound.is_urgent() {
@@ -142,7 +140,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 outbound.queue.pop_front();
                 sending.is_out = true;
                 peer.announced += 1;
-                let region = self.announce(id, send);
+                let region = self.regions.insert(send, id);
                 return Some(Segment::Announce { send, region });
             }
             outbound.use_credit(total);
@@ -205,7 +203,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let header = Header { marked, ..header };
         let fill = |place: &mut [u8]| source.read(offset.into(), place);
         let length = wire::write_data(&header, &body, length as usize, out, fill);
-        Some(self.went_out(id, body.frame_type(), marked, length))
+        self.went_out(id, body.frame_type(), marked, length)
     }
 
     fn write_numbered(
@@ -230,7 +228,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     ) -> Option<Outgoing> {
         let marked = waited_for && self.config.marks.has(body.frame_type());
         let length = wire::write(&Header { marked, ..header }, body, out);
-        Some(self.went_out(id, body.frame_type(), marked, length))
+        self.went_out(id, body.frame_type(), marked, length)
     }
 
     /// Writes what has come and what is missing.
@@ -251,12 +249,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         &mut self,
         now: Instant,
         id: PeerId,
-        block: Asked,
+        block: Block,
         out: &mut [u8],
     ) -> Option<Outgoing> {
         self.asking(now, id, block);
-        let Asked { pull: name, first, offset, missing, .. } = block;
-        let pull = self.pulls.get(&name);
+        let Block { pull: name, first, offset, missing, .. } = block;
+        let pull = self.pulls.get(name);
         let ask = pull.is_some_and(|pull| pull.is_waited_for(&block, self.config.blocks));
         let body = Body::Pull(Pull {
             region: pull.map_or(0, |pull| pull.region),
@@ -266,14 +264,14 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             first,
         });
         let header = Header { ask, ..self.header(id, false)? };
-        let is_last = self.peers.get(id)?.to_ask.is_empty();
+        let is_last = self.peers.get(id)?.to_request.is_empty();
         self.write_marked(id, header, &body, is_last, out)
     }
 
     /// Writes a frame that a peer has asked for.
     fn write_reply(&mut self, out: &mut [u8]) -> Option<Outgoing> {
-        let mut job = self.jobs.pop_front()?;
-        let region = *self.regions.get(&job.region)?;
+        let mut job = self.regions.jobs.pop_front()?;
+        let region = self.regions.get(job.region, job.peer)?;
         let payload = payload(self.peers.get(job.peer)?) as u64;
         let Job { peer: id, pull, .. } = job;
         let bit = job.wanted.trailing_zeros();
@@ -289,9 +287,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let fill = |place: &mut [u8]| sending.source.read(offset, place);
         let length = wire::write_data(&header, &body, length, out, fill);
         if job.wanted != 0 {
-            self.jobs.push_front(job);
+            self.regions.jobs.push_front(job);
         }
-        Some(self.went_out(id, FrameType::Reply, marked, length))
+        self.went_out(id, FrameType::Reply, marked, length)
     }
 
     /// What the next frame to a peer says. It takes the acknowledgement along.
@@ -328,7 +326,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let seq = peer.outbound.first();
         let header = Header { token, seq, crc: true, ..header };
         let length = wire::write(&header, &Body::Connect(connect), out);
-        Some(self.went_out(id, FrameType::Connect, false, length))
+        self.went_out(id, FrameType::Connect, false, length)
     }
 
     fn introduction(&self, token: u32) -> Connect {
@@ -378,10 +376,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         frame_type: FrameType,
         marked: bool,
         length: usize,
-    ) -> Outgoing {
+    ) -> Option<Outgoing> {
+        let Address { nic: to, endpoint } = self.peers.get(id)?.address;
         self.counters.sent[frame_type.index()] += 1;
         self.counters.marked += u64::from(marked);
-        let Address { nic: to, endpoint } = self.peers[id].address;
-        Outgoing { to, endpoint, marked, length }
+        Some(Outgoing { to, endpoint, marked, length })
     }
 }

@@ -18,7 +18,7 @@ use base::time::{Duration, Instant};
 use crate::address::Address;
 use crate::config::Config;
 use crate::ids::{MessageId, ReceiveId};
-use crate::large::Asked;
+use crate::large::Block;
 use crate::seq::Seq;
 
 /// What the other end has told of itself.
@@ -103,9 +103,9 @@ pub(crate) struct Peer {
     pub(crate) granted_sent: Seq,
 
     /// Blocks of messages that were asked for, in the order of asking.
-    pub(crate) asked: VecDeque<Asked>,
+    pub(crate) requested: VecDeque<Block>,
     /// Blocks to ask for.
-    pub(crate) to_ask: VecDeque<Asked>,
+    pub(crate) to_request: VecDeque<Block>,
     /// Large messages of ours that it has not finished with.
     pub(crate) announced: u32,
 
@@ -151,8 +151,8 @@ impl Peer {
             share: 0,
             unexpected: 0,
             granted_sent: Seq(0),
-            asked: VecDeque::new(),
-            to_ask: VecDeque::new(),
+            requested: VecDeque::new(),
+            to_request: VecDeque::new(),
             announced: 0,
             due: Due::default(),
             debts: Debts::default(),
@@ -189,7 +189,7 @@ impl Peer {
         let is_reachable = self.is_reachable();
         let arrival = is_reachable && self.outbound.is_waiting();
         // A block that is about to be asked for again has been asked for before.
-        let reply = is_reachable && (!self.asked.is_empty() || !self.to_ask.is_empty());
+        let reply = is_reachable && (!self.requested.is_empty() || !self.to_request.is_empty());
         let next = is_reachable && (self.arriving.is_some() || self.inbound.early_bytes() > 0);
         let patience = is_reachable && (self.outbound.is_shut_out() || self.announced > 0);
         let word = arrival || reply || next || patience;

@@ -1,0 +1,115 @@
+//! The peers of an endpoint: by name, by address, and those that were lost.
+
+use alloc::collections::{BTreeMap, VecDeque};
+
+use slotmap::SlotMap;
+
+use crate::address::Address;
+use crate::ids::PeerId;
+use crate::peer::Peer;
+use crate::status::Code;
+
+/// So many lost peers are remembered, to say why they were lost.
+const MAX_LOST: usize = 256;
+
+#[derive(Debug)]
+struct Lost {
+    id: PeerId,
+    address: Address,
+    code: Code,
+}
+
+/// All peers.
+#[derive(Debug, Default)]
+pub(super) struct Peers {
+    slots: SlotMap<PeerId, Peer>,
+    by_address: BTreeMap<Address, PeerId>,
+    /// Those that may replace a peer of the same address, once they show that they are alive.
+    candidates: BTreeMap<Address, PeerId>,
+    lost: VecDeque<Lost>,
+}
+
+impl Peers {
+    pub(super) fn get(&self, id: PeerId) -> Option<&Peer> {
+        self.slots.get(id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: PeerId) -> Option<&mut Peer> {
+        self.slots.get_mut(id)
+    }
+
+    /// All of them, candidates too.
+    pub(super) fn values(&self) -> impl Iterator<Item = &Peer> {
+        self.slots.values()
+    }
+
+    /// Addresses and names, without the candidates, in the order of addresses.
+    pub(super) fn addresses(&self) -> impl Iterator<Item = (Address, PeerId)> + '_ {
+        self.by_address.iter().map(|(address, id)| (*address, *id))
+    }
+
+    /// The peer at an address.
+    pub(super) fn at(&self, address: Address) -> Option<PeerId> {
+        self.by_address.get(&address).copied()
+    }
+
+    /// The one that may replace it.
+    pub(super) fn candidate(&self, address: Address) -> Option<PeerId> {
+        self.candidates.get(&address).copied()
+    }
+
+    /// A peer that has no address yet.
+    pub(super) fn insert(&mut self, peer: Peer) -> PeerId {
+        self.slots.insert(peer)
+    }
+
+    /// From now on this is the peer at the address.
+    pub(super) fn set_address(&mut self, address: Address, id: PeerId) {
+        if self.candidate(address) == Some(id) {
+            self.candidates.remove(&address);
+        }
+        self.by_address.insert(address, id);
+    }
+
+    /// From now on this one may replace the peer at the address; the candidate before it.
+    pub(super) fn set_candidate(&mut self, address: Address, id: PeerId) -> Option<PeerId> {
+        self.candidates.insert(address, id)
+    }
+
+    /// There is no peer at this address any more, if it was this one.
+    pub(super) fn clear_address(&mut self, address: Address, id: PeerId) {
+        if self.at(address) == Some(id) {
+            self.by_address.remove(&address);
+        }
+    }
+
+    /// Removes a peer, and remembers why.
+    pub(super) fn remove(&mut self, id: PeerId, code: Code) -> Option<Peer> {
+        let peer = self.slots.remove(id)?;
+        let address = peer.address;
+        self.clear_address(address, id);
+        if self.candidate(address) == Some(id) {
+            self.candidates.remove(&address);
+        }
+        if self.lost.len() == MAX_LOST {
+            self.lost.pop_front();
+        }
+        self.lost.push_back(Lost { id, address, code });
+        Some(peer)
+    }
+
+    /// Where a peer is, or was.
+    pub(super) fn address_of(&self, id: PeerId) -> Option<Address> {
+        let lost = || self.lost(id).map(|lost| lost.address);
+        self.get(id).map(|peer| peer.address).or_else(lost)
+    }
+
+    /// Why a peer is none.
+    pub(super) fn why_lost(&self, id: PeerId) -> Code {
+        self.lost(id).map_or(Code::Unreachable, |lost| lost.code)
+    }
+
+    fn lost(&self, id: PeerId) -> Option<&Lost> {
+        self.lost.iter().find(|lost| lost.id == id)
+    }
+}
