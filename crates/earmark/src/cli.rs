@@ -117,7 +117,7 @@ pub enum Command {
     /// Measure what an interrupt and a packet cost on this machine, for virtual time
     ///
     /// Floods a host with frames that it drops, and with datagrams, with an interrupt for each and
-    /// for many. Takes about a minute and a half; prints options of `earmark bench --world virtual`.
+    /// for many. Takes about a minute and a half. Prints options for `bench --world virtual`.
     Calibrate(CalibrateArgs),
     /// Compare Linux's own adaptive moderation with ours, in virtual time
     Adaptive(AdaptiveArgs),
