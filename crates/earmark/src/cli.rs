@@ -232,7 +232,7 @@ pub struct BenchArgs {
     /// Print the ratio of each setting to each other one, too: a matrix for each figure
     #[arg(long, conflicts_with = "json")]
     pub ratios: bool,
-    /// Draw latency against interrupts, one point for each setting, into an SVG file
+    /// Draw latency against interrupts, or host load where hosts cost time, into an SVG file
     #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
     pub svg: Option<PathBuf>,
     /// The NIC and the cable

@@ -128,7 +128,7 @@ pub struct CdfSeries {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Latency against interrupts, one point for each setting.
+/// Latency against interrupts, or against the load of the host, one point for each setting.
 #[derive(Debug, Clone, Default)]
 pub struct TradeoffChart {
     /// Heading: the workload.
@@ -148,6 +148,9 @@ pub struct TradeoffPoint {
     pub latency_us: f64,
     /// Interrupts per second.
     pub interrupts_per_s: f64,
+    /// Part of the time in which the busiest host's processor is busy, where that is modelled: if
+    /// all points have it, it takes the place of interrupts in the picture.
+    pub host_busy: Option<f64>,
     /// Goodput of the bulk stream beside it, Mbit/s, if there was one.
     pub bulk_mbit: Option<f64>,
 }

@@ -86,7 +86,13 @@ fn table() -> Table {
 fn point(
     &(name, _, latency_us, interrupts_per_s, bulk): &(&str, f64, f64, f64, f64),
 ) -> TradeoffPoint {
-    TradeoffPoint { name: name.into(), latency_us, interrupts_per_s, bulk_mbit: Some(bulk) }
+    TradeoffPoint {
+        name: name.into(),
+        latency_us,
+        interrupts_per_s,
+        host_busy: None,
+        bulk_mbit: Some(bulk),
+    }
 }
 
 fn cdf(title: &str, note: &str, p50: impl Fn(&(&str, f64, f64, f64, f64)) -> f64) -> CdfChart {

@@ -1,4 +1,5 @@
-//! The trade-off: what a setting costs in interrupts against what it costs in latency.
+//! The trade-off: what a setting costs the host, in interrupts or in load, against what it costs in
+//! latency.
 
 use super::label::{Area, Candidate, place, text_width};
 use super::scale::{Scale, decade, range, short, time};
@@ -7,7 +8,43 @@ use super::{Palette, TradeoffChart, TradeoffPoint};
 
 const PLOT: Area = Area { x: 84.0, y: 16.0, width: 856.0, height: 380.0 };
 const HEIGHT: f64 = 446.0;
-const CAPTION: &str = "\u{2199} fewer interrupts and lower latency";
+
+/// What a setting costs, across the page.
+#[derive(Clone, Copy)]
+enum Cost {
+    Interrupts,
+    HostBusy,
+}
+
+impl Cost {
+    /// The load of the host, if all points have it.
+    fn of(points: &[TradeoffPoint]) -> Self {
+        let has_load = !points.is_empty() && points.iter().all(|point| point.host_busy.is_some());
+        if has_load { Self::HostBusy } else { Self::Interrupts }
+    }
+
+    fn at(self, point: &TradeoffPoint) -> f64 {
+        match self {
+            Self::Interrupts => point.interrupts_per_s,
+            Self::HostBusy => 100.0 * point.host_busy.unwrap_or(f64::NAN),
+        }
+    }
+
+    const fn axis(self) -> &'static str {
+        match self {
+            Self::Interrupts => "interrupts per second",
+            Self::HostBusy => "load of the busiest host, %",
+        }
+    }
+
+    const fn caption(self) -> &'static str {
+        match self {
+            Self::Interrupts => "\u{2199} fewer interrupts and lower latency",
+            Self::HostBusy => "\u{2199} less load and lower latency",
+        }
+    }
+}
+
 const NAME_SIZE: f64 = 14.0;
 const DETAIL_SIZE: f64 = 12.0;
 const LINE_HEIGHT: f64 = 17.0;
@@ -40,15 +77,16 @@ impl TradeoffChart {
 
 /// Draws the chart.
 pub(crate) fn svg(chart: &TradeoffChart, palette: &Palette) -> String {
+    let cost = Cost::of(&chart.points);
     let usable = |point: &&TradeoffPoint| {
-        let (latency, interrupts) = (point.latency_us, point.interrupts_per_s);
-        latency.is_finite() && interrupts.is_finite() && latency >= 0.0 && interrupts >= 0.0
+        let (latency, cost) = (point.latency_us, cost.at(point));
+        latency.is_finite() && cost.is_finite() && latency >= 0.0 && cost >= 0.0
     };
     let points: Vec<&TradeoffPoint> = chart.points.iter().filter(usable).collect();
-    let Some((x, y)) = scales(&points) else {
+    let Some((x, y)) = scales(&points, cost) else {
         return nothing("No settings to compare.");
     };
-    let mark = |point: &&'_ TradeoffPoint| (x.at(point.interrupts_per_s), y.at(point.latency_us));
+    let mark = |point: &&'_ TradeoffPoint| (x.at(cost.at(point)), y.at(point.latency_us));
     let marks: Vec<Mark<'_>> = points
         .iter()
         .map(|point| Mark {
@@ -60,15 +98,15 @@ pub(crate) fn svg(chart: &TradeoffChart, palette: &Palette) -> String {
         .collect();
     let mut canvas = Canvas::new(960.0, HEIGHT);
     better_corner(&mut canvas);
-    axes(&mut canvas, &x, &y);
-    canvas.text("better-text", Anchor::Start, caption_at(), CAPTION);
-    draw(&mut canvas, &marks);
+    axes(&mut canvas, &x, &y, cost);
+    canvas.text("better-text", Anchor::Start, caption_at(), cost.caption());
+    draw(&mut canvas, &marks, cost.caption());
     canvas.finish("chart", &summary(chart, &points))
 }
 
 /// Logarithmic axes when either quantity spans more than a decade, otherwise linear ones.
-fn scales(points: &[&TradeoffPoint]) -> Option<(Scale, Scale)> {
-    let interrupts = range(points.iter().map(|point| point.interrupts_per_s))?;
+fn scales(points: &[&TradeoffPoint], cost: Cost) -> Option<(Scale, Scale)> {
+    let interrupts = range(points.iter().map(|point| cost.at(point)))?;
     let latency = range(points.iter().map(|point| point.latency_us))?;
     let (across, up) = ((PLOT.x, PLOT.x + PLOT.width), (PLOT.y + PLOT.height, PLOT.y));
     let positive = interrupts.0 > 0.0 && latency.0 > 0.0;
@@ -101,9 +139,9 @@ fn caption_at() -> (f64, f64) {
     (PLOT.x + 14.0, PLOT.y + PLOT.height - 16.0)
 }
 
-fn axes(canvas: &mut Canvas, x: &Scale, y: &Scale) {
+fn axes(canvas: &mut Canvas, x: &Scale, y: &Scale, cost: Cost) {
     let kind = if x.is_log() { ", logarithmic" } else { "" };
-    let title = format!("interrupts per second{kind}");
+    let title = format!("{}{kind}", cost.axis());
     x_axis(canvas, &PLOT, x, &title);
     for tick in y.ticks(8) {
         let at = y.at(tick);
@@ -123,12 +161,12 @@ fn detail(point: &TradeoffPoint) -> String {
     }
 }
 
-fn draw(canvas: &mut Canvas, marks: &[Mark<'_>]) {
+fn draw(canvas: &mut Canvas, marks: &[Mark<'_>], caption: &str) {
     let mut labels: Vec<Vec<Candidate>> = marks.iter().map(candidates).collect();
     keep_leaders_clear(&mut labels, marks);
     let mut ink: Vec<Area> = marks.iter().map(|mark| Area::around(mark.at, 11.0)).collect();
     let (x, y) = caption_at();
-    let width = text_width(CAPTION, 14.0);
+    let width = text_width(caption, 14.0);
     ink.push(Area { x, y: y - 14.0, width, height: 20.0 });
     // A label may touch the edge: the numbers of the axis keep twice this distance.
     let frame = Area { x: PLOT.x - 4.0, width: PLOT.width + 8.0, ..PLOT };
@@ -231,12 +269,15 @@ fn describe(point: &TradeoffPoint) -> String {
     let (latency, interrupts) = (time(point.latency_us), short(point.interrupts_per_s));
     let bulk = point.bulk_mbit.filter(|rate| rate.is_finite());
     let bulk = bulk.map_or(String::new(), |rate| format!(", bulk {} Mbit/s", short(rate)));
-    format!("{}: p50 {latency}, {interrupts} interrupts/s{bulk}", point.name)
+    let load = point.host_busy.map(|busy| format!(", host {} % busy", short(100.0 * busy)));
+    let load = load.unwrap_or_default();
+    format!("{}: p50 {latency}, {interrupts} interrupts/s{load}{bulk}", point.name)
 }
 
 fn summary(chart: &TradeoffChart, points: &[&TradeoffPoint]) -> String {
     let all: Vec<String> = points.iter().map(|point| describe(point)).collect();
-    format!("Latency against interrupts, {}. {}.", chart.title, all.join("; "))
+    let cost = Cost::of(&chart.points).axis();
+    format!("Latency against {cost}, {}. {}.", chart.title, all.join("; "))
 }
 
 #[cfg(test)]
@@ -248,6 +289,7 @@ mod tests {
             name: format!("delay:{index}"),
             latency_us,
             interrupts_per_s,
+            host_busy: None,
             bulk_mbit: (index % 2 == 0).then_some(940.0),
         };
         let points: Vec<TradeoffPoint> = points.iter().enumerate().map(point).collect();
@@ -264,6 +306,23 @@ mod tests {
         assert!(file.starts_with(head) && file.ends_with("</svg>\n"), "{file}");
         let (open, rest) = file.split_once("><style>").unwrap();
         assert!(!open.contains('>') && rest.contains("</style><"), "{file}");
+    }
+
+    #[test]
+    fn load_takes_the_place_of_interrupts_if_every_point_has_it() {
+        let point = |host_busy| TradeoffPoint {
+            name: "delay:75".into(),
+            latency_us: 100.0,
+            interrupts_per_s: 2e3,
+            host_busy,
+            bulk_mbit: None,
+        };
+        let file = |points| TradeoffChart { points, ..Default::default() }.svg();
+        let load = file(vec![point(Some(0.25)), point(Some(0.5))]);
+        assert!(load.contains(">load of the busiest host, %<") && load.contains("host 50 % busy"));
+        assert!(!load.contains(">interrupts per second<"), "{load}");
+        let mixed = file(vec![point(Some(0.25)), point(None)]);
+        assert!(mixed.contains(">interrupts per second<"), "{mixed}");
     }
 
     #[test]

@@ -305,6 +305,7 @@ impl Outcome {
                 name: row.setting.replace("adaptive-rx off ", ""),
                 latency_us: row.figures.get(Metric::P50)?,
                 interrupts_per_s: row.figures.get(Metric::Interrupts)?,
+                host_busy: None,
                 bulk_mbit: row.figures.get(Metric::Throughput).map(|bits| bits / 1e6),
             })
         };

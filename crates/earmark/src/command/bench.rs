@@ -86,13 +86,14 @@ fn check(args: &BenchArgs, runs: &[Run]) -> Result<()> {
     Ok(())
 }
 
-/// Latency against interrupts of every setting that has both.
+/// Latency against interrupts, or the load of hosts, of every setting that has both.
 fn tradeoff(outcome: &Outcome) -> TradeoffChart {
     let point = |result: &Measurement| {
         Some(TradeoffPoint {
             name: result.setting.clone(),
             latency_us: result.latency_us.as_ref()?.p50,
             interrupts_per_s: result.interrupts_per_s?,
+            host_busy: result.busiest_host(),
             bulk_mbit: result.bulk_bits_per_s.map(|bits| bits / 1e6),
         })
     };

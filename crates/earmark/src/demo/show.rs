@@ -117,6 +117,7 @@ fn point(row: &Row) -> Option<TradeoffPoint> {
         name: row.setting.clone(),
         latency_us: row.both.latency_us.as_ref()?.p50,
         interrupts_per_s: row.both.interrupts_per_s?,
+        host_busy: None,
         bulk_mbit: row.both.bulk_bits_per_s.map(|bits| bits / 1e6),
     })
 }

@@ -397,7 +397,7 @@ impl Bulk {
     fn on_control(&mut self, peer: Key, kind: u8, nonce: u64, from: SocketAddrV4) {
         match kind {
             INVITE if self.paths.on_invite(peer, nonce, from) => {
-                self.send_control(PROBE, nonce, from)
+                self.send_control(PROBE, nonce, from);
             }
             PROBE => self.send_control(OPEN, nonce, from),
             OPEN => self.paths.on_open(clock::now(), peer, nonce, from),
