@@ -1,6 +1,6 @@
 //! What people look at: pages with pictures, tables that fit a terminal, lines of a command.
 //!
-//! [`terminal`] lays out text, [`say`](mod@say) writes it, [`progress`] shows that something goes
+//! [`terminal`] lays out text, [`output`] writes it, [`progress`] shows that something goes
 //! on. The rest is the HTML report: plain data in, one self-contained page out.
 //!
 //! The types here know nothing of experiments or worlds. Whoever measured something fills a
@@ -14,7 +14,7 @@
 //! left out of the pictures; a chart without any value says so instead of being empty.
 
 #![forbid(unsafe_code)]
-// Standard output may be closed; see `say`.
+// Standard output may be closed; see `output`.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod cdf;
