@@ -11,7 +11,7 @@ use nic::moderation::Moderation;
 
 use crate::measurement::{HalfRound, Halves, Part, Quantiles, Slice};
 use crate::options::ExperimentOptions;
-use crate::records::{Column, Distribution, Metric, Record, Series};
+use crate::records::{Column, Distribution, Record, Series, Timing};
 
 /// Samples this close to the change belong to neither side, in nanoseconds.
 const GUARD_NS: i64 = 20_000_000;
@@ -32,7 +32,7 @@ pub fn split(
     let (warmup, duration) = crate::experiment::timing(options);
     let change = ((warmup + duration / 2.0) * 1e9) as i64;
     let half = |setting: Moderation, span: Range<i64>| {
-        halves(setting, &rounds, |series, metric| column(series, metric, &span))
+        halves(setting, &rounds, |series, timing| column(series, timing, &span))
     };
     vec![half(before, 0..change - GUARD_NS), half(after, change + GUARD_NS..i64::MAX)]
 }
@@ -41,44 +41,44 @@ pub fn split(
 #[must_use]
 pub fn whole(slices: &[Slice], setting: Moderation) -> Vec<Halves> {
     let records: Vec<&Record> = slices.iter().filter_map(|s| s.record(Part::Asker)).collect();
-    let whole = halves(setting, &records, |record, metric| record.distribution(metric));
+    let whole = halves(setting, &records, |record, timing| record.distribution(timing));
     if whole.request_us.is_some() { vec![whole] } else { Vec::new() }
 }
 
 /// Sums `rounds` up, of each of which `of` returns a distribution.
-fn halves<R>(setting: Moderation, rounds: &[R], of: impl Fn(&R, Metric) -> Distribution) -> Halves {
-    let figure = |rounds: &[R], metric| {
+fn halves<R>(setting: Moderation, rounds: &[R], of: impl Fn(&R, Timing) -> Distribution) -> Halves {
+    let figure = |rounds: &[R], timing| {
         let mut all = Distribution::default();
-        rounds.iter().for_each(|round| all.merge(&of(round, metric)));
+        rounds.iter().for_each(|round| all.merge(&of(round, timing)));
         Quantiles::of(&all)
     };
     // An experiment without NTP's timestamps has a latency, and no halves.
     let round_trip = |rounds: &[R]| {
-        figure(rounds, Metric::RoundTrip).or_else(|| figure(rounds, Metric::Latency))
+        figure(rounds, Timing::RoundTrip).or_else(|| figure(rounds, Timing::Latency))
     };
     let median = |quantiles: Option<Quantiles>| quantiles.map(|quantiles| quantiles.p50);
     let round = |round: &R| {
         let round = std::slice::from_ref(round);
         HalfRound {
             round_trip_us: median(round_trip(round)),
-            request_us: median(figure(round, Metric::RequestHalf)),
-            response_us: median(figure(round, Metric::ResponseHalf)),
-            offset_us: median(figure(round, Metric::Offset)),
+            request_us: median(figure(round, Timing::RequestHalf)),
+            response_us: median(figure(round, Timing::ResponseHalf)),
+            offset_us: median(figure(round, Timing::Offset)),
         }
     };
     Halves {
         setting: setting.to_string(),
         round_trip_us: round_trip(rounds),
-        request_us: figure(rounds, Metric::RequestHalf),
-        response_us: figure(rounds, Metric::ResponseHalf),
-        offset_us: figure(rounds, Metric::Offset),
+        request_us: figure(rounds, Timing::RequestHalf),
+        response_us: figure(rounds, Timing::ResponseHalf),
+        offset_us: figure(rounds, Timing::Offset),
         rounds: rounds.iter().map(round).collect(),
     }
 }
 
 /// The values of a column in the rows of a time span.
-fn column(series: &Series, metric: Metric, span: &Range<i64>) -> Distribution {
-    let is_it = |column: &Column| *column == Column::Metric(metric);
+fn column(series: &Series, timing: Timing, span: &Range<i64>) -> Distribution {
+    let is_it = |column: &Column| *column == Column::Timing(timing);
     let Some(column) = series.columns.iter().position(is_it) else {
         return Distribution::default();
     };
@@ -141,11 +141,11 @@ mod tests {
     #[test]
     fn a_column_keeps_its_signs_and_its_span() {
         let series = Series {
-            columns: vec![Column::Time, Column::Metric(Metric::Offset)],
+            columns: vec![Column::Time, Column::Timing(Timing::Offset)],
             rows: vec![vec![1, -300], vec![2, 100], vec![9, 7]],
         };
-        let offset = column(&series, Metric::Offset, &(0..5));
+        let offset = column(&series, Timing::Offset, &(0..5));
         assert_eq!((offset.count, offset.min_ns, offset.max_ns), (2, -300, 100));
-        assert_eq!(column(&series, Metric::Latency, &(0..5)).count, 0);
+        assert_eq!(column(&series, Timing::Latency, &(0..5)).count, 0);
     }
 }

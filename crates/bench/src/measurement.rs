@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::environment::Environment;
 use crate::histogram::{self, Bin};
-use crate::records::{Counter, Distribution, Metric, Record};
+use crate::records::{Counter, Distribution, Record, Timing};
 
 pub use report::SCHEMA;
 
@@ -317,7 +317,7 @@ impl Slice {
         let asker = self.record(Part::Asker).or_else(|| self.record(Part::MessageSource));
         let messages = self.messages().map(|messages| messages as f64);
         let alone = self.messages_alone().map(|messages| messages as f64);
-        let recorded = |metric| asker.and_then(|record| record.distributions.get(metric));
+        let recorded = |timing| asker.and_then(|record| record.distributions.get(timing));
         let latency = LATENCIES.iter().find_map(recorded);
         Round {
             latency_p50_us: latency.and_then(Quantiles::of).map(|quantiles| quantiles.p50),
@@ -336,7 +336,7 @@ impl Slice {
 
 /// The latency of an experiment: the first of these that its record has. NTP's round trip leaves
 /// the server's own time out; it is the latency all the same, as is the transfer of a message.
-const LATENCIES: [Metric; 3] = [Metric::Latency, Metric::RoundTrip, Metric::Transfer];
+const LATENCIES: [Timing; 3] = [Timing::Latency, Timing::RoundTrip, Timing::Transfer];
 
 /// All rounds of one setting, ready to be summed up.
 #[derive(Debug)]
@@ -361,7 +361,7 @@ impl Rounds<'_> {
         let asker = self.merged(Part::Asker);
         let source = self.merged(Part::MessageSource);
         let timed = asker.as_ref().or(source.as_ref());
-        let latency = LATENCIES.map(|metric| distribution(timed, metric));
+        let latency = LATENCIES.map(|timing| distribution(timed, timing));
         let latency = latency.into_iter().find(|latency| latency.count > 0).unwrap_or_default();
         let interrupts = self.sum(Slice::interrupts);
         let packets = self.sum(|slice| slice.nic.ports.iter().map(|p| p.counters.delivered).sum());
@@ -380,7 +380,7 @@ impl Rounds<'_> {
             seconds,
             latency_us,
             half_round_trip_us: latency_us.filter(|_| self.tells_half).map(Quantiles::half),
-            service_us: Quantiles::of(&distribution(asker.as_ref(), Metric::Service)),
+            service_us: Quantiles::of(&distribution(asker.as_ref(), Timing::Service)),
             latency_histogram: histogram::bins(&latency),
             transactions_per_s: asked,
             lost: any.then(|| missed(Counter::Lost) + missed(Counter::Unanswered)),
@@ -522,8 +522,8 @@ impl Measurement {
     }
 }
 
-fn distribution(record: Option<&Record>, metric: Metric) -> Distribution {
-    record.map(|record| record.distribution(metric)).unwrap_or_default()
+fn distribution(record: Option<&Record>, timing: Timing) -> Distribution {
+    record.map(|record| record.distribution(timing)).unwrap_or_default()
 }
 
 fn ratio(amount: f64, of: f64) -> Option<f64> {

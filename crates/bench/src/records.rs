@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// A distribution of a record, in nanoseconds. Declared by name, as they stand in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Metric {
+pub enum Timing {
     /// From when a request was due (closed loop: sent) to its answer.
     Latency,
     /// NTP: ((t2 - t1) + (t3 - t4)) / 2, how far the server's clock seems ahead. May be negative.
@@ -28,7 +28,7 @@ pub enum Metric {
     Transfer,
 }
 
-impl Metric {
+impl Timing {
     /// All of them, in the order of their declaration.
     pub const ALL: [Self; 7] = [
         Self::Latency,
@@ -99,7 +99,7 @@ pub struct Record {
     /// Counters; absent is zero.
     pub counters: BTreeMap<Counter, u64>,
     /// Distributions; absent is empty.
-    pub distributions: BTreeMap<Metric, Distribution>,
+    pub distributions: BTreeMap<Timing, Distribution>,
     /// Every sample with its moment, if the specification asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<Series>,
@@ -131,7 +131,7 @@ pub enum Column {
     Time,
     /// A value, in nanoseconds.
     #[serde(untagged)]
-    Metric(Metric),
+    Timing(Timing),
 }
 
 /// Samples in the order of their time.
@@ -146,10 +146,10 @@ pub struct Series {
 
 impl Series {
     /// Adds one sample; the first one names the columns.
-    pub fn push(&mut self, t_ns: u64, values: &[(Metric, i64)]) {
+    pub fn push(&mut self, t_ns: u64, values: &[(Timing, i64)]) {
         if self.columns.is_empty() {
-            let metrics = values.iter().map(|&(metric, _)| Column::Metric(metric));
-            self.columns = std::iter::once(Column::Time).chain(metrics).collect();
+            let timings = values.iter().map(|&(timing, _)| Column::Timing(timing));
+            self.columns = std::iter::once(Column::Time).chain(timings).collect();
         }
         let values = values.iter().map(|&(_, value)| value);
         self.rows.push(std::iter::once(t_ns as i64).chain(values).collect());
@@ -165,8 +165,8 @@ impl Record {
         for (counter, n) in &other.counters {
             *self.counters.entry(*counter).or_default() += n;
         }
-        for (metric, distribution) in &other.distributions {
-            self.distributions.entry(*metric).or_default().merge(distribution);
+        for (timing, distribution) in &other.distributions {
+            self.distributions.entry(*timing).or_default().merge(distribution);
         }
         if let Some(theirs) = &other.series {
             let ours = self.series.get_or_insert_default();
@@ -189,8 +189,8 @@ impl Record {
 
     /// A distribution; empty if nothing was recorded.
     #[must_use]
-    pub fn distribution(&self, metric: Metric) -> Distribution {
-        self.distributions.get(&metric).cloned().unwrap_or_default()
+    pub fn distribution(&self, timing: Timing) -> Distribution {
+        self.distributions.get(&timing).cloned().unwrap_or_default()
     }
 }
 
@@ -207,14 +207,14 @@ mod tests {
     #[test]
     fn record_survives_json() {
         let mut series = Series::default();
-        series.push(7, &[(Metric::RoundTrip, 100)]);
+        series.push(7, &[(Timing::RoundTrip, 100)]);
         let record = Record {
             schema: SCHEMA,
             workload: "rr-client".into(),
             window_ns: 1,
             cpu_ns: 2,
             counters: [(Counter::Transactions, 3), (Counter::BytesSent, 4)].into(),
-            distributions: [(Metric::Latency, distribution(&[100]))].into(),
+            distributions: [(Timing::Latency, distribution(&[100]))].into(),
             series: Some(series),
         };
         let line = serde_json::to_string(&Message::Record(record.clone())).unwrap();

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use anyhow::{Result, ensure};
+use bench::measurement::Part;
+use bench::records::{Counter, Record, Timing};
 use serde::Serialize;
 
 /// A figure that a goal can be about.
@@ -71,7 +74,7 @@ impl Metric {
 
     /// A value with its unit, for people.
     #[must_use]
-    pub fn tell(self, value: f64) -> String {
+    pub fn with_unit(self, value: f64) -> String {
         match self {
             Self::Cpu => format!("{value:.2} cores"),
             Self::Interrupts => format!("{value:.0} interrupts/s"),
@@ -99,6 +102,43 @@ impl Figures {
     #[must_use]
     pub fn get(&self, metric: Metric) -> Option<f64> {
         self.0.get(&metric).copied()
+    }
+
+    /// Adds those of the players' records.
+    ///
+    /// # Errors
+    /// If nothing was answered, or the bulk flow did not flow.
+    pub fn add(&mut self, records: &[(Part, Record)]) -> Result<()> {
+        for (part, record) in records {
+            match part {
+                Part::Asker => self.add_latency(record)?,
+                Part::BulkSink => {
+                    let bits = record.per_second(Counter::BytesReceived) * 8.0;
+                    ensure!(
+                        bits > 0.0,
+                        "the bulk flow did not flow; measure for longer: --duration"
+                    );
+                    self.0.insert(Metric::Throughput, bits);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn add_latency(&mut self, record: &Record) -> Result<()> {
+        let latency = record.distribution(Timing::Latency);
+        ensure!(latency.count > 0, "no request was answered; measure for longer: --duration");
+        let summary = latency.summary();
+        self.0.extend([
+            (Metric::P50, summary.p50_us),
+            (Metric::P90, summary.p90_us),
+            (Metric::P99, summary.p99_us),
+            (Metric::Max, summary.max_us),
+            (Metric::Mean, summary.mean_us),
+            (Metric::Transactions, record.per_second(Counter::Transactions)),
+        ]);
+        Ok(())
     }
 
     /// The geometric mean of several: a ratio counts the same up and down, and one round that was

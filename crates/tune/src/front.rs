@@ -24,14 +24,14 @@ pub fn front(all: &[Figures], latency: Metric) -> Vec<bool> {
 pub fn price(pick: &Figures, other: &Figures, other_name: &str) -> String {
     let mut parts = Vec::new();
     if let Some(interrupts) = pick.get(Metric::Interrupts) {
-        let mut part = Metric::Interrupts.tell(interrupts);
+        let mut part = Metric::Interrupts.with_unit(interrupts);
         if let Some(others) = other.get(Metric::Interrupts).filter(|others| *others > 0.0) {
             part += &format!(", {:.1} times as many as {other_name}", interrupts / others);
         }
         parts.push(part);
     }
     if let Some(cpu) = pick.get(Metric::Cpu) {
-        let mut part = Metric::Cpu.tell(cpu);
+        let mut part = Metric::Cpu.with_unit(cpu);
         if let Some(others) = other.get(Metric::Cpu) {
             part += &format!(" of CPU time ({:+.2} against {other_name})", cpu - others);
         }

@@ -61,7 +61,7 @@ impl Limit {
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sign = if self.direction == Direction::Min { "<" } else { ">" };
-        write!(f, "{} {sign} {}", self.metric, self.metric.tell(self.bound))
+        write!(f, "{} {sign} {}", self.metric, self.metric.with_unit(self.bound))
     }
 }
 
@@ -92,7 +92,7 @@ impl fmt::Display for Miss {
             Direction::Min => ("<", "too much"),
             Direction::Max => (">", "too little"),
         };
-        let (value, bound) = (metric.tell(value), metric.tell(bound));
+        let (value, bound) = (metric.with_unit(value), metric.with_unit(bound));
         // A miss is never rounded to none.
         let percent = (by * 100.0).max(0.1);
         let digits = usize::from(percent < 10.0);

@@ -1,6 +1,5 @@
 //! One trial: a workload is played under the setting that is in force, and measured.
 
-use std::net::IpAddr;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -12,28 +11,33 @@ use super::device::{Counted, Device};
 use super::figures::{Figures, Metric};
 use super::peer::code::Code;
 use super::peer::{Here, There};
-use super::workload::{Kind, Terms};
-use bench::measurement::Part;
-use bench::records::{self, Counter, Record};
+use super::workload::Workload;
+use bench::experiment::{Plan, Site};
+use bench::options::ExperimentOptions;
+use bench::records::{Counter, Record};
 use bench::world::agents::Players;
 use sys::interrupted;
 
 /// How often players and signals are looked after.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_EVERY: Duration = Duration::from_millis(50);
 
 /// What is played.
 pub enum Play {
     /// A workload of ours, with a far host.
-    Ours {
+    Workload {
         /// Which one.
-        kind: Kind,
+        workload: Workload,
         /// How.
-        terms: Terms,
+        options: Box<ExperimentOptions>,
+        /// Connections that ask at once.
+        clients: u32,
+        /// Where.
+        site: Site,
         /// This host and the far one.
         hosts: Vec<Box<dyn Machine>>,
     },
     /// A command of the user's, which prints a number.
-    Theirs(String),
+    Command(String),
 }
 
 impl Play {
@@ -42,21 +46,25 @@ impl Play {
     /// # Errors
     /// If it cannot be reached, or its code is another one.
     pub fn with_peer(
-        kind: Kind,
-        (peer, code): (&str, Code),
-        terms: impl Fn(IpAddr, IpAddr) -> Terms,
+        workload: Workload,
+        peer: &str,
+        code: Code,
+        options: ExperimentOptions,
+        clients: u32,
     ) -> Result<Self> {
         let (there, here) = There::find(peer, code)?;
-        let terms = terms(here, there.address.ip());
-        Ok(Self::Ours { kind, terms, hosts: vec![Box::new(Here), Box::new(there)] })
+        let site = workload.site(here, there.address.ip());
+        let hosts: Vec<Box<dyn Machine>> = vec![Box::new(Here), Box::new(there)];
+        let options = Box::new(options);
+        Ok(Self::Workload { workload, options, clients, site, hosts })
     }
 
     /// What it is, in words.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
-            Self::Ours { kind, .. } => kind.name(),
-            Self::Theirs(command) => format!("`{command}`"),
+            Self::Workload { workload, .. } => workload.name(),
+            Self::Command(command) => format!("`{command}`"),
         }
     }
 
@@ -66,37 +74,35 @@ impl Play {
     /// If a player fails, nothing comes through the device, or a signal asks to end.
     pub fn once(&self, device: &dyn Device, seed: u64) -> Result<Figures> {
         match self {
-            Self::Ours { kind, terms, hosts } => ours(*kind, terms, hosts, (device, seed)),
-            Self::Theirs(command) => theirs(command, device),
+            Self::Workload { workload, options, clients, site, hosts } => {
+                let plan = workload.experiment().plan_at(site, options, Some(*clients), seed);
+                play(&plan, hosts, device)
+            }
+            Self::Command(command) => run_command(command, device),
         }
     }
 }
 
-fn ours(
-    kind: Kind,
-    terms: &Terms,
-    hosts: &[Box<dyn Machine>],
-    (device, seed): (&dyn Device, u64),
-) -> Result<Figures> {
-    let mut running = Players::start(&kind.players(terms, seed), hosts)?;
+fn play(plan: &Plan, hosts: &[Box<dyn Machine>], device: &dyn Device) -> Result<Figures> {
+    let mut running = Players::start(&plan.players, hosts)?;
+    let warmup = Duration::from_secs_f64(plan.warmup_s);
+    let whole = warmup + Duration::from_secs_f64(plan.duration_s);
     let begin = Instant::now();
-    let until = |running: &mut Players, millis: u64| -> Result<()> {
-        let end = Duration::from_millis(millis);
+    let until = |running: &mut Players, end: Duration| -> Result<()> {
         while begin.elapsed() < end && running.is_well() {
             interrupted::check()?;
-            sleep(end.saturating_sub(begin.elapsed()).min(GLANCE));
+            sleep(end.saturating_sub(begin.elapsed()).min(POLL_EVERY));
         }
         Ok(interrupted::check()?)
     };
     let at_first = Meters::read(device)?;
     running.go()?;
-    until(&mut running, terms.warmup_ms)?;
+    until(&mut running, warmup)?;
     let before = Meters::read(device)?;
-    until(&mut running, terms.warmup_ms + terms.duration_ms)?;
+    until(&mut running, whole)?;
     let after = Meters::read(device)?;
     let (mut figures, packets) = after.since(&before);
-    let records = running.finish(Duration::from_millis(terms.warmup_ms + terms.duration_ms));
-    let records = records.map_err(|error| match interrupted::check() {
+    let records = running.finish(whole).map_err(|error| match interrupted::check() {
         // A player that a signal has reached, too, is no failure of its own.
         Err(interruption) => interruption.into(),
         Ok(()) => error,
@@ -105,9 +111,7 @@ fn ours(
         let records = records.iter().map(|(_, record)| record);
         return Err(why_no_packet(records, after.since(&at_first).1, device));
     }
-    for (part, record) in &records {
-        take(&mut figures, *part, record)?;
-    }
+    figures.add(&records)?;
     Ok(figures)
 }
 
@@ -130,33 +134,7 @@ fn why_no_packet<'a>(
     anyhow!("no request was answered while it was measured; measure for longer: --duration")
 }
 
-/// The figures of one player's record.
-fn take(figures: &mut Figures, part: Part, record: &Record) -> Result<()> {
-    match part {
-        Part::Asker => {
-            let latency = record.distribution(records::Metric::Latency);
-            ensure!(latency.count > 0, "no request was answered; measure for longer: --duration");
-            let summary = latency.summary();
-            figures.0.extend([
-                (Metric::P50, summary.p50_us),
-                (Metric::P90, summary.p90_us),
-                (Metric::P99, summary.p99_us),
-                (Metric::Max, summary.max_us),
-                (Metric::Mean, summary.mean_us),
-                (Metric::Transactions, record.per_second(Counter::Transactions)),
-            ]);
-        }
-        Part::BulkSink => {
-            let bits = record.per_second(Counter::BytesReceived) * 8.0;
-            ensure!(bits > 0.0, "the bulk flow did not flow; measure for longer: --duration");
-            figures.0.insert(Metric::Throughput, bits);
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-fn theirs(command: &str, device: &dyn Device) -> Result<Figures> {
+fn run_command(command: &str, device: &dyn Device) -> Result<Figures> {
     let before = Meters::read(device)?;
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit());
@@ -236,10 +214,10 @@ mod tests {
     }
 
     #[test]
-    fn a_command_tells_its_last_number() {
+    fn the_last_number_of_a_command_is_taken() {
         let device = Pretended::new("eth0", "rx-usecs 3");
         let value =
-            |command: &str| theirs(command, &device).map(|figures| figures.get(Metric::Value));
+            |command: &str| run_command(command, &device).map(|figures| figures.get(Metric::Value));
         assert_eq!(value("echo 7 requests in 1.5 seconds").unwrap(), Some(1.5));
         for (command, words) in [
             ("echo none", "printed no number"),

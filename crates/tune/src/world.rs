@@ -3,47 +3,39 @@
 //! search does before it is let loose on a device, and it is where it is proven (`cargo xtask bench
 //! tune`).
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use nic::moderation::Moderation;
 
 use super::device::port::strategy;
 use super::figures::{Figures, Metric};
 use super::setting::{Change, Setting, State, Value};
-use super::workload::Kind;
+use super::workload::Workload;
 use bench::compare::refuse_silence;
 use bench::environment::Environment;
-use bench::experiment::{Experiment, Plan};
-use bench::measurement::{Rounds, Slice};
+use bench::measurement::Rounds;
 use bench::options::ExperimentOptions;
 use bench::world::World;
 
 /// A NIC of ours between two hosts, and what is played on them.
-pub struct Stage {
+pub struct TunedWorld {
     world: Box<dyn World>,
-    experiment: Experiment,
+    workload: Workload,
     options: ExperimentOptions,
+    clients: u32,
     present: Moderation,
-    seed: u64,
 }
 
-impl Stage {
-    /// Plays `kind` in `world`; the NIC begins as `present` says.
+impl TunedWorld {
+    /// Plays `workload` in `world`; the NIC begins as `present` says.
     #[must_use]
     pub fn new(
         world: Box<dyn World>,
-        kind: Kind,
+        workload: Workload,
         options: ExperimentOptions,
+        clients: u32,
         present: Moderation,
-        seed: u64,
     ) -> Self {
-        let experiment = match kind {
-            Kind::TcpRr => Experiment::TcpRr,
-            Kind::LoadedServer => Experiment::LoadedServer,
-            Kind::Memcached => Experiment::Memcached,
-            Kind::Bulk => Experiment::Bulk,
-            Kind::Mixed => Experiment::Mixed,
-        };
-        Self { world, experiment, options, present, seed }
+        Self { world, workload, options, clients, present }
     }
 
     /// How the NIC is before anything is tried.
@@ -62,50 +54,41 @@ impl Stage {
         )
     }
 
+    /// What is played.
+    #[must_use]
+    pub fn workload(&self) -> Workload {
+        self.workload
+    }
+
     /// Where it is measured.
     #[must_use]
     pub fn environment(&self) -> &Environment {
         self.world.environment()
     }
 
-    /// One trial of a setting; the number of the round is part of its seed.
+    /// One trial of a setting. Everything random follows from `seed`.
     ///
     /// # Errors
     /// If a player fails.
-    pub fn once(&self, change: &Change, round: u64) -> Result<Figures> {
+    pub fn once(&self, change: &Change, seed: u64) -> Result<Figures> {
         let moderation = strategy(&self.state(), change)?;
-        let clients = self.options.clients.as_ref().and_then(|range| range.0.each().next());
-        let plan: Plan = self.experiment.plan(&self.options, clients, self.seed + round);
+        let experiment = self.workload.experiment();
+        let plan = experiment.plan(&self.options, Some(self.clients), seed);
         let slice = self.world.round(&plan, moderation, None)?;
         refuse_silence(&plan, &slice)?;
-        Ok(self.figures(slice, moderation))
-    }
-
-    fn figures(&self, slice: Slice, moderation: Moderation) -> Figures {
-        let slices = [slice];
-        let setting = moderation.to_string();
+        let mut figures = Figures::default();
+        figures.add(&slice.records)?;
+        let (setting, slices) = (moderation.to_string(), [slice]);
         let rounds =
             Rounds { setting, clients: None, slices: &slices, missed: &[], tells_half: false };
-        let measured = rounds.measurement(self.world.environment().clone());
-        let mut figures = Figures::default();
-        if let Some(latency) = measured.latency_us {
-            figures.0.extend([
-                (Metric::P50, latency.p50),
-                (Metric::P90, latency.p90),
-                (Metric::P99, latency.p99),
-                (Metric::Max, latency.max),
-                (Metric::Mean, latency.mean),
-            ]);
-        }
-        // What the data plane spends on waiting is nobody's cost on a real NIC.
+        let measured = rounds.measurement(self.environment().clone());
+        // What the data plane spends on waiting is no cost of a real NIC.
         let others = [
             (Metric::Interrupts, measured.interrupts_per_s),
             (Metric::Cpu, measured.cpu.map(|cpu| cpu.host)),
-            (Metric::Transactions, measured.transactions_per_s),
-            (Metric::Throughput, measured.bulk_bits_per_s),
         ];
         figures.0.extend(others.into_iter().filter_map(|(metric, value)| Some((metric, value?))));
-        figures
+        Ok(figures)
     }
 
     /// Ends the world.
@@ -113,6 +96,6 @@ impl Stage {
     /// # Errors
     /// If it does not end well.
     pub fn finish(self) -> Result<()> {
-        self.world.finish().context("end the world")
+        self.world.finish()
     }
 }

@@ -19,7 +19,7 @@ use super::spec::{AgentSpec, MxSpec, Peer};
 use super::worker::Worker;
 use crate::records::{Message, Record};
 use crate::workload::{
-    Action, Connection, Counter, Duration, Event, Instant, Metric, Recorder, Window, Workload,
+    Action, Connection, Counter, Duration, Event, Instant, Recorder, Timing, Window, Workload,
 };
 use mx::config::{Config, MAX_MTU};
 use mx::ids::PeerId;
@@ -304,7 +304,7 @@ impl Driver {
                 let Some((connection, sent_at)) = self.sends.remove(&request) else {
                     return Ok(None);
                 };
-                recorder.record(at, Metric::Transfer, at.since(sent_at).as_nanos() as i64);
+                recorder.record(at, Timing::Transfer, at.since(sent_at).as_nanos() as i64);
                 Ok(Some(Woken::Drained(connection)))
             }
             (Request::Connect(_), ..) => Ok(None),

@@ -10,8 +10,10 @@ mod players;
 
 pub use kind::Experiment;
 pub use mx::MxTerms;
-pub use players::{A, B, MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S, Player, Role};
-use players::{BULK_CHUNK_BYTES, Stage, player};
+pub use players::{A, B, MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S, Player, Role, Site};
+use players::{BULK_CHUNK_BYTES, PlanBuilder, player};
+
+use std::net::SocketAddr;
 
 use anyhow::{Result, ensure};
 use nic::moderation::{Moderation, TimerKind};
@@ -24,20 +26,11 @@ use crate::workload::{
     NtpServerSpec, PpsReceiverSpec, PpsSenderSpec, RrClientSpec, RrServerSpec, WorkloadSpec,
 };
 
-/// The port of the servers that Earmark brings along.
-const PORT: u16 = 7_000;
-
-/// The port of the bulk flow.
-const BULK_PORT: u16 = 7_001;
-
 /// The port of memcached.
 const MEMCACHED_PORT: u16 = 11_211;
 
 /// The port of NTP.
 const NTP_PORT: u16 = 123;
-
-/// The address of host b, where servers listen.
-const SERVER: &str = "10.9.0.2";
 
 /// CPU work for each request in the e1000 seed's "more realistic benchmark".
 const LOADED_COMPUTE_US: u32 = 110;
@@ -95,13 +88,27 @@ impl Experiment {
         mx::terms(self, options)
     }
 
-    /// Fills in the numbers: those of `options`, and the experiment's usual ones.
+    /// Fills in the numbers: those of `options`, and the experiment's usual ones. It is played in
+    /// a [lab](Site::LAB).
     #[must_use]
     pub fn plan(self, options: &ExperimentOptions, clients: Option<u32>, seed: u64) -> Plan {
+        self.plan_at(&Site::LAB, options, clients, seed)
+    }
+
+    /// The same for other hosts.
+    #[must_use]
+    pub fn plan_at(
+        self,
+        site: &Site,
+        options: &ExperimentOptions,
+        clients: Option<u32>,
+        seed: u64,
+    ) -> Plan {
         let (warmup_s, duration_s) = timing(options);
-        let clients = clients.unwrap_or(1);
-        let stage = Stage { experiment: self, options, clients, seed, warmup_s, duration_s };
-        Plan { players: stage.players(), warmup_s, duration_s, seed }
+        let (experiment, clients) = (self, clients.unwrap_or(1));
+        let builder =
+            PlanBuilder { experiment, options, site, clients, seed, warmup_s, duration_s };
+        Plan { players: builder.players(), warmup_s, duration_s, seed }
     }
 }
 
@@ -111,7 +118,7 @@ pub fn timing(options: &ExperimentOptions) -> (f64, f64) {
     (options.warmup.unwrap_or(0.3), options.duration.unwrap_or(2.0))
 }
 
-impl Stage<'_> {
+impl PlanBuilder<'_> {
     fn players(&self) -> Vec<Player> {
         use Experiment as E;
         match self.experiment {
@@ -120,7 +127,10 @@ impl Stage<'_> {
             }
             E::UdpRr => vec![self.rr_server(Transport::Udp), self.rr_client(Transport::Udp)],
             E::Ping => vec![self.rr_client(Transport::Icmp)],
-            E::Memcached => vec![memcached(), self.memcached_client()],
+            E::Memcached => {
+                let server = self.site.starts_memcached.then(|| self.memcached());
+                server.into_iter().chain([self.memcached_client()]).collect()
+            }
             E::Ntp => vec![self.ntp_server(), self.ntp_client()],
             E::Bulk => vec![self.bulk_sink(), self.bulk_source()],
             E::Mixed => vec![
@@ -152,8 +162,8 @@ impl Stage<'_> {
             response_bytes: self.response_bytes(),
             compute_us: self.options.compute.unwrap_or(usual).into(),
         };
-        let agent = self.agent(WorkloadSpec::RrServer(spec), transport, PORT);
-        player(B, Part::Answerer, true, agent)
+        let agent = self.agent(WorkloadSpec::RrServer(spec), transport, self.rr_address());
+        player(self.site.server, Part::Answerer, true, agent)
     }
 
     fn rr_client(&self, transport: Transport) -> Player {
@@ -167,8 +177,8 @@ impl Stage<'_> {
             rate_per_s: self.options.rate.or(usual_rate).map(u64::from),
             ..RrClientSpec::default()
         };
-        let agent = self.agent(WorkloadSpec::RrClient(spec), transport, PORT);
-        player(A, Part::Asker, false, agent)
+        let agent = self.agent(WorkloadSpec::RrClient(spec), transport, self.rr_address());
+        player(self.site.client(), Part::Asker, false, agent)
     }
 
     fn memcached_client(&self) -> Player {
@@ -176,13 +186,15 @@ impl Stage<'_> {
             value_bytes: self.options.value_bytes.unwrap_or(4_096) as usize,
             think_us_max: self.options.think.unwrap_or(MEMCACHED_THINK_US).into(),
         };
-        let workload = WorkloadSpec::MemcachedClient(spec);
-        player(A, Part::Asker, false, self.agent(workload, Transport::Tcp, MEMCACHED_PORT))
+        let address = self.site.server_at(MEMCACHED_PORT);
+        let agent = self.agent(WorkloadSpec::MemcachedClient(spec), Transport::Tcp, address);
+        player(self.site.client(), Part::Asker, false, agent)
     }
 
     fn ntp_server(&self) -> Player {
         let workload = WorkloadSpec::NtpServer(NtpServerSpec::default());
-        player(B, Part::Answerer, true, self.agent(workload, Transport::Udp, NTP_PORT))
+        let agent = self.agent(workload, Transport::Udp, self.site.server_at(NTP_PORT));
+        player(self.site.server, Part::Answerer, true, agent)
     }
 
     fn ntp_client(&self) -> Player {
@@ -190,7 +202,8 @@ impl Stage<'_> {
         let interval_us = (1_000_000 / u64::from(rate)).max(1);
         let spec = NtpClientSpec { interval_us, ..NtpClientSpec::default() };
         let workload = WorkloadSpec::NtpClient(spec);
-        player(A, Part::Asker, false, self.agent(workload, Transport::Udp, NTP_PORT))
+        let agent = self.agent(workload, Transport::Udp, self.site.server_at(NTP_PORT));
+        player(self.site.client(), Part::Asker, false, agent)
     }
 
     fn bulk_source(&self) -> Player {
@@ -200,13 +213,14 @@ impl Stage<'_> {
             rate_mbit: self.options.bulk_rate.or(usual_rate).map(u64::from),
             chunk_bytes: self.options.bulk_chunk.unwrap_or(BULK_CHUNK_BYTES) as usize,
         };
-        let agent = self.agent(WorkloadSpec::BulkSender(spec), Transport::Tcp, BULK_PORT);
-        player(A, Part::BulkSource, false, agent)
+        let agent = self.agent(WorkloadSpec::BulkSender(spec), Transport::Tcp, self.site.bulk());
+        player(self.site.source(), Part::BulkSource, false, agent)
     }
 
     fn bulk_sink(&self) -> Player {
         let workload = WorkloadSpec::BulkReceiver(BulkReceiverSpec::default());
-        player(B, Part::BulkSink, true, self.agent(workload, Transport::Tcp, BULK_PORT))
+        let agent = self.agent(workload, Transport::Tcp, self.site.bulk());
+        player(self.site.sink, Part::BulkSink, true, agent)
     }
 
     fn pps_flood(&self) -> Player {
@@ -214,31 +228,38 @@ impl Stage<'_> {
             payload_bytes: self.options.payload_bytes.unwrap_or(18) as usize,
             rate_per_s: self.options.rate.map(u64::from),
         };
-        let agent = self.agent(WorkloadSpec::PpsSender(spec), Transport::Udp, PORT);
-        player(A, Part::Flood, false, agent)
+        let agent = self.agent(WorkloadSpec::PpsSender(spec), Transport::Udp, self.rr_address());
+        player(self.site.client(), Part::Flood, false, agent)
     }
 
     fn pps_counter(&self) -> Player {
         let workload = WorkloadSpec::PpsReceiver(PpsReceiverSpec::default());
-        player(B, Part::Counter, true, self.agent(workload, Transport::Udp, PORT))
+        let agent = self.agent(workload, Transport::Udp, self.rr_address());
+        player(self.site.server, Part::Counter, true, agent)
     }
 
     fn frame_flood(&self) -> Player {
         let rate_per_s = self.options.rate.map(u64::from);
         let spec = FrameSenderSpec { rate_per_s, ..FrameSenderSpec::default() };
-        let mut agent = self.agent(WorkloadSpec::FrameSender(spec), Transport::Packet, 0);
+        let mut agent =
+            self.agent(WorkloadSpec::FrameSender(spec), Transport::Packet, self.rr_address());
         agent.address = None;
         agent.interface = Some("a0".into());
         player(A, Part::Flood, false, agent)
     }
 
-    fn agent(&self, workload: WorkloadSpec, transport: Transport, port: u16) -> AgentSpec {
+    fn agent(
+        &self,
+        workload: WorkloadSpec,
+        transport: Transport,
+        address: SocketAddr,
+    ) -> AgentSpec {
         let millis = |seconds: f64| (seconds * 1e3).round() as u64;
         AgentSpec {
             spin: self.options.client_spin.unwrap_or(false) && !workload.is_server(),
             workload,
             transport: Some(transport),
-            address: Some(format!("{SERVER}:{port}")),
+            address: Some(address.to_string()),
             interface: None,
             mx: None,
             for_host: None,
@@ -251,6 +272,10 @@ impl Stage<'_> {
         }
     }
 
+    fn rr_address(&self) -> SocketAddr {
+        self.site.server_at(self.site.port)
+    }
+
     fn request_bytes(&self) -> usize {
         let usual = if self.experiment == Experiment::Ping { PING_BYTES } else { 1 };
         self.options.request_bytes.unwrap_or(usual) as usize
@@ -259,12 +284,13 @@ impl Stage<'_> {
     fn response_bytes(&self) -> usize {
         self.options.response_bytes.unwrap_or(1) as usize
     }
-}
 
-/// The real server, one thread, as the bge seed's.
-fn memcached() -> Player {
-    let port = MEMCACHED_PORT.to_string();
-    let words = ["memcached", "-u", "root", "-t", "1", "-U", "0", "-l", SERVER, "-p", &port]
-        .map(str::to_owned);
-    Player { host: B, server: true, role: Role::Program(words.to_vec()) }
+    /// The real server, one thread, as the bge seed's.
+    fn memcached(&self) -> Player {
+        let address = self.site.server_at(MEMCACHED_PORT);
+        let (ip, port) = (address.ip().to_string(), address.port().to_string());
+        let words = ["memcached", "-u", "root", "-t", "1", "-U", "0", "-l", &ip, "-p", &port]
+            .map(str::to_owned);
+        Player { host: self.site.server, server: true, role: Role::Program(words.to_vec()) }
+    }
 }

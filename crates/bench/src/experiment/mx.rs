@@ -7,7 +7,7 @@ use sys::station::Station;
 
 use super::kind::Experiment;
 use super::players::{
-    A, B, BULK_CHUNK_BYTES, MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S, Player, Stage, player,
+    A, B, BULK_CHUNK_BYTES, MIXED_BULK_MBIT, MIXED_ROUND_TRIPS_PER_S, PlanBuilder, Player, player,
 };
 use crate::agent::{AgentSpec, MxSpec, Peer, Transport};
 use crate::marks::MarkNames;
@@ -96,7 +96,7 @@ pub(super) fn check(experiment: Experiment, options: &ExperimentOptions) -> Resu
     Ok(())
 }
 
-impl Stage<'_> {
+impl PlanBuilder<'_> {
     /// Round trips of messages of one size.
     pub(super) fn mx_ping_pong(&self) -> Vec<Player> {
         let Some(terms) = terms(self.experiment, self.options) else { return Vec::new() };
@@ -154,7 +154,7 @@ impl Stage<'_> {
             address: None,
             interface: Some(stations[if is_server { B } else { A }].interface()),
             mx: Some(MxSpec { peer, ..endpoint.clone() }),
-            ..self.agent(workload, Transport::Mx, 0)
+            ..self.agent(workload, Transport::Mx, self.rr_address())
         }
     }
 }

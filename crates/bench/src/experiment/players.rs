@@ -1,5 +1,7 @@
 //! Who plays on which host, and what all players of a run share.
 
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
 use super::kind::Experiment;
 use crate::agent::AgentSpec;
 use crate::measurement::Part;
@@ -41,10 +43,57 @@ pub struct Player {
     pub role: Role,
 }
 
+/// Where an experiment is played, and which host has which part in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    /// The addresses of the two hosts, by number.
+    pub addresses: [IpAddr; 2],
+    /// The host that answers round trips; the other one asks.
+    pub server: usize,
+    /// The host that receives the bulk flow; the other one sends it.
+    pub sink: usize,
+    /// The port of the server of round trips; the bulk flow has the next one.
+    pub port: u16,
+    /// Memcached is started; without it, it runs already.
+    pub starts_memcached: bool,
+}
+
+impl Site {
+    /// Two hosts of a lab: clients on [`A`], servers on [`B`].
+    pub const LAB: Self = Self {
+        addresses: [IpAddr::V4(Ipv4Addr::new(10, 9, 0, 1)), IpAddr::V4(Ipv4Addr::new(10, 9, 0, 2))],
+        server: B,
+        sink: B,
+        port: 7_000,
+        starts_memcached: true,
+    };
+
+    /// The address of a server of round trips at `port`.
+    pub(super) fn server_at(&self, port: u16) -> SocketAddr {
+        SocketAddr::new(self.addresses[self.server], port)
+    }
+
+    /// The address of the receiver of the bulk flow.
+    pub(super) fn bulk(&self) -> SocketAddr {
+        SocketAddr::new(self.addresses[self.sink], self.port + 1)
+    }
+
+    /// The host that asks.
+    pub(super) fn client(&self) -> usize {
+        1 - self.server
+    }
+
+    /// The host that sends the bulk flow.
+    pub(super) fn source(&self) -> usize {
+        1 - self.sink
+    }
+}
+
 /// What the players of one experiment have in common.
-pub(super) struct Stage<'a> {
+pub(super) struct PlanBuilder<'a> {
     pub(super) experiment: Experiment,
     pub(super) options: &'a ExperimentOptions,
+    pub(super) site: &'a Site,
     pub(super) clients: u32,
     pub(super) seed: u64,
     pub(super) warmup_s: f64,

@@ -6,7 +6,7 @@
 //! drained before the next get.
 
 use super::{
-    Action, Counter, Duration, Event, Instant, MemcachedClientSpec, Metric, Now, Prng, Recorder,
+    Action, Counter, Duration, Event, Instant, MemcachedClientSpec, Now, Prng, Recorder, Timing,
     Workload, random_duration,
 };
 
@@ -113,8 +113,8 @@ impl MemcachedClient {
                     let complete = self.take_line(&mut bytes)?;
                     if before < FIRST_BYTES && self.seen >= FIRST_BYTES {
                         let latency_ns = at.since(since).as_nanos() as i64;
-                        recorder.record(at, Metric::Latency, latency_ns);
-                        recorder.sample(at, &[(Metric::Latency, latency_ns)]);
+                        recorder.record(at, Timing::Latency, latency_ns);
+                        recorder.sample(at, &[(Timing::Latency, latency_ns)]);
                     }
                     if complete {
                         self.header(at, recorder)?;
@@ -236,9 +236,9 @@ mod tests {
     fn latency_ends_with_the_fifth_byte() {
         let mut script = getting();
         script.received(2000, 0, b"VALU");
-        assert_eq!(script.metric(Metric::Latency).count, 0);
+        assert_eq!(script.timing(Timing::Latency).count, 0);
         script.received(3000, 0, b"E earmark 0 4");
-        assert_eq!(script.metric(Metric::Latency).sum_ns, 2000);
+        assert_eq!(script.timing(Timing::Latency).sum_ns, 2000);
         script.received(4000, 0, b"\r\nvv");
         script.received(5000, 0, b"vv\r\nEN");
         assert_eq!(script.counter(Counter::Transactions), 0, "not drained yet");
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(script.counter(Counter::Transactions), 1);
         script.sent(6010, 0);
         script.received(7000, 0, b"VALUE earmark 0 4\r\nvvvv\r\nEND\r\n");
-        let latency = script.metric(Metric::Latency);
+        let latency = script.timing(Timing::Latency);
         assert_eq!((latency.count, latency.min_ns), (2, 1000));
         assert_eq!(script.counter(Counter::Transactions), 2);
     }
@@ -264,7 +264,7 @@ mod tests {
         let Did::Send(0, set) = script.received(2000, 0, b"END\r\n") else { panic!() };
         assert!(set.starts_with(b"set earmark"));
         assert_eq!(script.counter(Counter::Misses), 1);
-        assert_eq!(script.metric(Metric::Latency).sum_ns, 1000, "a miss is an answer too");
+        assert_eq!(script.timing(Timing::Latency).sum_ns, 1000, "a miss is an answer too");
     }
 
     #[test]

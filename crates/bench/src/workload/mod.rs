@@ -43,7 +43,7 @@ mod rr_server;
 mod script;
 mod spec;
 
-pub use crate::records::{Counter, Metric};
+pub use crate::records::{Counter, Timing};
 pub use bulk::{BulkReceiver, BulkSender};
 pub use frame::FrameSender;
 pub use memcached::MemcachedClient;

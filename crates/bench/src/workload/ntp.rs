@@ -16,8 +16,8 @@
 
 use super::pace::Pace;
 use super::{
-    Action, Connection, Counter, Duration, Event, Instant, Metric, Now, NtpClientSpec,
-    NtpServerSpec, Prng, Recorder, Workload, random_duration,
+    Action, Connection, Counter, Duration, Event, Instant, Now, NtpClientSpec, NtpServerSpec, Prng,
+    Recorder, Timing, Workload, random_duration,
 };
 use std::collections::VecDeque;
 
@@ -157,13 +157,13 @@ impl NtpClient {
         let t3 = i128::from(from_ntp(answer.transmit, now.wall_ns));
         let t4 = i128::from(now.wall_ns);
         let values = [
-            (Metric::RoundTrip, ((t4 - t1) - (t3 - t2)) as i64),
-            (Metric::RequestHalf, (t2 - t1) as i64),
-            (Metric::ResponseHalf, (t4 - t3) as i64),
-            (Metric::Offset, (((t2 - t1) + (t3 - t4)) / 2) as i64),
+            (Timing::RoundTrip, ((t4 - t1) - (t3 - t2)) as i64),
+            (Timing::RequestHalf, (t2 - t1) as i64),
+            (Timing::ResponseHalf, (t4 - t3) as i64),
+            (Timing::Offset, (((t2 - t1) + (t3 - t4)) / 2) as i64),
         ];
         recorder.count(now.at, Counter::Transactions, 1);
-        values.iter().for_each(|&(metric, ns)| recorder.record(now.at, metric, ns));
+        values.iter().for_each(|&(timing, ns)| recorder.record(now.at, timing, ns));
         recorder.sample(now.at, &values);
     }
 

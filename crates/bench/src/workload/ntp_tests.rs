@@ -68,26 +68,26 @@ fn exchange(request_ns: u64, response_ns: u64) -> Script<NtpClient> {
 fn a_hold_on_requests_moves_the_offset_by_half_of_it() {
     let before = exchange(100_000 + 393_000 - 50_000, 100_000);
     let after = exchange(100_000, 100_000);
-    let mean = |script: &Script<NtpClient>, metric| script.metric(metric).mean_ns();
-    assert_eq!(mean(&after, Metric::Offset), 0.0);
-    assert_eq!(mean(&before, Metric::Offset), 171_500.0);
-    assert_eq!(mean(&before, Metric::RequestHalf), 443_000.0);
-    assert_eq!(mean(&before, Metric::ResponseHalf), 100_000.0);
-    assert_eq!(mean(&before, Metric::RoundTrip) - mean(&after, Metric::RoundTrip), 343_000.0);
+    let mean = |script: &Script<NtpClient>, timing| script.timing(timing).mean_ns();
+    assert_eq!(mean(&after, Timing::Offset), 0.0);
+    assert_eq!(mean(&before, Timing::Offset), 171_500.0);
+    assert_eq!(mean(&before, Timing::RequestHalf), 443_000.0);
+    assert_eq!(mean(&before, Timing::ResponseHalf), 100_000.0);
+    assert_eq!(mean(&before, Timing::RoundTrip) - mean(&after, Timing::RoundTrip), 343_000.0);
 }
 
 #[test]
 fn a_hold_on_responses_makes_the_offset_negative() {
-    assert_eq!(exchange(100_000, 300_000).metric(Metric::Offset).mean_ns(), -100_000.0);
+    assert_eq!(exchange(100_000, 300_000).timing(Timing::Offset).mean_ns(), -100_000.0);
 }
 
 #[test]
 fn the_series_holds_every_exchange() {
     let series = exchange(443_000, 100_000).recorder.take_series().unwrap();
-    use Metric::{Offset, RequestHalf, ResponseHalf, RoundTrip};
-    let metrics = [RoundTrip, RequestHalf, ResponseHalf, Offset].map(Column::Metric);
+    use Timing::{Offset, RequestHalf, ResponseHalf, RoundTrip};
+    let timings = [RoundTrip, RequestHalf, ResponseHalf, Offset].map(Column::Timing);
     assert_eq!(series.columns[0], Column::Time);
-    assert_eq!(series.columns[1..], metrics);
+    assert_eq!(series.columns[1..], timings);
     assert_eq!(series.rows, [[545_000, 543_000, 443_000, 100_000, 171_500]]);
 }
 

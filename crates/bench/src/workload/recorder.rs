@@ -1,7 +1,7 @@
 //! Where workloads put what they measured.
 
 use super::Instant;
-use crate::records::{Counter, Distribution, HIGHEST_NS, Metric, Series, new_times};
+use crate::records::{Counter, Distribution, HIGHEST_NS, Series, Timing, new_times};
 use hostside::times::Times;
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl Window {
 #[derive(Debug)]
 pub struct Recorder {
     window: Window,
-    /// Two per metric: values from zero up, and the magnitudes of negative ones.
+    /// Two per timing: values from zero up, and the magnitudes of negative ones.
     distributions: Vec<[Exact; 2]>,
     counters: BTreeMap<Counter, u64>,
     series: Option<Series>,
@@ -68,7 +68,7 @@ impl Recorder {
     pub fn new(window: Window, series: bool) -> Self {
         Self {
             window,
-            distributions: Metric::ALL.iter().map(|_| [Exact::new(), Exact::new()]).collect(),
+            distributions: Timing::ALL.iter().map(|_| [Exact::new(), Exact::new()]).collect(),
             counters: BTreeMap::new(),
             series: series.then(Series::default),
         }
@@ -102,16 +102,16 @@ impl Recorder {
     }
 
     /// Adds a value to a distribution, if `at` counts.
-    pub fn record(&mut self, at: Instant, metric: Metric, value_ns: i64) {
+    pub fn record(&mut self, at: Instant, timing: Timing, value_ns: i64) {
         if self.window.contains(at) {
             let sign = usize::from(value_ns < 0);
-            self.distributions[metric as usize][sign].record(value_ns.unsigned_abs());
+            self.distributions[timing as usize][sign].record(value_ns.unsigned_abs());
         }
     }
 
     /// Adds a row to the series, if there is one and `at` counts. All rows of a run name the same
-    /// metrics.
-    pub fn sample(&mut self, at: Instant, values: &[(Metric, i64)]) {
+    /// timings.
+    pub fn sample(&mut self, at: Instant, values: &[(Timing, i64)]) {
         if self.window.contains(at)
             && let Some(series) = &mut self.series
         {
@@ -133,8 +133,8 @@ impl Recorder {
 
     /// One distribution.
     #[must_use]
-    pub fn distribution(&self, metric: Metric) -> Distribution {
-        let [up, down] = &self.distributions[metric as usize];
+    pub fn distribution(&self, timing: Timing) -> Distribution {
+        let [up, down] = &self.distributions[timing as usize];
         let mut whole = Distribution::of(&up.times, 1);
         whole.set_exact(up.min_ns as i64, up.max_ns.min(HIGHEST_NS) as i64, up.sum_ns);
         let mut below = Distribution::of(&down.times, -1);
@@ -145,8 +145,8 @@ impl Recorder {
 
     /// All distributions that hold something.
     #[must_use]
-    pub fn distributions(&self) -> BTreeMap<Metric, Distribution> {
-        let all = Metric::ALL.map(|metric| (metric, self.distribution(metric)));
+    pub fn distributions(&self) -> BTreeMap<Timing, Distribution> {
+        let all = Timing::ALL.map(|timing| (timing, self.distribution(timing)));
         all.into_iter().filter(|(_, distribution)| distribution.count > 0).collect()
     }
 
@@ -169,13 +169,13 @@ mod tests {
         for at in [9, 10, 19, 20] {
             let at = Instant::from_nanos(at);
             recorder.count(at, Counter::Transactions, 1);
-            recorder.record(at, Metric::Latency, 1000);
-            recorder.sample(at, &[(Metric::Latency, 1000)]);
+            recorder.record(at, Timing::Latency, 1000);
+            recorder.sample(at, &[(Timing::Latency, 1000)]);
         }
         assert_eq!(recorder.counter(Counter::Transactions), 2);
-        assert_eq!(recorder.distribution(Metric::Latency).count, 2);
+        assert_eq!(recorder.distribution(Timing::Latency).count, 2);
         let series = recorder.take_series().unwrap();
-        assert_eq!(series.columns, [Column::Time, Column::Metric(Metric::Latency)]);
+        assert_eq!(series.columns, [Column::Time, Column::Timing(Timing::Latency)]);
         assert_eq!(series.rows, [[10, 1000], [19, 1000]]);
     }
 
@@ -183,9 +183,9 @@ mod tests {
     fn negative_values_keep_their_order() {
         let mut recorder = Recorder::new(WINDOW, false);
         for value in [-300, -100, 0, 200] {
-            recorder.record(Instant::from_nanos(10), Metric::Offset, value);
+            recorder.record(Instant::from_nanos(10), Timing::Offset, value);
         }
-        let offset = recorder.distribution(Metric::Offset);
+        let offset = recorder.distribution(Timing::Offset);
         assert_eq!(offset.buckets, [[-300, 1], [-100, 1], [0, 1], [200, 1]]);
         assert_eq!((offset.min_ns, offset.max_ns, offset.sum_ns), (-300, 200, -200));
     }

@@ -12,8 +12,8 @@
 
 use super::pace::earliest;
 use super::{
-    Action, Connection, Counter, Duration, Event, Framing, Instant, Metric, Now, Prng, Recorder,
-    RrClientSpec, Workload, random_duration,
+    Action, Connection, Counter, Duration, Event, Framing, Instant, Now, Prng, Recorder,
+    RrClientSpec, Timing, Workload, random_duration,
 };
 
 pub(super) const TOO_LONG: &str = "an answer is longer than response_bytes; \
@@ -115,8 +115,8 @@ impl RrClosed {
         if complete {
             let latency_ns = at.since(*since).as_nanos() as i64;
             recorder.count(at, Counter::Transactions, 1);
-            recorder.record(at, Metric::Latency, latency_ns);
-            recorder.sample(at, &[(Metric::Latency, latency_ns)]);
+            recorder.record(at, Timing::Latency, latency_ns);
+            recorder.sample(at, &[(Timing::Latency, latency_ns)]);
             self.think(connection, at);
         } else if self.framing == Framing::Datagram {
             recorder.count(at, Counter::Stray, 1);
@@ -227,8 +227,8 @@ mod tests {
         assert!(matches!(script.start(), Did::Send(0, _)));
         assert_eq!(script.sent(500, 0), Did::Wait(Some(10_000_000)));
         assert!(matches!(script.received(90_000, 0, b"y"), Did::Send(0, _)));
-        assert_eq!(script.metric(Metric::Latency).buckets.len(), 1);
-        assert_eq!(script.metric(Metric::Latency).sum_ns, 90_000);
+        assert_eq!(script.timing(Timing::Latency).buckets.len(), 1);
+        assert_eq!(script.timing(Timing::Latency).sum_ns, 90_000);
         script.sent(90_500, 0);
         assert_eq!(script.woke(10_000_000), Did::Done);
         assert_eq!(script.counter(Counter::Unanswered), 1);
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(script.received(100, 0, b"1234"), Did::Wait(Some(10_000_000)));
         assert_eq!(script.counter(Counter::Transactions), 0);
         assert!(matches!(script.received(300, 0, b"567890"), Did::Send(..)));
-        assert_eq!(script.metric(Metric::Latency).sum_ns, 300);
+        assert_eq!(script.timing(Timing::Latency).sum_ns, 300);
         script.sent(301, 0);
         assert_eq!(script.received(400, 0, b"12345678901"), Did::Fail(TOO_LONG.to_owned()));
     }
@@ -290,7 +290,7 @@ mod tests {
         assert_eq!(script.received(1_000_020, 0, &[0]), Did::Wait(Some(2_000_000)));
         assert_eq!(script.counter(Counter::Stray), 1);
         assert_eq!(script.received(1_050_000, 0, &[1]), Did::Send(0, vec![2]));
-        assert_eq!(script.metric(Metric::Latency).sum_ns, 50_000);
+        assert_eq!(script.timing(Timing::Latency).sum_ns, 50_000);
     }
 
     #[test]

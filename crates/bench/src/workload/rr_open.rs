@@ -11,8 +11,8 @@
 use super::pace::{Pace, earliest};
 use super::rr_client::{CLOSED, Request, TOO_LONG};
 use super::{
-    Action, Connection, Counter, Duration, Event, Framing, Instant, Metric, Now, Recorder,
-    RrClientSpec, Workload,
+    Action, Connection, Counter, Duration, Event, Framing, Instant, Now, Recorder, RrClientSpec,
+    Timing, Workload,
 };
 use std::collections::VecDeque;
 
@@ -146,9 +146,9 @@ impl RrOpen {
 fn record(at: Instant, answered: Outstanding, recorder: &mut Recorder) {
     let latency_ns = at.since(answered.due).as_nanos() as i64;
     recorder.count(at, Counter::Transactions, 1);
-    recorder.record(at, Metric::Latency, latency_ns);
-    recorder.record(at, Metric::Service, at.since(answered.sent).as_nanos() as i64);
-    recorder.sample(at, &[(Metric::Latency, latency_ns)]);
+    recorder.record(at, Timing::Latency, latency_ns);
+    recorder.record(at, Timing::Service, at.since(answered.sent).as_nanos() as i64);
+    recorder.sample(at, &[(Timing::Latency, latency_ns)]);
 }
 
 impl Workload for RrOpen {
@@ -195,12 +195,12 @@ mod tests {
         assert_eq!(script.sent(1_000_100, 0), Did::Wait(Some(2_000_000)));
         // Two and a half milliseconds after the start, both answers come in one read.
         assert!(matches!(script.received(2_500_000, 0, b"yy"), Did::Send(0, _)));
-        let latency = script.metric(Metric::Latency);
+        let latency = script.timing(Timing::Latency);
         assert_eq!((latency.min_ns, latency.max_ns), (1_500_000, 2_500_000));
         script.sent(2_500_100, 0);
         script.received(2_600_000, 0, b"y");
-        assert_eq!(script.metric(Metric::Latency).min_ns, 600_000, "due at 2 ms, not sent at 2.5");
-        assert_eq!(script.metric(Metric::Service).min_ns, 100_000);
+        assert_eq!(script.timing(Timing::Latency).min_ns, 600_000, "due at 2 ms, not sent at 2.5");
+        assert_eq!(script.timing(Timing::Service).min_ns, 100_000);
         assert_eq!(script.counter(Counter::Transactions), 3);
     }
 
@@ -228,7 +228,7 @@ mod tests {
         script.sent(1_000_001, 0);
         assert_eq!(script.received(1_200_000, 0, &[1]), Did::Wait(Some(2_000_000)));
         assert_eq!(script.counter(Counter::OutOfOrder), 1);
-        assert_eq!(script.metric(Metric::Latency).sum_ns, 200_000);
+        assert_eq!(script.timing(Timing::Latency).sum_ns, 200_000);
         script.received(1_300_000, 0, &[1]);
         assert_eq!(script.counter(Counter::Stray), 1);
         script.woke(2_000_000);

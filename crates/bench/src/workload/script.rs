@@ -1,6 +1,6 @@
 //! Plays a workload's driver in virtual time, one event at a time, for tests.
 
-use super::{Action, Connection, Counter, Event, Instant, Metric, Now, Recorder, Window, Workload};
+use super::{Action, Connection, Counter, Event, Instant, Now, Recorder, Timing, Window, Workload};
 use crate::records::Distribution;
 
 /// An [`Action`] that owns its bytes; times in nanoseconds.
@@ -64,7 +64,7 @@ impl<W: Workload> Script<W> {
         self.recorder.counter(counter)
     }
 
-    pub(super) fn metric(&self, metric: Metric) -> Distribution {
-        self.recorder.distribution(metric)
+    pub(super) fn timing(&self, timing: Timing) -> Distribution {
+        self.recorder.distribution(timing)
     }
 }

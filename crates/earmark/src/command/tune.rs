@@ -1,6 +1,5 @@
 //! `earmark tune`: the settings of a device that suit a workload.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,28 +9,23 @@ use nic::moderation::Moderation;
 use sys::privilege::become_capable;
 
 use super::apply::{DeviceArgs, patience};
-use bench::environment::Environment;
-use bench::options::{ExperimentOptions, NicOptions, Ports, Text, duration, seconds};
+use bench::options::{Clients, ExperimentOptions, NicOptions, Ports, Text, duration, seconds};
 use bench::world::WorldKind;
-use report;
 use report::progress::Progress;
 use report::terminal::Width;
 use report::{errln, outln};
 use sys::interrupted;
-use tune::device::Device;
-use tune::figures::{Figures, Metric};
+use tune::figures::Metric;
 use tune::goal::{Direction, Goal};
-use tune::outcome::{Limits, Outcome, SCHEMA, Verified};
 use tune::peer::code::CodeArgs;
-use tune::search::{self, Budget, Found, Point, Space, Trial, compare};
+use tune::recommendation::Recommendation;
+use tune::search::{Budget, Method, Space};
+use tune::session::{self, Request};
 use tune::setting::{Change, State};
-use tune::transaction::{Took, Transaction, Verdict, check};
+use tune::transaction::check;
 use tune::trial::Play;
-use tune::workload::{Kind, Terms};
-use tune::world::Stage;
-
-/// Rounds in which the pick is measured again, in turns with how the device was.
-const VERIFY: u32 = 3;
+use tune::workload::Workload;
+use tune::world::TunedWorld;
 
 /// The exit status if no setting meets the limits of the goal. docs/tune.md promises it.
 const GOAL_MISSED: u8 = 3;
@@ -60,7 +54,7 @@ pub struct TuneArgs {
     pub strategy: Text<Moderation>,
     /// What the device is tuned for
     #[arg(long, value_enum, default_value = "tcp-rr")]
-    pub workload: Kind,
+    pub workload: Workload,
     /// A command of yours instead, whose last number is to be small (or large, with
     /// --higher-is-better)
     #[arg(long, value_name = "CMD", conflicts_with_all = ["peer", "workload", "goal"])]
@@ -132,14 +126,18 @@ impl TuneArgs {
         };
         let goal: Goal = text.parse().map_err(|why| anyhow!("--goal: {why}"))?;
         for metric in goal.metrics() {
-            let kind = self.workload;
+            let workload = self.workload;
             let has = match metric {
-                Metric::Throughput => kind.has_throughput(),
+                Metric::Throughput => workload.has_throughput(),
                 Metric::Cpu | Metric::Interrupts => true,
                 Metric::Value => false,
-                _ => kind.has_latency(),
+                _ => workload.has_latency(),
             };
-            ensure!(has, "--goal: {metric} is not measured by {}; take another goal", kind.name());
+            ensure!(
+                has,
+                "--goal: {metric} is not measured by {}; take another goal",
+                workload.name()
+            );
         }
         self.check_rates(&goal)?;
         Ok(goal)
@@ -158,7 +156,7 @@ impl TuneArgs {
             ensure!(
                 offered.is_none_or(|offered| offered >= limit.bound),
                 "--goal: no setting can meet `{limit}`: {flag} offers {} only",
-                limit.metric.tell(offered.unwrap_or_default())
+                limit.metric.with_unit(offered.unwrap_or_default())
             );
         }
         Ok(())
@@ -175,33 +173,48 @@ impl TuneArgs {
         Ok(Space::among(&named))
     }
 
-    fn play(&self) -> Result<Play> {
-        if let Some(command) = &self.command {
-            return Ok(Play::Theirs(command.clone()));
+    /// How settings are chosen for trials.
+    fn method(&self) -> Method {
+        if let Some(rounds) = self.exhaustive {
+            return Method::Exhaustive(rounds);
         }
-        let millis = |seconds: f64| (seconds * 1e3).round() as u64;
-        let peer = self.peer.as_deref().context("name the far host with --peer")?;
-        Play::with_peer(self.workload, (peer, self.code.code()?), |here, there| Terms {
-            here,
-            there,
-            clients: self.clients as usize,
-            rate: self.rate.map(u64::from),
-            bulk_mbit: self.bulk_rate.map(u64::from),
-            warmup_ms: millis(self.warmup),
-            duration_ms: millis(self.duration),
+        let budget = Budget { trials: self.trials as usize, ..Budget::USUAL };
+        Method::Guided(match self.world {
+            // In virtual time a round with the same seed is the same round: one is enough.
+            Some(WorldKind::Virtual) => Budget { rounds: 1, finals: 0, ..budget },
+            _ => budget,
         })
     }
-}
 
-/// A device under trial.
-struct Tuner<'a> {
-    device: &'a dyn Device,
-    play: &'a Play,
-    space: &'a Space,
-    transaction: Transaction<'a>,
-    progress: Progress,
-    refused: Vec<(Point, String)>,
-    measurements: usize,
+    fn request<'a>(&'a self, space: &'a Space, goal: &'a Goal) -> Request<'a> {
+        Request {
+            device: &self.device,
+            space,
+            goal,
+            method: self.method(),
+            dry_run: self.dry_run,
+            best_effort: self.best_effort,
+            confirm_within: self.confirm_within,
+        }
+    }
+
+    fn options(&self) -> ExperimentOptions {
+        ExperimentOptions {
+            duration: Some(self.duration),
+            warmup: Some(self.warmup),
+            rate: self.rate,
+            bulk_rate: self.bulk_rate,
+            ..ExperimentOptions::default()
+        }
+    }
+
+    fn play(&self) -> Result<Play> {
+        if let Some(command) = &self.command {
+            return Ok(Play::Command(command.clone()));
+        }
+        let peer = self.peer.as_deref().context("name the far host with --peer")?;
+        Play::with_peer(self.workload, peer, self.code.code()?, self.options(), self.clients)
+    }
 }
 
 /// Finds the settings that meet the goal best, and puts them into force if they meet it. The exit
@@ -211,13 +224,17 @@ struct Tuner<'a> {
 /// If the workload cannot be played or the device cannot be changed; it is as it was, then.
 pub fn run(args: &TuneArgs) -> Result<ExitCode> {
     let goal = args.goal()?;
-    if let Some(world) = args.world {
-        return in_world(args, world, &goal);
-    }
+    let recommendation = match args.world {
+        Some(world) => in_world(args, world, &goal),
+        None => on_device(args, &goal),
+    }?;
+    print(args, &recommendation)
+}
+
+fn on_device(args: &TuneArgs, goal: &Goal) -> Result<Recommendation> {
     let (store, device) = args.at.open(&args.device)?;
     let device = device.as_ref();
-    let before = device.read()?;
-    let space = args.space(&before)?;
+    let space = args.space(&device.read()?)?;
     for Text(change) in &args.among {
         check(device, change).with_context(|| format!("--among '{change}'"))?;
     }
@@ -229,83 +246,19 @@ pub fn run(args: &TuneArgs) -> Result<ExitCode> {
     );
     let play = args.play()?;
     interrupted::watch().context("take signals")?;
-    // A workload that cannot be played, or that takes another way, is no reason to change anything.
-    play.once(device, 0)?;
-    let transaction = Transaction::begin(device, &store, "tune")?;
     let progress = Progress::new(args.json);
-    let (refused, measurements) = (Vec::new(), 0);
-    let mut tuner =
-        Tuner { device, play: &play, space: &space, transaction, progress, refused, measurements };
-    let found = tuner.search(args, &goal)?;
-    let rows = Outcome::rows(&space, &goal, &found, &tuner.refused);
-    let point = found.trials[found.best].point.clone();
-    ensure!(
-        goal.aimed(&found.trials[found.best].mean()).is_some(),
-        "nothing could be measured of {} on {}; interrupts may not be counted there",
-        goal.aim.1,
-        args.device
-    );
-    let (verified, all) = tuner.verify(args, &goal, &found.trials[found.best])?;
-    let worse =
-        verified.as_ref().and_then(|verified| verified.ratio).is_some_and(|ratio| ratio[0] > 1.0);
-    let limits = Limits::of(&goal, &all);
-    let is_wanted = limits.goal_met || args.best_effort;
-    let applies = !args.dry_run && !worse && is_wanted && point != space.present;
-    let took = if applies { tuner.settle(&point)? } else { Vec::new() };
-    let outcome = Outcome {
-        schema_version: SCHEMA,
-        device: args.device.clone(),
-        driver: device.driver(),
-        workload: play.name(),
-        goal: goal.to_string(),
-        trials: rows,
-        measurements: tuner.measurements,
-        present: found.trials.iter().position(|trial| trial.point == space.present),
-        pick: found.best,
-        rivals: found.rivals.clone(),
-        limits,
-        price: Outcome::price_of(&space, &found, &before),
-        before,
-        verified,
-        applied: applies,
-        took,
-        environment: Environment::read("host"),
+    let mut step = |change: &Change| {
+        progress.start(1);
+        progress.step(&change.to_string());
     };
-    let Tuner { transaction, progress, .. } = tuner;
+    let request = args.request(&space, goal);
+    let recommendation = session::tune_device(&request, device, &store, &play, &mut step);
     progress.finish();
-    close(transaction, applies, args.confirm_within)?;
-    tell(args, &outcome, worse)
-}
-
-/// Keeps what is in force, until it is confirmed or for good; or puts the device back.
-fn close(transaction: Transaction<'_>, keeps: bool, confirm_within: Option<f64>) -> Result<()> {
-    match (keeps, confirm_within) {
-        (false, _) => transaction.undo(),
-        (true, Some(seconds)) => transaction.keep_for(seconds),
-        (true, None) => transaction.keep(),
-    }
-}
-
-/// Searches as `args` say: few settings, or all of them.
-fn find(
-    args: &TuneArgs,
-    space: &Space,
-    goal: &Goal,
-    measure: &mut search::Measure<'_>,
-) -> Result<Found> {
-    if let Some(rounds) = args.exhaustive {
-        return search::exhaust(space, goal, rounds, measure);
-    }
-    let trials = (args.trials as usize).max(space.specials.len());
-    let budget = Budget { trials, ..Budget::USUAL };
-    // In virtual time a round with the same seed is the same round: one tells all.
-    let exact = Budget { rounds: 1, finals: 0, ..budget };
-    let budget = if args.world == Some(WorldKind::Virtual) { exact } else { budget };
-    search::search(space, goal, budget, measure)
+    recommendation
 }
 
 /// The same on a NIC of ours in a world of its own, of which nothing is left.
-fn in_world(args: &TuneArgs, world: WorldKind, goal: &Goal) -> Result<ExitCode> {
+fn in_world(args: &TuneArgs, world: WorldKind, goal: &Goal) -> Result<Recommendation> {
     let ports = match args.device.as_str() {
         "a0" => Ports::A,
         "b0" => Ports::B,
@@ -314,147 +267,42 @@ fn in_world(args: &TuneArgs, world: WorldKind, goal: &Goal) -> Result<ExitCode> 
     };
     let privilege = become_capable()?;
     let nic = NicOptions { ports: Some(ports), ..NicOptions::default() };
-    let options = ExperimentOptions {
-        duration: Some(args.duration),
-        warmup: Some(args.warmup),
-        clients: Some(args.clients.to_string().parse().map_err(|why| anyhow!("{why}"))?),
-        rate: args.rate,
-        bulk_rate: args.bulk_rate,
-        ..ExperimentOptions::default()
-    };
-    let Text(present) = args.strategy;
-    let seed = 1;
+    // As many as `bench` has.
+    let _: Clients = args.clients.to_string().parse().map_err(|why| anyhow!("{why}"))?;
     let world = bench::compare::open(world, &nic, privilege)?;
-    let stage = Stage::new(world, args.workload, options, present, seed);
-    let (before, progress) = (stage.state(), Progress::new(args.json));
-    let space = args.space(&before)?;
-    let mut measurements = 0;
-    let mut measure = |point: &Point| {
-        let change = space.change(point);
+    let Text(present) = args.strategy;
+    let world = TunedWorld::new(world, args.workload, args.options(), args.clients, present);
+    let space = args.space(&world.state())?;
+    let progress = Progress::new(args.json);
+    let mut step = |change: &Change| {
         progress.start(1);
         progress.step(&change.to_string());
-        measurements += 1;
-        // The same seed in virtual time, so that settings alone make the difference.
-        let round = if args.world == Some(WorldKind::Virtual) { 0 } else { measurements as u64 };
-        stage.once(&change, round)
     };
-    let found = find(args, &space, goal, &mut measure)?;
+    let recommendation = session::tune_world(&args.request(&space, goal), world, &mut step);
     progress.finish();
-    let pick = &found.trials[found.best];
-    ensure!(
-        goal.aimed(&pick.mean()).is_some(),
-        "{} is not measured in the {} world; take another goal",
-        goal.aim.1,
-        stage.environment().world
-    );
-    let limits = Limits::of(goal, &pick.mean());
-    let outcome = Outcome {
-        schema_version: SCHEMA,
-        device: args.device.clone(),
-        driver: format!("our NIC in the {} world", stage.environment().world),
-        workload: args.workload.name(),
-        goal: goal.to_string(),
-        trials: Outcome::rows(&space, goal, &found, &[]),
-        measurements,
-        present: found.trials.iter().position(|trial| trial.point == space.present),
-        pick: found.best,
-        rivals: found.rivals.clone(),
-        limits,
-        price: Outcome::price_of(&space, &found, &before),
-        before,
-        verified: None,
-        applied: false,
-        took: Vec::new(),
-        environment: stage.environment().clone(),
-    };
-    stage.finish()?;
-    tell(args, &outcome, false)
+    recommendation
 }
 
-impl Tuner<'_> {
-    fn search(&mut self, args: &TuneArgs, goal: &Goal) -> Result<Found> {
-        let space = self.space;
-        find(args, space, goal, &mut |point: &Point| self.measure(point))
-    }
-
-    /// One trial. A setting that the device refuses has no figures.
-    fn measure(&mut self, point: &Point) -> Result<Figures> {
-        interrupted::check()?;
-        let change = self.space.change(point);
-        self.progress.start(1);
-        self.progress.step(&change.to_string());
-        if change.is_empty() {
-            self.transaction.reset()?;
-        } else if let Err(error) = self.transaction.set(&change) {
-            self.refused.push((point.clone(), format!("{error:#}")));
-            self.transaction.reset()?;
-            return Ok(Figures::default());
-        }
-        self.measurements += 1;
-        self.play.once(self.device, self.measurements as u64)
-    }
-
-    /// Measures the pick again, in turns with how the device was; and the figures of the pick of
-    /// all its rounds, those of the search and these.
-    fn verify(
-        &mut self,
-        args: &TuneArgs,
-        goal: &Goal,
-        pick: &Trial,
-    ) -> Result<(Option<Verified>, Figures)> {
-        let present = self.space.present.clone();
-        if pick.point == present || args.exhaustive.is_some() {
-            return Ok((None, pick.mean()));
-        }
-        let trial = |point: &Point| Trial { point: point.clone(), rounds: Vec::new() };
-        let mut pair = [trial(&present), trial(&pick.point)];
-        for round in 0..VERIFY {
-            for trial in &mut pair {
-                let figures = self.measure(&trial.point)?;
-                trial.rounds.push((round, figures));
-            }
-        }
-        let doubt = compare(&pair[1], &pair[0], goal);
-        let verified = Verified::of(&pair[0], &pair[1], goal, doubt);
-        let [_, mut all] = pair;
-        all.rounds.extend(pick.rounds.iter().cloned());
-        Ok((Some(verified), all.mean()))
-    }
-
-    /// Puts the pick into force; what the device took.
-    fn settle(&mut self, pick: &Point) -> Result<Vec<Took>> {
-        interrupted::check()?;
-        let before: State = self.transaction.before().clone();
-        let mut took = self.transaction.set(&self.space.change(pick))?;
-        let mut was: BTreeMap<_, _> = before.0;
-        took.iter_mut().for_each(|took| took.before = was.remove(&took.setting));
-        if took.iter().all(|took| took.verdict == Verdict::Ignored && took.before != took.asked) {
-            bail!("{} takes nothing of it", self.device.identity().name);
-        }
-        Ok(took)
-    }
-}
-
-/// Says what was found; the exit status.
-fn tell(args: &TuneArgs, outcome: &Outcome, worse: bool) -> Result<ExitCode> {
+/// Prints what was found; the exit status.
+fn print(args: &TuneArgs, found: &Recommendation) -> Result<ExitCode> {
     let status =
-        if outcome.limits.goal_met { ExitCode::SUCCESS } else { ExitCode::from(GOAL_MISSED) };
+        if found.limits.goal_met { ExitCode::SUCCESS } else { ExitCode::from(GOAL_MISSED) };
     if let Some(path) = &args.report {
-        let page = report::render(&outcome.report()).context("draw the report")?;
+        let page = report::render(&found.report()).context("draw the report")?;
         std::fs::write(path, page).with_context(|| format!("write {}", path.display()))?;
         errln!("report: {}", path.display());
     }
     if args.json {
-        outln!("{}", serde_json::to_string_pretty(outcome)?);
+        outln!("{}", serde_json::to_string_pretty(found)?);
         return Ok(status);
     }
     let width = Width::of_output();
-    outln!("{}", outcome.table(width));
-    outcome.story().iter().for_each(|line| outln!("{}", width.wrap(line)));
-    outcome.took.iter().for_each(|took| outln!("{}: {}", outcome.device, took.words()));
+    outln!("{}", found.table(width));
+    found.sentences().iter().for_each(|line| outln!("{}", width.wrap(line)));
+    found.took.iter().for_each(|took| outln!("{}: {}", found.device, took.words()));
     let lab = args.at.lab_flag();
     let name = &args.device;
-    match (outcome.applied, args.confirm_within) {
+    match (found.applied, args.confirm_within) {
         (true, Some(seconds)) => {
             outln!(
                 "to keep it: earmark confirm {name}{lab}   (within {seconds} s, else it is undone)"
@@ -466,11 +314,11 @@ fn tell(args: &TuneArgs, outcome: &Outcome, worse: bool) -> Result<ExitCode> {
                 outln!("to keep it after a restart: earmark persist {name}");
             }
         }
-        (false, _) if worse => {
+        (false, _) if found.is_worse() => {
             outln!("measured again, it is worse than before: {name} is as it was");
         }
         (false, _) if args.world.is_some() => {}
-        (false, _) if outcome.limits.goal_met || outcome.present == Some(outcome.pick) => {
+        (false, _) if found.limits.goal_met || found.present == Some(found.pick) => {
             outln!("{name} is as it was");
         }
         (false, _) => {

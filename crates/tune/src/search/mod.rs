@@ -88,6 +88,15 @@ struct Search<'a> {
     round: u32,
 }
 
+/// How settings are chosen for trials.
+#[derive(Clone, Copy, Debug)]
+pub enum Method {
+    /// Few of them, where the best is to be expected.
+    Guided(Budget),
+    /// All of them, in turns, so many times.
+    Exhaustive(u32),
+}
+
 /// Searches `space` for what meets `goal` best.
 ///
 /// # Errors
@@ -95,31 +104,25 @@ struct Search<'a> {
 pub fn search(
     space: &Space,
     goal: &Goal,
-    budget: Budget,
+    method: Method,
     measure: &mut Measure<'_>,
 ) -> Result<Found> {
+    let budget = match method {
+        Method::Guided(budget) => {
+            Budget { trials: budget.trials.max(space.specials.len()), ..budget }
+        }
+        Method::Exhaustive(rounds) => Budget { trials: usize::MAX, rounds, finals: 0 },
+    };
     let mut search = Search { space, goal, budget, trials: Vec::new(), round: 0 };
+    if let Method::Exhaustive(_) = method {
+        search.try_points(space.all(), measure)?;
+        return search.finals(measure);
+    }
     search.survey(measure)?;
     search.follow_first_axis(measure)?;
     for axis in 1..space.axes.len() {
         search.follow_axis(axis, measure)?;
     }
-    search.finals(measure)
-}
-
-/// Measures every point of `space`, `rounds` times in turns.
-///
-/// # Errors
-/// Those of `measure`.
-pub fn exhaust(
-    space: &Space,
-    goal: &Goal,
-    rounds: u32,
-    measure: &mut Measure<'_>,
-) -> Result<Found> {
-    let budget = Budget { trials: usize::MAX, rounds, finals: 0 };
-    let mut search = Search { space, goal, budget, trials: Vec::new(), round: 0 };
-    search.try_points(space.all(), measure)?;
     search.finals(measure)
 }
 

@@ -127,7 +127,7 @@ fn distances(worlds: u64, noise: u64) -> Vec<(f64, String)> {
         let world = World::drawn(&mut random, noise);
         for goal in goals(&world, &space) {
             let mut measure = |point: &Point| Ok(world.measured(&space.change(point), &mut random));
-            let found = search(&space, &goal, Budget::USUAL, &mut measure).unwrap();
+            let found = search(&space, &goal, Method::Guided(Budget::USUAL), &mut measure).unwrap();
             assert!(found.trials.len() <= Budget::USUAL.trials, "seed {seed}, {goal}");
             let pick = space.change(&found.trials[found.best].point);
             let distance = distance(&world, &goal, &space, &found);
@@ -163,7 +163,7 @@ fn what_is_the_same_stays_as_it_is() {
         let value = 100.0 + random.below(3) as f64;
         Ok(Figures([(Metric::P50, value)].into()))
     };
-    let found = search(&space, &goal, Budget::USUAL, &mut measure).unwrap();
+    let found = search(&space, &goal, Method::Guided(Budget::USUAL), &mut measure).unwrap();
     let pick = space.change(&found.trials[found.best].point);
     let p50 = found.trials[found.best].mean().get(Metric::P50).unwrap();
     assert!(pick.to_string() == "rx-usecs 30" || p50 < 101.0, "{pick}: {p50}");
@@ -173,12 +173,12 @@ fn what_is_the_same_stays_as_it_is() {
 fn a_search_that_cannot_measure_says_so() {
     let (space, goal) = (space(), "min latency".parse().unwrap());
     let mut measure = |_: &Point| anyhow::bail!("the cable is out");
-    let error = search(&space, &goal, Budget::USUAL, &mut measure).unwrap_err();
+    let error = search(&space, &goal, Method::Guided(Budget::USUAL), &mut measure).unwrap_err();
     assert_eq!(error.to_string(), "the cable is out");
     let mut nothing = |_: &Point| Ok(Figures::default());
-    search(&space, &goal, Budget::USUAL, &mut nothing).unwrap();
+    search(&space, &goal, Method::Guided(Budget::USUAL), &mut nothing).unwrap();
     let empty = Space::of(&State::default(), 9);
-    search(&empty, &goal, Budget::USUAL, &mut nothing).unwrap();
+    search(&empty, &goal, Method::Guided(Budget::USUAL), &mut nothing).unwrap();
 }
 
 #[test]

@@ -19,9 +19,26 @@ pub const SCHEMA: u32 = 1;
 /// What the setting that was in force at the start is called.
 const PRESENT: &str = "as it is";
 
-/// All of it.
+/// What was tuned.
+#[derive(Debug)]
+pub struct Subject {
+    /// The device.
+    pub device: String,
+    /// What drives it.
+    pub driver: String,
+    /// The workload.
+    pub workload: String,
+    /// How the device was.
+    pub before: State,
+    /// Where and how it was measured.
+    pub environment: Environment,
+    /// How many measurements that were.
+    pub measurements: usize,
+}
+
+/// The pick, and what it rests on.
 #[derive(Debug, Serialize)]
-pub struct Outcome {
+pub struct Recommendation {
     /// [`SCHEMA`].
     pub schema_version: u32,
     /// The device.
@@ -165,19 +182,45 @@ fn by_goal(
     let shown = (0.01..99.0).contains(&low) && high < 99.0 && was >= 0.01 && is >= 0.01;
     Some(match shown {
         true => format!("{low:.2} to {high:.2} times what it was (95 %)"),
-        false => format!("from {} to {}", goal.aim.1.tell(was), goal.aim.1.tell(is)),
+        false => format!("from {} to {}", goal.aim.1.with_unit(was), goal.aim.1.with_unit(is)),
     })
 }
 
-impl Outcome {
-    /// The rows, front and price of a search.
+impl Recommendation {
+    /// Of a search; the device refused the points of `refused`, each for a reason. The pick is not
+    /// verified, nor in force.
     #[must_use]
-    pub fn rows(
+    pub fn new(
+        subject: Subject,
         space: &Space,
         goal: &Goal,
         found: &Found,
         refused: &[(Point, String)],
-    ) -> Vec<Row> {
+    ) -> Self {
+        let Subject { device, driver, workload, before, environment, measurements } = subject;
+        Self {
+            schema_version: SCHEMA,
+            device,
+            driver,
+            workload,
+            goal: goal.to_string(),
+            trials: Self::rows(space, goal, found, refused),
+            measurements,
+            present: found.trials.iter().position(|trial| trial.point == space.present),
+            pick: found.best,
+            rivals: found.rivals.clone(),
+            limits: Limits::of(goal, &found.trials[found.best].mean()),
+            price: Self::price_of(space, found, &before),
+            before,
+            verified: None,
+            applied: false,
+            took: Vec::new(),
+            environment,
+        }
+    }
+
+    /// A row for each trial.
+    fn rows(space: &Space, goal: &Goal, found: &Found, refused: &[(Point, String)]) -> Vec<Row> {
         let figures: Vec<Figures> = found.trials.iter().map(Trial::mean).collect();
         let front = front(&figures, goal.latency());
         let row = |((trial, figures), on_front): ((&Trial, Figures), bool)| {
@@ -194,9 +237,9 @@ impl Outcome {
         found.trials.iter().zip(figures).zip(front).map(row).collect()
     }
 
-    /// What the pick costs, if it never waits: told whenever it is recommended, whatever the goal.
-    #[must_use]
-    pub fn price_of(space: &Space, found: &Found, before: &State) -> Option<String> {
+    /// What the pick costs, if it never waits: stated whenever it is recommended, whatever the
+    /// goal.
+    fn price_of(space: &Space, found: &Found, before: &State) -> Option<String> {
         let never_waits = |point: &Point| {
             let change = space.change(point);
             let value = |setting| change.get(setting).or_else(|| before.get(setting));
@@ -214,6 +257,12 @@ impl Outcome {
         let name = other.map(|other| space.change(&other.point)).filter(|name| !name.is_empty());
         let name = name.map_or_else(|| "what was in force".into(), |name| format!("`{name}`"));
         Some(price(&pick.mean(), &other.map(Trial::mean).unwrap_or_default(), &name))
+    }
+
+    /// Whether the pick is worse beyond doubt, measured again, than how the device was.
+    #[must_use]
+    pub fn is_worse(&self) -> bool {
+        self.verified.as_ref().and_then(|it| it.ratio).is_some_and(|[at_least, ..]| at_least > 1.0)
     }
 
     /// The figures that were measured at all, in order.
@@ -251,39 +300,40 @@ impl Outcome {
 
     /// What it says, in sentences.
     #[must_use]
-    pub fn story(&self) -> Vec<String> {
+    pub fn sentences(&self) -> Vec<String> {
         let pick = &self.trials[self.pick];
-        let mut story = vec![format!(
+        let mut sentences = vec![format!(
             "pick: {}, after {} trials and {} measurements",
             pick.setting,
             self.trials.len(),
             self.measurements
         )];
         if self.present == Some(self.pick) {
-            story.push("nothing that was tried is better than how the device is".into());
+            sentences.push("nothing that was tried is better than how the device is".into());
         }
         if !self.limits.goal_met {
             let missed = self.limits.missed.join("; ");
-            story.push(format!("no setting meets the goal; the pick is the nearest: {missed}"));
+            sentences.push(format!("no setting meets the goal; the pick is the nearest: {missed}"));
         }
-        story.extend(self.price.clone());
+        sentences.extend(self.price.clone());
         if let Some(Verified { before, after, by_goal, .. }) = &self.verified {
-            let told: Vec<String> = self
+            let figures: Vec<String> = self
                 .metrics()
                 .into_iter()
                 .filter_map(|metric| {
                     let (before, after) = (before.get(metric)?, after.get(metric)?);
                     let worth = [Metric::P50, Metric::P99, Metric::Cpu, Metric::Interrupts];
-                    let told = worth.contains(&metric) || !metric.is_latency();
-                    told.then(|| {
-                        format!("{metric} {} -> {}", short(metric, before), metric.tell(after))
+                    let is_named = worth.contains(&metric) || !metric.is_latency();
+                    is_named.then(|| {
+                        format!("{metric} {} -> {}", short(metric, before), metric.with_unit(after))
                     })
                 })
                 .collect();
-            story.push(format!("measured again, in turns with how it was: {}", told.join(", ")));
-            story.extend(by_goal.as_ref().map(|words| format!("by the goal: {words}")));
+            sentences
+                .push(format!("measured again, in turns with how it was: {}", figures.join(", ")));
+            sentences.extend(by_goal.as_ref().map(|words| format!("by the goal: {words}")));
         }
-        story
+        sentences
     }
 
     /// As a page.
@@ -313,7 +363,7 @@ impl Outcome {
             title: format!("Settings of {} for {}", self.device, self.workload),
             subtitle: format!("Goal: {}. {}.", self.goal, self.driver),
             made_at: self.environment.date.clone(),
-            story: self.story().join(". "),
+            story: self.sentences().join(". "),
             table: report::Table {
                 headers,
                 rows: self.trials.iter().enumerate().map(row).collect(),
@@ -412,20 +462,20 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_is_said_only_where_it_says_something() {
+    fn a_ratio_is_stated_only_where_it_means_something() {
         use Metric::{Cpu, P50, P99};
-        let said = words("min latency", &[(P50, 200.0)], &[(P50, 100.0)], 0.4);
-        assert_eq!(said, "0.40 to 0.60 times what it was (95 %)");
+        let text = words("min latency", &[(P50, 200.0)], &[(P50, 100.0)], 0.4);
+        assert_eq!(text, "0.40 to 0.60 times what it was (95 %)");
         // No base to be a multiple of.
-        let said = words("min cpu", &[(Cpu, 0.0)], &[(Cpu, 0.2)], 150.0);
-        assert_eq!(said, "from 0.00 cores to 0.20 cores");
-        let said = words("min latency", &[(P50, 9e5)], &[(P50, 100.0)], 1e-4);
-        assert_eq!(said, "from 900000.0 us to 100.0 us");
+        let text = words("min cpu", &[(Cpu, 0.0)], &[(Cpu, 0.2)], 150.0);
+        assert_eq!(text, "from 0.00 cores to 0.20 cores");
+        let text = words("min latency", &[(P50, 9e5)], &[(P50, 100.0)], 1e-4);
+        assert_eq!(text, "from 900000.0 us to 100.0 us");
         // A limit that was missed makes the ratio of the goals meaningless.
         let (was, is) = ([(P99, 300.0), (Cpu, 0.5)], [(P99, 100.0), (Cpu, 0.5)]);
-        let said = words("min cpu, p99 < 200us", &was, &is, 1e-6);
+        let text = words("min cpu, p99 < 200us", &was, &is, 1e-6);
         assert_eq!(
-            said,
+            text,
             "as it was, p99 is 300.0 us, not < 200.0 us (50 % too much); with the pick, all \
              limits hold"
         );
@@ -437,11 +487,15 @@ mod tests {
         let state = State(state.0.into_iter().collect());
         let space = Space::of(&state, 64);
         for pick in ["rx-usecs 0", "rx-usecs 0 rx-frames 8"] {
-            let told = Outcome::price_of(&space, &found(&space, pick), &state).unwrap();
-            assert!(told.contains("interrupts/s"), "{pick}: {told}");
+            let price = Recommendation::price_of(&space, &found(&space, pick), &state).unwrap();
+            assert!(price.contains("interrupts/s"), "{pick}: {price}");
         }
         for pick in ["rx-usecs 8", "adaptive-rx on"] {
-            assert_eq!(Outcome::price_of(&space, &found(&space, pick), &state), None, "{pick}");
+            assert_eq!(
+                Recommendation::price_of(&space, &found(&space, pick), &state),
+                None,
+                "{pick}"
+            );
         }
     }
 

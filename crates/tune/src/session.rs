@@ -1,0 +1,194 @@
+//! A whole run of `earmark tune`: it searches, verifies the pick, and puts it into force.
+
+use anyhow::{Context, Result, bail, ensure};
+use bench::environment::{Environment, VIRTUAL};
+use sys::interrupted;
+
+use super::device::Device;
+use super::figures::Figures;
+use super::goal::Goal;
+use super::journal::Store;
+use super::recommendation::{Limits, Recommendation, Subject, Verified};
+use super::search::{Method, Point, Space, Trial, compare, search};
+use super::setting::Change;
+use super::transaction::{Took, Transaction, Verdict};
+use super::trial::Play;
+use super::world::TunedWorld;
+
+/// Rounds in which the pick is measured again, in turns with how the device was.
+const VERIFY_ROUNDS: u32 = 3;
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The device, by the user's name for it.
+    pub device: &'a str,
+    /// The settings to choose from.
+    pub space: &'a Space,
+    /// What makes one better than another.
+    pub goal: &'a Goal,
+    /// How they are chosen for trials.
+    pub method: Method,
+    /// Leave the device as it is.
+    pub dry_run: bool,
+    /// Put a pick that misses the goal into force, too.
+    pub best_effort: bool,
+    /// Undo the pick after so many seconds unless it is confirmed.
+    pub confirm_within: Option<f64>,
+}
+
+/// Called with each setting before it is measured.
+pub type Progress<'a> = dyn FnMut(&Change) + 'a;
+
+/// A device under trial.
+struct Tuner<'a> {
+    request: &'a Request<'a>,
+    device: &'a dyn Device,
+    play: &'a Play,
+    transaction: Transaction<'a>,
+    progress: &'a mut Progress<'a>,
+    refused: Vec<(Point, String)>,
+    measurements: usize,
+}
+
+/// Tunes a device: the pick is in force afterwards if it meets the goal and is no worse than how
+/// the device was.
+///
+/// # Errors
+/// If the workload cannot be played or the device cannot be changed; it is as it was, then.
+pub fn tune_device<'a>(
+    request: &'a Request<'a>,
+    device: &'a dyn Device,
+    store: &Store,
+    play: &'a Play,
+    progress: &'a mut Progress<'a>,
+) -> Result<Recommendation> {
+    let (space, goal) = (request.space, request.goal);
+    // A workload that cannot be played, or that takes another way, is no reason to change anything.
+    play.once(device, 0)?;
+    let transaction = Transaction::begin(device, store, "tune")?;
+    let before = transaction.before().clone();
+    let refused = Vec::new();
+    let mut tuner =
+        Tuner { request, device, play, transaction, progress, refused, measurements: 0 };
+    let found = search(space, goal, request.method, &mut |point: &Point| tuner.measure(point))?;
+    let pick = &found.trials[found.best];
+    ensure!(
+        goal.aimed(&pick.mean()).is_some(),
+        "nothing could be measured of {} on {}; interrupts may not be counted there",
+        goal.aim.1,
+        request.device
+    );
+    let (verified, pick_figures) = tuner.verify(pick)?;
+    let subject = Subject {
+        device: request.device.to_owned(),
+        driver: device.driver(),
+        workload: play.name(),
+        before,
+        environment: Environment::read("host"),
+        measurements: tuner.measurements,
+    };
+    let mut recommendation = Recommendation::new(subject, space, goal, &found, &tuner.refused);
+    recommendation.verified = verified;
+    recommendation.limits = Limits::of(goal, &pick_figures);
+    let is_wanted = recommendation.limits.goal_met || request.best_effort;
+    let is_new = pick.point != space.present;
+    if !request.dry_run && is_wanted && is_new && !recommendation.is_worse() {
+        recommendation.took = tuner.put_into_force(&pick.point)?;
+        recommendation.applied = true;
+    }
+    match (recommendation.applied, request.confirm_within) {
+        (false, _) => tuner.transaction.undo()?,
+        (true, Some(seconds)) => tuner.transaction.keep_for(seconds)?,
+        (true, None) => tuner.transaction.keep()?,
+    }
+    Ok(recommendation)
+}
+
+/// Tunes a NIC of ours in a world of its own, which ends.
+///
+/// # Errors
+/// If the workload cannot be played.
+pub fn tune_world(
+    request: &Request<'_>,
+    world: TunedWorld,
+    progress: &mut Progress<'_>,
+) -> Result<Recommendation> {
+    let (space, goal) = (request.space, request.goal);
+    let name = world.environment().world;
+    let mut measurements = 0;
+    let found = search(space, goal, request.method, &mut |point: &Point| {
+        let change = space.change(point);
+        progress(&change);
+        measurements += 1;
+        // The same seed in virtual time, so that settings alone make the difference.
+        world.once(&change, if name == VIRTUAL { 1 } else { 1 + measurements as u64 })
+    })?;
+    ensure!(
+        goal.aimed(&found.trials[found.best].mean()).is_some(),
+        "{} is not measured in the {name} world; take another goal",
+        goal.aim.1,
+    );
+    let subject = Subject {
+        device: request.device.to_owned(),
+        driver: format!("our NIC in the {name} world"),
+        workload: world.workload().name(),
+        before: world.state(),
+        environment: world.environment().clone(),
+        measurements,
+    };
+    world.finish().context("end the world")?;
+    Ok(Recommendation::new(subject, space, goal, &found, &[]))
+}
+
+impl Tuner<'_> {
+    /// One trial. A setting that the device refuses has no figures.
+    fn measure(&mut self, point: &Point) -> Result<Figures> {
+        interrupted::check()?;
+        let change = self.request.space.change(point);
+        (self.progress)(&change);
+        if change.is_empty() {
+            self.transaction.reset()?;
+        } else if let Err(error) = self.transaction.set(&change) {
+            self.refused.push((point.clone(), format!("{error:#}")));
+            self.transaction.reset()?;
+            return Ok(Figures::default());
+        }
+        self.measurements += 1;
+        self.play.once(self.device, self.measurements as u64)
+    }
+
+    /// Measures the pick again, in turns with how the device was; and the figures of the pick of
+    /// all its rounds, those of the search and these.
+    fn verify(&mut self, pick: &Trial) -> Result<(Option<Verified>, Figures)> {
+        let Request { space, goal, method, .. } = *self.request;
+        if pick.point == space.present || matches!(method, Method::Exhaustive(_)) {
+            return Ok((None, pick.mean()));
+        }
+        let trial = |point: &Point| Trial { point: point.clone(), rounds: Vec::new() };
+        let mut pair = [trial(&space.present), trial(&pick.point)];
+        for round in 0..VERIFY_ROUNDS {
+            for trial in &mut pair {
+                let figures = self.measure(&trial.point)?;
+                trial.rounds.push((round, figures));
+            }
+        }
+        let doubt = compare(&pair[1], &pair[0], goal);
+        let verified = Verified::of(&pair[0], &pair[1], goal, doubt);
+        let [_, mut all] = pair;
+        all.rounds.extend(pick.rounds.iter().cloned());
+        Ok((Some(verified), all.mean()))
+    }
+
+    /// Puts the pick into force; what the device took.
+    fn put_into_force(&mut self, pick: &Point) -> Result<Vec<Took>> {
+        interrupted::check()?;
+        let mut took = self.transaction.set(&self.request.space.change(pick))?;
+        let mut before = self.transaction.before().clone().0;
+        took.iter_mut().for_each(|took| took.before = before.remove(&took.setting));
+        if took.iter().all(|took| took.verdict == Verdict::Ignored && took.before != took.asked) {
+            bail!("{} takes nothing of it", self.device.identity().name);
+        }
+        Ok(took)
+    }
+}
