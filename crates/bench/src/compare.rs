@@ -12,8 +12,8 @@ use sys::privilege::Privilege;
 
 use crate::environment::VIRTUAL;
 use crate::experiment::{Experiment, MxTerms, Plan, USUAL_SETTING};
-use crate::halves;
 use crate::measurement::{Measurement, NotMeasured, Part, Round, Rounds, SCHEMA, Slice};
+use crate::one_way;
 use crate::options::{ExperimentOptions, NicOptions, Text};
 use crate::ratio::Spread;
 use crate::records::Counter;
@@ -27,7 +27,7 @@ const USUAL_ROUNDS: u32 = 3;
 
 /// What `earmark bench` returns, and `--json` prints.
 #[derive(Debug, Serialize)]
-pub struct Outcome {
+pub struct Comparison {
     /// [`SCHEMA`].
     pub schema_version: u32,
     /// The experiment.
@@ -123,22 +123,22 @@ impl Ratio {
 }
 
 /// One cell of the matrix that is measured.
-struct Case {
+struct Cell {
     moderation: Moderation,
     clients: Option<u32>,
-    tried: Tried,
+    rounds: CellRounds,
 }
 
 /// The rounds of one cell.
 #[derive(Default)]
-pub struct Tried {
+pub struct CellRounds {
     /// Those that were measured.
     pub slices: Vec<Slice>,
     /// The numbers of the others, and why.
     pub missed: Vec<(usize, NotMeasured)>,
 }
 
-impl Tried {
+impl CellRounds {
     /// Keeps what came of round number `round`.
     pub fn keep(&mut self, round: u32, came: Result<Slice, NotMeasured>) {
         match came {
@@ -148,7 +148,7 @@ impl Tried {
     }
 }
 
-impl Case {
+impl Cell {
     /// What was in force, as the user would write it.
     fn setting(&self, options: &ExperimentOptions) -> String {
         match &options.change_to {
@@ -180,7 +180,7 @@ pub fn check(
     options: &ExperimentOptions,
 ) -> Result<usize> {
     experiment.check(options)?;
-    Ok(cases(nic, options)?.len() * options.rounds.unwrap_or(1) as usize)
+    Ok(cells(nic, options)?.len() * options.rounds.unwrap_or(1) as usize)
 }
 
 /// Runs `experiment` in `world`, and ends it.
@@ -193,36 +193,36 @@ pub fn run(
     options: &ExperimentOptions,
     world: Box<dyn World>,
     progress: &Progress,
-) -> Result<Outcome> {
+) -> Result<Comparison> {
     experiment.check(options)?;
-    let mut cases = cases(nic, options)?;
+    let mut cells = cells(nic, options)?;
     // In virtual time a round with the same seed is the same round.
-    let repeats = cases.len() > 1 && world.environment().world != VIRTUAL;
+    let repeats = cells.len() > 1 && world.environment().world != VIRTUAL;
     let usual = if repeats { USUAL_ROUNDS } else { 1 };
     let rounds = options.rounds.unwrap_or(usual);
     let change_to = options.change_to.as_ref().map(|Text(after)| *after);
     let seed = nic.seed.unwrap_or(1);
-    progress.start(u64::from(rounds) * cases.len() as u64);
+    progress.start(u64::from(rounds) * cells.len() as u64);
     for round in 0..rounds {
-        for case in &mut cases {
-            progress.step(&format!("{}, {}", experiment.name(), case.moderation));
-            let plan = experiment.plan(options, case.clients, seed.wrapping_add(u64::from(round)));
-            case.tried.keep(round, attempt(&*world, &plan, case.moderation, change_to)?);
+        for cell in &mut cells {
+            progress.step(&format!("{}, {}", experiment.name(), cell.moderation));
+            let plan = experiment.plan(options, cell.clients, seed.wrapping_add(u64::from(round)));
+            cell.rounds.keep(round, attempt(&*world, &plan, cell.moderation, change_to)?);
         }
-        refuse_nothing(cases.iter().map(|case| &case.tried))?;
+        refuse_nothing(cells.iter().map(|cell| &cell.rounds))?;
     }
     progress.finish();
     let environment = world.environment().clone();
     let mut results = Vec::new();
-    for case in &cases {
-        let setting = case.setting(options);
-        let tells_half = experiment.tells_half();
-        let (clients, Tried { slices, missed }) = (case.clients, &case.tried);
-        let rounds = Rounds { setting, clients, slices, missed, tells_half };
+    for cell in &cells {
+        let setting = cell.setting(options);
+        let reports_half = experiment.reports_half();
+        let (clients, CellRounds { slices, missed }) = (cell.clients, &cell.rounds);
+        let rounds = Rounds { setting, clients, slices, missed, reports_half };
         let mut measurement = rounds.measurement(environment.clone());
-        measurement.halves = match change_to {
-            Some(after) => halves::split(slices, case.moderation, after, options),
-            None => halves::whole(slices, case.moderation),
+        measurement.one_way = match change_to {
+            Some(after) => one_way::split(slices, cell.moderation, after, options),
+            None => one_way::whole(slices, cell.moderation),
         };
         results.push(measurement);
     }
@@ -231,10 +231,10 @@ pub fn run(
     let ratios = ratios(&results);
     let mx = experiment.mx(options);
     let experiment = experiment.name();
-    Ok(Outcome { schema_version: SCHEMA, experiment, world, mx, results, ratios })
+    Ok(Comparison { schema_version: SCHEMA, experiment, world, mx, results, ratios })
 }
 
-fn cases(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Case>> {
+fn cells(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Cell>> {
     let settings = match &options.compare {
         Some(settings) => {
             ensure!(
@@ -249,8 +249,8 @@ fn cases(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Case>> {
         Some(Text(range)) => range.each().map(Some).collect(),
         None => vec![None],
     };
-    let case = |moderation, clients| Case { moderation, clients, tried: Tried::default() };
-    let each = clients.iter().flat_map(|&clients| settings.iter().map(move |&s| case(s, clients)));
+    let cell = |moderation, clients| Cell { moderation, clients, rounds: CellRounds::default() };
+    let each = clients.iter().flat_map(|&clients| settings.iter().map(move |&s| cell(s, clients)));
     Ok(each.collect())
 }
 
@@ -277,7 +277,7 @@ pub fn attempt(
 ///
 /// # Errors
 /// Why the first cell has no figures, if none has any.
-pub fn refuse_nothing<'a>(mut cells: impl Iterator<Item = &'a Tried> + Clone) -> Result<()> {
+pub fn refuse_nothing<'a>(mut cells: impl Iterator<Item = &'a CellRounds> + Clone) -> Result<()> {
     let first = cells.clone().find_map(|cell| cell.missed.first());
     match first {
         Some((_, why)) if cells.all(|cell| cell.slices.is_empty()) => Err(why.clone().into()),
@@ -413,7 +413,7 @@ mod tests {
         }
     }
 
-    fn compare(starved: &'static [&'static str], every: u32) -> Result<Outcome> {
+    fn compare(starved: &'static [&'static str], every: u32) -> Result<Comparison> {
         let environment = Environment::read("live");
         let world = Starving { environment, starved, every, rounds: Cell::new(0) };
         let settings = ["disabled", "delay:75"].map(|setting| Text(setting.parse().unwrap()));
@@ -429,30 +429,30 @@ mod tests {
     #[test]
     fn a_starved_round_is_marked_and_the_others_are_kept() {
         // Rounds are played A B A B: the fourth and the eighth are B's.
-        let outcome = compare(&["delay:75"], 4).unwrap();
+        let comparison = compare(&["delay:75"], 4).unwrap();
         let measured = |result: &Measurement| {
             let is_there = |round: &Round| round.transactions_per_s.is_some();
             result.rounds.iter().map(is_there).collect::<Vec<_>>()
         };
-        assert_eq!(measured(&outcome.results[0]), [true; 4]);
-        assert_eq!(measured(&outcome.results[1]), [true, false, true, false]);
-        assert_eq!(outcome.results[1].transactions_per_s, Some(40.0));
-        let why = outcome.results[1].rounds[1].not_measured.as_ref().unwrap();
+        assert_eq!(measured(&comparison.results[0]), [true; 4]);
+        assert_eq!(measured(&comparison.results[1]), [true, false, true, false]);
+        assert_eq!(comparison.results[1].transactions_per_s, Some(40.0));
+        let why = comparison.results[1].rounds[1].not_measured.as_ref().unwrap();
         assert!(why.contains("no frame was lost") && why.contains("2.0 ms of CPU"), "{why}");
-        let text = not_measured(outcome.results.iter());
+        let text = not_measured(comparison.results.iter());
         assert!(text.starts_with("\nNot measured: delay:75, round 2 of 4: no request"), "{text}");
-        assert!(outcome.ratios.iter().any(|ratio| ratio.figure == Figure::Transactions));
+        assert!(comparison.ratios.iter().any(|ratio| ratio.figure == Figure::Transactions));
     }
 
     #[test]
     fn a_setting_without_any_round_has_no_figures() {
-        let outcome = compare(&["delay:75"], 1).unwrap();
-        let starved = serde_json::to_value(&outcome.results[1]).unwrap();
+        let comparison = compare(&["delay:75"], 1).unwrap();
+        let starved = serde_json::to_value(&comparison.results[1]).unwrap();
         for figure in ["latency_us", "transactions_per_s", "interrupts", "packets", "lost", "cpu"] {
             assert!(starved[figure].is_null(), "{figure}: {starved:#}");
         }
         assert_eq!(starved["rounds"].as_array().unwrap().len(), 4);
-        assert!(outcome.ratios.is_empty());
+        assert!(comparison.ratios.is_empty());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use clap::{Args, Command, FromArgMatches};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-use crate::offering::legible;
+use crate::suggestions::legible;
 
 /// A value as TOML has it: `clients = 2` needs no quotes.
 #[derive(Deserialize)]

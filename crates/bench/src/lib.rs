@@ -8,23 +8,23 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod agent;
+pub mod applicability;
 pub mod calibrate;
 pub mod compare;
 pub mod costs;
 pub mod environment;
 pub mod experiment;
 pub mod files;
-pub mod halves;
 pub mod histogram;
 pub mod kernel;
 mod keys;
 pub mod marks;
 pub mod measurement;
-pub mod offering;
+pub mod one_way;
 pub mod options;
 pub mod ratio;
 pub mod records;
 pub mod scenario;
-pub mod takers;
+pub mod suggestions;
 pub mod workload;
 pub mod world;

@@ -137,7 +137,7 @@ impl ProcessorShares {
 
 /// The four timestamps of NTP, before or after a change.
 #[derive(Clone, Debug, Serialize)]
-pub struct Halves {
+pub struct OneWayDelays {
     /// The setting of the changed port.
     pub setting: String,
     /// Round trip without the server's own time.
@@ -149,12 +149,12 @@ pub struct Halves {
     /// How far the server's clock seems ahead; it is the same clock, so this is the error.
     pub offset_us: Option<Quantiles>,
     /// The medians of each round.
-    pub rounds: Vec<HalfRound>,
+    pub rounds: Vec<OneWayMedians>,
 }
 
-/// The medians of [`Halves`] in one round.
+/// The medians of [`OneWayDelays`] in one round.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub struct HalfRound {
+pub struct OneWayMedians {
     /// Round trip without the server's own time.
     pub round_trip_us: Option<f64>,
     /// The request's way.
@@ -242,7 +242,8 @@ pub struct Measurement {
     /// Each port.
     pub ports: Vec<PortMeasurement>,
     /// Before and after a change, where there was one.
-    pub halves: Vec<Halves>,
+    #[serde(rename = "halves")]
+    pub one_way: Vec<OneWayDelays>,
     /// Each round.
     pub rounds: Vec<Round>,
     /// Where and how it was measured.
@@ -350,7 +351,7 @@ pub struct Rounds<'a> {
     /// Those that were not, by their numbers from 0, ascending.
     pub missed: &'a [(usize, NotMeasured)],
     /// Half a round trip is what people compare.
-    pub tells_half: bool,
+    pub reports_half: bool,
 }
 
 impl Rounds<'_> {
@@ -379,7 +380,7 @@ impl Rounds<'_> {
             clients: self.clients,
             seconds,
             latency_us,
-            half_round_trip_us: latency_us.filter(|_| self.tells_half).map(Quantiles::half),
+            half_round_trip_us: latency_us.filter(|_| self.reports_half).map(Quantiles::half),
             service_us: Quantiles::of(&distribution(asker.as_ref(), Timing::Service)),
             latency_histogram: histogram::bins(&latency),
             transactions_per_s: asked,
@@ -403,7 +404,7 @@ impl Rounds<'_> {
             cpu,
             receive_ns_per_packet: receive.and_then(|receive| ratio(receive, packets as f64)),
             ports: self.ports(),
-            halves: Vec::new(),
+            one_way: Vec::new(),
             rounds: self.rounds(),
             environment,
             latency,

@@ -16,12 +16,12 @@ use nic::marker::Rules;
 use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Moderation};
 use serde::{Deserialize, Deserializer};
 
+use crate::applicability::{self, Declared, HostKind, Use, only_for, only_in};
 use crate::costs::{CostSet, EachHost};
 use crate::experiment::Experiment;
 use crate::keys;
 use crate::marks::MarkNames;
-use crate::offering::Offering;
-use crate::takers::{self, Declared, Place, Use, only_for, only_in};
+use crate::suggestions::SuggestedValues;
 use crate::world::WorldKind;
 
 /// A value that is text.
@@ -109,7 +109,7 @@ impl FromStr for Clients {
 /// Those that take an option: all, where its line does not say.
 macro_rules! takers {
     () => {
-        takers::ALL
+        applicability::ALL
     };
     ($takers:expr) => {
         $takers
@@ -124,7 +124,7 @@ macro_rules! options {
     }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, Default, clap::Args)]
-        #[command(mut_args = |arg| takers::remark(arg, Self::DECLARED))]
+        #[command(mut_args = |arg| applicability::remark(arg, Self::DECLARED))]
         pub struct $name {
             $($(#[$about])* #[arg(long)] pub $field: Option<$type>,)*
         }
@@ -151,7 +151,7 @@ macro_rules! options {
             pub fn check_taken(&self, uses: &[Use]) -> anyhow::Result<()> {
                 let is_given = [$(self.$field.is_some(),)*];
                 let given = Self::DECLARED.iter().zip(is_given).filter(|(_, given)| *given);
-                takers::check(&given.map(|(declared, _)| *declared).collect::<Vec<_>>(), uses)
+                applicability::check(&given.map(|(declared, _)| *declared).collect::<Vec<_>>(), uses)
             }
         }
     };
@@ -204,39 +204,39 @@ options! {
         ports: Ports,
         /// What the hosts are made of
         #[arg(value_enum)]
-        hosts: Hosts => only_in(&[Place::Namespaces, Place::Guests]),
+        hosts: Hosts => only_in(&[HostKind::Namespaces, HostKind::Guests]),
         /// Receive queues of each port
         #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
         queues: u16,
         /// Packets that a receive ring holds, as `ethtool -G rx`
         #[arg(value_parser = clap::value_parser!(u32).range(16..=65_536), value_name = "PACKETS")]
-        ring: u32 => only_in(&[Place::Namespaces]),
+        ring: u32 => only_in(&[HostKind::Namespaces]),
         /// Microseconds from arrival until a frame is in host memory: what `stream` looks ahead
         #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=10_000))]
         dma_latency: u32,
         /// Microseconds from an interrupt until the host has it
         #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
-        interrupt_latency: u32 => only_in(&[Place::Virtual]),
+        interrupt_latency: u32 => only_in(&[HostKind::Virtual]),
         /// Nanoseconds of a host's processor for an interrupt: for all hosts, or a's,b's
         #[arg(value_name = "NS")]
-        interrupt_cost: EachHost => only_in(&[Place::Virtual]),
+        interrupt_cost: EachHost => only_in(&[HostKind::Virtual]),
         /// The same for each packet that it receives
         #[arg(value_name = "NS")]
-        packet_cost: EachHost => only_in(&[Place::Virtual]),
+        packet_cost: EachHost => only_in(&[HostKind::Virtual]),
         /// The same for each packet that it sends
         #[arg(value_name = "NS")]
-        send_cost: EachHost => only_in(&[Place::Virtual]),
+        send_cost: EachHost => only_in(&[HostKind::Virtual]),
         /// The same for an interrupt that finds it idle, on top
         #[arg(value_name = "NS")]
-        wakeup_cost: EachHost => only_in(&[Place::Virtual]),
+        wakeup_cost: EachHost => only_in(&[HostKind::Virtual]),
         /// For how many nanoseconds it is idle before it has to wake up
         #[arg(value_name = "NS")]
-        idle_after: EachHost => only_in(&[Place::Virtual]),
+        idle_after: EachHost => only_in(&[HostKind::Virtual]),
         /// Costs that were measured somewhere, where the options above say nothing
         #[arg(value_enum, value_name = "SET")]
-        costs: CostSet => only_in(&[Place::Virtual]),
+        costs: CostSet => only_in(&[HostKind::Virtual]),
         /// How the NIC waits: sleep, precise (spin just before deadlines) or spin (a whole core)
-        wait: Text<Waiting> => only_in(takers::REAL),
+        wait: Text<Waiting> => only_in(applicability::REAL),
         /// Transmit completions interrupt, too, as on a NIC with one vector for both
         #[arg(num_args = 0..=1, default_missing_value = "true")]
         transmit_interrupts: bool,
@@ -300,7 +300,7 @@ options! {
         response_bytes: u32 => only_for(&[&[E::TcpRr, E::UdpRr, E::LoadedServer, E::Mixed]]),
         /// The client spins instead of sleeping: no wake-up of its own, and a core gone
         #[arg(num_args = 0..=1, default_missing_value = "true")]
-        client_spin: bool => only_in(takers::REAL),
+        client_spin: bool => only_in(applicability::REAL),
         /// CPU work of the server for each request, in microseconds
         #[arg(value_name = "USECS", value_parser = up_to(LONGEST_WORK_US))]
         compute: u32 => only_for(SERVED),
@@ -340,11 +340,11 @@ options! {
 impl NicOptions {
     /// Where hosts in `world` are, made as these options say.
     #[must_use]
-    pub fn place(&self, world: WorldKind) -> Place {
+    pub fn place(&self, world: WorldKind) -> HostKind {
         match (world, self.hosts.unwrap_or_default()) {
-            (WorldKind::Virtual, _) => Place::Virtual,
-            (WorldKind::Live, Hosts::Uml) => Place::Guests,
-            (WorldKind::Live, Hosts::Namespaces) => Place::Namespaces,
+            (WorldKind::Virtual, _) => HostKind::Virtual,
+            (WorldKind::Live, Hosts::Uml) => HostKind::Guests,
+            (WorldKind::Live, Hosts::Namespaces) => HostKind::Namespaces,
         }
     }
 }
@@ -357,10 +357,10 @@ fn up_to(most: u32) -> clap::builder::RangedI64ValueParser<u32> {
 }
 
 impl ValueParserFactory for Text<Moderation> {
-    type Parser = Offering<Self>;
+    type Parser = SuggestedValues<Self>;
 
-    fn value_parser() -> Offering<Self> {
-        Offering::new(Moderation::STRATEGIES.to_vec())
+    fn value_parser() -> SuggestedValues<Self> {
+        SuggestedValues::new(Moderation::STRATEGIES.to_vec())
     }
 }
 

@@ -8,11 +8,11 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 
+use crate::applicability::Use;
 use crate::experiment::Experiment;
 use crate::files::read_text;
-use crate::offering::Offering;
 use crate::options::{ExperimentOptions, NicOptions};
-use crate::takers::Use;
+use crate::suggestions::SuggestedValues;
 use crate::world::WorldKind;
 
 /// Those that come with Earmark.
@@ -29,8 +29,8 @@ const BUILT_IN: [(&str, &str); 6] = [
 const LARGEST: u64 = 1 << 20;
 
 /// The parser of a scenario's name, or that of a file.
-pub fn offered() -> Offering<String> {
-    Offering::new(BUILT_IN.map(|(name, _)| name).to_vec())
+pub fn offered() -> SuggestedValues<String> {
+    SuggestedValues::new(BUILT_IN.map(|(name, _)| name).to_vec())
 }
 
 /// A scenario file.

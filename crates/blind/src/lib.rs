@@ -12,15 +12,15 @@ mod decoy;
 mod obstacle;
 mod path;
 mod random;
+mod receiver;
 mod score;
-mod stage;
 mod world;
 
 pub use case::{Case, Kind};
 pub use decoy::Decoy;
 pub use obstacle::Obstacle;
 pub use random::Gaps;
-pub use score::{Outcome, Score, Table};
+pub use score::{Rating, Score, Table};
 pub use world::World;
 
 use std::ops::Range;

@@ -12,7 +12,7 @@ use crate::case::{Case, Kind};
 /// What a verdict is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum Rating {
     /// The family is, or the hold in force is not above the bound of *no hold*.
     Right,
     /// Neither.
@@ -41,7 +41,7 @@ pub struct Score {
     /// Microseconds said, less those in force; where the family is right and has a fixed hold.
     pub error_us: Option<f64>,
     /// What is said is right, wrong, or that the data cannot tell.
-    pub outcome: Outcome,
+    pub outcome: Rating,
     /// No hold above this, in microseconds, was said.
     pub bound_us: Option<f64>,
     /// The hold in force, in microseconds.
@@ -112,10 +112,10 @@ impl Score {
             _ => usecs,
         };
         let outcome = match said {
-            Said::CannotTell => Outcome::CannotTell,
-            Said::NoHold { above } if longest <= above => Outcome::Right,
-            Said::Hold(_) if family_right => Outcome::Right,
-            Said::NoHold { .. } | Said::Hold(_) => Outcome::Wrong,
+            Said::CannotTell => Rating::CannotTell,
+            Said::NoHold { above } if longest <= above => Rating::Right,
+            Said::Hold(_) if family_right => Rating::Right,
+            Said::NoHold { .. } | Said::Hold(_) => Rating::Wrong,
         };
         let fixed = finding.filter(|_| family_right && truth.timer != TimerKind::Adaptive);
         let name = |family: Family, frames: u32| match frames {
@@ -177,7 +177,7 @@ pub struct Table {
     pub side_right: f64,
     /// By obstacle, *none* where there was none: how many verdicts were right, wrong, and that the
     /// data cannot tell.
-    pub outcomes: BTreeMap<&'static str, BTreeMap<Outcome, usize>>,
+    pub outcomes: BTreeMap<&'static str, BTreeMap<Rating, usize>>,
     /// True family to said family to count.
     pub confusion: BTreeMap<&'static str, BTreeMap<String, usize>>,
     /// Family right by circumstance.
@@ -237,7 +237,7 @@ impl Table {
     }
 }
 
-fn outcomes(scores: &[Score]) -> BTreeMap<&'static str, BTreeMap<Outcome, usize>> {
+fn outcomes(scores: &[Score]) -> BTreeMap<&'static str, BTreeMap<Rating, usize>> {
     let mut outcomes: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
     for score in scores {
         let of = outcomes.entry(score.obstacle.unwrap_or("none")).or_default();

@@ -7,7 +7,7 @@ use crate::decoy::Decoy;
 use crate::obstacle::{Bucket, Obstacle};
 use crate::path::Path;
 use crate::random::Random;
-use crate::stage::{Costs, Stage};
+use crate::receiver::{Costs, Receiver};
 
 /// How long an answer is waited for, in nanoseconds.
 const PATIENCE: f64 = 8e6;
@@ -35,8 +35,8 @@ pub struct World {
     waits: bool,
     there: Path,
     back: Path,
-    theirs: Stage,
-    mine: Stage,
+    theirs: Receiver,
+    mine: Receiver,
     server: f64,
     server_free: f64,
     scheduler: Option<(f64, f64)>,
@@ -77,8 +77,8 @@ impl World {
         let their_core = loaded.or(core.filter(|_| sides != 1));
         let my_core = loaded.or(core.filter(|_| sides != 0));
         let stalls = obstacle.and_then(Obstacle::path);
-        let theirs = Stage::new(case.theirs, their_costs, their_core, case.bulk, other(1));
-        let mine = Stage::new(case.mine, my_costs, my_core, case.bulk, other(2));
+        let theirs = Receiver::new(case.theirs, their_costs, their_core, case.bulk, other(1));
+        let mine = Receiver::new(case.mine, my_costs, my_core, case.bulk, other(2));
         let there = Path::new(latency, jitter, stalls.or(path), other(3));
         let back = Path::new(latency, jitter, stalls, other(4));
         let usual = random.between(1e3, 8e3);

@@ -1,7 +1,7 @@
 //! A small blind test, on seeds that are neither tuned on nor reported.
 #![allow(non_snake_case, reason = "test names are subject__case")]
 
-use blind::{Case, Outcome, Score, Table, play, probe};
+use blind::{Case, Rating, Score, Table, play, probe};
 
 /// Bars below those of the full bench, for its small number of cases.
 #[test]
@@ -13,7 +13,7 @@ fn dozen_cases__families_values_and_decoys_are_told() {
     assert!(table.value_near >= 0.8, "{table}");
     assert!(table.acquitted >= 0.8, "{table}");
     // That the data cannot tell is no way out where it can.
-    let unclear = scores.iter().filter(|score| score.outcome == Outcome::CannotTell);
+    let unclear = scores.iter().filter(|score| score.outcome == Rating::CannotTell);
     assert!(10 * unclear.count() <= scores.len(), "{scores:#?}");
 }
 
@@ -30,7 +30,7 @@ fn adaptive_hold_of_which_little_is_heard__is_not_denied() {
     let case = Case::draw_hindered(910_228);
     let scores = Score::of(&case, &probe(&case));
     let [theirs, _mine] = &scores[..] else { panic!("{scores:#?}") };
-    assert_eq!((theirs.family, theirs.outcome), ("adaptive", Outcome::CannotTell), "{theirs:#?}");
+    assert_eq!((theirs.family, theirs.outcome), ("adaptive", Rating::CannotTell), "{theirs:#?}");
 }
 
 /// Too few probes, probes too far apart, a limit of answers, machines under load: what cannot be
@@ -43,7 +43,7 @@ fn hindered_cases__no_hold_is_denied_that_is_there() {
         .filter(|score| score.bound_us.is_some_and(|bound| bound < score.usecs))
         .collect();
     assert!(denied.is_empty(), "{denied:#?}");
-    let wrong: Vec<_> = scores.iter().filter(|score| score.outcome == Outcome::Wrong).collect();
+    let wrong: Vec<_> = scores.iter().filter(|score| score.outcome == Rating::Wrong).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
     let table = Table::of(&scores, (0.01, 1.0));
     assert!(table.covered >= 0.8, "{table}");

@@ -1,6 +1,6 @@
 //! Reading the command line: words that shells offer, and numbers that are none.
 
-use bench::offering::legible;
+use bench::suggestions::legible;
 use clap::{Command, CommandFactory, FromArgMatches};
 
 use crate::cli::Cli;

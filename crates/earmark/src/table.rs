@@ -1,25 +1,25 @@
 //! Tables for people: one row for each setting, every number with its unit in the header.
 
-use bench::compare::{Figure, Outcome, Ratio, not_measured};
+use bench::compare::{Comparison, Figure, Ratio, not_measured};
 use bench::experiment::MxTerms;
-use bench::halves;
-use bench::measurement::{Halves, Measurement, Quantiles};
+use bench::measurement::{Measurement, OneWayDelays, Quantiles};
+use bench::one_way;
 use bench::ratio::{FIRST, legend};
 use report::terminal::{NOTHING, Table, Width, number};
 
 /// All that `earmark bench` prints, in lines of at most `width` columns; with `all_ratios`, a
 /// matrix for each figure, too.
 #[must_use]
-pub(crate) fn of(outcome: &Outcome, all_ratios: bool, width: Width) -> String {
-    let Outcome { results: measured, ratios, .. } = outcome;
-    let mx = outcome.mx.as_ref().map(messages).unwrap_or_default();
-    let title = format!("{} in the {} world{mx}\n", outcome.experiment, outcome.world);
+pub(crate) fn of(comparison: &Comparison, all_ratios: bool, width: Width) -> String {
+    let Comparison { results: measured, ratios, .. } = comparison;
+    let mx = comparison.mx.as_ref().map(messages).unwrap_or_default();
+    let title = format!("{} in the {} world{mx}\n", comparison.experiment, comparison.world);
     let mut text = width.wrap(&title) + &results(measured, ratios).fit(width);
     for result in measured {
-        if !result.halves.is_empty() {
-            text += &format!("\n\n{}", halves_table(&result.halves).fit(width));
+        if !result.one_way.is_empty() {
+            text += &format!("\n\n{}", halves_table(&result.one_way).fit(width));
         }
-        if let Some(sentences) = halves::story(&result.halves) {
+        if let Some(sentences) = one_way::describe(&result.one_way) {
             text += &format!("\n{}", width.wrap(&sentences));
         }
     }
@@ -184,7 +184,7 @@ fn ratio_legend(results: &[Measurement], ratios: &[Ratio]) -> String {
     }
 }
 
-fn halves_table(halves: &[Halves]) -> Table {
+fn halves_table(halves: &[OneWayDelays]) -> Table {
     let mut table = Table::new([
         ("median us", 0),
         ("round trip", 0),

@@ -99,7 +99,7 @@ pub struct Path {
 
 /// What could not be followed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Odds {
+pub struct Untracked {
     /// Events that found no room.
     pub lost_events: u64,
     /// Requests that were under way then.
@@ -114,13 +114,13 @@ pub struct Odds {
 struct Cpu {
     interrupt: Option<u64>,
     raised: Option<(u64, Option<u64>)>,
-    began: Option<Began>,
+    began: Option<SoftirqEntry>,
     /// The arrival that this processor works on, and who does.
     current: Option<(u64, u32, Context)>,
 }
 
 #[derive(Clone, Copy)]
-struct Began {
+struct SoftirqEntry {
     at: u64,
     raised: Option<u64>,
     interrupt: Option<u64>,
@@ -175,7 +175,7 @@ pub struct Engine {
     /// This kernel tells of data that is ready.
     names_sockets: bool,
     /// What could not be followed.
-    pub odds: Odds,
+    pub untracked: Untracked,
 }
 
 impl Engine {
@@ -240,7 +240,7 @@ impl Engine {
     /// Forgets what is under way: there will be a gap.
     pub fn pause(&mut self) {
         let waiting = self.sockets.values().filter(|socket| socket.asked.is_some()).count();
-        self.odds.forgotten += waiting as u64;
+        self.untracked.forgotten += waiting as u64;
         self.cpus.clear();
         self.tasks.clear();
         self.sockets.clear();
@@ -250,7 +250,7 @@ impl Engine {
     }
 
     fn lost(&mut self, count: u64) {
-        self.odds.lost_events += count;
+        self.untracked.lost_events += count;
         self.pause();
     }
 
@@ -265,7 +265,7 @@ impl Engine {
             }
             What::SoftirqBegan => {
                 let raised = cpu.raised.take();
-                cpu.began = Some(Began {
+                cpu.began = Some(SoftirqEntry {
                     at: event.at,
                     raised: raised.map(|(at, _)| at),
                     interrupt: raised.and_then(|(_, by)| by),
@@ -387,7 +387,7 @@ impl Engine {
             call.ending = Some(path);
         }
         if known.asked.is_some() {
-            self.odds.overlapping += 1;
+            self.untracked.overlapping += 1;
         }
         known.asked = Some((call.departure, task, call.fd));
     }
@@ -408,7 +408,7 @@ impl Engine {
             .and_then(|number| self.arrival(number).copied())
             .filter(|arrival| arrival.received >= Some(since));
         let Some(mut arrival) = by_socket.or(by_packet) else {
-            self.odds.unmatched += u64::from(asked.is_some());
+            self.untracked.unmatched += u64::from(asked.is_some());
             return;
         };
         self.who_woke(task, &mut arrival);

@@ -75,7 +75,7 @@ fn request_and_answer_on_two_processors_are_one_path() {
         assert_eq!(lengths.of(stage), nanos, "{stage:?}");
     }
     assert_eq!(lengths.total(), 100_000);
-    assert_eq!(engine.odds, Odds::default());
+    assert_eq!(engine.untracked, Untracked::default());
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn lost_events_make_no_path_up() {
     let lost = event(50_000, 0, 0, Thread, What::Lost { count: 12 });
     let events = [ask(10_000, 0xa), vec![lost], answer(100_000, 0xb)].concat();
     assert_eq!(paths_of(&mut engine, events), []);
-    assert_eq!((engine.odds.lost_events, engine.odds.forgotten), (12, 1));
+    assert_eq!((engine.untracked.lost_events, engine.untracked.forgotten), (12, 1));
     let events = [ask(200_000, 0xc), answer(300_000, 0xd)].concat();
     assert_eq!(asked(&paths_of(&mut engine, events)).len(), 1, "afterwards all is well");
 }
@@ -256,6 +256,6 @@ fn second_request_before_the_answer_is_counted() {
     let mut engine = Engine::new();
     let events = [ask(10_000, 0xa), ask(30_000, 0xc), answer(100_000, 0xb)].concat();
     let paths = paths_of(&mut engine, events);
-    assert_eq!(engine.odds.overlapping, 1);
+    assert_eq!(engine.untracked.overlapping, 1);
     assert_eq!(paths[0].departure.unwrap().enter, 30_000);
 }

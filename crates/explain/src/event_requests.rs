@@ -12,11 +12,11 @@ use tracepoints::{EventRequest, Unit};
 
 use super::hold;
 use super::target::Target;
-use super::who::Who;
+use super::task_filter::TaskFilter;
 
 /// What to wish for.
 #[must_use]
-pub fn event_requests(target: &Target, who: &Who) -> Vec<EventRequest> {
+pub fn event_requests(target: &Target, who: &TaskFilter) -> Vec<EventRequest> {
     match target {
         Target::Threads { device, .. } => of_threads(who, device.as_deref()),
         Target::Program(_) => of_threads(who, None),
@@ -28,7 +28,7 @@ fn wish(event: &'static str, filter: Option<String>) -> EventRequest {
     EventRequest { event, filter, unit: Unit::All }
 }
 
-fn of_threads(who: &Who, device: Option<&str>) -> Vec<EventRequest> {
+fn of_threads(who: &TaskFilter, device: Option<&str>) -> Vec<EventRequest> {
     let calls = SENDING.iter().chain(&RECEIVING).copied().collect::<Vec<_>>();
     let own = who.filter(&[("comm", "common_pid")]);
     let and = |other: Option<String>| match (&own, other) {
@@ -53,7 +53,7 @@ fn of_threads(who: &Who, device: Option<&str>) -> Vec<EventRequest> {
     wishes
 }
 
-fn of_device(device: &str, who: &Who) -> Vec<EventRequest> {
+fn of_device(device: &str, who: &TaskFilter) -> Vec<EventRequest> {
     let mut wishes = receiving(Some(device));
     // Whoever copies is whoever matters, and this is how they show; short datagrams are copied
     // without an event.
@@ -64,7 +64,7 @@ fn of_device(device: &str, who: &Who) -> Vec<EventRequest> {
 }
 
 /// Threads are woken, and run.
-fn wake_ups(who: &Who) -> [EventRequest; 2] {
+fn wake_ups(who: &TaskFilter) -> [EventRequest; 2] {
     let switches = [("prev_comm", "prev_pid"), ("next_comm", "next_pid")];
     [
         wish("sched:sched_waking", who.filter(&[("comm", "pid")])),
@@ -116,7 +116,7 @@ mod tests {
     fn every_wish_is_understood() {
         let threads = Target::Threads { name: "x".into(), device: Some("eth0".into()) };
         for target in [threads, Target::Program("x".into()), Target::Device("eth0".into())] {
-            for wish in event_requests(&target, &Who::named("x")) {
+            for wish in event_requests(&target, &TaskFilter::named("x")) {
                 assert!(super::super::decode::KNOWN.contains(&wish.event), "{}", wish.event);
             }
         }

@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 use super::summary::quantile;
-use super::traffic::{Kind, Pair, Record};
+use super::traffic::{Pair, Record, RequestKind};
 
 /// What is known of the hold of our own NIC.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -89,14 +89,14 @@ impl References {
     /// The medians of a record.
     #[must_use]
     pub fn of(record: &Record) -> Self {
-        let kind = |kind: Kind| {
+        let kind = |kind: RequestKind| {
             let all = record.asked.iter().filter(|asked| asked.kind == kind);
             median_us(all.map(|asked| asked.to - asked.from))
         };
         let pairs = |of: fn(&Pair) -> u64| median_us(record.pairs.iter().map(of));
         Self {
-            spaced_us: kind(Kind::Spaced).unwrap_or(0.0),
-            back_to_back_us: kind(Kind::BackToBack),
+            spaced_us: kind(RequestKind::Spaced).unwrap_or(0.0),
+            back_to_back_us: kind(RequestKind::BackToBack),
             handshake_us: median_us(record.handshakes.iter().copied()),
             pair_sent_us: pairs(|pair| pair.sent),
             pair_came_us: pairs(|pair| pair.came),
@@ -297,13 +297,16 @@ mod tests {
 
     #[test]
     fn medians_are_by_kind() {
-        let asked =
-            |kind, length: u64| super::super::traffic::Asked { kind, from: 5, to: 5 + length };
+        let asked = |kind, length: u64| super::super::traffic::RequestTimes {
+            kind,
+            from: 5,
+            to: 5 + length,
+        };
         let record = Record {
             asked: vec![
-                asked(Kind::Spaced, 3_000),
-                asked(Kind::Pair, 9_000),
-                asked(Kind::BackToBack, 1_000),
+                asked(RequestKind::Spaced, 3_000),
+                asked(RequestKind::Pair, 9_000),
+                asked(RequestKind::BackToBack, 1_000),
             ],
             pairs: vec![Pair { sent: 30_000, came: 2_000 }],
             ..Record::default()

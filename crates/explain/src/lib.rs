@@ -27,7 +27,7 @@ pub mod stages;
 pub mod stamped;
 pub mod summary;
 pub mod target;
+pub mod task_filter;
 pub mod tracer;
 pub mod traffic;
 pub mod verdict;
-pub mod who;

@@ -13,8 +13,8 @@ use super::stages::{self, Lengths, Stage};
 use super::summary::Collection;
 use super::target::Target;
 use super::tracer::Tracer;
-use super::traffic::{Asked, Asker, Kind, Manner, Record};
-use super::verdict::Case;
+use super::traffic::{Manner, Record, RequestKind, RequestTimes, Requester};
+use super::verdict::VerdictInput;
 use super::{hold, routes, stamped};
 
 /// The name of the thread that asks.
@@ -53,15 +53,15 @@ pub fn explain(settings: &Settings) -> Result<Report> {
     let (tell, told) = mpsc::channel();
     let (go, ready) = mpsc::channel::<bool>();
     let client = thread::Builder::new().name(ASKS.into()).spawn(move || {
-        let mut asker = connect(&addresses, manner)?;
-        let _ = tell.send((asker.local()?, asker.remote(), asker.round_trip()));
+        let mut requester = connect(&addresses, manner)?;
+        let _ = tell.send((requester.local()?, requester.remote(), requester.round_trip()));
         // If tracing is refused, nobody waits for us.
         let Ok(stamps) = ready.recv() else { return Ok(Record::default()) };
         if stamps {
             // Some echoes take no second connection; then there are no stamps.
-            let _ = asker.stamp();
+            let _ = requester.stamp();
         }
-        asker.run()
+        requester.run()
     })?;
     let Ok((local, to, round_trip)) = told.recv() else {
         client.join().map_err(|_| anyhow!("the thread that asks has panicked"))??;
@@ -130,7 +130,7 @@ fn report(settings: &Settings, to: SocketAddr, findings: Findings) -> Report {
     };
     let transport = if settings.udp { "UDP" } else { "TCP" };
     let explained = spaced.summary().map(|summary| {
-        let case = Case {
+        let case = VerdictInput {
             summary: &summary,
             far,
             own_hold: &own_hold,
@@ -177,13 +177,13 @@ fn matched(record: &Record, paths: &[Path]) -> Matched {
         let Some(mut lengths) = stages::lengths(path) else { continue };
         let outside = account_for(&mut lengths, asked, departure.enter);
         match asked.kind {
-            Kind::Spaced => {
+            RequestKind::Spaced => {
                 let whole = (asked.to - asked.from).max(1);
                 errors.push(outside * 1_000_000 / whole);
                 spaced.add(lengths);
             }
-            Kind::BackToBack => back_to_back.add(lengths),
-            Kind::Pair => {}
+            RequestKind::BackToBack => back_to_back.add(lengths),
+            RequestKind::Pair => {}
         }
     }
     errors.sort_unstable();
@@ -195,7 +195,7 @@ fn matched(record: &Record, paths: &[Path]) -> Matched {
 
 /// Gives the program's way into the kernel to the first stage, and that out of it to the last;
 /// what no stage has is in one of its own. How much of the request no event of the kernel covers.
-fn account_for(lengths: &mut Lengths, asked: &Asked, enter: u64) -> u64 {
+fn account_for(lengths: &mut Lengths, asked: &RequestTimes, enter: u64) -> u64 {
     let whole = asked.to - asked.from;
     let outside = whole.saturating_sub(lengths.total());
     let before = (enter - asked.from).min(outside);
@@ -214,11 +214,11 @@ fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
 }
 
 /// Connects to the first of `addresses` where an echo answers: it may listen on one of them alone.
-fn connect(addresses: &[SocketAddr], manner: Manner) -> Result<Asker> {
+fn connect(addresses: &[SocketAddr], manner: Manner) -> Result<Requester> {
     let mut first_error = None;
     for &to in addresses {
-        match Asker::connect(Manner { to, ..manner }) {
-            Ok(asker) => return Ok(asker),
+        match Requester::connect(Manner { to, ..manner }) {
+            Ok(requester) => return Ok(requester),
             Err(error) => first_error = first_error.or(Some(error)),
         }
     }
@@ -244,12 +244,12 @@ mod tests {
 
     #[test]
     fn paths_find_their_requests_and_what_is_outside_of_the_kernel() {
-        let asked = |kind, from, to| Asked { kind, from, to };
+        let asked = |kind, from, to| RequestTimes { kind, from, to };
         let record = Record {
             asked: vec![
-                asked(Kind::Spaced, 1_000, 2_000),
-                asked(Kind::BackToBack, 2_100, 3_000),
-                asked(Kind::Spaced, 4_000, 5_000),
+                asked(RequestKind::Spaced, 1_000, 2_000),
+                asked(RequestKind::BackToBack, 2_100, 3_000),
+                asked(RequestKind::Spaced, 4_000, 5_000),
             ],
             ..Record::default()
         };

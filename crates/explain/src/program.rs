@@ -12,13 +12,13 @@ use sys::clock;
 use super::decode::Decoder;
 use super::engine::{Path as Followed, Role};
 use super::evidence::{Far, OwnHold};
-use super::report::{End, Explained, LeftOut, ProgramRun, Report, SCHEMA};
+use super::report::{EndReason, Explained, LeftOut, ProgramRun, Report, SCHEMA};
 use super::signals::Signals;
 use super::sockets::{self, Names};
 use super::summary::Collection;
 use super::target::Target;
 use super::tracer::{Account, Tracer};
-use super::verdict::Case;
+use super::verdict::VerdictInput;
 use super::{hold, stages};
 
 /// Sockets that are told one by one, those with the most requests.
@@ -67,11 +67,11 @@ pub fn explain(
         tracer.step(&mut add)?;
         let status = child.try_wait().context("look after the program")?;
         if status.is_some() {
-            break (End::Program, status);
+            break (EndReason::Program, status);
         } else if signals.pass_on(&child)? {
-            break (End::Signal, None);
+            break (EndReason::Signal, None);
         } else if clock::now().as_nanos() >= until {
-            break (End::Duration, None);
+            break (EndReason::Duration, None);
         }
     };
     let lived_s = (clock::now().as_nanos() - began) as f64 / 1e9;
@@ -167,7 +167,7 @@ fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str
             hold::split(&mut paths, &own_hold);
         }
         let Some(summary) = paths.summary() else { continue };
-        let case = Case {
+        let case = VerdictInput {
             summary: &summary,
             far: Far::Unknown,
             own_hold: &own_hold,

@@ -84,7 +84,7 @@ impl LeftOut {
 /// What ended the look at a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum End {
+pub enum EndReason {
     /// The program ended.
     Program,
     /// `--duration` was over.
@@ -97,7 +97,7 @@ pub enum End {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ProgramRun {
     /// What ended it.
-    pub end: End,
+    pub end: EndReason,
     /// How long it took, in seconds.
     pub traced_for_s: f64,
 }
@@ -126,7 +126,7 @@ impl Report {
                 "too few requests were followed: {requests} in all, of {sockets} sockets, each \
                  fewer than a table needs"
             ),
-            Some(ProgramRun { end: End::Program, traced_for_s }) => format!(
+            Some(ProgramRun { end: EndReason::Program, traced_for_s }) => format!(
                 "the program ended after {traced_for_s:.2} s, and no answer to a request over TCP \
                  or UDP was seen until then"
             ),
@@ -141,7 +141,7 @@ impl Report {
     /// Where the stages come from, what is missing, and what it cost.
     fn sources(&self) -> String {
         let mut text = String::new();
-        let Account { events, missing, odds, traced_s, elapsed_s, seen, .. } = &self.account;
+        let Account { events, missing, untracked, traced_s, elapsed_s, seen, .. } = &self.account;
         let _ = writeln!(
             text,
             "Traced {:.1} of {elapsed_s:.1} s, {seen} events of {} tracepoints{}.",
@@ -166,9 +166,13 @@ impl Report {
             );
         }
         match self.program.map(|program| program.end) {
-            Some(End::Duration) => text += "--duration is over; the program runs on, untraced.\n",
-            Some(End::Signal) => text += "A signal ended the look; the program got it, too.\n",
-            Some(End::Program) | None => {}
+            Some(EndReason::Duration) => {
+                text += "--duration is over; the program runs on, untraced.\n"
+            }
+            Some(EndReason::Signal) => {
+                text += "A signal ended the look; the program got it, too.\n"
+            }
+            Some(EndReason::Program) | None => {}
         }
         for (event, why) in missing {
             let _ = writeln!(text, "Without {event}: {why}; its stage is part of the next one.");
@@ -176,15 +180,15 @@ impl Report {
         for merged in self.merged() {
             let _ = writeln!(text, "{merged}");
         }
-        if odds.lost_events > 0 {
+        if untracked.lost_events > 0 {
             let _ = writeln!(
                 text,
                 "{} events found no room; {} requests were left out for it.",
-                odds.lost_events, odds.forgotten
+                untracked.lost_events, untracked.forgotten
             );
         }
-        if odds.unmatched > 0 {
-            let _ = writeln!(text, "{} answers were not seen arriving.", odds.unmatched);
+        if untracked.unmatched > 0 {
+            let _ = writeln!(text, "{} answers were not seen arriving.", untracked.unmatched);
         }
         text
     }
@@ -299,7 +303,7 @@ mod tests {
     use crate::evidence::Far;
     use crate::stages::Lengths;
     use crate::summary::Collection;
-    use crate::verdict::Case;
+    use crate::verdict::VerdictInput;
     use report::terminal::checks::fits;
 
     fn report() -> Report {
@@ -310,7 +314,7 @@ mod tests {
         all.add(lengths);
         let summary = all.summary().unwrap();
         let own_hold = OwnHold::Set { rx_usecs: 50, rx_frames: 0, adaptive: false };
-        let case = Case {
+        let case = VerdictInput {
             summary: &summary,
             far: Far::SlowProgram,
             own_hold: &own_hold,
@@ -368,7 +372,7 @@ mod tests {
         assert!(
             report.text(Width::columns(80)).contains("no request over TCP or UDP was answered")
         );
-        let program = Some(ProgramRun { end: End::Program, traced_for_s: 0.05 });
+        let program = Some(ProgramRun { end: EndReason::Program, traced_for_s: 0.05 });
         let short = Report { program, ..report.clone() };
         assert!(
             short.text(Width::columns(80)).contains("the program ended after 0.05 s"),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::stages::{Lengths, Stage};
 
 /// Paths that are kept at most: more do not make quantiles better.
-const MOST: usize = 200_000;
+const MAX_PATHS: usize = 200_000;
 
 /// One stage of many paths, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -34,12 +34,12 @@ pub struct Summary {
     /// The stages that occur, in order.
     pub stages: Vec<StageRow>,
     /// All stages together.
-    pub total: Row,
+    pub total: Totals,
 }
 
 /// Totals of many paths, in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Row {
+pub struct Totals {
     /// The mean of typical requests.
     pub typical_us: f64,
     /// The mean of the slowest hundredth.
@@ -57,7 +57,7 @@ pub struct Collection(Vec<Lengths>);
 impl Collection {
     /// Adds one.
     pub fn add(&mut self, lengths: Lengths) {
-        if self.0.len() < MOST {
+        if self.0.len() < MAX_PATHS {
             self.0.push(lengths);
         }
     }
@@ -93,7 +93,7 @@ impl Collection {
         let middle = around_middle(&ranked);
         let slow = &ranked[ranked.len() - ranked.len().div_ceil(100)..];
         let totals = sorted(ranked.iter().map(Lengths::total));
-        let row = |of: &dyn Fn(&Lengths) -> u64, sorted: &[u64]| Row {
+        let row = |of: &dyn Fn(&Lengths) -> u64, sorted: &[u64]| Totals {
             typical_us: mean_us(middle, of),
             slow_us: mean_us(slow, of),
             p50_us: micros(quantile(sorted, 0.5).unwrap_or(0)),
@@ -103,7 +103,7 @@ impl Collection {
         let stages = Stage::ALL.into_iter().filter_map(|stage| {
             let sorted = sorted(ranked.iter().map(|lengths| lengths.of(stage)));
             sorted.last().filter(|most| **most > 0)?;
-            let Row { typical_us, slow_us, p50_us, p99_us } =
+            let Totals { typical_us, slow_us, p50_us, p99_us } =
                 row(&|lengths| lengths.of(stage), &sorted);
             Some(StageRow { stage, typical_us, slow_us, p50_us, p99_us })
         });

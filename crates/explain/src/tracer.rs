@@ -9,7 +9,7 @@
 //! never ends.
 //!
 //! System calls and wake-ups would be the most frequent events by far on a busy machine. Only those
-//! of threads that matter are let pass ([`super::who`]). Events of one thread alone would need no
+//! of threads that matter are let pass ([`super::task_filter`]). Events of one thread alone would need no
 //! filter, but have the kernel go through all of them at each context switch.
 
 use std::thread::sleep;
@@ -21,11 +21,11 @@ use tracepoints::tracefs::Tracefs;
 use tracepoints::{Missing, Session};
 
 use super::decode::Decoder;
-use super::engine::{Engine, Odds, Path};
+use super::engine::{Engine, Path, Untracked};
 use super::event::{Event, What};
 use super::event_requests::event_requests;
 use super::target::Target;
-use super::who::{Family, Who};
+use super::task_filter::{ProcessTree, TaskFilter};
 
 /// What tracing may cost, of one processor: 1 %, with a margin for what is not counted.
 pub const SHARE: f64 = 0.008;
@@ -73,7 +73,8 @@ pub struct Account {
     /// CPU time of the thread that traces, in seconds.
     pub own_cpu_s: f64,
     /// What could not be followed.
-    pub odds: Odds,
+    #[serde(rename = "odds")]
+    pub untracked: Untracked,
 }
 
 /// Traces.
@@ -93,8 +94,8 @@ pub struct Tracer {
     cpu_at_close: u64,
     at_least: u64,
     /// Whom to see, as far as that is known by now.
-    who: Who,
-    family: Family,
+    filter: TaskFilter,
+    tree: ProcessTree,
     /// When it was looked for new members of the family.
     looked: u64,
     /// When there was the first one.
@@ -106,7 +107,7 @@ pub struct Tracer {
 /// A window.
 struct Open {
     session: Session,
-    who: Who,
+    filter: TaskFilter,
     since: u64,
     /// Events seen, and CPU time used, before it.
     seen: u64,
@@ -124,13 +125,13 @@ impl Tracer {
     /// If this process may not trace, or the kernel cannot.
     pub fn open(target: Target) -> Result<Self> {
         let tracefs = Tracefs::open()?;
-        let (engine, who, name) = match &target {
-            Target::Threads { name, .. } => (Engine::new(), Who::named(name), name.as_str()),
-            Target::Program(name) => (Engine::new(), Who::named(name), name.as_str()),
-            Target::Device(_) => (Engine::of_arrivals(), Who::Everybody, ""),
+        let (engine, filter, name) = match &target {
+            Target::Threads { name, .. } => (Engine::new(), TaskFilter::named(name), name.as_str()),
+            Target::Program(name) => (Engine::new(), TaskFilter::named(name), name.as_str()),
+            Target::Device(_) => (Engine::of_arrivals(), TaskFilter::Everybody, ""),
         };
-        let family = Family::new(name);
-        let (session, missing) = Session::open(&tracefs, &event_requests(&target, &who), None)?;
+        let tree = ProcessTree::new(name);
+        let (session, missing) = Session::open(&tracefs, &event_requests(&target, &filter), None)?;
         let account = Account {
             events: session.formats().map(|(event, _)| event).collect(),
             missing: missing.into_iter().map(|Missing { event, why }| (event, why)).collect(),
@@ -150,8 +151,8 @@ impl Tracer {
             cpu_at_first: 0,
             cpu_at_close: 0,
             at_least: WINDOW,
-            who,
-            family,
+            filter,
+            tree,
             looked: 0,
             adopted: 0,
             credit: 0,
@@ -160,7 +161,7 @@ impl Tracer {
 
     /// Traces what process `pid` and those that it starts do, from now on.
     pub fn follow(&mut self, pid: u32) {
-        self.family.adopt(pid);
+        self.tree.adopt(pid);
         self.adopted = clock::now().as_nanos();
     }
 
@@ -208,7 +209,7 @@ impl Tracer {
             let own = self.cpu_at_close.saturating_sub(cpu_before);
             let cost = (self.account.seen - seen) * EVENT + own;
             self.rest_until = since + (cost as f64 / SHARE) as u64;
-        } else if open.who != self.who {
+        } else if open.filter != self.filter {
             // There is somebody new, whom the filters do not let pass.
             let next = self.session()?;
             self.close(&mut look);
@@ -231,7 +232,7 @@ impl Tracer {
     }
 
     fn session(&self) -> Result<Session> {
-        Ok(Session::open(&self.tracefs, &event_requests(&self.target, &self.who), None)?.0)
+        Ok(Session::open(&self.tracefs, &event_requests(&self.target, &self.filter), None)?.0)
     }
 
     fn enable(&mut self, session: Session) -> Result<()> {
@@ -239,10 +240,10 @@ impl Tracer {
         // To have opened it is a part of its cost.
         let opening = cpu().saturating_sub(self.cpu_at_close);
         let cpu = self.cpu_at_close;
-        let (who, seen) = (self.who.clone(), self.account.seen);
+        let (filter, seen) = (self.filter.clone(), self.account.seen);
         self.open = Some(Open {
             session,
-            who,
+            filter,
             since: clock::now().as_nanos(),
             seen,
             cpu,
@@ -258,8 +259,8 @@ impl Tracer {
         let is_due = now || at - self.looked > LOOK || at - self.adopted < YOUNG;
         if matches!(self.target, Target::Program(_)) && is_due {
             self.looked = at;
-            self.family.look();
-            self.who = self.family.who();
+            self.tree.look();
+            self.filter = self.tree.filter();
         }
     }
 
@@ -283,7 +284,7 @@ impl Tracer {
         self.close(&mut look);
         self.account.elapsed_s = seconds(clock::now().as_nanos().saturating_sub(self.began));
         self.account.own_cpu_s = seconds(cpu().saturating_sub(self.cpu_at_first));
-        self.account.odds = self.engine.odds;
+        self.account.untracked = self.engine.untracked;
         self.account
     }
 
@@ -305,13 +306,13 @@ impl Tracer {
                 What::Copied { .. } | What::Took { .. }
                     if matches!(self.target, Target::Device(_)) =>
                 {
-                    self.who.add(event.task);
+                    self.filter.add(event.task);
                 }
                 _ => {}
             }
             if let Some(path) = self.engine.see(event)
-                && open.who.shows(path.task)
-                && self.family.has(self.decoder.pid(path.task))
+                && open.filter.shows(path.task)
+                && self.tree.has(self.decoder.pid(path.task))
             {
                 open.shown += 1;
                 look(&self.decoder, path);

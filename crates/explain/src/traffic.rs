@@ -38,7 +38,7 @@ const STAMPED: usize = 5;
 
 /// Which kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RequestKind {
     /// After a pause.
     Spaced,
     /// At once after the last answer.
@@ -49,9 +49,9 @@ pub enum Kind {
 
 /// One request as the program sees it, in nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct RequestTimes {
     /// Which kind.
-    pub kind: Kind,
+    pub kind: RequestKind,
     /// Before it was sent.
     pub from: u64,
     /// After the answer was there.
@@ -71,7 +71,7 @@ pub struct Pair {
 #[derive(Clone, Debug, Default)]
 pub struct Record {
     /// The requests, in order.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<RequestTimes>,
     /// How long each handshake took, in nanoseconds; UDP has none.
     pub handshakes: Vec<u64>,
     /// The pairs.
@@ -156,7 +156,7 @@ impl Socket {
 }
 
 /// Asks.
-pub struct Asker {
+pub struct Requester {
     socket: Socket,
     manner: Manner,
     bytes: Vec<u8>,
@@ -166,7 +166,7 @@ pub struct Asker {
     record: Record,
 }
 
-impl Asker {
+impl Requester {
     /// Connects, and makes sure that somebody answers; ten answers, of which the last ones tell how
     /// long one takes.
     ///
@@ -177,14 +177,14 @@ impl Asker {
         let socket = Socket::open(&manner)?;
         let bytes = vec![0; manner.size];
         let (stamper, record) = (None, Record::default());
-        let mut asker = Self { socket, manner, bytes, number: 0, stamper, record };
+        let mut requester = Self { socket, manner, bytes, number: 0, stamper, record };
         for _ in 0..10 {
-            asker.ask(Kind::BackToBack)?;
+            requester.ask(RequestKind::BackToBack)?;
         }
-        if asker.record.unanswered == 10 {
+        if requester.record.unanswered == 10 {
             bail!("nobody echoes at {}; is what listens there an echo?", manner.to);
         }
-        Ok(asker)
+        Ok(requester)
     }
 
     /// Asks over a connection of its own for stamps of the NIC, too.
@@ -237,7 +237,7 @@ impl Asker {
         }
     }
 
-    fn ask(&mut self, kind: Kind) -> Result<()> {
+    fn ask(&mut self, kind: RequestKind) -> Result<()> {
         self.number();
         let from = clock::now().as_nanos();
         let done =
@@ -245,7 +245,7 @@ impl Asker {
         match done {
             Ok(()) => {
                 let to = clock::now().as_nanos();
-                self.record.asked.push(Asked { kind, from, to });
+                self.record.asked.push(RequestTimes { kind, from, to });
                 Ok(())
             }
             Err(error) => self.forgive(error),
@@ -283,7 +283,7 @@ impl Asker {
                 break;
             }
             sleep(Duration::from_nanos(mean / 2 + random.below(mean)));
-            self.ask(Kind::Spaced)?;
+            self.ask(RequestKind::Spaced)?;
             if elapsed >= next_round {
                 next_round += length / ROUNDS;
                 self.references(warm)?;
@@ -300,7 +300,7 @@ impl Asker {
             }
         }
         for _ in 0..BACK_TO_BACK {
-            self.ask(Kind::BackToBack)?;
+            self.ask(RequestKind::BackToBack)?;
         }
         self.stamped();
         let gap = (warm / 3).clamp(50_000, 2_000_000);
@@ -344,7 +344,11 @@ impl Asker {
         match ask() {
             Ok([first, second, answer, last]) => {
                 self.record.pairs.push(Pair { sent: second - first, came: last - answer });
-                self.record.asked.push(Asked { kind: Kind::Pair, from: first, to: last });
+                self.record.asked.push(RequestTimes {
+                    kind: RequestKind::Pair,
+                    from: first,
+                    to: last,
+                });
                 Ok(())
             }
             Err(error) => self.forgive(error),
@@ -372,10 +376,14 @@ mod tests {
         let to = echo::checks::start();
         for size in [echo::SHORTEST, 20, echo::LENGTH, 64, 60_000] {
             let manner = Manner { to, udp: true, size, rate: 1_000.0, nanos: 1 };
-            let mut asker = Asker::connect(manner).unwrap();
-            asker.pair(1_000).unwrap();
-            asker.ask(Kind::Spaced).unwrap();
-            assert_eq!((asker.record.asked.len(), asker.record.unanswered), (12, 0), "{size}");
+            let mut requester = Requester::connect(manner).unwrap();
+            requester.pair(1_000).unwrap();
+            requester.ask(RequestKind::Spaced).unwrap();
+            assert_eq!(
+                (requester.record.asked.len(), requester.record.unanswered),
+                (12, 0),
+                "{size}"
+            );
         }
     }
 }

@@ -53,7 +53,7 @@ pub struct Verdict {
 
 /// What a verdict is made of.
 #[derive(Clone, Debug)]
-pub struct Case<'a> {
+pub struct VerdictInput<'a> {
     /// The stages.
     pub summary: &'a Summary,
     /// What the far side was found to do.
@@ -73,7 +73,7 @@ pub struct Case<'a> {
 /// Below this share of the whole, a stage is acquitted.
 const ACQUITTED: f64 = 0.1;
 
-impl Case<'_> {
+impl VerdictInput<'_> {
     /// Judges.
     #[must_use]
     pub fn verdict(&self) -> Option<Verdict> {
@@ -304,9 +304,17 @@ mod tests {
     fn judge(summary: &Summary, far: Far, own_hold: &OwnHold) -> Verdict {
         let role = Role::Asks;
         let device = Some("eth7");
-        Case { summary, far, own_hold, device, role, handshakes: true, packets_per_s: 2_000.0 }
-            .verdict()
-            .unwrap()
+        VerdictInput {
+            summary,
+            far,
+            own_hold,
+            device,
+            role,
+            handshakes: true,
+            packets_per_s: 2_000.0,
+        }
+        .verdict()
+        .unwrap()
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `earmark probe`: what a round trip costs and where a hold sits, measured from here.
 //!
-//! [`kind`] speaks to the echo that the far side has, [`run`](mod@run) sends the trains that
+//! [`prober`] speaks to the echo that the far side has, [`run`](mod@run) sends the trains that
 //! [`infer::Plan`] asks for at the moments it asks for, whatever comes back meanwhile, and
 //! [`report`] says what [`infer::judge`] makes of the kernel's timestamps. [`echo`] is a far side
 //! of our own. [`recording`] keeps what was heard, to be judged again.
@@ -9,7 +9,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod echo;
-pub mod kind;
+pub mod prober;
 pub mod recording;
 pub mod report;
 pub mod run;

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, ensure};
 use infer::{Far, Heard, Probe, Purpose, Send, Train};
 use serde::{Deserialize, Serialize};
 
-use super::kind::Kind;
+use super::prober::EchoKind;
 
 /// The version of the layout.
 const SCHEMA: &str = "earmark-trains/1";
@@ -23,13 +23,13 @@ pub struct Origin {
     /// Whom.
     pub host: String,
     /// By which echo.
-    pub kind: Kind,
+    pub kind: EchoKind,
 }
 
 impl Origin {
     /// Of trains that are recorded now.
     #[must_use]
-    pub fn new(host: impl Into<String>, kind: Kind) -> Self {
+    pub fn new(host: impl Into<String>, kind: EchoKind) -> Self {
         Self { schema: SCHEMA.to_owned(), host: host.into(), kind }
     }
 }
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn what_was_read_is_written_again() {
         let (origin, heard) = parse(GOOD.as_bytes()).unwrap();
-        assert_eq!(origin, Origin::new("10.9.0.2", Kind::Udp));
+        assert_eq!(origin, Origin::new("10.9.0.2", EchoKind::Udp));
         assert_eq!(heard.len(), 3);
         assert_eq!(heard[0].probes[0].nic, Some(7));
         assert_eq!(heard[0].probes[0].far, Some(Far { received: 1050, sent: 1051 }));

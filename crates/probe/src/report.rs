@@ -3,7 +3,7 @@
 use infer::{Acquittal, Finding, Heard, Place, Purpose, Unclear, Verdict, Why};
 use serde::Serialize;
 
-use super::kind::Kind;
+use super::prober::EchoKind;
 use super::recording::Origin;
 use report::SCHEMA;
 use report::terminal::{Table, Width};
@@ -22,7 +22,7 @@ const ROWS: usize = 10;
 pub struct Report {
     schema_version: u32,
     host: String,
-    kind: Kind,
+    kind: EchoKind,
     sent: usize,
     answered: usize,
     /// All round trips, in trains and alone, but of answers that were asked for later.
@@ -259,7 +259,7 @@ mod tests {
         let report = Report {
             schema_version: SCHEMA,
             host: "a-host-with-a-long-name.example.org".into(),
-            kind: Kind::Udp,
+            kind: EchoKind::Udp,
             sent: 12_345,
             answered: 12_001,
             round_trip_us: times(),

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use infer::{Abilities, Heard, Plan, Probe, Train};
 use sys::clock::wall_clock_nanos;
 
-use super::kind::Asker;
+use super::prober::Prober;
 use super::spin::pass_time;
 use sys::interrupted;
 
@@ -30,14 +30,14 @@ pub struct Limits {
     pub rate: u32,
 }
 
-/// A plan for what `asker` can do.
+/// A plan for what `prober` can do.
 #[must_use]
-pub fn plan(asker: &Asker, limits: Limits) -> Plan {
+pub fn plan(prober: &Prober, limits: Limits) -> Plan {
     let least_gap = 1_000_000_000_u64.checked_div(limits.rate.into()).unwrap_or(0);
     let abilities = Abilities {
-        stamps: asker.is_stamped(),
-        silent: asker.can_be_silent(),
-        waits: asker.can_wait(),
+        stamps: prober.is_stamped(),
+        silent: prober.can_be_silent(),
+        waits: prober.can_wait(),
         most: limits.count,
         least_gap,
     };
@@ -48,43 +48,43 @@ pub fn plan(asker: &Asker, limits: Limits) -> Plan {
 ///
 /// # Errors
 /// If the socket fails, or a signal asks to end; lost answers are no error.
-pub fn run(asker: &mut Asker, plan: &mut Plan) -> Result<()> {
+pub fn run(prober: &mut Prober, plan: &mut Plan) -> Result<()> {
     while let Some(train) = plan.next_train() {
         interrupted::check()?;
-        let heard = send(asker, train).with_context(|| {
-            format!("probe {}; does its {} still run?", asker.address, asker.kind().name())
+        let heard = send(prober, train).with_context(|| {
+            format!("probe {}; does its {} still run?", prober.address, prober.kind().name())
         })?;
         plan.told(heard);
     }
     Ok(())
 }
 
-fn send(asker: &mut Asker, train: Train) -> Result<Heard> {
+fn send(prober: &mut Prober, train: Train) -> Result<Heard> {
     let begin = Instant::now() + Duration::from_nanos(train.quiet);
     let probes = vec![
         Probe { sent: 0, received: None, nic: None, far: None, silent: false };
         train.sends.len()
     ];
-    let mut news = News { base: train.number << 16, first_stamp: asker.count(), probes };
+    let mut replies = Replies { base: train.number << 16, first_stamp: prober.count(), probes };
     for (at, to_send) in train.sends.iter().enumerate() {
         let due = begin + Duration::from_nanos(to_send.at);
-        await_moment(due, || news.take(asker))?;
-        news.probes[at].sent = wall_clock_nanos();
-        news.probes[at].silent = to_send.silent;
+        await_moment(due, || replies.take(prober))?;
+        replies.probes[at].sent = wall_clock_nanos();
+        replies.probes[at].silent = to_send.silent;
         if to_send.silent {
-            asker.say()?;
+            prober.send_silent()?;
         } else {
-            asker.ask(news.base + at as u32, to_send.wait)?;
+            prober.request(replies.base + at as u32, to_send.wait)?;
         }
     }
     let end = Instant::now() + PATIENCE;
     let is_missing = |probe: &Probe| !probe.silent && probe.received.is_none();
-    while news.probes.iter().any(is_missing) && Instant::now() < end {
-        news.take(asker)?;
+    while replies.probes.iter().any(is_missing) && Instant::now() < end {
+        replies.take(prober)?;
         sleep(Duration::from_micros(50));
     }
-    news.take(asker)?;
-    let mut probes = news.probes;
+    replies.take(prober)?;
+    let mut probes = replies.probes;
     for probe in &mut probes {
         // Times of a clock that was set meanwhile are of no use.
         probe.received = probe.received.filter(|received| *received >= probe.sent);
@@ -114,7 +114,7 @@ fn await_moment(due: Instant, mut look: impl FnMut() -> Result<()>) -> Result<()
 }
 
 /// What has become of the probes of a train.
-struct News {
+struct Replies {
     /// The number of the first one.
     base: u32,
     /// The number of its transmit stamp.
@@ -122,11 +122,11 @@ struct News {
     probes: Vec<Probe>,
 }
 
-impl News {
+impl Replies {
     /// Takes the answers and the stamps that have come. They share the socket's room: stamps that
     /// nobody takes leave none for answers.
-    fn take(&mut self, asker: &mut Asker) -> Result<()> {
-        while let Some(heard) = asker.hear()? {
+    fn take(&mut self, prober: &mut Prober) -> Result<()> {
+        while let Some(heard) = prober.receive()? {
             // One of an earlier train that came too late has another base.
             let number = heard.number.wrapping_sub(self.base) as usize;
             if let Some(probe) = self.probes.get_mut(number) {
@@ -136,7 +136,7 @@ impl News {
             }
         }
         // The kernel's word on when each left is better than ours.
-        while let Some((number, at)) = asker.transmitted()? {
+        while let Some((number, at)) = prober.transmitted()? {
             let number = number.wrapping_sub(self.first_stamp) as usize;
             if let Some(probe) = self.probes.get_mut(number) {
                 probe.sent = at;

@@ -7,7 +7,7 @@ use super::front::{front, price};
 use super::goal::{Direction, Goal, Miss};
 use super::search::{Doubt, Found, Point, Space, Trial};
 use super::setting::{Setting, State, Value};
-use super::transaction::Took;
+use super::transaction::SettingResult;
 use bench::environment::Environment;
 use report::terminal::number;
 use report::terminal::{Table, Width};
@@ -52,7 +52,7 @@ pub struct Recommendation {
     /// How the device was.
     pub before: State,
     /// Every setting that was tried, in the order of the first trial.
-    pub trials: Vec<Row>,
+    pub trials: Vec<TrialRow>,
     /// How many measurements that were.
     pub measurements: usize,
     /// The number of the setting that was in force among the trials.
@@ -71,14 +71,14 @@ pub struct Recommendation {
     /// Whether the pick is in force.
     pub applied: bool,
     /// What the device took of it.
-    pub took: Vec<Took>,
+    pub took: Vec<SettingResult>,
     /// Where and how it was measured.
     pub environment: Environment,
 }
 
 /// One setting that was tried.
 #[derive(Debug, Serialize)]
-pub struct Row {
+pub struct TrialRow {
     /// The setting, as `earmark apply` takes it.
     pub setting: String,
     /// How often it was measured.
@@ -220,13 +220,18 @@ impl Recommendation {
     }
 
     /// A row for each trial.
-    fn rows(space: &Space, goal: &Goal, found: &Found, refused: &[(Point, String)]) -> Vec<Row> {
+    fn rows(
+        space: &Space,
+        goal: &Goal,
+        found: &Found,
+        refused: &[(Point, String)],
+    ) -> Vec<TrialRow> {
         let figures: Vec<Figures> = found.trials.iter().map(Trial::mean).collect();
         let front = front(&figures, goal.latency());
         let row = |((trial, figures), on_front): ((&Trial, Figures), bool)| {
             let change = space.change(&trial.point);
             let refused = refused.iter().find(|(point, _)| *point == trial.point);
-            Row {
+            TrialRow {
                 setting: if change.is_empty() { PRESENT.into() } else { change.to_string() },
                 rounds: trial.rounds.len(),
                 figures,
@@ -343,14 +348,14 @@ impl Recommendation {
         let mut headers = vec!["setting".to_owned()];
         headers.extend(metrics.iter().map(|metric| header(*metric).to_owned()));
         headers.push(String::new());
-        let row = |(at, row): (usize, &Row)| {
+        let row = |(at, row): (usize, &TrialRow)| {
             let mut cells = vec![Cell::plain(row.setting.clone())];
             cells.extend(metrics.iter().map(|metric| Cell::plain(cell(*metric, &row.figures))));
             let remark = self.remark(at);
             cells.push(if at == self.pick { Cell::good(remark) } else { Cell::plain(remark) });
             cells
         };
-        let point = |row: &Row| {
+        let point = |row: &TrialRow| {
             Some(TradeoffPoint {
                 name: row.setting.replace("adaptive-rx off ", ""),
                 latency_us: row.figures.get(Metric::P50)?,
@@ -384,7 +389,7 @@ impl Recommendation {
 fn trials_table(
     goal: &str,
     metrics: &[Metric],
-    trials: &[Row],
+    trials: &[TrialRow],
     remark: impl Fn(usize) -> String,
 ) -> Table {
     let rank = |metric: &Metric| match metric {
@@ -505,7 +510,7 @@ mod tests {
             Metric::NAMES.iter().skip(1).map(|(_, metric)| *metric).collect();
         let figures = Figures(metrics.iter().map(|metric| (*metric, 98_765_432.1)).collect());
         let setting = "adaptive-rx off rx-usecs 1022 rx-frames 64";
-        let trial = || Row {
+        let trial = || TrialRow {
             setting: setting.into(),
             rounds: 12,
             figures: figures.clone(),

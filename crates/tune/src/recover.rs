@@ -9,9 +9,9 @@ use report::errln;
 
 /// What is the matter with a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Past {
+enum JournalState {
     /// Somebody is at it, or it is done.
-    Well,
+    Consistent,
     /// Whoever changed the device is dead, and so is the guard.
     Orphaned,
     /// The machine has been started anew since, which undid everything.
@@ -22,8 +22,8 @@ enum Past {
 /// from here are left alone; what cannot be undone is said, and stays.
 pub fn recover(store: &Store) {
     for journal in store.all() {
-        let mended = journal.and_then(|journal| mend_one(store, &journal));
-        if let Err(error) = mended {
+        let recovered = journal.and_then(|journal| recover_one(store, &journal));
+        if let Err(error) = recovered {
             errln!("{error:#}");
         }
     }
@@ -34,7 +34,7 @@ pub fn remind() {
     let Ok(store) = Store::find(None) else { return };
     let orphans = store.all().into_iter().flatten();
     for journal in
-        orphans.filter(|journal| past(&store, journal).is_ok_and(|p| p == Past::Orphaned))
+        orphans.filter(|journal| past(&store, journal).is_ok_and(|p| p == JournalState::Orphaned))
     {
         let name = &journal.device.name;
         errln!(
@@ -43,23 +43,25 @@ pub fn remind() {
     }
 }
 
-fn past(store: &Store, journal: &Journal) -> Result<Past> {
+fn past(store: &Store, journal: &Journal) -> Result<JournalState> {
     if journal.boot != boot()? {
-        return Ok(Past::Stale);
+        return Ok(JournalState::Stale);
     }
-    let Some(trying) = &journal.trying else { return Ok(Past::Well) };
+    let Some(trying) = &journal.trying else { return Ok(JournalState::Consistent) };
     if trying.until.is_some() && store.guard(&journal.device)?.is_none() {
         // The guard waits for the user.
-        return Ok(Past::Well);
+        return Ok(JournalState::Consistent);
     }
-    Ok(store.try_hold(&journal.device)?.map_or(Past::Well, |_| Past::Orphaned))
+    Ok(store
+        .try_hold(&journal.device)?
+        .map_or(JournalState::Consistent, |_| JournalState::Orphaned))
 }
 
-fn mend_one(store: &Store, journal: &Journal) -> Result<()> {
+fn recover_one(store: &Store, journal: &Journal) -> Result<()> {
     match past(store, journal)? {
-        Past::Well => Ok(()),
-        Past::Stale => forget(store, journal),
-        Past::Orphaned => {
+        JournalState::Consistent => Ok(()),
+        JournalState::Stale => forget(store, journal),
+        JournalState::Orphaned => {
             let held = store.hold(&journal.device)?;
             let device = match device::reopen(&journal.device)? {
                 Reopened::Here(device) => device,

@@ -11,7 +11,7 @@ use super::journal::Store;
 use super::recommendation::{Limits, Recommendation, Subject, Verified};
 use super::search::{Method, Point, Space, Trial, compare, search};
 use super::setting::Change;
-use super::transaction::{Took, Transaction, Verdict};
+use super::transaction::{SettingResult, Transaction, Verdict};
 use super::trial::Play;
 use super::world::TunedWorld;
 
@@ -181,7 +181,7 @@ impl Tuner<'_> {
     }
 
     /// Puts the pick into force; what the device took.
-    fn put_into_force(&mut self, pick: &Point) -> Result<Vec<Took>> {
+    fn put_into_force(&mut self, pick: &Point) -> Result<Vec<SettingResult>> {
         interrupted::check()?;
         let mut took = self.transaction.set(&self.request.space.change(pick))?;
         let mut before = self.transaction.before().clone().0;

@@ -10,7 +10,7 @@ use lab::machine::Machine;
 use super::device::{Counted, Device};
 use super::figures::{Figures, Metric};
 use super::peer::code::Code;
-use super::peer::{Here, There};
+use super::peer::{LocalHost, RemoteHost};
 use super::workload::Workload;
 use bench::experiment::{Plan, Site};
 use bench::options::ExperimentOptions;
@@ -52,9 +52,9 @@ impl Play {
         options: ExperimentOptions,
         clients: u32,
     ) -> Result<Self> {
-        let (there, here) = There::find(peer, code)?;
+        let (there, here) = RemoteHost::find(peer, code)?;
         let site = workload.site(here, there.address.ip());
-        let hosts: Vec<Box<dyn Machine>> = vec![Box::new(Here), Box::new(there)];
+        let hosts: Vec<Box<dyn Machine>> = vec![Box::new(LocalHost), Box::new(there)];
         let options = Box::new(options);
         Ok(Self::Workload { workload, options, clients, site, hosts })
     }
@@ -201,7 +201,7 @@ fn busy_ticks(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::pretended::Pretended;
+    use crate::device::fake::FakeDevice;
 
     #[test]
     fn busy_time_is_all_but_idling_and_what_others_took() {
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_last_number_of_a_command_is_taken() {
-        let device = Pretended::new("eth0", "rx-usecs 3");
+        let device = FakeDevice::new("eth0", "rx-usecs 3");
         let value =
             |command: &str| run_command(command, &device).map(|figures| figures.get(Metric::Value));
         assert_eq!(value("echo 7 requests in 1.5 seconds").unwrap(), Some(1.5));

@@ -80,7 +80,7 @@ impl TunedWorld {
         figures.add(&slice.records)?;
         let (setting, slices) = (moderation.to_string(), [slice]);
         let rounds =
-            Rounds { setting, clients: None, slices: &slices, missed: &[], tells_half: false };
+            Rounds { setting, clients: None, slices: &slices, missed: &[], reports_half: false };
         let measured = rounds.measurement(self.environment().clone());
         // What the data plane spends on waiting is no cost of a real NIC.
         let others = [

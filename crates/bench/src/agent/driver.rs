@@ -50,7 +50,7 @@ enum Woken {
 
 /// How a run went, beside what the recorder has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Outcome {
+pub(super) struct RunTotals {
     /// How much of the window passed.
     pub(super) window_ns: u64,
     /// CPU time used in it.
@@ -112,7 +112,7 @@ impl Driver {
         &mut self,
         workload: &mut dyn Workload,
         recorder: &mut Recorder,
-    ) -> Result<Outcome, String> {
+    ) -> Result<RunTotals, String> {
         let mut buffer = vec![0; BUFFER_BYTES];
         let mut event = Event::Start;
         loop {
@@ -141,13 +141,13 @@ impl Driver {
                 Action::Fail(why) => return Err(format!("{}: {why}", self.port.address())),
             };
         }
-        Ok(self.outcome(recorder.window()))
+        Ok(self.totals(recorder.window()))
     }
 
-    fn outcome(&mut self, window: Window) -> Outcome {
+    fn totals(&mut self, window: Window) -> RunTotals {
         let at = self.clock.at();
         self.cpu.observe(at, window);
-        Outcome {
+        RunTotals {
             window_ns: at.min(window.end).since(window.start).as_nanos(),
             cpu_ns: self.cpu.used_ns(),
             refused: self.port.refused(),

@@ -22,8 +22,8 @@ mod control;
 mod driver;
 mod frames;
 mod icmp;
-mod letter;
 mod mx;
+mod outgoing;
 mod poller;
 mod port;
 mod result;
@@ -38,7 +38,7 @@ use crate::records::{Message, Record};
 use crate::workload::{Counter, Recorder, Window, WorkloadSpec};
 use clock::Clock;
 use control::{Command, Control, print};
-use driver::{Driver, Outcome};
+use driver::{Driver, RunTotals};
 use poller::Poller;
 use port::Port;
 use result::record;
@@ -101,9 +101,9 @@ fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
     if spec.workload.is_server() {
         driver.obey(control, spec.window())?;
     }
-    let outcome = driver.run(workload.as_mut(), &mut recorder)?;
-    nobody_there(spec, &address, outcome, &recorder)?;
-    Ok(Some(record(spec, outcome, recorder)))
+    let totals = driver.run(workload.as_mut(), &mut recorder)?;
+    nobody_there(spec, &address, totals, &recorder)?;
+    Ok(Some(record(spec, totals, recorder)))
 }
 
 /// Keeps an agent that works for another host within bounds, whatever that host sends: it ends with
@@ -145,11 +145,11 @@ fn open(spec: &AgentSpec, poller: &Poller) -> Result<Box<dyn Port>, String> {
 fn nobody_there(
     spec: &AgentSpec,
     address: &str,
-    outcome: Outcome,
+    totals: RunTotals,
     recorder: &Recorder,
 ) -> Result<(), String> {
     let asks = matches!(spec.workload, WorkloadSpec::RrClient(_) | WorkloadSpec::NtpClient(_));
-    if asks && outcome.refused > 0 && recorder.counter(Counter::Transactions) == 0 {
+    if asks && totals.refused > 0 && recorder.counter(Counter::Transactions) == 0 {
         let error = std::io::Error::from(rustix::io::Errno::CONNREFUSED);
         return Err(port::explain("ask", address, &error));
     }

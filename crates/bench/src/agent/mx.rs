@@ -12,8 +12,8 @@
 
 use super::clock::Clock;
 use super::control::{Command, Control, print};
-use super::driver::{CpuMeter, Outcome};
-use super::letter::{Letter, Paper};
+use super::driver::{CpuMeter, RunTotals};
+use super::outgoing::{Filler, OutgoingMessage};
 use super::result::record;
 use super::spec::{AgentSpec, MxSpec, Peer};
 use super::worker::Worker;
@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration as Span;
 
-type End = Endpoint<Letter, Vec<u8>>;
+type End = Endpoint<OutgoingMessage, Vec<u8>>;
 
 /// How long a client tries to connect.
 const CONNECT_WITHIN: Span = Span::from_secs(5);
@@ -63,12 +63,12 @@ pub(super) fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
         }
     }
     driver.clock = Clock::start(workload.reads_wall_clock());
-    let outcome = driver.run(workload.as_mut(), &mut recorder)?;
+    let totals = driver.run(workload.as_mut(), &mut recorder)?;
     if let Some(endpoint) = Arc::into_inner(driver.endpoint) {
         // Whatever is not fetched by then does not count any more.
         let _ = endpoint.close(LINGER);
     }
-    Ok(Some(record(spec, outcome, recorder)))
+    Ok(Some(record(spec, totals, recorder)))
 }
 
 /// What the parent says to a server, heard by a thread.
@@ -123,7 +123,7 @@ struct Driver {
     worker: Worker,
     cpu: CpuMeter,
     orders: Option<Orders>,
-    paper: Paper,
+    filler: Filler,
     /// Peers and match information, by the number of the connection.
     connections: Vec<(PeerId, u64)>,
     /// Messages that may be on their way; 0: nobody counts them.
@@ -152,7 +152,7 @@ impl Driver {
             worker: Worker::new(spec)?,
             cpu: CpuMeter::default(),
             orders: None,
-            paper: Paper::default(),
+            filler: Filler::default(),
             connections: Vec::new(),
             in_flight: settings.in_flight as usize,
             sends: HashMap::new(),
@@ -193,7 +193,7 @@ impl Driver {
         &mut self,
         workload: &mut dyn Workload,
         recorder: &mut Recorder,
-    ) -> Result<Outcome, String> {
+    ) -> Result<RunTotals, String> {
         let mut message = None;
         let mut event = Event::Start;
         loop {
@@ -226,7 +226,7 @@ impl Driver {
         let (at, window) = (self.clock.at(), recorder.window());
         self.cpu.observe(at, window);
         let window_ns = at.min(window.end).since(window.start).as_nanos();
-        Ok(Outcome { window_ns, cpu_ns: self.cpu.used_ns(), refused: 0 })
+        Ok(RunTotals { window_ns, cpu_ns: self.cpu.used_ns(), refused: 0 })
     }
 
     /// Sends a message; the bytes of it that the workload waits for, or 0 if there is room for
@@ -234,7 +234,7 @@ impl Driver {
     fn send(&mut self, connection: Connection, bytes: &[u8]) -> Result<usize, String> {
         let (peer, match_info) = self.connections[connection];
         let sent_at = self.clock.at();
-        let request = match self.endpoint.isend(peer, match_info, self.paper.letter(bytes)) {
+        let request = match self.endpoint.isend(peer, match_info, self.filler.message(bytes)) {
             Ok(request) => request,
             // A client that left needs no answer.
             Err(MxError::Refused(_)) if self.orders.is_some() => return Ok(0),

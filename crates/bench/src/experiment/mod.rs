@@ -66,7 +66,7 @@ pub struct Plan {
 impl Experiment {
     /// Whether it is one of [round trips of MX](Self::MxPingpong), of which half is told.
     #[must_use]
-    pub fn tells_half(self) -> bool {
+    pub fn reports_half(self) -> bool {
         matches!(self, Self::MxPingpong | Self::MxLargeAnatomy | Self::MxMisorder)
     }
 

@@ -1,6 +1,6 @@
 //! Bulk transfer over a stream: as fast as it goes, or paced on an open-loop schedule.
 
-use super::pace::Pace;
+use super::pacer::Pacer;
 use super::{Action, BulkReceiverSpec, BulkSenderSpec, Counter, Event, Now, Recorder, Workload};
 
 const CLOSED: &str =
@@ -11,7 +11,7 @@ const CLOSED: &str =
 #[derive(Debug)]
 pub struct BulkSender {
     chunk: Vec<u8>,
-    pace: Option<Pace>,
+    pacer: Option<Pacer>,
     /// The transport is behind: wait until it has taken everything.
     blocked: bool,
 }
@@ -20,8 +20,8 @@ impl BulkSender {
     /// A sender for `spec`.
     #[must_use]
     pub fn new(spec: &BulkSenderSpec) -> Self {
-        let pace = spec.rate_mbit.map(|rate| Pace::chunks(rate, spec.chunk_bytes as u64));
-        Self { chunk: vec![b'b'; spec.chunk_bytes], pace, blocked: false }
+        let pacer = spec.rate_mbit.map(|rate| Pacer::chunks(rate, spec.chunk_bytes as u64));
+        Self { chunk: vec![b'b'; spec.chunk_bytes], pacer, blocked: false }
     }
 }
 
@@ -40,11 +40,11 @@ impl Workload for BulkSender {
         if self.blocked {
             return Action::Wait { until: Some(end) };
         }
-        if let Some(pace) = &mut self.pace {
-            if pace.due() > now.at {
-                return Action::Wait { until: Some(pace.due().min(end)) };
+        if let Some(pacer) = &mut self.pacer {
+            if pacer.due() > now.at {
+                return Action::Wait { until: Some(pacer.due().min(end)) };
             }
-            pace.advance();
+            pacer.advance();
         }
         recorder.count(now.at, Counter::BytesSent, self.chunk.len() as u64);
         Action::Send { connection: 0, bytes: &self.chunk }

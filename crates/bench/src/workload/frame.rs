@@ -5,7 +5,7 @@
 //! 0x86DF, the one that Open-MX used, with packet type 0, which is none; a kernel without a handler
 //! for them drops them at once.
 
-use super::pace::Pace;
+use super::pacer::Pacer;
 use super::pps::take_due;
 use super::{Action, Counter, Event, FrameSenderSpec, Now, Recorder, Workload};
 
@@ -22,7 +22,7 @@ pub struct FrameSender {
     /// `BATCH` copies of the frame.
     frames: Vec<u8>,
     remaining: Option<u64>,
-    pace: Option<Pace>,
+    pacer: Option<Pacer>,
 }
 
 impl FrameSender {
@@ -36,7 +36,7 @@ impl FrameSender {
         Self {
             frames: frame.repeat(BATCH),
             remaining: spec.count,
-            pace: spec.rate_per_s.map(Pace::per_second),
+            pacer: spec.rate_per_s.map(Pacer::per_second),
         }
     }
 }
@@ -48,9 +48,9 @@ impl Workload for FrameSender {
             return Action::Done;
         }
         let room = self.remaining.map_or(BATCH, |left| left.min(BATCH as u64) as usize);
-        let due = take_due(self.pace.as_mut(), now.at, room);
+        let due = take_due(self.pacer.as_mut(), now.at, room);
         if due == 0 {
-            let next = self.pace.as_ref().map_or(end, Pace::due);
+            let next = self.pacer.as_ref().map_or(end, Pacer::due);
             return Action::Wait { until: Some(next.min(end)) };
         }
         self.remaining = self.remaining.map(|left| left - due as u64);

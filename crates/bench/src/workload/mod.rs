@@ -33,7 +33,7 @@ mod bulk;
 mod frame;
 mod memcached;
 mod ntp;
-mod pace;
+mod pacer;
 mod pps;
 mod recorder;
 mod rr_client;

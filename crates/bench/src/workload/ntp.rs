@@ -14,7 +14,7 @@
 //! Timestamps count in units of 2^-32 s, finer than a nanosecond, so no precision is lost on the
 //! wire.
 
-use super::pace::Pace;
+use super::pacer::Pacer;
 use super::{
     Action, Connection, Counter, Duration, Event, Instant, Now, NtpClientSpec, NtpServerSpec, Prng,
     Recorder, Timing, Workload, random_duration,
@@ -110,7 +110,7 @@ struct Poll {
 pub struct NtpClient {
     jitter: Duration,
     timeout: Duration,
-    pace: Pace,
+    pacer: Pacer,
     due: Instant,
     prng: Prng,
     polls: VecDeque<Poll>,
@@ -125,7 +125,7 @@ impl NtpClient {
         Self {
             jitter: if spec.random_phase { interval } else { Duration::ZERO },
             timeout: Duration::from_micros(spec.timeout_ms * 1000),
-            pace: Pace::every(interval),
+            pacer: Pacer::every(interval),
             due: Instant::ZERO,
             prng: Prng::new(seed),
             polls: VecDeque::with_capacity(64),
@@ -137,11 +137,11 @@ impl NtpClient {
     /// later. A client that was kept from polling skips polls, as a clock discipline would; it does
     /// not send a burst.
     fn schedule(&mut self, at: Instant) {
-        while self.pace.due() < at {
-            self.pace.advance();
+        while self.pacer.due() < at {
+            self.pacer.advance();
         }
-        self.due = self.pace.due() + random_duration(&mut self.prng, self.jitter);
-        self.pace.advance();
+        self.due = self.pacer.due() + random_duration(&mut self.prng, self.jitter);
+        self.pacer.advance();
     }
 
     fn received(&mut self, now: Now, bytes: &[u8], recorder: &mut Recorder) {

@@ -3,7 +3,7 @@
 //! Each datagram starts with a sequence number (64 bits, little-endian). With 18 bytes of payload a
 //! UDP datagram is the shortest Ethernet frame there is, 60 bytes before its checksum.
 
-use super::pace::Pace;
+use super::pacer::Pacer;
 use super::{
     Action, Connection, Counter, Event, Instant, Now, PpsReceiverSpec, PpsSenderSpec, Recorder,
     Workload,
@@ -16,7 +16,7 @@ const BATCH: usize = 32;
 #[derive(Debug)]
 pub struct PpsSender {
     datagram_bytes: usize,
-    pace: Option<Pace>,
+    pacer: Option<Pacer>,
     sequence: u64,
     batch: Vec<u8>,
 }
@@ -27,7 +27,7 @@ impl PpsSender {
     pub fn new(spec: &PpsSenderSpec) -> Self {
         Self {
             datagram_bytes: spec.payload_bytes,
-            pace: spec.rate_per_s.map(Pace::per_second),
+            pacer: spec.rate_per_s.map(Pacer::per_second),
             sequence: 0,
             batch: vec![b'p'; spec.payload_bytes * BATCH],
         }
@@ -35,11 +35,11 @@ impl PpsSender {
 }
 
 /// How many datagrams are due, up to a batch, taking them off the schedule.
-pub(super) fn take_due(pace: Option<&mut Pace>, at: Instant, batch: usize) -> usize {
-    let Some(pace) = pace else { return batch };
+pub(super) fn take_due(pacer: Option<&mut Pacer>, at: Instant, batch: usize) -> usize {
+    let Some(pacer) = pacer else { return batch };
     let mut due = 0;
-    while due < batch && pace.due() <= at {
-        pace.advance();
+    while due < batch && pacer.due() <= at {
+        pacer.advance();
         due += 1;
     }
     due
@@ -51,9 +51,9 @@ impl Workload for PpsSender {
         if now.at >= end {
             return Action::Done;
         }
-        let due = take_due(self.pace.as_mut(), now.at, BATCH);
+        let due = take_due(self.pacer.as_mut(), now.at, BATCH);
         if due == 0 {
-            let next = self.pace.as_ref().map_or(end, Pace::due);
+            let next = self.pacer.as_ref().map_or(end, Pacer::due);
             return Action::Wait { until: Some(next.min(end)) };
         }
         let bytes = &mut self.batch[..due * self.datagram_bytes];

@@ -10,7 +10,7 @@
 //! bytes of request and answer, or in as many as both have. With one byte a stray answer passes for
 //! a good one if it is a multiple of 256 requests late, which the timeout makes unlikely.
 
-use super::pace::earliest;
+use super::pacer::earliest;
 use super::{
     Action, Connection, Counter, Duration, Event, Framing, Instant, Now, Prng, Recorder,
     RrClientSpec, Timing, Workload, random_duration,

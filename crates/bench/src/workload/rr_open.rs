@@ -8,7 +8,7 @@
 //! turn. Several may be outstanding on each: a stream answers in order, datagrams are matched by
 //! sequence number (see the closed loop).
 
-use super::pace::{Pace, earliest};
+use super::pacer::{Pacer, earliest};
 use super::rr_client::{CLOSED, Request, TOO_LONG};
 use super::{
     Action, Connection, Counter, Duration, Event, Framing, Instant, Now, Recorder, RrClientSpec,
@@ -37,7 +37,7 @@ pub struct RrOpen {
     framing: Framing,
     response_bytes: usize,
     timeout: Duration,
-    pace: Pace,
+    pacer: Pacer,
     request: Request,
     lanes: Vec<Lane>,
     sequence: u64,
@@ -52,7 +52,7 @@ impl RrOpen {
             framing,
             response_bytes: spec.response_bytes,
             timeout: Duration::from_micros(spec.timeout_ms * 1000),
-            pace: Pace::per_second(rate_per_s),
+            pacer: Pacer::per_second(rate_per_s),
             request: Request::new(spec.request_bytes, spec.response_bytes),
             lanes: (0..spec.connections).map(|_| lane()).collect(),
             sequence: 0,
@@ -119,12 +119,12 @@ impl RrOpen {
             outstanding.for_each(|request| recorder.count(request.due, Counter::Unanswered, 1));
             return Action::Done;
         }
-        let mut wake = earliest(Some(end), Some(self.pace.due()));
+        let mut wake = earliest(Some(end), Some(self.pacer.due()));
         if self.framing == Framing::Datagram {
             self.expire(at, recorder);
             wake = earliest(wake, self.next_expiry());
         }
-        if self.pace.due() > at {
+        if self.pacer.due() > at {
             return Action::Wait { until: wake };
         }
         self.send(at, recorder)
@@ -133,8 +133,8 @@ impl RrOpen {
     fn send(&mut self, at: Instant, recorder: &mut Recorder) -> Action<'_> {
         let sequence = self.sequence;
         self.sequence += 1;
-        let due = self.pace.due();
-        self.pace.advance();
+        let due = self.pacer.due();
+        self.pacer.advance();
         let connection = (sequence % self.lanes.len() as u64) as Connection;
         self.lanes[connection].outstanding.push_back(Outstanding { sequence, due, sent: at });
         let bytes = self.request.tagged(sequence);

@@ -16,7 +16,7 @@ use nic::moderation::Moderation;
 use serde::{Deserialize, Serialize};
 
 use super::script::{self, GO_AT, environment, order_at};
-use super::stage::{Stage, instant, with_usual_cable};
+use super::virtual_run::{VirtualRun, instant, with_usual_cable};
 use crate::experiment::{A, B, Plan};
 use crate::options::{NicOptions, Ports};
 
@@ -65,20 +65,20 @@ pub fn changes(plan: &Plan, late: &[usize], decider: Decider) -> Result<Vec<Chan
     let setting: Moderation = "delay:8+frames:256".parse()?;
     let options = NicOptions { ports: Some(Ports::B), ..NicOptions::default() };
     let options = with_usual_cable(&options);
-    let stage = (scripts, vec![A, B]);
-    let mut stage = Stage::prepare(&names(2), &options, setting, stage, plan.seed)?;
+    let scripts = (scripts, vec![A, B]);
+    let mut run = VirtualRun::prepare(&names(2), &options, setting, scripts, plan.seed)?;
     if decider == Decider::Nic {
         // At the same moment: what either counts before it has an effect on what it does later.
-        stage.set(instant(ADAPT_AT), "adaptive".parse()?)?;
+        run.set(instant(ADAPT_AT), "adaptive".parse()?)?;
     }
     let seen = Arc::new(Mutex::new(Vec::new()));
     let mut since_go = Duration::ZERO;
     while since_go.as_secs_f64() < plan.warmup_s + plan.duration_s {
-        look(&stage, since_go, &seen)?;
+        look(&run, since_go, &seen)?;
         since_go += STEP;
     }
     let mut refused = None;
-    stage.play(&mut |_, program, event| match event {
+    run.play(&mut |_, program, event| match event {
         Event::Exited(status) if program == ETHTOOL && status.code() != 0 => {
             refused = Some(format!("ended with status {}", status.code()));
         }
@@ -117,9 +117,9 @@ fn delay(plan: &Plan, late: &[usize], scripts: &mut [Vec<TimedCommand>], at: Dur
 }
 
 /// Will look what is in force on b0 then.
-fn look(stage: &Stage, since_go: Duration, seen: &Arc<Mutex<Vec<Change>>>) -> Result<()> {
+fn look(run: &VirtualRun, since_go: Duration, seen: &Arc<Mutex<Vec<Change>>>) -> Result<()> {
     let seen = Arc::clone(seen);
-    stage.at(instant(GO_AT + since_go), move |plane: &mut DataPlane| {
+    run.at(instant(GO_AT + since_go), move |plane: &mut DataPlane| {
         let Some(queue) = plane.plane().port_mut(B).queues().first() else { return };
         let QueueSnapshot { in_force: (rx_usecs, rx_frames), counters, .. } =
             QueueSnapshot::of(queue);

@@ -2,15 +2,15 @@
 
 pub mod adaptive;
 pub mod agents;
+mod eta;
 mod guests;
 mod kind;
 pub mod live;
-mod pace;
 mod script;
 pub mod served;
 pub mod setup;
-mod stage;
 pub mod virtual_lab;
+mod virtual_run;
 pub mod virtual_time;
 
 use anyhow::Result;

@@ -11,7 +11,7 @@ use lab::names;
 use nic::moderation::Moderation;
 
 use super::script::{environment, order_at};
-use super::stage::{Stage, instant, with_usual_cable};
+use super::virtual_run::{VirtualRun, instant, with_usual_cable};
 use crate::options::NicOptions;
 use report::errln;
 
@@ -62,20 +62,20 @@ pub fn play(
     let options = with_usual_cable(options);
     let seed = options.seed.unwrap_or(1);
     let script = (scripts, awaited.to_vec());
-    let mut stage = Stage::prepare(&names(hosts), &options, moderation, script, seed)?;
+    let mut run = VirtualRun::prepare(&names(hosts), &options, moderation, script, seed)?;
     for (hours, words) in [(1, "1 hour"), (24, "1 day"), (8_760, "1 year")] {
         let say = move |_: &mut DataPlane| {
             errln!("earmark: {words} of virtual time has passed; Ctrl-C ends the lab");
         };
-        stage.at(instant(Duration::from_secs(hours * 3_600)), say)?;
+        run.at(instant(Duration::from_secs(hours * 3_600)), say)?;
     }
     for (port, moderation) in settings.iter().copied() {
         let set = move |plane: &mut DataPlane| plane.set_moderation(port, None, moderation);
-        stage.at(instant(SETTINGS_AT), set)?;
+        run.at(instant(SETTINGS_AT), set)?;
     }
     let mut status = None;
     let mut failed = None;
-    stage.play(&mut |host, program, event| match event {
+    run.play(&mut |host, program, event| match event {
         Event::Output(stream, bytes) => take((host, program, stream), &bytes),
         Event::Failed(errno) => failed = Some(io::Error::from_raw_os_error(errno)),
         Event::Exited(ended) if awaited.contains(&host) => {

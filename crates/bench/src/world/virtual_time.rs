@@ -20,7 +20,7 @@ use sys::privilege::Privilege;
 
 use super::guests::kernel_name;
 use super::script::{self, GO_AT};
-use super::stage::{Stage, instant, with_usual_cable};
+use super::virtual_run::{VirtualRun, instant, with_usual_cable};
 use super::{World, setup};
 use crate::costs;
 use crate::environment::{Environment, VIRTUAL};
@@ -75,25 +75,25 @@ impl World for Virtual {
             self.options.pcap.is_none() || !self.captured.replace(true),
             "a capture of virtual time holds one round: give --pcap one setting and one round"
         );
-        let stage = (script::of(plan, &self.options)?, vec![A, B]);
+        let scripts = (script::of(plan, &self.options)?, vec![A, B]);
         // Cable and ticks differ from round to round, as the guests do.
         let options = NicOptions { seed: Some(plan.seed), ..self.options.clone() };
-        let mut stage = Stage::prepare(&names(2), &options, moderation, stage, plan.seed)?;
+        let mut run = VirtualRun::prepare(&names(2), &options, moderation, scripts, plan.seed)?;
         let moment = |seconds: f64| instant(GO_AT + Duration::from_secs_f64(seconds));
         let (begin, end) = (moment(plan.warmup_s), moment(plan.warmup_s + plan.duration_s));
-        let before = stage.snapshot_at(begin)?;
+        let before = run.snapshot_at(begin)?;
         if let Some(after) = change_to {
-            stage.set(moment(plan.warmup_s + plan.duration_s / 2.0), after)?;
+            run.set(moment(plan.warmup_s + plan.duration_s / 2.0), after)?;
         }
-        let after = stage.snapshot_at(end)?;
+        let after = run.snapshot_at(end)?;
         if !self.warned.get() {
-            stage.watch_pace(moment(0.0), end);
+            run.watch_eta(moment(0.0), end);
         }
         let mut outputs = Outputs::new();
-        stage.play(&mut |guest, program, event| {
+        run.play(&mut |guest, program, event| {
             outputs.entry((guest, program)).or_default().note(event);
         })?;
-        self.warned.set(self.warned.get() || stage.has_told_pace());
+        self.warned.set(self.warned.get() || run.has_eta_reported());
         let stopped = "virtual time ended before the measurement did";
         let before = before.try_recv().context(stopped)?;
         let nic = after.try_recv().context(stopped)?.since(&before);

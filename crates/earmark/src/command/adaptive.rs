@@ -36,7 +36,7 @@ struct Traffic {
 
 /// What `--json` prints.
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct AdaptiveComparison {
     schema_version: u32,
     environment: Environment,
     traffic: Vec<Compared>,
@@ -76,7 +76,7 @@ pub fn run(args: &AdaptiveArgs) -> Result<()> {
     if args.json {
         let environment =
             Environment { privilege: privilege.to_string(), ..Environment::read(VIRTUAL) };
-        let outcome = Outcome { schema_version: SCHEMA, environment, traffic: compared };
+        let outcome = AdaptiveComparison { schema_version: SCHEMA, environment, traffic: compared };
         outln!("{}", serde_json::to_string_pretty(&outcome)?);
     }
     Ok(())

@@ -16,7 +16,7 @@ use tune::journal::{Journal, Store};
 use tune::recover;
 use tune::setting::{Change, State};
 use tune::transaction::{
-    self, Took, Transaction, Verdict, boot, check, current, put_back, since_boot, undo,
+    self, SettingResult, Transaction, Verdict, boot, check, current, put_back, since_boot, undo,
 };
 
 /// Which device, and where its journal is.
@@ -107,7 +107,7 @@ struct Applied<'a> {
     device: &'a str,
     driver: String,
     dry_run: bool,
-    settings: Vec<Took>,
+    settings: Vec<SettingResult>,
     confirm_within_s: Option<f64>,
     way_back: String,
 }
@@ -138,14 +138,14 @@ pub fn apply(args: &ApplyArgs) -> Result<()> {
 }
 
 /// Refuses a change that the device did not make, or not as `--exact` wants it.
-fn judge(args: &ApplyArgs, took: &[Took]) -> Result<()> {
+fn judge(args: &ApplyArgs, took: &[SettingResult]) -> Result<()> {
     let asked = || took.iter().filter(|took| took.asked.is_some());
-    let failed = |took: &&Took| match took.verdict {
+    let failed = |took: &&SettingResult| match took.verdict {
         Verdict::Taken | Verdict::AlongWith => false,
         Verdict::Ignored => true,
         Verdict::Rounded | Verdict::Overridden => args.exact,
     };
-    let words: Vec<String> = asked().filter(failed).map(Took::words).collect();
+    let words: Vec<String> = asked().filter(failed).map(SettingResult::describe).collect();
     // What was ignored beside settings that were taken is said, and no reason to undo those.
     let all = words.len() == asked().count();
     ensure!(words.is_empty() || !(all || args.exact), "{}: {}", args.device, words.join("; "));
@@ -163,7 +163,7 @@ fn dry_run(args: &ApplyArgs, device: &dyn Device, change: &Change) -> Result<()>
 }
 
 /// The command that brings the device back, in the settings that were changed.
-fn way_back(name: &str, at: &DeviceArgs, before: &State, took: &[Took]) -> String {
+fn way_back(name: &str, at: &DeviceArgs, before: &State, took: &[SettingResult]) -> String {
     let changed = |setting| took.iter().any(|t| t.setting == setting && t.before != t.now);
     let words: Vec<String> = before
         .only(changed)
@@ -178,7 +178,12 @@ fn way_back(name: &str, at: &DeviceArgs, before: &State, took: &[Took]) -> Strin
     format!("earmark rollback {name}{lab}   (that is {})", words.join(" "))
 }
 
-fn tell(args: &ApplyArgs, device: &dyn Device, took: Vec<Took>, way_back: &str) -> Result<()> {
+fn tell(
+    args: &ApplyArgs,
+    device: &dyn Device,
+    took: Vec<SettingResult>,
+    way_back: &str,
+) -> Result<()> {
     if args.json {
         let applied = Applied {
             schema_version: 1,
@@ -193,7 +198,7 @@ fn tell(args: &ApplyArgs, device: &dyn Device, took: Vec<Took>, way_back: &str) 
         return Ok(());
     }
     let would = if args.dry_run { "would be: " } else { "" };
-    took.iter().for_each(|took| outln!("{}: {would}{}", args.device, took.words()));
+    took.iter().for_each(|took| outln!("{}: {would}{}", args.device, took.describe()));
     if args.dry_run {
         return Ok(());
     }

@@ -8,11 +8,11 @@ use sys::privilege::become_capable;
 
 use crate::cli::BenchArgs;
 use crate::table;
-use bench::compare::{self, Outcome};
+use bench::applicability::HostKind;
+use bench::compare::{self, Comparison};
 use bench::histogram;
 use bench::measurement::{Measurement, SCHEMA};
 use bench::scenario::{Run, Scenario};
-use bench::takers::Place;
 use bench::world::setup;
 use report::outln;
 use report::progress::Progress;
@@ -24,7 +24,7 @@ use report::{TradeoffChart, TradeoffPoint};
 struct Outcomes {
     schema_version: u32,
     scenario: String,
-    outcomes: Vec<Outcome>,
+    outcomes: Vec<Comparison>,
 }
 
 /// Runs what `args` ask for, and prints it.
@@ -43,18 +43,18 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     for Run { experiment, world, nic, options } in &runs {
         let progress = Progress::new(args.json);
         let world = compare::open(args.world.or(*world).unwrap_or_default(), nic, privilege)?;
-        let outcome = compare::run(*experiment, nic, options, world, &progress)?;
+        let comparison = compare::run(*experiment, nic, options, world, &progress)?;
         if let Some(path) = &args.svg {
-            fs::write(path, tradeoff(&outcome).svg())
+            fs::write(path, tradeoff(&comparison).svg())
                 .with_context(|| format!("writing {}", path.display()))?;
         }
         if !args.json {
-            outln!("{}\n", table::of(&outcome, args.ratios, width));
+            outln!("{}\n", table::of(&comparison, args.ratios, width));
             if args.histogram {
-                print_histograms(&outcome, width);
+                print_histograms(&comparison, width);
             }
         }
-        outcomes.push(outcome);
+        outcomes.push(comparison);
     }
     match (args.json, &args.scenario) {
         (false, _) => Ok(()),
@@ -75,7 +75,7 @@ fn check(args: &BenchArgs, runs: &[Run]) -> Result<()> {
     );
     for run in runs {
         let rounds = compare::check(run.experiment, &run.nic, &run.options)?;
-        let is_virtual = run.uses(args.world).place == Place::Virtual;
+        let is_virtual = run.uses(args.world).place == HostKind::Virtual;
         setup::check(&run.nic)?;
         ensure!(
             run.nic.pcap.is_none() || !is_virtual || rounds == 1,
@@ -87,7 +87,7 @@ fn check(args: &BenchArgs, runs: &[Run]) -> Result<()> {
 }
 
 /// Latency against interrupts, or the load of hosts, of every setting that has both.
-fn tradeoff(outcome: &Outcome) -> TradeoffChart {
+fn tradeoff(comparison: &Comparison) -> TradeoffChart {
     let point = |result: &Measurement| {
         Some(TradeoffPoint {
             name: result.setting.clone(),
@@ -97,12 +97,12 @@ fn tradeoff(outcome: &Outcome) -> TradeoffChart {
             bulk_mbit: result.bulk_bits_per_s.map(|bits| bits / 1e6),
         })
     };
-    let points = outcome.results.iter().filter_map(point).collect();
-    TradeoffChart { title: outcome.experiment.clone(), points, ..Default::default() }
+    let points = comparison.results.iter().filter_map(point).collect();
+    TradeoffChart { title: comparison.experiment.clone(), points, ..Default::default() }
 }
 
-fn print_histograms(outcome: &Outcome, width: Width) {
-    for result in &outcome.results {
+fn print_histograms(comparison: &Comparison, width: Width) {
+    for result in &comparison.results {
         let clients =
             result.clients.map(|clients| format!(", {clients} clients")).unwrap_or_default();
         outln!(

@@ -15,9 +15,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 use sys::privilege::become_capable;
 
+use bench::applicability::Use;
 use bench::experiment::USUAL_SETTING;
 use bench::options::NicOptions;
-use bench::takers::Use;
 use bench::world::WorldKind;
 use bench::world::live::Live;
 use bench::world::setup;

@@ -10,7 +10,7 @@ use netdev::{Root, device_name};
 
 use super::apply::DeviceArgs;
 use report::{errln, outln};
-use tune::device::{Device, Kind};
+use tune::device::{Device, DeviceKind};
 use tune::journal::Store;
 use tune::links::{Matches, Traits, drop_ins, foreign};
 use tune::persist::{MARK, Subject, files, link_key, link_section, paths, settings_of, without};
@@ -152,7 +152,7 @@ fn persisted(args: &PersistArgs, name: &str) -> Result<State> {
 fn subject(args: &PersistArgs, device: &dyn Device, settings: &State) -> Subject {
     let root = Root::here();
     let identity = device.identity();
-    debug_assert_eq!(identity.kind, Kind::Interface);
+    debug_assert_eq!(identity.kind, DeviceKind::Interface);
     let name = &identity.name;
     // 0: the address is its own, not one that a program has given it.
     let is_own = root.number(&format!("sys/class/net/{name}/addr_assign_type")) == Some(0);

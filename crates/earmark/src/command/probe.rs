@@ -7,7 +7,7 @@ use infer::{Heard, Place, Purpose};
 
 use super::apply::DeviceArgs;
 
-use probe::kind::{Asker, Kind};
+use probe::prober::{EchoKind, Prober};
 use probe::recording::{self, Origin};
 use probe::report::Report;
 use probe::run::{self, Limits};
@@ -25,7 +25,7 @@ pub struct ProbeArgs {
     host: Option<String>,
     /// Which echo; without it, the first that answers
     #[arg(long, value_enum)]
-    kind: Option<Kind>,
+    kind: Option<EchoKind>,
     /// Its port
     #[arg(long)]
     port: Option<u16>,
@@ -59,10 +59,10 @@ pub struct ProbeArgs {
 /// # Errors
 /// If nothing answers, or a file cannot be read or written.
 pub fn run(args: &ProbeArgs) -> Result<()> {
-    let Heards { origin, heard, unheld } = match (&args.replay, &args.vary) {
-        (Some(path), _) => Heards::of(recording::read(path)?),
+    let Observations { origin, heard, unheld } = match (&args.replay, &args.vary) {
+        (Some(path), _) => Observations::of(recording::read(path)?),
         (None, Some(name)) => ask_and_vary(args, name)?,
-        (None, None) => Heards::of(ask(args, args.kind)?),
+        (None, None) => Observations::of(ask(args, args.kind)?),
     };
     if let Some(path) = &args.record {
         recording::write(path, &origin, &heard)?;
@@ -77,38 +77,38 @@ pub fn run(args: &ProbeArgs) -> Result<()> {
 }
 
 /// What was heard.
-struct Heards {
+struct Observations {
     origin: Origin,
     heard: Vec<Heard>,
     /// The same while a device of mine held nothing.
     unheld: Vec<Heard>,
 }
 
-impl Heards {
+impl Observations {
     fn of((origin, heard): (Origin, Vec<Heard>)) -> Self {
         Self { origin, heard, unheld: Vec::new() }
     }
 }
 
-fn ask(args: &ProbeArgs, kind: Option<Kind>) -> Result<(Origin, Vec<Heard>)> {
+fn ask(args: &ProbeArgs, kind: Option<EchoKind>) -> Result<(Origin, Vec<Heard>)> {
     let host = args.host.as_ref().context("whom to ask?")?;
-    let mut asker = Asker::find(host, kind, args.port)?;
-    let mut plan = run::plan(&asker, Limits { count: args.count, rate: args.rate });
-    let (address, kind) = (asker.address, asker.kind());
+    let mut prober = Prober::find(host, kind, args.port)?;
+    let mut plan = run::plan(&prober, Limits { count: args.count, rate: args.rate });
+    let (address, kind) = (prober.address, prober.kind());
     errln!(
         "probing {address} by {}: {} small packets in a few seconds",
         kind.name(),
         plan.packets()
     );
-    if asker.is_local() {
+    if prober.is_local() {
         errln!("{address} is this host itself: no NIC is in between");
     }
-    run::run(&mut asker, &mut plan)?;
+    run::run(&mut prober, &mut plan)?;
     Ok((Origin::new(address.to_string(), kind), plan.heard().to_vec()))
 }
 
 /// Asks, and if that does not say whose a hold is, asks again while device `name` holds nothing.
-fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Heards> {
+fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Observations> {
     let (store, device) = args.at.open(name)?;
     let device = device.as_ref();
     let before = device.counted()?.packets;
@@ -124,7 +124,7 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Heards> {
         origin.host
     );
     if verdict.findings.iter().all(|finding| finding.place != Place::Unknown) {
-        return Ok(Heards { origin, heard, unheld: Vec::new() });
+        return Ok(Observations { origin, heard, unheld: Vec::new() });
     }
     let state = device.read()?;
     let change = state.unheld();
@@ -135,15 +135,15 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Heards> {
     );
     if change.is_empty() {
         errln!("{name} holds nothing as it is");
-        return Ok(Heards { origin, unheld: heard.clone(), heard });
+        return Ok(Observations { origin, unheld: heard.clone(), heard });
     }
     interrupted::watch().context("take signals")?;
     let mut transaction = Transaction::begin(device, &store, "probe")?;
     for took in transaction.change(&change)? {
-        ensure!(took.verdict != Verdict::Ignored, "{name}: {}", took.words());
-        errln!("{name}: {}, for some seconds", took.words());
+        ensure!(took.verdict != Verdict::Ignored, "{name}: {}", took.describe());
+        errln!("{name}: {}, for some seconds", took.describe());
     }
     let (_, unheld) = ask(args, Some(origin.kind))?;
     transaction.undo()?;
-    Ok(Heards { origin, heard, unheld })
+    Ok(Observations { origin, heard, unheld })
 }

@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use signal_hook::iterator::Signals;
 use sys::signals::{ENDING, not_ignored};
 
+use bench::applicability::{HostKind, Use};
 use bench::experiment::USUAL_SETTING;
 use bench::options::NicOptions;
-use bench::takers::{Place, Use};
 use bench::world::served::Served;
 use bench::world::setup;
 
@@ -18,7 +18,7 @@ use bench::world::setup;
 /// # Errors
 /// If a socket cannot be had, or the options do not go together.
 pub fn run(sockets: [&Path; 2], options: &NicOptions) -> Result<()> {
-    options.check_taken(&[Use { experiment: None, place: Place::Served }])?;
+    options.check_taken(&[Use { experiment: None, place: HostKind::Served }])?;
     setup::check(options)?;
     // Before the sockets, so that no signal finds files that nobody removes.
     let mut signals = Signals::new(not_ignored(ENDING)).context("prepare to be interrupted")?;

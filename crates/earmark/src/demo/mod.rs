@@ -5,10 +5,10 @@
 //! and the bulk flow is as fast as it goes; at once, both are offered at a fixed pace, so that
 //! all strategies have the same to carry; whether they did is said at the end.
 
+mod conclusions;
 mod preview;
 mod rows;
 mod show;
-mod story;
 mod timeline;
 
 use std::fs;
@@ -23,7 +23,7 @@ use sys::privilege::become_capable;
 use rows::{Demo, Row, STRATEGIES};
 
 use crate::cli::DemoArgs;
-use bench::compare::{Tried, attempt, refuse_nothing};
+use bench::compare::{CellRounds, attempt, refuse_nothing};
 use bench::environment::Environment;
 use bench::experiment::Experiment;
 use bench::files::writable;
@@ -76,7 +76,7 @@ pub fn run(args: &DemoArgs) -> Result<()> {
     };
     let (rows, timelines) = measure(&live, args)?;
     live.finish()?;
-    let story = story::tell(&rows);
+    let story = conclusions::sentences(&rows);
     let demo = Demo { schema_version: SCHEMA, rows, story };
     let page = report::render(&show::report(&demo, timelines)).context("draw the report")?;
     write(&args.report, &page)?;
@@ -100,7 +100,7 @@ fn measure(live: &Live, args: &DemoArgs) -> Result<(Vec<Row>, Vec<Timeline>)> {
         bulk_chunk: Some(CHUNK_BYTES),
         ..ExperimentOptions::default()
     };
-    let mut cases: Vec<[Tried; 3]> = settings.iter().map(|_| Default::default()).collect();
+    let mut cases: Vec<[CellRounds; 3]> = settings.iter().map(|_| Default::default()).collect();
     let mut timelines = Vec::new();
     let progress = Progress::new(false);
     progress.start(u64::from(args.rounds) * (settings.len() * TRAFFIC.len()) as u64);
@@ -124,11 +124,11 @@ fn measure(live: &Live, args: &DemoArgs) -> Result<(Vec<Row>, Vec<Timeline>)> {
     Ok((rows.collect(), timelines))
 }
 
-fn row(setting: &Moderation, cases: &[Tried; 3], environment: &Environment) -> Row {
+fn row(setting: &Moderation, cases: &[CellRounds; 3], environment: &Environment) -> Row {
     let setting = setting.to_string();
-    let [round_trips, bulk, both] = cases.each_ref().map(|Tried { slices, missed }| {
+    let [round_trips, bulk, both] = cases.each_ref().map(|CellRounds { slices, missed }| {
         let setting = setting.clone();
-        let rounds = Rounds { setting, clients: None, slices, missed, tells_half: false };
+        let rounds = Rounds { setting, clients: None, slices, missed, reports_half: false };
         rounds.measurement(environment.clone())
     });
     Row { setting, round_trips, bulk, both }

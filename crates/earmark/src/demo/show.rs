@@ -1,7 +1,7 @@
 //! The demo's table and its report.
 
+use super::conclusions;
 use super::rows::{Demo, Row};
-use super::story;
 use bench::measurement::Measurement;
 use report::terminal::Table;
 use report::terminal::number;
@@ -85,7 +85,7 @@ pub(super) fn report(demo: &Demo, timelines: Vec<Timeline>) -> Report {
         ],
         tradeoff: TradeoffChart {
             title: "Both at once: latency against interrupts".into(),
-            note: story::load(&demo.rows),
+            note: conclusions::load(&demo.rows),
             points: demo.rows.iter().filter_map(point).collect(),
         },
         timelines,

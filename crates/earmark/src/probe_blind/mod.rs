@@ -26,7 +26,7 @@ use bench::environment::{Environment, VIRTUAL};
 use bench::options::{NicOptions, Ports, Text};
 use bench::world::World;
 use bench::world::live::Live;
-use probe::kind::{Asker, Kind};
+use probe::prober::{EchoKind, Prober};
 use probe::recording::{self, Origin};
 use probe::run::{self, Limits};
 use report::{errln, outln};
@@ -36,7 +36,7 @@ const HEAD_START: Duration = Duration::from_millis(150);
 
 /// Where cases are played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Place {
+enum BlindWorld {
     /// Namespaces, real time
     Live,
     /// Guests, virtual time
@@ -47,8 +47,8 @@ enum Place {
 #[derive(clap::Args, Debug)]
 pub struct BlindArgs {
     /// Where
-    #[arg(long, value_enum, default_value_t = Place::Live)]
-    world: Place,
+    #[arg(long, value_enum, default_value_t = BlindWorld::Live)]
+    world: BlindWorld,
     /// How many cases
     #[arg(long, default_value_t = 40)]
     cases: u64,
@@ -66,7 +66,7 @@ pub struct BlindArgs {
     json: bool,
 }
 
-impl Place {
+impl BlindWorld {
     /// What is near enough: a share, or microseconds.
     const fn near(self) -> (f64, f64) {
         match self {
@@ -77,7 +77,7 @@ impl Place {
 }
 
 #[derive(Serialize)]
-struct Outcome {
+struct BlindResults {
     first_seed: u64,
     cases: u64,
     /// Of the machine that played; nothing where cases were read.
@@ -96,7 +96,7 @@ pub fn run(args: &BlindArgs) -> Result<()> {
     }
     let seeds = args.first_seed..args.first_seed + args.cases;
     let live = match args.world {
-        Place::Live if args.replay.is_none() => Some(start()?),
+        BlindWorld::Live if args.replay.is_none() => Some(start()?),
         _ => None,
     };
     let scores: Result<Vec<_>> = match (&live, &args.replay) {
@@ -117,13 +117,13 @@ pub fn run(args: &BlindArgs) -> Result<()> {
             live.finish()?;
             Some(environment)
         }
-        (None, Place::Virtual) if args.replay.is_none() => Some(Environment::read(VIRTUAL)),
+        (None, BlindWorld::Virtual) if args.replay.is_none() => Some(Environment::read(VIRTUAL)),
         _ => None,
     };
     let table = Table::of(&scores, args.world.near());
     if args.json {
         let BlindArgs { cases, first_seed, .. } = *args;
-        let outcome = Outcome { first_seed, cases, environment, table, scores };
+        let outcome = BlindResults { first_seed, cases, environment, table, scores };
         outln!("{}", serde_json::to_string_pretty(&outcome)?);
     } else {
         outln!("{table}");
@@ -138,12 +138,12 @@ fn score(
     hear: impl Fn(&Case) -> Result<Vec<Heard>>,
 ) -> Result<Vec<Score>> {
     let case = match args.world {
-        Place::Live => Case::draw_live(seed),
-        Place::Virtual => Case::draw_virtual(seed),
+        BlindWorld::Live => Case::draw_live(seed),
+        BlindWorld::Virtual => Case::draw_virtual(seed),
     };
     let heard = hear(&case).with_context(|| format!("play case {seed}"))?;
     if let Some(folder) = &args.record {
-        let origin = Origin::new(FAR.to_string(), Kind::Udp);
+        let origin = Origin::new(FAR.to_string(), EchoKind::Udp);
         recording::write(&recorded(folder, seed), &origin, &heard)?;
     }
     let scores = Score::of(&case, &infer::judge(&heard));
@@ -205,9 +205,9 @@ fn play(live: &Live, case: &Case) -> Result<Vec<Heard>> {
     sleep(HEAD_START);
     let host = a.host().context("host a is a namespace")?;
     host.enter_net(|| -> Result<_> {
-        let mut asker = Asker::find(&FAR.to_string(), Some(Kind::Udp), None)?;
-        let mut plan = run::plan(&asker, Limits::default());
-        run::run(&mut asker, &mut plan)?;
+        let mut prober = Prober::find(&FAR.to_string(), Some(EchoKind::Udp), None)?;
+        let mut plan = run::plan(&prober, Limits::default());
+        run::run(&mut prober, &mut plan)?;
         Ok(plan.heard().to_vec())
     })?
 }

@@ -47,16 +47,16 @@ pub(crate) fn measurement(setting: &str) -> Measurement {
         cpu: Some(Cpu { nic: 0.98, nic_spin: 0.0, host: 1.97, host_receive: 0.5 }),
         receive_ns_per_packet: Some(1_765.0),
         ports: Vec::new(),
-        halves: Vec::new(),
+        one_way: Vec::new(),
         rounds: Vec::new(),
         environment,
         latency: Distribution::default(),
     }
 }
 
-fn outcome(experiment: &str, results: Vec<Measurement>) -> Outcome {
+fn comparison(experiment: &str, results: Vec<Measurement>) -> Comparison {
     let (experiment, ratios) = (experiment.to_owned(), Vec::new());
-    Outcome { schema_version: 1, experiment, world: "live", mx: None, results, ratios }
+    Comparison { schema_version: 1, experiment, world: "live", mx: None, results, ratios }
 }
 
 const SETTINGS: [&str; 4] = ["disabled", "delay:75+frames:16", "marked+throttle:125", "stream:75"];
@@ -66,8 +66,8 @@ const ESSENTIAL: [&str; 4] = ["p50 us", "28156.3", "interrupts/s", "654321"];
 
 #[test]
 fn one_setting_fits_every_terminal() {
-    let outcome = outcome("tcp-rr", vec![measurement("delay:75")]);
-    fits(|width| of(&outcome, false, width), &ESSENTIAL);
+    let comparison = comparison("tcp-rr", vec![measurement("delay:75")]);
+    fits(|width| of(&comparison, false, width), &ESSENTIAL);
 }
 
 /// Ratios of each setting to each other one, wide ones.
@@ -92,15 +92,15 @@ fn repeat(results: &mut [Measurement]) {
 
 #[test]
 fn settings_that_are_compared_and_their_ratios_fit_every_terminal() {
-    let mut outcome = outcome("mixed", SETTINGS.map(measurement).to_vec());
-    outcome.results.iter_mut().for_each(|result| result.bulk_bits_per_s = Some(9.4e9));
-    repeat(&mut outcome.results);
-    outcome.ratios = every_ratio(Figure::LatencyP50, None);
-    outcome.ratios.extend(every_ratio(Figure::Interrupts, None));
+    let mut comparison = comparison("mixed", SETTINGS.map(measurement).to_vec());
+    comparison.results.iter_mut().for_each(|result| result.bulk_bits_per_s = Some(9.4e9));
+    repeat(&mut comparison.results);
+    comparison.ratios = every_ratio(Figure::LatencyP50, None);
+    comparison.ratios.extend(every_ratio(Figure::Interrupts, None));
     let matrix = [&ESSENTIAL[..], &SETTINGS, &["latency p50 x that of", "123.45 (0.07-9876.54)"]];
-    fits(|width| of(&outcome, true, width), &matrix.concat());
-    fits(|width| of(&outcome, false, width), &[&ESSENTIAL[..], &SETTINGS].concat());
-    let narrow = of(&outcome, false, Width::columns(80)).replace('\n', " ");
+    fits(|width| of(&comparison, true, width), &matrix.concat());
+    fits(|width| of(&comparison, false, width), &[&ESSENTIAL[..], &SETTINGS].concat());
+    let narrow = of(&comparison, false, Width::columns(80)).replace('\n', " ");
     assert!(narrow.contains("Left out at 80 columns:") && narrow.contains("--json"), "{narrow}");
     assert!(narrow.contains("x123.45 (0.070-9876.54)"), "{narrow}");
     assert!(!narrow.contains("x that of"), "a matrix is for --ratios: {narrow}");
@@ -108,16 +108,17 @@ fn settings_that_are_compared_and_their_ratios_fit_every_terminal() {
 
 #[test]
 fn usual_ratios_of_latency_and_interrupts_fit_80_columns() {
-    let mut outcome = outcome("mixed", SETTINGS[..2].iter().map(|it| measurement(it)).collect());
-    repeat(&mut outcome.results);
+    let mut comparison =
+        comparison("mixed", SETTINGS[..2].iter().map(|it| measurement(it)).collect());
+    repeat(&mut comparison.results);
     for figure in [Figure::LatencyP50, Figure::Interrupts, Figure::Transactions] {
         let mut ratios = every_ratio(figure, None);
         for ratio in &mut ratios {
             (ratio.median, ratio.min, ratio.max) = (0.42, 0.40, 0.45);
         }
-        outcome.ratios.extend(ratios);
+        comparison.ratios.extend(ratios);
     }
-    let text = of(&outcome, false, Width::columns(80));
+    let text = of(&comparison, false, Width::columns(80));
     let row = text.lines().find(|line| line.starts_with("delay:75")).unwrap();
     assert_eq!(row.matches("x0.42 (0.40-0.45)").count(), 2, "{text}");
     let first = text.lines().find(|line| line.starts_with("disabled")).unwrap();
@@ -138,15 +139,15 @@ fn ratios_are_to_the_first_setting_with_as_many_clients() {
         let back = Ratio { figure, of: to.clone(), to: of.clone(), clients, median, min, max };
         ratios.extend([Ratio { figure, of, to, clients, median, min, max }, back]);
     }
-    let mut outcome = outcome("loaded-server", results);
-    outcome.ratios = ratios;
+    let mut comparison = comparison("loaded-server", results);
+    comparison.ratios = ratios;
     // Those to throttle:10, which no cell may show.
-    for (ratio, at) in outcome.ratios.iter_mut().zip(0..) {
+    for (ratio, at) in comparison.ratios.iter_mut().zip(0..) {
         if at % 2 == 1 {
             ratio.median = 77.0;
         }
     }
-    let text = of(&outcome, false, Width::columns(usize::MAX));
+    let text = of(&comparison, false, Width::columns(usize::MAX));
     let cells = text.lines().filter(|line| line.starts_with("throttle:"));
     let cells: Vec<Vec<&str>> = cells.map(|line| line.split_whitespace().collect()).collect();
     let header: Vec<&str> = text.lines().nth(1).unwrap().split("  ").collect();
@@ -158,10 +159,10 @@ fn ratios_are_to_the_first_setting_with_as_many_clients() {
 
 #[test]
 fn a_figure_that_is_the_same_under_all_settings_has_no_ratios() {
-    let mut outcome = outcome("mixed", SETTINGS.map(measurement).to_vec());
-    outcome.ratios = every_ratio(Figure::Transactions, None);
-    outcome.ratios.iter_mut().for_each(|ratio| ratio.median = 1.01);
-    let text = of(&outcome, true, Width::columns(usize::MAX));
+    let mut comparison = comparison("mixed", SETTINGS.map(measurement).to_vec());
+    comparison.ratios = every_ratio(Figure::Transactions, None);
+    comparison.ratios.iter_mut().for_each(|ratio| ratio.median = 1.01);
+    let text = of(&comparison, true, Width::columns(usize::MAX));
     assert!(!text.contains("answers ratio") && !text.contains("Ratios to"), "{text}");
 }
 
@@ -176,7 +177,7 @@ fn clients_messages_and_clocks_fit_every_terminal() {
         result.half_round_trip_us = result.latency_us;
     }
     let latency = results[0].latency_us;
-    let half = |setting: &str| Halves {
+    let half = |setting: &str| OneWayDelays {
         setting: setting.into(),
         round_trip_us: latency,
         request_us: latency,
@@ -184,16 +185,19 @@ fn clients_messages_and_clocks_fit_every_terminal() {
         offset_us: latency,
         rounds: Vec::new(),
     };
-    results[0].halves = vec![half("delay:393"), half("delay:50")];
-    let mut outcome = outcome("mx-mixed", results);
+    results[0].one_way = vec![half("delay:393"), half("delay:50")];
+    let mut comparison = comparison("mx-mixed", results);
     let marks = bench::marks::MarkNames::ALL;
-    outcome.mx = Some(MxTerms { size: 1 << 20, in_flight: Some(64), marks, misorder: 3 });
-    fits(|width| of(&outcome, false, width), &[&ESSENTIAL[..], &["1024", "clock offset"]].concat());
+    comparison.mx = Some(MxTerms { size: 1 << 20, in_flight: Some(64), marks, misorder: 3 });
+    fits(
+        |width| of(&comparison, false, width),
+        &[&ESSENTIAL[..], &["1024", "clock offset"]].concat(),
+    );
 }
 
 #[test]
 fn a_pipe_gets_the_whole_table() {
     let text =
-        of(&outcome("tcp-rr", vec![measurement("delay:75")]), false, Width::columns(usize::MAX));
+        of(&comparison("tcp-rr", vec![measurement("delay:75")]), false, Width::columns(usize::MAX));
     assert!(text.contains("rx ns/pkt") && !text.contains("Left out"), "{text}");
 }

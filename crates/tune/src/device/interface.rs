@@ -12,7 +12,7 @@ use netdev::netdev::Netdev;
 use netdev::statistics::read_statistics;
 use netdev::{Root, list_devices};
 
-use super::{Counted, Device, Identity, Kind, Reopened};
+use super::{Counted, Device, DeviceKind, Identity, Reopened};
 use crate::setting::{Change, Mechanism, Setting, State, Value};
 
 /// The network namespace of this thread.
@@ -43,7 +43,7 @@ impl Interface {
         let number = number.with_context(|| format!("no device {name} here; look at: ip link"))?;
         let address = root.word(&format!("sys/class/net/{name}/address"));
         let (place, name) = (network()?, name.to_owned());
-        let identity = Identity { kind: Kind::Interface, name, place, number, address };
+        let identity = Identity { kind: DeviceKind::Interface, name, place, number, address };
         Ok(Self { identity, ethtool: Ethtool::open()?, root })
     }
 

@@ -1,10 +1,10 @@
 //! What can be tuned: a device whose settings can be read, changed, and read back.
 
+#[cfg(test)]
+pub mod fake;
 pub mod interface;
 mod open;
 pub mod port;
-#[cfg(test)]
-pub mod pretended;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ use super::setting::{Change, State};
 #[serde(deny_unknown_fields)]
 pub struct Identity {
     /// What kind it is.
-    pub kind: Kind,
+    pub kind: DeviceKind,
     /// Its name, such as `eth0`.
     pub name: String,
     /// Where that name counts: a network namespace by its number, or a lab by its name.
@@ -44,7 +44,7 @@ impl Identity {
 /// The kinds of devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum DeviceKind {
     /// A network interface of this machine.
     Interface,
     /// A port of a NIC of ours, in a lab.

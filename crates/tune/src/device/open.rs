@@ -5,8 +5,8 @@ use lab::control::client;
 use netdev::{Root, device_name};
 
 use super::interface::Interface;
-use super::port::Port;
-use super::{Device, Identity, Kind, Reopened};
+use super::port::LabPort;
+use super::{Device, DeviceKind, Identity, Reopened};
 
 /// Opens a device by its name: an interface of this network namespace, or, where a lab is named (or
 /// `Some("")` says that there is one), a port of its NIC.
@@ -21,7 +21,7 @@ pub fn open(name: &str, lab: Option<&str>) -> Result<Box<dyn Device>> {
         None => Box::new(Interface::open(&device_name(&Root::here(), name))?),
         Some(lab) => {
             let lab = client::choose(Some(lab).filter(|lab| !lab.is_empty()))?;
-            Box::new(Port::open(&lab, name)?)
+            Box::new(LabPort::open(&lab, name)?)
         }
     })
 }
@@ -41,15 +41,15 @@ pub fn name_now(identity: &Identity) -> Option<String> {
 /// If it is there and cannot be opened.
 pub fn reopen(identity: &Identity) -> Result<Reopened> {
     match identity.kind {
-        Kind::Interface => Interface::reopen(identity)
+        DeviceKind::Interface => Interface::reopen(identity)
             .with_context(|| format!("look for {}, which has a journal", identity.name)),
-        Kind::Port => {
+        DeviceKind::Port => {
             let runs = client::labs()?.contains(&identity.place)
                 && client::socket(&identity.place)? == identity.number;
             if !runs {
                 return Ok(Reopened::Gone);
             }
-            Ok(Reopened::Here(Box::new(Port::open(&identity.place, &identity.name)?)))
+            Ok(Reopened::Here(Box::new(LabPort::open(&identity.place, &identity.name)?)))
         }
     }
 }

@@ -4,18 +4,18 @@
 use anyhow::{Context, Result, anyhow, ensure};
 use nic::moderation::{Moderation, TimerKind};
 
-use super::{Counted, Device, Identity, Kind};
+use super::{Counted, Device, DeviceKind, Identity};
 use crate::setting::{Change, Setting, State, Value};
 use lab::control::client::{ask, socket};
 use lab::control::{PortState, Request};
 
 /// A port of the NIC of a lab.
 #[derive(Debug)]
-pub struct Port {
+pub struct LabPort {
     identity: Identity,
 }
 
-impl Port {
+impl LabPort {
     /// The port of that name in a lab.
     ///
     /// # Errors
@@ -23,7 +23,7 @@ impl Port {
     pub fn open(lab: &str, name: &str) -> Result<Self> {
         let (place, name) = (lab.to_owned(), name.to_owned());
         let number = socket(lab)?;
-        let identity = Identity { kind: Kind::Port, name, place, number, address: None };
+        let identity = Identity { kind: DeviceKind::Port, name, place, number, address: None };
         let port = Self { identity };
         port.state()?;
         Ok(port)
@@ -38,7 +38,7 @@ impl Port {
     }
 }
 
-impl Device for Port {
+impl Device for LabPort {
     fn identity(&self) -> &Identity {
         &self.identity
     }

@@ -125,7 +125,7 @@ pub fn changed(before: &State, after: &State, asked: &[Setting]) -> Vec<Kept> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Kind;
+    use crate::device::DeviceKind;
 
     fn state(text: &str) -> State {
         State(text.parse::<crate::setting::Change>().unwrap().0.into_iter().collect())
@@ -135,7 +135,7 @@ mod tests {
         let (name, place) = ("eth0".to_owned(), "4026531840".to_owned());
         Journal::new(
             "boot",
-            Identity { kind: Kind::Interface, name, place, number: 2, address: None },
+            Identity { kind: DeviceKind::Interface, name, place, number: 2, address: None },
         )
     }
 

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{FlockOperation, OFlags, flock};
 
 use super::{Journal, SCHEMA};
-use crate::device::{Identity, Kind};
+use crate::device::{DeviceKind, Identity};
 use crate::failpoint::failpoint;
 
 /// The end of a journal's name.
@@ -64,8 +64,8 @@ impl Store {
         let Identity { kind, name, place, number, .. } = device;
         let (kind, name) = match kind {
             // An interface may get another name, and is still the one that was changed.
-            Kind::Interface => ("net", number.to_string()),
-            Kind::Port => ("lab", name.clone()),
+            DeviceKind::Interface => ("net", number.to_string()),
+            DeviceKind::Port => ("lab", name.clone()),
         };
         // Names of labs may have signs in them that have a meaning in paths.
         let plain = |text: &str| -> String {
@@ -232,7 +232,7 @@ mod tests {
 
     fn device(name: &str) -> Identity {
         Identity {
-            kind: Kind::Port,
+            kind: DeviceKind::Port,
             name: name.into(),
             place: "a/../b".into(),
             number: 1,

@@ -1,9 +1,9 @@
 //! How many connections and agents `earmark serve` has at once, in all and of one address.
 //!
-//! A connection that has not shown the code yet holds a place for as long as the handshake may
-//! take. There is always a place for the newest: where all are taken, the oldest of its address,
+//! A connection that has not shown the code yet holds a slot for as long as the handshake may
+//! take. There is always a slot for the newest: where all are taken, the oldest of its address,
 //! or the oldest of all, loses its own. So slow connections, however many, keep out no host that
-//! has the code. An agent holds its place until it has ended, and more of them are refused.
+//! has the code. An agent holds its slot until it has ended, and more of them are refused.
 
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,15 +24,15 @@ pub(super) const MAX_AGENTS: usize = 16;
 /// Those of one address.
 const MAX_AGENTS_PER_ADDRESS: usize = 8;
 
-/// Threads at once. A connection that has lost its place needs a moment to notice.
+/// Threads at once. A connection that has lost its slot needs a moment to notice.
 const MAX_THREADS: usize = 2 * MAX_PENDING + MAX_AGENTS;
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Admission(Mutex<Places>);
+pub(super) struct Admission(Mutex<Slots>);
 
 #[derive(Debug, Default)]
-struct Places {
+struct Slots {
     next: u64,
     threads: usize,
     /// The oldest first.
@@ -47,9 +47,9 @@ struct Pending {
     stream: TcpStream,
 }
 
-/// A place of a connection, or of its agent, until this is dropped.
+/// A slot of a connection, or of its agent, until this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Slot {
     admission: Arc<Admission>,
     from: IpAddr,
     number: u64,
@@ -57,11 +57,11 @@ pub(super) struct Place {
 }
 
 impl Admission {
-    fn places(&self) -> MutexGuard<'_, Places> {
+    fn slots(&self) -> MutexGuard<'_, Slots> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a new connection; nothing if there are too many threads.
+    /// A slot for a new connection; nothing if there are too many threads.
     ///
     /// # Errors
     /// If there are no descriptors left.
@@ -69,13 +69,13 @@ impl Admission {
         self: &Arc<Self>,
         from: IpAddr,
         stream: &TcpStream,
-    ) -> std::io::Result<Option<Place>> {
+    ) -> std::io::Result<Option<Slot>> {
         let (from, stream) = (counted_as(from), stream.try_clone()?);
-        let mut places = self.places();
-        if places.threads >= MAX_THREADS {
+        let mut slots = self.slots();
+        if slots.threads >= MAX_THREADS {
             return Ok(None);
         }
-        let pending = &mut places.pending;
+        let pending = &mut slots.pending;
         let same = pending.iter().filter(|one| one.from == from).count();
         let oldest = if same >= MAX_PENDING_PER_ADDRESS {
             pending.iter().position(|one| one.from == from)
@@ -86,47 +86,47 @@ impl Admission {
             // Its thread notices that the connection has ended.
             let _ = pending.remove(oldest).stream.shutdown(Shutdown::Both);
         }
-        let number = places.next;
-        places.next += 1;
-        places.threads += 1;
-        places.pending.push(Pending { number, from, stream });
-        drop(places);
-        Ok(Some(Place { admission: Arc::clone(self), from, number, is_agent: false }))
+        let number = slots.next;
+        slots.next += 1;
+        slots.threads += 1;
+        slots.pending.push(Pending { number, from, stream });
+        drop(slots);
+        Ok(Some(Slot { admission: Arc::clone(self), from, number, is_agent: false }))
     }
 }
 
-impl Place {
-    /// Makes the place of a connection that of an agent.
+impl Slot {
+    /// Makes the slot of a connection that of an agent.
     ///
     /// # Errors
     /// If there are too many.
     pub(super) fn start_agent(&mut self) -> Result<()> {
-        let mut places = self.admission.places();
-        let same = places.agents.iter().filter(|from| **from == self.from).count();
+        let mut slots = self.admission.slots();
+        let same = slots.agents.iter().filter(|from| **from == self.from).count();
         ensure!(
             same < MAX_AGENTS_PER_ADDRESS,
             "{MAX_AGENTS_PER_ADDRESS} agents are at work for this address; wait until some have \
              ended"
         );
         ensure!(
-            places.agents.len() < MAX_AGENTS,
+            slots.agents.len() < MAX_AGENTS,
             "{MAX_AGENTS} agents are at work; wait until some have ended"
         );
-        places.pending.retain(|one| one.number != self.number);
-        places.agents.push(self.from);
-        drop(places);
+        slots.pending.retain(|one| one.number != self.number);
+        slots.agents.push(self.from);
+        drop(slots);
         self.is_agent = true;
         Ok(())
     }
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
-        let mut places = self.admission.places();
-        places.threads -= 1;
-        places.pending.retain(|one| one.number != self.number);
+        let mut slots = self.admission.slots();
+        slots.threads -= 1;
+        slots.pending.retain(|one| one.number != self.number);
         if self.is_agent {
-            let agents = &mut places.agents;
+            let agents = &mut slots.agents;
             if let Some(at) = agents.iter().position(|from| *from == self.from) {
                 agents.swap_remove(at);
             }
@@ -147,11 +147,11 @@ mod tests {
     }
 
     impl Door {
-        fn enter(&self, from: &str) -> Option<(TcpStream, Place)> {
+        fn enter(&self, from: &str) -> Option<(TcpStream, Slot)> {
             let stream = TcpStream::connect(self.listener.local_addr().unwrap()).unwrap();
             let (far, _) = self.listener.accept().unwrap();
-            let place = self.admission.enter(from.parse().unwrap(), &far).unwrap()?;
-            Some((stream, place))
+            let slot = self.admission.enter(from.parse().unwrap(), &far).unwrap()?;
+            Some((stream, slot))
         }
     }
 
@@ -175,7 +175,7 @@ mod tests {
         all.push(door.enter("10.0.0.77").unwrap());
         let ended: Vec<usize> = (0..all.len()).filter(|at| has_ended(&mut all[*at].0)).collect();
         assert_eq!(ended, [0, MAX_PENDING_PER_ADDRESS]);
-        assert_eq!(door.admission.places().pending.len(), MAX_PENDING);
+        assert_eq!(door.admission.slots().pending.len(), MAX_PENDING);
         // Threads that do not end take no new work.
         while let Some(one) = door.enter("10.0.0.78") {
             all.push(one);
@@ -205,7 +205,7 @@ mod tests {
         }
         assert!(started("10.0.0.2").unwrap_err().contains("wait until some have ended"));
         drop(all);
-        assert!(door.admission.places().agents.is_empty());
+        assert!(door.admission.slots().agents.is_empty());
         assert!(door.enter("10.0.0.2").unwrap().1.start_agent().is_ok());
     }
 }

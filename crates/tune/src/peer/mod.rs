@@ -5,7 +5,7 @@
 //! On the far host runs `earmark serve`. Each connection to it is one agent: both sides show that
 //! they have the pairing code ([`code`], `channel`), the first text is the agent's specification in
 //! JSON, and from then on the connection is the agent's standard input and output, as a local
-//! parent would have them (`bench::agent`). Here, `earmark at HOST:PORT agent JSON` is the other
+//! parent would have them (`bench::agent`). LocalHost, `earmark at HOST:PORT agent JSON` is the other
 //! end, a child that stands for the far agent as `ssh` would; what starts agents need not know
 //! where they are.
 //!
@@ -41,18 +41,18 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// This host: agents are plain children.
 #[derive(Debug)]
-pub struct Here;
+pub struct LocalHost;
 
 /// A host on which `earmark serve` runs.
 #[derive(Debug)]
-pub struct There {
+pub struct RemoteHost {
     /// Where it listens.
     pub address: SocketAddr,
     name: String,
     code: Code,
 }
 
-impl There {
+impl RemoteHost {
     /// The host of that name, `HOST` or `HOST:PORT`, whose `earmark serve` has this code, and our
     /// own address as it sees it.
     ///
@@ -104,7 +104,7 @@ fn start(command: &mut Command, name: &str) -> Result<Child, HostError> {
     })
 }
 
-impl Machine for Here {
+impl Machine for LocalHost {
     fn name(&self) -> &str {
         "here"
     }
@@ -122,7 +122,7 @@ impl Machine for Here {
     }
 }
 
-impl Machine for There {
+impl Machine for RemoteHost {
     fn name(&self) -> &str {
         &self.name
     }

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::admission::{Admission, Place};
+use super::admission::{Admission, Slot};
 use super::allowed::{Allowed, allowed};
 use super::channel::{self, Receiver, Sender};
 use super::code::{Code, VARIABLE};
@@ -157,7 +157,7 @@ fn take(
         service.refusals.count("from addresses that are not allowed", from);
         return Ok(());
     }
-    let Some(place) = admission.enter(from, &stream)? else {
+    let Some(slot) = admission.enter(from, &stream)? else {
         service.refusals.count("beyond the limit of connections", from);
         return Ok(());
     };
@@ -169,7 +169,7 @@ fn take(
             .map_err(Into::into)
             .and_then(|end| channel::answer(end, &service.code, until))
         {
-            Ok(Some(ends)) => session(&service, &stream, from, (ends, until), place),
+            Ok(Some(ends)) => session(&service, &stream, from, (ends, until), slot),
             Ok(None) => service.refusals.count("with another code", from),
             Err(_) => service.refusals.count("that did not pair in time", from),
         }
@@ -186,7 +186,7 @@ fn session(
     stream: &TcpStream,
     from: IpAddr,
     ((mut sender, mut receiver), until): ((Sender, Receiver), Instant),
-    mut place: Place,
+    mut slot: Slot,
 ) {
     let text = match receiver.receive(Some(until)) {
         Ok(Some(text)) => text,
@@ -196,7 +196,7 @@ fn session(
     };
     let agent = || -> Result<()> {
         let allowed = allowed(&text, from, stream.local_addr()?.ip().to_canonical())?;
-        place.start_agent()?;
+        slot.start_agent()?;
         play(stream, (&mut sender, receiver), &allowed)
     };
     if let Err(error) = agent() {

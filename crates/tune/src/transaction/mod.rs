@@ -27,7 +27,7 @@ use report::errln;
 
 /// What became of one setting.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Took {
+pub struct SettingResult {
     /// Its name.
     pub setting: Setting,
     /// What it was.
@@ -56,10 +56,10 @@ pub enum Verdict {
     AlongWith,
 }
 
-impl Took {
+impl SettingResult {
     /// What happened, in words.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let tell = |value: &Option<Value>| value.as_ref().map_or("?".into(), ToString::to_string);
         let (setting, before, now) = (self.setting, tell(&self.before), tell(&self.now));
         let asked = tell(&self.asked);
@@ -88,7 +88,7 @@ fn adaptive_of(setting: Setting) -> Setting {
 
 /// Compares what was asked for with what a device says afterwards.
 #[must_use]
-pub fn took(before: &State, change: &Change, after: &State) -> Vec<Took> {
+pub fn took(before: &State, change: &Change, after: &State) -> Vec<SettingResult> {
     let asked = change.0.iter().map(|(setting, asked)| {
         let (was, now) = (before.get(*setting).cloned(), after.get(*setting).cloned());
         let verdict = if after.is_driven(*setting) {
@@ -100,7 +100,7 @@ pub fn took(before: &State, change: &Change, after: &State) -> Vec<Took> {
         } else {
             Verdict::Rounded
         };
-        Took { setting: *setting, before: was, asked: Some(asked.clone()), now, verdict }
+        SettingResult { setting: *setting, before: was, asked: Some(asked.clone()), now, verdict }
     });
     let along = changed(before, after, &[]).into_iter().filter(|kept| {
         // The strategy of a NIC of ours says again what its parts say.
@@ -108,7 +108,7 @@ pub fn took(before: &State, change: &Change, after: &State) -> Vec<Took> {
     });
     let along = along.map(|Kept { setting, before, after }| {
         let verdict = Verdict::AlongWith;
-        Took { setting, before: Some(before), asked: None, now: Some(after), verdict }
+        SettingResult { setting, before: Some(before), asked: None, now: Some(after), verdict }
     });
     asked.chain(along).collect()
 }
@@ -193,7 +193,7 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// If the device refuses.
-    pub fn change(&mut self, change: &Change) -> Result<Vec<Took>> {
+    pub fn change(&mut self, change: &Change) -> Result<Vec<SettingResult>> {
         let name = &self.device.identity().name;
         for setting in change.settings() {
             if !self.asked.contains(&setting) {
@@ -212,7 +212,7 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// If the device refuses.
-    pub fn set(&mut self, change: &Change) -> Result<Vec<Took>> {
+    pub fn set(&mut self, change: &Change) -> Result<Vec<SettingResult>> {
         let back = self.device.way_back(&self.before, &self.device.read()?);
         let named = |setting| change.get(setting).is_some();
         let mut whole = back.without(named);

@@ -1,7 +1,7 @@
 //! Changes that are undone, kept, refused, rounded and ignored, on a device that pretends.
 
 use super::*;
-use crate::device::pretended::Pretended;
+use crate::device::fake::FakeDevice;
 
 /// A store of its own, which goes away.
 struct Place(Store);
@@ -20,18 +20,18 @@ impl Drop for Place {
     }
 }
 
-fn begin<'a>(device: &'a Pretended, place: &Place) -> Transaction<'a> {
+fn begin<'a>(device: &'a FakeDevice, place: &Place) -> Transaction<'a> {
     Transaction::prepare(device, &place.0, "test", false).unwrap()
 }
 
-fn settings(device: &Pretended) -> String {
+fn settings(device: &FakeDevice) -> String {
     device.read().unwrap().to_string()
 }
 
 #[test]
 fn a_change_that_is_not_kept_is_undone() {
     let place = Place::new();
-    let device = Pretended::new("eth0", "adaptive-rx on rx-usecs 8 rx-frames 32");
+    let device = FakeDevice::new("eth0", "adaptive-rx on rx-usecs 8 rx-frames 32");
     let mut transaction = begin(&device, &place);
     transaction.change(&"adaptive-rx off rx-usecs 50".parse().unwrap()).unwrap();
     assert_eq!(settings(&device), "adaptive-rx off rx-usecs 50 rx-frames 32");
@@ -44,7 +44,7 @@ fn a_change_that_is_not_kept_is_undone() {
 #[test]
 fn a_change_that_is_kept_finds_its_way_back() {
     let place = Place::new();
-    let device = Pretended::new("eth0", "rx-usecs 3 rx-frames 0");
+    let device = FakeDevice::new("eth0", "rx-usecs 3 rx-frames 0");
     for value in ["rx-usecs 50", "rx-usecs 20 rx-frames 8"] {
         let mut transaction = begin(&device, &place);
         transaction.change(&value.parse().unwrap()).unwrap();
@@ -59,7 +59,7 @@ fn a_change_that_is_kept_finds_its_way_back() {
 #[test]
 fn half_of_a_request_is_undone_when_the_other_half_is_refused() {
     let place = Place::new();
-    let mut device = Pretended::new("eth0", "rx-usecs 3 rx-frames 0");
+    let mut device = FakeDevice::new("eth0", "rx-usecs 3 rx-frames 0");
     device.refuses = Some(Setting::RxFrames);
     let mut transaction = begin(&device, &place);
     let change: Change = "rx-usecs 50 rx-frames 8".parse().unwrap();
@@ -72,7 +72,7 @@ fn half_of_a_request_is_undone_when_the_other_half_is_refused() {
 #[test]
 fn what_cannot_be_undone_stays_in_the_journal() {
     let place = Place::new();
-    let mut device = Pretended::new("eth0", "rx-usecs 3");
+    let mut device = FakeDevice::new("eth0", "rx-usecs 3");
     let mut transaction = begin(&device, &place);
     transaction.change(&"rx-usecs 50".parse().unwrap()).unwrap();
     std::mem::forget(transaction.guard.take());
@@ -94,7 +94,7 @@ fn what_cannot_be_undone_stays_in_the_journal() {
 #[test]
 fn a_journal_of_another_boot_or_device_is_stale() {
     let place = Place::new();
-    let device = Pretended::new("eth0", "rx-usecs 3");
+    let device = FakeDevice::new("eth0", "rx-usecs 3");
     let mut transaction = begin(&device, &place);
     transaction.open = false;
     let mut journal = transaction.journal.clone();
@@ -113,13 +113,13 @@ fn a_journal_of_another_boot_or_device_is_stale() {
 #[test]
 fn what_the_device_really_took_is_told() {
     let place = Place::new();
-    let mut device = Pretended::new("eth0", "adaptive-rx off rx-usecs 3 rx-frames 0 tx-usecs 0");
+    let mut device = FakeDevice::new("eth0", "adaptive-rx off rx-usecs 3 rx-frames 0 tx-usecs 0");
     device.quantum = 20;
     device.ignores = Some(Setting::RxFrames);
     let mut transaction = begin(&device, &place);
     let mut tell = |change: &str| -> Vec<String> {
         let took = transaction.change(&change.parse().unwrap()).unwrap();
-        took.iter().map(Took::words).collect()
+        took.iter().map(SettingResult::describe).collect()
     };
     assert_eq!(tell("rx-usecs 40"), ["rx-usecs 3 -> 40"]);
     assert_eq!(tell("rx-usecs 50"), ["rx-usecs 40 -> 60: the device made 60 of 50"]);
@@ -134,11 +134,11 @@ fn what_the_device_really_took_is_told() {
 
 #[test]
 fn what_a_device_cannot_do_is_refused_before_anything_is_changed() {
-    let device = Pretended::new("eth0", "rx-usecs 3");
+    let device = FakeDevice::new("eth0", "rx-usecs 3");
     let refusal = check(&device, &"rx-usecs 5 adaptive-rx on".parse().unwrap()).unwrap_err();
-    let words = "eth0 (pretended) has no adaptive-rx; it has rx-usecs; nothing was changed";
+    let words = "eth0 (fake) has no adaptive-rx; it has rx-usecs; nothing was changed";
     assert_eq!(refusal.to_string(), words);
     assert!(check(&device, &Change::default()).is_err());
-    assert!(check(&Pretended::new("lo", ""), &"rx-usecs 5".parse().unwrap()).is_err());
+    assert!(check(&FakeDevice::new("lo", ""), &"rx-usecs 5".parse().unwrap()).is_err());
     assert_eq!(device.changes.get(), 0);
 }

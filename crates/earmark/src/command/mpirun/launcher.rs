@@ -39,7 +39,7 @@ impl Mpi {
 
 /// The kinds of launchers, by the options that they take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LauncherKind {
     /// Open MPI 4, with its own runtime.
     OpenMpi4,
     /// Open MPI 5 and later, over PRRTE.
@@ -48,7 +48,7 @@ pub(super) enum Kind {
     Hydra,
 }
 
-impl Kind {
+impl LauncherKind {
     fn is(self, wanted: Mpi) -> bool {
         match wanted {
             Mpi::Auto => true,
@@ -61,7 +61,7 @@ impl Kind {
 /// A launcher that was found.
 #[derive(Clone, Debug)]
 pub(super) struct Launcher {
-    pub(super) kind: Kind,
+    pub(super) kind: LauncherKind,
     /// Whether its MPI can speak through libfabric.
     pub(super) has_ofi: bool,
     /// As it names itself.
@@ -125,8 +125,8 @@ impl Launcher {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let Some((kind, version)) = recognise(&text) else { return Ok(None) };
         let has_ofi = match kind {
-            Kind::Hydra => has_ofi(&text),
-            Kind::OpenMpi4 | Kind::OpenMpi5 => open_mpi_has_ofi(program),
+            LauncherKind::Hydra => has_ofi(&text),
+            LauncherKind::OpenMpi4 | LauncherKind::OpenMpi5 => open_mpi_has_ofi(program),
         };
         Ok(Some(Self { kind, has_ofi, version, program: program.to_owned() }))
     }
@@ -140,11 +140,11 @@ impl Launcher {
             return Ok(());
         }
         let remedy = match self.kind {
-            Kind::Hydra => {
+            LauncherKind::Hydra => {
                 "Debian's and Ubuntu's are not. Take one that is, such as that of PyPI (pip install \
                  mpich), and name its mpiexec with --launcher PATH"
             }
-            Kind::OpenMpi4 | Kind::OpenMpi5 => {
+            LauncherKind::OpenMpi4 | LauncherKind::OpenMpi5 => {
                 "take one that is, such as Debian's openmpi-bin, and name its mpirun with --launcher \
                  PATH"
             }
@@ -162,17 +162,17 @@ impl Launcher {
         let places = each.collect::<Vec<_>>().join(",");
         let mut command = Command::new(&self.program);
         match self.kind {
-            Kind::OpenMpi4 => {
+            LauncherKind::OpenMpi4 => {
                 command.args(["--host", &places, "-np", &all, "--bind-to", "none"]);
                 command.args(["--mca", "plm_rsh_agent", REMOTE_SHELL]);
                 command.args(["--mca", "oob_tcp_if_include", network]);
             }
-            Kind::OpenMpi5 => {
+            LauncherKind::OpenMpi5 => {
                 command.args(["--host", &places, "-np", &all, "--bind-to", "none"]);
                 command.args(["--prtemca", "plm_ssh_agent", REMOTE_SHELL]);
                 // It does not find our interfaces by their network, and needs no help.
             }
-            Kind::Hydra => {
+            LauncherKind::Hydra => {
                 command.args(["-launcher", "ssh", "-launcher-exec", REMOTE_SHELL]);
                 command.args(["-hosts", &places, "-n", &all, "-bind-to", "none"]);
             }
@@ -182,19 +182,19 @@ impl Launcher {
 }
 
 /// What a launcher is that says this of its version.
-fn recognise(text: &str) -> Option<(Kind, String)> {
+fn recognise(text: &str) -> Option<(LauncherKind, String)> {
     if let Some((_, rest)) = text.split_once("(Open MPI) ") {
         let number = rest.split_whitespace().next()?;
         let major: u32 = number.split('.').next()?.parse().ok()?;
         let kind = match major {
-            4 => Kind::OpenMpi4,
-            5.. => Kind::OpenMpi5,
+            4 => LauncherKind::OpenMpi4,
+            5.. => LauncherKind::OpenMpi5,
             _ => return None,
         };
         return Some((kind, format!("Open MPI {number}")));
     }
     let (_, rest) = text.contains("HYDRA").then(|| text.split_once("Version:")).flatten()?;
-    Some((Kind::Hydra, format!("MPICH {}", rest.split_whitespace().next()?)))
+    Some((LauncherKind::Hydra, format!("MPICH {}", rest.split_whitespace().next()?)))
 }
 
 /// Whether an MPICH whose hydra says this of itself has ofi. One that says nothing may have it.
@@ -254,9 +254,9 @@ mod tests {
     #[test]
     fn launchers_are_known_by_what_they_say() {
         for (text, kind, version) in [
-            ("mpirun (Open MPI) 4.1.4\n\nReport bugs", Kind::OpenMpi4, "Open MPI 4.1.4"),
-            ("mpirun (Open MPI) 5.0.11\n", Kind::OpenMpi5, "Open MPI 5.0.11"),
-            ("HYDRA build details:\n    Version:      4.0.2\n", Kind::Hydra, "MPICH 4.0.2"),
+            ("mpirun (Open MPI) 4.1.4\n\nReport bugs", LauncherKind::OpenMpi4, "Open MPI 4.1.4"),
+            ("mpirun (Open MPI) 5.0.11\n", LauncherKind::OpenMpi5, "Open MPI 5.0.11"),
+            ("HYDRA build details:\n    Version:      4.0.2\n", LauncherKind::Hydra, "MPICH 4.0.2"),
         ] {
             assert_eq!(recognise(text), Some((kind, version.to_owned())));
         }

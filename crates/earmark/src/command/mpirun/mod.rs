@@ -5,8 +5,8 @@
 //! (`place.rs`), so that all launchers can be told the same way.
 
 mod launcher;
-mod outcome;
-mod place;
+mod rank_setup;
+mod results;
 pub mod shell;
 mod variables;
 
@@ -27,18 +27,18 @@ use nic::moderation::Moderation;
 use sys::station::{IPV4_PREFIX, Station};
 
 use crate::command::lab::{code, lab, outlive_interrupts, wait};
+use bench::applicability::{HostKind, Use};
 use bench::experiment::USUAL_SETTING;
 use bench::files::writable;
 use bench::measurement::SCHEMA;
 use bench::options::{Hosts, NicOptions, Text};
-use bench::takers::{Place, Use};
 use bench::world::World;
 use bench::world::live::Live;
 use bench::world::setup;
 use launcher::{Launcher, Mpi, require_program};
-use outcome::{Case, Outcome};
 use report::errln;
 use report::terminal::Width;
+use results::{MpiResults, SettingRuns};
 use variables::Net;
 
 /// What `earmark mpirun` takes.
@@ -87,7 +87,7 @@ pub struct MpirunArgs {
 }
 
 /// One run after the other.
-struct Runs<'a> {
+struct RunLoop<'a> {
     args: &'a MpirunArgs,
     launcher: Launcher,
     live: &'a Live,
@@ -96,13 +96,13 @@ struct Runs<'a> {
     interrupted: &'a AtomicBool,
 }
 
-/// Runs what `args` ask for; the exit status of the program.
+/// RunLoop what `args` ask for; the exit status of the program.
 ///
 /// # Errors
 /// If something that is needed is missing, the lab cannot be built, or the JSON cannot be written.
 pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
     if args.print_env {
-        let directory = place::directory(&place::library(args.provider.as_deref())?)?;
+        let directory = rank_setup::directory(&rank_setup::library(args.provider.as_deref())?)?;
         variables::print(args.mpi, &directory.to_string_lossy());
         return Ok(ExitCode::SUCCESS);
     }
@@ -111,13 +111,13 @@ pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
         args.nic.hosts.unwrap_or_default() == Hosts::Namespaces,
         "--hosts uml: launchers of MPIs cannot start programs in guests; leave it out"
     );
-    args.nic.check_taken(&[Use { experiment: None, place: Place::Namespaces }])?;
+    args.nic.check_taken(&[Use { experiment: None, place: HostKind::Namespaces }])?;
     setup::check(&args.nic)?;
     require_program(&args.program[0])?;
     let launcher = Launcher::find(args.mpi, args.launcher.as_deref())?;
     let library = if args.net.contains(&Net::Earmark) {
         launcher.require_ofi()?;
-        Some(place::library(args.provider.as_deref())?)
+        Some(rank_setup::library(args.provider.as_deref())?)
     } else {
         None
     };
@@ -128,11 +128,11 @@ pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
     let live = lab(usize::from(args.nodes).max(2), &args.nic)?;
     let interrupted = outlive_interrupts()?;
     let places = spread(usize::from(args.ranks), usize::from(args.nodes));
-    let runs = Runs { args, launcher, live: &live, places, interrupted: &interrupted };
+    let runs = RunLoop { args, launcher, live: &live, places, interrupted: &interrupted };
     let cases = settings.iter().flat_map(|setting| args.net.iter().map(|net| (*setting, *net)));
     let (status, results) = runs.all(&cases.collect::<Vec<_>>(), library.as_deref())?;
     let words: Vec<_> = args.program.iter().map(|word| word.to_string_lossy()).collect();
-    let outcome = Outcome {
+    let results = MpiResults {
         schema_version: SCHEMA,
         mpi: runs.launcher.to_string(),
         program: words.join(" "),
@@ -141,9 +141,9 @@ pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
         environment: live.environment().clone(),
     };
     live.finish()?;
-    errln!("{}", outcome::table(&outcome, Width::of_output()));
+    errln!("{}", results::table(&results, Width::of_output()));
     if let Some(path) = &args.json {
-        let text = serde_json::to_string_pretty(&outcome)? + "\n";
+        let text = serde_json::to_string_pretty(&results)? + "\n";
         fs::write(path, text).with_context(|| {
             format!("write {}; free some space or choose another place", path.display())
         })?;
@@ -169,16 +169,20 @@ fn spread(ranks: usize, nodes: usize) -> Vec<(String, usize)> {
     names(nodes).into_iter().enumerate().map(share).filter(|(_, ranks)| *ranks > 0).collect()
 }
 
-impl Runs<'_> {
-    /// Runs each case in turn, again and again, until all have run or one fails; the exit status
+impl RunLoop<'_> {
+    /// RunLoop each case in turn, again and again, until all have run or one fails; the exit status
     /// of the last one.
-    fn all(&self, cases: &[(Moderation, Net)], library: Option<&Path>) -> Result<(i32, Vec<Case>)> {
+    fn all(
+        &self,
+        cases: &[(Moderation, Net)],
+        library: Option<&Path>,
+    ) -> Result<(i32, Vec<SettingRuns>)> {
         let machines = self.live.machines();
         let hosts: Vec<&Host> = machines.iter().filter_map(Machine::host).collect();
         let stations = Station::all(&names(hosts.len()));
         let mut listeners = Vec::new();
         for (host, station) in hosts.iter().zip(&stations) {
-            listeners.push(place::furnish(host, station, &self.launcher, library)?);
+            listeners.push(rank_setup::furnish(host, station, &self.launcher, library)?);
         }
         let network = format!("{}/{IPV4_PREFIX}", network(&stations[0]));
         std::thread::scope(|scope| {
@@ -193,8 +197,12 @@ impl Runs<'_> {
         })
     }
 
-    fn in_turn(&self, cases: &[(Moderation, Net)], network: &str) -> Result<(i32, Vec<Case>)> {
-        let new = |(setting, net): &(Moderation, Net)| Case::new(setting.to_string(), *net);
+    fn in_turn(
+        &self,
+        cases: &[(Moderation, Net)],
+        network: &str,
+    ) -> Result<(i32, Vec<SettingRuns>)> {
+        let new = |(setting, net): &(Moderation, Net)| SettingRuns::new(setting.to_string(), *net);
         let mut results: Vec<_> = cases.iter().map(new).collect();
         let total = cases.len() * self.args.repeat as usize;
         let mut status = 0;
@@ -219,8 +227,8 @@ impl Runs<'_> {
 
     fn start(&self, net: Net, network: &str, alone: bool) -> Result<Child> {
         let mut command: Command = self.launcher.command(&self.places, network);
-        command.arg(place::rank(net)).args(&self.args.program);
-        place::prepare(&mut command);
+        command.arg(rank_setup::rank(net)).args(&self.args.program);
+        rank_setup::prepare(&mut command);
         if !alone {
             command.stdin(Stdio::null());
         }

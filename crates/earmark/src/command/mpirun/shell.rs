@@ -39,7 +39,7 @@ const FAILED: u8 = 255;
 
 /// What is to run where.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Order {
+struct ShellRequest {
     host: String,
     command: String,
 }
@@ -74,7 +74,7 @@ pub fn ask(socket: &Path, words: Vec<String>) -> Result<ExitCode> {
 }
 
 /// Finds host and command among what `ssh` would be given.
-fn order(words: Vec<String>) -> Result<Order> {
+fn order(words: Vec<String>) -> Result<ShellRequest> {
     let mut words = words.into_iter();
     let mut next = words.next();
     while let Some(option) = next.take_if(|word| word.starts_with('-')) {
@@ -86,7 +86,7 @@ fn order(words: Vec<String>) -> Result<Order> {
     let host = next.context("start a command on another host: no host is named")?;
     let command = words.collect::<Vec<_>>().join(" ");
     ensure!(!command.is_empty(), "start a command on host {host}: there is no command");
-    Ok(Order { host, command })
+    Ok(ShellRequest { host, command })
 }
 
 /// Does what is asked for at `listener` on threads of `scope`, until the other end of `until` is
@@ -121,7 +121,7 @@ fn answer(stream: &UnixStream, hosts: &[&Host], until: &UnixStream) -> Result<()
     let streams = streams(stream)?;
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;
-    let order: Order = serde_json::from_str(&line)?;
+    let order: ShellRequest = serde_json::from_str(&line)?;
     let status = match start(&order, hosts, streams) {
         Ok(mut child) => attend(&mut child, stream, until)?,
         Err(error) => {
@@ -149,13 +149,13 @@ fn streams(stream: &UnixStream) -> Result<[OwnedFd; 3]> {
     Ok(streams)
 }
 
-fn start(order: &Order, hosts: &[&Host], streams: [OwnedFd; 3]) -> Result<Child> {
+fn start(order: &ShellRequest, hosts: &[&Host], streams: [OwnedFd; 3]) -> Result<Child> {
     let host = hosts.iter().find(|host| host.name() == order.host);
     let host = host.with_context(|| format!("this lab has no host {}", order.host))?;
     let [input, output, error] = streams;
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(&order.command).stdin(input).stdout(output).stderr(error);
-    super::place::prepare(&mut command);
+    super::rank_setup::prepare(&mut command);
     Ok(Machine::spawn(*host, &mut command)?)
 }
 
@@ -179,7 +179,7 @@ mod tests {
     fn options_of_ssh_are_skipped() {
         for words in ["b exec it -x", "-x b exec it -x", "-q -l me -o A=b b exec it -x"] {
             let words = words.split(' ').map(str::to_owned).collect();
-            let expected = Order { host: "b".into(), command: "exec it -x".into() };
+            let expected = ShellRequest { host: "b".into(), command: "exec it -x".into() };
             assert_eq!(order(words).unwrap(), expected);
         }
         for words in [&["-x"][..], &["b"], &["-l", "b"]] {

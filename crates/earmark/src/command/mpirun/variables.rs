@@ -1,6 +1,6 @@
 //! What an MPI finds in its environment: which network it is to use.
 
-use super::launcher::{Kind, Mpi};
+use super::launcher::{LauncherKind, Mpi};
 use report::outln;
 
 /// Names and values.
@@ -54,13 +54,13 @@ fn over_provider(mpi: Mpi, directory: &str) -> Variables {
 
 /// What a rank needs on a host of the lab whose interface is `interface`.
 pub(super) fn in_lab(
-    kind: Kind,
+    kind: LauncherKind,
     net: Net,
     has_ofi: bool,
     interface: &str,
     provider: &str,
 ) -> Variables {
-    let mpi = if kind == Kind::Hydra { Mpi::Mpich } else { Mpi::Openmpi };
+    let mpi = if kind == LauncherKind::Hydra { Mpi::Mpich } else { Mpi::Openmpi };
     if net == Net::Earmark {
         let mut variables = over_provider(mpi, provider);
         variables.push(("EARMARK_PORT", format!("packet:{interface}")));
@@ -68,24 +68,24 @@ pub(super) fn in_lab(
     }
     // Segments in shared memory go where nothing is left of them.
     let (shared, files) = match kind {
-        Kind::OpenMpi4 => ("vader", "OMPI_MCA_btl_vader_backing_directory"),
+        LauncherKind::OpenMpi4 => ("vader", "OMPI_MCA_btl_vader_backing_directory"),
         _ => ("sm", "OMPI_MCA_btl_sm_backing_directory"),
     };
     let text = |name, value: &str| (name, value.to_owned());
     match kind {
-        Kind::OpenMpi4 | Kind::OpenMpi5 => vec![
+        LauncherKind::OpenMpi4 | LauncherKind::OpenMpi5 => vec![
             text("OMPI_MCA_pml", "ob1"),
             text("OMPI_MCA_osc", "^ucx"),
             ("OMPI_MCA_btl", format!("tcp,self,{shared}")),
             text("OMPI_MCA_btl_tcp_if_include", interface),
             text(files, "/run"),
         ],
-        Kind::Hydra if has_ofi => vec![
+        LauncherKind::Hydra if has_ofi => vec![
             text("MPIR_CVAR_CH4_NETMOD", "ofi"),
             text("FI_PROVIDER", "tcp"),
             text("FI_TCP_IFACE", interface),
         ],
-        Kind::Hydra => {
+        LauncherKind::Hydra => {
             vec![text("UCX_TLS", "tcp,self,sm"), text("UCX_NET_DEVICES", interface)]
         }
     }
@@ -140,7 +140,7 @@ mod tests {
         assert!(names(Mpi::Openmpi).iter().all(|name| !name.starts_with("MPIR")));
         assert!(names(Mpi::Mpich).iter().all(|name| !name.starts_with("OMPI")));
         assert_eq!(names(Mpi::Auto).len(), 2 + OPEN_MPI.len() + MPICH.len());
-        let tcp = in_lab(Kind::Hydra, Net::Tcp, false, "a0", "/x");
+        let tcp = in_lab(LauncherKind::Hydra, Net::Tcp, false, "a0", "/x");
         assert_eq!(tcp[1], ("UCX_NET_DEVICES", "a0".to_owned()));
     }
 }

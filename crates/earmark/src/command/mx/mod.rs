@@ -1,10 +1,10 @@
 //! `earmark mx`: endpoints of MX, measured, tormented, and looked at.
 
+mod address;
 mod counters;
 mod info;
 mod peers;
 mod perf;
-mod place;
 mod session;
 mod stream;
 mod stress;

@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use mx::ids::PeerId;
 use serde::Serialize;
 
-use super::session::{EndArgs, Order, Session};
+use super::session::{EndArgs, Session, Task};
 
 use report::outln;
 use report::terminal::{Stream, Width};
@@ -109,7 +109,7 @@ impl PerfArgs {
 fn round_trips(session: &Session, peer: PeerId, args: &PerfArgs, size: usize) -> Result<Row> {
     let count = args.warmup + args.iterations;
     let done = session.expect_done(peer)?;
-    session.order(peer, &Order { size, count, depth: 0, synchronous: args.synchronous })?;
+    session.order(peer, &Task { size, count, depth: 0, synchronous: args.synchronous })?;
     let message = Bytes::from(vec![0xa5; size]);
     let mut memory = vec![0; size];
     let mut halves = Histogram::<u64>::new(3)?;
@@ -139,7 +139,7 @@ fn one_way(session: &Session, peer: PeerId, args: &PerfArgs, size: usize) -> Res
     let mut mean_us = 0.0;
     for count in [args.warmup, args.iterations] {
         let done = session.expect_done(peer)?;
-        session.order(peer, &Order { size, count, depth: 1, synchronous: false })?;
+        session.order(peer, &Task { size, count, depth: 1, synchronous: false })?;
         let begin = Instant::now();
         for _ in 0..count {
             let sent = session.send(peer, message.clone(), args.synchronous)?;

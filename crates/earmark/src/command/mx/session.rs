@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use signal_hook::consts::SIGUSR1;
 use sys::signals::{ENDING, not_ignored};
 
-use super::place::tell;
+use super::address::display;
 use bench::options::Text;
 use report::{errln, outln, output};
 
@@ -118,7 +118,7 @@ pub(super) struct Session {
 
 /// What is to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Order {
+pub(super) struct Task {
     /// Bytes of each message.
     pub(super) size: usize,
     /// How many messages.
@@ -161,13 +161,13 @@ impl Session {
             format!(
                 "reach {}: start `earmark mx perf --port PORT` there, and give the address that it \
                  prints as --peer",
-                tell(&args.port, address)
+                display(&args.port, address)
             )
         })
     }
 
     /// Asks the server to get ready.
-    pub(super) fn order(&self, peer: PeerId, order: &Order) -> Result<()> {
+    pub(super) fn order(&self, peer: PeerId, order: &Task) -> Result<()> {
         order.check()?;
         let ready = self.end.irecv(Some(peer), Match::exact(READY), Vec::new())?;
         let text = serde_json::to_vec(order)?;
@@ -211,7 +211,7 @@ impl Session {
 
     /// Obeys orders until a signal ends it, or after the first client that has gone.
     pub(super) fn serve(&self, args: &EndArgs) -> Result<()> {
-        outln!("waiting at {}; Ctrl-C ends", tell(&args.port, self.end.address()));
+        outln!("waiting at {}; Ctrl-C ends", display(&args.port, self.end.address()));
         let mut client = None;
         while let Some((peer, order)) = self.next_order(client.filter(|_| args.once))? {
             client = Some(peer);
@@ -224,12 +224,12 @@ impl Session {
     }
 
     /// The next order; `None` at the end, which is also that of the `only` client.
-    fn next_order(&self, only: Option<PeerId>) -> Result<Option<(PeerId, Order)>> {
+    fn next_order(&self, only: Option<PeerId>) -> Result<Option<(PeerId, Task)>> {
         let listen = || self.end.irecv(None, Match::exact(ORDER), vec![0; MAX_ORDER]);
         let mut request = listen()?;
         loop {
             if let Some(completed) = self.end.wait(request, Some(LOOK))? {
-                match (Order::read(&completed), completed.status.peer) {
+                match (Task::read(&completed), completed.status.peer) {
                     (Ok(order), Some(peer)) => return Ok(Some((peer, order))),
                     (Err(error), _) => errln!("earmark: {}", output::message(&error)),
                     (Ok(_), None) => {}
@@ -244,7 +244,7 @@ impl Session {
         }
     }
 
-    fn obey(&self, peer: PeerId, order: Order) -> Result<()> {
+    fn obey(&self, peer: PeerId, order: Task) -> Result<()> {
         let posted = (order.depth.max(1) as u64).min(order.count);
         let mut receives = (0..posted)
             .map(|_| self.post(peer, vec![0; order.size]))
@@ -263,10 +263,10 @@ impl Session {
     fn receive_all(
         &self,
         peer: PeerId,
-        Order { size, count, depth, synchronous }: Order,
+        Task { size, count, depth, synchronous }: Task,
         receives: &mut VecDeque<Request>,
     ) -> Result<()> {
-        self.tell(peer, READY)?;
+        self.notify(peer, READY)?;
         let answer = Bytes::from(vec![0x5a; size]);
         let posted = receives.len() as u64;
         for came in 0..count {
@@ -280,10 +280,10 @@ impl Session {
                 self.wait(sent)?;
             }
         }
-        self.tell(peer, DONE)
+        self.notify(peer, DONE)
     }
 
-    fn tell(&self, peer: PeerId, what: u64) -> Result<()> {
+    fn notify(&self, peer: PeerId, what: u64) -> Result<()> {
         let sent = self.end.isend(peer, what, Bytes::new())?;
         self.wait(sent).map(drop)
     }
@@ -303,7 +303,7 @@ impl Session {
     }
 }
 
-impl Order {
+impl Task {
     fn read(completed: &Completed<Vec<u8>>) -> Result<Self> {
         let text = completed.sink.as_deref().unwrap_or_default();
         let text = text.get(..completed.status.transferred as usize).unwrap_or_default();
@@ -330,12 +330,12 @@ mod tests {
 
     #[test]
     fn orders_that_take_all_memory_are_refused() {
-        let good = Order { size: 1 << 20, count: 1, depth: 1024, synchronous: false };
+        let good = Task { size: 1 << 20, count: 1, depth: 1024, synchronous: false };
         assert!(good.check().is_ok());
         for bad in [
-            Order { depth: 1025, ..good },
-            Order { size: usize::MAX, ..good },
-            Order { size: 0, depth: 4097, ..good },
+            Task { depth: 1025, ..good },
+            Task { size: usize::MAX, ..good },
+            Task { size: 0, depth: 4097, ..good },
         ] {
             assert!(bad.check().is_err(), "{bad:?}");
         }

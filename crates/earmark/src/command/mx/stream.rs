@@ -9,7 +9,7 @@ use clap::Args;
 use mx::ids::PeerId;
 use serde::Serialize;
 
-use super::session::{EndArgs, Order, Session};
+use super::session::{EndArgs, Session, Task};
 
 use report::outln;
 
@@ -71,7 +71,7 @@ pub(super) fn run(args: &StreamArgs) -> Result<()> {
 fn measure(session: &Session, peer: PeerId, args: &StreamArgs) -> Result<Rate> {
     let StreamArgs { size, depth, count, synchronous, .. } = *args;
     let done = session.expect_done(peer)?;
-    session.order(peer, &Order { size, count, depth: depth.into(), synchronous })?;
+    session.order(peer, &Task { size, count, depth: depth.into(), synchronous })?;
     let message = Bytes::from(vec![0xa5; size]);
     let mut under_way = VecDeque::with_capacity(depth.into());
     let begin = Instant::now();

@@ -5,7 +5,7 @@
 //! probing and claiming, into too little memory, and with receives that are taken back. A message
 //! that is lost, comes twice or out of order, or has a wrong byte or status is a fault.
 
-mod ledger;
+mod delivery;
 mod order;
 mod work;
 
@@ -25,7 +25,7 @@ use mx_io::report::{Report, dump_on};
 use serde::Serialize;
 use signal_hook::consts::SIGUSR1;
 
-use self::ledger::{Ledger, STALL};
+use self::delivery::{DeliveryCheck, STALL};
 use self::work::Party;
 use super::session::{End, Wait};
 use bench::options::{Text, duration};
@@ -65,7 +65,7 @@ pub struct StressArgs {
 
 /// What happened.
 #[derive(Debug, Serialize)]
-struct Outcome {
+struct StressResult {
     seconds: f64,
     messages: u64,
     bytes: u64,
@@ -94,26 +94,26 @@ pub(super) fn run(args: &StressArgs) -> Result<ExitCode> {
     let parties = gather(args, &mut tallies)?;
     let observers = parties.iter().map(|party| party.end.observer()).collect();
     let _dumper = dump_on(SIGUSR1, observers).context("listen to SIGUSR1")?;
-    let ledger = Ledger::new(parties.len());
+    let check = DeliveryCheck::new(parties.len());
     let (begin, rss_start_kib) = (Instant::now(), rss_kib()?);
-    work(args, &parties, &ledger);
+    work(args, &parties, &check);
     let (seconds, rss_end_kib) = (begin.elapsed().as_secs_f64(), rss_kib()?);
     let reports: Vec<Report> =
         parties.iter().filter_map(|party| party.end.observer().look()).collect();
-    if ledger.missing() > 0 {
-        ledger.fault(format!("{} messages never came", ledger.missing()));
+    if check.missing() > 0 {
+        check.fault(format!("{} messages never came", check.missing()));
         reports.iter().for_each(|report| errln!("{}", report.dump.trim_end()));
     }
     // What is wrong already needs no patience.
-    let patience = if ledger.faults().is_empty() { PATIENCE } else { Duration::from_secs(1) };
+    let patience = if check.faults().is_empty() { PATIENCE } else { Duration::from_secs(1) };
     for party in parties {
         if let Err(error) = party.end.close(patience) {
-            ledger.fault(error.to_string());
+            check.fault(error.to_string());
         }
     }
     let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-    let tally = &ledger.tally;
-    let outcome = Outcome {
+    let tally = &check.tally;
+    let outcome = StressResult {
         seconds,
         messages: get(&tally.received),
         bytes: get(&tally.bytes),
@@ -128,7 +128,7 @@ pub(super) fn run(args: &StressArgs) -> Result<ExitCode> {
         faults_made: faults_made(&tallies),
         counters: sum(&reports),
         faults: get(&tally.faults),
-        told: ledger.faults(),
+        told: check.faults(),
     };
     if args.json {
         outln!("{}", serde_json::to_string_pretty(&outcome)?);
@@ -191,26 +191,26 @@ impl StressArgs {
 }
 
 /// Sends and receives until the time is over and all has come, or nothing comes any more.
-fn work(args: &StressArgs, parties: &[Party], ledger: &Ledger) {
+fn work(args: &StressArgs, parties: &[Party], check: &DeliveryCheck) {
     scope(|scope| {
         let mut senders = Vec::new();
         for party in parties {
             for thread in 0..u64::from(args.threads) {
-                senders.push(scope.spawn(move || party.send(ledger, thread)));
-                scope.spawn(move || party.receive(ledger, thread));
+                senders.push(scope.spawn(move || party.send(check, thread)));
+                scope.spawn(move || party.receive(check, thread));
             }
         }
         sleep(Duration::from_secs_f64(args.seconds));
-        ledger.is_over.store(true, Ordering::Relaxed);
+        check.is_over.store(true, Ordering::Relaxed);
         for sender in senders {
             // One that panicked has said so; its messages may be missing, which is told.
             let _ = sender.join();
         }
         let until = Instant::now() + DRAIN;
-        while ledger.missing() > 0 && Instant::now() < until {
+        while check.missing() > 0 && Instant::now() < until {
             sleep(Duration::from_millis(1));
         }
-        ledger.is_settled.store(true, Ordering::Relaxed);
+        check.is_drained.store(true, Ordering::Relaxed);
     });
 }
 
@@ -240,7 +240,7 @@ fn sum(reports: &[Report]) -> Vec<(String, u64)> {
     sums
 }
 
-impl Outcome {
+impl StressResult {
     fn print(&self) {
         let Self { seconds, messages, synchronous, truncated, cancelled, claimed, .. } = self;
         let megabytes = self.bytes as f64 / 1e6;

@@ -8,7 +8,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-/// A moment, counted by the ledger.
+/// A moment, counted by the check.
 pub(super) type Moment = u64;
 
 /// Who sends to whom what fits the same receives.
@@ -27,9 +27,9 @@ const KEPT: usize = 256;
 
 /// What has come of each stream.
 #[derive(Debug, Default)]
-pub(super) struct Order(HashMap<Stream, VecDeque<(Moment, u64)>>);
+pub(super) struct DeliveryOrder(HashMap<Stream, VecDeque<(Moment, u64)>>);
 
-impl Order {
+impl DeliveryOrder {
     /// Message `serial` has come by a receive of this span: a later message that had come before
     /// it was posted, if there was one.
     pub(super) fn came(
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn only_what_was_posted_after_the_end_of_a_later_one_is_out_of_order() {
-        let mut order = Order::default();
+        let mut order = DeliveryOrder::default();
         let stream = Stream { from: 1, to: 2, class: 0 };
         assert_eq!(order.came(stream, 1, (0, 10)), None);
         assert_eq!(order.came(stream, 4, (5, 20)), None);

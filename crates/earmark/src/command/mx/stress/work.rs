@@ -12,7 +12,7 @@ use mx::status::Code;
 use mx_io::endpoint::{Completed, Request};
 
 use super::super::session::End;
-use super::ledger::{CLASS, Ledger, MAX_SIZE, count, match_info};
+use super::delivery::{CLASS, DeliveryCheck, MAX_SIZE, count, match_info};
 use super::order::Moment;
 
 /// How long a send may take.
@@ -35,27 +35,27 @@ pub(super) struct Party {
 
 impl Party {
     /// Sends until it is over; then waits for the ends of all sends.
-    pub(super) fn send(&self, ledger: &Ledger, thread: u64) {
+    pub(super) fn send(&self, check: &DeliveryCheck, thread: u64) {
         let seed = (self.number as u64) << 8 | thread;
-        if let Err(error) = self.try_to_send(ledger, seed) {
-            ledger.fault(format!("send from {}: {error:#}", self.end.address()));
+        if let Err(error) = self.try_to_send(check, seed) {
+            check.fault(format!("send from {}: {error:#}", self.end.address()));
         }
     }
 
-    fn try_to_send(&self, ledger: &Ledger, seed: u64) -> Result<()> {
+    fn try_to_send(&self, check: &DeliveryCheck, seed: u64) -> Result<()> {
         let mut prng = Prng::new(seed);
         let mut under_way = VecDeque::new();
         for serial in 0.. {
-            if ledger.is_over.load(Ordering::Relaxed) {
+            if check.is_over.load(Ordering::Relaxed) {
                 break;
             }
             let (peer, number) = self.peers[prng.below(self.peers.len() as u64) as usize];
             let class = CLASSES[prng.below(CLASSES.len() as u64) as usize];
             let size = prng.below(class as u64 + 1) as usize;
             let match_info = match_info(seed, serial);
-            let message = ledger.issue(number, match_info, size);
+            let message = check.issue(number, match_info, size);
             under_way.push_back(if prng.chance(250_000) {
-                count(&ledger.tally.synchronous);
+                count(&check.tally.synchronous);
                 self.end.issend(peer, match_info, message)?
             } else {
                 self.end.isend(peer, match_info, message)?
@@ -81,24 +81,24 @@ impl Party {
     }
 
     /// Receives in every way there is, until all has come.
-    pub(super) fn receive(&self, ledger: &Ledger, thread: u64) {
+    pub(super) fn receive(&self, check: &DeliveryCheck, thread: u64) {
         let mut prng = Prng::new(!((self.number as u64) << 8 | thread));
         let mut memory = Vec::new();
-        while !ledger.is_settled.load(Ordering::Relaxed) {
+        while !check.is_drained.load(Ordering::Relaxed) {
             let outcome = match prng.below(5) {
-                0 | 1 => self.post(ledger, None, Match::ANY, &mut memory),
+                0 | 1 => self.post(check, None, Match::ANY, &mut memory),
                 // Every other message of each sender.
                 2 => {
-                    self.post(ledger, None, Match { info: prng.below(2), mask: CLASS }, &mut memory)
+                    self.post(check, None, Match { info: prng.below(2), mask: CLASS }, &mut memory)
                 }
                 3 => {
                     let peer = self.peers[prng.below(self.peers.len() as u64) as usize].0;
-                    self.post(ledger, Some(peer), Match::ANY, &mut memory)
+                    self.post(check, Some(peer), Match::ANY, &mut memory)
                 }
-                _ => self.claim(ledger, prng.chance(250_000)),
+                _ => self.claim(check, prng.chance(250_000)),
             };
             if let Err(error) = outcome {
-                return ledger.fault(format!("receive at {}: {error:#}", self.end.address()));
+                return check.fault(format!("receive at {}: {error:#}", self.end.address()));
             }
         }
     }
@@ -106,13 +106,13 @@ impl Party {
     /// Posts a receive, and takes it back if nothing comes.
     fn post(
         &self,
-        ledger: &Ledger,
+        check: &DeliveryCheck,
         source: Option<PeerId>,
         wanted: Match,
         memory: &mut Vec<u8>,
     ) -> Result<()> {
         memory.resize(MAX_SIZE, 0);
-        let posted = ledger.moment();
+        let posted = check.moment();
         let request = self.end.irecv(source, wanted, std::mem::take(memory))?;
         let mut completed = self.end.wait(request, Some(POSTED))?;
         let mut cancelled = false;
@@ -124,24 +124,24 @@ impl Party {
         let is_cancelled = completed.status.code == Code::Cancelled;
         ensure!(is_cancelled == cancelled, "cancelled {cancelled}, and yet {:?}", completed.status);
         if is_cancelled {
-            count(&ledger.tally.cancelled);
+            count(&check.tally.cancelled);
         } else {
-            self.settle(ledger, (posted, MAX_SIZE), &completed)?;
+            self.settle(check, (posted, MAX_SIZE), &completed)?;
         }
         *memory = completed.sink.unwrap_or_default();
         Ok(())
     }
 
     /// Takes a message that has come, into just enough memory, or into half of that.
-    fn claim(&self, ledger: &Ledger, too_small: bool) -> Result<()> {
+    fn claim(&self, check: &DeliveryCheck, too_small: bool) -> Result<()> {
         if self.end.iprobe(None, Match::ANY)?.is_none() {
             std::thread::yield_now();
             return Ok(());
         }
-        let posted = ledger.moment();
+        let posted = check.moment();
         // Another thread may have been faster.
         let Some(found) = self.end.claim(None, Match::ANY)? else { return Ok(()) };
-        count(&ledger.tally.claimed);
+        count(&check.tally.claimed);
         let length = found.length as usize;
         let capacity = if too_small { length / 2 } else { length };
         let request = self.end.receive_message(found.message, vec![0; capacity])?;
@@ -150,16 +150,16 @@ impl Party {
         };
         let told = (completed.status.match_info, completed.status.length);
         ensure!(told == (found.match_info, found.length), "{found:?} is {:?}", completed.status);
-        self.settle(ledger, (posted, capacity), &completed)
+        self.settle(check, (posted, capacity), &completed)
     }
 
     fn settle(
         &self,
-        ledger: &Ledger,
+        check: &DeliveryCheck,
         into: (Moment, usize),
         completed: &Completed<Vec<u8>>,
     ) -> Result<()> {
-        ledger.settle(self.number, into, completed);
+        check.settle(self.number, into, completed);
         let sender = (completed.status.match_info >> 48) as usize;
         let expected = self.peers.iter().find(|(_, number)| *number == sender);
         let peer = expected.map(|(peer, _)| *peer);

@@ -4,7 +4,7 @@ use mx::address::Address;
 use mx_io::port::{PortSpec, udp};
 
 /// An address as users of this port write it.
-pub(super) fn tell(port: &PortSpec, address: Address) -> String {
+pub(super) fn display(port: &PortSpec, address: Address) -> String {
     match port {
         PortSpec::Udp(_) | PortSpec::UdpOn { .. } => {
             format!("{}/{}", udp::socket_address(address.nic), address.endpoint)

@@ -11,19 +11,19 @@ use clap::{Arg, Command, Error};
 
 /// Reads a value that has more forms than the words that completions offer for it.
 #[derive(Clone, Debug)]
-pub struct Offering<T> {
+pub struct SuggestedValues<T> {
     words: Vec<&'static str>,
     value: PhantomData<T>,
 }
 
-impl<T> Offering<T> {
+impl<T> SuggestedValues<T> {
     /// Offers `words`.
     pub fn new(words: Vec<&'static str>) -> Self {
         Self { words, value: PhantomData }
     }
 }
 
-impl<T> TypedValueParser for Offering<T>
+impl<T> TypedValueParser for SuggestedValues<T>
 where
     T: FromStr + Clone + Send + Sync + 'static,
     T::Err: Into<Box<dyn std::error::Error + Send + Sync + 'static>>,

@@ -26,7 +26,7 @@ const NEXT: &str = "Next: `earmark bench mixed --compare disabled,delay:75,marke
      exactly 8000 round trips a second.";
 
 /// Tells what the rows show.
-pub(super) fn tell(rows: &[Row]) -> String {
+pub(super) fn sentences(rows: &[Row]) -> String {
     let of = |name| {
         rows.iter().find(|row| row.setting == name).and_then(|row| Figures::of(name, &row.both))
     };

@@ -16,7 +16,7 @@ use super::launcher::{Launcher, REMOTE_SHELL};
 use super::variables::{Net, in_lab, quoted};
 
 /// Where everything is.
-const PLACE: &str = "/run/earmark";
+const RUNTIME_DIR: &str = "/run/earmark";
 /// Where the remote shell asks.
 const SOCKET: &str = "/run/earmark/shell.socket";
 /// The directory that libfabric searches.
@@ -27,7 +27,7 @@ const LIBRARIES: [&str; 2] = ["libearmark-fi.so", "libearmark_fi.so"];
 
 /// The program that gives a rank the environment of `net`, and then is the rank.
 pub(super) fn rank(net: Net) -> String {
-    format!("{PLACE}/rank-{}", net.name())
+    format!("{RUNTIME_DIR}/rank-{}", net.name())
 }
 
 /// What launchers and their helpers find in their environment, on every host.
@@ -72,7 +72,7 @@ pub(super) fn furnish(
         UnixListener::bind(SOCKET)
     };
     let furnished = host.enter(furnish)?;
-    furnished.with_context(|| format!("furnish host {} for MPI in {PLACE}", host.name()))
+    furnished.with_context(|| format!("furnish host {} for MPI in {RUNTIME_DIR}", host.name()))
 }
 
 /// Finds the provider: in `directory`, or else beside this program.

@@ -4,11 +4,11 @@ use std::cell::{Cell, RefCell};
 
 use anyhow::{Result, bail};
 
-use super::{Counted, Device, Identity, Kind};
+use super::{Counted, Device, DeviceKind, Identity};
 use crate::setting::{Change, Setting, State, Value};
 
 /// A device made of a state and habits.
-pub struct Pretended {
+pub struct FakeDevice {
     identity: Identity,
     state: RefCell<State>,
     /// It counts `rx-usecs` in steps of so many.
@@ -21,11 +21,11 @@ pub struct Pretended {
     pub changes: Cell<u32>,
 }
 
-impl Pretended {
+impl FakeDevice {
     /// A device called `name` in this state.
     pub fn new(name: &str, state: &str) -> Self {
         let change: Change = state.parse().unwrap();
-        let (place, kind) = ("nowhere".to_owned(), Kind::Interface);
+        let (place, kind) = ("nowhere".to_owned(), DeviceKind::Interface);
         Self {
             identity: Identity { kind, name: name.to_owned(), place, number: 1, address: None },
             state: RefCell::new(State(change.0.into_iter().collect())),
@@ -37,13 +37,13 @@ impl Pretended {
     }
 }
 
-impl Device for Pretended {
+impl Device for FakeDevice {
     fn identity(&self) -> &Identity {
         &self.identity
     }
 
     fn driver(&self) -> String {
-        "pretended".into()
+        "fake".into()
     }
 
     fn read(&self) -> Result<State> {

@@ -17,8 +17,8 @@ use lab::machine::Machine;
 use lab::snapshot::Snapshot;
 use nic::moderation::Moderation;
 
+use super::eta::{self, Eta};
 use super::guests::{BootList, GuestTime, Guests};
-use super::pace::{self, Pace};
 use super::setup;
 use crate::options::{NicOptions, Ports};
 use lab::control::server::Server;
@@ -62,10 +62,10 @@ enum GuestPhase {
 }
 
 /// Guests, their NIC and their calendar, for one run.
-pub(super) struct Stage {
+pub(super) struct VirtualRun {
     // Dropped in this order: the guests end before their NIC does.
     guests: Vec<Guest>,
-    acts: Vec<GuestPhase>,
+    phases: Vec<GuestPhase>,
     /// Time ends when these have ended.
     awaited: Vec<usize>,
     _control: Server,
@@ -77,8 +77,8 @@ pub(super) struct Stage {
     /// When a program last said something, in real time.
     heard_at: RealInstant,
     /// What the user may be told of, once, and whether that has been done.
-    pace: Option<Pace>,
-    told_pace: bool,
+    eta: Option<Eta>,
+    eta_reported: bool,
 }
 
 /// `options`, with the cable of this world where they say nothing of one.
@@ -94,7 +94,7 @@ pub(super) fn instant(since: Duration) -> Instant {
     Instant::from_nanos(since.as_nanos() as u64)
 }
 
-impl Stage {
+impl VirtualRun {
     /// Everything but running kernels: a guest for each of `names`, with its script. Time ends when
     /// the guests in `awaited` have ended.
     ///
@@ -119,10 +119,10 @@ impl Stage {
             plane.end_with(end_with);
             plane.set_patience(patience);
         })?;
-        let stage = Self {
+        let run = Self {
             _control: Server::start(options.name.as_deref(), &plane, &[])?,
             guests: Vec::new(),
-            acts: vec![GuestPhase::Booting; names.len()],
+            phases: vec![GuestPhase::Booting; names.len()],
             awaited,
             plane,
             boot_list: Some(guests.boot_list),
@@ -130,11 +130,11 @@ impl Stage {
             pcap,
             kernel: guests.kernel,
             heard_at: RealInstant::now(),
-            pace: None,
-            told_pace: false,
+            eta: None,
+            eta_reported: false,
         };
-        stage.set(Instant::ZERO, moderation)?;
-        Ok(stage)
+        run.set(Instant::ZERO, moderation)?;
+        Ok(run)
     }
 
     /// Puts `moderation` into force on the ports that take it, at a moment to come.
@@ -169,13 +169,13 @@ impl Stage {
     }
 
     /// Tells the user if the time from `from` until `until` is going to take long.
-    pub(super) fn watch_pace(&mut self, from: Instant, until: Instant) {
-        self.pace = Some(Pace::new(from, until));
+    pub(super) fn watch_eta(&mut self, from: Instant, until: Instant) {
+        self.eta = Some(Eta::new(from, until));
     }
 
     /// Whether it has.
-    pub(super) fn has_told_pace(&self) -> bool {
-        self.told_pace
+    pub(super) fn has_eta_reported(&self) -> bool {
+        self.eta_reported
     }
 
     /// Boots the guests and lets them play to the end of time; `sink` is told what their programs
@@ -192,7 +192,7 @@ impl Stage {
         while !self.take_events(sink)? && !self.plane.outlook().is_over {
             if checked.elapsed() > CHECK_EVERY {
                 self.check()?;
-                self.tell_pace();
+                self.report_eta();
                 checked = RealInstant::now();
             }
             sleep(GLANCE);
@@ -202,11 +202,11 @@ impl Stage {
         setup::finish_capture(&self.plane, self.pcap.as_deref())
     }
 
-    fn tell_pace(&mut self) {
-        let Some(pace) = &mut self.pace else { return };
-        if let Some(whole) = pace.look(self.plane.outlook().now, RealInstant::now()) {
-            errln!("{}", pace::words(whole));
-            (self.pace, self.told_pace) = (None, true);
+    fn report_eta(&mut self) {
+        let Some(eta) = &mut self.eta else { return };
+        if let Some(whole) = eta.estimate(self.plane.outlook().now, RealInstant::now()) {
+            errln!("{}", eta::message(whole));
+            (self.eta, self.eta_reported) = (None, true);
         }
     }
 
@@ -229,7 +229,9 @@ impl Stage {
             loop {
                 match self.guests[number].events().try_recv() {
                     Ok((GUEST, Event::Ready)) => self.ready(number)?,
-                    Ok((GUEST, Event::PoweringOff)) => self.acts[number] = GuestPhase::PoweringOff,
+                    Ok((GUEST, Event::PoweringOff)) => {
+                        self.phases[number] = GuestPhase::PoweringOff
+                    }
                     Ok((GUEST, _)) => {}
                     Ok((program, event)) => {
                         self.heard_at = RealInstant::now();
@@ -243,16 +245,16 @@ impl Stage {
                 }
             }
         }
-        Ok(self.acts.iter().all(|act| *act == GuestPhase::Gone))
+        Ok(self.phases.iter().all(|phase| *phase == GuestPhase::Gone))
     }
 
     fn have_left(&self, guests: &[usize]) -> bool {
-        guests.iter().all(|&guest| self.acts[guest] == GuestPhase::Gone)
+        guests.iter().all(|&guest| self.phases[guest] == GuestPhase::Gone)
     }
 
     /// A guest begins with its script. By then it must have asked for the time.
     fn ready(&mut self, number: usize) -> Result<()> {
-        self.acts[number] = GuestPhase::Playing;
+        self.phases[number] = GuestPhase::Playing;
         ensure!(
             self.has_clock(number),
             "guest {}: {}",
@@ -276,13 +278,13 @@ impl Stage {
 
     /// A guest has no more to say.
     fn left(&mut self, number: usize) -> Result<()> {
-        match self.acts[number] {
+        match self.phases[number] {
             GuestPhase::PoweringOff | GuestPhase::Gone => {
-                self.acts[number] = GuestPhase::Gone;
+                self.phases[number] = GuestPhase::Gone;
                 Ok(())
             }
-            act => {
-                let end = self.guests[number].ended(act == GuestPhase::Playing);
+            phase => {
+                let end = self.guests[number].ended(phase == GuestPhase::Playing);
                 ensure!(self.has_clock(number), "{end}\n{}", self.no_virtual_time());
                 Err(end.into())
             }

@@ -16,14 +16,14 @@ const LONG: Duration = Duration::from_secs(60);
 
 /// How fast time passes between two moments of the calendar.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct Eta {
     from: Instant,
     until: Instant,
     /// When it was first seen that it was past `from`, and where it was then.
     seen: Option<(RealInstant, Instant)>,
 }
 
-impl Pace {
+impl Eta {
     /// Of the time from `from` until `until`.
     pub(super) fn new(from: Instant, until: Instant) -> Self {
         Self { from, until, seen: None }
@@ -31,7 +31,7 @@ impl Pace {
 
     /// It is `now` in virtual time, and `real` in real time: how long the whole way will take, if
     /// that is known and long.
-    pub(super) fn look(&mut self, now: Instant, real: RealInstant) -> Option<Duration> {
+    pub(super) fn estimate(&mut self, now: Instant, real: RealInstant) -> Option<Duration> {
         if now < self.from {
             return None;
         }
@@ -48,7 +48,7 @@ impl Pace {
 }
 
 /// What to tell the user of a round that takes `whole`.
-pub(super) fn words(whole: Duration) -> String {
+pub(super) fn message(whole: Duration) -> String {
     let minutes = whole.as_secs_f64() / 60.0;
     format!(
         "earmark: a round of this experiment takes about {minutes:.0} minutes of real time, because its hosts \
@@ -65,26 +65,28 @@ mod tests {
     }
 
     #[test]
-    fn a_long_way_is_told_when_it_is_known() {
+    fn a_long_round_is_reported_once_known() {
         let begin = RealInstant::now();
         let after = |seconds| begin + Duration::from_secs(seconds);
-        let mut pace = Pace::new(at(1_000_000), at(3_000_000));
-        assert_eq!(pace.look(at(500), after(0)), None);
-        assert_eq!(pace.look(at(1_000_000), after(1)), None);
-        assert_eq!(pace.look(at(1_000_100), after(4)), None, "too early to tell");
-        assert_eq!(pace.look(at(1_100_000), after(6)), Some(Duration::from_secs(100)));
-        assert_eq!(pace.look(at(2_000_000), after(7)), None, "it has become short");
-        assert!(words(Duration::from_secs(600)).contains("about 10 minutes"));
+        let mut eta = Eta::new(at(1_000_000), at(3_000_000));
+        assert_eq!(eta.estimate(at(500), after(0)), None);
+        assert_eq!(eta.estimate(at(1_000_000), after(1)), None);
+        assert_eq!(eta.estimate(at(1_000_100), after(4)), None, "too early to tell");
+        assert_eq!(eta.estimate(at(1_100_000), after(6)), Some(Duration::from_secs(100)));
+        assert_eq!(eta.estimate(at(2_000_000), after(7)), None, "it has become short");
+        assert!(message(Duration::from_secs(600)).contains("about 10 minutes"));
     }
 
     #[test]
-    fn standing_still_has_no_pace() {
+    fn standing_still_has_no_estimate() {
         let begin = RealInstant::now();
-        let mut pace = Pace::new(at(0), at(1));
-        assert_eq!(pace.look(at(0), begin), None);
-        assert_eq!(pace.look(at(0), begin + Duration::from_secs(3_600)), None);
-        let mut endless = Pace::new(at(0), Instant::from_nanos(u64::MAX));
-        assert_eq!(endless.look(at(0), begin), None);
-        assert!(endless.look(Instant::from_nanos(1), begin + LOOK_FOR).is_none_or(|d| d > LONG));
+        let mut eta = Eta::new(at(0), at(1));
+        assert_eq!(eta.estimate(at(0), begin), None);
+        assert_eq!(eta.estimate(at(0), begin + Duration::from_secs(3_600)), None);
+        let mut endless = Eta::new(at(0), Instant::from_nanos(u64::MAX));
+        assert_eq!(endless.estimate(at(0), begin), None);
+        assert!(
+            endless.estimate(Instant::from_nanos(1), begin + LOOK_FOR).is_none_or(|d| d > LONG)
+        );
     }
 }

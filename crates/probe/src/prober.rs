@@ -25,12 +25,12 @@ const NTP_EPOCH: u64 = 2_208_988_800;
 const PING: usize = 16;
 
 /// How long an echo may take to show that it is there.
-const KNOCK: Duration = Duration::from_millis(300);
+const FIRST_REPLY_WITHIN: Duration = Duration::from_millis(300);
 
 /// Which echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum EchoKind {
     /// `earmark echo`, or any other UDP echo (--port)
     Udp,
     /// An NTP server: four timestamps
@@ -43,7 +43,7 @@ pub enum Kind {
     Memcached,
 }
 
-impl Kind {
+impl EchoKind {
     /// In the order in which they are tried: those that show more come first.
     pub const ALL: [Self; 5] = [Self::Udp, Self::Ntp, Self::Icmp, Self::Tcp, Self::Memcached];
 
@@ -71,7 +71,7 @@ impl Kind {
 
 /// An answer: to which request, when the kernel received it, and the times of others.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard {
+pub struct Reply {
     /// The request's number.
     pub number: u32,
     /// Nanoseconds since 1970.
@@ -83,8 +83,8 @@ pub struct Heard {
 }
 
 /// An echo to ask.
-pub struct Asker {
-    kind: Kind,
+pub struct Prober {
+    kind: EchoKind,
     /// Whom.
     pub address: SocketAddr,
     stamped: Stamped,
@@ -96,32 +96,32 @@ pub struct Asker {
     partial: usize,
     /// The first transmit stamp that belongs to requests of the plan.
     sent: u32,
-    /// The NIC stamped the answer to the knock.
+    /// The NIC stamped the answer to the await_first_reply.
     nic_stamps: bool,
 }
 
-impl Asker {
+impl Prober {
     /// Finds an echo at `host`: the given one, or the first that answers.
     ///
     /// # Errors
     /// If none does; what was tried, and what to do.
-    pub fn find(host: &str, kind: Option<Kind>, port: Option<u16>) -> Result<Self> {
-        let kinds = kind.map_or_else(|| Kind::ALL.to_vec(), |kind| vec![kind]);
+    pub fn find(host: &str, kind: Option<EchoKind>, port: Option<u16>) -> Result<Self> {
+        let kinds = kind.map_or_else(|| EchoKind::ALL.to_vec(), |kind| vec![kind]);
         let mut why = Vec::new();
         for kind in kinds {
             let addresses: Vec<SocketAddr> = (host, port.unwrap_or(kind.port()))
                 .to_socket_addrs()
                 .with_context(|| format!("look up {host}; is the name right?"))?
                 // The kernel's echo is asked over IPv4.
-                .filter(|address| kind != Kind::Icmp || address.is_ipv4())
+                .filter(|address| kind != EchoKind::Icmp || address.is_ipv4())
                 .collect();
             if addresses.is_empty() {
                 why.push(format!("{}: {host} has no IPv4 address", kind.name()));
             }
             // An echo may listen on one of them alone.
             for address in addresses {
-                match Self::open(address, kind).and_then(Self::knock) {
-                    Ok(asker) => return Ok(asker),
+                match Self::open(address, kind).and_then(Self::await_first_reply) {
+                    Ok(prober) => return Ok(prober),
                     Err(error) => why.push(format!("{} at {address}: {error:#}", kind.name())),
                 }
             }
@@ -129,22 +129,22 @@ impl Asker {
         bail!("nothing at {host} answers ({}); start `earmark echo` there", why.join("; "))
     }
 
-    fn open(address: SocketAddr, kind: Kind) -> Result<Self> {
+    fn open(address: SocketAddr, kind: EchoKind) -> Result<Self> {
         let (mut stream, mut identifier) = (None, None);
         let socket: OwnedFd = match kind {
-            Kind::Udp | Kind::Ntp => {
+            EchoKind::Udp | EchoKind::Ntp => {
                 let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
                 let socket = UdpSocket::bind(any)?;
                 socket.connect(address)?;
                 socket.set_nonblocking(true)?;
                 socket.into()
             }
-            Kind::Icmp => {
+            EchoKind::Icmp => {
                 let (socket, is_raw) = icmp::open(address, icmp::RAW_FIRST)?;
                 identifier = is_raw.then(icmp::identifier);
                 socket
             }
-            Kind::Tcp | Kind::Memcached => {
+            EchoKind::Tcp | EchoKind::Memcached => {
                 let tcp = TcpStream::connect_timeout(&address, Duration::from_secs(2))?;
                 tcp.set_nodelay(true)?;
                 tcp.set_nonblocking(true)?;
@@ -172,26 +172,28 @@ impl Asker {
     }
 
     /// Asks until there is an answer; also resolves addresses and warms caches.
-    fn knock(mut self) -> Result<Self> {
+    fn await_first_reply(mut self) -> Result<Self> {
         for _ in 0..4 {
-            match self.ask(u32::MAX, 0) {
-                // That is the answer to the knock before.
+            match self.request(u32::MAX, 0) {
+                // That is the answer to the await_first_reply before.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => continue,
                 asked => asked.context("send a probe")?,
             }
-            let end = Instant::now() + KNOCK;
+            let end = Instant::now() + FIRST_REPLY_WITHIN;
             while Instant::now() < end {
-                match self.hear() {
+                match self.receive() {
                     Ok(Some(answer)) => {
                         self.nic_stamps = answer.nic.is_some();
                         sleep(Duration::from_millis(20));
-                        while self.hear()?.is_some() {}
+                        while self.receive()?.is_some() {}
                         while self.stamped.sent()?.is_some() {}
                         return Ok(self);
                     }
                     Ok(None) => sleep(Duration::from_millis(1)),
                     // It may be about to start.
-                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => sleep(KNOCK / 2),
+                    Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                        sleep(FIRST_REPLY_WITHIN / 2)
+                    }
                     Err(error) => return Err(error).context("hear its answer"),
                 }
             }
@@ -201,14 +203,14 @@ impl Asker {
 
     /// Which echo it is.
     #[must_use]
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> EchoKind {
         self.kind
     }
 
     /// Whether timestamps are likely to tell the two directions apart: the far host's, or my NIC's.
     #[must_use]
     pub fn is_stamped(&self) -> bool {
-        self.nic_stamps || matches!(self.kind, Kind::Udp | Kind::Ntp)
+        self.nic_stamps || matches!(self.kind, EchoKind::Udp | EchoKind::Ntp)
     }
 
     /// Whether it can send what nobody answers.
@@ -222,7 +224,7 @@ impl Asker {
     ///
     /// # Errors
     /// Those of sending.
-    pub fn say(&mut self) -> io::Result<()> {
+    pub fn send_silent(&mut self) -> io::Result<()> {
         let Some(identifier) = self.identifier else { return Err(ErrorKind::Unsupported.into()) };
         let mut packet = Vec::new();
         icmp::encode_unasked(&mut packet, identifier, &[0; PING]);
@@ -235,7 +237,7 @@ impl Asker {
     /// Whether the far side can be asked to answer later.
     #[must_use]
     pub fn can_wait(&self) -> bool {
-        self.kind == Kind::Udp
+        self.kind == EchoKind::Udp
     }
 
     /// Sends request `number`, which is to be answered `wait` nanoseconds later if that
@@ -243,15 +245,15 @@ impl Asker {
     ///
     /// # Errors
     /// Those of sending.
-    pub fn ask(&mut self, number: u32, wait: u64) -> io::Result<()> {
+    pub fn request(&mut self, number: u32, wait: u64) -> io::Result<()> {
         let socket = self.stamped.socket();
         let flags = rustix::net::SendFlags::NOSIGNAL;
         match self.kind {
-            Kind::Udp => {
+            EchoKind::Udp => {
                 rustix::net::send(socket, &echo::request(number, wait), flags).map(|_| ())?;
             }
-            Kind::Ntp => rustix::net::send(socket, &ntp_request(number), flags).map(|_| ())?,
-            Kind::Icmp => {
+            EchoKind::Ntp => rustix::net::send(socket, &ntp_request(number), flags).map(|_| ())?,
+            EchoKind::Icmp => {
                 let (mut packet, mut payload) = (Vec::new(), [0; PING]);
                 payload[..4].copy_from_slice(&number.to_be_bytes());
                 // A ping socket fills in an identifier and a checksum of its own.
@@ -259,9 +261,10 @@ impl Asker {
                 icmp::encode(&mut packet, identifier, number as u16, &payload);
                 rustix::net::send(socket, &packet, flags).map(|_| ())?;
             }
-            Kind::Tcp | Kind::Memcached => {
+            EchoKind::Tcp | EchoKind::Memcached => {
                 let request = echo::request(number, 0);
-                let bytes: &[u8] = if self.kind == Kind::Tcp { &request } else { b"version\r\n" };
+                let bytes: &[u8] =
+                    if self.kind == EchoKind::Tcp { &request } else { b"version\r\n" };
                 let Some(stream) = &mut self.stream else {
                     return Err(ErrorKind::NotConnected.into());
                 };
@@ -299,13 +302,13 @@ impl Asker {
     ///
     /// # Errors
     /// Those of receiving.
-    pub fn hear(&mut self) -> io::Result<Option<Heard>> {
+    pub fn receive(&mut self) -> io::Result<Option<Reply>> {
         let mut buffer = [0; 512];
         loop {
             // Answers of a stream are taken one by one, as far as they can be told apart.
             let room =
-                if self.kind == Kind::Tcp { echo::LENGTH - self.partial } else { buffer.len() };
-            let room = if self.kind == Kind::Memcached { 1 } else { room };
+                if self.kind == EchoKind::Tcp { echo::LENGTH - self.partial } else { buffer.len() };
+            let room = if self.kind == EchoKind::Memcached { 1 } else { room };
             let received = match self.stamped.receive(&mut buffer[..room]) {
                 Ok(received) => received,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
@@ -315,15 +318,15 @@ impl Asker {
             let at = received.stamps.software.unwrap_or_else(wall_clock_nanos);
             let bytes = &buffer[..received.length];
             let nic = received.stamps.hardware;
-            let heard = |(number, far)| Heard { number, at, nic, far };
+            let heard = |(number, far)| Reply { number, at, nic, far };
             let answer = match self.kind {
-                Kind::Udp => echo::answer(bytes).map(|answer| {
+                EchoKind::Udp => echo::answer(bytes).map(|answer| {
                     let far = answer.times.map(|(received, sent)| Far { received, sent });
                     (answer.number, far)
                 }),
-                Kind::Ntp => ntp_answer(bytes),
-                Kind::Icmp => ping_answer(bytes, self.identifier),
-                Kind::Tcp | Kind::Memcached => {
+                EchoKind::Ntp => ntp_answer(bytes),
+                EchoKind::Icmp => ping_answer(bytes, self.identifier),
+                EchoKind::Tcp | EchoKind::Memcached => {
                     if bytes.is_empty() {
                         return Err(ErrorKind::UnexpectedEof.into());
                     }
@@ -340,7 +343,7 @@ impl Asker {
     fn streamed(&mut self, bytes: &[u8]) -> Option<u32> {
         self.partial += bytes.len();
         let ends = match self.kind {
-            Kind::Tcp => self.partial == echo::LENGTH,
+            EchoKind::Tcp => self.partial == echo::LENGTH,
             _ => bytes == b"\n",
         };
         if !ends {

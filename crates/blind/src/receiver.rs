@@ -30,7 +30,7 @@ pub(crate) struct Costs {
 }
 
 /// One host's receiving.
-pub(crate) struct Stage {
+pub(crate) struct Receiver {
     port: Port<Packet>,
     costs: Costs,
     decoy: Option<Decoy>,
@@ -44,7 +44,7 @@ pub(crate) struct Stage {
 /// Packets that one poll takes at most (NAPI's weight).
 const BUDGET: usize = 64;
 
-impl Stage {
+impl Receiver {
     pub(crate) fn new(
         moderation: Moderation,
         costs: Costs,

@@ -10,7 +10,7 @@ use crate::experiment::Experiment;
 
 /// What the NIC is joined to, and in which time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum HostKind {
     /// Hosts made of namespaces.
     Namespaces,
     /// Guests in real time.
@@ -21,7 +21,7 @@ pub enum Place {
     Served,
 }
 
-impl Place {
+impl HostKind {
     fn name(self) -> &'static str {
         match self {
             Self::Namespaces => "hosts made of namespaces",
@@ -33,7 +33,7 @@ impl Place {
 }
 
 /// Where guests and hosts live in real time.
-pub(crate) const REAL: &[Place] = &[Place::Namespaces, Place::Guests, Place::Served];
+pub(crate) const REAL: &[HostKind] = &[HostKind::Namespaces, HostKind::Guests, HostKind::Served];
 
 /// What one run looks at.
 #[derive(Clone, Copy, Debug)]
@@ -41,29 +41,29 @@ pub struct Use {
     /// Its experiment, if it is one.
     pub experiment: Option<Experiment>,
     /// Where it runs.
-    pub place: Place,
+    pub place: HostKind,
 }
 
 /// Those that take an option.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Takers {
+pub(crate) struct Applicability {
     /// In these places; without any, in all.
-    places: &'static [Place],
+    places: &'static [HostKind],
     /// The experiments of these lists; without any, all.
     experiments: &'static [&'static [Experiment]],
 }
 
 /// Taken everywhere.
-pub(crate) const ALL: Takers = Takers { places: &[], experiments: &[] };
+pub(crate) const ALL: Applicability = Applicability { places: &[], experiments: &[] };
 
 /// Taken in these places only.
-pub(crate) const fn only_in(places: &'static [Place]) -> Takers {
-    Takers { places, ..ALL }
+pub(crate) const fn only_in(places: &'static [HostKind]) -> Applicability {
+    Applicability { places, ..ALL }
 }
 
 /// Taken by the experiments of these lists only.
-pub(crate) const fn only_for(experiments: &'static [&'static [Experiment]]) -> Takers {
-    Takers { experiments, ..ALL }
+pub(crate) const fn only_for(experiments: &'static [&'static [Experiment]]) -> Applicability {
+    Applicability { experiments, ..ALL }
 }
 
 fn includes<T: PartialEq>(takers: &[T], one: &T) -> bool {
@@ -74,7 +74,7 @@ fn list<T: Copy>(takers: &[T], name: impl Fn(T) -> String) -> String {
     takers.iter().map(|one| name(*one)).collect::<Vec<_>>().join(", ")
 }
 
-impl Takers {
+impl Applicability {
     fn is_for(&self, experiment: Experiment) -> bool {
         includes(&self.experiments.concat(), &experiment)
     }
@@ -117,7 +117,7 @@ impl Takers {
         let places = match self.places {
             [] => None,
             REAL => Some("in real time".to_owned()),
-            [Place::Virtual] => Some("in virtual time".to_owned()),
+            [HostKind::Virtual] => Some("in virtual time".to_owned()),
             places => Some(format!("for: {}", list(places, |place| place.name().to_owned()))),
         };
         let both: Vec<String> = experiments.into_iter().chain(places).collect();
@@ -126,7 +126,7 @@ impl Takers {
 }
 
 /// Options by the names of their fields, each with those that take it.
-pub(crate) type Declared = (&'static str, Takers);
+pub(crate) type Declared = (&'static str, Applicability);
 
 /// Refuses what is `given` if none of `uses` takes it.
 ///
@@ -157,8 +157,8 @@ pub(crate) fn remark(arg: Arg, declared: &[Declared]) -> Arg {
 mod tests {
     use super::*;
 
-    const BULK: Use = Use { experiment: Some(Experiment::Bulk), place: Place::Virtual };
-    const PING: Use = Use { experiment: Some(Experiment::Ping), place: Place::Namespaces };
+    const BULK: Use = Use { experiment: Some(Experiment::Bulk), place: HostKind::Virtual };
+    const PING: Use = Use { experiment: Some(Experiment::Ping), place: HostKind::Namespaces };
 
     #[test]
     fn an_option_is_taken_if_one_of_several_runs_takes_it() {

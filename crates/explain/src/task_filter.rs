@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use std::fs;
 
 /// So many threads can be named in a filter; where there are more, all are seen.
-const MOST: usize = 30;
+const MAX_NAMES: usize = 30;
 
 /// The longest name of a thread, in bytes (`TASK_COMM_LEN`, less the zero).
-const LONGEST: usize = 15;
+const MAX_NAME_BYTES: usize = 15;
 
 /// Whose events are seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Who {
+pub enum TaskFilter {
     /// Those of all threads.
     Everybody,
     /// Those of threads with these names.
@@ -24,7 +24,7 @@ pub enum Who {
     Tasks(BTreeSet<u32>),
 }
 
-impl Who {
+impl TaskFilter {
     /// Those of threads with this name, as far as it has room.
     #[must_use]
     pub fn named(name: &str) -> Self {
@@ -33,7 +33,7 @@ impl Who {
 
     fn of(names: BTreeSet<String>) -> Self {
         let quotable = names.iter().all(|name| !name.contains(['"', '\\', '*', '?', '[']));
-        if names.is_empty() || names.len() > MOST || !quotable {
+        if names.is_empty() || names.len() > MAX_NAMES || !quotable {
             return Self::Everybody;
         }
         Self::Names(names)
@@ -43,7 +43,7 @@ impl Who {
     pub fn add(&mut self, task: u32) {
         match self {
             Self::Everybody => *self = Self::Tasks([task].into()),
-            Self::Tasks(tasks) if tasks.len() < MOST => {
+            Self::Tasks(tasks) if tasks.len() < MAX_NAMES => {
                 tasks.insert(task);
             }
             _ => {}
@@ -80,20 +80,20 @@ impl Who {
 }
 
 fn shortened(name: &str) -> String {
-    let end = (0..=name.len().min(LONGEST)).rev().find(|end| name.is_char_boundary(*end));
+    let end = (0..=name.len().min(MAX_NAME_BYTES)).rev().find(|end| name.is_char_boundary(*end));
     name[..end.unwrap_or(0)].to_owned()
 }
 
 /// A process, and those that it has started, whose own threads have names.
 #[derive(Clone, Debug, Default)]
-pub struct Family {
+pub struct ProcessTree {
     root: Option<u32>,
     /// All that were ever seen.
     pids: BTreeSet<u32>,
     names: BTreeSet<String>,
 }
 
-impl Family {
+impl ProcessTree {
     /// Nobody yet, but there will be one of this name.
     #[must_use]
     pub fn new(name: &str) -> Self {
@@ -132,8 +132,8 @@ impl Family {
 
     /// Whose events to see.
     #[must_use]
-    pub fn who(&self) -> Who {
-        Who::of(self.names.clone())
+    pub fn filter(&self) -> TaskFilter {
+        TaskFilter::of(self.names.clone())
     }
 }
 
@@ -144,10 +144,10 @@ mod tests {
     #[test]
     fn filters_name_each_thread_in_each_field() {
         let fields = [("prev_comm", "prev_pid"), ("next_comm", "next_pid")];
-        let named = Who::named("a-very-long-name-of-a-thread");
+        let named = TaskFilter::named("a-very-long-name-of-a-thread");
         let expected = "prev_comm == \"a-very-long-nam\" || next_comm == \"a-very-long-nam\"";
         assert_eq!(named.filter(&fields).as_deref(), Some(expected));
-        let mut tasks = Who::Everybody;
+        let mut tasks = TaskFilter::Everybody;
         assert_eq!(tasks.filter(&fields), None);
         tasks.add(7);
         tasks.add(9);
@@ -159,16 +159,16 @@ mod tests {
     #[test]
     fn names_that_no_filter_can_hold_let_everybody_pass() {
         for name in ["a\"b", "a*", "", "x\\"] {
-            let who = Who::named(name);
-            assert!(who == Who::Everybody || name.is_empty(), "{name}");
+            let who = TaskFilter::named(name);
+            assert!(who == TaskFilter::Everybody || name.is_empty(), "{name}");
         }
         let many = (0..40).map(|number| number.to_string()).collect();
-        assert_eq!(Who::of(many), Who::Everybody);
+        assert_eq!(TaskFilter::of(many), TaskFilter::Everybody);
     }
 
     #[test]
     fn family_of_this_process_has_its_threads() {
-        let mut family = Family::new("program");
+        let mut family = ProcessTree::new("program");
         assert!(family.has(Some(1)), "as long as nobody is known");
         family.adopt(std::process::id());
         std::thread::scope(|scope| {

@@ -5,14 +5,14 @@ use super::{Duration, Instant};
 /// An endless schedule of equally spaced moments, exact over any length: moment `k` is computed
 /// from `k`, never by adding a rounded gap.
 #[derive(Clone, Debug)]
-pub(super) struct Pace {
+pub(super) struct Pacer {
     /// `units` of work take `per_ns` nanoseconds.
     units: u64,
     per_ns: u64,
     done: u64,
 }
 
-impl Pace {
+impl Pacer {
     /// `per_second` moments a second; the first one at zero.
     pub(super) fn per_second(per_second: u64) -> Self {
         Self { units: per_second.max(1), per_ns: 1_000_000_000, done: 0 }
@@ -54,16 +54,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pace_does_not_drift() {
-        let mut pace = Pace::per_second(3);
-        (0..3_000_000).for_each(|_| pace.advance());
-        assert_eq!(pace.due(), Instant::from_nanos(1_000_000 * 1_000_000_000));
+    fn schedule_does_not_drift() {
+        let mut pacer = Pacer::per_second(3);
+        (0..3_000_000).for_each(|_| pacer.advance());
+        assert_eq!(pacer.due(), Instant::from_nanos(1_000_000 * 1_000_000_000));
     }
 
     #[test]
     fn chunks_of_64_kib_at_1_gbit_are_524_288_ns_apart() {
-        let mut pace = Pace::chunks(1000, 65_536);
-        pace.advance();
-        assert_eq!(pace.due(), Instant::from_nanos(524_288));
+        let mut pacer = Pacer::chunks(1000, 65_536);
+        pacer.advance();
+        assert_eq!(pacer.due(), Instant::from_nanos(524_288));
     }
 }

@@ -12,18 +12,18 @@ use report::terminal::{Table, Width, number};
 
 /// What `--json` writes.
 #[derive(Debug, Serialize)]
-pub(super) struct Outcome {
+pub(super) struct MpiResults {
     pub(super) schema_version: u32,
     pub(super) mpi: String,
     pub(super) program: String,
     pub(super) ranks: usize,
-    pub(super) results: Vec<Case>,
+    pub(super) results: Vec<SettingRuns>,
     pub(super) environment: Environment,
 }
 
 /// One setting and network, all runs.
 #[derive(Debug, Serialize)]
-pub(super) struct Case {
+pub(super) struct SettingRuns {
     pub(super) setting: String,
     pub(super) net: &'static str,
     /// Medians over the runs.
@@ -56,7 +56,7 @@ struct HostRun {
     ring_full: u64,
 }
 
-impl Case {
+impl SettingRuns {
     pub(super) fn new(setting: String, net: Net) -> Self {
         Self {
             setting,
@@ -120,8 +120,8 @@ impl Case {
 }
 
 /// A row for each setting and network that has run.
-pub(super) fn table(outcome: &Outcome, width: Width) -> String {
-    let ran = || outcome.results.iter().filter(|case| !case.runs.is_empty());
+pub(super) fn table(results: &MpiResults, width: Width) -> String {
+    let ran = || results.results.iter().filter(|case| !case.runs.is_empty());
     let Some(first) = ran().next() else { return String::new() };
     let hosts: Vec<_> =
         first.runs[0].hosts.iter().map(|host| format!("interrupts {}", host.name)).collect();
@@ -155,7 +155,7 @@ pub(super) fn table(outcome: &Outcome, width: Width) -> String {
     let runs = first.runs.len();
     let what = if repeated { format!("medians of {runs} runs") } else { "one run each".into() };
     let legend = if compared { legend(&first.setting, repeated) + " " } else { String::new() };
-    let Outcome { mpi, ranks, environment, .. } = outcome;
+    let MpiResults { mpi, ranks, environment, .. } = results;
     let footer = format!(
         "\n{mpi}, {ranks} ranks; {what}, from the start of the launcher to its end, its own \
          frames included.\n{legend}NIC waits: {}. Marks: {}. Cable: {}. TCP: {}. {} x {}, Linux {}, load \

@@ -13,7 +13,7 @@ const HEAD: usize = 8;
 
 /// A message on its way.
 #[derive(Debug)]
-pub(super) struct Letter {
+pub(super) struct OutgoingMessage {
     head: [u8; HEAD],
     length: usize,
     rest: Arc<[u8]>,
@@ -21,28 +21,28 @@ pub(super) struct Letter {
 
 /// What the rest of all messages is.
 #[derive(Debug)]
-pub(super) struct Paper(Arc<[u8]>);
+pub(super) struct Filler(Arc<[u8]>);
 
-impl Default for Paper {
+impl Default for Filler {
     fn default() -> Self {
         Self(Arc::new([]))
     }
 }
 
-impl Paper {
+impl Filler {
     /// A message like `bytes`.
-    pub(super) fn letter(&mut self, bytes: &[u8]) -> Letter {
+    pub(super) fn message(&mut self, bytes: &[u8]) -> OutgoingMessage {
         if self.0.len() < bytes.len() {
             self.0 = bytes.into();
         }
         let mut head = [0; HEAD];
         let known = bytes.len().min(HEAD);
         head[..known].copy_from_slice(&bytes[..known]);
-        Letter { head, length: bytes.len(), rest: Arc::clone(&self.0) }
+        OutgoingMessage { head, length: bytes.len(), rest: Arc::clone(&self.0) }
     }
 }
 
-impl Source for Letter {
+impl Source for OutgoingMessage {
     fn length(&self) -> u64 {
         self.length as u64
     }
@@ -63,16 +63,16 @@ mod tests {
 
     #[test]
     fn a_message_begins_as_the_workload_said() {
-        let mut paper = Paper::default();
-        let letters = [&b"0123456789abcdef"[..], b"abcdefghijkl", b"xy", b""];
+        let mut filler = Filler::default();
+        let messages = [&b"0123456789abcdef"[..], b"abcdefghijkl", b"xy", b""];
         let expected = [&b"0123456789abcdef"[..], b"abcdefgh89ab", b"xy", b""];
-        let letters = letters.map(|bytes| paper.letter(bytes));
-        for (letter, expected) in letters.iter().zip(expected) {
-            assert_eq!(letter.length(), expected.len() as u64);
+        let messages = messages.map(|bytes| filler.message(bytes));
+        for (message, expected) in messages.iter().zip(expected) {
+            assert_eq!(message.length(), expected.len() as u64);
             for from in 0..=expected.len() {
                 for to in from..=expected.len() {
                     let mut read = vec![0; to - from];
-                    letter.read(from as u64, &mut read);
+                    message.read(from as u64, &mut read);
                     assert_eq!(read, expected[from..to]);
                 }
             }

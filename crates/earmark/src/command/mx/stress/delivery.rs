@@ -10,7 +10,7 @@ use bytes::Bytes;
 use mx::status::Code;
 use mx_io::endpoint::Completed;
 
-use super::order::{Moment, Order, Stream};
+use super::order::{DeliveryOrder, Moment, Stream};
 
 /// The largest message, in bytes.
 pub(super) const MAX_SIZE: usize = 2 << 20;
@@ -26,17 +26,17 @@ pub(super) const CLASS: u64 = 1;
 const TOLD: usize = 20;
 
 /// What was sent and has not come, and all that went wrong. Times are of this process.
-pub(super) struct Ledger {
+pub(super) struct DeliveryCheck {
     /// What messages are made of, each from a beginning of its own.
     pattern: Bytes,
-    books: Mutex<Books>,
+    in_flight: Mutex<InFlight>,
     faults: Mutex<Vec<String>>,
     pub(super) tally: Tally,
     moments: AtomicU64,
     /// No more messages are sent.
     pub(super) is_over: AtomicBool,
     /// No more messages are expected.
-    pub(super) is_settled: AtomicBool,
+    pub(super) is_drained: AtomicBool,
 }
 
 /// What happened how often.
@@ -53,10 +53,10 @@ pub(super) struct Tally {
     pub(super) faults: AtomicU64,
 }
 
-struct Books {
+struct InFlight {
     /// Bytes of each message that is on its way, by match information.
     under_way: HashMap<u64, usize>,
-    order: Order,
+    order: DeliveryOrder,
     /// For each endpoint: messages on their way there, and since when none has come.
     inbound: Vec<(usize, Instant)>,
 }
@@ -75,7 +75,7 @@ pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-impl Ledger {
+impl DeliveryCheck {
     pub(super) fn new(endpoints: usize) -> Self {
         let mut prng = Prng::new(1);
         let words = (MAX_SIZE + BEGINNINGS as usize) / 8 + 1;
@@ -83,34 +83,34 @@ impl Ledger {
         let inbound = vec![(0, Instant::now()); endpoints];
         Self {
             pattern: pattern.into(),
-            books: Mutex::new(Books {
+            in_flight: Mutex::new(InFlight {
                 under_way: HashMap::new(),
-                order: Order::default(),
+                order: DeliveryOrder::default(),
                 inbound,
             }),
             faults: Mutex::default(),
             tally: Tally::default(),
             moments: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
-            is_settled: AtomicBool::new(false),
+            is_drained: AtomicBool::new(false),
         }
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        // Each step leaves the books in order.
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn in_flight(&self) -> MutexGuard<'_, InFlight> {
+        // Each step leaves the in_flight in order.
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A message to an endpoint, which is expected from now on.
     pub(super) fn issue(&self, to: usize, match_info: u64, size: usize) -> Bytes {
-        let mut books = self.books();
-        books.under_way.insert(match_info, size);
-        let (expected, since) = &mut books.inbound[to];
+        let mut in_flight = self.in_flight();
+        in_flight.under_way.insert(match_info, size);
+        let (expected, since) = &mut in_flight.inbound[to];
         if *expected == 0 {
             *since = Instant::now();
         }
         *expected += 1;
-        drop(books);
+        drop(in_flight);
         self.content(match_info, size)
     }
 
@@ -135,17 +135,17 @@ impl Ledger {
         let ended = self.moment();
         let status = completed.status;
         let match_info = status.match_info;
-        let mut books = self.books();
-        let Some(size) = books.under_way.remove(&match_info) else {
-            drop(books);
+        let mut in_flight = self.in_flight();
+        let Some(size) = in_flight.under_way.remove(&match_info) else {
+            drop(in_flight);
             return self.fault(format!("{match_info:#x} came twice, or never was: {status:?}"));
         };
-        let (expected, since) = &mut books.inbound[to];
+        let (expected, since) = &mut in_flight.inbound[to];
         *expected = expected.saturating_sub(1);
         let gap = std::mem::replace(since, Instant::now()).elapsed();
         let (from, serial, class) = parts(match_info);
-        let overtaken = books.order.came(Stream { from, to, class }, serial, (posted, ended));
-        drop(books);
+        let overtaken = in_flight.order.came(Stream { from, to, class }, serial, (posted, ended));
+        drop(in_flight);
         if let Some(later) = overtaken {
             self.fault(format!("{match_info:#x} came after message {later} of the same stream"));
         }
@@ -191,7 +191,7 @@ impl Ledger {
 
     /// Messages that have not come.
     pub(super) fn missing(&self) -> usize {
-        self.books().under_way.len()
+        self.in_flight().under_way.len()
     }
 }
 
@@ -210,22 +210,22 @@ mod tests {
 
     #[test]
     fn whatever_is_wrong_is_a_fault() {
-        let ledger = Ledger::new(1);
-        let right = ledger.issue(0, 7, 100).to_vec();
-        ledger.settle(0, (0, 200), &came(7, 100, right.clone()));
-        assert_eq!(ledger.faults(), [""; 0]);
-        ledger.settle(0, (0, 200), &came(7, 100, right.clone()));
-        ledger.issue(0, 7, 100);
-        ledger.settle(0, (0, 200), &came(7, 99, right[..99].to_vec()));
-        ledger.issue(0, 7, 100);
-        ledger.settle(0, (0, 200), &came(7, 100, vec![1; 100]));
+        let check = DeliveryCheck::new(1);
+        let right = check.issue(0, 7, 100).to_vec();
+        check.settle(0, (0, 200), &came(7, 100, right.clone()));
+        assert_eq!(check.faults(), [""; 0]);
+        check.settle(0, (0, 200), &came(7, 100, right.clone()));
+        check.issue(0, 7, 100);
+        check.settle(0, (0, 200), &came(7, 99, right[..99].to_vec()));
+        check.issue(0, 7, 100);
+        check.settle(0, (0, 200), &came(7, 100, vec![1; 100]));
         // Truncated, and says it is not.
-        ledger.issue(0, 7, 100);
-        ledger.settle(0, (0, 50), &came(7, 100, right[..50].to_vec()));
+        check.issue(0, 7, 100);
+        check.settle(0, (0, 50), &came(7, 100, right[..50].to_vec()));
         // By a receive that was posted when a later one had come.
-        let earlier = ledger.issue(0, 5, 100).to_vec();
-        ledger.settle(0, (ledger.moment(), 100), &came(5, 100, earlier));
-        assert_eq!(ledger.faults().len(), 5, "{:?}", ledger.faults());
-        assert_eq!(ledger.missing(), 0);
+        let earlier = check.issue(0, 5, 100).to_vec();
+        check.settle(0, (check.moment(), 100), &came(5, 100, earlier));
+        assert_eq!(check.faults().len(), 5, "{:?}", check.faults());
+        assert_eq!(check.missing(), 0);
     }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use nic::moderation::Moderation;
 
-use crate::measurement::{HalfRound, Halves, Part, Quantiles, Slice};
+use crate::measurement::{OneWayDelays, OneWayMedians, Part, Quantiles, Slice};
 use crate::options::ExperimentOptions;
 use crate::records::{Column, Distribution, Record, Series, Timing};
 
@@ -23,7 +23,7 @@ pub fn split(
     before: Moderation,
     after: Moderation,
     options: &ExperimentOptions,
-) -> Vec<Halves> {
+) -> Vec<OneWayDelays> {
     let asked = slices.iter().filter_map(|slice| slice.record(Part::Asker));
     let rounds: Vec<&Series> = asked.filter_map(|record| record.series.as_ref()).collect();
     if rounds.is_empty() {
@@ -32,21 +32,25 @@ pub fn split(
     let (warmup, duration) = crate::experiment::timing(options);
     let change = ((warmup + duration / 2.0) * 1e9) as i64;
     let half = |setting: Moderation, span: Range<i64>| {
-        halves(setting, &rounds, |series, timing| column(series, timing, &span))
+        delays(setting, &rounds, |series, timing| column(series, timing, &span))
     };
     vec![half(before, 0..change - GUARD_NS), half(after, change + GUARD_NS..i64::MAX)]
 }
 
 /// The halves of a run in which nothing changed; empty unless its agents told the halves apart.
 #[must_use]
-pub fn whole(slices: &[Slice], setting: Moderation) -> Vec<Halves> {
+pub fn whole(slices: &[Slice], setting: Moderation) -> Vec<OneWayDelays> {
     let records: Vec<&Record> = slices.iter().filter_map(|s| s.record(Part::Asker)).collect();
-    let whole = halves(setting, &records, |record, timing| record.distribution(timing));
+    let whole = delays(setting, &records, |record, timing| record.distribution(timing));
     if whole.request_us.is_some() { vec![whole] } else { Vec::new() }
 }
 
 /// Sums `rounds` up, of each of which `of` returns a distribution.
-fn halves<R>(setting: Moderation, rounds: &[R], of: impl Fn(&R, Timing) -> Distribution) -> Halves {
+fn delays<R>(
+    setting: Moderation,
+    rounds: &[R],
+    of: impl Fn(&R, Timing) -> Distribution,
+) -> OneWayDelays {
     let figure = |rounds: &[R], timing| {
         let mut all = Distribution::default();
         rounds.iter().for_each(|round| all.merge(&of(round, timing)));
@@ -59,14 +63,14 @@ fn halves<R>(setting: Moderation, rounds: &[R], of: impl Fn(&R, Timing) -> Distr
     let median = |quantiles: Option<Quantiles>| quantiles.map(|quantiles| quantiles.p50);
     let round = |round: &R| {
         let round = std::slice::from_ref(round);
-        HalfRound {
+        OneWayMedians {
             round_trip_us: median(round_trip(round)),
             request_us: median(figure(round, Timing::RequestHalf)),
             response_us: median(figure(round, Timing::ResponseHalf)),
             offset_us: median(figure(round, Timing::Offset)),
         }
     };
-    Halves {
+    OneWayDelays {
         setting: setting.to_string(),
         round_trip_us: round_trip(rounds),
         request_us: figure(rounds, Timing::RequestHalf),
@@ -88,9 +92,9 @@ fn column(series: &Series, timing: Timing, span: &Range<i64>) -> Distribution {
 
 /// What the two halves say, in words.
 #[must_use]
-pub fn story(halves: &[Halves]) -> Option<String> {
+pub fn describe(halves: &[OneWayDelays]) -> Option<String> {
     let [before, after] = halves else { return None };
-    let moved = |of: fn(&Halves) -> Option<Quantiles>| Some(of(after)?.p50 - of(before)?.p50);
+    let moved = |of: fn(&OneWayDelays) -> Option<Quantiles>| Some(of(after)?.p50 - of(before)?.p50);
     let round_trip = moved(|half| half.round_trip_us)?;
     let mut text = format!(
         "From {} to {}, the round trip moved by {round_trip:+.1} us",
@@ -120,11 +124,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_of_the_difference_is_told_only_if_it_is_one() {
+    fn half_of_the_difference_is_stated_only_if_it_is_one() {
         let half = |request: i64, response: i64, offset: i64| {
             let one =
                 |us: i64| Quantiles::of(&Distribution::exactly([[us * 1_000, 1]].into_iter()));
-            Halves {
+            OneWayDelays {
                 setting: "delay:5".into(),
                 round_trip_us: one(request + response),
                 request_us: one(request),
@@ -133,9 +137,9 @@ mod tests {
                 rounds: Vec::new(),
             }
         };
-        let says = |offset| story(&[half(400, 20, 190), half(60, 20, offset)]).unwrap();
-        assert!(says(20).ends_with("half of what one way became longer than the other."));
-        assert!(says(90).ends_with("computes by -100.0 us."), "{}", says(90));
+        let text = |offset| describe(&[half(400, 20, 190), half(60, 20, offset)]).unwrap();
+        assert!(text(20).ends_with("half of what one way became longer than the other."));
+        assert!(text(90).ends_with("computes by -100.0 us."), "{}", text(90));
     }
 
     #[test]
