@@ -8,7 +8,7 @@ use cbindgen::{Builder, Config};
 
 use crate::repo;
 
-/// What `cargo xtask header` can be told.
+/// What `cargo xtask header` takes.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Writes nothing, and fails if the header is stale

@@ -12,7 +12,7 @@ use crate::{header, repo, shell};
 const LINKER_NAME: &str = "libearmark.so";
 const SONAME: &str = "libearmark.so.0";
 
-/// What `cargo xtask install` can be told.
+/// What `cargo xtask install` takes.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Where to: /usr/local, for example

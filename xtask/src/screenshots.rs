@@ -56,7 +56,7 @@ impl Scheme {
         }
     }
 
-    /// What the browser is told; it counts dark as 0.
+    /// The colour scheme for the browser; it counts dark as 0.
     const fn flag(self) -> &'static str {
         match self {
             Self::Light => "--blink-settings=preferredColorScheme=1",

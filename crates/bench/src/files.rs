@@ -65,10 +65,10 @@ mod tests {
         let file = directory.join("text");
         fs::write(&file, "12345").unwrap();
         assert_eq!(read_text(&file, 5).unwrap(), "12345");
-        let says = |path: &Path, most| read_text(path, most).unwrap_err().to_string();
-        assert_eq!(says(&file, 4), "it is larger than 4 bytes");
-        assert_eq!(says(&directory, 9), "it is a directory, and no file");
-        assert_eq!(says(Path::new("/dev/zero"), 9), "it is a device or a pipe, and no file");
+        let error = |path: &Path, most| read_text(path, most).unwrap_err().to_string();
+        assert_eq!(error(&file, 4), "it is larger than 4 bytes");
+        assert_eq!(error(&directory, 9), "it is a directory, and no file");
+        assert_eq!(error(Path::new("/dev/zero"), 9), "it is a device or a pipe, and no file");
         writable(&file, 100).unwrap();
         writable(&directory.join("new"), 100).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "12345");

@@ -37,7 +37,7 @@ pub fn split(
     vec![half(before, 0..change - GUARD_NS), half(after, change + GUARD_NS..i64::MAX)]
 }
 
-/// The halves of a run in which nothing changed; empty unless its agents told the halves apart.
+/// The halves of a run in which nothing changed; empty unless its agents measured both ways.
 #[must_use]
 pub fn whole(slices: &[Slice], setting: Moderation) -> Vec<OneWayDelays> {
     let records: Vec<&Record> = slices.iter().filter_map(|s| s.record(Part::Asker)).collect();

@@ -50,8 +50,8 @@ pub fn legible(error: Error) -> Error {
         IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "it is too large a number",
         _ => "it must be a whole number, written in digits",
     };
-    let said = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
-    let (value, arg) = (said(ContextKind::InvalidValue), said(ContextKind::InvalidArg));
+    let context = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let (value, arg) = (context(ContextKind::InvalidValue), context(ContextKind::InvalidArg));
     Error::raw(
         ErrorKind::ValueValidation,
         format!(

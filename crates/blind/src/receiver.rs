@@ -68,9 +68,9 @@ impl Receiver {
         }
     }
 
-    /// Lets packets arrive, in order, and runs until `until`: which were told of, and when.
+    /// Lets packets arrive, in order, and runs until `until`: which were polled, and when.
     pub(crate) fn run(&mut self, arrivals: &[(f64, usize)], until: f64) -> Vec<(f64, usize)> {
-        let mut told = Vec::new();
+        let mut polled = Vec::new();
         let mut arrivals = arrivals.iter().peekable();
         loop {
             let arrival = arrivals.peek().map_or(f64::INFINITY, |(at, _)| *at);
@@ -78,7 +78,7 @@ impl Receiver {
             let poll = self.poll_at.unwrap_or(f64::INFINITY);
             let now = arrival.min(self.next_bulk).min(timer).min(poll);
             if now > until {
-                return told;
+                return polled;
             }
             let moment = Instant::from_nanos(now as u64);
             if now >= arrival {
@@ -91,7 +91,7 @@ impl Receiver {
             }
             self.port.advance(moment, &mut ());
             if self.poll_at.is_some_and(|at| at <= now) {
-                self.poll(now, moment, &mut told);
+                self.poll(now, moment, &mut polled);
             }
             if self.port.queues_mut()[0].take_interrupt() && self.poll_at.is_none() {
                 self.poll_at = Some(now + self.interrupted(now));
@@ -99,12 +99,12 @@ impl Receiver {
         }
     }
 
-    fn poll(&mut self, now: f64, moment: Instant, told: &mut Vec<(f64, usize)>) {
+    fn poll(&mut self, now: f64, moment: Instant, polled: &mut Vec<(f64, usize)>) {
         let (mut at, packet) = (now, self.costs.packet);
         let queue = &mut self.port.queues_mut()[0];
         let count = queue.poll(moment, BUDGET, &mut (), |_, Packet(number)| {
             at += packet;
-            told.extend(number.map(|number| (at, number)));
+            polled.extend(number.map(|number| (at, number)));
         });
         self.poll_at = (count > 0).then_some(at);
         if count == 0 {

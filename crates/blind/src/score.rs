@@ -78,10 +78,10 @@ impl Score {
         let truth = if is_theirs { case.theirs } else { case.mine };
         let finding = verdict.findings.first();
         let place = if is_theirs { Place::Theirs } else { Place::Mine };
-        // A tick's side cannot be told from round trips, nor an adaptive one's when it is short.
+        // A tick's side does not show in round trips, nor an adaptive one's when it is short.
         let named = |finding: &Finding| finding.place == place;
-        let tells = matches!(truth.timer, TimerKind::Delay | TimerKind::Throttle);
-        let side = finding.filter(|_| case.kind == Kind::Silent && tells).map(named);
+        let is_visible = matches!(truth.timer, TimerKind::Delay | TimerKind::Throttle);
+        let side = finding.filter(|_| case.kind == Kind::Silent && is_visible).map(named);
         let said = finding.map_or_else(|| verdict.said(Place::Nowhere), Said::Hold);
         vec![Self { side, ..Self::one(case, truth, said) }]
     }

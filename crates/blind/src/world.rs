@@ -10,7 +10,7 @@ use crate::random::Random;
 use crate::receiver::{Costs, Receiver};
 
 /// How long an answer is waited for, in nanoseconds.
-const PATIENCE: f64 = 8e6;
+const TIMEOUT: f64 = 8e6;
 
 /// A clock that agrees with nobody's.
 #[derive(Clone, Copy)]
@@ -130,7 +130,7 @@ impl World {
         let begin = self.now + train.quiet as f64;
         let sent: Vec<f64> = train.sends.iter().map(|send| begin + send.at as f64).collect();
         let last = train.sends.iter().map(|send| send.at + send.wait).max().unwrap_or(0);
-        let end = begin + last as f64 + PATIENCE;
+        let end = begin + last as f64 + TIMEOUT;
         // What is held for longer than the train is waited for comes in the next one.
         let base = (train.number as usize) << 16;
         let of_this = |number: usize| number.checked_sub(base).filter(|at| *at < sent.len());

@@ -2,7 +2,7 @@
 //!
 //! A record tells two numbers of its thread: the one that the namespace of the traced processes
 //! uses, in its stamp, and the one that all of the kernel uses, in its first fields. Woken threads
-//! are told by the latter, context switches by the former. Events bear the latter; the pairs are
+//! carry the latter, context switches the former. Events bear the latter; the pairs are
 //! learnt as they come.
 
 use std::collections::BTreeMap;
@@ -168,7 +168,7 @@ impl Decoder {
             self.pids.insert(task, stamp.pid);
         }
         let Stamp { at, cpu, .. } = stamp;
-        let mut tell = |what| look(Event { at, cpu, task, context, what });
+        let mut emit = |what| look(Event { at, cpu, task, context, what });
         let [first, second] = [0, 1].map(|index| known.fields[index].as_ref());
         let value = first.and_then(|field| field.number(raw));
         if known.event == CONNECTS {
@@ -183,20 +183,20 @@ impl Decoder {
             let name = second.and_then(|field| field.text(raw)).unwrap_or("?");
             let device = number_of(&mut self.devices, name);
             if let Some(packet) = value {
-                tell(What::Received { packet, device });
+                emit(What::Received { packet, device });
             }
             return;
         }
         if known.event == "sched:sched_switch" {
             let next = second.and_then(|field| field.number(raw));
             if let (Some(left), Some(runs)) = (value, next) {
-                tell(What::Left { task: left as u32 });
-                tell(What::Runs { task: runs as u32 });
+                emit(What::Left { task: left as u32 });
+                emit(What::Runs { task: runs as u32 });
             }
             return;
         }
         if let Some(what) = what(known, value, raw) {
-            tell(what);
+            emit(what);
         }
     }
 }

@@ -8,7 +8,7 @@
 //! do not tell: an answer is followed by the next request just as a request is by its answer. So
 //! the engine tells both, and whoever knows picks ([`Role`]).
 //!
-//! What belongs together is told by addresses: a socket's is in the events of sending, of data that
+//! Events belong together by addresses: a socket's is in the events of sending, of data that
 //! is ready, and of receiving; a packet's in those of the device and of copying. Where a kernel
 //! has no event that names the socket, the packet that was copied tells.
 //!
@@ -114,7 +114,7 @@ pub struct Untracked {
 struct Cpu {
     interrupt: Option<u64>,
     raised: Option<(u64, Option<u64>)>,
-    began: Option<SoftirqEntry>,
+    entry: Option<SoftirqEntry>,
     /// The arrival that this processor works on, and who does.
     current: Option<(u64, u32, Context)>,
 }
@@ -265,7 +265,7 @@ impl Engine {
             }
             What::SoftirqBegan => {
                 let raised = cpu.raised.take();
-                cpu.began = Some(SoftirqEntry {
+                cpu.entry = Some(SoftirqEntry {
                     at: event.at,
                     raised: raised.map(|(at, _)| at),
                     interrupt: raised.and_then(|(_, by)| by),
@@ -280,15 +280,15 @@ impl Engine {
         let number = self.next;
         self.next += 1;
         let cpu = self.cpus.entry(event.cpu).or_default();
-        let began = cpu.began.filter(|_| event.context == Context::Softirq);
+        let entry = cpu.entry.filter(|_| event.context == Context::Softirq);
         cpu.current = Some((number, event.task, event.context));
         self.arrivals.push_back(Arrival {
             number,
             device,
             cpu: event.cpu,
-            interrupt: began.and_then(|began| began.interrupt),
-            raised: began.and_then(|began| began.raised),
-            softirq: began.map(|began| began.at),
+            interrupt: entry.and_then(|entry| entry.interrupt),
+            raised: entry.and_then(|entry| entry.raised),
+            softirq: entry.map(|entry| entry.at),
             received: Some(event.at),
             ..Arrival::default()
         });

@@ -67,7 +67,7 @@ pub enum What {
         /// The device that it came by, as numbered by the decoder.
         device: u16,
     },
-    /// Data is in a socket, and whoever waits there is told.
+    /// Data is in a socket, and its waiters are woken.
     SocketReady {
         /// The socket.
         socket: u64,

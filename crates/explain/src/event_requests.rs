@@ -14,61 +14,61 @@ use super::hold;
 use super::target::Target;
 use super::task_filter::TaskFilter;
 
-/// What to wish for.
+/// Which events to ask for.
 #[must_use]
-pub fn event_requests(target: &Target, who: &TaskFilter) -> Vec<EventRequest> {
+pub fn event_requests(target: &Target, tasks: &TaskFilter) -> Vec<EventRequest> {
     match target {
-        Target::Threads { device, .. } => of_threads(who, device.as_deref()),
-        Target::Program(_) => of_threads(who, None),
-        Target::Device(device) => of_device(device, who),
+        Target::Threads { device, .. } => of_threads(tasks, device.as_deref()),
+        Target::Program(_) => of_threads(tasks, None),
+        Target::Device(device) => of_device(device, tasks),
     }
 }
 
-fn wish(event: &'static str, filter: Option<String>) -> EventRequest {
+fn request(event: &'static str, filter: Option<String>) -> EventRequest {
     EventRequest { event, filter, unit: Unit::All }
 }
 
-fn of_threads(who: &TaskFilter, device: Option<&str>) -> Vec<EventRequest> {
+fn of_threads(tasks: &TaskFilter, device: Option<&str>) -> Vec<EventRequest> {
     let calls = SENDING.iter().chain(&RECEIVING).copied().collect::<Vec<_>>();
-    let own = who.filter(&[("comm", "common_pid")]);
+    let own = tasks.filter(&[("comm", "common_pid")]);
     let and = |other: Option<String>| match (&own, other) {
         (Some(own), Some(other)) => Some(format!("({own}) && ({other})")),
         (own, other) => own.clone().or(other),
     };
     let name = device.map(|device| format!("name == \"{device}\""));
-    let mut wishes = vec![
-        wish("raw_syscalls:sys_enter", and(Some(filter(&calls)))),
-        wish("raw_syscalls:sys_exit", and(Some(filter(&calls)))),
-        wish("sock:sock_send_length", own.clone()),
-        wish("sock:sock_recv_length", own.clone()),
-        wish("skb:skb_copy_datagram_iovec", own.clone()),
+    let mut requests = vec![
+        request("raw_syscalls:sys_enter", and(Some(filter(&calls)))),
+        request("raw_syscalls:sys_exit", and(Some(filter(&calls)))),
+        request("sock:sock_send_length", own.clone()),
+        request("sock:sock_recv_length", own.clone()),
+        request("skb:skb_copy_datagram_iovec", own.clone()),
         // 2 is TCP_SYN_SENT.
-        wish("sock:inet_sock_set_state", and(Some("newstate == 2".into()))),
-        wish("net:net_dev_queue", and(name.clone())),
-        wish("net:net_dev_start_xmit", name.clone()),
-        wish("net:net_dev_xmit", name),
+        request("sock:inet_sock_set_state", and(Some("newstate == 2".into()))),
+        request("net:net_dev_queue", and(name.clone())),
+        request("net:net_dev_start_xmit", name.clone()),
+        request("net:net_dev_xmit", name),
     ];
-    wishes.extend(wake_ups(who));
-    wishes.extend(receiving(device));
-    wishes
+    requests.extend(wake_ups(tasks));
+    requests.extend(receiving(device));
+    requests
 }
 
-fn of_device(device: &str, who: &TaskFilter) -> Vec<EventRequest> {
-    let mut wishes = receiving(Some(device));
+fn of_device(device: &str, tasks: &TaskFilter) -> Vec<EventRequest> {
+    let mut requests = receiving(Some(device));
     // Whoever copies is whoever matters, and this is how they show; short datagrams are copied
     // without an event.
-    wishes.push(wish("skb:skb_copy_datagram_iovec", None));
-    wishes.push(wish("sock:sock_recv_length", None));
-    wishes.extend(wake_ups(who));
-    wishes
+    requests.push(request("skb:skb_copy_datagram_iovec", None));
+    requests.push(request("sock:sock_recv_length", None));
+    requests.extend(wake_ups(tasks));
+    requests
 }
 
 /// Threads are woken, and run.
-fn wake_ups(who: &TaskFilter) -> [EventRequest; 2] {
+fn wake_ups(tasks: &TaskFilter) -> [EventRequest; 2] {
     let switches = [("prev_comm", "prev_pid"), ("next_comm", "next_pid")];
     [
-        wish("sched:sched_waking", who.filter(&[("comm", "pid")])),
-        wish("sched:sched_switch", who.filter(&switches)),
+        request("sched:sched_waking", tasks.filter(&[("comm", "pid")])),
+        request("sched:sched_switch", tasks.filter(&switches)),
     ]
 }
 
@@ -78,16 +78,16 @@ fn receiving(device: Option<&str>) -> Vec<EventRequest> {
     // AF_INET and AF_INET6: what programs of this host tell each other is no matter.
     const INTERNET: &str = "family == 2 || family == 10";
     let name = device.map(|device| format!("name == \"{device}\""));
-    let mut wishes = vec![
-        wish("irq:softirq_raise", Some(RECEIVE.into())),
-        wish("irq:softirq_entry", Some(RECEIVE.into())),
-        wish("net:netif_receive_skb", name),
-        wish("sock:sk_data_ready", Some(INTERNET.into())),
+    let mut requests = vec![
+        request("irq:softirq_raise", Some(RECEIVE.into())),
+        request("irq:softirq_entry", Some(RECEIVE.into())),
+        request("net:netif_receive_skb", name),
+        request("sock:sk_data_ready", Some(INTERNET.into())),
     ];
     if !device.is_some_and(hold::is_virtual) {
-        wishes.push(wish("irq:irq_handler_entry", device.and_then(interrupts)));
+        requests.push(request("irq:irq_handler_entry", device.and_then(interrupts)));
     }
-    wishes
+    requests
 }
 
 /// A filter for the interrupts of a device; `None` if it has none that can be found, and all have
@@ -113,11 +113,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_wish_is_understood() {
+    fn every_request_is_understood() {
         let threads = Target::Threads { name: "x".into(), device: Some("eth0".into()) };
         for target in [threads, Target::Program("x".into()), Target::Device("eth0".into())] {
-            for wish in event_requests(&target, &TaskFilter::named("x")) {
-                assert!(super::super::decode::KNOWN.contains(&wish.event), "{}", wish.event);
+            for request in event_requests(&target, &TaskFilter::named("x")) {
+                assert!(super::super::decode::KNOWN.contains(&request.event), "{}", request.event);
             }
         }
     }

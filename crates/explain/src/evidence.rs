@@ -138,7 +138,7 @@ const NOTABLE: f64 = 25.0;
 /// What the stages tell, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {
-    /// From our NIC until we are told of the answer, typically.
+    /// From our NIC until the interrupt for the answer, typically.
     pub far_us: f64,
     /// The same, of requests back to back.
     pub far_busy_us: Option<f64>,

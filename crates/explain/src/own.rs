@@ -50,11 +50,11 @@ pub fn explain(settings: &Settings) -> Result<Report> {
         rate: settings.rate,
         nanos: (settings.seconds * 1e9) as u64,
     };
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     let (go, ready) = mpsc::channel::<bool>();
     let client = thread::Builder::new().name(ASKS.into()).spawn(move || {
         let mut requester = connect(&addresses, manner)?;
-        let _ = tell.send((requester.local()?, requester.remote(), requester.round_trip()));
+        let _ = sender.send((requester.local()?, requester.remote(), requester.round_trip()));
         // If tracing is refused, nobody waits for us.
         let Ok(stamps) = ready.recv() else { return Ok(Record::default()) };
         if stamps {
@@ -63,7 +63,7 @@ pub fn explain(settings: &Settings) -> Result<Report> {
         }
         requester.run()
     })?;
-    let Ok((local, to, round_trip)) = told.recv() else {
+    let Ok((local, to, round_trip)) = receiver.recv() else {
         client.join().map_err(|_| anyhow!("the thread that asks has panicked"))??;
         return Err(anyhow!("the thread that asks has ended"));
     };

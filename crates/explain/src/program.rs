@@ -21,7 +21,7 @@ use super::tracer::{Account, Tracer};
 use super::verdict::VerdictInput;
 use super::{hold, stages};
 
-/// Sockets that are told one by one, those with the most requests.
+/// Sockets that are reported one by one, those with the most requests.
 const SOCKETS: usize = 5;
 
 /// Fewer requests than this are not worth a table.
@@ -60,8 +60,8 @@ pub fn explain(
         .spawn()
         .with_context(|| format!("start {}", program.to_string_lossy()))?;
     tracer.follow(child.id());
-    let began = clock::now().as_nanos();
-    let until = began + (seconds * 1e9) as u64;
+    let started = clock::now().as_nanos();
+    let until = started + (seconds * 1e9) as u64;
     let (end, status) = loop {
         let mut add = |decoder: &Decoder, path| collect(&mut groups, &mut names, decoder, path);
         tracer.step(&mut add)?;
@@ -74,7 +74,7 @@ pub fn explain(
             break (EndReason::Duration, None);
         }
     };
-    let lived_s = (clock::now().as_nanos() - began) as f64 / 1e9;
+    let lived_s = (clock::now().as_nanos() - started) as f64 / 1e9;
     let mut add = |decoder: &Decoder, path| collect(&mut groups, &mut names, decoder, path);
     let account = tracer.finish(&mut add);
     let mut report = report(groups, account, None);
@@ -94,8 +94,8 @@ fn collect(
     decoder: &Decoder,
     path: Followed,
 ) {
-    let who = (decoder.tid(path.task), path.fd);
-    let known = names.of(path.socket, who, decoder.peer(path.socket));
+    let thread = (decoder.tid(path.task), path.fd);
+    let known = names.of(path.socket, thread, decoder.peer(path.socket));
     let role = if known.answers { Role::Answers } else { Role::Asks };
     if path.role != role {
         return;

@@ -17,7 +17,7 @@ pub enum Stage {
     StackOut,
     /// Until the driver has taken it.
     NicOut,
-    /// Until this host is told of the answer: the wire, the far side, the wire again, and the hold
+    /// Until the interrupt for the answer: the wire, the far side, the wire again, and the hold
     /// of this NIC where that is not known.
     Far,
     /// From the arrival at this NIC until its interrupt.

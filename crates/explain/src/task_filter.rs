@@ -114,7 +114,7 @@ impl ProcessTree {
     }
 
     /// Looks for processes and threads that are new.
-    pub fn look(&mut self) {
+    pub fn refresh(&mut self) {
         let mut next: Vec<u32> = self.root.into_iter().collect();
         while let Some(pid) = next.pop() {
             self.pids.insert(pid);
@@ -159,8 +159,8 @@ mod tests {
     #[test]
     fn names_that_no_filter_can_hold_let_everybody_pass() {
         for name in ["a\"b", "a*", "", "x\\"] {
-            let who = TaskFilter::named(name);
-            assert!(who == TaskFilter::Everybody || name.is_empty(), "{name}");
+            let filter = TaskFilter::named(name);
+            assert!(filter == TaskFilter::Everybody || name.is_empty(), "{name}");
         }
         let many = (0..40).map(|number| number.to_string()).collect();
         assert_eq!(TaskFilter::of(many), TaskFilter::Everybody);
@@ -172,18 +172,18 @@ mod tests {
         assert!(family.has(Some(1)), "as long as nobody is known");
         family.adopt(std::process::id());
         std::thread::scope(|scope| {
-            let (tell, told) = std::sync::mpsc::channel::<()>();
+            let (sender, receiver) = std::sync::mpsc::channel::<()>();
             let thread = std::thread::Builder::new().name("explain-who".into());
-            thread.spawn_scoped(scope, move || told.recv()).unwrap();
+            thread.spawn_scoped(scope, move || receiver.recv()).unwrap();
             // A thread names itself as it begins.
             for _ in 0..60_000 {
-                family.look();
+                family.refresh();
                 if family.names.contains("explain-who") {
                     break;
                 }
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
-            drop(tell);
+            drop(sender);
         });
         assert!(family.names.contains("explain-who"), "{family:?}");
         assert!(family.has(Some(std::process::id())) && !family.has(Some(1)));

@@ -36,7 +36,7 @@ const EVENT: u64 = 1_000;
 
 /// How long a window is at least, in nanoseconds; and how often rings are emptied in one.
 const WINDOW: u64 = 25_000_000;
-const GLANCE: Duration = Duration::from_millis(12);
+const POLL_INTERVAL: Duration = Duration::from_millis(12);
 
 /// How often it is looked for new threads of a program in a window, in nanoseconds.
 const LOOK: u64 = 200_000_000;
@@ -87,7 +87,7 @@ pub struct Tracer {
     engine: Engine,
     events: Vec<Event>,
     account: Account,
-    began: u64,
+    started: u64,
     /// Until when there is no window.
     rest_until: u64,
     cpu_at_first: u64,
@@ -146,7 +146,7 @@ impl Tracer {
             engine,
             events: Vec::new(),
             account,
-            began: 0,
+            started: 0,
             rest_until: 0,
             cpu_at_first: 0,
             cpu_at_close: 0,
@@ -181,19 +181,19 @@ impl Tracer {
     /// If the kernel does not let events be opened any more.
     pub fn step(&mut self, mut look: impl FnMut(&Decoder, Path)) -> Result<()> {
         let now = clock::now().as_nanos();
-        if self.began == 0 {
-            self.began = now;
+        if self.started == 0 {
+            self.started = now;
             self.cpu_at_first = cpu();
             self.cpu_at_close = self.cpu_at_first;
         }
         if self.open.is_none() {
             if now < self.rest_until {
-                sleep(GLANCE.min(Duration::from_nanos(self.rest_until - now)));
+                sleep(POLL_INTERVAL.min(Duration::from_nanos(self.rest_until - now)));
                 return Ok(());
             }
             return self.begin();
         }
-        sleep(GLANCE);
+        sleep(POLL_INTERVAL);
         self.read(&mut look);
         self.look_around(false);
         let now = clock::now().as_nanos();
@@ -259,7 +259,7 @@ impl Tracer {
         let is_due = now || at - self.looked > LOOK || at - self.adopted < YOUNG;
         if matches!(self.target, Target::Program(_)) && is_due {
             self.looked = at;
-            self.tree.look();
+            self.tree.refresh();
             self.filter = self.tree.filter();
         }
     }
@@ -282,7 +282,7 @@ impl Tracer {
     /// Ends tracing; what it was like.
     pub fn finish(mut self, mut look: impl FnMut(&Decoder, Path)) -> Account {
         self.close(&mut look);
-        self.account.elapsed_s = seconds(clock::now().as_nanos().saturating_sub(self.began));
+        self.account.elapsed_s = seconds(clock::now().as_nanos().saturating_sub(self.started));
         self.account.own_cpu_s = seconds(cpu().saturating_sub(self.cpu_at_first));
         self.account.untracked = self.engine.untracked;
         self.account

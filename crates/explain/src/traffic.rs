@@ -24,7 +24,7 @@ use super::stamped::Stamper;
 use probe::echo;
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(4);
+const TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Requests at most that are not answered, before we give up.
 const UNANSWERED: usize = 10;
@@ -111,12 +111,12 @@ impl Socket {
                 let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
                 let socket = UdpSocket::bind(any)?;
                 socket.connect(to)?;
-                socket.set_read_timeout(Some(PATIENCE))?;
+                socket.set_read_timeout(Some(TIMEOUT))?;
                 return Ok(Self::Udp(socket));
             }
-            let stream = TcpStream::connect_timeout(&to, PATIENCE)?;
+            let stream = TcpStream::connect_timeout(&to, TIMEOUT)?;
             stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(TIMEOUT))?;
             Ok(Self::Tcp(stream))
         };
         socket().with_context(|| {
@@ -273,12 +273,12 @@ impl Requester {
         self.record.asked.clear();
         // A second request that is late by the usual 50 us may come after the hold of the first.
         set_current_timer_slack(NonZeroU64::new(1)).context("ask for exact timers")?;
-        let began = clock::now().as_nanos();
-        let mut random = Prng::new(began);
+        let started = clock::now().as_nanos();
+        let mut random = Prng::new(started);
         let (length, mean) = (self.manner.nanos, (1e9 / self.manner.rate) as u64);
         let mut next_round = length / (2 * ROUNDS);
         loop {
-            let elapsed = clock::now().as_nanos() - began;
+            let elapsed = clock::now().as_nanos() - started;
             if elapsed >= length {
                 break;
             }
@@ -361,7 +361,7 @@ impl Requester {
 fn handshake(to: SocketAddr) -> io::Result<u64> {
     let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    set_socket_timeout(&socket, Timeout::Send, Some(PATIENCE))?;
+    set_socket_timeout(&socket, Timeout::Send, Some(TIMEOUT))?;
     let from = clock::now().as_nanos();
     connect(&socket, &to)?;
     Ok(clock::now().as_nanos() - from)

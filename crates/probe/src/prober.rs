@@ -192,7 +192,7 @@ impl Prober {
                     Ok(None) => sleep(Duration::from_millis(1)),
                     // It may be about to start.
                     Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                        sleep(FIRST_REPLY_WITHIN / 2)
+                        sleep(FIRST_REPLY_WITHIN / 2);
                     }
                     Err(error) => return Err(error).context("hear its answer"),
                 }

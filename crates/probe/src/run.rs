@@ -13,13 +13,13 @@ use sys::interrupted;
 
 /// How long before a moment this thread stops sleeping: a timer is late by about that, and spinning
 /// takes a core from whoever else is at work. When a probe really left, the kernel says.
-const LAST_STRETCH: Duration = Duration::from_micros(60);
+const SPIN_FOR: Duration = Duration::from_micros(60);
 
 /// A gap in which there is time to look for answers.
-const TIME_TO_LOOK: Duration = Duration::from_micros(20);
+const RECEIVE_TAKES: Duration = Duration::from_micros(20);
 
 /// How long after the last probe of a train an answer is waited for.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// What may be sent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,7 +77,7 @@ fn send(prober: &mut Prober, train: Train) -> Result<Heard> {
             prober.request(replies.base + at as u32, to_send.wait)?;
         }
     }
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     let is_missing = |probe: &Probe| !probe.silent && probe.received.is_none();
     while replies.probes.iter().any(is_missing) && Instant::now() < end {
         replies.take(prober)?;
@@ -101,10 +101,10 @@ fn await_moment(due: Instant, mut look: impl FnMut() -> Result<()>) -> Result<()
         if left.is_zero() {
             return Ok(());
         }
-        if left > LAST_STRETCH {
+        if left > SPIN_FOR {
             look()?;
-            sleep(due.saturating_duration_since(Instant::now()).saturating_sub(LAST_STRETCH));
-        } else if left > TIME_TO_LOOK {
+            sleep(due.saturating_duration_since(Instant::now()).saturating_sub(SPIN_FOR));
+        } else if left > RECEIVE_TAKES {
             look()?;
             pass_time(due);
         } else {

@@ -170,7 +170,7 @@ pub struct Timeline {
     pub lanes: Vec<Lane>,
 }
 
-/// What one port received, and when it told its host.
+/// What one port received, and when it interrupted its host.
 #[derive(Debug, Clone, Default)]
 pub struct Lane {
     /// The port's name.
@@ -186,7 +186,7 @@ pub struct Lane {
 pub struct Packet {
     /// When its DMA completed, microseconds on the experiment's clock.
     pub arrived_us: f64,
-    /// When the interrupt that told of it was raised, or the host took it, microseconds.
+    /// When its interrupt was raised, or the host took it, microseconds.
     pub delivered_us: f64,
     /// Whether it completes something a host waits for.
     pub marked: bool,

@@ -84,14 +84,14 @@ fn adaptive(report: &Report) -> Delay {
     let settings = report.coalescing.as_ref();
     let get = |name| settings.and_then(|settings| settings.get(name));
     let profile = settings.and_then(|settings| settings.rx_profile.as_ref());
-    let told = profile.and_then(|steps| steps.iter().filter_map(|step| step.usec).max());
+    let reported = profile.and_then(|steps| steps.iter().filter_map(|step| step.usec).max());
     let is_cqe = get(Parameter::CqeModeRx) == Some(1);
     let known = || longest_adaptive(report.driver_name(), is_cqe);
     // `rx-usecs-high` is a limit where there is no rate that belongs to it.
     let limit = get(Parameter::RxUsecsHigh)
         .filter(|usecs| *usecs > 0 && get(Parameter::PktRateHigh).is_none());
     let now = get(Parameter::RxUsecs).map_or(String::new(), |now| format!(", now {now}"));
-    let longest = told.or(limit).or_else(known);
+    let longest = reported.or(limit).or_else(known);
     let chosen = match longest {
         Some(longest) => format!("between 0 and {longest} us"),
         None => "and nothing says how long at most".into(),
@@ -259,10 +259,10 @@ mod tests {
         let limited = device("ice", &[on[0], on[1], (RxUsecsHigh, 40)]);
         only(&limited, "coalescing", Some(40.0), "between 0 and 40 us");
         only(&device("unheard_of", &on), "coalescing", None, "nothing says how long");
-        let mut told = device("virtio_net", &on);
+        let mut reported = device("virtio_net", &on);
         let step = |usec| ProfileStep { usec: Some(usec), ..ProfileStep::default() };
-        told.coalescing.as_mut().unwrap().rx_profile = Some(vec![step(2), step(512)]);
-        only(&told, "coalescing", Some(512.0), "between 0 and 512 us");
+        reported.coalescing.as_mut().unwrap().rx_profile = Some(vec![step(2), step(512)]);
+        only(&reported, "coalescing", Some(512.0), "between 0 and 512 us");
     }
 
     #[test]

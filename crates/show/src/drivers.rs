@@ -4,9 +4,9 @@
 /// What a driver does with the time of `rx-usecs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Timer {
-    /// It starts at the first packet that the host has not been told of.
+    /// It starts at the first packet without an interrupt.
     Delay,
-    /// It is a least gap between two interrupts; a packet after a longer silence is told of at
+    /// It is a minimum gap between two interrupts; a packet after a longer pause interrupts at
     /// once.
     Throttle,
     /// A value that stands for "as the driver sees fit", with a least gap of so many microseconds

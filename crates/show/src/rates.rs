@@ -82,12 +82,12 @@ impl<'a> Meter<'a> {
     }
 
     fn queues(&self) -> Vec<QueueCounters> {
-        let told = self.netdev.as_ref().and_then(|it| it.queue_counters(&self.device).ok());
+        let reported = self.netdev.as_ref().and_then(|it| it.queue_counters(&self.device).ok());
         // Some drivers answer, and count nothing.
         let counts = |queues: &Vec<QueueCounters>| {
             queues.iter().any(|it| it.counters.keys().any(|name| name.ends_with("packets")))
         };
-        told.filter(counts).unwrap_or_else(|| {
+        reported.filter(counts).unwrap_or_else(|| {
             queues_among(&self.ethtool.statistics(&self.device).unwrap_or_default())
         })
     }

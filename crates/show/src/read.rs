@@ -97,8 +97,8 @@ impl Report {
     /// The driver's name.
     #[must_use]
     pub fn driver_name(&self) -> &str {
-        let told = self.driver.as_ref().map(|driver| driver.name.as_str());
-        told.or(self.files.driver.as_deref()).unwrap_or("no driver")
+        let reported = self.driver.as_ref().map(|driver| driver.name.as_str());
+        reported.or(self.files.driver.as_deref()).unwrap_or("no driver")
     }
 
     /// Whether the files of the device itself could be read.

@@ -19,7 +19,7 @@ pub fn front(all: &[Figures], latency: Metric) -> Vec<bool> {
 }
 
 /// What a setting without any hold costs, compared with another one: interrupts and CPU time. It is
-/// told wherever such a setting is recommended.
+/// stated wherever such a setting is recommended.
 #[must_use]
 pub fn price(pick: &Figures, other: &Figures, other_name: &str) -> String {
     let mut parts = Vec::new();
@@ -58,7 +58,7 @@ mod tests {
             figures(150.0, 0.5, 5_000.0),
             figures(160.0, 0.5, 5_100.0), // beaten by the one before
             figures(300.0, 0.2, 1_000.0),
-            figures(301.0, 0.2, 1_001.0), // the same as the one before, as far as can be told
+            figures(301.0, 0.2, 1_001.0), // the same as the one before, within the noise
             Figures::default(),
         ];
         assert_eq!(front(&all, Metric::P99), [true, true, false, true, true, false]);
@@ -67,9 +67,9 @@ mod tests {
 
     #[test]
     fn a_price_names_interrupts_and_cpu_time() {
-        let told = price(&figures(50.0, 0.9, 9_000.0), &figures(60.0, 0.5, 3_000.0), "rx-usecs 8");
-        assert!(told.contains("9000 interrupts/s, 3.0 times as many as rx-usecs 8"), "{told}");
-        assert!(told.contains("0.90 cores of CPU time (+0.40 against rx-usecs 8)"), "{told}");
+        let text = price(&figures(50.0, 0.9, 9_000.0), &figures(60.0, 0.5, 3_000.0), "rx-usecs 8");
+        assert!(text.contains("9000 interrupts/s, 3.0 times as many as rx-usecs 8"), "{text}");
+        assert!(text.contains("0.90 cores of CPU time (+0.40 against rx-usecs 8)"), "{text}");
         assert!(price(&Figures::default(), &Figures::default(), "x").contains("nobody counts"));
     }
 }

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use super::figures::{Figures, Metric, logarithm};
 
-/// What a wrong goal is told.
+/// The error of a wrong goal.
 const EXAMPLES: &str = "write it like `p99 < 200us`, `min latency, cpu < 30%`, `min cpu, p99 < 150us`, \
                         `min interrupts, mean < 1ms` or `max throughput`";
 

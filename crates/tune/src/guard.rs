@@ -31,7 +31,7 @@ use super::transaction::undo::{current, since_boot, undo};
 use report::errln;
 
 /// How often a guard that waits looks whether the user has confirmed.
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The owner's end of a guard.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ pub fn run(directory: &Path, device: &str) -> Result<ExitCode> {
     let identity: Identity = serde_json::from_str(device).context("read the device")?;
     let store = Store::find(Some(directory))?;
     let _ = std::env::set_current_dir("/");
-    tell("ready")?;
+    write_word("ready")?;
     let mut words = String::new();
     let mut first = [0; 5];
     let mut input = std::io::stdin().lock();
@@ -132,7 +132,7 @@ pub fn run(directory: &Path, device: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell(word: &str) -> Result<()> {
+fn write_word(word: &str) -> Result<()> {
     let mut output = std::io::stdout().lock();
     writeln!(output, "{word}").and_then(|()| output.flush()).context("answer the owner")
 }
@@ -149,7 +149,7 @@ fn mend_own(store: &Store, identity: &Identity) -> Result<()> {
 /// Waits until the change is confirmed or its time is over.
 fn await_confirmation(store: &Store, identity: &Identity) -> Result<()> {
     // The owner waits for our answer with the lock of the device: this is its change. The next
-    // glance may find another one, which has a guard of its own.
+    // look may find another one, which has a guard of its own.
     let own = store.read(identity)?.and_then(|journal| journal.trying);
     let until = own.as_ref().and_then(|trying| trying.until);
     let until = until.context("the change has no time until which to wait")?;
@@ -164,7 +164,7 @@ fn await_confirmation(store: &Store, identity: &Identity) -> Result<()> {
         outcome => Some(outcome),
     });
     let _waiting = waiting.context("somebody else waits for a confirmation")??;
-    tell("waits")?;
+    write_word("waits")?;
     // Nobody reads what is said from here on: whoever waits for the owner's output has it all.
     let nowhere = File::options().write(true).open("/dev/null").context("open /dev/null")?;
     for stream in [rustix::stdio::dup2_stdout, rustix::stdio::dup2_stderr] {
@@ -176,7 +176,7 @@ fn await_confirmation(store: &Store, identity: &Identity) -> Result<()> {
             let held = store.hold(identity)?;
             return undo_if_there(store, identity, &held, is_own).map(drop);
         }
-        sleep(left.min(GLANCE));
+        sleep(left.min(POLL_INTERVAL));
     }
     Ok(())
 }

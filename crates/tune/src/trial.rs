@@ -19,7 +19,7 @@ use bench::world::agents::Players;
 use sys::interrupted;
 
 /// How often players and signals are looked after.
-const POLL_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What is played.
 pub enum Play {
@@ -91,7 +91,7 @@ fn play(plan: &Plan, hosts: &[Box<dyn Machine>], device: &dyn Device) -> Result<
     let until = |running: &mut Players, end: Duration| -> Result<()> {
         while begin.elapsed() < end && running.is_well() {
             interrupted::check()?;
-            sleep(end.saturating_sub(begin.elapsed()).min(POLL_EVERY));
+            sleep(end.saturating_sub(begin.elapsed()).min(POLL_INTERVAL));
         }
         Ok(interrupted::check()?)
     };
@@ -122,8 +122,9 @@ fn why_no_packet<'a>(
     packets: u64,
     device: &dyn Device,
 ) -> Error {
-    let came = [Counter::Transactions, Counter::BytesReceived];
-    let answered = records.any(|record| came.iter().any(|counter| record.counter(*counter) > 0));
+    let counters = [Counter::Transactions, Counter::BytesReceived];
+    let answered =
+        records.any(|record| counters.iter().any(|counter| record.counter(*counter) > 0));
     if answered && packets == 0 {
         let name = &device.identity().name;
         return anyhow!(

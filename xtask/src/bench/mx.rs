@@ -89,11 +89,11 @@ mod tests {
 {"turn":1,"what":"tcp spin","mtu":1500,"value":{"p50_ns":4000,"p99_ns":9}}
 {"turn":1,"what":"virtio rate","mtu":1500,"value":{"messages_per_s":7.5}}"#;
         let figures = figures(output).unwrap();
-        let told: Vec<_> =
+        let reported: Vec<_> =
             figures.iter().map(|it| (&*it.name, it.unit, it.runs, it.median)).collect();
         let latency = "us one way, median of a run";
         assert_eq!(
-            told,
+            reported,
             [
                 ("MX messages: mx spin, MTU 1500", latency, 2, 2.5),
                 ("MX messages: tcp spin, MTU 1500", latency, 2, 3.0),

@@ -21,7 +21,7 @@ impl Clock {
         Self { epoch_ns: read_ns(ClockId::Monotonic), wall }
     }
 
-    /// What workloads are told.
+    /// The time that workloads get.
     pub(super) fn now(self) -> Now {
         let wall_ns = if self.wall { read_ns(ClockId::Realtime) } else { 0 };
         Now { at: self.at(), wall_ns }

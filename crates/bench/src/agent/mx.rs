@@ -1,6 +1,6 @@
 //! Drives one workload over an MX endpoint.
 //!
-//! The workload is told the same as over sockets: a message that has come is a `Received`, a
+//! The workload gets the same events as over sockets: a message that has come is a `Received`, a
 //! `Sent` has a backlog while as many messages are on their way as [`MxSpec::in_flight`] permits,
 //! and `Drained` says that there is room for another one.
 //!

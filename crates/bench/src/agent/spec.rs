@@ -1,4 +1,4 @@
-//! What an agent is told to do: a workload, where, and for how long.
+//! The specification of an agent: a workload, where, and for how long.
 
 use crate::marks::MarkNames;
 use crate::workload::{Duration, Framing, Instant, Window, WorkloadSpec};

@@ -159,7 +159,7 @@ impl Port for Tcp {
                 Ok(n) => written = n,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // The end is told when it is read.
+                // The end shows when it is read.
                 Err(error) if is_end(&error) => return Ok(0),
                 Err(error) => return Err(error),
             }

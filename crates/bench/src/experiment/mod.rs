@@ -64,7 +64,7 @@ pub struct Plan {
 }
 
 impl Experiment {
-    /// Whether it is one of [round trips of MX](Self::MxPingpong), of which half is told.
+    /// Whether it is one of [round trips of MX](Self::MxPingpong), of which half is reported.
     #[must_use]
     pub fn reports_half(self) -> bool {
         matches!(self, Self::MxPingpong | Self::MxLargeAnatomy | Self::MxMisorder)

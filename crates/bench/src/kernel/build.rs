@@ -51,7 +51,7 @@ pub fn find_or_build() -> Result<PathBuf> {
     let built = build.compile()?;
     // A reader sees the whole kernel or none.
     fs::rename(&built, &kernel).with_context(|| format!("create {}", kernel.display()))?;
-    build.say(&format!("built {version}"));
+    build.report(&format!("built {version}"));
     Ok(kernel)
 }
 
@@ -109,7 +109,7 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    fn say(&self, what: &str) {
+    fn report(&self, what: &str) {
         errln!("earmark: kernel: {:>4.0} s  {what}", self.started.elapsed().as_secs_f64());
     }
 
@@ -118,7 +118,7 @@ impl Build<'_> {
     }
 
     fn download(&self) -> Result<()> {
-        self.say(&format!("downloading {} (150 MB)", self.package));
+        self.report(&format!("downloading {} (150 MB)", self.package));
         let mut apt = Command::new("apt-get");
         apt.args(["download", "-q", self.package]).current_dir(self.directory);
         run(&mut apt).context("download the sources; if apt's lists are old: apt-get update")
@@ -126,7 +126,7 @@ impl Build<'_> {
 
     /// Unpacks the archive inside the package straight from one pipe into the next.
     fn unpack(&self) -> Result<()> {
-        self.say("unpacking");
+        self.report("unpacking");
         let deb = fs::read_dir(self.directory)?
             .filter_map(|entry| Some(entry.ok()?.path()))
             .find(|path| path.extension() == Some(OsStr::new("deb")))
@@ -165,7 +165,7 @@ impl Build<'_> {
             bail!("configure {}: it does not take {line}; please report this", self.package);
         }
         if !missing.is_empty() {
-            self.say(&format!("{} does not take {}", self.package, missing.join(", ")));
+            self.report(&format!("{} does not take {}", self.package, missing.join(", ")));
         }
         Ok(())
     }
@@ -187,7 +187,7 @@ impl Build<'_> {
 
     fn compile(&self) -> Result<PathBuf> {
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-        self.say(&format!("compiling on {jobs} cores; 2 to 4 minutes on two"));
+        self.report(&format!("compiling on {jobs} cores; 2 to 4 minutes on two"));
         run(self.make("linux").arg(format!("-j{jobs}")))?;
         let kernel = self.source().join("linux");
         run(Command::new("strip").arg(&kernel))?;
@@ -205,7 +205,7 @@ impl Build<'_> {
     }
 }
 
-/// Runs a step silently; what it said is part of the error.
+/// Runs a step silently; its standard error is part of the error.
 fn run(command: &mut Command) -> Result<()> {
     output(command).map(drop)
 }
@@ -220,8 +220,8 @@ fn output(command: &mut Command) -> Result<Output> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().with_context(|| format!("start {name}"))?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let lines: Vec<_> = said.trim_end().lines().collect();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let lines: Vec<_> = stderr.trim_end().lines().collect();
         let last = lines[lines.len().saturating_sub(12)..].join("\n");
         bail!("run {command:?}: {}\n{last}", output.status);
     }

@@ -109,9 +109,9 @@ mod tests {
     fn a_blocked_sender_waits_and_then_catches_up() {
         let mut script = sender(Some(100));
         script.start();
-        let blocked = script.tell(10, Event::Sent { connection: 0, backlog: 400 });
+        let blocked = script.handle(10, Event::Sent { connection: 0, backlog: 400 });
         assert_eq!(blocked, Did::Wait(Some(10_000_000)));
-        let drained = script.tell(240_000, Event::Drained { connection: 0 });
+        let drained = script.handle(240_000, Event::Drained { connection: 0 });
         assert!(matches!(drained, Did::Send(..)), "due at 80 us");
         assert!(matches!(script.sent(240_001, 0), Did::Send(..)), "due at 160 us");
         assert!(matches!(script.sent(240_002, 0), Did::Send(..)), "due at 240 us");

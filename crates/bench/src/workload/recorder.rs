@@ -15,7 +15,7 @@ pub struct Window {
 }
 
 impl Window {
-    /// A window that no moment is in: that of a server nobody has told to go.
+    /// A window that no moment is in: that of a server before its *go*.
     pub const NEVER: Self =
         Self { start: Instant::from_nanos(u64::MAX), end: Instant::from_nanos(u64::MAX) };
 

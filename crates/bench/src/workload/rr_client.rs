@@ -298,7 +298,7 @@ mod tests {
         let mut script = script(&RrClientSpec::default(), Framing::Stream);
         script.start();
         script.sent(1, 0);
-        let did = script.tell(2, Event::Closed { connection: 0 });
+        let did = script.handle(2, Event::Closed { connection: 0 });
         assert_eq!(did, Did::Fail(CLOSED.to_owned()));
     }
 }

@@ -132,14 +132,14 @@ mod tests {
         let mut script = script(&spec, Framing::Stream);
         assert_eq!(script.start(), Did::Wait(None));
         assert_eq!(script.received(1000, 4, b"xx"), Did::Compute(110_000));
-        let computed = script.tell(111_000, Event::Computed);
+        let computed = script.handle(111_000, Event::Computed);
         assert_eq!(computed, Did::Send(4, b"y".to_vec()));
         assert_eq!(
             script.sent(111_500, 4),
             Did::Compute(110_000),
             "the second request of that read"
         );
-        assert_eq!(script.tell(221_500, Event::Computed), Did::Send(4, b"y".to_vec()));
+        assert_eq!(script.handle(221_500, Event::Computed), Did::Send(4, b"y".to_vec()));
         assert_eq!(script.sent(222_000, 4), Did::Wait(None));
         assert_eq!(script.counter(Counter::Transactions), 2);
     }
@@ -161,13 +161,13 @@ mod tests {
         let mut script = script(&RrServerSpec::default(), Framing::Stream);
         script.start();
         assert_eq!(script.received(1, 0, b"xx"), Did::Send(0, b"y".to_vec()));
-        let blocked = script.tell(2, Event::Sent { connection: 0, backlog: 1 });
+        let blocked = script.handle(2, Event::Sent { connection: 0, backlog: 1 });
         assert_eq!(blocked, Did::Wait(None));
         assert_eq!(script.received(3, 1, b"x"), Did::Wait(None));
-        let drained = script.tell(4, Event::Drained { connection: 0 });
+        let drained = script.handle(4, Event::Drained { connection: 0 });
         assert_eq!(drained, Did::Send(0, b"y".to_vec()));
-        script.tell(5, Event::Sent { connection: 0, backlog: 1 });
-        let closed = script.tell(6, Event::Closed { connection: 0 });
+        script.handle(5, Event::Sent { connection: 0, backlog: 1 });
+        let closed = script.handle(6, Event::Closed { connection: 0 });
         assert_eq!(closed, Did::Send(1, b"y".to_vec()));
     }
 

@@ -30,7 +30,7 @@ impl<W: Workload> Script<W> {
     }
 
     /// Tells one event and returns the action.
-    pub(super) fn tell(&mut self, at_ns: u64, event: Event<'_>) -> Did {
+    pub(super) fn handle(&mut self, at_ns: u64, event: Event<'_>) -> Did {
         let now = Now { at: Instant::from_nanos(at_ns), wall_ns: at_ns + self.wall_offset_ns };
         match self.workload.next(now, event, &mut self.recorder) {
             Action::Send { connection, bytes } => Did::Send(connection, bytes.to_vec()),
@@ -45,19 +45,19 @@ impl<W: Workload> Script<W> {
     }
 
     pub(super) fn start(&mut self) -> Did {
-        self.tell(0, Event::Start)
+        self.handle(0, Event::Start)
     }
 
     pub(super) fn sent(&mut self, at_ns: u64, connection: Connection) -> Did {
-        self.tell(at_ns, Event::Sent { connection, backlog: 0 })
+        self.handle(at_ns, Event::Sent { connection, backlog: 0 })
     }
 
     pub(super) fn received(&mut self, at_ns: u64, connection: Connection, bytes: &[u8]) -> Did {
-        self.tell(at_ns, Event::Received { connection, bytes })
+        self.handle(at_ns, Event::Received { connection, bytes })
     }
 
     pub(super) fn woke(&mut self, at_ns: u64) -> Did {
-        self.tell(at_ns, Event::Woke)
+        self.handle(at_ns, Event::Woke)
     }
 
     pub(super) fn counter(&self, counter: Counter) -> u64 {

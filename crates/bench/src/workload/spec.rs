@@ -1,4 +1,4 @@
-//! What a workload is told to be: plain data, in JSON for agents and in scenario files.
+//! The specification of a workload: plain data, in JSON for agents and in scenario files.
 //!
 //! Every field has its unit in its name, every default is stated here once, and unknown fields are
 //! refused.
@@ -80,7 +80,7 @@ spec! {
 }
 
 spec! {
-    /// `memcached-client`, over tcp, port 11211 unless told otherwise.
+    /// `memcached-client`, over tcp, port 11211 by default.
     MemcachedClientSpec {
         /// Bytes in the value.
         value_bytes: usize = 4096,
@@ -90,7 +90,7 @@ spec! {
 }
 
 spec! {
-    /// `ntp-client`, over udp, port 123 unless told otherwise.
+    /// `ntp-client`, over udp, port 123 by default.
     NtpClientSpec {
         /// One poll in each interval of this length.
         interval_us: u64 = 1_000_000,
@@ -102,7 +102,7 @@ spec! {
 }
 
 spec! {
-    /// `ntp-server`, over udp, port 123 unless told otherwise.
+    /// `ntp-server`, over udp, port 123 by default.
     NtpServerSpec {
         /// The stratum it claims.
         stratum: u8 = 10,
@@ -146,9 +146,9 @@ spec! {
         count: Option<u64> = None,
         /// Frames a second. Absent: as fast as it goes.
         rate_per_s: Option<u64> = None,
-        /// Where to; the broadcast address unless told otherwise.
+        /// Where to; the broadcast address by default.
         destination: [u8; 6] = [0xff; 6],
-        /// Where from; a locally administered address unless told otherwise.
+        /// Where from; a locally administered address by default.
         source: [u8; 6] = [2, 0, 0, 0, 0, 1],
     }
 }
@@ -171,7 +171,7 @@ impl WorkloadSpec {
         }
     }
 
-    /// Does it wait for peers and run until told to stop?
+    /// Does it wait for peers and run until *stop*?
     #[must_use]
     pub fn is_server(&self) -> bool {
         matches!(

@@ -23,7 +23,7 @@ use crate::options::{NicOptions, Ports};
 /// How often it is looked what is in force.
 const STEP: Duration = Duration::from_micros(50);
 
-/// When the NIC, or the guest's driver, is told to adapt.
+/// When the NIC, or the guest's driver, starts to adapt.
 const ADAPT_AT: Duration = Duration::from_millis(800);
 
 /// Who decides.
@@ -39,7 +39,7 @@ pub enum Decider {
 /// A profile, and since when it was in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Microseconds since the traffic was told to begin.
+    /// Microseconds since the start of the traffic.
     pub at_us: u64,
     /// How many interrupts the port had raised since then.
     pub interrupts: u64,
@@ -74,7 +74,7 @@ pub fn changes(plan: &Plan, late: &[usize], decider: Decider) -> Result<Vec<Chan
     let seen = Arc::new(Mutex::new(Vec::new()));
     let mut since_go = Duration::ZERO;
     while since_go.as_secs_f64() < plan.warmup_s + plan.duration_s {
-        look(&run, since_go, &seen)?;
+        observe(&run, since_go, &seen)?;
         since_go += STEP;
     }
     let mut refused = None;
@@ -117,7 +117,7 @@ fn delay(plan: &Plan, late: &[usize], scripts: &mut [Vec<TimedCommand>], at: Dur
 }
 
 /// Will look what is in force on b0 then.
-fn look(run: &VirtualRun, since_go: Duration, seen: &Arc<Mutex<Vec<Change>>>) -> Result<()> {
+fn observe(run: &VirtualRun, since_go: Duration, seen: &Arc<Mutex<Vec<Change>>>) -> Result<()> {
     let seen = Arc::clone(seen);
     run.at(instant(GO_AT + since_go), move |plane: &mut DataPlane| {
         let Some(queue) = plane.plane().port_mut(B).queues().first() else { return };

@@ -69,8 +69,8 @@ impl Players {
     fn explain(&mut self, error: anyhow::Error) -> anyhow::Error {
         for Program { name, child } in &mut self.programs {
             // Its connections end a moment before it does.
-            let patience = Instant::now() + Duration::from_millis(100);
-            while Instant::now() < patience {
+            let deadline = Instant::now() + Duration::from_millis(100);
+            while Instant::now() < deadline {
                 if let Ok(Some(status)) = child.try_wait() {
                     return error.context(format!("{name} has ended ({status}); was it killed?"));
                 }
@@ -148,9 +148,9 @@ impl Agent {
     }
 
     fn order(&mut self, word: &str) -> Result<()> {
-        let said = writeln!(self.orders, "{word}").and_then(|()| self.orders.flush());
-        if said.is_err() {
-            // What it said last tells more than a broken pipe.
+        let written = writeln!(self.orders, "{word}").and_then(|()| self.orders.flush());
+        if written.is_err() {
+            // Its last message tells more than a broken pipe.
             self.message(Duration::from_millis(200))?;
             bail!("the agent {} ended before `{word}`", self.name);
         }

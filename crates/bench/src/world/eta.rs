@@ -9,10 +9,10 @@ use std::time::{Duration, Instant as RealInstant};
 use base::time::Instant;
 
 /// What has to be known of a pace before anything is said of it.
-const LOOK_FOR: Duration = Duration::from_secs(5);
+const SAMPLE_FOR: Duration = Duration::from_secs(5);
 
 /// A round that takes longer is worth a word.
-const LONG: Duration = Duration::from_secs(60);
+const WORTH_REPORTING: Duration = Duration::from_secs(60);
 
 /// How fast time passes between two moments of the calendar.
 #[derive(Debug)]
@@ -38,12 +38,12 @@ impl Eta {
         let (begun, from) = *self.seen.get_or_insert((real, now));
         let looked = real.saturating_duration_since(begun);
         let passed = now.since(from).as_nanos();
-        if looked < LOOK_FOR || passed == 0 {
+        if looked < SAMPLE_FOR || passed == 0 {
             return None;
         }
         let all = self.until.since(self.from).as_nanos();
         let whole = looked.as_secs_f64() * all as f64 / passed as f64;
-        Duration::try_from_secs_f64(whole).ok().filter(|whole| *whole > LONG)
+        Duration::try_from_secs_f64(whole).ok().filter(|whole| *whole > WORTH_REPORTING)
     }
 }
 
@@ -86,7 +86,9 @@ mod tests {
         let mut endless = Eta::new(at(0), Instant::from_nanos(u64::MAX));
         assert_eq!(endless.estimate(at(0), begin), None);
         assert!(
-            endless.estimate(Instant::from_nanos(1), begin + LOOK_FOR).is_none_or(|d| d > LONG)
+            endless
+                .estimate(Instant::from_nanos(1), begin + SAMPLE_FOR)
+                .is_none_or(|d| d > WORTH_REPORTING)
         );
     }
 }

@@ -34,7 +34,7 @@ use lab::control;
 const BOOT_WITHIN: Duration = Duration::from_secs(60);
 
 /// How often the players are looked after while they play.
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Hosts, a NIC, and a cable or a switch.
 pub struct Live {
@@ -208,7 +208,7 @@ impl Live {
             let end = Duration::from_secs_f64(seconds);
             // Whoever has failed will say so; nobody needs to wait for that.
             while begin.elapsed() < end && running.is_well() {
-                sleep(end.saturating_sub(begin.elapsed()).min(GLANCE));
+                sleep(end.saturating_sub(begin.elapsed()).min(POLL_INTERVAL));
             }
         };
         running.go()?;

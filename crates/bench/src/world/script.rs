@@ -4,7 +4,7 @@
 //! 0.3 s      servers start
 //! 0.5 s      clients start, and connect
 //! 1 s        all agents go; warm-up, then the measurement
-//! the end    servers are told to stop; a moment later all that is left is ended
+//! the end    servers get *stop*; a moment later all that is left is ended
 //! ```
 //!
 //! Virtual time that nobody uses costs nothing, so the gaps are generous.

@@ -107,7 +107,7 @@ fn remove_stale(path: &Path) -> Result<()> {
         file.file_type().is_socket(),
         "listen on {shown}: there is a file that is no socket; choose another path, or remove it"
     );
-    // A socket of another type is told whether there is a listener, and disturbs none.
+    // A socket of another type sees whether there is a listener, and disturbs none.
     let probe = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
     match probe {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => fs::remove_file(path)

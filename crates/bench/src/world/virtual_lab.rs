@@ -46,7 +46,7 @@ pub fn run(
 pub type Program = (usize, u32, Stream);
 
 /// The same, with `settings` of single ports in force before the awaited commands start, which no
-/// driver is told of; `take` gets what programs write.
+/// driver knows of; `take` gets what programs write.
 ///
 /// # Errors
 /// As of [`run`].
@@ -64,10 +64,10 @@ pub fn play(
     let script = (scripts, awaited.to_vec());
     let mut run = VirtualRun::prepare(&names(hosts), &options, moderation, script, seed)?;
     for (hours, words) in [(1, "1 hour"), (24, "1 day"), (8_760, "1 year")] {
-        let say = move |_: &mut DataPlane| {
+        let report = move |_: &mut DataPlane| {
             errln!("earmark: {words} of virtual time has passed; Ctrl-C ends the lab");
         };
-        run.at(instant(Duration::from_secs(hours * 3_600)), say)?;
+        run.at(instant(Duration::from_secs(hours * 3_600)), report)?;
     }
     for (port, moderation) in settings.iter().copied() {
         let set = move |plane: &mut DataPlane| plane.set_moderation(port, None, moderation);

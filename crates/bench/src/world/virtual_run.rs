@@ -25,16 +25,16 @@ use lab::control::server::Server;
 use report::errln;
 
 /// How often, in real time, the guests' events are looked for.
-const GLANCE: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// How often it is looked whether time stands still for good.
 const CHECK_EVERY: Duration = Duration::from_millis(200);
 
 /// Guests that time has left behind have said all when nothing has come for so long.
-const SILENCE: Duration = Duration::from_millis(200);
+const QUIET_FOR: Duration = Duration::from_millis(200);
 
 /// How long a kernel whose clock has gone may take to end.
-const LAST_BREATH: Duration = Duration::from_secs(10);
+const EXIT_WITHIN: Duration = Duration::from_secs(10);
 
 /// The cable where nobody says otherwise: gigabit Ethernet through a switch.
 const USUAL_RATE_MBIT: u32 = 1_000;
@@ -43,7 +43,7 @@ const USUAL_RATE_MBIT: u32 = 1_000;
 const USUAL_LATENCY_US: u32 = 20;
 
 /// Sets how many seconds of real time a guest may compute without a word.
-const PATIENCE: &str = "EARMARK_PATIENCE";
+const TIMEOUT_VARIABLE: &str = "EARMARK_PATIENCE";
 
 /// What is done with an event: the number of the guest, that of its program, the event.
 pub(super) type Sink<'a> = dyn FnMut(usize, u32, Event) + 'a;
@@ -76,7 +76,7 @@ pub(super) struct VirtualRun {
     kernel: PathBuf,
     /// When a program last said something, in real time.
     heard_at: RealInstant,
-    /// What the user may be told of, once, and whether that has been done.
+    /// Of the estimate that the user gets once, and whether it has been given.
     eta: Option<Eta>,
     eta_reported: bool,
 }
@@ -114,10 +114,10 @@ impl VirtualRun {
         let capture = pcap.as_deref().map(|path| Capture::create_virtual(path, &interfaces));
         let plane = Handle::start_virtual(guests.plans, guests.calendar, capture.transpose()?)?;
         let plane = Arc::new(plane);
-        let (patience, end_with) = (patience()?, awaited.clone());
+        let (timeout, end_with) = (compute_timeout()?, awaited.clone());
         plane.call(move |plane| {
             plane.end_with(end_with);
-            plane.set_patience(patience);
+            plane.set_patience(timeout);
         })?;
         let run = Self {
             _control: Server::start(options.name.as_deref(), &plane, &[])?,
@@ -178,7 +178,7 @@ impl VirtualRun {
         self.eta_reported
     }
 
-    /// Boots the guests and lets them play to the end of time; `sink` is told what their programs
+    /// Boots the guests and lets them play to the end of time; `sink` gets what their programs
     /// say and how they end.
     ///
     /// # Errors
@@ -195,7 +195,7 @@ impl VirtualRun {
                 self.report_eta();
                 checked = RealInstant::now();
             }
-            sleep(GLANCE);
+            sleep(POLL_INTERVAL);
         }
         self.check()?;
         self.hear_out(sink)?;
@@ -214,11 +214,11 @@ impl VirtualRun {
     /// ended are about to end.
     fn hear_out(&mut self, sink: &mut Sink<'_>) -> Result<()> {
         let begun = RealInstant::now();
-        while !self.take_events(sink)? && begun.elapsed() < LAST_BREATH {
-            if self.have_left(&self.awaited) && self.heard_at.elapsed() > SILENCE {
+        while !self.take_events(sink)? && begun.elapsed() < EXIT_WITHIN {
+            if self.have_left(&self.awaited) && self.heard_at.elapsed() > QUIET_FOR {
                 break;
             }
-            sleep(GLANCE);
+            sleep(POLL_INTERVAL);
         }
         Ok(())
     }
@@ -304,11 +304,13 @@ impl VirtualRun {
 }
 
 /// How long a guest may compute without a word: two minutes, or what the user says.
-fn patience() -> Result<Duration> {
-    let Some(text) = std::env::var_os(PATIENCE) else { return Ok(Duration::from_secs(120)) };
+fn compute_timeout() -> Result<Duration> {
+    let Some(text) = std::env::var_os(TIMEOUT_VARIABLE) else {
+        return Ok(Duration::from_secs(120));
+    };
     let seconds = text.to_str().and_then(|text| text.parse().ok()).filter(|seconds| *seconds > 0);
     let seconds: u32 = seconds.with_context(|| {
-        format!("{PATIENCE}={}: a number of seconds, 1 or more", text.to_string_lossy())
+        format!("{TIMEOUT_VARIABLE}={}: a number of seconds, 1 or more", text.to_string_lossy())
     })?;
     Ok(Duration::from_secs(seconds.into()))
 }

@@ -4,7 +4,7 @@
 //! none, and what a result says depends on the experiment, the setting and the seed alone. What
 //! this world cannot show is what things cost: CPU, and whatever comes of a host that is too slow.
 //!
-//! Guests are booted for every round. Nothing is told to them while they run, since the moment
+//! Guests are booted for every round. Nothing is sent to them while they run, since the moment
 //! would differ from run to run: each follows a script (`script.rs`), and the NIC's settings
 //! change by plans of the data plane.
 
@@ -35,7 +35,7 @@ pub struct Virtual {
     environment: Environment,
     /// Whether a round has been captured: the next one begins at time zero again.
     captured: Cell<bool>,
-    /// Whether the user has been told that rounds take long.
+    /// Whether the user knows that rounds take long.
     warned: Cell<bool>,
 }
 
@@ -106,10 +106,10 @@ impl World for Virtual {
     }
 }
 
-/// What programs have said, by guest and program.
+/// What programs have written, by guest and program.
 type Outputs = BTreeMap<(usize, u32), Output>;
 
-/// What one program has said, and how it ended.
+/// What one program has written, and how it ended.
 #[derive(Debug, Default)]
 struct Output {
     out: Vec<u8>,
@@ -156,7 +156,7 @@ fn records(plan: &Plan, outputs: &Outputs) -> Result<Vec<(Part, Record)>> {
     Ok(records)
 }
 
-/// The record among what an agent said.
+/// The record among what an agent wrote.
 fn record(name: &str, output: &Output) -> Result<Record> {
     for line in String::from_utf8_lossy(&output.out).lines() {
         match serde_json::from_str(line) {
@@ -170,6 +170,6 @@ fn record(name: &str, output: &Output) -> Result<Record> {
         let why = format!("the agent {name} was still at work when time ended");
         bail!(NotMeasured(why));
     };
-    let said = String::from_utf8_lossy(&output.err);
-    bail!("the agent {name} {end}, without its record {}", said.trim())
+    let stderr = String::from_utf8_lossy(&output.err);
+    bail!("the agent {name} {end}, without its record {}", stderr.trim())
 }

@@ -67,7 +67,7 @@ pub struct ApplyArgs {
     #[arg(long)]
     pub dry_run: bool,
     /// Undo the change after so many seconds unless `earmark confirm` comes before
-    #[arg(long, value_name = "SECONDS", value_parser = patience, conflicts_with = "dry_run")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds_or_minutes, conflicts_with = "dry_run")]
     pub confirm_within: Option<f64>,
     /// Undo the change if the device takes anything but exactly these values
     #[arg(long)]
@@ -81,7 +81,7 @@ pub struct ApplyArgs {
 }
 
 /// Seconds, or a time with its unit: `60s`, `2m`.
-pub(super) fn patience(text: &str) -> Result<f64, String> {
+pub(super) fn seconds_or_minutes(text: &str) -> Result<f64, String> {
     let (digits, times) = match text.strip_suffix('m') {
         Some(minutes) => (minutes, 60.0),
         None => (text.strip_suffix('s').unwrap_or(text), 1.0),
@@ -134,7 +134,7 @@ pub fn apply(args: &ApplyArgs) -> Result<()> {
         Some(seconds) => transaction.keep_for(seconds)?,
         None => transaction.keep()?,
     }
-    tell(args, device, took, &way_back)
+    print(args, device, took, &way_back)
 }
 
 /// Refuses a change that the device did not make, or not as `--exact` wants it.
@@ -159,7 +159,7 @@ fn dry_run(args: &ApplyArgs, device: &dyn Device, change: &Change) -> Result<()>
     let mut took = transaction::took(&before, change, &after);
     took.retain(|took| took.asked.is_some());
     let way_back = way_back(&args.device, &args.at, &before, &took);
-    tell(args, device, took, &way_back)
+    print(args, device, took, &way_back)
 }
 
 /// The command that brings the device back, in the settings that were changed.
@@ -178,7 +178,7 @@ fn way_back(name: &str, at: &DeviceArgs, before: &State, took: &[SettingResult])
     format!("earmark rollback {name}{lab}   (that is {})", words.join(" "))
 }
 
-fn tell(
+fn print(
     args: &ApplyArgs,
     device: &dyn Device,
     took: Vec<SettingResult>,

@@ -64,7 +64,7 @@ const HEAD_START: Duration = Duration::from_millis(500);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// How often it is looked whether a host has ended while a command runs.
-const GLANCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The exit status of a shell for a program that was interrupted.
 const INTERRUPTED: i32 = 128 + signal_hook::consts::SIGINT;
@@ -191,7 +191,7 @@ fn start(host: &impl Machine, command: &str, input: Stdio) -> Result<Child> {
 pub(super) fn wait(child: &mut Child, live: &Live) -> Result<ExitStatus> {
     // Whoever asks again and again takes time from the hosts, which share this machine.
     let pidfd = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-    let glance = Timespec { tv_sec: 0, tv_nsec: GLANCE.as_nanos() as i64 };
+    let interval = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.as_nanos() as i64 };
     loop {
         if let Some(status) = child.try_wait().context("wait for a command")? {
             return Ok(status);
@@ -201,7 +201,7 @@ pub(super) fn wait(child: &mut Child, live: &Live) -> Result<ExitStatus> {
                 bail!("host {} has ended: {end}", machine.name());
             }
         }
-        match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&glance)) {
+        match poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&interval)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno).context("wait for a command"),
         }
@@ -215,9 +215,9 @@ fn end(children: &mut [Child]) -> Result<()> {
             kill_process(Pid::from_child(child), Signal::TERM)?;
         }
     }
-    let patience = Instant::now() + GRACE;
+    let deadline = Instant::now() + GRACE;
     for child in children {
-        while child.try_wait()?.is_none() && Instant::now() < patience {
+        while child.try_wait()?.is_none() && Instant::now() < deadline {
             sleep(Duration::from_millis(20));
         }
         // Whatever is left goes with its host.

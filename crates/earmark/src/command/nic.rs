@@ -100,7 +100,7 @@ fn shown(port: &PortState, lab: &str, width: Width) -> String {
         format!("mark: {}", if port.mark.is_empty() { "nothing" } else { &port.mark }),
     ];
     lines.extend(port.vanished.as_ref().map(|why| format!("VANISHED: {why}")));
-    lines.extend(port.attachment.as_ref().map(|it| format!("guest: {}", tell(it))));
+    lines.extend(port.attachment.as_ref().map(|it| format!("guest: {}", describe(it))));
     for (number, queue) in port.queues.iter().enumerate() {
         if port.queues.len() > 1 {
             lines.push(format!("queue {number}:"));
@@ -116,7 +116,7 @@ fn shown(port: &PortState, lab: &str, width: Width) -> String {
 }
 
 /// How the guest of a port stands.
-fn tell(attachment: &AttachmentState) -> String {
+fn describe(attachment: &AttachmentState) -> String {
     let AttachmentState { connected, lost, queue_pairs, queue_pairs_used } = attachment;
     match lost {
         _ if *connected => {

@@ -114,12 +114,12 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Observations> {
     let before = device.counted()?.packets;
     let (origin, heard) = ask(args, args.kind)?;
     let verdict = infer::judge(&heard);
-    let came = device.counted()?.packets.saturating_sub(before);
+    let received = device.counted()?.packets.saturating_sub(before);
     // Answers to packets that were sent close to one another may have come as one.
     let lone = heard.iter().filter(|heard| heard.train.purpose == Purpose::Lone);
     let alone = lone.flat_map(|heard| &heard.probes).filter(|probe| probe.received.is_some());
     ensure!(
-        came >= alone.count() as u64 / 2,
+        received >= alone.count() as u64 / 2,
         "the answers of {} do not come through {name}; `ip route get` says which device is meant",
         origin.host
     );

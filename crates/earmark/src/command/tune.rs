@@ -8,7 +8,7 @@ use clap::Args;
 use nic::moderation::Moderation;
 use sys::privilege::become_capable;
 
-use super::apply::{DeviceArgs, patience};
+use super::apply::{DeviceArgs, seconds_or_minutes};
 use bench::options::{Clients, ExperimentOptions, NicOptions, Ports, Text, duration, seconds};
 use bench::world::WorldKind;
 use report::progress::Progress;
@@ -105,7 +105,7 @@ pub struct TuneArgs {
     #[arg(long, conflicts_with_all = ["dry_run", "world"])]
     pub best_effort: bool,
     /// Undo the pick after so many seconds unless `earmark confirm` comes before
-    #[arg(long, value_name = "SECONDS", value_parser = patience, conflicts_with = "dry_run")]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds_or_minutes, conflicts_with = "dry_run")]
     pub confirm_within: Option<f64>,
     /// Write a page with table and picture
     #[arg(long, value_name = "FILE")]

@@ -216,11 +216,11 @@ mod tests {
     #[test]
     fn the_verdict_follows_the_numbers() {
         let (disabled, delay) = (figures(120.0, 3000.0), figures(340.0, 2400.0));
-        let says = |p50, interrupts| verdict(&disabled, &delay, &figures(p50, interrupts));
-        assert!(says(110.0, 2150.0).contains("no trade-off"));
-        assert!(says(110.0, 3000.0).contains("but not the interrupts"));
-        assert!(says(300.0, 2150.0).contains("did not reach the latency"));
-        assert!(says(300.0, 3000.0).contains("neither"));
+        let verdict_of = |p50, interrupts| verdict(&disabled, &delay, &figures(p50, interrupts));
+        assert!(verdict_of(110.0, 2150.0).contains("no trade-off"));
+        assert!(verdict_of(110.0, 3000.0).contains("but not the interrupts"));
+        assert!(verdict_of(300.0, 2150.0).contains("did not reach the latency"));
+        assert!(verdict_of(300.0, 3000.0).contains("neither"));
         let cheap = figures(120.0, 2500.0);
         let verdict = verdict(&cheap, &delay, &figures(110.0, 2450.0));
         assert!(verdict.contains("only latency"));
@@ -229,13 +229,14 @@ mod tests {
     #[test]
     fn a_machine_is_busy_only_if_a_figure_shows_it() {
         let (disabled, delay) = (figures(120.0, 3000.0), figures(340.0, 2400.0));
-        let says = |marked: &Figures| verdict(&disabled, &delay, marked);
-        let steady = says(&figures(300.0, 3000.0));
+        let verdict_of = |marked: &Figures| verdict(&disabled, &delay, marked);
+        let steady = verdict_of(&figures(300.0, 3000.0));
         assert!(steady.contains("No figure shows that the machine was too busy"), "{steady}");
-        let unsteady = says(&Figures { rounds: vec![150.0, 450.0], ..figures(300.0, 3000.0) });
+        let unsteady =
+            verdict_of(&Figures { rounds: vec![150.0, 450.0], ..figures(300.0, 3000.0) });
         let words = "too busy to tell: the medians of the rounds of x differ by a factor of 3.00.";
         assert!(unsteady.contains(words), "{unsteady}");
-        let late = says(&Figures { late_us: Some(812.0), ..figures(300.0, 3000.0) });
+        let late = verdict_of(&Figures { late_us: Some(812.0), ..figures(300.0, 3000.0) });
         assert!(late.contains("too busy to tell: timers were late by up to 812 us"), "{late}");
     }
 

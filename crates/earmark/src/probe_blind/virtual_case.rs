@@ -2,7 +2,7 @@
 //! setting, exact time.
 //!
 //! The prober is `earmark probe` itself, in a guest; what it heard comes out over its descriptor 3.
-//! Guests' drivers are told nothing of the settings.
+//! Guests' drivers do not know of the settings.
 
 use anyhow::{Context, Result, ensure};
 use blind::{Case, Decoy};

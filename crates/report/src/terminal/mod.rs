@@ -17,7 +17,7 @@ pub use table::Table;
 const LINE: usize = 100;
 
 /// Fewer columns than this are no terminal.
-const LEAST: usize = 20;
+const MIN_COLUMNS: usize = 20;
 
 /// Columns of a terminal that does not say how many it has.
 const USUAL: usize = 80;
@@ -33,10 +33,10 @@ impl Width {
     /// The width of where standard output goes.
     #[must_use]
     pub fn of_output() -> Self {
-        let told = std::env::var("COLUMNS").ok();
+        let wanted = std::env::var("COLUMNS").ok();
         let is_terminal = stdout().is_terminal();
         let seen = comfy_table::Table::new().width().filter(|_| is_terminal).map(usize::from);
-        Self::chosen(told.as_deref(), is_terminal, seen)
+        Self::chosen(wanted.as_deref(), is_terminal, seen)
     }
 
     /// So many columns.
@@ -45,11 +45,11 @@ impl Width {
         Self(Some(columns))
     }
 
-    fn chosen(told: Option<&str>, is_terminal: bool, seen: Option<usize>) -> Self {
-        let usable = |columns: &usize| *columns >= LEAST;
-        let told = told.and_then(|text| text.parse().ok()).filter(usable);
+    fn chosen(wanted: Option<&str>, is_terminal: bool, seen: Option<usize>) -> Self {
+        let usable = |columns: &usize| *columns >= MIN_COLUMNS;
+        let wanted = wanted.and_then(|text| text.parse().ok()).filter(usable);
         let seen = is_terminal.then(|| seen.filter(usable).unwrap_or(USUAL));
-        Self(told.or(seen))
+        Self(wanted.or(seen))
     }
 
     /// The longest line of a table.
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn columns_come_before_the_terminal_and_a_pipe_has_no_limit() {
-        let of = |told, is_terminal, seen| Width::chosen(told, is_terminal, seen).0;
+        let of = |wanted, is_terminal, seen| Width::chosen(wanted, is_terminal, seen).0;
         assert_eq!(of(Some("60"), true, Some(120)), Some(60));
         assert_eq!(of(Some("60"), false, None), Some(60));
         assert_eq!(of(None, true, Some(120)), Some(120));

@@ -67,8 +67,8 @@ fn rates_are_per_second_and_per_interrupt() {
 #[test]
 fn a_driver_that_tells_its_vectors_is_believed() {
     let start = Instant::now();
-    let told = BTreeMap::from([(0, 32), (1, 31)]);
-    let rates = Rates::between("eth0", &told, &reading(start, 0), &reading(start, 1));
+    let reported = BTreeMap::from([(0, 32), (1, 31)]);
+    let rates = Rates::between("eth0", &reported, &reading(start, 0), &reading(start, 1));
     let interrupts: Vec<_> = rates.queues.iter().map(|it| it.interrupts_per_s).collect();
     assert_eq!(interrupts, [Some(50.0), Some(200.0), None]);
 }

@@ -44,11 +44,11 @@ impl Store {
     /// # Errors
     /// If there is none for this user.
     pub fn find(given: Option<&Path>) -> Result<Self> {
-        let told = given.map(Path::to_owned);
+        let named = given.map(Path::to_owned);
         let variable = || std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from);
         let root = || rustix::process::geteuid().is_root().then(|| PathBuf::from("/run/earmark"));
         let own = || std::env::var_os("XDG_RUNTIME_DIR").map(|run| Path::new(&run).join("earmark"));
-        let directory = told.or_else(variable).or_else(root).or_else(own).context(
+        let directory = named.or_else(variable).or_else(root).or_else(own).context(
             "find a place for the journal: there is no XDG_RUNTIME_DIR; name one with --state-dir",
         )?;
         Ok(Self { directory })
@@ -95,14 +95,14 @@ impl Store {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        let who = self.read(device).ok().flatten().and_then(|journal| journal.trying);
-        let who =
-            who.map(|trying| format!("`earmark {}`, process {}", trying.what, trying.process));
+        let holder = self.read(device).ok().flatten().and_then(|journal| journal.trying);
+        let holder =
+            holder.map(|trying| format!("`earmark {}`, process {}", trying.what, trying.process));
         bail!(
             "another Earmark is changing {} ({}); wait for it, or end it: it undoes what it has \
              done so far",
             device.name,
-            who.unwrap_or_else(|| "it has just begun".into())
+            holder.unwrap_or_else(|| "it has just begun".into())
         )
     }
 

@@ -37,7 +37,7 @@ pub use serve::{ServeArgs, Server};
 pub const PORT: u16 = 7_010;
 
 /// How long a far host may take to take a connection, and then to show that it has the code.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// This host: agents are plain children.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ fn addresses(host: &str) -> Vec<SocketAddr> {
 }
 
 fn connect(address: SocketAddr) -> Result<TcpStream> {
-    TcpStream::connect_timeout(&address, PATIENCE).with_context(|| {
+    TcpStream::connect_timeout(&address, TIMEOUT).with_context(|| {
         format!(
             "reach {address}; does `earmark serve` run there with --listen, and does a firewall \
              let it?"
@@ -92,7 +92,7 @@ fn connect(address: SocketAddr) -> Result<TcpStream> {
 }
 
 fn pair(stream: TcpStream, address: SocketAddr, code: &Code) -> Result<(Sender, Receiver)> {
-    channel::greet(stream, code, Instant::now() + PATIENCE)
+    channel::greet(stream, code, Instant::now() + TIMEOUT)
         .with_context(|| format!("pair with {address}"))
 }
 

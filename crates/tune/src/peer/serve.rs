@@ -24,7 +24,7 @@ use bench::records::Message;
 use sys::refusals::{Refusals, is_allowed};
 
 /// From a connection to the specification of its agent.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// From an agent's start to its *go*: others of the same run may start in between.
 const GO_WITHIN: Duration = Duration::from_secs(60);
@@ -163,7 +163,7 @@ fn take(
     };
     let service = Arc::clone(service);
     let answer = move || {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         match stream
             .try_clone()
             .map_err(Into::into)
@@ -247,8 +247,8 @@ fn relay(
     let mut words = child.stdout.take().context("the agent has no standard output")?;
     let (ended, ends) = channel::<()>();
     let pid = Pid::from_child(child);
-    let hear = thread::Builder::new().spawn(move || {
-        hear(receiver, orders, deadlines);
+    let forward = thread::Builder::new().spawn(move || {
+        forward_orders(receiver, orders, deadlines);
         end(pid, &ends);
     })?;
     let carried = sender.carry(&mut words);
@@ -259,13 +259,13 @@ fn relay(
     drop((ended, words));
     // Wakes up the thread that still listens.
     let _ = stream.shutdown(Shutdown::Read);
-    let _ = hear.join();
+    let _ = forward.join();
     carried.context("relay what the agent says")
 }
 
 /// Hands on what the paired host says, until it has gone or the agent should have ended. Then the
 /// agent's standard input ends.
-fn hear(mut receiver: Receiver, mut orders: ChildStdin, deadlines: Deadlines) {
+fn forward_orders(mut receiver: Receiver, mut orders: ChildStdin, deadlines: Deadlines) {
     let mut until = Instant::now() + deadlines.go;
     let mut has_begun = false;
     while let Ok(Some(text)) = receiver.receive(Some(until)) {

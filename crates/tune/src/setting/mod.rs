@@ -91,7 +91,7 @@ settings! {
     RxUsecsIrq, "rx-usecs-irq", Coalescing, Micros;
     /// `rx-frames` while the host serves an interrupt.
     RxFramesIrq, "rx-frames-irq", Coalescing, Count;
-    /// How long a sent packet may wait until the host is told that it has left.
+    /// How long a sent packet may wait until the completion interrupt.
     TxUsecs, "tx-usecs", Coalescing, Micros;
     /// How many sent packets may wait for that.
     TxFrames, "tx-frames", Coalescing, Count;

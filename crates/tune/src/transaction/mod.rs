@@ -60,9 +60,9 @@ impl SettingResult {
     /// What happened, in words.
     #[must_use]
     pub fn describe(&self) -> String {
-        let tell = |value: &Option<Value>| value.as_ref().map_or("?".into(), ToString::to_string);
-        let (setting, before, now) = (self.setting, tell(&self.before), tell(&self.now));
-        let asked = tell(&self.asked);
+        let shown = |value: &Option<Value>| value.as_ref().map_or("?".into(), ToString::to_string);
+        let (setting, before, now) = (self.setting, shown(&self.before), shown(&self.now));
+        let asked = shown(&self.asked);
         match self.verdict {
             Verdict::Taken if before == now => format!("{setting} {now}, as it was"),
             Verdict::Taken => format!("{setting} {before} -> {now}"),

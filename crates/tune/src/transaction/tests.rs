@@ -117,18 +117,18 @@ fn what_the_device_really_took_is_told() {
     device.quantum = 20;
     device.ignores = Some(Setting::RxFrames);
     let mut transaction = begin(&device, &place);
-    let mut tell = |change: &str| -> Vec<String> {
+    let mut change_to = |change: &str| -> Vec<String> {
         let took = transaction.change(&change.parse().unwrap()).unwrap();
         took.iter().map(SettingResult::describe).collect()
     };
-    assert_eq!(tell("rx-usecs 40"), ["rx-usecs 3 -> 40"]);
-    assert_eq!(tell("rx-usecs 50"), ["rx-usecs 40 -> 60: the device made 60 of 50"]);
+    assert_eq!(change_to("rx-usecs 40"), ["rx-usecs 3 -> 40"]);
+    assert_eq!(change_to("rx-usecs 50"), ["rx-usecs 40 -> 60: the device made 60 of 50"]);
     assert_eq!(
-        tell("rx-frames 9"),
+        change_to("rx-frames 9"),
         ["rx-frames is still 0: the device said yes to 9 and ignored it"]
     );
-    assert_eq!(tell("tx-usecs 0"), ["tx-usecs 0, as it was"]);
-    let overridden = tell("adaptive-rx on rx-usecs 80");
+    assert_eq!(change_to("tx-usecs 0"), ["tx-usecs 0, as it was"]);
+    let overridden = change_to("adaptive-rx on rx-usecs 80");
     assert!(overridden[1].contains("add adaptive-rx off"), "{overridden:?}");
 }
 

@@ -1,4 +1,4 @@
-//! The launchers of MPIs: which one there is, and how each is told of our hosts.
+//! The launchers of MPIs: which one there is, and how each gets the list of our hosts.
 
 use std::ffi::OsString;
 use std::fmt;

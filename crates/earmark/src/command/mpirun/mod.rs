@@ -2,7 +2,7 @@
 //!
 //! The MPI's own launcher runs on host a and starts its helpers on the others through a remote
 //! shell of ours (`shell.rs`). Each rank gets its environment from a script on its host
-//! (`place.rs`), so that all launchers can be told the same way.
+//! (`rank_setup.rs`), so that all launchers work the same way.
 
 mod launcher;
 mod rank_setup;

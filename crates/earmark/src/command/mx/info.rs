@@ -10,7 +10,7 @@ use sys::netlink::Netlink;
 
 use report::outln;
 
-/// From how many microseconds on a NIC that waits for more frames is told of. Open-MX warns from
+/// From how many microseconds on a NIC that waits for more frames is reported. Open-MX warns from
 /// there, too: a small message takes about as long.
 const SLOW_USECS: u32 = 13;
 
@@ -32,7 +32,7 @@ pub struct InfoArgs {
 #[derive(Debug, Default, Serialize)]
 struct Info {
     port: String,
-    /// Its address; None if it cannot be told.
+    /// Its address; None if it is not known.
     nic_id: Option<String>,
     /// Bytes of the largest frame.
     mtu: Option<u32>,

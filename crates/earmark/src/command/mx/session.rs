@@ -38,7 +38,7 @@ use report::{errln, outln, output};
 pub(super) type End = Endpoint<Bytes, Vec<u8>>;
 
 /// How long either side waits for the other one.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long hosts on the segment have to answer to their names.
 const NAMES: Duration = Duration::from_secs(1);
 /// How often one who waits for orders looks whether it has to end.
@@ -157,7 +157,7 @@ impl Session {
     pub(super) fn connect(&self, args: &EndArgs, peer: &Target) -> Result<PeerId> {
         let file = args.peers_file.as_deref().map(Peers::read).transpose()?;
         let address = self.end.resolve(peer, &file.unwrap_or_default(), NAMES)?;
-        self.end.connect(address, args.key, PATIENCE).with_context(|| {
+        self.end.connect(address, args.key, TIMEOUT).with_context(|| {
             format!(
                 "reach {}: start `earmark mx perf --port PORT` there, and give the address that it \
                  prints as --peer",
@@ -176,7 +176,7 @@ impl Session {
         self.wait(ready).map(drop)
     }
 
-    /// Expects to be told that all has come.
+    /// Waits for the word that all has come.
     pub(super) fn expect_done(&self, peer: PeerId) -> Result<Request> {
         Ok(self.end.irecv(Some(peer), Match::exact(DONE), Vec::new())?)
     }
@@ -197,10 +197,10 @@ impl Session {
 
     /// Waits for a good end.
     pub(super) fn wait(&self, request: Request) -> Result<Completed<Vec<u8>>> {
-        let Some(completed) = self.end.wait(request, Some(PATIENCE))? else {
+        let Some(completed) = self.end.wait(request, Some(TIMEOUT))? else {
             bail!(
                 "{request:?}: nothing for {} s; is the other side still running?\n{}",
-                PATIENCE.as_secs(),
+                TIMEOUT.as_secs(),
                 self.end.dump()
             );
         };
@@ -299,7 +299,7 @@ impl Session {
     /// Ends in good order.
     pub(super) fn close(self) -> Result<()> {
         self.tell_faults();
-        Ok(self.end.close(PATIENCE)?)
+        Ok(self.end.close(TIMEOUT)?)
     }
 }
 

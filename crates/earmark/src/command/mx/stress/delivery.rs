@@ -22,8 +22,8 @@ pub(super) const STALL: Duration = Duration::from_millis(100);
 const SERIAL_BITS: u32 = 40;
 /// The bits of it that receives look at.
 pub(super) const CLASS: u64 = 1;
-/// Faults that are told; all are counted.
-const TOLD: usize = 20;
+/// Faults that are reported; all are counted.
+const MAX_REPORTED: usize = 20;
 
 /// What was sent and has not come, and all that went wrong. Times are of this process.
 pub(super) struct DeliveryCheck {
@@ -126,7 +126,7 @@ impl DeliveryCheck {
 
     /// Checks a message that has come to an endpoint, by a receive that was posted after this
     /// moment, into this much memory.
-    pub(super) fn settle(
+    pub(super) fn complete(
         &self,
         to: usize,
         (posted, capacity): (Moment, usize),
@@ -144,7 +144,7 @@ impl DeliveryCheck {
         *expected = expected.saturating_sub(1);
         let gap = std::mem::replace(since, Instant::now()).elapsed();
         let (from, serial, class) = parts(match_info);
-        let overtaken = in_flight.order.came(Stream { from, to, class }, serial, (posted, ended));
+        let overtaken = in_flight.order.record(Stream { from, to, class }, serial, (posted, ended));
         drop(in_flight);
         if let Some(later) = overtaken {
             self.fault(format!("{match_info:#x} came after message {later} of the same stream"));
@@ -161,8 +161,8 @@ impl DeliveryCheck {
             return self
                 .fault(format!("{match_info:#x}: {size} bytes into {capacity}: {status:?}"));
         }
-        let came = completed.sink.as_deref().unwrap_or_default();
-        if came.get(..fits) != Some(&self.content(match_info, size)[..fits]) {
+        let data = completed.sink.as_deref().unwrap_or_default();
+        if data.get(..fits) != Some(&self.content(match_info, size)[..fits]) {
             self.fault(format!("{match_info:#x}: {size} bytes, and some are wrong"));
         }
     }
@@ -179,7 +179,7 @@ impl DeliveryCheck {
     pub(super) fn fault(&self, what: String) {
         count(&self.tally.faults);
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
-        if faults.len() < TOLD {
+        if faults.len() < MAX_REPORTED {
             faults.push(what);
         }
     }
@@ -202,7 +202,7 @@ mod tests {
     use mx::status::Status;
     use mx_io::endpoint::Request;
 
-    fn came(match_info: u64, length: u64, data: Vec<u8>) -> Completed<Vec<u8>> {
+    fn completed(match_info: u64, length: u64, data: Vec<u8>) -> Completed<Vec<u8>> {
         let (transferred, code) = (data.len() as u64, Code::Success);
         let status = Status { code, peer: None, match_info, length, transferred, context: 0 };
         Completed { request: Request::Receive(ReceiveId::default()), status, sink: Some(data) }
@@ -212,19 +212,19 @@ mod tests {
     fn whatever_is_wrong_is_a_fault() {
         let check = DeliveryCheck::new(1);
         let right = check.issue(0, 7, 100).to_vec();
-        check.settle(0, (0, 200), &came(7, 100, right.clone()));
+        check.complete(0, (0, 200), &completed(7, 100, right.clone()));
         assert_eq!(check.faults(), [""; 0]);
-        check.settle(0, (0, 200), &came(7, 100, right.clone()));
+        check.complete(0, (0, 200), &completed(7, 100, right.clone()));
         check.issue(0, 7, 100);
-        check.settle(0, (0, 200), &came(7, 99, right[..99].to_vec()));
+        check.complete(0, (0, 200), &completed(7, 99, right[..99].to_vec()));
         check.issue(0, 7, 100);
-        check.settle(0, (0, 200), &came(7, 100, vec![1; 100]));
+        check.complete(0, (0, 200), &completed(7, 100, vec![1; 100]));
         // Truncated, and says it is not.
         check.issue(0, 7, 100);
-        check.settle(0, (0, 50), &came(7, 100, right[..50].to_vec()));
+        check.complete(0, (0, 50), &completed(7, 100, right[..50].to_vec()));
         // By a receive that was posted when a later one had come.
         let earlier = check.issue(0, 5, 100).to_vec();
-        check.settle(0, (check.moment(), 100), &came(5, 100, earlier));
+        check.complete(0, (check.moment(), 100), &completed(5, 100, earlier));
         assert_eq!(check.faults().len(), 5, "{:?}", check.faults());
         assert_eq!(check.missing(), 0);
     }

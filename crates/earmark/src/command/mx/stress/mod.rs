@@ -32,7 +32,7 @@ use bench::options::{Text, duration};
 use report::{errln, outln};
 
 /// How long an endpoint may take to connect, and to close.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// How long what has been sent may take to come when nothing more is sent.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -85,7 +85,8 @@ struct StressResult {
     counters: Vec<(String, u64)>,
     faults: u64,
     /// The first of them.
-    told: Vec<String>,
+    #[serde(rename = "told")]
+    reported: Vec<String>,
 }
 
 /// Lets endpoints work; fails if anything was wrong.
@@ -104,10 +105,10 @@ pub(super) fn run(args: &StressArgs) -> Result<ExitCode> {
         check.fault(format!("{} messages never came", check.missing()));
         reports.iter().for_each(|report| errln!("{}", report.dump.trim_end()));
     }
-    // What is wrong already needs no patience.
-    let patience = if check.faults().is_empty() { PATIENCE } else { Duration::from_secs(1) };
+    // What is wrong already needs no waiting.
+    let timeout = if check.faults().is_empty() { TIMEOUT } else { Duration::from_secs(1) };
     for party in parties {
-        if let Err(error) = party.end.close(patience) {
+        if let Err(error) = party.end.close(timeout) {
             check.fault(error.to_string());
         }
     }
@@ -128,7 +129,7 @@ pub(super) fn run(args: &StressArgs) -> Result<ExitCode> {
         faults_made: faults_made(&tallies),
         counters: sum(&reports),
         faults: get(&tally.faults),
-        told: check.faults(),
+        reported: check.faults(),
     };
     if args.json {
         outln!("{}", serde_json::to_string_pretty(&outcome)?);
@@ -162,7 +163,7 @@ fn gather(args: &StressArgs, tallies: &mut Vec<Tally>) -> Result<Vec<Party>> {
         let mut peers = Vec::new();
         for (other, address) in addresses.iter().enumerate() {
             if args.reach(number, other) {
-                peers.push((end.connect(*address, 0, PATIENCE)?, other));
+                peers.push((end.connect(*address, 0, TIMEOUT)?, other));
             }
         }
         ensure!(
@@ -203,7 +204,7 @@ fn work(args: &StressArgs, parties: &[Party], check: &DeliveryCheck) {
         sleep(Duration::from_secs_f64(args.seconds));
         check.is_over.store(true, Ordering::Relaxed);
         for sender in senders {
-            // One that panicked has said so; its messages may be missing, which is told.
+            // One that panicked has said so; its messages may be missing, which is reported.
             let _ = sender.join();
         }
         let until = Instant::now() + DRAIN;
@@ -261,6 +262,6 @@ impl StressResult {
             outln!("  {name}: {count}");
         }
         outln!("faults: {}", self.faults);
-        self.told.iter().for_each(|fault| outln!("  {fault}"));
+        self.reported.iter().for_each(|fault| outln!("  {fault}"));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Messages of one stream, which one thread sends to one endpoint and which fit the same receives,
 //! are matched in that order. Threads that receive see only when a receive was posted and when its
-//! end was told, and those of several threads overlap. So what shows for certain is this: when a
+//! end was reported, and those of several threads overlap. So what shows for certain is this: when a
 //! message has come, an earlier one of its stream has been matched; no receive that is posted later
 //! can get it.
 
@@ -23,7 +23,7 @@ pub(super) struct Stream {
 }
 
 /// Moments of a stream that are remembered. Receives last no longer than that.
-const KEPT: usize = 256;
+const MAX_MOMENTS: usize = 256;
 
 /// What has come of each stream.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub(super) struct DeliveryOrder(HashMap<Stream, VecDeque<(Moment, u64)>>);
 impl DeliveryOrder {
     /// Message `serial` has come by a receive of this span: a later message that had come before
     /// it was posted, if there was one.
-    pub(super) fn came(
+    pub(super) fn record(
         &mut self,
         stream: Stream,
         serial: u64,
@@ -43,7 +43,7 @@ impl DeliveryOrder {
         let before = latest.iter().rev().find(|(end, _)| *end < posted);
         let overtaken = before.map(|(_, later)| *later).filter(|later| *later > serial);
         if latest.back().is_none_or(|(_, later)| *later < serial) {
-            if latest.len() == KEPT {
+            if latest.len() == MAX_MOMENTS {
                 latest.pop_front();
             }
             latest.push_back((ended, serial));
@@ -60,12 +60,12 @@ mod tests {
     fn only_what_was_posted_after_the_end_of_a_later_one_is_out_of_order() {
         let mut order = DeliveryOrder::default();
         let stream = Stream { from: 1, to: 2, class: 0 };
-        assert_eq!(order.came(stream, 1, (0, 10)), None);
-        assert_eq!(order.came(stream, 4, (5, 20)), None);
-        assert_eq!(order.came(stream, 3, (15, 30)), None, "posted while the other was");
-        assert_eq!(order.came(stream, 2, (21, 40)), Some(4));
-        assert_eq!(order.came(Stream { class: 1, ..stream }, 2, (21, 40)), None);
-        assert_eq!(order.came(Stream { from: 2, ..stream }, 2, (21, 40)), None);
-        assert_eq!(order.came(stream, 5, (41, 50)), None);
+        assert_eq!(order.record(stream, 1, (0, 10)), None);
+        assert_eq!(order.record(stream, 4, (5, 20)), None);
+        assert_eq!(order.record(stream, 3, (15, 30)), None, "posted while the other was");
+        assert_eq!(order.record(stream, 2, (21, 40)), Some(4));
+        assert_eq!(order.record(Stream { class: 1, ..stream }, 2, (21, 40)), None);
+        assert_eq!(order.record(Stream { from: 2, ..stream }, 2, (21, 40)), None);
+        assert_eq!(order.record(stream, 5, (41, 50)), None);
     }
 }

@@ -16,7 +16,7 @@ use super::delivery::{CLASS, DeliveryCheck, MAX_SIZE, count, match_info};
 use super::order::Moment;
 
 /// How long a send may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a receive is posted before it is taken back.
 const POSTED: Duration = Duration::from_millis(20);
 /// Sends that a thread has under way.
@@ -72,7 +72,7 @@ impl Party {
 
     fn await_sent(&self, request: Option<Request>) -> Result<()> {
         let Some(request) = request else { return Ok(()) };
-        let Some(completed) = self.end.wait(request, Some(PATIENCE))? else {
+        let Some(completed) = self.end.wait(request, Some(TIMEOUT))? else {
             bail!("{request:?} does not end: {}", self.end.dump());
         };
         let code = completed.status.code;
@@ -118,7 +118,7 @@ impl Party {
         let mut cancelled = false;
         if let (None, Request::Receive(receive)) = (&completed, request) {
             cancelled = self.end.cancel(receive)?;
-            completed = self.end.wait(request, Some(PATIENCE))?;
+            completed = self.end.wait(request, Some(TIMEOUT))?;
         }
         let Some(completed) = completed else { bail!("{request:?} does not end") };
         let is_cancelled = completed.status.code == Code::Cancelled;
@@ -126,7 +126,7 @@ impl Party {
         if is_cancelled {
             count(&check.tally.cancelled);
         } else {
-            self.settle(check, (posted, MAX_SIZE), &completed)?;
+            self.complete(check, (posted, MAX_SIZE), &completed)?;
         }
         *memory = completed.sink.unwrap_or_default();
         Ok(())
@@ -145,21 +145,25 @@ impl Party {
         let length = found.length as usize;
         let capacity = if too_small { length / 2 } else { length };
         let request = self.end.receive_message(found.message, vec![0; capacity])?;
-        let Some(completed) = self.end.wait(request, Some(PATIENCE))? else {
+        let Some(completed) = self.end.wait(request, Some(TIMEOUT))? else {
             bail!("{request:?} of {found:?} does not end: {}", self.end.dump());
         };
-        let told = (completed.status.match_info, completed.status.length);
-        ensure!(told == (found.match_info, found.length), "{found:?} is {:?}", completed.status);
-        self.settle(check, (posted, capacity), &completed)
+        let reported = (completed.status.match_info, completed.status.length);
+        ensure!(
+            reported == (found.match_info, found.length),
+            "{found:?} is {:?}",
+            completed.status
+        );
+        self.complete(check, (posted, capacity), &completed)
     }
 
-    fn settle(
+    fn complete(
         &self,
         check: &DeliveryCheck,
         into: (Moment, usize),
         completed: &Completed<Vec<u8>>,
     ) -> Result<()> {
-        check.settle(self.number, into, completed);
+        check.complete(self.number, into, completed);
         let sender = (completed.status.match_info >> 48) as usize;
         let expected = self.peers.iter().find(|(_, number)| *number == sender);
         let peer = expected.map(|(peer, _)| *peer);
