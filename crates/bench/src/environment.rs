@@ -75,6 +75,13 @@ impl Environment {
         }
     }
 
+    /// The machine, in words.
+    #[must_use]
+    pub fn machine(&self) -> String {
+        let Self { cpus, cpu_model, kernel, load_average, privilege, .. } = self;
+        format!("{cpus} x {cpu_model}, Linux {kernel}, load {load_average:.2}, {privilege}")
+    }
+
     /// Whether CPU time means anything there.
     #[must_use]
     pub fn measures_cpu(&self) -> bool {

@@ -1,9 +1,42 @@
-//! The bench: experiments, worlds, measurements.
+//! The bench: experiments on a NIC between two hosts, and what they measure.
 //!
-//! An [`experiment`] says who does what on which host; its parts are [`workload`]s, state machines
-//! without I/O, each driven by an [`agent`]. A [`world`] plays an experiment and returns
-//! [`records`] and counters, of which [`measurement`] makes one type whatever the world.
-//! [`compare`] plays settings in turns, and takes ratios within a turn.
+//! # Theory of operation
+//!
+//! An [`experiment`] says which host does what. Its parts are [`workload`]s, state machines without
+//! I/O, each driven by an [`agent`]. A [`world`] plays an experiment, on namespaces in real time or on
+//! guests in virtual time, and returns [`records`] and counters; [`measurement`] makes one type of
+//! them, whatever the world. [`compare`] plays settings in rounds, A B A B, and takes ratios within a
+//! round, so that a machine that drifts drifts under all settings.
+//!
+//! # Example
+//!
+//! Not run as a test: a world takes the rights to create hosts.
+//!
+//! ```no_run
+//! use bench::compare::{open, run};
+//! use bench::experiment::Experiment;
+//! use bench::options::{ExperimentOptions, NicOptions, Text};
+//! use bench::world::WorldKind;
+//! use report::progress::Progress;
+//!
+//! let settings = [Text("disabled".parse()?), Text("delay:75".parse()?)];
+//! let options = ExperimentOptions { compare: Some(settings.to_vec()), ..Default::default() };
+//! let nic = NicOptions::default();
+//! let world = open(WorldKind::Live, &nic, sys::privilege::become_capable()?)?;
+//! let comparison = run(Experiment::TcpRr, &nic, &options, world, &Progress::new(true))?;
+//! for ratio in &comparison.ratios {
+//!     println!("{}: {} is {:.2} times {}", ratio.figure.title(), ratio.of, ratio.median, ratio.to);
+//! }
+//! # Ok::<(), anyhow::Error>(())
+//! ```
+//!
+//! # Modules
+//!
+//! - [`experiment`], [`workload`], [`agent`], [`world`]: as above;
+//! - [`records`], [`measurement`], [`histogram`], [`one_way`], [`ratio`], [`compare`]: figures;
+//! - [`options`], [`applicability`], [`suggestions`], [`marks`], [`scenario`]: what is asked for;
+//! - [`kernel`], [`environment`], [`files`]: the guests' kernel, this machine, files.
+
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

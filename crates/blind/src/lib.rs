@@ -1,10 +1,31 @@
-//! Blind tests of [`infer`]: cases drawn from seeds, worlds that hide them, and the score.
+//! Blind tests of [`infer`]: cases drawn from seeds, a simulated path that hides them, and the score.
+//!
+//! # Theory of operation
 //!
 //! A [`Case`] is a secret: settings of our NIC on either side, bulk beside the probes, decoys, and
-//! what keeps probes from showing anything.
-//! A [`World`] plays it in made-up time with the real `nic` crate, the same strategies that hosts
-//! get; all that comes out of it are the times of probes. [`Score`] is the only place that sees a
-//! verdict beside its case.
+//! obstacles that keep probes from showing anything. A [`World`] plays it in simulated time with the
+//! real `nic` crate, the same strategies that hosts get; only the times of probes come out of it.
+//! [`Score`] alone sees a verdict beside its case. One seed is one case, so every result can be
+//! repeated.
+//!
+//! # Example
+//!
+//! ```
+//! use blind::{Case, Score, probe};
+//!
+//! let case = Case::draw(300_100);
+//! let verdict = probe(&case);
+//! for score in Score::of(&case, &verdict) {
+//!     println!("{}: {:?}", score.truth, score.outcome);
+//! }
+//! assert_eq!(probe(&case), verdict);
+//! ```
+//!
+//! # Modules
+//!
+//! Private ones: `case`, `decoy`, `obstacle` (what is hidden), `world`, `path`, `receiver` (what plays
+//! it), `score`.
+
 #![forbid(unsafe_code)]
 
 mod case;

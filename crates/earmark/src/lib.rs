@@ -3,7 +3,7 @@
 //! [`cli`] declares the commands and their help, [`command`] has one module for each, [`demo`] is
 //! the first thing a stranger runs. Everything else is in the crates that `ARCHITECTURE.md` lists.
 #![forbid(unsafe_code)]
-// Standard output may be closed; see `say`.
+// Standard output may be closed; see `report::output`.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod cli;
@@ -20,7 +20,7 @@ use clap::CommandFactory;
 
 use bench::{agent, scenario};
 use cli::{Cli, Command, LabCommand};
-use report::{outln, output};
+use report::{errln, outln, output};
 
 /// Runs a command; its exit status.
 ///
@@ -28,7 +28,7 @@ use report::{outln, output};
 /// What failed, on what, and what to do next.
 pub fn run(command: Command) -> Result<ExitCode> {
     if command.is_for_users() {
-        tune::recover::remind();
+        tune::recover::reminders().iter().for_each(|line| errln!("{line}"));
     }
     match command {
         Command::Demo(args) => demo::run(&args)?,

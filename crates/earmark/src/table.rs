@@ -266,16 +266,12 @@ fn footer(results: &[Measurement], legend: &str) -> String {
     };
     format!(
         "\n\n{legend}NIC waits: {}; {overshoot}.{interrupts}{costs} Marks: {}. Cable: {}. TCP: {}.\n\
-         {} x {}, Linux {}, load {:.2}, {}, {:.1} s for each setting.",
+         {}, {:.1} s for each setting.",
         environment.wait,
         if environment.mark.is_empty() { "nothing" } else { &environment.mark },
         environment.link,
         environment.congestion_control,
-        environment.cpus,
-        environment.cpu_model,
-        environment.kernel,
-        environment.load_average,
-        environment.privilege,
+        environment.machine(),
         first.seconds,
     )
 }

@@ -14,7 +14,8 @@ use tracepoints::record::{Record, Stamp};
 use super::event::{Context, Event, What};
 
 /// The tracepoints that are understood.
-pub const KNOWN: [&str; 16] = [
+#[cfg(test)]
+pub(crate) const KNOWN: [&str; 16] = [
     "raw_syscalls:sys_enter",
     "raw_syscalls:sys_exit",
     "sock:sock_send_length",
@@ -68,7 +69,7 @@ fn fields_of(event: &str) -> [&'static str; 2] {
 }
 
 /// Understands records.
-pub struct Decoder {
+pub(crate) struct Decoder {
     known: BTreeMap<u16, Known>,
     /// From the numbers of threads in their namespace to those of the kernel.
     tasks: BTreeMap<u32, u32>,
@@ -81,7 +82,7 @@ pub struct Decoder {
 
 impl Decoder {
     /// Understands records of tracepoints with these layouts.
-    pub fn new<'a>(formats: impl Iterator<Item = (&'static str, &'a Format)>) -> Self {
+    pub(crate) fn new<'a>(formats: impl Iterator<Item = (&'static str, &'a Format)>) -> Self {
         let mut connects = None;
         let known = formats.map(|(event, format)| {
             if event == CONNECTS {
@@ -101,36 +102,36 @@ impl Decoder {
 
     /// The name of a device.
     #[must_use]
-    pub fn device(&self, number: u16) -> &str {
+    pub(crate) fn device(&self, number: u16) -> &str {
         self.devices.get(usize::from(number)).map_or("?", String::as_str)
     }
 
     /// Whom a TCP socket was seen to connect to.
     #[must_use]
-    pub fn peer(&self, socket: u64) -> Option<SocketAddr> {
+    pub(crate) fn peer(&self, socket: u64) -> Option<SocketAddr> {
         self.peers.get(&socket).copied()
     }
 
     /// The number that the kernel has for a thread of ours.
     #[must_use]
-    pub fn task(&self, tid: u32) -> u32 {
+    pub(crate) fn task(&self, tid: u32) -> u32 {
         self.tasks.get(&tid).copied().unwrap_or(tid)
     }
 
     /// The process that a thread of the kernel's number belongs to, if our namespace has it.
     #[must_use]
-    pub fn pid(&self, task: u32) -> Option<u32> {
+    pub(crate) fn pid(&self, task: u32) -> Option<u32> {
         self.pids.get(&task).copied()
     }
 
     /// The number that our namespace has for a thread of the kernel.
     #[must_use]
-    pub fn tid(&self, task: u32) -> u32 {
+    pub(crate) fn tid(&self, task: u32) -> u32 {
         self.tasks.iter().find(|(_, known)| **known == task).map_or(task, |(tid, _)| *tid)
     }
 
     /// Shows what a record tells to `look`: nothing, one event, or two.
-    pub fn decode(&mut self, record: &Record<'_>, look: &mut impl FnMut(Event)) {
+    pub(crate) fn decode(&mut self, record: &Record<'_>, look: &mut impl FnMut(Event)) {
         match *record {
             Record::Sample { stamp, raw } => self.sample(stamp, raw, look),
             Record::Switch { stamp, left } => {

@@ -28,7 +28,7 @@ const SAME_INTERRUPT: u64 = 1_000_000;
 
 /// A packet on its way from a device to a program. Times are nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Arrival {
+pub(crate) struct Arrival {
     /// Which one of all.
     pub number: u64,
     /// The device, as the decoder numbers it.
@@ -55,7 +55,7 @@ pub struct Arrival {
 
 /// A call that sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Departure {
+pub(crate) struct Departure {
     /// The call.
     pub enter: u64,
     /// The packet was given to the device.
@@ -80,7 +80,7 @@ pub enum Role {
 
 /// One request's path, or the part of it that is on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Path {
+pub(crate) struct Path {
     /// The socket's address in the kernel; 0 if it is not known.
     pub socket: u64,
     /// The descriptor that the program sent through or received from; -1 if it is not known.
@@ -161,7 +161,7 @@ struct Socket {
 
 /// Follows packets.
 #[derive(Default)]
-pub struct Engine {
+pub(crate) struct Engine {
     cpus: BTreeMap<u32, Cpu>,
     tasks: BTreeMap<u32, Task>,
     sockets: BTreeMap<u64, Socket>,
@@ -181,18 +181,18 @@ pub struct Engine {
 impl Engine {
     /// Follows requests.
     #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Follows packets that are received, whoever takes them.
     #[must_use]
-    pub fn of_arrivals() -> Self {
+    pub(crate) fn of_arrivals() -> Self {
         Self { only_receiving: true, ..Self::default() }
     }
 
     /// Sees an event; the path that ends with it.
-    pub fn see(&mut self, event: &Event) -> Option<Path> {
+    pub(crate) fn see(&mut self, event: &Event) -> Option<Path> {
         let Event { at, task, .. } = *event;
         match event.what {
             What::Interrupt { .. } | What::SoftirqRaised | What::SoftirqBegan => {
@@ -238,7 +238,7 @@ impl Engine {
     }
 
     /// Forgets what is under way: there will be a gap.
-    pub fn pause(&mut self) {
+    pub(crate) fn pause(&mut self) {
         let waiting = self.sockets.values().filter(|socket| socket.asked.is_some()).count();
         self.untracked.forgotten += waiting as u64;
         self.cpus.clear();

@@ -2,7 +2,7 @@
 
 /// Where something happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Context {
+pub(crate) enum Context {
     /// In a thread, which the event's task is.
     Task,
     /// In a software interrupt, whatever thread it came upon.
@@ -14,7 +14,7 @@ pub enum Context {
 /// What happened. Sockets and packets are known by their addresses in the kernel, which are used
 /// again after they are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
+pub(crate) enum What {
     /// A thread calls one of the system calls that send or receive.
     CallEnter {
         /// The first argument, which for most is a descriptor.
@@ -101,7 +101,7 @@ pub enum What {
 
 /// Something that happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
+pub(crate) struct Event {
     /// When, in nanoseconds of `CLOCK_MONOTONIC`.
     pub at: u64,
     /// On which processor.

@@ -16,7 +16,7 @@ use super::task_filter::TaskFilter;
 
 /// Which events to ask for.
 #[must_use]
-pub fn event_requests(target: &Target, tasks: &TaskFilter) -> Vec<EventRequest> {
+pub(crate) fn event_requests(target: &Target, tasks: &TaskFilter) -> Vec<EventRequest> {
     match target {
         Target::Threads { device, .. } => of_threads(tasks, device.as_deref()),
         Target::Program(_) => of_threads(tasks, None),

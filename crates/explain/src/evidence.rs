@@ -121,7 +121,8 @@ pub enum Far {
     /// The machine, or something on the way, is slow only after a pause.
     SleepyMachine,
     /// A NIC waits for more packets: that of the far side.
-    FarHold,
+    #[serde(rename = "far-hold")]
+    RemoteHold,
     /// A NIC waits for more packets: ours or that of the far side.
     SomeHold,
     /// Nothing of these: the way is as long as that.
@@ -137,7 +138,7 @@ const NOTABLE: f64 = 25.0;
 
 /// What the stages tell, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Times {
+pub(crate) struct Times {
     /// From our NIC until the interrupt for the answer, typically.
     pub far_us: f64,
     /// The same, of requests back to back.
@@ -162,7 +163,7 @@ fn shows_no_hold(sent: f64, own_in: f64, came: f64, far: f64) -> bool {
 /// Finds what the far side does that takes most of the time between our NIC and
 /// the answer.
 #[must_use]
-pub fn far(times: Times, references: &References, own: &OwnHold) -> Far {
+pub(crate) fn far(times: Times, references: &References, own: &OwnHold) -> Far {
     let Times { far_us, far_busy_us, own_in_us } = times;
     let References { spaced_us, handshake_us, pair_sent_us, pair_came_us, .. } = *references;
     // Too few of them may have been traced; the program has measured them all.
@@ -182,7 +183,7 @@ pub fn far(times: Times, references: &References, own: &OwnHold) -> Far {
     match (pair_sent_us, pair_came_us) {
         (Some(sent), Some(came)) if caught_up(sent - own_in_us, came, far_us) => {
             // A hold that lets the second packet of a pair catch up is longer than their gap.
-            if own.may_be(0.8 * sent) { Far::SomeHold } else { Far::FarHold }
+            if own.may_be(0.8 * sent) { Far::SomeHold } else { Far::RemoteHold }
         }
         (Some(sent), Some(came)) if shows_no_hold(sent, own_in_us, came, far_us) => Far::Way,
         (None, _) if handshake_us.is_none() && far_busy_us.is_none() => Far::Unknown,
@@ -247,13 +248,13 @@ mod tests {
     #[test]
     fn answers_that_come_together_were_held() {
         assert_eq!(far(times(260.0, Some(258.0)), &held(), &OwnHold::Unknown), Far::SomeHold);
-        assert_eq!(far(times(260.0, Some(258.0)), &held(), &OwnHold::None), Far::FarHold);
+        assert_eq!(far(times(260.0, Some(258.0)), &held(), &OwnHold::None), Far::RemoteHold);
         let off = OwnHold::Set { rx_usecs: 0, rx_frames: 1, adaptive: false };
-        assert_eq!(far(times(260.0, Some(258.0)), &held(), &off), Far::FarHold);
+        assert_eq!(far(times(260.0, Some(258.0)), &held(), &off), Far::RemoteHold);
         let adaptive = OwnHold::Set { rx_usecs: 0, rx_frames: 1, adaptive: true };
         assert_eq!(far(times(260.0, Some(258.0)), &held(), &adaptive), Far::SomeHold);
         let counted = OwnHold::Counted { p50_us: 2.0, p99_us: 9.0, lab: "x".into() };
-        assert_eq!(far(times(260.0, Some(258.0)), &held(), &counted), Far::FarHold);
+        assert_eq!(far(times(260.0, Some(258.0)), &held(), &counted), Far::RemoteHold);
     }
 
     #[test]
@@ -266,7 +267,7 @@ mod tests {
         assert_eq!(counted.clone().or_stamped(&kept), counted);
         // A NIC that is known to keep them no longer is not the one that holds pairs together.
         let short = OwnHold::Stamped { p50_us: 2.0 };
-        assert_eq!(far(times(260.0, Some(258.0)), &held(), &short), Far::FarHold);
+        assert_eq!(far(times(260.0, Some(258.0)), &held(), &short), Far::RemoteHold);
     }
 
     #[test]

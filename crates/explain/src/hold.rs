@@ -17,7 +17,7 @@ const NO_HOLD: f64 = 0.5;
 const NO_STAMPED_HOLD: f64 = 4.0;
 
 /// Takes the hold that the NIC counts, or that its stamps tell, out of the far side's time.
-pub fn split(paths: &mut Collection, hold: &OwnHold) {
+pub(crate) fn split(paths: &mut Collection, hold: &OwnHold) {
     let (us, none) = match hold {
         OwnHold::Counted { p50_us, .. } => (*p50_us, NO_HOLD),
         OwnHold::Stamped { p50_us } => (*p50_us, NO_STAMPED_HOLD),
@@ -30,7 +30,7 @@ pub fn split(paths: &mut Collection, hold: &OwnHold) {
 
 /// Asks the NIC of a lab, if the device is one of its; else the driver.
 #[must_use]
-pub fn of(device: &str) -> OwnHold {
+pub(crate) fn of(device: &str) -> OwnHold {
     if let Some(counted) = counted(device) {
         return counted;
     }
@@ -45,7 +45,7 @@ pub fn of(device: &str) -> OwnHold {
 
 /// Whether there is no hardware behind a device of this network.
 #[must_use]
-pub fn is_virtual(device: &str) -> bool {
+pub(crate) fn is_virtual(device: &str) -> bool {
     let device = Path::new("/sys/class/net").join(device);
     device.exists() && !device.join("device").exists()
 }

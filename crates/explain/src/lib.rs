@@ -1,33 +1,55 @@
-//! One request's path, as stages with microseconds, and what to make of it.
+//! Where the time of a request goes: its path through this host, as stages with microseconds.
+//!
+//! # Theory of operation
 //!
 //! ```text
 //! kernel ─▶ tracer ─▶ decode ─▶ engine ─▶ stages ─▶ summary ─▶ evidence, verdict ─▶ report
 //!           windows   records   paths     lengths   quantiles  words
 //! ```
 //!
-//! From [`decode`] to [`verdict`] nothing does I/O. Around them are [`own`], which asks a host
-//! ([`traffic`], [`stamped`]), and [`program`], which runs a program or watches a device.
+//! Tracepoints mark the moments of a packet: interrupt, softirq, socket, wake-up, system call. The
+//! engine joins them into paths by the addresses that events carry (socket, buffer, thread), and the
+//! stages of a path add up to its whole. What the far side and the NIC do is known from references
+//! that are sent meanwhile, and from time stamps. From `decode` to `verdict` nothing does I/O.
+//!
+//! # Example
+//!
+//! Not run as a test: it takes the rights to trace, and a host that answers.
+//!
+//! ```no_run
+//! # fn explain(report: explain::report::Report) {
+//! let text = report.text(report::terminal::Width::columns(80));
+//! println!("{text}");
+//! # }
+//! ```
+//!
+//! # Modules
+//!
+//! - [`own`]: asks a host, and explains these requests;
+//! - [`program`]: runs a program or watches a device, and explains what it does;
+//! - [`report`]: the result, for people and as JSON;
+//! - [`sockets`]: which requests belong to which connection.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-pub mod decode;
-pub mod engine;
-pub mod event;
-pub mod event_requests;
-pub mod evidence;
-pub mod hold;
+mod decode;
+mod engine;
+mod event;
+mod event_requests;
+mod evidence;
+mod hold;
 pub mod own;
 pub mod program;
 pub mod report;
-pub mod routes;
+mod routes;
 mod signals;
 pub mod sockets;
-pub mod stages;
-pub mod stamped;
-pub mod summary;
-pub mod target;
-pub mod task_filter;
-pub mod tracer;
-pub mod traffic;
-pub mod verdict;
+mod stages;
+mod stamped;
+mod summary;
+mod target;
+mod task_filter;
+mod tracer;
+mod traffic;
+mod verdict;

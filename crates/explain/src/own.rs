@@ -135,7 +135,6 @@ fn report(settings: &Settings, to: SocketAddr, findings: Findings) -> Report {
             far,
             own_hold: &own_hold,
             device: device.as_deref(),
-            role: Role::Asks,
             handshakes: references.handshake_us.is_some(),
             packets_per_s: account.packets as f64 / account.traced_s.max(1e-9),
         };

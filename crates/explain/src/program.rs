@@ -172,7 +172,6 @@ fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str
             far: Far::Unknown,
             own_hold: &own_hold,
             device: device.as_deref(),
-            role,
             handshakes: false,
             packets_per_s,
         };

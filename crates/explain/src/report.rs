@@ -167,10 +167,10 @@ impl Report {
         }
         match self.program.map(|program| program.end) {
             Some(EndReason::Duration) => {
-                text += "--duration is over; the program runs on, untraced.\n"
+                text += "--duration is over; the program runs on, untraced.\n";
             }
             Some(EndReason::Signal) => {
-                text += "A signal ended the look; the program got it, too.\n"
+                text += "A signal ended the look; the program got it, too.\n";
             }
             Some(EndReason::Program) | None => {}
         }
@@ -319,7 +319,6 @@ mod tests {
             far: Far::SlowProgram,
             own_hold: &own_hold,
             device: Some("eth7"),
-            role: Role::Asks,
             handshakes: true,
             packets_per_s: 1_000.0,
         };

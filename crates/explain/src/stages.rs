@@ -75,28 +75,28 @@ impl Stage {
 
 /// Nanoseconds of each stage, as [`Stage::ALL`] has them; those that a path does not have are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Lengths([u64; Stage::ALL.len()]);
+pub(crate) struct Lengths([u64; Stage::ALL.len()]);
 
 impl Lengths {
     /// The length of a stage.
     #[must_use]
-    pub fn of(&self, stage: Stage) -> u64 {
+    pub(crate) fn of(&self, stage: Stage) -> u64 {
         self.0[stage as usize]
     }
 
     /// All of them together.
     #[must_use]
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
     /// Adds to a stage.
-    pub fn add(&mut self, stage: Stage, nanos: u64) {
+    pub(crate) fn add(&mut self, stage: Stage, nanos: u64) {
         self.0[stage as usize] += nanos;
     }
 
     /// Moves up to that much from one stage to another.
-    pub fn shift(&mut self, from: Stage, to: Stage, nanos: u64) {
+    pub(crate) fn shift(&mut self, from: Stage, to: Stage, nanos: u64) {
         let nanos = nanos.min(self.of(from));
         self.0[from as usize] -= nanos;
         self.add(to, nanos);
@@ -126,7 +126,7 @@ impl Cuts {
 
 /// The first moment at which this host knows of an arrival.
 #[must_use]
-pub fn noticed(arrival: &Arrival) -> Option<u64> {
+pub(crate) fn noticed(arrival: &Arrival) -> Option<u64> {
     let Arrival { interrupt, raised, softirq, received, ready, woken, .. } = *arrival;
     interrupt.or(raised).or(softirq).or(received).or(ready).or(woken)
 }
@@ -161,7 +161,7 @@ fn arrive(cuts: &mut Cuts, arrival: &Arrival, take: (u64, u64)) {
 
 /// The stages of a path; `None` if it has no beginning or no end.
 #[must_use]
-pub fn lengths(path: &Path) -> Option<Lengths> {
+pub(crate) fn lengths(path: &Path) -> Option<Lengths> {
     let Path { arrival, take, departure, .. } = path;
     let noticed = noticed(arrival)?;
     let mut cuts = match path.role {

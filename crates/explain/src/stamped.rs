@@ -21,21 +21,21 @@ const PAUSE: Duration = Duration::from_micros(100);
 
 /// Whether `device` can stamp what it sends and what it receives.
 #[must_use]
-pub fn can(device: &str) -> bool {
+pub(crate) fn can(device: &str) -> bool {
     let stamps = Ethtool::open().and_then(|ethtool| ethtool.timestamps(device));
     stamps.is_ok_and(|stamps| stamps.has_hardware_receive() && stamps.has_hardware_transmit())
 }
 
 /// A connection to an echo, whose packets are stamped.
 #[derive(Debug)]
-pub struct Stamper(Stamped);
+pub(crate) struct Stamper(Stamped);
 
 impl Stamper {
     /// Asks for stamps on `socket`, which is connected and waits for what it receives.
     ///
     /// # Errors
     /// If the kernel refuses.
-    pub fn new(socket: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn new(socket: OwnedFd) -> io::Result<Self> {
         Stamped::new(socket, true).map(Self)
     }
 
@@ -45,7 +45,7 @@ impl Stamper {
     ///
     /// # Errors
     /// Those of sending and receiving.
-    pub fn ask(&self, request: &[u8]) -> io::Result<Option<u64>> {
+    pub(crate) fn ask(&self, request: &[u8]) -> io::Result<Option<u64>> {
         send(self.0.socket(), request, SendFlags::NOSIGNAL)?;
         let mut answer = vec![0; request.len()];
         let (mut length, mut received) = (0, Stamps::default());

@@ -52,11 +52,11 @@ pub struct Totals {
 
 /// Collects paths.
 #[derive(Clone, Debug, Default)]
-pub struct Collection(Vec<Lengths>);
+pub(crate) struct Collection(Vec<Lengths>);
 
 impl Collection {
     /// Adds one.
-    pub fn add(&mut self, lengths: Lengths) {
+    pub(crate) fn add(&mut self, lengths: Lengths) {
         if self.0.len() < MAX_PATHS {
             self.0.push(lengths);
         }
@@ -64,30 +64,30 @@ impl Collection {
 
     /// How many there are.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether there is none.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The median of all of a stage, in nanoseconds.
     #[must_use]
-    pub fn median(&self, stage: Stage) -> Option<u64> {
+    pub(crate) fn median(&self, stage: Stage) -> Option<u64> {
         quantile(&sorted(self.0.iter().map(|lengths| lengths.of(stage))), 0.5)
     }
 
     /// Moves up to that much of each path from one stage to another.
-    pub fn shift(&mut self, from: Stage, to: Stage, nanos: u64) {
+    pub(crate) fn shift(&mut self, from: Stage, to: Stage, nanos: u64) {
         self.0.iter_mut().for_each(|lengths| lengths.shift(from, to, nanos));
     }
 
     /// The table; `None` if there are no paths.
     #[must_use]
-    pub fn summary(&self) -> Option<Summary> {
+    pub(crate) fn summary(&self) -> Option<Summary> {
         let mut ranked = self.0.clone();
         ranked.sort_by_key(Lengths::total);
         let middle = around_middle(&ranked);

@@ -2,7 +2,7 @@
 
 /// Who is traced.
 #[derive(Clone, Debug)]
-pub enum Target {
+pub(crate) enum Target {
     /// Threads of this process that have a name; of the network only a device, if one is named.
     Threads {
         /// The name.

@@ -15,7 +15,7 @@ const MAX_NAME_BYTES: usize = 15;
 
 /// Whose events are seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TaskFilter {
+pub(crate) enum TaskFilter {
     /// Those of all threads.
     Everybody,
     /// Those of threads with these names.
@@ -27,7 +27,7 @@ pub enum TaskFilter {
 impl TaskFilter {
     /// Those of threads with this name, as far as it has room.
     #[must_use]
-    pub fn named(name: &str) -> Self {
+    pub(crate) fn named(name: &str) -> Self {
         Self::of([shortened(name)].into())
     }
 
@@ -40,7 +40,7 @@ impl TaskFilter {
     }
 
     /// Also that of this number. Of names, nothing changes.
-    pub fn add(&mut self, task: u32) {
+    pub(crate) fn add(&mut self, task: u32) {
         match self {
             Self::Everybody => *self = Self::Tasks([task].into()),
             Self::Tasks(tasks) if tasks.len() < MAX_NAMES => {
@@ -52,7 +52,7 @@ impl TaskFilter {
 
     /// Whether the wake-ups of a thread were let pass, as far as its number tells.
     #[must_use]
-    pub fn shows(&self, task: u32) -> bool {
+    pub(crate) fn shows(&self, task: u32) -> bool {
         match self {
             Self::Tasks(tasks) => tasks.contains(&task),
             _ => true,
@@ -62,7 +62,7 @@ impl TaskFilter {
     /// A filter that is true if one of the fields is one of these; the first of each pair is the
     /// field with a name, the second that with a number.
     #[must_use]
-    pub fn filter(&self, fields: &[(&str, &str)]) -> Option<String> {
+    pub(crate) fn filter(&self, fields: &[(&str, &str)]) -> Option<String> {
         let mut terms = Vec::new();
         for (name, number) in fields {
             match self {
@@ -86,7 +86,7 @@ fn shortened(name: &str) -> String {
 
 /// A process, and those that it has started, whose own threads have names.
 #[derive(Clone, Debug, Default)]
-pub struct ProcessTree {
+pub(crate) struct ProcessTree {
     root: Option<u32>,
     /// All that were ever seen.
     pids: BTreeSet<u32>,
@@ -96,12 +96,12 @@ pub struct ProcessTree {
 impl ProcessTree {
     /// Nobody yet, but there will be one of this name.
     #[must_use]
-    pub fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         Self { names: [shortened(name)].into(), ..Self::default() }
     }
 
     /// The first one.
-    pub fn adopt(&mut self, pid: u32) {
+    pub(crate) fn adopt(&mut self, pid: u32) {
         self.root = Some(pid);
         self.pids.insert(pid);
     }
@@ -109,12 +109,12 @@ impl ProcessTree {
     /// Whether a process belongs to it; anybody does while there is no first one. A process of
     /// another namespace has no number here.
     #[must_use]
-    pub fn has(&self, pid: Option<u32>) -> bool {
+    pub(crate) fn has(&self, pid: Option<u32>) -> bool {
         self.root.is_none() || pid.is_some_and(|pid| self.pids.contains(&pid))
     }
 
     /// Looks for processes and threads that are new.
-    pub fn refresh(&mut self) {
+    pub(crate) fn refresh(&mut self) {
         let mut next: Vec<u32> = self.root.into_iter().collect();
         while let Some(pid) = next.pop() {
             self.pids.insert(pid);
@@ -132,7 +132,7 @@ impl ProcessTree {
 
     /// Whose events to see.
     #[must_use]
-    pub fn filter(&self) -> TaskFilter {
+    pub(crate) fn filter(&self) -> TaskFilter {
         TaskFilter::of(self.names.clone())
     }
 }

@@ -28,7 +28,7 @@ use super::target::Target;
 use super::task_filter::{ProcessTree, TaskFilter};
 
 /// What tracing may cost, of one processor: 1 %, with a margin for what is not counted.
-pub const SHARE: f64 = 0.008;
+pub(crate) const SHARE: f64 = 0.008;
 
 /// What an event costs the kernel, in nanoseconds: 650 on a virtual machine, 200 to 300 on others
 /// (`cargo run --release -p earmark-tracepoints --example perf_cost`).
@@ -78,7 +78,7 @@ pub struct Account {
 }
 
 /// Traces.
-pub struct Tracer {
+pub(crate) struct Tracer {
     tracefs: Tracefs,
     target: Target,
     /// In a window.
@@ -123,7 +123,7 @@ impl Tracer {
     ///
     /// # Errors
     /// If this process may not trace, or the kernel cannot.
-    pub fn open(target: Target) -> Result<Self> {
+    pub(crate) fn open(target: Target) -> Result<Self> {
         let tracefs = Tracefs::open()?;
         let (engine, filter, name) = match &target {
             Target::Threads { name, .. } => (Engine::new(), TaskFilter::named(name), name.as_str()),
@@ -160,18 +160,18 @@ impl Tracer {
     }
 
     /// Traces what process `pid` and those that it starts do, from now on.
-    pub fn follow(&mut self, pid: u32) {
+    pub(crate) fn follow(&mut self, pid: u32) {
         self.tree.adopt(pid);
         self.adopted = clock::now().as_nanos();
     }
 
     /// Makes windows at least this long: several round trips have to fit.
-    pub fn widen(&mut self, nanos: u64) {
+    pub(crate) fn widen(&mut self, nanos: u64) {
         self.at_least = self.at_least.max(nanos);
     }
 
     /// Keeps windows open that have not shown enough, as far as that may cost in so many seconds.
-    pub fn plan(&mut self, seconds: f64) {
+    pub(crate) fn plan(&mut self, seconds: f64) {
         self.credit = ((seconds * 1e9 * SHARE / ONE_OF) as u64).min(DEAREST);
     }
 
@@ -179,7 +179,7 @@ impl Tracer {
     ///
     /// # Errors
     /// If the kernel does not let events be opened any more.
-    pub fn step(&mut self, mut look: impl FnMut(&Decoder, Path)) -> Result<()> {
+    pub(crate) fn step(&mut self, mut look: impl FnMut(&Decoder, Path)) -> Result<()> {
         let now = clock::now().as_nanos();
         if self.started == 0 {
             self.started = now;
@@ -280,7 +280,7 @@ impl Tracer {
     }
 
     /// Ends tracing; what it was like.
-    pub fn finish(mut self, mut look: impl FnMut(&Decoder, Path)) -> Account {
+    pub(crate) fn finish(mut self, mut look: impl FnMut(&Decoder, Path)) -> Account {
         self.close(&mut look);
         self.account.elapsed_s = seconds(clock::now().as_nanos().saturating_sub(self.started));
         self.account.own_cpu_s = seconds(cpu().saturating_sub(self.cpu_at_first));

@@ -84,7 +84,7 @@ pub struct Record {
 
 /// How to ask.
 #[derive(Clone, Copy, Debug)]
-pub struct Manner {
+pub(crate) struct Manner {
     /// Whom.
     pub to: SocketAddr,
     /// Over UDP, not TCP.
@@ -156,7 +156,7 @@ impl Socket {
 }
 
 /// Asks.
-pub struct Requester {
+pub(crate) struct Requester {
     socket: Socket,
     manner: Manner,
     bytes: Vec<u8>,
@@ -172,7 +172,7 @@ impl Requester {
     ///
     /// # Errors
     /// If nobody does.
-    pub fn connect(manner: Manner) -> Result<Self> {
+    pub(crate) fn connect(manner: Manner) -> Result<Self> {
         ensure!((1..=60_000).contains(&manner.size), "--size is 1 to 60000 bytes");
         let socket = Socket::open(&manner)?;
         let bytes = vec![0; manner.size];
@@ -191,7 +191,7 @@ impl Requester {
     ///
     /// # Errors
     /// If the echo takes no second connection, or the kernel refuses.
-    pub fn stamp(&mut self) -> Result<()> {
+    pub(crate) fn stamp(&mut self) -> Result<()> {
         let socket = match Socket::open(&self.manner)? {
             Socket::Tcp(stream) => stream.into(),
             Socket::Udp(socket) => socket.into(),
@@ -204,19 +204,19 @@ impl Requester {
     ///
     /// # Errors
     /// If the socket has none.
-    pub fn local(&self) -> Result<SocketAddr> {
+    pub(crate) fn local(&self) -> Result<SocketAddr> {
         self.socket.local().context("ask for the address of our socket")
     }
 
     /// The address of the echo.
     #[must_use]
-    pub fn remote(&self) -> SocketAddr {
+    pub(crate) fn remote(&self) -> SocketAddr {
         self.manner.to
     }
 
     /// How long an answer takes, in nanoseconds: the median so far.
     #[must_use]
-    pub fn round_trip(&self) -> u64 {
+    pub(crate) fn round_trip(&self) -> u64 {
         let mut all: Vec<u64> = self.record.asked.iter().map(|one| one.to - one.from).collect();
         all.sort_unstable();
         all.get(all.len() / 2).copied().unwrap_or(0)
@@ -268,7 +268,7 @@ impl Requester {
     ///
     /// # Errors
     /// If the answers stop.
-    pub fn run(mut self) -> Result<Record> {
+    pub(crate) fn run(mut self) -> Result<Record> {
         let warm = self.round_trip();
         self.record.asked.clear();
         // A second request that is late by the usual 50 us may come after the hold of the first.

@@ -3,7 +3,6 @@
 
 use serde::Serialize;
 
-use super::engine::Role;
 use super::evidence::{Far, OwnHold};
 use super::stages::Stage;
 use super::summary::Summary;
@@ -53,7 +52,7 @@ pub struct Verdict {
 
 /// What a verdict is made of.
 #[derive(Clone, Debug)]
-pub struct VerdictInput<'a> {
+pub(crate) struct VerdictInput<'a> {
     /// The stages.
     pub summary: &'a Summary,
     /// What the far side was found to do.
@@ -62,8 +61,6 @@ pub struct VerdictInput<'a> {
     pub own_hold: &'a OwnHold,
     /// Our device, if there is one.
     pub device: Option<&'a str>,
-    /// Who asks.
-    pub role: Role,
     /// Whether the far kernel was asked alone, too.
     pub handshakes: bool,
     /// Packets that the device receives a second.
@@ -76,7 +73,7 @@ const ACQUITTED: f64 = 0.1;
 impl VerdictInput<'_> {
     /// Judges.
     #[must_use]
-    pub fn verdict(&self) -> Option<Verdict> {
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
         let row = self.summary.largest()?;
         let cause = match row.stage {
             Stage::Far => Cause::Far(self.far),
@@ -139,7 +136,7 @@ impl VerdictInput<'_> {
                     .into()
             }
             Cause::Own(Stage::Far | Stage::Unaccounted) => "trace for longer: --duration 30".into(),
-            Cause::Far(Far::FarHold) => {
+            Cause::Far(Far::RemoteHold) => {
                 "on the far side: ethtool -C DEV adaptive-rx off rx-usecs 0 (earmark tune finds a \
                  value in between)"
                     .into()
@@ -179,7 +176,7 @@ impl VerdictInput<'_> {
                  many as packets come when there are more",
                 self.packets_per_s
             ),
-            Cause::Far(Far::FarHold | Far::SomeHold) => {
+            Cause::Far(Far::RemoteHold | Far::SomeHold) => {
                 "there, up to one interrupt for each packet that it receives".into()
             }
             Cause::Own(Stage::WakeUp) | Cause::Far(Far::SleepyProgram | Far::SleepyMachine) => {
@@ -222,7 +219,7 @@ impl VerdictInput<'_> {
             Far::SlowProgram | Far::SleepyProgram => {
                 acquitted.push("wire and NICs (the far kernel alone answers quickly)".into());
             }
-            Far::FarHold | Far::SomeHold | Far::Way | Far::WayOrHold if self.handshakes => {
+            Far::RemoteHold | Far::SomeHold | Far::Way | Far::WayOrHold if self.handshakes => {
                 acquitted.push("the far program (its kernel alone takes as long)".into());
             }
             _ => {}
@@ -262,7 +259,7 @@ fn far_side(far: Far) -> (Side, String) {
             Side::Theirs,
             "the far machine is asleep: even its kernel is much quicker when it is kept busy",
         ),
-        Far::FarHold => (
+        Far::RemoteHold => (
             Side::Theirs,
             "the far NIC holds what it has received: requests sent apart are answered together, \
              and this NIC does not wait",
@@ -302,19 +299,10 @@ mod tests {
     }
 
     fn judge(summary: &Summary, far: Far, own_hold: &OwnHold) -> Verdict {
-        let role = Role::Asks;
         let device = Some("eth7");
-        VerdictInput {
-            summary,
-            far,
-            own_hold,
-            device,
-            role,
-            handshakes: true,
-            packets_per_s: 2_000.0,
-        }
-        .verdict()
-        .unwrap()
+        VerdictInput { summary, far, own_hold, device, handshakes: true, packets_per_s: 2_000.0 }
+            .verdict()
+            .unwrap()
     }
 
     #[test]
@@ -339,7 +327,7 @@ mod tests {
                 Far::SlowProgram,
                 Far::SleepyProgram,
                 Far::SleepyMachine,
-                Far::FarHold,
+                Far::RemoteHold,
                 Far::SomeHold,
                 Far::Way,
                 Far::WayOrHold,

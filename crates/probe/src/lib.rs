@@ -1,9 +1,31 @@
-//! `earmark probe`: what a round trip costs and where a hold sits, measured from here.
+//! Finds holds of NICs from outside: `earmark probe` and `earmark echo`.
 //!
-//! [`prober`] speaks to the echo that the far side has, [`run`](mod@run) sends the trains that
-//! [`infer::Plan`] asks for at the moments it asks for, whatever comes back meanwhile, and
-//! [`report`] says what [`infer::judge`] makes of the kernel's timestamps. [`echo`] is a far side
-//! of our own. [`recording`] keeps what was heard, to be judged again.
+//! # Theory of operation
+//!
+//! A NIC that holds packets shows in the times of small ones. A plan of [`infer`] asks for trains of
+//! them at swept distances. [`run`](mod@run) sends each at its moment, whatever comes back meanwhile,
+//! and takes the kernel's timestamps of what was sent and received. [`infer::judge`] fits the
+//! families of moderation to these times. An echo that adds its own timestamps, such as [`echo`],
+//! tells the two ways apart.
+//!
+//! # Example
+//!
+//! The wire format of our own echo:
+//!
+//! ```
+//! let request = probe::echo::request(7, 0);
+//! assert_eq!(request.len(), probe::echo::LENGTH);
+//! // A request is no answer, so two echoes never answer each other.
+//! assert_eq!(probe::echo::answer(b"no answer of an echo"), None);
+//! ```
+//!
+//! # Modules
+//!
+//! - [`prober`]: requests to the echoes that far hosts have, and their replies;
+//! - [`run`](mod@run): sends what a plan asks for;
+//! - [`echo`]: the far side of our own;
+//! - [`recording`]: measurements in a file, to be judged again;
+//! - [`report`]: the verdict for people and as JSON.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]

@@ -1,17 +1,30 @@
-//! What people look at: pages with pictures, tables that fit a terminal, lines of a command.
+//! What people look at: tables that fit a terminal, lines of a command, and HTML pages with pictures.
 //!
-//! [`terminal`] lays out text, [`output`] writes it, [`progress`] shows that something goes
-//! on. The rest is the HTML report: plain data in, one self-contained page out.
+//! # Theory of operation
 //!
-//! The types here know nothing of experiments or worlds. Whoever measured something fills a
-//! `Report` and calls `render`; the page needs no network, no script and no other file.
+//! Plain data in, text out. Nothing here knows of experiments or worlds. [`terminal`] lays out text in
+//! the width there is: a column that does not fit is left out and named, a number is never broken.
+//! [`output`] prints lines, and ends the command without a message when its reader has gone. A
+//! [`Report`] becomes one self-contained page with SVG pictures, without scripts or other files.
+//! Values that cannot be drawn (not a number, infinite, not positive on a logarithmic axis) are left
+//! out; a chart without any value says so.
 //!
-//! - `cdf`: how late round trips are, one curve for each setting;
-//! - `tradeoff`: latency against interrupts, one point for each setting;
-//! - `timeline`: a few hundred microseconds of a NIC, packet by packet.
+//! # Example
 //!
-//! Values that cannot be drawn (not a number, infinite, not positive on a logarithmic axis) are
-//! left out of the pictures; a chart without any value says so instead of being empty.
+//! ```
+//! use report::terminal::{Table, Width};
+//!
+//! // Rank 0 is always shown; higher ranks are left out first.
+//! let mut table = Table::new([("setting", 0), ("p50 us", 0), ("max us", 1)]);
+//! table.add_row(["delay:75", "414.2", "2655.0"]);
+//! assert!(table.fit(Width::columns(80)).contains("414.2"));
+//! ```
+//!
+//! # Modules
+//!
+//! - [`terminal`], [`output`], [`progress`]: the terminal;
+//! - [`render`], [`Report`], [`panels`]: the page: latency curves, latency against interrupts, and
+//!   timelines of a NIC.
 
 #![forbid(unsafe_code)]
 // Standard output may be closed; see `output`.

@@ -11,7 +11,7 @@ use super::report::Report;
 
 /// What holds packets back on this device, the longest first, then what is not known in numbers.
 #[must_use]
-pub fn delays_of(report: &Report) -> Vec<Delay> {
+pub(crate) fn delays_of(report: &Report) -> Vec<Delay> {
     let mut delays: Vec<Delay> = [
         coalescing(report),
         completion_entries(report),

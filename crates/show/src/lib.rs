@@ -1,13 +1,35 @@
-//! What delays a received packet on a device: read, ordered, and said in words.
+//! What delays the packets that a device receives, and for how long at most: `earmark show` and
+//! `earmark watch`.
 //!
-//! [`read`] reads a device in one pass into a [`report`], [`delays`] finds what holds a lone packet
-//! back and for how long at most, [`screen`] puts it all on one screen, from the wire to the
-//! application. [`rates`] is what a device does over time. Nothing here changes anything.
+//! # Theory of operation
+//!
+//! On its way from the wire to the application, a packet may wait at several places: coalescing in the
+//! NIC, NAPI deferral, offloads that merge, a processor that sleeps, a socket that is polled. The
+//! kernel says of each how it is set. [`read`] reads a device in one pass into a [`report`], the
+//! bounds of each delay follow from the settings, and [`screen`] puts them on one screen. Nothing here
+//! changes anything.
+//!
+//! # Example
+//!
+//! ```
+//! let root = netdev::Root::here();
+//! for name in show::read::nics(&root)? {
+//!     println!("{name}");
+//! }
+//! # Ok::<(), anyhow::Error>(())
+//! ```
+//!
+//! # Modules
+//!
+//! - [`read`], [`report`]: all that the kernel says of a device;
+//! - [`screen`], [`lines`]: for people;
+//! - [`rates`]: packets, interrupts and drops a second.
+
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-pub mod delay;
-pub mod delays;
+mod delay;
+mod delays;
 mod drivers;
 pub mod lines;
 pub mod rates;

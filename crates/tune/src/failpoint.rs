@@ -10,24 +10,24 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 
 /// The step at which to be killed.
-pub const KILL_AT: &str = "EARMARK_KILL_AT";
+pub(crate) const KILL_AT: &str = "EARMARK_KILL_AT";
 
 /// The same for the guard that this process starts.
-pub const KILL_GUARD_AT: &str = "EARMARK_KILL_GUARD_AT";
+pub(crate) const KILL_GUARD_AT: &str = "EARMARK_KILL_GUARD_AT";
 
 /// The guard is to die with this process, before it.
-pub const KILL_GUARD_TOO: &str = "EARMARK_KILL_GUARD_TOO";
+pub(crate) const KILL_GUARD_TOO: &str = "EARMARK_KILL_GUARD_TOO";
 
 /// The guard, once there is one.
 static GUARD: AtomicU32 = AtomicU32::new(0);
 
 /// Remembers the guard of this process.
-pub fn guarded_by(process: u32) {
+pub(crate) fn guarded_by(process: u32) {
     GUARD.store(process, Ordering::Relaxed);
 }
 
 /// A moment at which a process may be killed, in words for whoever reads the code.
-pub fn failpoint(_what: &str) {
+pub(crate) fn failpoint(_what: &str) {
     static LAST: OnceLock<Option<u32>> = OnceLock::new();
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = || std::env::var(KILL_AT).ok()?.parse().ok();

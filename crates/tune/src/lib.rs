@@ -1,25 +1,56 @@
-//! Changing devices safely, and finding the settings that suit a workload.
+//! Changes device settings safely, and finds the settings that suit a workload: `earmark apply`,
+//! `tune`, `rollback`, `persist`.
 //!
-//! - [`setting`], settings as text, by ethtool's names;
-//! - [`device`], what can be tuned: an interface of this machine, or a port of a NIC of ours;
-//! - [`journal`], [`transaction`], [`guard`], [`recover`], a change that is undone whatever
-//!   happens;
-//! - [`figures`], [`goal`], [`search`], what is measured, what is wanted, and how to find it in few
-//!   trials;
-//! - [`workload`], [`peer`], [`trial`], what is played meanwhile, with a far host, and one
-//!   measurement of it;
-//! - [`world`], the same with a NIC of ours between two hosts of ours;
-//! - [`front`], [`outcome`], what is told in the end;
-//! - [`persist`], files that bring settings back at each boot, and [`links`], those of others;
-//! - [`failpoint`], where tests kill it.
+//! # Theory of operation
+//!
+//! A change is a transaction: lock, journal on disk, change, read back, keep or undo. A guard process
+//! undoes it if this one is killed. A search measures settings in turns, A B C, C B A, so that a
+//! machine that drifts drifts under all of them. Along the hold time figures change smoothly: a few
+//! points far apart predict where the goal is met best, and pairs of rounds decide between the last
+//! few. The pick is measured again against how the device was, and kept only if it is no worse.
+//!
+//! # Example
+//!
+//! A search needs no device; here latency rises and interrupts fall with `rx-usecs`.
+//!
+//! ```
+//! use tune::figures::{Figures, Metric};
+//! use tune::search::{Budget, Method, Space, search};
+//! use tune::setting::{Change, Setting, State, Value};
+//!
+//! let present: Change = "rx-usecs 100".parse()?;
+//! let space = Space::of(&State(present.0.into_iter().collect()), 512);
+//! let goal = "min interrupts, p50 < 60us".parse()?;
+//! let found = search(&space, &goal, Method::Guided(Budget::USUAL), &mut |point| {
+//!     let usecs = match space.change(point).get(Setting::RxUsecs) {
+//!         Some(Value::Number(usecs)) => *usecs as f64,
+//!         _ => 100.0,
+//!     };
+//!     let figures = [(Metric::P50, 30.0 + usecs), (Metric::Interrupts, 1e6 / (10.0 + usecs))];
+//!     Ok(Figures(figures.into()))
+//! })?;
+//! assert!(goal.misses(&found.trials[found.best].mean()).is_empty());
+//! # Ok::<(), anyhow::Error>(())
+//! ```
+//!
+//! # Modules
+//!
+//! - [`setting`]: settings as text, by ethtool's names;
+//! - [`device`]: an interface of this machine, or a port of a NIC of ours;
+//! - [`journal`], [`transaction`], [`guard`], [`recover`]: a change that is undone whatever happens;
+//! - [`figures`], [`goal`], [`search`]: what is measured, what is wanted, how to find it;
+//! - [`workload`], [`peer`], [`trial`]: what is played meanwhile, with a far host;
+//! - [`world`]: the same with a NIC of ours between two hosts of ours;
+//! - [`session`], [`recommendation`]: a whole run, and what it finds;
+//! - [`persist`], [`links`]: files that bring settings back at each boot, and those of others.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod device;
-pub mod failpoint;
+mod failpoint;
 pub mod figures;
-pub mod front;
+mod front;
 pub mod goal;
 pub mod guard;
 pub mod journal;

@@ -5,7 +5,6 @@ use anyhow::Result;
 use super::device::{self, Reopened};
 use super::journal::{Journal, Store};
 use super::transaction::{boot, current, undo};
-use report::errln;
 
 /// What is the matter with a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,29 +17,33 @@ enum JournalState {
     Stale,
 }
 
-/// Undoes whatever dead Earmarks have left half done, and says so. Devices that cannot be reached
-/// from here are left alone; what cannot be undone is said, and stays.
-pub fn recover(store: &Store) {
-    for journal in store.all() {
-        let recovered = journal.and_then(|journal| recover_one(store, &journal));
-        if let Err(error) = recovered {
-            errln!("{error:#}");
-        }
-    }
+/// Undoes what killed Earmarks have left half done. Returns a line for each device that was put
+/// back, and for each that could not be, whose journal stays; devices that cannot be reached from
+/// here are left alone.
+#[must_use]
+pub fn recover(store: &Store) -> Vec<String> {
+    let recover = |journal: Result<Journal>| {
+        journal
+            .and_then(|journal| recover_one(store, &journal))
+            .unwrap_or_else(|error| Some(format!("{error:#}")))
+    };
+    store.all().into_iter().filter_map(recover).collect()
 }
 
-/// Says of which devices [`recover`] would undo something. It changes nothing.
-pub fn remind() {
-    let Ok(store) = Store::find(None) else { return };
-    let orphans = store.all().into_iter().flatten();
-    for journal in
-        orphans.filter(|journal| past(&store, journal).is_ok_and(|p| p == JournalState::Orphaned))
-    {
-        let name = &journal.device.name;
-        errln!(
+/// A line for each device of which [`recover`] would undo something. It changes nothing.
+#[must_use]
+pub fn reminders() -> Vec<String> {
+    let Ok(store) = Store::find(None) else { return Vec::new() };
+    let journals = store.all().into_iter().flatten();
+    let orphans = journals
+        .filter(|journal| past(&store, journal).is_ok_and(|state| state == JournalState::Orphaned));
+    let reminder = |journal: Journal| {
+        let name = journal.device.name;
+        format!(
             "{name}: an Earmark that was changing it was killed; undo it with `earmark rollback`"
-        );
-    }
+        )
+    };
+    orphans.map(reminder).collect()
 }
 
 fn past(store: &Store, journal: &Journal) -> Result<JournalState> {
@@ -57,27 +60,26 @@ fn past(store: &Store, journal: &Journal) -> Result<JournalState> {
         .map_or(JournalState::Consistent, |_| JournalState::Orphaned))
 }
 
-fn recover_one(store: &Store, journal: &Journal) -> Result<()> {
+/// What was undone, if anything, as a line.
+fn recover_one(store: &Store, journal: &Journal) -> Result<Option<String>> {
     match past(store, journal)? {
-        JournalState::Consistent => Ok(()),
-        JournalState::Stale => forget(store, journal),
+        JournalState::Consistent => Ok(None),
+        JournalState::Stale => forget(store, journal).map(|()| None),
         JournalState::Orphaned => {
             let held = store.hold(&journal.device)?;
             let device = match device::reopen(&journal.device)? {
                 Reopened::Here(device) => device,
-                Reopened::Elsewhere => return Ok(()),
-                Reopened::Gone => return forget(store, journal),
+                Reopened::Elsewhere => return Ok(None),
+                Reopened::Gone => return forget(store, journal).map(|()| None),
             };
             // Somebody may have been quicker.
             let mut journal = current(store, device.as_ref())?;
-            if journal.trying.is_some() {
-                undo(device.as_ref(), store, &held, &mut journal)?;
-                errln!(
-                    "{}: an Earmark was killed while it changed it; that is undone",
-                    journal.device.name
-                );
+            if journal.trying.is_none() {
+                return Ok(None);
             }
-            Ok(())
+            undo(device.as_ref(), store, &held, &mut journal)?;
+            let name = &journal.device.name;
+            Ok(Some(format!("{name}: an Earmark was killed while it changed it; that is undone")))
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Building the kernel from the sources that apt knows. Nothing here needs root.
 
 use std::ffi::OsStr;
+use std::fmt::Arguments;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -10,7 +11,6 @@ use anyhow::{Context, Result, bail};
 
 use super::cache::{Cache, numbers};
 use super::recipe;
-use report::errln;
 
 /// The programs that the build runs, and Debian's packages of them.
 const TOOLS: [(&str, &str); 10] = [
@@ -26,25 +26,27 @@ const TOOLS: [(&str, &str); 10] = [
     ("strip", "binutils"),
 ];
 
-/// The kernel: one that was built by this recipe, or a new one of the newest sources.
+/// The kernel: one that was built by this recipe, or a new one of the newest sources. `report`
+/// gets a line before each step.
 ///
 /// # Errors
 /// If the sources or a tool are missing, or a step of the build fails.
-pub fn find_or_build() -> Result<PathBuf> {
+pub fn find_or_build(report: fn(Arguments<'_>)) -> Result<PathBuf> {
     let cache = Cache::open()?;
     if let Some(path) = cache.newest() {
         return Ok(path);
     }
     check_tools()?;
     let (package, version) = newest_sources()?;
-    let lock = cache.lock()?;
+    let lock = cache.lock(report)?;
     let kernel = cache.kernel(&version);
     if kernel.is_file() {
         // Somebody else has built it while this one waited.
         return Ok(kernel);
     }
     let workshop = cache.workshop(&lock)?;
-    let build = Build { directory: workshop.path(), package: &package, started: Instant::now() };
+    let (directory, started) = (workshop.path(), Instant::now());
+    let build = Build { directory, package: &package, started, report };
     build.download()?;
     build.unpack()?;
     build.configure()?;
@@ -106,11 +108,13 @@ struct Build<'a> {
     directory: &'a Path,
     package: &'a str,
     started: Instant,
+    report: fn(Arguments<'_>),
 }
 
 impl Build<'_> {
     fn report(&self, what: &str) {
-        errln!("earmark: kernel: {:>4.0} s  {what}", self.started.elapsed().as_secs_f64());
+        let seconds = self.started.elapsed().as_secs_f64();
+        (self.report)(format_args!("earmark: kernel: {seconds:>4.0} s  {what}"));
     }
 
     fn source(&self) -> PathBuf {

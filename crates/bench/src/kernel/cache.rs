@@ -1,5 +1,6 @@
 //! Where built kernels are kept, and how two builds keep out of each other's way.
 
+use std::fmt::Arguments;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -7,7 +8,6 @@ use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 
 use super::recipe;
-use report::errln;
 
 /// The directory of built kernels.
 pub(super) struct Cache {
@@ -42,13 +42,13 @@ impl Cache {
     }
 
     /// Waits until nobody else builds, and keeps others from it as long as the file is open.
-    pub(super) fn lock(&self) -> Result<File> {
+    pub(super) fn lock(&self, report: fn(Arguments<'_>)) -> Result<File> {
         let directory = self.directory.display();
         fs::create_dir_all(&self.directory).with_context(|| format!("create {directory}"))?;
         let path = self.directory.join("lock");
         let lock = File::create(&path).with_context(|| format!("create {}", path.display()))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
-            errln!("earmark: another `earmark kernel` is at work; waiting for it");
+            report(format_args!("earmark: another `earmark kernel` is at work; waiting for it"));
             flock(&lock, FlockOperation::LockExclusive)
                 .with_context(|| format!("lock {}", path.display()))?;
         }

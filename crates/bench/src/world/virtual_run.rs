@@ -230,7 +230,7 @@ impl VirtualRun {
                 match self.guests[number].events().try_recv() {
                     Ok((GUEST, Event::Ready)) => self.ready(number)?,
                     Ok((GUEST, Event::PoweringOff)) => {
-                        self.phases[number] = GuestPhase::PoweringOff
+                        self.phases[number] = GuestPhase::PoweringOff;
                     }
                     Ok((GUEST, _)) => {}
                     Ok((program, event)) => {

@@ -38,7 +38,7 @@ impl DeviceArgs {
     /// If there is none, or no place for journals.
     pub fn open(&self, name: &str) -> Result<(Store, Box<dyn Device>)> {
         let store = Store::find(self.state_dir.as_deref())?;
-        recover::recover(&store);
+        recover::recover(&store).iter().for_each(|line| errln!("{line}"));
         Ok((store, device::open(name, self.lab.as_deref())?))
     }
 

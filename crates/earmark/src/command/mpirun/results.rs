@@ -158,17 +158,12 @@ pub(super) fn table(results: &MpiResults, width: Width) -> String {
     let MpiResults { mpi, ranks, environment, .. } = results;
     let footer = format!(
         "\n{mpi}, {ranks} ranks; {what}, from the start of the launcher to its end, its own \
-         frames included.\n{legend}NIC waits: {}. Marks: {}. Cable: {}. TCP: {}. {} x {}, Linux {}, load \
-         {:.2}, {}.",
+         frames included.\n{legend}NIC waits: {}. Marks: {}. Cable: {}. TCP: {}. {}.",
         environment.wait,
         environment.mark,
         environment.link,
         environment.congestion_control,
-        environment.cpus,
-        environment.cpu_model,
-        environment.kernel,
-        environment.load_average,
-        environment.privilege,
+        environment.machine(),
     );
     table.fit(width) + &width.wrap(&footer)
 }
