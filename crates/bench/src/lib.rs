@@ -3,10 +3,10 @@
 //! # Theory of operation
 //!
 //! An [`experiment`] says which host does what. Its parts are [`workload`]s, state machines without
-//! I/O, each driven by an [`agent`]. A [`world`] plays an experiment, on namespaces in real time or on
-//! guests in virtual time, and returns [`records`] and counters; [`measurement`] makes one type of
-//! them, whatever the world. [`compare`] plays settings in rounds, A B A B, and takes ratios within a
-//! round, so that a machine that drifts drifts under all settings.
+//! I/O, each driven by an [`agent`]. A [`world`] plays an experiment, on namespaces in real time or
+//! on guests in virtual time, and returns [`records`] and counters; [`measurement`] makes one type
+//! of them, whatever the world. [`compare`] plays settings in rounds, A B A B, and takes ratios
+//! within a round, so that a machine that drifts drifts under all settings.
 //!
 //! # Example
 //!
@@ -25,8 +25,8 @@
 //! let world = open(WorldKind::Live, &nic, sys::privilege::become_capable()?)?;
 //! let comparison = run(Experiment::TcpRr, &nic, &options, world, &Progress::new(true))?;
 //! for ratio in &comparison.ratios {
-//!     println!("{}: {} is {:.2} times {}", ratio.figure.title(), ratio.of, ratio.median, ratio.to);
-//! }
+//!     println!("{}: {} is {:.2} times {}", ratio.figure.title(), ratio.of, ratio.median,
+//! ratio.to); }
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 //!
@@ -35,6 +35,7 @@
 //! - [`experiment`], [`workload`], [`agent`], [`world`]: as above;
 //! - [`records`], [`measurement`], [`histogram`], [`one_way`], [`ratio`], [`compare`]: figures;
 //! - [`options`], [`applicability`], [`suggestions`], [`marks`], [`scenario`]: what is asked for;
+//! - [`calibrate`], [`costs`]: what an interrupt and a packet cost a host, measured and modelled;
 //! - [`kernel`], [`environment`], [`files`]: the guests' kernel, this machine, files.
 
 #![forbid(unsafe_code)]

@@ -151,7 +151,8 @@ macro_rules! options {
             pub fn check_taken(&self, uses: &[Use]) -> anyhow::Result<()> {
                 let is_given = [$(self.$field.is_some(),)*];
                 let given = Self::DECLARED.iter().zip(is_given).filter(|(_, given)| *given);
-                applicability::check(&given.map(|(declared, _)| *declared).collect::<Vec<_>>(), uses)
+                let given: Vec<_> = given.map(|(declared, _)| *declared).collect();
+                applicability::check(&given, uses)
             }
         }
     };

@@ -1,11 +1,12 @@
-//! Blind tests of [`infer`]: cases drawn from seeds, a simulated path that hides them, and the score.
+//! Blind tests of [`infer`]: cases drawn from seeds, a simulated path that hides them, and the
+//! score.
 //!
 //! # Theory of operation
 //!
 //! A [`Case`] is a secret: settings of our NIC on either side, bulk beside the probes, decoys, and
-//! obstacles that keep probes from showing anything. A [`World`] plays it in simulated time with the
-//! real `nic` crate, the same strategies that hosts get; only the times of probes come out of it.
-//! [`Score`] alone sees a verdict beside its case. One seed is one case, so every result can be
+//! obstacles that keep probes from showing anything. A [`World`] plays it in simulated time with
+//! the real `nic` crate, the same strategies that hosts get; only the times of probes come out of
+//! it. [`Score`] alone sees a verdict beside its case. One seed is one case, so every result can be
 //! repeated.
 //!
 //! # Example
@@ -23,8 +24,8 @@
 //!
 //! # Modules
 //!
-//! Private ones: `case`, `decoy`, `obstacle` (what is hidden), `world`, `path`, `receiver` (what plays
-//! it), `score`.
+//! Private ones: `case`, `decoy`, `obstacle` (what is hidden), `world`, `path`, `receiver` (what
+//! plays it), `score`.
 
 #![forbid(unsafe_code)]
 

@@ -8,9 +8,10 @@
 //! ```
 //!
 //! Tracepoints mark the moments of a packet: interrupt, softirq, socket, wake-up, system call. The
-//! engine joins them into paths by the addresses that events carry (socket, buffer, thread), and the
-//! stages of a path add up to its whole. What the far side and the NIC do is known from references
-//! that are sent meanwhile, and from time stamps. From `decode` to `verdict` nothing does I/O.
+//! engine joins them into paths by the addresses that events carry (socket, buffer, thread), and
+//! the stages of a path add up to its whole. What the far side and the NIC do is known from
+//! references that are sent meanwhile, and from time stamps. From `decode` to `verdict` nothing
+//! does I/O.
 //!
 //! # Example
 //!

@@ -9,8 +9,8 @@
 //! never ends.
 //!
 //! System calls and wake-ups would be the most frequent events by far on a busy machine. Only those
-//! of threads that matter are let pass ([`super::task_filter`]). Events of one thread alone would need no
-//! filter, but have the kernel go through all of them at each context switch.
+//! of threads that matter are let pass ([`super::task_filter`]). Events of one thread alone would
+//! need no filter, but have the kernel go through all of them at each context switch.
 
 use std::thread::sleep;
 use std::time::Duration;

@@ -1,13 +1,14 @@
-//! What people look at: tables that fit a terminal, lines of a command, and HTML pages with pictures.
+//! What people look at: tables that fit a terminal, lines of a command, and HTML pages with
+//! pictures.
 //!
 //! # Theory of operation
 //!
-//! Plain data in, text out. Nothing here knows of experiments or worlds. [`terminal`] lays out text in
-//! the width there is: a column that does not fit is left out and named, a number is never broken.
-//! [`output`] prints lines, and ends the command without a message when its reader has gone. A
-//! [`Report`] becomes one self-contained page with SVG pictures, without scripts or other files.
-//! Values that cannot be drawn (not a number, infinite, not positive on a logarithmic axis) are left
-//! out; a chart without any value says so.
+//! Plain data in, text out. Nothing here knows of experiments or worlds. [`terminal`] lays out text
+//! in the width there is: a column that does not fit is left out and named, a number is never
+//! broken. [`output`] prints lines, and ends the command without a message when its reader has
+//! gone. A [`Report`] becomes one self-contained page with SVG pictures, without scripts or other
+//! files. Values that cannot be drawn (not a number, infinite, not positive on a logarithmic axis)
+//! are left out; a chart without any value says so.
 //!
 //! # Example
 //!

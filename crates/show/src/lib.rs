@@ -3,11 +3,11 @@
 //!
 //! # Theory of operation
 //!
-//! On its way from the wire to the application, a packet may wait at several places: coalescing in the
-//! NIC, NAPI deferral, offloads that merge, a processor that sleeps, a socket that is polled. The
-//! kernel says of each how it is set. [`read`] reads a device in one pass into a [`report`], the
-//! bounds of each delay follow from the settings, and [`screen`] puts them on one screen. Nothing here
-//! changes anything.
+//! On its way from the wire to the application, a packet may wait at several places: coalescing in
+//! the NIC, NAPI deferral, offloads that merge, a processor that sleeps, a socket that is polled.
+//! The kernel says of each how it is set. [`read`] reads a device in one pass into a [`report`],
+//! the bounds of each delay follow from the settings, and [`screen`] puts them on one screen.
+//! Nothing here changes anything.
 //!
 //! # Example
 //!

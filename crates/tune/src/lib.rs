@@ -3,11 +3,12 @@
 //!
 //! # Theory of operation
 //!
-//! A change is a transaction: lock, journal on disk, change, read back, keep or undo. A guard process
-//! undoes it if this one is killed. A search measures settings in turns, A B C, C B A, so that a
-//! machine that drifts drifts under all of them. Along the hold time figures change smoothly: a few
-//! points far apart predict where the goal is met best, and pairs of rounds decide between the last
-//! few. The pick is measured again against how the device was, and kept only if it is no worse.
+//! A change is a transaction: lock, journal on disk, change, read back, keep or undo. A guard
+//! process undoes it if this one is killed. A search measures settings in turns, A B C, C B A, so
+//! that a machine that drifts drifts under all of them. Along the hold time figures change
+//! smoothly: a few points far apart predict where the goal is met best, and pairs of rounds decide
+//! between the last few. The pick is measured again against how the device was, and kept only if it
+//! is no worse.
 //!
 //! # Example
 //!
@@ -37,7 +38,8 @@
 //!
 //! - [`setting`]: settings as text, by ethtool's names;
 //! - [`device`]: an interface of this machine, or a port of a NIC of ours;
-//! - [`journal`], [`transaction`], [`guard`], [`recover`]: a change that is undone whatever happens;
+//! - [`journal`], [`transaction`], [`guard`], [`recover`]: a change that is undone whatever
+//!   happens;
 //! - [`figures`], [`goal`], [`search`]: what is measured, what is wanted, how to find it;
 //! - [`workload`], [`peer`], [`trial`]: what is played meanwhile, with a far host;
 //! - [`world`]: the same with a NIC of ours between two hosts of ours;

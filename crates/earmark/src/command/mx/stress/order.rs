@@ -2,9 +2,9 @@
 //!
 //! Messages of one stream, which one thread sends to one endpoint and which fit the same receives,
 //! are matched in that order. Threads that receive see only when a receive was posted and when its
-//! end was reported, and those of several threads overlap. So what shows for certain is this: when a
-//! message has come, an earlier one of its stream has been matched; no receive that is posted later
-//! can get it.
+//! end was reported, and those of several threads overlap. So what shows for certain is this: when
+//! a message has come, an earlier one of its stream has been matched; no receive that is posted
+//! later can get it.
 
 use std::collections::{HashMap, VecDeque};
 
