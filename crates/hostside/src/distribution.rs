@@ -2,14 +2,12 @@
 //!
 //! # Accuracy
 //!
-//! As long as few values differ ([`MOST_VALUES`]), each is a bucket of its own and all is exact.
+//! As long as few values differ (16,384), each is a bucket of its own and all is exact.
 //! Beyond that, values are in histograms of three significant digits from 1 ns to 60 s. Below 2048
 //! ns every value has its own bucket; above, a bucket is at most 1/1024 of its values wide and is
 //! reported by its middle, so a quantile is off by at most 0.05 % of itself, well inside the 0.1 %
 //! that three digits promise. Longer than 60 s counts as 60 s. Count, minimum, maximum and mean are
 //! exact in any case.
-//!
-//! [`MOST_VALUES`]: crate::times::MOST_VALUES
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};

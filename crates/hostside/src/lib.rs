@@ -1,149 +1,80 @@
-//! The host's end of a port, as the data plane sees it.
+//! The host's end of a port, and the port joined with it.
 //!
-//! There are two kinds of hosts. A kernel behind a TAP has no driver for our NIC, so the data plane
-//! does what a driver would (`NapiDriver` of the crate `lab`). A guest behind a vhost-user port
-//! brings its own driver (the crate `vhost`).
+//! A [`nic::port::Port`] moderates interrupts; it does not know what a host is. [`HostSide`] says
+//! what a host is to it: where its frames come from, when it polls and re-arms, how it is
+//! interrupted. There are two kinds. A kernel behind a TAP has no driver for our NIC, so the data
+//! plane does what a driver would (`NapiDriver` of the crate `lab`). A guest behind a vhost-user
+//! port brings its own driver (the crate `vhost`).
+//!
+//! A [`HostPort`] is one port with its host and what is recorded of both. Whoever owns it, the data
+//! plane of `lab` or a hypervisor, calls it in rounds. It reads no clock and does not wait.
+//!
+//! ```
+//! use std::collections::VecDeque;
+//! use std::io;
+//! use std::os::fd::BorrowedFd;
+//!
+//! use base::time::Instant;
+//! use hostside::{Fetched, HostPort, HostSide, Service};
+//! use nic::port::PortSettings;
+//!
+//! /// A host that polls as soon as it is interrupted, and sends what it receives back.
+//! #[derive(Default)]
+//! struct Echo(VecDeque<Vec<u8>>);
+//!
+//! impl HostSide for Echo {
+//!     fn fds(&self) -> Vec<BorrowedFd<'_>> {
+//!         Vec::new()
+//!     }
+//!
+//!     fn transmit(&mut self, _: Instant, _: usize, frame: &mut Vec<u8>) -> io::Result<Fetched> {
+//!         let Some(next) = self.0.pop_front() else { return Ok(Fetched::Nothing) };
+//!         *frame = next;
+//!         Ok(Fetched::Frame)
+//!     }
+//!
+//!     fn serve(&mut self, now: Instant, service: &mut Service<'_>) -> io::Result<()> {
+//!         let queue = &mut service.port.queues_mut()[0];
+//!         if queue.take_interrupt() {
+//!             queue.poll(now, 64, service.watch, |_, frame| self.0.push_back(frame));
+//!             queue.rearm(now, service.watch);
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let moderation = "delay:75".parse()?;
+//! let settings = PortSettings { moderation, ..PortSettings::default() };
+//! let mut port = HostPort::new(Box::new(Echo::default()), settings, Instant::ZERO);
+//! port.receive(Instant::ZERO, vec![0; 60]).expect("room in the ring");
+//! port.advance(Instant::ZERO);
+//!
+//! // The frame is held until the timer runs out. Then the host polls, and answers.
+//! let now = port.deadline().expect("a timer runs");
+//! assert_eq!(now, Instant::from_micros(75));
+//! port.advance(now);
+//! port.serve(now, &mut Vec::new(), &mut |_, _| ())?;
+//! assert_eq!(port.transmit(now, 0, &mut Vec::new())?, Fetched::Frame);
+//! assert_eq!(port.watch.holds.exact(), Some(vec![(75_000, 1)]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`trace`] | the last events of a port |
+//! | [`times`] | spans of time, counted: holds, round trips |
+//! | [`distribution`] | the same as results have them |
+//! | [`processor`], [`work`] | what a host costs its processor, where time is virtual |
 
 #![forbid(unsafe_code)]
 
 pub mod distribution;
+mod host;
+mod port;
 pub mod processor;
 pub mod times;
 pub mod trace;
 pub mod work;
 
-use std::io;
-use std::os::fd::BorrowedFd;
-
-use base::time::{Duration, Instant};
-use nic::observer::Delivered;
-use nic::port::Port;
-
-use crate::processor::Busy;
-use crate::trace::Watch;
-
-/// What came of looking for a frame that a host has sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fetched {
-    /// A frame.
-    Frame,
-    /// One that no port takes; it is counted, and there may be others behind it.
-    Dropped,
-    /// There is one, and it leaves at this time, which is later than now.
-    Later(Instant),
-    /// There is none.
-    Nothing,
-}
-
-/// How a guest stands to a port that it may connect to, and leave.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Attachment {
-    /// A guest is connected.
-    pub connected: bool,
-    /// Why the last guest is gone, if none has come since.
-    pub lost: Option<String>,
-    /// Pairs of queues that the guest uses.
-    pub pairs_used: u16,
-    /// Pairs of queues that it could use.
-    pub pairs: u16,
-    /// Frames of the guest that were longer than any port takes.
-    pub too_long: u64,
-}
-
-/// The host's end of a port. Calls come from one thread, and `now` never goes back.
-pub trait HostSide: Send {
-    /// What becomes readable when the host has sent something or wants something. A host has
-    /// *sources*: one descriptor for each, numbered from 0.
-    fn fds(&self) -> Vec<BorrowedFd<'_>>;
-
-    /// Takes note of what the host has done since: messages, settings, polls, re-arms. Called at
-    /// the start of every round; `ready` if one of its descriptors can be read.
-    fn sync(&mut self, now: Instant, ready: bool, port: &mut Port<Vec<u8>>, watch: &mut Watch) {
-        let _ = (now, ready, port, watch);
-    }
-
-    /// Looks how many packets the host has room for now. Called right before frames arrive: what
-    /// made others send them may have made room here.
-    fn make_room(&mut self, port: &mut Port<Vec<u8>>) {
-        let _ = port;
-    }
-
-    /// Takes the next frame that the host sent on `source` in place of what is in `frame`.
-    ///
-    /// # Errors
-    /// If the host's interface is gone for good.
-    fn transmit(&mut self, now: Instant, source: usize, frame: &mut Vec<u8>)
-    -> io::Result<Fetched>;
-
-    /// Whether looking for a frame costs next to nothing, so that every round may. Always the same.
-    fn is_in_memory(&self) -> bool {
-        false
-    }
-
-    /// Lets the host have what the NIC has for it: completed packets, interrupts.
-    ///
-    /// # Errors
-    /// If the host's interface is gone for good.
-    fn serve(&mut self, now: Instant, service: &mut Service<'_>) -> io::Result<()>;
-
-    /// When it has to be served next, whatever the port's own deadline; a moment that has passed
-    /// means at once.
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
-
-    /// When the host is next to be interrupted by a message, which it answers; in virtual time
-    /// only.
-    fn next_irq_at(&self) -> Option<Instant> {
-        None
-    }
-
-    /// Sends the messages that interrupt and whose moment has come. The host must not be running.
-    fn send_calls(&mut self, now: Instant) {
-        let _ = now;
-    }
-
-    /// Answers a kick that was a message, once everything was done that it asked for; in virtual
-    /// time only. Until then the host stands still.
-    fn answer(&mut self) {}
-
-    /// Whether the host has still to answer such a message.
-    fn calls_unacked(&self) -> bool {
-        false
-    }
-
-    /// Disconnects the frontend that has the port; `false` if none has.
-    fn evict(&mut self) -> bool {
-        false
-    }
-
-    /// Frames that the host's stack refused to take.
-    fn refused(&self) -> u64 {
-        0
-    }
-
-    /// What its processor has been busy with up to `now`, if that costs time.
-    fn busy(&self, now: Instant) -> Option<Busy> {
-        let _ = now;
-        None
-    }
-
-    /// How its guest stands, if it is a port that guests connect to.
-    fn attachment(&self) -> Option<Attachment> {
-        None
-    }
-}
-
-/// What serving a host takes.
-pub struct Service<'a> {
-    /// The NIC's end.
-    pub port: &'a mut Port<Vec<u8>>,
-    /// Who watches the port.
-    pub watch: &'a mut Watch,
-    /// Buffers to use again.
-    pub pool: &'a mut Vec<Vec<u8>>,
-    /// Told of each packet that the host receives, with its frame.
-    pub delivered: &'a mut dyn FnMut(&Delivered, &[u8]),
-    /// CPU time spent in the host's receive path, which is not the NIC's.
-    pub delivering: &'a mut Duration,
-}
+pub use host::{Attachment, Fetched, HostSide, Service, VirtualHost};
+pub use port::HostPort;

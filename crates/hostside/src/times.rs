@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use hdrhistogram::Histogram;
 
 /// Different values that are kept, 512 KiB of them.
-pub const MOST_VALUES: usize = 16_384;
+pub(crate) const MAX_VALUES: usize = 16_384;
 
 /// How often each span of time occurred, in nanoseconds.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ impl Times {
         self.histogram.saturating_record(nanos);
         if let Some(counts) = &mut self.counts {
             *counts.entry(nanos).or_default() += 1;
-            if counts.len() > MOST_VALUES {
+            if counts.len() > MAX_VALUES {
                 self.counts = None;
             }
         }
@@ -94,9 +94,9 @@ mod tests {
     #[test]
     fn many_values_leave_the_histogram() {
         let mut times = Times::up_to(1_000_000);
-        (0..MOST_VALUES as u64).for_each(|nanos| times.record(nanos));
+        (0..MAX_VALUES as u64).for_each(|nanos| times.record(nanos));
         let before = times.clone();
-        assert_eq!(before.exact().unwrap().len(), MOST_VALUES);
+        assert_eq!(before.exact().unwrap().len(), MAX_VALUES);
         times.record(500_000);
         assert_eq!(times.exact(), None);
         times.subtract(&before);

@@ -9,10 +9,10 @@ use nic::observer::{Delivered, Interrupted, Observer};
 
 use crate::times::Times;
 
-/// Events that a port remembers.
-const REMEMBERED: usize = 4_096;
+/// Events that are kept for a port.
+const MAX_EVENTS: usize = 4_096;
 
-/// The longest hold that is told apart, in nanoseconds.
+/// The longest hold that is distinguished, in nanoseconds.
 const MAX_HOLD_NS: u64 = 10_000_000_000;
 
 /// Something that happened at a port.
@@ -38,7 +38,7 @@ pub enum Event {
     },
 }
 
-/// Watches a port: records its holds and remembers its last events.
+/// Records the holds of a port, and its last events.
 #[derive(Debug)]
 pub struct Watch {
     /// Holds of all packets that were taken.
@@ -56,7 +56,7 @@ impl Watch {
     /// A watch that has seen nothing.
     #[must_use]
     pub fn new() -> Self {
-        Self { holds: Times::up_to(MAX_HOLD_NS), events: VecDeque::with_capacity(REMEMBERED) }
+        Self { holds: Times::up_to(MAX_HOLD_NS), events: VecDeque::with_capacity(MAX_EVENTS) }
     }
 
     /// The events remembered, oldest first.
@@ -64,8 +64,8 @@ impl Watch {
         self.events.iter().copied().collect()
     }
 
-    fn remember(&mut self, event: Event) {
-        if self.events.len() == REMEMBERED {
+    fn keep(&mut self, event: Event) {
+        if self.events.len() == MAX_EVENTS {
             self.events.pop_front();
         }
         self.events.push_back(event);
@@ -74,12 +74,12 @@ impl Watch {
 
 impl Observer for Watch {
     fn interrupted(&mut self, interrupt: &Interrupted) {
-        self.remember(Event::Interrupt { at: interrupt.at, reason: interrupt.reason });
+        self.keep(Event::Interrupt { at: interrupt.at, reason: interrupt.reason });
     }
 
     fn delivered(&mut self, delivered: &Delivered) {
         self.holds.record(delivered.hold.as_nanos().max(1));
-        self.remember(Event::Packet {
+        self.keep(Event::Packet {
             completed_at: delivered.descriptor.completed_at,
             delivered_at: delivered.at,
             marked: delivered.descriptor.marked,

@@ -3,12 +3,12 @@
 //! A host that was interrupted is polled, 64 packets at a time, until a poll finds nothing, and is
 //! then re-armed. Between two polls the wire is looked at again, so that a packet that arrives
 //! during a poll is found by it, as under NAPI. Handing a frame to a TAP runs the receiving host's
-//! whole stack in this thread; that time is counted apart, as the host's.
+//! whole stack in this thread; that CPU time is counted separately, as the host's.
 
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use base::time::Instant;
+use base::time::{Duration, Instant};
 
 use hostside::{Fetched, HostSide, Service};
 use sys::clock;
@@ -46,6 +46,7 @@ pub struct NapiDriver<S> {
     stack: S,
     polling: Vec<bool>,
     refused: u64,
+    receive_time: Duration,
 }
 
 impl<S: Stack> NapiDriver<S> {
@@ -53,16 +54,16 @@ impl<S: Stack> NapiDriver<S> {
     #[must_use]
     pub fn new(stack: S) -> Self {
         let polling = vec![false; stack.queues()];
-        Self { stack, polling, refused: 0 }
+        Self { stack, polling, refused: 0, receive_time: Duration::ZERO }
     }
 
     fn poll(&mut self, now: Instant, queue: usize, service: &mut Service<'_>) -> io::Result<()> {
         let before = clock::thread_cpu_time();
-        let Service { port, watch, pool, delivered: told, delivering } = service;
+        let Service { port, watch, pool, delivered } = service;
         let receive_queue = &mut port.queues_mut()[queue];
         let mut outcome = Ok(());
-        let taken = receive_queue.poll(now, BUDGET, *watch, |delivered, frame| {
-            told(delivered, &frame);
+        let taken = receive_queue.poll(now, BUDGET, *watch, |packet, frame| {
+            delivered(packet, &frame);
             if let Err(error) = self.stack.deliver(queue, &frame) {
                 self.refused += 1;
                 if is_gone(&error) {
@@ -75,7 +76,7 @@ impl<S: Stack> NapiDriver<S> {
             self.polling[queue] = false;
             receive_queue.rearm(clock::now(), *watch);
         }
-        **delivering = **delivering + (clock::thread_cpu_time() - before);
+        self.receive_time = self.receive_time + (clock::thread_cpu_time() - before);
         outcome
     }
 }
@@ -106,6 +107,10 @@ impl<S: Stack> HostSide for NapiDriver<S> {
 
     fn refused(&self) -> u64 {
         self.refused
+    }
+
+    fn receive_time(&self) -> Duration {
+        self.receive_time
     }
 }
 

@@ -23,8 +23,8 @@ use nic::switch::{Destination, Switch};
 
 use crate::capture::Capture;
 use crate::snapshot::{PortSnapshot, QueueSnapshot};
-use hostside::trace::{Event, Watch};
-use hostside::{Fetched, HostSide, Service};
+use hostside::trace::Event;
+use hostside::{Fetched, HostPort, HostSide, VirtualHost};
 
 /// Frames taken from one host before the others, and the timers, have their turn. All of them count
 /// as sent at the moment the first was taken, and a busy host sends on meanwhile: with 64 of them,
@@ -53,16 +53,14 @@ pub struct PortPlan {
 
 struct PortState {
     name: String,
-    host: Box<dyn HostSide>,
+    inner: HostPort,
     /// What the host says of itself, for good.
     is_in_memory: bool,
-    port: Port<Vec<u8>>,
     outgoing: Link<Vec<u8>>,
     /// When the wire, or the host's processor, lets go more of what was left in the host's ring.
     resume_at: Option<Instant>,
     /// The last batch was a full one, so there may be more.
     more: bool,
-    watch: Watch,
     vanished: Option<String>,
 }
 
@@ -72,7 +70,6 @@ pub struct Plane {
     switch: Switch,
     pool: Vec<Vec<u8>>,
     capture: Option<Capture>,
-    delivering: Duration,
 }
 
 impl Plane {
@@ -84,7 +81,6 @@ impl Plane {
             ports: plans.into_iter().map(|plan| PortState::new(plan, now)).collect(),
             pool: Vec::new(),
             capture,
-            delivering: Duration::ZERO,
         }
     }
 
@@ -103,7 +99,7 @@ impl Plane {
     /// The descriptors of port `number`, in the order of its host's sources.
     #[must_use]
     pub fn fds(&self, number: usize) -> Vec<BorrowedFd<'_>> {
-        self.ports[number].host.fds()
+        self.ports[number].inner.host.fds()
     }
 
     /// When [`carry`](Self::carry) and [`serve`](Self::serve) have something to do next; it may
@@ -113,7 +109,7 @@ impl Plane {
         let deadlines = self.ports.iter().flat_map(|state| {
             let more = state.more.then_some(Instant::ZERO);
             let link = [state.outgoing.next_arrival(), state.resume_at, more];
-            [state.port.deadline(), state.host.deadline()].into_iter().chain(link).flatten()
+            state.inner.deadline().into_iter().chain(link.into_iter().flatten())
         });
         deadlines.min()
     }
@@ -121,8 +117,7 @@ impl Plane {
     /// Takes note of what the host of port `number` has done; `ready` if one of its descriptors can
     /// be read.
     pub fn sync(&mut self, now: Instant, number: usize, ready: bool) {
-        let state = &mut self.ports[number];
-        state.host.sync(now, ready, &mut state.port, &mut state.watch);
+        self.ports[number].inner.sync(now, ready);
     }
 
     /// Puts what the host of port `number` has sent on `source` onto its link, at most a batch; how
@@ -135,7 +130,7 @@ impl Plane {
                 return taken;
             }
             let mut frame = self.pool.pop().unwrap_or_default();
-            match state.host.transmit(now, source, &mut frame) {
+            match state.inner.transmit(now, source, &mut frame) {
                 Ok(Fetched::Frame) => {}
                 Ok(Fetched::Dropped) => {
                     self.pool.push(frame);
@@ -158,7 +153,6 @@ impl Plane {
             if let Some(capture) = &mut self.capture {
                 capture.transmitted(number as u32, now, &frame);
             }
-            state.port.transmitted(now, &mut state.watch);
             if let Err(dropped) = state.outgoing.send(now, frame) {
                 self.pool.push(dropped.into_frame());
             }
@@ -200,7 +194,7 @@ impl Plane {
         let has_come =
             |state: &PortState| state.outgoing.next_arrival().is_some_and(|at| at <= now);
         if self.ports.iter().any(has_come) {
-            self.ports.iter_mut().for_each(|state| state.host.make_room(&mut state.port));
+            self.ports.iter_mut().for_each(|state| state.inner.make_room());
         }
         for number in 0..self.ports.len() {
             if self.ports[number].resume_at.is_some_and(|at| at <= now) {
@@ -218,13 +212,13 @@ impl Plane {
             }
         }
         for state in &mut self.ports {
-            state.port.advance(now, &mut state.watch);
+            state.inner.advance(now);
         }
         carried
     }
 
     fn arrive(&mut self, now: Instant, to: usize, frame: Vec<u8>) {
-        if let Err(dropped) = self.ports[to].port.receive(now, frame) {
+        if let Err(dropped) = self.ports[to].inner.receive(now, frame) {
             self.pool.push(dropped.into_frame());
         }
     }
@@ -241,38 +235,26 @@ impl Plane {
     /// Lets every host have what its port has for it.
     pub fn serve(&mut self, now: Instant) {
         for number in 0..self.ports.len() {
-            let Self { ports, pool, capture, delivering, .. } = self;
-            let PortState { host, port, watch, .. } = &mut ports[number];
+            let Self { ports, pool, capture, .. } = self;
             let delivered = &mut |delivered: &Delivered, frame: &[u8]| {
                 if let Some(capture) = capture {
                     capture.delivered(number as u32, delivered, frame);
                 }
             };
-            let mut service = Service { port, watch, pool, delivered, delivering };
-            if let Err(error) = host.serve(now, &mut service) {
+            if let Err(error) = ports[number].inner.serve(now, pool, delivered) {
                 self.vanish(number, &error.to_string());
             }
         }
     }
 
-    /// When a host is next to be interrupted by a message; in virtual time only.
-    pub(crate) fn next_irq_at(&self) -> Option<Instant> {
-        self.ports.iter().filter_map(|state| state.host.next_irq_at()).min()
+    /// The hosts that are in virtual time.
+    pub(crate) fn virtual_hosts(&mut self) -> impl Iterator<Item = &mut dyn VirtualHost> {
+        self.ports.iter_mut().filter_map(|state| state.inner.host.virtual_time())
     }
 
-    /// Sends the messages that interrupt and whose moment has come. The hosts must not be running.
-    pub(crate) fn send_calls(&mut self, now: Instant) {
-        self.ports.iter_mut().for_each(|state| state.host.send_calls(now));
-    }
-
-    /// Whether a host has still to answer such a message.
-    pub(crate) fn calls_unacked(&self) -> bool {
-        self.ports.iter().any(|state| state.host.calls_unacked())
-    }
-
-    /// Answers what the host of port `number` waits for; in virtual time only.
-    pub(crate) fn answer(&mut self, number: usize) {
-        self.ports[number].host.answer();
+    /// The host of port `number`, if it is in virtual time.
+    pub(crate) fn virtual_host(&mut self, number: usize) -> Option<&mut dyn VirtualHost> {
+        self.ports[number].inner.host.virtual_time()
     }
 
     /// Notes that port `number` is gone, and why.
@@ -286,8 +268,9 @@ impl Plane {
     }
 
     /// CPU time spent in the hosts' receive paths.
-    pub(crate) fn delivering(&self) -> Duration {
-        self.delivering
+    pub(crate) fn receive_time(&self) -> Duration {
+        let times = self.ports.iter().map(|state| state.inner.host.receive_time());
+        times.fold(Duration::ZERO, |sum, time| sum + time)
     }
 
     /// What the ports have counted up to `now`.
@@ -299,7 +282,7 @@ impl Plane {
     /// The last events of each port, oldest first.
     #[must_use]
     pub fn events(&self) -> Vec<Vec<Event>> {
-        self.ports.iter().map(|state| state.watch.events()).collect()
+        self.ports.iter().map(|state| state.inner.watch.events()).collect()
     }
 
     /// The names of the ports.
@@ -310,12 +293,12 @@ impl Plane {
 
     /// The NIC's side of port `number`, to change its rules.
     pub fn port_mut(&mut self, number: usize) -> &mut Port<Vec<u8>> {
-        &mut self.ports[number].port
+        &mut self.ports[number].inner.port
     }
 
     /// Disconnects the frontend of port `number`; `false` if there is none.
     pub fn evict(&mut self, number: usize) -> bool {
-        self.ports[number].host.evict()
+        self.ports[number].inner.host.evict()
     }
 
     /// Changes the moderation of one queue of a port, or of all; packets may be pending.
@@ -326,11 +309,11 @@ impl Plane {
         queue: Option<u16>,
         moderation: Moderation,
     ) {
-        let state = &mut self.ports[number];
+        let HostPort { port, watch, .. } = &mut self.ports[number].inner;
         let chosen = |at: usize| queue.is_none_or(|queue| usize::from(queue) == at);
-        for (at, receive_queue) in state.port.queues_mut().iter_mut().enumerate() {
+        for (at, receive_queue) in port.queues_mut().iter_mut().enumerate() {
             if chosen(at) {
-                receive_queue.set_moderation(now, moderation, &mut state.watch);
+                receive_queue.set_moderation(now, moderation, watch);
             }
         }
     }
@@ -346,12 +329,10 @@ impl PortState {
         Self {
             name: plan.name,
             is_in_memory: plan.host.is_in_memory(),
-            host: plan.host,
-            port: Port::new(plan.settings, now),
+            inner: HostPort::new(plan.host, plan.settings, now),
             outgoing: Link::new(plan.link, LINK),
             resume_at: None,
             more: false,
-            watch: Watch::new(),
             vanished: None,
         }
     }
@@ -365,16 +346,17 @@ impl PortState {
     }
 
     fn snapshot(&self, now: Instant) -> PortSnapshot {
+        let HostPort { host, port, watch } = &self.inner;
         PortSnapshot {
             name: self.name.clone(),
-            queues: self.port.queues().iter().map(QueueSnapshot::of).collect(),
-            counters: self.port.counters(),
-            rules: self.port.rules().to_string(),
-            holds: self.watch.holds.clone(),
+            queues: port.queues().iter().map(QueueSnapshot::of).collect(),
+            counters: port.counters(),
+            rules: port.rules().to_string(),
+            holds: watch.holds.clone(),
             link: self.outgoing.counters(),
-            refused: self.host.refused(),
-            attachment: self.host.attachment(),
-            busy: self.host.busy(now),
+            refused: host.refused(),
+            attachment: host.attachment(),
+            busy: host.busy(now),
             vanished: self.vanished.clone(),
         }
     }

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use base::time::Instant;
 use lab::calendar::Calendar;
-use lab::dataplane::Handle;
+use lab::dataplane::{DataPlaneError, VirtualHandle, VirtualSettings};
 
 mod common;
 use common::{ok, soon};
@@ -64,12 +64,16 @@ impl Clock {
 
 /// Guests that note what they do, each in its own socket of a directory.
 struct World {
-    handle: Handle,
+    handle: VirtualHandle,
     guests: Vec<JoinHandle<()>>,
     notes: Receiver<(usize, u64)>,
 }
 
 /// Starts a guest for each list of turns, in nanoseconds.
+fn start(calendar: Calendar) -> Result<VirtualHandle, DataPlaneError> {
+    VirtualHandle::start(Vec::new(), calendar, VirtualSettings::default(), None)
+}
+
 fn world(turns: Vec<Vec<u64>>) -> World {
     let (note, notes) = channel();
     let (mut calendar, mut guests) = (Vec::new(), Vec::new());
@@ -91,7 +95,7 @@ fn world(turns: Vec<Vec<u64>>) -> World {
             }
         }));
     }
-    let handle = ok(Handle::start_virtual(Vec::new(), ok(Calendar::new(calendar)), None));
+    let handle = ok(start(ok(Calendar::new(calendar))));
     World { handle, guests, notes }
 }
 
@@ -103,7 +107,10 @@ fn calendar__turns_are_taken_in_the_order_of_time_then_of_guests() {
     assert_eq!(turns, [(0, 10), (1, 10), (1, 20), (0, 30), (1, 40), (0, 30_000)]);
     let over = || world.handle.outlook().is_over;
     soon("all guests are gone", over);
-    assert_eq!(ok(world.handle.call(|plane| plane.now())), Instant::from_nanos(30_000));
+    assert_eq!(
+        ok(world.handle.data_plane().call(|plane| plane.now())),
+        Instant::from_nanos(30_000)
+    );
 }
 
 #[test]
@@ -113,7 +120,7 @@ fn calendar__planned_commands_come_before_whoever_runs_then() {
     let path = std::env::temp_dir().join(format!("earmark-calendar-plan-{}", std::process::id()));
     let listener = ok(UnixListener::bind(&path));
     let calendar = ok(Calendar::new(vec![("late".into(), listener)]));
-    let handle = ok(Handle::start_virtual(Vec::new(), calendar, None));
+    let handle = ok(start(calendar));
     let planned = note.clone();
     let done = ok(handle.at(Instant::from_nanos(50), move |plane| {
         planned.send("plan").unwrap();
@@ -134,7 +141,7 @@ fn calendar__time_of_day_goes_with_the_time() {
     let path = std::env::temp_dir().join(format!("earmark-calendar-day-{}", std::process::id()));
     let listener = ok(UnixListener::bind(&path));
     let calendar = ok(Calendar::new(vec![("a".into(), listener)]));
-    let _handle = ok(Handle::start_virtual(Vec::new(), calendar, None));
+    let _handle = ok(start(calendar));
     let mut clock = Clock { stream: ok(UnixStream::connect(&path)), seq: 0 };
     ok(std::fs::remove_file(&path));
     clock.ask(START, 0);
@@ -148,7 +155,7 @@ fn calendar__nonsense_stops_time_and_is_told() {
     let path = std::env::temp_dir().join(format!("earmark-calendar-bad-{}", std::process::id()));
     let listener = ok(UnixListener::bind(&path));
     let calendar = ok(Calendar::new(vec![("bad".into(), listener)]));
-    let handle = ok(Handle::start_virtual(Vec::new(), calendar, None));
+    let handle = ok(start(calendar));
     let mut clock = Clock { stream: ok(UnixStream::connect(&path)), seq: 0 };
     ok(std::fs::remove_file(&path));
     clock.ask(START, 0);

@@ -127,7 +127,7 @@ pub(super) fn answer_command(
     let before = live.ring.published();
     live.ring.add_used(head, (length - rest.len()) as u32);
     live.ring.flush_used();
-    Ok(match live.ring.wish() {
+    Ok(match live.ring.driver_event() {
         DriverEvent::Nothing => false,
         DriverEvent::All => true,
         DriverEvent::After(index) => index == before,

@@ -18,7 +18,7 @@ use super::message::{
 
 /// The rings are as virtio 1.0 has them, and packets have the header of 12 bytes.
 pub const VERSION_1: u64 = 1 << VIRTIO_F_VERSION_1;
-/// Each side says up to which index it wants to hear nothing.
+/// Each side says up to which index it wants no notification.
 pub const EVENT_IDX: u64 = 1 << VIRTIO_RING_F_EVENT_IDX;
 /// A packet may lie in several receive buffers.
 pub const MRG_RXBUF: u64 = 1 << VIRTIO_NET_F_MRG_RXBUF;
@@ -37,7 +37,7 @@ pub struct DeviceSettings {
     /// Pairs of queues, 1 to 64; as many as the port has queues.
     pub pairs: u16,
     /// Kicks and interrupts are messages, and interrupts wait for
-    /// [`send_calls`](hostside::HostSide::send_calls): for guests in virtual time.
+    /// [`send_irqs`](hostside::VirtualHost::send_irqs): for guests in virtual time.
     pub inband: bool,
     /// How long an interrupt takes from the NIC to the guest. Only where it is a message: a
     /// descriptor is written at once.
@@ -47,8 +47,23 @@ pub struct DeviceSettings {
     pub costs: Costs,
     /// The owner looks at the rings all the time, so that guests need not kick.
     pub polled: bool,
-    /// The speed that the guest is told, in Mbit/s; 0: unknown.
+    /// The speed that the guest sees, in Mbit/s; 0: unknown.
     pub speed_mbit: u32,
+}
+
+impl Default for DeviceSettings {
+    fn default() -> Self {
+        Self {
+            mac: [2, 0, 0, 0, 0, 1],
+            mtu: 1_500,
+            pairs: 1,
+            inband: false,
+            interrupt_latency: Duration::ZERO,
+            costs: Costs::default(),
+            polled: false,
+            speed_mbit: 0,
+        }
+    }
 }
 
 impl DeviceSettings {
@@ -105,16 +120,7 @@ mod tests {
 
     #[test]
     fn config_is_laid_out_as_in_the_header_file() {
-        let settings = DeviceSettings {
-            mac: [2, 0, 0, 0, 0, 1],
-            mtu: 1_500,
-            pairs: 2,
-            inband: false,
-            interrupt_latency: Duration::ZERO,
-            costs: Costs::default(),
-            polled: false,
-            speed_mbit: 10_000,
-        };
+        let settings = DeviceSettings { pairs: 2, speed_mbit: 10_000, ..DeviceSettings::default() };
         let expected = [2, 0, 0, 0, 0, 1, 1, 0, 2, 0, 0xDC, 5, 0x10, 0x27, 0, 0, 1];
         assert_eq!(settings.config(), expected);
         assert_eq!(settings.features() & MQ, MQ);

@@ -45,7 +45,7 @@ impl From<rustix::io::Errno> for ConnectionError {
 
 /// A message as it came.
 #[derive(Debug)]
-pub struct Incoming {
+pub(crate) struct Incoming {
     /// What precedes the payload.
     pub header: Header,
     /// The payload.
@@ -60,7 +60,7 @@ const MAX_PASSED: usize = 253;
 
 /// A socket, and what of the next message has come.
 #[derive(Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     /// Descriptors that were sent and not received are closed with it.
     socket: ForeignFd,
     buffer: Box<[u8; HEADER + MAX_PAYLOAD]>,
@@ -71,13 +71,13 @@ pub struct Connection {
 impl Connection {
     /// A connection over a connected stream socket.
     #[must_use]
-    pub fn new(socket: ForeignFd) -> Self {
+    pub(crate) fn new(socket: ForeignFd) -> Self {
         Self { socket, buffer: Box::new([0; HEADER + MAX_PAYLOAD]), filled: 0, fds: Vec::new() }
     }
 
     /// Whether descriptors have come with a message that is not complete.
     #[must_use]
-    pub fn holds_descriptors(&self) -> bool {
+    pub(crate) fn holds_descriptors(&self) -> bool {
         !self.fds.is_empty()
     }
 
@@ -85,7 +85,7 @@ impl Connection {
     ///
     /// # Errors
     /// If the peer is gone or sends no messages.
-    pub fn receive(&mut self) -> Result<Option<Incoming>, ConnectionError> {
+    pub(crate) fn receive(&mut self) -> Result<Option<Incoming>, ConnectionError> {
         loop {
             // Never beyond the end of a message: descriptors come with the bytes that they were
             // sent with.
@@ -138,7 +138,7 @@ impl Connection {
     ///
     /// # Errors
     /// If the peer is gone, or has left so much unread that it does not fit.
-    pub fn send(&self, message: &[u8]) -> Result<(), ConnectionError> {
+    pub(crate) fn send(&self, message: &[u8]) -> Result<(), ConnectionError> {
         let sent = send(&self.socket, message, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
         if sent == message.len() { Ok(()) } else { Err(ConnectionError::Full) }
     }

@@ -80,9 +80,9 @@ impl Receiver {
         self.copy(live, nic.queue, count)?;
         live.ring.flush_used();
         let call = std::mem::take(&mut self.restarted) || self.wants_call(live.ring);
-        self.tell_all(live.ring, nic);
+        self.signal_all(live.ring, nic);
         // The guest looks even if there is nothing to take: at transmissions that interrupted.
-        nic.queue.poll(nic.now, 0, nic.watch, &mut *nic.told);
+        nic.queue.poll(nic.now, 0, nic.watch, &mut *nic.delivered);
         Ok(call)
     }
 
@@ -99,7 +99,7 @@ impl Receiver {
         }
         live.ring.flush_used();
         let call = self.wants_call(live.ring);
-        self.told = live.ring.published();
+        self.signalled = live.ring.published();
         Ok(Some(call))
     }
 }

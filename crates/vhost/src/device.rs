@@ -22,7 +22,7 @@ use super::send::Sender;
 use super::session::{Answer, ProtocolViolation, Session, Watching};
 use hostside::processor::{Busy, Processor};
 use hostside::trace::Watch;
-use hostside::{Attachment, Fetched, HostSide, Service, work};
+use hostside::{Attachment, Fetched, HostSide, Service, VirtualHost, work};
 
 /// What the device's epoll reports.
 const LISTENER: u64 = 0;
@@ -42,7 +42,7 @@ const MAX_UNCLOSED: usize = 512;
 /// When a guest without a receive buffer is tried again.
 const NO_BUFFER: Duration = Duration::from_micros(1);
 
-/// The most queue pairs: their rings have numbers of 8 bits in messages.
+/// The largest number of queue pairs: their rings have numbers of 8 bits in messages.
 const MAX_PAIRS: u16 = 64;
 
 /// A virtio-net device that a vhost-user frontend can connect to: the host's side of a port.
@@ -246,7 +246,7 @@ impl Device {
         Ok(())
     }
 
-    /// Looks at what the guest's rings say.
+    /// Reads how far the guest has come in its rings.
     fn look(
         &mut self,
         now: Instant,
@@ -371,11 +371,11 @@ impl Device {
                 receiver.discard(now, queue, pool);
                 continue;
             };
-            let mut told = |told: &Delivered, frame: Vec<u8>| {
-                delivered(told, &frame);
+            let mut taken = |packet: &Delivered, frame: Vec<u8>| {
+                delivered(packet, &frame);
                 pool.push(frame);
             };
-            let mut nic = Nic { now, queue, watch, told: &mut told };
+            let mut nic = Nic { now, queue, watch, delivered: &mut taken };
             let call = match processor {
                 None => receiver.serve(&mut live, &mut nic).map(|call| call.then_some(call_at)),
                 Some(processor) => {
@@ -510,7 +510,7 @@ impl HostSide for Device {
             let queues = service.port.queues_mut().iter_mut().zip(&mut self.receivers);
             queues.for_each(|(queue, receiver)| receiver.discard(now, queue, service.pool));
         } else if !self.settings.inband {
-            self.send_calls(now);
+            self.send_irqs(now);
         }
         Ok(())
     }
@@ -537,34 +537,8 @@ impl HostSide for Device {
         })
     }
 
-    fn next_irq_at(&self) -> Option<Instant> {
-        self.calls.iter().flatten().min().copied()
-    }
-
-    fn send_calls(&mut self, now: Instant) {
-        let Some(guest) = &mut self.guest else { return };
-        for (index, call) in self.calls.iter_mut().enumerate() {
-            if call.take_if(|at| *at <= now).is_some() {
-                match guest.session.call(index) {
-                    Ok(acknowledged) => self.unacked += usize::from(acknowledged),
-                    // A guest that cannot take them loses the port when it is attended next.
-                    Err(violation) => self.violation = Some(violation),
-                }
-            }
-        }
-    }
-
-    fn answer(&mut self) {
-        let Some(guest) = &mut self.guest else { return };
-        if let Some(owed) = guest.owed.take()
-            && let Err(violation) = guest.connection.inside.send(&owed)
-        {
-            self.violation = Some(violation.into());
-        }
-    }
-
-    fn calls_unacked(&self) -> bool {
-        self.unacked > 0
+    fn virtual_time(&mut self) -> Option<&mut dyn VirtualHost> {
+        if self.settings.inband { Some(self) } else { None }
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -577,6 +551,38 @@ impl HostSide for Device {
 
     fn busy(&self, now: Instant) -> Option<Busy> {
         self.processor.as_ref().map(|processor| processor.busy(now))
+    }
+}
+
+impl VirtualHost for Device {
+    fn next_irq_at(&self) -> Option<Instant> {
+        self.calls.iter().flatten().min().copied()
+    }
+
+    fn send_irqs(&mut self, now: Instant) {
+        let Some(guest) = &mut self.guest else { return };
+        for (index, call) in self.calls.iter_mut().enumerate() {
+            if call.take_if(|at| *at <= now).is_some() {
+                match guest.session.call(index) {
+                    Ok(acknowledged) => self.unacked += usize::from(acknowledged),
+                    // A guest that cannot take them loses the port in the next round.
+                    Err(violation) => self.violation = Some(violation),
+                }
+            }
+        }
+    }
+
+    fn irqs_unacked(&self) -> bool {
+        self.unacked > 0
+    }
+
+    fn answer_kick(&mut self) {
+        let Some(guest) = &mut self.guest else { return };
+        if let Some(owed) = guest.owed.take()
+            && let Err(violation) = guest.connection.inside.send(&owed)
+        {
+            self.violation = Some(violation.into());
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The receive side of one queue pair: from the NIC's queue into the guest's buffers.
 //!
-//! What the numbers mean, and why no interrupt is lost, stands in [the module above](super).
+//! [The front page](super) has what the numbers mean, and why no interrupt is lost.
 
 use std::collections::VecDeque;
 
@@ -41,7 +41,7 @@ pub(super) enum Stage {
 pub(super) struct Receiver {
     generation: u32,
     /// The guest looks at all used buffers before this number without a further interrupt.
-    pub(super) told: u16,
+    pub(super) signalled: u16,
     /// For each packet that the queue counts as not taken: the used index after it.
     ends: VecDeque<u16>,
     /// Buffers that a packet took lately.
@@ -50,7 +50,7 @@ pub(super) struct Receiver {
     pub(super) raised: bool,
     /// How far the host is with it, where that takes time.
     pub(super) stage: Stage,
-    /// A ring was made anew: whatever its guest was told before, it is told once more.
+    /// A ring was made anew: whatever was signalled to its guest before is signalled once more.
     pub(super) restarted: bool,
     /// The guest's coalescing parameters.
     pub(super) coalescing: Coalescing,
@@ -65,20 +65,20 @@ pub(super) struct Nic<'a> {
     pub(super) now: Instant,
     pub(super) queue: &'a mut Queue<Vec<u8>>,
     pub(super) watch: &'a mut Watch,
-    /// Where the frames that the guest was told of go.
-    pub(super) told: &'a mut dyn FnMut(&Delivered, Vec<u8>),
+    /// Called with each packet that was signalled to the guest.
+    pub(super) delivered: &'a mut dyn FnMut(&Delivered, Vec<u8>),
 }
 
 impl Receiver {
-    /// Starts with another ring, if this is one. Packets that were told to nobody are lost.
+    /// Starts with another ring, if this is one. Packets that were not signalled are lost.
     pub(super) fn follow(&mut self, live: &mut LiveRing<'_>) {
         if live.generation != self.generation {
             self.generation = live.generation;
-            self.told = live.ring.published();
+            self.signalled = live.ring.published();
             self.ends.clear();
             self.per_packet = 1;
             self.stage = Stage::Idle;
-            self.restarted = self.told != 0;
+            self.restarted = self.signalled != 0;
             // New buffers are looked for in every round, and before that nothing needs them.
             live.ring.want_no_kick();
         }
@@ -100,7 +100,7 @@ impl Receiver {
     ) -> Result<(), RingError> {
         self.follow(live);
         self.raised |= queue.take_interrupt();
-        // With packets in the queue there is more to say, and `serve` says it.
+        // With packets in the queue there is more to do, and `serve` does it.
         let waits = queue.is_masked() && !self.raised && queue.backlog() == 0;
         if waits && self.stage == Stage::Idle && self.rearmed_at(live.ring).is_some() {
             queue.rearm(now, watch);
@@ -137,9 +137,9 @@ impl Receiver {
         }
         if std::mem::take(&mut self.raised) {
             call |= self.wants_call(live.ring);
-            self.tell_all(live.ring, nic);
+            self.signal_all(live.ring, nic);
             // The guest looks even if there is nothing to take: at transmissions that interrupted.
-            nic.queue.poll(nic.now, 0, nic.watch, &mut *nic.told);
+            nic.queue.poll(nic.now, 0, nic.watch, &mut *nic.delivered);
         }
         self.resize(live.ring, nic.queue)?;
         Ok(call)
@@ -166,55 +166,57 @@ impl Receiver {
         Ok(())
     }
 
-    /// How far the guest had come when it re-armed, if it has done so since it was last told.
+    /// How far the guest had come when it re-armed, if it has done so since the last signal.
     fn rearmed_at(&self, ring: &Ring) -> Option<u16> {
-        let shown = ring.published().wrapping_sub(self.told);
-        match ring.wish() {
+        let shown = ring.published().wrapping_sub(self.signalled);
+        match ring.driver_event() {
             DriverEvent::Nothing => None,
-            DriverEvent::All => Some(self.told),
-            DriverEvent::After(index) => (index.wrapping_sub(self.told) <= shown).then_some(index),
+            DriverEvent::All => Some(self.signalled),
+            DriverEvent::After(index) => {
+                (index.wrapping_sub(self.signalled) <= shown).then_some(index)
+            }
         }
     }
 
-    /// Whether the guest asks to be told of what it has been shown.
+    /// Whether the guest asks for a call for what it has been shown.
     pub(super) fn wants_call(&self, ring: &Ring) -> bool {
-        let shown = ring.published().wrapping_sub(self.told);
-        match ring.wish() {
+        let shown = ring.published().wrapping_sub(self.signalled);
+        match ring.driver_event() {
             DriverEvent::Nothing => false,
             DriverEvent::All => shown > 0,
-            DriverEvent::After(index) => index.wrapping_sub(self.told) < shown,
+            DriverEvent::After(index) => index.wrapping_sub(self.signalled) < shown,
         }
     }
 
     /// Finds out what the guest has seen by itself, and whether it has re-armed.
     fn look(&mut self, ring: &Ring, nic: &mut Nic<'_>) {
-        let rearmed = self.rearmed_at(ring).map(|index| index.wrapping_sub(self.told));
+        let rearmed = self.rearmed_at(ring).map(|index| index.wrapping_sub(self.signalled));
         if rearmed.is_none() && nic.queue.is_masked() {
             // It polls, and finds what it has been shown before it re-arms.
-            return self.tell_all(ring, nic);
+            return self.signal_all(ring, nic);
         }
-        // A guest that polls although it was not interrupted says nothing; but the buffers that it
-        // has posted anew are buffers whose packets it has taken.
-        let shown = ring.published().wrapping_sub(self.told);
+        // A guest that polls although it was not interrupted does not show it; but buffers that it
+        // has posted anew are those of packets that it has taken.
+        let shown = ring.published().wrapping_sub(self.signalled);
         let seen = shown.saturating_sub(ring.with_driver()).max(rearmed.unwrap_or(0));
-        let before = |end: &&u16| end.wrapping_sub(self.told) <= seen;
+        let before = |end: &&u16| end.wrapping_sub(self.signalled) <= seen;
         let count = self.ends.iter().take_while(before).count();
-        self.told = self.told.wrapping_add(seen);
-        self.tell(count, nic);
+        self.signalled = self.signalled.wrapping_add(seen);
+        self.signal(count, nic);
         if nic.queue.is_masked() {
             nic.queue.rearm(nic.now, nic.watch);
         }
     }
 
-    pub(super) fn tell_all(&mut self, ring: &Ring, nic: &mut Nic<'_>) {
-        self.told = ring.published();
-        self.tell(self.ends.len(), nic);
+    pub(super) fn signal_all(&mut self, ring: &Ring, nic: &mut Nic<'_>) {
+        self.signalled = ring.published();
+        self.signal(self.ends.len(), nic);
     }
 
-    fn tell(&mut self, count: usize, nic: &mut Nic<'_>) {
+    fn signal(&mut self, count: usize, nic: &mut Nic<'_>) {
         if count > 0 {
             self.ends.drain(..count);
-            nic.queue.poll(nic.now, count, nic.watch, &mut *nic.told);
+            nic.queue.poll(nic.now, count, nic.watch, &mut *nic.delivered);
         }
     }
 

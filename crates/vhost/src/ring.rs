@@ -14,7 +14,7 @@
 //! # Ordering
 //!
 //! The driver writes descriptors, then `available.idx`: it is loaded with acquire. The device
-//! writes used elements, then `used.idx`: it is stored with release. Each side tells the other up
+//! writes used elements, then `used.idx`: it is stored with release. Each side writes up
 //! to where it has looked, and then looks again. Between the store and the load there is a full
 //! fence on both sides (`virtio_store_mb` in Linux), so that one of the two always sees the other.
 
@@ -309,10 +309,10 @@ impl Ring {
         true
     }
 
-    /// What the driver wants to be told of.
+    /// For which used buffers the driver wants a call.
     #[inline]
     #[must_use]
-    pub fn wish(&self) -> DriverEvent {
+    pub fn driver_event(&self) -> DriverEvent {
         if self.event_index {
             let at = ELEMENTS + 2 * usize::from(self.size);
             return DriverEvent::After(self.available.load_u16(at, Ordering::Acquire));
@@ -346,7 +346,7 @@ impl Ring {
     }
 }
 
-/// What a driver wants to be told of.
+/// For which used buffers a driver wants a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DriverEvent {
     /// Nothing: it polls.

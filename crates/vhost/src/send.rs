@@ -19,7 +19,7 @@ const LONGEST: u64 = nic::port::MAX_FRAME as u64;
 pub(super) struct Sender {
     generation: u32,
     /// The guest looks at all completions before this number without a further interrupt.
-    told: u16,
+    signalled: u16,
     /// When the first completion since then was.
     first: Option<Instant>,
     moderation: Moderation,
@@ -40,7 +40,7 @@ impl Sender {
     pub(super) fn new(now: Instant) -> Self {
         Self {
             generation: 0,
-            told: 0,
+            signalled: 0,
             first: None,
             moderation: Moderation::DISABLED,
             vector: Vector::new(&Moderation::DISABLED, now),
@@ -61,15 +61,15 @@ impl Sender {
     fn follow(&mut self, live: &LiveRing<'_>) {
         if live.generation != self.generation {
             self.generation = live.generation;
-            self.told = live.ring.published();
+            self.signalled = live.ring.published();
             self.first = None;
             self.asked_at = None;
             self.held = None;
         }
     }
 
-    /// Takes the next frame, if there is one. If there is none, the guest is asked to say when
-    /// there is, unless the owner looks all the time.
+    /// Takes the next frame, if there is one. If there is none, the guest is asked to kick when
+    /// there is, unless the owner polls all the time.
     pub(super) fn take(
         &mut self,
         live: &mut LiveRing<'_>,
@@ -150,11 +150,11 @@ impl Sender {
         if completed {
             self.first.get_or_insert(now);
         }
-        let shown = live.ring.published().wrapping_sub(self.told);
-        let asked = match live.ring.wish() {
+        let shown = live.ring.published().wrapping_sub(self.signalled);
+        let asked = match live.ring.driver_event() {
             DriverEvent::Nothing => false,
             DriverEvent::All => shown > 0,
-            DriverEvent::After(index) => index.wrapping_sub(self.told) < shown,
+            DriverEvent::After(index) => index.wrapping_sub(self.signalled) < shown,
         };
         let anew = completed || self.vector.is_masked() || std::mem::take(&mut self.changed);
         let interrupt = if asked && anew {
@@ -164,11 +164,11 @@ impl Sender {
         } else {
             self.vector.advance(now)
         };
-        // Half a turn of the indices: further, and the guest's wish could no longer be read.
+        // Half a turn of the indices: further, and the guest's event index would be ambiguous.
         let call = asked && (interrupt.is_some() || shown > u16::MAX / 2);
         if call || !asked {
             // A guest that does not ask looks at all this before it stops looking.
-            self.told = live.ring.published();
+            self.signalled = live.ring.published();
             self.first = None;
         }
         call

@@ -1,6 +1,6 @@
 //! What a frontend has set up so far: features, memory, rings.
 //!
-//! The session knows no socket. It is handed requests and descriptors, and says what to answer, so
+//! The session knows no socket. It takes requests and descriptors, and returns what to answer, so
 //! that any order of any messages can be tried on it. A ring passes packets while it is *live*:
 //! memory, size and addresses are known, it was started by a kick descriptor (or, with in-band
 //! notifications, by being enabled), and it is enabled.
@@ -196,7 +196,7 @@ impl Session {
         }
     }
 
-    /// Does what a message asks, and says what to answer.
+    /// Does what a message asks, and returns what to answer.
     ///
     /// # Errors
     /// If it breaks the protocol; the session must not be used any more.

@@ -13,7 +13,7 @@ use lab::host::Host;
 use lab::plane::PortPlan;
 use nic::moderation::Moderation;
 use sys::station::Station;
-use vhost::device::Device;
+use vhost::Device;
 
 use super::setup;
 use crate::kernel::{self, Needs};

@@ -12,7 +12,7 @@ use lab;
 use lab::dataplane::Handle;
 use nic::moderation::Moderation;
 use sys::station::Station;
-use vhost::device::Device;
+use vhost::Device;
 
 use super::live::start_plane;
 use super::setup;

@@ -15,7 +15,7 @@ use nic::moderation::Moderation;
 use nic::port::PortSettings;
 use nic::queue::Dma;
 use sys::privilege::Privilege;
-use vhost::config::DeviceSettings;
+use vhost::DeviceSettings;
 
 use crate::environment::Environment;
 use crate::files::writable;

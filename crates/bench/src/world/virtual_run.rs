@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::thread::sleep;
 use std::time::{Duration, Instant as RealInstant};
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant as RealInstant};
 use anyhow::{Context, Result, bail, ensure};
 use base::time::Instant;
 use lab::capture::Capture;
-use lab::dataplane::{DataPlane, Handle};
+use lab::dataplane::{DataPlane, VirtualHandle, VirtualSettings};
 use lab::guest::Guest;
 use lab::guest::protocol::{Event, GUEST, TimedCommand};
 use lab::machine::Machine;
@@ -69,7 +68,7 @@ pub(super) struct VirtualRun {
     /// Time ends when these have ended.
     awaited: Vec<usize>,
     _control: Server,
-    plane: Arc<Handle>,
+    plane: VirtualHandle,
     boot_list: Option<BootList>,
     ports: Ports,
     pcap: Option<PathBuf>,
@@ -112,15 +111,12 @@ impl VirtualRun {
         let interfaces: Vec<&str> = guests.plans.iter().map(|plan| plan.name.as_str()).collect();
         let pcap = options.pcap.clone();
         let capture = pcap.as_deref().map(|path| Capture::create_virtual(path, &interfaces));
-        let plane = Handle::start_virtual(guests.plans, guests.calendar, capture.transpose()?)?;
-        let plane = Arc::new(plane);
-        let (timeout, end_with) = (compute_timeout()?, awaited.clone());
-        plane.call(move |plane| {
-            plane.end_with(end_with);
-            plane.set_patience(timeout);
-        })?;
+        let settings =
+            VirtualSettings { end_with: Some(awaited.clone()), timeout: compute_timeout()? };
+        let (plans, calendar) = (guests.plans, guests.calendar);
+        let plane = VirtualHandle::start(plans, calendar, settings, capture.transpose()?)?;
         let run = Self {
-            _control: Server::start(options.name.as_deref(), &plane, &[])?,
+            _control: Server::start(options.name.as_deref(), plane.data_plane(), &[])?,
             guests: Vec::new(),
             phases: vec![GuestPhase::Booting; names.len()],
             awaited,
@@ -199,7 +195,7 @@ impl VirtualRun {
         }
         self.check()?;
         self.hear_out(sink)?;
-        setup::finish_capture(&self.plane, self.pcap.as_deref())
+        setup::finish_capture(self.plane.data_plane(), self.pcap.as_deref())
     }
 
     fn report_eta(&mut self) {

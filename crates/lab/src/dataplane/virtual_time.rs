@@ -1,44 +1,175 @@
 //! The data plane in virtual time: the calendar of its guests, and their NIC.
 //!
-//! While a guest runs, or answers an interrupt, time is *held*: the thread hears what its clock and
-//! its device say, and nothing else happens. When all guests wait, time jumps to whatever comes
-//! first, and at one moment the order is always the same: commands, then the NIC, then guests.
+//! While a guest runs, or answers an interrupt, time is *held*: the thread takes the messages of
+//! its clock and its device, and nothing else happens. When all guests wait, time jumps to whatever
+//! comes first, and at one moment the order is always the same: commands, then the NIC, then
+//! guests.
 //!
 //! A guest that is interrupted asks for a turn at the same moment, so an interrupt costs no time
-//! there. On its way it takes what the device's settings say, and until then guests run.
+//! there. On its way it takes the latency of the device's settings, and until then guests run.
 //! After every turn the rings are looked at, which is how the NIC learns at which moment a host has
 //! re-armed.
 //!
 //! A guest that runs may go on until the next event that is known, whoever's it is. While it waits,
-//! its own clock may therefore be ahead of the calendar, though never beyond that event, and it
-//! must not be told anything before its time. So whatever comes from outside, a command or an
-//! interrupt that it caused, is told at an event.
+//! its own clock may therefore be ahead of the calendar, though never beyond that event, and
+//! nothing may reach it before its time. So whatever comes from outside, a command or an interrupt
+//! that it caused, takes effect at an event.
 
-use std::sync::PoisonError;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use base::time::Instant;
+use base::time::{Duration, Instant};
 
-use super::{DataPlane, WAKE, port_of};
-use crate::calendar::State;
+use super::handle::{Command, DataPlane, DataPlaneError, Handle, Start, WAKE, answering, port_of};
+use crate::calendar::{Calendar, State};
+use crate::capture::Capture;
+use crate::plane::PortPlan;
+use crate::wait::Waiting;
 use sys::{clock, cpu};
 
 /// Tokens of the guests' clocks; those of ports are below.
 const CLOCK: u64 = 1 << 32;
 
-impl DataPlane {
-    pub(super) fn run_in_virtual_time(&mut self) {
+/// When virtual time ends, and when it is given up.
+#[derive(Clone, Debug)]
+pub struct VirtualSettings {
+    /// The guests whose end is the end of time; none: all of them.
+    pub end_with: Option<Vec<usize>>,
+    /// A guest that computes for longer than this, in real time, without a message is given up.
+    pub timeout: std::time::Duration,
+}
+
+impl Default for VirtualSettings {
+    fn default() -> Self {
+        Self { end_with: None, timeout: std::time::Duration::from_secs(120) }
+    }
+}
+
+/// Whether virtual time goes on. It can be read while a guest runs, when no command does.
+#[derive(Clone, Debug, Default)]
+pub struct Outlook {
+    /// Virtual time has ended: the guests that it was to end with have gone, or all have.
+    pub is_over: bool,
+    /// Why time stands still for good, if it does.
+    pub failure: Option<String>,
+    /// For each guest: whether it has connected its clock.
+    pub clocks: Vec<bool>,
+    /// The time of the last event.
+    pub now: Instant,
+}
+
+/// A command, and when it is to run.
+struct Planned {
+    at: Instant,
+    command: Command,
+}
+
+/// A data plane that runs in virtual time. It stops when this, and what others have of its
+/// [`data_plane`](Self::data_plane), is dropped.
+#[derive(Debug)]
+pub struct VirtualHandle {
+    data_plane: Arc<Handle>,
+    planned: Sender<Planned>,
+    outlook: Arc<Mutex<Outlook>>,
+}
+
+impl VirtualHandle {
+    /// Starts the thread: port `n` is that of the calendar's guest `n`. Nothing happens until every
+    /// guest has connected.
+    ///
+    /// # Errors
+    /// If the thread, its epoll or its event descriptor cannot be had.
+    pub fn start(
+        plans: Vec<PortPlan>,
+        calendar: Calendar,
+        settings: VirtualSettings,
+        capture: Option<Capture>,
+    ) -> Result<Self, DataPlaneError> {
+        let (planned, plans_to_come) = channel();
+        let outlook = Arc::new(Mutex::new(Outlook::default()));
+        let shown = Arc::clone(&outlook);
+        // Nobody is late in virtual time, so the thread need not come first.
+        let (waiting, now, comes_first) = (Waiting::Sleep, calendar.now(), false);
+        let start = Start { plans, capture, waiting, now, comes_first };
+        let run = move |data| {
+            let owner = VirtualTime {
+                data,
+                calendar,
+                settings,
+                schedule: Vec::new(),
+                planned: plans_to_come,
+                last_message_at: clock::now(),
+                failure: None,
+                outlook: shown,
+                has_commands: false,
+            };
+            owner.run();
+        };
+        Ok(Self { data_plane: Arc::new(Handle::spawn(start, run)?), planned, outlook })
+    }
+
+    /// The data plane, for commands that do not wait for their time.
+    #[must_use]
+    pub fn data_plane(&self) -> &Arc<Handle> {
+        &self.data_plane
+    }
+
+    /// Whether virtual time goes on; does not wait for anything.
+    #[must_use]
+    pub fn outlook(&self) -> Outlook {
+        self.outlook.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Runs `command` at the virtual time `at`, before anything else that happens at that moment;
+    /// what it returns can be received then. If time never gets there, nothing is.
+    ///
+    /// # Errors
+    /// If the thread has ended.
+    pub fn at<T: Send + 'static>(
+        &self,
+        at: Instant,
+        command: impl FnOnce(&mut DataPlane) -> T + Send + 'static,
+    ) -> Result<Receiver<T>, DataPlaneError> {
+        let (command, answered) = answering(command);
+        self.planned.send(Planned { at, command }).map_err(|_| DataPlaneError::Gone)?;
+        // What is planned before a command is in the schedule right after it.
+        self.data_plane.call(|_| ())?;
+        Ok(answered)
+    }
+}
+
+/// The owner of a data plane, and of its guests' time.
+struct VirtualTime {
+    data: DataPlane,
+    calendar: Calendar,
+    settings: VirtualSettings,
+    /// Commands for moments to come, the first one first.
+    schedule: Vec<Planned>,
+    planned: Receiver<Planned>,
+    /// When, in real time, the last message of a guest came.
+    last_message_at: Instant,
+    failure: Option<String>,
+    outlook: Arc<Mutex<Outlook>>,
+    /// There are commands that wait for an event.
+    has_commands: bool,
+}
+
+impl VirtualTime {
+    fn run(mut self) {
         if let Some(cpu) = cpu::of_this_process() {
             // Elsewhere it only takes longer.
             let _ = cpu::pin(None, cpu);
         }
         for number in 0..self.calendar.len() {
-            if let Err(errno) = self.waiter.add(self.calendar.fd(number), CLOCK | number as u64) {
+            if let Err(errno) =
+                self.data.waiter.add(self.calendar.fd(number), CLOCK | number as u64)
+            {
                 self.failure = Some(format!("watch the clock of a guest: {errno}"));
             }
         }
-        self.heard_at = clock::now();
+        self.last_message_at = clock::now();
         self.show();
-        while !self.stopped {
+        while !self.data.stopped {
             if self.failure.is_none() && self.step() {
                 continue;
             }
@@ -46,10 +177,10 @@ impl DataPlane {
             if self.failure.is_none() && !self.is_over() && !self.calendar.is_empty() {
                 self.fail("virtual time stands still: all guests wait, and for nothing".into());
             }
-            if !self.commanded {
-                self.hear(None);
+            if !self.has_commands {
+                self.take_messages(None);
             }
-            self.obey();
+            self.run_commands();
         }
     }
 
@@ -58,56 +189,82 @@ impl DataPlane {
         if self.is_over() {
             return false;
         }
-        if self.calendar.is_held() || self.plane.calls_unacked() {
-            self.hear(Some(self.heard_at + self.patience));
+        if self.calendar.is_held() || self.irqs_unacked() {
+            self.take_messages(Some(self.last_message_at + self.timeout()));
             if !self.calendar.has_begun() {
-                self.obey();
+                self.run_commands();
             }
             return true;
         }
         let now = self.calendar.now();
-        (0..self.plane.len()).for_each(|number| self.plane.sync(now, number, false));
-        if self.plane.next_irq_at().is_some_and(|at| at <= now) {
-            self.plane.send_calls(now);
+        (0..self.data.plane.len()).for_each(|number| self.data.plane.sync(now, number, false));
+        if self.next_irq_at().is_some_and(|at| at <= now) {
+            self.data.plane.virtual_hosts().for_each(|host| host.send_irqs(now));
             return true;
         }
-        let planned = self.schedule.first().map(|(at, _)| *at);
-        let device = self.plane.deadline();
-        let call = self.plane.next_irq_at();
+        let planned = self.schedule.first().map(|planned| planned.at);
+        let device = self.data.plane.deadline();
+        let interrupt = self.next_irq_at();
         let guest = self.calendar.next_request();
-        let Some(next) = [planned, device, call, guest].into_iter().flatten().min() else {
+        let Some(next) = [planned, device, interrupt, guest].into_iter().flatten().min() else {
             return false;
         };
         self.calendar.advance_to(next);
         self.outlook.lock().unwrap_or_else(PoisonError::into_inner).now = next;
-        if self.commanded {
-            self.obey();
+        if self.has_commands {
+            self.run_commands();
             return true;
         }
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= next);
         if due(planned) {
-            let (_, command) = self.schedule.remove(0);
-            command(self);
+            let planned = self.schedule.remove(0);
+            self.data.now = self.calendar.now();
+            (planned.command)(&mut self.data);
         } else if due(device) {
-            self.plane.carry(self.calendar.now());
-            self.plane.serve(self.calendar.now());
-        } else if !due(call) {
-            // Calls whose moment has come are sent by the next step, before any guest runs.
-            self.calendar.run_next(self.next_event());
+            self.data.plane.carry(self.calendar.now());
+            self.data.plane.serve(self.calendar.now());
+        } else if !due(interrupt) {
+            // Interrupts that are due are sent by the next step, before any guest runs.
+            let until = self.next_event();
+            self.calendar.run_next(until);
         }
         true
     }
 
     /// When something happens next that is not a guest's turn.
-    fn next_event(&self) -> Option<Instant> {
-        let planned = self.schedule.first().map(|(at, _)| *at);
-        [planned, self.plane.deadline(), self.plane.next_irq_at()].into_iter().flatten().min()
+    fn next_event(&mut self) -> Option<Instant> {
+        let planned = self.schedule.first().map(|planned| planned.at);
+        [planned, self.data.plane.deadline(), self.next_irq_at()].into_iter().flatten().min()
     }
 
-    /// Waits for something to be said, in real time, and hears it.
-    fn hear(&mut self, until: Option<Instant>) {
+    /// When a guest is to be interrupted next.
+    fn next_irq_at(&mut self) -> Option<Instant> {
+        self.data.plane.virtual_hosts().filter_map(|host| host.next_irq_at()).min()
+    }
+
+    /// Whether a guest has still to answer an interrupt.
+    fn irqs_unacked(&mut self) -> bool {
+        self.data.plane.virtual_hosts().any(|host| host.irqs_unacked())
+    }
+
+    /// Runs the commands that have come, and takes note of those for later.
+    fn run_commands(&mut self) {
+        self.has_commands = false;
+        self.data.run_commands(self.calendar.now(), Duration::ZERO);
+        while let Ok(planned) = self.planned.try_recv() {
+            let position = self.schedule.partition_point(|other| other.at <= planned.at);
+            self.schedule.insert(position, planned);
+        }
+    }
+
+    fn timeout(&self) -> Duration {
+        clock::span(self.settings.timeout)
+    }
+
+    /// Waits for messages, in real time, and takes them.
+    fn take_messages(&mut self, until: Option<Instant>) {
         let mut ready = Vec::with_capacity(64);
-        match self.waiter.wait(until, &mut ready) {
+        match self.data.waiter.wait(until, &mut ready) {
             Ok(()) => {}
             Err(rustix::io::Errno::INTR) => return,
             Err(errno) => self.fail(format!("wait for the guests: {errno}")),
@@ -116,37 +273,38 @@ impl DataPlane {
             let names = self.calendar.holding().join(", ");
             self.fail(format!(
                 "guest {names} has been running for {} s without a word; does a program in it spin?",
-                self.patience.as_micros() / 1_000_000
+                self.timeout().as_micros() / 1_000_000
             ));
         }
         for &token in &ready {
             match token {
                 WAKE => self.note_command(),
-                clock if clock & CLOCK != 0 => self.hear_clock((clock & !CLOCK) as usize),
-                port => self.hear_port(port_of(port)),
+                clock if clock & CLOCK != 0 => self.clock_message((clock & !CLOCK) as usize),
+                port => self.port_message(port_of(port)),
             }
         }
-        // A command is no word of the guest's.
         if ready.iter().any(|token| *token != WAKE) {
-            self.heard_at = clock::now();
+            self.last_message_at = clock::now();
         }
         if let Err(error) = self.calendar.begin_next() {
             self.fail(format!("start the clock of a guest: {error}"));
         }
     }
 
-    /// A command has come. Its time comes later, and until then the descriptor is to be quiet.
+    /// A command has come. It runs later, and until then the descriptor must not be readable.
     fn note_command(&mut self) {
-        self.commanded = true;
-        self.quiet();
+        self.has_commands = true;
+        self.data.clear_wake();
     }
 
-    fn hear_clock(&mut self, number: usize) {
+    fn clock_message(&mut self, number: usize) {
         let token = CLOCK | number as u64;
         let before = self.calendar.state(number);
         if before == State::Absent {
             let watched = match self.calendar.accept(number) {
-                Ok(true) => self.waiter.add(self.calendar.fd(number), token).map_err(Into::into),
+                Ok(true) => {
+                    self.data.waiter.add(self.calendar.fd(number), token).map_err(Into::into)
+                }
                 accepted => accepted.map(drop),
             };
             if let Err(error) = watched {
@@ -157,25 +315,48 @@ impl DataPlane {
             self.fail(error);
         }
         if self.calendar.state(number) == State::Gone {
-            let _ = self.waiter.remove(self.calendar.fd(number));
+            let _ = self.data.waiter.remove(self.calendar.fd(number));
             self.show();
         } else if before == State::Absent {
             self.show();
         }
     }
 
-    /// A guest said something to its device. It waits for the answer, so all of it happens now.
-    fn hear_port(&mut self, number: usize) {
+    /// A guest has sent a message to its device. It waits for the answer, so all of it happens now.
+    fn port_message(&mut self, number: usize) {
         self.calendar.take_time();
         let now = self.calendar.now();
-        self.plane.sync(now, number, true);
-        self.plane.take_all(now, number);
-        self.plane.carry(now);
-        self.plane.serve(now);
-        // The guest waits for its answer. What it did may make something happen earlier than it
-        // was told it could run; it must know before it goes on.
-        self.calendar.let_run_until(self.next_event());
-        self.plane.answer(number);
+        self.data.plane.sync(now, number, true);
+        self.data.plane.take_all(now, number);
+        self.data.plane.carry(now);
+        self.data.plane.serve(now);
+        // What the guest did may make something happen earlier than the time until which it was
+        // allowed to run; it must know before it gets its answer and goes on.
+        let until = self.next_event();
+        self.calendar.let_run_until(until);
+        if let Some(host) = self.data.plane.virtual_host(number) {
+            host.answer_kick();
+        }
+    }
+
+    /// Updates what the handle shows.
+    fn show(&self) {
+        let clocks = (0..self.calendar.len()).map(|n| self.calendar.state(n) != State::Absent);
+        let outlook = Outlook {
+            is_over: self.is_over(),
+            failure: self.failure.clone(),
+            clocks: clocks.collect(),
+            now: self.calendar.now(),
+        };
+        *self.outlook.lock().unwrap_or_else(PoisonError::into_inner) = outlook;
+    }
+
+    fn is_over(&self) -> bool {
+        let gone = |number: usize| self.calendar.state(number) == State::Gone;
+        match &self.settings.end_with {
+            Some(guests) => guests.iter().all(|&guest| gone(guest)),
+            None => (0..self.calendar.len()).all(gone),
+        }
     }
 
     fn fail(&mut self, why: String) {

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
+use hostside::HostPort;
 use nic::port::PortSettings;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -32,12 +33,10 @@ const BUFFERS: u64 = 0x4000;
 
 /// A port, its device, and frames on both sides.
 pub(super) struct Plane {
-    pub(super) device: Device,
-    pub(super) port: Port<Vec<u8>>,
+    pub(super) port: HostPort<Device>,
     pub(super) address: SocketAddr,
     pub(super) sent: Vec<Vec<u8>>,
     pub(super) delivered: Vec<Delivered>,
-    watch: Watch,
     pool: Vec<Vec<u8>>,
 }
 
@@ -55,48 +54,30 @@ impl Plane {
         let name = format!("earmark-test-{}-{name}", std::process::id());
         let address = SocketAddr::from_abstract_name(name).unwrap();
         let listener = UnixListener::bind_addr(&address).unwrap();
-        let settings = DeviceSettings {
-            mac: [2; 6],
-            mtu: 1_500,
-            pairs: 1,
-            inband,
-            interrupt_latency: Duration::ZERO,
-            costs: hostside::processor::Costs::default(),
-            polled: false,
-            speed_mbit: 0,
-        };
+        let settings = DeviceSettings { mac: [2; 6], inband, ..DeviceSettings::default() };
         Self {
-            device: Device::new(listener, settings).unwrap(),
-            port: Port::new(port, at(0)),
+            port: HostPort::new(Box::new(Device::new(listener, settings).unwrap()), port, at(0)),
             address,
             sent: Vec::new(),
             delivered: Vec::new(),
-            watch: Watch::new(),
             pool: Vec::new(),
         }
     }
 
     /// One round of the data plane; `frames` arrive in it.
     pub(super) fn round(&mut self, now: Instant, frames: &[&[u8]]) {
-        self.device.sync(now, true, &mut self.port, &mut self.watch);
+        self.port.sync(now, true);
         let mut frame = Vec::new();
-        while self.device.transmit(now, 0, &mut frame).unwrap() == Fetched::Frame {
+        while self.port.transmit(now, 0, &mut frame).unwrap() == Fetched::Frame {
             self.sent.push(std::mem::take(&mut frame));
         }
         for frame in frames {
             let _ = self.port.receive(now, frame.to_vec());
         }
-        self.port.advance(now, &mut self.watch);
-        let delivered = &mut self.delivered;
-        let mut service = Service {
-            port: &mut self.port,
-            watch: &mut self.watch,
-            pool: &mut self.pool,
-            delivered: &mut |told, _| delivered.push(*told),
-            delivering: &mut Duration::default(),
-        };
-        self.device.serve(now, &mut service).unwrap();
-        self.device.answer();
+        self.port.advance(now);
+        let mut delivered = |packet: &Delivered, _: &[u8]| self.delivered.push(*packet);
+        self.port.serve(now, &mut self.pool, &mut delivered).unwrap();
+        self.port.host.answer_kick();
     }
 }
 

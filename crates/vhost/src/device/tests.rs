@@ -38,7 +38,7 @@ fn delay_holds_the_call_and_rearm_is_found() {
     plane.round(at(10), &[&FRAME]);
     plane.round(at(20), &[&FRAME]);
     assert_eq!(guest.rings[0].calls(), 0);
-    assert_eq!(plane.port.deadline(), Some(at(85)));
+    assert_eq!(plane.port.port.deadline(), Some(at(85)));
     plane.round(at(85), &[]);
     assert_eq!(guest.rings[0].calls(), 1);
     assert_eq!(plane.delivered.len(), 2);
@@ -54,14 +54,14 @@ fn delay_holds_the_call_and_rearm_is_found() {
     guest.rings[0].enable();
 
     plane.round(at(310), &[]);
-    assert!(!plane.port.queues()[0].is_masked());
+    assert!(!plane.port.port.queues()[0].is_masked());
     plane.round(at(320), &[&FRAME]);
     plane.round(at(395), &[]);
     assert_eq!(guest.rings[0].calls(), 1);
 }
 
 #[test]
-fn packet_between_last_poll_and_rearm_is_told() {
+fn packet_between_last_poll_and_rearm_is_signalled() {
     for features in [FEATURES, FEATURES & !EVENT_IDX] {
         let mut plane = Plane::new(&format!("race-{features:x}"), "delay:75", false);
         let mut guest = Guest::connect(&mut plane, features, 0);
@@ -109,13 +109,13 @@ fn no_packet_is_stranded_whenever_the_guest_acts() {
                 _ => act(&mut guest, &mut napi, &mut received),
             }
         }
-        // Everything that was not dropped is told in the end, and by interrupts alone.
+        // Everything that was not dropped is signalled in the end, and by interrupts alone.
         for _ in 0..200 {
             now += 10;
             plane.round(at(now), &[]);
             act(&mut guest, &mut napi, &mut received);
         }
-        let counters = plane.port.counters();
+        let counters = plane.port.port.counters();
         assert_eq!(received, counters.packets, "seed {seed}, {setting}");
         assert_eq!(counters.delivered, counters.packets, "seed {seed}, {setting}");
         assert!(napi == Napi::Idle, "seed {seed}");
@@ -183,7 +183,7 @@ fn frame_spans_small_buffers_only_if_they_may_be_merged() {
     let mut guest = Guest::connect(&mut plane, FEATURES, 0);
     guest.refill(100);
     plane.round(at(1), &[&long, &FRAME]);
-    assert_eq!(plane.device.refused(), 1);
+    assert_eq!(plane.port.host.refused(), 1);
     assert_eq!(guest.rings[0].take().map(|(_, length)| length), Some(72));
     assert_eq!(guest.rings[0].take(), None);
 }
@@ -194,8 +194,8 @@ fn ring_without_buffers_drops() {
     let mut guest = Guest::connect(&mut plane, FEATURES, 0);
     guest.refill(2_000);
     plane.round(at(1), &[&FRAME[..]; 20]);
-    assert_eq!(plane.port.counters().ring_full, 4);
-    assert_eq!(plane.device.refused(), 0);
+    assert_eq!(plane.port.port.counters().ring_full, 4);
+    assert_eq!(plane.port.host.refused(), 0);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn guest_moderates_by_commands() {
         plane.round(at(1), &[]);
         let (head, length) = guest.rings[2].take().unwrap();
         let answer = guest.rings[2].bytes(head + 1, length);
-        (plane.port.queues()[0].moderation().to_string(), answer)
+        (plane.port.port.queues()[0].moderation().to_string(), answer)
     };
     let coalesce = |start: &[u8], packets: u8, usecs: u32| {
         [start, &[packets, 0, 0, 0], &usecs.to_le_bytes()].concat()
@@ -239,10 +239,10 @@ fn transmit_completions_are_moderated() {
     guest.rings[1].offer(&packet, 0);
     plane.round(at(15), &[]);
     assert_eq!((plane.sent.len(), guest.rings[1].calls()), (2, 0));
-    assert_eq!(plane.device.deadline(), Some(at(30)));
+    assert_eq!(plane.port.host.deadline(), Some(at(30)));
     plane.round(at(30), &[]);
     assert_eq!(guest.rings[1].calls(), 1);
-    assert_eq!(plane.device.deadline(), None);
+    assert_eq!(plane.port.host.deadline(), None);
 }
 
 /// One vector for both directions: the guest finds nothing to take, and the vector is quiet again.
@@ -256,14 +256,14 @@ fn transmission_that_interrupts_does_so_once() {
         guest.refill(2_000);
         plane.round(at(1), &[]);
         for sent in [10, 20] {
-            plane.port.transmitted(at(sent), &mut ());
+            plane.port.port.transmitted(at(sent), &mut ());
             plane.round(at(sent), &[]);
         }
         (21..1_000).for_each(|now| plane.round(at(now), &[]));
-        let counters = plane.port.counters();
+        let counters = plane.port.port.counters();
         assert_eq!(counters.transmit_completions, 2);
         assert_eq!(counters.interrupts_total(), interrupts, "{setting}");
-        assert_eq!((plane.port.deadline(), guest.rings[0].calls()), (None, 0), "{setting}");
+        assert_eq!((plane.port.port.deadline(), guest.rings[0].calls()), (None, 0), "{setting}");
     }
 }
 
@@ -275,13 +275,13 @@ fn guest_that_breaks_rules_loses_its_port_and_another_may_come() {
     plane.round(at(1), &[&FRAME]);
     guest.rings[1].offer_nonsense();
     plane.round(at(2), &[]);
-    assert_eq!(plane.device.lost(), Some("ring 1: descriptor 16 in a table of 16"));
+    assert_eq!(plane.port.host.lost(), Some("ring 1: descriptor 16 in a table of 16"));
     assert!(guest.connection.receive().is_err());
     plane.round(at(3), &[&FRAME]);
-    assert_eq!(plane.port.counters().ring_full, 1);
+    assert_eq!(plane.port.port.counters().ring_full, 1);
 
     let mut guest = Guest::connect(&mut plane, FEATURES, 0);
-    assert!(plane.device.is_connected() && plane.device.lost().is_none());
+    assert!(plane.port.host.is_connected() && plane.port.host.lost().is_none());
     guest.refill(2_000);
     plane.round(at(4), &[&FRAME]);
     assert_eq!(guest.rings[0].calls(), 1);
@@ -294,10 +294,10 @@ fn guest_that_breaks_rules_loses_its_port_and_another_may_come() {
     drop(guest);
     let guest = std::os::unix::net::UnixStream::connect_addr(&plane.address).unwrap();
     plane.round(at(6), &[]);
-    assert!(plane.device.is_connected());
+    assert!(plane.port.host.is_connected());
     drop(guest);
     plane.round(at(7), &[]);
-    assert_eq!(plane.device.lost(), Some("the guest has disconnected"));
+    assert_eq!(plane.port.host.lost(), Some("the guest has disconnected"));
 }
 
 #[test]
@@ -308,9 +308,9 @@ fn guest_that_takes_its_memory_away_loses_its_port() {
     rustix::fs::ftruncate(&guest.file, 0).unwrap();
     plane.round(at(1), &[&FRAME]);
     plane.round(at(2), &[&FRAME]);
-    let lost = plane.device.lost().unwrap();
+    let lost = plane.port.host.lost().unwrap();
     assert!(lost.contains("memory away"), "{lost}");
-    assert!(!plane.device.is_connected());
+    assert!(!plane.port.host.is_connected());
     rustix::fs::ftruncate(&guest.file, MEMORY).unwrap();
 }
 
@@ -328,30 +328,30 @@ fn inband_kick_is_answered_when_served_and_calls_wait() {
     assert_eq!(plane.sent.len(), 1);
     assert_eq!(guest.receive().unwrap().header.request, 21);
     assert_eq!(guest.receive().unwrap().header.request, 35);
-    assert!(plane.device.next_irq_at() == Some(at(1)) && !plane.device.calls_unacked());
+    assert!(plane.port.host.next_irq_at() == Some(at(1)) && !plane.port.host.irqs_unacked());
     assert!(backend.receive().unwrap().is_none());
 
-    plane.device.send_calls(at(1));
-    assert!(plane.device.next_irq_at().is_none() && plane.device.calls_unacked());
+    plane.port.host.send_irqs(at(1));
+    assert!(plane.port.host.next_irq_at().is_none() && plane.port.host.irqs_unacked());
     for index in [0, 1] {
         let call = backend.receive().unwrap().unwrap();
         assert_eq!(message::parse_vring_call(&call.header, &call.payload), Ok(Some(index)));
         backend.send(&message::reply(call.header.request, &[0; 8])).unwrap();
     }
     plane.round(at(2), &[]);
-    assert!(!plane.device.calls_unacked());
+    assert!(!plane.port.host.irqs_unacked());
 }
 
 #[test]
 fn calls_under_way_reach_the_guest_once_and_in_time() {
     let mut plane = Plane::new("latency", "disabled", true);
-    plane.device.settings.interrupt_latency = Duration::from_micros(50);
+    plane.port.host.settings.interrupt_latency = Duration::from_micros(50);
     let mut guest = Guest::connect(&mut plane, FEATURES, PROTOCOL_F_INBAND_NOTIFICATIONS);
     let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     guest.send(&Request::SetBackendReqFd, &[&theirs.into()]);
     let mut backend = Connection::new(foreign(ours));
     let mut called = |plane: &mut Plane, us| {
-        plane.device.send_calls(at(us));
+        plane.port.host.send_irqs(at(us));
         let call = backend.receive().unwrap()?;
         message::parse_vring_call(&call.header, &call.payload).unwrap()
     };
@@ -360,15 +360,15 @@ fn calls_under_way_reach_the_guest_once_and_in_time() {
     guest.rings[1].offer(&[0; 72], 0);
     plane.round(at(20), &[&FRAME]);
     plane.round(at(59), &[&FRAME]);
-    assert_eq!(plane.device.next_irq_at(), Some(at(60)));
+    assert_eq!(plane.port.host.next_irq_at(), Some(at(60)));
     assert_eq!(called(&mut plane, 59), None);
     assert_eq!(called(&mut plane, 60), Some(0));
-    assert_eq!(plane.device.next_irq_at(), Some(at(70)), "the transmit ring has its own");
+    assert_eq!(plane.port.host.next_irq_at(), Some(at(70)), "the transmit ring has its own");
     assert_eq!(called(&mut plane, 70), Some(1));
-    assert_eq!(plane.device.next_irq_at(), None);
+    assert_eq!(plane.port.host.next_irq_at(), None);
     while guest.rings[0].take().is_some() {}
     plane.round(at(80), &[&FRAME]);
-    assert_eq!(plane.device.next_irq_at(), Some(at(130)), "the guest has re-armed");
+    assert_eq!(plane.port.host.next_irq_at(), Some(at(130)), "the guest has re-armed");
 }
 
 /// Other ports wait while messages are obeyed.

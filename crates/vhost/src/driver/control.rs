@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use super::error::DriverError;
-use super::frontend::{Frontend, PATIENCE};
+use super::frontend::{Frontend, TIMEOUT};
 use super::layout;
 use super::ring::{NEXT, Ring, RingError, WRITE};
 use sys::memory::{Buffers, Memory};
@@ -79,8 +79,8 @@ impl Controller {
             what: format!("a broken control ring: {error}"),
         };
         while self.ring.take().map_err(broken)?.is_none() {
-            if !frontend.wait(operation, self.interrupt.as_fd(), PATIENCE)? {
-                let silent = DriverError::Silent { operation, seconds: PATIENCE.as_secs() };
+            if !frontend.wait(operation, self.interrupt.as_fd(), TIMEOUT)? {
+                let silent = DriverError::Silent { operation, seconds: TIMEOUT.as_secs() };
                 // An answer that comes after all must not be taken for that of another command.
                 self.ring.fault(RingError::Before);
                 return Err(silent);

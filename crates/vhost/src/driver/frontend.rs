@@ -17,7 +17,7 @@ use super::error::DriverError;
 use crate::message::{self, HEADER, Header, Request, VringState};
 
 /// How long the device may take to answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 5 });
+pub(super) const TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 5 });
 
 /// A connected device.
 pub(super) struct Frontend {
@@ -37,8 +37,8 @@ impl Frontend {
     pub(super) fn new(stream: UnixStream) -> Result<Self, DriverError> {
         let fail = |cause| DriverError::System { operation: "set up the NIC's socket", cause };
         stream.set_nonblocking(false).map_err(fail)?;
-        stream.set_read_timeout(Some(PATIENCE)).map_err(fail)?;
-        stream.set_write_timeout(Some(PATIENCE)).map_err(fail)?;
+        stream.set_read_timeout(Some(TIMEOUT)).map_err(fail)?;
+        stream.set_write_timeout(Some(TIMEOUT)).map_err(fail)?;
         Ok(Self { stream, acknowledged: false })
     }
 
@@ -48,7 +48,7 @@ impl Frontend {
     }
 
     /// Sends a request that has no answer of its own, with file descriptors.
-    pub(super) fn tell(
+    pub(super) fn request(
         &mut self,
         operation: &'static str,
         request: &Request,
@@ -210,11 +210,11 @@ pub(super) fn clear(interrupt: BorrowedFd<'_>) {
     let _ = rustix::io::read(interrupt, &mut [0_u8; 8]);
 }
 
-/// What a failed read or write says of the device.
+/// What a failed read or write means.
 fn cut_off(operation: &'static str, cause: &std::io::Error) -> DriverError {
     match cause.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            DriverError::Silent { operation, seconds: PATIENCE.as_secs() }
+            DriverError::Silent { operation, seconds: TIMEOUT.as_secs() }
         }
         _ => DriverError::Gone { operation },
     }

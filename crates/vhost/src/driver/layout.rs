@@ -20,7 +20,7 @@ const MERGED_ROOM: usize = HEADER + FRAMING + 1500;
 /// it is neither 0 nor [`RING_BASE`] shows a device that mixes them up.
 pub(super) const BUFFER_BASE: u64 = 0x1_0000_0000;
 
-/// Where the device finds the memory when it is told of rings ("user addresses").
+/// Where the device finds the memory as messages about rings have it ("user addresses").
 pub(super) const RING_BASE: u64 = 0x2_0000_0000;
 
 /// A ring and its buffers.

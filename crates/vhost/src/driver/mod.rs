@@ -22,7 +22,7 @@
 //!
 //! The interrupt is off while a process polls. One that has nothing more to do
 //!
-//! 1. [arms](Driver::arm) the queue; if that says that something slipped in, it polls again;
+//! 1. [arms](Driver::arm) the queue; if something slipped in, it polls again;
 //! 2. [waits](Driver::wait), or watches [`Driver::interrupt_fd`] and then
 //!    [clears](Driver::clear_interrupt) it;
 //! 3. [receives](Driver::receive) until there are no more frames, and begins anew.
@@ -177,7 +177,7 @@ impl Driver {
         sent.map_err(|cause| DriverError::Ring { queue, ring: "transmit", cause })
     }
 
-    /// Lets the device see what was sent on `queue`, and tells it so if it asked for that.
+    /// Lets the device see what was sent on `queue`, and notifies it if it asked for that.
     ///
     /// # Errors
     /// If there is no such queue.
@@ -240,7 +240,7 @@ impl Driver {
         Ok(())
     }
 
-    /// What becomes readable when the device hangs up; [`check`](Self::check) tells then.
+    /// What becomes readable when the device hangs up; [`check`](Self::check) fails then.
     #[must_use]
     pub fn hangup_fd(&self) -> BorrowedFd<'_> {
         self.frontend.connection()

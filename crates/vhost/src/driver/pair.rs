@@ -27,7 +27,7 @@ pub struct PairCounters {
     pub received: u64,
     /// Of these, frames that were longer than the MTU allows, and were dropped.
     pub oversized: u64,
-    /// How often the device had to be told: each is a system call.
+    /// How often the device was notified: each is a system call.
     pub kicks: u64,
 }
 

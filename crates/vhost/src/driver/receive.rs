@@ -53,7 +53,7 @@ impl Receiver {
     }
 
     /// How many frames were delivered, how many were longer than the MTU allows, and how often the
-    /// device was told of free buffers.
+    /// device was notified of free buffers.
     pub(super) fn counters(&self) -> [u64; 3] {
         [self.received, self.oversized, self.ring.kicks()]
     }
@@ -82,8 +82,8 @@ impl Receiver {
     /// Copies the frame that begins in `first`; `None` if it is too long.
     #[inline]
     fn gather(&mut self, first: Used) -> Result<Option<usize>, RingError> {
-        let least = (HEADER + MIN_FRAME) as u32;
-        let mut length = self.checked(first, least)? - HEADER;
+        let min = (HEADER + MIN_FRAME) as u32;
+        let mut length = self.checked(first, min)? - HEADER;
         let rest = self.others(first)?;
         if length <= self.frame.len() {
             self.buffers.read(first.id, HEADER, &mut self.frame[..length]);
@@ -102,12 +102,12 @@ impl Receiver {
     }
 
     /// How many bytes the device wrote into a buffer, if that can be.
-    fn checked(&mut self, used: Used, least: u32) -> Result<usize, RingError> {
-        let (length, most) = (used.length, self.room);
-        if (least..=most).contains(&length) {
+    fn checked(&mut self, used: Used, min: u32) -> Result<usize, RingError> {
+        let (length, max) = (used.length, self.room);
+        if (min..=max).contains(&length) {
             Ok(length as usize)
         } else {
-            Err(self.ring.fault(RingError::Length { length, least, most }))
+            Err(self.ring.fault(RingError::Length { length, min, max }))
         }
     }
 

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! Indices count buffers from 0 and wrap at 65,536; a ring has a power of two of them. Each side
-//! also says at which index of the other's it wants to be told (`VIRTIO_RING_F_EVENT_IDX`), at the
-//! end of its own ring; without that feature, flags say yes or no.
+//! also writes at which index of the other's it wants to be notified
+//! (`VIRTIO_RING_F_EVENT_IDX`), at the end of its own ring; without that feature, a flag says
+//! whether it does.
 //!
 //! # What costs, and how it is avoided
 //!
@@ -80,14 +81,14 @@ pub enum RingError {
         id: u32,
     },
     /// It wrote more than fits, or less than a header.
-    #[error("it wrote {length} bytes, where {least} to {most} fit")]
+    #[error("it wrote {length} bytes, where {min} to {max} fit")]
     Length {
         /// How many it says it wrote.
         length: u32,
         /// The fewest that make sense.
-        least: u32,
-        /// The most that fit.
-        most: u32,
+        min: u32,
+        /// The largest number that fits.
+        max: u32,
     },
     /// It spread a frame over more buffers than it used.
     #[error("it spread a frame over {buffers} buffers and used {used}")]
@@ -142,7 +143,7 @@ pub(super) struct Ring {
     used: Words<AtomicU16>,
     elements: Words<AtomicU32>,
     available_event: Words<AtomicU16>,
-    /// Made readable to tell the device of new buffers.
+    /// Made readable to notify the device of new buffers.
     kick: OwnedFd,
     event_index: bool,
     mask: u16,
@@ -210,7 +211,7 @@ impl Ring {
         &self.kick
     }
 
-    /// How often the device was told of new buffers.
+    /// How often the device was notified of new buffers.
     pub(super) fn kicks(&self) -> u64 {
         self.kicks
     }
@@ -243,7 +244,7 @@ impl Ring {
         self.posted = self.posted.wrapping_add(1);
     }
 
-    /// Lets the device see what was posted, and tells it so if it asked for that.
+    /// Lets the device see what was posted, and notifies it if it asked for that.
     pub(super) fn flush(&mut self) {
         if self.flush_used() {
             self.kicks += 1;
@@ -253,7 +254,7 @@ impl Ring {
         }
     }
 
-    /// Lets the device see what was posted; whether it wants to be told.
+    /// Lets the device see what was posted; whether it wants to be notified.
     fn flush_used(&mut self) -> bool {
         let (old, new) = (self.published, self.posted);
         if old == new {
@@ -267,7 +268,7 @@ impl Ring {
         // Buffers, descriptors and entries before the index that covers them.
         self.available[INDEX].store(new.to_le(), Release);
         self.published = new;
-        // The index before the question whether to tell: the device asks first and looks again
+        // The index before the question whether to notify: the device asks first and looks again
         // after, so that one of both sees the other (virtio 1.2, section 2.7.13.4).
         fence(SeqCst);
         if self.event_index {

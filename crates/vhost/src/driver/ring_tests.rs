@@ -218,7 +218,7 @@ fn kicks_and_interrupts_come_when_asked_for() {
     device.deliver(&frame(0, 20));
     assert!(!device.flush_used(), "not asked for");
     assert_eq!(receiver.receive(1, |_| ()), Ok(1));
-    // 8 buffers were posted at first, which the device was told of, and one more since.
+    // 8 buffers were posted at first, which the device was notified of, and one more since.
     assert_eq!(device.ask(8), 8);
     device.deliver(&frame(0, 20));
     device.flush_used();
@@ -277,8 +277,8 @@ fn device_that_lies_is_found_out_and_stays_so() {
             },
             RingError::Buffer { id: 0 },
         ),
-        (|device| device.give(0, 25), RingError::Length { length: 25, least: 26, most: 100 }),
-        (|device| device.give(0, 101), RingError::Length { length: 101, least: 26, most: 100 }),
+        (|device| device.give(0, 25), RingError::Length { length: 25, min: 26, max: 100 }),
+        (|device| device.give(0, 101), RingError::Length { length: 101, min: 26, max: 100 }),
         (|device| device.done = 5, RingError::Index { ahead: 5, given: 4 }),
         (|device| device.done = u16::MAX, RingError::Index { ahead: u16::MAX, given: 4 }),
         (
@@ -305,7 +305,7 @@ fn device_that_lies_is_found_out_and_stays_so() {
     }
 }
 
-/// Each side now and then asks to be told, and sleeps until it is. If one is not told, nobody moves
+/// Each side now and then asks to be notified, and sleeps until it is. If one is not, nobody moves
 /// any more and the counts fall short.
 #[test]
 fn nobody_sleeps_through_the_last_frame() {

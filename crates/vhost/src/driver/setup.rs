@@ -53,7 +53,7 @@ const MTU_AT: usize = 10;
 /// The smallest MTU of IPv4, and of a virtio device (virtio 1.2, section 5.1.4.1).
 const MIN_MTU: u16 = 68;
 
-/// The MTU if neither side has a wish.
+/// The MTU if neither side has one.
 const USUAL_MTU: u16 = 1500;
 
 /// What driver and device have agreed on.
@@ -90,7 +90,7 @@ impl Agreement {
         settings: &DriverSettings,
     ) -> Result<Self, DriverError> {
         check(settings)?;
-        frontend.tell("become the owner of the port", &Request::SetOwner, &[])?;
+        frontend.request("become the owner of the port", &Request::SetOwner, &[])?;
         let offered = frontend.ask("read the NIC's features", &Request::GetFeatures)?;
         if offered & F_PROTOCOL_FEATURES == 0 {
             return Err(DriverError::Lacks("vhost-user protocol features"));
@@ -99,7 +99,7 @@ impl Agreement {
             frontend.ask("read the NIC's protocol features", &Request::GetProtocolFeatures)?;
         let protocol = protocol & (PROTOCOL_F_MQ | PROTOCOL_F_REPLY_ACK | PROTOCOL_F_CONFIG);
         let request = Request::SetProtocolFeatures(protocol);
-        frontend.tell("choose protocol features", &request, &[])?;
+        frontend.request("choose protocol features", &request, &[])?;
         if protocol & PROTOCOL_F_REPLY_ACK != 0 {
             frontend.expect_acknowledgements();
         }
@@ -111,7 +111,7 @@ impl Agreement {
         let agreement =
             Self::from_configuration(features, settings, |length| frontend.configuration(length))?;
         let request = Request::SetFeatures(features | F_PROTOCOL_FEATURES);
-        frontend.tell("choose features", &request, &[])?;
+        frontend.request("choose features", &request, &[])?;
         Ok(agreement)
     }
 
@@ -136,8 +136,8 @@ impl Agreement {
         }
         let limit = agreement.has(VIRTIO_NET_F_MTU).then(|| field(MTU_AT).max(MIN_MTU));
         agreement.mtu = match (settings.mtu, limit) {
-            (Some(wish), Some(limit)) => wish.min(limit),
-            (wish, limit) => wish.or(limit).unwrap_or(USUAL_MTU),
+            (Some(asked), Some(limit)) => asked.min(limit),
+            (asked, limit) => asked.or(limit).unwrap_or(USUAL_MTU),
         };
         if settings.pairs > agreement.max_pairs {
             return Err(DriverError::Setting {
@@ -167,7 +167,7 @@ fn check(settings: &DriverSettings) -> Result<(), DriverError> {
     }
 }
 
-/// Makes memory and rings, and tells the device of them.
+/// Makes memory and rings, and passes them to the device.
 pub(super) fn start(
     frontend: &mut Frontend,
     agreement: &Agreement,
@@ -197,7 +197,7 @@ pub(super) fn start(
         file_offset: 0,
     };
     let table = Request::SetMemTable(vec![region]);
-    frontend.tell("share memory with the NIC", &table, &[memory.file()])?;
+    frontend.request("share memory with the NIC", &table, &[memory.file()])?;
     let mut setup = Setup { frontend, agreement, memory: &memory };
     let pair = |(number, (receive, transmit)): (usize, &(layout::Queue, layout::Queue))| {
         let number = 2 * number as u32;
@@ -254,12 +254,12 @@ impl Setup<'_> {
         let event_index = self.agreement.has(VIRTIO_RING_F_EVENT_IDX);
         let ring = Ring::new(self.memory, place.ring, event()?, event_index);
         let size = place.ring.size.into();
-        self.frontend.tell(operation, &Request::SetVringNum(state(size)), &[])?;
-        self.frontend.tell(operation, &Request::SetVringBase(state(0)), &[])?;
-        self.frontend.tell(operation, &Request::SetVringAddr(address), &[])?;
-        self.frontend.tell(operation, &Request::SetVringCall(fd), &[interrupt.as_fd()])?;
-        self.frontend.tell(operation, &Request::SetVringKick(fd), &[ring.kick_fd().as_fd()])?;
-        self.frontend.tell(operation, &Request::SetVringEnable(state(1)), &[])?;
+        self.frontend.request(operation, &Request::SetVringNum(state(size)), &[])?;
+        self.frontend.request(operation, &Request::SetVringBase(state(0)), &[])?;
+        self.frontend.request(operation, &Request::SetVringAddr(address), &[])?;
+        self.frontend.request(operation, &Request::SetVringCall(fd), &[interrupt.as_fd()])?;
+        self.frontend.request(operation, &Request::SetVringKick(fd), &[ring.kick_fd().as_fd()])?;
+        self.frontend.request(operation, &Request::SetVringEnable(state(1)), &[])?;
         Ok(ring)
     }
 }
@@ -290,9 +290,9 @@ mod tests {
         let mtu = |features, mtu| {
             reach(features, DriverSettings { mtu, ..DriverSettings::default() }).unwrap().mtu
         };
-        let tells = BASE | 1 << VIRTIO_NET_F_MTU;
+        let has_mtu = BASE | 1 << VIRTIO_NET_F_MTU;
         assert_eq!(
-            [mtu(tells, None), mtu(tells, Some(1500)), mtu(tells, Some(65_535))],
+            [mtu(has_mtu, None), mtu(has_mtu, Some(1500)), mtu(has_mtu, Some(65_535))],
             [9000, 1500, 9000]
         );
         assert_eq!([mtu(BASE, None), mtu(BASE, Some(4000))], [1500, 4000]);

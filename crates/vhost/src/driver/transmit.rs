@@ -36,7 +36,7 @@ impl Transmitter {
     }
 
     /// How many frames were sent, how often there was no room for one, and how often the device was
-    /// told of frames.
+    /// notified of frames.
     pub(super) fn counters(&self) -> [u64; 3] {
         [self.sent, self.full, self.ring.kicks()]
     }

@@ -191,14 +191,14 @@ fn broken_tables_are_refused() {
 }
 
 #[test]
-fn wishes_are_read_as_negotiated() {
+fn driver_events_are_read_as_negotiated() {
     let driver = Driver::new(true);
     driver.memory.write(AVAILABLE + 4 + 2 * u64::from(SIZE), &7_u16.to_le_bytes()).unwrap();
-    assert_eq!(driver.ring.wish(), DriverEvent::After(7));
+    assert_eq!(driver.ring.driver_event(), DriverEvent::After(7));
     let driver = Driver::new(false);
-    assert_eq!(driver.ring.wish(), DriverEvent::All);
+    assert_eq!(driver.ring.driver_event(), DriverEvent::All);
     driver.memory.write(AVAILABLE, &1_u16.to_le_bytes()).unwrap();
-    assert_eq!(driver.ring.wish(), DriverEvent::Nothing);
+    assert_eq!(driver.ring.driver_event(), DriverEvent::Nothing);
 }
 
 #[test]

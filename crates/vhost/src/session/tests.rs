@@ -1,7 +1,6 @@
 //! Orders of messages: those of known frontends, and any other.
 
 use base::prng::Prng;
-use base::time::Duration;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::*;
@@ -9,16 +8,7 @@ use crate::memory::tests::file;
 use crate::message::HEADER;
 
 fn settings(pairs: u16, inband: bool) -> DeviceSettings {
-    DeviceSettings {
-        mac: [2; 6],
-        mtu: 1_500,
-        pairs,
-        inband,
-        interrupt_latency: Duration::ZERO,
-        costs: hostside::processor::Costs::default(),
-        polled: false,
-        speed_mbit: 0,
-    }
+    DeviceSettings { mac: [2; 6], pairs, inband, ..DeviceSettings::default() }
 }
 
 fn session(pairs: u16, inband: bool) -> Session {

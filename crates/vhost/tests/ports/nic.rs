@@ -13,8 +13,8 @@ use lab::wait::Waiting;
 use nic::link::LinkSettings;
 use nic::moderation::Moderation;
 use nic::port::PortSettings;
-use vhost::config::DeviceSettings;
-use vhost::device::Device;
+use vhost::Device;
+use vhost::DeviceSettings;
 use vhost::driver::{Driver, DriverSettings};
 
 /// How many ports there are, and what they are like.
@@ -141,11 +141,8 @@ fn device(path: &Path, number: u8, settings: &NicSettings) -> Device {
         mac: [2, 0, 0, 0, 0, 10 + number],
         mtu: settings.mtu,
         pairs: settings.queues,
-        inband: false,
-        interrupt_latency: base::time::Duration::ZERO,
-        costs: hostside::processor::Costs::default(),
         polled: settings.waiting == Waiting::Spin,
-        speed_mbit: 0,
+        ..DeviceSettings::default()
     };
     Device::new(UnixListener::bind(path).unwrap(), settings).unwrap()
 }

@@ -16,14 +16,14 @@ use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use base::time::{Duration, Instant};
-use hostside::trace::Watch;
-use hostside::{Fetched, HostSide, Service};
-use nic::port::{MAX_FRAME, Port, PortSettings};
+use hostside::{Fetched, HostPort, HostSide, VirtualHost};
+use nic::port::{MAX_FRAME, PortSettings};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
-use vhost::config::{CTRL_VQ, DeviceSettings, EVENT_IDX, MQ, MRG_RXBUF};
-use vhost::device::Device;
+use vhost::Device;
+use vhost::DeviceSettings;
+use vhost::config::{CTRL_VQ, EVENT_IDX, MQ, MRG_RXBUF};
 use vhost::message::{
     PROTOCOL_F_INBAND_NOTIFICATIONS, PROTOCOL_F_REPLY_ACK, Region, Request, VringAddress, VringFd,
     VringState,
@@ -69,13 +69,11 @@ struct Guest {
 
 /// The port, its device, and what has passed.
 struct Bench {
-    device: Device,
-    port: Port<Vec<u8>>,
-    watch: Watch,
+    port: HostPort<Device>,
     pool: Vec<Vec<u8>>,
     now: Instant,
     arrived: usize,
-    told: usize,
+    delivered: usize,
 }
 
 /// Plays the steps.
@@ -110,19 +108,19 @@ pub(crate) fn replay(bytes: &[u8]) {
     };
     let moderation = SETTINGS[usize::from(setting) % SETTINGS.len()].parse().expect("a setting");
     let port = PortSettings { queues: pairs, ring: 16, moderation, ..PortSettings::default() };
+    let device = Device::new(listener, settings).expect("a device");
     let mut bench = Bench {
-        device: Device::new(listener, settings).expect("a device"),
-        port: Port::new(port, Instant::ZERO),
-        watch: Watch::new(),
+        port: HostPort::new(Box::new(device), port, Instant::ZERO),
         pool: Vec::new(),
         now: Instant::ZERO,
         arrived: 0,
-        told: 0,
+        delivered: 0,
     };
     guest.begin(features, inband);
     // In the first round it is let in, in the others it is listened to.
     (0..3).for_each(|_| bench.round());
-    assert!(bench.device.is_connected(), "a good guest: {:?}", bench.device.lost());
+    let device = &bench.port.host;
+    assert!(device.is_connected(), "a good guest: {:?}", device.lost());
     for _ in 0..STEPS {
         if input.is_empty() {
             break;
@@ -284,51 +282,45 @@ impl Bench {
         let mut frame = self.pool.pop().unwrap_or_default();
         frame.clear();
         frame.resize(length, 7);
-        self.device.make_room(&mut self.port);
+        self.port.make_room();
         self.arrived += usize::from(self.port.receive(self.now, frame).is_ok());
     }
 
     /// What the data plane does at one moment.
     fn round(&mut self) {
-        let Self { device, port, watch, pool, now, told, .. } = self;
-        device.sync(*now, true, port, watch);
+        let Self { port, pool, now, delivered, .. } = self;
+        port.sync(*now, true);
         let mut frame = Vec::new();
         let mut taken = 0;
-        while device.transmit(*now, 0, &mut frame).expect("a port that is there")
-            != Fetched::Nothing
+        while port.transmit(*now, 0, &mut frame).expect("a port that is there") != Fetched::Nothing
         {
             assert!(frame.len() <= MAX_FRAME);
             taken += 1;
             assert!(taken <= 3 * usize::from(SIZE), "more frames than descriptors");
         }
-        port.advance(*now, watch);
-        let mut service = Service {
-            port,
-            watch,
-            pool,
-            delivered: &mut |_, _| *told += 1,
-            delivering: &mut Duration::default(),
-        };
-        device.serve(*now, &mut service).expect("a port that is there");
-        device.answer();
-        if device.next_irq_at().is_some_and(|at| at <= *now) {
-            device.send_calls(*now);
+        port.advance(*now);
+        port.serve(*now, pool, &mut |_, _| *delivered += 1).expect("a port that is there");
+        port.host.answer_kick();
+        if port.host.next_irq_at().is_some_and(|at| at <= *now) {
+            port.host.send_irqs(*now);
         }
         self.check();
     }
 
     fn check(&self) {
-        assert!(self.told <= self.arrived, "{} told of {}", self.told, self.arrived);
-        let due = [self.port.deadline(), self.device.deadline()].into_iter().flatten().min();
+        let Self { delivered, arrived, .. } = self;
+        assert!(delivered <= arrived, "{delivered} delivered of {arrived}");
+        let due = self.port.deadline();
         assert!(
             due.is_none_or(|due| due > self.now),
             "{due:?} at {:?}: nobody would rest",
             self.now
         );
-        assert!(self.device.next_irq_at().is_none_or(|at| at > self.now));
-        let attachment = self.device.attachment().expect("guests connect to it");
+        let device = &self.port.host;
+        assert!(device.next_irq_at().is_none_or(|at| at > self.now));
+        let attachment = device.attachment().expect("guests connect to it");
         assert!(attachment.pairs_used <= attachment.pairs);
-        assert_eq!(self.device.is_connected(), self.device.lost().is_none());
-        assert!(self.device.lost().is_none_or(|why| !why.is_empty()));
+        assert_eq!(device.is_connected(), device.lost().is_none());
+        assert!(device.lost().is_none_or(|why| !why.is_empty()));
     }
 }

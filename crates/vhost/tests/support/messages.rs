@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use vhost::config::DeviceSettings;
+use vhost::DeviceSettings;
 use vhost::message::{HEADER, Header, Request};
 use vhost::reaper::{ForeignFd, Reaper};
 use vhost::ring::Chain;
@@ -57,13 +57,10 @@ pub(crate) fn replay(bytes: &[u8]) {
     let kind = input.u8();
     let settings = DeviceSettings {
         mac: [2, 0, 0, 0, 0, 10],
-        mtu: 1500,
         pairs: u16::from(1 + kind % 3),
         inband: kind & 0x80 != 0,
-        interrupt_latency: base::time::Duration::ZERO,
-        costs: hostside::processor::Costs::default(),
         polled: kind & 0x40 != 0,
-        speed_mbit: 0,
+        ..DeviceSettings::default()
     };
     let watching = Watching::new(0, 1).expect("what a device needs");
     let reaper = watching.reaper.clone();
@@ -131,7 +128,7 @@ fn serve(session: &mut Session, index: usize) -> bool {
             Err(_) => return false,
         }
         live.ring.flush_used();
-        let _ = live.ring.wish();
+        let _ = live.ring.driver_event();
         live.ring.ask_for_kick();
         chain.clear();
     }

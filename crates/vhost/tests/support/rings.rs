@@ -91,7 +91,7 @@ pub(crate) fn replay(bytes: &[u8]) {
         ring.add_used(head, room.len() as u32);
         assert!(ring.flush_used());
         assert_eq!(used.load_u16(2, Ordering::Relaxed), ring.published());
-        let _ = ring.wish();
+        let _ = ring.driver_event();
         change.next();
     }
     assert!(!memory.is_poisoned());
