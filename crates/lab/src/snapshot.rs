@@ -4,7 +4,7 @@ use base::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use nic::counters::Counters;
 use nic::link::LinkCounters;
-use nic::moderation::{Adaptive, Moderation};
+use nic::moderation::{Moderation, Profile};
 
 use hostside::Attachment;
 use hostside::processor::Busy;
@@ -15,23 +15,18 @@ use hostside::times::Times;
 pub struct QueueSnapshot {
     /// The setting in force.
     pub moderation: Moderation,
-    /// `rx-usecs` and `rx-frames` at work: those of the setting, or what DIM picked.
-    pub in_force: (u32, u32),
+    /// What is in force: the numbers of the setting, or what DIM picked.
+    pub in_force: Profile,
     /// What the queue has counted.
     pub counters: Counters,
 }
 
 impl QueueSnapshot {
-    /// What there is to tell of `queue`.
+    /// What `queue` shows now.
     #[must_use]
     pub fn of<F>(queue: &nic::queue::Queue<F>) -> Self {
-        let moderation = *queue.moderation();
-        let in_force = queue
-            .strategy()
-            .adaptive()
-            .map(Adaptive::in_force)
-            .unwrap_or((moderation.rx_usecs, moderation.rx_frames));
-        Self { moderation, in_force, counters: *queue.counters() }
+        let (moderation, counters) = (*queue.moderation(), *queue.counters());
+        Self { moderation, in_force: queue.in_force(), counters }
     }
 }
 

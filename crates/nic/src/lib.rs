@@ -68,7 +68,7 @@
 //!   and **re-arms**: what slipped in between its last poll and the re-arm is handed over there,
 //!   and interrupts again if it is due. A host that never re-arms is never interrupted again.
 //!
-//! Given that, no packet is held past its timer, none is told of before its DMA has completed, no
+//! Given that, no packet is held past its timer, none is signalled before its DMA has completed, no
 //! interrupt is lost, and unmarked traffic sees exactly the timer it would see without marks.
 //! `tests/properties.rs` holds every strategy against a model that says so, `tests/exhaustive.rs`
 //! runs every interleaving of small cases. One promise is `marked`'s alone: a marked packet is

@@ -1,4 +1,4 @@
-//! What happened, told to whoever wants to know: counters by reason, captures, traces and
+//! Reports of what happened at a queue: counters by reason, captures, traces and
 //! explanations read this.
 
 use crate::descriptor::Descriptor;
@@ -16,7 +16,7 @@ pub struct Interrupted {
     pub at: Instant,
     /// Why.
     pub reason: Reason,
-    /// How many completed packets it tells the host of.
+    /// How many completed packets it signals to the host.
     pub packets: u32,
 }
 
@@ -36,7 +36,7 @@ pub struct Delivered {
     pub interrupt: Option<Interrupted>,
 }
 
-/// Is told what happens; `()` is told and forgets, at no cost.
+/// Receives reports of what happens; `()` ignores them, at no cost.
 pub trait Observer {
     /// An interrupt was raised.
     fn interrupted(&mut self, interrupt: &Interrupted) {

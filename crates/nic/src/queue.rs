@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use crate::counters::Counters;
 use crate::descriptor::Descriptor;
-use crate::moderation::{Interrupt, Moderation, Phase, Strategy, Unseen};
+use crate::moderation::{Adaptive, Interrupt, Moderation, Phase, Profile, Unseen};
 use crate::observer::{Delivered, Interrupted, Observer};
 use crate::time::{Duration, Instant};
 use crate::vector::Vector;
@@ -71,10 +71,12 @@ impl<F> Queue<F> {
         &self.moderation
     }
 
-    /// The strategy at work, for what it can tell of itself.
+    /// The delay and the frame count in force: those of the setting, or what DIM picked.
     #[must_use]
-    pub fn strategy(&self) -> &Strategy {
-        self.vector.moderator()
+    pub fn in_force(&self) -> Profile {
+        let Moderation { rx_usecs, rx_frames, .. } = self.moderation;
+        let adaptive = self.vector.moderator().adaptive();
+        adaptive.map_or(Profile { rx_usecs, rx_frames }, Adaptive::in_force)
     }
 
     /// What this queue has counted.
@@ -181,13 +183,13 @@ impl<F> Queue<F> {
     ) -> usize {
         let count = budget.min(self.completed);
         for Slot { descriptor, frame } in self.ring.drain(..count) {
-            let told = self.interrupt.map(|interrupt| interrupt.at);
+            let signalled_at = self.interrupt.map(|interrupt| interrupt.at);
             self.completed_marked -= u32::from(descriptor.marked);
             let delivered = Delivered {
                 queue: self.number,
                 descriptor,
                 at: now,
-                hold: told.unwrap_or(now).since(descriptor.completed_at),
+                hold: signalled_at.unwrap_or(now).since(descriptor.completed_at),
                 interrupt: self.interrupt,
             };
             observer.delivered(&delivered);
@@ -203,7 +205,7 @@ impl<F> Queue<F> {
         count
     }
 
-    /// The host unmasks the interrupt. What completed since its last poll is told at once if it is
+    /// The host unmasks the interrupt. What completed since its last poll is signalled at once if it is
     /// due.
     pub fn rearm(&mut self, now: Instant, observer: &mut impl Observer) {
         self.interrupt = None;

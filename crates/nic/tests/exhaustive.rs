@@ -20,7 +20,7 @@ struct Budget {
     frames: &'static [(bool, u8)],
     /// Microseconds that may pass besides the way to deadlines.
     ticks: u8,
-    /// Polls and re-arms while the interrupt is armed: a host that does not wait to be told.
+    /// Polls and re-arms while the interrupt is armed: a host that does not wait for interrupts.
     unasked: u8,
     /// Completions of transmissions.
     transmissions: u8,

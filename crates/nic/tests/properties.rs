@@ -87,10 +87,21 @@ fn drain(harness: &mut Harness) {
     panic!("there is always one more deadline");
 }
 
-/// When the host was told of each packet, and of how long the packet had waited.
-fn told(harness: &Harness) -> Vec<(Instant, Duration, bool)> {
+/// One packet, as it was signalled to the host.
+#[derive(Clone, Copy, Debug)]
+struct Signalled {
+    at: Instant,
+    hold: Duration,
+    marked: bool,
+}
+
+/// The packets that the host took, in their order.
+fn signalled(harness: &Harness) -> Vec<Signalled> {
     let deliveries = harness.trace.iter().filter_map(|event| match event {
-        Event::Delivered(_, packet) => Some((packet.at, packet.hold, packet.descriptor.marked)),
+        Event::Delivered(_, packet) => {
+            let marked = packet.descriptor.marked;
+            Some(Signalled { at: packet.at, hold: packet.hold, marked })
+        }
         Event::Interrupted(_) => None,
     });
     deliveries.collect()
@@ -100,7 +111,7 @@ fn told(harness: &Harness) -> Vec<(Instant, Duration, bool)> {
 fn longest_hold(setting: Moderation, harness: &Harness) -> Duration {
     let usecs = match setting.timer {
         // 64 interrupts make DIM's first decision: shorter runs stay with its first choice.
-        TimerKind::Adaptive => harness.model.picked.unwrap().0,
+        TimerKind::Adaptive => harness.model.picked.unwrap().rx_usecs,
         _ => setting.rx_usecs,
     };
     Duration::from_micros(usecs.into())
@@ -152,18 +163,18 @@ proptest! {
         let harness = prompt(setting, phase, &traffic);
         prop_assert!(harness.model.packets.is_empty());
         let longest = longest_hold(setting, &harness);
-        for (at, hold, _) in told(&harness) {
+        for Signalled { at, hold, .. } in signalled(&harness) {
             prop_assert!(hold <= longest, "{setting}: held {hold} until {at:?}");
         }
     }
 
     #[test]
-    fn marked_packet_is_told_when_its_dma_completes(
+    fn marked_packet_is_signalled_when_its_dma_completes(
         setting in settings().prop_filter("marked", |s| s.marks == Marks::Immediate),
         phase in phases(),
         traffic in traffic(true),
     ) {
-        for (at, hold, marked) in told(&prompt(setting, phase, &traffic)) {
+        for Signalled { at, hold, marked } in signalled(&prompt(setting, phase, &traffic)) {
             prop_assert!(!marked || hold == Duration::ZERO, "{setting}: held {hold} until {at:?}");
         }
     }
@@ -172,10 +183,10 @@ proptest! {
     fn marked_packet_is_never_later_than_under_delay(usecs in 0..12u32, traffic in traffic(true)) {
         let marked = prompt(parse(&format!("marked:{usecs}")), Phase::default(), &traffic);
         let delay = prompt(parse(&format!("delay:{usecs}")), Phase::default(), &traffic);
-        let (marked, delay) = (told(&marked), told(&delay));
+        let (marked, delay) = (signalled(&marked), signalled(&delay));
         prop_assert_eq!(marked.len(), delay.len());
-        for (mine, theirs) in marked.iter().zip(&delay).filter(|(mine, _)| mine.2) {
-            prop_assert!(mine.0 <= theirs.0, "marked: {mine:?}, delay: {theirs:?}");
+        for (mine, theirs) in marked.iter().zip(&delay).filter(|(mine, _)| mine.marked) {
+            prop_assert!(mine.at <= theirs.at, "marked: {mine:?}, delay: {theirs:?}");
         }
     }
 
@@ -213,16 +224,16 @@ proptest! {
         let changed_at = harness.now;
         let pending: Vec<Instant> =
             harness.model.packets.iter().filter_map(|packet| packet.completed).collect();
-        let told_at = harness.model.interrupted_at;
+        let signalled_at = harness.model.interrupted_at;
         harness.trace.clear();
         harness.apply(Op::Set(after)).unwrap();
         drain(&mut harness);
         let longest = longest_hold(after, &harness);
-        for (completed, (at, ..)) in pending.into_iter().zip(told(&harness)) {
-            // A host that re-armed without taking a packet had been told of it, and the gap of a
-            // throttle counts from there.
-            let since = match (after.timer, told_at) {
-                (TimerKind::Throttle, Some(told_at)) => completed.max(told_at),
+        for (completed, Signalled { at, .. }) in pending.into_iter().zip(signalled(&harness)) {
+            // To a host that re-armed without taking a packet, it had been signalled, and the gap
+            // of a throttle counts from there.
+            let since = match (after.timer, signalled_at) {
+                (TimerKind::Throttle, Some(at)) => completed.max(at),
                 _ => completed,
             };
             let bound = (since + longest).max(changed_at);
@@ -231,8 +242,8 @@ proptest! {
     }
 }
 
-/// Algorithm 2 may tell a marked packet later than plain coalescing would have: an earlier mark has
-/// told the host of the packet whose timer would have run out first. What it promises is its timer.
+/// Algorithm 2 may signal a marked packet later than plain coalescing would have: an earlier mark
+/// has signalled the packet whose timer would have run out first. What it promises is its timer.
 #[test]
 fn stream_may_be_later_than_delay_but_not_than_its_timer() {
     let arrive = |marked, dma| Op::Arrive { marked, dma };
@@ -247,10 +258,10 @@ fn stream_may_be_later_than_delay_but_not_than_its_timer() {
     ];
     let last_mark = |setting| {
         let harness = prompt(parse(setting), Phase::default(), &traffic);
-        told(&harness)[2]
+        signalled(&harness)[2]
     };
     let micros = |at: Instant| at.since(Instant::from_micros(100)).as_micros();
-    assert_eq!(micros(last_mark("delay:7").0), 7);
-    assert_eq!(micros(last_mark("stream:7").0), 10);
-    assert_eq!(last_mark("stream:7").1, Duration::from_micros(7));
+    assert_eq!(micros(last_mark("delay:7").at), 7);
+    assert_eq!(micros(last_mark("stream:7").at), 10);
+    assert_eq!(last_mark("stream:7").hold, Duration::from_micros(7));
 }

@@ -1,7 +1,7 @@
 //! Commands of a guest, from its control ring to what they change.
 
 use base::time::Instant;
-use nic::moderation::Moderation;
+use nic::moderation::{Moderation, Profile};
 use nic::port::Port;
 
 use super::control::{self, Coalesce, Command};
@@ -73,25 +73,31 @@ impl Target<'_> {
 
     fn in_force(&self, ring: u16) -> Option<Coalesce> {
         let pair = usize::from(ring / 2);
-        let (usecs, packets) = if ring.is_multiple_of(2) {
-            Receiver::in_force(self.port.queues().get(pair)?)
+        let Profile { rx_usecs, rx_frames } = if ring.is_multiple_of(2) {
+            self.port.queues().get(pair)?.in_force()
         } else {
             self.senders.get(pair)?.in_force()
         };
-        Some(Coalesce { usecs, packets })
+        Some(Coalesce { usecs: rx_usecs, packets: rx_frames })
     }
 }
 
-/// Takes the next command. If there is none, the guest is asked to kick, unless it was before:
-/// `asked_at` is the ring, by generation, and the position in it.
+/// Where in which control ring the guest was asked to kick.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AskedAt {
+    generation: u32,
+    base: u16,
+}
+
+/// Takes the next command. If there is none, the guest is asked to kick, unless it was before.
 pub(super) fn take_command(
     live: &mut LiveRing<'_>,
     chain: &mut Chain,
-    asked_at: &mut Option<(u32, u16)>,
+    asked_at: &mut Option<AskedAt>,
 ) -> Result<Option<(u16, Option<Command>)>, RingError> {
     chain.clear();
     let mut head = live.ring.take(live.memory, chain)?;
-    let here = Some((live.generation, live.ring.base()));
+    let here = Some(AskedAt { generation: live.generation, base: live.ring.base() });
     if head.is_none() && *asked_at != here {
         *asked_at = here;
         live.ring.ask_for_kick();

@@ -94,7 +94,7 @@ impl Receiver {
         frame: &[u8],
     ) -> Result<Option<bool>, RingError> {
         self.follow(live);
-        if put(live, frame, &mut self.chain, &mut self.heads)?.is_none() {
+        if put(live, frame, &mut self.chain, &mut self.used)?.is_none() {
             return Ok(None);
         }
         live.ring.flush_used();

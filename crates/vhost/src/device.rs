@@ -10,7 +10,7 @@ use nic::observer::Delivered;
 use nic::port::Port;
 use rustix::event::{Timespec, epoll};
 
-use super::command::{Target, answer_command, take_command};
+use super::command::{AskedAt, Target, answer_command, take_command};
 use super::config::DeviceSettings;
 use super::connection::Connection;
 use super::message::{Header, Request};
@@ -73,7 +73,7 @@ pub struct Device {
     /// The guest's processor, if what it does costs time. Work is for whoever has sent a frame.
     processor: Option<Processor<Vec<u8>>>,
     /// Where in the control ring the guest was last asked to kick.
-    command_asked_at: Option<(u32, u16)>,
+    command_asked_at: Option<AskedAt>,
     chain: Chain,
 }
 

@@ -5,7 +5,6 @@
 use std::collections::VecDeque;
 
 use base::time::Instant;
-use nic::moderation::Moderation;
 use nic::observer::Delivered;
 use nic::queue::Queue;
 use virtio_bindings::virtio_net::virtio_net_hdr_v1;
@@ -57,7 +56,14 @@ pub(super) struct Receiver {
     /// Frames that the guest had no room for.
     pub(super) refused: u64,
     pub(super) chain: Chain,
-    pub(super) heads: Vec<(u16, u32)>,
+    pub(super) used: Vec<UsedElement>,
+}
+
+/// A buffer that is given back, `struct vring_used_elem`.
+#[derive(Debug)]
+pub(super) struct UsedElement {
+    head: u16,
+    length: u32,
 }
 
 /// The NIC's side of a queue pair, at one moment.
@@ -154,7 +160,7 @@ impl Receiver {
     ) -> Result<(), RingError> {
         let mut most = 0;
         for frame in queue.completed_frames(self.ends.len()).take(limit) {
-            match put(live, frame, &mut self.chain, &mut self.heads)? {
+            match put(live, frame, &mut self.chain, &mut self.used)? {
                 Some(buffers) => most = most.max(buffers),
                 None => self.refused += 1,
             }
@@ -237,13 +243,6 @@ impl Receiver {
             self.refused += queue.poll(now, lost, &mut (), |_, frame| pool.push(frame)) as u64;
         }
     }
-
-    /// What is in force, in the guest's terms.
-    pub(super) fn in_force(queue: &Queue<Vec<u8>>) -> (u32, u32) {
-        let Moderation { rx_usecs, rx_frames, .. } = *queue.moderation();
-        let adaptive = queue.strategy().adaptive();
-        adaptive.map_or((rx_usecs, rx_frames), nic::moderation::Adaptive::in_force)
-    }
 }
 
 /// Copies one frame into as many buffers as it needs; how many, unless the guest has no room for
@@ -252,26 +251,26 @@ pub(super) fn put(
     live: &mut LiveRing<'_>,
     frame: &[u8],
     chain: &mut Chain,
-    heads: &mut Vec<(u16, u32)>,
+    used: &mut Vec<UsedElement>,
 ) -> Result<Option<u16>, RingError> {
     let needed = (PACKET_HEADER + frame.len()) as u64;
     chain.clear();
-    heads.clear();
+    used.clear();
     let mut room = 0;
     while room < needed {
         let first = chain.writable.len();
-        let exhausted = (!live.merges && !heads.is_empty()) || first > MAX_SEGMENTS;
+        let exhausted = (!live.merges && !used.is_empty()) || first > MAX_SEGMENTS;
         let head = if exhausted { None } else { live.ring.take(live.memory, chain)? };
         let Some(head) = head else {
-            live.ring.put_back(heads.len() as u16);
+            live.ring.put_back(used.len() as u16);
             return Ok(None);
         };
         let length = ring::length(&chain.writable[first..]).min(needed - room);
-        heads.push((head, length as u32));
+        used.push(UsedElement { head, length: length as u32 });
         room += length;
     }
     let mut header = [0; PACKET_HEADER];
-    header[NUM_BUFFERS..][..2].copy_from_slice(&(heads.len() as u16).to_le_bytes());
+    header[NUM_BUFFERS..][..2].copy_from_slice(&(used.len() as u16).to_le_bytes());
     match chain.writable[..] {
         // Almost always: a frame in one piece.
         [Segment { address, length }] if u64::from(length) >= needed => {
@@ -281,10 +280,10 @@ pub(super) fn put(
         }
         _ => scatter(live.memory, &chain.writable, &header, frame).map_err(in_buffer)?,
     }
-    for &(head, length) in &*heads {
+    for &UsedElement { head, length } in &*used {
         live.ring.add_used(head, length);
     }
-    Ok(Some(heads.len() as u16))
+    Ok(Some(used.len() as u16))
 }
 
 /// Writes the header and the frame, one after the other, across the segments.

@@ -2,7 +2,7 @@
 //! transmit completions.
 
 use base::time::Instant;
-use nic::moderation::{Moderation, Unseen};
+use nic::moderation::{Moderation, Profile, Unseen};
 use nic::vector::Vector;
 
 use super::coalesce::Coalescing;
@@ -192,7 +192,8 @@ impl Sender {
     }
 
     /// What is in force.
-    pub(super) fn in_force(&self) -> (u32, u32) {
-        (self.moderation.rx_usecs, self.moderation.rx_frames)
+    pub(super) fn in_force(&self) -> Profile {
+        let Moderation { rx_usecs, rx_frames, .. } = self.moderation;
+        Profile { rx_usecs, rx_frames }
     }
 }

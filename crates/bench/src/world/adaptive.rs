@@ -11,8 +11,7 @@ use anyhow::{Context, Result, ensure};
 use lab::dataplane::DataPlane;
 use lab::guest::protocol::{Event, Order, Spawn, TimedCommand};
 use lab::names;
-use lab::snapshot::QueueSnapshot;
-use nic::moderation::Moderation;
+use nic::moderation::{Moderation, Profile};
 use serde::{Deserialize, Serialize};
 
 use super::script::{self, GO_AT, environment, order_at};
@@ -121,9 +120,9 @@ fn observe(run: &VirtualRun, since_go: Duration, seen: &Arc<Mutex<Vec<Change>>>)
     let seen = Arc::clone(seen);
     run.at(instant(GO_AT + since_go), move |plane: &mut DataPlane| {
         let Some(queue) = plane.plane().port_mut(B).queues().first() else { return };
-        let QueueSnapshot { in_force: (rx_usecs, rx_frames), counters, .. } =
-            QueueSnapshot::of(queue);
-        let (at_us, interrupts) = (since_go.as_micros() as u64, counters.interrupts_total());
+        let Profile { rx_usecs, rx_frames } = queue.in_force();
+        let (at_us, interrupts) =
+            (since_go.as_micros() as u64, queue.counters().interrupts_total());
         let change = Change { at_us, interrupts, rx_usecs, rx_frames };
         seen.lock().unwrap_or_else(PoisonError::into_inner).push(change);
     })

@@ -13,7 +13,7 @@ use crate::host::Host;
 use crate::snapshot::{PortSnapshot, QueueSnapshot};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use nic::marker::Rules;
-use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Moderation, Reason, TimerKind};
+use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Moderation, Profile, Reason, TimerKind};
 
 use super::{AttachmentState, PREFIX, PortState, QueueState, Reply, Request};
 use hostside::distribution::Distribution;
@@ -147,7 +147,7 @@ fn set(
         }
         let before = *state.moderation();
         let mut moderation = before;
-        let in_force = QueueSnapshot::of(state).in_force;
+        let in_force = state.in_force();
         for (name, value) in settings {
             match name.as_str() {
                 "mark" => rules = Some(value.parse::<Rules>()?),
@@ -172,15 +172,10 @@ fn set(
 }
 
 /// One setting, by ethtool's name.
-fn apply(
-    moderation: Moderation,
-    in_force: (u32, u32),
-    name: &str,
-    value: &str,
-) -> Result<Moderation> {
-    let number = |most: u32| {
+fn apply(moderation: Moderation, in_force: Profile, name: &str, value: &str) -> Result<Moderation> {
+    let number = |max: u32| {
         let number = value.parse::<u32>();
-        number.map_err(|_| anyhow!("{name} {value}: not a whole number of 0 to {most}"))
+        number.map_err(|_| anyhow!("{name} {value}: not a whole number of 0 to {max}"))
     };
     Ok(match name {
         "strategy" => value.parse()?,
@@ -192,7 +187,7 @@ fn apply(
             }
             "off" if moderation.timer == TimerKind::Adaptive => {
                 // What adaptive moderation chose last stays in force.
-                let (rx_usecs, rx_frames) = in_force;
+                let Profile { rx_usecs, rx_frames } = in_force;
                 Moderation { timer: TimerKind::Delay, rx_usecs, rx_frames, ..moderation }
             }
             "off" => moderation,
@@ -236,7 +231,7 @@ fn port_state(port: &PortSnapshot) -> PortState {
 }
 
 fn queue_state(queue: &QueueSnapshot) -> QueueState {
-    let (rx_usecs, rx_frames) = queue.in_force;
+    let Profile { rx_usecs, rx_frames } = queue.in_force;
     let interrupts =
         Reason::ALL.map(|reason| (reason.name().to_owned(), queue.counters.interrupts_for(reason)));
     let counters = queue.counters.named().map(|(name, value)| (name.to_owned(), value));

@@ -8,7 +8,7 @@ const US: fn(u64) -> Instant = Instant::from_micros;
 const NS: fn(u64) -> Instant = Instant::from_nanos;
 const FOREVER: Instant = Instant::from_nanos(u64::MAX);
 
-/// A frame of 60 bytes that can be told from others.
+/// A frame of 60 bytes that differs from others.
 fn frame(id: u8) -> Vec<u8> {
     vec![id; 60]
 }

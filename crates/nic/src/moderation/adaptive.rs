@@ -29,10 +29,10 @@ impl Adaptive {
         Self { timer, dim: Dim::new(), in_force, totals: Sample::default(), sampled: 0 }
     }
 
-    /// The delay and the frame count in force: `rx-usecs`, `rx-frames`.
+    /// The delay and the frame count in force.
     #[must_use]
-    pub fn in_force(&self) -> (u32, u32) {
-        (self.in_force.rx_usecs, self.in_force.rx_frames)
+    pub fn in_force(&self) -> Profile {
+        self.in_force
     }
 
     fn apply(&mut self, profile: Profile) {
@@ -49,26 +49,13 @@ impl Default for Adaptive {
 }
 
 impl Moderator for Adaptive {
+    forward_to_timer!(dma_completed transmit_completed timer_expired deadline);
+
     #[inline]
     fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
         self.totals.packets = self.totals.packets.wrapping_add(1);
         self.totals.bytes = self.totals.bytes.wrapping_add(descriptor.length);
         self.timer.packet_arrived(now, descriptor);
-    }
-
-    #[inline]
-    fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {
-        self.timer.dma_completed(now, descriptor, pending)
-    }
-
-    #[inline]
-    fn transmit_completed(&mut self, now: Instant) -> Interrupt {
-        self.timer.transmit_completed(now)
-    }
-
-    #[inline]
-    fn timer_expired(&mut self, now: Instant) -> Interrupt {
-        self.timer.timer_expired(now)
     }
 
     #[inline(never)] // It needs registers that every other strategy would save, too.
@@ -89,11 +76,6 @@ impl Moderator for Adaptive {
     fn interrupt_raised(&mut self, now: Instant) {
         self.totals.interrupts = self.totals.interrupts.wrapping_add(1);
         self.timer.interrupt_raised(now);
-    }
-
-    #[inline]
-    fn deadline(&self) -> Option<Instant> {
-        self.timer.deadline()
     }
 }
 

@@ -4,7 +4,7 @@ use super::{Interrupt, Moderator, Reason, Unseen};
 use crate::descriptor::Descriptor;
 use crate::time::{Duration, Instant};
 
-/// The timer starts at the first packet that the host has not been told of.
+/// The timer starts at the first packet that was not signalled to the host.
 ///
 /// A lone packet always waits the whole delay. This is "Timeout" in the Open-MX paper (75 us on
 /// Myri-10G), and the `rx-usecs: 393` of the Odroid C2.
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn timer_starts_at_the_first_packet_that_the_host_has_not_been_told_of() {
+    fn timer_starts_at_the_first_packet_that_was_not_signalled() {
         let mut nic = delay(75);
         assert_eq!(nic.packet(10), None);
         assert_eq!(nic.packet(60), None);

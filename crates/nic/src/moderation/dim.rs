@@ -12,13 +12,13 @@
 
 use crate::time::Instant;
 
-/// One step of the ladder that DIM climbs.
+/// A delay and a frame count, as `struct dim_cq_moder`: one step of the ladder that DIM climbs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Profile {
+pub struct Profile {
     /// Delay after the first packet, in microseconds.
-    pub(super) rx_usecs: u32,
+    pub rx_usecs: u32,
     /// Interrupt at this many frames.
-    pub(super) rx_frames: u32,
+    pub rx_frames: u32,
 }
 
 /// `NET_DIM_RX_EQE_PROFILES`: for a timer that starts at the first packet.

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn polling_host_is_not_interrupted_but_told_when_it_stops() {
+    fn polling_host_is_not_interrupted_until_it_stops() {
         let mut nic = Timeline::of(Disabled);
         nic.packet(0);
         nic.host_polls();

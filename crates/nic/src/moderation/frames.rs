@@ -42,10 +42,7 @@ impl<T> Frames<T> {
 }
 
 impl<T: Moderator> Moderator for Frames<T> {
-    #[inline]
-    fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
-        self.timer.packet_arrived(now, descriptor);
-    }
+    forward_to_timer!(packet_arrived transmit_completed timer_expired deadline);
 
     #[inline]
     fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {
@@ -53,16 +50,6 @@ impl<T: Moderator> Moderator for Frames<T> {
         self.gathered = self.gathered.wrapping_add(1);
         let timer = self.timer.dma_completed(now, descriptor, pending);
         if self.enough() { Some(Reason::Frames) } else { timer }
-    }
-
-    #[inline]
-    fn transmit_completed(&mut self, now: Instant) -> Interrupt {
-        self.timer.transmit_completed(now)
-    }
-
-    #[inline]
-    fn timer_expired(&mut self, now: Instant) -> Interrupt {
-        self.timer.timer_expired(now)
     }
 
     #[inline]
@@ -76,11 +63,6 @@ impl<T: Moderator> Moderator for Frames<T> {
     fn interrupt_raised(&mut self, now: Instant) {
         self.gathered = 0;
         self.timer.interrupt_raised(now);
-    }
-
-    #[inline]
-    fn deadline(&self) -> Option<Instant> {
-        self.timer.deadline()
     }
 }
 

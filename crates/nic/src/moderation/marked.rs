@@ -46,10 +46,7 @@ impl<T> Marked<T> {
 }
 
 impl<T: Moderator> Moderator for Marked<T> {
-    #[inline]
-    fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
-        self.timer.packet_arrived(now, descriptor);
-    }
+    forward_to_timer!(packet_arrived transmit_completed timer_expired interrupt_raised deadline);
 
     #[inline]
     fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {
@@ -58,29 +55,9 @@ impl<T: Moderator> Moderator for Marked<T> {
     }
 
     #[inline]
-    fn transmit_completed(&mut self, now: Instant) -> Interrupt {
-        self.timer.transmit_completed(now)
-    }
-
-    #[inline]
-    fn timer_expired(&mut self, now: Instant) -> Interrupt {
-        self.timer.timer_expired(now)
-    }
-
-    #[inline]
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
         let timer = self.timer.host_rearmed(now, unseen);
         if unseen.marked > 0 { Some(Reason::Rearm) } else { timer }
-    }
-
-    #[inline]
-    fn interrupt_raised(&mut self, now: Instant) {
-        self.timer.interrupt_raised(now);
-    }
-
-    #[inline]
-    fn deadline(&self) -> Option<Instant> {
-        self.timer.deadline()
     }
 }
 
@@ -125,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn masked_mark_is_told_at_rearm() {
+    fn masked_mark_is_signalled_at_rearm() {
         let mut nic = marked();
         nic.marked(0);
         nic.host_polls();

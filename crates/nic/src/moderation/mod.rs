@@ -1,7 +1,7 @@
 //! Moderation: deciding when to interrupt.
 //!
-//! A [`Moderator`] is told what happens on one queue and answers, each time, whether to interrupt
-//! now. Between two interrupts it may ask to be woken at a [`deadline`](Moderator::deadline). It
+//! A [`Moderator`] is called for each event of one queue and answers, each time, whether to
+//! interrupt now. Between two interrupts it may ask to be woken at a [`deadline`](Moderator::deadline). It
 //! knows neither rings nor masks: a [`Vector`](crate::vector::Vector) keeps the host's side of the
 //! contract for it.
 //!
@@ -20,6 +20,47 @@
 //! while more DMAs are pending (Algorithm 2). [`Strategy`] is what one [`Moderation`] setting
 //! builds out of them.
 
+/// Methods of a [`Moderator`] that leave all to the one underneath, `self.timer`.
+macro_rules! forward_to_timer {
+    (@packet_arrived) => {
+        #[inline]
+        fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
+            self.timer.packet_arrived(now, descriptor);
+        }
+    };
+    (@dma_completed) => {
+        #[inline]
+        fn dma_completed(&mut self, now: Instant, packet: &Descriptor, pending: u32) -> Interrupt {
+            self.timer.dma_completed(now, packet, pending)
+        }
+    };
+    (@transmit_completed) => {
+        #[inline]
+        fn transmit_completed(&mut self, now: Instant) -> Interrupt {
+            self.timer.transmit_completed(now)
+        }
+    };
+    (@timer_expired) => {
+        #[inline]
+        fn timer_expired(&mut self, now: Instant) -> Interrupt {
+            self.timer.timer_expired(now)
+        }
+    };
+    (@interrupt_raised) => {
+        #[inline]
+        fn interrupt_raised(&mut self, now: Instant) {
+            self.timer.interrupt_raised(now);
+        }
+    };
+    (@deadline) => {
+        #[inline]
+        fn deadline(&self) -> Option<Instant> {
+            self.timer.deadline()
+        }
+    };
+    ($($method:ident)+) => { $(forward_to_timer!(@$method);)+ };
+}
+
 mod adaptive;
 mod delay;
 mod dim;
@@ -36,6 +77,7 @@ mod throttle;
 
 pub use adaptive::Adaptive;
 pub use delay::Delay;
+pub use dim::Profile;
 pub use disabled::Disabled;
 pub use frames::Frames;
 pub use marked::Marked;
@@ -92,7 +134,7 @@ impl fmt::Display for Reason {
 /// A moderator's answer: raise an interrupt now for this reason, or not.
 pub type Interrupt = Option<Reason>;
 
-/// What lies in host memory without the host having been told: what an interrupt would be for.
+/// What lies in host memory and was not signalled yet: what an interrupt would be for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unseen {
     /// Packets whose DMA has completed.
@@ -112,8 +154,8 @@ pub struct Unseen {
 /// [`packet_arrived`](Self::packet_arrived) is called: the host is polling, and what its last poll
 /// leaves behind is handed over as a whole by [`host_rearmed`](Self::host_rearmed), which replaces
 /// whatever the moderator remembered of pending packets. After every interrupt, whoever wanted it,
-/// [`interrupt_raised`](Self::interrupt_raised) says so: at that moment the host has been told of
-/// everything that has completed.
+/// [`interrupt_raised`](Self::interrupt_raised) is called: at that moment everything that has
+/// completed has been signalled to the host.
 pub trait Moderator {
     /// A packet arrived, its descriptor is filled in (mark included), and its DMA has been
     /// submitted.
@@ -138,8 +180,8 @@ pub trait Moderator {
 
     /// The host ended its poll and unmasked the interrupt; `unseen` is what it left behind.
     ///
-    /// A setting that changes while packets are pending comes through here, too: a new moderator is
-    /// told of the last interrupt, if there was one, and then of what is pending.
+    /// A setting that changes while packets are pending comes through here, too: a new moderator
+    /// gets the last interrupt, if there was one, and then what is pending.
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt;
 
     /// The interrupt was raised, at `now`; for a new moderator, before it was made.

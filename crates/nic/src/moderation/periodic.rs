@@ -154,12 +154,12 @@ mod tests {
 
     /// Else a packet could wait through one period after the other while the setting changes.
     #[test]
-    fn packet_from_before_the_clock_started_is_told_at_its_first_tick() {
+    fn packet_from_before_the_clock_started_is_signalled_at_its_first_tick() {
         let mut clock = Periodic::new(Duration::from_micros(128), Instant::from_micros(127));
         let unseen =
             Unseen { packets: 1, oldest: Some(Instant::from_micros(1)), ..Unseen::default() };
-        let told = clock.host_rearmed(Instant::from_micros(127), &unseen);
-        assert_eq!(told, Some(Reason::Rearm));
+        let interrupt = clock.host_rearmed(Instant::from_micros(127), &unseen);
+        assert_eq!(interrupt, Some(Reason::Rearm));
     }
 
     #[test]

@@ -156,7 +156,7 @@ mod tests {
 
     /// Also without a vector, which would replace the moderator's memory at the next re-arm.
     #[test]
-    fn every_strategy_forgets_what_the_host_was_told_of() {
+    fn every_strategy_forgets_what_was_signalled() {
         for setting in SETTINGS {
             let mut strategy =
                 Strategy::new(&setting.parse().unwrap(), Phase::default(), Instant::ZERO);

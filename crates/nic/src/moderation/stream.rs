@@ -23,7 +23,7 @@ use crate::time::Instant;
 /// As [`Marked`](super::Marked), but a mark waits for the DMAs that are already pending behind it.
 ///
 /// It looks exactly as far ahead as DMAs take, so a burst of marked packets costs one interrupt,
-/// and a fragment that was overtaken by the marked one is still told of with it. In a very long
+/// and a fragment that was overtaken by the marked one is still signalled with it. In a very long
 /// stream the timer bounds the wait.
 #[derive(Clone, Debug)]
 pub struct Stream<T> {
@@ -46,10 +46,7 @@ impl<T> Stream<T> {
 }
 
 impl<T: Moderator> Moderator for Stream<T> {
-    #[inline]
-    fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
-        self.timer.packet_arrived(now, descriptor);
-    }
+    forward_to_timer!(packet_arrived transmit_completed timer_expired deadline);
 
     #[inline]
     fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {
@@ -68,16 +65,6 @@ impl<T: Moderator> Moderator for Stream<T> {
     }
 
     #[inline]
-    fn transmit_completed(&mut self, now: Instant) -> Interrupt {
-        self.timer.transmit_completed(now)
-    }
-
-    #[inline]
-    fn timer_expired(&mut self, now: Instant) -> Interrupt {
-        self.timer.timer_expired(now)
-    }
-
-    #[inline]
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
         let timer = self.timer.host_rearmed(now, unseen);
         self.deferred_interrupt = unseen.marked > 0 && unseen.dma_pending > 0;
@@ -88,11 +75,6 @@ impl<T: Moderator> Moderator for Stream<T> {
     fn interrupt_raised(&mut self, now: Instant) {
         self.deferred_interrupt = false;
         self.timer.interrupt_raised(now);
-    }
-
-    #[inline]
-    fn deadline(&self) -> Option<Instant> {
-        self.timer.deadline()
     }
 }
 
@@ -156,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn masked_mark_is_told_at_rearm_or_deferred_if_dmas_are_pending() {
+    fn masked_mark_is_signalled_at_rearm_or_deferred_if_dmas_are_pending() {
         let mut nic = stream();
         nic.marked(0);
         nic.host_polls();

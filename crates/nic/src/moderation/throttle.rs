@@ -4,7 +4,7 @@ use super::{Interrupt, Moderator, Reason, Unseen};
 use crate::descriptor::Descriptor;
 use crate::time::{Duration, Instant};
 
-/// At least `gap` passes between two interrupts; a packet after a longer silence is told at once.
+/// At least `gap` passes between two interrupts; a packet after a longer silence is signalled at once.
 ///
 /// The ITR of e1000, igb and ixgbe. A round trip that is shorter than the gap takes exactly the
 /// gap: 8000 a second at 125 us, the number that gave the e1000 of the seed article away.
@@ -22,7 +22,7 @@ impl Throttle {
         Self { gap, last_interrupt: None, expires: None }
     }
 
-    /// The host has something to be told of: now, or as soon as the gap has passed.
+    /// There is something to signal to the host: now, or as soon as the gap has passed.
     fn wanted(&mut self, now: Instant, immediately: Reason) -> Interrupt {
         match self.last_interrupt.map(|last| last + self.gap) {
             Some(allowed) if allowed > now => {
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn packet_after_a_silence_is_told_at_once() {
+    fn packet_after_a_silence_is_signalled_at_once() {
         let mut nic = throttle(125);
         assert_eq!(nic.packet(0), Some(Reason::Timer));
         nic.host_answers(0);
@@ -130,9 +130,9 @@ mod tests {
                 nic.host_answers(at);
             }
             let at_once = nic.packet(arrives);
-            let told = at_once.map_or_else(|| nic.expires().unwrap().0, |_| arrives);
-            nic.host_answers(told);
-            received = told;
+            let interrupted_at = at_once.map_or_else(|| nic.expires().unwrap().0, |_| arrives);
+            nic.host_answers(interrupted_at);
+            received = interrupted_at;
         }
         (received - 1_000) / 3
     }

@@ -1,7 +1,7 @@
 //! A queue and the model, given the same operations and compared after each.
 
 use nic::descriptor::Descriptor;
-use nic::moderation::{Adaptive, Moderation, Phase, Reason};
+use nic::moderation::{Moderation, Phase, Profile, Reason, TimerKind};
 use nic::observer::{Delivered, Interrupted, Observer};
 use nic::queue::Queue;
 use nic::time::{Duration, Instant};
@@ -285,9 +285,10 @@ impl Harness {
         };
         ensure!(expected, "raised for {}, due: {due:?}", interrupt.reason);
         ensure!(interrupt.at == self.now, "{interrupt:?}");
-        let told = interrupt.packets as usize;
-        ensure!(told <= self.model.backlog(), "told of packets before their DMA: {interrupt:?}");
-        ensure!(told > 0 || self.model.transmitted_at.is_some(), "told of nothing: {interrupt:?}");
+        let signalled = interrupt.packets as usize;
+        ensure!(signalled <= self.model.backlog(), "packets before their DMA: {interrupt:?}");
+        let transmitted = self.model.transmitted_at.is_some();
+        ensure!(signalled > 0 || transmitted, "an interrupt for nothing: {interrupt:?}");
         self.interrupts += 1;
         ensure!(interrupt.number == self.interrupts, "{interrupt:?}");
         self.model.masked = true;
@@ -319,7 +320,8 @@ impl Harness {
         Ok(())
     }
 
-    fn picked(&self) -> Option<(u32, u32)> {
-        self.queue.strategy().adaptive().map(Adaptive::in_force)
+    fn picked(&self) -> Option<Profile> {
+        let adaptive = self.queue.moderation().timer == TimerKind::Adaptive;
+        adaptive.then(|| self.queue.in_force())
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use nic::moderation::{Marks, Moderation, Phase, Reason, TimerKind};
+use nic::moderation::{Marks, Moderation, Phase, Profile, Reason, TimerKind};
 use nic::time::{Duration, Instant};
 
 /// A packet that the host has not taken yet.
@@ -39,7 +39,7 @@ pub struct Model {
     /// How far away the first tick of a free-running clock is then.
     pub phase: Phase,
     /// What `adaptive` has picked; the model takes DIM's word for it.
-    pub picked: Option<(u32, u32)>,
+    pub picked: Option<Profile>,
     /// The last interrupt.
     pub interrupted_at: Option<Instant>,
     /// The host has been interrupted and has not re-armed.
@@ -126,7 +126,7 @@ impl Model {
             _ => Reason::Timer,
         };
         call(oldest.map(|oldest| self.timer_for(oldest)), timer);
-        let limits = [self.setting.rx_frames, self.picked.map_or(0, |(_, frames)| frames)];
+        let limits = [self.setting.rx_frames, self.picked.map_or(0, |picked| picked.rx_frames)];
         for limit in limits.into_iter().filter(|&limit| limit > 0) {
             call(completed.get(limit as usize - 1).map(|&(at, _)| at), Reason::Frames);
         }
@@ -165,8 +165,8 @@ impl Model {
                 tick
             }
             TimerKind::Adaptive => {
-                let (picked, _) = self.picked.expect("the harness tells");
-                oldest + Duration::from_micros(picked.into())
+                let picked = self.picked.expect("the harness sets it");
+                oldest + Duration::from_micros(picked.rx_usecs.into())
             }
         }
     }
