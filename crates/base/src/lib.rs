@@ -1,6 +1,25 @@
 //! What the pure cores share: time that is passed in, and random numbers that come from a seed.
 //!
-//! `nic` and `mx` know nothing of each other, and yet a simulator hands both the same moment.
+//! `nic` and `mx` know nothing of each other, and yet a simulator hands both the same moment. A
+//! moment counts nanoseconds from whatever the caller chose as zero: no clock is read here. Spans
+//! do not go below zero. Numbers from one seed are the same in all versions, so that a result can
+//! be repeated years later.
+//!
+//! ```
+//! use base::prng::Prng;
+//! use base::time::{Duration, Instant};
+//!
+//! let sent_at = Instant::from_micros(10);
+//! let arrived_at = sent_at + Duration::from_micros(75);
+//! assert_eq!(arrived_at.since(sent_at).as_micros(), 75);
+//! assert_eq!(sent_at.since(arrived_at), Duration::ZERO);
+//! assert_eq!(Prng::new(7).next_u64(), Prng::new(7).next_u64());
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`time`] | moments and spans |
+//! | [`prng`] | random numbers from a seed |
 #![no_std]
 #![forbid(unsafe_code)]
 

@@ -22,7 +22,7 @@ use sys::clock;
 /// core takes to wake.
 const LAST_STRETCH: Duration = Duration::from_micros(150);
 
-/// The longest overshoot that is told apart, in nanoseconds.
+/// The longest overshoot that is distinguished, in nanoseconds.
 const MAX_OVERSHOOT_NS: u64 = 1_000_000_000;
 
 /// How a thread waits.

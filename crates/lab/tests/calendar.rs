@@ -151,7 +151,7 @@ fn calendar__time_of_day_goes_with_the_time() {
 }
 
 #[test]
-fn calendar__nonsense_stops_time_and_is_told() {
+fn calendar__nonsense_stops_time_and_is_reported() {
     let path = std::env::temp_dir().join(format!("earmark-calendar-bad-{}", std::process::id()));
     let listener = ok(UnixListener::bind(&path));
     let calendar = ok(Calendar::new(vec![("bad".into(), listener)]));

@@ -30,7 +30,7 @@ use common::{ok, soon};
 /// A frame that a host has got: on which queue, when, and its bytes.
 type Arrival = (usize, Instant, Vec<u8>);
 
-/// A host that sends what it is told to and keeps what it gets.
+/// A host that sends what a test has put in and keeps what it gets.
 struct FakeHost {
     queues: Vec<(Mutex<VecDeque<Vec<u8>>>, OwnedFd)>,
     arrivals: Mutex<Vec<Arrival>>,
@@ -354,7 +354,7 @@ fn link__latency_and_rate_take_their_time() {
 }
 
 #[test]
-fn port__that_vanishes_is_told_and_the_other_one_works() {
+fn port__that_vanishes_is_reported_and_the_other_one_works() {
     let bench = Bench::new(&settings("disabled", ""));
     bench.hosts[1].break_with(Errno::BADFD);
     bench.hosts[0].send(0, numbered(0..2));

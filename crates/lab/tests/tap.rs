@@ -175,7 +175,7 @@ fn netlink__no_such_link() {
 }
 
 #[test]
-fn netlink__no_ipv6_is_told_apart() {
+fn netlink__no_ipv6_is_distinguished() {
     let host = ok(Host::create("a", &[]));
     let _tap = ok(Tap::create(&host, "t0", 1, 1500));
     let add = |ip: IpAddr| {

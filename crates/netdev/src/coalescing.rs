@@ -40,7 +40,7 @@ pub fn coalescing(interface: &str) -> io::Result<Coalescing> {
 }
 
 /// Sets `rx-usecs` and `rx-frames` of an interface in the network of this thread; what else there
-/// is stays as it is, if the driver has told it right.
+/// is stays as it is, if the driver reports it right.
 ///
 /// # Errors
 /// If there is no such interface, or its driver refuses.
@@ -54,8 +54,8 @@ pub fn set_coalescing(interface: &str, rx_usecs: u32, rx_frames: u32) -> io::Res
     (settings[RX_USECS], settings[RX_FRAMES]) = (rx_usecs, rx_frames);
     settings[0] = SET;
     match Control::open()?.ethtool(interface, &mut settings) {
-        // The virtio-net of Linux 6.1 works with `tx-frames 1` and tells 0. So it takes what it has
-        // told itself for a change, which it refuses while the interface is up.
+        // The virtio-net of Linux 6.1 works with `tx-frames 1` and reports 0. So it takes what it
+        // has reported itself for a change, which it refuses while the interface is up.
         Err(error) if error.kind() == io::ErrorKind::ResourceBusy && settings[TX_FRAMES] == 0 => {
             settings[TX_FRAMES] = 1;
             Control::open()?.ethtool(interface, &mut settings)
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_are_told() {
+    fn refusals_are_reported() {
         assert!(set_coalescing("no-such-device", 1, 0).is_err());
         assert!(coalescing("no-such-device").is_err() && coalescing("lo").is_err());
         assert!(set_coalescing("a-name-that-is-far-too-long", 1, 0).is_err());

@@ -9,6 +9,27 @@
 //! the rest   interrupts, steering, softirqs, idle states           files below /sys and /proc
 //! ```
 //!
+//! ```
+//! use netdev::{Root, list_devices, read_device};
+//!
+//! let root = Root::here();
+//! for device in list_devices(&root)? {
+//!     let files = read_device(&root, &device)?;
+//!     println!("{device}: {:?}", files.deferral);
+//! }
+//! # Ok::<(), netdev::DeviceError>(())
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`ethtool`], [`coalescing`] | the driver's settings; coalescing alone, without netlink |
+//! | [`netdev`], [`deferral`] | queues and NAPI; interrupts that NAPI defers |
+//! | [`interrupts`] | interrupts, and processors that they may go to |
+//! | [`steering`], [`softnet`] | RPS, XPS; the softirq that receives |
+//! | [`statistics`], [`queue_names`] | counters of a device; those of queues among a driver's own |
+//! | [`cpus`], [`idle`], [`frequency`], [`virtualisation`] | processors, and what makes them late |
+//! | [`message`], [`tlv`] | netlink messages and their attributes |
+//!
 //! The readers of files take a [`Root`], so that trees recorded elsewhere can be read. Netlink
 //! sockets belong to the network of the thread that opened them; [`Root::here`] shows the files of
 //! that network. Nothing here changes anything except what begins with `set_` or `write_`.

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_are_told_from_the_rest() {
+    fn replies_are_distinguished_from_the_rest() {
         let mut reply = Vec::new();
         encode(&mut reply, 7, 1, b"x");
         assert_eq!(payload_start(&reply, None), None, "our own request, seen on loopback");

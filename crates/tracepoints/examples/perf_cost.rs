@@ -13,18 +13,18 @@ const RUNS: u32 = 25;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tracefs = Tracefs::open()?;
     let tid = rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs();
-    let wish = |unit, filter: Option<&str>| EventRequest {
+    let request = |unit, filter: Option<&str>| EventRequest {
         event: "raw_syscalls:sys_enter",
         filter: filter.map(str::to_owned),
         unit,
     };
     println!("no tracing: {:.0} ns", cost(None)?);
-    for (name, wish) in [
-        ("of another thread", wish(Unit::Task(1), None)),
-        ("filtered out", wish(Unit::Task(tid), Some("id == -2"))),
-        ("recorded", wish(Unit::Task(tid), None)),
+    for (name, request) in [
+        ("of another thread", request(Unit::Task(1), None)),
+        ("filtered out", request(Unit::Task(tid), Some("id == -2"))),
+        ("recorded", request(Unit::Task(tid), None)),
     ] {
-        let (mut session, missing) = Session::open(&tracefs, &[wish], None)?;
+        let (mut session, missing) = Session::open(&tracefs, &[request], None)?;
         if let Some(missing) = missing.first() {
             println!("{name}: {}", missing.why);
             continue;

@@ -20,7 +20,7 @@ const CLOEXEC: c_ulong = 1 << 3;
 
 /// An event that was opened. Dropping it ends it.
 #[derive(Debug)]
-pub struct Event(OwnedFd);
+pub(crate) struct Event(OwnedFd);
 
 impl Event {
     /// Opens an event for one process, or -1: for all, on one processor. It is switched off.

@@ -28,7 +28,7 @@ pub enum FormatError {
 }
 
 /// The longest record that the kernel makes, in bytes (`PERF_MAX_TRACE_SIZE`).
-const LONGEST: usize = 8_192;
+const MAX_LENGTH: usize = 8_192;
 
 /// Where the bytes of a field are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Format {
         for (number, line) in (1..).zip(text.lines()) {
             let Some(declared) = line.trim().strip_prefix("field:") else { continue };
             let field = field(declared).ok_or(FormatError::Line(number))?;
-            if field.offset.saturating_add(field.size) > LONGEST {
+            if field.offset.saturating_add(field.size) > MAX_LENGTH {
                 return Err(FormatError::Far(number));
             }
             fields.push(field);

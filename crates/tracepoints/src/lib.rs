@@ -3,8 +3,7 @@
 //!
 //! No compiler, no BPF, no kernel module. A tracepoint has a number and a layout, which tracefs
 //! tells ([`tracefs`], [`mod@format`]). An event of that number, opened for a processor or for a
-//! process on a processor ([`event`]), writes a record into a ring that it shares with us
-//! ([`ring`]) each time the tracepoint is passed and its filter agrees. All events of a processor
+//! process on a processor, writes a record into a ring that it shares with us each time the tracepoint is passed and its filter agrees. All events of a processor
 //! share one ring, so their records are in order; a record that found no room is counted. Records
 //! are taken apart by [`record`], which is pure, as is [`mod@format`].
 //!
@@ -12,15 +11,37 @@
 //! [`Session::enable`] and [`Session::disable`]. Nothing of it outlives this process: a tracefs
 //! that is not mounted is mounted nowhere, but held by a descriptor.
 //!
+//! ```no_run
+//! // Not run with the tests of documentation: it needs the right to trace.
+//! use tracepoints::tracefs::Tracefs;
+//! use tracepoints::{EventRequest, Session, Unit};
+//!
+//! let event = "net:netif_receive_skb";
+//! let request = EventRequest { event, filter: None, unit: Unit::All };
+//! let (mut session, missing) = Session::open(&Tracefs::open()?, &[request], None)?;
+//! assert!(missing.is_empty());
+//! session.enable()?;
+//! std::thread::sleep(std::time::Duration::from_secs(1));
+//! session.disable()?;
+//! session.drain(|record| println!("{:?}", record.at()));
+//! # Ok::<(), tracepoints::PerfError>(())
+//! ```
+//!
+//! | module | what |
+//! |---|---|
+//! | [`tracefs`], [`mod@format`] | which tracepoints there are, and their fields |
+//! | [`record`] | records, taken apart |
+//! | [`calls`] | the numbers of system calls |
+//!
 //! The kernel wants `CAP_PERFMON` (or root) for events of whole processors, and `CAP_SYS_ADMIN` to
 //! hold a tracefs that is not mounted.
 
 mod attributes;
 pub mod calls;
-pub mod event;
+mod event;
 pub mod format;
 pub mod record;
-pub mod ring;
+mod ring;
 mod session;
 pub mod tracefs;
 
@@ -107,11 +128,11 @@ fn remedy(cause: &io::Error) -> &'static str {
 /// The processors that are online, from text such as `0-3,8`; what cannot be read is left out.
 #[must_use]
 pub fn processors(list: &str) -> Vec<u32> {
-    const MOST: u32 = 8_192;
+    const MAX_CPUS: u32 = 8_192;
     let range = |part: &str| -> Option<std::ops::RangeInclusive<u32>> {
         let (from, to) = part.split_once('-').unwrap_or((part, part));
         let (from, to) = (from.parse().ok()?, to.parse().ok()?);
-        (from <= to && to < MOST).then_some(from..=to)
+        (from <= to && to < MAX_CPUS).then_some(from..=to)
     };
     list.trim().split(',').filter_map(range).flatten().collect()
 }

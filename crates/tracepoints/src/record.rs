@@ -46,7 +46,7 @@ pub enum Record<'a> {
     Sample {
         /// By whom.
         stamp: Stamp,
-        /// What it told, laid out as its [`Format`](super::format::Format) says.
+        /// Its data, laid out as its [`Format`](super::format::Format) says.
         raw: &'a [u8],
     },
     /// A traced thread got a processor, or left it.
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_and_losses_are_told_by_their_trailer() {
+    fn switches_and_losses_are_known_by_their_trailer() {
         let bytes = header(KIND_SWITCH, LEFT, &stamp_bytes(8, 5, 0));
         let stamp = Stamp { pid: 5, tid: 8, at: 5, cpu: 0 };
         assert_eq!(first(&bytes).unwrap().0, Record::Switch { stamp, left: true });

@@ -21,7 +21,7 @@ const TAIL: usize = HEAD + size_of::<u64>();
 
 /// A ring.
 #[derive(Debug)]
-pub struct Ring {
+pub(crate) struct Ring {
     start: NonNull<u8>,
     page: usize,
     /// Of records; a power of two.
@@ -46,7 +46,7 @@ impl Ring {
     }
 
     /// Appends what was written since the last time to `to`: whole records.
-    pub fn take(&mut self, to: &mut Vec<u8>) {
+    pub(crate) fn take(&mut self, to: &mut Vec<u8>) {
         let head = self.counter(HEAD).load(Ordering::Acquire);
         let tail = self.counter(TAIL).load(Ordering::Relaxed);
         // The kernel never leaves more than there is room for.

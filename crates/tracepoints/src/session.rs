@@ -59,14 +59,14 @@ pub struct Session {
 }
 
 impl Session {
-    /// Opens what is wished for, and, of the thread or process `switches`, when it runs. What the
-    /// kernel does not have, or refuses, is told beside.
+    /// Opens what is requested, and, of the thread or process `switches`, when it runs. Requests
+    /// that the kernel does not have, or refuses, are returned as missing.
     ///
     /// # Errors
     /// If there is no tracing at all: no tracefs, no right to it, or no ring.
     pub fn open(
         tracefs: &Tracefs,
-        wishes: &[EventRequest],
+        requests: &[EventRequest],
         switches: Option<u32>,
     ) -> Result<(Self, Vec<Missing>), PerfError> {
         let online = std::fs::read_to_string("/sys/devices/system/cpu/online");
@@ -82,9 +82,9 @@ impl Session {
             session.processors.push(Processor::new(*cpu)?);
         }
         let mut missing = Vec::new();
-        for wish in wishes {
-            if let Err(why) = session.add(tracefs, wish, &online)? {
-                missing.push(Missing { event: wish.event, why });
+        for request in requests {
+            if let Err(why) = session.add(tracefs, request, &online)? {
+                missing.push(Missing { event: request.event, why });
             }
         }
         if let Some(pid) = switches {
@@ -107,14 +107,14 @@ impl Session {
     fn add(
         &mut self,
         tracefs: &Tracefs,
-        wish: &EventRequest,
+        request: &EventRequest,
         online: &[u32],
     ) -> Result<Result<(), String>, PerfError> {
-        let Some(format) = tracefs.format(wish.event)? else {
+        let Some(format) = tracefs.format(request.event)? else {
             return Ok(Err("this kernel does not have it".into()));
         };
         let attributes = Attributes::tracepoint(format.id);
-        let (attributes, pid) = match wish.unit {
+        let (attributes, pid) = match request.unit {
             Unit::All => (attributes, -1),
             Unit::Task(pid) => (attributes.inherited(), pid as i32),
         };
@@ -124,24 +124,24 @@ impl Session {
                 Ok(event) => event,
                 Err(cause) if cause.raw_os_error() == Some(libc::ENODEV) => continue,
                 Err(cause) => {
-                    let event = wish.event.to_owned();
+                    let event = request.event.to_owned();
                     return Err(PerfError::Open { event, cpu: *cpu, cause });
                 }
             };
-            if let Some(filter) = &wish.filter
+            if let Some(filter) = &request.filter
                 && let Err(cause) = event.filter(filter)
             {
                 return Ok(Err(format!("the kernel refuses the filter {filter}: {cause}")));
             }
             event.write_into(&processor.holder).map_err(|cause| PerfError::Open {
-                event: wish.event.to_owned(),
+                event: request.event.to_owned(),
                 cpu: *cpu,
                 cause,
             })?;
-            opened.push((wish.event, event));
+            opened.push((request.event, event));
         }
         self.events.extend(opened);
-        self.formats.insert(format.id, (wish.event, format));
+        self.formats.insert(format.id, (request.event, format));
         Ok(Ok(()))
     }
 

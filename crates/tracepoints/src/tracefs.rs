@@ -18,7 +18,7 @@ use super::format::Format;
 const MOUNTED: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// The longest file of layout that is read, in bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_FILE: u64 = 1 << 20;
 
 /// A tracefs.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Tracefs {
     fn read(&self, file: &str) -> io::Result<String> {
         let opened = openat(&self.root, file, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let mut text = String::new();
-        File::from(opened).take(LONGEST).read_to_string(&mut text)?;
+        File::from(opened).take(MAX_FILE).read_to_string(&mut text)?;
         Ok(text)
     }
 }

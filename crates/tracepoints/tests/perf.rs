@@ -1,5 +1,5 @@
-//! Tracepoints of this very kernel. Whoever may not trace is told what to do; then that is what is
-//! tested.
+//! Tracepoints of this very kernel. Without the right to trace, the error says what to do; then
+//! that is what is tested.
 #![allow(non_snake_case, reason = "test names are subject__condition__result")]
 
 use std::io::{Read, Write};

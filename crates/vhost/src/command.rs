@@ -105,7 +105,7 @@ pub(super) fn take_command(
         head = live.ring.take(live.memory, chain)?;
     }
     let Some(head) = head else { return Ok(None) };
-    let mut bytes = [0; control::LONGEST];
+    let mut bytes = [0; control::MAX_COMMAND];
     let mut filled = 0;
     for segment in &chain.readable {
         let count = (segment.length as usize).min(bytes.len() - filled);

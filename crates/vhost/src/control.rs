@@ -17,7 +17,7 @@ pub(super) const OK: u8 = VIRTIO_NET_OK as u8;
 pub(super) const ERR: u8 = VIRTIO_NET_ERR as u8;
 
 /// Bytes of a command that are looked at; the longest that matters has 14.
-pub(super) const LONGEST: usize = 64;
+pub(super) const MAX_COMMAND: usize = 64;
 
 /// A pair of coalescing parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ use super::session::LiveRing;
 use hostside::Fetched;
 
 /// The longest frame that is taken from a guest.
-const LONGEST: u64 = nic::port::MAX_FRAME as u64;
+const MAX_FRAME: u64 = nic::port::MAX_FRAME as u64;
 
 /// One transmit ring's state beside the ring itself.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ impl Sender {
     /// Copies the frame out of the chain, without its header.
     fn gather(&mut self, live: &LiveRing<'_>, frame: &mut Vec<u8>) -> Result<bool, RingError> {
         let length = ring::length(&self.chain.readable).saturating_sub(PACKET_HEADER as u64);
-        if length > LONGEST {
+        if length > MAX_FRAME {
             self.too_long += 1;
             return Ok(false);
         }

@@ -96,7 +96,7 @@ fn install() -> bool {
     new.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     let mut before = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: both pointers are valid, and the handler does only what a handler may. No safe call
-    // installs a handler that can mend a fault: it has to run inside the faulting access.
+    // installs a handler that can recover from a fault: it has to run inside the faulting access.
     if unsafe { libc::sigaction(libc::SIGBUS, action.as_ptr(), before.as_mut_ptr()) } != 0 {
         return false;
     }
@@ -114,13 +114,13 @@ extern "C" fn on_sigbus(
     // SAFETY: it is that of a SIGBUS, which has an address.
     let address = unsafe { info_ref.si_addr() } as usize;
     // A SIGBUS that a process sent (code 0 or less) has no address and is nobody's.
-    if info_ref.si_code <= 0 || !mend(address) {
+    if info_ref.si_code <= 0 || !recover(address) {
         chain(signal, info, context);
     }
 }
 
 /// Puts zero pages from the page of `address` to the end of its range; false if it has none.
-fn mend(address: usize) -> bool {
+fn recover(address: usize) -> bool {
     let holds = |range: &&Range| {
         let start = range.start.load(Ordering::Acquire);
         start != 0 && (start..range.end.load(Ordering::Relaxed)).contains(&address)

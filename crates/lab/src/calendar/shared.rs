@@ -1,4 +1,4 @@
-//! The page in which a calendar and its guests read each other's wishes without a message.
+//! The page in which a calendar and its guests read each other's requests without a message.
 //!
 //! Layout: `struct um_timetravel_schedshm` of Linux, `include/uapi/linux/um_timetravel.h`: a header
 //! of a page, then 128 bytes for each client. A guest that has it asks for no turn while it may run

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use super::{PREFIX, PortState, Reply, Request};
 
 /// How long a lab may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The labs that can be reached from here, by name.
 ///
@@ -73,7 +73,7 @@ pub fn ask(lab: &str, request: &Request) -> Result<Vec<PortState>> {
     let address = SocketAddr::from_abstract_name(format!("{PREFIX}{lab}"))?;
     let mut stream = UnixStream::connect_addr(&address)
         .with_context(|| format!("reach lab {lab}; does it still run? (`earmark nic labs`)"))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     let mut line = serde_json::to_string(request)?;
     line.push('\n');
     match stream.write_all(line.as_bytes()) {

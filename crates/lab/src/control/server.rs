@@ -22,7 +22,7 @@ use hostside::distribution::Distribution;
 const MAX_REQUEST: u64 = 65_536;
 
 /// How long a client may take to send its request.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves a lab's control sockets until it is dropped; their names are free again then.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ fn serve(listener: &UnixListener, plane: &Weak<Handle>) {
 }
 
 fn answer(stream: &UnixStream, plane: &Handle) -> Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     let peer = rustix::net::sockopt::socket_peercred(stream.as_fd())?;
     let reply = if peer.uid == rustix::process::geteuid() || peer.uid.is_root() {
         let mut line = String::new();

@@ -130,7 +130,7 @@ impl Hub {
         waiter.readable(self.console.input(), Peer::FromGuest);
         waiter.readable(self.kernel.as_fd(), Peer::Kernel);
         waiter.readable(self.owner.input(), Peer::Owner);
-        // Before the greeting the console echoes whatever it is told.
+        // Before the greeting the console echoes whatever is written to it.
         if self.greeted {
             waiter.readable(self.listener.as_fd(), Peer::Listener);
             if let Some(output) = self.console.output() {

@@ -19,7 +19,7 @@ pub const WINDOW: u64 = 64 * 1024;
 /// The number that stands for the guest itself.
 pub const GUEST: u32 = 0;
 
-/// What a guest can be told.
+/// What a guest can be ordered to do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {

@@ -1,4 +1,5 @@
-//! What a guest is: what its owner says, what its kernel is told, what its process 1 reads.
+//! The settings of a guest: those of its owner, the command line of its kernel, and what its
+//! process 1 reads.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

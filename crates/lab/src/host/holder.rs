@@ -168,10 +168,10 @@ impl Drop for Holder {
     }
 }
 
-/// Whether a child of this process still is one. Waits for its death unless told not to, but does
-/// not reap it.
-fn is_unreaped(program: &OwnedFd, patience: WaitIdOptions) -> bool {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | patience;
+/// Whether a child of this process still is one. Waits for its end unless `wait` is
+/// `NOHANG`, but does not reap it.
+fn is_unreaped(program: &OwnedFd, wait: WaitIdOptions) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | wait;
     retry_on_intr(|| waitid(WaitId::PidFd(program.as_fd()), options)).is_ok()
 }
 
@@ -225,8 +225,8 @@ fn hold(blueprint: &Blueprint, life_line: RawFd) -> ! {
             [step as u8, a, b, c, d]
         }
     };
-    let told = rustix::io::write(life_line, &report).is_ok();
-    if told && report[0] == 0 {
+    let reported = rustix::io::write(life_line, &report).is_ok();
+    if reported && report[0] == 0 {
         // Until the end of file, which comes when the process that started this one is gone.
         while matches!(rustix::io::read(life_line, &mut [0; 1]), Ok(1..) | Err(Errno::INTR)) {}
     }

@@ -49,11 +49,11 @@ pub(super) fn read(control: &Control, device: &str) -> io::Result<Driver> {
 
 /// The values of `count` counters; none if the driver has another number of them by now.
 pub(super) fn statistics(control: &Control, device: &str, count: usize) -> io::Result<Vec<u64>> {
-    let told = u32::try_from(count).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let expected = u32::try_from(count).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut words = vec![0; STATISTICS_HEADER + 2 * count + STATISTICS_SPARE];
-    (words[0], words[1]) = (STATISTICS, told);
+    (words[0], words[1]) = (STATISTICS, expected);
     control.ethtool(device, &mut words)?;
-    if words[1] != told {
+    if words[1] != expected {
         return Err(io::Error::from_raw_os_error(libc::EAGAIN));
     }
     let values = words[STATISTICS_HEADER..].chunks_exact(2).take(count);

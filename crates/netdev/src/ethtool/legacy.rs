@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_told_apart_from_unsupported_ones() {
+    fn words_differ_from_unsupported_ones() {
         let mut words = [0; WORDS];
         (words[1], words[2], words[10], words[22]) = (75, 0, 1, 4);
         let coalesce = parse_legacy(&words);

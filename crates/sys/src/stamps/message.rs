@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn software_and_hardware_stamps_are_told_apart() {
+    fn software_and_hardware_stamps_are_distinguished() {
         let mut data = [0; 48];
         data[0] = 2;
         data[8] = 7;

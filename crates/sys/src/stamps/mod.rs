@@ -18,7 +18,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 pub use message::Stamps;
 
 /// What is asked for of everything: when the kernel, and when the NIC, received it. A NIC stamps
-/// what it receives only if somebody has told it to (`hwstamp_ctl`, `ptp4l`).
+/// what it receives only if somebody has configured it to (`hwstamp_ctl`, `ptp4l`).
 const WANTED: libc::c_uint = libc::SOF_TIMESTAMPING_RX_SOFTWARE
     | libc::SOF_TIMESTAMPING_RX_HARDWARE
     | libc::SOF_TIMESTAMPING_SOFTWARE

@@ -1,8 +1,8 @@
 //! Process 1 of a guest: `earmark guest-init`.
 //!
-//! It makes the guest what its settings say, tells that it is ready, and then obeys orders: from
-//! the console, or, in virtual time, from a script that came with the settings. It reaps whatever
-//! ends, and powers off when it is told to, when the console is closed, or at the end of the
+//! It makes the guest what its settings say, reports that it is ready, and then carries out orders:
+//! from the console, or, in virtual time, from a script that came with the settings. It reaps
+//! whatever ends, and powers off when it is ordered to, when the console is closed, or at the end of the
 //! script.
 //!
 //! It is one loop on one thread. What a program writes is only read if the console has room, one
@@ -38,7 +38,7 @@ use script::Script;
 const BUSY: usize = 64 * 1024;
 
 /// How often a program that has ended is looked after while something keeps its terminal open.
-const GLANCE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Is process 1 until the guest ends. Returns only what went wrong, which the caller should print:
 /// the guest's standard error is kept by those who started it.
@@ -155,7 +155,7 @@ impl Init {
                 }
             }
             if program.is_lingering() {
-                timeout = Some(GLANCE);
+                timeout = Some(POLL_INTERVAL);
             }
         }
         waiter.wait(timeout)

@@ -29,7 +29,7 @@ struct Output {
     room: Option<u64>,
 }
 
-/// A program, until its status has been told.
+/// A program, until its status has been reported.
 pub(super) struct Program {
     pid: Pid,
     has_terminal: bool,
@@ -153,7 +153,7 @@ impl Program {
         self.input.as_ref().filter(|_| !self.waiting.is_empty()).map(AsFd::as_fd)
     }
 
-    /// Writes input as far as the program takes it; what is to be told.
+    /// Writes input as far as the program takes it; what is to be reported.
     pub(super) fn write(&mut self) -> Option<Event> {
         let input = self.input.as_ref()?;
         match write(input, &self.waiting) {
@@ -197,7 +197,7 @@ impl Program {
         })
     }
 
-    /// Reads some output; what is to be told.
+    /// Reads some output; what is to be reported.
     pub(super) fn read(&mut self, stream: Stream) -> Option<Event> {
         let output = self.outputs(stream).as_mut()?;
         let room = output.room.and_then(|room| usize::try_from(room).ok()).unwrap_or(CHUNK);
