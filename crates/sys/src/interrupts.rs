@@ -1,20 +1,20 @@
 //! SIGINT, and whether the programs of the hosts have it as well.
 //!
 //! A terminal sends Ctrl-C to its whole foreground group, and the programs are in it. A script that
-//! sends SIGINT to one process reaches that one alone. The kernel says which it was: `si_code` is
+//! sends SIGINT to one process reaches that one alone. The kernel reports which it was: `si_code` is
 //! `SI_KERNEL` for a terminal.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::os::fd::OwnedFd;
+use std::fs;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use signal_hook::consts::SIGINT;
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::raw::WithRawSiginfo;
 
 use crate::signals::not_ignored;
 
@@ -26,13 +26,13 @@ const SI_KERNEL: i32 = 0x80;
 const GRACE: Duration = Duration::from_millis(100);
 
 /// Lets this process outlive the first SIGINT and passes it on to the programs of its hosts if they
-/// do not have it; a second one ends this process with `status`. Tells whether there was one.
+/// do not have it; a second one ends this process with `status`. The flag is set by the first.
 ///
 /// Programs have it if they are in the process group of this process, as after Ctrl-C. A SIGINT
 /// that is ignored stays so ([`signals`](crate::signals)).
 ///
 /// # Errors
-/// If the signal, a pipe or a thread cannot be had.
+/// If the signal or a thread cannot be had.
 pub fn outlive(status: i32) -> io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
     if not_ignored([SIGINT]).next().is_none() {
@@ -40,30 +40,15 @@ pub fn outlive(status: i32) -> io::Result<Arc<AtomicBool>> {
     }
     signal_hook::flag::register_conditional_shutdown(SIGINT, status, Arc::clone(&interrupted))?;
     signal_hook::flag::register(SIGINT, Arc::clone(&interrupted))?;
-    let (wakes, wake) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-    rustix::fs::fcntl_setfl(&wakes, rustix::fs::OFlags::empty())?;
-    note_origin(wake)?;
+    let mut signals = SignalsInfo::<WithRawSiginfo>::new([SIGINT])?;
     let pass_on = move || {
-        let mut wakes = File::from(wakes);
-        while wakes.read_exact(&mut [0]).is_ok() {
+        for _ in signals.forever().filter(|info| info.si_code != SI_KERNEL) {
             thread::sleep(GRACE);
             pass_on();
         }
     };
     thread::Builder::new().name("interrupts".into()).spawn(pass_on)?;
     Ok(interrupted)
-}
-
-/// Writes a byte for each SIGINT that a process has sent.
-fn note_origin(wake: OwnedFd) -> io::Result<()> {
-    let action = move |info: &libc::siginfo_t| {
-        if info.si_code != SI_KERNEL {
-            let _ = rustix::io::write(&wake, &[0]);
-        }
-    };
-    // SAFETY: the action compares a number and makes one system call that does not block; both are
-    // async-signal-safe. No safe call tells where a signal comes from.
-    unsafe { signal_hook_registry::register_sigaction(SIGINT, action) }.map(|_| ())
 }
 
 /// Sends SIGINT to the programs that this process has started, and to what they have started, as
