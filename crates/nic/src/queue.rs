@@ -205,8 +205,8 @@ impl<F> Queue<F> {
         count
     }
 
-    /// The host unmasks the interrupt. What completed since its last poll is signalled at once if it is
-    /// due.
+    /// The host unmasks the interrupt. What completed since its last poll is signalled at once if
+    /// it is due.
     pub fn rearm(&mut self, now: Instant, observer: &mut impl Observer) {
         self.interrupt = None;
         let unseen = self.unseen();

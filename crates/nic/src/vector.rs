@@ -1,10 +1,10 @@
 //! The interrupt vector of one queue: the contract between a moderator and a host.
 //!
-//! Packets are signalled to a host once, and it then takes them in its own time. As soon as a vector raises
-//! its interrupt it is masked. The host polls, and when a poll finds less than its budget it
-//! re-arms, handing over what has completed since. That hand-over closes the race between the last
-//! poll and the re-arm: a packet that slips in between is in `unseen`, and either it is due, then
-//! the answer is an interrupt, or its timer goes on.
+//! Packets are signalled to a host once, and it then takes them in its own time. As soon as a
+//! vector raises its interrupt it is masked. The host polls, and when a poll finds less than its
+//! budget it re-arms, handing over what has completed since. That hand-over closes the race between
+//! the last poll and the re-arm: a packet that slips in between is in `unseen`, and either it is
+//! due, then the answer is an interrupt, or its timer goes on.
 //!
 //! ```text
 //!           interrupt                poll .. poll

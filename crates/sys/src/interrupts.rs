@@ -1,8 +1,8 @@
 //! SIGINT, and whether the programs of the hosts have it as well.
 //!
 //! A terminal sends Ctrl-C to its whole foreground group, and the programs are in it. A script that
-//! sends SIGINT to one process reaches that one alone. The kernel reports which it was: `si_code` is
-//! `SI_KERNEL` for a terminal.
+//! sends SIGINT to one process reaches that one alone. The kernel reports which it was: `si_code`
+//! is `SI_KERNEL` for a terminal.
 
 use std::fs;
 use std::io;

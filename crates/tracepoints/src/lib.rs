@@ -3,9 +3,10 @@
 //!
 //! No compiler, no BPF, no kernel module. A tracepoint has a number and a layout, which tracefs
 //! tells ([`tracefs`], [`mod@format`]). An event of that number, opened for a processor or for a
-//! process on a processor, writes a record into a ring that it shares with us each time the tracepoint is passed and its filter agrees. All events of a processor
-//! share one ring, so their records are in order; a record that found no room is counted. Records
-//! are taken apart by [`record`], which is pure, as is [`mod@format`].
+//! process on a processor, writes a record into a ring that it shares with us each time the
+//! tracepoint is passed and its filter agrees. All events of a processor share one ring, so their
+//! records are in order; a record that found no room is counted. Records are taken apart by
+//! [`record`], which is pure, as is [`mod@format`].
 //!
 //! A [`Session`] is a set of such events. It starts switched off; what it costs, it costs between
 //! [`Session::enable`] and [`Session::disable`]. Nothing of it outlives this process: a tracefs

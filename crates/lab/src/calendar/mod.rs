@@ -1,10 +1,10 @@
 //! Virtual time: the calendar that all guests share.
 //!
 //! A User-Mode Linux guest that was started with `time-travel=ext:SOCKET` has no clock of its own.
-//! It asks its calendar for a time at which it wants to run, and waits for the message that its turn
-//! has come. Between two turns no time passes for it, and whatever it computes during its turn takes
-//! none. Only one guest runs at any moment. The order of events is therefore the same in every run,
-//! however fast or busy the machine is; what decides is the calendar:
+//! It asks its calendar for a time at which it wants to run, and waits for the message that its
+//! turn has come. Between two turns no time passes for it, and whatever it computes during its turn
+//! takes none. Only one guest runs at any moment. The order of events is therefore the same in
+//! every run, however fast or busy the machine is; what decides is the calendar:
 //!
 //! ```text
 //! guest a  ── REQUEST 75 us, WAIT ──▶ ┌──────────┐

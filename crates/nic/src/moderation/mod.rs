@@ -1,9 +1,9 @@
 //! Moderation: deciding when to interrupt.
 //!
 //! A [`Moderator`] is called for each event of one queue and answers, each time, whether to
-//! interrupt now. Between two interrupts it may ask to be woken at a [`deadline`](Moderator::deadline). It
-//! knows neither rings nor masks: a [`Vector`](crate::vector::Vector) keeps the host's side of the
-//! contract for it.
+//! interrupt now. Between two interrupts it may ask to be woken at a
+//! [`deadline`](Moderator::deadline). It knows neither rings nor masks: a
+//! [`Vector`](crate::vector::Vector) keeps the host's side of the contract for it.
 //!
 //! Strategies come in two kinds. A *timer* says how long an ordinary packet may wait:
 //!

@@ -4,7 +4,8 @@ use super::{Interrupt, Moderator, Reason, Unseen};
 use crate::descriptor::Descriptor;
 use crate::time::{Duration, Instant};
 
-/// At least `gap` passes between two interrupts; a packet after a longer silence is signalled at once.
+/// At least `gap` passes between two interrupts; a packet after a longer silence is signalled at
+/// once.
 ///
 /// The ITR of e1000, igb and ixgbe. A round trip that is shorter than the gap takes exactly the
 /// gap: 8000 a second at 125 us, the number that gave the e1000 of the seed article away.

@@ -2,8 +2,8 @@
 //!
 //! It makes the guest what its settings say, reports that it is ready, and then carries out orders:
 //! from the console, or, in virtual time, from a script that came with the settings. It reaps
-//! whatever ends, and powers off when it is ordered to, when the console is closed, or at the end of the
-//! script.
+//! whatever ends, and powers off when it is ordered to, when the console is closed, or at the end
+//! of the script.
 //!
 //! It is one loop on one thread. What a program writes is only read if the console has room, one
 //! piece at a time and in turns, so a chatty program delays its neighbours but does not stop them.
