@@ -1,6 +1,6 @@
 //! What the threads of an endpoint share.
 
-use std::sync::{Arc, Condvar};
+use std::sync::Arc;
 
 use base::time::Instant;
 use mx::buffers::{Sink, Source};
@@ -8,11 +8,11 @@ use mx::ids::PeerId;
 use mx::status::Event;
 use rustc_hash::FxHashMap;
 
-use super::completions::{CompletionQueue, Filter};
+use super::completions::CompletionQueue;
 use super::error::MxError;
 use super::event_fd::EventFd;
+use super::leadership::Leadership;
 use super::request::{Completed, Label, Request};
-use super::roles::{LEADER, LEASE, PROGRESS};
 use super::sources::Sources;
 use crate::discovery::{self, Asker};
 use crate::port::{Port, PortError, Room, Transmitted};
@@ -27,42 +27,22 @@ pub(super) struct Core<S, R> {
     pub(super) port: Box<dyn Port>,
     /// Who looks for hosts, and answers those who do.
     pub(super) asker: Asker,
-    /// What wakes those who sleep on it.
-    pub(super) sources: Arc<Sources>,
     pub(super) ended: CompletionQueue<R>,
     /// The labels of attempts to connect.
     pub(super) connecting: FxHashMap<PeerId, Label>,
-    /// Threads that sleep until somebody has something for them.
-    pub(super) sleepers: Vec<Sleeper>,
-    /// Threads of the application that are receiving.
-    pub(super) drivers: u32,
-    /// What the one wants that drives, if it waits for a request.
-    pub(super) driven_for: Option<Filter>,
-    /// When one last did.
-    pub(super) driven_at: Instant,
-    /// The progress thread has to be told when the last driver leaves.
-    pub(super) wants_bell: bool,
-    /// When the progress thread will look whether something is due, though there are drivers.
-    pub(super) watched_at: Option<Instant>,
-    /// Until when a driver and the progress thread will sleep on the port, if they do.
-    pub(super) asleep: [Option<Instant>; 2],
+    pub(super) leadership: Leadership,
     /// How often all who wait were told to return.
     pub(super) wakeups: u64,
-    /// What is rung when a request has ended.
-    pub(super) bells: Vec<Arc<EventFd>>,
-    /// Somebody relies on the next of these.
-    pub(super) rings: bool,
+    /// Descriptors that become readable when a request has ended.
+    pub(super) event_fds: Vec<Arc<EventFd>>,
+    /// Somebody sleeps on them: the next completion signals them.
+    pub(super) signals_next: bool,
     /// What the port waits for before it takes more frames.
     pub(super) blocked: Option<Room>,
     pub(super) stopping: bool,
     /// The time, as of the latest look at the clock: each costs as much as a small message.
     now: Instant,
     broken: Option<String>,
-}
-
-pub(super) struct Sleeper {
-    pub(super) want: Filter,
-    pub(super) signal: Arc<Condvar>,
 }
 
 impl<S: Source, R: Sink> Core<S, R> {
@@ -76,19 +56,12 @@ impl<S: Source, R: Sink> Core<S, R> {
             engine,
             port,
             asker,
-            sources,
             ended: CompletionQueue::default(),
             connecting: FxHashMap::default(),
-            sleepers: Vec::new(),
-            drivers: 0,
-            driven_for: None,
-            driven_at: Instant::ZERO,
-            wants_bell: false,
-            watched_at: None,
-            asleep: [None; 2],
+            leadership: Leadership::new(sources),
             wakeups: 0,
-            bells: Vec::new(),
-            rings: false,
+            event_fds: Vec::new(),
+            signals_next: false,
             blocked: None,
             stopping: false,
             now: Instant::ZERO,
@@ -116,7 +89,7 @@ impl<S: Source, R: Sink> Core<S, R> {
             self.send()?;
             // A port that is received from does not signal any more, until it is armed. Those who
             // sleep on it rely on the signal.
-            if self.asleep == [None; 2] || !self.arm()? {
+            if self.leadership.is_awake() || !self.arm()? {
                 return Ok(any);
             }
         }
@@ -125,7 +98,7 @@ impl<S: Source, R: Sink> Core<S, R> {
     /// Advances if a frame has come. This is for one who looks again and again, and soon will
     /// advance whether one has come or not: the clock costs more than a look into the port.
     pub(super) fn poll_fast(&mut self) -> Result<bool, MxError> {
-        if self.asleep != [None; 2] || self.blocked.is_some() {
+        if !self.leadership.is_awake() || self.blocked.is_some() {
             return self.advance();
         }
         let any = self.receive(None)?;
@@ -156,12 +129,6 @@ impl<S: Source, R: Sink> Core<S, R> {
         Ok(frames > 0)
     }
 
-    /// Whether the progress thread will see to what is `due`, a lease late at most, so that a
-    /// driver need not set a timer for it: that costs as much as a frame, each time it sleeps.
-    pub(super) fn is_watched(&self, role: usize, due: Instant) -> bool {
-        role == LEADER && self.watched_at.is_some_and(|at| at <= due + clock::span(LEASE))
-    }
-
     /// Asks the port for a signal; true if there is something already.
     pub(super) fn arm(&mut self) -> Result<bool, MxError> {
         self.port.arm().map_err(|error| self.breaks(error))
@@ -181,30 +148,14 @@ impl<S: Source, R: Sink> Core<S, R> {
         while let Some(event) = self.engine.poll_event() {
             self.note(event);
         }
-        let role = self.sleeper();
-        // Who closes the endpoint waits for no request.
-        let is_closing = role == LEADER && self.driven_for.is_none();
-        if (self.blocked.is_some() || is_closing) && self.asleep[role].is_some() {
-            self.sources.ring(role);
-        }
-        self.hand_over_timers();
+        self.leadership.sent(self.blocked.is_some());
+        self.hand_over_timer();
         Ok(())
     }
 
-    /// Who sleeps on the port, if anybody does.
-    fn sleeper(&self) -> usize {
-        if self.drivers > 0 { LEADER } else { PROGRESS }
-    }
-
-    /// Wakes who sleeps on the port and would miss what is due, so that it sets a timer.
-    pub(super) fn hand_over_timers(&self) {
-        let role = self.sleeper();
-        if let (Some(until), Some(due)) = (self.asleep[role], self.engine.deadline())
-            && due < until
-            && !self.is_watched(role, due)
-        {
-            self.sources.ring(role);
-        }
+    /// Wakes who sleeps on the port and would miss what is due next.
+    pub(super) fn hand_over_timer(&self) {
+        self.leadership.hand_over_timer(self.engine.deadline());
     }
 
     fn note(&mut self, event: Event<R>) {
@@ -223,24 +174,16 @@ impl<S: Source, R: Sink> Core<S, R> {
             // Its requests have ended, and say why.
             Event::Lost(..) => return,
         };
-        // Another thread may have received what the driver sleeps for.
-        let is_for_driver = self.driven_for.is_some_and(|want| want.fits(&completed));
-        if is_for_driver && self.asleep[LEADER].is_some() {
-            self.sources.ring(LEADER);
-        }
-        let wanted = |sleeper: &&Sleeper| sleeper.want.fits(&completed);
-        if let Some(sleeper) = self.sleepers.iter().find(wanted) {
-            sleeper.signal.notify_one();
-        }
+        self.leadership.completed(&completed);
         self.ended.add(completed);
-        if self.rings {
-            self.ring_bells();
+        if self.signals_next {
+            self.signal();
         }
     }
 
-    fn ring_bells(&mut self) {
-        self.rings = false;
-        self.bells.iter().for_each(|bell| bell.ring());
+    fn signal(&mut self) {
+        self.signals_next = false;
+        self.event_fds.iter().for_each(|event_fd| event_fd.ring());
     }
 
     /// An error if the port does not work any more.
@@ -262,11 +205,8 @@ impl<S: Source, R: Sink> Core<S, R> {
     /// From now on every request is refused.
     pub(super) fn fails(&mut self, error: &MxError) {
         self.broken.get_or_insert_with(|| error.to_string());
-        for sleeper in &self.sleepers {
-            sleeper.signal.notify_one();
-        }
-        self.sources.ring(LEADER);
-        self.sources.ring(PROGRESS);
-        self.ring_bells();
+        self.leadership.wake_all();
+        self.leadership.wake_progress();
+        self.signal();
     }
 }

@@ -29,10 +29,10 @@ mod core;
 mod error;
 mod event_fd;
 mod find;
+mod leadership;
 mod progress;
 mod queue;
 mod request;
-mod roles;
 mod shared;
 mod sources;
 mod wait;
@@ -56,7 +56,6 @@ use self::core::Core;
 pub use self::error::MxError;
 pub use self::event_fd::EventFd;
 pub use self::request::{Completed, Label, Request};
-use self::roles::PROGRESS;
 use self::shared::Shared;
 pub use self::shared::Waiting;
 use self::sources::Sources;
@@ -179,7 +178,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         let peer = core.engine.connect(now, address, key, timeout)?;
         core.connecting.insert(peer, label);
         core.send()?;
-        core.driven_at = now;
+        core.leadership.polled(now);
         Ok(Request::Connect(peer))
     }
 
@@ -354,7 +353,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         let now = core.tick();
         let asked = ask(&mut core.engine, now)?;
         core.send()?;
-        core.driven_at = now;
+        core.leadership.polled(now);
         Ok(asked)
     }
 
@@ -369,7 +368,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         {
             let mut core = self.shared.lock();
             core.stopping = true;
-            core.sources.ring(PROGRESS);
+            core.leadership.wake_progress();
         }
         // It only panics if the engine does, and that was told on standard error.
         let _ = thread.join();

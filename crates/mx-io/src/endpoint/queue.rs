@@ -15,7 +15,6 @@ use super::completions::Filter;
 use super::error::MxError;
 use super::event_fd::EventFd;
 use super::request::Completed;
-use super::roles::PROGRESS;
 
 /// The end of any request.
 const ALL: Filter = Filter::Any(Match::ANY);
@@ -43,7 +42,8 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         if !core.ended.has(ALL) {
             core.check()?;
             core.advance()?;
-            core.driven_at = core.now();
+            let now = core.now();
+            core.leadership.polled(now);
         }
         let mut taken = 0;
         while taken < most
@@ -58,8 +58,8 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// From now on this bell is one of those that are rung; see [`Endpoint::ring_next`].
     pub fn add_bell(&self, bell: &Arc<EventFd>) {
         let mut core = self.shared.lock();
-        if !core.bells.iter().any(|known| Arc::ptr_eq(known, bell)) {
-            core.bells.push(Arc::clone(bell));
+        if !core.event_fds.iter().any(|known| Arc::ptr_eq(known, bell)) {
+            core.event_fds.push(Arc::clone(bell));
         }
     }
 
@@ -74,10 +74,8 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         if core.ended.has(ALL) {
             return Ok(false);
         }
-        core.rings = true;
-        // The application drives no longer, and the progress thread must not wait to see that.
-        core.driven_at = Instant::ZERO;
-        core.sources.ring(PROGRESS);
+        core.signals_next = true;
+        core.leadership.release();
         Ok(true)
     }
 }

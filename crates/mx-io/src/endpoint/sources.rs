@@ -6,6 +6,7 @@ use base::time::Instant;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::{Errno, read, write};
 
+use super::leadership::Role;
 use crate::port::{MORE_READINESS, Port};
 use sys::clock;
 
@@ -13,7 +14,7 @@ use sys::clock;
 pub(super) struct Sources {
     readiness: OwnedFd,
     more: Vec<OwnedFd>,
-    /// What other threads ring for a driver, and for the progress thread. Whoever hears its bell
+    /// What other threads ring for each [`Role`]. Whoever hears its bell
     /// silences it, so two must not share one.
     bells: [OwnedFd; 2],
 }
@@ -30,22 +31,22 @@ impl Sources {
     }
 
     /// Wakes whoever has this role, or will the next time it wants to sleep.
-    pub(super) fn ring(&self, role: usize) {
+    pub(super) fn ring(&self, role: Role) {
         // It can only fail because the bell rings already.
-        let _ = write(&self.bells[role], &1_u64.to_ne_bytes());
+        let _ = write(&self.bells[role as usize], &1_u64.to_ne_bytes());
     }
 
     /// Sleeps until the port has something, the bell rings, or it is `due`; with `writable` also
     /// until the port has room.
     pub(super) fn wait(
         &self,
-        role: usize,
+        role: Role,
         due: Option<Instant>,
         writable: bool,
     ) -> rustix::io::Result<()> {
         let timeout = due.map(|due| clock::timespec(due.since(clock::now())));
         let wanted = if writable { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        let bell = self.bells[role].as_fd();
+        let bell = self.bells[role as usize].as_fd();
         let mut fds: [PollFd<'_>; 2 + MORE_READINESS] =
             std::array::from_fn(|_| PollFd::from_borrowed_fd(bell, PollFlags::IN));
         fds[0] = PollFd::from_borrowed_fd(self.readiness.as_fd(), wanted);
@@ -59,22 +60,18 @@ impl Sources {
             Err(error) => return Err(error),
         }
         if fds[1].revents().contains(PollFlags::IN) {
-            let _ = read(&self.bells[role], &mut [0; 8]);
+            let _ = read(&self.bells[role as usize], &mut [0; 8]);
         }
         Ok(())
     }
 
     /// Sleeps until the bell rings or it is `due`, whatever the port has.
-    pub(super) fn wait_for_bell(
-        &self,
-        role: usize,
-        due: Option<Instant>,
-    ) -> rustix::io::Result<()> {
+    pub(super) fn wait_for_bell(&self, role: Role, due: Option<Instant>) -> rustix::io::Result<()> {
         let timeout = due.map(|due| clock::timespec(due.since(clock::now())));
-        let mut fds = [PollFd::new(&self.bells[role], PollFlags::IN)];
+        let mut fds = [PollFd::new(&self.bells[role as usize], PollFlags::IN)];
         match poll(&mut fds, timeout.as_ref()) {
             Ok(0) | Err(Errno::INTR) => Ok(()),
-            Ok(_) => read(&self.bells[role], &mut [0; 8]).map(drop),
+            Ok(_) => read(&self.bells[role as usize], &mut [0; 8]).map(drop),
             Err(error) => Err(error),
         }
     }

@@ -1,6 +1,6 @@
 //! Threads of the application that want a request to end.
 
-use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base::time::Instant;
@@ -9,10 +9,10 @@ use mx::matching::Match;
 
 use super::Endpoint;
 use super::completions::Filter;
-use super::core::{Core, Sleeper};
+use super::core::Core;
 use super::error::MxError;
+use super::leadership::Role;
 use super::request::{Completed, Request};
-use super::roles::{LEADER, PROGRESS};
 use super::shared::{Shared, Waiting};
 use crate::port::Room;
 use sys::clock;
@@ -88,10 +88,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     pub fn wakeup(&self) {
         let mut core = self.shared.lock();
         core.wakeups += 1;
-        for sleeper in &core.sleepers {
-            sleeper.signal.notify_one();
-        }
-        core.sources.ring(LEADER);
+        core.leadership.wake_all();
     }
 
     /// Receives and sends what there is; whether frames came. Only an endpoint without a progress
@@ -108,7 +105,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         let mut core = self.core()?;
         let now = core.tick();
         core.engine.close(now);
-        core.drivers += 1;
+        core.leadership.lead_to_close();
         let until = deadline(Some(patience));
         let address = core.engine.address();
         loop {
@@ -120,7 +117,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
                 return Err(MxError::Unfinished(address));
             }
             if !advanced {
-                core = self.shared.sleep_on_port(core, until, LEADER)?;
+                core = self.shared.sleep_on_port(core, until, Role::Leader)?;
             }
         }
     }
@@ -132,7 +129,8 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         }
         core.check()?;
         core.advance()?;
-        core.driven_at = core.now();
+        let now = core.now();
+        core.leadership.polled(now);
         Ok(core.ended.take(want))
     }
 
@@ -153,10 +151,10 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
             if core.wakeups != wakeups || until.is_some_and(|until| until <= clock::now()) {
                 return Ok(None);
             }
-            core = if core.drivers == 0 {
-                self.shared.drive(core, want, until)?
+            core = if core.leadership.has_leader() {
+                follow(core, want, until)
             } else {
-                sleep(core, want, until)
+                self.shared.lead(core, want, until)?
             };
         }
     }
@@ -164,14 +162,13 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
 
 impl<S: Source, R: Sink> Shared<S, R> {
     /// Drives the endpoint until something has ended that is wanted, or the time is over.
-    fn drive<'a>(
+    fn lead<'a>(
         &'a self,
         mut core: MutexGuard<'a, Core<S, R>>,
         want: Filter,
         until: Option<Instant>,
     ) -> Result<MutexGuard<'a, Core<S, R>>, MxError> {
-        core.drivers += 1;
-        core.driven_for = Some(want);
+        core.leadership.lead(want);
         let wakeups = core.wakeups;
         let mut begun = None;
         let mut looks = 0_u32;
@@ -201,7 +198,7 @@ impl<S: Source, R: Sink> Shared<S, R> {
                 core = self.lock();
                 continue;
             }
-            match self.sleep_on_port(core, until, LEADER) {
+            match self.sleep_on_port(core, until, Role::Leader) {
                 Ok(awake) => core = awake,
                 Err(error) => {
                     core = self.lock();
@@ -210,17 +207,8 @@ impl<S: Source, R: Sink> Shared<S, R> {
             }
             looks = 0;
         };
-        core.drivers -= 1;
-        core.driven_for = None;
-        core.driven_at = core.now();
-        if core.wants_bell {
-            core.wants_bell = false;
-            core.sources.ring(PROGRESS);
-        }
-        // Another one may have to go on.
-        if let Some(next) = core.sleepers.first() {
-            next.signal.notify_one();
-        }
+        let now = core.now();
+        core.leadership.step_down(now);
         result.map(|()| core)
     }
 
@@ -229,7 +217,7 @@ impl<S: Source, R: Sink> Shared<S, R> {
         &'a self,
         mut core: MutexGuard<'a, Core<S, R>>,
         until: Option<Instant>,
-        role: usize,
+        role: Role,
     ) -> Result<MutexGuard<'a, Core<S, R>>, MxError> {
         if core.arm()? {
             return Ok(core);
@@ -238,14 +226,14 @@ impl<S: Source, R: Sink> Shared<S, R> {
             Some(Room::Later(wait)) => deadline(Some(wait)),
             _ => None,
         };
-        let deadline = core.engine.deadline().filter(|due| !core.is_watched(role, *due));
+        let deadline = core.engine.deadline().filter(|due| !core.leadership.is_watched(role, *due));
         let due = [until, deadline, room].into_iter().flatten().min();
-        core.asleep[role] = Some(due.unwrap_or(Instant::from_nanos(u64::MAX)));
+        core.leadership.set_sleep(role, Some(due.unwrap_or(Instant::from_nanos(u64::MAX))));
         let writable = core.blocked == Some(Room::Writable);
         drop(core);
         let slept = self.sources.wait(role, due, writable);
         let mut core = self.lock();
-        core.asleep[role] = None;
+        core.leadership.set_sleep(role, None);
         slept.map_err(|error| MxError::System(error.into()))?;
         match core.port.clear() {
             Ok(()) => Ok(core),
@@ -254,14 +242,13 @@ impl<S: Source, R: Sink> Shared<S, R> {
     }
 }
 
-/// Sleeps until the thread that drives has something for this one, or leaves.
-fn sleep<'a, S, R>(
+/// Sleeps until the leader has something for this thread, or leaves.
+fn follow<'a, S, R>(
     mut core: MutexGuard<'a, Core<S, R>>,
     want: Filter,
     until: Option<Instant>,
 ) -> MutexGuard<'a, Core<S, R>> {
-    let signal = Arc::new(Condvar::new());
-    core.sleepers.push(Sleeper { want, signal: Arc::clone(&signal) });
+    let signal = core.leadership.follow(want);
     let mut core = match until {
         None => signal.wait(core).unwrap_or_else(PoisonError::into_inner),
         Some(until) => {
@@ -269,7 +256,7 @@ fn sleep<'a, S, R>(
             signal.wait_timeout(core, left).unwrap_or_else(PoisonError::into_inner).0
         }
     };
-    core.sleepers.retain(|sleeper| !Arc::ptr_eq(&sleeper.signal, &signal));
+    core.leadership.unfollow(&signal);
     core
 }
 

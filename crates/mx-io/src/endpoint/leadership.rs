@@ -1,0 +1,245 @@
+//! Who drives an endpoint: a leader/follower machine.
+//!
+//! The *leader* is the thread of the application that drives engine and port: it was the first to
+//! wait. *Followers* are the other threads that wait; each sleeps until the leader has completed its
+//! request, or leaves. The *progress thread* drives while there is no leader. At most one leader and
+//! the progress thread sleep on the port, each with a bell of its own.
+//!
+//! | state | leader | progress thread |
+//! |---|---|---|
+//! | idle | none; no call for a [`LEASE`] | drives, sleeps on the port |
+//! | polled | none; a call within a `LEASE` | looks after each `LEASE` |
+//! | led | drives, sleeps on the port without timers | looks after each `LEASE`, sees to timers |
+//! | led for long | drives, sets its own timers | sleeps until its bell rings |
+//!
+//! | from | event | to | action |
+//! |---|---|---|---|
+//! | idle | a request, a test, a completion queue that is read | polled | |
+//! | idle, polled | a thread begins to wait: [`lead`](Leadership::lead) | led | |
+//! | led, led for long | another begins to wait: [`follow`](Leadership::follow) | same | it sleeps |
+//! | led | [`LONG`] leases have passed: [`stand_by`](Leadership::stand_by) | led for long | leader sets a timer |
+//! | led | the leader leaves: [`step_down`](Leadership::step_down) | polled | wake a follower |
+//! | led for long | the leader leaves | polled | wake a follower, and the progress thread |
+//! | polled | a `LEASE` without a call: [`is_over`](Leadership::is_over) | idle | |
+//! | polled | the application sleeps elsewhere: [`release`](Leadership::release) | idle | wake the progress thread |
+//!
+//! The machine has no clock and does no I/O but to ring; its owner has the lock of the endpoint.
+
+use std::sync::{Arc, Condvar};
+use std::time::Duration;
+
+use base::time::Instant;
+use sys::clock;
+
+use super::completions::Filter;
+use super::request::Completed;
+use super::sources::Sources;
+
+/// While the application has driven the endpoint within this time, the progress thread leaves it to
+/// the application.
+pub(super) const LEASE: Duration = Duration::from_micros(500);
+
+/// A leader that has been there for so many leases stays for a while: the progress thread stops
+/// looking, and is woken when it leaves.
+const LONG: u64 = 5;
+
+/// Who sleeps on the port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Leader,
+    Progress,
+}
+
+/// What the leader is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Leader {
+    None,
+    WaitsFor(Filter),
+    /// It closes the endpoint and waits for no request.
+    Closes,
+}
+
+/// What the progress thread does while others drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standby {
+    /// It drives, or is about to look.
+    No,
+    /// It looks at this time whether something is due.
+    Until(Instant),
+    /// It sleeps until the leader rings.
+    UntilBell,
+}
+
+/// A thread that sleeps until its request has ended or the leader leaves.
+struct Follower {
+    want: Filter,
+    signal: Arc<Condvar>,
+}
+
+/// The machine.
+pub(super) struct Leadership {
+    leader: Leader,
+    followers: Vec<Follower>,
+    /// When a thread of the application last drove.
+    driven_at: Instant,
+    standby: Standby,
+    /// Until when each role will sleep on the port, if it does.
+    sleeps_until: [Option<Instant>; 2],
+    sources: Arc<Sources>,
+}
+
+impl Leadership {
+    pub(super) const fn new(sources: Arc<Sources>) -> Self {
+        Self {
+            leader: Leader::None,
+            followers: Vec::new(),
+            driven_at: Instant::ZERO,
+            standby: Standby::No,
+            sleeps_until: [None; 2],
+            sources,
+        }
+    }
+
+    pub(super) fn has_leader(&self) -> bool {
+        self.leader != Leader::None
+    }
+
+    /// The calling thread drives until this is completed.
+    pub(super) const fn lead(&mut self, want: Filter) {
+        self.leader = Leader::WaitsFor(want);
+    }
+
+    /// The calling thread drives until the endpoint is closed.
+    pub(super) const fn lead_to_close(&mut self) {
+        self.leader = Leader::Closes;
+    }
+
+    /// The leader leaves. A follower becomes the next, if there is one.
+    pub(super) fn step_down(&mut self, now: Instant) {
+        self.leader = Leader::None;
+        self.driven_at = now;
+        if self.standby == Standby::UntilBell {
+            self.standby = Standby::No;
+            self.sources.ring(Role::Progress);
+        }
+        if let Some(next) = self.followers.first() {
+            next.signal.notify_one();
+        }
+    }
+
+    /// The calling thread sleeps on what this returns until it is completed or the leader leaves.
+    pub(super) fn follow(&mut self, want: Filter) -> Arc<Condvar> {
+        let signal = Arc::new(Condvar::new());
+        self.followers.push(Follower { want, signal: Arc::clone(&signal) });
+        signal
+    }
+
+    /// A follower is awake.
+    pub(super) fn unfollow(&mut self, signal: &Arc<Condvar>) {
+        self.followers.retain(|follower| !Arc::ptr_eq(&follower.signal, signal));
+    }
+
+    /// A thread of the application drives, and does not wait.
+    pub(super) const fn polled(&mut self, now: Instant) {
+        self.driven_at = now;
+    }
+
+    /// The application drives no longer, and the progress thread must not wait to see that.
+    pub(super) fn release(&mut self) {
+        self.driven_at = Instant::ZERO;
+        self.sources.ring(Role::Progress);
+    }
+
+    /// Whether the application has stopped driving.
+    pub(super) fn is_over(&self, now: Instant) -> bool {
+        !self.has_leader() && now.since(self.driven_at) >= clock::span(LEASE)
+    }
+
+    /// The progress thread drives again.
+    pub(super) const fn take_over(&mut self) {
+        self.standby = Standby::No;
+    }
+
+    /// The progress thread leaves the endpoint to a leader that it has seen since `since`, or to
+    /// the next call: until when it sleeps, or until its bell rings.
+    pub(super) fn stand_by(&mut self, now: Instant, since: Instant) -> Option<Instant> {
+        let lease = clock::span(LEASE);
+        let is_long = now.since(since) >= lease.times(LONG);
+        self.standby = if is_long { Standby::UntilBell } else { Standby::Until(now + lease) };
+        (!is_long).then(|| now + lease)
+    }
+
+    /// Whether the progress thread will see to what is `due`, a lease late at most, so that a
+    /// leader need not set a timer for it: that costs as much as a frame, each time it sleeps.
+    pub(super) fn is_watched(&self, role: Role, due: Instant) -> bool {
+        let Standby::Until(at) = self.standby else { return false };
+        role == Role::Leader && at <= due + clock::span(LEASE)
+    }
+
+    /// This role sleeps on the port, or does not any more.
+    pub(super) const fn set_sleep(&mut self, role: Role, until: Option<Instant>) {
+        self.sleeps_until[role as usize] = until;
+    }
+
+    /// Whether nobody sleeps on the port.
+    pub(super) fn is_awake(&self) -> bool {
+        self.sleeps_until == [None; 2]
+    }
+
+    /// Who sleeps on the port if anybody does, and until when.
+    const fn sleeper(&self) -> (Role, Option<Instant>) {
+        let role = match self.leader {
+            Leader::None => Role::Progress,
+            _ => Role::Leader,
+        };
+        (role, self.sleeps_until[role as usize])
+    }
+
+    /// Frames were sent, and not all if the port `is_blocked`. Who sleeps on the port has to know
+    /// of a port without room; one that closes the endpoint looks after each frame.
+    pub(super) fn sent(&self, is_blocked: bool) {
+        if let (role, Some(_)) = self.sleeper()
+            && (is_blocked || self.leader == Leader::Closes)
+        {
+            self.sources.ring(role);
+        }
+    }
+
+    /// Wakes who sleeps on the port and would miss what is due, so that it sets a timer.
+    pub(super) fn hand_over_timer(&self, due: Option<Instant>) {
+        if let ((role, Some(until)), Some(due)) = (self.sleeper(), due)
+            && due < until
+            && !self.is_watched(role, due)
+        {
+            self.sources.ring(role);
+        }
+    }
+
+    /// Wakes who waits for this.
+    pub(super) fn completed<R>(&self, completed: &Completed<R>) {
+        // Another thread may have received what the leader sleeps for.
+        if let Leader::WaitsFor(want) = self.leader
+            && want.fits(completed)
+            && self.sleeps_until[Role::Leader as usize].is_some()
+        {
+            self.sources.ring(Role::Leader);
+        }
+        let wanted = |follower: &&Follower| follower.want.fits(completed);
+        if let Some(follower) = self.followers.iter().find(wanted) {
+            follower.signal.notify_one();
+        }
+    }
+
+    /// Wakes all threads of the application that wait.
+    pub(super) fn wake_all(&self) {
+        for follower in &self.followers {
+            follower.signal.notify_one();
+        }
+        self.sources.ring(Role::Leader);
+    }
+
+    /// Wakes the progress thread.
+    pub(super) fn wake_progress(&self) {
+        self.sources.ring(Role::Progress);
+    }
+}
