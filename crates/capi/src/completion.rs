@@ -25,12 +25,11 @@ pub extern "C" fn earmark_mx_test(
     status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
     result: Option<&mut MaybeUninit<u32>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
-        let (request, result) = (held(request)?, place(result, "result")?);
+    handles::on(endpoint, |open| {
+        let (request, answer) = (held(request)?, Answer::new(status, result)?);
         let (_, _, wanted) = open.pending(*request)?;
         let ended = open.mx.test(wanted)?.and_then(|completed| open.end(&completed));
-        if tell(ended, status, result) {
+        if answer.write(ended) {
             *request = null_mut();
         }
         Ok(())
@@ -47,16 +46,15 @@ pub extern "C" fn earmark_mx_wait(
     status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
     result: Option<&mut MaybeUninit<u32>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
-        let (request, result) = (held(request)?, place(result, "result")?);
+    handles::on(endpoint, |open| {
+        let (request, answer) = (held(request)?, Answer::new(status, result)?);
         let (_, _, wanted) = open.pending(*request)?;
         let ended = open.mx.wait(wanted, self::timeout(timeout))?;
-        if tell(ended.and_then(|completed| open.end(&completed)), status, result) {
+        let ended = ended.and_then(|completed| open.end(&completed));
+        if answer.write_waited(open, ended)? {
             *request = null_mut();
-            return Ok(());
         }
-        goes_on(&open)
+        Ok(())
     })
 }
 
@@ -70,11 +68,10 @@ pub extern "C" fn earmark_mx_test_any(
     status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
     result: Option<&mut MaybeUninit<u32>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
-        let result = place(result, "result")?;
+    handles::on(endpoint, |open| {
+        let answer = Answer::new(status, result)?;
         let wanted = matching(match_info, match_mask)?;
-        tell(any(&open, || open.mx.test_any(wanted))?, status, result);
+        answer.write(any(open, || open.mx.test_any(wanted))?);
         Ok(())
     })
 }
@@ -90,14 +87,13 @@ pub extern "C" fn earmark_mx_wait_any(
     status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
     result: Option<&mut MaybeUninit<u32>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
-        let result = place(result, "result")?;
+    handles::on(endpoint, |open| {
+        let answer = Answer::new(status, result)?;
         let wanted = matching(match_info, match_mask)?;
         let until = self::timeout(timeout).map(|span| Instant::now() + span);
         let left = || until.map(|until| until.saturating_duration_since(Instant::now()));
-        let ended = any(&open, || open.mx.wait_any(wanted, left()))?;
-        if tell(ended, status, result) { Ok(()) } else { goes_on(&open) }
+        let ended = any(open, || open.mx.wait_any(wanted, left()))?;
+        answer.write_waited(open, ended).map(drop)
     })
 }
 
@@ -121,8 +117,7 @@ pub extern "C" fn earmark_mx_peek(
     request: Option<&mut MaybeUninit<earmark_mx_request_t>>,
     result: Option<&mut MaybeUninit<u32>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         let (request, result) = (place(request, "request")?, place(result, "result")?);
         open.mx.progress()?;
         let context = open.mx.peek_context(self::timeout(timeout))?;
@@ -133,7 +128,7 @@ pub extern "C" fn earmark_mx_peek(
                 request.write(handle);
                 Ok(())
             }
-            None => goes_on(&open),
+            None => goes_on(open),
         }
     })
 }
@@ -145,8 +140,7 @@ pub extern "C" fn earmark_mx_context(
     request: earmark_mx_request_t,
     context: Option<&mut MaybeUninit<*mut c_void>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         let context = place(context, "context")?;
         let (_, pending, _) = open.pending(request)?;
         context.write(without_provenance_mut(pending.context));
@@ -163,8 +157,7 @@ pub extern "C" fn earmark_mx_cancel(
     request: Option<&mut earmark_mx_request_t>,
     result: Option<&mut MaybeUninit<u32>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         let (request, result) = (held(request)?, place(result, "result")?);
         let (key, pending, wanted) = open.pending(*request)?;
         if pending.kind == Kind::Send {
@@ -187,8 +180,7 @@ pub extern "C" fn earmark_mx_forget(
     endpoint: earmark_mx_endpoint_t,
     request: Option<&mut earmark_mx_request_t>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         let request = held(request)?;
         let (key, _, wanted) = open.pending(*request)?;
         open.mx.forget(wanted);
@@ -201,8 +193,7 @@ pub extern "C" fn earmark_mx_forget(
 /// Lets all threads that wait on this endpoint return, with result 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn earmark_mx_wakeup(endpoint: earmark_mx_endpoint_t) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         open.wakeups.fetch_add(1, Ordering::AcqRel);
         open.mx.wakeup();
         Ok(())
@@ -234,14 +225,39 @@ fn matching(match_info: u64, match_mask: u64) -> Result<Match, Failure> {
     Err(Failure::new(Return::EARMARK_MX_BAD_MATCH_MASK, text))
 }
 
-/// Tells an end, or that there is none; whether there is one.
-pub(crate) fn tell(
-    ended: Option<earmark_mx_status_t>,
-    status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
-    result: &mut MaybeUninit<u32>,
-) -> bool {
-    result.write(ended.is_some().into());
-    ended.map(|ended| give(status, ended)).is_some()
+/// Where a call says whether a request has ended, and how.
+pub(crate) struct Answer<'a> {
+    status: Option<&'a mut MaybeUninit<earmark_mx_status_t>>,
+    result: &'a mut MaybeUninit<u32>,
+}
+
+impl<'a> Answer<'a> {
+    pub(crate) fn new(
+        status: Option<&'a mut MaybeUninit<earmark_mx_status_t>>,
+        result: Option<&'a mut MaybeUninit<u32>>,
+    ) -> Result<Self, Failure> {
+        Ok(Self { status, result: place(result, "result")? })
+    }
+
+    /// Writes an end, or that there is none; whether there is one.
+    pub(crate) fn write(self, ended: Option<earmark_mx_status_t>) -> bool {
+        self.result.write(ended.is_some().into());
+        ended.map(|ended| give(self.status, ended)).is_some()
+    }
+
+    /// As [`Answer::write`], after a wait. Without an end it is an error if the endpoint is being
+    /// closed.
+    pub(crate) fn write_waited(
+        self,
+        open: &Open,
+        ended: Option<earmark_mx_status_t>,
+    ) -> Result<bool, Failure> {
+        let has_ended = self.write(ended);
+        if !has_ended {
+            goes_on(open)?;
+        }
+        Ok(has_ended)
+    }
 }
 
 /// The first end that somebody is to hear of.
@@ -258,7 +274,7 @@ fn any(
 }
 
 /// One who has waited in vain: an error if the endpoint is being closed.
-pub(crate) fn goes_on(open: &Open) -> Result<(), Failure> {
+fn goes_on(open: &Open) -> Result<(), Failure> {
     if open.closing.load(Ordering::Acquire) {
         let text = "this endpoint is being closed by another thread; its requests are void";
         return Err(Failure::new(Return::EARMARK_MX_CLOSING, text));

@@ -21,7 +21,7 @@ use crate::abi::{
     earmark_mx_endpoint_addr_t, earmark_mx_endpoint_t, earmark_mx_request_t, earmark_mx_status_t,
 };
 use crate::codes::{self, earmark_mx_return_t as Return};
-use crate::guard::Failure;
+use crate::guard::{Failure, guard};
 use crate::message::{Copies, Outgoing, Place};
 use crate::state;
 
@@ -250,6 +250,14 @@ pub(crate) fn endpoint(handle: earmark_mx_endpoint_t) -> Result<Arc<Open>, Failu
     let endpoints = ENDPOINTS.read().unwrap_or_else(PoisonError::into_inner);
     let open = endpoints.get(key_of(handle)).map(Arc::clone);
     open.ok_or_else(|| no_endpoint(handle))
+}
+
+/// Runs a call on the endpoint of a handle; see [`guard`].
+pub(crate) fn on(
+    handle: earmark_mx_endpoint_t,
+    call: impl FnOnce(&Open) -> Result<(), Failure>,
+) -> Return {
+    guard(|| call(&*endpoint(handle)?))
 }
 
 /// Gives an endpoint a handle.

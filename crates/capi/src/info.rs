@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 
 use crate::abi::{EARMARK_MX_MAX_SEGMENTS, earmark_mx_endpoint_t};
 use crate::codes::{Return, earmark_mx_return_t};
-use crate::guard::{Failure, give, guard, place};
+use crate::guard::{Failure, give, place};
 use crate::handles;
 use crate::handles::nic_number;
 use crate::peers::put_text;
@@ -32,8 +32,7 @@ pub extern "C" fn earmark_mx_get_info(
     key: u32,
     value: Option<&mut MaybeUninit<u64>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         let value = place(value, "value")?;
         value.write(match key {
             EARMARK_MX_INFO_NIC_ID => nic_number(open.mx.address().nic),
@@ -42,7 +41,7 @@ pub extern "C" fn earmark_mx_get_info(
             EARMARK_MX_INFO_EAGER_MAX => open.eager_max as u64,
             EARMARK_MX_INFO_MAX_SEGMENTS => EARMARK_MX_MAX_SEGMENTS.into(),
             EARMARK_MX_INFO_PEERS => open.mx.peers().len() as u64,
-            EARMARK_MX_INFO_COUNTERS => counters(&open).len() as u64,
+            EARMARK_MX_INFO_COUNTERS => counters(open).len() as u64,
             other => {
                 let text = format!("there is no figure {other}; use a constant of the header");
                 return Err(Failure::new(Return::EARMARK_MX_BAD_ARGUMENT, text));
@@ -65,9 +64,8 @@ pub unsafe extern "C" fn earmark_mx_get_counter(
     size: usize,
     value: Option<&mut MaybeUninit<u64>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
-        let counters = counters(&open);
+    handles::on(endpoint, |open| {
+        let counters = counters(open);
         let Some((label, count)) = counters.get(index as usize) else {
             let text = format!("there is no counter {index}: there are {}", counters.len());
             return Err(Failure::new(Return::EARMARK_MX_BAD_ARGUMENT, text));

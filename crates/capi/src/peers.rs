@@ -40,11 +40,10 @@ pub extern "C" fn earmark_mx_connect(
     timeout: u32,
     addr: Option<&mut MaybeUninit<earmark_mx_endpoint_addr_t>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         let addr = place(addr, "addr")?;
         let address = address(nic_id, endpoint_id)?;
-        addr.write(connect(&open, address, key, self::timeout(timeout).unwrap_or(LONG))?);
+        addr.write(connect(open, address, key, self::timeout(timeout).unwrap_or(LONG))?);
         Ok(())
     })
 }
@@ -63,12 +62,11 @@ pub extern "C" fn earmark_mx_iconnect(
     context: *mut c_void,
     request: Option<&mut MaybeUninit<earmark_mx_request_t>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         let request = place(request, "request")?;
         let address = address(nic_id, endpoint_id)?;
         let _alone = lock(&open.connecting);
-        alone(&open, address)?;
+        alone(open, address)?;
         let span = self::timeout(timeout).unwrap_or(LONG);
         request.write(open.make(Kind::Connect(address), context, |context| {
             open.mx.iconnect_with(address, key, span, Label { match_info, context })
@@ -83,8 +81,7 @@ pub extern "C" fn earmark_mx_get_endpoint_addr(
     endpoint: earmark_mx_endpoint_t,
     addr: Option<&mut MaybeUninit<earmark_mx_endpoint_addr_t>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         place(addr, "addr")?.write(handles::addr(None, open.mx.address()));
         Ok(())
     })
@@ -112,8 +109,7 @@ pub extern "C" fn earmark_mx_set_endpoint_addr_context(
     addr: earmark_mx_endpoint_addr_t,
     context: *mut c_void,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         let is_there = open.mx.set_peer_context(peer_of(addr), context.addr() as u64);
         if is_there { Ok(()) } else { Err(no_peer(addr)) }
     })
@@ -126,8 +122,7 @@ pub extern "C" fn earmark_mx_get_endpoint_addr_context(
     addr: earmark_mx_endpoint_addr_t,
     context: Option<&mut MaybeUninit<*mut c_void>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         let context = place(context, "context")?;
         let found = open.mx.peer_context(peer_of(addr)).ok_or_else(|| no_peer(addr))?;
         context.write(without_provenance_mut(found as usize));
@@ -148,8 +143,7 @@ pub unsafe extern "C" fn earmark_mx_hostname_to_nic_id(
     nic_id: Option<&mut MaybeUninit<u64>>,
     endpoint_id: Option<&mut MaybeUninit<u32>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         if name.is_null() {
             let text = "name of a host is NULL; pass one";
             return Err(Failure::new(Return::EARMARK_MX_BAD_ARGUMENT, text));
@@ -157,7 +151,7 @@ pub unsafe extern "C" fn earmark_mx_hostname_to_nic_id(
         // SAFETY: it is a string.
         // JUSTIFICATION: C passes strings by their address.
         let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
-        let found = search(&open, Some(&name), timeout, |_| true)?;
+        let found = search(open, Some(&name), timeout, |_| true)?;
         let Some(Found { address, .. }) = found else {
             let text = format!(
                 "host {name}: nobody of that name has answered; see who does: earmark mx peers"
@@ -183,9 +177,8 @@ pub unsafe extern "C" fn earmark_mx_nic_id_to_hostname(
     name: *mut c_char,
     size: usize,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
-        let found = search(&open, None, timeout, |found| found.address.nic == nic_of(nic_id))?;
+    handles::on(endpoint, |open| {
+        let found = search(open, None, timeout, |found| found.address.nic == nic_of(nic_id))?;
         let Some(found) = found else {
             let text = format!("interface {}: nobody there has answered", nic_of(nic_id));
             return Err(Failure::new(Return::EARMARK_MX_HOST_NOT_FOUND, text));

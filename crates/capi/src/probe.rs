@@ -11,8 +11,8 @@ use mx::matching::Match;
 
 use crate::abi::{earmark_mx_endpoint_addr_t, earmark_mx_endpoint_t, earmark_mx_status_t};
 use crate::codes::{earmark_mx_return_t, earmark_mx_status_code_t as Code};
-use crate::completion::{NAP, goes_on, tell};
-use crate::guard::{Failure, guard, place};
+use crate::completion::{Answer, NAP};
+use crate::guard::Failure;
 use crate::handles::{self, Open};
 use crate::peers::timeout;
 use crate::transfer::peer;
@@ -30,15 +30,11 @@ pub extern "C" fn earmark_mx_iprobe(
     status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
     result: Option<&mut MaybeUninit<u32>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
-        let result = place(result, "result")?;
-        tell_found(
-            &open,
-            open.mx.iprobe(None, Match { info: match_info, mask: match_mask })?,
-            status,
-            result,
-        );
+    handles::on(endpoint, |open| {
+        let answer = Answer::new(status, result)?;
+        let wanted = Match { info: match_info, mask: match_mask };
+        let found = open.mx.iprobe(None, wanted)?;
+        answer.write(found.map(|found| status_of(open, found)));
         Ok(())
     })
 }
@@ -54,10 +50,10 @@ pub extern "C" fn earmark_mx_probe(
     status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
     result: Option<&mut MaybeUninit<u32>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
-        let found = || wait(&open, None, Match { info: match_info, mask: match_mask }, timeout);
-        probe(&open, found, status, result)
+    handles::on(endpoint, |open| {
+        let answer = Answer::new(status, result)?;
+        let wanted = Match { info: match_info, mask: match_mask };
+        probe(open, None, wanted, timeout, answer)
     })
 }
 
@@ -72,33 +68,21 @@ pub extern "C" fn earmark_mx_probe_from(
     status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
     result: Option<&mut MaybeUninit<u32>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
-        let source = peer(source)?;
-        let found =
-            || wait(&open, Some(source), Match { info: match_info, mask: match_mask }, timeout);
-        probe(&open, found, status, result)
+    handles::on(endpoint, |open| {
+        let (source, answer) = (peer(source)?, Answer::new(status, result)?);
+        let wanted = Match { info: match_info, mask: match_mask };
+        probe(open, Some(source), wanted, timeout, answer)
     })
 }
 
-/// Tells what was waited for, or that the wait was in vain.
+/// Waits for a message. Messages that nobody waits for wake nobody, so this looks for them.
 fn probe(
-    open: &Open,
-    found: impl FnOnce() -> Result<Option<Found>, Failure>,
-    status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
-    result: Option<&mut MaybeUninit<u32>>,
-) -> Result<(), Failure> {
-    let result = place(result, "result")?;
-    if tell_found(open, found()?, status, result) { Ok(()) } else { goes_on(open) }
-}
-
-/// Messages that nobody waits for wake nobody, so this looks for them.
-fn wait(
     open: &Open,
     source: Option<PeerId>,
     wanted: Match,
     timeout: u32,
-) -> Result<Option<Found>, Failure> {
+    answer: Answer<'_>,
+) -> Result<(), Failure> {
     let timeout = self::timeout(timeout);
     let start = Instant::now();
     let wakeups = open.wakeups.load(Ordering::Acquire);
@@ -109,7 +93,8 @@ fn wait(
             || open.wakeups.load(Ordering::Acquire) != wakeups
             || open.closing.load(Ordering::Acquire);
         if found.is_some() || is_over {
-            return Ok(found);
+            let status = found.map(|found| status_of(open, found));
+            return answer.write_waited(open, status).map(drop);
         }
         if spent < EAGER {
             std::thread::yield_now();
@@ -119,14 +104,10 @@ fn wait(
     }
 }
 
-/// Tells what was found, or that nothing was.
-fn tell_found(
-    open: &Open,
-    found: Option<Found>,
-    status: Option<&mut MaybeUninit<earmark_mx_status_t>>,
-    result: &mut MaybeUninit<u32>,
-) -> bool {
-    let status_of = |Found { peer, match_info, length, .. }| earmark_mx_status_t {
+/// The status that says what was found.
+fn status_of(open: &Open, found: Found) -> earmark_mx_status_t {
+    let Found { peer, match_info, length, .. } = found;
+    earmark_mx_status_t {
         code: Code::EARMARK_MX_STATUS_SUCCESS,
         flags: 0,
         source: open.address(peer),
@@ -135,6 +116,5 @@ fn tell_found(
         xfer_length: 0,
         context: null_mut(),
         reserved: [0; 4],
-    };
-    tell(found.map(status_of), status, result)
+    }
 }

@@ -11,7 +11,7 @@ use crate::abi::{
     earmark_mx_endpoint_addr_t, earmark_mx_endpoint_t, earmark_mx_request_t, earmark_mx_segment_t,
 };
 use crate::codes::{Return, earmark_mx_return_t};
-use crate::guard::{Failure, guard, place};
+use crate::guard::{Failure, place};
 use crate::handles::{self, Kind, Open, peer_of, place_of};
 use crate::memory::{Segments, lent};
 use crate::message::{Outgoing, Place};
@@ -32,10 +32,9 @@ pub unsafe extern "C" fn earmark_mx_isend(
     context: *mut c_void,
     request: Option<&mut MaybeUninit<earmark_mx_request_t>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         let from = lent!(segments, segments_count)?;
-        send(&open, (destination, match_info), from, false, (context, request))
+        send(open, destination, match_info, from, false, Issue { context, request })
     })
 }
 
@@ -53,10 +52,9 @@ pub unsafe extern "C" fn earmark_mx_issend(
     context: *mut c_void,
     request: Option<&mut MaybeUninit<earmark_mx_request_t>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         let from = lent!(segments, segments_count)?;
-        send(&open, (destination, match_info), from, true, (context, request))
+        send(open, destination, match_info, from, true, Issue { context, request })
     })
 }
 
@@ -75,10 +73,10 @@ pub unsafe extern "C" fn earmark_mx_irecv(
     context: *mut c_void,
     request: Option<&mut MaybeUninit<earmark_mx_request_t>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         let into = lent!(segments, segments_count)?;
-        receive(&open, None, Match { info: match_info, mask: match_mask }, into, (context, request))
+        let wanted = Match { info: match_info, mask: match_mask };
+        receive(open, None, wanted, into, Issue { context, request })
     })
 }
 
@@ -97,17 +95,11 @@ pub unsafe extern "C" fn earmark_mx_irecv_from(
     context: *mut c_void,
     request: Option<&mut MaybeUninit<earmark_mx_request_t>>,
 ) -> earmark_mx_return_t {
-    guard(|| {
-        let open = handles::endpoint(endpoint)?;
+    handles::on(endpoint, |open| {
         let into = lent!(segments, segments_count)?;
         let source = Some(peer(source)?);
-        receive(
-            &open,
-            source,
-            Match { info: match_info, mask: match_mask },
-            into,
-            (context, request),
-        )
+        let wanted = Match { info: match_info, mask: match_mask };
+        receive(open, source, wanted, into, Issue { context, request })
     })
 }
 
@@ -122,17 +114,18 @@ pub(crate) fn peer(addr: earmark_mx_endpoint_addr_t) -> Result<PeerId, Failure> 
 
 fn send(
     open: &Open,
-    (destination, match_info): (earmark_mx_endpoint_addr_t, u64),
+    destination: earmark_mx_endpoint_addr_t,
+    match_info: u64,
     from: Segments,
     synchronous: bool,
-    (context, request): (*mut c_void, Option<&mut MaybeUninit<earmark_mx_request_t>>),
+    issue: Issue<'_>,
 ) -> Result<(), Failure> {
     let peer = peer(destination)?;
     let is_eager = !synchronous && from.length() <= open.eager_max;
     // An eager message is read again after its end, so it is copied; of what is announced, its
     // receiver says when it has all. With many copies on their way, nothing more is sent eagerly.
-    let announces = synchronous || is_eager && open.copies.are_many() && request.is_some();
-    let copies = request.is_none() || is_eager && !announces;
+    let announces = synchronous || is_eager && open.copies.are_many() && issue.request.is_some();
+    let copies = issue.request.is_none() || is_eager && !announces;
     let source = if copies { Outgoing::copied(&from, &open.copies) } else { Outgoing::lent(from) };
     let send = |context| {
         let sent = open.mx.with_engine(|engine, now| {
@@ -144,7 +137,7 @@ fn send(
         });
         sent.map(Request::Send)
     };
-    finish(open, Kind::Send, (context, request), send)
+    issue.make(open, Kind::Send, send)
 }
 
 fn receive(
@@ -152,31 +145,39 @@ fn receive(
     source: Option<PeerId>,
     wanted: Match,
     into: Segments,
-    (context, request): (*mut c_void, Option<&mut MaybeUninit<earmark_mx_request_t>>),
+    issue: Issue<'_>,
 ) -> Result<(), Failure> {
     // Without one, nobody would know when the memory may be looked at.
-    let request = place(request, "request")?;
+    let request = Some(place(issue.request, "request")?);
     let receive = |context| {
         let place = Place(into);
         let posted =
             open.mx.with_engine(|engine, now| engine.irecv(now, source, wanted, place, context));
         posted.map(Request::Receive)
     };
-    finish(open, Kind::Receive, (context, Some(request)), receive)
+    Issue { request, ..issue }.make(open, Kind::Receive, receive)
 }
 
-/// Makes a request, of which nobody hears if there is no place for its handle.
-fn finish(
-    open: &Open,
-    kind: Kind,
-    (context, place): (*mut c_void, Option<&mut MaybeUninit<earmark_mx_request_t>>),
-    make: impl FnOnce(u64) -> Result<Request, MxError>,
-) -> Result<(), Failure> {
-    match place {
-        Some(place) => {
-            place.write(open.make(kind, context, make)?);
+/// What the program gives for a request: its context, and a place for the handle.
+struct Issue<'a> {
+    context: *mut c_void,
+    request: Option<&'a mut MaybeUninit<earmark_mx_request_t>>,
+}
+
+impl Issue<'_> {
+    /// Makes a request; without a place for its handle, its end is not reported.
+    fn make(
+        self,
+        open: &Open,
+        kind: Kind,
+        make: impl FnOnce(u64) -> Result<Request, MxError>,
+    ) -> Result<(), Failure> {
+        match self.request {
+            Some(place) => {
+                place.write(open.make(kind, self.context, make)?);
+            }
+            None => open.mx.forget(make(0)?),
         }
-        None => open.mx.forget(make(0)?),
+        Ok(())
     }
-    Ok(())
 }
