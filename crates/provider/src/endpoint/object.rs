@@ -23,14 +23,4 @@ macro_rules! enabled {
     };
 }
 
-/// The memory that a list describes, or a return if the list is too long.
-macro_rules! listed {
-    ($list:expr, $count:expr) => {
-        match borrow_iov!(of, $list, $count) {
-            Some(memory) => memory,
-            None => return -(libc::EINVAL as isize),
-        }
-    };
-}
-
-pub(super) use {enabled, listed};
+pub(super) use enabled;

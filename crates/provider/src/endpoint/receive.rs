@@ -31,19 +31,6 @@ pub(super) struct Receive {
 }
 
 impl Live {
-    /// A receive with the flags that the endpoint has for those without.
-    pub(super) fn receive_plainly(
-        &self,
-        (kind, tag, ignore): (Kind, u64, u64),
-        memory: Segments,
-        from: u64,
-        context: usize,
-    ) -> isize {
-        let flags = self.rx.flags();
-        let told = self.rx.tells(flags);
-        self.receive(&Receive { kind, from, tag, ignore, memory, context, flags, told })
-    }
-
     /// Receives a message, or does what the flags say instead: 0, or a number of libfabric.
     pub(super) fn receive(&self, receive: &Receive) -> isize {
         let done = if receive.flags & FI_PEEK != 0 {
