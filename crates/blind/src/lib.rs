@@ -59,7 +59,7 @@ pub fn probe(case: &Case) -> Verdict {
     let mut plan = Plan::new(world.abilities(), case.seed() ^ 0x9e37);
     while let Some(train) = plan.next_train() {
         let heard = world.send(train);
-        plan.told(heard);
+        plan.record(heard);
     }
     infer::judge(plan.heard())
 }

@@ -18,93 +18,75 @@
 //! - **Forgotten requests.** Nobody hears when such a request ends; its memory has to stay until
 //!   the endpoint is closed.
 
-use mx_io::memory::{self, Segment};
+use mx_io::memory::Segment;
 
 use crate::abi::{EARMARK_MX_MAX_SEGMENTS, earmark_mx_segment_t};
 use crate::codes::earmark_mx_return_t as Return;
 use crate::guard::Failure;
 
+/// The parts of one message. Most messages have one.
 #[derive(Debug)]
-enum Parts {
+pub(crate) enum Parts {
     One(Segment),
     Many(Box<[Segment]>),
 }
 
-/// The memory of one message, in one or several parts.
-#[derive(Debug)]
-pub(crate) struct Segments {
-    parts: Parts,
-    total: usize,
+impl AsRef<[Segment]> for Parts {
+    fn as_ref(&self) -> &[Segment] {
+        match self {
+            Self::One(part) => std::slice::from_ref(part),
+            Self::Many(parts) => parts,
+        }
+    }
 }
 
-impl Segments {
-    /// The memory that a list describes.
-    ///
-    /// # Errors
-    /// If the list is too long or absent, or if memory of it is.
-    ///
-    /// # Safety
-    /// A list that is there has `count` entries, and the contract above holds for their memory
-    /// until the request has ended that this is used for.
-    pub(crate) unsafe fn of(
-        list: *const earmark_mx_segment_t,
-        count: u32,
-    ) -> Result<Self, Failure> {
-        let bad = |text: String| Failure::new(Return::EARMARK_MX_BAD_SEGMENTS, text);
-        if count > EARMARK_MX_MAX_SEGMENTS {
-            let most = EARMARK_MX_MAX_SEGMENTS;
-            return Err(bad(format!("message in {count} segments: use {most} at most")));
+/// The memory of one message, in one or several parts.
+pub(crate) type Segments = mx_io::memory::Segments<Parts>;
+
+/// The memory that a list describes.
+///
+/// # Errors
+/// If the list is too long or absent, or if memory of it is.
+///
+/// # Safety
+/// A list that is there has `count` entries, and the contract above holds for their memory
+/// until the request has ended that this is used for.
+pub(crate) unsafe fn of(
+    list: *const earmark_mx_segment_t,
+    count: u32,
+) -> Result<Segments, Failure> {
+    let bad = |text: String| Failure::new(Return::EARMARK_MX_BAD_SEGMENTS, text);
+    if count > EARMARK_MX_MAX_SEGMENTS {
+        let most = EARMARK_MX_MAX_SEGMENTS;
+        return Err(bad(format!("message in {count} segments: use {most} at most")));
+    }
+    if list.is_null() && count > 0 {
+        return Err(bad(format!("list of {count} segments is NULL; pass an array of them")));
+    }
+    let mut total = 0_usize;
+    let mut part = |index: usize| {
+        // SAFETY: `index` is below `count`, the length of the list, which is there.
+        // JUSTIFICATION: C passes lists by their address.
+        let segment = unsafe { list.wrapping_add(index).read() };
+        let earmark_mx_segment_t { segment_ptr, segment_length: length } = segment;
+        if segment_ptr.is_null() && length > 0 {
+            return Err(bad(format!(
+                "segment {index} has {length} bytes at NULL; pass their address"
+            )));
         }
-        if list.is_null() && count > 0 {
-            return Err(bad(format!("list of {count} segments is NULL; pass an array of them")));
-        }
-        let mut total = 0_usize;
-        let mut part = |index: usize| {
-            // SAFETY: `index` is below `count`, the length of the list, which is there.
-            // JUSTIFICATION: C passes lists by their address.
-            let segment = unsafe { list.wrapping_add(index).read() };
-            let earmark_mx_segment_t { segment_ptr, segment_length: length } = segment;
-            if segment_ptr.is_null() && length > 0 {
-                return Err(bad(format!(
-                    "segment {index} has {length} bytes at NULL; pass their address"
-                )));
-            }
-            total = total
-                .checked_add(length)
-                .filter(|total| *total <= isize::MAX as usize)
-                .ok_or_else(|| bad(format!("segment {index} has {length} bytes: too many")))?;
-            // SAFETY: it is lent, as the caller says.
-            // JUSTIFICATION: C passes memory by its address.
-            Ok(unsafe { Segment::new(segment_ptr.cast(), length) })
-        };
-        let parts = match count {
-            1 => Parts::One(part(0)?),
-            _ => Parts::Many((0..count as usize).map(part).collect::<Result<_, _>>()?),
-        };
-        Ok(Self { parts, total })
-    }
-
-    /// Bytes in all parts.
-    pub(crate) const fn length(&self) -> usize {
-        self.total
-    }
-
-    fn parts(&self) -> &[Segment] {
-        match &self.parts {
-            Parts::One(part) => std::slice::from_ref(part),
-            Parts::Many(parts) => parts,
-        }
-    }
-
-    /// Fills `into` with what lies at `offset`.
-    pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
-        memory::read(self.parts(), offset, into);
-    }
-
-    /// Writes `from` to what lies at `offset`.
-    pub(crate) fn write(&self, offset: usize, from: &[u8]) {
-        memory::write(self.parts(), offset, from);
-    }
+        total = total
+            .checked_add(length)
+            .filter(|total| *total <= isize::MAX as usize)
+            .ok_or_else(|| bad(format!("segment {index} has {length} bytes: too many")))?;
+        // SAFETY: it is lent, as the caller says.
+        // JUSTIFICATION: C passes memory by its address.
+        Ok(unsafe { Segment::new(segment_ptr.cast(), length) })
+    };
+    let parts = match count {
+        1 => Parts::One(part(0)?),
+        _ => Parts::Many((0..count as usize).map(part).collect::<Result<_, _>>()?),
+    };
+    Ok(Segments::new(parts))
 }
 
 /// The user's memory of one message, from the arguments of a call.
@@ -113,7 +95,7 @@ macro_rules! lent {
         let (list, count) = ($list, $count);
         // SAFETY: the program keeps to the contract of `memory.rs`.
         // JUSTIFICATION: C passes memory by its address.
-        unsafe { $crate::memory::Segments::of(list, count) }
+        unsafe { $crate::memory::of(list, count) }
     }};
 }
 

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mx::buffers::{Sink, Source};
+use mx_io::memory::Payload;
 
-use crate::memory::Segments;
+use crate::memory::{Parts, Segments};
 
 /// Messages up to here are kept within their request.
 const SHORT: usize = 128;
@@ -24,63 +25,45 @@ impl Copies {
     }
 }
 
-#[derive(Debug)]
-enum Body {
-    Short([u8; SHORT], usize),
-    Copied(Box<[u8]>, Arc<Copies>),
-    Lent(Segments),
-}
+type Body = Payload<Parts, SHORT>;
 
 /// A message to send.
 #[derive(Debug)]
-pub(crate) struct Outgoing(Body);
+pub(crate) struct Outgoing {
+    body: Body,
+    copies: Arc<Copies>,
+}
 
 impl Outgoing {
     /// A message that is read now.
     pub(crate) fn copied(from: &Segments, copies: &Arc<Copies>) -> Self {
-        let length = from.length();
-        if length <= SHORT {
-            let mut bytes = [0; SHORT];
-            from.read(0, &mut bytes[..length]);
-            return Self(Body::Short(bytes, length));
-        }
-        let mut bytes = vec![0; length].into_boxed_slice();
-        from.read(0, &mut bytes);
-        copies.0.fetch_add(length, Ordering::Relaxed);
-        Self(Body::Copied(bytes, Arc::clone(copies)))
+        Self::new(Body::copied(from), copies)
     }
 
     /// A message that is read from the user's memory until its send has ended.
-    pub(crate) const fn lent(from: Segments) -> Self {
-        Self(Body::Lent(from))
+    pub(crate) fn lent(from: Segments, copies: &Arc<Copies>) -> Self {
+        Self::new(Body::Lent(from), copies)
+    }
+
+    fn new(body: Body, copies: &Arc<Copies>) -> Self {
+        copies.0.fetch_add(body.allocated(), Ordering::Relaxed);
+        Self { body, copies: Arc::clone(copies) }
     }
 }
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
-        if let Body::Copied(bytes, copies) = &self.0 {
-            copies.0.fetch_sub(bytes.len(), Ordering::Relaxed);
-        }
+        self.copies.0.fetch_sub(self.body.allocated(), Ordering::Relaxed);
     }
 }
 
 impl Source for Outgoing {
     fn length(&self) -> u64 {
-        let length = match &self.0 {
-            Body::Short(_, length) => *length,
-            Body::Copied(bytes, _) => bytes.len(),
-            Body::Lent(segments) => segments.length(),
-        };
-        length as u64
+        self.body.length() as u64
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) {
-        let from = offset as usize;
-        match &self.0 {
-            Body::Short(bytes, _) => into.copy_from_slice(&bytes[from..from + into.len()]),
-            Body::Copied(bytes, _) => into.copy_from_slice(&bytes[from..from + into.len()]),
-            Body::Lent(segments) => segments.read(from, into),
-        }
+        self.body.read(offset as usize, into);
     }
 }
 

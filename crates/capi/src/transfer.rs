@@ -126,7 +126,11 @@ fn send(
     // receiver says when it has all. With many copies on their way, nothing more is sent eagerly.
     let announces = synchronous || is_eager && open.copies.are_many() && issue.request.is_some();
     let copies = issue.request.is_none() || is_eager && !announces;
-    let source = if copies { Outgoing::copied(&from, &open.copies) } else { Outgoing::lent(from) };
+    let source = if copies {
+        Outgoing::copied(&from, &open.copies)
+    } else {
+        Outgoing::lent(from, &open.copies)
+    };
     let send = |context| {
         let sent = open.mx.with_engine(|engine, now| {
             if announces {

@@ -75,7 +75,7 @@ const MEDIAN: f64 = 1.25;
 /// late by.
 const LATENESS: f64 = 0.5;
 
-/// What no statistics shows, in microseconds: steps of a poll, by which packets are told of one by
+/// What no statistics shows, in microseconds: steps of a poll, by which packets are reported one by
 /// one, and of what a timer is set to.
 const GRAIN: f64 = 0.4;
 
@@ -153,7 +153,7 @@ pub(crate) fn both(heard: &[Heard], [to, from]: [Way; 2]) -> Option<(Judged, Jud
     }
     let glances = |drift: f64| -> Option<(Look, Look)> {
         let (there, back) = series(drift);
-        Some((glance(there, false)?, glance(back, false)?))
+        Some((quick_fit(there, false)?, quick_fit(back, false)?))
     };
     let tried = drifts.into_iter().filter_map(|drift| Some((drift, glances(drift)?)));
     let left = |(drift, (there, back)): &(f64, (Look, Look))| {
@@ -189,19 +189,19 @@ struct Look {
 
 /// Looks twice where a delay hides the floor.
 fn look(series: Series) -> Option<Look> {
-    let mut look = glance(series, true)?;
+    let mut look = quick_fit(series, true)?;
     if look.best.shape == Shape::Delay {
         let edge = edge::find(&look.series, &look.starters, &look.best);
         if edge.above > 0.0 {
             look.series.raise(-edge.above);
-            look = glance(look.series, true)?;
+            look = quick_fit(look.series, true)?;
         }
         look.doubt = edge.doubt;
     }
     Some(look)
 }
 
-fn glance(series: Series, with_frames: bool) -> Option<Look> {
+fn quick_fit(series: Series, with_frames: bool) -> Option<Look> {
     let starters = series.starters();
     if starters.len() < ENOUGH {
         return None;

@@ -25,7 +25,7 @@ const TELLING: usize = 5;
 /// one.
 pub(crate) const INTERRUPT: f64 = 0.5;
 
-/// Who is told of within so many polls' steps of the packet before joined it: two packets that were
+/// Who is reported within so many polls' steps of the packet before joined it: two packets that were
 /// polled apart are at least a re-arming and an interrupt from each other.
 const STEPS: f64 = 2.0;
 

@@ -10,7 +10,7 @@ pub(crate) const LONGEST: f64 = 1_500.0;
 pub(crate) const LEAST_NOISE: f64 = 0.05;
 
 /// Where nearly all wait for less, in microseconds, there is nothing to explain: it is below half
-/// of the shortest hold that is told.
+/// of the shortest hold that is reported.
 pub(crate) const NEXT_TO_NOTHING: f64 = 1.5;
 
 /// What all have in common is none of noise's doing beyond so many standard deviations of it, as
@@ -32,7 +32,7 @@ pub(crate) enum Shape {
     Adaptive,
 }
 
-/// A wait that comes on top where nothing had been told for a while: an idle state.
+/// A wait that comes on top where nothing had been reported for a while: an idle state.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Waking {
     /// Idle for longer than this, in microseconds.

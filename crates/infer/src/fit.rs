@@ -77,8 +77,8 @@ const HELD_ONE_IN: usize = 15;
 /// Every starter waits until a gap has passed since the last release.
 fn throttle(starters: &[Starter], noise: f64) -> Option<Fit> {
     let residuals = |gap: f64| -> Vec<f64> {
-        let told = |starter: &Starter| starter.arrived.max(starter.last + gap);
-        starters.iter().map(|starter| starter.released - told(starter)).collect()
+        let expected = |starter: &Starter| starter.arrived.max(starter.last + gap);
+        starters.iter().map(|starter| starter.released - expected(starter)).collect()
     };
     let gaps = released_after(starters);
     let cost = |gap: &f64| loss(residuals(*gap), noise);
@@ -102,7 +102,7 @@ fn throttle(starters: &[Starter], noise: f64) -> Option<Fit> {
         .then(|| Fit::new(Shape::Throttle, best, residuals(best), 1.0))
 }
 
-/// How long after the last release each starter was told of, sorted.
+/// How long after the last release each starter was reported, sorted.
 fn released_after(starters: &[Starter]) -> Vec<f64> {
     let gaps = starters.iter().map(|starter| starter.released - starter.last);
     sorted(gaps.filter(|gap| *gap > LEAST_NOISE && *gap < LONGEST).collect())
@@ -125,7 +125,7 @@ const LOWER_EDGE: f64 = 0.02;
 /// even distribution's middle is 1.7 above it, an exponential one's is on it.
 const ABOVE_EDGE: f64 = 1.5;
 
-/// By how much a zero wait is told late as a rule: the middle of the noise over its lower edge,
+/// By how much a zero wait is reported late as a rule: the middle of the noise over its lower edge,
 /// which is what floors are.
 pub(crate) fn usual_lateness(residuals: &[f64], noise: f64) -> f64 {
     let centre = mode(residuals);

@@ -21,7 +21,7 @@ const NEAR: usize = 8;
 const OTHERS: [f64; 5] = [0.0, 0.001, 0.002_5, 0.005, 0.01];
 const SOME_OTHERS: [f64; 2] = [0.0, 0.005];
 
-/// More of them than this before a release are not told apart.
+/// More of them than this before a release are not distinguished.
 const MOST_OTHERS: usize = 12;
 
 /// What all waits have on top is the noise's middle over its edge, some half of a standard
@@ -35,7 +35,7 @@ const USUALLY_LATE: f64 = 0.5;
 const LATE_STEP: f64 = 0.5;
 const LATES: std::ops::RangeInclusive<i32> = -2..=4;
 
-/// A poll's step and its neighbour's are not told apart below this, in microseconds, however little
+/// A poll's step and its neighbour's are not distinguished below this, in microseconds, however little
 /// noise there is; packets of one burst are as close.
 const LEAST_BLUR: f64 = 0.3;
 
@@ -53,7 +53,7 @@ const FEW_EARLY: usize = 6;
 const FREE: f64 = 3.0;
 const FEW_FREE: usize = 5;
 
-/// Where the packet before was told of only just now, in microseconds, it is uncertain whom the NIC
+/// Where the packet before was reported only just now, in microseconds, it is uncertain whom the NIC
 /// counts.
 const CLEAR: f64 = 20.0;
 

@@ -2,14 +2,14 @@
 //!
 //! # What a prober outside sees
 //!
-//! A probe leaves at a moment that the prober chose, reaches a NIC at `x`, and its host is told of
+//! A probe leaves at a moment that the prober chose, reaches a NIC at `x`, and its host is reported
 //! it at `r`. Whatever the path costs when nothing holds is the *floor*; `r - x` less the floor is
 //! the *wait*. Only `x` is under control, so everything is in how the wait follows from it:
 //!
 //! | family | lone packet | packets `s < D` apart |
 //! |---|---|---|
 //! | none | 0 | 0 |
-//! | delay `D` | `D`, always | the k-th waits `D - k s`: they are told of together |
+//! | delay `D` | `D`, always | the k-th waits `D - k s`: they are reported together |
 //! | throttle `D` | 0 | until `D` after the last release, exactly |
 //! | periodic `D` | anything below `D` | until the next tick; ticks keep their phase |
 //! | adaptive | little | as delay, with the level in force: longer when much comes |
@@ -56,7 +56,7 @@
 //! # What is excluded
 //!
 //! No explanation found is no proof that nothing holds. Two interrupts are never closer than the
-//! hold, whatever its family, so two packets that came `s` apart and were also told of `s` apart
+//! hold, whatever its family, so two packets that came `s` apart and were also reported `s` apart
 //! exclude every hold longer than `s`. That needs neither floor nor clock, and noise only makes it
 //! rarer. The shortest distance that most packets kept is the bound of *no hold*; where it is long,
 //! because of what was sent, what was lost, or noise, the verdict is that the data cannot tell. So

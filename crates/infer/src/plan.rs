@@ -14,7 +14,7 @@
 //! - A *ramp* of rising rate, which an adaptive NIC answers with longer holds.
 //! - *Primed* pairs, where only round trips are known: a silent packet, then a probe.
 //!
-//! The plan does no I/O: [`Plan::next`] says what to send, [`Plan::told`] hears what came of it.
+//! The plan does no I/O: [`Plan::next`] says what to send, [`Plan::record`] takes the result.
 
 use base::prng::Prng;
 
@@ -133,7 +133,7 @@ impl Plan {
     }
 
     /// What came of the last train.
-    pub fn told(&mut self, heard: Heard) {
+    pub fn record(&mut self, heard: Heard) {
         self.heard.push(heard);
     }
 

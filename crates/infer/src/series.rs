@@ -16,7 +16,7 @@ const QUICKEST_OF: usize = 32;
 /// packets, a dozen.
 const BELOW_FLOOR: f64 = 0.002;
 
-/// Fewer pairs do not tell how long a packet takes that is told of behind another.
+/// Fewer pairs do not tell how long a packet takes that is reported behind another.
 const FEW_PAIRS: usize = 20;
 
 /// Steps are up to this many times the middle one: a third more is what they vary by.
@@ -60,7 +60,7 @@ impl Way {
     }
 }
 
-/// A packet: when it would have been told of without a hold, and when it was; in microseconds.
+/// A packet: when it would have been reported without a hold, and when it was; in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
     pub(crate) arrived: f64,
@@ -135,7 +135,7 @@ impl Series {
         slope(&edge)
     }
 
-    /// Moves arrivals to the moment at which the packet would have been told of without a hold.
+    /// Moves arrivals to the moment at which the packet would have been reported without a hold.
     pub(crate) fn settle(&mut self) {
         let waits = sorted(self.points.iter().map(Point::wait).collect());
         let floor = quantile(&waits, BELOW_FLOOR);
@@ -150,7 +150,7 @@ impl Series {
         self.floor += by;
     }
 
-    /// What one packet takes that is told of right behind another: a poll's step, or on the way
+    /// What one packet takes that is reported right behind another: a poll's step, or on the way
     /// round a server's answer. Whoever comes within that time of a release may have queued for it.
     pub(crate) fn service(&self) -> f64 {
         let pairs = self.points.windows(2).filter(|pair| pair[1].arrived <= pair[0].released);
@@ -186,9 +186,9 @@ pub(crate) struct Starter {
     pub(crate) at: usize,
     pub(crate) arrived: f64,
     pub(crate) released: f64,
-    /// How long nothing had been told when it arrived.
+    /// How long nothing had been reported when it arrived.
     pub(crate) idle: f64,
-    /// When the starter before it was told of: the last interrupt that is known.
+    /// When the starter before it was reported: the last interrupt that is known.
     pub(crate) last: f64,
 }
 

@@ -14,7 +14,7 @@ use crate::stats::median;
 use crate::train::Purpose;
 use crate::verdict::{Family, Place};
 
-/// Gaps for holds from what an interrupt takes to more than any that is told, in microseconds; as
+/// Gaps for holds from what an interrupt takes to more than any that is reported, in microseconds; as
 /// many that each occurs three times, and between such shares of the hold that the packets are told
 /// apart from one another and from the hold's end.
 const LEAST: f64 = 5.0;

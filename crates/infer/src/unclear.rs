@@ -81,7 +81,7 @@ fn reasons(heard: &[Heard], judged: Option<&Judged>) -> Vec<Why> {
 }
 
 /// How close probes were to one another in their trains, in microseconds: as many were closer as a
-/// distance needs to be told.
+/// distance needs to be reported.
 fn spacing(heard: &[Heard]) -> Option<f64> {
     let gap = |pair: &[Probe]| pair[1].sent.saturating_sub(pair[0].sent) as f64 / 1e3;
     let gaps = heard.iter().flat_map(|heard| heard.probes.windows(2).map(gap));

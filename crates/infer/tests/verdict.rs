@@ -68,7 +68,7 @@ fn hear_stamped(
         };
         let probes: Vec<Probe> = (0..sent.len()).map(probe).collect();
         now = back.iter().copied().max().unwrap_or(now) + 1_000_000;
-        plan.told(Heard { train, probes });
+        plan.record(Heard { train, probes });
     }
     plan.heard().to_vec()
 }

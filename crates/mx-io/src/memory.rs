@@ -1,7 +1,8 @@
-//! Memory of somebody else that messages are read from and written to: of a C program, which lends
-//! it for the time of a request.
+//! Messages in memory of a C program, which lends it for the time of a request: what the MPI
+//! provider and the C API have in common.
 //!
-//! Whoever makes a [`Segment`] says for how long it is lent. From then on it is safe to use.
+//! Whoever makes a [`Segment`] vouches that the memory stays lent. From then on it is safe to use.
+//! [`Segments`] are the memory of one message, [`Payload`] is a message that is sent.
 
 /// A part of memory that is lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +49,102 @@ impl Segment {
     }
 }
 
+/// The memory of one message in parts, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub struct Segments<P> {
+    parts: P,
+    length: usize,
+}
+
+impl<P: AsRef<[Segment]>> Segments<P> {
+    /// The memory of these parts, whose lengths do not add up to more than there are addresses.
+    pub fn new(parts: P) -> Self {
+        let length = parts.as_ref().iter().map(Segment::length).sum();
+        Self { parts, length }
+    }
+
+    /// Bytes in all parts.
+    pub const fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The parts.
+    pub fn parts(&self) -> &[Segment] {
+        self.parts.as_ref()
+    }
+
+    /// Fills `into` with what lies at `offset`.
+    ///
+    /// # Panics
+    /// If the message is shorter.
+    pub fn read(&self, offset: usize, into: &mut [u8]) {
+        read(self.parts(), offset, into);
+    }
+
+    /// Writes `from` to what lies at `offset`.
+    ///
+    /// # Panics
+    /// If the message is shorter.
+    pub fn write(&self, offset: usize, from: &[u8]) {
+        write(self.parts(), offset, from);
+    }
+}
+
+/// The bytes of a message that is sent. Up to `SHORT` bytes are kept in place.
+#[derive(Debug)]
+pub enum Payload<P, const SHORT: usize> {
+    /// A copy without memory of its own: the bytes, and how many there are.
+    Short([u8; SHORT], usize),
+    /// A copy.
+    Copied(Box<[u8]>),
+    /// The program's memory, until the send has ended.
+    Lent(Segments<P>),
+}
+
+impl<P: AsRef<[Segment]>, const SHORT: usize> Payload<P, SHORT> {
+    /// Copies a message.
+    pub fn copied(from: &Segments<P>) -> Self {
+        let length = from.length();
+        if length <= SHORT {
+            let mut bytes = [0; SHORT];
+            from.read(0, &mut bytes[..length]);
+            return Self::Short(bytes, length);
+        }
+        let mut bytes = vec![0; length].into_boxed_slice();
+        from.read(0, &mut bytes);
+        Self::Copied(bytes)
+    }
+
+    /// How many bytes there are.
+    pub fn length(&self) -> usize {
+        match self {
+            Self::Short(_, length) => *length,
+            Self::Copied(bytes) => bytes.len(),
+            Self::Lent(segments) => segments.length(),
+        }
+    }
+
+    /// How many bytes of memory a copy takes beside this.
+    pub fn allocated(&self) -> usize {
+        if let Self::Copied(bytes) = self { bytes.len() } else { 0 }
+    }
+
+    /// Fills `into` with what lies at `offset`.
+    ///
+    /// # Panics
+    /// If the message is shorter.
+    pub fn read(&self, offset: usize, into: &mut [u8]) {
+        let bytes: &[u8] = match self {
+            Self::Short(bytes, _) => bytes,
+            Self::Copied(bytes) => bytes,
+            Self::Lent(segments) => return segments.read(offset, into),
+        };
+        into.copy_from_slice(&bytes[offset..offset + into.len()]);
+    }
+}
+
 /// Fills `into` with what lies at `offset` of a message in these parts.
-///
-/// # Panics
-/// If the message is shorter.
-pub fn read(parts: &[Segment], offset: usize, into: &mut [u8]) {
+fn read(parts: &[Segment], offset: usize, into: &mut [u8]) {
     each(parts, offset, into.len(), |at, place, length| {
         let place = into[place..place + length].as_mut_ptr();
         // SAFETY: `length` bytes at `at` are lent, and `place` has room for as many; a frame never
@@ -63,10 +155,7 @@ pub fn read(parts: &[Segment], offset: usize, into: &mut [u8]) {
 }
 
 /// Writes `from` to what lies at `offset` of a message in these parts.
-///
-/// # Panics
-/// If the message is shorter.
-pub fn write(parts: &[Segment], offset: usize, from: &[u8]) {
+fn write(parts: &[Segment], offset: usize, from: &[u8]) {
     each(parts, offset, from.len(), |at, place, length| {
         let place = from[place..place + length].as_ptr();
         // SAFETY: as in `read`, in the other direction.

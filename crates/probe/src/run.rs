@@ -54,7 +54,7 @@ pub fn run(prober: &mut Prober, plan: &mut Plan) -> Result<()> {
         let heard = send(prober, train).with_context(|| {
             format!("probe {}; does its {} still run?", prober.address, prober.kind().name())
         })?;
-        plan.told(heard);
+        plan.record(heard);
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Event queues. Nothing that this provider does is told there; they hold what programs write to
+//! Event queues. Nothing that this provider does is reported there; they hold what programs write to
 //! them.
 
 use std::collections::VecDeque;

@@ -23,7 +23,7 @@ pub(crate) fn of_code(code: Code) -> Option<c_int> {
     })
 }
 
-/// The number of libfabric for a request that was not taken. What is not an everyday matter is told
+/// The number of libfabric for a request that was not taken. What is not an everyday matter is reported
 /// to people, too.
 pub(crate) fn of_error(error: &MxError) -> c_int {
     match error {

@@ -9,96 +9,86 @@
 //!
 //! - **Sends.** MX reads an eager message again when frames of it were lost, also after the send
 //!   has ended. So what is short enough to be eager is copied when it is sent, and only longer
-//!   messages are read from the user's memory, which MX does until their receiver has told that it
+//!   messages are read from the user's memory, which MX does until their receiver has reported that it
 //!   has all.
 //! - **Receives.** MX writes into the memory until the receive ends, and gives the place back with
-//!   its end; a receive that is cancelled ends before the cancellation is told.
+//!   its end; a receive that is cancelled ends before the cancellation is reported.
 //! - **Close.** An endpoint is closed by stopping its thread and dropping the engine, before
 //!   `fi_close` returns.
 
 use libc::iovec;
-use mx_io::memory::{self, Segment};
+use mx_io::memory::Segment;
 
-/// So many segments a message may have.
-pub(crate) const MOST: usize = 4;
+/// So many parts a message may have.
+pub(crate) const MAX_PARTS: usize = 4;
 
-/// The memory of one message, in one or several parts.
+/// The parts of one message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Segments {
-    parts: [Segment; MOST],
+pub(crate) struct Parts {
+    parts: [Segment; MAX_PARTS],
     count: usize,
-    total: usize,
 }
 
-impl Segments {
-    /// No memory at all.
-    pub(crate) const NONE: Self = Self { parts: [Segment::NOTHING; MOST], count: 0, total: 0 };
+impl AsRef<[Segment]> for Parts {
+    fn as_ref(&self) -> &[Segment] {
+        &self.parts[..self.count]
+    }
+}
 
-    /// Memory in one piece.
-    ///
-    /// # Safety
-    /// The contract above holds for `length` bytes at `at`, until the request has ended that this
-    /// memory, or a copy of it, is used for.
-    pub(crate) const unsafe fn one(at: *mut u8, length: usize) -> Self {
+/// The memory of one message, in one or several parts.
+pub(crate) type Segments = mx_io::memory::Segments<Parts>;
+
+/// No memory at all.
+pub(crate) fn nothing() -> Segments {
+    Segments::new(Parts { parts: [Segment::NOTHING; MAX_PARTS], count: 0 })
+}
+
+/// What is left of memory in one piece after so many bytes.
+pub(crate) fn rest(of: &Segments, skip: usize) -> Segments {
+    of_one(first(of).after(skip))
+}
+
+/// The first part.
+pub(crate) fn first(of: &Segments) -> Segment {
+    of.parts().first().copied().unwrap_or(Segment::NOTHING)
+}
+
+/// Memory in one piece.
+fn of_one(segment: Segment) -> Segments {
+    let mut parts = [Segment::NOTHING; MAX_PARTS];
+    parts[0] = segment;
+    Segments::new(Parts { parts, count: 1 })
+}
+
+/// Memory in one piece.
+///
+/// # Safety
+/// The contract above holds for `length` bytes at `at`, until the request has ended that this
+/// memory, or a copy of it, is used for.
+pub(crate) unsafe fn one(at: *mut u8, length: usize) -> Segments {
+    // SAFETY: it is lent, as the caller says.
+    // JUSTIFICATION: C passes memory by its address.
+    of_one(unsafe { Segment::new(at, length) })
+}
+
+/// Memory that a list describes; `None` if it is too long.
+///
+/// # Safety
+/// The list has `count` entries, and the contract above holds for each of them, as in `one`.
+pub(crate) unsafe fn of(list: *const iovec, count: usize) -> Option<Segments> {
+    if count > MAX_PARTS {
+        return None;
+    }
+    let mut parts = [Segment::NOTHING; MAX_PARTS];
+    for (index, part) in parts[..count].iter_mut().enumerate() {
+        // SAFETY: `index` is below `count`, the length of the list.
+        // JUSTIFICATION: C passes lists by their address.
+        let iovec = unsafe { list.wrapping_add(index).read() };
         // SAFETY: it is lent, as the caller says.
         // JUSTIFICATION: C passes memory by its address.
-        Self::of_one(unsafe { Segment::new(at, length) })
+        *part = unsafe { Segment::new(iovec.iov_base.cast(), iovec.iov_len) };
     }
-
-    const fn of_one(segment: Segment) -> Self {
-        let mut parts = [Segment::NOTHING; MOST];
-        parts[0] = segment;
-        Self { parts, count: 1, total: segment.length() }
-    }
-
-    /// Memory that a list describes; `None` if it is too long.
-    ///
-    /// # Safety
-    /// The list has `count` entries, and the contract above holds for each of them, as in `one`.
-    pub(crate) unsafe fn of(list: *const iovec, count: usize) -> Option<Self> {
-        if count > MOST {
-            return None;
-        }
-        let mut segments = Self { count, ..Self::NONE };
-        for (index, part) in segments.parts[..count].iter_mut().enumerate() {
-            // SAFETY: `index` is below `count`, the length of the list.
-            // JUSTIFICATION: C passes lists by their address.
-            let at = unsafe { list.add(index) };
-            // SAFETY: as above.
-            // JUSTIFICATION: as above.
-            let iovec = unsafe { at.read() };
-            // SAFETY: it is lent, as the caller says.
-            // JUSTIFICATION: C passes memory by its address.
-            *part = unsafe { Segment::new(iovec.iov_base.cast(), iovec.iov_len) };
-            segments.total += iovec.iov_len;
-        }
-        Some(segments)
-    }
-
-    /// What is left of memory in one piece after so many bytes.
-    pub(crate) const fn rest(&self, skip: usize) -> Self {
-        Self::of_one(self.parts[0].after(skip))
-    }
-
-    /// Bytes in all parts.
-    pub(crate) const fn length(&self) -> usize {
-        self.total
-    }
-
-    /// Where the first part begins.
-    pub(crate) const fn start(&self) -> *mut u8 {
-        self.parts[0].start()
-    }
-
-    /// Fills `into` with what lies at `offset`.
-    pub(crate) fn read(&self, offset: usize, into: &mut [u8]) {
-        memory::read(&self.parts[..self.count], offset, into);
-    }
-
-    /// Writes `from` to what lies at `offset`.
-    pub(crate) fn write(&self, offset: usize, from: &[u8]) {
-        memory::write(&self.parts[..self.count], offset, from);
-    }
+    Some(Segments::new(Parts { parts, count }))
 }
 
 /// The user's memory of one message, from the arguments of a call.
@@ -107,7 +97,7 @@ macro_rules! borrow_iov {
         let (start, length) = ($start, $length);
         // SAFETY: the caller of this provider keeps to the contract of `memory.rs`.
         // JUSTIFICATION: C passes memory by its address.
-        unsafe { $crate::memory::Segments::$how(start, length) }
+        unsafe { $crate::memory::$how(start, length) }
     }};
 }
 
@@ -139,11 +129,11 @@ mod tests {
 
     #[test]
     fn more_parts_than_there_is_room_for_are_refused() {
-        let mut parts = [[0_u8; 1]; MOST + 1];
+        let mut parts = [[0_u8; 1]; MAX_PARTS + 1];
         let mut parts: Vec<&mut [u8]> = parts.iter_mut().map(|part| &mut part[..]).collect();
         let iovecs = list(&mut parts);
-        assert!(borrow_iov!(of, iovecs.as_ptr(), MOST + 1).is_none());
-        assert_eq!(borrow_iov!(of, iovecs.as_ptr(), MOST).unwrap().length(), MOST);
+        assert!(borrow_iov!(of, iovecs.as_ptr(), MAX_PARTS + 1).is_none());
+        assert_eq!(borrow_iov!(of, iovecs.as_ptr(), MAX_PARTS).unwrap().length(), MAX_PARTS);
         assert_eq!(borrow_iov!(of, std::ptr::null(), 0).unwrap().length(), 0);
     }
 }

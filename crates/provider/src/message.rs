@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mx::buffers::{Sink, Source};
+use mx_io::memory::Payload;
 
 use crate::bits::HEADER;
-use crate::memory::Segments;
+use crate::memory::{self, Parts, Segments};
 
 /// Messages up to here are kept within their request.
 const SHORT: usize = 96;
@@ -31,12 +32,7 @@ impl Backlog {
     }
 }
 
-#[derive(Debug)]
-enum Body {
-    Short([u8; SHORT], usize),
-    Copied(Box<[u8]>),
-    Lent(Segments),
-}
+type Body = Payload<Parts, SHORT>;
 
 /// A message to send.
 #[derive(Debug)]
@@ -49,18 +45,7 @@ pub(crate) struct Outgoing {
 impl Outgoing {
     /// A message that is read now.
     pub(crate) fn copied(header: [u8; HEADER], from: &Segments, backlog: &Arc<Backlog>) -> Self {
-        let length = from.length();
-        let body = if length <= SHORT {
-            let mut bytes = [0; SHORT];
-            from.read(0, &mut bytes[..length]);
-            Body::Short(bytes, length)
-        } else {
-            let mut bytes = vec![0; length].into_boxed_slice();
-            from.read(0, &mut bytes);
-            backlog.bytes.fetch_add(length, Ordering::Relaxed);
-            Body::Copied(bytes)
-        };
-        Self::new(header, body, backlog)
+        Self::new(header, Body::copied(from), backlog)
     }
 
     /// A message that is read from the user's memory until its send has ended.
@@ -74,11 +59,11 @@ impl Outgoing {
         let (head, rest) = bytes.split_at_mut(request.len());
         head.copy_from_slice(request);
         from.read(0, rest);
-        backlog.bytes.fetch_add(bytes.len(), Ordering::Relaxed);
         Self::new([0; HEADER], Body::Copied(bytes), backlog)
     }
 
     fn new(header: [u8; HEADER], body: Body, backlog: &Arc<Backlog>) -> Self {
+        backlog.bytes.fetch_add(body.allocated(), Ordering::Relaxed);
         backlog.messages.fetch_add(1, Ordering::Relaxed);
         Self { header, body, backlog: Arc::clone(backlog) }
     }
@@ -86,21 +71,14 @@ impl Outgoing {
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
-        if let Body::Copied(bytes) = &self.body {
-            self.backlog.bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
-        }
+        self.backlog.bytes.fetch_sub(self.body.allocated(), Ordering::Relaxed);
         self.backlog.messages.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Source for Outgoing {
     fn length(&self) -> u64 {
-        let body = match &self.body {
-            Body::Short(_, length) => *length,
-            Body::Copied(bytes) => bytes.len(),
-            Body::Lent(segments) => segments.length(),
-        };
-        (HEADER + body) as u64
+        (HEADER + self.body.length()) as u64
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) {
@@ -113,12 +91,7 @@ impl Source for Outgoing {
         if rest.is_empty() {
             return;
         }
-        let from = offset + of_header - HEADER;
-        match &self.body {
-            Body::Short(bytes, _) => rest.copy_from_slice(&bytes[from..from + rest.len()]),
-            Body::Copied(bytes) => rest.copy_from_slice(&bytes[from..from + rest.len()]),
-            Body::Lent(segments) => segments.read(from, rest),
-        }
+        self.body.read(offset + of_header - HEADER, rest);
     }
 }
 
@@ -127,14 +100,14 @@ impl Source for Outgoing {
 pub(crate) enum Remote {
     /// A peer asks for something, in here.
     Request(Box<[u8]>),
-    /// A peer writes, and wants the program to be told this.
+    /// A peer writes, with data for the program's completion.
     Bytes { data: Option<u64> },
     /// A peer answers.
     Answer {
         writes: bool,
-        /// Its end is told.
-        told: bool,
-        /// The program has given a context, so that a failure can be told.
+        /// Its end is reported.
+        completion: bool,
+        /// The program has given a context, so that a failure can be reported.
         is_known: bool,
     },
 }
@@ -144,8 +117,8 @@ pub(crate) enum Remote {
 pub(crate) struct Place {
     pub(crate) header: [u8; HEADER],
     pub(crate) memory: Segments,
-    /// Whether its end is told of.
-    pub(crate) told: bool,
+    /// Whether its end is reported.
+    pub(crate) completion: bool,
     /// It takes several messages, one after the other, from this address of the user's.
     pub(crate) many: Option<u64>,
     /// It is about remote memory.
@@ -154,8 +127,8 @@ pub(crate) struct Place {
 
 impl Place {
     /// A place for one message.
-    pub(crate) const fn new(memory: Segments, told: bool) -> Self {
-        Self { header: [0; HEADER], memory, told, many: None, remote: None }
+    pub(crate) const fn new(memory: Segments, completion: bool) -> Self {
+        Self { header: [0; HEADER], memory, completion, many: None, remote: None }
     }
 
     /// A place for a message that is about remote memory.
@@ -172,8 +145,8 @@ impl Place {
     }
 
     /// A place without room, for a message that nobody wants.
-    pub(crate) const fn nowhere() -> Self {
-        Self::new(Segments::NONE, false)
+    pub(crate) fn nowhere() -> Self {
+        Self::new(memory::nothing(), false)
     }
 }
 

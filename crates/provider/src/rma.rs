@@ -23,7 +23,7 @@ pub(crate) const PLACES: usize = 16;
 
 /// What a peer is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Deed {
+pub(crate) enum Operation {
     /// Write what follows.
     Write = 1,
     /// Write what comes in another message.
@@ -35,7 +35,7 @@ pub(crate) enum Deed {
 /// What a peer is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
-    pub(crate) deed: Deed,
+    pub(crate) operation: Operation,
     /// Tells it from the others of its endpoint.
     pub(crate) id: u32,
     /// The memory, as the peer has registered it.
@@ -43,7 +43,7 @@ pub(crate) struct Request {
     /// Where in it.
     pub(crate) offset: u64,
     pub(crate) length: u64,
-    /// What the peer's program is told of a write.
+    /// What the peer's program gets with a write.
     pub(crate) data: Option<u64>,
 }
 
@@ -51,7 +51,7 @@ impl Request {
     /// As it is sent.
     pub(crate) fn encode(&self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
-        bytes[0] = self.deed as u8;
+        bytes[0] = self.operation as u8;
         bytes[1] = self.data.is_some().into();
         bytes[4..8].copy_from_slice(&self.id.to_be_bytes());
         let words = [self.key, self.offset, self.length, self.data.unwrap_or(0)];
@@ -68,21 +68,21 @@ impl Request {
             let bytes = head[at..at + 8].try_into().unwrap_or_default();
             u64::from_be_bytes(bytes)
         };
-        let deed = match head[0] {
-            1 => Deed::Write,
-            2 => Deed::WriteLong,
-            3 => Deed::Read,
+        let operation = match head[0] {
+            1 => Operation::Write,
+            2 => Operation::WriteLong,
+            3 => Operation::Read,
             _ => return None,
         };
         let request = Self {
-            deed,
+            operation,
             id: u32::from_be_bytes(head[4..8].try_into().ok()?),
             key: word(8),
             offset: word(16),
             length: word(24),
             data: (head[1] == 1).then(|| word(32)),
         };
-        let is_whole = deed != Deed::Write || rest.len() as u64 == request.length;
+        let is_whole = operation != Operation::Write || rest.len() as u64 == request.length;
         is_whole.then_some((request, rest))
     }
 }
@@ -93,9 +93,10 @@ mod tests {
 
     #[test]
     fn requests_go_there_and_back() {
-        for deed in [Deed::Write, Deed::WriteLong, Deed::Read] {
+        for operation in [Operation::Write, Operation::WriteLong, Operation::Read] {
             for data in [None, Some(0), Some(u64::MAX)] {
-                let request = Request { deed, id: 7, key: u64::MAX, offset: 5, length: 3, data };
+                let request =
+                    Request { operation, id: 7, key: u64::MAX, offset: 5, length: 3, data };
                 let bytes = [&request.encode()[..], b"abc"].concat();
                 assert_eq!(Request::decode(&bytes), Some((request, &b"abc"[..])));
             }
@@ -104,8 +105,14 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_none() {
-        let request =
-            Request { deed: Deed::Write, id: 7, key: 1, offset: 0, length: 3, data: None };
+        let request = Request {
+            operation: Operation::Write,
+            id: 7,
+            key: 1,
+            offset: 0,
+            length: 3,
+            data: None,
+        };
         let mut bytes = [&request.encode()[..], b"ab"].concat();
         assert_eq!(Request::decode(&bytes), None, "a byte is missing");
         bytes.push(b'c');

@@ -27,7 +27,7 @@ pub(crate) struct Settings {
     pub(crate) peer_timeout: Duration,
 }
 
-/// The settings of this process. What is wrong with them is told once, on standard error.
+/// The settings of this process. What is wrong with them is reported once, on standard error.
 pub(crate) fn get() -> Option<&'static Settings> {
     static SETTINGS: OnceLock<Option<Settings>> = OnceLock::new();
     let settings = || {

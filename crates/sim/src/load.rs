@@ -116,7 +116,7 @@ impl Running<'_> {
         }
         let until = self.world.now() + Duration::from_millis(1_000);
         while let Some(happening) = self.world.next(until) {
-            assert!(matches!(happening, Happening::Told(_, Event::Connected(_, Code::Success))));
+            assert!(matches!(happening, Happening::Event(_, Event::Connected(_, Code::Success))));
         }
     }
 
@@ -136,17 +136,17 @@ impl Running<'_> {
         let until = self.from + self.load.span;
         while let Some(happening) = self.world.next(until) {
             match happening {
-                Happening::Told(_, Event::Sent(_, status)) => {
+                Happening::Event(_, Event::Sent(_, status)) => {
                     assert_eq!(status.code, Code::Success);
                     if self.load.every.is_none() {
                         self.send(status.context as usize);
                     }
                 }
-                Happening::Told(_, Event::Received(_, status, data)) => {
+                Happening::Event(_, Event::Received(_, status, data)) => {
                     assert_eq!((status.code, &data[..]), (Code::Success, &self.message[..]));
                     self.received(status.context as usize, status.match_info, data);
                 }
-                Happening::Told(_, event) => panic!("{event:?}"),
+                Happening::Event(_, event) => panic!("{event:?}"),
                 Happening::Alarm(pair) => {
                     self.send(pair as usize);
                     let every = self.load.every.expect("the alarm is for this");

@@ -19,9 +19,9 @@ pub type End = mx::endpoint::Endpoint<Bytes, Vec<u8>>;
 /// Something that an application hears of.
 #[derive(Debug)]
 pub enum Happening {
-    /// An endpoint has told its host something.
-    Told(usize, Event<Vec<u8>>),
-    /// The time has come that [`World::alarm`] was told.
+    /// An endpoint has an event for its host.
+    Event(usize, Event<Vec<u8>>),
+    /// The time has come that was passed to [`World::alarm`].
     Alarm(u64),
 }
 
@@ -72,7 +72,7 @@ pub struct World {
     queue: Queue<Planned>,
     hosts: Vec<Host>,
     network: Network,
-    told: VecDeque<(usize, Event<Vec<u8>>)>,
+    events: VecDeque<(usize, Event<Vec<u8>>)>,
     counts: Counts,
     hash: u64,
     buffer: Vec<u8>,
@@ -100,7 +100,7 @@ impl World {
             queue: Queue::default(),
             hosts: (0..hosts).map(|_| Host::default()).collect(),
             network: Network::new(wires, hosts, &mut random),
-            told: VecDeque::new(),
+            events: VecDeque::new(),
             counts: Counts::default(),
             hash: 0xcbf2_9ce4_8422_2325,
             buffer: alloc::vec![0; LONGEST],
@@ -143,22 +143,22 @@ impl World {
     /// Begins a life with an endpoint that was prepared.
     pub fn start_with(&mut self, host: usize, end: End) {
         self.network.checksums = end.config().crc;
-        self.told.retain(|(of, _)| *of != host);
+        self.events.retain(|(of, _)| *of != host);
         self.hosts[host].end = Some(end);
         self.hosts[host].inbox.clear();
     }
 
     /// A host's endpoint is gone without a word.
     pub fn stop(&mut self, host: usize) {
-        self.told.retain(|(of, _)| *of != host);
+        self.events.retain(|(of, _)| *of != host);
         self.hosts[host].end = None;
         self.hosts[host].inbox.clear();
     }
 
-    /// Whether nothing will happen, nor is anything to be told.
+    /// Whether nothing will happen, and there is no event.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
-        self.told.is_empty() && self.queue.next_at().is_none()
+        self.events.is_empty() && self.queue.next_at().is_none()
     }
 
     /// The endpoint of a host.
@@ -203,16 +203,16 @@ impl World {
         }
     }
 
-    /// [`Happening::Alarm`] will tell this number at that time.
+    /// [`Happening::Alarm`] has this number at that time.
     pub fn alarm(&mut self, at: Instant, number: u64) {
         self.queue.plan(at, Planned::Alarm(number));
     }
 
-    /// Goes on until something is to be told; None when nothing will happen any more, or nothing
+    /// Goes on until there is an event; None when nothing will happen any more, or nothing
     /// before `until`.
     pub fn next(&mut self, until: Instant) -> Option<Happening> {
         loop {
-            if let Some((host, event)) = self.told.pop_front() {
+            if let Some((host, event)) = self.events.pop_front() {
                 let kind = match &event {
                     Event::Sent(_, status) => status.context << 2,
                     Event::Received(_, status, _) => status.context << 2 | 1,
@@ -220,7 +220,7 @@ impl World {
                     Event::Lost(_, code) => (*code as u64) << 2 | 3,
                 };
                 self.note([host as u64, kind, 1]);
-                return Some(Happening::Told(host, event));
+                return Some(Happening::Event(host, event));
             }
             if self.queue.next_at().is_none_or(|at| at > until) {
                 self.now = self.now.max(until);
@@ -298,7 +298,7 @@ impl World {
         self.pump(host);
     }
 
-    /// Takes what an endpoint wants to send and to tell, and sets its timer.
+    /// Takes what an endpoint wants to send, and its events, and sets its timer.
     fn pump(&mut self, host: usize) {
         let Host { end: Some(end), asleep: false, .. } = &mut self.hosts[host] else { return };
         let link = &mut self.network.up[host];
@@ -315,7 +315,7 @@ impl World {
         }
         let room_at = link.free_at();
         while let Some(event) = end.poll_event() {
-            self.told.push_back((host, event));
+            self.events.push_back((host, event));
         }
         let state = &mut self.hosts[host];
         if room_at > self.now + RING && !state.waits_for_room {

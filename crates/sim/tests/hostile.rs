@@ -36,7 +36,7 @@ fn settle(world: &mut World, span: Duration) -> Vec<(usize, Event<Vec<u8>>)> {
     let until = world.now() + span;
     let mut told = Vec::new();
     while let Some(happening) = world.next(until) {
-        if let Happening::Told(host, event) = happening
+        if let Happening::Event(host, event) = happening
             && HONEST.contains(&host)
         {
             told.push((host, event));

@@ -40,7 +40,7 @@ fn one_that_does_not_answer_holds_up_nobody_else() {
     let until = world.now() + Duration::from_millis(100);
     let mut came = 0;
     while let Some(happening) = world.next(until) {
-        came += u32::from(matches!(happening, Happening::Told(0, Event::Received(..))));
+        came += u32::from(matches!(happening, Happening::Event(0, Event::Received(..))));
     }
     assert_eq!(came, 2);
 }
@@ -57,7 +57,7 @@ fn one_that_is_lost_holds_up_nobody_else() {
         let until = world.now() + Duration::from_millis(1_000);
         let mut ends = Vec::new();
         while let Some(happening) = world.next(until) {
-            if let Happening::Told(0, Event::Received(_, status, _)) = happening {
+            if let Happening::Event(0, Event::Received(_, status, _)) = happening {
                 ends.push(status.code);
             }
         }

@@ -36,7 +36,7 @@ pub(crate) const FI_SOURCE: u64 = 1 << 57;
 pub(crate) const FI_DISCARD: u64 = 1 << 58;
 pub(crate) const FI_DIRECTED_RECV: u64 = 1 << 59;
 pub(crate) const FI_CLAIM: u64 = 1 << 59;
-/// When a queue is bound to an endpoint: only operations that ask for it are told of.
+/// When a queue is bound to an endpoint: only operations that ask for it are reported.
 pub(crate) const FI_SELECTIVE_COMPLETION: u64 = 1 << 59;
 /// When an address vector is opened.
 pub(crate) const FI_EVENT: u64 = FI_COMPLETION;

@@ -54,7 +54,7 @@ unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
     0
 }
 
-/// An event queue may be bound; nothing that a domain of ours does is told there.
+/// An event queue may be bound; nothing that a domain of ours does is reported there.
 unsafe extern "C" fn bind(_fid: *mut Fid, other: *mut Fid, _flags: u64) -> c_int {
     if fid_ref!(other, Fid).class == FI_CLASS_EQ { 0 } else { -EINVAL }
 }

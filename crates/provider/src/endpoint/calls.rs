@@ -59,7 +59,7 @@ pub(super) fn plain(ep: *mut FidEp, direction: Direction, call: Call) -> isize {
         _ => &live.tx,
     };
     let flags = side.flags();
-    submit(live, direction, &call, flags, side.tells(flags))
+    submit(live, direction, &call, flags, side.wants_completion(flags))
 }
 
 /// A call whose memory may be used again at once, and that is not completed.
@@ -82,23 +82,30 @@ pub(super) fn described<M: Described>(
         (Direction::In, Subject::Message { .. }) => &live.rx,
         _ => &live.tx,
     };
-    submit(live, direction, &call, flags, side.tells(flags))
+    submit(live, direction, &call, flags, side.wants_completion(flags))
 }
 
-fn submit(live: &Live, direction: Direction, call: &Call, flags: u64, told: bool) -> isize {
+fn submit(live: &Live, direction: Direction, call: &Call, flags: u64, completion: bool) -> isize {
     let Call { subject, memory, peer, data, context } = *call;
     let context = context as usize;
     match (direction, subject) {
-        (Direction::In, Subject::Message { kind, tag, ignore }) => {
-            live.receive(&Receive { kind, from: peer, tag, ignore, memory, context, flags, told })
-        }
+        (Direction::In, Subject::Message { kind, tag, ignore }) => live.receive(&Receive {
+            kind,
+            from: peer,
+            tag,
+            ignore,
+            memory,
+            context,
+            flags,
+            completion,
+        }),
         (Direction::Out, Subject::Message { kind, tag, .. }) => {
-            live.send(&Send { kind, to: peer, tag, data, memory, context, flags, told })
+            live.send(&Send { kind, to: peer, tag, data, memory, context, flags, completion })
         }
         (_, Subject::Memory { offset, key }) => {
             let writes = direction == Direction::Out;
             let transfer =
-                Transfer { writes, memory, peer, offset, key, data, context, flags, told };
+                Transfer { writes, memory, peer, offset, key, data, context, flags, completion };
             live.transfer(&transfer)
         }
     }

@@ -13,6 +13,7 @@ use crate::abi::constants::{FI_MULTI_RECV, FI_RECV, FI_REMOTE_CQ_DATA};
 use crate::bits::{self, HEADER, Kind};
 use crate::cq::{Entry, Failure};
 use crate::fault::{self, warn};
+use crate::memory;
 use crate::message::Place;
 
 /// Where the next message of a buffer for several begins: at a multiple of this, as programs like
@@ -76,7 +77,7 @@ impl Live {
             return;
         }
         let entry = sent_entry(status.context as usize, Kind::of(status.match_info));
-        self.tx.tell(Entry { failure, ..entry });
+        self.tx.complete(Entry { failure, ..entry });
     }
 
     fn received(&self, status: &Status, place: &Place) {
@@ -90,15 +91,15 @@ impl Live {
             context: status.context as usize,
             flags: FI_RECV | flag_of(kind) | data.map_or(0, |_| FI_REMOTE_CQ_DATA),
             length,
-            buffer: place.memory.start() as usize,
+            buffer: memory::first(&place.memory).start() as usize,
             data: data.unwrap_or(0),
             tag: status.match_info & bits::TAG,
-            source: status.peer.filter(|_| self.tells_sources).and_then(|id| self.number_of(id)),
+            source: status.peer.filter(|_| self.reports_sources).and_then(|id| self.number_of(id)),
             failure,
         };
         self.rx.count(failure.is_none());
         if let Some(from) = place.many {
-            let rest = place.memory.rest(length.next_multiple_of(ALIGNMENT));
+            let rest = memory::rest(&place.memory, length.next_multiple_of(ALIGNMENT));
             let is_gone = matches!(status.code, Code::Cancelled | Code::Aborted)
                 || rest.length() < self.least_left.load(Ordering::Relaxed).max(1);
             let next = Receive {
@@ -109,14 +110,14 @@ impl Live {
                 memory: rest,
                 context: entry.context,
                 flags: FI_MULTI_RECV,
-                told: place.told,
+                completion: place.completion,
             };
             if is_gone || self.post(&next).is_err() {
                 entry.flags |= FI_MULTI_RECV;
             }
         }
-        if place.told || failure.is_some() || entry.flags & FI_MULTI_RECV != 0 {
-            self.rx.tell(entry);
+        if place.completion || failure.is_some() || entry.flags & FI_MULTI_RECV != 0 {
+            self.rx.complete(entry);
         }
     }
 }

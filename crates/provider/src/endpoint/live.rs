@@ -54,9 +54,9 @@ pub(crate) struct Live {
     pub(super) regions: Arc<Regions>,
     /// How many transfers there were.
     pub(super) transfers: AtomicU32,
-    /// Who receives is told who has sent.
-    pub(super) tells_sources: bool,
-    /// Numbers and addresses of peers that were told.
+    /// Receivers learn who has sent (`FI_SOURCE`).
+    pub(super) reports_sources: bool,
+    /// Numbers and addresses of known peers.
     pub(super) sources: Mutex<HashMap<PeerId, (u64, Address)>>,
     /// Receives may name whom they want messages from.
     pub(super) directed: bool,
@@ -85,7 +85,7 @@ impl Driven for Live {
     }
 
     fn ring_next(&self) -> bool {
-        // What is broken is told to whoever reads.
+        // What is broken is reported to whoever reads.
         self.mx.ring_next().unwrap_or(false)
     }
 }
@@ -97,7 +97,7 @@ impl Live {
         addresses: Arc<Addresses>,
         setup: Setup,
     ) -> Result<Self, MxError> {
-        let Setup { tx, rx, writes, reads, regions, directed, tells_sources, least_left, .. } =
+        let Setup { tx, rx, writes, reads, regions, directed, reports_sources, least_left, .. } =
             setup;
         let mut port = free_port(settings)?;
         if !settings.faults.rules().is_empty() {
@@ -127,7 +127,7 @@ impl Live {
             reads,
             regions,
             transfers: AtomicU32::new(0),
-            tells_sources,
+            reports_sources,
             sources: Mutex::default(),
             directed,
             backlog: Arc::default(),
@@ -171,7 +171,7 @@ impl Live {
     fn pump(&self, ends: &mut Vec<Completed<Place>>) -> usize {
         if let Err(error) = self.mx.drain(BATCH, |completed| ends.push(completed)) {
             // Every request is refused from now on, which programs may not notice if they only
-            // wait: this is told once.
+            // wait: this is reported once.
             fault::of_error(&error);
         }
         let count = ends.len();

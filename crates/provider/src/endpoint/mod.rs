@@ -96,9 +96,9 @@ pub(crate) unsafe extern "C" fn open(
     let directed = info.caps & FI_DIRECTED_RECV != 0;
     let regions = Arc::clone(&fid_ref!(domain, Domain).regions);
     let remote = info.caps & FI_RMA != 0;
-    let tells_sources = info.caps & FI_SOURCE != 0;
+    let reports_sources = info.caps & FI_SOURCE != 0;
     let (least_left, usual) = (LEAST_LEFT, Setup::default());
-    let setup = Setup { tx, rx, regions, directed, tells_sources, remote, least_left, ..usual };
+    let setup = Setup { tx, rx, regions, directed, reports_sources, remote, least_left, ..usual };
     let fid = FidEp {
         fid: Fid { class: FI_CLASS_EP, context, ops: &raw const FID },
         ops: &raw const OPS,

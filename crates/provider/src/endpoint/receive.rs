@@ -27,7 +27,7 @@ pub(super) struct Receive {
     pub(super) memory: Segments,
     pub(super) context: usize,
     pub(super) flags: u64,
-    pub(super) told: bool,
+    pub(super) completion: bool,
 }
 
 impl Live {
@@ -50,7 +50,7 @@ impl Live {
         let source = self.source(receive.from)?;
         let matching = bits::of_receive(receive.kind, receive.tag, receive.ignore);
         let many = (receive.flags & FI_MULTI_RECV != 0).then_some(receive.from);
-        let place = Place { many, ..Place::new(receive.memory, receive.told) };
+        let place = Place { many, ..Place::new(receive.memory, receive.completion) };
         let context = receive.context as u64;
         let posted =
             self.mx.with_engine(|engine, now| engine.irecv(now, source, matching, place, context));
@@ -65,7 +65,7 @@ impl Live {
         self.peer(from).map(|peer| Some(peer.id))
     }
 
-    /// Looks for a message. What is found is told as an end, and so is that nothing was.
+    /// Looks for a message. What is found is reported as an end, and so is that nothing was.
     fn peek(&self, receive: &Receive) -> Result<(), i32> {
         let source = self.source(receive.from)?;
         let matching = bits::of_receive(receive.kind, receive.tag, receive.ignore);
@@ -92,7 +92,7 @@ impl Live {
         let entry = Entry { context: receive.context, flags, ..Entry::default() };
         let Some(Found { message, match_info, length, .. }) = found else {
             let failure = Some(Failure { error: ENOMSG, excess: 0 });
-            self.rx.tell(Entry { tag: receive.tag, failure, ..entry });
+            self.rx.complete(Entry { tag: receive.tag, failure, ..entry });
             return Ok(());
         };
         if receive.flags & (FI_CLAIM | FI_DISCARD) == FI_CLAIM {
@@ -100,7 +100,7 @@ impl Live {
             claims.insert(receive.context, message);
         }
         let data = bits::data(&header);
-        self.rx.tell(Entry {
+        self.rx.complete(Entry {
             flags: flags | data.map_or(0, |_| FI_REMOTE_CQ_DATA),
             length: length.saturating_sub(HEADER as u64) as usize,
             data: data.unwrap_or(0),
@@ -122,18 +122,18 @@ impl Live {
                 engine.discard(now, message, Place::nowhere());
                 return Ok(());
             }
-            let place = Place::new(receive.memory, receive.told);
+            let place = Place::new(receive.memory, receive.completion);
             engine.receive_message(now, message, place, context).map(drop)
         });
         done.map_err(|error| fault::of_error(&error))?;
-        if is_unwanted && receive.told {
+        if is_unwanted && receive.completion {
             let flags = FI_RECV | flag_of(receive.kind);
-            self.rx.tell(Entry { context: receive.context, flags, ..Entry::default() });
+            self.rx.complete(Entry { context: receive.context, flags, ..Entry::default() });
         }
         Ok(())
     }
 
-    /// Takes back the receive with this context; its end is told.
+    /// Takes back the receive with this context; its end is reported.
     pub(super) fn cancel(&self, context: usize) -> isize {
         /// A buffer for several messages is nowhere for a moment after each.
         const ATTEMPTS: usize = 3;

@@ -18,9 +18,9 @@ use crate::bound::Driven;
 use crate::cq::{Entry, Failure};
 use crate::fault::{self, warn};
 use crate::info::offer::INJECT;
-use crate::memory::Segments;
+use crate::memory::{self, Segments};
 use crate::message::{Outgoing, Place, Remote};
-use crate::rma::{Deed, LENGTH, PLACES, Request, SHORT};
+use crate::rma::{LENGTH, Operation, PLACES, Request, SHORT};
 
 /// A call that writes to, or reads from, the memory of a peer.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub(super) struct Transfer {
     pub(super) data: Option<u64>,
     pub(super) context: usize,
     pub(super) flags: u64,
-    pub(super) told: bool,
+    pub(super) completion: bool,
 }
 
 impl Live {
@@ -47,7 +47,7 @@ impl Live {
     }
 
     fn try_transfer(&self, transfer: &Transfer) -> Result<(), i32> {
-        let Transfer { writes, memory, offset, key, data, flags, told, .. } = *transfer;
+        let Transfer { writes, memory, offset, key, data, flags, completion, .. } = *transfer;
         let length = memory.length();
         let is_injected = flags & FI_INJECT != 0;
         if is_injected && length > INJECT {
@@ -58,32 +58,32 @@ impl Live {
         }
         self.has_room()?;
         let peer = self.peer(transfer.peer)?.id;
-        let deed = match (writes, length <= SHORT) {
-            (true, true) => Deed::Write,
-            (true, false) => Deed::WriteLong,
-            (false, _) => Deed::Read,
+        let operation = match (writes, length <= SHORT) {
+            (true, true) => Operation::Write,
+            (true, false) => Operation::WriteLong,
+            (false, _) => Operation::Read,
         };
         let id = self.transfers.fetch_add(1, Ordering::Relaxed);
-        let request = Request { deed, id, key, offset, length: length as u64, data };
-        let with = if deed == Deed::Write { memory } else { Segments::NONE };
+        let request = Request { operation, id, key, offset, length: length as u64, data };
+        let with = if operation == Operation::Write { memory } else { memory::nothing() };
         let request = Outgoing::with_request(&request.encode(), &with, &self.backlog);
-        let bytes = (deed == Deed::WriteLong).then(|| {
+        let bytes = (operation == Operation::WriteLong).then(|| {
             // Nobody may read injected memory later on, and short messages are read again.
             let is_copied = is_injected || HEADER + length <= self.eager_max;
             let message = if is_copied { Outgoing::copied } else { Outgoing::lent };
             message(bits::header(None), &memory, &self.backlog)
         });
         let context = transfer.context as u64;
-        let is_known = told || !is_injected;
+        let is_known = completion || !is_injected;
         let sent = self.mx.with_engine(|engine, now| {
             engine.isend(now, peer, bits::OF_REQUEST, request, SILENT)?;
             if let Some(bytes) = bytes {
                 // It ends when it has been received where it belongs, and so does the write.
-                let context = if told { context } else { COUNTED };
+                let context = if completion { context } else { COUNTED };
                 engine.issend(now, peer, bits::of_bytes(id), bytes, context)?;
             } else {
-                let into = if writes { Segments::NONE } else { memory };
-                let answer = Remote::Answer { writes, told, is_known };
+                let into = if writes { memory::nothing() } else { memory };
+                let answer = Remote::Answer { writes, completion, is_known };
                 let place = Place::for_remote(into, answer);
                 let matching = Match::exact(bits::of_answer(id));
                 engine.irecv(now, Some(peer), matching, place, context)?;
@@ -110,7 +110,7 @@ impl Live {
     }
 
     fn await_request(&self, bytes: Box<[u8]>) -> Result<(), i32> {
-        let place = Place::for_remote(Segments::NONE, Remote::Request(bytes));
+        let place = Place::for_remote(memory::nothing(), Remote::Request(bytes));
         let matching = Match::exact(bits::OF_REQUEST);
         let posted =
             self.mx.with_engine(|engine, now| engine.irecv(now, None, matching, place, SILENT));
@@ -140,9 +140,9 @@ impl Live {
                     self.tell_of_write(data, status.transferred.saturating_sub(HEADER as u64));
                 }
             }
-            Remote::Answer { writes, told, is_known } => {
+            Remote::Answer { writes, completion, is_known } => {
                 let failure = fault::of_code(status.code).or_else(|| bits::refused(&header));
-                self.transferred((writes, failure), status.context, (told, is_known));
+                self.transferred((writes, failure), status.context, (completion, is_known));
             }
         }
     }
@@ -160,8 +160,8 @@ impl Live {
             }
             return;
         }
-        let told = status.context != COUNTED;
-        self.transferred((true, failure), status.context, (told, told));
+        let completion = status.context != COUNTED;
+        self.transferred((true, failure), status.context, (completion, completion));
     }
 
     /// A transfer has ended.
@@ -169,16 +169,21 @@ impl Live {
         &self,
         (writes, error): (bool, Option<i32>),
         context: u64,
-        (told, is_known): (bool, bool),
+        (completion, is_known): (bool, bool),
     ) {
         let counter = if writes { &self.writes } else { &self.reads };
         if let Some(counter) = counter {
             counter.count(error.is_none());
         }
         let failure = error.map(|error| Failure { error, excess: 0 });
-        if told || failure.is_some() && is_known {
+        if completion || failure.is_some() && is_known {
             let flags = FI_RMA | if writes { FI_WRITE } else { FI_READ };
-            self.tx.tell(Entry { context: context as usize, flags, failure, ..Entry::default() });
+            self.tx.complete(Entry {
+                context: context as usize,
+                flags,
+                failure,
+                ..Entry::default()
+            });
         } else if let Some(error) = error {
             warn(&format!("a write of {} is lost: {}", self.address, fault::text(error)));
         }
@@ -186,7 +191,7 @@ impl Live {
 
     /// Does what a peer asks for.
     fn serve(&self, peer: PeerId, request: &Request, bytes: &[u8]) {
-        let writes = request.deed != Deed::Read;
+        let writes = request.operation != Operation::Read;
         let found = self.regions.find(request.key, (request.offset, request.length), writes);
         if let Err(error) = found {
             let Request { key, offset, length, .. } = request;
@@ -196,18 +201,18 @@ impl Live {
                 fault::text(error)
             ));
         }
-        match request.deed {
-            Deed::Write => {
+        match request.operation {
+            Operation::Write => {
                 if let Ok(memory) = found {
                     memory.write(0, bytes);
                     self.tell_of_write(request.data, request.length);
                 }
-                self.answer(peer, request.id, found.map(|_| Segments::NONE));
+                self.answer(peer, request.id, found.map(|_| memory::nothing()));
             }
-            Deed::Read => self.answer(peer, request.id, found),
-            Deed::WriteLong => {
+            Operation::Read => self.answer(peer, request.id, found),
+            Operation::WriteLong => {
                 let place = Place::for_remote(
-                    found.unwrap_or(Segments::NONE),
+                    found.unwrap_or_else(|_| memory::nothing()),
                     Remote::Bytes { data: request.data },
                 );
                 let matching = Match::exact(bits::of_bytes(request.id));
@@ -223,7 +228,7 @@ impl Live {
     fn answer(&self, peer: PeerId, id: u32, with: Result<Segments, i32>) {
         let (header, memory) = match with {
             Ok(memory) => (bits::header(None), memory),
-            Err(error) => (bits::refusal(error), Segments::NONE),
+            Err(error) => (bits::refusal(error), memory::nothing()),
         };
         let is_copied = HEADER + memory.length() <= self.eager_max;
         let message = if is_copied { Outgoing::copied } else { Outgoing::lent };
@@ -235,10 +240,10 @@ impl Live {
         drop(sent);
     }
 
-    /// Tells the program of a write that wants to be told of.
+    /// Reports a write of a peer to the program, if the peer wants that.
     fn tell_of_write(&self, data: Option<u64>, length: u64) {
         let Some(data) = data else { return };
         let flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
-        self.rx.tell(Entry { flags, length: length as usize, data, ..Entry::default() });
+        self.rx.complete(Entry { flags, length: length as usize, data, ..Entry::default() });
     }
 }

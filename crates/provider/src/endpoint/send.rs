@@ -15,7 +15,7 @@ use crate::message::Outgoing;
 
 /// The context of sends that have ended for the user already.
 pub(super) const SILENT: u64 = u64::MAX;
-/// The context of sends that are counted, and not told otherwise.
+/// The context of sends that are counted, and not reported otherwise.
 pub(super) const COUNTED: u64 = u64::MAX - 1;
 
 /// A call that sends.
@@ -28,7 +28,7 @@ pub(super) struct Send {
     pub(super) memory: Segments,
     pub(super) context: usize,
     pub(super) flags: u64,
-    pub(super) told: bool,
+    pub(super) completion: bool,
 }
 
 /// The flags of completions of this kind.
@@ -69,7 +69,7 @@ impl Live {
         let synchronous = send.flags & FI_DELIVERY_COMPLETE != 0;
         // A message to oneself ends when it is received, but a copy needs nothing more now.
         let ends_now = peer.is_self && is_copied && !synchronous;
-        let context = match (ends_now, send.told) {
+        let context = match (ends_now, send.completion) {
             (true, _) => SILENT,
             (false, true) => send.context as u64,
             (false, false) => COUNTED,
@@ -85,15 +85,15 @@ impl Live {
         sent.map_err(|error| fault::of_error(&error))?;
         if ends_now {
             self.tx.count(true);
-            if send.told {
-                self.tx.tell(sent_entry(send.context, send.kind));
+            if send.completion {
+                self.tx.complete(sent_entry(send.context, send.kind));
             }
         }
         Ok(())
     }
 }
 
-/// What is told of a send that has ended well.
+/// The completion of a send that succeeded.
 pub(super) fn sent_entry(context: usize, kind: Kind) -> Entry {
     Entry { context, flags: FI_SEND | flag_of(kind), ..Entry::default() }
 }

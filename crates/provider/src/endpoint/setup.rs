@@ -9,20 +9,20 @@ use crate::cntr::Counter;
 use crate::cq::{Entry, Queue};
 use crate::regions::Regions;
 
-/// Where ends of one direction are told.
+/// Where operations of one direction are completed.
 #[derive(Debug, Default)]
 pub(crate) struct Side {
     pub(crate) queue: Option<Arc<Queue>>,
     pub(crate) counter: Option<Arc<Counter>>,
-    /// Only those that ask for it are told.
+    /// Only operations that ask for it have a completion (`FI_SELECTIVE_COMPLETION`).
     pub(crate) selective: bool,
     /// Flags of calls that have none of their own.
     pub(crate) op_flags: AtomicU64,
 }
 
 impl Side {
-    /// Whether the end of an operation with these flags is told.
-    pub(crate) const fn tells(&self, flags: u64) -> bool {
+    /// Whether the end of an operation with these flags is reported.
+    pub(crate) const fn wants_completion(&self, flags: u64) -> bool {
         !self.selective || flags & FI_COMPLETION != 0
     }
 
@@ -30,7 +30,7 @@ impl Side {
         self.op_flags.load(Ordering::Relaxed)
     }
 
-    pub(super) fn tell(&self, entry: Entry) {
+    pub(super) fn complete(&self, entry: Entry) {
         if let Some(queue) = &self.queue {
             queue.push(entry);
         }
@@ -53,7 +53,7 @@ pub(super) struct Setup {
     pub(super) reads: Option<Arc<Counter>>,
     pub(super) regions: Arc<Regions>,
     pub(super) directed: bool,
-    pub(super) tells_sources: bool,
+    pub(super) reports_sources: bool,
     /// Peers may use memory of this process.
     pub(super) remote: bool,
     pub(super) least_left: usize,

@@ -124,8 +124,8 @@ pub(crate) fn offer(wanted: &Wanted<'_>, interface: &str) -> Result<Offer, &'sta
         (wanted.tx.op_flags & !TX_FLAGS != 0, "a flag of sends"),
         (wanted.rx.op_flags & !RX_FLAGS != 0, "a flag of receives"),
         (wanted.tx.inject_size > INJECT, "so long messages to inject"),
-        (wanted.tx.iov_limit > memory::MOST, "so many segments to send"),
-        (wanted.rx.iov_limit > memory::MOST, "so many segments to receive"),
+        (wanted.tx.iov_limit > memory::MAX_PARTS, "so many segments to send"),
+        (wanted.rx.iov_limit > memory::MAX_PARTS, "so many segments to receive"),
         ((wanted.tx.msg_order | wanted.rx.msg_order) & !FI_ORDER_SAS != 0, "an order of messages"),
         (wanted.tx.comp_order | wanted.rx.comp_order != 0, "an order of completions"),
     ];
@@ -159,7 +159,7 @@ pub(crate) fn offer(wanted: &Wanted<'_>, interface: &str) -> Result<Offer, &'sta
         message: MESSAGE,
         tag_format: TAG,
         cq_data: CQ_DATA,
-        segments: memory::MOST,
+        segments: memory::MAX_PARTS,
         domain_caps: REACH,
     })
 }

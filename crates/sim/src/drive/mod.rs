@@ -150,7 +150,7 @@ impl Drive {
     fn go_on(&mut self, until: Instant) {
         while let Some(happening) = self.world.next(until) {
             match happening {
-                Happening::Told(host, event) => self.told(host, event),
+                Happening::Event(host, event) => self.on_event(host, event),
                 Happening::Alarm(number) => self.rang(Alarm::of(number)),
             }
         }
@@ -170,8 +170,8 @@ impl Drive {
         (host, self.apps[host].life, peer)
     }
 
-    /// An endpoint has told something.
-    fn told(&mut self, host: usize, event: Event<Vec<u8>>) {
+    /// An endpoint has an event.
+    fn on_event(&mut self, host: usize, event: Event<Vec<u8>>) {
         let is_own = self.apps[host].is_closing;
         let peace = self.swarm.habits.are_peaceful() && self.is_rough;
         match event {

@@ -101,7 +101,7 @@ impl Drive {
         }
     }
 
-    /// Connections that are no more, of which nothing was told since no application knew them.
+    /// Connections that are no more, of which there was no event since no application knew them.
     fn note_lost(&mut self) {
         for side in self.model.sides() {
             let (host, life, peer) = side;

@@ -1,8 +1,8 @@
 //! What must happen: a model of the semantics, independent of the engine.
 //!
-//! The model sees what applications do and what they are told, and nothing else. It does not
+//! The model sees what applications do and the events they get, and nothing else. It does not
 //! compute who gets which message, since that depends on when frames arrive; it checks that what
-//! was told is possible:
+//! was reported is possible:
 //!
 //! - every request ends once, and not without a reason;
 //! - a receive gets a message that fits it, that nobody else has, whole or cut where both ends were
@@ -81,7 +81,7 @@ pub struct Posted {
     pub ended: Option<(u64, Code)>,
     /// What it got, from whom.
     pub got: Option<(u64, PeerId)>,
-    /// Its end is told to nobody.
+    /// Its end is not reported.
     pub discarded: bool,
 }
 
