@@ -1,4 +1,4 @@
-//! How requests end: each end is told once, and then the request is none any more.
+//! Completions: each is returned once, and then the request is gone.
 
 use std::ffi::c_void;
 use std::mem::MaybeUninit;

@@ -45,7 +45,7 @@ pub(crate) enum Kind {
     Connect(Address),
 }
 
-/// A request whose end has not been told.
+/// A request whose completion has not been returned.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pending {
     pub(crate) kind: Kind,
@@ -72,7 +72,7 @@ pub(crate) struct Open {
     pub(crate) connecting: Mutex<()>,
     /// How an attempt of such a thread ended, if another one came across it.
     pub(crate) connected: Mutex<Option<(PeerId, Code)>>,
-    /// How often all who wait were told to return.
+    /// How often earmark_mx_wakeup() was called.
     pub(crate) wakeups: AtomicU64,
     pub(crate) closing: AtomicBool,
 }
@@ -103,7 +103,7 @@ impl Open {
         lock(&self.requests)
     }
 
-    /// Makes a request: `make` is told the context under which its end is known.
+    /// Makes a request: `make` gets the context under which its completion is known.
     pub(crate) fn make<E>(
         &self,
         kind: Kind,
@@ -111,7 +111,7 @@ impl Open {
         make: impl FnOnce(u64) -> Result<Request, E>,
     ) -> Result<earmark_mx_request_t, E> {
         let pending = Pending { kind, context: context.addr(), request: None };
-        // It may end, and be told, before `make` returns.
+        // It may end, and be completed, before `make` returns.
         let key = self.requests().insert(pending);
         match make(key.data().as_ffi()) {
             Ok(request) => {

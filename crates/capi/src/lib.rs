@@ -1,7 +1,25 @@
 //! MX for C: what `earmark_mx.h` declares, as `libearmark.so`.
 //!
 //! The calls are those of the MX API of Myricom (`myriexpress.h`) and of Open-MX, with a prefix of
-//! their own; each is a thin layer over a live endpoint ([`mx_io::endpoint`]).
+//! their own; each is a thin layer over an endpoint with threads ([`mx_io::endpoint`]).
+//!
+//! The smallest program (a test here would need a C compiler; `tests/programs/` has those):
+//!
+//! ```c
+//! earmark_mx_endpoint_t end;
+//! earmark_mx_request_t request;
+//! earmark_mx_status_t status;
+//! uint32_t done;
+//! char buffer[64];
+//! earmark_mx_segment_t segment = { buffer, sizeof buffer };
+//!
+//! earmark_mx_init(EARMARK_MX_API);
+//! earmark_mx_open_endpoint("packet:eth0", 1, 0, NULL, &end);
+//! earmark_mx_irecv(end, &segment, 1, 7, UINT64_MAX, NULL, &request);
+//! earmark_mx_wait(end, &request, EARMARK_MX_INFINITE, &status, &done);
+//! earmark_mx_close_endpoint(end);
+//! earmark_mx_finalize();
+//! ```
 //!
 //! ```text
 //! abi.rs                       types of the header, and their layouts
@@ -24,7 +42,7 @@
 //!
 //! # How the interface may grow
 //!
-//! `earmark_mx_init` is told the version of the header. The settings begin with their size, and a
+//! `earmark_mx_init` gets the version of the header. The settings begin with their size, and a
 //! status has room at its end; enumerations only ever gain values at their ends.
 //!
 //! # Locks

@@ -12,7 +12,7 @@
 //!   messages are read from the user's memory, which MX does until their receiver has all. A send
 //!   without a request is copied, however long: nobody could know when its memory is free.
 //! - **Receives.** MX writes into the memory until the receive ends; a receive that is cancelled
-//!   ends before the cancellation is told.
+//!   ends before the cancellation is reported.
 //! - **Close.** An endpoint is closed by stopping its thread and dropping the engine, before the
 //!   call returns.
 //! - **Forgotten requests.** Nobody hears when such a request ends; its memory has to stay until

@@ -250,15 +250,16 @@ fn connect(
     }
 }
 
-/// How an attempt ends. Threads that wait for anything may be told in place of this one.
+/// How an attempt ends. A thread that waits for any request may get the completion in place of this
+/// one.
 fn connected(open: &Open, request: Request, until: Instant) -> Result<Code, Failure> {
     loop {
         // The engine ends the attempt in time; this is for an end that went astray.
         let left = (until + SLICE).saturating_duration_since(Instant::now());
         let completed = open.mx.wait(request, Some(left.min(SLICE)))?;
         let elsewhere = || {
-            let told = *lock(&open.connected);
-            told.filter(|(peer, _)| Request::Connect(*peer) == request).map(|(_, code)| code)
+            let seen = *lock(&open.connected);
+            seen.filter(|(peer, _)| Request::Connect(*peer) == request).map(|(_, code)| code)
         };
         if let Some(code) = completed.map(|completed| completed.status.code).or_else(elsewhere) {
             return Ok(code);
@@ -273,7 +274,7 @@ fn connected(open: &Open, request: Request, until: Instant) -> Result<Code, Fail
     }
 }
 
-/// An error if a request connects to this address: both would be told of one end.
+/// An error if a request connects to this address: both would wait for one completion.
 fn alone(open: &Open, address: Address) -> Result<(), Failure> {
     if open.connects_to(address) {
         let text = format!("connect to {address}: a request does so already; wait for that one");

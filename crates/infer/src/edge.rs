@@ -25,8 +25,8 @@ const TELLING: usize = 5;
 /// one.
 pub(crate) const INTERRUPT: f64 = 0.5;
 
-/// Who is reported within so many polls' steps of the packet before joined it: two packets that were
-/// polled apart are at least a re-arming and an interrupt from each other.
+/// Who is reported within so many polls' steps of the packet before joined it: two packets that
+/// were polled apart are at least a re-arming and an interrupt from each other.
 const STEPS: f64 = 2.0;
 
 /// A starter whose wait is shorter than this share of the delay found a timer of others running.

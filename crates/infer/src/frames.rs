@@ -35,8 +35,8 @@ const USUALLY_LATE: f64 = 0.5;
 const LATE_STEP: f64 = 0.5;
 const LATES: std::ops::RangeInclusive<i32> = -2..=4;
 
-/// A poll's step and its neighbour's are not distinguished below this, in microseconds, however little
-/// noise there is; packets of one burst are as close.
+/// A poll's step and its neighbour's are not distinguished below this, in microseconds, however
+/// little noise there is; packets of one burst are as close.
 const LEAST_BLUR: f64 = 0.3;
 
 /// Others' timer that was running when mine came had been for a part of its time: a sixth, a half
@@ -53,8 +53,8 @@ const FEW_EARLY: usize = 6;
 const FREE: f64 = 3.0;
 const FEW_FREE: usize = 5;
 
-/// Where the packet before was reported only just now, in microseconds, it is uncertain whom the NIC
-/// counts.
+/// Where the packet before was reported only just now, in microseconds, it is uncertain whom the
+/// NIC counts.
 const CLEAR: f64 = 20.0;
 
 /// A delay with a limit.

@@ -1,10 +1,47 @@
 //! From trains of probes to a verdict: is there a hold, whose, of which family, how long.
 //!
+//! A *hold* is the time for which a NIC moderates an interrupt. [`Plan`] says which packets to send,
+//! the caller sends them and records their times, and [`judge`] explains the times. There is no I/O
+//! and no clock in here.
+//!
+//! ```
+//! use infer::{Abilities, Family, Heard, Place, Plan, Probe};
+//!
+//! // A far host that answers at once, behind a NIC that delays each interrupt by 75 us.
+//! let mut plan = Plan::new(Abilities::default(), 5);
+//! let (mut now, mut interrupt) = (0, 0);
+//! while let Some(train) = plan.next_train() {
+//!     let begin = now + train.quiet;
+//!     let mut answer = |at: u64, wait: u64| {
+//!         let arrived = begin + at + 40_000;
+//!         if arrived > interrupt {
+//!             interrupt = arrived + 75_000;
+//!         }
+//!         interrupt + 5_000 + wait + 40_000
+//!     };
+//!     let probe = |send: &infer::Send| Probe {
+//!         sent: begin + send.at,
+//!         received: Some(answer(send.at, send.wait)),
+//!         nic: None,
+//!         far: None,
+//!         silent: send.silent,
+//!     };
+//!     let probes: Vec<_> = train.sends.iter().map(probe).collect();
+//!     now = probes.iter().filter_map(|probe| probe.received).max().unwrap_or(now) + 1_000_000;
+//!     plan.record(Heard { train, probes });
+//! }
+//! let verdict = infer::judge(plan.heard());
+//! let [finding] = &verdict.findings[..] else { panic!("{verdict:?}") };
+//! // Round trips alone do not say on which side.
+//! assert_eq!((finding.family, finding.place), (Family::Delay, Place::Unknown));
+//! assert!((finding.usecs.value - 75.0).abs() < 1.0);
+//! ```
+//!
 //! # What a prober outside sees
 //!
-//! A probe leaves at a moment that the prober chose, reaches a NIC at `x`, and its host is reported
-//! it at `r`. Whatever the path costs when nothing holds is the *floor*; `r - x` less the floor is
-//! the *wait*. Only `x` is under control, so everything is in how the wait follows from it:
+//! A probe leaves at a moment that the prober chose, reaches a NIC at `x`, and an interrupt reports
+//! it to its host at `r`. The cost of the path without a hold is the *floor*; `r - x` less the floor
+//! is the *wait*. Only `x` is under control, so the evidence is how the wait depends on it:
 //!
 //! | family | lone packet | packets `s < D` apart |
 //! |---|---|---|
@@ -38,8 +75,8 @@
 //!   longer than a residency. A throttle does the opposite, and a delay does not care.
 //! - **A slow server** serialises: its k-th answer waits for k services, and its starters wait for
 //!   nothing.
-//! - **Bulk in front**, **a busy core**, **the scheduler**: waits that follow from nothing that the
-//!   prober does. No family explains them, and so none is found guilty.
+//! - **Bulk in front**, **a busy core**, **the scheduler**: waits that do not depend on what the
+//!   prober sends. No family explains them, so none is reported.
 //! - **The first packet** (address resolution, a cold cache): one packet, not a family.
 //!
 //! # Which side
@@ -69,6 +106,13 @@
 //! explain less what their parameters cost (Schwarz, "Estimating the dimension of a model", 1978).
 //! The packet-pair idea is that of Salehin et al., IEEE Access 2018; here trains have random gaps,
 //! so that no spacing can be in step with a period.
+//!
+//! # Modules
+//!
+//! `plan` and `train` choose what to send; `heard` and `series` hold what came back; `direction`,
+//! `fit`, `periodic`, `adaptive`, `frames` and `waking` explain it, one family each; `edge` finds
+//! the floor; `apart` and `unclear` say what the data excludes; `judge`, `side`, `verdict` and
+//! `words` make the verdict.
 #![forbid(unsafe_code)]
 
 mod adaptive;

@@ -14,9 +14,9 @@ use crate::stats::median;
 use crate::train::Purpose;
 use crate::verdict::{Family, Place};
 
-/// Gaps for holds from what an interrupt takes to more than any that is reported, in microseconds; as
-/// many that each occurs three times, and between such shares of the hold that the packets are told
-/// apart from one another and from the hold's end.
+/// Gaps for holds from what an interrupt takes to more than any that is reported, in microseconds;
+/// as many that each occurs three times, and between such shares of the hold that the packets are
+/// told apart from one another and from the hold's end.
 const LEAST: f64 = 5.0;
 const MOST: f64 = 2_000.0;
 const GAPS: u32 = 16;

@@ -138,7 +138,7 @@ impl Drop for Reporter {
     fn drop(&mut self) {
         // A socket that is shut down accepts nobody any more, and its thread ends.
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
-        // It panics only if the engine does, and that was told on standard error.
+        // It panics only if the engine does, and that is on standard error.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -10,7 +10,7 @@ pub const MIN_MTU: u16 = 576;
 pub const MAX_MTU: u16 = 9216;
 
 /// Frames of one pull request (Open-MX: 32 as well).
-pub const BLOCK_FRAMES: u32 = 32;
+pub(crate) const BLOCK_FRAMES: u32 = 32;
 
 /// How an endpoint behaves. The defaults suit one Ethernet segment of 1 to 100 Gbit/s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

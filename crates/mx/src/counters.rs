@@ -13,7 +13,7 @@ pub enum Drop {
     NotForUs,
     /// It comes from an endpoint that is not a peer, or not any more.
     Stranger,
-    /// Its token is not the one that the peer was told.
+    /// Its token is not the one that the peer was given.
     BadToken,
     /// It has come before.
     Duplicate,
@@ -98,14 +98,14 @@ impl Counters {
     }
 
     /// Every counter with its name, such as `sent-small`.
-    pub fn each(&self, mut tell: impl FnMut(&str, &str, u64)) {
+    pub fn each(&self, mut visit: impl FnMut(&str, &str, u64)) {
         for (group, values) in [("sent", &self.sent), ("received", &self.received)] {
             for (frame, count) in FrameType::ALL.into_iter().zip(values) {
-                tell(group, frame.name(), *count);
+                visit(group, frame.name(), *count);
             }
         }
         for (reason, count) in Drop::ALL.into_iter().zip(&self.dropped) {
-            tell("dropped", reason.name(), *count);
+            visit("dropped", reason.name(), *count);
         }
         let others = [
             ("marked", self.marked),
@@ -120,7 +120,7 @@ impl Counters {
             ("peers-lost", self.peers_lost),
         ];
         for (name, count) in others {
-            tell("", name, count);
+            visit("", name, count);
         }
     }
 }

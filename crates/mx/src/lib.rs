@@ -15,19 +15,19 @@
 //! | to oneself | any | none |
 //!
 //! A small or medium send ends when its last frame is on its way, all others when the message was
-//! received. Of a large message its receiver asks for 32 frames at a time.
+//! received. The receiver of a large message asks for 32 frames at a time.
 //!
-//! Frames are described in [`wire`]. Numbered ones are processed in order, acknowledged, and sent
-//! again when they are lost; the frames of large messages are asked for again by their receiver,
-//! who alone keeps account of them. Peers learn each other's tokens when they connect, and take no
-//! frame without.
+//! Frames are described in [`wire`]. Numbered frames are processed in order, acknowledged, and
+//! retransmitted by their sender, with the loss detection of RFC 9002. Frames of large messages
+//! have no such numbers: their receiver pulls them, and asks again for those that are lost. Peers
+//! exchange random tokens when they connect, and drop frames with another token.
 //!
 //! # Memory
 //!
-//! Nothing is dropped for want of memory without the sender's knowledge. Each peer may send so many
-//! bytes before anybody has asked for them ([`Config::peer_credit`](config::Config::peer_credit));
-//! beyond that it announces its messages, however short. When too many messages wait, peers begin
-//! no new ones until some have been received.
+//! A receiver limits what it stores. Each peer has a credit of bytes that it may send before a
+//! receive asks for them ([`Config::peer_credit`](config::Config::peer_credit)); beyond that it
+//! announces its messages, however short. When too many messages wait for a receive, peers begin no
+//! new ones until some have been received.
 //!
 //! # How to drive it
 //!
@@ -51,7 +51,7 @@
 //! ends[0].isend(now, peer, 42, Bytes::from_static(b"message"), 0)?;
 //! ends[1].irecv(now, None, Match::exact(42), vec![0; 100], 0)?;
 //!
-//! // Whoever drives them carries frames until there are no more; with a clock it would also call
+//! // The owner carries frames until there are none; with a clock it would also call
 //! // `handle_timeout` at each `deadline`.
 //! let mut frame = [0; 1500];
 //! loop {
@@ -73,17 +73,29 @@
 //! # Ok::<(), mx::status::Refusal>(())
 //! ```
 //!
-//! # What proves it
+//! # Modules
 //!
-//! The crate `sim` runs 2 to 64 endpoints on a network that loses, doubles, delays and damages
-//! frames, from a seed, with applications that ask for anything at any time, and holds them against
-//! a model of what must happen. `fuzz/` feeds it frames and requests.
+//! | module | what |
+//! |---|---|
+//! | [`endpoint`] | the state machine: requests, frames in and out, timers, events |
+//! | [`config`], [`address`], [`ids`], [`matching`], [`buffers`], [`status`] | what its calls take and return |
+//! | [`wire`], [`seq`], [`outgoing`] | frames, for ports, dissectors and tests |
+//! | [`counters`] | what an endpoint counts |
+//!
+//! Behind them, `peer` holds what is known of another endpoint (congestion, round-trip time, what
+//! is sent and received), and `large` the transfer of large messages.
+//!
+//! # Tests
+//!
+//! The crate `sim` runs 2 to 64 endpoints on a network that loses, duplicates, delays and damages
+//! frames, from a seed, with applications that make any request at any time, and compares them with
+//! a model of the semantics. `fuzz/` feeds an endpoint frames and requests.
 //!
 //! # Limits
 //!
-//! One segment: there is no IP. Frames are neither encrypted nor authenticated: whoever can read
-//! them can forge them. An eager send has ended before its message has arrived; if the peer dies
-//! then, later requests say so, and that one does not.
+//! One segment: there is no IP. Frames are neither encrypted nor authenticated: a host that can
+//! read them can forge them. An eager send completes before its message has arrived; if the peer
+//! dies then, later requests report that, and this one does not.
 #![no_std]
 #![forbid(unsafe_code)]
 extern crate alloc;

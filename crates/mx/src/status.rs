@@ -73,7 +73,7 @@ pub struct Status {
     pub context: u64,
 }
 
-/// What an endpoint has to tell.
+/// What an endpoint reports.
 #[derive(Debug)]
 pub enum Event<R> {
     /// A send has ended. An eager one ends when its last frame is on its way: the memory may be

@@ -1,5 +1,5 @@
-//! Event queues. Nothing that this provider does is reported there; they hold what programs write to
-//! them.
+//! Event queues. Nothing that this provider does is reported there; they hold what programs write
+//! to them.
 
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};

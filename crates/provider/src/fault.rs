@@ -23,8 +23,8 @@ pub(crate) fn of_code(code: Code) -> Option<c_int> {
     })
 }
 
-/// The number of libfabric for a request that was not taken. What is not an everyday matter is reported
-/// to people, too.
+/// The number of libfabric for a request that was not taken. What is not an everyday matter is
+/// reported to people, too.
 pub(crate) fn of_error(error: &MxError) -> c_int {
     match error {
         MxError::Refused(Refusal::NoPeer(code)) => of_code(*code).unwrap_or(EHOSTUNREACH),

@@ -1,12 +1,18 @@
 //! MX for MPI: a libfabric provider called `earmark`.
 //!
-//! libfabric finds `libearmark-fi.so` where `FI_PROVIDER_PATH` says, calls [`fi_prov_ini`], and
-//! then the tables of functions that objects bear. MPIs see endpoints of type `FI_EP_RDM` with
-//! tagged and untagged messages and with remote memory; what they send travels as MX messages
-//! ([`mx_io`]).
+//! libfabric loads `libearmark-fi.so` from `FI_PROVIDER_PATH` and calls [`fi_prov_ini`], the only
+//! function of this library; all others are in tables that its objects point to. An MPI sees
+//! endpoints of type `FI_EP_RDM` with tagged and untagged messages and with remote memory. They
+//! travel as MX messages ([`mx_io`]).
+//!
+//! To run a program of Open MPI or MPICH with it (not a test here: it needs an MPI and a port):
+//!
+//! ```sh
+//! FI_PROVIDER_PATH=target/release FI_PROVIDER=earmark EARMARK_PORT=packet:eth0 mpirun ./program
+//! ```
 //!
 //! ```text
-//! fi_getinfo ─▶ info/        wishes against what there is
+//! fi_getinfo ─▶ info/        hints against what is offered
 //! fi_fabric, fi_domain       fabric.rs, domain/
 //! fi_av_*                    av.rs        addresses, by number
 //! fi_endpoint                endpoint/    sends and receives, as requests of an MX endpoint

@@ -9,8 +9,8 @@
 //!
 //! - **Sends.** MX reads an eager message again when frames of it were lost, also after the send
 //!   has ended. So what is short enough to be eager is copied when it is sent, and only longer
-//!   messages are read from the user's memory, which MX does until their receiver has reported that it
-//!   has all.
+//!   messages are read from the user's memory, which MX does until their receiver has reported that
+//!   it has all.
 //! - **Receives.** MX writes into the memory until the receive ends, and gives the place back with
 //!   its end; a receive that is cancelled ends before the cancellation is reported.
 //! - **Close.** An endpoint is closed by stopping its thread and dropping the engine, before

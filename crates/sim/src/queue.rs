@@ -6,7 +6,7 @@ use base::time::Instant;
 
 /// A queue of events.
 #[derive(Debug)]
-pub struct Queue<T> {
+pub(crate) struct Queue<T> {
     events: BTreeMap<(Instant, u64), T>,
     planned: u64,
 }
@@ -19,19 +19,19 @@ impl<T> Default for Queue<T> {
 
 impl<T> Queue<T> {
     /// Plans an event.
-    pub fn plan(&mut self, at: Instant, event: T) {
+    pub(crate) fn plan(&mut self, at: Instant, event: T) {
         self.events.insert((at, self.planned), event);
         self.planned += 1;
     }
 
     /// When the next event happens.
     #[must_use]
-    pub fn next_at(&self) -> Option<Instant> {
+    pub(crate) fn next_at(&self) -> Option<Instant> {
         self.events.first_key_value().map(|((at, _), _)| *at)
     }
 
     /// Takes the next event.
-    pub fn take(&mut self) -> Option<(Instant, T)> {
+    pub(crate) fn take(&mut self) -> Option<(Instant, T)> {
         self.events.pop_first().map(|((at, _), event)| (at, event))
     }
 }

@@ -64,8 +64,7 @@ pub struct Habits {
 
 impl Habits {
     /// Whether connections may be lost at all.
-    #[must_use]
-    pub const fn are_peaceful(&self) -> bool {
+    pub(crate) const fn are_peaceful(&self) -> bool {
         self.restart_ppm == 0 && self.close_ppm == 0 && self.cut_ppm == 0
     }
 }

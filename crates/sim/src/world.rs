@@ -141,7 +141,7 @@ impl World {
     }
 
     /// Begins a life with an endpoint that was prepared.
-    pub fn start_with(&mut self, host: usize, end: End) {
+    pub(crate) fn start_with(&mut self, host: usize, end: End) {
         self.network.checksums = end.config().crc;
         self.events.retain(|(of, _)| *of != host);
         self.hosts[host].end = Some(end);
@@ -156,8 +156,7 @@ impl World {
     }
 
     /// Whether nothing will happen, and there is no event.
-    #[must_use]
-    pub fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.events.is_empty() && self.queue.next_at().is_none()
     }
 
@@ -195,7 +194,7 @@ impl World {
     }
 
     /// From now on nothing is lost, late, doubled or damaged, and no way is cut.
-    pub fn heal(&mut self) {
+    pub(crate) fn heal(&mut self) {
         self.network.heal(self.now);
         for host in 0..self.hosts.len() {
             (self.hosts[host].up_at, self.hosts[host].down_at) = (None, None);
@@ -204,7 +203,7 @@ impl World {
     }
 
     /// [`Happening::Alarm`] has this number at that time.
-    pub fn alarm(&mut self, at: Instant, number: u64) {
+    pub(crate) fn alarm(&mut self, at: Instant, number: u64) {
         self.queue.plan(at, Planned::Alarm(number));
     }
 

@@ -1,4 +1,4 @@
-//! Requests that have ended and of which nobody was told.
+//! The completion queue: requests that have ended and that nobody has asked for.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Filter {
     }
 }
 
-/// Ends of requests, each of which is told once.
+/// Completions, each of which is returned once.
 ///
 /// Names of requests are the engine's, so nobody chooses them to make a table slow.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl<R> CompletionQueue<R> {
         self.next += 1;
     }
 
-    /// A request that has ended and that somebody wants; it is told once.
+    /// A request that has ended and that somebody wants; it leaves the queue.
     pub(super) fn take(&mut self, want: Filter) -> Option<Completed<R>> {
         let place = match want {
             Filter::One(request) => self.places.remove(&request)?,
@@ -87,7 +87,7 @@ impl<R> CompletionQueue<R> {
         self.queue.values().map(|completed| completed.status.context).find(|context| *context != 0)
     }
 
-    /// The end of this request will not be told.
+    /// The completion of this request is dropped, now or later.
     pub(super) fn forget(&mut self, request: Request) {
         if self.take(Filter::One(request)).is_none() {
             self.forgotten.insert(request);

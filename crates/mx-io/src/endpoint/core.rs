@@ -31,7 +31,7 @@ pub(super) struct Core<S, R> {
     /// The labels of attempts to connect.
     pub(super) connecting: FxHashMap<PeerId, Label>,
     pub(super) leadership: Leadership,
-    /// How often all who wait were told to return.
+    /// How often [`Endpoint::wakeup`](super::Endpoint::wakeup) was called.
     pub(super) wakeups: u64,
     /// Descriptors that become readable when a request has ended.
     pub(super) event_fds: Vec<Arc<EventFd>>,

@@ -1,9 +1,9 @@
 //! Who drives an endpoint: a leader/follower machine.
 //!
 //! The *leader* is the thread of the application that drives engine and port: it was the first to
-//! wait. *Followers* are the other threads that wait; each sleeps until the leader has completed its
-//! request, or leaves. The *progress thread* drives while there is no leader. At most one leader and
-//! the progress thread sleep on the port, each with a bell of its own.
+//! wait. *Followers* are the other threads that wait; each sleeps until the leader has completed
+//! its request, or leaves. The *progress thread* drives while there is no leader. At most one
+//! leader and the progress thread sleep on the port, each with a bell of its own.
 //!
 //! | state | leader | progress thread |
 //! |---|---|---|
@@ -15,13 +15,13 @@
 //! | from | event | to | action |
 //! |---|---|---|---|
 //! | idle | a request, a test, a completion queue that is read | polled | |
-//! | idle, polled | a thread begins to wait: [`lead`](Leadership::lead) | led | |
-//! | led, led for long | another begins to wait: [`follow`](Leadership::follow) | same | it sleeps |
-//! | led | [`LONG`] leases have passed: [`stand_by`](Leadership::stand_by) | led for long | leader sets a timer |
-//! | led | the leader leaves: [`step_down`](Leadership::step_down) | polled | wake a follower |
-//! | led for long | the leader leaves | polled | wake a follower, and the progress thread |
-//! | polled | a `LEASE` without a call: [`is_over`](Leadership::is_over) | idle | |
-//! | polled | the application sleeps elsewhere: [`release`](Leadership::release) | idle | wake the progress thread |
+//! | idle, polled | a thread begins to wait: [`Leadership::lead`] | led | |
+//! | led, led for long | another begins to wait: [`Leadership::follow`] | same | it sleeps |
+//! | led | [`LONG`] leases pass: [`Leadership::stand_by`] | led for long | leader sets a timer |
+//! | led | the leader leaves: [`Leadership::step_down`] | polled | wake a follower |
+//! | led for long | the leader leaves | polled | wake a follower, the progress thread |
+//! | polled | no call for a `LEASE`: [`Leadership::is_over`] | idle | |
+//! | polled | the program sleeps: [`Leadership::release`] | idle | wake the progress thread |
 //!
 //! The machine has no clock and does no I/O but to ring; its owner has the lock of the endpoint.
 

@@ -258,8 +258,8 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     }
 
     /// Takes back a receive that no message has come for, or stops waiting for a connection: its
-    /// end will not be told, whoever waits for any end meanwhile. False if it is too late for that,
-    /// and of a send, and then the end will be told.
+    /// completion is dropped, whoever waits for any meanwhile. False if it is too late for that,
+    /// and of a send, and then the completion comes.
     ///
     /// # Errors
     /// If the port is broken.
@@ -271,14 +271,14 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
             Request::Send(_) => false,
         };
         if is_withdrawn {
-            // Before the engine tells of it.
+            // Before the engine reports it.
             core.ended.forget(request);
         }
         core.send()?;
         Ok(is_withdrawn)
     }
 
-    /// The end of this request will not be told (`mx_forget`).
+    /// The completion of this request is dropped (`mx_forget`).
     pub fn forget(&self, request: Request) {
         self.shared.lock().ended.forget(request);
     }
@@ -370,7 +370,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
             core.stopping = true;
             core.leadership.wake_progress();
         }
-        // It only panics if the engine does, and that was told on standard error.
+        // It only panics if the engine does, and that is on standard error.
         let _ = thread.join();
     }
 }

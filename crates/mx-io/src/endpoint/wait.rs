@@ -22,7 +22,7 @@ use sys::clock;
 const LOOKS: u32 = 16;
 
 impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
-    /// The end of a request, if it has ended (`mx_test`). An end is told once.
+    /// The end of a request, if it has ended (`mx_test`). Each completion is returned once.
     ///
     /// # Errors
     /// If the port is broken.

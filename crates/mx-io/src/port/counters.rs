@@ -28,7 +28,8 @@ pub struct PortCounters {
     /// Frames that came and were for another endpoint, of another kind, from nobody, or shorter
     /// than a header.
     pub strange: u64,
-    /// Frames that were sent over the UDP path of [`udp_bulk`](super::udp_bulk); they are among those that were handed over.
+    /// Frames that were sent over the UDP path of [`udp_bulk`](super::udp_bulk); they are among
+    /// those that were handed over.
     pub udp_bulk_out: u64,
     /// Frames that came over it; they are among those that were received.
     pub udp_bulk_in: u64,
@@ -36,7 +37,7 @@ pub struct PortCounters {
 
 impl PortCounters {
     /// Every counter with its name, such as `frames-out`.
-    pub fn each(&self, mut tell: impl FnMut(&'static str, u64)) {
+    pub fn each(&self, mut visit: impl FnMut(&'static str, u64)) {
         for (name, count) in [
             ("frames-out", self.frames_out),
             ("bytes-out", self.bytes_out),
@@ -52,7 +53,7 @@ impl PortCounters {
             ("lane-out", self.udp_bulk_out),
             ("lane-in", self.udp_bulk_in),
         ] {
-            tell(name, count);
+            visit(name, count);
         }
     }
 

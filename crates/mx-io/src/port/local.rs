@@ -50,8 +50,8 @@ impl LocalPort<PacketPort> {
 }
 
 impl LocalPort<UdpBulkPort<PacketPort>> {
-    /// Opens `endpoint` of an interface in the network of this thread, with a UDP path for bulk data from `address`,
-    /// which is that of the interface, and a way to the other endpoints there.
+    /// Opens `endpoint` of an interface in the network of this thread, with a UDP path for bulk
+    /// data from `address`, which is that of the interface, and a way to the other endpoints there.
     ///
     /// # Errors
     /// As for [`PacketPort::open`], [`UdpBulkPort::new`] and [`ShmPort::open`].

@@ -1,4 +1,4 @@
-//! What system calls for several messages are told of each.
+//! Headers and control messages of `sendmmsg` and `recvmmsg`.
 
 use std::io;
 use std::mem::{offset_of, size_of};
@@ -61,7 +61,7 @@ impl Control {
     }
 
     /// How long the datagrams were that have become one, if so; of a control message whose length
-    /// the kernel has told.
+    /// the kernel has returned.
     pub(super) fn merged_from(&self, length: usize) -> Option<usize> {
         let is_it = length >= offset_of!(Self, value) + size_of::<libc::c_int>()
             && (self.header.cmsg_level, self.header.cmsg_type) == (libc::SOL_UDP, libc::UDP_GRO);

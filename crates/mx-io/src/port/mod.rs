@@ -30,7 +30,7 @@
 //! 1. [arms](Port::arm) the port; if that says that something is there, it receives again;
 //! 2. sleeps until [`Port::readiness`] is readable, or has an error or a hang-up, or until one of
 //!    [`Port::more_readiness`] is readable;
-//! 3. [clears](Port::clear) the port, which is also what tells of an interface that went away;
+//! 3. [clears](Port::clear) the port, which also reports an interface that went away;
 //! 4. receives until fewer frames come than it has asked for, and begins anew.
 //!
 //! A frame of a large message that more frames follow may wake nobody: it is received when another
@@ -156,16 +156,16 @@ pub enum Room {
     Writable,
     /// When [`Port::readiness`] is readable; as for frames that come, clear it then.
     Signalled,
-    /// Nobody will tell; in such a time, probably.
+    /// No descriptor says when. Try again after this time.
     Later(Duration),
 }
 
-/// How long a port that is told of a full queue, but not of room in it, waits: the time in which a
-/// 10 Gbit/s link sends some 80 frames of 1500 bytes.
+/// How long a port waits that gets an error for a full queue, but no signal for room in it: the
+/// time in which a 10 Gbit/s link sends some 80 frames of 1500 bytes.
 const LATER: Duration = Duration::from_micros(100);
 
 /// The address of all interfaces of a segment.
-pub const BROADCAST: NicId = NicId([0xff; 6]);
+pub(crate) const BROADCAST: NicId = NicId([0xff; 6]);
 
 /// The type of frames that ask who is there.
 pub(super) const QUERY: u8 = 3;

@@ -76,7 +76,7 @@ impl UdpPort {
         let name = settings.local.to_string();
         let mtu = check_mtu(&name, settings.mtu.into())?;
         if settings.local.ip().is_unspecified() {
-            // Others could not be told where to answer.
+            // Peers would not know where to answer.
             let what = format!("address {}", settings.local.ip());
             let range = "one of this host's: ip -4 -brief address";
             return Err(PortError::Setting { port: name, what, range });

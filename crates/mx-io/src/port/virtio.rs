@@ -33,7 +33,7 @@ pub struct VirtioPort {
     /// Bytes of it that have still to go; 0 if there are none.
     staged: usize,
     counters: PortCounters,
-    /// How often the device was told of something before the first frame.
+    /// How often the device was notified before the first frame.
     first_kicks: u64,
 }
 
@@ -141,7 +141,7 @@ impl Port for VirtioPort {
         let mut counters = self.counters;
         if let Ok(pair) = self.driver.counters(QUEUE) {
             counters.too_long = pair.oversized;
-            // The device is told of free buffers only when it has run out of them.
+            // The device is notified of free buffers only when it has run out of them.
             counters.calls_out = pair.kicks - self.first_kicks;
         }
         counters

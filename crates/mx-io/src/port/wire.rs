@@ -28,7 +28,7 @@ struct Socket {
     frames: VecDeque<(NicId, Vec<u8>)>,
     /// Buffers to be used again.
     spare: Vec<Vec<u8>>,
-    /// The owner wants to be told of frames.
+    /// The owner waits for a signal when a frame comes.
     armed: bool,
     /// Ports that found no room here.
     waiting: Vec<Arc<OwnedFd>>,

@@ -75,8 +75,8 @@ fn all_but_the_last_frame_of_a_large_message_take_the_udp_path() {
     }
 }
 
-/// Sends 64 frames, all but the last of which take the UDP path if it was open meanwhile; what came. A
-/// machine that stands still for as long as the path stays open makes this begin anew.
+/// Sends 64 frames, all but the last of which take the UDP path if it was open meanwhile; what
+/// came. A machine that stands still for as long as the path stays open makes this begin anew.
 fn send_by_udp(a: &mut dyn Port, b: &mut dyn Port, length: usize) -> Vec<(NicId, Vec<u8>)> {
     let mut frames = Vec::new();
     until("sending while the UDP path is open", || {

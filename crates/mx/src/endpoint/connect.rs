@@ -34,11 +34,11 @@ const MOST_ANSWERED: usize = 1024;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Connects to the endpoint at this address, which must have this key;
-    /// [`Event::Connected`] tells how that ended, after `timeout` at the latest. Messages may be
+    /// [`Event::Connected`] reports how that ended, after `timeout` at the latest. Messages may be
     /// sent at once; they wait.
     ///
     /// A peer that there is already is asked whether it still is. If it turns out to have been
-    /// restarted, [`Code::Restarted`] tells that this connection is over: connect again.
+    /// restarted, [`Code::Restarted`] reports that this connection is over: connect again.
     ///
     /// # Errors
     /// If this endpoint is being closed.
@@ -98,8 +98,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// A peer that had asked is gone, but is wanted: what it told is forgotten, and it is asked. No
-    /// frame has been sent to it, and none that it sends now bears the new token.
+    /// A peer that had asked is gone, but is wanted: its introduction is dropped, and it is asked.
+    /// No frame has been sent to it, and none that it sends now bears the new token.
     pub(super) fn start_over(&mut self, now: Instant, id: PeerId) {
         let token = self.random.next_u64() as u32;
         let Some(peer) = self.peers.get_mut(id) else { return };
@@ -237,7 +237,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.set_timer(now, id);
     }
 
-    /// The other end has told what is needed to talk to it.
+    /// The other end has introduced itself.
     fn adopt(&mut self, now: Instant, id: PeerId, header: &Header, connect: Connect) {
         let config = self.config;
         let Some(peer) = self.peers.get_mut(id) else { return };

@@ -87,8 +87,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         Ok(Arriving { match_info, total, have: 0, target })
     }
 
-    /// So many bytes of a peer's may be used again. It is told at once only if it could be about to
-    /// run out.
+    /// So many bytes of a peer's may be used again. It hears of that at once only if it could be
+    /// about to run out.
     pub(super) fn release(&mut self, now: Instant, id: PeerId, bytes: u32) {
         let Some(peer) = self.peers.get_mut(id) else {
             // It was lost since; the memory that was promised to it has been kept until now.

@@ -1,4 +1,4 @@
-//! An endpoint: a state machine that is told what happens, and asked what to do.
+//! An endpoint: a state machine with inputs (calls) and outputs (frames and events).
 //!
 //! # The contract
 //!
@@ -8,9 +8,9 @@
 //! - hands every frame that arrives to [`Endpoint::handle_frame`];
 //! - after any call, asks [`Endpoint::transmit`] for frames until there are none, or until its port
 //!   is full; frames go out in that order;
-//! - takes what [`Endpoint::poll_event`] has to tell;
-//! - calls [`Endpoint::handle_timeout`] at [`Endpoint::deadline`], which any call may change. A late call
-//!   delays resends and acknowledgements, and breaks nothing.
+//! - takes events from [`Endpoint::poll_event`] until there are none;
+//! - calls [`Endpoint::handle_timeout`] at [`Endpoint::deadline`], which any call may change. A
+//!   late call delays resends and acknowledgements, and breaks nothing.
 //!
 //! Nothing else is needed for progress. In particular, no request has to be asked about.
 
@@ -119,7 +119,7 @@ pub struct Usage {
     pub pulling: u32,
     /// Pull requests of peers that are not answered yet.
     pub jobs: usize,
-    /// Sends that are not acknowledged, or not even told.
+    /// Sends that are not acknowledged, or not even complete.
     pub sends: usize,
 }
 
@@ -145,7 +145,7 @@ pub struct Endpoint<S, R> {
     receives: SlotMap<ReceiveId, Receiving<R>>,
     messages: SlotMap<MessageId, Message>,
     matching: Matching,
-    /// Peers were told to begin no new messages.
+    /// Too many messages wait: frames ask peers to begin no new ones.
     full: bool,
 
     regions: Regions,
@@ -234,7 +234,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// The next thing that it has to tell.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<Event<R>> {
         self.events.pop_front()
     }

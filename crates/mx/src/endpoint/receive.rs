@@ -127,7 +127,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.set_timer(now, id);
     }
 
-    /// What every frame tells: that its sender is there, what it has, and what it permits.
+    /// What every frame says: that its sender is there, what it has, and what it permits.
     fn note(&mut self, now: Instant, id: PeerId, header: &Header, bitmap: &[u8]) {
         let Some(peer) = self.peers.get_mut(id) else { return };
         peer.debts.moved(Debt::Word, now);
@@ -173,7 +173,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         };
         let Some(sending) = self.sends.get_mut(id) else { return };
         sending.unacked -= 1;
-        // A large message has been told of when it was received.
+        // A large message is complete when it was received.
         if sending.unacked == 0 && sending.is_out && sending.is_complete {
             self.sends.remove(id);
         }

@@ -27,7 +27,7 @@ pub struct Found {
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Sends a message. It ends when the memory may be used again: a short message is on its way
-    /// then, a long one was received. `context` is told with the end.
+    /// then, a long one was received. The event of the end carries `context`.
     ///
     /// # Errors
     /// If there is no such peer, or this endpoint is being closed.

@@ -9,7 +9,7 @@ use base::time::{Duration, Instant};
 use crate::seq::Seq;
 use crate::wire::BITMAP;
 
-/// Frames beyond the first missing one that can be kept, and told of in an acknowledgement.
+/// Frames beyond the first missing one that can be kept, and listed in an acknowledgement.
 pub(crate) const MOST_EARLY: usize = BITMAP * 8;
 
 /// What to do with a numbered frame.
@@ -33,9 +33,9 @@ pub(crate) struct Inbound {
     /// Those from `next` on that have come early; the first is always absent.
     early: VecDeque<Option<Box<[u8]>>>,
     early_bytes: u64,
-    /// Frames that no acknowledgement has told of.
+    /// Frames that are not acknowledged yet.
     unacked: u16,
-    /// When they have to be told of at the latest.
+    /// When they have to be acknowledged at the latest.
     ack_at: Option<Instant>,
     /// Frames are missing, or came twice: an acknowledgement is due now.
     ack_now: bool,
@@ -116,7 +116,7 @@ impl Inbound {
         self.ack_now || self.ack_at.is_some_and(|at| at <= now)
     }
 
-    /// Whether frames are missing that the peer should hear of: no other frame tells which.
+    /// Whether frames are missing that the peer should know: only an acknowledgement lists them.
     pub(crate) const fn is_urgent(&self) -> bool {
         self.ack_now && self.early_bytes > 0
     }
@@ -126,7 +126,8 @@ impl Inbound {
         self.ack_at
     }
 
-    /// A frame with the acknowledgement goes out. Only a frame of its own tells which came early.
+    /// A frame with the acknowledgement goes out. Only a frame of its own lists those that came
+    /// early.
     pub(crate) fn ack_sent(&mut self, with_bitmap: bool) {
         self.unacked = 0;
         self.ack_at = None;

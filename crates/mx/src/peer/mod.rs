@@ -21,7 +21,7 @@ use crate::ids::{MessageId, ReceiveId};
 use crate::large::Block;
 use crate::seq::Seq;
 
-/// What the other end has told of itself.
+/// The other end, as it has introduced itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Theirs {
     /// Which life of it this is.
@@ -99,7 +99,7 @@ pub(crate) struct Peer {
     pub(crate) share: u32,
     /// Bytes of its eager messages that nobody has received.
     pub(crate) unexpected: u32,
-    /// What was granted when it was last told.
+    /// What was granted in the last frame to it.
     pub(crate) granted_sent: Seq,
 
     /// Blocks of messages that were asked for, in the order of asking.

@@ -282,7 +282,7 @@ impl Outbound {
             self.arrived(now, frame, &mut progress);
             done(frame.segment);
         }
-        // An old acknowledgement tells nothing of frames after the missing one.
+        // An old acknowledgement says nothing about frames after the missing one.
         if count >= 0 {
             self.on_bitmap(now, bitmap, &mut progress);
         }

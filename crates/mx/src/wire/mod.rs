@@ -56,15 +56,15 @@ pub const VERSION: u16 = 1;
 /// Bytes of the header that every frame begins with.
 pub const HEADER: usize = 24;
 /// Bytes of the checksum, where there is one.
-pub const CHECKSUM: usize = 4;
+pub(crate) const CHECKSUM: usize = 4;
 /// The bit of the flags byte by which the sender marks a frame.
 pub const FLAG_MARK: u8 = 0x80;
 /// The bit of the flags byte that forbids to begin a message.
-pub const FLAG_FULL: u8 = 0x02;
+pub(crate) const FLAG_FULL: u8 = 0x02;
 /// The bit of the flags byte that asks for an acknowledgement, or for another pull.
 pub const FLAG_ASK: u8 = 0x04;
 /// The bit of the flags byte that says that a CRC32C follows the body.
-pub const FLAG_CRC: u8 = 0x01;
+pub(crate) const FLAG_CRC: u8 = 0x01;
 /// Bytes of the longest list of frames that came out of order.
 pub const BITMAP: usize = 32;
 

@@ -185,7 +185,7 @@ impl Model {
     }
 
     /// A send has ended.
-    pub fn send_ended(&mut self, number: u64, status: &Status, is_own: bool) {
+    pub(crate) fn send_ended(&mut self, number: u64, status: &Status, is_own: bool) {
         self.step += 1;
         let Some(message) = self.sent.get_mut(place(number)) else { return };
         let before = message.ended.replace(status.code);
@@ -211,7 +211,13 @@ impl Model {
     }
 
     /// A receive has ended.
-    pub fn receive_ended(&mut self, receive: usize, status: &Status, data: &[u8], is_own: bool) {
+    pub(crate) fn receive_ended(
+        &mut self,
+        receive: usize,
+        status: &Status,
+        data: &[u8],
+        is_own: bool,
+    ) {
         self.step += 1;
         let step = self.step;
         let Some(posted) = self.posted.get_mut(receive) else { return };

@@ -18,7 +18,7 @@ use super::{Model, Posted, Side, place};
 impl Model {
     /// Checks the order of everything that was received. `is_alive` says of a host and a life of it
     /// whether it lasted to the end.
-    pub fn check_order(&mut self, is_alive: impl Fn((usize, u32)) -> bool) {
+    pub(crate) fn check_order(&mut self, is_alive: impl Fn((usize, u32)) -> bool) {
         let mut by_connection: BTreeMap<Side, Vec<(u64, PeerId)>> = BTreeMap::new();
         for posted in &self.posted {
             if let Some((number, peer)) = posted.got {

@@ -215,7 +215,7 @@ impl Consumer {
         self.is_ready()
     }
 
-    /// Whether the producer has rung, as far as is known; told once.
+    /// Whether the producer has rung, as far as is known; reported once.
     pub(super) fn was_rung(&mut self) -> bool {
         let rung = self.waits && self.ring.armed().load(Ordering::Relaxed) == 0;
         self.waits &= !rung;
