@@ -80,7 +80,8 @@ pub(crate) struct Open {
 impl Open {
     pub(crate) fn new(
         mx: Endpoint<Outgoing, Place>,
-        (mtu, eager_max): (u16, usize),
+        mtu: u16,
+        eager_max: usize,
         close_timeout: Duration,
     ) -> Self {
         Self {

@@ -97,7 +97,7 @@ pub unsafe extern "C" fn earmark_mx_open_endpoint(
         let mx = Endpoint::open(port, config, life)?;
         let close_timeout = Duration::from_millis(settings.close_timeout_ms.into());
         let eager_max = config.eager_max as usize;
-        endpoint.write(handles::add(Open::new(mx, (mtu, eager_max), close_timeout)));
+        endpoint.write(handles::add(Open::new(mx, mtu, eager_max, close_timeout)));
         Ok(())
     })
 }

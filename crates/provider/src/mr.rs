@@ -37,8 +37,10 @@ pub(crate) static OPS: MrOps = MrOps { size: size_of::<MrOps>(), reg, regv, rega
 
 fn register(
     domain: *mut Fid,
-    (start, length): (*const c_void, usize),
-    (access, key): (u64, u64),
+    start: *const c_void,
+    length: usize,
+    access: u64,
+    key: u64,
     context: *mut c_void,
     place: *mut *mut Fid,
 ) -> c_int {
@@ -64,7 +66,7 @@ unsafe extern "C" fn reg(
     place: *mut *mut Fid,
     context: *mut c_void,
 ) -> c_int {
-    register(domain, (start, length), (access, key), context, place)
+    register(domain, start, length, access, key, context, place)
 }
 
 unsafe extern "C" fn regv(
@@ -79,7 +81,7 @@ unsafe extern "C" fn regv(
     context: *mut c_void,
 ) -> c_int {
     let Some(part) = arg_ref!(list).filter(|_| count == 1) else { return -EINVAL };
-    register(domain, (part.iov_base, part.iov_len), (access, key), context, place)
+    register(domain, part.iov_base, part.iov_len, access, key, context, place)
 }
 
 unsafe extern "C" fn regattr(
@@ -90,8 +92,15 @@ unsafe extern "C" fn regattr(
 ) -> c_int {
     let Some(attr) = arg_ref!(attr) else { return -EINVAL };
     let Some(part) = arg_ref!(attr.iov).filter(|_| attr.iov_count == 1) else { return -EINVAL };
-    let which = (attr.access, attr.requested_key);
-    register(domain, (part.iov_base, part.iov_len), which, attr.context, place)
+    register(
+        domain,
+        part.iov_base,
+        part.iov_len,
+        attr.access,
+        attr.requested_key,
+        attr.context,
+        place,
+    )
 }
 
 unsafe extern "C" fn close(fid: *mut Fid) -> c_int {

@@ -26,7 +26,8 @@ impl Regions {
     pub(crate) fn find(
         &self,
         key: u64,
-        (offset, length): (u64, u64),
+        offset: u64,
+        length: u64,
         writes: bool,
     ) -> Result<Segments, c_int> {
         let regions = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -67,13 +68,13 @@ mod tests {
         assert!(regions.add(7, Region { start, length: 6, access: FI_REMOTE_READ }));
         assert!(!regions.add(7, Region { start, length: 1, access: 0 }), "a key is of one region");
         let mut piece = [0; 2];
-        regions.find(7, (4, 2), false).unwrap().read(0, &mut piece);
+        regions.find(7, 4, 2, false).unwrap().read(0, &mut piece);
         assert_eq!(&piece, b"ef");
-        assert_eq!(regions.find(7, (4, 2), true).unwrap_err(), EACCES);
-        assert_eq!(regions.find(7, (5, 2), false).unwrap_err(), EACCES);
-        assert_eq!(regions.find(7, (u64::MAX, 2), false).unwrap_err(), EINVAL);
-        assert_eq!(regions.find(8, (0, 1), false).unwrap_err(), FI_ENOKEY);
+        assert_eq!(regions.find(7, 4, 2, true).unwrap_err(), EACCES);
+        assert_eq!(regions.find(7, 5, 2, false).unwrap_err(), EACCES);
+        assert_eq!(regions.find(7, u64::MAX, 2, false).unwrap_err(), EINVAL);
+        assert_eq!(regions.find(8, 0, 1, false).unwrap_err(), FI_ENOKEY);
         regions.remove(7);
-        assert_eq!(regions.find(7, (0, 1), false).unwrap_err(), FI_ENOKEY);
+        assert_eq!(regions.find(7, 0, 1, false).unwrap_err(), FI_ENOKEY);
     }
 }

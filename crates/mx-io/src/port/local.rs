@@ -16,8 +16,8 @@ use super::shm::{ShmPort, ShmSettings};
 use super::udp::{UdpPort, UdpSettings};
 use super::udp_bulk::UdpBulkPort;
 use super::{
-    BROADCAST, LATER, MORE_READINESS, NicId, Outgoing, Port, PortCounters, PortError, Room,
-    Transmitted, in_turns,
+    BROADCAST, Identity, LATER, MORE_READINESS, NicId, Port, PortCounters, PortError, Room,
+    TakeFrame, Transmitted, WriteFrame, in_turns,
 };
 /// A port with a way within this host.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl<P: Port> LocalPort<P> {
         &mut self,
         near: bool,
         budget: usize,
-        take: &mut dyn FnMut(NicId, &[u8]),
+        take: &mut TakeFrame<'_>,
     ) -> Result<usize, PortError> {
         if !near {
             return self.outer.receive(budget, take);
@@ -121,22 +121,11 @@ impl<P: Port> LocalPort<P> {
 }
 
 impl<P: Port> Port for LocalPort<P> {
-    fn nic_id(&self) -> NicId {
-        self.outer.nic_id()
+    fn identity(&self) -> Identity {
+        self.outer.identity()
     }
 
-    fn endpoint(&self) -> u8 {
-        self.outer.endpoint()
-    }
-
-    fn mtu(&self) -> u16 {
-        self.outer.mtu()
-    }
-
-    fn transmit(
-        &mut self,
-        write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
-    ) -> Result<Transmitted, PortError> {
+    fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
         let Self { outer, shm, is_near, has_detour, .. } = self;
         let own = outer.nic_id();
         let mut has_room = shm.flush();
@@ -165,11 +154,7 @@ impl<P: Port> Port for LocalPort<P> {
         Ok(if has_room { outcome } else { Transmitted::Full(Room::Later(LATER)) })
     }
 
-    fn receive(
-        &mut self,
-        budget: usize,
-        take: &mut dyn FnMut(NicId, &[u8]),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
         let mut near_first = self.near_first;
         let came = in_turns(&mut near_first, budget, |near, most| self.one_way(near, most, take));
         self.near_first = near_first;

@@ -76,16 +76,42 @@ pub const ENDPOINT_AT: usize = 2;
 /// The most descriptors that a port has beside the first: a way within the host, and a UDP path.
 pub const MORE_READINESS: usize = 2;
 
+/// What others know a port by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The address by which others reach it.
+    pub nic: NicId,
+    /// The number of the endpoint that it belongs to.
+    pub endpoint: u8,
+    /// Bytes of the largest frame, without the Ethernet header: [`MIN_MTU`] to [`MAX_MTU`].
+    pub mtu: u16,
+}
+
+/// Writes the next frame, if there is one.
+pub type WriteFrame<'a> = dyn FnMut(&mut [u8]) -> Option<Outgoing> + 'a;
+
+/// Takes a frame that came: its sender, and what follows the EtherType.
+pub type TakeFrame<'a> = dyn FnMut(NicId, &[u8]) + 'a;
+
 /// A way for MX frames to leave and come.
 pub trait Port: Send {
+    /// What others know this port by.
+    fn identity(&self) -> Identity;
+
     /// The address by which others reach this port.
-    fn nic_id(&self) -> NicId;
+    fn nic_id(&self) -> NicId {
+        self.identity().nic
+    }
 
     /// The number of the endpoint that this port belongs to.
-    fn endpoint(&self) -> u8;
+    fn endpoint(&self) -> u8 {
+        self.identity().endpoint
+    }
 
     /// Bytes of the largest frame, without the Ethernet header: [`MIN_MTU`] to [`MAX_MTU`].
-    fn mtu(&self) -> u16;
+    fn mtu(&self) -> u16 {
+        self.identity().mtu
+    }
 
     /// Sends what `write` writes, until it returns `None` or there is no more room.
     ///
@@ -95,10 +121,7 @@ pub trait Port: Send {
     ///
     /// # Errors
     /// If the port cannot send, now or ever. Frames that were written stay in it.
-    fn transmit(
-        &mut self,
-        write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
-    ) -> Result<Transmitted, PortError>;
+    fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError>;
 
     /// Hands up to `budget` frames to `take`, each as its sender and what follows the EtherType,
     /// which may be longer than it was: Ethernet pads. Returns how many frames it looked at, those
@@ -106,11 +129,7 @@ pub trait Port: Send {
     ///
     /// # Errors
     /// If the port will receive nothing any more.
-    fn receive(
-        &mut self,
-        budget: usize,
-        take: &mut dyn FnMut(NicId, &[u8]),
-    ) -> Result<usize, PortError>;
+    fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError>;
 
     /// Asks for [`readiness`](Self::readiness) when a frame comes. `true`: one is there already, so
     /// there may be none, and it is for the caller to receive it.

@@ -21,8 +21,8 @@ use rustix::io::Errno;
 use super::inbox::{Inbox, MESSAGES};
 use super::outbox::Outbox;
 use super::{
-    NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted, check_mtu, endpoint_of,
-    socket,
+    Identity, NicId, Port, PortCounters, PortError, Room, TakeFrame, Transmitted, WriteFrame,
+    check_mtu, endpoint_of, socket,
 };
 
 /// What a UDP port is like.
@@ -135,7 +135,7 @@ impl UdpPort {
     }
 
     /// Sorts out a message of the last batch: how many frames it has.
-    fn sort(&mut self, number: usize, take: &mut dyn FnMut(NicId, &[u8])) -> usize {
+    fn sort(&mut self, number: usize, take: &mut TakeFrame<'_>) -> usize {
         let (message, counters) = (self.inbox.message(number), &mut self.counters);
         let mut frames = 0;
         if message.is_empty() {
@@ -157,22 +157,11 @@ impl UdpPort {
 }
 
 impl Port for UdpPort {
-    fn nic_id(&self) -> NicId {
-        self.nic
+    fn identity(&self) -> Identity {
+        Identity { nic: self.nic, endpoint: self.endpoint, mtu: self.mtu }
     }
 
-    fn endpoint(&self) -> u8 {
-        self.endpoint
-    }
-
-    fn mtu(&self) -> u16 {
-        self.mtu
-    }
-
-    fn transmit(
-        &mut self,
-        write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
-    ) -> Result<Transmitted, PortError> {
+    fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
         loop {
             let mut last = false;
             if self.outbox.is_empty() {
@@ -195,11 +184,7 @@ impl Port for UdpPort {
         }
     }
 
-    fn receive(
-        &mut self,
-        budget: usize,
-        take: &mut dyn FnMut(NicId, &[u8]),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
         let mut seen = 0;
         while seen < budget {
             let wanted = (budget - seen).min(MESSAGES);
@@ -256,6 +241,7 @@ pub fn socket_address(nic: NicId) -> SocketAddrV4 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::port::Outgoing;
 
     #[test]
     fn names_are_addresses() {

@@ -11,8 +11,8 @@ use std::path::Path;
 use ::mx::wire::ETHER_TYPE;
 
 use super::{
-    BROADCAST, MAX_MTU, NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted,
-    check_mtu, is_for,
+    BROADCAST, Identity, MAX_MTU, NicId, Port, PortCounters, PortError, Room, TakeFrame,
+    Transmitted, WriteFrame, check_mtu, is_for,
 };
 use vhost::driver::{Driver, DriverSettings};
 
@@ -69,22 +69,11 @@ impl VirtioPort {
 }
 
 impl Port for VirtioPort {
-    fn nic_id(&self) -> NicId {
-        NicId(self.driver.mac())
+    fn identity(&self) -> Identity {
+        Identity { nic: NicId(self.driver.mac()), endpoint: self.endpoint, mtu: self.mtu }
     }
 
-    fn endpoint(&self) -> u8 {
-        self.endpoint
-    }
-
-    fn mtu(&self) -> u16 {
-        self.mtu
-    }
-
-    fn transmit(
-        &mut self,
-        write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
-    ) -> Result<Transmitted, PortError> {
+    fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
         loop {
             if !self.send()? {
                 self.counters.full += 1;
@@ -101,11 +90,7 @@ impl Port for VirtioPort {
         }
     }
 
-    fn receive(
-        &mut self,
-        budget: usize,
-        take: &mut dyn FnMut(NicId, &[u8]),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
         let (own, endpoint, counters) = (self.driver.mac(), self.endpoint, &mut self.counters);
         let came = self.driver.receive(QUEUE, budget, |frame| {
             match sender(frame, own).filter(|(_, frame)| is_for(frame, endpoint)) {

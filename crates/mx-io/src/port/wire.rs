@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::{
-    NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted, check_mtu, endpoint_of,
+    Identity, NicId, Outgoing, Port, PortCounters, PortError, Room, TakeFrame, Transmitted,
+    WriteFrame, check_mtu, endpoint_of,
 };
 
 /// What ports are plugged into.
@@ -133,22 +134,11 @@ fn signal(event: &OwnedFd) {
 }
 
 impl Port for WirePort {
-    fn nic_id(&self) -> NicId {
-        self.nic
+    fn identity(&self) -> Identity {
+        Identity { nic: self.nic, endpoint: self.endpoint, mtu: self.wire.mtu }
     }
 
-    fn endpoint(&self) -> u8 {
-        self.endpoint
-    }
-
-    fn mtu(&self) -> u16 {
-        self.wire.mtu
-    }
-
-    fn transmit(
-        &mut self,
-        write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
-    ) -> Result<Transmitted, PortError> {
+    fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
         loop {
             if !self.send() {
                 return Ok(Transmitted::Full(Room::Signalled));
@@ -160,11 +150,7 @@ impl Port for WirePort {
         }
     }
 
-    fn receive(
-        &mut self,
-        budget: usize,
-        take: &mut dyn FnMut(NicId, &[u8]),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
         for came in 0..budget {
             let mut sockets = self.wire.lock();
             let own = &mut sockets[self.number];

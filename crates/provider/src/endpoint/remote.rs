@@ -142,7 +142,7 @@ impl Live {
             }
             Remote::Answer { writes, completion, is_known } => {
                 let failure = fault::of_code(status.code).or_else(|| bits::refused(&header));
-                self.transferred((writes, failure), status.context, (completion, is_known));
+                self.transferred(writes, failure, status.context, completion, is_known);
             }
         }
     }
@@ -161,15 +161,17 @@ impl Live {
             return;
         }
         let completion = status.context != COUNTED;
-        self.transferred((true, failure), status.context, (completion, completion));
+        self.transferred(true, failure, status.context, completion, completion);
     }
 
     /// A transfer has ended.
     fn transferred(
         &self,
-        (writes, error): (bool, Option<i32>),
+        writes: bool,
+        error: Option<i32>,
         context: u64,
-        (completion, is_known): (bool, bool),
+        completion: bool,
+        is_known: bool,
     ) {
         let counter = if writes { &self.writes } else { &self.reads };
         if let Some(counter) = counter {
@@ -192,7 +194,7 @@ impl Live {
     /// Does what a peer asks for.
     fn serve(&self, peer: PeerId, request: &Request, bytes: &[u8]) {
         let writes = request.operation != Operation::Read;
-        let found = self.regions.find(request.key, (request.offset, request.length), writes);
+        let found = self.regions.find(request.key, request.offset, request.length, writes);
         if let Err(error) = found {
             let Request { key, offset, length, .. } = request;
             warn(&format!(

@@ -17,7 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ::mx::wire::FrameType;
 
 pub use self::setting::{BadFaults, Fault, Faults, Rule};
-use super::{NicId, Outgoing, Port, PortCounters, PortError, Transmitted};
+use super::{
+    Identity, Outgoing, Port, PortCounters, PortError, TakeFrame, Transmitted, WriteFrame,
+};
 
 /// How many frames were lost, doubled and delayed; clones count together.
 #[derive(Clone, Debug, Default)]
@@ -76,11 +78,7 @@ impl FaultyPort {
 
 impl Mischief {
     /// The next frame that really goes.
-    fn write(
-        &mut self,
-        into: &mut [u8],
-        write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
-    ) -> Option<Outgoing> {
+    fn write(&mut self, into: &mut [u8], write: &mut WriteFrame<'_>) -> Option<Outgoing> {
         if let Some((outgoing, frame)) = self.next.take() {
             into[..frame.len()].copy_from_slice(&frame);
             return Some(outgoing);
@@ -129,31 +127,16 @@ impl Mischief {
 }
 
 impl Port for FaultyPort {
-    fn nic_id(&self) -> NicId {
-        self.port.nic_id()
+    fn identity(&self) -> Identity {
+        self.port.identity()
     }
 
-    fn endpoint(&self) -> u8 {
-        self.port.endpoint()
-    }
-
-    fn mtu(&self) -> u16 {
-        self.port.mtu()
-    }
-
-    fn transmit(
-        &mut self,
-        write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
-    ) -> Result<Transmitted, PortError> {
+    fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
         let Self { port, mischief } = self;
         port.transmit(&mut |into| mischief.write(into, write))
     }
 
-    fn receive(
-        &mut self,
-        budget: usize,
-        take: &mut dyn FnMut(NicId, &[u8]),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
         self.port.receive(budget, take)
     }
 
@@ -181,6 +164,7 @@ impl Port for FaultyPort {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::port::NicId;
     use crate::port::wire::Wire;
 
     /// What arrives of frames 1, 2, 3 and so on of these types.

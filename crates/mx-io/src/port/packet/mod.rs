@@ -35,8 +35,8 @@ use rustix::net::netdevice::index_to_name;
 
 use super::outbox::Outbox;
 use super::{
-    Claim, LATER, MAX_MTU, NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted,
-    check_mtu, in_turns, socket,
+    Claim, Identity, LATER, MAX_MTU, NicId, Port, PortCounters, PortError, Room, TakeFrame,
+    Transmitted, WriteFrame, check_mtu, in_turns, socket,
 };
 use filter::Class;
 use ring::{Ring, Slot};
@@ -174,7 +174,7 @@ impl PacketPort {
     }
 
     /// Writes frames into the outbox while there is room; whether there are no more.
-    fn fill(&mut self, write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>) -> bool {
+    fn fill(&mut self, write: &mut WriteFrame<'_>) -> bool {
         let header = HEADER + if self.vlan.is_some() { TAG } else { 0 };
         while let Some(frame) = self.outbox.vacant() {
             let Some(outgoing) = write(&mut frame[header..]) else { return true };
@@ -190,7 +190,7 @@ impl PacketPort {
     }
 
     /// Hands frames of one ring to `take`, so many at most; how many it looked at.
-    fn look(&mut self, replies: bool, budget: usize, take: &mut dyn FnMut(NicId, &[u8])) -> usize {
+    fn look(&mut self, replies: bool, budget: usize, take: &mut TakeFrame<'_>) -> usize {
         let (counters, mtu) = (&mut self.counters, usize::from(self.mtu));
         let ring = if replies { &mut self.replies } else { &mut self.ring };
         for came in 0..budget {
@@ -246,22 +246,11 @@ impl PacketPort {
 }
 
 impl Port for PacketPort {
-    fn nic_id(&self) -> NicId {
-        self.nic
+    fn identity(&self) -> Identity {
+        Identity { nic: self.nic, endpoint: self.endpoint, mtu: self.mtu }
     }
 
-    fn endpoint(&self) -> u8 {
-        self.endpoint
-    }
-
-    fn mtu(&self) -> u16 {
-        self.mtu
-    }
-
-    fn transmit(
-        &mut self,
-        write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
-    ) -> Result<Transmitted, PortError> {
+    fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
         loop {
             // What the kernel refused goes first.
             let last = self.outbox.is_empty() && self.fill(write);
@@ -274,11 +263,7 @@ impl Port for PacketPort {
         }
     }
 
-    fn receive(
-        &mut self,
-        budget: usize,
-        take: &mut dyn FnMut(NicId, &[u8]),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
         let mut replies_first = self.replies_first;
         let look = |replies, most| Ok(self.look(replies, most, take));
         let came = in_turns(&mut replies_first, budget, look);

@@ -52,7 +52,8 @@ use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, SocketFlags, accept_with, bind, listen};
 
 use super::{
-    LATER, NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted, check_mtu, is_for,
+    Identity, LATER, NicId, Outgoing, Port, PortCounters, PortError, Room, TakeFrame, Transmitted,
+    WriteFrame, check_mtu, is_for,
 };
 use link::{Inbound, Key, MAX_SLOTS, Outbound};
 use network::Network;
@@ -371,7 +372,7 @@ impl ShmPort {
     }
 
     /// Takes up to `budget` frames of connection `number`; how many there were.
-    fn take(&mut self, number: usize, budget: usize, take: &mut dyn FnMut(NicId, &[u8])) -> usize {
+    fn take(&mut self, number: usize, budget: usize, take: &mut TakeFrame<'_>) -> usize {
         let Some(((from, _), ring)) = &mut self.inbound[number].ring else { return 0 };
         for came in 0..budget {
             match ring.pop(&mut self.buffer) {
@@ -401,22 +402,11 @@ impl ShmPort {
 }
 
 impl Port for ShmPort {
-    fn nic_id(&self) -> NicId {
-        self.nic
+    fn identity(&self) -> Identity {
+        Identity { nic: self.nic, endpoint: self.endpoint, mtu: self.settings.mtu }
     }
 
-    fn endpoint(&self) -> u8 {
-        self.endpoint
-    }
-
-    fn mtu(&self) -> u16 {
-        self.settings.mtu
-    }
-
-    fn transmit(
-        &mut self,
-        write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
-    ) -> Result<Transmitted, PortError> {
+    fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
         while self.flush() {
             let Some(outgoing) = write(&mut self.staging) else {
                 return Ok(Transmitted::Drained);
@@ -426,11 +416,7 @@ impl Port for ShmPort {
         Ok(Transmitted::Full(Room::Later(LATER)))
     }
 
-    fn receive(
-        &mut self,
-        budget: usize,
-        take: &mut dyn FnMut(NicId, &[u8]),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
         let mut came = 0;
         for _ in 0..self.inbound.len() {
             if came == budget {

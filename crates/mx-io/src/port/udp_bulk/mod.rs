@@ -41,8 +41,8 @@ use rustix::io::Errno;
 use super::inbox::{Inbox, MESSAGES};
 use super::outbox::Outbox;
 use super::{
-    ENDPOINT_AT, LATER, NicId, Outgoing, Port, PortCounters, PortError, Room, Transmitted,
-    check_mtu, endpoint_of, in_turns, socket,
+    ENDPOINT_AT, Identity, LATER, NicId, Outgoing, Port, PortCounters, PortError, Room, TakeFrame,
+    Transmitted, WriteFrame, check_mtu, endpoint_of, in_turns, socket,
 };
 use paths::{Key, Paths};
 use sys::clock;
@@ -149,22 +149,11 @@ impl<P> UdpBulkPort<P> {
 }
 
 impl<P: Port> Port for UdpBulkPort<P> {
-    fn nic_id(&self) -> NicId {
-        self.outer.nic_id()
+    fn identity(&self) -> Identity {
+        Identity { mtu: self.bulk.mtu, ..self.outer.identity() }
     }
 
-    fn endpoint(&self) -> u8 {
-        self.outer.endpoint()
-    }
-
-    fn mtu(&self) -> u16 {
-        self.bulk.mtu
-    }
-
-    fn transmit(
-        &mut self,
-        write: &mut dyn FnMut(&mut [u8]) -> Option<Outgoing>,
-    ) -> Result<Transmitted, PortError> {
+    fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
         let Self { outer, bulk, .. } = self;
         let mtu = usize::from(bulk.mtu);
         bulk.now = None;
@@ -188,11 +177,7 @@ impl<P: Port> Port for UdpBulkPort<P> {
         Ok(if bulk.is_full { Transmitted::Full(Room::Later(LATER)) } else { outcome })
     }
 
-    fn receive(
-        &mut self,
-        budget: usize,
-        take: &mut dyn FnMut(NicId, &[u8]),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
         let Self { outer, bulk, bulk_first } = self;
         let is_due = bulk.is_due();
         let mut look = |by_udp, budget| {
@@ -336,11 +321,7 @@ impl Bulk {
         let _ = self.socket.send_to(&datagram, to);
     }
 
-    fn receive(
-        &mut self,
-        budget: usize,
-        take: &mut dyn FnMut(NicId, &[u8]),
-    ) -> Result<usize, PortError> {
+    fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
         let mut seen = 0;
         while seen < budget {
             self.counters.calls_in += 1;
@@ -360,7 +341,7 @@ impl Bulk {
     }
 
     /// Handles a message of the last batch; how many datagrams it has.
-    fn handle_message(&mut self, number: usize, take: &mut dyn FnMut(NicId, &[u8])) -> usize {
+    fn handle_message(&mut self, number: usize, take: &mut TakeFrame<'_>) -> usize {
         let message = self.inbox.message(number);
         let (mut seen, mut control) = (0, None);
         if message.is_empty() {
