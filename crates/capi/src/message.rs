@@ -12,7 +12,7 @@ use crate::memory::{Parts, Segments};
 const SHORT: usize = 128;
 
 /// How many bytes of copies there may be; what is sent beyond that is not sent eagerly.
-const MOST_COPIED: usize = 64 << 20;
+const MAX_COPIED: usize = 64 << 20;
 
 /// Bytes that the sends of an endpoint have copied and that have not arrived.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ pub(crate) struct Copies(AtomicUsize);
 impl Copies {
     /// Whether further messages should not be copied.
     pub(crate) fn are_many(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >= MOST_COPIED
+        self.0.load(Ordering::Relaxed) >= MAX_COPIED
     }
 }
 

@@ -5,7 +5,7 @@
 //! another one. So runs of starters with one wait are looked for, and each change costs a
 //! parameter for when and one for how much.
 
-use crate::explanation::{Fit, LEAST_NOISE, LONGEST, Shape};
+use crate::explanation::{Fit, MAX_HOLD, MIN_NOISE, Shape};
 use crate::series::Starter;
 use crate::stats::{median, mode, spread};
 
@@ -46,7 +46,7 @@ pub(crate) fn fit(starters: &[Starter], noise: f64) -> Option<Fit> {
     }
     // Neighbours mostly share a level, whatever the others explain or fail to.
     let steps: Vec<f64> = waits.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let noise = noise.min(spread(&steps)).max(LEAST_NOISE);
+    let noise = noise.min(spread(&steps)).max(MIN_NOISE);
     let levels = few(&levels(&waits, noise), &waits, noise);
     let mut runs: Vec<(f64, usize)> = Vec::new();
     for level in &levels {
@@ -59,7 +59,7 @@ pub(crate) fn fit(starters: &[Starter], noise: f64) -> Option<Fit> {
     let most = runs.iter().map(|(level, _)| *level).fold(0.0, f64::max);
     if runs.len() < 2
         || most < RATIO * least.max(0.0)
-        || most > LONGEST
+        || most > MAX_HOLD
         || most < BEYOND_NOISE * noise
     {
         return None;

@@ -1,7 +1,7 @@
 //! One direction judged: the best explanation, its interval, and how sure it is.
 
 use crate::apart::Distances;
-use crate::explanation::{Fit, LEAST_NOISE, LONGEST, Shape, Waking};
+use crate::explanation::{Fit, MAX_HOLD, MIN_NOISE, Shape, Waking};
 use crate::heard::Heard;
 use crate::series::{Series, Starter, Way};
 use crate::stats::{cheapest, median, mode, quantile, slope, sorted, spread};
@@ -14,7 +14,7 @@ const ENOUGH: usize = 30;
 
 /// Anything shorter is what an interrupt takes to be served, in a virtual machine above all, in
 /// microseconds: nobody outside can tell that from a hold.
-const LEAST_HOLD: f64 = 4.0;
+const MIN_HOLD: f64 = 4.0;
 
 /// A hold is so many times the noise that it leaves unexplained; less may be chance.
 const NOISE_BELOW_HOLD: f64 = 7.0;
@@ -36,7 +36,7 @@ const SKEWED: f64 = 0.4;
 const FURTHER: f64 = 4.0;
 
 /// Without that, a hold has to explain most waits, and to be longer than this many times the noise.
-const MOST: f64 = 0.5;
+const MIN_EXPLAINED: f64 = 0.5;
 const CLEARLY: f64 = 12.0;
 
 /// Nor may its interval be wider to each side than this share of the value: that would not tell it.
@@ -115,8 +115,8 @@ impl Judged {
         if self.family == Family::Throttle && !is_close() {
             return false;
         }
-        let is_clear = self.stray < MOST && value > CLEARLY * self.noise;
-        let is_precise = high - value < VAGUE * value.max(LEAST_HOLD);
+        let is_clear = self.stray < MIN_EXPLAINED && value > CLEARLY * self.noise;
+        let is_precise = high - value < VAGUE * value.max(MIN_HOLD);
         is_precise && (is_kept || is_clear)
     }
 
@@ -125,7 +125,7 @@ impl Judged {
     /// A hold that comes and goes, as an adaptive one does, leaves the distances of most packets
     /// alone and still makes many late: where most waits are unexplained, nothing is excluded.
     pub(crate) fn excluded(&self) -> Option<f64> {
-        self.distances.bound().filter(|_| self.stray < MOST)
+        self.distances.bound().filter(|_| self.stray < MIN_EXPLAINED)
     }
 }
 
@@ -222,7 +222,7 @@ struct Choice {
 fn choose(series: &Series, starters: &[Starter], with_frames: bool) -> Choice {
     let (mut fits, mut noise) = fit::all(series, starters, with_frames);
     if let Some(fit) = adaptive::fit(starters, noise) {
-        noise = noise.min(spread(&fit.residuals)).max(LEAST_NOISE);
+        noise = noise.min(spread(&fit.residuals)).max(MIN_NOISE);
         fits.push(fit);
     }
     let mut costs: Vec<(f64, Fit)> = fits.into_iter().map(|fit| (fit.cost(noise), fit)).collect();
@@ -277,10 +277,10 @@ impl Look {
         };
         // Polls and servers keep packets apart, too.
         let apart = if best.shape == Shape::Throttle { STEPS * series.service() } else { 0.0 };
-        let least = (LEAST_HOLD + apart).max(NOISE_BELOW_HOLD * noise);
+        let least = (MIN_HOLD + apart).max(NOISE_BELOW_HOLD * noise);
         let family = match best.shape {
             Shape::None => Family::None,
-            _ if !(least..=LONGEST).contains(&usecs) => Family::None,
+            _ if !(least..=MAX_HOLD).contains(&usecs) => Family::None,
             Shape::Delay => Family::Delay,
             Shape::Throttle => Family::Throttle,
             Shape::Periodic { .. } => Family::Periodic,

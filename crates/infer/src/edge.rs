@@ -5,14 +5,14 @@
 //! release joins, and whoever comes after it starts a delay of its own. The floor that tells the
 //! two apart best is where the release is.
 
-use crate::explanation::{Fit, LONGEST};
+use crate::explanation::{Fit, MAX_HOLD};
 use crate::series::{AT_ONCE, Series, Starter};
 
 /// Positions behind a starter that are looked at in round trips, where it is not known how long a
 /// packet took before it was answered; and how long that is thought to be, in microseconds, at
 /// most.
 const BEHIND: usize = 4;
-const LONGEST_STEP: f64 = 1.0;
+const MAX_STEP: f64 = 1.0;
 
 /// The floor is not off by more than this, in microseconds.
 const REACH: f64 = 60.0;
@@ -50,8 +50,8 @@ pub(crate) fn find(series: &Series, starters: &[Starter], delay: &Fit) -> Edge {
         let doubt = (span.edge - span.lowest).max(span.highest - span.edge);
         return Edge { above: (-span.edge - INTERRUPT).max(0.0), doubt };
     }
-    let span = between(near(LONGEST).collect(), 1);
-    let doubt = span.map_or(LONGEST, |span| span.lowest.abs().max(span.highest.abs()));
+    let span = between(near(MAX_HOLD).collect(), 1);
+    let doubt = span.map_or(MAX_HOLD, |span| span.lowest.abs().max(span.highest.abs()));
     Edge { above: 0.0, doubt }
 }
 
@@ -76,7 +76,7 @@ fn came(series: &Series, starters: &[Starter], delay: &Fit) -> Vec<(f64, bool)> 
             }
             let is_joiner = point.released - before.released < STEPS * (service + AT_ONCE);
             let release = match series.is_round {
-                true => starter.released + behind as f64 * service.min(LONGEST_STEP),
+                true => starter.released + behind as f64 * service.min(MAX_STEP),
                 false => before.released + service,
             };
             // Enough for a limit are released at once, one batch behind the other. And whoever

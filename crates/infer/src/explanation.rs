@@ -4,10 +4,10 @@ use crate::stats::mode;
 
 /// The longest hold that is looked for, in microseconds: about as far apart as the widest pairs
 /// are, which a longer one would never let go one by one.
-pub(crate) const LONGEST: f64 = 1_500.0;
+pub(crate) const MAX_HOLD: f64 = 1_500.0;
 
 /// The least noise that is believed, in microseconds: stamps are not better than that.
-pub(crate) const LEAST_NOISE: f64 = 0.05;
+pub(crate) const MIN_NOISE: f64 = 0.05;
 
 /// Where nearly all wait for less, in microseconds, there is nothing to explain: it is below half
 /// of the shortest hold that is reported.

@@ -1,6 +1,6 @@
 //! Each family's best explanation of the starters of one direction, and what it is worth.
 
-use crate::explanation::{Fit, LEAST_NOISE, LONGEST, NEXT_TO_NOTHING, Shape, loss};
+use crate::explanation::{Fit, MAX_HOLD, MIN_NOISE, NEXT_TO_NOTHING, Shape, loss};
 use crate::series::{Series, Starter};
 use crate::stats::{cheapest, mode, narrowest, quantile, sorted, spread};
 use crate::{frames, periodic, waking};
@@ -17,7 +17,7 @@ const TRIED: usize = 160;
 pub(crate) fn all(series: &Series, starters: &[Starter], with_frames: bool) -> (Vec<Fit>, f64) {
     let waits: Vec<f64> = starters.iter().map(Starter::wait).collect();
     // The noise has to be known to search, and the search to know the noise.
-    let mut noise = spread(&waits).max(LEAST_NOISE);
+    let mut noise = spread(&waits).max(MIN_NOISE);
     if quantile(&sorted(waits.clone()), NEARLY_ALL) < NEXT_TO_NOTHING {
         let none = Fit::new(Shape::None, 0.0, waits.clone(), 0.0);
         let woken = waking::fit(&none, starters, noise);
@@ -30,13 +30,13 @@ pub(crate) fn all(series: &Series, starters: &[Starter], with_frames: bool) -> (
         fits.extend(throttle(starters, noise));
         fits.extend(periodic.clone());
         let least = fits.iter().map(|fit| spread(&fit.residuals)).fold(f64::INFINITY, f64::min);
-        noise = least.max(LEAST_NOISE);
+        noise = least.max(MIN_NOISE);
     }
     fits.extend(with_frames.then(|| frames::fit(series, starters, noise)).flatten());
     let woken: Vec<Fit> = fits.iter().filter_map(|fit| waking::fit(fit, starters, noise)).collect();
     fits.extend(woken);
     let least = fits.iter().map(|fit| spread(&fit.residuals)).fold(f64::INFINITY, f64::min);
-    (fits, least.max(LEAST_NOISE))
+    (fits, least.max(MIN_NOISE))
 }
 
 /// Every starter waits for as long.
@@ -105,7 +105,7 @@ fn throttle(starters: &[Starter], noise: f64) -> Option<Fit> {
 /// How long after the last release each starter was reported, sorted.
 fn released_after(starters: &[Starter]) -> Vec<f64> {
     let gaps = starters.iter().map(|starter| starter.released - starter.last);
-    sorted(gaps.filter(|gap| *gap > LEAST_NOISE && *gap < LONGEST).collect())
+    sorted(gaps.filter(|gap| *gap > MIN_NOISE && *gap < MAX_HOLD).collect())
 }
 
 /// Evenly chosen ones of sorted values.

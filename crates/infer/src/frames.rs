@@ -5,7 +5,7 @@
 //! delay and the others' rate are fitted together, by the likelihood of each wait under any number
 //! of others. Without others this is the distance from the one moment that is possible.
 
-use crate::explanation::{Fit, LONGEST, Shape, loss};
+use crate::explanation::{Fit, MAX_HOLD, Shape, loss};
 use crate::series::{Point, Series, Starter};
 use crate::stats::{cheapest, mode, quantile, sorted};
 use crate::train::Purpose;
@@ -22,7 +22,7 @@ const OTHERS: [f64; 5] = [0.0, 0.001, 0.002_5, 0.005, 0.01];
 const SOME_OTHERS: [f64; 2] = [0.0, 0.005];
 
 /// More of them than this before a release are not distinguished.
-const MOST_OTHERS: usize = 12;
+const MAX_OTHERS: usize = 12;
 
 /// What all waits have on top is the noise's middle over its edge, some half of a standard
 /// deviation of it; one more, to either side, costs as much as four packets that are off by it.
@@ -37,7 +37,7 @@ const LATES: std::ops::RangeInclusive<i32> = -2..=4;
 
 /// A poll's step and its neighbour's are not distinguished below this, in microseconds, however
 /// little noise there is; packets of one burst are as close.
-const LEAST_BLUR: f64 = 0.3;
+const MIN_BLUR: f64 = 0.3;
 
 /// Others' timer that was running when mine came had been for a part of its time: a sixth, a half
 /// or five sixths, the middles of thirds.
@@ -80,7 +80,7 @@ impl Limited {
         let mine = self.frames - 1;
         let mut chances = self.chances(until(mine).min(self.usecs));
         let (mut likely, mut most, mut left) = (0.0, 0.0, 0.0);
-        for others in 0..=mine.min(MOST_OTHERS) {
+        for others in 0..=mine.min(MAX_OTHERS) {
             let off = starter.wait() - self.late - until(mine - others).min(self.usecs);
             let chance: f64 = chances.iter().map(|(_, chance)| chance).sum();
             let part = chance / (1.0 + (off / noise).powi(2));
@@ -134,7 +134,7 @@ pub(crate) fn fit(series: &Series, starters: &[Starter], noise: f64) -> Option<F
             && matches!(points[starter.at].purpose, Purpose::Lone | Purpose::Pair | Purpose::Burst)
     };
     let clean: Vec<&Starter> = starters.iter().filter(is_brief).collect();
-    let blur = noise.max(LEAST_BLUR);
+    let blur = noise.max(MIN_BLUR);
     let cost = |limit: &Limited| limit.cost(&clean, points, blur);
     let guess = cheapest(coarsely(&clean), cost)?;
     let frames = guess.frames.saturating_sub(NEAR).max(2)..=guess.frames + NEAR;
@@ -162,7 +162,7 @@ pub(crate) fn fit(series: &Series, starters: &[Starter], noise: f64) -> Option<F
 
 /// Limits of every height with delays that some waits suggest.
 fn coarsely(clean: &[&Starter]) -> impl Iterator<Item = Limited> {
-    let holds = clean.iter().map(|starter| starter.wait()).filter(|wait| *wait < LONGEST);
+    let holds = clean.iter().map(|starter| starter.wait()).filter(|wait| *wait < MAX_HOLD);
     let holds = sorted(holds.collect());
     // Among the longest waits: where the limit is not reached.
     let holds = [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95].map(|at| quantile(&holds, at));

@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-use crate::explanation::{Fit, LEAST_NOISE, LONGEST, Shape};
+use crate::explanation::{Fit, MAX_HOLD, MIN_NOISE, Shape};
 use crate::series::Starter;
 use crate::stats::{mode, slope};
 
@@ -17,7 +17,7 @@ const AS_WELL: f64 = 0.93;
 /// Releases are compared over so many periods, and not over less than so many times this, in
 /// microseconds: that is how long a dense train takes.
 const PERIODS: f64 = 3.0;
-const LEAST_PERIOD: f64 = 400.0;
+const MIN_PERIOD: f64 = 400.0;
 
 /// Fewer pairs than this are in step by chance: as few have a mean of 0.2 as often as not, which is
 /// [`IN_STEP`].
@@ -50,7 +50,7 @@ pub(crate) fn fit(starters: &[Starter], tried: impl Iterator<Item = f64>) -> Opt
     let scores: Vec<(f64, f64)> =
         tried.filter(|period| *period > SHORTEST).map(|period| (period, near(period))).collect();
     let best = scores.iter().map(|(_, score)| *score).fold(0.0, f64::max);
-    let scores: Vec<_> = scores.into_iter().filter(|(period, _)| *period < LONGEST).collect();
+    let scores: Vec<_> = scores.into_iter().filter(|(period, _)| *period < MAX_HOLD).collect();
     // A tick's fractions are in step with it, too: the longest of those that are is the tick.
     let guess = scores.iter().filter(|(_, score)| *score > AS_WELL * best);
     let guess = guess.map(|(period, _)| *period).fold(0.0, f64::max);
@@ -67,14 +67,14 @@ pub(crate) fn fit(starters: &[Starter], tried: impl Iterator<Item = f64>) -> Opt
     }
     let residuals: Vec<f64> =
         starters.iter().map(|starter| since_tick(starter, period, phase)).collect();
-    let on_tick = residuals.iter().filter(|off| off.abs() < ON_TICK * period + LEAST_NOISE).count();
+    let on_tick = residuals.iter().filter(|off| off.abs() < ON_TICK * period + MIN_NOISE).count();
     (2 * on_tick > starters.len())
         .then(|| Fit::new(Shape::Periodic { phase }, period, residuals, 2.0))
 }
 
 /// Over how long releases are compared, in microseconds.
 fn stretch(period: f64) -> f64 {
-    PERIODS * period.max(LEAST_PERIOD)
+    PERIODS * period.max(MIN_PERIOD)
 }
 
 /// A period without what is left of its error, and its phase.

@@ -17,8 +17,8 @@ use crate::verdict::{Family, Place};
 /// Gaps for holds from what an interrupt takes to more than any that is reported, in microseconds;
 /// as many that each occurs three times, and between such shares of the hold that the packets are
 /// told apart from one another and from the hold's end.
-const LEAST: f64 = 5.0;
-const MOST: f64 = 2_000.0;
+const MIN_GAP: f64 = 5.0;
+const MAX_GAP: f64 = 2_000.0;
 const GAPS: u32 = 16;
 const FROM: f64 = 0.05;
 const TO: f64 = 0.9;
@@ -27,7 +27,7 @@ const TO: f64 = 0.9;
 /// that the round trips show.
 pub(crate) fn gaps(heard: &[Heard]) -> Vec<u64> {
     let hold = direction::round(heard).map_or(0.0, |judged| judged.usecs.value);
-    let hold = hold.clamp(LEAST, MOST) * 1e3;
+    let hold = hold.clamp(MIN_GAP, MAX_GAP) * 1e3;
     let share = |at: u32| FROM + (TO - FROM) * f64::from(at) / f64::from(GAPS - 1);
     (0..GAPS).map(|at| (hold * share(at)) as u64).collect()
 }
@@ -63,7 +63,7 @@ const BY_NOISE: f64 = 3.0;
 /// noise, or, where noise is longer than such a share of the hold, by twice that share: with more,
 /// the pairs whose gap is short would tell nothing.
 const CLEARLY: f64 = 2.0;
-const MOST_NOISE: f64 = 0.2;
+const MAX_NOISE: f64 = 0.2;
 
 /// Fewer primed pairs than this say nothing.
 const PRIMED: usize = 8;
@@ -104,7 +104,7 @@ pub(crate) fn of(heard: &[Heard], judged: &Judged) -> Place {
     // How far the votes are from halves, in standard deviations of a coin's.
     let vote = (2.0 * for_theirs as f64 - all as f64) / (all as f64).sqrt();
     let (theirs, mine) = (median(theirs), median(mine));
-    let is_clear = (theirs - mine).abs() > CLEARLY * judged.noise.min(MOST_NOISE * hold);
+    let is_clear = (theirs - mine).abs() > CLEARLY * judged.noise.min(MAX_NOISE * hold);
     let explained = theirs.min(mine) < EXPLAINED * hold;
     match (all >= PRIMED && is_clear && explained, vote) {
         (true, vote) if vote >= VOTES && theirs < mine => Place::Theirs,

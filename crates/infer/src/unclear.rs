@@ -12,7 +12,7 @@ use crate::verdict::{Finding, Place, Unclear, Why};
 const SHORT: f64 = 25.0;
 
 /// Less than this share of answers is no chance loss, but a limit on how many are given.
-const MOST_ANSWERED: f64 = 0.75;
+const MIN_ANSWERED: f64 = 0.75;
 
 /// A third of the packets that the usual plan sends: fewer may leave out whole kinds of trains.
 const FEW: usize = 2_000;
@@ -60,7 +60,7 @@ fn reasons(heard: &[Heard], judged: Option<&Judged>) -> Vec<Why> {
     let mut why = Vec::new();
     let asked = || heard.iter().flat_map(|heard| &heard.probes).filter(|probe| !probe.silent);
     let (all, answered) = (asked().count(), asked().filter(|it| it.received.is_some()).count());
-    if (answered as f64) < MOST_ANSWERED * all as f64 {
+    if (answered as f64) < MIN_ANSWERED * all as f64 {
         why.push(Why::Lost);
     }
     let spacing = spacing(heard);

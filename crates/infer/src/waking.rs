@@ -5,11 +5,11 @@ use crate::series::Starter;
 use crate::stats::{mode, quantile, sorted};
 
 /// No idle state is entered after less than this, in microseconds; what begins so early is a hold.
-const LEAST_RESIDENCY: f64 = 5.0;
+const MIN_RESIDENCY: f64 = 5.0;
 
 /// A silence longer than this, in microseconds, is one between two probes of nobody's, or before
 /// the first of all: as good as any.
-const LONGEST_SILENCE: f64 = 1e7;
+const MAX_SILENCE: f64 = 1e7;
 
 /// Silences are tried as residencies at each twentieth of them, and closer at the long end: a few
 /// lone packets among thousands may be all that had to wake anyone.
@@ -25,15 +25,15 @@ const BEYOND_NOISE: f64 = 4.0;
 
 /// A state that costs more than it rests is not entered: cpuidle's target residency is never below
 /// its exit latency. Where one begins is only known to the nearest silence.
-const MOST_OF_REST: f64 = 1.25;
+const MAX_OF_REST: f64 = 1.25;
 
 /// A delay that is left below a waking has to be longer than so many standard deviations of the
 /// noise: else there is none, and the waking alone costs a parameter less.
-const LEAST_DELAY: f64 = 2.0;
+const MIN_DELAY: f64 = 2.0;
 
 /// An explanation with an idle state on top.
 pub(crate) fn fit(fit: &Fit, starters: &[Starter], noise: f64) -> Option<Fit> {
-    let idles = sorted(starters.iter().map(|starter| starter.idle.min(LONGEST_SILENCE)).collect());
+    let idles = sorted(starters.iter().map(|starter| starter.idle.min(MAX_SILENCE)).collect());
     let shares = (1..PARTS).map(|share| f64::from(share) / f64::from(PARTS)).chain(LONG_END);
     let best = |afters: &mut dyn Iterator<Item = f64>| -> Option<(f64, Waking, f64)> {
         let woken = afters.filter_map(|after| waking_after(after, fit, starters, noise));
@@ -55,7 +55,7 @@ pub(crate) fn fit(fit: &Fit, starters: &[Starter], noise: f64) -> Option<Fit> {
     let usecs = fit.usecs + moved;
     let parameters = fit.parameters + 2.0;
     let fit = Fit { residuals, usecs, parameters, waking: Some(waking), ..fit.clone() };
-    (fit.shape != Shape::Delay || usecs > LEAST_DELAY * noise).then_some(fit)
+    (fit.shape != Shape::Delay || usecs > MIN_DELAY * noise).then_some(fit)
 }
 
 /// What it costs to explain residuals by a core that sleeps `after` so long, how long that takes,
@@ -66,7 +66,7 @@ fn waking_after(
     starters: &[Starter],
     noise: f64,
 ) -> Option<(f64, Waking, f64)> {
-    if after < LEAST_RESIDENCY {
+    if after < MIN_RESIDENCY {
         return None;
     }
     let (mut busy, mut idle) = (Vec::new(), Vec::new());
@@ -78,7 +78,7 @@ fn waking_after(
     }
     let common = mode(&busy);
     let takes = mode(&idle) - common;
-    if takes < BEYOND_NOISE * noise || takes > MOST_OF_REST * after {
+    if takes < BEYOND_NOISE * noise || takes > MAX_OF_REST * after {
         return None;
     }
     let cost = loss(busy.iter().map(|residual| residual - common), noise)

@@ -26,7 +26,7 @@ use super::port::PortCounters;
 const PREFIX: &str = "earmark-mx/report/";
 
 /// How long either side waits for the other one.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The longest report that is read, in bytes: that of some hundred thousand requests.
 const MAX_REPORT: u64 = 64 << 20;
@@ -125,7 +125,7 @@ pub fn serve(observer: Observer) -> io::Result<Reporter> {
 }
 
 fn answer(mut stream: UnixStream, observer: &Observer) -> io::Result<()> {
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let user = rustix::net::sockopt::socket_peercred(stream.as_fd())?.uid;
     if user != rustix::process::geteuid() && !user.is_root() {
         return Ok(());
@@ -165,7 +165,7 @@ pub fn running() -> io::Result<Vec<String>> {
 pub fn ask(address: &str) -> io::Result<Report> {
     let name = SocketAddr::from_abstract_name(format!("{PREFIX}{address}"))?;
     let stream = UnixStream::connect_addr(&name)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     let mut text = Vec::new();
     stream.take(MAX_REPORT).read_to_end(&mut text)?;
     if text.is_empty() {

@@ -65,7 +65,7 @@ pub(crate) struct Queue {
 }
 
 /// After so many looks in vain, some 20 to 100 us, a reader lets others run.
-const PATIENCE: u32 = 256;
+const POLLS_BEFORE_YIELD: u32 = 256;
 /// And then after so many more, each time.
 const AGAIN: u32 = 4;
 
@@ -125,8 +125,8 @@ impl Queue {
     /// Lets others run, if nothing was found for a while.
     fn give_way(&self) {
         let idle = self.idle.fetch_add(1, Ordering::Relaxed);
-        if idle >= PATIENCE {
-            self.idle.store(PATIENCE - AGAIN, Ordering::Relaxed);
+        if idle >= POLLS_BEFORE_YIELD {
+            self.idle.store(POLLS_BEFORE_YIELD - AGAIN, Ordering::Relaxed);
             std::thread::yield_now();
         }
     }

@@ -13,9 +13,9 @@ use crate::memory::{self, Parts, Segments};
 const SHORT: usize = 96;
 
 /// How many bytes of copies there may be before senders have to wait.
-const MOST_COPIED: usize = 64 << 20;
+const MAX_COPIED: usize = 64 << 20;
 /// How many messages may be on their way before senders have to wait.
-const MOST_MESSAGES: usize = 1 << 16;
+const MAX_MESSAGES: usize = 1 << 16;
 
 /// What the sends of an endpoint keep that have not arrived.
 #[derive(Debug, Default)]
@@ -27,8 +27,8 @@ pub(crate) struct Backlog {
 impl Backlog {
     /// Whether a sender has to wait.
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) >= MOST_COPIED
-            || self.messages.load(Ordering::Relaxed) >= MOST_MESSAGES
+        self.bytes.load(Ordering::Relaxed) >= MAX_COPIED
+            || self.messages.load(Ordering::Relaxed) >= MAX_MESSAGES
     }
 }
 

@@ -13,7 +13,7 @@
 //! use mx::matching::Match;
 //! use mx::status::Event;
 //! use sim::network::Wires;
-//! use sim::world::{Happening, World, address};
+//! use sim::world::{Occurrence, World, address};
 //!
 //! let mut world = World::new(Wires { queue: 64, ..Wires::default() }, 2, 1);
 //! for host in 0..2 {
@@ -26,8 +26,8 @@
 //! world.with(0, |end, now| end.isend(now, peer, 7, Bytes::from_static(b"hello"), 0)).unwrap();
 //! let end = world.now() + Duration::from_millis(1);
 //! let mut received = None;
-//! while let Some(happening) = world.next(end) {
-//!     if let Happening::Event(1, Event::Received(_, status, place)) = happening {
+//! while let Some(occurrence) = world.next(end) {
+//!     if let Occurrence::Event(1, Event::Received(_, status, place)) = occurrence {
 //!         received = Some(place[..status.transferred as usize].to_vec());
 //!     }
 //! }

@@ -12,7 +12,7 @@ use mx::matching::Match;
 use mx::status::{Code, Event};
 
 use crate::network::Wires;
-use crate::world::{End, Happening, World, address};
+use crate::world::{End, Occurrence, World, address};
 
 /// A stream in each of some pairs.
 #[derive(Clone, Debug)]
@@ -115,8 +115,8 @@ impl Running<'_> {
             self.names.insert((from, to), id.expect("an open endpoint connects"));
         }
         let until = self.world.now() + Duration::from_millis(1_000);
-        while let Some(happening) = self.world.next(until) {
-            assert!(matches!(happening, Happening::Event(_, Event::Connected(_, Code::Success))));
+        while let Some(occurrence) = self.world.next(until) {
+            assert!(matches!(occurrence, Occurrence::Event(_, Event::Connected(_, Code::Success))));
         }
     }
 
@@ -134,20 +134,20 @@ impl Running<'_> {
             }
         }
         let until = self.from + self.load.span;
-        while let Some(happening) = self.world.next(until) {
-            match happening {
-                Happening::Event(_, Event::Sent(_, status)) => {
+        while let Some(occurrence) = self.world.next(until) {
+            match occurrence {
+                Occurrence::Event(_, Event::Sent(_, status)) => {
                     assert_eq!(status.code, Code::Success);
                     if self.load.every.is_none() {
                         self.send(status.context as usize);
                     }
                 }
-                Happening::Event(_, Event::Received(_, status, data)) => {
+                Occurrence::Event(_, Event::Received(_, status, data)) => {
                     assert_eq!((status.code, &data[..]), (Code::Success, &self.message[..]));
                     self.received(status.context as usize, status.match_info, data);
                 }
-                Happening::Event(_, event) => panic!("{event:?}"),
-                Happening::Alarm(pair) => {
+                Occurrence::Event(_, event) => panic!("{event:?}"),
+                Occurrence::Alarm(pair) => {
                     self.send(pair as usize);
                     let every = self.load.every.expect("the alarm is for this");
                     self.world.alarm(self.world.now() + every, pair);

@@ -18,7 +18,7 @@ pub type End = mx::endpoint::Endpoint<Bytes, Vec<u8>>;
 
 /// Something that an application hears of.
 #[derive(Debug)]
-pub enum Happening {
+pub enum Occurrence {
     /// An endpoint has an event for its host.
     Event(usize, Event<Vec<u8>>),
     /// The time has come that was passed to [`World::alarm`].
@@ -81,7 +81,7 @@ pub struct World {
 /// How far ahead of the wire an endpoint writes frames: a NIC's ring.
 const RING: Duration = Duration::from_micros(2);
 /// The longest frame.
-const LONGEST: usize = ETHERNET + mx::config::MAX_MTU as usize;
+const MAX_LENGTH: usize = ETHERNET + mx::config::MAX_MTU as usize;
 
 /// The address of the endpoint of a host.
 #[must_use]
@@ -103,7 +103,7 @@ impl World {
             events: VecDeque::new(),
             counts: Counts::default(),
             hash: 0xcbf2_9ce4_8422_2325,
-            buffer: alloc::vec![0; LONGEST],
+            buffer: alloc::vec![0; MAX_LENGTH],
         }
     }
 
@@ -202,14 +202,14 @@ impl World {
         }
     }
 
-    /// [`Happening::Alarm`] has this number at that time.
+    /// [`Occurrence::Alarm`] has this number at that time.
     pub(crate) fn alarm(&mut self, at: Instant, number: u64) {
         self.queue.plan(at, Planned::Alarm(number));
     }
 
     /// Goes on until there is an event; None when nothing will happen any more, or nothing
     /// before `until`.
-    pub fn next(&mut self, until: Instant) -> Option<Happening> {
+    pub fn next(&mut self, until: Instant) -> Option<Occurrence> {
         loop {
             if let Some((host, event)) = self.events.pop_front() {
                 let kind = match &event {
@@ -219,7 +219,7 @@ impl World {
                     Event::Lost(_, code) => (*code as u64) << 2 | 3,
                 };
                 self.note([host as u64, kind, 1]);
-                return Some(Happening::Event(host, event));
+                return Some(Occurrence::Event(host, event));
             }
             if self.queue.next_at().is_none_or(|at| at > until) {
                 self.now = self.now.max(until);
@@ -228,7 +228,7 @@ impl World {
             let (at, planned) = self.queue.take()?;
             self.now = self.now.max(at);
             match planned {
-                Planned::Alarm(number) => return Some(Happening::Alarm(number)),
+                Planned::Alarm(number) => return Some(Occurrence::Alarm(number)),
                 Planned::Up(host) => self.reach_switch(host),
                 Planned::Late(to, frame) => self.send_down(to, frame),
                 Planned::Down(host) => self.reach_host(host),

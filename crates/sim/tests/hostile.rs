@@ -14,7 +14,7 @@ use mx::status::{Code, Event};
 use mx::wire::{self, Header};
 use sim::model::BLANK;
 use sim::network::Wires;
-use sim::world::{End, Happening, World, address};
+use sim::world::{End, Occurrence, World, address};
 
 const HONEST: [usize; 2] = [0, 1];
 const LIAR: usize = 2;
@@ -32,11 +32,11 @@ fn connect(world: &mut World, from: usize, to: usize) -> PeerId {
 }
 
 /// Goes on for a while; what is told to the honest ones.
-fn settle(world: &mut World, span: Duration) -> Vec<(usize, Event<Vec<u8>>)> {
+fn quiesce(world: &mut World, span: Duration) -> Vec<(usize, Event<Vec<u8>>)> {
     let until = world.now() + span;
     let mut told = Vec::new();
-    while let Some(happening) = world.next(until) {
-        if let Happening::Event(host, event) = happening
+    while let Some(occurrence) = world.next(until) {
+        if let Occurrence::Event(host, event) = occurrence
             && HONEST.contains(&host)
         {
             told.push((host, event));
@@ -48,7 +48,7 @@ fn settle(world: &mut World, span: Duration) -> Vec<(usize, Event<Vec<u8>>)> {
 /// What the liar's frames to this host have to say to be heard: it is a peer like any other.
 fn insider(world: &mut World, to: usize) -> Header {
     let peer = connect(world, LIAR, to);
-    settle(world, Duration::from_millis(5));
+    quiesce(world, Duration::from_millis(5));
     world.with(LIAR, |end, now| {
         end.isend(now, peer, 99, Bytes::from_static(&[POISON; 9]), 0).unwrap();
         let mut out = [0; 1500];
@@ -88,7 +88,7 @@ fn nothing_of_a_liar_reaches_honest_messages() {
             world.start(host, config, seed * 8 + host as u64);
         }
         let there = connect(&mut world, 0, 1);
-        settle(&mut world, Duration::from_millis(5));
+        quiesce(&mut world, Duration::from_millis(5));
         let back = world.end(1).unwrap().peer_at(address(0)).unwrap();
         let mut received = [0; 2];
         let mut heard = 0;
@@ -114,13 +114,13 @@ fn nothing_of_a_liar_reaches_honest_messages() {
                     lie(&mut world, &mut random, 1 - host, &mut known[1 - host]);
                 }
             }
-            let told = settle(&mut world, Duration::from_millis(10));
+            let told = quiesce(&mut world, Duration::from_millis(10));
             check(told, &mut received);
             heard +=
                 HONEST.map(|host| world.end(host).unwrap().usage().waiting).iter().sum::<u32>();
         }
         assert!(heard > 0, "seed {seed}: the liar was never believed");
-        check(settle(&mut world, Duration::from_millis(500)), &mut received);
+        check(quiesce(&mut world, Duration::from_millis(500)), &mut received);
         assert_eq!(received, [20 * SIZES.len(); 2], "seed {seed}");
     }
 }

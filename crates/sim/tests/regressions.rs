@@ -6,7 +6,7 @@ use mx::config::Config;
 use mx::matching::Match;
 use mx::status::{Code, Event};
 use sim::network::Wires;
-use sim::world::{End, Happening, World, address};
+use sim::world::{End, Occurrence, World, address};
 
 fn wires() -> Wires {
     let latency = Duration::from_micros(20);
@@ -39,8 +39,8 @@ fn one_that_does_not_answer_holds_up_nobody_else() {
     world.cut(0, 1, true);
     let until = world.now() + Duration::from_millis(100);
     let mut came = 0;
-    while let Some(happening) = world.next(until) {
-        came += u32::from(matches!(happening, Happening::Event(0, Event::Received(..))));
+    while let Some(occurrence) = world.next(until) {
+        came += u32::from(matches!(occurrence, Occurrence::Event(0, Event::Received(..))));
     }
     assert_eq!(came, 2);
 }
@@ -56,8 +56,8 @@ fn one_that_is_lost_holds_up_nobody_else() {
         world.start(restarted, config, 77);
         let until = world.now() + Duration::from_millis(1_000);
         let mut ends = Vec::new();
-        while let Some(happening) = world.next(until) {
-            if let Happening::Event(0, Event::Received(_, status, _)) = happening {
+        while let Some(occurrence) = world.next(until) {
+            if let Occurrence::Event(0, Event::Received(_, status, _)) = occurrence {
                 ends.push(status.code);
             }
         }

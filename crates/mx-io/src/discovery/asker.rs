@@ -85,14 +85,14 @@ impl Asker {
         // Nobody speaks for another.
         let frame = Frame::parse(bytes).filter(|it| it.sender.nic == from && it.sender != self.own);
         match frame {
-            Some(frame) if frame.is_reply => self.learn(&frame),
-            Some(frame) => self.hear(now, &frame),
+            Some(frame) if frame.is_reply => self.on_answer(&frame),
+            Some(frame) => self.on_question(now, &frame),
             None => {}
         }
         true
     }
 
-    fn hear(&mut self, now: Instant, question: &Frame<'_>) {
+    fn on_question(&mut self, now: Instant, question: &Frame<'_>) {
         let is_meant = [EVERYBODY, self.own.endpoint].contains(&question.to);
         let name = self.name.as_ref();
         if !is_meant || name.is_none_or(|name| ![name, ""].contains(&question.name)) {
@@ -110,7 +110,7 @@ impl Asker {
         }
     }
 
-    fn learn(&mut self, answer: &Frame<'_>) {
+    fn on_answer(&mut self, answer: &Frame<'_>) {
         let Some(question) = self.questions.get_mut(&answer.nonce) else { return };
         let is_wanted = question.name.is_empty() || question.name == answer.name;
         if answer.to == self.own.endpoint && is_wanted && question.found.len() < MAX_FOUND {

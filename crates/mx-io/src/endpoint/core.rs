@@ -146,7 +146,7 @@ impl<S: Source, R: Sink> Core<S, R> {
             Err(error) => return Err(self.breaks(error)),
         }
         while let Some(event) = self.engine.poll_event() {
-            self.note(event);
+            self.on_event(event);
         }
         self.leadership.sent(self.blocked.is_some());
         self.hand_over_timer();
@@ -158,7 +158,7 @@ impl<S: Source, R: Sink> Core<S, R> {
         self.leadership.hand_over_timer(self.engine.deadline());
     }
 
-    fn note(&mut self, event: Event<R>) {
+    fn on_event(&mut self, event: Event<R>) {
         let completed = match event {
             Event::Sent(send, status) => {
                 Completed { request: Request::Send(send), status, sink: None }

@@ -98,7 +98,7 @@ impl Outbox {
     /// Gives up the first frame that was not sent.
     pub(super) fn skip(&mut self) {
         self.first += 1;
-        self.settle();
+        self.rewind();
     }
 
     /// Sends all frames. If the kernel refuses one, it and all that follow remain.
@@ -129,12 +129,12 @@ impl Outbox {
             let bytes: usize = self.lengths[self.first..][..sent].iter().sum();
             counters.went(sent, bytes - sent * self.header);
             self.first += sent;
-            self.settle();
+            self.rewind();
         }
         Ok(())
     }
 
-    fn settle(&mut self) {
+    fn rewind(&mut self) {
         if self.is_empty() {
             (self.first, self.end) = (0, 0);
         }

@@ -91,8 +91,8 @@ fn udp(text: &str) -> Option<PortSpec> {
 /// Whether an interface may be called so (`dev_valid_name` of the kernel), other than a number.
 fn is_name(text: &str) -> bool {
     /// Bytes of a name, at most (`IFNAMSIZ`, with a zero).
-    const LONGEST: usize = 15;
-    (1..=LONGEST).contains(&text.len())
+    const MAX_NAME: usize = 15;
+    (1..=MAX_NAME).contains(&text.len())
         && text.contains(|c: char| c.is_ascii_alphabetic())
         && !text.contains(|c: char| c == '/' || c == ':' || c.is_whitespace())
 }

@@ -30,7 +30,7 @@ use crate::wire::{Connect, ConnectStatus, FrameType, Header, VERSION};
 pub(super) const CONNECT_AGAIN: Duration = Duration::from_millis(10);
 
 /// So many that have asked may not yet have shown that they are alive. Others ask again.
-const MOST_ANSWERED: usize = 1024;
+const MAX_ANSWERED: usize = 1024;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Connects to the endpoint at this address, which must have this key;
@@ -175,7 +175,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
             known => {
                 let is_answered = |peer: &&Peer| peer.link == Link::Answered;
-                if self.peers.values().filter(is_answered).count() >= MOST_ANSWERED {
+                if self.peers.values().filter(is_answered).count() >= MAX_ANSWERED {
                     return self.counters.drop(Drop::TooManyStrays);
                 }
                 let id = self.add_peer(address, Link::Answered);

@@ -29,7 +29,7 @@ pub(super) struct Announced {
 }
 
 /// Requests of peers that wait to be answered.
-const MOST_JOBS: usize = 4096;
+const MAX_JOBS: usize = 4096;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// A peer has announced a large message.
@@ -228,7 +228,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(job) = self.regions.jobs.iter_mut().find(same) {
             job.wanted |= wanted;
             job.prompt |= prompt;
-        } else if self.regions.jobs.len() < MOST_JOBS {
+        } else if self.regions.jobs.len() < MAX_JOBS {
             self.regions.jobs.push_back(Job {
                 peer: id,
                 region,

@@ -104,7 +104,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         bytes: &[u8],
     ) {
         self.counters.received[body.frame_type().index()] += 1;
-        self.note(now, id, header, if let Body::Ack(bitmap) = body { bitmap } else { &[] });
+        self.on_header(now, id, header, if let Body::Ack(bitmap) = body { bitmap } else { &[] });
         let result = match body {
             Body::Reply { pull, index, data } => self.replied(now, id, pull, index, data),
             Body::Pull(asked) => {
@@ -128,7 +128,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     }
 
     /// What every frame says: that its sender is there, what it has, and what it permits.
-    fn note(&mut self, now: Instant, id: PeerId, header: &Header, bitmap: &[u8]) {
+    fn on_header(&mut self, now: Instant, id: PeerId, header: &Header, bitmap: &[u8]) {
         let Some(peer) = self.peers.get_mut(id) else { return };
         peer.debts.moved(Debt::Word, now);
         if peer.link == Link::Answered || peer.wanted_until.is_some() {

@@ -10,7 +10,7 @@ use crate::seq::Seq;
 use crate::wire::BITMAP;
 
 /// Frames beyond the first missing one that can be kept, and listed in an acknowledgement.
-pub(crate) const MOST_EARLY: usize = BITMAP * 8;
+pub(crate) const MAX_EARLY: usize = BITMAP * 8;
 
 /// What to do with a numbered frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Inbound {
     pub(crate) fn place(&self, seq: Seq) -> Place {
         match seq.after(self.next) {
             0 => Place::Next,
-            ahead @ 1.. if ahead as usize <= MOST_EARLY => {
+            ahead @ 1.. if ahead as usize <= MAX_EARLY => {
                 let kept = self.early.get(ahead as usize).is_some_and(Option::is_some);
                 if kept { Place::Seen } else { Place::Early }
             }
@@ -173,8 +173,8 @@ mod tests {
         assert_eq!((inbound.next(), inbound.early_bytes()), (first.plus(4), 4));
         assert_eq!(inbound.place(first.plus(3)), Place::Seen);
         assert_eq!(inbound.place(first.plus(9)), Place::Seen);
-        assert_eq!(inbound.place(first.plus(4 + MOST_EARLY as u32)), Place::Early);
-        assert_eq!(inbound.place(first.plus(5 + MOST_EARLY as u32)), Place::Beyond);
+        assert_eq!(inbound.place(first.plus(4 + MAX_EARLY as u32)), Place::Early);
+        assert_eq!(inbound.place(first.plus(5 + MAX_EARLY as u32)), Place::Beyond);
     }
 
     #[test]

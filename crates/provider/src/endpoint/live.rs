@@ -163,7 +163,7 @@ impl Live {
     }
 
     /// Passes on all that has ended.
-    pub(super) fn settle(&self) {
+    pub(super) fn drain(&self) {
         let mut ends = self.pump.lock().unwrap_or_else(PoisonError::into_inner);
         while self.pump(&mut ends) > 0 {}
     }

@@ -42,7 +42,7 @@ use crate::refuse::{self, refuse};
 use crate::settings;
 
 /// What is left at least of a buffer for several messages, unless a program says otherwise.
-const LEAST_LEFT: usize = 64;
+const MIN_LEFT: usize = 64;
 
 impl Live {
     /// Whatever tells its ends, each of which drives it.
@@ -97,7 +97,7 @@ pub(crate) unsafe extern "C" fn open(
     let regions = Arc::clone(&fid_ref!(domain, Domain).regions);
     let remote = info.caps & FI_RMA != 0;
     let reports_sources = info.caps & FI_SOURCE != 0;
-    let (least_left, usual) = (LEAST_LEFT, Setup::default());
+    let (least_left, usual) = (MIN_LEFT, Setup::default());
     let setup = Setup { tx, rx, regions, directed, reports_sources, remote, least_left, ..usual };
     let fid = FidEp {
         fid: Fid { class: FI_CLASS_EP, context, ops: &raw const FID },
@@ -205,7 +205,7 @@ fn enable(ep: &Ep) -> c_int {
             return -EIO;
         }
     };
-    if remote && let Err(error) = live.attend() {
+    if remote && let Err(error) = live.accept_requests() {
         return -error;
     }
     let driven: Arc<dyn Driven> = Arc::<Live>::clone(&live);

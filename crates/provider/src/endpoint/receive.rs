@@ -138,7 +138,7 @@ impl Live {
         /// A buffer for several messages is nowhere for a moment after each.
         const ATTEMPTS: usize = 3;
         for _ in 0..ATTEMPTS {
-            self.settle();
+            self.drain();
             let cancelled = self.mx.with_engine(|engine, _| {
                 let receive = engine.receive_with(context as u64);
                 Ok(receive.is_some_and(|receive| engine.cancel(receive)))

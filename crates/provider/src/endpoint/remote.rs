@@ -1,4 +1,4 @@
-//! Remote memory, on both sides: asking a peer, and attending to what peers ask for ([`crate::rma`]
+//! Remote memory, on both sides: asking a peer, and serving the requests of peers ([`crate::rma`]
 //! says how).
 
 use std::sync::atomic::Ordering;
@@ -104,8 +104,8 @@ impl Live {
         Ok(())
     }
 
-    /// Begins to attend to what peers ask for.
-    pub(super) fn attend(&self) -> Result<(), i32> {
+    /// Posts receives for requests of peers.
+    pub(super) fn accept_requests(&self) -> Result<(), i32> {
         (0..PLACES).try_for_each(|_| self.await_request(vec![0; LENGTH + SHORT].into()))
     }
 

@@ -97,7 +97,7 @@ pub(crate) struct Offer {
     pub(crate) domain_caps: u64,
 }
 
-/// The offer for this wish on the interface of this name, or what cannot be met.
+/// The offer for these hints on the interface of this name, or what cannot be met.
 ///
 /// What is refused here is what libfabric would otherwise take for granted, and layer other
 /// providers on it.

@@ -5,7 +5,7 @@
 //! come to an end; at last all endpoints close. The [model](crate::model) watches throughout.
 
 mod actions;
-mod settle;
+mod quiesce;
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -19,8 +19,8 @@ use mx::ids::{PeerId, ReceiveId};
 use mx::status::{Code, Event};
 
 use crate::model::{Model, Side};
-use crate::seeds::Swarm;
-use crate::world::{Counts, End, Happening, World, address};
+use crate::seeds::Scenario;
+use crate::world::{Counts, End, Occurrence, World, address};
 
 /// What came of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ struct App {
 /// A run.
 #[derive(Debug)]
 pub struct Drive {
-    swarm: Swarm,
+    scenario: Scenario,
     random: Prng,
     world: World,
     model: Model,
@@ -94,35 +94,35 @@ impl Alarm {
 /// Runs a seed with what it decides. `contents` are those of [`crate::model::contents`].
 #[must_use]
 pub fn run(seed: u64, contents: Bytes) -> Report {
-    Drive::new(seed, Swarm::new(seed), contents).run()
+    Drive::new(seed, Scenario::new(seed), contents).run()
 }
 
 impl Drive {
     /// A run that has not begun.
     #[must_use]
-    pub fn new(seed: u64, swarm: Swarm, contents: Bytes) -> Self {
+    pub fn new(seed: u64, scenario: Scenario, contents: Bytes) -> Self {
         let mut random = Prng::new(!seed);
-        let world = World::new(swarm.wires, swarm.hosts, random.next_u64());
-        let apps = (0..swarm.hosts).map(|_| App::default()).collect();
-        Self { swarm, random, world, model: Model::new(contents), apps, is_rough: true }
+        let world = World::new(scenario.wires, scenario.hosts, random.next_u64());
+        let apps = (0..scenario.hosts).map(|_| App::default()).collect();
+        Self { scenario, random, world, model: Model::new(contents), apps, is_rough: true }
     }
 
     /// Runs to the end.
     #[must_use]
     pub fn run(mut self) -> Report {
-        for host in 0..self.swarm.hosts {
+        for host in 0..self.scenario.hosts {
             self.begin(host);
         }
-        let span = self.swarm.habits.span;
-        for _ in 0..self.swarm.habits.actions {
+        let span = self.scenario.habits.span;
+        for _ in 0..self.scenario.habits.actions {
             let at = self.world.now() + Duration::from_nanos(self.random.below(span.as_nanos()));
             self.world.alarm(at, Alarm::Deed.number());
         }
         self.go_on(self.world.now() + span);
-        self.settle();
+        self.quiesce();
         let took = self.world.now().since(Instant::ZERO);
         self.check_costs();
-        if self.swarm.wires.hostile {
+        if self.scenario.wires.hostile {
             self.model.faults.clear();
         }
         Report {
@@ -137,8 +137,9 @@ impl Drive {
     /// A life of a host begins.
     fn begin(&mut self, host: usize) {
         let seed = self.random.next_u64();
-        let mut end = End::new(self.swarm.config, address(host), seed).expect("settings in range");
-        if let Some(after) = self.swarm.wraps_after {
+        let mut end =
+            End::new(self.scenario.config, address(host), seed).expect("settings in range");
+        if let Some(after) = self.scenario.wraps_after {
             end.number_from(0_u32.wrapping_sub(after));
         }
         self.world.start_with(host, end);
@@ -148,10 +149,10 @@ impl Drive {
 
     /// Goes on until that time, or until nothing happens any more.
     fn go_on(&mut self, until: Instant) {
-        while let Some(happening) = self.world.next(until) {
-            match happening {
-                Happening::Event(host, event) => self.on_event(host, event),
-                Happening::Alarm(number) => self.rang(Alarm::of(number)),
+        while let Some(occurrence) = self.world.next(until) {
+            match occurrence {
+                Occurrence::Event(host, event) => self.on_event(host, event),
+                Occurrence::Alarm(number) => self.rang(Alarm::of(number)),
             }
         }
     }
@@ -173,7 +174,7 @@ impl Drive {
     /// An endpoint has an event.
     fn on_event(&mut self, host: usize, event: Event<Vec<u8>>) {
         let is_own = self.apps[host].is_closing;
-        let peace = self.swarm.habits.are_peaceful() && self.is_rough;
+        let peace = self.scenario.habits.are_peaceful() && self.is_rough;
         match event {
             Event::Sent(_, status) => {
                 if peace && !matches!(status.code, Code::Success | Code::Truncated) {
@@ -217,10 +218,10 @@ impl Drive {
     fn check_costs(&mut self) {
         let counts = self.world.counts();
         let bytes: u64 = self.model.sent.iter().map(|message| message.length).sum();
-        let config = &self.swarm.config;
+        let config = &self.scenario.config;
         let frames = bytes / u64::from(config.mtu - 100) + 8 * self.model.sent.len() as u64;
         let micros = self.world.now().since(Instant::ZERO).as_micros();
-        let hosts = self.swarm.hosts as u64;
+        let hosts = self.scenario.hosts as u64;
         // Each pair may probe, repeat and acknowledge now and then.
         let idle = hosts * hosts * (50 + micros / 2_000);
         if counts.sent > 10 * frames + idle || counts.expired > 10 * frames + idle {

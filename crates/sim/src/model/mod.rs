@@ -31,7 +31,7 @@ pub const TAG: u64 = 0xffff;
 /// What receives are filled with before a message comes.
 pub const BLANK: u8 = 0xee;
 /// Bytes of the longest message.
-pub(crate) const LONGEST: usize = 1 << 20;
+pub(crate) const MAX_LENGTH: usize = 1 << 20;
 
 /// One end of a connection: the host, its life, and its name for the other end.
 pub type Side = (usize, u32, PeerId);
@@ -119,8 +119,8 @@ pub struct Model {
 #[must_use]
 pub fn contents() -> Bytes {
     let mut random = Prng::new(1);
-    let mut bytes = Vec::with_capacity(2 * LONGEST);
-    while bytes.len() < 2 * LONGEST {
+    let mut bytes = Vec::with_capacity(2 * MAX_LENGTH);
+    while bytes.len() < 2 * MAX_LENGTH {
         bytes.extend(random.next_u64().to_ne_bytes());
     }
     bytes.into()
@@ -152,7 +152,7 @@ impl Model {
     /// The contents of a message.
     #[must_use]
     pub fn message(&self, number: u64, length: u64) -> Bytes {
-        let from = (number.wrapping_mul(0x9e37_79b9) as usize) % LONGEST;
+        let from = (number.wrapping_mul(0x9e37_79b9) as usize) % MAX_LENGTH;
         self.bytes.slice(from..from + length as usize)
     }
 

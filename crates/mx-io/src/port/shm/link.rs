@@ -98,7 +98,7 @@ impl Inbound {
     }
 
     /// Reads a greeting or a bell, which is there.
-    pub(super) fn hear(&mut self) {
+    pub(super) fn read_socket(&mut self) {
         let Some(socket) = &self.socket else { return };
         if self.ring.is_none() {
             match welcome(socket) {
@@ -204,15 +204,15 @@ mod tests {
     #[test]
     fn ring_comes_with_the_greeting() {
         let (a, mut inbound) = pair();
-        inbound.hear();
+        inbound.read_socket();
         assert!(inbound.ring.is_none() && !inbound.is_over(), "it may come later");
         let mut producer = Producer::new(SHAPE).unwrap();
         assert!(producer.push(&[7; 60]));
         greet(&a, KEY, SHAPE, producer.file()).unwrap();
-        inbound.hear();
+        inbound.read_socket();
         assert_eq!(inbound.ring.as_ref().unwrap().0, KEY);
         drop((a, producer));
-        inbound.hear();
+        inbound.read_socket();
         assert!(!inbound.is_over(), "what the sender has left is taken");
         let (_, ring) = inbound.ring.as_mut().unwrap();
         assert_eq!(ring.pop(&mut [0; 1500]), super::super::ring::Next::Frame(60));
@@ -224,19 +224,19 @@ mod tests {
         let (a, mut inbound) = pair();
         // Without a ring.
         send(&a, &[0; LENGTH], SendFlags::empty()).unwrap();
-        inbound.hear();
+        inbound.read_socket();
         assert!(inbound.is_over());
         // With something that is none.
         let (a, mut inbound) = pair();
         let (pipe, _end) = rustix::pipe::pipe().unwrap();
         greet(&a, KEY, SHAPE, pipe.as_fd()).unwrap();
-        inbound.hear();
+        inbound.read_socket();
         assert!(inbound.is_over());
         // With one that is smaller than it says.
         let (a, mut inbound) = pair();
         let small = Producer::new(SHAPE).unwrap();
         greet(&a, KEY, Shape { slots: 1024, ..SHAPE }, small.file()).unwrap();
-        inbound.hear();
+        inbound.read_socket();
         assert!(inbound.is_over());
     }
 

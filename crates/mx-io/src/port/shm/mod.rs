@@ -70,7 +70,7 @@ const IDLE: u32 = 8;
 /// A port that always finds frames looks after so many batches.
 const BUSY: u32 = 64;
 /// How long a sender waits for a receiver that takes nothing.
-const PATIENCE: Duration = Duration::from_millis(10);
+const SEND_TIMEOUT: Duration = Duration::from_millis(10);
 /// How long an endpoint that was not there is not looked for.
 const ABSENCE: Duration = Duration::from_millis(1);
 /// Events that are looked at together.
@@ -217,7 +217,7 @@ impl ShmPort {
         }
         let now = clock::now();
         let since = *link.full_since.get_or_insert(now);
-        if now.since(since) < PATIENCE {
+        if now.since(since) < SEND_TIMEOUT {
             return false;
         }
         link.producer.lose();
@@ -308,7 +308,7 @@ impl ShmPort {
     }
 
     /// Looks who came, who rang, and who is gone.
-    fn attend(&mut self) {
+    fn poll_connections(&mut self) {
         self.batches = 0;
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
         loop {
@@ -341,7 +341,7 @@ impl ShmPort {
             self.outbound.retain(|key, link| OUTBOUND | number(*key) != event || link.is_alive());
         } else if let Some(inbound) = self.inbound.iter_mut().find(|it| it.number == event) {
             self.counters.calls_in += 1;
-            inbound.hear();
+            inbound.read_socket();
         }
     }
 
@@ -431,7 +431,7 @@ impl Port for ShmPort {
         self.batches += 1;
         let is_idle = came == 0 && self.has_been_idle();
         if is_idle || self.batches >= BUSY && came > 0 {
-            self.attend();
+            self.poll_connections();
             self.counters.overrun += self.inbound.iter_mut().map(lost).sum::<u64>();
             self.inbound.retain(|inbound| !inbound.is_over());
         }
@@ -452,7 +452,7 @@ impl Port for ShmPort {
         for inbound in &mut self.inbound {
             if inbound.ring.as_mut().is_some_and(|(_, ring)| ring.was_rung()) {
                 self.counters.calls_in += 1;
-                inbound.hear();
+                inbound.read_socket();
                 any = true;
             }
         }
