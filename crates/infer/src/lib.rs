@@ -1,8 +1,8 @@
 //! From trains of probes to a verdict: is there a hold, whose, of which family, how long.
 //!
-//! A *hold* is the time for which a NIC moderates an interrupt. [`Plan`] says which packets to send,
-//! the caller sends them and records their times, and [`judge`] explains the times. There is no I/O
-//! and no clock in here.
+//! A *hold* is the time for which a NIC moderates an interrupt. [`Plan`] says which packets to
+//! send, the caller sends them and records their times, and [`judge`] explains the times. There is
+//! no I/O and no clock in here.
 //!
 //! ```
 //! use infer::{Abilities, Family, Heard, Place, Plan, Probe};
@@ -40,8 +40,8 @@
 //! # What a prober outside sees
 //!
 //! A probe leaves at a moment that the prober chose, reaches a NIC at `x`, and an interrupt reports
-//! it to its host at `r`. The cost of the path without a hold is the *floor*; `r - x` less the floor
-//! is the *wait*. Only `x` is under control, so the evidence is how the wait depends on it:
+//! it to its host at `r`. The cost of the path without a hold is the *floor*; `r - x` less the
+//! floor is the *wait*. Only `x` is under control, so the evidence is how the wait depends on it:
 //!
 //! | family | lone packet | packets `s < D` apart |
 //! |---|---|---|

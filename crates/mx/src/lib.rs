@@ -78,7 +78,8 @@
 //! | module | what |
 //! |---|---|
 //! | [`endpoint`] | the state machine: requests, frames in and out, timers, events |
-//! | [`config`], [`address`], [`ids`], [`matching`], [`buffers`], [`status`] | what its calls take and return |
+//! | [`config`], [`address`], [`matching`], [`buffers`] | what its calls take |
+//! | [`ids`], [`status`] | what they return |
 //! | [`wire`], [`seq`], [`outgoing`] | frames, for ports, dissectors and tests |
 //! | [`counters`] | what an endpoint counts |
 //!

@@ -1,8 +1,8 @@
 //! What differs from seed to seed.
 //!
 //! Each seed draws which settings, faults and habits it has at all, and only then how much of them:
-//! a run with everything at once hides what happens with one thing alone (Groce and others, "Scenario
-//! testing", 2012).
+//! a run with everything at once hides what happens with one thing alone (Groce and others,
+//! "Swarm testing", 2012).
 
 use base::prng::Prng;
 use base::time::Duration;
@@ -12,7 +12,7 @@ use crate::network::Wires;
 
 /// What a seed decides.
 #[derive(Clone, Copy, Debug)]
-pub struct Scenario {
+pub struct Setup {
     /// How many hosts there are.
     pub hosts: usize,
     /// Their settings.
@@ -79,7 +79,7 @@ fn sometimes(random: &mut Prng, of: u64, most: u64) -> u32 {
     if random.below(of) == 0 { 1 + random.below(most) as u32 } else { 0 }
 }
 
-impl Scenario {
+impl Setup {
     /// What this seed decides.
     #[must_use]
     pub fn new(seed: u64) -> Self {

@@ -21,7 +21,7 @@ pub type End = mx::endpoint::Endpoint<Bytes, Vec<u8>>;
 pub enum Occurrence {
     /// An endpoint has an event for its host.
     Event(usize, Event<Vec<u8>>),
-    /// The time has come that was passed to [`World::alarm`].
+    /// The time of an alarm has come; its number.
     Alarm(u64),
 }
 

@@ -16,7 +16,7 @@ fn all_seeds_do_what_the_model_says() {
             for fault in &report.faults {
                 eprintln!("{fault}\n");
             }
-            eprintln!("{:#?}", sim::seeds::Scenario::new(seed));
+            eprintln!("{:#?}", sim::seeds::Setup::new(seed));
             panic!(
                 "seed {seed}; again: EARMARK_SEED={seed} cargo test -p earmark-sim --test seeds"
             );

@@ -33,7 +33,7 @@ use sys::clock;
 
 use super::completions::Filter;
 use super::request::Completed;
-use super::sources::Sources;
+use super::sources::{Role, Sources};
 
 /// While the application has driven the endpoint within this time, the progress thread leaves it to
 /// the application.
@@ -42,13 +42,6 @@ pub(super) const LEASE: Duration = Duration::from_micros(500);
 /// A leader that has been there for so many leases stays for a while: the progress thread stops
 /// looking, and is woken when it leaves.
 const LONG: u64 = 5;
-
-/// Who sleeps on the port.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    Leader,
-    Progress,
-}
 
 /// What the leader is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

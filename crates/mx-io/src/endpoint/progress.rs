@@ -3,8 +3,9 @@
 use std::num::NonZeroU64;
 
 use super::error::MxError;
-use super::leadership::{LEASE, Role};
+use super::leadership::LEASE;
 use super::shared::Shared;
+use super::sources::Role;
 use mx::buffers::{Sink, Source};
 use sys::clock;
 

@@ -6,9 +6,15 @@ use base::time::Instant;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::{Errno, read, write};
 
-use super::leadership::Role;
 use crate::port::{MORE_READINESS, Port};
 use sys::clock;
+
+/// Who sleeps on the port: the leader of the application's threads, or the progress thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Leader,
+    Progress,
+}
 
 /// Descriptors of their own, so that a thread can sleep on them without the lock of the endpoint.
 pub(super) struct Sources {

@@ -11,9 +11,9 @@ use super::Endpoint;
 use super::completions::Filter;
 use super::core::Core;
 use super::error::MxError;
-use super::leadership::Role;
 use super::request::{Completed, Request};
 use super::shared::{Shared, Waiting};
+use super::sources::Role;
 use crate::port::Room;
 use sys::clock;
 

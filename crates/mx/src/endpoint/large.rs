@@ -11,7 +11,7 @@ use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
 use crate::ids::{PeerId, ReceiveId};
-use crate::large::{Block, Job, Pull, first_bits};
+use crate::large::{Announced, Block, Job, Pull, first_bits};
 use crate::peer::{Debt, Peer};
 use crate::status::Code;
 use crate::wire::{self, FrameType, Notify, REFUSED};
@@ -20,14 +20,6 @@ use crate::wire::{self, FrameType, Notify, REFUSED};
 const LATER: u32 = 8;
 /// At least so long a missing frame may be late after the last of its block.
 const LATENESS: Duration = Duration::from_micros(100);
-/// A large message that a peer has announced under the name `region`.
-#[derive(Clone, Copy)]
-pub(super) struct Announced {
-    pub(super) match_info: u64,
-    pub(super) total: u64,
-    pub(super) region: u32,
-}
-
 /// Requests of peers that wait to be answered.
 const MAX_JOBS: usize = 4096;
 

@@ -6,12 +6,12 @@ use base::time::Instant;
 
 use super::Endpoint;
 use super::eager::Piece;
-use super::large::Announced;
 use super::schedule::Stray;
 use crate::address::{Address, NicId};
 use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
 use crate::ids::PeerId;
+use crate::large::Announced;
 use crate::peer::{Debt, Item, Link, Peer, Place, Segment};
 use crate::status::{Code, Event};
 use crate::wire::{self, Body, FrameType, Header, Nack, NackReason};

@@ -4,10 +4,10 @@ use alloc::vec::Vec;
 
 use base::time::Instant;
 
-use super::large::Announced;
 use super::{Contents, Endpoint, Message, Receiving, Sending};
 use crate::buffers::{Sink, Source};
 use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
+use crate::large::Announced;
 use crate::matching::{Match, Pattern};
 use crate::peer::{Item, Target};
 use crate::status::{Code, Event, Refusal, Status};

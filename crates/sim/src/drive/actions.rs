@@ -17,11 +17,11 @@ const CONNECT: Duration = Duration::from_millis(4_000);
 impl Drive {
     /// A host does something.
     pub(super) fn deed(&mut self) {
-        let host = self.random.below(self.scenario.hosts as u64) as usize;
+        let host = self.random.below(self.setup.hosts as u64) as usize;
         if !self.apps[host].is_up || self.apps[host].is_closing {
             return;
         }
-        let habits = self.scenario.habits;
+        let habits = self.setup.habits;
         let draw = self.random.below(MILLION.into()) as u32;
         let choices = [
             (habits.restart_ppm, Self::restart as fn(&mut Self, usize)),
@@ -45,10 +45,10 @@ impl Drive {
     }
 
     fn other(&mut self, host: usize) -> usize {
-        if self.random.chance(self.scenario.habits.self_ppm) {
+        if self.random.chance(self.setup.habits.self_ppm) {
             return host;
         }
-        let other = self.random.below(self.scenario.hosts as u64 - 1) as usize;
+        let other = self.random.below(self.setup.hosts as u64 - 1) as usize;
         if other < host { other } else { other + 1 }
     }
 
@@ -67,21 +67,21 @@ impl Drive {
     fn cut(&mut self, host: usize) {
         let other = self.other(host);
         self.world.cut(host, other, true);
-        let most = self.scenario.config.peer_timeout.times(2);
+        let most = self.setup.config.peer_timeout.times(2);
         let late = Duration::from_nanos(self.random.below(most.as_nanos()));
         self.world.alarm(self.world.now() + late, Alarm::Mend(host, other).number());
     }
 
     fn sleep(&mut self, host: usize) {
         self.world.sleep(host, true);
-        let most = self.scenario.config.peer_timeout.as_nanos() / 4;
+        let most = self.setup.config.peer_timeout.as_nanos() / 4;
         let late = Duration::from_nanos(self.random.below(most));
         self.world.alarm(self.world.now() + late, Alarm::Wake(host).number());
     }
 
     /// The bits that receives look at.
     fn tag(&mut self) -> u64 {
-        let context = self.scenario.config.context;
+        let context = self.setup.config.context;
         let context = self.random.below(1 << context.bits) << context.shift;
         // Few tags, so that much fits.
         self.random.below(3) | context
@@ -89,7 +89,7 @@ impl Drive {
 
     /// How long a message is: often at the edge of a class.
     fn length(&mut self) -> u64 {
-        let config = &self.scenario.config;
+        let config = &self.setup.config;
         let frame = u64::from(config.mtu) - 40;
         let edges = [
             0,
@@ -101,7 +101,7 @@ impl Drive {
             u64::from(config.eager_max) + 1,
             32 * (frame + 8) + 1,
         ];
-        let longest = self.scenario.habits.longest;
+        let longest = self.setup.habits.longest;
         match self.random.below(4) {
             0 => edges[self.random.below(8) as usize].min(longest),
             1 => self.random.below(longest.min(200) + 1),
@@ -115,14 +115,13 @@ impl Drive {
     fn send(&mut self, host: usize) {
         let other = self.other(host);
         let known = self.apps[host].known.get(&other).copied();
-        let key = self.scenario.config.key;
+        let key = self.setup.config.key;
         let connect = |end: &mut End, now| end.connect(now, address(other), key, CONNECT);
         let Some(peer) = known.or_else(|| self.world.with(host, connect).ok()) else { return };
         self.apps[host].known.insert(other, peer);
         let (tag, length) = (self.tag(), self.length());
-        let is_synchronous = self.random.chance(self.scenario.habits.synchronous_ppm);
-        let waits =
-            is_synchronous || other == host || length > self.scenario.config.eager_max.into();
+        let is_synchronous = self.random.chance(self.setup.habits.synchronous_ppm);
+        let waits = is_synchronous || other == host || length > self.setup.config.eager_max.into();
         let side = self.side(host, peer);
         let number = self.model.send(side, other, tag, length, waits);
         let message = self.model.message(number, length);
@@ -133,7 +132,7 @@ impl Drive {
         if let Err(refusal) = sent {
             // The loss may not have been heard of yet.
             self.model.sent[place(number)].ended = Some(mx::status::Code::Unreachable);
-            if self.scenario.habits.are_peaceful() {
+            if self.setup.habits.are_peaceful() {
                 self.model.fault(format!("send {number} was refused: {refusal}"));
             }
         }
@@ -141,11 +140,11 @@ impl Drive {
 
     /// Something to receive or to look for.
     fn wanted(&mut self, host: usize) -> Wanted {
-        let habits = self.scenario.habits;
+        let habits = self.setup.habits;
         let other = self.other(host);
         let any = self.random.chance(habits.any_source_ppm);
         let source = if any { None } else { self.peer(host, other) };
-        let context = self.scenario.config.context;
+        let context = self.setup.config.context;
         let context = ((1 << context.bits) - 1) << context.shift;
         let mask = match self.random.chance(habits.wide_mask_ppm) {
             true => context | self.random.below(4),
@@ -160,8 +159,8 @@ impl Drive {
     }
 
     fn room(&mut self) -> u64 {
-        let longest = self.scenario.habits.longest;
-        match self.random.chance(self.scenario.habits.short_ppm) {
+        let longest = self.setup.habits.longest;
+        match self.random.chance(self.setup.habits.short_ppm) {
             true => self.random.below(longest + 1),
             false => longest,
         }
@@ -179,7 +178,7 @@ impl Drive {
             Ok(id) => self.apps[host].open.push((id, receive)),
             Err(refusal) => {
                 self.model.posted[receive].discarded = true;
-                if self.scenario.habits.are_peaceful() || expects.is_some() {
+                if self.setup.habits.are_peaceful() || expects.is_some() {
                     self.model.fault(format!("receive {receive} was refused: {refusal}"));
                 }
             }
@@ -248,12 +247,12 @@ impl Drive {
         let Some(end) = self.world.end(host) else { return };
         let (usage, config) = (end.usage(), end.config());
         let most = (config.unexpected_bytes, config.early_bytes);
-        let peers = self.scenario.hosts as u64 * u64::from(config.window);
+        let peers = self.setup.hosts as u64 * u64::from(config.window);
         let waiting = u64::from(config.unexpected_messages) + peers;
         let fits = usage.unexpected_bytes <= usage.reserved_bytes
             && usage.reserved_bytes <= most.0
             && usage.early_bytes <= most.1
-            && (u64::from(usage.waiting) <= waiting || self.scenario.habits.self_ppm > 0);
+            && (u64::from(usage.waiting) <= waiting || self.setup.habits.self_ppm > 0);
         assert!(fits, "host {host} keeps too much: {usage:?}");
     }
 }

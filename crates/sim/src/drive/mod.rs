@@ -19,7 +19,7 @@ use mx::ids::{PeerId, ReceiveId};
 use mx::status::{Code, Event};
 
 use crate::model::{Model, Side};
-use crate::seeds::Scenario;
+use crate::seeds::Setup;
 use crate::world::{Counts, End, Occurrence, World, address};
 
 /// What came of a run.
@@ -52,7 +52,7 @@ struct App {
 /// A run.
 #[derive(Debug)]
 pub struct Drive {
-    scenario: Scenario,
+    setup: Setup,
     random: Prng,
     world: World,
     model: Model,
@@ -94,27 +94,27 @@ impl Alarm {
 /// Runs a seed with what it decides. `contents` are those of [`crate::model::contents`].
 #[must_use]
 pub fn run(seed: u64, contents: Bytes) -> Report {
-    Drive::new(seed, Scenario::new(seed), contents).run()
+    Drive::new(seed, Setup::new(seed), contents).run()
 }
 
 impl Drive {
     /// A run that has not begun.
     #[must_use]
-    pub fn new(seed: u64, scenario: Scenario, contents: Bytes) -> Self {
+    pub fn new(seed: u64, setup: Setup, contents: Bytes) -> Self {
         let mut random = Prng::new(!seed);
-        let world = World::new(scenario.wires, scenario.hosts, random.next_u64());
-        let apps = (0..scenario.hosts).map(|_| App::default()).collect();
-        Self { scenario, random, world, model: Model::new(contents), apps, is_rough: true }
+        let world = World::new(setup.wires, setup.hosts, random.next_u64());
+        let apps = (0..setup.hosts).map(|_| App::default()).collect();
+        Self { setup, random, world, model: Model::new(contents), apps, is_rough: true }
     }
 
     /// Runs to the end.
     #[must_use]
     pub fn run(mut self) -> Report {
-        for host in 0..self.scenario.hosts {
+        for host in 0..self.setup.hosts {
             self.begin(host);
         }
-        let span = self.scenario.habits.span;
-        for _ in 0..self.scenario.habits.actions {
+        let span = self.setup.habits.span;
+        for _ in 0..self.setup.habits.actions {
             let at = self.world.now() + Duration::from_nanos(self.random.below(span.as_nanos()));
             self.world.alarm(at, Alarm::Deed.number());
         }
@@ -122,7 +122,7 @@ impl Drive {
         self.quiesce();
         let took = self.world.now().since(Instant::ZERO);
         self.check_costs();
-        if self.scenario.wires.hostile {
+        if self.setup.wires.hostile {
             self.model.faults.clear();
         }
         Report {
@@ -137,9 +137,8 @@ impl Drive {
     /// A life of a host begins.
     fn begin(&mut self, host: usize) {
         let seed = self.random.next_u64();
-        let mut end =
-            End::new(self.scenario.config, address(host), seed).expect("settings in range");
-        if let Some(after) = self.scenario.wraps_after {
+        let mut end = End::new(self.setup.config, address(host), seed).expect("settings in range");
+        if let Some(after) = self.setup.wraps_after {
             end.number_from(0_u32.wrapping_sub(after));
         }
         self.world.start_with(host, end);
@@ -174,7 +173,7 @@ impl Drive {
     /// An endpoint has an event.
     fn on_event(&mut self, host: usize, event: Event<Vec<u8>>) {
         let is_own = self.apps[host].is_closing;
-        let peace = self.scenario.habits.are_peaceful() && self.is_rough;
+        let peace = self.setup.habits.are_peaceful() && self.is_rough;
         match event {
             Event::Sent(_, status) => {
                 if peace && !matches!(status.code, Code::Success | Code::Truncated) {
@@ -218,10 +217,10 @@ impl Drive {
     fn check_costs(&mut self) {
         let counts = self.world.counts();
         let bytes: u64 = self.model.sent.iter().map(|message| message.length).sum();
-        let config = &self.scenario.config;
+        let config = &self.setup.config;
         let frames = bytes / u64::from(config.mtu - 100) + 8 * self.model.sent.len() as u64;
         let micros = self.world.now().since(Instant::ZERO).as_micros();
-        let hosts = self.scenario.hosts as u64;
+        let hosts = self.setup.hosts as u64;
         // Each pair may probe, repeat and acknowledge now and then.
         let idle = hosts * hosts * (50 + micros / 2_000);
         if counts.sent > 10 * frames + idle || counts.expired > 10 * frames + idle {

@@ -16,16 +16,16 @@ const SWEEP: Duration = Duration::from_millis(50);
 impl Drive {
     pub(super) fn quiesce(&mut self) {
         self.world.heal();
-        for host in 0..self.scenario.hosts {
+        for host in 0..self.setup.hosts {
             self.world.sleep(host, false);
         }
-        let timeout = self.scenario.config.peer_timeout;
+        let timeout = self.setup.config.peer_timeout;
         let until = self.world.now() + timeout.times(3) + Duration::from_millis(5_000);
         // Peers that were cut off or restarted may count as lost for so long.
         loop {
             self.go_on(self.world.now() + SWEEP);
             let mut received = false;
-            for host in 0..self.scenario.hosts {
+            for host in 0..self.setup.hosts {
                 received |= self.sweep(host);
             }
             if self.world.now() > until || (self.world.is_quiet() && !received) {
@@ -33,7 +33,7 @@ impl Drive {
             }
         }
         self.check_sends();
-        for host in 0..self.scenario.hosts {
+        for host in 0..self.setup.hosts {
             self.check_memory(host);
             self.cancel_all(host);
         }
@@ -53,7 +53,7 @@ impl Drive {
         if !self.is_there(host) {
             return false;
         }
-        let context = self.scenario.config.context;
+        let context = self.setup.config.context;
         let mask = ((1_u64 << context.bits) - 1) << context.shift;
         let mut any = false;
         for number in 0..1 << context.bits {
@@ -114,15 +114,15 @@ impl Drive {
     }
 
     fn close_all(&mut self) {
-        for host in 0..self.scenario.hosts {
+        for host in 0..self.setup.hosts {
             if self.is_there(host) {
                 self.apps[host].is_closing = true;
                 self.world.with(host, End::close);
             }
         }
-        let timeout = self.scenario.config.peer_timeout;
+        let timeout = self.setup.config.peer_timeout;
         self.go_on(self.world.now() + timeout.times(2) + Duration::from_millis(1_000));
-        for host in 0..self.scenario.hosts {
+        for host in 0..self.setup.hosts {
             if self.apps[host].is_up && !self.world.end(host).is_some_and(End::is_closed) {
                 self.model.fault(format!("host {host} does not close"));
             }
