@@ -27,7 +27,7 @@
 //! for ratio in &comparison.ratios {
 //!     println!("{}: {} is {:.2} times {}", ratio.figure.title(), ratio.of, ratio.median,
 //! ratio.to); }
-//! # Ok::<(), anyhow::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Modules

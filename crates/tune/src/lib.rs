@@ -31,7 +31,7 @@
 //!     Ok(Figures(figures.into()))
 //! })?;
 //! assert!(goal.misses(&found.trials[found.best].mean()).is_empty());
-//! # Ok::<(), anyhow::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Modules
