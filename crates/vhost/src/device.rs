@@ -5,24 +5,23 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 
-use base::time::{Duration, Instant};
-use nic::observer::Delivered;
+use base::time::Instant;
 use nic::port::Port;
 use rustix::event::{Timespec, epoll};
 
-use super::command::{AskedAt, Target, answer_command, take_command};
+use super::command::AskedAt;
 use super::config::DeviceSettings;
 use super::connection::Connection;
 use super::message::{Header, Request};
 use super::notify::Watched;
 use super::reaper::ForeignFd;
-use super::receive::{Nic, Receiver};
+use super::receive::Receiver;
 use super::ring::Chain;
 use super::send::Sender;
 use super::session::{Answer, ProtocolViolation, Session, Watching};
 use hostside::processor::{Busy, Processor};
 use hostside::trace::Watch;
-use hostside::{Attachment, Fetched, HostSide, Service, VirtualHost, work};
+use hostside::{Attachment, Fetched, HostSide, Service, VirtualHost};
 
 /// What the device's epoll reports.
 const LISTENER: u64 = 0;
@@ -38,9 +37,6 @@ const BATCH: usize = 16;
 
 /// Descriptors and mappings that wait to be closed, at which a frontend is sent away.
 const MAX_UNCLOSED: usize = 512;
-
-/// When a guest without a receive buffer is tried again.
-const NO_BUFFER: Duration = Duration::from_micros(1);
 
 /// The largest number of queue pairs: their rings have numbers of 8 bits in messages.
 const MAX_PAIRS: u16 = 64;
@@ -246,179 +242,6 @@ impl Device {
         Ok(())
     }
 
-    /// Reads how far the guest has come in its rings.
-    fn look(
-        &mut self,
-        now: Instant,
-        port: &mut Port<Vec<u8>>,
-        watch: &mut Watch,
-    ) -> Result<(), ProtocolViolation> {
-        let Some(guest) = &mut self.guest else { return Ok(()) };
-        let mut live = 0;
-        let queues = port.queues_mut().iter_mut().zip(&mut self.receivers);
-        for (pair, (queue, receiver)) in queues.enumerate() {
-            let index = 2 * pair;
-            match guest.session.ring(index) {
-                Some(mut ring) => {
-                    live += u16::from(live == pair as u16);
-                    let attended = receiver.sync(now, &mut ring, queue, watch);
-                    attended.map_err(|error| ProtocolViolation::Ring { index, error })?;
-                }
-                None => queue.set_size(0),
-            }
-        }
-        let spread = if guest.session.chooses_pairs() { guest.pairs } else { live.max(1) };
-        if spread != self.spread {
-            port.spread_over(spread);
-            self.spread = spread;
-        }
-        self.obey_commands(now, port, watch)
-    }
-
-    /// Carries out what the guest has put into the control queue.
-    fn obey_commands(
-        &mut self,
-        now: Instant,
-        port: &mut Port<Vec<u8>>,
-        watch: &mut Watch,
-    ) -> Result<(), ProtocolViolation> {
-        let Some(guest) = &mut self.guest else { return Ok(()) };
-        let Some(index) = guest.session.control_ring() else { return Ok(()) };
-        for _ in 0..BATCH {
-            let Some(mut live) = guest.session.ring(index) else { return Ok(()) };
-            let taken = take_command(&mut live, &mut self.chain, &mut self.command_asked_at);
-            let taken = taken.map_err(|error| ProtocolViolation::Ring { index, error })?;
-            let Some((head, command)) = taken else { break };
-            let mut target = Target {
-                now,
-                port,
-                watch,
-                receivers: &mut self.receivers,
-                senders: &mut self.senders,
-                pairs: &mut guest.pairs,
-            };
-            let answer = target.carry_out(command);
-            let Some(mut live) = guest.session.ring(index) else { return Ok(()) };
-            let wanted = answer_command(&mut live, head, &self.chain, answer);
-            if wanted.map_err(|error| ProtocolViolation::Ring { index, error })? {
-                self.calls[index].get_or_insert(now + self.settings.interrupt_latency);
-            }
-        }
-        Ok(())
-    }
-
-    fn take_frame(
-        &mut self,
-        now: Instant,
-        frame: &mut Vec<u8>,
-    ) -> Result<Fetched, ProtocolViolation> {
-        let mut later: Option<Instant> = None;
-        for _ in 0..self.senders.len() {
-            match self.take_from(self.turn, now, frame)? {
-                Fetched::Nothing => {}
-                Fetched::Later(at) => later = later.into_iter().chain([at]).min(),
-                taken => return Ok(taken),
-            }
-            self.turn = (self.turn + 1) % self.senders.len();
-        }
-        Ok(later.map_or(Fetched::Nothing, Fetched::Later))
-    }
-
-    /// Takes the next frame of one pair.
-    fn take_from(
-        &mut self,
-        pair: usize,
-        now: Instant,
-        frame: &mut Vec<u8>,
-    ) -> Result<Fetched, ProtocolViolation> {
-        let Self { guest, senders, settings, processor, .. } = self;
-        let Some(guest) = guest else { return Ok(Fetched::Nothing) };
-        let (sender, index) = (&mut senders[pair], 2 * pair + 1);
-        loop {
-            if let Some(leaves_at) = sender.held_until() {
-                return Ok(if leaves_at > now {
-                    Fetched::Later(leaves_at)
-                } else {
-                    sender.let_go(frame)
-                });
-            }
-            let Some(mut live) = guest.session.ring(index) else { return Ok(Fetched::Nothing) };
-            let taken = sender.take(&mut live, settings.polled, frame);
-            let taken = taken.map_err(|error| ProtocolViolation::Ring { index, error })?;
-            match processor {
-                Some(processor) if taken == Fetched::Frame => match work::requested(frame) {
-                    Some(length) => processor.work(now, length, std::mem::take(frame)),
-                    None => sender.hold(std::mem::take(frame), processor.send(now)),
-                },
-                _ => return Ok(taken),
-            }
-        }
-    }
-
-    fn serve_rings(
-        &mut self,
-        now: Instant,
-        service: &mut Service<'_>,
-    ) -> Result<(), ProtocolViolation> {
-        let Self { guest, receivers, processor, calls, settings, .. } = self;
-        let Some(guest) = guest else { return Ok(()) };
-        let call_at = now + settings.interrupt_latency;
-        let Service { port, watch, pool, delivered, .. } = service;
-        for (pair, queue) in port.queues_mut().iter_mut().enumerate() {
-            let index = 2 * pair;
-            let Some(receiver) = receivers.get_mut(pair) else { break };
-            let Some(mut live) = guest.session.ring(index) else {
-                receiver.discard(now, queue, pool);
-                continue;
-            };
-            let mut taken = |packet: &Delivered, frame: Vec<u8>| {
-                delivered(packet, &frame);
-                pool.push(frame);
-            };
-            let mut nic = Nic { now, queue, watch, delivered: &mut taken };
-            let call = match processor {
-                None => receiver.serve(&mut live, &mut nic).map(|call| call.then_some(call_at)),
-                Some(processor) => {
-                    let serve = receiver.serve_at_cost(&mut live, &mut nic, processor, call_at);
-                    serve.map(|call| call.then_some(now))
-                }
-            };
-            if let Some(at) = call.map_err(|error| ProtocolViolation::Ring { index, error })? {
-                calls[index].get_or_insert(at);
-            }
-        }
-        for (pair, sender) in self.senders.iter_mut().enumerate() {
-            let index = 2 * pair + 1;
-            if let Some(mut live) = guest.session.ring(index)
-                && sender.serve(now, &mut live)
-            {
-                self.calls[index].get_or_insert(call_at);
-            }
-        }
-        if guest.session.is_poisoned() {
-            return Err(ProtocolViolation::Poisoned);
-        }
-        self.end_work(now)
-    }
-
-    /// Says that work has ended, in place of the NIC and for nothing.
-    fn end_work(&mut self, now: Instant) -> Result<(), ProtocolViolation> {
-        let Self { guest: Some(guest), processor: Some(processor), receivers, calls, .. } = self
-        else {
-            return Ok(());
-        };
-        while let Some(frame) = processor.take_ended(now) {
-            let Some(mut live) = guest.session.ring(0) else { break };
-            let shown = receivers[0].show(&mut live, &frame);
-            match shown.map_err(|error| ProtocolViolation::Ring { index: 0, error })? {
-                Some(false) => {}
-                Some(true) => drop(calls[0].get_or_insert(now)),
-                None => processor.work(now, NO_BUFFER, frame),
-            }
-        }
-        Ok(())
-    }
-
     /// Ends the connection; the port may be connected anew.
     fn lose(&mut self, violation: &ProtocolViolation) {
         self.guest = None;
@@ -585,6 +408,8 @@ impl VirtualHost for Device {
         }
     }
 }
+
+mod rings;
 
 #[cfg(test)]
 mod guest;

@@ -1,0 +1,190 @@
+//! What a device does with the rings of its guest.
+
+use base::time::{Duration, Instant};
+use hostside::trace::Watch;
+use hostside::{Fetched, Service, work};
+use nic::observer::Delivered;
+use nic::port::Port;
+
+use super::{BATCH, Device};
+use crate::command::{Target, answer_command, take_command};
+use crate::receive::Nic;
+use crate::session::ProtocolViolation;
+
+/// When a guest without a receive buffer is tried again.
+const NO_BUFFER: Duration = Duration::from_micros(1);
+
+impl Device {
+    /// Reads how far the guest has come in its rings.
+    pub(super) fn look(
+        &mut self,
+        now: Instant,
+        port: &mut Port<Vec<u8>>,
+        watch: &mut Watch,
+    ) -> Result<(), ProtocolViolation> {
+        let Some(guest) = &mut self.guest else { return Ok(()) };
+        let mut live = 0;
+        let queues = port.queues_mut().iter_mut().zip(&mut self.receivers);
+        for (pair, (queue, receiver)) in queues.enumerate() {
+            let index = 2 * pair;
+            match guest.session.ring(index) {
+                Some(mut ring) => {
+                    live += u16::from(live == pair as u16);
+                    let attended = receiver.sync(now, &mut ring, queue, watch);
+                    attended.map_err(|error| ProtocolViolation::Ring { index, error })?;
+                }
+                None => queue.set_size(0),
+            }
+        }
+        let spread = if guest.session.chooses_pairs() { guest.pairs } else { live.max(1) };
+        if spread != self.spread {
+            port.spread_over(spread);
+            self.spread = spread;
+        }
+        self.obey_commands(now, port, watch)
+    }
+
+    /// Carries out what the guest has put into the control queue.
+    fn obey_commands(
+        &mut self,
+        now: Instant,
+        port: &mut Port<Vec<u8>>,
+        watch: &mut Watch,
+    ) -> Result<(), ProtocolViolation> {
+        let Some(guest) = &mut self.guest else { return Ok(()) };
+        let Some(index) = guest.session.control_ring() else { return Ok(()) };
+        for _ in 0..BATCH {
+            let Some(mut live) = guest.session.ring(index) else { return Ok(()) };
+            let taken = take_command(&mut live, &mut self.chain, &mut self.command_asked_at);
+            let taken = taken.map_err(|error| ProtocolViolation::Ring { index, error })?;
+            let Some((head, command)) = taken else { break };
+            let mut target = Target {
+                now,
+                port,
+                watch,
+                receivers: &mut self.receivers,
+                senders: &mut self.senders,
+                pairs: &mut guest.pairs,
+            };
+            let answer = target.carry_out(command);
+            let Some(mut live) = guest.session.ring(index) else { return Ok(()) };
+            let wanted = answer_command(&mut live, head, &self.chain, answer);
+            if wanted.map_err(|error| ProtocolViolation::Ring { index, error })? {
+                self.calls[index].get_or_insert(now + self.settings.interrupt_latency);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn take_frame(
+        &mut self,
+        now: Instant,
+        frame: &mut Vec<u8>,
+    ) -> Result<Fetched, ProtocolViolation> {
+        let mut later: Option<Instant> = None;
+        for _ in 0..self.senders.len() {
+            match self.take_from(self.turn, now, frame)? {
+                Fetched::Nothing => {}
+                Fetched::Later(at) => later = later.into_iter().chain([at]).min(),
+                taken => return Ok(taken),
+            }
+            self.turn = (self.turn + 1) % self.senders.len();
+        }
+        Ok(later.map_or(Fetched::Nothing, Fetched::Later))
+    }
+
+    /// Takes the next frame of one pair.
+    fn take_from(
+        &mut self,
+        pair: usize,
+        now: Instant,
+        frame: &mut Vec<u8>,
+    ) -> Result<Fetched, ProtocolViolation> {
+        let Self { guest, senders, settings, processor, .. } = self;
+        let Some(guest) = guest else { return Ok(Fetched::Nothing) };
+        let (sender, index) = (&mut senders[pair], 2 * pair + 1);
+        loop {
+            if let Some(leaves_at) = sender.held_until() {
+                return Ok(if leaves_at > now {
+                    Fetched::Later(leaves_at)
+                } else {
+                    sender.let_go(frame)
+                });
+            }
+            let Some(mut live) = guest.session.ring(index) else { return Ok(Fetched::Nothing) };
+            let taken = sender.take(&mut live, settings.polled, frame);
+            let taken = taken.map_err(|error| ProtocolViolation::Ring { index, error })?;
+            match processor {
+                Some(processor) if taken == Fetched::Frame => match work::requested(frame) {
+                    Some(length) => processor.work(now, length, std::mem::take(frame)),
+                    None => sender.hold(std::mem::take(frame), processor.send(now)),
+                },
+                _ => return Ok(taken),
+            }
+        }
+    }
+
+    pub(super) fn serve_rings(
+        &mut self,
+        now: Instant,
+        service: &mut Service<'_>,
+    ) -> Result<(), ProtocolViolation> {
+        let Self { guest, receivers, processor, calls, settings, .. } = self;
+        let Some(guest) = guest else { return Ok(()) };
+        let call_at = now + settings.interrupt_latency;
+        let Service { port, watch, pool, delivered, .. } = service;
+        for (pair, queue) in port.queues_mut().iter_mut().enumerate() {
+            let index = 2 * pair;
+            let Some(receiver) = receivers.get_mut(pair) else { break };
+            let Some(mut live) = guest.session.ring(index) else {
+                receiver.discard(now, queue, pool);
+                continue;
+            };
+            let mut taken = |packet: &Delivered, frame: Vec<u8>| {
+                delivered(packet, &frame);
+                pool.push(frame);
+            };
+            let mut nic = Nic { now, queue, watch, delivered: &mut taken };
+            let call = match processor {
+                None => receiver.serve(&mut live, &mut nic).map(|call| call.then_some(call_at)),
+                Some(processor) => {
+                    let serve = receiver.serve_at_cost(&mut live, &mut nic, processor, call_at);
+                    serve.map(|call| call.then_some(now))
+                }
+            };
+            if let Some(at) = call.map_err(|error| ProtocolViolation::Ring { index, error })? {
+                calls[index].get_or_insert(at);
+            }
+        }
+        for (pair, sender) in self.senders.iter_mut().enumerate() {
+            let index = 2 * pair + 1;
+            if let Some(mut live) = guest.session.ring(index)
+                && sender.serve(now, &mut live)
+            {
+                self.calls[index].get_or_insert(call_at);
+            }
+        }
+        if guest.session.is_poisoned() {
+            return Err(ProtocolViolation::Poisoned);
+        }
+        self.end_work(now)
+    }
+
+    /// Says that work has ended, in place of the NIC and for nothing.
+    fn end_work(&mut self, now: Instant) -> Result<(), ProtocolViolation> {
+        let Self { guest: Some(guest), processor: Some(processor), receivers, calls, .. } = self
+        else {
+            return Ok(());
+        };
+        while let Some(frame) = processor.take_ended(now) {
+            let Some(mut live) = guest.session.ring(0) else { break };
+            let shown = receivers[0].show(&mut live, &frame);
+            match shown.map_err(|error| ProtocolViolation::Ring { index: 0, error })? {
+                Some(false) => {}
+                Some(true) => drop(calls[0].get_or_insert(now)),
+                None => processor.work(now, NO_BUFFER, frame),
+            }
+        }
+        Ok(())
+    }
+}
