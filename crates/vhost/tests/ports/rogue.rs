@@ -1,4 +1,4 @@
-//! A frontend that does as it is told, good or bad: messages byte by byte, and memory through its
+//! A frontend that does what a test asks, good or bad: messages byte by byte, and memory through its
 //! file.
 
 use std::io::{self, IoSlice, Read};
@@ -22,7 +22,7 @@ pub(crate) const MEMORY: u64 = 0x1_0000;
 /// Where the device finds the memory in descriptors.
 pub(crate) const GUEST: u64 = 0x10_0000;
 
-/// Where it finds the memory when it is told of rings.
+/// Where the memory is, as messages about rings have it.
 pub(crate) const USER: u64 = 0x7000_0000;
 
 /// Buffers of each ring.

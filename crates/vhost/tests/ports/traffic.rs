@@ -1,4 +1,4 @@
-//! Frames that can be told apart, and drivers that exchange them.
+//! Frames that differ, and drivers that exchange them.
 
 use std::time::{Duration, Instant};
 
