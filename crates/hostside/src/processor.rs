@@ -9,8 +9,8 @@
 //! work     ───────┘           waits             └─────────┘      └───▶ ends later by all four
 //! ```
 //!
-//! A processor does not know what it is used for: its owner says when something begins, and asks when
-//! it ends. Nothing here reads a clock.
+//! A processor does not know what it is used for: its owner says when something begins, and asks
+//! when it ends. Nothing here reads a clock.
 
 use std::collections::VecDeque;
 use std::iter::Sum;

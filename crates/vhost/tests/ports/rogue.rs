@@ -1,5 +1,5 @@
-//! A frontend that does what a test asks, good or bad: messages byte by byte, and memory through its
-//! file.
+//! A frontend that does what a test asks, good or bad: messages byte by byte, and memory through
+//! its file.
 
 use std::io::{self, IoSlice, Read};
 use std::mem::MaybeUninit;
