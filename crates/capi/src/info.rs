@@ -1,4 +1,4 @@
-//! Figures.
+//! Counters and other figures of an endpoint.
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;

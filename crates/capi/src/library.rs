@@ -1,4 +1,4 @@
-//! The library as a whole.
+//! Initialization, version and errors of the library.
 
 use std::ffi::c_char;
 use std::sync::atomic::Ordering;

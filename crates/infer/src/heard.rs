@@ -1,4 +1,4 @@
-//! What was measured: the times of probes.
+//! Measurements: the times of probes.
 
 use crate::train::Train;
 

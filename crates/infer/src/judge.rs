@@ -1,4 +1,4 @@
-//! All directions together.
+//! The verdict from all directions together.
 
 use crate::direction::{self, Judged};
 use crate::heard::{Far, Heard};

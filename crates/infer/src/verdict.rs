@@ -1,4 +1,4 @@
-//! What is said in the end.
+//! The verdict, and its parts.
 
 use std::fmt;
 

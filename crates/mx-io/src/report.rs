@@ -1,4 +1,4 @@
-//! A look at endpoints that live: their counters, and everything that is going on.
+//! Reports of running endpoints: counters and state.
 //!
 //! A program that wants to be looked at serves its endpoints ([`serve`]): each has an abstract unix
 //! socket named after its address, which answers whoever connects with a [`Report`] as JSON.

@@ -1,4 +1,4 @@
-//! Who talks to whom.
+//! Addresses of NICs and endpoints.
 
 use core::fmt;
 

@@ -63,11 +63,10 @@ pub struct Config {
     pub resend_min: Duration,
     /// The longest time between two attempts.
     pub resend_max: Duration,
-    /// How long nothing may come of what a peer owes, though it is asked, before it counts as
-    /// gone: of numbered frames that they have arrived, of a large message what was asked for,
-    /// of a message that has begun the rest. A peer whose program takes its time, and which
-    /// has no room or has not received a large message, owes any frame, and answers when it is
-    /// asked.
+    /// A peer is lost when nothing that is expected of it comes for this time, though it is
+    /// probed: acknowledgements, the frames of a large message that were asked for, the rest of a
+    /// message that has begun. Of a peer whose program takes its time, which has no room or has not
+    /// received a large message, any frame is expected, and it answers probes.
     pub peer_timeout: Duration,
 }
 

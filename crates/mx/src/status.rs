@@ -1,4 +1,4 @@
-//! How requests end.
+//! How requests end, and events.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! What a queue or a counter knows of the endpoints that are bound to it.
+//! The endpoints that are bound to a queue or a counter.
 
 use std::fmt::Debug;
 use std::sync::{Arc, PoisonError, RwLock};

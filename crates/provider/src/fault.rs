@@ -1,4 +1,4 @@
-//! Errors, as libfabric numbers them and as people read them.
+//! Errors: their numbers in libfabric, and their texts.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};

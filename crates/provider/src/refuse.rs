@@ -1,4 +1,4 @@
-//! Functions of libfabric that this provider does not have.
+//! Functions of libfabric that this provider refuses.
 
 use std::ffi::{c_char, c_int, c_void};
 

@@ -1,4 +1,4 @@
-//! What users set in the environment.
+//! Environment variables.
 
 use std::sync::OnceLock;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What will happen, in order: by time, and what was planned first comes first.
+//! The event queue: by time, and at one time in the order of planning.
 
 use alloc::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Who asks, and who answers, without a port and without a clock.
+//! Questions and answers of discovery, without a port and without a clock.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! Who is on the segment: hosts by name.
+//! Discovery: hosts of a segment by name.
 //!
 //! One who looks for hosts asks everybody, by a broadcast; each live endpoint that is meant answers
 //! the asker alone. Frames are lost at times, so a question is repeated, five times a second.

@@ -1,4 +1,4 @@
-//! Names that are known without asking: a file.
+//! The file of names that need no question.
 
 use std::collections::BTreeMap;
 use std::fmt;

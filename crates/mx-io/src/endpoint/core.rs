@@ -1,4 +1,4 @@
-//! What the threads of an endpoint share.
+//! What the lock of an endpoint guards: engine, port, completions, leadership.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Why an endpoint could not do something.
+//! Errors of endpoints.
 
 use mx::address::Address;
 use mx::config::ConfigError;

@@ -1,4 +1,4 @@
-//! What a program sleeps on that has other descriptors to wait for, too.
+//! A descriptor that signals completions, for a program that polls other descriptors too.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;

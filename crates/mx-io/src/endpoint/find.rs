@@ -1,4 +1,4 @@
-//! Hosts by name, for an endpoint that lives.
+//! Discovery through an endpoint.
 
 use std::time::{Duration, Instant};
 

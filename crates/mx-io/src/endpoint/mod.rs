@@ -1,23 +1,22 @@
-//! Endpoints that live: the MX engine with a port, a clock, and somebody who looks after both.
+//! Endpoints with threads: the MX engine with a port, a clock and a progress thread.
 //!
 //! ```text
 //!   application threads          progress thread
 //!   isend, test, wait            when nobody else does
 //!          └──────────┬────────────────┘
-//!                one lock: engine + port + what has ended
+//!                one lock: engine + port + completions
 //! ```
 //!
-//! # Who drives
+//! # Which thread drives
 //!
-//! Frames are handled by whoever is there. A thread that sends hands its frames to the port itself;
-//! one that waits receives what comes, for itself and for others, and sleeps on the port's own
-//! descriptor, so that an interrupt wakes the thread that wants the message and no other. Further
-//! threads that wait sleep until the first one has something for them.
+//! A thread that sends hands its frames to the port itself. The first thread that waits leads: it
+//! receives what comes, for itself and for others, and sleeps on the port's own descriptor, so that
+//! an interrupt wakes the thread that wants the message and no other. Further threads that wait
+//! follow: they sleep until the leader has completed their request.
 //!
-//! The progress thread makes sure that acknowledgements, resends and pulls never depend on the
-//! application. While threads wait, or have done so a moment ago, it only looks from time to time
-//! whether they still do (`LEASE`); otherwise it sleeps on the port. With
-//! [`Progress::Manual`] there is none, and the application must come back in time itself.
+//! The progress thread drives while no thread waits, so that acknowledgements, retransmissions and
+//! pulls never depend on the application; `leadership.rs` has the states. With [`Progress::Manual`]
+//! there is none, and the application has to call [`Endpoint::progress`] often enough.
 //!
 //! # How to wait
 //!

@@ -1,4 +1,4 @@
-//! The thread that makes progress while nobody waits.
+//! The progress thread, which drives an endpoint while no thread of the application does.
 
 use std::num::NonZeroU64;
 

@@ -1,4 +1,4 @@
-//! An endpoint as a queue of ends, for layers above that have their own requests.
+//! An endpoint as a completion queue, for layers above that have their own requests.
 //!
 //! Such a layer gives each request a context and takes ends in the order in which they come, all of
 //! them: it must not use the calls that wait for one request.

@@ -1,4 +1,4 @@
-//! Requests, and what ends them.
+//! Requests and completions.
 
 use mx::ids::{PeerId, ReceiveId, SendId};
 use mx::status::{Code, Status};

@@ -1,4 +1,4 @@
-//! What all threads of an endpoint share.
+//! What the threads of an endpoint share: the lock, and what they sleep on.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;

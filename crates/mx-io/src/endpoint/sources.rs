@@ -1,4 +1,4 @@
-//! What a thread that sleeps on a port wakes up for.
+//! The descriptors that a thread sleeps on: those of the port, and a bell.
 
 use std::os::fd::{AsFd, OwnedFd};
 

@@ -1,4 +1,4 @@
-//! Threads of the application that want a request to end.
+//! Testing and waiting for completions.
 
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;

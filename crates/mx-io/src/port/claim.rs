@@ -1,4 +1,4 @@
-//! That an endpoint number of an interface is used once.
+//! A claim makes sure that an endpoint number of an interface is used once.
 //!
 //! A claim is a unix socket with an abstract name: the kernel lets one socket have it in a network
 //! namespace, and takes it away when the last process that has the socket ends, however that

@@ -1,4 +1,4 @@
-//! Why a port cannot be opened, or does not work any more.
+//! Errors of ports.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! How MX frames leave and come.
+//! Ports: how MX frames leave and arrive.
 //!
 //! | port | frames travel | frames that come | when |
 //! |---|---|---|---|

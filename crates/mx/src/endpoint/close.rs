@@ -1,4 +1,4 @@
-//! How peers and endpoints end.
+//! Closing an endpoint, and losing peers.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! The state of an endpoint, for people to read.
+//! The state of an endpoint as text.
 
 use alloc::string::String;
 use core::fmt::Write;

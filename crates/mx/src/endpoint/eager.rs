@@ -1,4 +1,4 @@
-//! Messages that come without having been asked for.
+//! Eager messages: those that arrive before a receive asks for them.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! Large messages, at both ends.
+//! Large messages: the sending and the receiving end.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -12,7 +12,7 @@ use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
 use crate::ids::{PeerId, ReceiveId};
 use crate::large::{Announced, Block, Job, Pull, first_bits};
-use crate::peer::{Debt, Peer};
+use crate::peer::{Expected, Peer};
 use crate::status::Code;
 use crate::wire::{self, FrameType, Notify, REFUSED};
 
@@ -162,7 +162,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.pulls.in_flight -= 1;
         }
         let is_complete = block.missing == 0;
-        peer.debts.moved(Debt::Reply, now);
+        peer.liveness.received(Expected::Reply, now);
         let pto = peer.outbound.pto(&self.config);
         let lateness = Duration::from_nanos(peer.outbound.rtt.smoothed().as_nanos() / 4);
         if let Some((block, _)) = find_block(peer, name, index) {

@@ -1,5 +1,4 @@
-//! The first bytes of messages that nobody has received, for those who have to know what a message
-//! is before they want it.
+//! Peeking at the first bytes of messages that no receive has taken.
 
 use super::{Contents, Endpoint, Message, Sending};
 use crate::buffers::{Sink, Source};

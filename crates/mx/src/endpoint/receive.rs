@@ -1,4 +1,4 @@
-//! Frames on their way in.
+//! Frames in: which peer they are from, and what each is for.
 
 use alloc::boxed::Box;
 
@@ -12,7 +12,7 @@ use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
 use crate::ids::PeerId;
 use crate::large::Announced;
-use crate::peer::{Debt, Item, Link, Peer, Place, Segment};
+use crate::peer::{Expected, Item, Link, Peer, Place, Segment};
 use crate::status::{Code, Event};
 use crate::wire::{self, Body, FrameType, Header, Nack, NackReason};
 
@@ -130,7 +130,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// What every frame says: that its sender is there, what it has, and what it permits.
     fn on_header(&mut self, now: Instant, id: PeerId, header: &Header, bitmap: &[u8]) {
         let Some(peer) = self.peers.get_mut(id) else { return };
-        peer.debts.moved(Debt::Word, now);
+        peer.liveness.received(Expected::AnyFrame, now);
         if peer.link == Link::Answered || peer.wanted_until.is_some() {
             peer.link = Link::Up;
             (peer.connect_until, peer.connect_at) = (None, None);
@@ -146,7 +146,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             Some(progress) => {
                 peer.outbound.permit(header);
                 if progress.frames > 0 {
-                    peer.debts.moved(Debt::Arrival, now);
+                    peer.liveness.received(Expected::Ack, now);
                 }
                 self.counters.resent_needlessly += u64::from(progress.needless);
             }
@@ -190,7 +190,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     ) -> Result<(), ()> {
         let Some(peer) = self.peers.get_mut(id) else { return Ok(()) };
         match peer.inbound.place(header.seq) {
-            Place::Next => peer.debts.moved(Debt::Next, now),
+            Place::Next => peer.liveness.received(Expected::NextFrame, now),
             Place::Early if self.early_bytes + bytes.len() as u64 <= self.config.early_bytes => {
                 self.early_bytes += bytes.len() as u64;
                 peer.inbound.keep(header.seq, bytes);

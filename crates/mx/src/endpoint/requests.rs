@@ -1,4 +1,4 @@
-//! What an application asks for.
+//! Requests of the application: sends, receives, probes, cancellation.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! What an endpoint has to send, and when it has to act.
+//! The queues and timers of an endpoint.
 
 use alloc::collections::{BTreeSet, VecDeque};
 

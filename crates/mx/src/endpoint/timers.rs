@@ -1,4 +1,4 @@
-//! What has to be done without anything happening.
+//! Timers: retransmission, acknowledgements, keep-alive, loss of peers.
 
 use base::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use crate::buffers::{Sink, Source};
 use crate::config::Config;
 use crate::counters::Drop;
 use crate::ids::PeerId;
-use crate::peer::{Debt, Link, Peer};
+use crate::peer::{Expected, Link, Peer};
 use crate::status::{Code, Event};
 
-/// So many questions are asked in the time after which a peer that owes something is lost.
+/// So many probes are sent in the time after which a silent peer is lost.
 const PROBES: u64 = 8;
 
 /// How soon one that is shut out asks for the first time.
@@ -46,11 +46,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
             return self.lose(now, id, Code::Timeout);
         }
-        if is_over(peer.debts.deadline(self.config.peer_timeout)) {
+        if is_over(peer.liveness.deadline(self.config.peer_timeout)) {
             return self.lose(now, id, Code::Unreachable);
         }
         if peer.link == Link::Up && is_over(peer.wanted_until) {
-            // It does not answer. Whether it is gone shows when it owes something.
+            // It does not answer. Whether it is gone shows when something is expected of it.
             (peer.wanted_until, peer.connect_at) = (None, None);
             self.events.push_back(Event::Connected(id, Code::Timeout));
         }
@@ -69,9 +69,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.probe_every = peer.probe_every.times(2).min(probe_interval(&self.config));
             peer.probe_at = Some(now + peer.probe_every);
             peer.due.probe = true;
-            peer.debts.asked();
+            peer.liveness.probed();
         }
-        let answered_at = peer.debts.since(Debt::Reply);
+        let answered_at = peer.liveness.since(Expected::Reply);
         if self.ask_again(id, |block| block.due(answered_at) <= now) {
             self.ask_for_more(now);
         }
@@ -81,9 +81,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Sets the timer of a peer after something has changed.
     pub(super) fn set_timer(&mut self, now: Instant, id: PeerId) {
         let Some(peer) = self.peers.get_mut(id) else { return };
-        if peer.update_debts(now) {
+        if peer.update_expected(now) {
             peer.probe_every = probe_interval(&self.config);
-            peer.probe_at = peer.debts.has(Debt::Word).then(|| now + peer.probe_every);
+            peer.probe_at = peer.liveness.has(Expected::AnyFrame).then(|| now + peer.probe_every);
         }
         let shut_out = peer.outbound.is_shut_out();
         if shut_out && !peer.shut_out {
@@ -116,13 +116,13 @@ fn deadline(peer: &Peer, config: &Config) -> Option<Instant> {
         peer.inbound.deadline(),
         peer.outbound.deadline(),
         peer.probe_at,
-        peer.debts.deadline(config.peer_timeout),
+        peer.liveness.deadline(config.peer_timeout),
     ];
     let mut at = NEVER;
     for timer in timers {
         at = at.min(timer.unwrap_or(NEVER));
     }
-    let answered_at = peer.debts.since(Debt::Reply);
+    let answered_at = peer.liveness.since(Expected::Reply);
     for block in &peer.requested {
         at = at.min(block.due(answered_at));
     }

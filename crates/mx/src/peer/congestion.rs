@@ -1,4 +1,4 @@
-//! How many frames may be under way, so that a port's queue somewhere holds them.
+//! Congestion control: how many frames may be in flight.
 //!
 //! On one Ethernet segment the queue is a switch port's: it is short, and it overflows when many
 //! send to one. The window grows with what arrives, by as much as arrives at first and by one frame

@@ -1,14 +1,14 @@
-//! Another endpoint, and what this one owes it.
+//! What an endpoint keeps of another one.
 
 mod congestion;
-mod debts;
 mod inbound;
+mod liveness;
 mod outbound;
 mod rtt;
 
 pub(crate) use congestion::Congestion;
-pub(crate) use debts::{Debt, Debts};
 pub(crate) use inbound::{Inbound, Place};
+pub(crate) use liveness::{Expected, Liveness};
 pub(crate) use outbound::{Item, Outbound, Segment};
 
 use alloc::collections::VecDeque;
@@ -110,8 +110,8 @@ pub(crate) struct Peer {
     pub(crate) announced: u32,
 
     pub(crate) due: Due,
-    /// What it owes, and since when.
-    pub(crate) debts: Debts,
+    /// What is expected of it, and since when.
+    pub(crate) liveness: Liveness,
     pub(crate) probe_at: Option<Instant>,
     pub(crate) probe_every: Duration,
     /// It permits no more.
@@ -155,7 +155,7 @@ impl Peer {
             to_request: VecDeque::new(),
             announced: 0,
             due: Due::default(),
-            debts: Debts::default(),
+            liveness: Liveness::default(),
             probe_at: None,
             probe_every: Duration::ZERO,
             shut_out: false,
@@ -184,8 +184,8 @@ impl Peer {
         }
     }
 
-    /// Notes what it owes now; whether it began or ceased to owe anything at all.
-    pub(crate) fn update_debts(&mut self, now: Instant) -> bool {
+    /// Notes what is expected of it now; whether that became something, or nothing.
+    pub(crate) fn update_expected(&mut self, now: Instant) -> bool {
         let is_reachable = self.is_reachable();
         let arrival = is_reachable && self.outbound.is_waiting();
         // A block that is about to be asked for again has been asked for before.
@@ -193,15 +193,15 @@ impl Peer {
         let next = is_reachable && (self.arriving.is_some() || self.inbound.early_bytes() > 0);
         let patience = is_reachable && (self.outbound.is_shut_out() || self.announced > 0);
         let word = arrival || reply || next || patience;
-        let changed = self.debts.has(Debt::Word) != word;
-        let debts = [
-            (Debt::Word, word),
-            (Debt::Arrival, arrival),
-            (Debt::Reply, reply),
-            (Debt::Next, next),
+        let changed = self.liveness.has(Expected::AnyFrame) != word;
+        let expected = [
+            (Expected::AnyFrame, word),
+            (Expected::Ack, arrival),
+            (Expected::Reply, reply),
+            (Expected::NextFrame, next),
         ];
-        for (debt, is_owed) in debts {
-            self.debts.set(debt, is_owed, now);
+        for (frame, is_expected) in expected {
+            self.liveness.set(frame, is_expected, now);
         }
         changed
     }

@@ -1,4 +1,4 @@
-//! How long an answer takes.
+//! Round-trip time.
 
 use base::time::Duration;
 

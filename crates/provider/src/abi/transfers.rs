@@ -92,100 +92,53 @@ pub(crate) struct RmaMsg {
 type Desc = *mut c_void;
 type Context = *mut c_void;
 
-#[repr(C)]
-pub(crate) struct MsgOps {
-    pub(crate) size: usize,
-    pub(crate) recv: unsafe extern "C" fn(*mut FidEp, *mut u8, usize, Desc, u64, Context) -> isize,
-    pub(crate) recvv:
-        unsafe extern "C" fn(*mut FidEp, *const iovec, *mut Desc, usize, u64, Context) -> isize,
-    pub(crate) recvmsg: unsafe extern "C" fn(*mut FidEp, *const Msg, u64) -> isize,
-    pub(crate) send:
-        unsafe extern "C" fn(*mut FidEp, *const u8, usize, Desc, u64, Context) -> isize,
-    pub(crate) sendv:
-        unsafe extern "C" fn(*mut FidEp, *const iovec, *mut Desc, usize, u64, Context) -> isize,
-    pub(crate) sendmsg: unsafe extern "C" fn(*mut FidEp, *const Msg, u64) -> isize,
-    pub(crate) inject: unsafe extern "C" fn(*mut FidEp, *const u8, usize, u64) -> isize,
-    pub(crate) senddata:
-        unsafe extern "C" fn(*mut FidEp, *const u8, usize, Desc, u64, u64, Context) -> isize,
-    pub(crate) injectdata: unsafe extern "C" fn(*mut FidEp, *const u8, usize, u64, u64) -> isize,
+/// A table of calls that move bytes. There are three, with other names, and with other arguments
+/// between the peer and the context.
+macro_rules! table {
+    (
+        $table:ident, $message:ident, in($($in:ty),*), out($($out:ty),*):
+        $recv:ident $recvv:ident $recvmsg:ident $send:ident $sendv:ident $sendmsg:ident
+        $inject:ident $senddata:ident $injectdata:ident
+    ) => {
+        #[repr(C)]
+        pub(crate) struct $table {
+            pub(crate) size: usize,
+            pub(crate) $recv: unsafe extern "C" fn(
+                *mut FidEp, *mut u8, usize, Desc, u64, $($in,)* Context,
+            ) -> isize,
+            pub(crate) $recvv: unsafe extern "C" fn(
+                *mut FidEp, *const iovec, *mut Desc, usize, u64, $($in,)* Context,
+            ) -> isize,
+            pub(crate) $recvmsg: unsafe extern "C" fn(*mut FidEp, *const $message, u64) -> isize,
+            pub(crate) $send: unsafe extern "C" fn(
+                *mut FidEp, *const u8, usize, Desc, u64, $($out,)* Context,
+            ) -> isize,
+            pub(crate) $sendv: unsafe extern "C" fn(
+                *mut FidEp, *const iovec, *mut Desc, usize, u64, $($out,)* Context,
+            ) -> isize,
+            pub(crate) $sendmsg: unsafe extern "C" fn(*mut FidEp, *const $message, u64) -> isize,
+            pub(crate) $inject: unsafe extern "C" fn(
+                *mut FidEp, *const u8, usize, u64, $($out,)*
+            ) -> isize,
+            pub(crate) $senddata: unsafe extern "C" fn(
+                *mut FidEp, *const u8, usize, Desc, u64, u64, $($out,)* Context,
+            ) -> isize,
+            pub(crate) $injectdata: unsafe extern "C" fn(
+                *mut FidEp, *const u8, usize, u64, u64, $($out,)*
+            ) -> isize,
+        }
+    };
 }
 
-#[repr(C)]
-pub(crate) struct TaggedOps {
-    pub(crate) size: usize,
-    pub(crate) recv:
-        unsafe extern "C" fn(*mut FidEp, *mut u8, usize, Desc, u64, u64, u64, Context) -> isize,
-    pub(crate) recvv: unsafe extern "C" fn(
-        *mut FidEp,
-        *const iovec,
-        *mut Desc,
-        usize,
-        u64,
-        u64,
-        u64,
-        Context,
-    ) -> isize,
-    pub(crate) recvmsg: unsafe extern "C" fn(*mut FidEp, *const TaggedMsg, u64) -> isize,
-    pub(crate) send:
-        unsafe extern "C" fn(*mut FidEp, *const u8, usize, Desc, u64, u64, Context) -> isize,
-    pub(crate) sendv: unsafe extern "C" fn(
-        *mut FidEp,
-        *const iovec,
-        *mut Desc,
-        usize,
-        u64,
-        u64,
-        Context,
-    ) -> isize,
-    pub(crate) sendmsg: unsafe extern "C" fn(*mut FidEp, *const TaggedMsg, u64) -> isize,
-    pub(crate) inject: unsafe extern "C" fn(*mut FidEp, *const u8, usize, u64, u64) -> isize,
-    pub(crate) senddata:
-        unsafe extern "C" fn(*mut FidEp, *const u8, usize, Desc, u64, u64, u64, Context) -> isize,
-    pub(crate) injectdata:
-        unsafe extern "C" fn(*mut FidEp, *const u8, usize, u64, u64, u64) -> isize,
+table! {
+    MsgOps, Msg, in(), out():
+    recv recvv recvmsg send sendv sendmsg inject senddata injectdata
 }
-
-#[repr(C)]
-pub(crate) struct RmaOps {
-    pub(crate) size: usize,
-    pub(crate) read:
-        unsafe extern "C" fn(*mut FidEp, *mut u8, usize, Desc, u64, u64, u64, Context) -> isize,
-    pub(crate) readv: unsafe extern "C" fn(
-        *mut FidEp,
-        *const iovec,
-        *mut Desc,
-        usize,
-        u64,
-        u64,
-        u64,
-        Context,
-    ) -> isize,
-    pub(crate) readmsg: unsafe extern "C" fn(*mut FidEp, *const RmaMsg, u64) -> isize,
-    pub(crate) write:
-        unsafe extern "C" fn(*mut FidEp, *const u8, usize, Desc, u64, u64, u64, Context) -> isize,
-    pub(crate) writev: unsafe extern "C" fn(
-        *mut FidEp,
-        *const iovec,
-        *mut Desc,
-        usize,
-        u64,
-        u64,
-        u64,
-        Context,
-    ) -> isize,
-    pub(crate) writemsg: unsafe extern "C" fn(*mut FidEp, *const RmaMsg, u64) -> isize,
-    pub(crate) inject: unsafe extern "C" fn(*mut FidEp, *const u8, usize, u64, u64, u64) -> isize,
-    pub(crate) writedata: unsafe extern "C" fn(
-        *mut FidEp,
-        *const u8,
-        usize,
-        Desc,
-        u64,
-        u64,
-        u64,
-        u64,
-        Context,
-    ) -> isize,
-    pub(crate) injectdata:
-        unsafe extern "C" fn(*mut FidEp, *const u8, usize, u64, u64, u64, u64) -> isize,
+table! {
+    TaggedOps, TaggedMsg, in(u64, u64), out(u64):
+    recv recvv recvmsg send sendv sendmsg inject senddata injectdata
+}
+table! {
+    RmaOps, RmaMsg, in(u64, u64), out(u64, u64):
+    read readv readmsg write writev writemsg inject writedata injectdata
 }

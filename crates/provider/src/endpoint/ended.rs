@@ -1,4 +1,4 @@
-//! What has ended, as completions.
+//! Completions of MX requests as completions of libfabric.
 
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! The object, and how calls find what is behind it.
+//! The endpoint object of libfabric, and what is behind it.
 
 use std::sync::{Arc, Mutex, OnceLock};
 

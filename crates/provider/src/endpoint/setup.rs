@@ -1,4 +1,4 @@
-//! What an endpoint is made of.
+//! The parts of an endpoint before it is enabled.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! What this provider offers, held against what a program wants.
+//! The offer of this provider, compared with the hints of a program.
 
 use std::ffi::c_int;
 

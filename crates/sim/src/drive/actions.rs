@@ -1,4 +1,4 @@
-//! What applications do.
+//! The random requests of applications.
 
 use alloc::format;
 use alloc::vec;

@@ -1,4 +1,4 @@
-//! Applications that do this and that, and the judgement of what came of it.
+//! Applications that make random requests, checked against the model.
 //!
 //! A run has parts: for a while applications do what their [habits](crate::seeds::Habits) say, at
 //! random times, under faults; then the faults end, what waits is received, and everything has to

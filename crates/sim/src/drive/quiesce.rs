@@ -1,4 +1,4 @@
-//! The end of a run: faults are over, and everything must end.
+//! The end of a run: faults are over, and every request must end.
 
 use alloc::format;
 use alloc::vec::Vec;
