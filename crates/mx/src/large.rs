@@ -17,7 +17,6 @@
 //! after its last frame has come, or when nothing has come for as long as an answer may take.
 
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::vec::Vec;
 
 use base::time::{Duration, Instant};
 
@@ -28,66 +27,55 @@ use crate::peer::Congestion;
 /// The window of all pulls together at first, in frames.
 const FIRST_WINDOW: u32 = 128;
 
-/// The large messages of ours that peers may pull, by the names that were announced.
+/// Inserts an item under the next name that no other has.
+fn insert_named<T>(items: &mut BTreeMap<u32, T>, next: &mut u32, item: T) -> u32 {
+    while items.contains_key(next) {
+        *next = next.wrapping_add(1);
+    }
+    let name = *next;
+    *next = name.wrapping_add(1);
+    items.insert(name, item);
+    name
+}
+
+/// The large messages of ours that peers may pull, and the requests for them that wait.
 #[derive(Debug)]
 pub(crate) struct Regions {
-    by_name: BTreeMap<u32, Region>,
+    pub(crate) announced: BTreeMap<u32, Region>,
     next: u32,
-    /// Pull requests of peers that are not answered yet.
     pub(crate) jobs: VecDeque<Job>,
 }
 
 impl Regions {
     /// None; names count from `first` on.
     pub(crate) const fn new(first: u32) -> Self {
-        Self { by_name: BTreeMap::new(), next: first, jobs: VecDeque::new() }
+        Self { announced: BTreeMap::new(), next: first, jobs: VecDeque::new() }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.by_name.len()
-    }
-
-    /// Names a message that this peer may pull.
-    pub(crate) fn insert(&mut self, send: SendId, peer: PeerId) -> u32 {
-        let name = free_name(&self.by_name, &mut self.next);
-        self.by_name.insert(name, Region { send, peer });
-        name
+    /// Names a message that its receiver may pull from now on.
+    pub(crate) fn insert(&mut self, region: Region) -> u32 {
+        insert_named(&mut self.announced, &mut self.next, region)
     }
 
     /// The message with this name, if it is for this peer.
     pub(crate) fn get(&self, name: u32, peer: PeerId) -> Option<Region> {
-        self.by_name.get(&name).filter(|region| region.peer == peer).copied()
-    }
-
-    pub(crate) fn remove(&mut self, name: u32) {
-        self.by_name.remove(&name);
-    }
-
-    /// Removes all that is for this peer; the sends are passed to `removed`.
-    pub(crate) fn remove_peer(&mut self, peer: PeerId, mut removed: impl FnMut(SendId)) {
-        self.by_name.retain(|_, region| {
-            if region.peer == peer {
-                removed(region.send);
-            }
-            region.peer != peer
-        });
-        self.jobs.retain(|job| job.peer != peer);
+        self.announced.get(&name).filter(|region| region.peer == peer).copied()
     }
 }
 
-/// The large messages of peers that come to us, by our names for them. One congestion window limits
-/// all of them together, since they share the last link.
+/// The large messages of peers that come to us. One congestion window limits all of them together,
+/// since they share the last link.
 #[derive(Debug)]
 pub(crate) struct Pulls {
-    by_name: BTreeMap<u32, Pull>,
+    pub(crate) active: BTreeMap<u32, Pull>,
     next: u32,
     /// Those that may ask for more, in turn.
     queue: VecDeque<u32>,
     /// Frames that were asked for and have not come.
     pub(crate) in_flight: u32,
-    congestion: Congestion,
+    pub(crate) congestion: Congestion,
     /// Requests sent.
-    requests: u64,
+    pub(crate) requests: u64,
 }
 
 impl Pulls {
@@ -95,7 +83,7 @@ impl Pulls {
     pub(crate) fn new(first: u32, config: &Config) -> Self {
         let window = FIRST_WINDOW.min(config.pull_window);
         Self {
-            by_name: BTreeMap::new(),
+            active: BTreeMap::new(),
             next: first,
             queue: VecDeque::new(),
             in_flight: 0,
@@ -104,22 +92,9 @@ impl Pulls {
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.by_name.len()
-    }
-
-    pub(crate) fn get(&self, name: u32) -> Option<&Pull> {
-        self.by_name.get(&name)
-    }
-
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Pull> {
-        self.by_name.values()
-    }
-
-    /// A pull begins; it stands at the end of the queue.
+    /// A pull begins. It may ask for blocks in its turn.
     pub(crate) fn insert(&mut self, pull: Pull) {
-        let name = free_name(&self.by_name, &mut self.next);
-        self.by_name.insert(name, pull);
+        let name = insert_named(&mut self.active, &mut self.next, pull);
         self.queue.push_back(name);
     }
 
@@ -128,7 +103,7 @@ impl Pulls {
     pub(crate) fn next_block(&mut self, now: Instant, blocks: u8) -> Option<(PeerId, Block)> {
         while self.in_flight < self.congestion.window() {
             let name = self.queue.pop_front()?;
-            let Some(pull) = self.by_name.get_mut(&name) else { continue };
+            let Some(pull) = self.active.get_mut(&name) else { continue };
             pull.is_queued = false;
             if pull.open >= blocks {
                 continue;
@@ -142,24 +117,9 @@ impl Pulls {
         None
     }
 
-    /// A request for this block goes out.
-    pub(crate) const fn number(&mut self, block: &mut Block) {
-        self.requests += 1;
-        block.request = self.requests;
-        block.later = 0;
-    }
-
-    /// A block has to be asked for again.
-    pub(crate) fn on_loss(&mut self, block: &mut Block) {
-        block.tries += 1;
-        // One who does not answer must not hold up the messages of others.
-        self.in_flight -= core::mem::take(&mut block.counted);
-        self.congestion.on_loss(block.request, self.requests + 1, 0);
-    }
-
     /// Bytes have come, and perhaps the last ones of a block. The pull, if that was all of it.
     pub(crate) fn on_reply(&mut self, name: u32, bytes: u64, is_complete: bool) -> Option<Pull> {
-        let pull = self.by_name.get_mut(&name)?;
+        let pull = self.active.get_mut(&name)?;
         pull.received += bytes;
         if is_complete {
             pull.open -= 1;
@@ -172,25 +132,8 @@ impl Pulls {
         if pull.received < pull.wanted {
             return None;
         }
-        self.by_name.remove(&name)
+        self.active.remove(&name)
     }
-
-    /// Removes the pulls from this peer.
-    pub(crate) fn remove_peer(&mut self, peer: PeerId) -> Vec<Pull> {
-        let pulls = self.by_name.values().filter(|pull| pull.peer == peer).copied().collect();
-        self.by_name.retain(|_, pull| pull.peer != peer);
-        pulls
-    }
-}
-
-/// A name that nothing in this table has.
-fn free_name<T>(table: &BTreeMap<u32, T>, next: &mut u32) -> u32 {
-    while table.contains_key(next) {
-        *next = next.wrapping_add(1);
-    }
-    let name = *next;
-    *next = name.wrapping_add(1);
-    name
 }
 
 /// A large message of ours that its receiver may pull.

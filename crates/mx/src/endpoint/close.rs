@@ -42,8 +42,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             let comes = |peer: &Peer| {
                 peer.arriving.is_some_and(|arriving| arriving.target == Target::Receive(receive))
             };
-            let in_transfer = self.pulls.values().any(|pull| pull.receive == receive)
-                || self.peers.values().any(comes);
+            let in_transfer = self.pulls.active.values().any(|pull| pull.receive == receive)
+                || self.peers.slots.values().any(comes);
             let Some(receiving) = self.receives.get(receive).filter(|_| !in_transfer) else {
                 continue;
             };
@@ -162,7 +162,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Takes a peer off all lists.
     pub(super) fn forget(&mut self, id: PeerId, code: Code) {
         let Some(peer) = self.peers.remove(id, code) else { return };
-        self.schedule.set_timer(id, peer.timer_at, None);
+        if let Some(at) = peer.timer_at {
+            self.schedule.timers.remove(&(at, id));
+        }
         // What it sent and nobody has received still takes up memory.
         self.reserved_bytes -= u64::from(peer.share - peer.unexpected);
         self.early_bytes -= peer.inbound.early_bytes();

@@ -163,7 +163,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let theirs_of = |id: PeerId| self.peers.get(id).and_then(|peer| peer.theirs);
         let is_asked =
             |id: PeerId| self.peers.get(id).is_some_and(|peer| peer.link == Link::Connecting);
-        let candidate = self.peers.candidate(address);
+        let candidate = self.peers.candidates.get(&address).copied();
         let id = match known {
             // They have asked before, and did not hear the answer.
             Some(id) if theirs_of(id) == Some(theirs) => id,
@@ -175,14 +175,14 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
             known => {
                 let is_answered = |peer: &&Peer| peer.link == Link::Answered;
-                if self.peers.values().filter(is_answered).count() >= MAX_ANSWERED {
+                if self.peers.slots.values().filter(is_answered).count() >= MAX_ANSWERED {
                     return self.counters.drop(Drop::TooManyStrays);
                 }
                 let id = self.add_peer(address, Link::Answered);
                 self.adopt(now, id, header, connect);
                 if known.is_none() {
                     self.peers.set_address(address, id);
-                } else if let Some(old) = self.peers.set_candidate(address, id) {
+                } else if let Some(old) = self.peers.candidates.insert(address, id) {
                     self.forget(old, Code::Timeout);
                 }
                 id

@@ -98,7 +98,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// A request for this block is about to go out.
     pub(super) fn asking(&mut self, now: Instant, id: PeerId, mut block: Block) {
-        self.pulls.number(&mut block);
+        self.pulls.requests += 1;
+        (block.request, block.later) = (self.pulls.requests, 0);
         if let Some(peer) = self.peers.get_mut(id) {
             let timeout = peer.outbound.pto(&self.config).times(1 << block.tries.min(8));
             (block.since, block.is_late) = (now, false);
@@ -119,7 +120,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
             let mut block = *block;
             peer.requested.remove(place);
-            self.pulls.on_loss(&mut block);
+            block.tries += 1;
+            // One who does not answer must not hold up the messages of others.
+            self.pulls.in_flight -= core::mem::take(&mut block.counted);
+            self.pulls.congestion.on_loss(block.request, self.pulls.requests + 1, 0);
             self.counters.asked_again += 1;
             peer.to_request.push_back(block);
             any = true;
@@ -136,7 +140,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         index: u32,
         data: &[u8],
     ) -> Result<(), ()> {
-        let known = self.pulls.get(name).filter(|pull| pull.peer == id).copied();
+        let known = self.pulls.active.get(&name).filter(|pull| pull.peer == id).copied();
         let (Some(pull), Some(peer)) = (known, self.peers.get_mut(id)) else {
             self.counters.drop(Drop::Stale);
             return Ok(());
@@ -242,7 +246,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             return self.counters.drop(Drop::Stale);
         };
         peer.announced = peer.announced.saturating_sub(1);
-        self.regions.remove(notify.region);
+        self.regions.announced.remove(&notify.region);
         let Some(sending) = self.sends.get_mut(region.send) else { return };
         let (code, delivered) = match notify.delivered {
             REFUSED => (Code::Closed, 0),
@@ -261,13 +265,18 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// Nothing of this peer's will come any more, and nothing of ours is wanted.
     pub(super) fn end_transfers(&mut self, id: PeerId, code: Code) {
-        let mut sends = Vec::new();
-        self.regions.remove_peer(id, |send| sends.push(send));
+        let regions = self.regions.announced.values().filter(|region| region.peer == id);
+        let sends: Vec<_> = regions.map(|region| region.send).collect();
+        self.regions.announced.retain(|_, region| region.peer != id);
+        self.regions.jobs.retain(|job| job.peer != id);
         for send in sends {
             self.complete_send(send, code, 0);
             self.sends.remove(send);
         }
-        for pull in self.pulls.remove_peer(id) {
+        let pulls = self.pulls.active.values().filter(|pull| pull.peer == id).copied();
+        let pulls: Vec<_> = pulls.collect();
+        self.pulls.active.retain(|_, pull| pull.peer != id);
+        for pull in pulls {
             let match_info =
                 self.receives.get(pull.receive).map_or(0, |receive| receive.match_info);
             let Pull { receive, length, received: transferred, .. } = pull;

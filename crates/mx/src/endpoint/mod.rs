@@ -123,6 +123,9 @@ pub struct Usage {
     pub sends: usize,
 }
 
+/// More answers to strangers are not kept.
+const MAX_STRAYS: usize = 64;
+
 /// An endpoint. Messages to send are of type `S`, places for messages of type `R`.
 #[derive(Debug)]
 pub struct Endpoint<S, R> {
@@ -223,7 +226,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         });
         Usage {
             unexpected_bytes: eager.sum(),
-            charged_bytes: self.peers.values().map(|peer| u64::from(peer.unexpected)).sum(),
+            charged_bytes: self.peers.slots.values().map(|peer| u64::from(peer.unexpected)).sum(),
             reserved_bytes: self.reserved_bytes,
             early_bytes: self.early_bytes,
             waiting: self.matching.waiting(),
@@ -295,11 +298,13 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         peer.granted = Seq(peer.share);
         peer.granted_sent = peer.granted;
         self.reserved_bytes += u64::from(peer.share);
-        self.peers.insert(peer)
+        self.peers.slots.insert(peer)
     }
 
     fn stray(&mut self, stray: Stray) {
-        if !self.schedule.push_stray(stray) {
+        if self.schedule.strays.len() < MAX_STRAYS {
+            self.schedule.strays.push_back(stray);
+        } else {
             self.counters.drop(crate::counters::Drop::TooManyStrays);
         }
     }

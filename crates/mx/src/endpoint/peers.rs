@@ -22,10 +22,10 @@ struct Lost {
 /// All peers.
 #[derive(Debug, Default)]
 pub(super) struct Peers {
-    slots: SlotMap<PeerId, Peer>,
-    by_address: BTreeMap<Address, PeerId>,
+    pub(super) slots: SlotMap<PeerId, Peer>,
+    pub(super) by_address: BTreeMap<Address, PeerId>,
     /// Those that may replace a peer of the same address, once they show that they are alive.
-    candidates: BTreeMap<Address, PeerId>,
+    pub(super) candidates: BTreeMap<Address, PeerId>,
     lost: VecDeque<Lost>,
 }
 
@@ -38,11 +38,6 @@ impl Peers {
         self.slots.get_mut(id)
     }
 
-    /// All of them, candidates too.
-    pub(super) fn values(&self) -> impl Iterator<Item = &Peer> {
-        self.slots.values()
-    }
-
     /// Addresses and names, without the candidates, in the order of addresses.
     pub(super) fn addresses(&self) -> impl Iterator<Item = (Address, PeerId)> + '_ {
         self.by_address.iter().map(|(address, id)| (*address, *id))
@@ -53,27 +48,10 @@ impl Peers {
         self.by_address.get(&address).copied()
     }
 
-    /// The one that may replace it.
-    pub(super) fn candidate(&self, address: Address) -> Option<PeerId> {
-        self.candidates.get(&address).copied()
-    }
-
-    /// A peer that has no address yet.
-    pub(super) fn insert(&mut self, peer: Peer) -> PeerId {
-        self.slots.insert(peer)
-    }
-
     /// From now on this is the peer at the address.
     pub(super) fn set_address(&mut self, address: Address, id: PeerId) {
-        if self.candidate(address) == Some(id) {
-            self.candidates.remove(&address);
-        }
+        self.clear_candidate(address, id);
         self.by_address.insert(address, id);
-    }
-
-    /// From now on this one may replace the peer at the address; the candidate before it.
-    pub(super) fn set_candidate(&mut self, address: Address, id: PeerId) -> Option<PeerId> {
-        self.candidates.insert(address, id)
     }
 
     /// There is no peer at this address any more, if it was this one.
@@ -83,14 +61,18 @@ impl Peers {
         }
     }
 
+    fn clear_candidate(&mut self, address: Address, id: PeerId) {
+        if self.candidates.get(&address) == Some(&id) {
+            self.candidates.remove(&address);
+        }
+    }
+
     /// Removes a peer, and remembers why.
     pub(super) fn remove(&mut self, id: PeerId, code: Code) -> Option<Peer> {
         let peer = self.slots.remove(id)?;
         let address = peer.address;
         self.clear_address(address, id);
-        if self.candidate(address) == Some(id) {
-            self.candidates.remove(&address);
-        }
+        self.clear_candidate(address, id);
         if self.lost.len() == MAX_LOST {
             self.lost.pop_front();
         }

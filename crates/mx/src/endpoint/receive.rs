@@ -64,7 +64,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(id) = known.filter(knows_token) {
             return self.has_checksum(id, header).then_some(id);
         }
-        if let Some(id) = self.peers.candidate(address).filter(knows_token) {
+        if let Some(id) = self.peers.candidates.get(&address).copied().filter(knows_token) {
             // The peer is alive, and another one than before.
             if let Some(old) = known {
                 self.lose(now, old, Code::Restarted);

@@ -20,12 +20,15 @@ const PROBE_AGAIN: Duration = Duration::from_millis(5);
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// When [`Endpoint::handle_timeout`] has to be called. It may be a little early.
     pub fn deadline(&self) -> Option<Instant> {
-        self.schedule.deadline()
+        self.schedule.timers.first().map(|(at, _)| *at)
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(id) = self.schedule.pop_due(now) {
+        while let Some(&(at, id)) = self.schedule.timers.first()
+            && at <= now
+        {
+            self.schedule.timers.pop_first();
             if let Some(peer) = self.peers.get_mut(id) {
                 peer.timer_at = None;
             }
@@ -97,8 +100,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if peer.timer_at.is_some_and(|timer_at| timer_at <= at) {
             return;
         }
-        let before = peer.timer_at.replace(at);
-        self.schedule.set_timer(id, before, Some(at));
+        if let Some(before) = peer.timer_at.replace(at) {
+            self.schedule.timers.remove(&(before, id));
+        }
+        self.schedule.timers.insert((at, id));
     }
 }
 

@@ -14,7 +14,7 @@ use super::{Endpoint, Sending};
 use crate::address::Address;
 use crate::buffers::{Sink, Source};
 use crate::ids::{PeerId, SendId};
-use crate::large::{Block, Job};
+use crate::large::{Block, Job, Region};
 use crate::outgoing::Outgoing;
 use crate::peer::{Item, Link, Segment};
 use crate::seq::Seq;
@@ -22,6 +22,9 @@ use crate::status::Code;
 use crate::wire::{
     self, BITMAP, Body, Connect, ConnectStatus, FrameType, Header, Nack, Pull, VERSION,
 };
+
+/// Of so many turns one is for answers to pull requests, whoever else waits.
+const TURNS: u8 = 4;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Writes the next frame, from what follows the EtherType on, to `out`, which holds at least
@@ -35,8 +38,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             if let Some(stray) = self.schedule.strays.pop_front() {
                 return Some(self.write_stray(stray, out));
             }
-            if !self.regions.jobs.is_empty() && self.schedule.is_turn_of_replies() {
-                self.schedule.reply_taken();
+            if !self.regions.jobs.is_empty()
+                && (self.schedule.turns_left == 0 || self.schedule.ready.is_empty())
+            {
+                self.schedule.turns_left = TURNS - 1;
                 if let Some(outgoing) = self.write_reply(out) {
                     return Some(outgoing);
                 }
@@ -47,7 +52,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 peer.is_ready = false;
             }
             if let Some(outgoing) = self.write_to(now, id, out) {
-                self.schedule.peer_taken();
+                self.schedule.turns_left = self.schedule.turns_left.saturating_sub(1);
                 self.wake(id);
                 self.set_timer(now, id);
                 return Some(outgoing);
@@ -112,7 +117,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             Item::Close
                 if peer.announced > 0
                     || peer.arriving.is_some()
-                    || self.pulls.values().any(|pull| pull.peer == id) =>
+                    || self.pulls.active.values().any(|pull| pull.peer == id) =>
             {
                 None
             }
@@ -140,7 +145,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 outbound.queue.pop_front();
                 sending.is_out = true;
                 peer.announced += 1;
-                let region = self.regions.insert(send, id);
+                let region = self.regions.insert(Region { send, peer: id });
                 return Some(Segment::Announce { send, region });
             }
             outbound.use_credit(total);
@@ -254,7 +259,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     ) -> Option<Outgoing> {
         self.asking(now, id, block);
         let Block { pull: name, first, offset, missing, .. } = block;
-        let pull = self.pulls.get(name);
+        let pull = self.pulls.active.get(&name);
         let ask = pull.is_some_and(|pull| pull.is_waited_for(&block, self.config.blocks));
         let body = Body::Pull(Pull {
             region: pull.map_or(0, |pull| pull.region),
