@@ -41,7 +41,7 @@ impl AsRef<[Segment]> for Parts {
 }
 
 /// The memory of one message, in one or several parts.
-pub(crate) type Segments = mx_io::memory::Segments<Parts>;
+pub(crate) type CallerSegments = mx_io::memory::Segments<Parts>;
 
 /// The memory that a list describes.
 ///
@@ -54,7 +54,7 @@ pub(crate) type Segments = mx_io::memory::Segments<Parts>;
 pub(crate) unsafe fn of(
     list: *const earmark_mx_segment_t,
     count: u32,
-) -> Result<Segments, Failure> {
+) -> Result<CallerSegments, Failure> {
     let bad = |text: String| Failure::new(Return::EARMARK_MX_BAD_SEGMENTS, text);
     if count > EARMARK_MX_MAX_SEGMENTS {
         let most = EARMARK_MX_MAX_SEGMENTS;
@@ -86,7 +86,7 @@ pub(crate) unsafe fn of(
         1 => Parts::One(part(0)?),
         _ => Parts::Many((0..count as usize).map(part).collect::<Result<_, _>>()?),
     };
-    Ok(Segments::new(parts))
+    Ok(CallerSegments::new(parts))
 }
 
 /// The user's memory of one message, from the arguments of a call.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use mx::buffers::{Sink, Source};
 use mx_io::memory::Payload;
 
-use crate::memory::{Parts, Segments};
+use crate::memory::{CallerSegments, Parts};
 
 /// Messages up to here are kept within their request.
 const SHORT: usize = 128;
@@ -36,12 +36,12 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     /// A message that is read now.
-    pub(crate) fn copied(from: &Segments, copies: &Arc<Copies>) -> Self {
+    pub(crate) fn copied(from: &CallerSegments, copies: &Arc<Copies>) -> Self {
         Self::new(Body::copied(from), copies)
     }
 
     /// A message that is read from the user's memory until its send has ended.
-    pub(crate) fn lent(from: Segments, copies: &Arc<Copies>) -> Self {
+    pub(crate) fn lent(from: CallerSegments, copies: &Arc<Copies>) -> Self {
         Self::new(Body::Lent(from), copies)
     }
 
@@ -69,7 +69,7 @@ impl Source for Outgoing {
 
 /// The place for a message.
 #[derive(Debug)]
-pub(crate) struct Place(pub(crate) Segments);
+pub(crate) struct Place(pub(crate) CallerSegments);
 
 impl Sink for Place {
     fn capacity(&self) -> u64 {

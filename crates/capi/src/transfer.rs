@@ -13,7 +13,7 @@ use crate::abi::{
 use crate::codes::{Return, earmark_mx_return_t};
 use crate::guard::{Failure, place};
 use crate::handles::{self, Kind, Open, peer_of, place_of};
-use crate::memory::{Segments, lent};
+use crate::memory::{CallerSegments, lent};
 use crate::message::{Outgoing, Place};
 
 /// Sends a message. The request ends when its memory may be used again; whether the message was
@@ -116,7 +116,7 @@ fn send(
     open: &Open,
     destination: earmark_mx_endpoint_addr_t,
     match_info: u64,
-    from: Segments,
+    from: CallerSegments,
     synchronous: bool,
     issue: Issue<'_>,
 ) -> Result<(), Failure> {
@@ -148,7 +148,7 @@ fn receive(
     open: &Open,
     source: Option<PeerId>,
     wanted: Match,
-    into: Segments,
+    into: CallerSegments,
     issue: Issue<'_>,
 ) -> Result<(), Failure> {
     // Without one, nobody would know when the memory may be looked at.
