@@ -50,8 +50,9 @@ pub struct Calibration {
 /// The line through the measurements of each round.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Constants {
-    /// Nanoseconds for an interrupt: the slope.
-    pub interrupt_ns: Spread,
+    /// Nanoseconds for an interrupt: the slope. None if the host was so busy that it polled all the
+    /// time, under every setting.
+    pub interrupt_ns: Option<Spread>,
     /// Nanoseconds for a packet without one: where the line begins.
     pub packet_ns: Spread,
 }
@@ -77,12 +78,11 @@ impl Calibration {
     /// The options of virtual time that these constants are.
     #[must_use]
     pub fn options(&self) -> String {
-        format!(
-            "--interrupt-cost {:.0} --packet-cost {:.0} --send-cost {:.0}",
-            self.invalid_frames.interrupt_ns.median.max(0.0),
-            self.datagrams.packet_ns.median.max(0.0),
-            self.send_ns.median,
-        )
+        let interrupt = self.invalid_frames.interrupt_ns.map(|ns| ("interrupt", ns));
+        let others = [("packet", self.datagrams.packet_ns), ("send", self.send_ns)];
+        let option =
+            |(name, ns): (&str, Spread)| format!("--{name}-cost {:.0}", ns.median.max(0.0));
+        interrupt.into_iter().chain(others).map(option).collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -106,12 +106,13 @@ pub fn run(
             }
         }
     }
+    let nothing = "nothing was sent in time; give --duration more seconds";
     let send = of(&points, Experiment::InvalidFrames).filter(|point| point.setting == SETTINGS[0]);
     Ok(Calibration {
         schema_version: SCHEMA,
         invalid_frames: constants(&points, Experiment::InvalidFrames, rounds)?,
         datagrams: constants(&points, Experiment::Pps, rounds)?,
-        send_ns: spread(send.map(|point| point.programs_ns))?,
+        send_ns: spread(send.map(|point| point.programs_ns)).context(nothing)?,
         points,
         environment: environment.context("nothing was measured; give --rounds 1 or more")?,
     })
@@ -166,35 +167,40 @@ fn constants(points: &[Point], experiment: Experiment, rounds: u32) -> Result<Co
     });
     let lines: Vec<Line> = lines.collect();
     Ok(Constants {
-        interrupt_ns: spread(lines.iter().map(|line| line.slope))?,
-        packet_ns: spread(lines.iter().map(|line| line.start))?,
+        interrupt_ns: spread(lines.iter().filter_map(|line| line.slope)),
+        packet_ns: spread(lines.iter().map(|line| line.start)).context(
+            "the settings did not differ in their interrupts for each packet, so that nothing tells \
+             their cost from that of packets; give --duration more seconds",
+        )?,
     })
 }
 
-fn spread(values: impl Iterator<Item = f64>) -> Result<Spread> {
-    Spread::of(values.map(|value| (value, 1.0))).context(
-        "the settings did not differ in their interrupts for each packet, so that an interrupt has \
-         no cost that could be told; give --duration more seconds",
-    )
+fn spread(values: impl Iterator<Item = f64>) -> Option<Spread> {
+    Spread::of(values.map(|value| (value, 1.0)))
 }
 
 /// A straight line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Line {
-    slope: f64,
+    /// Unknown where all points are at 0.
+    slope: Option<f64>,
     /// Its value at 0.
     start: f64,
 }
 
-/// The line from which `points` differ least, in squares; none through points of one place.
+/// The line from which `points` differ least, in squares; none through points of one place, unless
+/// that is 0.
 fn line(points: impl Iterator<Item = (f64, f64)>) -> Option<Line> {
     let points: Vec<_> = points.collect();
     let count = points.len() as f64;
     let mean = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
     let (x, y) = (mean(&|point| point.0), mean(&|point| point.1));
     let width = mean(&|point| (point.0 - x).powi(2));
-    let slope = mean(&|point| (point.0 - x) * (point.1 - y)) / width;
-    (width > 1e-6).then_some(Line { slope, start: y - slope * x })
+    if width > 1e-6 {
+        let slope = mean(&|point| (point.0 - x) * (point.1 - y)) / width;
+        return Some(Line { slope: Some(slope), start: y - slope * x });
+    }
+    (x.abs() < 1e-3).then_some(Line { slope: None, start: y })
 }
 
 #[cfg(test)]
@@ -205,18 +211,21 @@ mod tests {
     fn papers_two_measurements_give_its_two_constants() {
         // 965 ns with an interrupt each, 774 ns with next to none.
         let line = line([(1.0, 965.0), (0.0, 774.0)].into_iter()).unwrap();
-        assert_eq!((line.slope.round(), line.start.round()), (191.0, 774.0));
+        assert_eq!((line.slope.map(f64::round), line.start.round()), (Some(191.0), 774.0));
     }
 
     #[test]
     fn a_third_point_off_the_line_moves_it_a_little() {
         let line = line([(0.0, 100.0), (0.5, 160.0), (1.0, 200.0)].into_iter()).unwrap();
-        assert!((line.slope - 100.0).abs() < 1e-9 && (line.start - 103.333).abs() < 0.001);
+        assert!((line.slope.unwrap() - 100.0).abs() < 1e-9 && (line.start - 103.333).abs() < 0.001);
     }
 
     #[test]
     fn points_of_one_place_have_no_line() {
         assert_eq!(line([(1.0, 5.0), (1.0, 7.0)].into_iter()), None);
+        // Of hosts that never were interrupted: what a packet costs, and no more.
+        let polled = line([(0.0, 5.0), (0.0, 7.0)].into_iter());
+        assert_eq!(polled, Some(Line { slope: None, start: 6.0 }));
         assert_eq!(line(std::iter::empty()), None);
     }
 }

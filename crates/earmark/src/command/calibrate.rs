@@ -8,7 +8,7 @@ use bench::calibrate::{self, Calibration};
 use bench::ratio::Spread;
 use report::outln;
 use report::progress::Progress;
-use report::terminal::{Table, Width};
+use report::terminal::{Table, Width, number};
 
 /// What `earmark calibrate` takes.
 #[derive(Args, Debug)]
@@ -47,16 +47,17 @@ fn table(calibration: &Calibration) -> Table {
     let mut table =
         Table::new([("cost on this machine", 0), ("ns", 0), ("least", 1), ("greatest", 1)]);
     let Calibration { invalid_frames, datagrams, send_ns, .. } = calibration;
-    let rows: [(&str, &Spread); 5] = [
-        ("interrupt, frames that are dropped", &invalid_frames.interrupt_ns),
-        ("packet, frames that are dropped", &invalid_frames.packet_ns),
-        ("interrupt, datagrams", &datagrams.interrupt_ns),
-        ("packet, datagrams up to their socket", &datagrams.packet_ns),
-        ("sent frame", send_ns),
+    let rows: [(&str, Option<Spread>); 5] = [
+        ("interrupt, frames that are dropped", invalid_frames.interrupt_ns),
+        ("packet, frames that are dropped", Some(invalid_frames.packet_ns)),
+        ("interrupt, datagrams", datagrams.interrupt_ns),
+        ("packet, datagrams up to their socket", Some(datagrams.packet_ns)),
+        ("sent frame", Some(*send_ns)),
     ];
-    for (name, Spread { median, min, max }) in rows {
-        let digits = |value: &f64| format!("{value:.0}");
-        table.add_row([name.to_owned(), digits(median), digits(min), digits(max)]);
+    for (name, spread) in rows {
+        let [median, min, max] = [|it: Spread| it.median, |it: Spread| it.min, |it: Spread| it.max]
+            .map(|of| number(spread.map(of), 0));
+        table.add_row([name.to_owned(), median, min, max]);
     }
     table
 }
@@ -64,7 +65,7 @@ fn table(calibration: &Calibration) -> Table {
 fn words(calibration: &Calibration, rounds: u32) -> String {
     let environment = &calibration.environment;
     let interrupt = calibration.invalid_frames.interrupt_ns;
-    let doubt = if interrupt.min <= 0.0 {
+    let doubt = if interrupt.is_none_or(|ns| ns.min <= 0.0) {
         " In a round an interrupt seemed to cost nothing: the machine was too busy to tell; repeat \
          it when nothing else runs."
     } else {
