@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::environment::Environment;
 use crate::histogram::{self, Bin};
-use crate::records::{Counter, Distribution, Record, Timing};
+use crate::records::{Counter, Distribution, Record, Series, Timing};
 
 pub use report::SCHEMA;
 
@@ -251,6 +251,9 @@ pub struct Measurement {
     /// The distribution behind `latency_us`, for pictures.
     #[serde(skip)]
     pub latency: Distribution,
+    /// What the asker has measured over time, for pictures: one for each round, if it kept any.
+    #[serde(skip)]
+    pub series: Vec<Series>,
 }
 
 /// One round of one setting, as the world returns it.
@@ -408,6 +411,7 @@ impl Rounds<'_> {
             rounds: self.rounds(),
             environment,
             latency,
+            series: self.series(),
         }
     }
 
@@ -437,6 +441,11 @@ impl Rounds<'_> {
         let mut sum = records.next()?.clone();
         records.for_each(|record| sum.merge(record));
         Some(sum)
+    }
+
+    fn series(&self) -> Vec<Series> {
+        let asker = self.slices.iter().filter_map(|slice| slice.record(Part::Asker));
+        asker.filter_map(|record| record.series.clone()).collect()
     }
 
     fn cpu(&self, seconds: f64) -> Cpu {

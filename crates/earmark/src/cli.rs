@@ -13,6 +13,7 @@ use crate::command::mpirun::MpirunArgs;
 use crate::command::mx::MxCommand;
 use crate::command::persist::PersistArgs;
 use crate::command::probe::ProbeArgs;
+use crate::command::reproduce::ReproduceArgs;
 use crate::command::show::ShowArgs;
 use crate::command::tune::TuneArgs;
 use crate::command::watch::WatchArgs;
@@ -44,6 +45,11 @@ pub enum Command {
     Demo(DemoArgs),
     /// Run one experiment under one setting, or compare several
     Bench(Box<BenchArgs>),
+    /// Measure again what the documents report that Earmark implements, beside their numbers
+    ///
+    /// Articles on e1000, bge and the Odroid C2, and the Open-MX paper, in virtual time. Writes an
+    /// HTML report. The exit status does not depend on how many numbers agree.
+    Reproduce(ReproduceArgs),
     /// Run your own programs on the two hosts
     #[command(subcommand)]
     Lab(LabCommand),

@@ -4,7 +4,7 @@ use askama::Template;
 
 use super::svg::escape;
 use super::timeline::KeyEntry;
-use super::{Cell, Emphasis, Palette, Report, cdf, timeline, tradeoff};
+use super::{Cell, Emphasis, Palette, Report, Table, cdf, timeline, tradeoff};
 
 /// Renders the page: one HTML file with its styles and pictures in it, and no script.
 ///
@@ -17,7 +17,7 @@ pub fn render(report: &Report) -> Result<String, askama::Error> {
     let page = Page {
         report,
         story: words(&report.story),
-        rows: rows(report, &palette),
+        rows: rows(&report.table, &palette),
         tradeoff: has_tradeoff(report).then(|| Figure {
             title: &report.tradeoff.title,
             note: words(&report.tradeoff.note),
@@ -67,7 +67,7 @@ struct Page<'a> {
 }
 
 /// Prose as markup: lines are paragraphs, and what stands between backticks is code.
-fn words(text: &str) -> String {
+pub(super) fn words(text: &str) -> String {
     let mut markup = String::new();
     for (line, paragraph) in text.lines().filter(|line| !line.trim().is_empty()).enumerate() {
         markup.push_str(if line == 0 { "" } else { "</p><p>" });
@@ -88,16 +88,16 @@ struct Figure<'a> {
     class: &'static str,
 }
 
-struct CellView<'a> {
-    text: &'a str,
-    class: &'static str,
+pub(super) struct CellView<'a> {
+    pub(super) text: &'a str,
+    pub(super) class: &'static str,
     /// Said to those who cannot see the emphasis.
-    spoken: &'static str,
+    pub(super) spoken: &'static str,
     /// The colour of the setting this cell names, or nothing.
     swatch: &'static str,
 }
 
-fn rows<'a>(report: &'a Report, palette: &Palette) -> Vec<Vec<CellView<'a>>> {
+pub(super) fn rows<'a>(table: &'a Table, palette: &Palette) -> Vec<Vec<CellView<'a>>> {
     let view = |(column, cell): (usize, &'a Cell)| {
         let (class, spoken) = match cell.emphasis {
             Emphasis::None => ("", ""),
@@ -108,12 +108,12 @@ fn rows<'a>(report: &'a Report, palette: &Palette) -> Vec<Vec<CellView<'a>>> {
         let swatch = if named { palette.class(&cell.text) } else { "" };
         CellView { text: &cell.text, class, spoken, swatch }
     };
-    report.table.rows.iter().map(|row| row.iter().enumerate().map(view).collect()).collect()
+    table.rows.iter().map(|row| row.iter().enumerate().map(view).collect()).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{CdfSeries, Lane, Table, Timeline, TradeoffPoint, sample};
+    use super::super::{CdfSeries, Lane, Timeline, TradeoffPoint, sample};
     use super::*;
 
     fn count(page: &str, what: &str) -> usize {

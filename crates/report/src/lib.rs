@@ -25,16 +25,19 @@
 //!
 //! - [`terminal`], [`output`], [`progress`]: the terminal;
 //! - [`render`], [`Report`], [`panels`]: the page: latency curves, latency against interrupts, and
-//!   timelines of a NIC.
+//!   timelines of a NIC;
+//! - [`document`], [`pairs`]: a page of chapters, and stated values beside measured ones.
 
 #![forbid(unsafe_code)]
 // Standard output may be closed; see `output`.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod cdf;
+pub mod document;
 mod html;
 mod label;
 pub mod output;
+pub mod pairs;
 mod palette;
 pub mod panels;
 pub mod progress;

@@ -7,6 +7,7 @@ mod format;
 mod messages;
 mod mpi;
 pub(crate) mod npb;
+mod reproduce;
 mod worlds;
 
 use std::fs;
@@ -45,6 +46,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         };
     }
     page += &chronyd(&read(&directory.join("odroid-virtual.json"))?);
+    page += &reproduce::page(&read(&directory.join("reproduce.json"))?);
     page += &worlds::page(&read(&directory.join("worlds.json"))?);
     let mpi = directory.join("mpi.json");
     if mpi.exists() {
@@ -64,7 +66,8 @@ pub(crate) struct Options {
     /// Measure nothing; write the pages from the JSON files that are there
     #[arg(long)]
     write_only: bool,
-    /// Measure these parts alone: a scenario's name, chronyd, worlds, adaptive, mpi, demo
+    /// Measure these parts alone: a scenario's name, chronyd, reproduce, worlds, adaptive, mpi,
+    /// demo
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -74,7 +77,7 @@ const HEAD: &str = "# Results\n\n\
     microseconds. A range in brackets is the smallest and largest median of a round.\n";
 
 /// The parts that are no scenarios.
-const PARTS: [&str; 5] = ["chronyd", "worlds", "adaptive", "mpi", "demo"];
+const PARTS: [&str; 6] = ["chronyd", "reproduce", "worlds", "adaptive", "mpi", "demo"];
 
 fn measure(directory: &Path, only: &[String]) -> Result<()> {
     for name in only {
@@ -96,6 +99,12 @@ fn measure(directory: &Path, only: &[String]) -> Result<()> {
         println!("chronyd in virtual time");
         let example = ["run", "--release", "--package", "earmark", "--example", "odroid", "--"];
         shell::run(shell::cargo(example).arg(directory))?;
+    }
+    if wanted("reproduce") {
+        println!("what the documents report");
+        let report = repo::target_directory()?.join("reproduction.html");
+        let report = report.to_str().context("the target directory is not UTF-8")?;
+        print_to("reproduce.json", &["reproduce", "--json", "--report", report])?;
     }
     if wanted("worlds") {
         worlds::measure(&earmark, &directory.join("worlds.json"))?;

@@ -13,6 +13,7 @@ pub mod mx;
 pub mod nic;
 pub mod persist;
 pub mod probe;
+pub mod reproduce;
 pub mod serve;
 pub mod show;
 pub mod tune;

@@ -51,6 +51,7 @@ pub(crate) fn measurement(setting: &str) -> Measurement {
         rounds: Vec::new(),
         environment,
         latency: Distribution::default(),
+        series: Vec::new(),
     }
 }
 

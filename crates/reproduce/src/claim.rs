@@ -1,0 +1,154 @@
+//! What a document says of a number, and whether ours agrees.
+
+use serde::Serialize;
+
+/// What a document says, with the tolerance that is allowed for ours.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Claim {
+    /// A value.
+    Value {
+        /// It.
+        value: f64,
+        /// How far ours may be away.
+        tolerance: Tolerance,
+    },
+    /// From one value to another.
+    Between(f64, f64),
+    /// An inequality, or an order as a difference above 0: more than this.
+    Above(f64),
+    /// Less than this.
+    Below(f64),
+}
+
+/// How far a value may be from that of the document.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tolerance {
+    /// Percent of the document's value.
+    Percent(f64),
+    /// So much, in the number's unit.
+    Within(f64),
+}
+
+/// Whether ours agrees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It is within the tolerance, or on the right side.
+    Agrees,
+    /// It is not.
+    Misses,
+    /// A constant was set so that it agrees; this proves nothing.
+    Set,
+    /// It cannot be made here.
+    NotMade,
+}
+
+impl Claim {
+    /// Whether `ours` agrees.
+    #[must_use]
+    pub fn is_met_by(&self, ours: f64) -> bool {
+        match *self {
+            Self::Value { value, tolerance: Tolerance::Percent(percent) } => {
+                (ours - value).abs() <= value.abs() * percent / 100.0
+            }
+            Self::Value { value, tolerance: Tolerance::Within(within) } => {
+                (ours - value).abs() <= within
+            }
+            Self::Between(low, high) => (low..=high).contains(&ours),
+            Self::Above(bound) => ours > bound,
+            Self::Below(bound) => ours < bound,
+        }
+    }
+
+    /// By how many percent of the document's value ours differs; of a range, from its nearer end.
+    /// An inequality has no value to differ from, nor has 0 a percentage.
+    #[must_use]
+    pub fn difference_percent(&self, ours: f64) -> Option<f64> {
+        let value = match *self {
+            Self::Value { value, .. } => value,
+            Self::Between(low, high) => ours.clamp(low, high),
+            Self::Above(_) | Self::Below(_) => return None,
+        };
+        (value != 0.0).then(|| (ours - value) / value.abs() * 100.0)
+    }
+
+    /// The smallest and the largest value that the document states, if it states values.
+    #[must_use]
+    pub fn values(&self) -> Option<(f64, f64)> {
+        match *self {
+            Self::Value { value, .. } => Some((value, value)),
+            Self::Between(low, high) => Some((low, high)),
+            Self::Above(_) | Self::Below(_) => None,
+        }
+    }
+
+    /// The tolerance, in words.
+    #[must_use]
+    pub fn tolerance(&self) -> String {
+        match *self {
+            Self::Value { tolerance: Tolerance::Percent(percent), .. } => format!("{percent} %"),
+            Self::Value { tolerance: Tolerance::Within(within), .. } => format!("+-{within}"),
+            Self::Between(..) => "in it".into(),
+            Self::Above(_) | Self::Below(_) => "order".into(),
+        }
+    }
+
+    /// What the document says, in words.
+    #[must_use]
+    pub fn stated(&self) -> String {
+        match *self {
+            Self::Value { value, .. } => number(value),
+            Self::Between(low, high) => format!("{}..{}", number(low), number(high)),
+            Self::Above(bound) => format!("> {}", number(bound)),
+            Self::Below(bound) => format!("< {}", number(bound)),
+        }
+    }
+}
+
+/// A number with about four digits.
+#[must_use]
+pub fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        large if large >= 999.95 => 0,
+        large if large >= 9.995 => 1,
+        _ => 2,
+    };
+    let text = format!("{value:.digits$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_edge_of_a_tolerance_agrees() {
+        let of = |tolerance| Claim::Value { value: 200.0, tolerance };
+        for (tolerance, agrees, misses) in
+            [(Tolerance::Percent(5.0), 210.0, 210.1), (Tolerance::Within(2.0), 198.0, 197.9)]
+        {
+            assert!(of(tolerance).is_met_by(agrees) && !of(tolerance).is_met_by(misses));
+        }
+        assert!(Claim::Between(90.0, 100.0).is_met_by(100.0));
+        assert!(!Claim::Above(0.0).is_met_by(0.0) && !Claim::Below(0.0).is_met_by(0.0));
+        let value = of(Tolerance::Percent(5.0));
+        assert!(!value.is_met_by(f64::NAN) && !Claim::Below(1.0).is_met_by(f64::NAN));
+    }
+
+    #[test]
+    fn a_difference_is_one_from_the_nearest_stated_value() {
+        let range = Claim::Between(90.0, 100.0);
+        assert_eq!(range.difference_percent(95.0), Some(0.0));
+        assert_eq!(range.difference_percent(110.0), Some(10.0));
+        let value = |value| Claim::Value { value, tolerance: Tolerance::Within(1.0) };
+        assert_eq!(value(-20.0).difference_percent(-15.0), Some(25.0));
+        assert_eq!(value(0.0).difference_percent(1.0), None);
+        assert_eq!(Claim::Above(1.0).difference_percent(2.0), None);
+    }
+
+    #[test]
+    fn numbers_have_as_many_digits_as_they_need() {
+        let texts = [433_000.0, 92.44, 13.7, 0.335, 20.0, -4.0].map(number);
+        assert_eq!(texts, ["433000", "92.4", "13.7", "0.34", "20", "-4"]);
+    }
+}

@@ -1,0 +1,153 @@
+//! Our figure beside a number of a document: a figure of a run, or the difference, the sum or the
+//! ratio of two.
+//!
+//! `{ of = "large delay:75 half" }` is half a round trip of the run `large` under `delay:75`.
+//! `minus`, `plus` and `over`, in this order, take a figure or a number each. A run under one
+//! setting needs no setting in between; `tuned throttle:10@3 transactions` is with three clients.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use anyhow::{Context, Result, ensure};
+use bench::compare::Comparison;
+use bench::measurement::Measurement;
+use serde::Deserialize;
+
+use crate::figure::Figure;
+
+/// Results of the runs of a part, by name.
+pub type Results = BTreeMap<String, Comparison>;
+
+/// The formula.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Formula {
+    of: Reference,
+    minus: Option<Term>,
+    plus: Option<Term>,
+    over: Option<Term>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged, expecting = "expected a number, or a figure as in `large delay:75 half`")]
+enum Term {
+    Constant(f64),
+    Figure(Reference),
+}
+
+/// A figure of one setting of one run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct Reference {
+    run: String,
+    setting: Option<String>,
+    clients: Option<u32>,
+    figure: Figure,
+}
+
+impl TryFrom<String> for Reference {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl FromStr for Reference {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (run, setting, figure) = match text.split_whitespace().collect::<Vec<_>>()[..] {
+            [run, figure] => (run, None, figure),
+            [run, setting, figure] => (run, Some(setting), figure),
+            _ => return Err(format!("`{text}`: a figure is RUN [SETTING[@CLIENTS]] FIGURE")),
+        };
+        let (setting, clients) = match setting.and_then(|it| it.split_once('@')) {
+            Some((setting, clients)) => {
+                let clients =
+                    clients.parse().map_err(|_| format!("`{text}`: how many clients?"))?;
+                (Some(setting), Some(clients))
+            }
+            None => (setting, None),
+        };
+        let setting = setting.map(str::to_owned);
+        Ok(Self { run: run.into(), setting, clients, figure: figure.parse()? })
+    }
+}
+
+impl Formula {
+    /// The runs that it looks at.
+    pub fn runs(&self) -> impl Iterator<Item = &str> {
+        let terms = [&self.minus, &self.plus, &self.over].into_iter().flatten();
+        let others = terms.filter_map(|term| match term {
+            Term::Figure(reference) => Some(reference.run.as_str()),
+            Term::Constant(_) => None,
+        });
+        std::iter::once(self.of.run.as_str()).chain(others)
+    }
+
+    /// Its value.
+    ///
+    /// # Errors
+    /// If a run has no such setting, or a result no such figure.
+    pub fn value(&self, results: &Results) -> Result<f64> {
+        let term = |term: &Option<Term>, neutral: f64| match term {
+            None => Ok(neutral),
+            Some(Term::Constant(value)) => Ok(*value),
+            Some(Term::Figure(reference)) => reference.value(results),
+        };
+        let sum = self.of.value(results)? - term(&self.minus, 0.0)? + term(&self.plus, 0.0)?;
+        Ok(sum / term(&self.over, 1.0)?)
+    }
+}
+
+impl Reference {
+    fn value(&self, results: &Results) -> Result<f64> {
+        let run = results.get(&self.run).with_context(|| format!("no run {}", self.run))?;
+        let is_it = |result: &&Measurement| {
+            let setting = result.setting.split(' ').next();
+            self.setting.is_none() || setting == self.setting.as_deref()
+        };
+        let cells: Vec<&Measurement> = run.results.iter().filter(is_it).collect();
+        let setting = self.setting.as_deref().unwrap_or("its setting");
+        let place = || format!("{} of run {} under {setting}", self.figure.name(), self.run);
+        let one =
+            cells.iter().filter(|cell| self.clients.is_none_or(|it| cell.clients == Some(it)));
+        let one: Vec<&Measurement> = one.copied().collect();
+        ensure!(!one.is_empty(), "{}: there is no such result", place());
+        let value = self.figure.value(&one);
+        value.with_context(|| format!("{}: nothing was measured", place()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_has_two_or_three_words() {
+        let whole: Reference = "tuned throttle:10@3 transactions".parse().unwrap();
+        assert_eq!((whole.run.as_str(), whole.clients), ("tuned", Some(3)));
+        assert_eq!(whole.setting.as_deref(), Some("throttle:10"));
+        let short: Reference = "ping p50".parse().unwrap();
+        assert!(short.setting.is_none() && short.figure == Figure::P50);
+        for wrong in ["p50", "a b c d", "run s@x p50", "run s middle"] {
+            assert!(wrong.parse::<Reference>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_formula_names_each_of_its_runs() {
+        let text = "of = 'a x p50'\nminus = 'b x p50'\nover = 2.0";
+        let formula: Formula = toml::from_str(text).unwrap();
+        assert_eq!(formula.runs().collect::<Vec<_>>(), ["a", "b"]);
+        assert!(toml::from_str::<Formula>("of = 'a p50'\ntimes = 2.0").is_err());
+    }
+
+    #[test]
+    fn a_result_that_is_not_there_is_an_error_that_names_it() {
+        let formula: Formula = toml::from_str("of = 'a delay:75 p50'").unwrap();
+        let error = format!("{:#}", formula.value(&Results::new()).unwrap_err());
+        assert!(error.contains("no run a"), "{error}");
+    }
+}

@@ -1,0 +1,113 @@
+//! The report: a chapter for each table or figure, with the document's points and ours in one
+//! picture.
+
+use report::document::{Chapter, Document};
+use report::pairs::{Pair, PairChart};
+use report::{Cell, Table};
+
+use crate::claim::Verdict;
+use crate::outcome::{NumberOutcome, Outcome, PartOutcome, SeedOutcome};
+
+/// The report of `outcome`, one HTML file.
+///
+/// # Errors
+/// Only if the template engine fails.
+pub fn render(outcome: &Outcome) -> anyhow::Result<String> {
+    let mut chapters = Vec::new();
+    for seed in &outcome.seeds {
+        chapters.push(machine(seed));
+        chapters.extend(seed.parts.iter().map(chapter));
+    }
+    let environment = outcome.environment.as_ref();
+    let document = Document {
+        title: "What the documents report, and what Earmark measures".into(),
+        subtitle: "Each number that they state, beside ours: unmodified Linux kernels in virtual \
+                   time, with the constants that each chapter names."
+            .into(),
+        made_at: environment.map(|it| it.date.clone()).unwrap_or_default(),
+        story: outcome.in_words(),
+        chapters,
+        environment: environment
+            .map(|it| {
+                vec![
+                    ("machine".into(), it.machine()),
+                    ("command".into(), it.command.clone()),
+                    ("real time".into(), format!("{:.0} s", outcome.wall_s)),
+                ]
+            })
+            .unwrap_or_default(),
+    };
+    Ok(report::document::render(&document)?)
+}
+
+/// The document, and the constants of its machine.
+fn machine(seed: &SeedOutcome) -> Chapter {
+    let row = |constant: &crate::seed::Constant| {
+        let origin = format!("{:?}", constant.origin).to_lowercase();
+        let value = constant.value.to_string();
+        [constant.option.clone(), value.trim_matches('"').to_owned(), origin, constant.why.clone()]
+            .map(Cell::plain)
+            .to_vec()
+    };
+    Chapter {
+        title: seed.title.clone(),
+        note: seed.source.clone(),
+        table: Table {
+            headers: ["constant", "value", "origin", "where from"].map(str::to_owned).to_vec(),
+            rows: seed.constants.iter().map(row).collect(),
+        },
+        is_new_document: true,
+        ..Chapter::default()
+    }
+}
+
+fn chapter(part: &PartOutcome) -> Chapter {
+    let pictures = [PairChart { pairs: part.numbers.iter().filter_map(pair).collect() }];
+    let pictures = pictures.iter().filter(|chart| !chart.pairs.is_empty()).map(PairChart::svg);
+    let curves = part.curve.iter().map(report::panels::Picture::svg);
+    Chapter {
+        title: part.title.clone(),
+        note: part.about.clone(),
+        pictures: pictures.chain(curves).collect(),
+        table: Table {
+            headers: ["", "unit", "document", "ours", "difference", "tolerance", "", "note"]
+                .map(str::to_owned)
+                .to_vec(),
+            rows: part.numbers.iter().map(row).collect(),
+        },
+        commands: part.runs.iter().map(|run| run.command.clone()).collect(),
+        is_new_document: false,
+    }
+}
+
+fn row(number: &NumberOutcome) -> Vec<Cell> {
+    let [ours, difference] = number.in_words();
+    let verdict = number.verdict.in_words();
+    let verdict = match number.verdict {
+        Verdict::Agrees => Cell::good(verdict),
+        Verdict::Misses => Cell::bad(verdict),
+        Verdict::Set | Verdict::NotMade => Cell::plain(verdict),
+    };
+    let plain = |text: &str| Cell::plain(text);
+    vec![
+        plain(&number.what),
+        plain(&number.unit),
+        plain(&number.stated),
+        Cell::plain(ours),
+        Cell::plain(difference),
+        plain(&number.tolerance),
+        verdict,
+        plain(&number.note),
+    ]
+}
+
+/// The two points of a number, if both have a value.
+fn pair(number: &NumberOutcome) -> Option<Pair> {
+    Some(Pair {
+        name: number.what.clone(),
+        unit: number.unit.clone(),
+        stated: number.claim.values()?,
+        ours: number.ours?,
+        agrees: number.verdict != Verdict::Misses,
+    })
+}

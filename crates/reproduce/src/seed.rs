@@ -1,0 +1,375 @@
+//! A document as data: its machine, its measurements, and its numbers.
+//!
+//! One file for each in `seeds/`. What a file says of a number, its tolerance among it, is there
+//! before anything runs.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use bench::experiment::Experiment;
+use bench::options::{ExperimentOptions, NicOptions};
+use bench::scenario::Run;
+use bench::world::WorldKind;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::claim::{Claim, Tolerance};
+use crate::formula::Formula;
+
+/// Those that come with Earmark.
+const BUILT_IN: [(&str, &str); 4] = [
+    ("e1000", include_str!("../seeds/e1000.toml")),
+    ("bge", include_str!("../seeds/bge.toml")),
+    ("odroid", include_str!("../seeds/odroid.toml")),
+    ("openmx", include_str!("../seeds/openmx.toml")),
+];
+
+/// With `--quick` a run lasts a quarter of its time, and no less than this, in seconds.
+const SHORTEST_S: f64 = 0.01;
+
+/// A document.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Seed {
+    /// The name on the command line; that of the file.
+    #[serde(skip)]
+    pub name: String,
+    /// One line on what was found.
+    pub title: String,
+    /// Author, title, date.
+    pub source: String,
+    /// The machine: options of the NIC, the cable and the hosts.
+    #[serde(rename = "constant")]
+    pub constants: Vec<Constant>,
+    /// Its tables and figures.
+    #[serde(rename = "part")]
+    pub parts: Vec<Part>,
+}
+
+/// An option of the machine that all runs of a document have in common.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Constant {
+    /// The flag of `earmark bench`, without its dashes.
+    pub option: String,
+    /// Its value.
+    pub value: Value,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Where from exactly, or why.
+    pub why: String,
+}
+
+/// Where a constant comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Origin {
+    /// The document states it.
+    Stated,
+    /// It was measured, here or there, in another experiment.
+    Measured,
+    /// It was set so that one number of the document comes out; that number is no prediction.
+    Set,
+    /// Nobody says it; a usual value.
+    Assumed,
+}
+
+/// A table, a figure, or a paragraph with numbers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Part {
+    /// The name on the command line, after that of the document.
+    pub name: String,
+    /// The heading.
+    pub title: String,
+    /// What was measured, and how it is here.
+    pub about: String,
+    /// What is run for it, by name.
+    #[serde(default, rename = "run")]
+    pub runs: BTreeMap<String, PartRun>,
+    /// What the document says.
+    #[serde(rename = "number")]
+    pub numbers: Vec<Number>,
+    /// A picture over the number of clients, or over time.
+    #[serde(default)]
+    pub curve: Option<Curve>,
+}
+
+/// One experiment of a part. Its keys are the flags of `earmark bench --world virtual`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartRun {
+    experiment: Experiment,
+    #[serde(default)]
+    nic: Table,
+    #[serde(default)]
+    options: Table,
+}
+
+/// Which picture a run makes.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Curve {
+    /// The run.
+    pub run: String,
+    /// What is drawn.
+    pub of: CurveKind,
+}
+
+/// What is drawn of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CurveKind {
+    /// Answers a second over the number of clients, a curve for each setting.
+    Clients,
+    /// Round trip, halves and offset over time.
+    Time,
+}
+
+/// A number of the document.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, try_from = "NumberText")]
+pub struct Number {
+    /// What it is of.
+    pub what: String,
+    /// Its unit.
+    pub unit: String,
+    /// What the document says of it.
+    pub claim: Claim,
+    /// How ours is made.
+    pub ours: Ours,
+    /// The reason of a difference, or what it rests on; may be empty.
+    pub note: String,
+}
+
+/// How our figure beside a number is made.
+#[derive(Clone, Debug)]
+pub enum Ours {
+    /// From the runs, to be compared.
+    Predicted(Formula),
+    /// From the runs; a constant was set to make it agree, so that it proves nothing.
+    Set(Formula),
+    /// Not at all, and why.
+    Cannot(String),
+}
+
+/// A [`Number`] as the file has it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NumberText {
+    what: String,
+    unit: String,
+    seed: Option<Stated>,
+    above: Option<f64>,
+    below: Option<f64>,
+    percent: Option<f64>,
+    within: Option<f64>,
+    ours: Option<Formula>,
+    #[serde(default)]
+    sets_a_constant: bool,
+    cannot: Option<String>,
+    #[serde(default)]
+    note: String,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a number, or a smallest and a largest one")]
+enum Stated {
+    One(f64),
+    Range([f64; 2]),
+}
+
+impl TryFrom<NumberText> for Number {
+    type Error = String;
+
+    fn try_from(text: NumberText) -> Result<Self, String> {
+        let what = text.what;
+        let tolerance = match (text.percent, text.within) {
+            (Some(percent), None) => Some(Tolerance::Percent(percent)),
+            (None, Some(within)) => Some(Tolerance::Within(within)),
+            (None, None) => None,
+            (Some(_), Some(_)) => return Err(format!("{what}: percent and within, which?")),
+        };
+        let claim = match (text.seed, text.above, text.below, tolerance) {
+            (Some(Stated::One(value)), None, None, Some(tolerance)) => {
+                Claim::Value { value, tolerance }
+            }
+            (Some(Stated::Range([low, high])), None, None, None) => Claim::Between(low, high),
+            (None, Some(bound), None, None) => Claim::Above(bound),
+            (None, None, Some(bound), None) => Claim::Below(bound),
+            _ => {
+                return Err(format!(
+                    "{what}: give a seed with percent or within, a seed of two numbers, above, or below"
+                ));
+            }
+        };
+        let ours = match (text.ours, text.cannot, text.sets_a_constant) {
+            (Some(formula), None, false) => Ours::Predicted(formula),
+            (Some(formula), None, true) => Ours::Set(formula),
+            (None, Some(why), false) => Ours::Cannot(why),
+            _ => return Err(format!("{what}: give ours, or why it cannot be made")),
+        };
+        Ok(Self { what, unit: text.unit, claim, ours, note: text.note })
+    }
+}
+
+impl Seed {
+    /// All of them.
+    ///
+    /// # Errors
+    /// If a file does not say what it has to.
+    pub fn all() -> Result<Vec<Self>> {
+        let read = |(name, text)| Self::parse(name, text);
+        BUILT_IN.into_iter().map(read).collect()
+    }
+
+    /// Their names.
+    pub fn documents() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.into_iter().map(|(name, _)| name)
+    }
+
+    /// Those of `wanted`, a document or `DOCUMENT/PART`; without it all.
+    ///
+    /// # Errors
+    /// If there is no such one; the message names those there are.
+    pub fn chosen(wanted: Option<&str>) -> Result<Vec<Self>> {
+        let mut seeds = Self::all()?;
+        let Some(wanted) = wanted else { return Ok(seeds) };
+        let (document, part) = match wanted.split_once('/') {
+            Some((document, part)) => (document, Some(part)),
+            None => (wanted, None),
+        };
+        seeds.retain(|seed| seed.name == document);
+        for seed in &mut seeds {
+            seed.parts.retain(|it| part.is_none_or(|part| it.name == part));
+        }
+        seeds.retain(|seed| !seed.parts.is_empty());
+        let names: Vec<_> = Self::documents().collect();
+        ensure!(
+            !seeds.is_empty(),
+            "there is no `{wanted}` to reproduce; there are {}, and `--list` lists their parts",
+            names.join(", ")
+        );
+        Ok(seeds)
+    }
+
+    fn parse(name: &str, text: &str) -> Result<Self> {
+        let seed: Self = toml::from_str(text).with_context(|| format!("read seeds/{name}.toml"))?;
+        let seed = Self { name: name.into(), ..seed };
+        for part in &seed.parts {
+            for run in part.runs.keys() {
+                let _ = seed.run(part, run, false)?;
+            }
+        }
+        Ok(seed)
+    }
+
+    /// An experiment of a part, on this machine, and how to type it.
+    ///
+    /// # Errors
+    /// If the part has no such run, or an option is not what the flag takes.
+    pub(crate) fn run(&self, part: &Part, name: &str, quick: bool) -> Result<(Run, String)> {
+        let place = || format!("{}/{}, run {name}", self.name, part.name);
+        let run = part.runs.get(name).with_context(|| format!("{}: no such run", place()))?;
+        let constants = self.constants.iter().map(|it| (it.option.clone(), it.value.clone()));
+        let mut nic: Table = constants.collect();
+        nic.extend(run.nic.clone());
+        let mut options = run.options.clone();
+        if quick {
+            shorten(&mut options);
+        }
+        let command = command(run.experiment, &nic, &options);
+        let run = Run {
+            experiment: run.experiment,
+            world: Some(WorldKind::Virtual),
+            nic: NicOptions::deserialize(nic).with_context(place)?,
+            options: ExperimentOptions::deserialize(options).with_context(place)?,
+        };
+        let uses = [run.uses(None)];
+        run.nic.check_taken(&uses).and(run.options.check_taken(&uses)).with_context(place)?;
+        Ok((run, command))
+    }
+}
+
+/// A quarter of the time. What happens in a run with a change needs its time.
+fn shorten(options: &mut Table) {
+    let changes = options.contains_key("change-to");
+    if let Some(Value::Float(duration)) = options.get_mut("duration").filter(|_| !changes) {
+        *duration = (*duration / 4.0).max(SHORTEST_S);
+    }
+}
+
+/// The command line of a run.
+fn command(experiment: Experiment, nic: &Table, options: &Table) -> String {
+    let mut command = format!("earmark bench {} --world virtual", experiment.name());
+    for (key, value) in nic.iter().chain(options) {
+        command += &format!(" --{key} {}", word(value));
+    }
+    command
+}
+
+fn word(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.contains([' ', '&', '<']) => format!("\"{text}\""),
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(word).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_can_be_read_and_every_formula_finds_its_run() {
+        for seed in Seed::all().unwrap() {
+            for part in &seed.parts {
+                for number in &part.numbers {
+                    let (Ours::Predicted(formula) | Ours::Set(formula)) = &number.ours else {
+                        continue;
+                    };
+                    for run in formula.runs() {
+                        let place = format!("{}/{}, {}", seed.name, part.name, number.what);
+                        assert!(part.runs.contains_key(run), "{place}: no run {run}");
+                    }
+                }
+                let curve = part.curve.as_ref().map(|curve| &curve.run);
+                assert!(curve.is_none_or(|run| part.runs.contains_key(run)), "{}", part.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_is_chosen_by_its_name_and_a_wrong_one_names_those_there_are() {
+        let one = Seed::chosen(Some("openmx/table1")).unwrap();
+        assert_eq!((one.len(), one[0].parts.len()), (1, 1));
+        let error = Seed::chosen(Some("table1")).unwrap_err().to_string();
+        assert!(error.contains("`table1`") && error.contains("e1000, bge"), "{error}");
+    }
+
+    #[test]
+    fn a_number_has_one_claim_and_one_way() {
+        let read = |text: &str| toml::from_str::<Number>(&format!("what='w'\nunit='us'\n{text}"));
+        assert!(read("seed = 5.0\npercent = 5.0\nours = { of = 'r s p50' }").is_ok());
+        assert!(read("above = 1.0\ncannot = 'no such host'").is_ok());
+        for wrong in [
+            "seed = 5.0\nours = { of = 'r s p50' }",
+            "seed = 5.0\npercent = 5.0",
+            "above = 1.0\nbelow = 2.0\ncannot = 'why'",
+            "above = 1.0\ncannot = 'why'\nours = { of = 'r s p50' }",
+            "above = 1.0\nours = { of = 'r s p51' }",
+        ] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_run_can_be_typed() {
+        let seed = Seed::chosen(Some("bge")).unwrap().remove(0);
+        let part = &seed.parts[0];
+        let name = part.runs.keys().next().unwrap();
+        let (_, command) = seed.run(part, name, false).unwrap();
+        assert!(command.starts_with("earmark bench memcached --world virtual --"), "{command}");
+    }
+}
