@@ -37,6 +37,8 @@ pub struct Picture {
     pub summary: String,
     /// What the horizontal axis counts.
     pub x_title: String,
+    /// Whether it is logarithmic.
+    pub has_logarithmic_x: bool,
     /// A moment to point at, and what happened.
     pub change: Option<(f64, String)>,
     /// From top to bottom.
@@ -66,7 +68,9 @@ impl Picture {
     #[must_use]
     pub fn svg(&self) -> String {
         let points = self.panels.iter().flat_map(|panel| &panel.curves).flat_map(|c| &c.points);
-        let x = Scale::linear(range(points.map(|(x, _)| *x)).unwrap_or((0.0, 1.0)), (LEFT, RIGHT));
+        let span = range(points.map(|(x, _)| *x)).unwrap_or((0.0, 1.0));
+        let scale = if self.has_logarithmic_x { Scale::log } else { Scale::linear };
+        let x = scale(span, (LEFT, RIGHT));
         let count = self.panels.len() as f64;
         let mut canvas = Canvas::new(WIDTH, count * (HEAD + HEIGHT + GAP) - GAP + FOOT);
         for (number, panel) in self.panels.iter().enumerate() {
@@ -132,6 +136,7 @@ mod tests {
         let svg = Picture {
             summary: "two panels".into(),
             x_title: "seconds".into(),
+            has_logarithmic_x: false,
             change: Some((0.5, "here".into())),
             panels: vec![panel("first"), panel("second")],
         }

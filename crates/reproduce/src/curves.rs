@@ -31,6 +31,7 @@ fn over_clients(run: &Comparison) -> Picture {
     Picture {
         summary: "Answers a second over the number of clients.".into(),
         x_title: "clients".into(),
+        has_logarithmic_x: false,
         change: None,
         panels: vec![Panel { title: "answers/s".into(), curves }],
     }
@@ -56,6 +57,7 @@ fn over_time(run: &Comparison) -> Option<Picture> {
     Some(Picture {
         summary: "NTP's round trip, its halves and the offset over time.".into(),
         x_title: "seconds".into(),
+        has_logarithmic_x: false,
         change: Some((end / 2.0, result.setting.replace(" then ", " becomes "))),
         panels: NTP.map(panel).into(),
     })

@@ -8,6 +8,7 @@ mod messages;
 mod mpi;
 pub(crate) mod npb;
 mod reproduce;
+mod tradeoff;
 mod worlds;
 
 use std::fs;
@@ -46,6 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         };
     }
     page += &chronyd(&read(&directory.join("odroid-virtual.json"))?);
+    page += &tradeoff::page(&read(&directory.join("tradeoff.json"))?);
     page += &reproduce::page(&read(&directory.join("reproduce.json"))?);
     page += &worlds::page(&read(&directory.join("worlds.json"))?);
     let mpi = directory.join("mpi.json");
@@ -66,8 +68,8 @@ pub(crate) struct Options {
     /// Measure nothing; write the pages from the JSON files that are there
     #[arg(long)]
     write_only: bool,
-    /// Measure these parts alone: a scenario's name, chronyd, reproduce, worlds, adaptive, mpi,
-    /// demo
+    /// Measure these parts alone: a scenario's name, chronyd, tradeoff, reproduce, worlds, adaptive,
+    /// mpi, demo
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -77,7 +79,7 @@ const HEAD: &str = "# Results\n\n\
     microseconds. A range in brackets is the smallest and largest median of a round.\n";
 
 /// The parts that are no scenarios.
-const PARTS: [&str; 6] = ["chronyd", "reproduce", "worlds", "adaptive", "mpi", "demo"];
+const PARTS: [&str; 7] = ["chronyd", "tradeoff", "reproduce", "worlds", "adaptive", "mpi", "demo"];
 
 fn measure(directory: &Path, only: &[String]) -> Result<()> {
     for name in only {
@@ -95,10 +97,12 @@ fn measure(directory: &Path, only: &[String]) -> Result<()> {
         println!("scenario {name}");
         print_to(&format!("{name}.json"), &["bench", "--json", "--scenario", name])?;
     }
-    if wanted("chronyd") {
-        println!("chronyd in virtual time");
-        let example = ["run", "--release", "--package", "earmark", "--example", "odroid", "--"];
-        shell::run(shell::cargo(example).arg(directory))?;
+    for (part, example) in [("chronyd", "odroid"), ("tradeoff", "tradeoff")] {
+        if wanted(part) {
+            println!("{part} in virtual time");
+            let words = ["run", "--release", "--package", "earmark", "--example", example, "--"];
+            shell::run(shell::cargo(words).arg(directory))?;
+        }
     }
     if wanted("reproduce") {
         println!("what the documents report");

@@ -92,6 +92,7 @@ fn picture(samples: &BTreeMap<String, Vec<Sample>>) -> Picture {
                   requests become faster, and the offset moves by half of that."
             .to_owned(),
         x_title: "seconds".to_owned(),
+        has_logarithmic_x: false,
         change: Some((CHANGE_AT_S, "ethtool -C b0 rx-usecs 50".to_owned())),
         panels: vec![
             panel("Round trip", curves("", |sample| sample.round_trip_us)),
