@@ -68,8 +68,8 @@ pub(crate) struct Options {
     /// Measure nothing; write the pages from the JSON files that are there
     #[arg(long)]
     write_only: bool,
-    /// Measure these parts alone: a scenario's name, chronyd, tradeoff, reproduce, worlds, adaptive,
-    /// mpi, demo
+    /// Measure these parts alone: a scenario's name, chronyd, tradeoff, reproduce, worlds,
+    /// adaptive, mpi, demo
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -106,9 +106,7 @@ fn measure(directory: &Path, only: &[String]) -> Result<()> {
     }
     if wanted("reproduce") {
         println!("what the documents report");
-        let report = repo::target_directory()?.join("reproduction.html");
-        let report = report.to_str().context("the target directory is not UTF-8")?;
-        print_to("reproduce.json", &["reproduce", "--json", "--report", report])?;
+        print_to("reproduce.json", &["reproduce", "--json"])?;
     }
     if wanted("worlds") {
         worlds::measure(&earmark, &directory.join("worlds.json"))?;

@@ -32,10 +32,13 @@ pub struct ReproduceArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Where the HTML report goes
-    #[arg(long, default_value = "earmark-reproduction.html", value_name = "FILE")]
-    report: PathBuf,
+    /// Where the HTML report goes [default: earmark-reproduction.html; with --json, nowhere]
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
+
+/// Where the report goes if nobody says.
+const REPORT: &str = "earmark-reproduction.html";
 
 fn offered() -> SuggestedValues<String> {
     SuggestedValues::new(Seed::documents().collect())
@@ -55,8 +58,12 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let privilege = become_capable()?;
     let progress = Progress::new(args.json);
     let outcome = reproduce::reproduce(&seeds, args.quick, privilege, &progress)?;
-    let page = page::render(&outcome)?;
-    fs::write(&args.report, page).with_context(|| format!("write {}", args.report.display()))?;
+    let usual = (!args.json).then(|| PathBuf::from(REPORT));
+    let report = args.report.clone().or(usual);
+    if let Some(path) = &report {
+        let page = page::render(&outcome)?;
+        fs::write(path, page).with_context(|| format!("write {}", path.display()))?;
+    }
     if args.json {
         outln!("{}", serde_json::to_string_pretty(&outcome)?);
         return Ok(());
@@ -65,7 +72,9 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
         print_seed(seed, width);
     }
     outln!("{}", width.wrap(&closing(&outcome)));
-    outln!("\nReport: {}", args.report.display());
+    if let Some(path) = &report {
+        outln!("\nReport: {}", path.display());
+    }
     Ok(())
 }
 
