@@ -118,6 +118,34 @@ fn interrupts_lengthen_the_work_of_a_server() {
     assert!(each_s < 1e6 / 205.0, "interrupts take their part: {each_s}");
 }
 
+/// Receive livelock: requests that come more often take the time in which they would be answered,
+/// until none is.
+#[test]
+fn a_host_that_only_receives_answers_nobody() {
+    let ask = |rate: u32| {
+        let words = "udp-rr --duration 0.05 -s disabled --compute 5 --packet-cost 0,5000";
+        run(&["bench", "--world", "virtual", "--json", "--warmup", "0.05"]
+            .into_iter()
+            .chain(words.split(' '))
+            .chain(["--rate", &rate.to_string()])
+            .collect::<Vec<_>>())
+    };
+    let mut before = f64::INFINITY;
+    for rate in [120_000, 150_000, 198_000] {
+        let result = ask(rate).json()["results"][0].clone();
+        let processor = &result["ports"][1]["processor"];
+        let received = f64::from(rate) * 5e-6;
+        assert!((number(processor, "receive") - received).abs() < 0.01, "{rate}: {processor}");
+        // What is left is for answers, 5 us each.
+        let answers = number(&result, "transactions_per_s");
+        assert!(answers <= (1.0 - received + 0.01) / 5e-6, "{rate}: {answers}");
+        assert!(answers < before, "{rate}: {answers} answers after {before}");
+        before = answers;
+    }
+    assert!(before < 5_000.0, "198,000 requests a second leave time for 2,000: {before}");
+    ask(250_000).refused(&["no request was answered", "found a full ring"]);
+}
+
 #[test]
 fn costs_are_the_same_in_every_run() {
     let words = "mixed --duration 0.02 --bulk-rate 700 -s marked:75 --costs paper --seed 7";
