@@ -18,11 +18,12 @@
 //!
 //! ```no_run
 //! use report::progress::Progress;
-//! use reproduce::seed::Seed;
+//! use reproduce::{Terms, seed::Seed};
 //!
 //! let seeds = Seed::chosen(Some("bge"))?;
-//! let privilege = sys::privilege::become_capable()?;
-//! let outcome = reproduce::reproduce(&seeds, false, privilege, &Progress::new(true))?;
+//! let (privilege, progress) = (sys::privilege::become_capable()?, Progress::new(true));
+//! let terms = Terms { quick: false, npb: None, privilege, progress: &progress };
+//! let outcome = reproduce::reproduce(&seeds, &terms)?;
 //! println!("{}", outcome.in_words());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -30,7 +31,7 @@
 //! # Modules
 //!
 //! - [`seed`]: a document as data; [`claim`]: what it says of a number; [`formula`], [`figure`]:
-//!   how ours is made;
+//!   how ours is made; [`npb`]: what has to be measured live;
 //! - [`outcome`]: numbers beside each other, and their sum; [`page`]: the report.
 
 #![forbid(unsafe_code)]
@@ -40,6 +41,7 @@ pub mod claim;
 mod curves;
 pub mod figure;
 pub mod formula;
+pub mod npb;
 pub mod outcome;
 pub mod page;
 pub mod seed;
@@ -53,54 +55,55 @@ use report::progress::Progress;
 use sys::privilege::Privilege;
 
 use formula::Results;
+use npb::Npb;
 use outcome::{NumberOutcome, Outcome, PartOutcome, RunOutcome, SeedOutcome};
 use seed::{Part, Seed};
 
-/// Runs everything that `seeds` need, a quarter of it with `quick`, and compares.
+/// How numbers are made.
+pub struct Terms<'a> {
+    /// Runs last a quarter of their time.
+    pub quick: bool,
+    /// What was measured live, if there is a file of it.
+    pub npb: Option<&'a Npb>,
+    /// The right to make hosts.
+    pub privilege: Privilege,
+    /// Where to show progress.
+    pub progress: &'a Progress,
+}
+
+/// Runs everything that `seeds` need, and compares.
 ///
 /// # Errors
 /// If there is no kernel for guests, or a run fails.
-pub fn reproduce(
-    seeds: &[Seed],
-    quick: bool,
-    privilege: Privilege,
-    progress: &Progress,
-) -> Result<Outcome> {
+pub fn reproduce(seeds: &[Seed], terms: &Terms<'_>) -> Result<Outcome> {
     let started = Instant::now();
     let mut outcomes = Vec::new();
     for seed in seeds {
-        let part = |part| of_part(seed, part, quick, privilege, progress);
-        let parts = seed.parts.iter().map(part).collect::<Result<_>>()?;
-        outcomes.push(SeedOutcome::new(seed, parts));
+        let parts = seed.parts.iter().map(|part| of_part(seed, part, terms));
+        outcomes.push(SeedOutcome::new(seed, parts.collect::<Result<_>>()?));
     }
-    Ok(Outcome::new(outcomes, quick, started.elapsed()))
+    Ok(Outcome::new(outcomes, terms.quick, started.elapsed()))
 }
 
-fn of_part(
-    seed: &Seed,
-    part: &Part,
-    quick: bool,
-    privilege: Privilege,
-    progress: &Progress,
-) -> Result<PartOutcome> {
+fn of_part(seed: &Seed, part: &Part, terms: &Terms<'_>) -> Result<PartOutcome> {
     let place = || format!("reproduce {}/{}", seed.name, part.name);
     let mut results = Results::new();
     let mut runs = Vec::new();
     for name in part.runs.keys() {
-        let (run, command) = seed.run(part, name, quick)?;
+        let (run, command) = seed.run(part, name, terms.quick)?;
         let started = Instant::now();
-        let comparison = play(&run, privilege, progress);
+        let comparison = play(&run, terms);
         let comparison = comparison.with_context(|| format!("{}, run {name}", place()))?;
         runs.push(RunOutcome::new(name, command, &comparison, started.elapsed()));
         results.insert(name.clone(), comparison);
     }
-    let number = |number| NumberOutcome::new(number, &results);
+    let number = |number| NumberOutcome::new(number, &results, terms.npb);
     let numbers = part.numbers.iter().map(number).collect::<Result<_>>().with_context(place)?;
     let curve = part.curve.as_ref().and_then(|curve| curves::draw(curve, &results));
     Ok(PartOutcome::new(part, runs, numbers, curve))
 }
 
-fn play(run: &Run, privilege: Privilege, progress: &Progress) -> Result<Comparison> {
-    let world = compare::open(run.world.unwrap_or_default(), &run.nic, privilege)?;
-    compare::run(run.experiment, &run.nic, &run.options, world, progress)
+fn play(run: &Run, terms: &Terms<'_>) -> Result<Comparison> {
+    let world = compare::open(run.world.unwrap_or_default(), &run.nic, terms.privilege)?;
+    compare::run(run.experiment, &run.nic, &run.options, world, terms.progress)
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::claim::{Claim, Verdict, number};
 use crate::formula::Results;
+use crate::npb::Npb;
 use crate::seed::{Constant, Number, Origin, Ours, Part, Seed};
 
 /// Everything; `--json` prints it.
@@ -133,16 +134,27 @@ impl RunOutcome {
 
 impl NumberOutcome {
     /// Compares.
-    pub(crate) fn new(number: &Number, results: &Results) -> Result<Self> {
+    pub(crate) fn new(number: &Number, results: &Results, npb: Option<&Npb>) -> Result<Self> {
+        let note = number.note.clone();
         let (ours, verdict, note) = match &number.ours {
             Ours::Predicted(formula) => {
                 let ours = formula.value(results)?;
-                let agrees = number.claim.is_met_by(ours);
-                let verdict = if agrees { Verdict::Agrees } else { Verdict::Misses };
-                (Some(ours), verdict, &number.note)
+                (Some(ours), Verdict::of(&number.claim, ours), note)
             }
-            Ours::Set(formula) => (Some(formula.value(results)?), Verdict::Set, &number.note),
-            Ours::Cannot(why) => (None, Verdict::NotMade, why),
+            Ours::Set(formula) => (Some(formula.value(results)?), Verdict::Set, note),
+            Ours::Npb(ratio) => match npb.map(|npb| npb.value(ratio)) {
+                Some(Some((ours, class))) => {
+                    let note = format!("Live, class {class}. {note}");
+                    (Some(ours), Verdict::of(&number.claim, ours), note.trim_end().into())
+                }
+                Some(None) => (None, Verdict::NotMade, "The file does not have it.".into()),
+                None => {
+                    let why = "For the live world: `cargo xtask npb` measures it, and `--npb FILE` \
+                               reads its file.";
+                    (None, Verdict::NotMade, why.into())
+                }
+            },
+            Ours::Cannot(why) => (None, Verdict::NotMade, why.clone()),
         };
         Ok(Self {
             what: number.what.clone(),
@@ -152,7 +164,7 @@ impl NumberOutcome {
             ours,
             difference_percent: ours.and_then(|ours| number.claim.difference_percent(ours)),
             verdict,
-            note: note.clone(),
+            note,
             claim: number.claim,
         })
     }
@@ -167,6 +179,10 @@ impl NumberOutcome {
 }
 
 impl Verdict {
+    fn of(claim: &Claim, ours: f64) -> Self {
+        if claim.is_met_by(ours) { Self::Agrees } else { Self::Misses }
+    }
+
     /// In words.
     #[must_use]
     pub fn in_words(self) -> &'static str {
@@ -290,7 +306,7 @@ mod tests {
 
     fn outcome(value: f64, ours: f64) -> NumberOutcome {
         let claim = Claim::Value { value, tolerance: Tolerance::Within(1.0) };
-        let verdict = if claim.is_met_by(ours) { Verdict::Agrees } else { Verdict::Misses };
+        let verdict = Verdict::of(&claim, ours);
         NumberOutcome {
             what: String::new(),
             unit: String::new(),

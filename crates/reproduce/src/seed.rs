@@ -15,6 +15,7 @@ use toml::{Table, Value};
 
 use crate::claim::{Claim, Tolerance};
 use crate::formula::Formula;
+use crate::npb::NpbRatio;
 
 /// Those that come with Earmark.
 const BUILT_IN: [(&str, &str); 4] = [
@@ -149,6 +150,8 @@ pub enum Ours {
     Predicted(Formula),
     /// From the runs; a constant was set to make it agree, so that it proves nothing.
     Set(Formula),
+    /// From what `cargo xtask npb` has measured, if its file is given.
+    Npb(NpbRatio),
     /// Not at all, and why.
     Cannot(String),
 }
@@ -165,6 +168,7 @@ struct NumberText {
     percent: Option<f64>,
     within: Option<f64>,
     ours: Option<Formula>,
+    npb: Option<NpbRatio>,
     #[serde(default)]
     sets_a_constant: bool,
     cannot: Option<String>,
@@ -203,10 +207,11 @@ impl TryFrom<NumberText> for Number {
                 ));
             }
         };
-        let ours = match (text.ours, text.cannot, text.sets_a_constant) {
-            (Some(formula), None, false) => Ours::Predicted(formula),
-            (Some(formula), None, true) => Ours::Set(formula),
-            (None, Some(why), false) => Ours::Cannot(why),
+        let ours = match (text.ours, text.npb, text.cannot, text.sets_a_constant) {
+            (Some(formula), None, None, false) => Ours::Predicted(formula),
+            (Some(formula), None, None, true) => Ours::Set(formula),
+            (None, Some(ratio), None, false) => Ours::Npb(ratio),
+            (None, None, Some(why), false) => Ours::Cannot(why),
             _ => return Err(format!("{what}: give ours, or why it cannot be made")),
         };
         Ok(Self { what, unit: text.unit, claim, ours, note: text.note })

@@ -11,7 +11,9 @@ use bench::suggestions::SuggestedValues;
 use report::outln;
 use report::progress::Progress;
 use report::terminal::{Table, Width};
+use reproduce::Terms;
 use reproduce::claim::Verdict;
+use reproduce::npb::Npb;
 use reproduce::outcome::{Outcome, PartOutcome, SeedOutcome};
 use reproduce::page;
 use reproduce::seed::Seed;
@@ -26,6 +28,9 @@ pub struct ReproduceArgs {
     /// A quarter of the time for each run
     #[arg(long)]
     quick: bool,
+    /// What `cargo xtask npb` has measured, for the tables of the NAS Parallel Benchmarks
+    #[arg(long, value_name = "FILE")]
+    npb: Option<PathBuf>,
     /// List what there is, and run nothing
     #[arg(long, conflicts_with_all = ["quick", "json"])]
     list: bool,
@@ -57,7 +62,9 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     }
     let privilege = become_capable()?;
     let progress = Progress::new(args.json);
-    let outcome = reproduce::reproduce(&seeds, args.quick, privilege, &progress)?;
+    let npb = args.npb.as_deref().map(Npb::read).transpose()?;
+    let terms = Terms { quick: args.quick, npb: npb.as_ref(), privilege, progress: &progress };
+    let outcome = reproduce::reproduce(&seeds, &terms)?;
     let usual = (!args.json).then(|| PathBuf::from(REPORT));
     let report = args.report.clone().or(usual);
     if let Some(path) = &report {

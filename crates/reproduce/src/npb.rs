@@ -1,0 +1,99 @@
+//! The NAS Parallel Benchmarks, which compute, and so need real time: `cargo xtask npb` measures
+//! them on hosts of this machine, and writes the file that is read here.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+/// No file of results has more bytes.
+const LARGEST: u64 = 1 << 20;
+
+/// What `cargo xtask npb` has measured.
+#[derive(Debug, Deserialize)]
+pub struct Npb {
+    programs: Vec<Program>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Program {
+    program: String,
+    class: String,
+    cells: Vec<Cell>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Cell {
+    setting: String,
+    seconds: f64,
+    interrupts: f64,
+}
+
+/// A figure of a program under one setting, divided by that under another.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NpbRatio {
+    program: String,
+    figure: NpbFigure,
+    of: String,
+    over: String,
+}
+
+/// What is divided.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NpbFigure {
+    /// How long the program took.
+    Seconds,
+    /// Interrupts of all hosts.
+    Interrupts,
+}
+
+impl Npb {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is not what `cargo xtask npb` writes.
+    pub fn read(path: &Path) -> Result<Self> {
+        let doing = || format!("read {}, which `cargo xtask npb` writes", path.display());
+        let text = bench::files::read_text(path, LARGEST).with_context(doing)?;
+        serde_json::from_str(&text).with_context(doing)
+    }
+
+    /// The ratio, and of which class the program was; none if it was not run.
+    pub(crate) fn value(&self, ratio: &NpbRatio) -> Option<(f64, &str)> {
+        let program = self.programs.iter().find(|it| it.program == ratio.program)?;
+        let figure = |setting: &str| {
+            let cell = program.cells.iter().find(|cell| cell.setting == setting)?;
+            Some(match ratio.figure {
+                NpbFigure::Seconds => cell.seconds,
+                NpbFigure::Interrupts => cell.interrupts,
+            })
+        };
+        Some((figure(&ratio.of)? / figure(&ratio.over)?, &program.class))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_that_of_two_settings_of_one_program() {
+        let cell = |setting: &str, seconds: f64, interrupts: f64| {
+            format!(r#"{{"setting":"{setting}","seconds":{seconds},"interrupts":{interrupts}}}"#)
+        };
+        let cells = [cell("delay:75", 2.0, 100.0), cell("disabled", 3.0, 2200.0)].join(",");
+        let text = format!(r#"{{"programs":[{{"program":"is","class":"A","cells":[{cells}]}}]}}"#);
+        let npb: Npb = serde_json::from_str(&text).unwrap();
+        let ratio = |program: &str, figure| NpbRatio {
+            program: program.into(),
+            figure,
+            of: "disabled".into(),
+            over: "delay:75".into(),
+        };
+        assert_eq!(npb.value(&ratio("is", NpbFigure::Interrupts)), Some((22.0, "A")));
+        assert_eq!(npb.value(&ratio("is", NpbFigure::Seconds)), Some((1.5, "A")));
+        assert_eq!(npb.value(&ratio("ft", NpbFigure::Seconds)), None);
+    }
+}
