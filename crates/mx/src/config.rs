@@ -172,8 +172,13 @@ impl Marks {
     pub const NOTIFY: Self = Self(0x20);
     /// What the paper marks.
     pub const ALL: Self = Self(0x3f);
+    /// Besides the last frame, the one half way: of an eager message of many frames, and of a long
+    /// answer to a pull request whose last frame is marked. The host works at the first half while
+    /// the second is on the wire, for one more interrupt. Without [`Marks::MEDIUM_LAST`] and
+    /// [`Marks::REPLY_LAST`] there is no such mark.
+    pub const HALFWAY: Self = Self(0x40);
 
-    /// All of these, by name.
+    /// What the paper marks, by name.
     pub const NAMES: [(&'static str, Self); 6] = [
         ("small", Self::SMALL),
         ("medium-last", Self::MEDIUM_LAST),
@@ -193,6 +198,11 @@ impl Marks {
     #[must_use]
     pub const fn with(self, those: Self) -> Self {
         Self(self.0 | those.0)
+    }
+
+    /// Whether frames half way are marked.
+    pub(crate) const fn marks_half_way(self) -> bool {
+        self.0 & Self::HALFWAY.0 != 0
     }
 
     /// Whether a frame is marked that completes what its type is for.

@@ -154,6 +154,8 @@ pub(crate) struct Job {
     pub(crate) wanted: u32,
     /// Its receiver waits for the last of them.
     pub(crate) prompt: bool,
+    /// How many have been sent.
+    pub(crate) sent: u32,
 }
 
 /// A large message that a peer has announced under the name `region`.

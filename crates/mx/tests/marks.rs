@@ -100,6 +100,40 @@ fn requests_and_answers_share_marks() {
     assert!(counts["pull"].1 < counts["pull"].0, "several go out at once");
 }
 
+/// The frame half way besides the last one, where that one is marked.
+#[test]
+fn half_way_frames_are_marked_besides() {
+    let marks = Marks::ALL.with(Marks::HALFWAY);
+    let log = talk(Config { marks, ..Config::default() }, |_, _| false);
+    let usual = count(&talk(Config::default(), |_, _| false));
+    let (mut at, mut seen) = (0, Vec::new());
+    for (_, frame) in log.borrow().iter() {
+        let (header, body) = wire::parse(frame).unwrap();
+        let Body::Reply { .. } = body else { continue };
+        at += 1;
+        if header.marked && !header.ask {
+            seen.push(at);
+        }
+        if header.ask {
+            // Blocks of 32 and those at the end: of 23 frames, and 13.
+            let half = if header.marked && at >= 8 { vec![(at + 1) / 2] } else { vec![] };
+            assert_eq!(seen, half, "of {at}");
+            (at, seen) = (0, Vec::new());
+        }
+    }
+    let counts = count(&log);
+    for (name, frames) in usual {
+        // Both ways: 20,000 bytes and 32,768 have 14 frames and 23. Of six blocks that are waited
+        // for, all are long.
+        let more = match name {
+            "medium" => 2 * 2,
+            "reply" => 2 * 6,
+            _ => 0,
+        };
+        assert_eq!(counts[name], (frames.0, frames.1 + more), "{name}");
+    }
+}
+
 /// Table III of the paper: the mark of an eager message is moved to a frame before the last.
 #[test]
 fn marks_of_eager_messages_can_come_early() {

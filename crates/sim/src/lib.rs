@@ -48,6 +48,7 @@ extern crate alloc;
 
 pub mod drive;
 pub mod load;
+mod marks;
 pub mod model;
 pub mod network;
 mod queue;

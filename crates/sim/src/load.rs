@@ -52,6 +52,8 @@ pub struct Outcome {
     pub marked: u64,
     /// Frames that were sent again, and blocks that were asked for again.
     pub again: u64,
+    /// Batches that left a host waiting for a frame, with no mark on it or behind it.
+    pub unmarked: u64,
     /// Frames that found no room in the switch.
     pub overflowed: u64,
     /// The same for the same events.
@@ -193,6 +195,7 @@ impl Running<'_> {
             self.outcome.again += counters.resent + counters.asked_again;
         }
         self.outcome.overflowed = self.world.overflowed();
+        self.outcome.unmarked = self.world.counts().unmarked;
         self.outcome.hash = self.world.hash();
         self.outcome
     }

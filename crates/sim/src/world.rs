@@ -1,6 +1,6 @@
 //! Hosts with an endpoint each, and the network between them.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use base::prng::Prng;
@@ -10,6 +10,7 @@ use mx::address::{Address, NicId};
 use mx::config::Config;
 use mx::status::Event;
 
+use crate::marks;
 use crate::network::{ETHERNET, Network, Wires};
 use crate::queue::Queue;
 
@@ -50,6 +51,8 @@ struct Host {
     asleep: bool,
     /// What came while it slept.
     inbox: Vec<Bytes>,
+    /// Interfaces that were sent a frame which their host waits for, and no mark since.
+    unmarked: BTreeSet<NicId>,
 }
 
 /// What a world has counted.
@@ -63,6 +66,9 @@ pub struct Counts {
     pub arrived: u64,
     /// Calls of `handle_timeout`.
     pub expired: u64,
+    /// Batches that left a host waiting for a frame, with no mark on it or behind it. Counted where
+    /// everything is marked that the paper marks, and none too early.
+    pub unmarked: u64,
 }
 
 /// Hosts and a network.
@@ -146,6 +152,7 @@ impl World {
         self.events.retain(|(of, _)| *of != host);
         self.hosts[host].end = Some(end);
         self.hosts[host].inbox.clear();
+        self.hosts[host].unmarked.clear();
     }
 
     /// A host's endpoint is gone without a word.
@@ -299,10 +306,24 @@ impl World {
 
     /// Takes what an endpoint wants to send, and its events, and sets its timer.
     fn pump(&mut self, host: usize) {
-        let Host { end: Some(end), asleep: false, .. } = &mut self.hosts[host] else { return };
+        let Host { end: Some(end), asleep: false, unmarked, .. } = &mut self.hosts[host] else {
+            return;
+        };
         let link = &mut self.network.up[host];
         while link.free_at() <= self.now + RING {
-            let Some(out) = end.transmit(self.now, &mut self.buffer[ETHERNET..]) else { break };
+            let Some(out) = end.transmit(self.now, &mut self.buffer[ETHERNET..]) else {
+                // Of a peer that is lost nobody waits for anything.
+                let peers: Vec<_> = end.peers().filter_map(|id| end.address_of(id)).collect();
+                unmarked.retain(|nic| peers.iter().any(|address| address.nic == *nic));
+                self.counts.unmarked += unmarked.len() as u64;
+                unmarked.clear();
+                break;
+            };
+            if out.marked {
+                unmarked.remove(&out.to);
+            } else if marks::is_waited_for(end.config(), &self.buffer[ETHERNET..][..out.length]) {
+                unmarked.insert(out.to);
+            }
             self.buffer[..6].copy_from_slice(&out.to.0);
             self.buffer[6..12].copy_from_slice(&end.address().nic.0);
             self.buffer[12..14].copy_from_slice(&mx::wire::ETHER_TYPE.to_be_bytes());

@@ -48,7 +48,8 @@ fn seeds(load: &Load) -> impl Iterator<Item = Load> {
 }
 
 fn show(name: &str, outcome: &Outcome) -> u64 {
-    let Outcome { frames, again, overflowed, messages, .. } = outcome;
+    let Outcome { frames, again, overflowed, messages, unmarked, .. } = outcome;
+    assert_eq!(*unmarked, 0, "{name}: hosts wait for frames without a mark");
     let (least, most) = (messages.iter().min().unwrap(), messages.iter().max().unwrap());
     println!(
         "{name}: {} Mbit/s ({} %), p50 {}, p99.9 {}, {frames} frames, {again} again, \
@@ -124,6 +125,21 @@ fn marks_change_nothing_but_marks() {
             let facts = |outcome: &Outcome| (outcome.bytes, outcome.frames, outcome.hash);
             assert_eq!(facts(&outcome), facts(&all), "without {name}");
         }
+    }
+}
+
+/// A sender that is faster than the cable has a queue, whose frames leave in bursts.
+#[test]
+fn a_stream_has_a_mark_for_each_burst() {
+    for (size, messages) in [(128, 10), (1_024, 10), (4_096, 5)] {
+        let outcome = load::run(&one_way(size, 64));
+        show(&format!("{size} x 64"), &outcome);
+        let received = outcome.messages[0];
+        println!("{} marks for {received} messages", outcome.marked);
+        assert!(outcome.marked * messages <= received, "{} of {received}", outcome.marked);
+        // One at a time is what a host waits for.
+        let outcome = load::run(&one_way(size, 1));
+        assert!(outcome.marked >= outcome.messages[0]);
     }
 }
 

@@ -233,6 +233,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 first,
                 wanted,
                 prompt,
+                sent: 0,
             });
         } else {
             self.counters.drop(Drop::NoMemory);

@@ -1,5 +1,6 @@
 //! Peeking at the first bytes of messages that no receive has taken.
 
+use super::marks::Waited;
 use super::{Contents, Endpoint, Message, Sending};
 use crate::buffers::{Sink, Source};
 use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
@@ -40,13 +41,14 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         header: Header,
         send: SendId,
         region: u32,
+        waited: Waited,
         out: &mut [u8],
     ) -> Option<Outgoing> {
+        let marked = self.decide_mark(id, FrameType::Rendezvous, waited);
         let Sending { match_info, total, source, .. } = self.sends.get(send)?;
         let (match_info, total) = (*match_info, *total);
         let length = u64::from(self.config.head).min(total) as usize;
         let body = Body::Rendezvous { match_info, total, region, head: &[] };
-        let marked = self.config.marks.has(FrameType::Rendezvous);
         let header = Header { marked, ..header };
         let fill = |place: &mut [u8]| source.read(0, place);
         let length = wire::write_data(&header, &body, length, out, fill);

@@ -21,6 +21,7 @@ mod eager;
 mod head;
 mod large;
 mod look;
+mod marks;
 mod peers;
 mod receive;
 mod requests;

@@ -9,6 +9,7 @@
 use base::time::Instant;
 
 use super::large::payload;
+use super::marks::{Waited, is_half_way, medium_payload, next_frame};
 use super::schedule::Stray;
 use super::{Endpoint, Sending};
 use crate::address::Address;
@@ -16,7 +17,7 @@ use crate::buffers::{Sink, Source};
 use crate::ids::{PeerId, SendId};
 use crate::large::{Block, Job, Region};
 use crate::outgoing::Outgoing;
-use crate::peer::{Item, Link, Segment};
+use crate::peer::{Item, Link, Resent, Segment};
 use crate::seq::Seq;
 use crate::status::Code;
 use crate::wire::{
@@ -79,24 +80,25 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             return self.write_pull(now, id, block, out);
         }
         if peer.inbound.is_urgent() {
-            return self.write_ack(id, out);
+            return self.write_ack(id, false, out);
         }
         if peer.outbound.may_resend()
-            && let Some((seq, segment, is_last)) = peer.outbound.resend(now, &self.config)
+            && let Some((seq, segment, resent)) = peer.outbound.resend(now, &self.config)
         {
             self.counters.resent += 1;
-            return self.write_segment(id, seq, segment, is_last, out);
+            return self.write_segment(id, seq, segment, Some(resent), out);
         }
         if peer.outbound.may_send()
             && let Some(segment) = self.next_segment(id)
         {
             let peer = self.peers.get_mut(id)?;
             let seq = peer.outbound.send(now, segment, &self.config);
-            return self.write_segment(id, seq, segment, false, out);
+            return self.write_segment(id, seq, segment, None, out);
         }
         let peer = self.peers.get_mut(id)?;
-        if peer.inbound.is_due(now) {
-            return self.write_ack(id, out);
+        if peer.burst > 0 || peer.inbound.is_due(now) {
+            let marked = self.end_burst(id);
+            return self.write_ack(id, marked, out);
         }
         if core::mem::take(&mut peer.due.probe) {
             return self.write_control(id, &Body::Probe, out);
@@ -130,37 +132,39 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     fn next_of_message(&mut self, id: PeerId, send: SendId) -> Option<Segment> {
         let peer = self.peers.get_mut(id)?;
-        let outbound = &mut peer.outbound;
-        if !outbound.may_begin() {
+        if !peer.outbound.may_begin() {
             return None;
         }
         let sending = self.sends.get_mut(send)?;
-        let is_short = !sending.synchronous && sending.total <= self.config.eager_max.into();
-        let total = sending.total.min(u64::from(u32::MAX)) as u32;
         sending.unacked += 1;
+        let frame_type = next_frame(&self.config, peer, sending);
+        let outbound = &mut peer.outbound;
+        if frame_type == FrameType::Rendezvous {
+            let is_short = !sending.synchronous && sending.total <= self.config.eager_max.into();
+            self.counters.without_credit += u64::from(is_short);
+            outbound.queue.pop_front();
+            sending.is_out = true;
+            peer.announced += 1;
+            let region = self.regions.insert(Region { send, peer: id });
+            return Some(Segment::Announce { send, region });
+        }
+        // What is not announced is at most 1 MiB.
+        let total = sending.total as u32;
         if !outbound.has_begun {
-            let has_credit = total <= outbound.credit();
-            if !is_short || !has_credit {
-                self.counters.without_credit += u64::from(is_short);
-                outbound.queue.pop_front();
-                sending.is_out = true;
-                peer.announced += 1;
-                let region = self.regions.insert(Region { send, peer: id });
-                return Some(Segment::Announce { send, region });
-            }
             outbound.use_credit(total);
         }
-        let segment = if total <= self.config.small_max.into() {
+        let segment = if frame_type == FrameType::Small {
             sending.begun = total;
             Segment::Small(send)
         } else {
-            let payload = peer.mtu - wire::overhead(FrameType::Medium, peer.crc);
+            let payload = medium_payload(peer);
             let offset = sending.begun;
             let length = (total - offset).min(payload as u32);
             sending.begun += length;
             Segment::Medium { send, offset, length: length as u16 }
         };
         sending.is_out = sending.begun == total;
+        let outbound = &mut peer.outbound;
         outbound.has_begun = !sending.is_out;
         if sending.is_out {
             outbound.queue.pop_front();
@@ -169,29 +173,34 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         Some(segment)
     }
 
-    /// Writes a numbered frame. `is_last_lost` says that after it none is missing.
+    /// Writes a numbered frame, which may have been sent before.
     fn write_segment(
         &mut self,
         id: PeerId,
         seq: Seq,
         segment: Segment,
-        is_last_lost: bool,
+        resent: Option<Resent>,
         out: &mut [u8],
     ) -> Option<Outgoing> {
+        let is_last_lost = resent == Some(Resent::Last);
         let ask = is_last_lost || !self.peers.get(id)?.outbound.may_send();
         let header = Header { seq, ask, ..self.header(id, false)? };
+        // A frame that was lost is what the host waits for.
+        let waited = if resent.is_some() { Waited::Now } else { Waited::WithNext };
         let (send, offset, length) = match segment {
             Segment::Small(send) => (send, 0, None),
             Segment::Medium { send, offset, length } => (send, offset, Some(length)),
             Segment::Announce { send, region } => {
-                return self.write_announcement(id, header, send, region, out);
+                return self.write_announcement(id, header, send, region, waited, out);
             }
             Segment::Notify(notify) => {
-                return self.write_numbered(id, header, &Body::Notify(notify), out);
+                return self.write_marked(id, header, &Body::Notify(notify), waited, out);
             }
-            Segment::Close => return self.write_numbered(id, header, &Body::Close, out),
+            Segment::Close => {
+                return self.write_marked(id, header, &Body::Close, Waited::No, out);
+            }
         };
-        let Sending { match_info, total, source, .. } = self.sends.get(send)?;
+        let Sending { match_info, total, .. } = self.sends.get(send)?;
         let (match_info, total) = (*match_info, *total as u32);
         let length = length.map_or(total, u32::from);
         let body = match segment {
@@ -202,51 +211,49 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let after = (total - offset - length).div_ceil(length.max(1));
         let early = u32::from(self.config.mark_early);
         let completes = after == early || (after < early && offset == 0);
-        // A frame that was lost is what the host waits for, whichever it is.
-        let completes = completes || is_last_lost;
-        let marked = completes && self.config.marks.has(body.frame_type());
+        let waited = if completes || is_last_lost {
+            waited
+        } else if is_half_way(self.config.marks, offset / length.max(1), after) {
+            Waited::Now
+        } else {
+            Waited::No
+        };
+        let marked = self.decide_mark(id, body.frame_type(), waited);
         let header = Header { marked, ..header };
+        let source = &self.sends.get(send)?.source;
         let fill = |place: &mut [u8]| source.read(offset.into(), place);
         let length = wire::write_data(&header, &body, length as usize, out, fill);
         self.went_out(id, body.frame_type(), marked, length)
     }
 
-    fn write_numbered(
-        &mut self,
-        id: PeerId,
-        header: Header,
-        body: &Body<'_>,
-        out: &mut [u8],
-    ) -> Option<Outgoing> {
-        self.write_marked(id, header, body, true, out)
-    }
-
-    /// Writes a frame with a body of a fixed length. It is marked if it is `waited_for`, and such
-    /// frames are.
+    /// Writes a frame with a body of a fixed length, marked if it is `waited` for.
     fn write_marked(
         &mut self,
         id: PeerId,
         header: Header,
         body: &Body<'_>,
-        waited_for: bool,
+        waited: Waited,
         out: &mut [u8],
     ) -> Option<Outgoing> {
-        let marked = waited_for && self.config.marks.has(body.frame_type());
+        let marked = self.decide_mark(id, body.frame_type(), waited);
         let length = wire::write(&Header { marked, ..header }, body, out);
         self.went_out(id, body.frame_type(), marked, length)
     }
 
-    /// Writes what has come and what is missing.
-    fn write_ack(&mut self, id: PeerId, out: &mut [u8]) -> Option<Outgoing> {
+    /// Writes what has come and what is missing, `marked` if it ends a burst.
+    fn write_ack(&mut self, id: PeerId, marked: bool, out: &mut [u8]) -> Option<Outgoing> {
         let mut bitmap = [0; BITMAP];
         let length = self.peers.get(id)?.inbound.bitmap(&mut bitmap);
-        self.write_control(id, &Body::Ack(&bitmap[..length]), out)
+        let body = Body::Ack(&bitmap[..length]);
+        let header = Header { marked, ..self.header(id, true)? };
+        let length = wire::write(&header, &body, out);
+        self.went_out(id, FrameType::Ack, marked, length)
     }
 
     /// Writes a frame without a number.
     fn write_control(&mut self, id: PeerId, body: &Body<'_>, out: &mut [u8]) -> Option<Outgoing> {
-        let header = self.header(id, matches!(body, Body::Ack(_)))?;
-        self.write_numbered(id, header, body, out)
+        let header = self.header(id, false)?;
+        self.write_marked(id, header, body, Waited::No, out)
     }
 
     /// Writes a request for a block. The last one of those that wait is marked.
@@ -270,7 +277,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         });
         let header = Header { ask, ..self.header(id, false)? };
         let is_last = self.peers.get(id)?.to_request.is_empty();
-        self.write_marked(id, header, &body, is_last, out)
+        let waited = if is_last { Waited::WithNext } else { Waited::No };
+        self.write_marked(id, header, &body, waited, out)
     }
 
     /// Writes a frame that a peer has asked for.
@@ -286,7 +294,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let offset = job.offset + u64::from(bit) * payload;
         let length = sending.total.checked_sub(offset)?.min(payload) as usize;
         let is_last = job.wanted == 0;
-        let marked = is_last && job.prompt && self.config.marks.has(FrameType::Reply);
+        let after = job.wanted.count_ones();
+        let is_half = job.prompt && is_half_way(self.config.marks, job.sent, after);
+        let waited = if is_last && job.prompt || is_half { Waited::Now } else { Waited::No };
+        job.sent += 1;
+        let marked = self.decide_mark(id, FrameType::Reply, waited);
+        let sending = self.sends.get(region.send)?;
         let body = Body::Reply { pull, index: job.first.wrapping_add(bit), data: &[] };
         let header = Header { marked, ask: is_last, ..header };
         let fill = |place: &mut [u8]| sending.source.read(offset, place);

@@ -9,7 +9,7 @@ mod rtt;
 pub(crate) use congestion::Congestion;
 pub(crate) use inbound::{Inbound, Place};
 pub(crate) use liveness::{Expected, Liveness};
-pub(crate) use outbound::{Item, Outbound, Segment};
+pub(crate) use outbound::{Item, Outbound, Resent, Segment};
 
 use alloc::collections::VecDeque;
 
@@ -114,6 +114,11 @@ pub(crate) struct Peer {
     pub(crate) liveness: Liveness,
     pub(crate) probe_at: Option<Instant>,
     pub(crate) probe_every: Duration,
+    /// A burst to it has begun and not ended: so many frames will have left in its course when the
+    /// next one does that a host waits for. 0 if there is none.
+    pub(crate) burst: u32,
+    /// The frame that ends the burst has to be marked.
+    pub(crate) mark_owed: bool,
     /// It permits no more.
     pub(crate) shut_out: bool,
     /// It is in the queue of those that have something to send.
@@ -158,6 +163,8 @@ impl Peer {
             liveness: Liveness::default(),
             probe_at: None,
             probe_every: Duration::ZERO,
+            burst: 0,
+            mark_owed: false,
             shut_out: false,
             is_ready: false,
             timer_at: None,

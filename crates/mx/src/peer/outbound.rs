@@ -55,6 +55,15 @@ enum State {
     Lost,
 }
 
+/// A frame goes out again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resent {
+    /// Others are lost, too.
+    OneOfMany,
+    /// After it none is missing.
+    Last,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct SentFrame {
     segment: Segment,
@@ -218,15 +227,27 @@ impl Outbound {
 
     /// Whether another frame may go out now, if there is one.
     pub(crate) fn may_send(&self) -> bool {
-        self.lost == 0
-            && self.in_flight < self.congestion.window()
-            && self.sent.len() < self.window as usize
-            && self.limit.after(self.next()) > 0
+        self.room() > 0
     }
 
-    /// The first lost frame goes out again: its number, what it carries, and whether it is the last
-    /// one that is lost.
-    pub(crate) fn resend(&mut self, now: Instant, config: &Config) -> Option<(Seq, Segment, bool)> {
+    /// How many frames may go out now that have not been out before.
+    pub(crate) fn room(&self) -> u32 {
+        if self.lost > 0 {
+            return 0;
+        }
+        let congestion = self.congestion.window().saturating_sub(self.in_flight);
+        let own = self.window.saturating_sub(self.sent.len() as u32);
+        let limit = self.limit.after(self.next()).max(0) as u32;
+        congestion.min(own).min(limit)
+    }
+
+    /// The first lost frame goes out again: its number, what it carries, and whether others are
+    /// lost.
+    pub(crate) fn resend(
+        &mut self,
+        now: Instant,
+        config: &Config,
+    ) -> Option<(Seq, Segment, Resent)> {
         let place = self.sent.iter().position(|frame| frame.state == State::Lost)?;
         self.lost -= 1;
         self.in_flight += 1;
@@ -238,7 +259,8 @@ impl Outbound {
         let state = State::Sent;
         *frame = SentFrame { segment, state, transmission, sent_at: now, delivered, again: true };
         self.arm_pto(now, config);
-        Some((self.first.plus(place as u32), segment, self.lost == 0))
+        let resent = if self.lost == 0 { Resent::Last } else { Resent::OneOfMany };
+        Some((self.first.plus(place as u32), segment, resent))
     }
 
     /// Another frame goes out, with this number.

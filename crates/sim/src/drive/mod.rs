@@ -217,6 +217,9 @@ impl Drive {
     fn check_costs(&mut self) {
         let counts = self.world.counts();
         let bytes: u64 = self.model.sent.iter().map(|message| message.length).sum();
+        if counts.unmarked > 0 {
+            self.model.fault(format!("{} batches ended without a mark", counts.unmarked));
+        }
         let config = &self.setup.config;
         let frames = bytes / u64::from(config.mtu - 100) + 8 * self.model.sent.len() as u64;
         let micros = self.world.now().since(Instant::ZERO).as_micros();

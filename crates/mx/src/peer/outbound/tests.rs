@@ -50,7 +50,7 @@ fn what_later_frames_overtake_is_lost() {
     assert_eq!(hear(&mut outbound, 40, &[0b011]).lost, 0);
     assert!(!outbound.may_resend());
     assert_eq!(hear(&mut outbound, 41, &[0b111]).lost, 1);
-    assert_eq!(outbound.resend(at(41), &config), Some((FIRST, Segment::Close, true)));
+    assert_eq!(outbound.resend(at(41), &config), Some((FIRST, Segment::Close, Resent::Last)));
     // It was only late: too early for an answer to the second transmission.
     let mut done = 0;
     let progress = outbound.on_ack(at(42), FIRST.plus(4), &[], &config, |_| done += 1).unwrap();
