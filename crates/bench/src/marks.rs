@@ -1,7 +1,8 @@
-//! Which frames of MX are marked, as text: `all`, `none`, some of them, or all but some.
+//! Which frames of MX are marked, as text: `all`, `none`, some of them, or all but some; and
+//! besides, those half way.
 //!
 //! ```text
-//! marks = "none" | "all" { "-" name } | name { "+" name }
+//! marks = "none" | ( "all" { "-" name } | name { "+" name } ) [ "+halfway" ]
 //! name  = "small" | "medium-last" | "rendezvous" | "pull" | "reply-last" | "notify"
 //! ```
 
@@ -23,6 +24,9 @@ impl MarkNames {
         self.0.without(mark) != self.0
     }
 }
+
+/// How a text ends that wants the marks half way besides.
+const HALFWAY: &str = "+halfway";
 
 /// The mark whose name `text` begins with, and what follows.
 fn first(text: &str) -> Option<(Marks, &str)> {
@@ -47,17 +51,21 @@ impl FromStr for MarkNames {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let marks = match (text, text.strip_prefix("all")) {
+        let (named, besides) = match text.strip_suffix(HALFWAY) {
+            Some("none") | None => (text, Marks::NONE),
+            Some(named) => (named, Marks::HALFWAY),
+        };
+        let marks = match (named, named.strip_prefix("all")) {
             ("none", _) => Some(Marks::NONE),
             (_, Some(less)) => each(less, '-', Marks::ALL, Marks::without),
             ("", _) => None,
-            _ => each(&format!("+{text}"), '+', Marks::NONE, Marks::with),
+            _ => each(&format!("+{named}"), '+', Marks::NONE, Marks::with),
         };
-        marks.map(Self).ok_or_else(|| {
+        marks.map(|marks| Self(marks.with(besides))).ok_or_else(|| {
             let names = Marks::NAMES.map(|(name, _)| name).join(", ");
             format!(
                 "`{text}` names no marks of MX; write all, none, all-rendezvous or small+pull, of \
-                 {names}"
+                 {names}; and all+halfway for those half way besides"
             )
         })
     }
@@ -71,13 +79,15 @@ impl fmt::Display for MarkNames {
         };
         let (there, missing) = (names(true), names(false));
         if there.is_empty() {
-            f.write_str("none")
-        } else if missing.len() < there.len() {
-            f.write_str("all")?;
-            missing.iter().try_for_each(|name| write!(f, "-{name}"))
-        } else {
-            f.write_str(&there.join("+"))
+            return f.write_str("none");
         }
+        if missing.len() < there.len() {
+            f.write_str("all")?;
+            missing.iter().try_for_each(|name| write!(f, "-{name}"))?;
+        } else {
+            f.write_str(&there.join("+"))?;
+        }
+        f.write_str(if self.has(Marks::HALFWAY) { HALFWAY } else { "" })
     }
 }
 
@@ -102,6 +112,10 @@ mod tests {
     fn text_and_marks_are_the_same() {
         for text in ["all", "none", "all-rendezvous", "all-medium-last-reply-last", "small+pull"] {
             assert_eq!(text.parse::<MarkNames>().unwrap().to_string(), text);
+            if text != "none" {
+                let half = format!("{text}+halfway");
+                assert_eq!(half.parse::<MarkNames>().unwrap().to_string(), half);
+            }
         }
         let without = MarkNames(Marks::ALL.without(Marks::PULL).without(Marks::NOTIFY));
         assert_eq!("all-notify-pull".parse(), Ok(without));
@@ -110,9 +124,21 @@ mod tests {
 
     #[test]
     fn what_names_no_marks_is_refused() {
-        for wrong in
-            ["", "al", "all-", "all+pull", "pull-notify", "pull+", "all-rendez", "none-pull"]
-        {
+        for wrong in [
+            "",
+            "al",
+            "all-",
+            "all+pull",
+            "pull-notify",
+            "pull+",
+            "all-rendez",
+            "none-pull",
+            "halfway",
+            "+halfway",
+            "none+halfway",
+            "all+halfway+halfway",
+            "all-halfway",
+        ] {
             let error = wrong.parse::<MarkNames>().unwrap_err();
             assert!(error.contains("all-rendezvous") && error.contains("notify"), "{error}");
         }
