@@ -208,6 +208,8 @@ fn frames_half_way_are_marked_on_request() {
     // 23 frames: the twelfth has eleven before it and eleven behind it.
     assert_eq!(marked(&sent(config, &[32_768])), [11, 22]);
     assert_eq!(marked(&sent(Config::default(), &[32_768])), [22]);
+    // Of two messages the second: the host is busy with the first.
+    assert_eq!(marked(&sent(config, &[32_768; 2])), [22, 23 + 11, 23 + 22]);
     // Fewer than eight are too few.
     assert_eq!(marked(&sent(config, &[10_000])), [6]);
     assert_eq!(marked(&sent(config, &[11_000])), [3, 7]);

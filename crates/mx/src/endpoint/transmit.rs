@@ -213,7 +213,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let completes = after == early || (after < early && offset == 0);
         let waited = if completes || is_last_lost {
             waited
-        } else if is_half_way(self.config.marks, offset / length.max(1), after) {
+        } else if is_half_way(self.config.marks, offset / length.max(1), after)
+            && self.peers.get(id)?.outbound.queue.len() == 1
+        {
+            // If others wait behind this message the host has work enough while this one comes.
             Waited::Now
         } else {
             Waited::No
