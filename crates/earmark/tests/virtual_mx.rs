@@ -11,7 +11,7 @@ const MYRI_10G: [&str; 6] = ["--link-rate", "10000", "--link-latency", "3", "--d
 /// What a setting came to.
 #[derive(Debug)]
 struct Figures {
-    /// Half a round trip, in microseconds.
+    /// Half a round trip, in microseconds; of a stream not a number, which compares with none.
     half: f64,
     /// Interrupts for each message.
     interrupts: f64,
@@ -25,7 +25,7 @@ fn figures<const N: usize>(settings: [&str; N], more: &[&str]) -> [Figures; N] {
     let arguments = [&["bench"], &always[..], &["--compare", &settings], more].concat();
     let outcome = run(&arguments).json();
     let results = outcome["results"].as_array().unwrap().iter().map(|result| Figures {
-        half: number(&result["half_round_trip_us"], "mean"),
+        half: result["half_round_trip_us"]["mean"].as_f64().unwrap_or(f64::NAN),
         interrupts: number(result, "interrupts_per_message"),
     });
     results.collect::<Vec<_>>().try_into().unwrap()
@@ -47,6 +47,34 @@ fn small_messages_that_are_marked_are_not_held() {
     let unmarked = ["mx-pingpong", "--mx-marks", "none"];
     let [marked] = figures(["marked:75"], &unmarked);
     assert!((marked.half - delay.half).abs() < 0.1, "{marked:?}, {delay:?}");
+}
+
+/// A stream that the cable holds back, on hosts that cost what the paper's do.
+#[test]
+fn a_stream_costs_as_few_interrupts_as_a_delay_and_a_lone_message_none_of_its_latency() {
+    let more = ["mx-stream", "--size", "1024", "--costs", "paper"];
+    let [disabled, delay, marked] = figures(["disabled", "delay:75", "marked:75"], &more);
+    assert!(marked.interrupts < 1.1 * delay.interrupts, "{marked:?}, {delay:?}");
+    assert!(5.0 * marked.interrupts < disabled.interrupts, "{marked:?}, {disabled:?}");
+    let more = ["mx-pingpong", "--size", "1024", "--costs", "paper"];
+    let [disabled, marked] = figures(["disabled", "marked:75"], &more);
+    assert!((marked.half - disabled.half).abs() < 0.1, "{marked:?}, {disabled:?}");
+}
+
+/// 23 frames: the host receives the first twelve while the others are on the cable.
+#[test]
+fn a_mark_half_way_lets_the_host_work_beside_the_cable() {
+    let with = |marks: &str| {
+        let more = ["mx-pingpong", "--size", "32768", "--costs", "paper", "--mx-marks", marks];
+        let more = [&more[..], &["--link-rate", "10000"]].concat();
+        let [disabled, marked] = figures(["disabled", "marked:75"], &more);
+        (disabled, marked)
+    };
+    let ((disabled, all), (_, half)) = (with("all"), with("all+halfway"));
+    // All frames but the last four or so are behind it when the last one comes: 0.774 us each.
+    assert!(all.half - half.half > 11.0 * 0.774, "{all:?}, {half:?}");
+    assert!(half.half - disabled.half < 5.0, "{half:?}, {disabled:?}");
+    assert!((half.interrupts - all.interrupts).abs() < 0.1, "one poll goes on: {half:?}, {all:?}");
 }
 
 /// Table II.

@@ -31,6 +31,7 @@ use signal_hook::consts::SIGUSR1;
 use sys::signals::{ENDING, not_ignored};
 
 use super::address::display;
+use bench::marks::MarkNames;
 use bench::options::Text;
 use report::{errln, outln, output};
 
@@ -98,6 +99,10 @@ pub(super) struct EndArgs {
     /// How to wait
     #[arg(long, value_enum, default_value_t)]
     pub(super) wait: Wait,
+    /// Frames that this endpoint marks: all, none, all-rendezvous (all but those), small+pull,
+    /// all+halfway
+    #[arg(long, value_name = "MARKS", default_value = "all")]
+    pub(super) marks: Text<MarkNames>,
     /// Lose, double or delay frames on purpose, such as drop:medium:100,duplicate:ack:7,delay:50
     #[arg(long, value_name = "FAULTS")]
     pub(super) faults: Option<Text<Faults>>,
@@ -139,7 +144,8 @@ impl Session {
             port = Box::new(faulty);
         }
         let key = if args.peer.is_none() { args.key } else { 0 };
-        let config = Config { mtu: port.mtu(), key, ..Config::default() };
+        let Text(MarkNames(marks)) = args.marks;
+        let config = Config { mtu: port.mtu(), key, marks, ..Config::default() };
         let end = End::open(port, config, Life { waiting: args.wait.into(), ..Life::default() })?;
         let over = Arc::default();
         if args.peer.is_none() {
