@@ -326,7 +326,7 @@ options! {
         /// Messages of MX that are on their way at once
         #[arg(value_name = "MESSAGES", value_parser = clap::value_parser!(u32).range(1..=4_096))]
         in_flight: u32 => only_for(&[&[E::MxStream, E::MxMixed]]),
-        /// Frames that MX marks: all, none, all-rendezvous (all but those), small+pull
+        /// Frames that MX marks: all, none, all-rendezvous (all but those), small+pull, all+halfway
         #[arg(value_name = "MARKS")]
         mx_marks: Text<MarkNames> => only_for(MX),
         /// By how many frames the mark of an MX message comes too early

@@ -16,13 +16,14 @@ use crate::suggestions::SuggestedValues;
 use crate::world::WorldKind;
 
 /// Those that come with Earmark.
-const BUILT_IN: [(&str, &str); 6] = [
+const BUILT_IN: [(&str, &str); 7] = [
     ("e1000", include_str!("../../../scenarios/e1000.toml")),
     ("phase", include_str!("../../../scenarios/phase.toml")),
     ("bge", include_str!("../../../scenarios/bge.toml")),
     ("odroid", include_str!("../../../scenarios/odroid.toml")),
     ("mixed", include_str!("../../../scenarios/mixed.toml")),
     ("openmx", include_str!("../../../scenarios/openmx.toml")),
+    ("bursts", include_str!("../../../scenarios/bursts.toml")),
 ];
 
 /// No scenario has more bytes.

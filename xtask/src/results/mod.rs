@@ -21,7 +21,7 @@ use crate::{repo, shell};
 use format::{environment, list, number, spread};
 
 /// The scenarios that are measured.
-const SCENARIOS: [&str; 6] = ["e1000", "phase", "bge", "odroid", "mixed", "openmx"];
+const SCENARIOS: [&str; 7] = ["e1000", "phase", "bge", "odroid", "mixed", "openmx", "bursts"];
 
 /// Where the demo's table goes in its page.
 const DEMO_PAGE: &str = "docs/bench.md";
