@@ -172,11 +172,11 @@ impl Marks {
     pub const NOTIFY: Self = Self(0x20);
     /// What the paper marks.
     pub const ALL: Self = Self(0x3f);
-    /// Besides the last frame, the one half way: of an eager message of many frames that no other
-    /// message waits behind, and of a long answer to a pull request whose last frame is marked. The
-    /// host works at the first half while the second is on the wire, for one more interrupt if it
-    /// has finished by then. Without [`Marks::MEDIUM_LAST`] and [`Marks::REPLY_LAST`] there is no
-    /// such mark.
+    /// Besides the last frame, the one half way: of an eager message of many frames, and of a long
+    /// answer to a pull request whose last frame is marked. The host works at the first half while
+    /// the second is on the wire, for one more interrupt if it has finished by then. There is no
+    /// such mark where other messages wait behind this one, nor without [`Marks::MEDIUM_LAST`] and
+    /// [`Marks::REPLY_LAST`].
     pub const HALFWAY: Self = Self(0x40);
 
     /// What the paper marks, by name.

@@ -298,7 +298,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let length = sending.total.checked_sub(offset)?.min(payload) as usize;
         let is_last = job.wanted == 0;
         let after = job.wanted.count_ones();
-        let is_half = job.prompt && is_half_way(self.config.marks, job.sent, after);
+        let is_half = job.prompt
+            && is_half_way(self.config.marks, job.sent, after)
+            && self.peers.get(id)?.announced == 1;
         let waited = if is_last && job.prompt || is_half { Waited::Now } else { Waited::No };
         job.sent += 1;
         let marked = self.decide_mark(id, FrameType::Reply, waited);
