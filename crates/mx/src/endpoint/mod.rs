@@ -7,7 +7,7 @@
 //! - passes `now` to every call that takes it; it never goes back;
 //! - hands every frame that arrives to [`Endpoint::handle_frame`];
 //! - after any call, asks [`Endpoint::transmit`] for frames until there are none, or until its port
-//!   is full; frames go out in that order;
+//!   is full; frames go out in that order, and the last ones bear the marks of those before;
 //! - takes events from [`Endpoint::poll_event`] until there are none;
 //! - calls [`Endpoint::handle_timeout`] at [`Endpoint::deadline`], which any call may change. A
 //!   late call delays resends and acknowledgements, and breaks nothing.
