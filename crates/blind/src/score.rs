@@ -95,7 +95,7 @@ impl Score {
 
         let family = match truth.timer {
             TimerKind::Disabled => Family::None,
-            TimerKind::Delay => Family::Delay,
+            TimerKind::Delay | TimerKind::Quiet => Family::Delay,
             TimerKind::Throttle => Family::Throttle,
             TimerKind::Periodic => Family::Periodic,
             TimerKind::Adaptive => Family::Adaptive,

@@ -44,6 +44,7 @@ impl Device {
             packets: self.used.len() as u32,
             marked: self.used.iter().filter(|packet| packet.marked).count() as u32,
             oldest: self.used.front().map(|packet| packet.completed_at),
+            newest: self.used.back().map(|packet| packet.completed_at),
             dma_pending: self.in_flight.len() as u32,
         };
         self.vector.rearm(now, &unseen)

@@ -234,11 +234,13 @@ impl<F> Queue<F> {
 
     fn unseen(&self) -> Unseen {
         let first = self.ring.front().filter(|_| self.completed > 0);
+        let last = self.completed.checked_sub(1).and_then(|last| self.ring.get(last));
         let received = first.map(|slot| slot.descriptor.completed_at);
         Unseen {
             packets: self.completed as u32,
             marked: self.completed_marked,
             oldest: [received, self.transmitted_at].into_iter().flatten().min(),
+            newest: last.map(|slot| slot.descriptor.completed_at),
             dma_pending: self.dma_pending(),
         }
     }

@@ -112,6 +112,7 @@ fn longest_hold(setting: Moderation, harness: &Harness) -> Duration {
     let usecs = match setting.timer {
         // 64 interrupts make DIM's first decision: shorter runs stay with its first choice.
         TimerKind::Adaptive => harness.model.picked.unwrap().rx_usecs,
+        TimerKind::Quiet => setting.rx_abs_usecs,
         _ => setting.rx_usecs,
     };
     Duration::from_micros(usecs.into())

@@ -11,6 +11,7 @@
 //! |--------------|------------------------------------------------------------------------|
 //! | [`Disabled`] | its own DMA has completed: one interrupt per packet                    |
 //! | [`Delay`]    | `rx-usecs` after the first packet the host does not know of (myri10ge) |
+//! | [`Quiet`]    | `rx-usecs` without a packet, or a bound after the first (e1000 RDTR, RADV) |
 //! | [`Throttle`] | `rx-usecs` after the last interrupt, if that was later (Intel ITR)     |
 //! | [`Periodic`] | the next tick of a clock that runs every `rx-usecs` (bge)              |
 //! | [`Adaptive`] | a delay or a frame count that Linux's DIM picks from the traffic       |
@@ -68,6 +69,7 @@ mod disabled;
 mod frames;
 mod marked;
 mod periodic;
+mod quiet;
 mod setting;
 mod strategy;
 mod stream;
@@ -82,6 +84,7 @@ pub use disabled::Disabled;
 pub use frames::Frames;
 pub use marked::Marked;
 pub use periodic::{Periodic, Phase};
+pub use quiet::Quiet;
 pub use setting::{MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, SettingError, TimerKind};
 pub use strategy::Strategy;
 pub use stream::Stream;
@@ -143,6 +146,8 @@ pub struct Unseen {
     pub marked: u32,
     /// When the DMA of the oldest of them, or the oldest transmission, completed.
     pub oldest: Option<Instant>,
+    /// When the DMA of the newest of them completed; none of transmissions.
+    pub newest: Option<Instant>,
     /// Packets whose DMA is still pending.
     pub dma_pending: u32,
 }

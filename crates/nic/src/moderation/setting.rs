@@ -6,6 +6,7 @@
 //! | written | means |
 //! |---|---|
 //! | `delay:75`, `throttle:125`, `periodic:128` | that timer, `rx-usecs` |
+//! | `quiet:20/75` | `rx-usecs` 20 without a packet, 75 after the first at the latest |
 //! | `frames:32` | at most 32 frames, over `delay` with its usual 75 us |
 //! | `throttle:125+frames:32` | the same bound over another timer |
 //! | `marked:75`, `stream:75` | Algorithm 1 or 2 over `delay:75` |
@@ -32,13 +33,15 @@ pub enum TimerKind {
     Throttle,
     /// A free-running tick.
     Periodic,
+    /// A delay that begins anew with each packet, up to a bound.
+    Quiet,
     /// What Linux's DIM picks.
     Adaptive,
 }
 
 impl TimerKind {
-    const ALL: [Self; 5] =
-        [Self::Disabled, Self::Delay, Self::Throttle, Self::Periodic, Self::Adaptive];
+    const ALL: [Self; 6] =
+        [Self::Disabled, Self::Delay, Self::Throttle, Self::Periodic, Self::Quiet, Self::Adaptive];
 
     /// The word in a setting.
     #[must_use]
@@ -48,6 +51,7 @@ impl TimerKind {
             Self::Delay => "delay",
             Self::Throttle => "throttle",
             Self::Periodic => "periodic",
+            Self::Quiet => "quiet",
             Self::Adaptive => "adaptive",
         }
     }
@@ -60,13 +64,14 @@ impl TimerKind {
             Self::Delay => 75,
             Self::Throttle => 125,
             Self::Periodic => 128,
+            Self::Quiet => 20,
             Self::Disabled | Self::Adaptive => 0,
         }
     }
 
     /// Whether `rx-usecs` means anything to it.
     const fn takes_rx_usecs(self) -> bool {
-        matches!(self, Self::Delay | Self::Throttle | Self::Periodic)
+        matches!(self, Self::Delay | Self::Throttle | Self::Periodic | Self::Quiet)
     }
 }
 
@@ -88,6 +93,9 @@ pub struct Moderation {
     pub timer: TimerKind,
     /// Microseconds of the timer; 0 for `disabled` and `adaptive`.
     pub rx_usecs: u32,
+    /// Microseconds after the first packet at which `quiet` interrupts all the same; 0 for the
+    /// others.
+    pub rx_abs_usecs: u32,
     /// Interrupt at this many frames even if the timer has not run out; 0: no such limit.
     pub rx_frames: u32,
     /// What marks do.
@@ -96,23 +104,32 @@ pub struct Moderation {
 
 impl Moderation {
     /// The words that begin a setting.
-    pub const STRATEGIES: [&str; 8] = [
+    pub const STRATEGIES: [&str; 9] = [
         TimerKind::Disabled.name(),
         TimerKind::Delay.name(),
         TimerKind::Throttle.name(),
         TimerKind::Periodic.name(),
+        TimerKind::Quiet.name(),
         TimerKind::Adaptive.name(),
         "frames",
         "marked",
         "stream",
     ];
 
+    /// The bound of `quiet` where none is given, unless its `rx-usecs` are longer: the usual delay.
+    pub const USUAL_RX_ABS_USECS: u32 = TimerKind::Delay.usual_rx_usecs();
+
     /// `rx-frames` where `frames` is given without a number.
     pub const USUAL_RX_FRAMES: u32 = 32;
 
     /// One interrupt per packet.
-    pub const DISABLED: Self =
-        Self { timer: TimerKind::Disabled, rx_usecs: 0, rx_frames: 0, marks: Marks::Ignored };
+    pub const DISABLED: Self = Self {
+        timer: TimerKind::Disabled,
+        rx_usecs: 0,
+        rx_abs_usecs: 0,
+        rx_frames: 0,
+        marks: Marks::Ignored,
+    };
 
     /// The same setting with another `rx-usecs`.
     ///
@@ -131,7 +148,9 @@ impl Moderation {
             TimerKind::Disabled | TimerKind::Adaptive => TimerKind::Delay,
             timer => timer,
         };
-        Self { timer, rx_usecs, ..self }
+        let shorter = rx_usecs > self.rx_abs_usecs && self.rx_abs_usecs > 0;
+        let rx_abs_usecs = if shorter { rx_usecs } else { self.rx_abs_usecs };
+        Self { timer, rx_usecs, rx_abs_usecs, ..self }
     }
 
     /// The same setting with another `rx-frames`.
@@ -147,7 +166,7 @@ impl Moderation {
     /// # Errors
     /// If a number is out of range, or the parts do not go together.
     pub fn checked(self) -> Result<Self, SettingError> {
-        if self.rx_usecs > MAX_RX_USECS {
+        if self.rx_usecs.max(self.rx_abs_usecs) > MAX_RX_USECS {
             return Err(SettingError::UsecsTooLong);
         }
         if self.rx_frames > MAX_RX_FRAMES {
@@ -159,11 +178,15 @@ impl Moderation {
         if self.rx_usecs == 0 && self.timer == TimerKind::Periodic {
             return Err(SettingError::NoPeriod);
         }
+        let is_quiet = self.timer == TimerKind::Quiet;
+        if is_quiet && self.rx_abs_usecs < self.rx_usecs {
+            return Err(SettingError::BoundTooShort);
+        }
         let no_timer = self.timer == TimerKind::Disabled;
         if no_timer && (self.marks != Marks::Ignored || self.rx_frames > 0) {
             return Err(SettingError::NothingToHold);
         }
-        Ok(self)
+        Ok(Self { rx_abs_usecs: if is_quiet { self.rx_abs_usecs } else { 0 }, ..self })
     }
 
     /// The word that `nic show` and tables use for the strategy as a whole.
@@ -194,6 +217,10 @@ pub enum SettingError {
     NoUsecs(&'static str),
     /// A periodic tick of 0 us.
     NoPeriod,
+    /// A bound for a timer other than `quiet`.
+    NoBound(&'static str),
+    /// A bound of `quiet` that is shorter than its `rx-usecs`.
+    BoundTooShort,
     /// Marks or frames over `disabled`, which never holds anything back.
     NothingToHold,
 }
@@ -202,7 +229,7 @@ impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownStrategy => f.write_str(
-                "no such strategy; there are disabled, delay, throttle, periodic, adaptive, frames, marked, stream \
+                "no such strategy; there are disabled, delay, throttle, periodic, quiet, adaptive, frames, marked, stream \
                  (as in `delay:75`, `marked:75`, `marked+throttle:125`, `delay:75+frames:32`)",
             ),
             Self::NotANumber => f.write_str(
@@ -212,8 +239,14 @@ impl fmt::Display for SettingError {
             Self::UsecsTooLong => write!(f, "rx-usecs is at most {MAX_RX_USECS}"),
             Self::TooManyFrames => write!(f, "rx-frames is at most {MAX_RX_FRAMES}"),
             Self::NoUsecs(timer) => {
-                write!(f, "`{timer}` takes no rx-usecs; `delay`, `throttle` and `periodic` do")
+                write!(f, "`{timer}` takes no rx-usecs; `delay`, `throttle`, `periodic` and `quiet` do")
             }
+            Self::NoBound(timer) => {
+                write!(f, "`{timer}` takes one number; `quiet:20/75` takes two")
+            }
+            Self::BoundTooShort => f.write_str(
+                "the bound of `quiet` is at least its rx-usecs, as in `quiet:20/75`",
+            ),
             Self::NoPeriod => f.write_str("a periodic tick needs rx-usecs of 1 or more"),
             Self::NothingToHold => f.write_str(
                 "marks and rx-frames shorten a wait, and `disabled` never waits; choose a timer such as delay:75",
@@ -228,24 +261,31 @@ impl FromStr for Moderation {
     type Err = SettingError;
 
     fn from_str(text: &str) -> Result<Self, SettingError> {
+        let number = |text: &str| text.parse().map_err(|_| SettingError::NotANumber);
         let mut timer: Option<(TimerKind, Option<u32>)> = None;
         let mut marks: Option<(Marks, Option<u32>)> = None;
-        let mut frames = None;
+        let (mut frames, mut bound) = (None, None);
         for part in text.trim().split('+') {
-            let (name, number) = match part.split_once(':') {
-                Some((name, number)) => {
-                    (name, Some(number.parse().map_err(|_| SettingError::NotANumber)?))
-                }
-                None => (part, None),
+            let (name, numbers) = part.split_once(':').map_or((part, None), |(n, x)| (n, Some(x)));
+            let (first, second) = match numbers.and_then(|numbers| numbers.split_once('/')) {
+                Some((first, second)) => (Some(number(first)?), Some(number(second)?)),
+                None => (numbers.map(number).transpose()?, None),
             };
+            if let Some(second) = second {
+                let names = Self::STRATEGIES.into_iter().find(|known| *known == name);
+                match names.ok_or(SettingError::UnknownStrategy)? {
+                    "quiet" => bound = Some(second),
+                    other => return Err(SettingError::NoBound(other)),
+                }
+            }
             let repeated = match name {
-                "marked" => marks.replace((Marks::Immediate, number)).is_some(),
-                "stream" => marks.replace((Marks::Deferred, number)).is_some(),
-                "frames" => frames.replace(number.unwrap_or(Self::USUAL_RX_FRAMES)).is_some(),
+                "marked" => marks.replace((Marks::Immediate, first)).is_some(),
+                "stream" => marks.replace((Marks::Deferred, first)).is_some(),
+                "frames" => frames.replace(first.unwrap_or(Self::USUAL_RX_FRAMES)).is_some(),
                 _ => {
                     let kind = TimerKind::ALL.into_iter().find(|kind| kind.name() == name);
                     let kind = kind.ok_or(SettingError::UnknownStrategy)?;
-                    timer.replace((kind, number)).is_some()
+                    timer.replace((kind, first)).is_some()
                 }
             };
             if repeated {
@@ -257,9 +297,11 @@ impl FromStr for Moderation {
         if timer_usecs.is_some() && marks_usecs.is_some() {
             return Err(SettingError::Twice);
         }
+        let rx_usecs = timer_usecs.or(marks_usecs).unwrap_or(kind.usual_rx_usecs());
         Self {
             timer: kind,
-            rx_usecs: timer_usecs.or(marks_usecs).unwrap_or(kind.usual_rx_usecs()),
+            rx_usecs,
+            rx_abs_usecs: bound.unwrap_or(Self::USUAL_RX_ABS_USECS.max(rx_usecs)),
             rx_frames: frames.unwrap_or(0),
             marks,
         }
@@ -276,6 +318,9 @@ impl fmt::Display for Moderation {
         }
         if self.timer.takes_rx_usecs() {
             write!(f, ":{}", self.rx_usecs)?;
+        }
+        if self.timer == TimerKind::Quiet {
+            write!(f, "/{}", self.rx_abs_usecs)?;
         }
         if self.rx_frames > 0 {
             write!(f, "+frames:{}", self.rx_frames)?;
@@ -300,6 +345,8 @@ mod tests {
             "delay:75",
             "throttle:125",
             "periodic:128",
+            "quiet:20/75",
+            "marked+quiet:5/5+frames:8",
             "adaptive",
             "delay:75+frames:32",
             "throttle:125+frames:8",
@@ -319,6 +366,8 @@ mod tests {
         assert_eq!(parse("throttle").unwrap().rx_usecs, 125);
         assert_eq!(parse("frames").unwrap().to_string(), "delay:75+frames:32");
         assert_eq!(parse("marked+periodic").unwrap().to_string(), "marked+periodic:128");
+        assert_eq!(parse("quiet").unwrap().to_string(), "quiet:20/75");
+        assert_eq!(parse("quiet:200").unwrap().to_string(), "quiet:200/200");
     }
 
     #[test]
@@ -330,6 +379,8 @@ mod tests {
             ("adaptive", 0, "delay:0"),
             ("stream+adaptive", 50, "stream:50"),
             ("throttle:125+frames:8", 50, "throttle:50+frames:8"),
+            ("quiet:20/75", 50, "quiet:50/75"),
+            ("quiet:20/75", 100, "quiet:100/100"),
         ] {
             assert_eq!(parse(before).unwrap().timed(rx_usecs).to_string(), after, "{before}");
         }
@@ -347,6 +398,11 @@ mod tests {
         assert_eq!(parse("frames:65536"), Err(SettingError::TooManyFrames));
         assert_eq!(parse("disabled:75"), Err(SettingError::NoUsecs("disabled")));
         assert_eq!(parse("periodic:0"), Err(SettingError::NoPeriod));
+        assert_eq!(parse("quiet:20/19"), Err(SettingError::BoundTooShort));
+        assert_eq!(parse("quiet:20/"), Err(SettingError::NotANumber));
+        assert_eq!(parse("quiet:20/1000001"), Err(SettingError::UsecsTooLong));
+        assert_eq!(parse("delay:20/75"), Err(SettingError::NoBound("delay")));
+        assert_eq!(parse("frames:20/75"), Err(SettingError::NoBound("frames")));
         assert_eq!(parse("marked+disabled"), Err(SettingError::NothingToHold));
     }
 }

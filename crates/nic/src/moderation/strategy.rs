@@ -2,7 +2,7 @@
 
 use super::{
     Adaptive, Delay, Disabled, Frames, Interrupt, Marked, Marks, Moderation, Moderator, Periodic,
-    Phase, Stream, Throttle, TimerKind, Unseen,
+    Phase, Quiet, Stream, Throttle, TimerKind, Unseen,
 };
 use crate::descriptor::Descriptor;
 use crate::time::{Duration, Instant};
@@ -20,16 +20,19 @@ pub enum Strategy {
     Delay(Frames<Delay>),
     Throttle(Frames<Throttle>),
     Periodic(Frames<Periodic>),
+    Quiet(Frames<Quiet>),
     Adaptive(Frames<Adaptive>),
     MarkedDisabled(Marked<Frames<Disabled>>),
     MarkedDelay(Marked<Frames<Delay>>),
     MarkedThrottle(Marked<Frames<Throttle>>),
     MarkedPeriodic(Marked<Frames<Periodic>>),
+    MarkedQuiet(Marked<Frames<Quiet>>),
     MarkedAdaptive(Marked<Frames<Adaptive>>),
     StreamDisabled(Stream<Frames<Disabled>>),
     StreamDelay(Stream<Frames<Delay>>),
     StreamThrottle(Stream<Frames<Throttle>>),
     StreamPeriodic(Stream<Frames<Periodic>>),
+    StreamQuiet(Stream<Frames<Quiet>>),
     StreamAdaptive(Stream<Frames<Adaptive>>),
 }
 
@@ -41,16 +44,19 @@ macro_rules! ask {
             Strategy::Delay($held) => $answer,
             Strategy::Throttle($held) => $answer,
             Strategy::Periodic($held) => $answer,
+            Strategy::Quiet($held) => $answer,
             Strategy::Adaptive($held) => $answer,
             Strategy::MarkedDisabled($held) => $answer,
             Strategy::MarkedDelay($held) => $answer,
             Strategy::MarkedThrottle($held) => $answer,
             Strategy::MarkedPeriodic($held) => $answer,
+            Strategy::MarkedQuiet($held) => $answer,
             Strategy::MarkedAdaptive($held) => $answer,
             Strategy::StreamDisabled($held) => $answer,
             Strategy::StreamDelay($held) => $answer,
             Strategy::StreamThrottle($held) => $answer,
             Strategy::StreamPeriodic($held) => $answer,
+            Strategy::StreamQuiet($held) => $answer,
             Strategy::StreamAdaptive($held) => $answer,
         }
     };
@@ -81,6 +87,10 @@ impl Strategy {
             TimerKind::Periodic => {
                 let timer = Periodic::new(usecs, now + phase.of(usecs));
                 over!(timer, Periodic MarkedPeriodic StreamPeriodic)
+            }
+            TimerKind::Quiet => {
+                let bound = Duration::from_micros(moderation.rx_abs_usecs.into());
+                over!(Quiet::new(usecs, bound), Quiet MarkedQuiet StreamQuiet)
             }
             TimerKind::Adaptive => over!(Adaptive::new(), Adaptive MarkedAdaptive StreamAdaptive),
         }
@@ -142,10 +152,11 @@ mod tests {
     use super::*;
     use crate::moderation::Reason;
 
-    const SETTINGS: [&str; 9] = [
+    const SETTINGS: [&str; 10] = [
         "delay:75+frames:2",
         "throttle:75+frames:2",
         "periodic:75+frames:2",
+        "quiet:20/75+frames:2",
         "adaptive+frames:2",
         "marked:75+frames:2",
         "marked+throttle:75",

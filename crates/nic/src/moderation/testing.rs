@@ -34,6 +34,7 @@ impl<M: Moderator> Timeline<M> {
         self.unseen.packets += 1;
         self.unseen.marked += u32::from(marked);
         self.unseen.oldest.get_or_insert(now);
+        self.unseen.newest = Some(now);
         self.unseen.dma_pending = pending;
         self.vector.packet_arrived(now, &descriptor);
         self.vector.dma_completed(now, &descriptor, pending)

@@ -138,6 +138,7 @@ impl Harness {
             Op::Poll(budget) => self.poll(budget.into()),
             Op::Rearm => {
                 self.model.masked = false;
+                self.model.hand_over(self.now);
                 self.step(Decides::AtRearm, Queue::rearm)
             }
             Op::Transmit => {
@@ -150,6 +151,7 @@ impl Harness {
             Op::Set(setting) => {
                 self.model.setting = setting;
                 self.model.set_at = self.now;
+                self.model.hand_over(self.now);
                 self.step(Decides::AtRearm, |queue, now, recorder| {
                     queue.set_moderation(now, setting, recorder);
                 })
@@ -228,6 +230,7 @@ impl Harness {
         let expected: Vec<Packet> = self.model.packets.drain(..count).collect();
         self.model.transmitted_at = None;
         self.polled_since_interrupt = true;
+        self.model.hand_over(self.now);
         let mut taken = Vec::new();
         self.step(decides, |queue, now, recorder| {
             queue.poll(now, budget, recorder, |delivered, id| {

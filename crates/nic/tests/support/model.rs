@@ -44,6 +44,9 @@ pub struct Model {
     pub interrupted_at: Option<Instant>,
     /// The host has been interrupted and has not re-armed.
     pub masked: bool,
+    /// When the host last handed over what its poll had left behind: a re-arm, or a poll or a new
+    /// setting while the interrupt was armed.
+    pub rearmed_at: Instant,
     /// The first transmission that completed since the last poll.
     pub transmitted_at: Option<Instant>,
     pub packets: VecDeque<Packet>,
@@ -58,6 +61,7 @@ impl Model {
             picked: None,
             interrupted_at: None,
             masked: false,
+            rearmed_at: now,
             transmitted_at: None,
             packets: VecDeque::new(),
         }
@@ -68,6 +72,13 @@ impl Model {
         let pending = self.packets.iter_mut().filter(|packet| packet.completed.is_none());
         for packet in pending.take_while(|packet| packet.due <= now) {
             packet.completed = Some(now);
+        }
+    }
+
+    /// The moderator learns what is there, unless the host is polling.
+    pub fn hand_over(&mut self, now: Instant) {
+        if !self.masked {
+            self.rearmed_at = now;
         }
     }
 
@@ -109,9 +120,10 @@ impl Model {
 
     /// When the timer calls, given what has completed.
     pub fn timer(&self) -> Option<Instant> {
-        let received = self.packets.front().and_then(|packet| packet.completed);
-        let oldest = [received, self.transmitted_at].into_iter().flatten().min()?;
-        Some(self.timer_for(oldest))
+        let received: Vec<Instant> =
+            self.packets.iter().map_while(|packet| packet.completed).collect();
+        let oldest = received.iter().copied().chain(self.transmitted_at).min()?;
+        Some(self.timer_for(oldest, &received))
     }
 
     fn calls_for(&self, completed: &[Completion], pending: usize) -> Vec<Call> {
@@ -119,13 +131,14 @@ impl Model {
         let mut call = |at: Option<Instant>, reason| {
             calls.extend(at.map(|at| Call { at, reason }));
         };
-        let received = completed.first().map(|&(at, _)| at);
-        let oldest = [received, self.transmitted_at].into_iter().flatten().min();
+        let first = completed.first().map(|&(at, _)| at);
+        let oldest = [first, self.transmitted_at].into_iter().flatten().min();
         let timer = match self.setting.timer {
             TimerKind::Disabled => Reason::Frames,
             _ => Reason::Timer,
         };
-        call(oldest.map(|oldest| self.timer_for(oldest)), timer);
+        let received: Vec<Instant> = completed.iter().map(|&(at, _)| at).collect();
+        call(oldest.map(|oldest| self.timer_for(oldest, &received)), timer);
         let limits = [self.setting.rx_frames, self.picked.map_or(0, |picked| picked.rx_frames)];
         for limit in limits.into_iter().filter(|&limit| limit > 0) {
             call(completed.get(limit as usize - 1).map(|&(at, _)| at), Reason::Frames);
@@ -144,8 +157,9 @@ impl Model {
         calls
     }
 
-    /// When the timer of the setting calls for what completed at `oldest`.
-    fn timer_for(&self, oldest: Instant) -> Instant {
+    /// When the timer of the setting calls for what completed first at `oldest`, and for packets
+    /// that were `received` at these times.
+    fn timer_for(&self, oldest: Instant, received: &[Instant]) -> Instant {
         let usecs = Duration::from_micros(self.setting.rx_usecs.into());
         match self.setting.timer {
             TimerKind::Disabled => oldest,
@@ -163,6 +177,20 @@ impl Model {
                     tick += usecs;
                 }
                 tick
+            }
+            TimerKind::Quiet => {
+                let bound = oldest + Duration::from_micros(self.setting.rx_abs_usecs.into());
+                // What was there at the re-arm counts as one, whenever it came.
+                let (before, after): (Vec<Instant>, Vec<Instant>) =
+                    received.iter().partition(|at| **at <= self.rearmed_at);
+                let start = before.last().copied().unwrap_or(oldest);
+                let end = |begin: Instant| (begin + usecs).min(bound);
+                after.into_iter().fold(
+                    end(start),
+                    |expiry, at| {
+                        if at < expiry { end(at) } else { expiry }
+                    },
+                )
             }
             TimerKind::Adaptive => {
                 let picked = self.picked.expect("the harness sets it");

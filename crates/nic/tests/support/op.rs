@@ -26,7 +26,7 @@ pub enum Op {
 
 /// The settings that tests choose from: every timer, with and without marks and frames, and the
 /// limits.
-pub const SETTINGS: [&str; 26] = [
+pub const SETTINGS: [&str; 30] = [
     "disabled",
     "delay:0",
     "delay:3",
@@ -38,6 +38,8 @@ pub const SETTINGS: [&str; 26] = [
     "periodic:1",
     "periodic:4",
     "periodic:9+frames:2",
+    "quiet:3/7",
+    "quiet:2/9+frames:3",
     "adaptive",
     "adaptive+frames:2",
     "marked:0",
@@ -46,12 +48,14 @@ pub const SETTINGS: [&str; 26] = [
     "marked+throttle:5",
     "marked+throttle:9+frames:2",
     "marked+periodic:4",
+    "marked+quiet:3/7",
     "marked+adaptive",
     "stream:7",
     "stream:7+frames:3",
     "stream+throttle:5",
     "stream+throttle:9+frames:2",
     "stream+periodic:4",
+    "stream+quiet:3/7",
     "stream+adaptive",
 ];
 
