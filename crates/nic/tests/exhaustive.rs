@@ -129,9 +129,12 @@ fn strategies() -> Vec<Moderation> {
     let mut strategies = vec![parse("disabled")];
     for timer in ["delay:2", "throttle:3", "periodic:2", "quiet:1/2", "adaptive"] {
         for marks in ["", "marked+", "stream+"] {
-            for frames in ["", "+frames:2"] {
-                strategies.push(parse(&format!("{marks}{timer}{frames}")));
+            for rest in ["", "+frames:2"] {
+                strategies.push(parse(&format!("{marks}{timer}{rest}")));
             }
+        }
+        for marks in ["marked+", "stream+"] {
+            strategies.push(parse(&format!("{marks}{timer}+gap:2")));
         }
     }
     strategies

@@ -9,7 +9,8 @@
 
 mod support;
 
-use nic::moderation::{Marks, Moderation, Phase, TimerKind};
+use nic::moderation::{Marks, Moderation, Phase, Reason, TimerKind};
+use nic::observer::Interrupted;
 use nic::time::{Duration, Instant};
 use proptest::prelude::*;
 use support::harness::{Event, SMALL_RING};
@@ -107,6 +108,15 @@ fn signalled(harness: &Harness) -> Vec<Signalled> {
     deliveries.collect()
 }
 
+/// The interrupts, in their order.
+fn interrupts(harness: &Harness) -> Vec<Interrupted> {
+    let interrupts = harness.trace.iter().filter_map(|event| match event {
+        Event::Interrupted(interrupt) => Some(*interrupt),
+        Event::Delivered(..) => None,
+    });
+    interrupts.collect()
+}
+
 /// The longest hold that the timer of a setting allows in a prompt run.
 fn longest_hold(setting: Moderation, harness: &Harness) -> Duration {
     let usecs = match setting.timer {
@@ -170,13 +180,35 @@ proptest! {
     }
 
     #[test]
-    fn marked_packet_is_signalled_when_its_dma_completes(
+    fn marked_packet_is_signalled_when_its_dma_completes_or_the_gap_is_over(
         setting in settings().prop_filter("marked", |s| s.marks == Marks::Immediate),
         phase in phases(),
         traffic in traffic(true),
     ) {
-        for Signalled { at, hold, marked } in signalled(&prompt(setting, phase, &traffic)) {
-            prop_assert!(!marked || hold == Duration::ZERO, "{setting}: held {hold} until {at:?}");
+        let harness = prompt(setting, phase, &traffic);
+        let gap = Duration::from_micros(setting.gap_usecs.into());
+        let interrupts = interrupts(&harness);
+        for Signalled { at, hold, marked } in signalled(&harness) {
+            // A prompt host takes a packet at its interrupt; the one before began the gap.
+            let before = interrupts.iter().rev().find(|interrupt| interrupt.at < at);
+            let allowed = before.map_or(Instant::ZERO, |before| before.at + gap);
+            let completed = Instant::from_nanos(at.as_nanos() - hold.as_nanos());
+            prop_assert!(!marked || at <= completed.max(allowed), "{setting}: {hold} at {at:?}");
+        }
+    }
+
+    #[test]
+    fn gap_lies_before_every_interrupt_for_a_mark(
+        setting in settings().prop_filter("gap", |s| s.gap_usecs > 0),
+        phase in phases(),
+        ops in anything(),
+    ) {
+        let ops: Vec<Op> = ops.into_iter().filter(|op| !matches!(op, Op::Set(_))).collect();
+        let harness = Harness::run(setting, phase, &ops).unwrap();
+        let gap = Duration::from_micros(setting.gap_usecs.into());
+        for pair in interrupts(&harness).windows(2) {
+            let for_mark = matches!(pair[1].reason, Reason::Mark | Reason::StreamEnd);
+            prop_assert!(!for_mark || pair[1].at >= pair[0].at + gap, "{setting}: {pair:?}");
         }
     }
 
@@ -205,7 +237,7 @@ proptest! {
                 op => op,
             })
             .collect();
-        let base = Moderation { marks: Marks::Ignored, ..setting };
+        let base = Moderation { marks: Marks::Ignored, gap_usecs: 0, ..setting };
         let trace = |setting| Harness::run(setting, phase, &unmarked).unwrap().trace;
         prop_assert_eq!(trace(setting), trace(base));
     }
@@ -265,4 +297,20 @@ fn stream_may_be_later_than_delay_but_not_than_its_timer() {
     assert_eq!(micros(last_mark("delay:7").at), 7);
     assert_eq!(micros(last_mark("stream:7").at), 10);
     assert_eq!(last_mark("stream:7").hold, Duration::from_micros(7));
+}
+
+/// What a gap is for: one interrupt serves many marks of a stream, and a mark after a silence waits
+/// for nothing.
+#[test]
+fn gap_spares_interrupts_in_a_stream_and_costs_a_ping_pong_nothing() {
+    let marks = |count: usize, every: u8| -> Vec<Op> {
+        (0..count).flat_map(|_| [Op::Arrive { marked: true, dma: 0 }, Op::Run(every)]).collect()
+    };
+    let (stream, ping_pong) = (marks(100, 2), marks(10, 25));
+    for (setting, in_stream) in [("marked:75", 100), ("marked:75+gap:20", 11)] {
+        let run = |traffic: &[Op]| prompt(parse(setting), Phase::default(), traffic);
+        assert_eq!(interrupts(&run(&stream)).len(), in_stream, "{setting}");
+        let taken = signalled(&run(&ping_pong));
+        assert!(taken.iter().all(|packet| packet.hold == Duration::ZERO), "{setting}: {taken:?}");
+    }
 }

@@ -18,7 +18,8 @@
 //!
 //! The others wrap a timer: [`Frames`] also interrupts at the `rx-frames`-th packet, [`Marked`]
 //! also interrupts for marked packets (Algorithm 1 of the Open-MX paper), [`Stream`] defers that
-//! while more DMAs are pending (Algorithm 2). [`Strategy`] is what one [`Moderation`] setting
+//! while more DMAs are pending (Algorithm 2). Both may keep a least gap between an interrupt and the
+//! next one for a mark. [`Strategy`] is what one [`Moderation`] setting
 //! builds out of them.
 
 /// Methods of a [`Moderator`] that leave all to the one underneath, `self.timer`.
@@ -67,6 +68,7 @@ mod delay;
 mod dim;
 mod disabled;
 mod frames;
+mod gap;
 mod marked;
 mod periodic;
 mod quiet;

@@ -11,6 +11,7 @@
 //! | `throttle:125+frames:32` | the same bound over another timer |
 //! | `marked:75`, `stream:75` | Algorithm 1 or 2 over `delay:75` |
 //! | `marked+throttle:125`, `stream+adaptive` | the same over another timer |
+//! | `marked:75+gap:20` | a mark interrupts at least 20 us after the interrupt before |
 
 use core::fmt;
 use core::str::FromStr;
@@ -100,6 +101,8 @@ pub struct Moderation {
     pub rx_frames: u32,
     /// What marks do.
     pub marks: Marks,
+    /// Microseconds that a mark leaves between the interrupt before and its own; 0: none.
+    pub gap_usecs: u32,
 }
 
 impl Moderation {
@@ -119,6 +122,9 @@ impl Moderation {
     /// The bound of `quiet` where none is given, unless its `rx-usecs` are longer: the usual delay.
     pub const USUAL_RX_ABS_USECS: u32 = TimerKind::Delay.usual_rx_usecs();
 
+    /// The gap where `gap` is given without a number.
+    pub const USUAL_GAP_USECS: u32 = 20;
+
     /// `rx-frames` where `frames` is given without a number.
     pub const USUAL_RX_FRAMES: u32 = 32;
 
@@ -129,6 +135,7 @@ impl Moderation {
         rx_abs_usecs: 0,
         rx_frames: 0,
         marks: Marks::Ignored,
+        gap_usecs: 0,
     };
 
     /// The same setting with another `rx-usecs`.
@@ -166,7 +173,7 @@ impl Moderation {
     /// # Errors
     /// If a number is out of range, or the parts do not go together.
     pub fn checked(self) -> Result<Self, SettingError> {
-        if self.rx_usecs.max(self.rx_abs_usecs) > MAX_RX_USECS {
+        if self.rx_usecs.max(self.rx_abs_usecs).max(self.gap_usecs) > MAX_RX_USECS {
             return Err(SettingError::UsecsTooLong);
         }
         if self.rx_frames > MAX_RX_FRAMES {
@@ -185,6 +192,9 @@ impl Moderation {
         let no_timer = self.timer == TimerKind::Disabled;
         if no_timer && (self.marks != Marks::Ignored || self.rx_frames > 0) {
             return Err(SettingError::NothingToHold);
+        }
+        if self.gap_usecs > 0 && self.marks == Marks::Ignored {
+            return Err(SettingError::NoMarks);
         }
         Ok(Self { rx_abs_usecs: if is_quiet { self.rx_abs_usecs } else { 0 }, ..self })
     }
@@ -221,6 +231,8 @@ pub enum SettingError {
     NoBound(&'static str),
     /// A bound of `quiet` that is shorter than its `rx-usecs`.
     BoundTooShort,
+    /// A gap without marks.
+    NoMarks,
     /// Marks or frames over `disabled`, which never holds anything back.
     NothingToHold,
 }
@@ -248,6 +260,9 @@ impl fmt::Display for SettingError {
                 "the bound of `quiet` is at least its rx-usecs, as in `quiet:20/75`",
             ),
             Self::NoPeriod => f.write_str("a periodic tick needs rx-usecs of 1 or more"),
+            Self::NoMarks => {
+                f.write_str("a gap is one before marks; it goes with marked or stream, as in `marked:75+gap:20`")
+            }
             Self::NothingToHold => f.write_str(
                 "marks and rx-frames shorten a wait, and `disabled` never waits; choose a timer such as delay:75",
             ),
@@ -264,7 +279,7 @@ impl FromStr for Moderation {
         let number = |text: &str| text.parse().map_err(|_| SettingError::NotANumber);
         let mut timer: Option<(TimerKind, Option<u32>)> = None;
         let mut marks: Option<(Marks, Option<u32>)> = None;
-        let (mut frames, mut bound) = (None, None);
+        let (mut frames, mut bound, mut gap) = (None, None, None);
         for part in text.trim().split('+') {
             let (name, numbers) = part.split_once(':').map_or((part, None), |(n, x)| (n, Some(x)));
             let (first, second) = match numbers.and_then(|numbers| numbers.split_once('/')) {
@@ -272,7 +287,8 @@ impl FromStr for Moderation {
                 None => (numbers.map(number).transpose()?, None),
             };
             if let Some(second) = second {
-                let names = Self::STRATEGIES.into_iter().find(|known| *known == name);
+                let names =
+                    Self::STRATEGIES.into_iter().chain(["gap"]).find(|known| *known == name);
                 match names.ok_or(SettingError::UnknownStrategy)? {
                     "quiet" => bound = Some(second),
                     other => return Err(SettingError::NoBound(other)),
@@ -282,6 +298,7 @@ impl FromStr for Moderation {
                 "marked" => marks.replace((Marks::Immediate, first)).is_some(),
                 "stream" => marks.replace((Marks::Deferred, first)).is_some(),
                 "frames" => frames.replace(first.unwrap_or(Self::USUAL_RX_FRAMES)).is_some(),
+                "gap" => gap.replace(first.unwrap_or(Self::USUAL_GAP_USECS)).is_some(),
                 _ => {
                     let kind = TimerKind::ALL.into_iter().find(|kind| kind.name() == name);
                     let kind = kind.ok_or(SettingError::UnknownStrategy)?;
@@ -304,6 +321,7 @@ impl FromStr for Moderation {
             rx_abs_usecs: bound.unwrap_or(Self::USUAL_RX_ABS_USECS.max(rx_usecs)),
             rx_frames: frames.unwrap_or(0),
             marks,
+            gap_usecs: gap.unwrap_or(0),
         }
         .checked()
     }
@@ -324,6 +342,9 @@ impl fmt::Display for Moderation {
         }
         if self.rx_frames > 0 {
             write!(f, "+frames:{}", self.rx_frames)?;
+        }
+        if self.gap_usecs > 0 {
+            write!(f, "+gap:{}", self.gap_usecs)?;
         }
         Ok(())
     }
@@ -355,6 +376,8 @@ mod tests {
             "marked+throttle:125",
             "stream+adaptive",
             "marked:75+frames:16",
+            "marked:75+gap:20",
+            "stream+quiet:5/75+frames:16+gap:1",
         ] {
             assert_eq!(parse(text).unwrap().to_string(), text);
         }
@@ -367,6 +390,8 @@ mod tests {
         assert_eq!(parse("frames").unwrap().to_string(), "delay:75+frames:32");
         assert_eq!(parse("marked+periodic").unwrap().to_string(), "marked+periodic:128");
         assert_eq!(parse("quiet").unwrap().to_string(), "quiet:20/75");
+        assert_eq!(parse("gap+marked").unwrap().to_string(), "marked:75+gap:20");
+        assert_eq!(parse("marked+gap:0").unwrap().to_string(), "marked:75");
         assert_eq!(parse("quiet:200").unwrap().to_string(), "quiet:200/200");
     }
 
@@ -403,6 +428,11 @@ mod tests {
         assert_eq!(parse("quiet:20/1000001"), Err(SettingError::UsecsTooLong));
         assert_eq!(parse("delay:20/75"), Err(SettingError::NoBound("delay")));
         assert_eq!(parse("frames:20/75"), Err(SettingError::NoBound("frames")));
+        assert_eq!(parse("delay:75+gap:20"), Err(SettingError::NoMarks));
+        assert_eq!(parse("gap:20"), Err(SettingError::NoMarks));
+        assert_eq!(parse("marked+gap:20+gap:20"), Err(SettingError::Twice));
+        assert_eq!(parse("marked+gap:1000001"), Err(SettingError::UsecsTooLong));
+        assert_eq!(parse("marked+gap:20/30"), Err(SettingError::NoBound("gap")));
         assert_eq!(parse("marked+disabled"), Err(SettingError::NothingToHold));
     }
 }

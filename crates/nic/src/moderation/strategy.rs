@@ -67,14 +67,15 @@ impl Strategy {
     #[must_use]
     pub fn new(moderation: &Moderation, phase: Phase, now: Instant) -> Self {
         let usecs = Duration::from_micros(moderation.rx_usecs.into());
+        let gap = Duration::from_micros(moderation.gap_usecs.into());
         /// The variants of one timer, in the order of the marks.
         macro_rules! over {
             ($timer:expr, $plain:ident $marked:ident $stream:ident) => {{
                 let timer = Frames::new($timer, moderation.rx_frames);
                 match moderation.marks {
                     Marks::Ignored => Self::$plain(timer),
-                    Marks::Immediate => Self::$marked(Marked::new(timer)),
-                    Marks::Deferred => Self::$stream(Stream::new(timer)),
+                    Marks::Immediate => Self::$marked(Marked::with_gap(timer, gap)),
+                    Marks::Deferred => Self::$stream(Stream::with_gap(timer, gap)),
                 }
             }};
         }

@@ -16,18 +16,23 @@
 //!     Reset coalescing timeout
 //! ```
 
+use super::gap::Gap;
 use super::{Interrupt, Moderator, Reason, Unseen};
 use crate::descriptor::Descriptor;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// As [`Marked`](super::Marked), but a mark waits for the DMAs that are already pending behind it.
 ///
 /// It looks exactly as far ahead as DMAs take, so a burst of marked packets costs one interrupt,
 /// and a fragment that was overtaken by the marked one is still signalled with it. In a very long
 /// stream the timer bounds the wait.
+///
+/// With a least gap, which the paper does not have, a mark interrupts as soon as no DMA is pending
+/// and the gap is over.
 #[derive(Clone, Debug)]
 pub struct Stream<T> {
     timer: T,
+    gap: Gap,
     deferred_interrupt: bool,
 }
 
@@ -35,7 +40,13 @@ impl<T> Stream<T> {
     /// Adds the marks, deferred to the end of a stream, to `timer`.
     #[must_use]
     pub fn new(timer: T) -> Self {
-        Self { timer, deferred_interrupt: false }
+        Self::with_gap(timer, Duration::ZERO)
+    }
+
+    /// The same; a mark interrupts at least `gap` after the interrupt before.
+    #[must_use]
+    pub fn with_gap(timer: T, gap: Duration) -> Self {
+        Self { timer, gap: Gap::new(gap), deferred_interrupt: false }
     }
 
     /// The timer underneath.
@@ -46,35 +57,49 @@ impl<T> Stream<T> {
 }
 
 impl<T: Moderator> Moderator for Stream<T> {
-    forward_to_timer!(packet_arrived transmit_completed timer_expired deadline);
+    forward_to_timer!(transmit_completed);
+
+    #[inline]
+    fn packet_arrived(&mut self, now: Instant, descriptor: &Descriptor) {
+        // The mark that waits for the gap has a DMA behind it again.
+        self.gap.forget();
+        self.timer.packet_arrived(now, descriptor);
+    }
 
     #[inline]
     fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {
         let timer = self.timer.dma_completed(now, descriptor, pending);
-        if pending == 0 {
-            if self.deferred_interrupt {
-                return Some(Reason::StreamEnd);
-            }
-            if descriptor.marked {
-                return Some(Reason::Mark);
-            }
-        } else if descriptor.marked {
-            self.deferred_interrupt = true;
+        if pending == 0 && (self.deferred_interrupt || descriptor.marked) && self.gap.allows(now) {
+            return Some(if self.deferred_interrupt { Reason::StreamEnd } else { Reason::Mark });
         }
+        self.deferred_interrupt |= descriptor.marked;
         timer
+    }
+
+    #[inline]
+    fn timer_expired(&mut self, now: Instant) -> Interrupt {
+        if self.gap.is_over(now) { Some(Reason::Mark) } else { self.timer.timer_expired(now) }
     }
 
     #[inline]
     fn host_rearmed(&mut self, now: Instant, unseen: &Unseen) -> Interrupt {
         let timer = self.timer.host_rearmed(now, unseen);
-        self.deferred_interrupt = unseen.marked > 0 && unseen.dma_pending > 0;
-        if unseen.marked > 0 && unseen.dma_pending == 0 { Some(Reason::Rearm) } else { timer }
+        self.gap.forget();
+        self.deferred_interrupt = unseen.marked > 0;
+        let ended = unseen.marked > 0 && unseen.dma_pending == 0;
+        if ended && self.gap.allows(now) { Some(Reason::Rearm) } else { timer }
     }
 
     #[inline]
     fn interrupt_raised(&mut self, now: Instant) {
         self.deferred_interrupt = false;
+        self.gap.interrupt_raised(now);
         self.timer.interrupt_raised(now);
+    }
+
+    #[inline]
+    fn deadline(&self) -> Option<Instant> {
+        self.gap.or(self.timer.deadline())
     }
 }
 
@@ -148,5 +173,23 @@ mod tests {
         nic.host_polls();
         nic.marked(4);
         assert_eq!(nic.host_rearms(5), Some(Reason::Rearm));
+    }
+
+    #[test]
+    fn mark_waits_for_the_gap_and_for_the_dmas_behind_it() {
+        let micros = Duration::from_micros;
+        let mut nic = Timeline::of(Stream::with_gap(Delay::new(micros(75)), micros(20)));
+        assert_eq!(nic.marked(0), Some(Reason::Mark));
+        nic.host_answers(1);
+        assert_eq!(nic.marked(5), None);
+        assert_eq!(nic.expires(), Some((20, Reason::Mark)));
+        nic.host_answers(20);
+        // A frame on its way when the gap is over: both are signalled when its DMA completes.
+        assert_eq!(nic.completes(25, true, 1), None);
+        assert_eq!(nic.completes(41, false, 0), Some(Reason::StreamEnd));
+        nic.host_answers(41);
+        assert_eq!(nic.completes(50, true, 0), None);
+        nic.arrives(55);
+        assert_eq!(nic.expires(), Some((125, Reason::Timer)));
     }
 }

@@ -27,6 +27,15 @@ impl<M: Moderator> Timeline<M> {
         self.completes(at, true, 0)
     }
 
+    /// A packet arrives, and its DMA takes longer than the test.
+    pub(super) fn arrives(&mut self, at: u64) {
+        let now = Instant::from_micros(at);
+        let descriptor =
+            Descriptor { length: 64, marked: false, arrived_at: now, completed_at: now };
+        self.unseen.dma_pending += 1;
+        self.vector.packet_arrived(now, &descriptor);
+    }
+
     /// The DMA of a packet completes while `pending` more are under way.
     pub(super) fn completes(&mut self, at: u64, marked: bool, pending: u32) -> Interrupt {
         let now = Instant::from_micros(at);

@@ -114,8 +114,26 @@ impl Model {
     /// When the owner must call next: a DMA is due, or the timer.
     pub fn deadline(&self) -> Option<Instant> {
         let dma = self.packets.iter().find(|packet| packet.completed.is_none()).map(|p| p.due);
-        let timer = if self.masked { None } else { self.timer() };
-        [dma, timer].into_iter().flatten().min()
+        let (timer, mark) =
+            if self.masked { (None, None) } else { (self.timer(), self.mark_waits_until()) };
+        [dma, timer, mark].into_iter().flatten().min()
+    }
+
+    /// When the gap before the next mark is over, if there is one.
+    fn gap_ends(&self) -> Option<Instant> {
+        let gap = Duration::from_micros(self.setting.gap_usecs.into());
+        self.interrupted_at.map(|last| last + gap).filter(|_| self.setting.gap_usecs > 0)
+    }
+
+    /// When the mark that nothing but the gap holds back interrupts.
+    fn mark_waits_until(&self) -> Option<Instant> {
+        let ready = match self.setting.marks {
+            Marks::Ignored => false,
+            Marks::Immediate => true,
+            Marks::Deferred => self.backlog() == self.packets.len(),
+        };
+        let marked = self.packets.iter().any(|packet| packet.marked && packet.completed.is_some());
+        self.gap_ends().filter(|_| ready && marked)
     }
 
     /// When the timer calls, given what has completed.
@@ -143,15 +161,24 @@ impl Model {
         for limit in limits.into_iter().filter(|&limit| limit > 0) {
             call(completed.get(limit as usize - 1).map(|&(at, _)| at), Reason::Frames);
         }
+        let gap_ends = self.gap_ends();
+        let mut after_gap = |at: Instant, reason| match gap_ends {
+            Some(end) if end > at => call(Some(end), Reason::Mark),
+            _ => call(Some(at), reason),
+        };
         let mut marked = completed.iter().filter(|(_, marked)| *marked).map(|&(at, _)| at);
         match self.setting.marks {
             Marks::Ignored => {}
-            Marks::Immediate => call(marked.next(), Reason::Mark),
+            Marks::Immediate => {
+                if let Some(first) = marked.next() {
+                    after_gap(first, Reason::Mark);
+                }
+            }
             Marks::Deferred if pending > 0 => {}
             Marks::Deferred => match (marked.count(), completed.last()) {
                 (0, _) | (_, None) => {}
-                (1, Some(&(last, true))) => call(Some(last), Reason::Mark),
-                (_, Some(&(last, _))) => call(Some(last), Reason::StreamEnd),
+                (1, Some(&(last, true))) => after_gap(last, Reason::Mark),
+                (_, Some(&(last, _))) => after_gap(last, Reason::StreamEnd),
             },
         }
         calls

@@ -26,7 +26,7 @@ pub enum Op {
 
 /// The settings that tests choose from: every timer, with and without marks and frames, and the
 /// limits.
-pub const SETTINGS: [&str; 30] = [
+pub const SETTINGS: [&str; 36] = [
     "disabled",
     "delay:0",
     "delay:3",
@@ -57,6 +57,12 @@ pub const SETTINGS: [&str; 30] = [
     "stream+periodic:4",
     "stream+quiet:3/7",
     "stream+adaptive",
+    "marked:7+gap:4",
+    "marked:5+frames:3+gap:9",
+    "marked+throttle:5+gap:7",
+    "marked+quiet:2/9+gap:3",
+    "stream:7+gap:5",
+    "stream+periodic:9+gap:4",
 ];
 
 /// Number `index` of [`SETTINGS`], counted round.
