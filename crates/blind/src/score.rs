@@ -96,7 +96,7 @@ impl Score {
         let family = match truth.timer {
             TimerKind::Disabled => Family::None,
             TimerKind::Delay | TimerKind::Quiet => Family::Delay,
-            TimerKind::Throttle => Family::Throttle,
+            TimerKind::Throttle | TimerKind::Itr(_) => Family::Throttle,
             TimerKind::Periodic => Family::Periodic,
             TimerKind::Adaptive => Family::Adaptive,
         };

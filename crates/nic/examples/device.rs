@@ -46,6 +46,8 @@ impl Device {
             oldest: self.used.front().map(|packet| packet.completed_at),
             newest: self.used.back().map(|packet| packet.completed_at),
             dma_pending: self.in_flight.len() as u32,
+            // Only for `itr`, which this device does not offer.
+            taken: None,
         };
         self.vector.rearm(now, &unseen)
     }

@@ -4,7 +4,7 @@ use alloc::collections::VecDeque;
 
 use crate::counters::Counters;
 use crate::descriptor::Descriptor;
-use crate::moderation::{Adaptive, Interrupt, Moderation, Phase, Profile, Unseen};
+use crate::moderation::{Interrupt, Moderation, Phase, Profile, Taken, TimerKind, Unseen};
 use crate::observer::{Delivered, Interrupted, Observer};
 use crate::time::{Duration, Instant};
 use crate::vector::Vector;
@@ -26,6 +26,8 @@ pub struct Queue<F> {
     size: usize,
     completed: usize,
     completed_marked: u32,
+    /// What the host has taken since the last interrupt.
+    taken: Taken,
     transmitted_at: Option<Instant>,
     moderation: Moderation,
     vector: Vector,
@@ -56,6 +58,7 @@ impl<F> Queue<F> {
             size,
             completed: 0,
             completed_marked: 0,
+            taken: Taken::default(),
             transmitted_at: None,
             moderation,
             vector: Vector::in_phase(&moderation, phase, now),
@@ -71,12 +74,16 @@ impl<F> Queue<F> {
         &self.moderation
     }
 
-    /// The delay and the frame count in force: those of the setting, or what DIM picked.
+    /// The microseconds and the frame count in force: those of the setting, or what `adaptive` or
+    /// `itr` has chosen.
     #[must_use]
     pub fn in_force(&self) -> Profile {
         let Moderation { rx_usecs, rx_frames, .. } = self.moderation;
-        let adaptive = self.vector.moderator().adaptive();
-        adaptive.map_or(Profile { rx_usecs, rx_frames }, Adaptive::in_force)
+        match (self.vector.moderator().chosen(), self.moderation.timer) {
+            (Some(chosen), TimerKind::Adaptive) => chosen,
+            (Some(chosen), _) => Profile { rx_frames, ..chosen },
+            (None, _) => Profile { rx_usecs, rx_frames },
+        }
     }
 
     /// What this queue has counted.
@@ -185,6 +192,7 @@ impl<F> Queue<F> {
         for Slot { descriptor, frame } in self.ring.drain(..count) {
             let signalled_at = self.interrupt.map(|interrupt| interrupt.at);
             self.completed_marked -= u32::from(descriptor.marked);
+            self.taken.add(descriptor.length);
             let delivered = Delivered {
                 queue: self.number,
                 descriptor,
@@ -209,7 +217,7 @@ impl<F> Queue<F> {
     /// it is due.
     pub fn rearm(&mut self, now: Instant, observer: &mut impl Observer) {
         self.interrupt = None;
-        let unseen = self.unseen();
+        let unseen = Unseen { taken: Some(self.taken), ..self.unseen() };
         let interrupt = self.vector.rearm(now, &unseen);
         self.raise(now, interrupt, observer);
     }
@@ -242,6 +250,7 @@ impl<F> Queue<F> {
             oldest: [received, self.transmitted_at].into_iter().flatten().min(),
             newest: last.map(|slot| slot.descriptor.completed_at),
             dma_pending: self.dma_pending(),
+            taken: None,
         }
     }
 
@@ -256,6 +265,7 @@ impl<F> Queue<F> {
             packets: self.completed as u32,
         };
         self.interrupt = Some(interrupt);
+        self.taken = Taken::default();
         self.raised = true;
         observer.interrupted(&interrupt);
     }

@@ -127,7 +127,7 @@ fn finish(mut state: Harness) -> Result<(), String> {
 /// they interleave with DMAs and with each other.
 fn strategies() -> Vec<Moderation> {
     let mut strategies = vec![parse("disabled")];
-    for timer in ["delay:2", "throttle:3", "periodic:2", "quiet:1/2", "adaptive"] {
+    for timer in ["delay:2", "throttle:3", "periodic:2", "quiet:1/2", "itr:1", "adaptive"] {
         for marks in ["", "marked+", "stream+"] {
             for rest in ["", "+frames:2"] {
                 strategies.push(parse(&format!("{marks}{timer}{rest}")));

@@ -9,11 +9,14 @@
 
 mod support;
 
-use nic::moderation::{Marks, Moderation, Phase, Reason, TimerKind};
+use nic::moderation::{
+    Itr, ItrMode, Marks, Moderation, Moderator as _, Phase, Reason, Taken, TimerKind, Unseen,
+};
 use nic::observer::Interrupted;
 use nic::time::{Duration, Instant};
 use proptest::prelude::*;
 use support::harness::{Event, SMALL_RING};
+use support::itr::Driver;
 use support::op::{SETTINGS, parse, setting};
 use support::{Harness, Op};
 
@@ -120,6 +123,8 @@ fn interrupts(harness: &Harness) -> Vec<Interrupted> {
 /// The longest hold that the timer of a setting allows in a prompt run.
 fn longest_hold(setting: Moderation, harness: &Harness) -> Duration {
     let usecs = match setting.timer {
+        // Its longest gap, at 4000 a second.
+        TimerKind::Itr(_) => return Duration::from_nanos(249_856),
         // 64 interrupts make DIM's first decision: shorter runs stay with its first choice.
         TimerKind::Adaptive => harness.model.picked.unwrap().rx_usecs,
         TimerKind::Quiet => setting.rx_abs_usecs,
@@ -176,6 +181,24 @@ proptest! {
         let longest = longest_hold(setting, &harness);
         for Signalled { at, hold, .. } in signalled(&harness) {
             prop_assert!(hold <= longest, "{setting}: held {hold} until {at:?}");
+        }
+    }
+
+    #[test]
+    fn dynamic_throttle_does_what_the_drivers_table_says(
+        mode in prop_oneof![Just(ItrMode::Dynamic), Just(ItrMode::Conservative)],
+        polls in prop::collection::vec(prop::collection::vec(0..16_000u32, 0..50), 1..60),
+        longest in prop_oneof![Just(128u32), Just(1_514), Just(16_000)],
+    ) {
+        let setting = Moderation { timer: TimerKind::Itr(mode), ..Moderation::DISABLED };
+        let (mut itr, mut driver) = (Itr::new(mode), Driver::of(setting).unwrap());
+        for poll in polls {
+            let poll: Vec<u32> = poll.into_iter().map(|length| length % longest).collect();
+            let mut taken = Taken::default();
+            poll.iter().for_each(|length| taken.add(*length));
+            itr.host_rearmed(Instant::ZERO, &Unseen { taken: Some(taken), ..Unseen::default() });
+            driver.decide(&poll);
+            prop_assert_eq!((itr.rate(), itr.gap()), (driver.rate, driver.gap()), "{:?}", poll);
         }
     }
 
@@ -266,7 +289,7 @@ proptest! {
             // To a host that re-armed without taking a packet, it had been signalled, and the gap
             // of a throttle counts from there.
             let since = match (after.timer, signalled_at) {
-                (TimerKind::Throttle, Some(at)) => completed.max(at),
+                (TimerKind::Throttle | TimerKind::Itr(_), Some(at)) => completed.max(at),
                 _ => completed,
             };
             let bound = (since + longest).max(changed_at);

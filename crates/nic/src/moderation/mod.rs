@@ -13,6 +13,7 @@
 //! | [`Delay`]    | `rx-usecs` after the first packet the host does not know of (myri10ge) |
 //! | [`Quiet`]    | `rx-usecs` without a packet, or a bound after the first (e1000 RDTR, RADV) |
 //! | [`Throttle`] | `rx-usecs` after the last interrupt, if that was later (Intel ITR)     |
+//! | [`Itr`]      | the same; the driver picks the gap from what each poll took (e1000e)   |
 //! | [`Periodic`] | the next tick of a clock that runs every `rx-usecs` (bge)              |
 //! | [`Adaptive`] | a delay or a frame count that Linux's DIM picks from the traffic       |
 //!
@@ -69,6 +70,7 @@ mod dim;
 mod disabled;
 mod frames;
 mod gap;
+mod itr;
 mod marked;
 mod periodic;
 mod quiet;
@@ -84,6 +86,7 @@ pub use delay::Delay;
 pub use dim::Profile;
 pub use disabled::Disabled;
 pub use frames::Frames;
+pub use itr::{Itr, ItrMode};
 pub use marked::Marked;
 pub use periodic::{Periodic, Phase};
 pub use quiet::Quiet;
@@ -152,6 +155,25 @@ pub struct Unseen {
     pub newest: Option<Instant>,
     /// Packets whose DMA is still pending.
     pub dma_pending: u32,
+    /// What the polls that ended here have taken; none if a setting changed and no poll ended.
+    pub taken: Option<Taken>,
+}
+
+/// What the host has taken since the last interrupt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// How many packets.
+    pub packets: u32,
+    /// Their bytes, Ethernet headers included and FCS not.
+    pub bytes: u32,
+}
+
+impl Taken {
+    /// Adds a packet of `length` bytes; both numbers stop at their largest.
+    pub fn add(&mut self, length: u32) {
+        self.packets = self.packets.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(length);
+    }
 }
 
 /// One way to moderate the interrupts of one queue.

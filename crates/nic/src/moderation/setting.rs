@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `delay:75`, `throttle:125`, `periodic:128` | that timer, `rx-usecs` |
 //! | `quiet:20/75` | `rx-usecs` 20 without a packet, 75 after the first at the latest |
+//! | `itr:1`, `itr:3` | a throttle whose gap Intel's driver picks, in its mode 1 or 3 |
 //! | `frames:32` | at most 32 frames, over `delay` with its usual 75 us |
 //! | `throttle:125+frames:32` | the same bound over another timer |
 //! | `marked:75`, `stream:75` | Algorithm 1 or 2 over `delay:75` |
@@ -15,6 +16,8 @@
 
 use core::fmt;
 use core::str::FromStr;
+
+use super::ItrMode;
 
 /// The longest `rx-usecs`: one second, far beyond any NIC, short of hanging a host by a slip of the
 /// keyboard.
@@ -36,13 +39,23 @@ pub enum TimerKind {
     Periodic,
     /// A delay that begins anew with each packet, up to a bound.
     Quiet,
+    /// A minimum gap that e1000e picks.
+    Itr(ItrMode),
     /// What Linux's DIM picks.
     Adaptive,
 }
 
 impl TimerKind {
-    const ALL: [Self; 6] =
-        [Self::Disabled, Self::Delay, Self::Throttle, Self::Periodic, Self::Quiet, Self::Adaptive];
+    /// Each once, in its usual mode.
+    const ALL: [Self; 7] = [
+        Self::Disabled,
+        Self::Delay,
+        Self::Throttle,
+        Self::Periodic,
+        Self::Quiet,
+        Self::Itr(ItrMode::Conservative),
+        Self::Adaptive,
+    ];
 
     /// The word in a setting.
     #[must_use]
@@ -53,6 +66,7 @@ impl TimerKind {
             Self::Throttle => "throttle",
             Self::Periodic => "periodic",
             Self::Quiet => "quiet",
+            Self::Itr(_) => "itr",
             Self::Adaptive => "adaptive",
         }
     }
@@ -66,7 +80,7 @@ impl TimerKind {
             Self::Throttle => 125,
             Self::Periodic => 128,
             Self::Quiet => 20,
-            Self::Disabled | Self::Adaptive => 0,
+            Self::Disabled | Self::Itr(_) | Self::Adaptive => 0,
         }
     }
 
@@ -92,7 +106,7 @@ pub enum Marks {
 pub struct Moderation {
     /// Which timer ordinary packets wait for.
     pub timer: TimerKind,
-    /// Microseconds of the timer; 0 for `disabled` and `adaptive`.
+    /// Microseconds of the timer; 0 for `disabled`, `itr` and `adaptive`.
     pub rx_usecs: u32,
     /// Microseconds after the first packet at which `quiet` interrupts all the same; 0 for the
     /// others.
@@ -107,12 +121,13 @@ pub struct Moderation {
 
 impl Moderation {
     /// The words that begin a setting.
-    pub const STRATEGIES: [&str; 9] = [
+    pub const STRATEGIES: [&str; 10] = [
         TimerKind::Disabled.name(),
         TimerKind::Delay.name(),
         TimerKind::Throttle.name(),
         TimerKind::Periodic.name(),
         TimerKind::Quiet.name(),
+        TimerKind::Itr(ItrMode::Conservative).name(),
         TimerKind::Adaptive.name(),
         "frames",
         "marked",
@@ -147,12 +162,13 @@ impl Moderation {
     }
 
     /// The same setting with `rx-usecs` as `ethtool -C` sets it: a timer that has no such number
-    /// becomes `delay`, so that the number acts. Marks and `rx-frames` stay. Not checked.
+    /// becomes `delay`, and `itr` a `throttle`, so that the number acts. Marks and `rx-frames` stay. Not checked.
     #[must_use]
     pub const fn timed(self, rx_usecs: u32) -> Self {
         let timer = match self.timer {
             TimerKind::Disabled if rx_usecs == 0 => TimerKind::Disabled,
             TimerKind::Disabled | TimerKind::Adaptive => TimerKind::Delay,
+            TimerKind::Itr(_) => TimerKind::Throttle,
             timer => timer,
         };
         let shorter = rx_usecs > self.rx_abs_usecs && self.rx_abs_usecs > 0;
@@ -225,6 +241,8 @@ pub enum SettingError {
     TooManyFrames,
     /// `rx-usecs` for a timer that has none.
     NoUsecs(&'static str),
+    /// A mode that `itr` does not have.
+    NoMode,
     /// A periodic tick of 0 us.
     NoPeriod,
     /// A bound for a timer other than `quiet`.
@@ -241,8 +259,9 @@ impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownStrategy => f.write_str(
-                "no such strategy; there are disabled, delay, throttle, periodic, quiet, adaptive, frames, marked, stream \
-                 (as in `delay:75`, `marked:75`, `marked+throttle:125`, `delay:75+frames:32`)",
+                "no such strategy; there are disabled, delay, throttle, periodic, quiet, itr, adaptive, frames, \
+                 marked, stream (as in `delay:75`, `quiet:20/75`, `marked:75`, `marked+throttle:125`, \
+                 `delay:75+frames:32`, `marked:75+gap:20`)",
             ),
             Self::NotANumber => f.write_str(
                 "what follows the colon must be a whole number (rx-usecs in microseconds, or frames for `frames`)",
@@ -258,6 +277,10 @@ impl fmt::Display for SettingError {
             }
             Self::BoundTooShort => f.write_str(
                 "the bound of `quiet` is at least its rx-usecs, as in `quiet:20/75`",
+            ),
+            Self::NoMode => f.write_str(
+                "`itr` has the modes 1 (dynamic) and 3 (conservative); for a rate of your own set \
+                 its gap: `throttle:125` is 8000 interrupts a second",
             ),
             Self::NoPeriod => f.write_str("a periodic tick needs rx-usecs of 1 or more"),
             Self::NoMarks => {
@@ -309,7 +332,12 @@ impl FromStr for Moderation {
                 return Err(SettingError::Twice);
             }
         }
-        let (kind, timer_usecs) = timer.unwrap_or((TimerKind::Delay, None));
+        let (mut kind, mut timer_usecs) = timer.unwrap_or((TimerKind::Delay, None));
+        if let TimerKind::Itr(mode) = &mut kind
+            && let Some(number) = timer_usecs.take()
+        {
+            *mode = ItrMode::of(number).ok_or(SettingError::NoMode)?;
+        }
         let (marks, marks_usecs) = marks.unwrap_or((Marks::Ignored, None));
         if timer_usecs.is_some() && marks_usecs.is_some() {
             return Err(SettingError::Twice);
@@ -337,8 +365,10 @@ impl fmt::Display for Moderation {
         if self.timer.takes_rx_usecs() {
             write!(f, ":{}", self.rx_usecs)?;
         }
-        if self.timer == TimerKind::Quiet {
-            write!(f, "/{}", self.rx_abs_usecs)?;
+        match self.timer {
+            TimerKind::Quiet => write!(f, "/{}", self.rx_abs_usecs)?,
+            TimerKind::Itr(mode) => write!(f, ":{}", mode.number())?,
+            _ => {}
         }
         if self.rx_frames > 0 {
             write!(f, "+frames:{}", self.rx_frames)?;
@@ -368,6 +398,8 @@ mod tests {
             "periodic:128",
             "quiet:20/75",
             "marked+quiet:5/5+frames:8",
+            "itr:1",
+            "marked+itr:3+frames:8+gap:20",
             "adaptive",
             "delay:75+frames:32",
             "throttle:125+frames:8",
@@ -390,6 +422,7 @@ mod tests {
         assert_eq!(parse("frames").unwrap().to_string(), "delay:75+frames:32");
         assert_eq!(parse("marked+periodic").unwrap().to_string(), "marked+periodic:128");
         assert_eq!(parse("quiet").unwrap().to_string(), "quiet:20/75");
+        assert_eq!(parse("itr").unwrap().to_string(), "itr:3");
         assert_eq!(parse("gap+marked").unwrap().to_string(), "marked:75+gap:20");
         assert_eq!(parse("marked+gap:0").unwrap().to_string(), "marked:75");
         assert_eq!(parse("quiet:200").unwrap().to_string(), "quiet:200/200");
@@ -404,6 +437,7 @@ mod tests {
             ("adaptive", 0, "delay:0"),
             ("stream+adaptive", 50, "stream:50"),
             ("throttle:125+frames:8", 50, "throttle:50+frames:8"),
+            ("stream+itr:3", 50, "stream+throttle:50"),
             ("quiet:20/75", 50, "quiet:50/75"),
             ("quiet:20/75", 100, "quiet:100/100"),
         ] {
@@ -423,6 +457,10 @@ mod tests {
         assert_eq!(parse("frames:65536"), Err(SettingError::TooManyFrames));
         assert_eq!(parse("disabled:75"), Err(SettingError::NoUsecs("disabled")));
         assert_eq!(parse("periodic:0"), Err(SettingError::NoPeriod));
+        assert_eq!(parse("itr:0"), Err(SettingError::NoMode));
+        assert_eq!(parse("itr:8000"), Err(SettingError::NoMode));
+        assert_eq!(parse("marked:75+itr"), Err(SettingError::NoUsecs("itr")));
+        assert_eq!(parse("itr+throttle:5"), Err(SettingError::Twice));
         assert_eq!(parse("quiet:20/19"), Err(SettingError::BoundTooShort));
         assert_eq!(parse("quiet:20/"), Err(SettingError::NotANumber));
         assert_eq!(parse("quiet:20/1000001"), Err(SettingError::UsecsTooLong));

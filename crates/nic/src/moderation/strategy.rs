@@ -1,8 +1,8 @@
 //! One strategy out of one setting.
 
 use super::{
-    Adaptive, Delay, Disabled, Frames, Interrupt, Marked, Marks, Moderation, Moderator, Periodic,
-    Phase, Quiet, Stream, Throttle, TimerKind, Unseen,
+    Adaptive, Delay, Disabled, Frames, Interrupt, Itr, Marked, Marks, Moderation, Moderator,
+    Periodic, Phase, Profile, Quiet, Stream, Throttle, TimerKind, Unseen,
 };
 use crate::descriptor::Descriptor;
 use crate::time::{Duration, Instant};
@@ -21,18 +21,21 @@ pub enum Strategy {
     Throttle(Frames<Throttle>),
     Periodic(Frames<Periodic>),
     Quiet(Frames<Quiet>),
+    Itr(Frames<Itr>),
     Adaptive(Frames<Adaptive>),
     MarkedDisabled(Marked<Frames<Disabled>>),
     MarkedDelay(Marked<Frames<Delay>>),
     MarkedThrottle(Marked<Frames<Throttle>>),
     MarkedPeriodic(Marked<Frames<Periodic>>),
     MarkedQuiet(Marked<Frames<Quiet>>),
+    MarkedItr(Marked<Frames<Itr>>),
     MarkedAdaptive(Marked<Frames<Adaptive>>),
     StreamDisabled(Stream<Frames<Disabled>>),
     StreamDelay(Stream<Frames<Delay>>),
     StreamThrottle(Stream<Frames<Throttle>>),
     StreamPeriodic(Stream<Frames<Periodic>>),
     StreamQuiet(Stream<Frames<Quiet>>),
+    StreamItr(Stream<Frames<Itr>>),
     StreamAdaptive(Stream<Frames<Adaptive>>),
 }
 
@@ -45,18 +48,21 @@ macro_rules! ask {
             Strategy::Throttle($held) => $answer,
             Strategy::Periodic($held) => $answer,
             Strategy::Quiet($held) => $answer,
+            Strategy::Itr($held) => $answer,
             Strategy::Adaptive($held) => $answer,
             Strategy::MarkedDisabled($held) => $answer,
             Strategy::MarkedDelay($held) => $answer,
             Strategy::MarkedThrottle($held) => $answer,
             Strategy::MarkedPeriodic($held) => $answer,
             Strategy::MarkedQuiet($held) => $answer,
+            Strategy::MarkedItr($held) => $answer,
             Strategy::MarkedAdaptive($held) => $answer,
             Strategy::StreamDisabled($held) => $answer,
             Strategy::StreamDelay($held) => $answer,
             Strategy::StreamThrottle($held) => $answer,
             Strategy::StreamPeriodic($held) => $answer,
             Strategy::StreamQuiet($held) => $answer,
+            Strategy::StreamItr($held) => $answer,
             Strategy::StreamAdaptive($held) => $answer,
         }
     };
@@ -93,17 +99,23 @@ impl Strategy {
                 let bound = Duration::from_micros(moderation.rx_abs_usecs.into());
                 over!(Quiet::new(usecs, bound), Quiet MarkedQuiet StreamQuiet)
             }
+            TimerKind::Itr(mode) => over!(Itr::new(mode), Itr MarkedItr StreamItr),
             TimerKind::Adaptive => over!(Adaptive::new(), Adaptive MarkedAdaptive StreamAdaptive),
         }
     }
 
-    /// The adaptive timer, if that is the one at work: what it has chosen is worth showing.
+    /// What a timer that follows the traffic has chosen, if such a one is at work. The gap of
+    /// [`Itr`] is rounded down to microseconds; it chooses no frame count.
     #[must_use]
-    pub fn adaptive(&self) -> Option<&Adaptive> {
+    pub fn chosen(&self) -> Option<Profile> {
+        let gap = |itr: &Itr| Profile { rx_usecs: itr.gap().as_micros() as u32, rx_frames: 0 };
         match self {
-            Self::Adaptive(frames) => Some(frames.timer()),
-            Self::MarkedAdaptive(marked) => Some(marked.timer().timer()),
-            Self::StreamAdaptive(stream) => Some(stream.timer().timer()),
+            Self::Adaptive(frames) => Some(frames.timer().in_force()),
+            Self::MarkedAdaptive(marked) => Some(marked.timer().timer().in_force()),
+            Self::StreamAdaptive(stream) => Some(stream.timer().timer().in_force()),
+            Self::Itr(frames) => Some(gap(frames.timer())),
+            Self::MarkedItr(marked) => Some(gap(marked.timer().timer())),
+            Self::StreamItr(stream) => Some(gap(stream.timer().timer())),
             _ => None,
         }
     }
@@ -153,16 +165,18 @@ mod tests {
     use super::*;
     use crate::moderation::Reason;
 
-    const SETTINGS: [&str; 10] = [
+    const SETTINGS: [&str; 12] = [
         "delay:75+frames:2",
         "throttle:75+frames:2",
         "periodic:75+frames:2",
         "quiet:20/75+frames:2",
+        "itr:1+frames:2",
         "adaptive+frames:2",
         "marked:75+frames:2",
         "marked+throttle:75",
         "stream:75+frames:2",
         "stream+periodic:75",
+        "stream+itr:3",
         "stream+adaptive",
     ];
 

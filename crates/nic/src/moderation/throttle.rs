@@ -23,6 +23,12 @@ impl Throttle {
         Self { gap, last_interrupt: None, expires: None }
     }
 
+    /// Changes the gap; it counts from the last interrupt. A timer that already runs keeps its
+    /// deadline.
+    pub fn set_gap(&mut self, gap: Duration) {
+        self.gap = gap;
+    }
+
     /// There is something to signal to the host: now, or as soon as the gap has passed.
     fn wanted(&mut self, now: Instant, immediately: Reason) -> Interrupt {
         match self.last_interrupt.map(|last| last + self.gap) {

@@ -6,11 +6,18 @@ use nic::observer::{Delivered, Interrupted, Observer};
 use nic::queue::Queue;
 use nic::time::{Duration, Instant};
 
+use super::itr::Driver;
 use super::model::{Model, Packet};
 use super::op::Op;
 
 /// Small, so that random operations fill the ring.
 pub const SMALL_RING: usize = 6;
+
+/// The lengths of packets, in turns: every class of the dynamic throttle meets something that
+/// changes it.
+pub fn length(id: u32) -> u32 {
+    [64, 600, 64, 9_000, 1_514, 64, 8_500][id as usize % 7]
+}
 
 /// What the host saw, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +145,7 @@ impl Harness {
             Op::Poll(budget) => self.poll(budget.into()),
             Op::Rearm => {
                 self.model.masked = false;
-                self.model.hand_over(self.now);
+                self.model.poll_ended(self.now);
                 self.step(Decides::AtRearm, Queue::rearm)
             }
             Op::Transmit => {
@@ -151,6 +158,7 @@ impl Harness {
             Op::Set(setting) => {
                 self.model.setting = setting;
                 self.model.set_at = self.now;
+                self.model.itr = Driver::of(setting);
                 self.model.hand_over(self.now);
                 self.step(Decides::AtRearm, |queue, now, recorder| {
                     queue.set_moderation(now, setting, recorder);
@@ -203,7 +211,8 @@ impl Harness {
 
     fn arrive(&mut self, marked: bool, dma: u8) -> Result<(), String> {
         let due = self.now + Duration::from_micros(dma.into());
-        let descriptor = Descriptor { length: 64, marked, arrived_at: self.now, completed_at: due };
+        let length = length(self.next_id);
+        let descriptor = Descriptor { length, marked, arrived_at: self.now, completed_at: due };
         let accepted = self.queue.arrive(self.now, descriptor, self.next_id).is_ok();
         let room = self.model.packets.len() < self.ring;
         ensure!(accepted == room, "accepted: {accepted}, room: {room}");
@@ -230,7 +239,8 @@ impl Harness {
         let expected: Vec<Packet> = self.model.packets.drain(..count).collect();
         self.model.transmitted_at = None;
         self.polled_since_interrupt = true;
-        self.model.hand_over(self.now);
+        self.model.taken.extend(expected.iter().map(|packet| length(packet.id)));
+        self.model.poll_ended(self.now);
         let mut taken = Vec::new();
         self.step(decides, |queue, now, recorder| {
             queue.poll(now, budget, recorder, |delivered, id| {
@@ -297,6 +307,7 @@ impl Harness {
         self.model.masked = true;
         self.polled_since_interrupt = false;
         self.model.interrupted_at = Some(self.now);
+        self.model.taken.clear();
         Ok(())
     }
 
@@ -310,7 +321,7 @@ impl Harness {
         let counters = queue.counters();
         let counted = [
             (counters.packets, self.next_id.into(), "packets"),
-            (counters.bytes, u64::from(self.next_id) * 64, "bytes"),
+            (counters.bytes, (0..self.next_id).map(|id| u64::from(length(id))).sum(), "bytes"),
             (counters.marked, self.marked, "marked"),
             (counters.ring_full, self.dropped, "ring full"),
             (counters.transmit_completions, self.transmitted, "transmitted"),

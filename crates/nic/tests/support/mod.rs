@@ -7,6 +7,7 @@
 
 pub mod frames;
 pub mod harness;
+pub mod itr;
 pub mod model;
 pub mod op;
 

@@ -44,6 +44,10 @@ pub struct Model {
     pub interrupted_at: Option<Instant>,
     /// The host has been interrupted and has not re-armed.
     pub masked: bool,
+    /// What the dynamic throttle has come to, if it is the timer.
+    pub itr: Option<super::itr::Driver>,
+    /// The lengths of the packets that the host has taken since the last interrupt.
+    pub taken: Vec<u32>,
     /// When the host last handed over what its poll had left behind: a re-arm, or a poll or a new
     /// setting while the interrupt was armed.
     pub rearmed_at: Instant,
@@ -61,6 +65,8 @@ impl Model {
             picked: None,
             interrupted_at: None,
             masked: false,
+            itr: super::itr::Driver::of(setting),
+            taken: Vec::new(),
             rearmed_at: now,
             transmitted_at: None,
             packets: VecDeque::new(),
@@ -79,6 +85,14 @@ impl Model {
     pub fn hand_over(&mut self, now: Instant) {
         if !self.masked {
             self.rearmed_at = now;
+        }
+    }
+
+    /// A poll has ended, unless the host goes on polling.
+    pub fn poll_ended(&mut self, now: Instant) {
+        self.hand_over(now);
+        if let Some(itr) = self.itr.as_mut().filter(|_| !self.masked) {
+            itr.decide(&self.taken);
         }
     }
 
@@ -193,6 +207,10 @@ impl Model {
             TimerKind::Delay => oldest + usecs,
             TimerKind::Throttle => {
                 self.interrupted_at.map_or(oldest, |last| oldest.max(last + usecs))
+            }
+            TimerKind::Itr(_) => {
+                let gap = self.itr.expect("the harness sets it").gap();
+                self.interrupted_at.map_or(oldest, |last| oldest.max(last + gap))
             }
             TimerKind::Periodic => {
                 let first = usecs.as_nanos() * u64::from(self.phase.0) / (1 << 32);
