@@ -188,7 +188,8 @@ const MX: &[&[E]] = &[MX_ROUND_TRIPS, &[E::MxStream, E::MxMixed]];
 options! {
     /// The NIC and the cable of a lab.
     NicOptions {
-        /// Moderation, STRATEGY[:rx-usecs]: delay:75, marked:75, throttle:125, disabled, adaptive
+        /// Moderation, STRATEGY[:rx-usecs]: delay:75, marked:75, marked:75+gap:20, quiet:20/75,
+        /// throttle:125, periodic:128, itr, adaptive, disabled
         #[arg(short, value_name = "SETTING", hide_possible_values = true)]
         strategy: Text<Moderation>,
         /// Microseconds of the strategy's timer, as `ethtool -C rx-usecs`

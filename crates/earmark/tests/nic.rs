@@ -33,6 +33,9 @@ fn settings_change_while_traffic_flows() {
         (&["strategy", "marked:60"], "marked:60"),
         (&["strategy", "stream+throttle:90"], "stream+throttle:90"),
         (&["strategy", "periodic:128"], "periodic:128"),
+        (&["strategy", "quiet:20/75", "rx-usecs", "30"], "quiet:30/75"),
+        (&["strategy", "marked+itr+gap:20"], "marked+itr:3+gap:20"),
+        (&["rx-usecs", "50"], "marked+throttle:50+gap:20"),
         (&["strategy", "disabled"], "disabled"),
     ] {
         lab.set(&[&["b0"], change].concat());
@@ -121,6 +124,9 @@ fn one_wrong_setting_changes_nothing() {
         (&["rx-usecs", "4294967296"], "not a whole number of 0 to 1000000"),
         (&["rx-usecs", "50", "strategy", "dealy"], "no such strategy; there are"),
         (&["mark", "mx", "strategy", "periodic:0"], "a periodic tick needs"),
+        (&["strategy", "quiet:20/10"], "the bound of `quiet` is at least its rx-usecs"),
+        (&["strategy", "itr:2"], "`itr` has the modes 1 (dynamic) and 3 (conservative)"),
+        (&["strategy", "delay:75+gap:20"], "a gap is one before marks"),
         (&["strategy", "disabled", "rx-frames", "4"], "`disabled` never waits"),
         (&["rx-usecs", "50", "adaptive-rx", "maybe"], "adaptive-rx maybe: on or off"),
         (&["rx-usecs", "50", "mark", "tcp-push"], "tcp-push"),

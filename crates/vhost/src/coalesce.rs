@@ -7,11 +7,13 @@
 //! | the port has | the guest sets | it becomes |
 //! |---|---|---|
 //! | `delay`, `throttle`, `periodic` | 1 us or more | the same with these numbers |
+//! | `quiet` | 1 us or more | the same; its bound grows if it is shorter than that |
 //! | `disabled`, `adaptive` | 1 us or more | `delay` with these numbers |
+//! | `itr` | 1 us or more | `throttle` with these numbers |
 //! | anything | 0 us | `disabled`; what it was is remembered |
 //! | `disabled`, because of 0 us | 1 us or more | what it was, with these numbers |
 //!
-//! Marks stay as they are.
+//! Marks and their gap stay as they are.
 //!
 //! 0 or 1 packets are no bound: Linux sends 1 where it means that it has no opinion, and one
 //! interrupt per packet is what 0 us are for. A bound without a time would hold packets back for
@@ -72,6 +74,10 @@ mod tests {
         assert_eq!(after("throttle:125", &[(50, 32)]), "throttle:50+frames:32");
         assert_eq!(after("throttle:125+frames:8", &[(50, 1)]), "throttle:50");
         assert_eq!(after("marked+periodic:128", &[(8, 0)]), "marked+periodic:8");
+        assert_eq!(after("quiet:20/75", &[(50, 0)]), "quiet:50/75");
+        assert_eq!(after("quiet:20/75", &[(100, 16)]), "quiet:100/100+frames:16");
+        assert_eq!(after("marked:75+gap:20", &[(50, 0)]), "marked:50+gap:20");
+        assert_eq!(after("itr:1", &[(50, 0)]), "throttle:50");
         assert_eq!(after("disabled", &[(50, 16)]), "delay:50+frames:16");
         assert_eq!(after("adaptive", &[(64, 256)]), "delay:64+frames:256");
         assert_eq!(after("stream+adaptive", &[(64, 0)]), "stream:64");
@@ -85,6 +91,8 @@ mod tests {
         }
         assert_eq!(after("marked+throttle:125", &[(0, 1), (0, 1), (50, 1)]), "marked+throttle:50");
         assert_eq!(after("adaptive", &[(0, 0), (50, 0)]), "delay:50");
+        assert_eq!(after("itr", &[(0, 0), (50, 0)]), "throttle:50");
+        assert_eq!(after("quiet", &[(0, 0), (50, 0)]), "quiet:50/75");
     }
 
     #[test]

@@ -21,7 +21,8 @@ use crate::{repo, shell};
 use format::{environment, list, number, spread};
 
 /// The scenarios that are measured.
-const SCENARIOS: [&str; 7] = ["e1000", "phase", "bge", "odroid", "mixed", "openmx", "bursts"];
+const SCENARIOS: [&str; 8] =
+    ["e1000", "phase", "bge", "odroid", "mixed", "openmx", "bursts", "strategies"];
 
 /// Where the demo's table goes in its page.
 const DEMO_PAGE: &str = "docs/bench.md";

@@ -11,17 +11,16 @@
 //! |--------------|------------------------------------------------------------------------|
 //! | [`Disabled`] | its own DMA has completed: one interrupt per packet                    |
 //! | [`Delay`]    | `rx-usecs` after the first packet the host does not know of (myri10ge) |
-//! | [`Quiet`]    | `rx-usecs` without a packet, or a bound after the first (e1000 RDTR, RADV) |
+//! | [`Quiet`]    | `rx-usecs` without a packet, or a bound after the first (e1000 RDTR)   |
 //! | [`Throttle`] | `rx-usecs` after the last interrupt, if that was later (Intel ITR)     |
-//! | [`Itr`]      | the same; the driver picks the gap from what each poll took (e1000e)   |
+//! | [`Itr`]      | the same; the driver picks the gap by what each poll took (e1000e)     |
 //! | [`Periodic`] | the next tick of a clock that runs every `rx-usecs` (bge)              |
 //! | [`Adaptive`] | a delay or a frame count that Linux's DIM picks from the traffic       |
 //!
 //! The others wrap a timer: [`Frames`] also interrupts at the `rx-frames`-th packet, [`Marked`]
 //! also interrupts for marked packets (Algorithm 1 of the Open-MX paper), [`Stream`] defers that
-//! while more DMAs are pending (Algorithm 2). Both may keep a least gap between an interrupt and the
-//! next one for a mark. [`Strategy`] is what one [`Moderation`] setting
-//! builds out of them.
+//! while more DMAs are pending (Algorithm 2). Both may keep a least gap between an interrupt and
+//! the next one for a mark. [`Strategy`] is what one [`Moderation`] setting builds out of them.
 
 /// Methods of a [`Moderator`] that leave all to the one underneath, `self.timer`.
 macro_rules! forward_to_timer {

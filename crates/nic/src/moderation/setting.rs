@@ -153,16 +153,24 @@ impl Moderation {
         gap_usecs: 0,
     };
 
-    /// The same setting with another `rx-usecs`.
+    /// The same setting with another `rx-usecs`; a bound of `quiet` that is shorter grows.
     ///
     /// # Errors
     /// If the timer takes none, or not this one.
     pub fn with_rx_usecs(self, rx_usecs: u32) -> Result<Self, SettingError> {
-        Self { rx_usecs, ..self }.checked()
+        self.lasting(rx_usecs).checked()
+    }
+
+    const fn lasting(self, rx_usecs: u32) -> Self {
+        let is_quiet = matches!(self.timer, TimerKind::Quiet);
+        let grows = is_quiet && self.rx_abs_usecs < rx_usecs;
+        let rx_abs_usecs = if grows { rx_usecs } else { self.rx_abs_usecs };
+        Self { rx_usecs, rx_abs_usecs, ..self }
     }
 
     /// The same setting with `rx-usecs` as `ethtool -C` sets it: a timer that has no such number
-    /// becomes `delay`, and `itr` a `throttle`, so that the number acts. Marks and `rx-frames` stay. Not checked.
+    /// becomes `delay`, and `itr` a `throttle`, so that the number acts; a bound of `quiet` that is
+    /// shorter grows. Marks and `rx-frames` stay. Not checked.
     #[must_use]
     pub const fn timed(self, rx_usecs: u32) -> Self {
         let timer = match self.timer {
@@ -171,9 +179,7 @@ impl Moderation {
             TimerKind::Itr(_) => TimerKind::Throttle,
             timer => timer,
         };
-        let shorter = rx_usecs > self.rx_abs_usecs && self.rx_abs_usecs > 0;
-        let rx_abs_usecs = if shorter { rx_usecs } else { self.rx_abs_usecs };
-        Self { timer, rx_usecs, rx_abs_usecs, ..self }
+        Self { timer, ..self.lasting(rx_usecs) }
     }
 
     /// The same setting with another `rx-frames`.
@@ -443,6 +449,8 @@ mod tests {
         ] {
             assert_eq!(parse(before).unwrap().timed(rx_usecs).to_string(), after, "{before}");
         }
+        let quiet = parse("quiet:20/75").unwrap();
+        assert_eq!(quiet.with_rx_usecs(80).unwrap().to_string(), "quiet:80/80");
     }
 
     #[test]

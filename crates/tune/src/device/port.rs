@@ -55,7 +55,7 @@ impl Device for LabPort {
         let state = [
             (Setting::Strategy, Value::Text(queue.setting.clone())),
             (Setting::AdaptiveRx, Value::Switch(queue.adaptive_rx)),
-            (Setting::RxUsecs, Value::Number(queue.rx_usecs.into())),
+            (Setting::RxUsecs, Value::Number(usecs(&queue.setting, queue.rx_usecs).into())),
             (Setting::RxFrames, Value::Number(queue.rx_frames.into())),
         ];
         Ok(State(state.into()))
@@ -88,6 +88,15 @@ impl Device for LabPort {
     /// The strategy says all.
     fn way_back(&self, before: &State, now: &State) -> Change {
         before.only(|setting| setting == Setting::Strategy).restored_from(now)
+    }
+}
+
+/// The `rx-usecs` of a strategy. What `itr` has picked changes with each poll, and no setting
+/// does: its longest gap, 250 us, stands for it.
+fn usecs(strategy: &str, in_force: u32) -> u32 {
+    match strategy.parse() {
+        Ok(Moderation { timer: TimerKind::Itr(_), .. }) => 250,
+        _ => in_force,
     }
 }
 
@@ -124,7 +133,8 @@ pub fn strategy(now: &State, change: &Change) -> Result<Moderation> {
         let timer = Moderation::DISABLED.timer;
         return Ok(Moderation { timer, rx_usecs: 0, rx_frames: 0, ..moderation }.checked()?);
     }
-    if let Some(rx_usecs) = rx_usecs.filter(|usecs| *usecs != moderation.rx_usecs) {
+    let is_picked = matches!(moderation.timer, TimerKind::Itr(_));
+    if let Some(rx_usecs) = rx_usecs.filter(|usecs| is_picked || *usecs != moderation.rx_usecs) {
         moderation = moderation.timed(rx_usecs);
     }
     if let Some(rx_frames) = rx_frames.filter(|frames| *frames != moderation.rx_frames) {
@@ -161,6 +171,10 @@ mod tests {
         assert_eq!(becomes("adaptive", "adaptive-rx off"), "delay:32+frames:8");
         assert_eq!(becomes("adaptive", "adaptive-rx off rx-usecs 9 rx-frames 0"), "delay:9");
         assert_eq!(becomes("adaptive", "rx-usecs 50"), "delay:50");
+        assert_eq!(becomes("itr", "rx-usecs 50"), "throttle:50");
+        assert_eq!(becomes("itr", "rx-usecs 0"), "throttle:0");
+        assert_eq!((usecs("marked+itr:1", 14), usecs("delay:14", 14)), (250, 14));
+        assert_eq!(becomes("quiet:20/75", "rx-usecs 50"), "quiet:50/75");
         assert_eq!(becomes("adaptive", "strategy marked:60"), "marked:60");
         assert_eq!(becomes("marked:60", "rx-usecs 20"), "marked:20");
     }
