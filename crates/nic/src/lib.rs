@@ -72,7 +72,7 @@
 //! interrupt is lost, and unmarked traffic sees exactly the timer it would see without marks.
 //! `tests/properties.rs` holds every strategy against a model that says so, `tests/exhaustive.rs`
 //! runs every interleaving of small cases. One promise is `marked`'s alone: a marked packet is
-//! never later than under `delay`; `stream` may be later, within its timer.
+//! never later than under `delay`; `stream`, or a gap, may make it later, within its timer.
 //!
 //! # What it costs
 //!
