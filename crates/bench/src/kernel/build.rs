@@ -155,6 +155,7 @@ impl Build<'_> {
 
     fn configure(&self) -> Result<()> {
         self.keep_randomness_out()?;
+        self.make_faster()?;
         let fragment = self.directory.join("um.config");
         fs::write(&fragment, recipe::CONFIG)
             .with_context(|| format!("write {}", fragment.display()))?;
@@ -180,13 +181,48 @@ impl Build<'_> {
         };
         let (file, text) = recipe::REPLACED;
         write(&self.source().join(file), text)?;
-        let (file, from, to) = recipe::EDITED;
-        let path = self.source().join(file);
-        let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
-        if text.matches(from).count() != 1 {
-            bail!("edit {file} of {}: no single `{from}` in it; please report this", self.package);
+        self.must_edit(&[recipe::NO_RANDOMNESS])?;
+        self.must_edit(&recipe::INTERRUPTED_AND_RUN)
+    }
+
+    fn must_edit(&self, edits: &[recipe::Edit]) -> Result<()> {
+        if !self.edit(edits)? {
+            bail!("edit {}: it has not what {edits:?} replace; please report this", self.package);
         }
-        write(&path, &text.replace(from, to))
+        Ok(())
+    }
+
+    fn make_faster(&self) -> Result<()> {
+        for edits in recipe::FASTER {
+            if !self.edit(edits)? {
+                let package = &self.package;
+                self.report(&format!("{package} is another series; guests will be slower"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes all of `edits`, or none if the text of one is not in its file exactly once.
+    fn edit(&self, edits: &[recipe::Edit]) -> Result<bool> {
+        let mut files: Vec<(PathBuf, String)> = Vec::new();
+        for recipe::Edit { file, from, to } in edits {
+            let path = self.source().join(file);
+            let position = files.iter().position(|(edited, _)| *edited == path);
+            let text = match position {
+                Some(position) => files.swap_remove(position).1,
+                None => {
+                    fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?
+                }
+            };
+            if text.matches(from).count() != 1 {
+                return Ok(false);
+            }
+            files.push((path, text.replace(from, to)));
+        }
+        for (path, text) in files {
+            fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
+        }
+        Ok(true)
     }
 
     fn compile(&self) -> Result<PathBuf> {
@@ -200,7 +236,7 @@ impl Build<'_> {
 
     fn make(&self, target: &str) -> Command {
         let mut make = Command::new("make");
-        make.args(["ARCH=um", target]).current_dir(self.source());
+        make.args(["ARCH=um", target]).current_dir(self.source()).envs(recipe::BUILD);
         // Flags of a surrounding make, and variables that this one would take for its own.
         for name in ["MAKEFLAGS", "MAKELEVEL", "MFLAGS", "CROSS_COMPILE", "KBUILD_OUTPUT", "O"] {
             make.env_remove(name);
