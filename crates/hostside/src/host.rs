@@ -114,17 +114,18 @@ pub trait HostSide: Send {
     }
 }
 
-/// A host in virtual time. Kicks and interrupts are messages with answers, so that each happens at
-/// a moment, and host and NIC never act at once.
+/// A host in virtual time. Kicks are messages with answers, and interrupts reach a host at the
+/// beginning of its turn, so that each happens at a moment, and host and NIC never act at once.
 pub trait VirtualHost {
     /// When an interrupt is due next.
     fn next_irq_at(&self) -> Option<Instant>;
 
-    /// Sends the interrupts that are due. The host must not be running.
-    fn send_irqs(&mut self, now: Instant);
+    /// Takes the interrupts that are due; whether the host is to have a turn because of them.
+    fn raise_irqs(&mut self, now: Instant) -> bool;
 
-    /// Whether the host has still to answer an interrupt.
-    fn irqs_unacked(&self) -> bool;
+    /// Sends the interrupts that were raised. The host must not be running, and gets its turn next:
+    /// nobody waits until it has taken them.
+    fn send_irqs(&mut self);
 
     /// Answers a kick, once everything was done that it asked for. Until then the host stands
     /// still.

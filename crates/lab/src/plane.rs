@@ -252,9 +252,9 @@ impl Plane {
         self.ports.iter_mut().filter_map(|state| state.inner.host.virtual_time())
     }
 
-    /// The host of port `number`, if it is in virtual time.
+    /// The host of port `number`, if there is one and it is in virtual time.
     pub(crate) fn virtual_host(&mut self, number: usize) -> Option<&mut dyn VirtualHost> {
-        self.ports[number].inner.host.virtual_time()
+        self.ports.get_mut(number)?.inner.host.virtual_time()
     }
 
     /// Notes that port `number` is gone, and why.

@@ -65,7 +65,8 @@ pub struct Device {
     /// For each ring: when the interrupt that was raised for it reaches the guest. One that is
     /// raised meanwhile comes with it.
     calls: Vec<Option<Instant>>,
-    unacked: usize,
+    /// Rings whose interrupts wait for the guest's turn.
+    raised: Vec<usize>,
     /// The guest's processor, if what it does costs time. Work is for whoever has sent a frame.
     processor: Option<Processor<Vec<u8>>>,
     /// Where in the control ring the guest was last asked to kick.
@@ -110,7 +111,7 @@ impl Device {
             violation: None,
             spread: settings.pairs,
             calls: vec![None; 2 * pairs + 1],
-            unacked: 0,
+            raised: Vec::new(),
             processor: (settings.inband && !settings.costs.are_zero())
                 .then(|| Processor::new(settings.costs)),
             command_asked_at: None,
@@ -158,7 +159,7 @@ impl Device {
             outcome = self.converse();
         }
         if has(BACKEND) {
-            outcome = outcome.and_then(|()| self.take_acknowledgements());
+            outcome = outcome.and_then(|()| self.check_backend());
         }
         if let Some(guest) = &mut self.guest {
             guest.has_ended |= has(PROCESS);
@@ -231,15 +232,8 @@ impl Device {
         Ok(())
     }
 
-    fn take_acknowledgements(&mut self) -> Result<(), ProtocolViolation> {
-        let Some(guest) = &mut self.guest else { return Ok(()) };
-        for _ in 0..BATCH {
-            if !guest.session.acknowledgement()? {
-                break;
-            }
-            self.unacked = self.unacked.saturating_sub(1);
-        }
-        Ok(())
+    fn check_backend(&mut self) -> Result<(), ProtocolViolation> {
+        self.guest.as_mut().map_or(Ok(()), |guest| guest.session.check_backend())
     }
 
     /// Ends the connection; the port may be connected anew.
@@ -247,7 +241,7 @@ impl Device {
         self.guest = None;
         self.lost = Some(violation.to_string());
         self.calls.fill(None);
-        self.unacked = 0;
+        self.raised.clear();
     }
 
     fn account(&mut self, outcome: Result<(), ProtocolViolation>) {
@@ -333,7 +327,8 @@ impl HostSide for Device {
             let queues = service.port.queues_mut().iter_mut().zip(&mut self.receivers);
             queues.for_each(|(queue, receiver)| receiver.discard(now, queue, service.pool));
         } else if !self.settings.inband {
-            self.send_irqs(now);
+            self.raise_irqs(now);
+            self.send_irqs();
         }
         Ok(())
     }
@@ -382,21 +377,27 @@ impl VirtualHost for Device {
         self.calls.iter().flatten().min().copied()
     }
 
-    fn send_irqs(&mut self, now: Instant) {
-        let Some(guest) = &mut self.guest else { return };
+    fn raise_irqs(&mut self, now: Instant) -> bool {
+        let mut any = false;
         for (index, call) in self.calls.iter_mut().enumerate() {
             if call.take_if(|at| *at <= now).is_some() {
-                match guest.session.call(index) {
-                    Ok(acknowledged) => self.unacked += usize::from(acknowledged),
-                    // A guest that cannot take them loses the port in the next round.
-                    Err(violation) => self.violation = Some(violation),
+                any = true;
+                if !self.raised.contains(&index) {
+                    self.raised.push(index);
                 }
             }
         }
+        any
     }
 
-    fn irqs_unacked(&self) -> bool {
-        self.unacked > 0
+    fn send_irqs(&mut self) {
+        let Some(guest) = &mut self.guest else { return self.raised.clear() };
+        for index in self.raised.drain(..) {
+            if let Err(violation) = guest.session.call(index) {
+                // A guest that cannot take them loses the port in the next round.
+                self.violation = Some(violation);
+            }
+        }
     }
 
     fn answer_kick(&mut self) {

@@ -12,7 +12,7 @@ mod header;
 mod payload;
 mod request;
 
-use header::{FLAG_NEED_REPLY, FLAG_REPLY, with_header};
+use header::{FLAG_REPLY, with_header};
 pub use header::{HEADER, Header, MAX_CONFIG, MAX_PAYLOAD, MAX_REGIONS, MessageError};
 use payload::Fields;
 pub use payload::{Config, Region, VringAddress, VringFd, VringState};
@@ -54,11 +54,10 @@ pub fn parse_u64(header: &Header, payload: &[u8]) -> Result<u64, MessageError> {
     Fields::new(header, payload).u64()
 }
 
-/// The message that interrupts ring `index` in-band; the frontend acknowledges it with a number.
+/// The message that interrupts ring `index` in-band; it asks for no acknowledgement.
 #[must_use]
-pub fn vring_call(index: u32, acknowledged: bool) -> Vec<u8> {
-    let flags = if acknowledged { FLAG_NEED_REPLY } else { 0 };
-    with_header(BACKEND_VRING_CALL, flags, &VringState { index, number: 0 }.encode())
+pub fn vring_call(index: u32) -> Vec<u8> {
+    with_header(BACKEND_VRING_CALL, 0, &VringState { index, number: 0 }.encode())
 }
 
 /// Reads a message of the backend: the ring that it interrupts, if that is what it does.

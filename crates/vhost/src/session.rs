@@ -474,38 +474,35 @@ impl Session {
         self.memory.as_ref().is_some_and(Memory::is_poisoned)
     }
 
-    /// Interrupts the guest for a ring, by descriptor or by message; whether the guest will
-    /// acknowledge it.
+    /// Interrupts the guest for a ring, by descriptor or by message.
     ///
     /// # Errors
     /// If it does not read the messages.
-    pub fn call(&mut self, index: usize) -> Result<bool, ProtocolViolation> {
-        let acknowledges = self.acknowledges();
+    pub fn call(&mut self, index: usize) -> Result<(), ProtocolViolation> {
         if self.protocol & PROTOCOL_F_INBAND_NOTIFICATIONS != 0
             && let Some(backend) = &self.backend
         {
-            backend.inside.send(&message::vring_call(index as u32, acknowledges))?;
-            return Ok(acknowledges);
+            backend.inside.send(&message::vring_call(index as u32))?;
+            return Ok(());
         }
         let slot = &mut self.slots[index];
         match &slot.call {
             Some(call) => call.send(&self.watching.signals),
             None => slot.missed = true,
         }
-        Ok(false)
+        Ok(())
     }
 
-    /// The next message on the channel of the backend: an acknowledgement.
+    /// Reads the channel of the backend, on which the frontend has nothing to say.
     ///
     /// # Errors
-    /// If it carries anything else, or the peer is gone.
-    pub fn acknowledgement(&mut self) -> Result<bool, ProtocolViolation> {
-        let Some(backend) = &mut self.backend else { return Ok(false) };
-        let Some(incoming) = backend.inside.receive()? else { return Ok(false) };
-        if incoming.header.is_reply() {
-            return Ok(true);
+    /// If it carries a message, or the peer is gone.
+    pub fn check_backend(&mut self) -> Result<(), ProtocolViolation> {
+        let Some(backend) = &mut self.backend else { return Ok(()) };
+        match backend.inside.receive()? {
+            None => Ok(()),
+            Some(incoming) => Err(ProtocolViolation::Unknown(incoming.header.request)),
         }
-        Err(ProtocolViolation::Unknown(incoming.header.request))
     }
 }
 

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! A guest that sends a frame says what time it is for it, kicks its device with a message, and
-//! waits for the answer; an interrupt is a message, too, which the guest answers after it has asked
-//! for a turn at the same moment. So the NIC never has to guess when something happened.
+//! waits for the answer; a guest that is interrupted gets a turn, and the message of the interrupt
+//! right before it. So the NIC never has to guess when something happened.
 //!
 //! The kernel's side is `arch/um/kernel/time.c`. [`Calendar`] is the clocks alone;
 //! [`dataplane`](crate::dataplane) joins them with the ports.
@@ -189,13 +189,36 @@ impl Calendar {
         (0..self.len()).filter_map(|number| self.request(number)).min()
     }
 
+    /// Guest `number`, if it waits, wants to run now: it will be interrupted.
+    ///
+    /// # Errors
+    /// If its kernel does not share memory: it would send messages of its own when it is
+    /// interrupted, and take RUN for the answer.
+    pub(crate) fn wake(&mut self, number: usize) -> Result<(), String> {
+        let client = &mut self.clients[number];
+        if client.state != State::Waiting {
+            return Ok(());
+        }
+        if !self.shared.is_shared_by(number as u16) {
+            return Err(format!(
+                "guest {}: its kernel is too old for virtual time; `earmark kernel` builds another",
+                client.name
+            ));
+        }
+        client.request = Some(self.now);
+        Ok(())
+    }
+
     /// Gives the guest that wants to run first its turn, at the time it is; of several, the first.
     ///
-    /// It may go on until `until`, or until another guest wants to run.
-    pub(crate) fn run_next(&mut self, until: Option<Instant>) {
+    /// It may go on until `until`, or until another guest wants to run. `interrupt` sends its
+    /// interrupts: at this moment the guest's kernel finds in the shared memory that the turn is
+    /// its own, and still waits for the message.
+    pub(crate) fn run_next(&mut self, until: Option<Instant>, interrupt: impl FnOnce(usize)) {
         let waiting = (0..self.len()).filter_map(|number| Some((self.request(number)?, number)));
         let Some((_, next)) = waiting.min() else { return };
         self.let_run(next, until);
+        interrupt(next);
         self.clients[next].run(self.now);
     }
 
@@ -207,3 +230,6 @@ impl Calendar {
         self.let_run_until(until);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,12 +1,13 @@
 //! The data plane in virtual time: the calendar of its guests, and their NIC.
 //!
-//! While a guest runs, or answers an interrupt, time is *held*: the thread takes the messages of
+//! While a guest runs, time is *held*: the thread takes the messages of
 //! its clock and its device, and nothing else happens. When all guests wait, time jumps to whatever
 //! comes first, and at one moment the order is always the same: commands, then the NIC, then
 //! guests.
 //!
-//! A guest that is interrupted asks for a turn at the same moment, so an interrupt costs no time
-//! there. On its way it takes the latency of the device's settings, and until then guests run.
+//! A guest that is interrupted gets a turn at the same moment, so an interrupt costs no time there;
+//! the messages of its interrupts precede that of its turn, and nobody waits for an answer. On its
+//! way an interrupt takes the latency of the device's settings, and until then guests run.
 //! After every turn the rings are looked at, which is how the NIC learns at which moment a host has
 //! re-armed.
 //!
@@ -189,7 +190,7 @@ impl VirtualTime {
         if self.is_over() {
             return false;
         }
-        if self.calendar.is_held() || self.irqs_unacked() {
+        if self.calendar.is_held() {
             self.take_messages(Some(self.last_message_at + self.timeout()));
             if !self.calendar.has_begun() {
                 self.run_commands();
@@ -198,10 +199,7 @@ impl VirtualTime {
         }
         let now = self.calendar.now();
         (0..self.data.plane.len()).for_each(|number| self.data.plane.sync(now, number, false));
-        if self.next_irq_at().is_some_and(|at| at <= now) {
-            self.data.plane.virtual_hosts().for_each(|host| host.send_irqs(now));
-            return true;
-        }
+        self.raise_irqs(now);
         let planned = self.schedule.first().map(|planned| planned.at);
         let device = self.data.plane.deadline();
         let interrupt = self.next_irq_at();
@@ -224,9 +222,14 @@ impl VirtualTime {
             self.data.plane.carry(self.calendar.now());
             self.data.plane.serve(self.calendar.now());
         } else if !due(interrupt) {
-            // Interrupts that are due are sent by the next step, before any guest runs.
+            // Interrupts that are due are raised by the next step, before any guest runs.
             let until = self.next_event();
-            self.calendar.run_next(until);
+            let plane = &mut self.data.plane;
+            self.calendar.run_next(until, |number| {
+                if let Some(host) = plane.virtual_host(number) {
+                    host.send_irqs();
+                }
+            });
         }
         true
     }
@@ -242,9 +245,16 @@ impl VirtualTime {
         self.data.plane.virtual_hosts().filter_map(|host| host.next_irq_at()).min()
     }
 
-    /// Whether a guest has still to answer an interrupt.
-    fn irqs_unacked(&mut self) -> bool {
-        self.data.plane.virtual_hosts().any(|host| host.irqs_unacked())
+    /// Guests whose interrupts are due want to run now. One that is gone never will.
+    fn raise_irqs(&mut self, now: Instant) {
+        for number in 0..self.calendar.len() {
+            let host = self.data.plane.virtual_host(number);
+            if host.is_some_and(|host| host.raise_irqs(now))
+                && let Err(error) = self.calendar.wake(number)
+            {
+                self.fail(error);
+            }
+        }
     }
 
     /// Runs the commands that have come, and takes note of those for later.

@@ -328,18 +328,23 @@ fn inband_kick_is_answered_when_served_and_calls_wait() {
     assert_eq!(plane.sent.len(), 1);
     assert_eq!(guest.receive().unwrap().header.request, 21);
     assert_eq!(guest.receive().unwrap().header.request, 35);
-    assert!(plane.port.host.next_irq_at() == Some(at(1)) && !plane.port.host.irqs_unacked());
+    assert!(plane.port.host.next_irq_at() == Some(at(1)));
     assert!(backend.receive().unwrap().is_none());
 
-    plane.port.host.send_irqs(at(1));
-    assert!(plane.port.host.next_irq_at().is_none() && plane.port.host.irqs_unacked());
+    assert!(plane.port.host.raise_irqs(at(1)));
+    assert!(plane.port.host.next_irq_at().is_none() && !plane.port.host.raise_irqs(at(1)));
+    assert!(backend.receive().unwrap().is_none(), "they come with the guest's turn");
+    plane.port.host.send_irqs();
     for index in [0, 1] {
         let call = backend.receive().unwrap().unwrap();
+        assert!(!call.header.needs_reply(), "nobody waits for an acknowledgement");
         assert_eq!(message::parse_vring_call(&call.header, &call.payload), Ok(Some(index)));
-        backend.send(&message::reply(call.header.request, &[0; 8])).unwrap();
     }
+    plane.port.host.send_irqs();
+    assert!(backend.receive().unwrap().is_none(), "each is sent once");
+    backend.send(&message::reply(4, &[0; 8])).unwrap();
     plane.round(at(2), &[]);
-    assert!(!plane.port.host.irqs_unacked());
+    assert!(plane.port.host.lost().unwrap().contains("request 4 is unknown"));
 }
 
 #[test]
@@ -351,7 +356,8 @@ fn calls_under_way_reach_the_guest_once_and_in_time() {
     guest.send(&Request::SetBackendReqFd, &[&theirs.into()]);
     let mut backend = Connection::new(foreign(ours));
     let mut called = |plane: &mut Plane, us| {
-        plane.port.host.send_irqs(at(us));
+        plane.port.host.raise_irqs(at(us));
+        plane.port.host.send_irqs();
         let call = backend.receive().unwrap()?;
         message::parse_vring_call(&call.header, &call.payload).unwrap()
     };

@@ -302,7 +302,8 @@ impl Bench {
         port.serve(*now, pool, &mut |_, _| *delivered += 1).expect("a port that is there");
         port.host.answer_kick();
         if port.host.next_irq_at().is_some_and(|at| at <= *now) {
-            port.host.send_irqs(*now);
+            port.host.raise_irqs(*now);
+            port.host.send_irqs();
         }
         self.check();
     }

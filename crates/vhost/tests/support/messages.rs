@@ -132,5 +132,5 @@ fn serve(session: &mut Session, index: usize) -> bool {
         live.ring.ask_for_kick();
         chain.clear();
     }
-    session.call(index % 3).is_ok() && session.acknowledgement().is_ok() && !session.is_poisoned()
+    session.call(index % 3).is_ok() && session.check_backend().is_ok() && !session.is_poisoned()
 }

@@ -1,0 +1,76 @@
+use std::fs::File;
+use std::io::{Read, Write};
+use std::mem::MaybeUninit;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::{SocketAddr, UnixStream};
+
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+
+use super::message::{Message, Op, SIZE};
+use super::*;
+
+fn say(stream: &mut UnixStream, op: Op) {
+    stream.write_all(&Message { op, seq: 1, time: 0 }.to_bytes()).unwrap();
+}
+
+/// A calendar with one guest that waits, the guest's end, and the memory that it was given.
+fn waiting(shares: bool) -> (Calendar, UnixStream, File) {
+    let name = format!("earmark-calendar-{}-{shares}", std::process::id());
+    let address = SocketAddr::from_abstract_name(name).unwrap();
+    let guests = vec![("a".to_owned(), UnixListener::bind_addr(&address).unwrap())];
+    let mut calendar = Calendar::new(guests).unwrap();
+    let mut guest = UnixStream::connect_addr(&address).unwrap();
+    say(&mut guest, Op::Start);
+    assert!(calendar.accept(0).unwrap());
+    calendar.listen(0).unwrap();
+    calendar.begin_next().unwrap();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut ack = [0; SIZE];
+    let mut bytes = [io::IoSliceMut::new(&mut ack)];
+    recvmsg(&guest, &mut bytes, &mut control, RecvFlags::empty()).unwrap();
+    let passed = control.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    let memory = File::from(passed.unwrap());
+    if shares {
+        memory.write_all_at(&1_u32.to_ne_bytes(), 4_096).unwrap();
+    }
+    say(&mut guest, Op::Wait);
+    calendar.listen(0).unwrap();
+    assert_eq!(calendar.state(0), State::Waiting);
+    (calendar, guest, memory)
+}
+
+#[test]
+fn interrupt_is_sent_when_the_turn_is_the_guests_and_before_its_message() {
+    let (mut calendar, mut guest, memory) = waiting(true);
+    calendar.advance_to(Instant::from_nanos(700));
+    assert_eq!(calendar.next_request(), None);
+    calendar.wake(0).unwrap();
+    assert_eq!(calendar.next_request(), Some(Instant::from_nanos(700)));
+    guest.set_nonblocking(true).unwrap();
+    let mut bytes = [0; SIZE];
+    calendar.run_next(Some(Instant::from_nanos(900)), |number| {
+        assert_eq!(number, 0);
+        assert!(guest.read(&mut bytes).is_err(), "RUN comes after the interrupt");
+        let mut header = [0; 26];
+        memory.read_exact_at(&mut header, 0).unwrap();
+        assert_eq!(header[8..16], 900_u64.to_ne_bytes(), "until when it may run");
+        assert_eq!(header[16..24], 700_u64.to_ne_bytes(), "the time");
+        assert_eq!(header[24..], 0_u16.to_ne_bytes(), "who runs");
+    });
+    guest.read_exact(&mut bytes).unwrap();
+    let run = Message::from_bytes(bytes).unwrap();
+    assert_eq!((run.op, run.time), (Op::Run, 700));
+    assert_eq!(calendar.next_request(), None);
+}
+
+#[test]
+fn guest_without_shared_memory_cannot_be_interrupted() {
+    let (mut calendar, _guest, _memory) = waiting(false);
+    let refused = calendar.wake(0).unwrap_err();
+    assert!(refused.contains("guest a: its kernel is too old"), "{refused}");
+}
