@@ -1,6 +1,6 @@
 //! What a packet and a message cost: instructions, decisions per second, frames per second, latency
 //! and bandwidth of MX. And, by name, what commands for real hosts are worth: [`explain`],
-//! [`probe`], [`tune`].
+//! [`probe`], [`tune`]; and what virtual time takes: [`virtual_time`].
 //!
 //! Every figure goes to `docs/results/costs.json` with the machine it was measured on. A figure
 //! that cannot be measured here is listed with the reason instead of being left out in silence.
@@ -16,6 +16,7 @@ mod mx;
 mod probe;
 mod tune;
 mod vhost;
+mod virtual_time;
 
 use std::path::PathBuf;
 
@@ -50,6 +51,8 @@ enum Subject {
     },
     /// `earmark tune` against every setting, for docs/results/tune.json
     Tune(tune::Options),
+    /// Real time of a round trip in virtual time, for docs/results/virtual.json
+    Virtual(virtual_time::Options),
 }
 
 #[derive(clap::Args)]
@@ -86,6 +89,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(Subject::Probe(options)) => probe::run(options),
         Some(Subject::Explain { runs }) => explain::run(*runs),
         Some(Subject::Tune(options)) => tune::run(options),
+        Some(Subject::Virtual(options)) => virtual_time::run(options),
     }
 }
 
