@@ -145,14 +145,30 @@ fn whoever_sleeps_for_long_is_told_what_time_it_is() {
     assert_eq!(ended.stderr, "");
 }
 
+/// What a kernel says that `earmark kernel` has built, as a comment of a script that stands for one.
+fn marker() -> String {
+    format!("# {}\n", String::from_utf8_lossy(kernel::recipe::BUILDER))
+}
+
 #[test]
 fn kernels_without_virtual_time_are_refused_at_once() {
     let packaged = "/usr/bin/linux.uml";
     assert!(std::path::Path::new(packaged).exists(), "apt-get install user-mode-linux");
+    let directory = Directory::new();
+    let script = |name: &str, text: &str, mode: u32| {
+        let path = directory.write(name, &format!("{text}\n{}", marker()));
+        set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        path
+    };
+    let other = script("other", &format!("#!/bin/sh\nexec {packaged} \"$@\""), 0o755);
+    let silent = script("silent", "#!/bin/true", 0o755);
+    let locked = script("locked", "#!/bin/true", 0o644);
     for (kernel, words) in [
-        (packaged, &["never asked its calendar for the time", "earmark kernel"][..]),
-        ("/bin/true", &["its kernel has ended", "it said nothing"]),
-        ("/etc/passwd", &["start /etc/passwd", "Permission denied"]),
+        (packaged, &["lacks the changes", "earmark kernel", "EARMARK_KERNEL"][..]),
+        ("/bin/true", &["lacks the changes"]),
+        (&other, &["never asked its calendar for the time", "earmark kernel"]),
+        (&silent, &["its kernel has ended", "it said nothing"]),
+        (&locked, &["start /", "Permission denied"]),
         ("/no/kernel", &["no such file", "EARMARK_KERNEL"]),
     ] {
         let ended = lab(&[("EARMARK_KERNEL", kernel)], &["--on", "a", "true"]);
@@ -165,8 +181,9 @@ fn an_init_that_cannot_start_is_told() {
     let directory = Directory::new();
     let real = kernel::find(Needs::VirtualTime).unwrap();
     let script = format!(
-        "#!/bin/bash\nwords=()\nfor w; do case $w in init=*) w=init=/no/init;; esac\n\
+        "#!/bin/bash\n{}words=()\nfor w; do case $w in init=*) w=init=/no/init;; esac\n\
          words+=(\"$w\"); done\nexec {} \"${{words[@]}}\"\n",
+        marker(),
         real.display()
     );
     let kernel = directory.write("kernel", &script);

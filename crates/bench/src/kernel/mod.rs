@@ -15,9 +15,10 @@ mod build;
 mod cache;
 pub mod recipe;
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 pub use build::find_or_build;
 
@@ -45,6 +46,9 @@ pub fn find(needs: Needs) -> Result<PathBuf> {
         if !path.is_file() {
             bail!("use the kernel {}: there is no such file; set {VARIABLE} right", path.display());
         }
+        if needs == Needs::VirtualTime {
+            require_edits(&path)?;
+        }
         return Ok(path);
     }
     if let Some(path) = cache::Cache::open()?.newest() {
@@ -61,4 +65,17 @@ pub fn find(needs: Needs) -> Result<PathBuf> {
              four minutes"
         ),
     }
+}
+
+/// Refuses a kernel for virtual time that lacks the edits of the [`recipe`]: it would panic.
+fn require_edits(path: &Path) -> Result<()> {
+    let bytes = fs::read(path).with_context(|| format!("read the kernel {}", path.display()))?;
+    let is_ours = bytes.windows(recipe::BUILDER.len()).any(|window| window == recipe::BUILDER);
+    ensure!(
+        is_ours,
+        "use the kernel {} in virtual time: it lacks the changes that `earmark kernel` makes; let \
+         that build one, and unset {VARIABLE}",
+        path.display()
+    );
+    Ok(())
 }

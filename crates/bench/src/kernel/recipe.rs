@@ -104,13 +104,17 @@ static unsigned long fp_known[FP_SIZE];
 pub const FASTER: [&[Edit]; 1] = [&KEPT_REGISTERS];
 
 /// Variables of the build. Its date, place and builder are part of what a kernel takes for
-/// randomness, so two builds of the same sources would give different results.
+/// randomness, so two builds of the same sources would give different results. The last two are in
+/// [`BUILDER`].
 pub const BUILD: [(&str, &str); 4] = [
     ("KBUILD_BUILD_TIMESTAMP", "Thu Jan  1 00:00:00 UTC 2026"),
     ("KBUILD_BUILD_VERSION", "1"),
     ("KBUILD_BUILD_USER", "earmark"),
-    ("KBUILD_BUILD_HOST", "earmark"),
+    ("KBUILD_BUILD_HOST", "virtual-time"),
 ];
+
+/// What the banner of a kernel says that was built by this recipe, with its [edits](Edit).
+pub const BUILDER: &[u8] = b"(earmark@virtual-time)";
 
 /// Parts of the sources that are not unpacked: other architectures, and drivers that this kernel
 /// cannot have. Their `Kconfig` files stay, since the ones that do build name them.
