@@ -145,7 +145,7 @@ fn whoever_sleeps_for_long_is_told_what_time_it_is() {
     assert_eq!(ended.stderr, "");
 }
 
-/// What a kernel says that `earmark kernel` has built, as a comment of a script that stands for one.
+/// What a kernel of `earmark kernel` says, as a comment of a script that stands for one.
 fn marker() -> String {
     format!("# {}\n", String::from_utf8_lossy(kernel::recipe::BUILDER))
 }
