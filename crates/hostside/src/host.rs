@@ -127,6 +127,10 @@ pub trait VirtualHost {
     /// nobody waits until it has taken them.
     fn send_irqs(&mut self);
 
+    /// The interrupts that were raised, a bit for each ring, for a host that finds them in memory
+    /// instead.
+    fn take_irqs(&mut self) -> u64;
+
     /// Answers a kick, once everything was done that it asked for. Until then the host stands
     /// still.
     fn answer_kick(&mut self);

@@ -400,6 +400,12 @@ impl VirtualHost for Device {
         }
     }
 
+    fn take_irqs(&mut self) -> u64 {
+        // A kernel that finds them in memory has 64 rings at most.
+        let bits = self.raised.drain(..).filter_map(|index| 1_u64.checked_shl(index as u32));
+        bits.fold(0, |rings, bit| rings | bit)
+    }
+
     fn answer_kick(&mut self) {
         let Some(guest) = &mut self.guest else { return };
         if let Some(owed) = guest.owed.take()

@@ -17,7 +17,7 @@ use super::figure::Figure;
 use super::files;
 use crate::{repo, shell};
 
-const SCHEMA: &str = "earmark-virtual/1";
+const SCHEMA: &str = "earmark-virtual/2";
 
 /// Seconds of virtual time of the run that is measured, and of the one that is subtracted.
 const LONG: f64 = 0.4;
@@ -48,8 +48,16 @@ struct Report {
     environment: Environment,
     /// Of the other program, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    before: Option<Vec<Figure>>,
-    now: Vec<Figure>,
+    before: Option<Side>,
+    now: Side,
+}
+
+/// What was measured of one program.
+#[derive(Serialize)]
+struct Side {
+    /// The kernel of the guests.
+    guests: String,
+    figures: Vec<Figure>,
 }
 
 /// Measures, prints, writes the file.
@@ -72,14 +80,12 @@ pub(super) fn run(options: &Options) -> Result<()> {
         }
         now.push(ours.measure()?);
     }
-    let before = (!before.is_empty()).then(|| figures(&before));
-    let report = Report { schema: SCHEMA, environment, before, now: figures(&now) };
+    let before = (!before.is_empty()).then(|| side(&before));
+    let report = Report { schema: SCHEMA, environment, before, now: side(&now) };
     println!("\n{}\n{}", report.environment, Figure::HEADING);
-    for figure in report.before.iter().flatten() {
-        println!("before: {figure}");
-    }
-    for figure in &report.now {
-        println!("{figure}");
+    for side in report.before.iter().chain([&report.now]) {
+        println!("{}", side.guests);
+        side.figures.iter().for_each(|figure| println!("{figure}"));
     }
     files::write(&report, &options.output)
 }
@@ -91,8 +97,10 @@ struct Program {
 }
 
 /// What a run took and did.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 struct Run {
+    /// The kernel of the guests.
+    guests: String,
     /// Seconds of real time.
     wall: f64,
     /// Seconds of CPU, the machine's kernel included, in all processes.
@@ -105,8 +113,8 @@ impl Program {
     /// A long run without what a short one takes.
     fn measure(&self) -> Result<Run> {
         let (short, long) = (self.run(SHORT)?, self.run(LONG)?);
-        let run = long.without(short);
-        ensure!(run.wall > 0.0 && run.round_trips > 0.0, "{long:?} is no longer than {short:?}");
+        let run = long.without(&short);
+        ensure!(run.wall > 0.0 && run.round_trips > 0.0, "a long run is no longer than {short:?}");
         Ok(run)
     }
 
@@ -122,15 +130,16 @@ impl Program {
         let output = shell::output(&mut command)?;
         let wall = started.elapsed().as_secs_f64();
         let cpu = cpu_of_children()? - before;
-        let (round_trips, events) = parse(&output)
+        let (guests, round_trips, events) = parse(&output)
             .with_context(|| format!("reading what `{}` measured", shell::line(&command)))?;
-        Ok(Run { wall, cpu, round_trips, events })
+        Ok(Run { guests, wall, cpu, round_trips, events })
     }
 }
 
 impl Run {
-    fn without(self, other: Self) -> Self {
+    fn without(self, other: &Self) -> Self {
         Self {
+            guests: self.guests,
             wall: self.wall - other.wall,
             cpu: self.cpu - other.cpu,
             round_trips: self.round_trips - other.round_trips,
@@ -139,15 +148,16 @@ impl Run {
     }
 }
 
-fn figures(runs: &[Run]) -> Vec<Figure> {
+fn side(runs: &[Run]) -> Side {
     let figure = |name: &str, unit, value: fn(&Run) -> f64| {
         Figure::new(format!("virtual time, {name}"), unit, runs.iter().map(value).collect())
     };
-    vec![
+    let figures = vec![
         figure("real time", "us per round trip", |run| run.wall * 1.0e6 / run.round_trips),
         figure("CPU time", "us per round trip", |run| run.cpu * 1.0e6 / run.round_trips),
         figure("events", "per second of real time", |run| run.events / run.wall),
-    ]
+    ];
+    Side { guests: runs.first().map_or_else(String::new, |run| run.guests.clone()), figures }
 }
 
 /// Seconds of CPU of all children that have ended and were waited for (`man 5 proc`).
@@ -164,15 +174,16 @@ fn cpu_in(stat: &str) -> Option<f64> {
     Some((ticks.next()?? + ticks.next()??) / 100.0)
 }
 
-/// The round trips and the events of a run.
-fn parse(output: &str) -> Result<(f64, f64)> {
+/// The kernel of the guests, the round trips and the events of a run.
+fn parse(output: &str) -> Result<(String, f64, f64)> {
     let json: Value = serde_json::from_str(output)?;
     let result = &json["results"][0];
     let number = |value: &Value, name| value.as_f64().with_context(|| format!("no {name}"));
     let round_trips = number(&result["latency_us"]["count"], "latency_us.count")?;
     let packets = number(&result["packets"], "packets")?;
     let interrupts = number(&result["interrupts"], "interrupts")?;
-    Ok((round_trips, packets + interrupts))
+    let guests = result["environment"]["kernel"].as_str().context("no environment.kernel")?;
+    Ok((guests.to_owned(), round_trips, packets + interrupts))
 }
 
 #[cfg(test)]
@@ -181,19 +192,24 @@ mod tests {
 
     #[test]
     fn frames_and_interrupts_are_events() {
-        let result = r#"{"latency_us": {"count": 3}, "packets": 6, "interrupts": 5}"#;
-        assert_eq!(parse(&format!(r#"{{"results": [{result}]}}"#)).unwrap(), (3.0, 11.0));
+        let result = r#"{"environment": {"kernel": "k"}, "latency_us": {"count": 3},
+            "packets": 6, "interrupts": 5}"#;
+        let parsed = parse(&format!(r#"{{"results": [{result}]}}"#)).unwrap();
+        assert_eq!(parsed, ("k".to_owned(), 3.0, 11.0));
         assert!(parse(r#"{"results": []}"#).is_err());
     }
 
     #[test]
     fn booting_is_subtracted() {
-        let run = |wall, cpu, round_trips, events| Run { wall, cpu, round_trips, events };
-        let without = run(5.0, 4.0, 30.0, 100.0).without(run(1.0, 2.0, 10.0, 20.0));
+        let run = |wall, cpu, round_trips, events| {
+            let guests = "k".to_owned();
+            Run { guests, wall, cpu, round_trips, events }
+        };
+        let without = run(5.0, 4.0, 30.0, 100.0).without(&run(1.0, 2.0, 10.0, 20.0));
         assert_eq!(without, run(4.0, 2.0, 20.0, 80.0));
-        let figures = figures(&[without]);
+        let side = side(&[without]);
         assert_eq!(
-            figures.iter().map(|figure| figure.median).collect::<Vec<_>>(),
+            side.figures.iter().map(|figure| figure.median).collect::<Vec<_>>(),
             [200_000.0, 100_000.0, 20.0]
         );
     }

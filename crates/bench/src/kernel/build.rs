@@ -193,6 +193,9 @@ impl Build<'_> {
     }
 
     fn make_faster(&self) -> Result<()> {
+        for edits in recipe::WHERE_NEEDED {
+            self.edit(edits)?;
+        }
         for edits in recipe::FASTER {
             if !self.edit(edits)? {
                 let package = &self.package;

@@ -167,7 +167,8 @@ pub enum Action<'a> {
 ///   until the next `Wait`. The driver hands them over in the order in which they came, as far as
 ///   the transport lets it know.
 /// * **Time.** `now.at` never goes backwards. It is read after the read for `Received`, after the
-///   write for `Sent`, and after waking for `Woke`, which may be later than asked for.
+///   write for `Sent` (before it, if the workload does not need that), and after waking for `Woke`,
+///   which may be later than asked for.
 /// * **Partial reads.** On a stream a `Received` holds whatever bytes came. The workload counts.
 /// * **A `Send` that would block.** The driver takes all bytes always: what a stream does not
 ///   accept it keeps, reports as `backlog`, sends on as soon as it can, and announces `Drained`. An
@@ -184,6 +185,11 @@ pub trait Workload {
     /// Does it need [`Now::wall_ns`]? Reading a second clock costs, so only timekeepers do.
     fn reads_wall_clock(&self) -> bool {
         false
+    }
+
+    /// Does it need the time after a `Send`? One that only waits then gets the time before it.
+    fn needs_time_of_sent(&self) -> bool {
+        true
     }
 }
 

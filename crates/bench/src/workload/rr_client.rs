@@ -194,6 +194,11 @@ impl RrClosed {
 }
 
 impl Workload for RrClosed {
+    fn needs_time_of_sent(&self) -> bool {
+        // The end of a think time that another connection waits for.
+        self.think > Duration::ZERO
+    }
+
     fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_> {
         match event {
             Event::Start => {

@@ -98,6 +98,10 @@ impl RrServer {
 }
 
 impl Workload for RrServer {
+    fn needs_time_of_sent(&self) -> bool {
+        false
+    }
+
     fn next(&mut self, now: Now, event: Event<'_>, recorder: &mut Recorder) -> Action<'_> {
         match event {
             Event::Computed => return self.answer(now, recorder),

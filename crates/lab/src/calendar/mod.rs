@@ -12,9 +12,12 @@
 //! NIC      ── deadline 60 us ───────▶ └──────────┘
 //! ```
 //!
-//! A guest that sends a frame says what time it is for it, kicks its device with a message, and
-//! waits for the answer; a guest that is interrupted gets a turn, and the message of the interrupt
-//! right before it. So the NIC never has to guess when something happened.
+//! A guest that sends a frame says what time it is for it, kicks its device by a bit in memory that
+//! all share, and does not let time pass before its turn ends; a guest that is interrupted gets a
+//! turn, and finds bits of its rings there. So the NIC never has to guess when something happened.
+//! (The first kick of a ring, that of a ring whose answer the driver waits for, and those of other
+//! kernels are messages, and the guest waits for the answer. The first interrupt, and all of other
+//! kernels, is a message right before that of its turn.)
 //!
 //! The kernel's side is `arch/um/kernel/time.c`. [`Calendar`] is the clocks alone;
 //! [`dataplane`](crate::dataplane) joins them with the ports.
@@ -141,6 +144,11 @@ impl Calendar {
         Ok(())
     }
 
+    /// Whether guest `number`, whose turn is over, has kicked its device in it.
+    pub(crate) fn take_kick(&mut self, number: usize) -> bool {
+        !self.clients[number].holds_time() && self.shared.take_kick(number as u16)
+    }
+
     /// Takes over the time of the guest that runs: it says what it is before it kicks a device.
     pub(crate) fn take_time(&mut self) {
         self.now = self.now.max(self.shared.now());
@@ -211,14 +219,20 @@ impl Calendar {
 
     /// Gives the guest that wants to run first its turn, at the time it is; of several, the first.
     ///
-    /// It may go on until `until`, or until another guest wants to run. `interrupt` sends its
-    /// interrupts: at this moment the guest's kernel finds in the shared memory that the turn is
-    /// its own, and still waits for the message.
-    pub(crate) fn run_next(&mut self, until: Option<Instant>, interrupt: impl FnOnce(usize)) {
+    /// It may go on until `until`, or until another guest wants to run. `interrupt` says for which
+    /// rings it is interrupted, a bit for each, if its kernel finds that in the shared memory,
+    /// which its second argument says. If not, it sends messages: at this moment the guest's kernel
+    /// finds in the shared memory that the turn is its own, and still waits for RUN.
+    pub(crate) fn run_next(
+        &mut self,
+        until: Option<Instant>,
+        interrupt: impl FnOnce(usize, bool) -> u64,
+    ) {
         let waiting = (0..self.len()).filter_map(|number| Some((self.request(number)?, number)));
         let Some((_, next)) = waiting.min() else { return };
         self.let_run(next, until);
-        interrupt(next);
+        let rings = interrupt(next, self.shared.sees_interrupts(next as u16));
+        self.shared.interrupt(next as u16, rings);
         self.clients[next].run(self.now);
     }
 

@@ -33,8 +33,16 @@ const AT_REQUEST_TIME: usize = 8;
 
 /// A client reads the time, and says when it wants to run, here.
 const SHARES_TIME: u32 = 1;
+/// The calendar looks for kicks here. This and what follows is what `earmark kernel` adds to Linux.
+const SEES_KICKS: u32 = 1 << 31;
+/// A client looks for its interrupts here.
+const SEES_INTERRUPTS: u32 = 1 << 30;
+/// Where: a bit for each ring.
+const AT_INTERRUPTS: usize = 64;
 /// A client wants to run.
 const WANTS_TO_RUN: u32 = 1;
+/// A client has kicked its device in its turn. Added as well.
+const KICKED: u32 = 1 << 31;
 
 /// The memory, mapped.
 #[derive(Debug)]
@@ -70,7 +78,8 @@ impl Shared {
         shared.word(AT_VERSION).store(VERSION, Ordering::Relaxed);
         shared.word(AT_LENGTH).store(length as u32, Ordering::Relaxed);
         shared.half(AT_MAX_CLIENTS).store(clients, Ordering::Relaxed);
-        shared.word(shared.client(guests) + AT_CAPABILITIES).store(SHARES_TIME, Ordering::Relaxed);
+        let capabilities = shared.word(shared.client(guests) + AT_CAPABILITIES);
+        capabilities.store(SHARES_TIME | SEES_KICKS, Ordering::Relaxed);
         shared.run_nobody();
         Ok(shared)
     }
@@ -107,8 +116,7 @@ impl Shared {
 
     /// Whether guest `number` reads and writes here.
     pub(super) fn is_shared_by(&self, number: u16) -> bool {
-        let capabilities = self.word(self.client(number) + AT_CAPABILITIES);
-        capabilities.load(Ordering::Acquire) & SHARES_TIME != 0
+        self.capabilities(number) & SHARES_TIME != 0
     }
 
     /// When guest `number` wants to run, if it has said so here.
@@ -116,6 +124,27 @@ impl Shared {
         let client = self.client(number);
         let wants = self.word(client + AT_FLAGS).load(Ordering::Acquire) & WANTS_TO_RUN != 0;
         wants.then(|| self.long(client + AT_REQUEST_TIME).load(Ordering::Acquire))
+    }
+
+    /// Whether guest `number` has kicked its device since this was asked last.
+    pub(super) fn take_kick(&self, number: u16) -> bool {
+        let flags = self.word(self.client(number) + AT_FLAGS);
+        flags.fetch_and(!KICKED, Ordering::AcqRel) & KICKED != 0
+    }
+
+    /// Whether guest `number` looks for its interrupts here.
+    pub(super) fn sees_interrupts(&self, number: u16) -> bool {
+        self.capabilities(number) & SEES_INTERRUPTS != 0
+    }
+
+    fn capabilities(&self, number: u16) -> u32 {
+        self.word(self.client(number) + AT_CAPABILITIES).load(Ordering::Acquire)
+    }
+
+    /// Interrupts guest `number` for these rings, a bit for each.
+    pub(super) fn interrupt(&self, number: u16, rings: u64) {
+        let raised = self.long(self.client(number) + AT_INTERRUPTS);
+        raised.fetch_or(rings, Ordering::AcqRel);
     }
 
     /// Where the part of client `number` begins.
@@ -182,5 +211,14 @@ mod tests {
         rustix::io::pwrite(shared.fd(), &1_u32.to_ne_bytes(), 4_096 + 128 + 4).unwrap();
         assert_eq!(shared.request(1), Some(77));
         assert_eq!(shared.request(0), None);
+    }
+
+    #[test]
+    fn a_kick_is_taken_once() {
+        let shared = Shared::new(1).unwrap();
+        rustix::io::pwrite(shared.fd(), &(1_u32 << 31 | 1).to_ne_bytes(), 4_096 + 4).unwrap();
+        assert!(shared.take_kick(0));
+        assert!(!shared.take_kick(0));
+        assert_eq!(shared.request(0), Some(0));
     }
 }

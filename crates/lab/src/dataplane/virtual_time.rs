@@ -5,13 +5,14 @@
 //! comes first, and at one moment the order is always the same: commands, then the NIC, then
 //! guests.
 //!
-//! A guest that is interrupted gets a turn at the same moment, so an interrupt costs no time there;
-//! the messages of its interrupts precede that of its turn, and nobody waits for an answer. On its
-//! way an interrupt takes the latency of the device's settings, and until then guests run.
+//! A guest that is interrupted gets a turn at the same moment, so an interrupt costs no time there,
+//! and nobody waits for an answer. On its way an interrupt takes the latency of the device's
+//! settings, and until then guests run.
 //! After every turn the rings are looked at, which is how the NIC learns at which moment a host has
 //! re-armed.
 //!
-//! A guest that runs may go on until the next event that is known, whoever's it is. While it waits,
+//! A guest that runs may go on until the next event that is known, whoever's it is, or until it has
+//! kicked its device: what it put into its rings is taken when its turn ends. While it waits,
 //! its own clock may therefore be ahead of the calendar, though never beyond that event, and
 //! nothing may reach it before its time. So whatever comes from outside, a command or an interrupt
 //! that it caused, takes effect at an event.
@@ -225,9 +226,14 @@ impl VirtualTime {
             // Interrupts that are due are raised by the next step, before any guest runs.
             let until = self.next_event();
             let plane = &mut self.data.plane;
-            self.calendar.run_next(until, |number| {
-                if let Some(host) = plane.virtual_host(number) {
-                    host.send_irqs();
+            self.calendar.run_next(until, |number, sees_interrupts| {
+                match plane.virtual_host(number) {
+                    Some(host) if sees_interrupts => host.take_irqs(),
+                    Some(host) => {
+                        host.send_irqs();
+                        0
+                    }
+                    None => 0,
                 }
             });
         }
@@ -324,6 +330,9 @@ impl VirtualTime {
         if let Err(error) = self.calendar.listen(number) {
             self.fail(error);
         }
+        if self.calendar.take_kick(number) {
+            self.take_kicked(number);
+        }
         if self.calendar.state(number) == State::Gone {
             let _ = self.data.waiter.remove(self.calendar.fd(number));
             self.show();
@@ -335,11 +344,8 @@ impl VirtualTime {
     /// A guest has sent a message to its device. It waits for the answer, so all of it happens now.
     fn port_message(&mut self, number: usize) {
         self.calendar.take_time();
-        let now = self.calendar.now();
-        self.data.plane.sync(now, number, true);
-        self.data.plane.take_all(now, number);
-        self.data.plane.carry(now);
-        self.data.plane.serve(now);
+        self.data.plane.sync(self.calendar.now(), number, true);
+        self.take_kicked(number);
         // What the guest did may make something happen earlier than the time until which it was
         // allowed to run; it must know before it gets its answer and goes on.
         let until = self.next_event();
@@ -347,6 +353,14 @@ impl VirtualTime {
         if let Some(host) = self.data.plane.virtual_host(number) {
             host.answer_kick();
         }
+    }
+
+    /// Takes what guest `number` has put into its rings.
+    fn take_kicked(&mut self, number: usize) {
+        let now = self.calendar.now();
+        self.data.plane.take_all(now, number);
+        self.data.plane.carry(now);
+        self.data.plane.serve(now);
     }
 
     /// Updates what the handle shows.

@@ -101,6 +101,16 @@ fn inband_ring_lives_as_soon_as_it_is_enabled() {
 }
 
 #[test]
+fn queues_are_pairs_except_to_user_mode_linux_which_counts_rings() {
+    let mut session = session(2, true);
+    let pairs = session.ask(Request::GetQueueNum, Vec::new()).unwrap();
+    assert_eq!(pairs, Answer::Now(message::reply(17, &2_u64.to_ne_bytes())));
+    session.does(Request::SetProtocolFeatures(PROTOCOL_F_INBAND_NOTIFICATIONS));
+    let rings = session.ask(Request::GetQueueNum, Vec::new()).unwrap();
+    assert_eq!(rings, Answer::Now(message::reply(17, &5_u64.to_ne_bytes())));
+}
+
+#[test]
 fn config_is_given_as_asked() {
     let mut session = session(1, false);
     let asked = Config { offset: 6, flags: 0, bytes: vec![0; 6] };
