@@ -106,10 +106,11 @@ fn interrupts_under_way_lengthen_the_round_trip_by_both() {
         let more = ["--strategy", setting, "--interrupt-latency", latency];
         let result = result("tcp-rr", ["0.01", "0.05"], &more);
         assert_eq!(result["environment"]["interrupt_latency_us"].to_string(), latency);
-        // The first round trip and the last are in part outside of the 50 ms.
+        // The first round trip and the last are in part outside of the 50 ms, and the kernel sends
+        // frames of its own.
         let more =
             number(&result, "interrupts_per_s") - 2.0 * number(&result, "transactions_per_s");
-        assert!(more.abs() <= 2.0 / 0.05, "{result}");
+        assert!(more.abs() <= 4.0 / 0.05, "{result}");
         // Not the mean: now and then a frame of the kernel's own shares an interrupt with one of
         // the round trip, which then is short.
         number(&result["latency_us"], "p50")
@@ -201,7 +202,8 @@ fn a_cable_that_takes_no_time_leaves_looks_at_clocks() {
     let cable = ["--link-latency", "0", "--link-rate", "100000", "--strategy", "disabled"];
     let result = result("tcp-rr", ["0", "0.01"], &cable);
     let looks = number(&result["latency_us"], "mean") / 0.256;
-    assert!((5.9..6.2).contains(&looks), "{result}");
+    // Six in Linux 6.12, five in 7.3.
+    assert!((4.9..6.2).contains(&looks), "{result}");
 }
 
 #[test]

@@ -32,6 +32,15 @@ fn kernels(traced: &Traced) -> Vec<u32> {
     kernels
 }
 
+/// How many guests run programs: a kernel has a process for each.
+fn running(traced: &Traced) -> usize {
+    let has_child = |pid: &u32| {
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        children.is_ok_and(|children| !children.is_empty())
+    };
+    kernels(traced).iter().filter(|pid| has_child(pid)).count()
+}
+
 /// Starts a run and waits until both of its guests are well on their way.
 #[track_caller]
 fn started(arguments: &[&str]) -> (Traced, Running) {
@@ -39,8 +48,7 @@ fn started(arguments: &[&str]) -> (Traced, Running) {
     let (name, seconds) = FOREVER;
     let mut run = Running::start(traced.command(arguments).env(name, seconds));
     if arguments == BENCH {
-        // A kernel, and processes of it for the programs of its guest.
-        soon("two guests run programs", || kernels(&traced).len() >= 4);
+        soon("two guests run programs", || running(&traced) == 2);
     } else {
         while !run.line().starts_with("PING") {}
     }
@@ -213,7 +221,7 @@ fn settings_change_while_guests_talk() {
         arguments.extend(["--on", "a", ping, "--on", "c", ping, "--until", "all"]);
         arguments.extend(cable);
         let run = Running::start(&mut traced.command(&arguments));
-        soon("three guests run", || kernels(&traced).len() > 6);
+        soon("three guests run", || running(&traced) == 3);
         traced.note();
         let name = traced.name().to_owned();
         let mut sets = 0;

@@ -39,6 +39,10 @@ pub struct DeviceSettings {
     /// Kicks and interrupts are messages, and interrupts wait for
     /// [`send_irqs`](hostside::VirtualHost::send_irqs): for guests in virtual time.
     pub inband: bool,
+    /// The answer to "how many queues" is a number of rings: so User-Mode Linux understands it, in
+    /// 7.3 at least (`vu_find_vqs`), and has no NIC with fewer than three. To QEMU and DPDK it is
+    /// one of pairs.
+    pub counts_rings: bool,
     /// How long an interrupt takes from the NIC to the guest. Only where it is a message: a
     /// descriptor is written at once.
     pub interrupt_latency: Duration,
@@ -58,6 +62,7 @@ impl Default for DeviceSettings {
             mtu: 1_500,
             pairs: 1,
             inband: false,
+            counts_rings: false,
             interrupt_latency: Duration::ZERO,
             costs: Costs::default(),
             polled: false,

@@ -166,6 +166,8 @@ pub struct Session {
     offered: u64,
     offered_protocol: u64,
     pairs: u16,
+    /// What it says when it is asked for the number of its queues.
+    queue_number: u16,
     config: [u8; 17],
     features: u64,
     protocol: u64,
@@ -185,6 +187,7 @@ impl Session {
             offered: settings.features(),
             offered_protocol: settings.protocol_features(),
             pairs: settings.pairs,
+            queue_number: if settings.counts_rings { rings as u16 } else { settings.pairs },
             config: settings.config(),
             features: 0,
             protocol: 0,
@@ -243,20 +246,12 @@ impl Session {
         let number = match request {
             Request::GetFeatures => self.offered,
             Request::GetProtocolFeatures => self.offered_protocol,
-            Request::GetQueueNum => self.queue_number(),
+            Request::GetQueueNum => self.queue_number.into(),
             Request::GetStatus => self.status,
             Request::GetConfig(config) => return Some(self.read_config(config)),
             _ => return None,
         };
         Some(number.to_ne_bytes().to_vec())
-    }
-
-    /// The answer to "how many queues": pairs, as QEMU's vhost-user-net and DPDK understand it.
-    /// User-Mode Linux, the only frontend with in-band notifications, means rings, in 7.3 at least
-    /// (arch/um/drivers/virtio_uml.c, `vu_find_vqs`), and refuses a NIC with fewer than three.
-    fn queue_number(&self) -> u64 {
-        let inband = self.protocol & PROTOCOL_F_INBAND_NOTIFICATIONS != 0;
-        if inband { 2 * u64::from(self.pairs) + 1 } else { self.pairs.into() }
     }
 
     fn read_config(&self, asked: &Config) -> Vec<u8> {

@@ -100,6 +100,7 @@ impl Guests {
             }
             let mut device = setup::device(options, number, station.mac, mtu);
             device.inband = is_virtual;
+            device.counts_rings = true;
             device.polled &= !is_virtual;
             let device = Device::new(host.listen(NIC_SOCKET)?, device)
                 .with_context(|| format!("make the NIC of guest {}", station.name))?;

@@ -93,6 +93,7 @@ pub(super) fn device(
         mtu,
         pairs: options.queues.unwrap_or(1),
         inband: false,
+        counts_rings: false,
         interrupt_latency: micros(options.interrupt_latency),
         costs: options.costs_of(number),
         polled: options.wait == Some(Text(Waiting::Spin)),

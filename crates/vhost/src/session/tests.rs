@@ -101,13 +101,13 @@ fn inband_ring_lives_as_soon_as_it_is_enabled() {
 }
 
 #[test]
-fn queues_are_pairs_except_to_user_mode_linux_which_counts_rings() {
-    let mut session = session(2, true);
-    let pairs = session.ask(Request::GetQueueNum, Vec::new()).unwrap();
-    assert_eq!(pairs, Answer::Now(message::reply(17, &2_u64.to_ne_bytes())));
-    session.does(Request::SetProtocolFeatures(PROTOCOL_F_INBAND_NOTIFICATIONS));
-    let rings = session.ask(Request::GetQueueNum, Vec::new()).unwrap();
-    assert_eq!(rings, Answer::Now(message::reply(17, &5_u64.to_ne_bytes())));
+fn queues_are_pairs_or_rings() {
+    for (counts_rings, queues) in [(false, 2_u64), (true, 5)] {
+        let settings = DeviceSettings { counts_rings, ..settings(2, false) };
+        let mut session = Session::new(&settings, Watching::new(1, 2).unwrap());
+        let answer = session.ask(Request::GetQueueNum, Vec::new()).unwrap();
+        assert_eq!(answer, Answer::Now(message::reply(17, &queues.to_ne_bytes())));
+    }
 }
 
 #[test]

@@ -87,6 +87,7 @@ pub(crate) fn replay(bytes: &[u8]) {
         mtu: 1500,
         pairs,
         inband: kind & 0x80 != 0,
+        counts_rings: false,
         interrupt_latency: Duration::from_micros(u64::from(kind >> 4 & 3)),
         costs: hostside::processor::Costs::default(),
         polled: kind & 0x40 != 0,

@@ -59,6 +59,7 @@ pub(crate) fn replay(bytes: &[u8]) {
         mac: [2, 0, 0, 0, 0, 10],
         pairs: u16::from(1 + kind % 3),
         inband: kind & 0x80 != 0,
+        counts_rings: false,
         polled: kind & 0x40 != 0,
         ..DeviceSettings::default()
     };
