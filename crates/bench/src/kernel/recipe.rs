@@ -277,7 +277,7 @@ __kernel_old_time_t __vdso_time(",
 ];
 
 /// Programs' system calls are caught by a filter inside their process, unless the machine refuses
-/// filters. That takes about half as long as `ptrace`, which is the default.
+/// filters. That takes less than `ptrace`, which is the default.
 const FILTERED_CALLS: [Edit; 1] = [Edit {
     file: "arch/um/os-Linux/start_up.c",
     from: "static int seccomp_config __initdata;",
