@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use base::time::Instant;
 use lab::calendar::Calendar;
@@ -69,11 +70,11 @@ struct World {
     notes: Receiver<(usize, u64)>,
 }
 
-/// Starts a guest for each list of turns, in nanoseconds.
 fn start(calendar: Calendar) -> Result<VirtualHandle, DataPlaneError> {
     VirtualHandle::start(Vec::new(), calendar, VirtualSettings::default(), None)
 }
 
+/// Starts a guest for each list of turns, in nanoseconds.
 fn world(turns: Vec<Vec<u64>>) -> World {
     let (note, notes) = channel();
     let (mut calendar, mut guests) = (Vec::new(), Vec::new());
@@ -148,6 +149,24 @@ fn calendar__time_of_day_goes_with_the_time() {
     let before = clock.ask(GET_TIME_OF_DAY, 0);
     clock.sleep_until(1_000_000);
     assert_eq!(clock.ask(GET_TIME_OF_DAY, 0), before + 1_000_000);
+}
+
+#[test]
+fn calendar__its_end_waits_for_no_guest() {
+    let path = |name| std::env::temp_dir().join(format!("earmark-{name}-{}", std::process::id()));
+    let (here, absent) = (path("here"), path("absent"));
+    let listen = |path| (String::new(), ok(UnixListener::bind(path)));
+    let calendar = ok(Calendar::new(vec![listen(&here), listen(&absent)]));
+    let timeout = Duration::from_secs(u32::MAX.into());
+    let settings = VirtualSettings { timeout, ..VirtualSettings::default() };
+    let handle = ok(VirtualHandle::start(Vec::new(), calendar, settings, None));
+    let mut clock = Clock { stream: ok(UnixStream::connect(&here)), seq: 0 };
+    ok(std::fs::remove_file(&here));
+    ok(std::fs::remove_file(&absent));
+    clock.ask(START, 0);
+    // Time stands still: one guest runs, and the other has still to come.
+    let dropped = std::thread::spawn(move || drop(handle));
+    soon("the thread has ended", || dropped.is_finished());
 }
 
 #[test]

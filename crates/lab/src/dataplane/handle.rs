@@ -1,9 +1,10 @@
 //! What both owners share: the ports, the waiter, and commands from other threads.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
 use base::time::{Duration, Instant};
@@ -26,12 +27,15 @@ pub struct DataPlane {
     pub(super) plane: Plane,
     pub(super) waiter: Waiter,
     commands: Receiver<Command>,
-    /// Readable when there are commands.
+    /// Those that have come and still have to run.
+    waiting: VecDeque<Command>,
+    /// Readable when there are commands, or never will be again.
     wake: Arc<OwnedFd>,
     /// When commands run.
     pub(super) now: Instant,
     /// CPU time of the thread until then; none in virtual time.
     cpu: Duration,
+    /// Nobody is left who could send a command.
     pub(super) stopped: bool,
 }
 
@@ -57,7 +61,8 @@ impl From<rustix::io::Errno> for DataPlaneError {
 /// A running data plane. It stops when this is dropped.
 #[derive(Debug)]
 pub struct Handle {
-    commands: Sender<Command>,
+    /// There until this is dropped.
+    commands: Option<Sender<Command>>,
     wake: Arc<OwnedFd>,
     nice: i32,
     thread: Option<JoinHandle<()>>,
@@ -98,7 +103,7 @@ impl Handle {
         };
         let thread = std::thread::Builder::new().name("earmark-nic".into()).spawn(thread)?;
         let nice = started.recv().map_err(|_| DataPlaneError::Gone)??;
-        Ok(Self { commands, wake, nice, thread: Some(thread) })
+        Ok(Self { commands: Some(commands), wake, nice, thread: Some(thread) })
     }
 
     /// The nice value of the thread: -20 where it may come before others.
@@ -118,9 +123,15 @@ impl Handle {
         command: impl FnOnce(&mut DataPlane) -> T + Send + 'static,
     ) -> Result<T, DataPlaneError> {
         let (command, answered) = answering(command);
-        self.commands.send(command).map_err(|_| DataPlaneError::Gone)?;
-        rustix::io::write(&self.wake, &1_u64.to_ne_bytes()).map_err(|_| DataPlaneError::Gone)?;
+        let commands = self.commands.as_ref().ok_or(DataPlaneError::Gone)?;
+        commands.send(command).map_err(|_| DataPlaneError::Gone)?;
+        self.wake();
         answered.recv().map_err(|_| DataPlaneError::Gone)
+    }
+
+    fn wake(&self) {
+        // It fails only if the thread would wake up anyway.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 }
 
@@ -133,8 +144,10 @@ pub(super) fn answering<T: Send + 'static>(
 }
 
 impl Drop for Handle {
+    /// Not by a command: in virtual time those wait, for a guest that may never come.
     fn drop(&mut self) {
-        let _ = self.call(|plane| plane.stopped = true);
+        drop(self.commands.take());
+        self.wake();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -155,21 +168,36 @@ impl DataPlane {
                 waiter.add(fd, token(number, source))?;
             }
         }
-        Ok(Self { plane, waiter, commands, wake, now, cpu: Duration::ZERO, stopped: false })
+        let waiting = VecDeque::new();
+        let (cpu, stopped) = (Duration::ZERO, false);
+        Ok(Self { plane, waiter, commands, waiting, wake, now, cpu, stopped })
+    }
+
+    /// Takes note of the commands that have come. From now on, only another one, or the end of
+    /// the handle, makes the descriptor readable.
+    pub(super) fn take_commands(&mut self) {
+        let _ = rustix::io::read(&*self.wake, &mut [0_u8; 8]);
+        loop {
+            match self.commands.try_recv() {
+                Ok(command) => self.waiting.push_back(command),
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => return self.stopped = true,
+            }
+        }
+    }
+
+    /// Whether commands have come that still have to run.
+    pub(super) fn has_commands(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
     /// Runs the commands that have come.
     pub(super) fn run_commands(&mut self, now: Instant, cpu: Duration) {
         (self.now, self.cpu) = (now, cpu);
-        self.clear_wake();
-        while let Ok(command) = self.commands.try_recv() {
+        self.take_commands();
+        while let Some(command) = self.waiting.pop_front() {
             command(self);
         }
-    }
-
-    /// From now on, only another command makes the descriptor readable.
-    pub(super) fn clear_wake(&self) {
-        let _ = rustix::io::read(&*self.wake, &mut [0_u8; 8]);
     }
 
     /// The time, as the data plane's hosts see it.

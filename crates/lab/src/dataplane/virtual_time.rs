@@ -103,7 +103,6 @@ impl VirtualHandle {
                 last_message_at: clock::now(),
                 failure: None,
                 outlook: shown,
-                has_commands: false,
             };
             owner.run();
         };
@@ -152,8 +151,6 @@ struct VirtualTime {
     last_message_at: Instant,
     failure: Option<String>,
     outlook: Arc<Mutex<Outlook>>,
-    /// There are commands that wait for an event.
-    has_commands: bool,
 }
 
 impl VirtualTime {
@@ -179,7 +176,7 @@ impl VirtualTime {
             if self.failure.is_none() && !self.is_over() && !self.calendar.is_empty() {
                 self.fail("virtual time stands still: all guests wait, and for nothing".into());
             }
-            if !self.has_commands {
+            if !self.data.has_commands() {
                 self.take_messages(None);
             }
             self.run_commands();
@@ -210,7 +207,7 @@ impl VirtualTime {
         };
         self.calendar.advance_to(next);
         self.outlook.lock().unwrap_or_else(PoisonError::into_inner).now = next;
-        if self.has_commands {
+        if self.data.has_commands() {
             self.run_commands();
             return true;
         }
@@ -265,7 +262,6 @@ impl VirtualTime {
 
     /// Runs the commands that have come, and takes note of those for later.
     fn run_commands(&mut self) {
-        self.has_commands = false;
         self.data.run_commands(self.calendar.now(), Duration::ZERO);
         while let Ok(planned) = self.planned.try_recv() {
             let position = self.schedule.partition_point(|other| other.at <= planned.at);
@@ -294,7 +290,8 @@ impl VirtualTime {
         }
         for &token in &ready {
             match token {
-                WAKE => self.note_command(),
+                // Commands run at the next event; until then the descriptor must not be readable.
+                WAKE => self.data.take_commands(),
                 clock if clock & CLOCK != 0 => self.clock_message((clock & !CLOCK) as usize),
                 port => self.port_message(port_of(port)),
             }
@@ -305,12 +302,6 @@ impl VirtualTime {
         if let Err(error) = self.calendar.begin_next() {
             self.fail(format!("start the clock of a guest: {error}"));
         }
-    }
-
-    /// A command has come. It runs later, and until then the descriptor must not be readable.
-    fn note_command(&mut self) {
-        self.has_commands = true;
-        self.data.clear_wake();
     }
 
     fn clock_message(&mut self, number: usize) {
