@@ -42,6 +42,10 @@ const CLEARLY: f64 = 12.0;
 /// Nor may its interval be wider to each side than this share of the value: that would not tell it.
 const VAGUE: f64 = 0.5;
 
+/// Levels can be found in anything that is late now and then. If more than this share of waits is
+/// explained by none of them, by more than the longest of them, lateness explains all.
+const MOSTLY_LATE: f64 = 0.25;
+
 /// Packets have to come at less than this share of a throttle to tell it: at longer distances
 /// alone, a delay that adapts to the rate looks the same.
 const CLOSE: f64 = 0.5;
@@ -113,6 +117,10 @@ impl Judged {
         let is_kept = self.distances.bound().is_some_and(|bound| bound < FURTHER * value);
         let is_close = || self.distances.shortest().is_some_and(|usecs| usecs < CLOSE * value);
         if self.family == Family::Throttle && !is_close() {
+            return false;
+        }
+        let is_lateness = self.stray > MOSTLY_LATE && self.stray_usecs > value;
+        if self.family == Family::Adaptive && is_lateness {
             return false;
         }
         let is_clear = self.stray < MIN_EXPLAINED && value > CLEARLY * self.noise;
@@ -310,5 +318,34 @@ impl Look {
             lone: median(lone.map(crate::series::Point::wait)),
             distances: Distances::of(&series),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a busy machine looked like that had no hold; only how many are late differs.
+    fn levels(stray: f64) -> Judged {
+        Judged {
+            family: Family::Adaptive,
+            usecs: Interval::around(608.4, 7.8),
+            frames: None,
+            waking: None,
+            confidence: 0.99,
+            noise: 20.0,
+            stray,
+            stray_usecs: 679.8,
+            lone: 77.1,
+            distances: Distances::of(&Series::of(&[], Way::Round, 0.0)),
+        }
+    }
+
+    #[test]
+    fn levels_among_waits_that_are_mostly_late_are_no_hold() {
+        assert!(!levels(0.39).is_supported());
+        assert!(levels(0.10).is_supported());
+        assert!(Judged { stray_usecs: 300.0, ..levels(0.39) }.is_supported());
+        assert!(Judged { family: Family::Delay, ..levels(0.39) }.is_supported());
     }
 }
