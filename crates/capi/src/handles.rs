@@ -64,9 +64,9 @@ pub(crate) struct Open {
     pub(crate) close_timeout: Duration,
     pub(crate) copies: Arc<Copies>,
     requests: Mutex<SlotMap<RequestKey, Pending>>,
-    /// Handles of requests are their keys, with these bits turned.
+    /// Handles of requests and addresses are keys, with these bits turned.
     salt: u64,
-    /// Peers that were looked up, also when they are lost.
+    /// Peers whose address the program has, also when they are lost.
     addresses: RwLock<HashMap<PeerId, Address>>,
     /// One thread connects at a time.
     pub(crate) connecting: Mutex<()>,
@@ -192,14 +192,35 @@ impl Open {
         let known = |at: &RwLock<HashMap<PeerId, Address>>| {
             at.read().unwrap_or_else(PoisonError::into_inner).get(&peer).copied()
         };
-        // The lock is free again here: it is taken to write below.
-        let address = known(&self.addresses).or_else(|| {
-            let address = self.mx.address_of(peer)?;
-            let mut known = self.addresses.write().unwrap_or_else(PoisonError::into_inner);
-            known.insert(peer, address);
-            Some(address)
-        });
-        addr(Some(peer), address.unwrap_or_default())
+        match known(&self.addresses) {
+            Some(address) => self.addr(peer, address),
+            None => self.give(peer, self.mx.address_of(peer).unwrap_or_default()),
+        }
+    }
+
+    /// The address of a peer that is there, for the program.
+    pub(crate) fn give(&self, peer: PeerId, address: Address) -> earmark_mx_endpoint_addr_t {
+        let mut given = self.addresses.write().unwrap_or_else(PoisonError::into_inner);
+        given.insert(peer, address);
+        self.addr(peer, address)
+    }
+
+    fn addr(&self, peer: PeerId, address: Address) -> earmark_mx_endpoint_addr_t {
+        addr(peer.data().as_ffi() ^ self.salt, address)
+    }
+
+    /// The peer of an address that this endpoint has given.
+    pub(crate) fn peer(&self, addr: earmark_mx_endpoint_addr_t) -> Result<PeerId, Failure> {
+        let peer = PeerId::from(KeyData::from_ffi(addr.stuff[0] ^ self.salt));
+        let given = self.addresses.read().unwrap_or_else(PoisonError::into_inner);
+        if addr.stuff[0] != 0 && given.contains_key(&peer) {
+            return Ok(peer);
+        }
+        let text = format!(
+            "{} is no address that this endpoint has given; connect to it first",
+            place_of(addr)
+        );
+        Err(Failure::new(Return::EARMARK_MX_BAD_ADDRESS, text))
     }
 }
 
@@ -217,16 +238,10 @@ fn salt() -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15) & !VERSION
 }
 
-/// An address for C; that of this endpoint itself has no peer.
-pub(crate) fn addr(peer: Option<PeerId>, address: Address) -> earmark_mx_endpoint_addr_t {
-    let peer = peer.map_or(0, |peer| peer.data().as_ffi());
+/// An address for C. Its peer is 0 for that of an endpoint itself.
+pub(crate) fn addr(peer: u64, address: Address) -> earmark_mx_endpoint_addr_t {
     let place = nic_number(address.nic) << 8 | u64::from(address.endpoint);
     earmark_mx_endpoint_addr_t { stuff: [peer, place] }
-}
-
-/// The peer of an address.
-pub(crate) fn peer_of(addr: earmark_mx_endpoint_addr_t) -> PeerId {
-    PeerId::from(KeyData::from_ffi(addr.stuff[0]))
 }
 
 /// Where an address is.
@@ -300,7 +315,7 @@ mod tests {
     #[test]
     fn addresses_go_there_and_back() {
         let address = Address { nic: NicId([2, 0, 0, 0xab, 0, 0x17]), endpoint: 254 };
-        let addr = addr(None, address);
+        let addr = addr(0, address);
         assert_eq!(place_of(addr), address);
         assert_eq!(nic_number(address.nic), 0x0200_00ab_0017);
         assert_eq!(nic_of(nic_number(address.nic)), address.nic);

@@ -16,7 +16,7 @@ use crate::abi::{
 };
 use crate::codes::{Return, earmark_mx_return_t};
 use crate::guard::{Failure, give, guard, place};
-use crate::handles::{self, Kind, Open, addr, lock, nic_number, nic_of, peer_of, place_of};
+use crate::handles::{self, Kind, Open, lock, nic_number, nic_of, place_of};
 
 /// How long one who connects leaves the end of that to others who wait.
 const SLICE: Duration = Duration::from_millis(5);
@@ -82,7 +82,7 @@ pub extern "C" fn earmark_mx_get_endpoint_addr(
     addr: Option<&mut MaybeUninit<earmark_mx_endpoint_addr_t>>,
 ) -> earmark_mx_return_t {
     handles::on(endpoint, |open| {
-        place(addr, "addr")?.write(handles::addr(None, open.mx.address()));
+        place(addr, "addr")?.write(handles::addr(0, open.mx.address()));
         Ok(())
     })
 }
@@ -110,7 +110,7 @@ pub extern "C" fn earmark_mx_set_endpoint_addr_context(
     context: *mut c_void,
 ) -> earmark_mx_return_t {
     handles::on(endpoint, |open| {
-        let is_there = open.mx.set_peer_context(peer_of(addr), context.addr() as u64);
+        let is_there = open.mx.set_peer_context(open.peer(addr)?, context.addr() as u64);
         if is_there { Ok(()) } else { Err(no_peer(addr)) }
     })
 }
@@ -124,7 +124,7 @@ pub extern "C" fn earmark_mx_get_endpoint_addr_context(
 ) -> earmark_mx_return_t {
     handles::on(endpoint, |open| {
         let context = place(context, "context")?;
-        let found = open.mx.peer_context(peer_of(addr)).ok_or_else(|| no_peer(addr))?;
+        let found = open.mx.peer_context(open.peer(addr)?).ok_or_else(|| no_peer(addr))?;
         context.write(without_provenance_mut(found as usize));
         Ok(())
     })
@@ -242,7 +242,7 @@ fn connect(
         let request = open.mx.iconnect(address, key, left)?;
         let code = connected(open, request, until)?;
         match (code, request) {
-            (Code::Success, Request::Connect(peer)) => return Ok(addr(Some(peer), address)),
+            (Code::Success, Request::Connect(peer)) => return Ok(open.give(peer, address)),
             // That was a connection to an earlier life, which is over.
             (Code::Restarted | Code::Closed | Code::Unreachable, _) if Instant::now() < until => {}
             _ => return Err(MxError::Connect { address, code }.into()),

@@ -15,7 +15,6 @@ use crate::completion::{Answer, NAP};
 use crate::guard::Failure;
 use crate::handles::{self, Open};
 use crate::peers::timeout;
-use crate::transfer::peer;
 
 /// How long one who waits for a message looks again and again before it sleeps in between.
 const EAGER: Duration = Duration::from_micros(200);
@@ -69,7 +68,7 @@ pub extern "C" fn earmark_mx_probe_from(
     result: Option<&mut MaybeUninit<u32>>,
 ) -> earmark_mx_return_t {
     handles::on(endpoint, |open| {
-        let (source, answer) = (peer(source)?, Answer::new(status, result)?);
+        let (source, answer) = (open.peer(source)?, Answer::new(status, result)?);
         let wanted = Match { info: match_info, mask: match_mask };
         probe(open, Some(source), wanted, timeout, answer)
     })

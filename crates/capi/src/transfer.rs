@@ -10,9 +10,9 @@ use mx_io::endpoint::{MxError, Request};
 use crate::abi::{
     earmark_mx_endpoint_addr_t, earmark_mx_endpoint_t, earmark_mx_request_t, earmark_mx_segment_t,
 };
-use crate::codes::{Return, earmark_mx_return_t};
+use crate::codes::earmark_mx_return_t;
 use crate::guard::{Failure, place};
-use crate::handles::{self, Kind, Open, peer_of, place_of};
+use crate::handles::{self, Kind, Open};
 use crate::memory::{CallerSegments, lent};
 use crate::message::{Outgoing, Place};
 
@@ -97,19 +97,10 @@ pub unsafe extern "C" fn earmark_mx_irecv_from(
 ) -> earmark_mx_return_t {
     handles::on(endpoint, |open| {
         let into = lent!(segments, segments_count)?;
-        let source = Some(peer(source)?);
+        let source = Some(open.peer(source)?);
         let wanted = Match { info: match_info, mask: match_mask };
         receive(open, source, wanted, into, Issue { context, request })
     })
-}
-
-/// The peer of an address that connecting, or a status, has given.
-pub(crate) fn peer(addr: earmark_mx_endpoint_addr_t) -> Result<PeerId, Failure> {
-    if addr.stuff[0] == 0 {
-        let text = format!("address {} is of no peer; connect to it first", place_of(addr));
-        return Err(Failure::new(Return::EARMARK_MX_BAD_ADDRESS, text));
-    }
-    Ok(peer_of(addr))
 }
 
 fn send(
@@ -120,7 +111,7 @@ fn send(
     synchronous: bool,
     issue: Issue<'_>,
 ) -> Result<(), Failure> {
-    let peer = peer(destination)?;
+    let peer = open.peer(destination)?;
     let is_eager = !synchronous && from.length() <= open.eager_max;
     // An eager message is read again after its end, so it is copied; of what is announced, its
     // receiver says when it has all. With many copies on their way, nothing more is sent eagerly.

@@ -106,7 +106,14 @@ static void arguments(void)
     MUST(earmark_mx_get_endpoint_addr(a, &own));
     REFUSED(EARMARK_MX_BAD_ADDRESS, earmark_mx_isend(a, &segment, 1, own, 0, NULL, &request));
     own.stuff[0] = 0x1234500000777;
-    REFUSED(EARMARK_MX_PEER_LOST, earmark_mx_isend(a, &segment, 1, own, 0, NULL, &request));
+    REFUSED(EARMARK_MX_BAD_ADDRESS, earmark_mx_isend(a, &segment, 1, own, 0, NULL, &request));
+    /* An address is of the endpoint that it was given by, as a request is. */
+    REFUSED(EARMARK_MX_BAD_ADDRESS, earmark_mx_isend(b, &segment, 1, a_to_b, 0, NULL, &request));
+    THAT(strstr(earmark_mx_last_error(), "this endpoint") != NULL);
+    REFUSED(EARMARK_MX_BAD_ADDRESS,
+            earmark_mx_irecv_from(b, &segment, 1, a_to_b, 0, 0, NULL, &request));
+    REFUSED(EARMARK_MX_BAD_ADDRESS, earmark_mx_probe_from(b, 0, a_to_b, 0, 0, &status, &result));
+    REFUSED(EARMARK_MX_BAD_ADDRESS, earmark_mx_set_endpoint_addr_context(b, a_to_b, NULL));
     /* A request is of one endpoint, and ends once. */
     request = stale = posted(77, ALL, into, 8);
     REFUSED(EARMARK_MX_BAD_REQUEST, earmark_mx_test(a, &request, &status, &result));
