@@ -107,40 +107,42 @@ fn holder(name: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// No interface has this index.
-    const INDEX: u32 = u32::MAX;
+    /// The index of no interface, which other runs of these tests do not use.
+    fn index(test: u32) -> u32 {
+        u32::MAX - 4 * std::process::id() - test
+    }
 
     #[test]
     fn second_claim_is_refused_and_names_the_holder() {
-        let first = Claim::new("eth0", INDEX, 3).unwrap();
-        let error = Claim::new("eth0", INDEX, 3).unwrap_err().to_string();
+        let first = Claim::new("eth0", index(0), 3).unwrap();
+        let error = Claim::new("eth0", index(0), 3).unwrap_err().to_string();
         let by = format!("endpoint 3 of eth0: it is taken by process {}", std::process::id());
         assert!(error.contains(&by), "{error}");
-        let other = Claim::new("eth0", INDEX, 4);
+        let other = Claim::new("eth0", index(0), 4);
         assert!(other.is_ok());
         drop(first);
-        Claim::new("eth0", INDEX, 3).unwrap();
+        Claim::new("eth0", index(0), 3).unwrap();
     }
 
     /// A descriptor that is a copy, as a child has it between `fork` and `execve`.
     #[test]
     fn claim_that_was_dropped_is_waited_for() {
-        let claim = Claim::new("eth0", INDEX - 2, 3).unwrap();
+        let claim = Claim::new("eth0", index(2), 3).unwrap();
         let copy = claim.socket.as_ref().unwrap().try_clone().unwrap();
         drop(claim);
         let child = std::thread::spawn(move || {
             sleep(TRY_EVERY * 4);
             drop(copy);
         });
-        Claim::new("eth0", INDEX - 2, 3).unwrap();
+        Claim::new("eth0", index(2), 3).unwrap();
         child.join().unwrap();
     }
 
     #[test]
     fn many_who_ask_do_not_block() {
-        let _first = Claim::new("eth0", INDEX - 1, 3).unwrap();
+        let _first = Claim::new("eth0", index(1), 3).unwrap();
         for _ in 0..50 {
-            assert!(matches!(Claim::new("eth0", INDEX - 1, 3), Err(PortError::Taken { .. })));
+            assert!(matches!(Claim::new("eth0", index(1), 3), Err(PortError::Taken { .. })));
         }
     }
 }

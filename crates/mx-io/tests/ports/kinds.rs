@@ -133,9 +133,9 @@ fn shm_jumbo() -> Pair {
 }
 
 fn over_shm(name: &'static str, mtu: u16) -> Pair {
-    // Tests that run at the same time have a network in common.
-    static SCOPE: AtomicU32 = AtomicU32::new(1 << 24);
-    let scope = SCOPE.fetch_add(1, Ordering::Relaxed);
+    // Tests that run at the same time have a network in common, also those of several runs.
+    static SCOPE: AtomicU32 = AtomicU32::new(1 << 31);
+    let scope = SCOPE.fetch_add(1, Ordering::Relaxed) | std::process::id() << 8;
     let open = |byte, endpoint| {
         let nic = NicId([2, 0, 0, 0, 0, byte]);
         Box::new(ok(ShmPort::open(nic, endpoint, ShmSettings::new(scope, mtu))))
