@@ -138,7 +138,10 @@ fn measure(
 
 impl Point {
     fn of(experiment: Experiment, round: u32, measured: &Measurement) -> Result<Self> {
-        let missing = || format!("{} under {} moved nothing", experiment.name(), measured.setting);
+        let missing = || {
+            let (name, setting) = (experiment.name(), &measured.setting);
+            format!("{name} under {setting} moved nothing; give --duration more seconds")
+        };
         let cpu = measured.cpu.with_context(missing)?;
         let packets = measured.packets.filter(|packets| *packets > 0).with_context(missing)? as f64;
         let interrupts = measured.interrupts.with_context(missing)? as f64;

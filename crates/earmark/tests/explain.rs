@@ -196,20 +196,36 @@ fn explaining(duration: &str, program: &[&str]) -> Running {
     Running::start(earmark(&[&options[..], program].concat()).stdin(Stdio::null()))
 }
 
-/// What a server was found to do, that was asked over one connection until `count` answers came.
-fn served(program: &str, count: u32) -> Value {
+/// What a server was found to do, that was asked over one connection.
+fn served(program: &str) -> Value {
+    explained_server(program, |port, server, effort| {
+        let mut stream = connect(port, server);
+        (0..100 * effort).for_each(|_| ask(&mut stream));
+    })
+}
+
+/// What a server in Python was found to do, with ever more effort: on a machine whose other traffic
+/// uses up what tracing may cost, a short time says nothing.
+fn explained_server(program: &str, ask: impl Fn(u16, &mut Running, u32)) -> Value {
     let _alone = alone();
     needs("python3", "python3");
-    let port = free_port();
-    let program = format!("PORT = {port}\n{program}");
-    let mut server = explaining("600", &["python3", "-c", &program]);
-    let mut stream = connect(port, &mut server);
-    (0..count).for_each(|_| ask(&mut stream));
-    drop(stream);
-    let report: Value = serde_json::from_str(server.end().output()).unwrap();
-    let subject = format!("TCP requests from 127.0.0.1 to port {port}");
-    let one = report["explained"].as_array().unwrap().iter().find(|it| it["subject"] == *subject);
-    let one = one.unwrap_or_else(|| panic!("{report}")).clone();
+    let found = [1, 4, 16].into_iter().find_map(|effort| {
+        let port = free_port();
+        let program = format!("PORT = {port}\n{program}");
+        let mut server = explaining("600", &["python3", "-c", &program]);
+        ask(port, &mut server, effort);
+        let report: Value = serde_json::from_str(server.end().output()).unwrap();
+        let subject = format!("TCP requests from 127.0.0.1 to port {port}");
+        let explained = report["explained"].as_array().unwrap();
+        let one = explained.iter().find(|it| it["subject"] == *subject).cloned();
+        let account = &report["account"];
+        let half = account["elapsed_s"].as_f64().map(|all| all / 2.0);
+        let has_missed = account["odds"]["lost_events"].as_u64() > Some(0)
+            || account["traced_s"].as_f64() < half;
+        assert!(one.is_some() || has_missed, "{report}");
+        one
+    });
+    let one = found.expect("requests within a window of tracing");
     assert_eq!(one["role"], "answers");
     add_up(&one);
     one
@@ -269,7 +285,6 @@ while d := c.recv(64):
     end = time.monotonic() + 0.03
     while time.monotonic() < end: pass
     c.sendall(d)",
-        100,
     );
     assert_eq!(one["verdict"]["cause"]["own"], "work", "{one}");
 }
@@ -289,7 +304,6 @@ while d:
     time.sleep(0.03)
     d = c.recv(64)
     c.sendall(d)",
-        100,
     );
     assert_eq!(one["verdict"]["cause"]["own"], "busy", "{one}");
     assert!(one["verdict"]["what"].as_str().unwrap().contains("waits until the program reads it"));
@@ -297,44 +311,34 @@ while d:
 
 #[test]
 fn server__with_a_thousand_connections__is_followed() {
-    let _alone = alone();
     if !may_trace() {
         return;
     }
-    needs("python3", "python3");
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
-    let port = free_port();
-    let program = format!(
-        "import resource, selectors, socket
+    let program = "import resource, selectors, socket
 _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 ready = selectors.DefaultSelector()
-server = socket.create_server(('127.0.0.1', {port}), backlog=1000)
+server = socket.create_server(('127.0.0.1', PORT), backlog=1000)
 clients = [server.accept()[0] for _ in range(1000)]
 for client in clients: ready.register(client, selectors.EVENT_READ)
 while ready.get_map():
     for key, _ in ready.select():
         data = key.fileobj.recv(64)
         if data: key.fileobj.sendall(data)
-        else: ready.unregister(key.fileobj)"
-    );
-    let mut server = explaining("600", &["python3", "-c", &program]);
-    let mut streams: Vec<TcpStream> = (0..1_000).map(|_| connect(port, &mut server)).collect();
-    // However long that takes: windows of tracing are a part of the time, not of the requests.
-    let began = Instant::now();
-    let mut rounds = 0;
-    while rounds < 20 || began.elapsed() < Duration::from_secs(5) {
-        streams.iter_mut().for_each(ask);
-        rounds += 1;
-    }
-    drop(streams);
-    let report: Value = serde_json::from_str(server.end().output()).unwrap();
-    let one = &report["explained"][0];
-    let subject = format!("TCP requests from 127.0.0.1 to port {port}");
-    assert_eq!(one["subject"], *subject, "{report}");
-    assert!(one["requests"].as_u64().unwrap() >= 20, "{report}");
-    add_up(one);
+        else: ready.unregister(key.fileobj)";
+    let one = explained_server(program, |port, server, effort| {
+        let mut streams: Vec<TcpStream> = (0..1_000).map(|_| connect(port, server)).collect();
+        // However long that takes: windows of tracing are a part of the time, not of the requests.
+        let began = Instant::now();
+        let mut rounds = 0;
+        while rounds < 20 || began.elapsed() < Duration::from_secs((5 * effort).into()) {
+            streams.iter_mut().for_each(ask);
+            rounds += 1;
+        }
+    });
+    assert!(one["requests"].as_u64().unwrap() > 0, "{one}");
 }
 
 #[test]

@@ -68,7 +68,7 @@ pub use ::mx::outgoing::Outgoing;
 pub use claim::Claim;
 pub use counters::PortCounters;
 pub use error::PortError;
-pub use spec::{PortSpec, open};
+pub use spec::{PortSpec, open, open_free};
 
 /// Where the frame says which endpoint it is for, in bytes from the end of the EtherType.
 pub const ENDPOINT_AT: usize = 2;
@@ -191,6 +191,9 @@ pub(super) const QUERY: u8 = 3;
 
 /// In a question: everybody.
 pub(super) const EVERYBODY: u8 = 255;
+
+/// The last number that an endpoint may have.
+pub const LAST_ENDPOINT: u8 = EVERYBODY - 1;
 
 /// Whether a frame is for an endpoint: by its number, or as a question to everybody.
 fn is_for(frame: &[u8], endpoint: u8) -> bool {

@@ -148,6 +148,27 @@ impl fmt::Display for PortSpec {
     }
 }
 
+/// Opens a port for the first endpoint of `numbers` that nobody has, in the network of this thread.
+///
+/// # Errors
+/// As [`open`] does: that of the last number, if all are taken.
+///
+/// # Panics
+/// If there are no numbers.
+pub fn open_free(
+    spec: &PortSpec,
+    numbers: impl IntoIterator<Item = u8>,
+) -> Result<Box<dyn Port>, PortError> {
+    let mut numbers = numbers.into_iter().peekable();
+    loop {
+        let number = numbers.next().expect("the last one ends the loop");
+        match open(spec, number) {
+            Err(PortError::Taken { .. }) if numbers.peek().is_some() => {}
+            outcome => return outcome,
+        }
+    }
+}
+
 /// Opens a port for `endpoint` in the network of this thread.
 ///
 /// # Errors

@@ -12,7 +12,7 @@ use mx::config::Config;
 use mx::ids::{MessageId, PeerId};
 use mx_io::endpoint::{Completed, Endpoint, Life, MxError};
 use mx_io::port::faulty::FaultyPort;
-use mx_io::port::{Port, PortError, open};
+use mx_io::port::{LAST_ENDPOINT, open_free};
 
 use super::setup::{Setup, Side};
 use crate::av::Addresses;
@@ -24,9 +24,6 @@ use crate::message::{Backlog, Outgoing, Place};
 use crate::regions::Regions;
 use crate::settings::Settings;
 
-/// The largest number of an endpoint; the one after it means everybody.
-const LAST_NUMBER: u8 = 254;
-/// How many ends are looked at in one go.
 const BATCH: usize = 64;
 /// How long an endpoint that is closed waits for its peers to have everything.
 const LINGER: Duration = Duration::from_secs(5);
@@ -99,7 +96,7 @@ impl Live {
     ) -> Result<Self, MxError> {
         let Setup { tx, rx, writes, reads, regions, directed, reports_sources, least_left, .. } =
             setup;
-        let mut port = free_port(settings)?;
+        let mut port = open_free(&settings.port, 0..=LAST_ENDPOINT)?;
         if !settings.faults.rules().is_empty() {
             port = Box::new(FaultyPort::new(port, &settings.faults));
         }
@@ -201,14 +198,4 @@ impl Live {
 /// A span as the engine measures it.
 fn span(span: Duration) -> base::time::Duration {
     base::time::Duration::from_nanos(span.as_nanos().try_into().unwrap_or(u64::MAX))
-}
-
-fn free_port(settings: &Settings) -> Result<Box<dyn Port>, PortError> {
-    let mut number = 0;
-    loop {
-        match open(&settings.port, number) {
-            Err(PortError::Taken { .. }) if number < LAST_NUMBER => number += 1,
-            other => return other,
-        }
-    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 use clap::Args;
 use mx_io::discovery::{Found, discover};
-use mx_io::port::{self, NicId, Port, PortError, PortSpec};
+use mx_io::port::{self, LAST_ENDPOINT, NicId, PortSpec};
 use serde::Serialize;
 
 use report::terminal::{Table, Width};
@@ -53,7 +53,8 @@ pub(super) fn run(args: &PeersArgs) -> Result<()> {
             args.port
         );
     }
-    let mut port = open(&args.port)?;
+    // The last that is free: programs number theirs from the beginning.
+    let mut port = port::open_free(&args.port, (0..=LAST_ENDPOINT).rev())?;
     let timeout = Duration::from_secs_f64(args.timeout);
     let peers = by_nic(discover(&mut *port, args.host.as_deref(), timeout)?);
     if args.json {
@@ -71,17 +72,6 @@ pub(super) fn run(args: &PeersArgs) -> Result<()> {
     }
     outln!("{}", table.fit(Width::of_output()));
     Ok(())
-}
-
-/// Opens the port as the last endpoint that is free.
-fn open(spec: &PortSpec) -> Result<Box<dyn Port>, PortError> {
-    let mut number = 254;
-    loop {
-        match port::open(spec, number) {
-            Err(PortError::Taken { .. }) if number > 0 => number -= 1,
-            outcome => return outcome,
-        }
-    }
 }
 
 /// Endpoints of a NIC together, hosts in the order of their names.

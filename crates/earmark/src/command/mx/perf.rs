@@ -6,10 +6,9 @@ use anyhow::{Result, ensure};
 use bytes::Bytes;
 use clap::Args;
 use hdrhistogram::Histogram;
-use mx::ids::PeerId;
 use serde::Serialize;
 
-use super::session::{EndArgs, Session, Task};
+use super::session::{EndArgs, Partner, Session, Task};
 
 use report::outln;
 use report::terminal::{Stream, Width};
@@ -79,9 +78,9 @@ pub(super) fn run(args: &PerfArgs) -> Result<()> {
     let mut rows = Vec::new();
     for size in sizes {
         let row = if args.unidirectional {
-            one_way(&session, peer, args, size)?
+            one_way(&session, &peer, args, size)?
         } else {
-            round_trips(&session, peer, args, size)?
+            round_trips(&session, &peer, args, size)?
         };
         if !args.json {
             outln!("{}", columns.row(&row.cells()));
@@ -106,7 +105,7 @@ impl PerfArgs {
     }
 }
 
-fn round_trips(session: &Session, peer: PeerId, args: &PerfArgs, size: usize) -> Result<Row> {
+fn round_trips(session: &Session, peer: &Partner, args: &PerfArgs, size: usize) -> Result<Row> {
     let count = args.warmup + args.iterations;
     let done = session.expect_done(peer)?;
     session.order(peer, &Task { size, count, depth: 0, synchronous: args.synchronous })?;
@@ -118,15 +117,15 @@ fn round_trips(session: &Session, peer: PeerId, args: &PerfArgs, size: usize) ->
         let begin = Instant::now();
         let receive = session.post(peer, memory)?;
         let sent = session.send(peer, message.clone(), args.synchronous)?;
-        memory = session.wait(receive)?.sink.unwrap_or_default();
+        memory = session.wait(peer, receive)?.sink.unwrap_or_default();
         let nanos = begin.elapsed().as_nanos() as u64 / 2;
-        session.wait(sent)?;
+        session.wait(peer, sent)?;
         if round >= args.warmup {
             halves.record(nanos)?;
             sum += nanos;
         }
     }
-    session.wait(done)?;
+    session.wait(peer, done)?;
     let mean_us = sum as f64 / args.iterations as f64 / 1e3;
     let quantile = |quantile| Some(halves.value_at_quantile(quantile) as f64 / 1e3);
     let (median_us, p99_us) = (quantile(0.5), quantile(0.99));
@@ -134,7 +133,7 @@ fn round_trips(session: &Session, peer: PeerId, args: &PerfArgs, size: usize) ->
     Ok(Row { size, iterations: args.iterations, mean_us, median_us, p99_us, mb_per_s })
 }
 
-fn one_way(session: &Session, peer: PeerId, args: &PerfArgs, size: usize) -> Result<Row> {
+fn one_way(session: &Session, peer: &Partner, args: &PerfArgs, size: usize) -> Result<Row> {
     let message = Bytes::from(vec![0xa5; size]);
     let mut mean_us = 0.0;
     for count in [args.warmup, args.iterations] {
@@ -143,9 +142,9 @@ fn one_way(session: &Session, peer: PeerId, args: &PerfArgs, size: usize) -> Res
         let begin = Instant::now();
         for _ in 0..count {
             let sent = session.send(peer, message.clone(), args.synchronous)?;
-            session.wait(sent)?;
+            session.wait(peer, sent)?;
         }
-        session.wait(done)?;
+        session.wait(peer, done)?;
         mean_us = begin.elapsed().as_secs_f64() * 1e6 / count as f64;
     }
     let mb_per_s = size as f64 / mean_us;

@@ -24,7 +24,7 @@ use mx::status::Code;
 use mx_io::discovery::{Peers, Target};
 use mx_io::endpoint::{Completed, Endpoint, Life, Request, Waiting};
 use mx_io::port::faulty::{Fault, Faults, FaultyPort, Tally};
-use mx_io::port::{self, PortSpec};
+use mx_io::port::{self, LAST_ENDPOINT, PortSpec};
 use mx_io::report::{Dumper, Reporter, dump_on, serve};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::SIGUSR1;
@@ -83,9 +83,9 @@ pub(super) struct EndArgs {
     /// Where frames travel: packet:IFACE, udp:ADDR:PORT, udp:IFACE or virtio:SOCKET
     #[arg(long, value_name = "PORT")]
     pub(super) port: PortSpec,
-    /// The number of this endpoint
-    #[arg(long, default_value_t = 1)]
-    pub(super) endpoint: u8,
+    /// The number of this endpoint [default: the first from 1 that is free]
+    #[arg(long)]
+    pub(super) endpoint: Option<u8>,
     /// The endpoint to measure with: HOST/ENDPOINT, MAC/ENDPOINT, or ADDR:PORT/ENDPOINT; without
     /// it, this is the one that others measure with
     #[arg(long, value_name = "PEER")]
@@ -121,6 +121,14 @@ pub(super) struct Session {
     over: Arc<AtomicBool>,
 }
 
+/// The one at the other end.
+#[derive(Clone, Debug)]
+pub(super) struct Partner {
+    id: PeerId,
+    /// Its address, as errors name it.
+    name: String,
+}
+
 /// What is to be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Task {
@@ -136,7 +144,8 @@ pub(super) struct Task {
 
 impl Session {
     pub(super) fn open(args: &EndArgs) -> Result<Self> {
-        let mut port = port::open(&args.port, args.endpoint)?;
+        let numbers = args.endpoint.map_or(1..=LAST_ENDPOINT, |number| number..=number);
+        let mut port = port::open_free(&args.port, numbers)?;
         let mut tally = None;
         if let Some(Text(faults)) = &args.faults {
             let faulty = FaultyPort::new(port, faults);
@@ -160,58 +169,70 @@ impl Session {
     }
 
     /// Connects to the one that measures with us.
-    pub(super) fn connect(&self, args: &EndArgs, peer: &Target) -> Result<PeerId> {
+    pub(super) fn connect(&self, args: &EndArgs, peer: &Target) -> Result<Partner> {
         let file = args.peers_file.as_deref().map(Peers::read).transpose()?;
         let address = self.end.resolve(peer, &file.unwrap_or_default(), NAMES)?;
-        self.end.connect(address, args.key, TIMEOUT).with_context(|| {
+        let name = display(&args.port, address);
+        let id = self.end.connect(address, args.key, TIMEOUT).with_context(|| {
             format!(
-                "reach {}: start `earmark mx perf --port PORT` there, and give the address that it \
-                 prints as --peer",
-                display(&args.port, address)
+                "reach {name}: start `earmark mx perf --port PORT` there, and give the address \
+                 that it prints as --peer"
             )
-        })
+        })?;
+        Ok(Partner { id, name })
     }
 
     /// Asks the server to get ready.
-    pub(super) fn order(&self, peer: PeerId, order: &Task) -> Result<()> {
+    pub(super) fn order(&self, peer: &Partner, order: &Task) -> Result<()> {
         order.check()?;
-        let ready = self.end.irecv(Some(peer), Match::exact(READY), Vec::new())?;
+        let ready = self.end.irecv(Some(peer.id), Match::exact(READY), Vec::new())?;
         let text = serde_json::to_vec(order)?;
-        let sent = self.end.isend(peer, ORDER, text.into())?;
-        self.wait(sent)?;
-        self.wait(ready).map(drop)
+        let sent = self.end.isend(peer.id, ORDER, text.into())?;
+        self.wait(peer, sent)?;
+        self.wait(peer, ready).map(drop)
     }
 
     /// Waits for the word that all has come.
-    pub(super) fn expect_done(&self, peer: PeerId) -> Result<Request> {
-        Ok(self.end.irecv(Some(peer), Match::exact(DONE), Vec::new())?)
+    pub(super) fn expect_done(&self, peer: &Partner) -> Result<Request> {
+        Ok(self.end.irecv(Some(peer.id), Match::exact(DONE), Vec::new())?)
     }
 
     /// Posts a receive of what is measured.
-    pub(super) fn post(&self, peer: PeerId, memory: Vec<u8>) -> Result<Request> {
-        Ok(self.end.irecv(Some(peer), Match::exact(DATA), memory)?)
+    pub(super) fn post(&self, peer: &Partner, memory: Vec<u8>) -> Result<Request> {
+        Ok(self.end.irecv(Some(peer.id), Match::exact(DATA), memory)?)
     }
 
     /// Sends what is measured.
-    pub(super) fn send(&self, peer: PeerId, message: Bytes, synchronous: bool) -> Result<Request> {
+    pub(super) fn send(
+        &self,
+        peer: &Partner,
+        message: Bytes,
+        synchronous: bool,
+    ) -> Result<Request> {
         Ok(if synchronous {
-            self.end.issend(peer, DATA, message)?
+            self.end.issend(peer.id, DATA, message)?
         } else {
-            self.end.isend(peer, DATA, message)?
+            self.end.isend(peer.id, DATA, message)?
         })
     }
 
     /// Waits for a good end.
-    pub(super) fn wait(&self, request: Request) -> Result<Completed<Vec<u8>>> {
+    pub(super) fn wait(&self, peer: &Partner, request: Request) -> Result<Completed<Vec<u8>>> {
+        let what = || match request {
+            Request::Send(_) => format!("send to {}", peer.name),
+            Request::Receive(_) => format!("receive from {}", peer.name),
+            Request::Connect(_) => format!("connect to {}", peer.name),
+        };
         let Some(completed) = self.end.wait(request, Some(TIMEOUT))? else {
             bail!(
-                "{request:?}: nothing for {} s; is the other side still running?\n{}",
+                "{}: nothing for {} s; is the other side still running?\n{}",
+                what(),
                 TIMEOUT.as_secs(),
                 self.end.dump()
             );
         };
         let code = completed.status.code;
-        ensure!(code == Code::Success, "{request:?}: {code}");
+        ensure!(code == Code::Success, "{}: {code}", what());
         Ok(completed)
     }
 
@@ -219,10 +240,13 @@ impl Session {
     pub(super) fn serve(&self, args: &EndArgs) -> Result<()> {
         outln!("waiting at {}; Ctrl-C ends", display(&args.port, self.end.address()));
         let mut client = None;
-        while let Some((peer, order)) = self.next_order(client.filter(|_| args.once))? {
-            client = Some(peer);
+        while let Some((id, order)) = self.next_order(client.filter(|_| args.once))? {
+            client = Some(id);
+            let address = self.end.address_of(id);
+            let gone = || "a client that is gone".to_owned();
+            let name = address.map_or_else(gone, |address| display(&args.port, address));
             // A client that goes away is no reason to end.
-            if let Err(error) = self.obey(peer, order) {
+            if let Err(error) = self.obey(&Partner { id, name }, order) {
                 errln!("earmark: obey {order:?}: {}", output::message(&error));
             }
         }
@@ -250,7 +274,7 @@ impl Session {
         }
     }
 
-    fn obey(&self, peer: PeerId, order: Task) -> Result<()> {
+    fn obey(&self, peer: &Partner, order: Task) -> Result<()> {
         let posted = (order.depth.max(1) as u64).min(order.count);
         let mut receives = (0..posted)
             .map(|_| self.post(peer, vec![0; order.size]))
@@ -268,7 +292,7 @@ impl Session {
 
     fn receive_all(
         &self,
-        peer: PeerId,
+        peer: &Partner,
         Task { size, count, depth, synchronous }: Task,
         receives: &mut VecDeque<Request>,
     ) -> Result<()> {
@@ -277,21 +301,21 @@ impl Session {
         let posted = receives.len() as u64;
         for came in 0..count {
             let Some(receive) = receives.pop_front() else { break };
-            let memory = self.wait(receive)?.sink.unwrap_or_default();
+            let memory = self.wait(peer, receive)?.sink.unwrap_or_default();
             if came + posted < count {
                 receives.push_back(self.post(peer, memory)?);
             }
             if depth == 0 {
                 let sent = self.send(peer, answer.clone(), synchronous)?;
-                self.wait(sent)?;
+                self.wait(peer, sent)?;
             }
         }
         self.notify(peer, DONE)
     }
 
-    fn notify(&self, peer: PeerId, what: u64) -> Result<()> {
-        let sent = self.end.isend(peer, what, Bytes::new())?;
-        self.wait(sent).map(drop)
+    fn notify(&self, peer: &Partner, what: u64) -> Result<()> {
+        let sent = self.end.isend(peer.id, what, Bytes::new())?;
+        self.wait(peer, sent).map(drop)
     }
 
     /// How many faults were made, if any were wanted.

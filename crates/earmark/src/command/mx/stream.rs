@@ -6,10 +6,9 @@ use std::time::Instant;
 use anyhow::Result;
 use bytes::Bytes;
 use clap::Args;
-use mx::ids::PeerId;
 use serde::Serialize;
 
-use super::session::{EndArgs, Session, Task};
+use super::session::{EndArgs, Partner, Session, Task};
 
 use report::outln;
 
@@ -57,7 +56,7 @@ pub(super) fn run(args: &StreamArgs) -> Result<()> {
         return session.close();
     };
     let peer = session.connect(&args.at, peer)?;
-    let rate = measure(&session, peer, args)?;
+    let rate = measure(&session, &peer, args)?;
     if args.json {
         outln!("{}", serde_json::to_string_pretty(&rate)?);
     } else {
@@ -68,7 +67,7 @@ pub(super) fn run(args: &StreamArgs) -> Result<()> {
     session.close()
 }
 
-fn measure(session: &Session, peer: PeerId, args: &StreamArgs) -> Result<Rate> {
+fn measure(session: &Session, peer: &Partner, args: &StreamArgs) -> Result<Rate> {
     let StreamArgs { size, depth, count, synchronous, .. } = *args;
     let done = session.expect_done(peer)?;
     session.order(peer, &Task { size, count, depth: depth.into(), synchronous })?;
@@ -79,14 +78,14 @@ fn measure(session: &Session, peer: PeerId, args: &StreamArgs) -> Result<Rate> {
         if under_way.len() == usize::from(depth)
             && let Some(oldest) = under_way.pop_front()
         {
-            session.wait(oldest)?;
+            session.wait(peer, oldest)?;
         }
         under_way.push_back(session.send(peer, message.clone(), synchronous)?);
     }
     for sent in under_way {
-        session.wait(sent)?;
+        session.wait(peer, sent)?;
     }
-    session.wait(done)?;
+    session.wait(peer, done)?;
     let seconds = begin.elapsed().as_secs_f64();
     let messages_per_s = count as f64 / seconds;
     let mb_per_s = messages_per_s * size as f64 / 1e6;

@@ -44,7 +44,7 @@ impl Party {
 
     fn try_to_send(&self, check: &DeliveryCheck, seed: u64) -> Result<()> {
         let mut prng = Prng::new(seed);
-        let mut under_way = VecDeque::new();
+        let mut under_way: VecDeque<(usize, Request)> = VecDeque::new();
         for serial in 0.. {
             if check.is_over.load(Ordering::Relaxed) {
                 break;
@@ -54,29 +54,29 @@ impl Party {
             let size = prng.below(class as u64 + 1) as usize;
             let match_info = match_info(seed, serial);
             let message = check.issue(number, match_info, size);
-            under_way.push_back(if prng.chance(250_000) {
+            let request = if prng.chance(250_000) {
                 count(&check.tally.synchronous);
                 self.end.issend(peer, match_info, message)?
             } else {
                 self.end.isend(peer, match_info, message)?
-            });
-            if under_way.len() == DEPTH {
-                self.await_sent(under_way.pop_front())?;
+            };
+            under_way.push_back((number, request));
+            if under_way.len() == DEPTH
+                && let Some((number, sent)) = under_way.pop_front()
+            {
+                self.await_sent(number, sent)?;
             }
         }
-        while let Some(sent) = under_way.pop_front() {
-            self.await_sent(Some(sent))?;
-        }
-        Ok(())
+        under_way.into_iter().try_for_each(|(number, sent)| self.await_sent(number, sent))
     }
 
-    fn await_sent(&self, request: Option<Request>) -> Result<()> {
-        let Some(request) = request else { return Ok(()) };
+    fn await_sent(&self, number: usize, request: Request) -> Result<()> {
         let Some(completed) = self.end.wait(request, Some(TIMEOUT))? else {
-            bail!("{request:?} does not end: {}", self.end.dump());
+            bail!("a send to endpoint {number} does not end: {}", self.end.dump());
         };
         let code = completed.status.code;
-        ensure!(matches!(code, Code::Success | Code::Truncated), "{:?}", completed.status);
+        let is_sent = matches!(code, Code::Success | Code::Truncated);
+        ensure!(is_sent, "to endpoint {number}: {:?}", completed.status);
         Ok(())
     }
 
@@ -120,7 +120,9 @@ impl Party {
             cancelled = self.end.cancel(receive)?;
             completed = self.end.wait(request, Some(TIMEOUT))?;
         }
-        let Some(completed) = completed else { bail!("{request:?} does not end") };
+        let Some(completed) = completed else {
+            bail!("a receive does not end: {}", self.end.dump())
+        };
         let is_cancelled = completed.status.code == Code::Cancelled;
         ensure!(is_cancelled == cancelled, "cancelled {cancelled}, and yet {:?}", completed.status);
         if is_cancelled {
@@ -146,7 +148,7 @@ impl Party {
         let capacity = if too_small { length / 2 } else { length };
         let request = self.end.receive_message(found.message, vec![0; capacity])?;
         let Some(completed) = self.end.wait(request, Some(TIMEOUT))? else {
-            bail!("{request:?} of {found:?} does not end: {}", self.end.dump());
+            bail!("the receive of {found:?} does not end: {}", self.end.dump());
         };
         let reported = (completed.status.match_info, completed.status.length);
         ensure!(
