@@ -44,10 +44,17 @@ fn commands_end_quietly() {
 #[test]
 fn a_bench_ends_quietly_and_leaves_nothing() {
     let run = Traced::new();
-    let arguments = ["bench", "ping", "--duration", "0.1", "--warmup", "0"];
-    let ended = into_closed_pipe(&mut run.command(&arguments));
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!((ended.status.code(), &*said), (Some(NOBODY_READS), ""));
+    let bench = |seconds| {
+        let arguments = ["bench", "ping", "--duration", seconds, "--warmup", "0"];
+        let ended = into_closed_pipe(&mut run.command(&arguments));
+        (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+    };
+    let mut ended = bench("0.1");
+    // On a busy machine.
+    if ended.1.contains("measure for longer") {
+        ended = bench("10");
+    }
+    assert_eq!(ended, (Some(NOBODY_READS), String::new()));
     run.gone(&[]);
 }
 

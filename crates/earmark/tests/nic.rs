@@ -42,7 +42,8 @@ fn settings_change_while_traffic_flows() {
         let shown = lab.show();
         assert_eq!(settings(&shown), ["disabled", expected], "{change:?}");
     }
-    let (status, text) = lab.ask(&format!("kill -INT {} && ping -q -c 3 -i 0.01 b", pid.trim()));
+    let (status, text) =
+        lab.ask(&format!("kill -INT {} && ping -q -c 3 -i 0.01 -w 60 b", pid.trim()));
     assert_eq!(status, 0, "{text}");
     lab.end().output();
 }

@@ -109,14 +109,16 @@ fn play(plan: &Plan, hosts: &[Box<dyn Machine>], device: &dyn Device) -> Result<
     })?;
     if packets == 0 {
         let records = records.iter().map(|(_, record)| record);
-        return Err(why_no_packet(records, after.since(&at_first).1, device));
+        // Players that were late to begin have ended after our time was over.
+        let packets = Meters::read(device)?.since(&at_first).1;
+        return Err(why_no_packet(records, packets, device));
     }
     figures.add(&records)?;
     Ok(figures)
 }
 
 /// Why the device received nothing while it was measured, and `packets` from the start of the
-/// players. Answers must have come by another way; without answers, nothing is known of the way.
+/// players to their end. Answers must have come by another way; without answers, nothing is known of the way.
 fn why_no_packet<'a>(
     mut records: impl Iterator<Item = &'a Record>,
     packets: u64,
