@@ -57,10 +57,18 @@ pub struct Segments<P> {
 }
 
 impl<P: AsRef<[Segment]>> Segments<P> {
-    /// The memory of these parts, whose lengths do not add up to more than there are addresses.
+    /// The memory of these parts.
     pub fn new(parts: P) -> Self {
-        let length = parts.as_ref().iter().map(Segment::length).sum();
+        let add = |sum: usize, part: &Segment| sum.saturating_add(part.length());
+        let length = parts.as_ref().iter().fold(0, add);
         Self { parts, length }
+    }
+
+    /// Whether there can be such memory: no part of it is at NULL, and there are addresses for all
+    /// of it.
+    pub fn is_possible(&self) -> bool {
+        let is_possible = |part: &Segment| part.length == 0 || !part.at.is_null();
+        self.parts().iter().all(is_possible) && self.length <= isize::MAX as usize
     }
 
     /// Bytes in all parts.

@@ -32,11 +32,25 @@ pub(crate) fn of_error(error: &MxError) -> c_int {
         MxError::Refused(_) => EINVAL,
         _ => {
             static TOLD: AtomicBool = AtomicBool::new(false);
-            if !TOLD.swap(true, Ordering::Relaxed) {
-                warn(&error.to_string());
-            }
+            warn_once(&TOLD, &error.to_string());
             EIO
         }
+    }
+}
+
+/// Says why memory of the program's cannot be used.
+pub(crate) fn warn_of_memory() {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    warn_once(
+        &TOLD,
+        "a message has bytes at NULL, or more than there are addresses: a mistake of the program, \
+         or of its MPI (Open MPI 4 does so with datatypes that are relative to MPI_BOTTOM)",
+    );
+}
+
+fn warn_once(told: &AtomicBool, text: &str) {
+    if !told.swap(true, Ordering::Relaxed) {
+        warn(text);
     }
 }
 

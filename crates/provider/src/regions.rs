@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ffi::c_int;
 use std::sync::{PoisonError, RwLock};
 
-use libc::{EACCES, EINVAL};
+use libc::{EACCES, EFAULT, EINVAL};
 
 use crate::abi::constants::{FI_ENOKEY, FI_REMOTE_READ, FI_REMOTE_WRITE};
 use crate::memory::{Segments, borrow_iov};
@@ -38,7 +38,8 @@ impl Regions {
             return Err(EACCES);
         }
         let start = std::ptr::with_exposed_provenance_mut::<u8>(region.start);
-        Ok(borrow_iov!(one, start.wrapping_add(offset as usize), length as usize))
+        let memory = borrow_iov!(one, start.wrapping_add(offset as usize), length as usize);
+        if memory.is_possible() { Ok(memory) } else { Err(EFAULT) }
     }
 
     /// False if the key is taken.

@@ -4,7 +4,7 @@
 
 use std::ffi::c_void;
 
-use libc::{EINVAL, iovec};
+use libc::{EFAULT, EINVAL, iovec};
 
 use super::live::Live;
 use super::object::{Ep, enabled};
@@ -15,6 +15,7 @@ use crate::abi::constants::{FI_EOPBADSTATE, FI_INJECT, FI_REMOTE_CQ_DATA};
 use crate::abi::transfers::{FidEp, Msg, RmaMsg, TaggedMsg};
 use crate::abi::{arg_ref, fid_ref};
 use crate::bits::Kind;
+use crate::fault;
 use crate::memory::{Segments, borrow_iov};
 
 /// What a call moves.
@@ -87,6 +88,10 @@ pub(super) fn described<M: Described>(
 
 fn submit(live: &Live, direction: Direction, call: &Call, flags: u64, completion: bool) -> isize {
     let Call { subject, memory, peer, data, context } = *call;
+    if !memory.is_possible() {
+        fault::warn_of_memory();
+        return -(EFAULT as isize);
+    }
     let context = context as usize;
     match (direction, subject) {
         (Direction::In, Subject::Message { kind, tag, ignore }) => live.receive(&Receive {

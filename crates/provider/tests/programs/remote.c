@@ -112,6 +112,18 @@ int main(void)
     uint64_t so_far = 2 * sizeof lengths / sizeof *lengths;
     CHECK(fi_cntr_read(a.cntr) == so_far);
 
+    /* Bytes at NULL are nobody's memory, and as many as that are none. */
+    struct iovec whole[] = { { mine, SIZE_MAX }, { mine, 2 } };
+    CHECK(fi_send(a.ep, NULL, 8, NULL, b.self, NULL) == -FI_EFAULT);
+    CHECK(fi_sendv(a.ep, whole, NULL, 2, b.self, NULL) == -FI_EFAULT);
+    CHECK(fi_inject(a.ep, NULL, 8, b.self) == -FI_EFAULT);
+    CHECK(fi_recv(b.ep, NULL, 8, NULL, FI_ADDR_UNSPEC, NULL) == -FI_EFAULT);
+    CHECK(fi_write(a.ep, NULL, 8, NULL, b.self, 0, KEY, NULL) == -FI_EFAULT);
+    CHECK(fi_read(a.ep, NULL, 8, NULL, b.self, 0, KEY, NULL) == -FI_EFAULT);
+    CHECK(fi_write(a.ep, NULL, 0, NULL, b.self, 0, KEY, mine) == 0);
+    ends_well(mine, FI_WRITE);
+    so_far++;
+
     /* One's own memory is as good as anybody's. */
     CHECK(fi_write(a.ep, mine, 9000, NULL, a.self, 5, KEY, mine) == 0);
     ends_well(mine, FI_WRITE);
