@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 mod common;
-use common::{Directory, lab_run, needs, ping_times_ms};
+use common::{Directory, lab_run, needs, once_ready, ping_times_ms};
 
 #[test]
 fn ping() {
@@ -24,7 +24,11 @@ fn a_delay_shows_in_ping() {
 #[test]
 fn iperf3() {
     needs("iperf3", "iperf3");
-    let ended = lab_run(&["--on", "b", "iperf3 -s >/dev/null", "--on", "a", "iperf3 -c b -t 1 -J"]);
+    let directory = Directory::new();
+    let ready = directory.file("ready");
+    let server = format!("exec iperf3 -s --forceflush >{ready}");
+    let client = once_ready(&ready, "iperf3 -c b -t 1 -J");
+    let ended = lab_run(&["--on", "b", &server, "--on", "a", &client]);
     let report: Value = serde_json::from_str(ended.output()).unwrap();
     let received = &report["end"]["sum_received"];
     assert!(received["bits_per_second"].as_f64().unwrap() > 0.0, "{received}");
@@ -33,7 +37,9 @@ fn iperf3() {
 #[test]
 fn sockperf() {
     needs("sockperf", "sockperf");
-    let client = "sockperf ping-pong --tcp -i 10.9.0.2 -t 1";
+    needs("bash", "bash");
+    let client = "until bash -c 'exec 3<>/dev/tcp/b/11111' 2>/dev/null; do sleep 0.02; done; \
+                  sockperf ping-pong --tcp -i 10.9.0.2 -t 1";
     let server = "sockperf sr --tcp -i 10.9.0.2 >/dev/null";
     let ended = lab_run(&["--on", "b", server, "--on", "a", client]);
     assert!(ended.output().contains("Summary: Latency is "), "{ended:?}");
@@ -43,7 +49,7 @@ fn sockperf() {
 fn memcached() {
     needs("memcached", "memcached");
     needs("bash", "bash");
-    let client = "exec bash -c 'exec 3<>/dev/tcp/b/11211; \
+    let client = "exec bash -c 'until exec 3<>/dev/tcp/b/11211; do sleep 0.02; done 2>/dev/null; \
                   printf \"set k 0 0 5\\r\\nhello\\r\\nget k\\r\\nquit\\r\\n\" >&3; cat <&3'";
     let server = "exec memcached -u root -U 0 -l 10.9.0.2";
     let ended = lab_run(&["--on", "b", server, "--on", "a", client]);

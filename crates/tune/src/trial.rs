@@ -118,7 +118,8 @@ fn play(plan: &Plan, hosts: &[Box<dyn Machine>], device: &dyn Device) -> Result<
 }
 
 /// Why the device received nothing while it was measured, and `packets` from the start of the
-/// players to their end. Answers must have come by another way; without answers, nothing is known of the way.
+/// players to their end. Answers must have come by another way; without answers, nothing is known
+/// of the way.
 fn why_no_packet<'a>(
     mut records: impl Iterator<Item = &'a Record>,
     packets: u64,
