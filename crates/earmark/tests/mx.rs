@@ -102,6 +102,22 @@ fn messages_travel_over_ethernet() {
 }
 
 #[test]
+fn endpoints_without_a_number_take_the_first_that_is_free() {
+    let directory = Directory::new();
+    let [first, second] = ["first", "second"].map(|name| directory.file(name));
+    let serve = format!("{EARMARK} mx perf --port packet:b0");
+    let script = format!(
+        "{serve} >{first} & one=$!; until [ -s {first} ]; do sleep 0.02; done
+         {serve} >{second} & two=$!; until [ -s {second} ]; do sleep 0.02; done
+         kill -TERM $one $two; wait; cat {first} {second}"
+    );
+    let ended = lab_run(&["--on", "b", &script]);
+    let said: Vec<_> = ended.output().lines().filter_map(|line| line.split(';').next()).collect();
+    let expected = ["1", "2"].map(|number| format!("waiting at 02:00:00:00:00:0b/{number}"));
+    assert_eq!(said, expected, "{ended:?}");
+}
+
+#[test]
 fn messages_travel_over_a_nic_of_ours() {
     let directory = Directory::new();
     let sockets = ["a.sock", "b.sock"].map(|name| directory.file(name));

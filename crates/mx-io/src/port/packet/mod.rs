@@ -24,6 +24,7 @@
 //! stays in that namespace wherever it is used afterwards.
 
 mod filter;
+mod packet_socket;
 mod ring;
 
 use std::io;
@@ -39,6 +40,7 @@ use super::{
     Transmitted, WriteFrame, check_mtu, in_turns, socket,
 };
 use filter::Class;
+use packet_socket::PacketSocket;
 use ring::{Ring, Slot};
 use sys::netlink::Netlink;
 
@@ -88,10 +90,10 @@ pub struct PacketPort {
     mtu: u16,
     /// Before the socket, so that it goes first.
     ring: Ring,
-    socket: OwnedFd,
+    socket: PacketSocket,
     /// As both of them, for the frames of large messages, which wake nobody.
     replies: Ring,
-    reply_socket: OwnedFd,
+    reply_socket: PacketSocket,
     /// Which ring is received from first.
     replies_first: bool,
     outbox: Outbox,
@@ -135,7 +137,7 @@ impl PacketPort {
         // Some interfaces, such as the loopback, have more than anybody uses.
         let mtu = check_mtu(interface, link.mtu.min(MAX_MTU.into()))?;
         let claim = Claim::new(interface, link.index, endpoint)?;
-        let open = |class| -> Result<(Ring, OwnedFd), PortError> {
+        let open = |class| -> Result<(Ring, PacketSocket), PortError> {
             let socket = open_socket(interface)?;
             let remedy = "is CONFIG_PACKET in the kernel? zgrep CONFIG_PACKET= /proc/config.gz";
             // Filter and ring first, then the interface: so no frame is queued that is for others.
@@ -143,7 +145,7 @@ impl PacketPort {
                 .and_then(|()| Ring::new(socket.as_fd(), mtu.into(), settings.ring_bytes))
                 .and_then(|ring| set_up(socket.as_fd(), link.index).map(|()| ring))
                 .map_err(PortError::system("set up a packet socket", interface, remedy))?;
-            Ok((ring, socket))
+            Ok((ring, PacketSocket::new(socket)))
         };
         // In this order.
         let (ring, socket) = open(Class::Prompt)?;
