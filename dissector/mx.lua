@@ -57,6 +57,7 @@ local f = {
     pull = ProtoField.uint32("mx.pull", "Receiver's name for the transfer"),
     wanted = ProtoField.uint32("mx.pull.wanted", "Frames that are wanted", base.HEX),
     first = ProtoField.uint32("mx.pull.first", "Number of the first of them"),
+    payload = ProtoField.uint16("mx.pull.payload", "Bytes of data in each"),
     index = ProtoField.uint32("mx.reply.index", "Number of the frame"),
     delivered = ProtoField.uint64("mx.notify.delivered", "Bytes delivered"),
     nacked = ProtoField.uint32("mx.nack.token", "Token of that frame", base.HEX),
@@ -126,12 +127,13 @@ local bodies = {
         data(buffer, 20, tree)
         return "region " .. buffer(16, 4):uint() .. ", " .. tostring(buffer(8, 8):uint64()) .. " bytes"
     end },
-    pull = { least = 24, read = function(buffer, tree)
+    pull = { least = 26, read = function(buffer, tree)
         tree:add(f.region, buffer(0, 4))
         tree:add(f.pull, buffer(4, 4))
         tree:add(f.offset, buffer(8, 8))
         tree:add(f.wanted, buffer(16, 4))
         tree:add(f.first, buffer(20, 4))
+        tree:add(f.payload, buffer(24, 2))
         return "transfer " .. buffer(4, 4):uint() .. ", frames from " .. buffer(20, 4):uint()
     end },
     reply = { least = 8, read = function(buffer, tree)

@@ -65,6 +65,10 @@ impl Source for Outgoing {
     fn read(&self, offset: u64, into: &mut [u8]) {
         self.body.read(offset as usize, into);
     }
+
+    fn piece(&self, offset: u64, most: usize) -> &[u8] {
+        self.body.piece(offset as usize, most)
+    }
 }
 
 /// The place for a message.

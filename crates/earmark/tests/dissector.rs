@@ -5,7 +5,7 @@ use std::process::Command;
 use mx::seq::Seq;
 use mx::wire::{
     BITMAP, Body, Connect, ConnectStatus, ETHER_TYPE, Header, Nack, NackReason, Notify, Pull,
-    REFUSED, write,
+    REFUSED, VERSION, write,
 };
 
 mod common;
@@ -29,7 +29,7 @@ const CONNECT: Connect = Connect {
     instance: 0x0123_4567_89ab_cdef,
     token: 0xfeed_beef,
     key: 5,
-    version: 1,
+    version: VERSION,
     mtu: 9000,
     status: ConnectStatus::Accepted,
     crc: true,
@@ -129,8 +129,15 @@ fn flags_are_read() {
 
 #[test]
 fn body_of_each_type_is_read() {
-    let instance = "0x0123456789abcdef|0xfeedbeef|0x00000005|1|9000|1|1";
-    let pull = Pull { region: 6, pull: 7, offset: 1 << 33, wanted: 0xffff_ffff, first: 1_000 };
+    let instance = "0x0123456789abcdef|0xfeedbeef|0x00000005|2|9000|1|1";
+    let pull = Pull {
+        region: 6,
+        pull: 7,
+        offset: 1 << 33,
+        wanted: 0xffff_ffff,
+        first: 1_000,
+        payload: 32_768,
+    };
     let medium = Body::Medium { match_info: 0xab, total: 5_000, offset: 1_436, data: b"xyz" };
     let rendezvous = Body::Rendezvous { match_info: 9, total: 1 << 40, region: 12, head: b"h" };
     let reply = Body::Reply { pull: 7, index: 1_001, data: b"ab" };
@@ -156,8 +163,15 @@ fn body_of_each_type_is_read() {
         (rendezvous, &["mx.match", "mx.total", "mx.region"], "0x0000000000000009|1099511627776|12"),
         (
             Body::Pull(pull),
-            &["mx.region", "mx.pull", "mx.offset", "mx.pull.wanted", "mx.pull.first"],
-            "6|7|8589934592|0xffffffff|1000",
+            &[
+                "mx.region",
+                "mx.pull",
+                "mx.offset",
+                "mx.pull.wanted",
+                "mx.pull.first",
+                "mx.pull.payload",
+            ],
+            "6|7|8589934592|0xffffffff|1000|32768",
         ),
         (reply, &["mx.pull", "mx.reply.index", "mx.data"], "7|1001|6162"),
         (

@@ -89,6 +89,11 @@ impl<P: AsRef<[Segment]>> Segments<P> {
         read(self.parts(), offset, into);
     }
 
+    /// The bytes from `offset` on that lie in one part, `most` at most.
+    pub fn piece(&self, offset: usize, most: usize) -> &[u8] {
+        piece(self.parts(), offset, most)
+    }
+
     /// Writes `from` to what lies at `offset`.
     ///
     /// # Panics
@@ -149,6 +154,17 @@ impl<P: AsRef<[Segment]>, const SHORT: usize> Payload<P, SHORT> {
         };
         into.copy_from_slice(&bytes[offset..offset + into.len()]);
     }
+
+    /// The bytes from `offset` on that lie in one place, `most` at most.
+    pub fn piece(&self, offset: usize, most: usize) -> &[u8] {
+        let bytes: &[u8] = match self {
+            Self::Short(bytes, length) => &bytes[..*length],
+            Self::Copied(bytes) => bytes,
+            Self::Lent(segments) => return segments.piece(offset, most),
+        };
+        let rest = bytes.get(offset..).unwrap_or_default();
+        &rest[..most.min(rest.len())]
+    }
 }
 
 /// Fills `into` with what lies at `offset` of a message in these parts.
@@ -160,6 +176,21 @@ fn read(parts: &[Segment], offset: usize, into: &mut [u8]) {
         // JUSTIFICATION: messages are sent from where they lie.
         unsafe { std::ptr::copy_nonoverlapping(at, place, length) };
     });
+}
+
+/// What lies at `offset` of a message in these parts, `most` bytes at most and in one part.
+fn piece(parts: &[Segment], mut offset: usize, most: usize) -> &[u8] {
+    for part in parts {
+        let Some(left) = part.length.checked_sub(offset).filter(|left| *left > 0) else {
+            offset -= part.length;
+            continue;
+        };
+        // SAFETY: the bytes are lent, and nobody changes them as long as they are; they are used
+        // for no longer than this message.
+        // JUSTIFICATION: messages are sent from where they lie.
+        return unsafe { std::slice::from_raw_parts(part.at.wrapping_add(offset), left.min(most)) };
+    }
+    &[]
 }
 
 /// Writes `from` to what lies at `offset` of a message in these parts.
@@ -219,6 +250,10 @@ mod tests {
                 read(&parts, from, &mut piece);
                 assert_eq!(piece, b"abcdefg"[from..to]);
             }
+        }
+        let pieces = [(0, 9, "ab"), (1, 1, "b"), (2, 3, "cde"), (6, 9, "g"), (7, 1, "")];
+        for (offset, most, bytes) in pieces {
+            assert_eq!(piece(&parts, offset, most), bytes.as_bytes(), "from {offset}");
         }
         write(&parts, 1, b"XYZ");
         assert_eq!((a, c), (*b"aX", *b"YZefg"));

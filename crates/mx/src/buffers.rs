@@ -16,6 +16,13 @@ pub trait Source {
 
     /// Fills `into` with the bytes from `offset` on. The engine stays below [`Source::length`].
     fn read(&self, offset: u64, into: &mut [u8]);
+
+    /// The bytes from `offset` on that lie in one place, `most` of them at most. Less than that, or
+    /// none, where they do not; then the engine reads them.
+    fn piece(&self, offset: u64, most: usize) -> &[u8] {
+        let _ = (offset, most);
+        &[]
+    }
 }
 
 /// The place for a message.
@@ -36,6 +43,11 @@ impl Source for Bytes {
     fn read(&self, offset: u64, into: &mut [u8]) {
         let from = offset as usize;
         into.copy_from_slice(&self[from..from + into.len()]);
+    }
+
+    fn piece(&self, offset: u64, most: usize) -> &[u8] {
+        let rest = &self[offset as usize..];
+        &rest[..most.min(rest.len())]
     }
 }
 
@@ -60,6 +72,16 @@ impl Source for Vec<Bytes> {
             into = rest;
             offset = 0;
         }
+    }
+
+    fn piece(&self, mut offset: u64, most: usize) -> &[u8] {
+        for segment in self {
+            match offset.checked_sub(segment.length()) {
+                Some(left) => offset = left,
+                None => return segment.piece(offset, most),
+            }
+        }
+        &[]
     }
 }
 
@@ -90,6 +112,10 @@ mod tests {
                 segments.read(from as u64, &mut piece);
                 assert_eq!(piece, b"abcdefg"[from..to]);
             }
+        }
+        let pieces = [(0, 9, "ab"), (1, 1, "b"), (2, 3, "cde"), (6, 9, "g"), (7, 1, "")];
+        for (offset, most, piece) in pieces {
+            assert_eq!(segments.piece(offset, most), piece.as_bytes(), "from {offset}");
         }
     }
 }

@@ -26,6 +26,9 @@ pub struct Config {
     pub small_max: u16,
     /// The longest message that is sent before anybody asks for it, in bytes.
     pub eager_max: u32,
+    /// The longest eager message, or rest of one, that goes in frames of the MTU although there is
+    /// a bulk path, in bytes.
+    pub bulk_min: u32,
     /// Bytes of a message that its announcement takes along, so that the receiver can
     /// [look](crate::endpoint::Endpoint::look) at them before it wants the rest; at most
     /// [`HEAD`]. They may be read from the source until the announcement is acknowledged, also
@@ -78,6 +81,7 @@ impl Default for Config {
             crc: false,
             small_max: 128,
             eager_max: 32 << 10,
+            bulk_min: 4608,
             head: 0,
             marks: Marks::ALL,
             mark_early: 0,

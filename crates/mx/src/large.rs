@@ -17,12 +17,14 @@
 //! after its last frame has come, or when nothing has come for as long as an answer may take.
 
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 
 use base::time::{Duration, Instant};
 
 use crate::config::{BLOCK_FRAMES, Config};
 use crate::ids::{PeerId, ReceiveId, SendId};
 use crate::peer::Congestion;
+use crate::wire::BULK_PAYLOAD;
 
 /// The window of all pulls together at first, in frames.
 const FIRST_WINDOW: u32 = 128;
@@ -44,12 +46,14 @@ pub(crate) struct Regions {
     pub(crate) announced: BTreeMap<u32, Region>,
     next: u32,
     pub(crate) jobs: VecDeque<Job>,
+    /// Those that wait for a bulk path.
+    pub(crate) parked: Vec<Job>,
 }
 
 impl Regions {
     /// None; names count from `first` on.
     pub(crate) const fn new(first: u32) -> Self {
-        Self { announced: BTreeMap::new(), next: first, jobs: VecDeque::new() }
+        Self { announced: BTreeMap::new(), next: first, jobs: VecDeque::new(), parked: Vec::new() }
     }
 
     /// Names a message that its receiver may pull from now on.
@@ -60,6 +64,29 @@ impl Regions {
     /// The message with this name, if it is for this peer.
     pub(crate) fn get(&self, name: u32, peer: PeerId) -> Option<Region> {
         self.announced.get(&name).filter(|region| region.peer == peer).copied()
+    }
+
+    /// The request for these frames that waits already.
+    pub(crate) fn find(&mut self, job: &Job) -> Option<&mut Job> {
+        let name = |job: &Job| (job.peer, job.region, job.pull, job.first);
+        self.jobs.iter_mut().chain(&mut self.parked).find(|other| name(other) == name(job))
+    }
+
+    /// How many requests wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.jobs.len() + self.parked.len()
+    }
+
+    /// There is a bulk path to this peer.
+    pub(crate) fn unpark(&mut self, peer: PeerId) {
+        self.jobs.extend(self.parked.extract_if(.., |job| job.peer == peer));
+    }
+
+    /// Nothing is sent to this peer any more.
+    pub(crate) fn forget(&mut self, peer: PeerId) {
+        self.announced.retain(|_, region| region.peer != peer);
+        self.jobs.retain(|job| job.peer != peer);
+        self.parked.retain(|job| job.peer != peer);
     }
 }
 
@@ -152,10 +179,19 @@ pub(crate) struct Job {
     pub(crate) offset: u64,
     pub(crate) first: u32,
     pub(crate) wanted: u32,
+    /// Bytes in each frame but the last.
+    pub(crate) payload: u16,
     /// Its receiver waits for the last of them.
     pub(crate) prompt: bool,
     /// How many have been sent.
     pub(crate) sent: u32,
+}
+
+impl Job {
+    /// Whether its frames need a bulk path.
+    pub(crate) const fn is_bulk(&self) -> bool {
+        self.payload as usize == BULK_PAYLOAD
+    }
 }
 
 /// A large message that a peer has announced under the name `region`.
@@ -190,6 +226,11 @@ pub(crate) struct Pull {
 }
 
 impl Pull {
+    /// Whether its frames come by a bulk path.
+    pub(crate) const fn is_bulk(&self) -> bool {
+        self.payload as usize == BULK_PAYLOAD
+    }
+
     /// The next block, if there is one.
     pub(crate) fn next_block(&mut self, name: u32, now: Instant) -> Option<Block> {
         let left = self.wanted - self.offset;

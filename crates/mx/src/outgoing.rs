@@ -1,6 +1,7 @@
-//! A frame on its way out.
+//! A frame on its way out, and its path.
 
 use crate::address::NicId;
+use crate::ids::SendId;
 
 /// What a port has to know of a frame that was written for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,27 @@ pub struct Outgoing {
     pub endpoint: u8,
     /// Its mark, which a port may copy to where other NICs look, such as the VLAN priority.
     pub marked: bool,
-    /// Bytes that were written.
+    /// Bytes that were written. More than the MTU: a bulk frame, for the peer's [`BulkPath`].
     pub length: usize,
+}
+
+/// A second path to a peer, for frames with much data, beside the one whose frames the MTU limits:
+/// a connection on which nothing is lost as long as it is open, such as one of TCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BulkPath {
+    /// There is none, or none any more: what was sent and not acknowledged may be lost.
+    #[default]
+    Closed,
+    /// It takes frames.
+    Open,
+    /// It takes no frame for now.
+    Full,
+}
+
+/// Bytes of a message that follow those which were written of a frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Data {
+    pub(crate) send: SendId,
+    pub(crate) offset: u64,
+    pub(crate) length: usize,
 }

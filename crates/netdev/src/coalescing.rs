@@ -5,7 +5,7 @@
 
 use std::io;
 
-use crate::ioctl::{COALESCE_WORDS as WORDS, Control, GET_COALESCE as GET, SET_COALESCE as SET};
+use sys::ethtool::{COALESCE_WORDS as WORDS, Control, GET_COALESCE as GET, SET_COALESCE as SET};
 
 /// Where `rx-usecs` is.
 const RX_USECS: usize = 1;

@@ -48,7 +48,6 @@ pub mod frequency;
 mod genl;
 pub mod idle;
 pub mod interrupts;
-pub(crate) mod ioctl;
 pub mod message;
 mod names;
 pub mod netdev;

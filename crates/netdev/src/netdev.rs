@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::error::DeviceError;
 use super::genl::{About, Failure, Family, for_each};
-use super::ioctl::Control;
 use super::tlv::{Malformed, Tlvs, Writer};
+use sys::ethtool::Control;
 
 /// Requests (`NETDEV_CMD_...`).
 const QUEUE_GET: u8 = 10;

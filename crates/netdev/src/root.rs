@@ -161,7 +161,7 @@ fn mount_sysfs() -> io::Result<OwnedFd> {
 
 /// The directory of a device, if it can be one: no name has a slash.
 pub(super) fn directory_of(device: &str) -> Result<String, DeviceError> {
-    if super::ioctl::check_name(device).is_ok() && !device.contains('/') && device != ".." {
+    if sys::ethtool::check_name(device).is_ok() && !device.contains('/') && device != ".." {
         return Ok(format!("sys/class/net/{device}"));
     }
     Err(DeviceError::Refused {

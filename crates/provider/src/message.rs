@@ -93,6 +93,14 @@ impl Source for Outgoing {
         }
         self.body.read(offset + of_header - HEADER, rest);
     }
+
+    fn piece(&self, offset: u64, most: usize) -> &[u8] {
+        let offset = offset as usize;
+        match self.header.get(offset..) {
+            Some(rest) if !rest.is_empty() => &rest[..most.min(rest.len())],
+            _ => self.body.piece(offset - HEADER, most),
+        }
+    }
 }
 
 /// What a message that is about remote memory comes for.

@@ -5,6 +5,7 @@
 //! | [`clock`] | time as the kernel has it |
 //! | [`cpu`], [`page`] | processors, pages |
 //! | [`memory`] | memory that processes share, by descriptor |
+//! | [`ethtool`] | what `ethtool` asks of drivers by ioctl |
 //! | [`netlink`], [`station`] | interfaces, and the addresses of hosts |
 //! | [`packet`] | packet sockets |
 //! | [`stamps`] | timestamps of datagrams, by the kernel and by NICs |
@@ -22,6 +23,7 @@
 
 pub mod clock;
 pub mod cpu;
+pub mod ethtool;
 pub mod icmp;
 pub mod interrupted;
 pub mod interrupts;

@@ -15,11 +15,12 @@ use crate::shell;
 const ROUNDS: &str = "5";
 
 const HEAD: &str = "\n## MPI\n\n\
-    Open MPI's messages between two hosts joined by a veth: over Earmark, with its lane for large\n\
-    messages and without, over Open MPI's own TCP, and over libfabric's `udp;ofi_rxd`, in turns.\n\
-    Each is the median of the rounds, with the least and the most; below it, what Earmark (the\n\
-    first column) is of it, the median of the rounds. Latency is half a round trip, stream is 64\n\
-    messages of 64 KiB at a time, rate is 64 messages of 8 bytes at a time, random-access is\n\
+    Open MPI's messages between two hosts joined by a veth: over Earmark, with a TCP connection\n\
+    for data and without, over Open MPI's own TCP, and over libfabric's `tcp;ofi_rxm` and\n\
+    `udp;ofi_rxd`, in turns. Each is the median of the rounds, with the least and the most; below\n\
+    it, what Earmark (the first column) is of it, the median of the rounds. Latency is half a\n\
+    round trip; bw, bibw, rate, allreduce and alltoall are what the OSU benchmarks of these names\n\
+    measure (rate: osu_mbw_mr), with 64 messages at a time; random-access is\n\
     `MPIRandomAccess` of hpcc, whose result was right in every run.\n";
 
 /// Measures, and writes what was seen to `path`.

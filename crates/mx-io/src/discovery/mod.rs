@@ -100,7 +100,7 @@ fn ask(
     asker.begin(clock::now(), nonce, host);
     while start.elapsed() < timeout && !is_enough(&asker, nonce) {
         let now = clock::now();
-        let sent = port.transmit(&mut |out| asker.transmit(now, out))?;
+        let sent = port.transmit(&mut |out: &mut [u8]| asker.transmit(now, out))?;
         let take = &mut |from, bytes: &[u8]| {
             asker.handle_frame(now, from, bytes);
         };

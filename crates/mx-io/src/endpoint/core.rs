@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use base::time::Instant;
 use mx::buffers::{Sink, Source};
+use mx::endpoint::Endpoint as Engine;
 use mx::ids::PeerId;
+use mx::outgoing::Outgoing;
 use mx::status::Event;
 use rustc_hash::FxHashMap;
 
@@ -15,7 +17,7 @@ use super::leadership::Leadership;
 use super::request::{Completed, Label, Request};
 use super::sources::Sources;
 use crate::discovery::{self, Asker};
-use crate::port::{Port, PortError, Room, Transmitted};
+use crate::port::{Frames, Port, PortError, Room, Transmitted};
 use sys::clock;
 
 /// Frames that are taken at a time, as a driver does (NAPI).
@@ -23,7 +25,7 @@ const BUDGET: usize = 64;
 
 /// The engine, its port, and what has ended.
 pub(super) struct Core<S, R> {
-    pub(super) engine: mx::endpoint::Endpoint<S, R>,
+    pub(super) engine: Engine<S, R>,
     pub(super) port: Box<dyn Port>,
     /// Who looks for hosts, and answers those who do.
     pub(super) asker: Asker,
@@ -46,11 +48,7 @@ pub(super) struct Core<S, R> {
 }
 
 impl<S: Source, R: Sink> Core<S, R> {
-    pub(super) fn new(
-        engine: mx::endpoint::Endpoint<S, R>,
-        port: Box<dyn Port>,
-        sources: Arc<Sources>,
-    ) -> Self {
+    pub(super) fn new(engine: Engine<S, R>, port: Box<dyn Port>, sources: Arc<Sources>) -> Self {
         let asker = Asker::new(engine.address(), Some(discovery::host_name()));
         Self {
             engine,
@@ -118,7 +116,8 @@ impl<S: Source, R: Sink> Core<S, R> {
             }
         };
         let frames = port.receive(BUDGET, take).map_err(|error| self.breaks(error))?;
-        let Some(now) = now else { return Ok(frames > 0) };
+        let is_changed = self.note_bulk_paths();
+        let Some(now) = now else { return Ok(frames > 0 || is_changed) };
         self.now = now;
         // What seems to be missing may only not have been looked at: this thread may have been
         // away.
@@ -126,7 +125,16 @@ impl<S: Source, R: Sink> Core<S, R> {
         if is_all && self.engine.deadline().is_some_and(|deadline| deadline <= now) {
             self.engine.handle_timeout(now);
         }
-        Ok(frames > 0)
+        Ok(frames > 0 || is_changed)
+    }
+
+    /// Tells the engine of paths for bulk frames; whether there was something to tell.
+    fn note_bulk_paths(&mut self) -> bool {
+        let changes = self.port.bulk_changes();
+        for (peer, path) in &changes {
+            self.engine.set_bulk_path(self.now, *peer, *path);
+        }
+        !changes.is_empty()
     }
 
     /// Asks the port for a signal; true if there is something already.
@@ -136,14 +144,19 @@ impl<S: Source, R: Sink> Core<S, R> {
 
     /// Hands frames to the port, and takes note of what has ended.
     pub(super) fn send(&mut self) -> Result<(), MxError> {
-        let Self { engine, port, asker, now, .. } = self;
-        let now = *now;
-        let write =
-            &mut |out: &mut [u8]| asker.transmit(now, out).or_else(|| engine.transmit(now, out));
-        match port.transmit(write) {
-            Ok(Transmitted::Drained) => self.blocked = None,
-            Ok(Transmitted::Full(room)) => self.blocked = Some(room),
-            Err(error) => return Err(self.breaks(error)),
+        loop {
+            let Self { engine, port, asker, now, .. } = self;
+            match port.transmit(&mut Due { engine, asker, now: *now }) {
+                Ok(Transmitted::Drained) => self.blocked = None,
+                Ok(Transmitted::Full(room)) => self.blocked = Some(room),
+                Err(error) => return Err(self.breaks(error)),
+            }
+            if !self.note_bulk_paths() {
+                break;
+            }
+        }
+        while let Some(peer) = self.engine.poll_lost_path() {
+            self.port.close_bulk_path(peer);
         }
         while let Some(event) = self.engine.poll_event() {
             self.on_event(event);
@@ -208,5 +221,23 @@ impl<S: Source, R: Sink> Core<S, R> {
         self.leadership.wake_all();
         self.leadership.wake_progress();
         self.signal();
+    }
+}
+
+/// The frames that are due: questions about hosts first.
+struct Due<'a, S, R> {
+    engine: &'a mut Engine<S, R>,
+    asker: &'a mut Asker,
+    now: Instant,
+}
+
+impl<S: Source, R: Sink> Frames for Due<'_, S, R> {
+    fn next(&mut self, room: &mut [u8]) -> Option<Outgoing> {
+        let Self { engine, asker, now } = self;
+        asker.transmit(*now, room).or_else(|| engine.transmit(*now, room))
+    }
+
+    fn data(&self) -> &[u8] {
+        self.engine.data()
     }
 }

@@ -49,11 +49,11 @@ counters! {
     /// Frames that came and were for another endpoint, of another kind, from nobody, or shorter
     /// than a header.
     strange "strange",
-    /// Frames that were sent over the UDP path of [`udp_bulk`](super::udp_bulk); they are among
-    /// those that were handed over.
-    udp_bulk_out "lane-out",
-    /// Frames that came over it; they are among those that were received.
-    udp_bulk_in "lane-in",
+    /// Bulk frames that were sent over the connections of [`tcp_bulk`](super::tcp_bulk); they are
+    /// among those that were handed over.
+    bulk_out "bulk-out",
+    /// Frames that came over them; they are among those that were received.
+    bulk_in "bulk-in",
 }
 
 impl PortCounters {

@@ -13,11 +13,11 @@ use std::os::fd::BorrowedFd;
 
 use super::packet::{PacketPort, PacketSettings};
 use super::shm::{ShmPort, ShmSettings};
+use super::tcp_bulk::TcpBulkPort;
 use super::udp::{UdpPort, UdpSettings};
-use super::udp_bulk::UdpBulkPort;
 use super::{
-    BROADCAST, Identity, LATER, MORE_READINESS, NicId, Port, PortCounters, PortError, Room,
-    TakeFrame, Transmitted, WriteFrame, in_turns,
+    Address, BROADCAST, BulkPath, Filtered, Identity, LATER, MORE_READINESS, NicId, Port,
+    PortCounters, PortError, Room, TakeFrame, Transmitted, WriteFrame, in_turns,
 };
 /// A port with a way within this host.
 #[derive(Debug)]
@@ -49,13 +49,14 @@ impl LocalPort<PacketPort> {
     }
 }
 
-impl LocalPort<UdpBulkPort<PacketPort>> {
-    /// Opens `endpoint` of an interface in the network of this thread, with a UDP path for bulk
-    /// data from `address`, which is that of the interface, and a way to the other endpoints there.
+impl LocalPort<TcpBulkPort<PacketPort>> {
+    /// Opens `endpoint` of an interface in the network of this thread, with TCP connections for
+    /// bulk data at `address`, which is that of the interface, and a way to the other endpoints
+    /// there.
     ///
     /// # Errors
-    /// As for [`PacketPort::open`], [`UdpBulkPort::new`] and [`ShmPort::open`].
-    pub fn with_udp_bulk(
+    /// As for [`PacketPort::open`], [`TcpBulkPort::new`] and [`ShmPort::open`].
+    pub fn with_tcp_bulk(
         interface: &str,
         endpoint: u8,
         settings: &PacketSettings,
@@ -63,7 +64,7 @@ impl LocalPort<UdpBulkPort<PacketPort>> {
     ) -> Result<Self, PortError> {
         let outer = PacketPort::open(interface, endpoint, settings)?;
         let index = outer.index();
-        Self::new(UdpBulkPort::new(outer, address)?, index)
+        Self::new(TcpBulkPort::new(outer, index, address)?, index)
     }
 }
 
@@ -129,9 +130,9 @@ impl<P: Port> Port for LocalPort<P> {
         let Self { outer, shm, is_near, has_detour, .. } = self;
         let own = outer.nic_id();
         let mut has_room = shm.flush();
-        let outcome = outer.transmit(&mut |frame| {
+        let next = |write: &mut WriteFrame<'_>, frame: &mut [u8]| {
             while has_room {
-                let outgoing = write(frame)?;
+                let outgoing = write.next(frame)?;
                 let written = &frame[..outgoing.length.min(frame.len())];
                 if outgoing.to == BROADCAST {
                     shm.broadcast(written);
@@ -149,9 +150,22 @@ impl<P: Port> Port for LocalPort<P> {
                 return Some(outgoing);
             }
             None
-        })?;
+        };
+        let outcome = outer.transmit(&mut Filtered { frames: write, next })?;
         // The other port may be full, too; whoever comes back for this one will see.
         Ok(if has_room { outcome } else { Transmitted::Full(Room::Later(LATER)) })
+    }
+
+    fn bulk_min(&self) -> Option<u32> {
+        self.outer.bulk_min()
+    }
+
+    fn bulk_changes(&mut self) -> Vec<(Address, BulkPath)> {
+        self.outer.bulk_changes()
+    }
+
+    fn close_bulk_path(&mut self, peer: Address) {
+        self.outer.close_bulk_path(peer);
     }
 
     fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {

@@ -4,7 +4,7 @@
 //! |---|---|---|---|
 //! | [`packet`] | through an Ethernet interface | shared ring | by default; takes `CAP_NET_RAW` |
 //! | [`udp`] | in datagrams | system call | where raw sockets are not allowed |
-//! | [`udp_bulk`] | of large messages in datagrams, others by another port | both | for bandwidth |
+//! | [`tcp_bulk`] | with data over TCP, others by another port | both | for bandwidth |
 //! | [`shm`] | through shared memory | shared ring | between endpoints of one host |
 //! | [`local`] | by another port, or `shm` | both | by default, see [`open`] |
 //! | [`virtio`] | straight onto a NIC of ours | shared ring | in a lab, for moderation |
@@ -54,17 +54,18 @@ pub mod packet;
 pub mod shm;
 mod socket;
 mod spec;
+pub mod tcp_bulk;
 pub mod udp;
-pub mod udp_bulk;
 pub mod virtio;
 pub mod wire;
 
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+use ::mx::address::Address;
 pub use ::mx::address::NicId;
 pub use ::mx::config::{MAX_MTU, MIN_MTU};
-pub use ::mx::outgoing::Outgoing;
+pub use ::mx::outgoing::{BulkPath, Outgoing};
 pub use claim::Claim;
 pub use counters::PortCounters;
 pub use error::PortError;
@@ -73,7 +74,8 @@ pub use spec::{PortSpec, open, open_free};
 /// Where the frame says which endpoint it is for, in bytes from the end of the EtherType.
 pub const ENDPOINT_AT: usize = 2;
 
-/// The most descriptors that a port has beside the first: a way within the host, and a UDP path.
+/// The most descriptors that a port has beside the first: a way within the host, and one for all
+/// TCP connections.
 pub const MORE_READINESS: usize = 2;
 
 /// What others know a port by.
@@ -87,8 +89,45 @@ pub struct Identity {
     pub mtu: u16,
 }
 
+/// Frames to send, one after the other.
+pub trait Frames {
+    /// Writes the next frame, if there is one.
+    fn next(&mut self, room: &mut [u8]) -> Option<Outgoing>;
+
+    /// The last bytes of that frame, as far as they were not written, which is so for bulk frames
+    /// only ([`Endpoint::data`](::mx::endpoint::Endpoint::data)).
+    fn data(&self) -> &[u8] {
+        &[]
+    }
+}
+
 /// Writes the next frame, if there is one.
-pub type WriteFrame<'a> = dyn FnMut(&mut [u8]) -> Option<Outgoing> + 'a;
+pub type WriteFrame<'a> = dyn Frames + 'a;
+
+impl<F: FnMut(&mut [u8]) -> Option<Outgoing>> Frames for F {
+    fn next(&mut self, room: &mut [u8]) -> Option<Outgoing> {
+        self(room)
+    }
+}
+
+/// Frames of others, of which `next` leaves some to the port that asks for them.
+struct Filtered<'a, 'b, F> {
+    frames: &'a mut WriteFrame<'b>,
+    next: F,
+}
+
+impl<F> Frames for Filtered<'_, '_, F>
+where
+    F: FnMut(&mut WriteFrame<'_>, &mut [u8]) -> Option<Outgoing>,
+{
+    fn next(&mut self, room: &mut [u8]) -> Option<Outgoing> {
+        (self.next)(self.frames, room)
+    }
+
+    fn data(&self) -> &[u8] {
+        self.frames.data()
+    }
+}
 
 /// Takes a frame that came: its sender, and what follows the EtherType.
 pub type TakeFrame<'a> = dyn FnMut(NicId, &[u8]) + 'a;
@@ -115,13 +154,31 @@ pub trait Port: Send {
 
     /// Sends what `write` writes, until it returns `None` or there is no more room.
     ///
-    /// `write` gets exactly [`mtu`](Self::mtu) bytes, whose content is not defined, and fills in
-    /// what follows the EtherType. It is not called while the port has frames that it could not
+    /// `write` gets [`mtu`](Self::mtu) bytes, or [`BULK_FRAME`](::mx::wire::BULK_FRAME) if there
+    /// is a path for bulk frames, whose content is not defined, and fills in what follows the
+    /// EtherType. It is not called while the port has frames that it could not
     /// hand over the last time.
     ///
     /// # Errors
     /// If the port cannot send, now or ever. Frames that were written stay in it.
     fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError>;
+
+    /// From how many bytes on eager messages should take a path for bulk frames, if this port knows
+    /// better than [`Config::bulk_min`](::mx::config::Config::bulk_min).
+    fn bulk_min(&self) -> Option<u32> {
+        None
+    }
+
+    /// What has become of paths for bulk frames since this was last asked. A port that has
+    /// something to tell may not have asked for all frames: tell the engine, and transmit again.
+    fn bulk_changes(&mut self) -> Vec<(Address, BulkPath)> {
+        Vec::new()
+    }
+
+    /// Closes the path for bulk frames to this peer: nothing of what has not left leaves any more.
+    fn close_bulk_path(&mut self, peer: Address) {
+        let _ = peer;
+    }
 
     /// Hands up to `budget` frames to `take`, each as its sender and what follows the EtherType,
     /// which may be longer than it was: Ethernet pads. Returns how many frames it looked at, those

@@ -24,8 +24,8 @@ pub enum PortSpec {
         settings: PacketSettings,
         /// Whether endpoints of this host that are on it, too, can be reached.
         local: bool,
-        /// Whether frames of large messages go in datagrams where that is possible.
-        udp_bulk: bool,
+        /// Whether the data of long messages go over TCP where that is possible.
+        tcp_bulk: bool,
     },
     /// Datagrams.
     Udp(UdpSettings),
@@ -40,16 +40,16 @@ pub enum PortSpec {
     Virtio(PathBuf),
 }
 
-/// What follows an interface that is to have a UDP path for bulk data.
-const UDP_BULK: &str = "+udp";
+/// What follows an interface that is to have TCP connections for bulk data.
+const TCP_BULK: &str = "+tcp";
 
 impl FromStr for PortSpec {
     type Err = String;
 
-    /// `packet:IFACE`, `packet:IFACE+udp`, `udp:ADDR`, `udp:IFACE` or `virtio:SOCKET`; after
+    /// `packet:IFACE`, `packet:IFACE+tcp`, `udp:ADDR`, `udp:IFACE` or `virtio:SOCKET`; after
     /// `udp:`, a port may follow.
     fn from_str(text: &str) -> Result<Self, String> {
-        let usage = "use packet:IFACE, packet:IFACE+udp, udp:ADDR:PORT, udp:IFACE or virtio:SOCKET";
+        let usage = "use packet:IFACE, packet:IFACE+tcp, udp:ADDR:PORT, udp:IFACE or virtio:SOCKET";
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
         match kind {
             "packet" | "udp" | "virtio" if rest.is_empty() => {
@@ -57,11 +57,11 @@ impl FromStr for PortSpec {
             }
             "packet" => {
                 let settings = PacketSettings::default();
-                let (interface, udp_bulk) = match rest.strip_suffix(UDP_BULK) {
+                let (interface, tcp_bulk) = match rest.strip_suffix(TCP_BULK) {
                     Some(interface) => (interface.to_owned(), true),
                     None => (rest.to_owned(), false),
                 };
-                Ok(Self::Packet { interface, settings, local: true, udp_bulk })
+                Ok(Self::Packet { interface, settings, local: true, tcp_bulk })
             }
             "udp" => udp(rest).ok_or_else(|| {
                 format!(
@@ -104,8 +104,8 @@ impl PortSpec {
     /// If there is not, or it is down.
     pub fn check(&self) -> Result<(), PortError> {
         match self {
-            Self::Packet { interface, udp_bulk, .. } => {
-                if *udp_bulk {
+            Self::Packet { interface, tcp_bulk, .. } => {
+                if *tcp_bulk {
                     address_of(interface)?;
                 }
                 let link = Netlink::open()?.link(interface)?;
@@ -137,8 +137,8 @@ fn address_of(interface: &str) -> Result<Ipv4Addr, PortError> {
 impl fmt::Display for PortSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Packet { interface, udp_bulk, .. } => {
-                write!(f, "packet:{interface}{}", if *udp_bulk { UDP_BULK } else { "" })
+            Self::Packet { interface, tcp_bulk, .. } => {
+                write!(f, "packet:{interface}{}", if *tcp_bulk { TCP_BULK } else { "" })
             }
             Self::Udp(settings) => write!(f, "udp:{}", settings.local),
             Self::UdpOn { interface, port: 0 } => write!(f, "udp:{interface}"),
@@ -175,9 +175,9 @@ pub fn open_free(
 /// As the port of that kind says.
 pub fn open(spec: &PortSpec, endpoint: u8) -> Result<Box<dyn Port>, PortError> {
     Ok(match spec {
-        PortSpec::Packet { interface, settings, udp_bulk: true, .. } => {
+        PortSpec::Packet { interface, settings, tcp_bulk: true, .. } => {
             let address = address_of(interface)?;
-            Box::new(LocalPort::with_udp_bulk(interface, endpoint, settings, address)?)
+            Box::new(LocalPort::with_tcp_bulk(interface, endpoint, settings, address)?)
         }
         PortSpec::Packet { interface, settings, local: true, .. } => {
             Box::new(LocalPort::open(interface, endpoint, settings)?)
@@ -205,7 +205,7 @@ mod tests {
     fn names_are_read_and_written() {
         let udp = ["udp:10.9.0.1:9000", "udp:eth0", "udp:eth0:9000", "udp:eth0.7", "udp:0net"];
         for name in
-            ["packet:eth0", "packet:eth0+udp", "virtio:/run/nic.sock"].into_iter().chain(udp)
+            ["packet:eth0", "packet:eth0+tcp", "virtio:/run/nic.sock"].into_iter().chain(udp)
         {
             assert_eq!(name.parse::<PortSpec>().unwrap().to_string(), name);
         }

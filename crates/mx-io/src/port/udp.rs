@@ -166,7 +166,7 @@ impl Port for UdpPort {
             let mut last = false;
             if self.outbox.is_empty() {
                 while let Some(frame) = self.outbox.vacant() {
-                    let Some(outgoing) = write(frame) else {
+                    let Some(outgoing) = write.next(frame) else {
                         last = true;
                         break;
                     };
@@ -274,7 +274,7 @@ mod tests {
         // From the loopback address no packet leaves the host, and no port is 0.
         let nowhere = nic_id(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 9));
         let mut to = vec![b.nic_id(), nowhere, NicId([127, 0, 0, 1, 0, 0]), b.nic_id()];
-        let outcome = a.transmit(&mut |frame| {
+        let outcome = a.transmit(&mut |frame: &mut [u8]| {
             frame[..30].fill(2);
             let to = to.pop()?;
             Some(Outgoing { to, endpoint: 2, marked: false, length: 30 })

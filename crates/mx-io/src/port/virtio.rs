@@ -79,7 +79,7 @@ impl Port for VirtioPort {
                 self.counters.full += 1;
                 return Ok(Transmitted::Full(Room::Signalled));
             }
-            let Some(outgoing) = write(&mut self.frame[HEADER..]) else {
+            let Some(outgoing) = write.next(&mut self.frame[HEADER..]) else {
                 self.driver.flush(QUEUE)?;
                 return Ok(Transmitted::Drained);
             };

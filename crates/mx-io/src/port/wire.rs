@@ -143,7 +143,7 @@ impl Port for WirePort {
             if !self.send() {
                 return Ok(Transmitted::Full(Room::Signalled));
             }
-            self.staged = write(&mut self.frame);
+            self.staged = write.next(&mut self.frame);
             if self.staged.is_none() {
                 return Ok(Transmitted::Drained);
             }

@@ -179,7 +179,7 @@ fn endpoint_talks_to_itself_and_is_the_only_one_of_its_number() {
 fn nobody_there_is_no_reason_to_wait() {
     let mut port = open(scope(5), A);
     let mut offered = 0;
-    let outcome = port.transmit(&mut |frame| {
+    let outcome = port.transmit(&mut |frame: &mut [u8]| {
         offered += 1;
         write(&mut frame[..60], B, offered);
         (offered <= 500).then_some(Outgoing { to: NIC, endpoint: B, marked: false, length: 60 })

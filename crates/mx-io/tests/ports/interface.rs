@@ -36,7 +36,7 @@ fn on_tap(settings: PacketSettings) -> (PacketPort, Tap, Host) {
 /// Offers one frame of 30 bytes.
 fn offer(port: &mut dyn Port, to: To, marked: bool) -> Result<Transmitted, PortError> {
     let mut offered = false;
-    port.transmit(&mut |frame| {
+    port.transmit(&mut |frame: &mut [u8]| {
         if std::mem::replace(&mut offered, true) {
             return None;
         }
@@ -151,7 +151,7 @@ fn full_interface_takes_each_frame_once() {
     let (mut written, mut next, mut full) = (0, 0, 0);
     let mut frame = Vec::new();
     until("all frames on the wire", || {
-        let outcome = port.transmit(&mut |frame| {
+        let outcome = port.transmit(&mut |frame: &mut [u8]| {
             let number = (written < FRAMES).then_some(written)?;
             written += 1;
             write(&mut frame[..60], B, number);
@@ -209,9 +209,9 @@ fn interface_that_goes_down_is_named_and_works_when_it_is_back() {
     assert!(matches!(opened, PortError::Down { .. }), "{opened}");
 
     veth.ip(0, "link set m0 up");
-    until("the frame that was kept is sent", || a.transmit(&mut |_| None).is_ok());
+    until("the frame that was kept is sent", || a.transmit(&mut |_: &mut [u8]| None).is_ok());
     until("it arrives", || {
-        let outcome = a.transmit(&mut |_| None).unwrap();
+        let outcome = a.transmit(&mut |_: &mut [u8]| None).unwrap();
         outcome == Transmitted::Drained && !drain(&mut b).is_empty()
     });
 

@@ -11,8 +11,8 @@ use lab::wait::Waiting;
 use mx_io::port::local::LocalPort;
 use mx_io::port::packet::{PacketPort, PacketSettings, VlanTag};
 use mx_io::port::shm::{ShmPort, ShmSettings};
+use mx_io::port::tcp_bulk::TcpBulkPort;
 use mx_io::port::udp::{UdpPort, UdpSettings};
-use mx_io::port::udp_bulk::UdpBulkPort;
 use mx_io::port::virtio::VirtioPort;
 use mx_io::port::wire::Wire;
 use mx_io::port::{NicId, Port, PortError};
@@ -41,7 +41,7 @@ pub(crate) const KINDS: [fn() -> Pair; 13] = [
     jumbo,
     vlan,
     udp,
-    udp_bulk,
+    tcp_bulk,
     virtio,
     wire,
     shm,
@@ -87,15 +87,11 @@ fn udp() -> Pair {
     Pair { name: "udp", a, b, counts_losses: true, _between: Box::new(()) }
 }
 
-fn udp_bulk() -> Pair {
-    over_udp_bulk(1500)
-}
-
-pub(crate) fn over_udp_bulk(mtu: u16) -> Pair {
-    let veth = Veth::with_addresses(mtu);
-    let a = Box::new(ok(veth.udp_bulk_port(0, A)));
-    let b = Box::new(ok(veth.udp_bulk_port(1, B)));
-    Pair { name: "packet with a UDP path", a, b, counts_losses: true, _between: Box::new(veth) }
+fn tcp_bulk() -> Pair {
+    let veth = Veth::with_addresses();
+    let a = Box::new(ok(veth.tcp_bulk_port(0, A)));
+    let b = Box::new(ok(veth.tcp_bulk_port(1, B)));
+    Pair { name: "packet with TCP", a, b, counts_losses: true, _between: Box::new(veth) }
 }
 
 fn virtio() -> Pair {
@@ -198,23 +194,24 @@ impl Veth {
     }
 
     /// As [`new`](Self::new), and the hosts are 10.88.0.1 and 10.88.0.2.
-    pub(crate) fn with_addresses(mtu: u16) -> Self {
-        let veth = Self::new(mtu);
+    pub(crate) fn with_addresses() -> Self {
+        let veth = Self::new(1500);
         for host in 0..2 {
             veth.ip(host, &format!("address add 10.88.0.{}/24 dev m0", host + 1));
         }
         veth
     }
 
-    /// Opens a port with a UDP path in a host that has an address.
-    pub(crate) fn udp_bulk_port(
+    /// Opens a port with TCP connections in a host that has an address.
+    pub(crate) fn tcp_bulk_port(
         &self,
         host: usize,
         endpoint: u8,
-    ) -> Result<UdpBulkPort<PacketPort>, PortError> {
+    ) -> Result<TcpBulkPort<PacketPort>, PortError> {
         let address = Ipv4Addr::new(10, 88, 0, host as u8 + 1);
         let packet = self.port(host, endpoint, PacketSettings::default())?;
-        self.enter(host, || UdpBulkPort::new(packet, address))
+        let index = packet.index();
+        self.enter(host, || TcpBulkPort::new(packet, index, address))
     }
 
     /// Opens a port in a host.

@@ -11,8 +11,8 @@ mod kinds;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../../../vhost/tests/ports/nic.rs"]
 mod nic_of_tests;
+mod tcp_bulk;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../../../vhost/tests/ports/traffic.rs"]
 mod traffic;
-mod udp_bulk;
 mod waiting;

@@ -52,7 +52,7 @@ fn nobody_sleeps_through_a_frame() {
 #[test]
 fn nothing_to_send_is_drained() {
     each(|pair| {
-        let outcome = pair.a.transmit(&mut |room| {
+        let outcome = pair.a.transmit(&mut |room: &mut [u8]| {
             assert!(room.len() >= 576);
             None
         });

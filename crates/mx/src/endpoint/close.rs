@@ -101,6 +101,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     pub(super) fn lose(&mut self, now: Instant, id: PeerId, code: Code) {
         let Some(peer) = self.peers.get_mut(id) else { return };
         let address = peer.address;
+        if self.bulk_paths.contains_key(&address) {
+            self.lost_paths.push(address);
+        }
         if peer.link == Link::Up {
             self.counters.peers_lost += 1;
             self.events.push_back(Event::Lost(id, code));

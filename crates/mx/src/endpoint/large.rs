@@ -5,7 +5,9 @@ use alloc::vec::Vec;
 
 use base::time::{Duration, Instant};
 
+use super::bulk;
 use super::head::Head;
+use super::payload::{payload, payload_from};
 use super::requests::Delivery;
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
@@ -14,7 +16,7 @@ use crate::ids::{PeerId, ReceiveId};
 use crate::large::{Announced, Block, Job, Pull, first_bits};
 use crate::peer::{Expected, Peer};
 use crate::status::Code;
-use crate::wire::{self, FrameType, Notify, REFUSED};
+use crate::wire::{self, BULK_PAYLOAD, Notify, REFUSED};
 
 /// So many frames of later requests must come before a block is asked for again.
 const LATER: u32 = 8;
@@ -61,7 +63,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         };
         let room = self.receives.get(receive).map_or(0, |receive| receive.sink.capacity());
         let wanted = length.min(room);
-        let payload = payload(peer) as u32;
+        let payload = payload_from(peer) as u32;
         if let Some(receiving) = self.receives.get_mut(receive) {
             // From now on the match information is the message's.
             receiving.match_info = match_info;
@@ -104,6 +106,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             let timeout = peer.outbound.pto(&self.config).times(1 << block.tries.min(8));
             (block.since, block.is_late) = (now, false);
             block.timeout = timeout.min(self.config.resend_max);
+            if self.pulls.active.get(&block.pull).is_some_and(Pull::is_bulk) {
+                block.timeout = block.timeout.max(bulk::PATIENCE);
+            }
             peer.requested.push_back(block);
         }
     }
@@ -172,7 +177,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some((block, _)) = find_block(peer, name, index) {
             block.since = now;
             block.is_late = block.missing >> bit == 0 && first_answer;
-            block.timeout = if block.is_late { lateness.max(LATENESS) } else { pto };
+            block.timeout = match block.is_late {
+                _ if pull.is_bulk() => pto.max(bulk::PATIENCE),
+                true => lateness.max(LATENESS),
+                false => pto,
+            };
         }
         let asks_again = is_overtaken(peer, request);
         if is_complete {
@@ -211,30 +220,20 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             return self.counters.drop(Drop::Stale);
         };
         let total = self.sends.get(region.send).map_or(0, |sending| sending.total);
-        let left = total.saturating_sub(asked.offset);
-        let frames = left.div_ceil(payload(peer) as u64).min(32) as u32;
+        let is_possible = [payload(peer), BULK_PAYLOAD].contains(&asked.payload.into());
+        let left = if is_possible { total.saturating_sub(asked.offset) } else { 0 };
+        let frames = left.div_ceil(u64::from(asked.payload).max(1)).min(32) as u32;
         let wanted = asked.wanted & first_bits(frames);
         if wanted == 0 {
             return self.counters.drop(Drop::Stale);
         }
-        let wire::Pull { region, pull, offset, first, .. } = asked;
-        let same = |job: &&mut Job| {
-            (job.peer, job.region, job.pull, job.first) == (id, region, pull, first)
-        };
-        if let Some(job) = self.regions.jobs.iter_mut().find(same) {
+        let wire::Pull { region, pull, offset, first, payload, .. } = asked;
+        let job = Job { peer: id, region, pull, offset, first, wanted, payload, prompt, sent: 0 };
+        if let Some(job) = self.regions.find(&job) {
             job.wanted |= wanted;
             job.prompt |= prompt;
-        } else if self.regions.jobs.len() < MAX_JOBS {
-            self.regions.jobs.push_back(Job {
-                peer: id,
-                region,
-                pull,
-                offset,
-                first,
-                wanted,
-                prompt,
-                sent: 0,
-            });
+        } else if self.regions.waiting() < MAX_JOBS {
+            self.regions.jobs.push_back(job);
         } else {
             self.counters.drop(Drop::NoMemory);
         }
@@ -268,8 +267,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     pub(super) fn end_transfers(&mut self, id: PeerId, code: Code) {
         let regions = self.regions.announced.values().filter(|region| region.peer == id);
         let sends: Vec<_> = regions.map(|region| region.send).collect();
-        self.regions.announced.retain(|_, region| region.peer != id);
-        self.regions.jobs.retain(|job| job.peer != id);
+        self.regions.forget(id);
         for send in sends {
             self.complete_send(send, code, 0);
             self.sends.remove(send);
@@ -294,11 +292,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.announced = 0;
         }
     }
-}
-
-/// Bytes of a large message that a frame to or from this peer carries.
-pub(super) fn payload(peer: &Peer) -> usize {
-    peer.mtu - wire::overhead(FrameType::Reply, peer.crc)
 }
 
 /// The block that this frame belongs to, asked for or about to be, and which of its frames it is.

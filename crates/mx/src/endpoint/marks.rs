@@ -22,12 +22,13 @@
 //! Where a burst ends does not depend on which types of frames are marked ([`Config::marks`]), so
 //! marks change nothing else on the wire: the last frame bears the marks of those before it.
 
+use super::payload::{is_bulk_wanted, medium_payload};
 use super::{Endpoint, Sending};
 use crate::buffers::{Sink, Source};
 use crate::config::{Config, Marks};
 use crate::ids::PeerId;
 use crate::peer::{Item, Peer};
-use crate::wire::{self, FrameType};
+use crate::wire::FrameType;
 
 /// A mark is at most so many frames late, those for other peers included: as many as one pull
 /// request may ask for, which share a mark as well.
@@ -120,6 +121,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             return Some(1);
         }
         let left = sending.total as u32 - sending.begun;
+        if is_bulk_wanted(&self.config, peer, left.into()) {
+            // Nobody sees its mark.
+            return None;
+        }
         let frames = left.div_ceil(medium_payload(peer) as u32);
         // Its mark may have gone out already.
         frames.checked_sub(self.config.mark_early.into()).filter(|frames| *frames > 0)
@@ -138,11 +143,6 @@ pub(super) fn next_frame<S>(config: &Config, peer: &Peer, sending: &Sending<S>) 
     } else {
         FrameType::Medium
     }
-}
-
-/// Bytes of an eager message that a frame to this peer carries.
-pub(super) fn medium_payload(peer: &Peer) -> usize {
-    peer.mtu - wire::overhead(FrameType::Medium, peer.crc)
 }
 
 /// Whether to mark a frame since it is half way, `before` frames after the first and `after` frames

@@ -8,12 +8,16 @@
 //! - hands every frame that arrives to [`Endpoint::handle_frame`];
 //! - after any call, asks [`Endpoint::transmit`] for frames until there are none, or until its port
 //!   is full; frames go out in that order, and the last ones bear the marks of those before;
+//! - tells by [`Endpoint::set_bulk_path`] if there is another path to a peer, for long frames,
+//!   whose data it may take from [`Endpoint::data`]; and closes those that
+//!   [`Endpoint::poll_lost_path`] names;
 //! - takes events from [`Endpoint::poll_event`] until there are none;
 //! - calls [`Endpoint::handle_timeout`] at [`Endpoint::deadline`], which any call may change. A
 //!   late call delays resends and acknowledgements, and breaks nothing.
 //!
 //! Nothing else is needed for progress. In particular, no request has to be asked about.
 
+mod bulk;
 mod close;
 mod connect;
 mod dump;
@@ -22,6 +26,7 @@ mod head;
 mod large;
 mod look;
 mod marks;
+mod payload;
 mod peers;
 mod receive;
 mod requests;
@@ -31,7 +36,7 @@ mod transmit;
 
 pub use requests::Found;
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use base::prng::Prng;
@@ -44,6 +49,7 @@ use crate::counters::Counters;
 use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
 use crate::large::{Pulls, Regions};
 use crate::matching::Matching;
+use crate::outgoing::{BulkPath, Data};
 use crate::peer::{Peer, Segment};
 use crate::seq::Seq;
 use crate::status::Event;
@@ -138,6 +144,12 @@ pub struct Endpoint<S, R> {
     counters: Counters,
 
     peers: Peers,
+    /// The paths that there are, also to those who are no peers now.
+    bulk_paths: BTreeMap<Address, BulkPath>,
+    /// Those that are to be closed.
+    lost_paths: Vec<Address>,
+    /// The data of the latest frame, if they were not written.
+    data: Option<Data>,
     /// The number of the first frame to each peer, if it is not to be random.
     first_seq: Option<Seq>,
     /// Bytes of unexpected messages that peers were promised.
@@ -177,6 +189,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             instance: random.next_u64(),
             counters: Counters::default(),
             peers: Peers::default(),
+            bulk_paths: BTreeMap::new(),
+            lost_paths: Vec::new(),
+            data: None,
             first_seq: None,
             reserved_bytes: 0,
             early_bytes: 0,
@@ -233,7 +248,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             waiting: self.matching.waiting(),
             posted: self.matching.posted(),
             pulling: self.pulls.in_flight,
-            jobs: self.regions.jobs.len(),
+            jobs: self.regions.waiting(),
             sends: self.sends.len(),
         }
     }
@@ -298,6 +313,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         peer.share = left.min(self.config.peer_credit.into()) as u32;
         peer.granted = Seq(peer.share);
         peer.granted_sent = peer.granted;
+        peer.bulk_path = self.bulk_paths.get(&address).copied().unwrap_or_default();
         self.reserved_bytes += u64::from(peer.share);
         self.peers.slots.insert(peer)
     }

@@ -64,7 +64,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.ask_to_connect();
         }
         if is_over(peer.outbound.deadline()) {
-            peer.outbound.on_pto(now, &self.config);
+            peer.due.probe |= peer.outbound.on_pto(now, &self.config) == 0;
             self.counters.pto_count += 1;
         }
         peer.inbound.handle_timeout(now);

@@ -8,20 +8,21 @@
 
 use base::time::Instant;
 
-use super::large::payload;
-use super::marks::{Waited, is_half_way, medium_payload, next_frame};
+use super::marks::{Waited, is_half_way, next_frame};
+use super::payload::{is_bulk_wanted, medium_payload};
 use super::schedule::Stray;
 use super::{Endpoint, Sending};
 use crate::address::Address;
 use crate::buffers::{Sink, Source};
 use crate::ids::{PeerId, SendId};
 use crate::large::{Block, Job, Region};
-use crate::outgoing::Outgoing;
+use crate::outgoing::{BulkPath, Outgoing};
 use crate::peer::{Item, Link, Resent, Segment};
 use crate::seq::Seq;
 use crate::status::Code;
 use crate::wire::{
-    self, BITMAP, Body, Connect, ConnectStatus, FrameType, Header, Nack, Pull, VERSION,
+    self, BITMAP, BULK_PAYLOAD, Body, Connect, ConnectStatus, FrameType, Header, Nack, Pull,
+    VERSION,
 };
 
 /// Of so many turns one is for answers to pull requests, whoever else waits.
@@ -29,12 +30,18 @@ const TURNS: u8 = 4;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Writes the next frame, from what follows the EtherType on, to `out`, which holds at least
-    /// [`Config::mtu`](crate::config::Config::mtu) bytes. None if there is nothing to send now.
+    /// [`Config::mtu`](crate::config::Config::mtu) bytes, or [`BULK_FRAME`](wire::BULK_FRAME) if
+    /// there is a bulk path. None if there is nothing to send now.
+    ///
+    /// Of a frame that is longer than [`MAX_MTU`](crate::config::MAX_MTU) the last bytes may not be
+    /// written to `out`, but be those of [`data`](Self::data); then it may be a run
+    /// ([`wire::Run`]).
     ///
     /// # Panics
     /// If `out` is shorter than that.
     pub fn transmit(&mut self, now: Instant, out: &mut [u8]) -> Option<Outgoing> {
         assert!(out.len() >= usize::from(self.config.mtu), "no room for a frame of the MTU");
+        self.data = None;
         loop {
             if let Some(stray) = self.schedule.strays.pop_front() {
                 return Some(self.write_stray(stray, out));
@@ -82,7 +89,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if peer.inbound.is_urgent() {
             return self.write_ack(id, false, out);
         }
-        if peer.outbound.may_resend()
+        if peer.outbound.may_resend(peer.bulk_path == BulkPath::Open)
             && let Some((seq, segment, resent)) = peer.outbound.resend(now, &self.config)
         {
             self.counters.resent += 1;
@@ -136,8 +143,13 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             return None;
         }
         let sending = self.sends.get_mut(send)?;
-        sending.unacked += 1;
         let frame_type = next_frame(&self.config, peer, sending);
+        let left = sending.total - u64::from(sending.begun);
+        let bulk = frame_type == FrameType::Medium && is_bulk_wanted(&self.config, peer, left);
+        if bulk && peer.bulk_path != BulkPath::Open {
+            return None;
+        }
+        sending.unacked += 1;
         let outbound = &mut peer.outbound;
         if frame_type == FrameType::Rendezvous {
             let is_short = !sending.synchronous && sending.total <= self.config.eager_max.into();
@@ -157,11 +169,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             sending.begun = total;
             Segment::Small(send)
         } else {
-            let payload = medium_payload(peer);
+            let payload = if bulk { BULK_PAYLOAD } else { medium_payload(peer) };
             let offset = sending.begun;
             let length = (total - offset).min(payload as u32);
             sending.begun += length;
-            Segment::Medium { send, offset, length: length as u16 }
+            Segment::Medium { send, offset, length: length as u16, bulk }
         };
         sending.is_out = sending.begun == total;
         let outbound = &mut peer.outbound;
@@ -189,7 +201,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let waited = if resent.is_some() { Waited::Now } else { Waited::WithNext };
         let (send, offset, length) = match segment {
             Segment::Small(send) => (send, 0, None),
-            Segment::Medium { send, offset, length } => (send, offset, Some(length)),
+            Segment::Medium { send, offset, length, .. } => (send, offset, Some(length)),
             Segment::Announce { send, region } => {
                 return self.write_announcement(id, header, send, region, waited, out);
             }
@@ -211,7 +223,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let after = (total - offset - length).div_ceil(length.max(1));
         let early = u32::from(self.config.mark_early);
         let completes = after == early || (after < early && offset == 0);
-        let waited = if completes || is_last_lost {
+        let waited = if segment.is_bulk() {
+            // NICs see no marks on its path, and the frames before it have had theirs.
+            Waited::No
+        } else if completes || is_last_lost {
             waited
         } else if is_half_way(self.config.marks, offset / length.max(1), after)
             && self.peers.get(id)?.outbound.queue.len() == 1
@@ -223,9 +238,14 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         };
         let marked = self.decide_mark(id, body.frame_type(), waited);
         let header = Header { marked, ..header };
-        let source = &self.sends.get(send)?.source;
-        let fill = |place: &mut [u8]| source.read(offset.into(), place);
-        let length = wire::write_data(&header, &body, length as usize, out, fill);
+        let length = length as usize;
+        let length = if segment.is_bulk() {
+            self.write_bulk(&header, &body, (send, offset.into()), (length, length), out)?
+        } else {
+            let source = &self.sends.get(send)?.source;
+            let fill = |place: &mut [u8]| source.read(offset.into(), place);
+            wire::write_data(&header, &body, length, out, fill)
+        };
         self.went_out(id, body.frame_type(), marked, length)
     }
 
@@ -277,6 +297,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             offset,
             wanted: missing,
             first,
+            payload: pull.map_or(0, |pull| pull.payload as u16),
         });
         let header = Header { ask, ..self.header(id, false)? };
         let is_last = self.peers.get(id)?.to_request.is_empty();
@@ -288,8 +309,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     fn write_reply(&mut self, out: &mut [u8]) -> Option<Outgoing> {
         let mut job = self.regions.jobs.pop_front()?;
         let region = self.regions.get(job.region, job.peer)?;
-        let payload = payload(self.peers.get(job.peer)?) as u64;
         let Job { peer: id, pull, .. } = job;
+        if job.is_bulk() {
+            return self.write_run(job, region, out);
+        }
+        let payload = u64::from(job.payload);
         let bit = job.wanted.trailing_zeros();
         job.wanted &= job.wanted - 1;
         let header = self.header(id, false)?;

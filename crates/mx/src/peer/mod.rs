@@ -19,6 +19,7 @@ use crate::address::Address;
 use crate::config::Config;
 use crate::ids::{MessageId, ReceiveId};
 use crate::large::Block;
+use crate::outgoing::BulkPath;
 use crate::seq::Seq;
 
 /// The other end, as it has introduced itself.
@@ -109,6 +110,9 @@ pub(crate) struct Peer {
     /// Large messages of ours that it has not finished with.
     pub(crate) announced: u32,
 
+    /// The path for frames that are longer than its MTU.
+    pub(crate) bulk_path: BulkPath,
+
     pub(crate) due: Due,
     /// What is expected of it, and since when.
     pub(crate) liveness: Liveness,
@@ -159,6 +163,7 @@ impl Peer {
             requested: VecDeque::new(),
             to_request: VecDeque::new(),
             announced: 0,
+            bulk_path: BulkPath::Closed,
             due: Due::default(),
             liveness: Liveness::default(),
             probe_at: None,

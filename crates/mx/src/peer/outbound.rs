@@ -11,6 +11,8 @@
 //!
 //! If an acknowledgement shows that a frame had not been lost, but was only late, the threshold
 //! rises: networks that reorder are not sent everything twice.
+//!
+//! On a bulk path nothing is lost: its frames are only sent again when it was closed.
 
 use alloc::collections::VecDeque;
 
@@ -28,8 +30,8 @@ use crate::wire::{Header, Notify};
 pub(crate) enum Segment {
     /// A whole message.
     Small(SendId),
-    /// A piece of one.
-    Medium { send: SendId, offset: u32, length: u16 },
+    /// A piece of one, which may be long enough for a bulk path only.
+    Medium { send: SendId, offset: u32, length: u16, bulk: bool },
     /// The announcement of one, under this name.
     Announce { send: SendId, region: u32 },
     /// The end of a transfer.
@@ -62,6 +64,13 @@ pub(crate) enum Resent {
     OneOfMany,
     /// After it none is missing.
     Last,
+}
+
+impl Segment {
+    /// Whether it needs a bulk path.
+    pub(crate) const fn is_bulk(self) -> bool {
+        matches!(self, Self::Medium { bulk: true, .. })
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -220,9 +229,33 @@ impl Outbound {
         self.has_begun || !self.full
     }
 
-    /// Whether a lost frame may go out now.
-    pub(crate) fn may_resend(&self) -> bool {
-        self.lost > 0 && self.in_flight < self.congestion.window()
+    /// Whether a lost frame may go out now, with or without a bulk path that takes frames.
+    pub(crate) fn may_resend(&self, has_bulk_path: bool) -> bool {
+        self.lost > 0
+            && self.in_flight < self.congestion.window()
+            && (has_bulk_path || !self.first_lost().is_some_and(|frame| frame.segment.is_bulk()))
+    }
+
+    fn first_lost(&self) -> Option<&SentFrame> {
+        self.sent.iter().find(|frame| frame.state == State::Lost)
+    }
+
+    /// The bulk path was closed, and what was on it is lost.
+    pub(crate) fn bulk_path_closed(&mut self) {
+        let was_on_it = |frame: &SentFrame| frame.state == State::Sent && frame.segment.is_bulk();
+        self.lose(usize::MAX, was_on_it);
+    }
+
+    /// Marks the first frames, so many at most, that are `lost`; how many.
+    fn lose(&mut self, most: usize, lost: impl Fn(&SentFrame) -> bool) -> u32 {
+        let mut found = 0;
+        for frame in self.sent.iter_mut().filter(|frame| lost(frame)).take(most) {
+            frame.state = State::Lost;
+            found += 1;
+        }
+        self.lost += found;
+        self.in_flight -= found;
+        found
     }
 
     /// Whether another frame may go out now, if there is one.
@@ -389,6 +422,7 @@ impl Outbound {
         let Self { sent, largest_acked, packet_threshold, transmissions, congestion, .. } = self;
         for frame in sent {
             if frame.state == State::Sent
+                && !frame.segment.is_bulk()
                 && frame.transmission + *packet_threshold <= *largest_acked
             {
                 frame.state = State::Lost;
@@ -408,18 +442,14 @@ impl Outbound {
         self.pto_at
     }
 
-    /// The probe timeout is over: how many frames go out again.
+    /// The probe timeout is over: how many frames go out again. If there are none since all are on
+    /// a bulk path, the peer has to be asked what it has.
     pub(crate) fn on_pto(&mut self, now: Instant, config: &Config) -> u32 {
         self.pto_count += 1;
         let count = if self.pto_count == 1 { 1 } else { usize::MAX };
-        let mut found = 0;
-        for frame in self.sent.iter_mut().filter(|frame| frame.state == State::Sent).take(count) {
-            frame.state = State::Lost;
-            found += 1;
-        }
-        self.lost += found;
-        self.in_flight -= found;
-        if self.pto_count > 1 {
+        let is_open = |frame: &SentFrame| frame.state == State::Sent && !frame.segment.is_bulk();
+        let found = self.lose(count, is_open);
+        if self.pto_count > 1 && found > 0 {
             self.congestion.on_timeout(self.transmissions + 1);
         }
         self.arm_pto(now, config);

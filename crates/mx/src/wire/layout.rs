@@ -3,7 +3,7 @@
 use zerocopy::big_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct HeaderLayout {
     pub(super) frame_type: u8,
@@ -61,9 +61,10 @@ pub(super) struct PullLayout {
     pub(super) offset: U64,
     pub(super) wanted: U32,
     pub(super) first: U32,
+    pub(super) payload: U16,
 }
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct ReplyLayout {
     pub(super) pull: U32,

@@ -39,20 +39,22 @@
 
 mod layout;
 mod parse;
+mod run;
 #[cfg(test)]
 mod tests;
 mod write;
 
 pub use parse::{Malformed, parse};
+pub use run::{BULK_FRAME, BULK_PAYLOAD, RUN, RUN_FRAMES, RUN_HEAD, Run};
 pub use write::write;
-pub(crate) use write::{overhead, write_data};
+pub(crate) use write::{overhead, write_data, write_head};
 
 use crate::seq::Seq;
 
 /// The EtherType of MX frames: the one that Open-MX uses by default.
 pub const ETHER_TYPE: u16 = 0x86df;
 /// The version of the protocol, which two endpoints compare when they connect.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Bytes of the header that every frame begins with.
 pub const HEADER: usize = 24;
 /// Bytes of the checksum, where there is one.
@@ -314,6 +316,8 @@ pub struct Pull {
     pub wanted: u32,
     /// The number of the first one, modulo 2^32.
     pub first: u32,
+    /// Bytes of data in each of them: as many as the MTU permits, or [`BULK_PAYLOAD`].
+    pub payload: u16,
 }
 
 /// The end of a transfer.

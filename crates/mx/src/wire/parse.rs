@@ -100,6 +100,7 @@ fn parse_body(frame_type: FrameType, body: &[u8]) -> Result<Body<'_>, Malformed>
                 offset: layout.offset.get(),
                 wanted: layout.wanted.get(),
                 first: layout.first.get(),
+                payload: layout.payload.get(),
             })
         }
         FrameType::Reply => {

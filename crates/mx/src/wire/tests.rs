@@ -47,7 +47,10 @@ fn body(kind: usize, a: u32, b: u32, c: u64, data: &[u8]) -> Body<'_> {
             region: a,
             head: &data[..data.len().min(HEAD)],
         },
-        5 => Body::Pull(Pull { region: a, pull: b, offset: c, wanted: a ^ b, first: a | b }),
+        5 => {
+            let (wanted, first, payload) = (a ^ b, a | b, c as u16);
+            Body::Pull(Pull { region: a, pull: b, offset: c, wanted, first, payload })
+        }
         6 => Body::Reply { pull: a, index: b, data },
         7 => Body::Notify(Notify { region: a, delivered: c }),
         8 => Body::Nack(Nack { token: a, reason: NackReason::BadToken }),

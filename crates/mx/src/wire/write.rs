@@ -41,9 +41,23 @@ pub(crate) fn write_data(
     out: &mut [u8],
     fill: impl FnOnce(&mut [u8]),
 ) -> usize {
+    let fixed = write_head(header, body, length, out);
+    let end = fixed + length;
+    fill(&mut out[fixed..end]);
+    if !header.crc {
+        return end;
+    }
+    let sum = crc32c(&out[..end]);
+    put(&sum.to_be_bytes(), &mut out[end..]);
+    end + CHECKSUM
+}
+
+/// Writes what comes before the data of a frame, `length` bytes, and says how long that is.
+///
+/// # Panics
+/// If `out` is shorter.
+pub(crate) fn write_head(header: &Header, body: &Body<'_>, length: usize, out: &mut [u8]) -> usize {
     let fixed = write_fixed(body, &mut out[HEADER..]);
-    let end = HEADER + fixed + length;
-    fill(&mut out[HEADER + fixed..end]);
     let flags = [
         (header.marked, FLAG_MARK),
         (header.crc, FLAG_CRC),
@@ -61,16 +75,11 @@ pub(crate) fn write_data(
         ack: header.ack.0.into(),
         credit: header.credit.into(),
         window: header.window.into(),
-        // A frame is at most 9216 bytes long.
+        // A frame is at most `BULK_FRAME` bytes long.
         length: ((fixed + length) as u16).into(),
     };
     put(&layout, out);
-    if !header.crc {
-        return end;
-    }
-    let sum = crc32c(&out[..end]);
-    put(&sum.to_be_bytes(), &mut out[end..]);
-    end + CHECKSUM
+    HEADER + fixed
 }
 
 /// Bytes of a frame of this type around its data.
@@ -122,6 +131,7 @@ fn write_fixed(body: &Body<'_>, out: &mut [u8]) -> usize {
                 offset: pull.offset.into(),
                 wanted: pull.wanted.into(),
                 first: pull.first.into(),
+                payload: pull.payload.into(),
             },
             out,
         ),

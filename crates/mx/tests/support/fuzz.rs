@@ -7,6 +7,7 @@ use base::time::Duration;
 use mx::config::{Config, ContextBits};
 use mx::ids::{PeerId, ReceiveId};
 use mx::matching::Match;
+use mx::outgoing::BulkPath;
 use mx::status::Event;
 
 use super::{Pair, address, pattern, secs};
@@ -15,6 +16,9 @@ use super::{Pair, address, pattern, secs};
 const KEPT: usize = 64;
 /// Lengths around the limits of the classes.
 const LENGTHS: [usize; 8] = [0, 1, 128, 129, 2_000, 32_768, 32_769, 100_000];
+
+/// From this operation on, the path for bulk frames changes, too.
+const PATHS: u8 = 252;
 
 /// Reads numbers from bytes; zeros at the end.
 struct Bytes<'a>(&'a [u8]);
@@ -124,16 +128,22 @@ pub(crate) fn replay_requests(bytes: &[u8]) {
     let unexpected_messages = if flags & 4 == 0 { 1 << 20 } else { 4 };
     let config = Config { context, peer_credit, unexpected_messages, ..Config::default() };
     let (mut pair, peers) = Pair::connected(config);
-    let every = usize::from(flags >> 3);
+    let (every, mtu) = (usize::from(flags >> 3), usize::from(config.mtu));
     let (lossy, mut count) = (Rc::new(RefCell::new(true)), 0);
     let loses = Rc::clone(&lossy);
-    pair.tap = Box::new(move |_, _| {
+    pair.tap = Box::new(move |_, frame| {
         count += 1;
-        every < 2 || !*loses.borrow() || count % every != 0
+        let is_bulk = frame.len() > mtu;
+        every < 2 || is_bulk || !*loses.borrow() || count % every != 0
     });
     let mut applications = peers.map(Application::new);
     while !bytes.0.is_empty() {
         let (what, how) = (bytes.next(), bytes.next());
+        if what >= PATHS {
+            pair.set_bulk_path(
+                [BulkPath::Closed, BulkPath::Open, BulkPath::Full][how as usize % 3],
+            );
+        }
         let end = usize::from(how & 1);
         applications[end].act(&mut pair, end, what, how >> 1);
         for (end, application) in applications.iter_mut().enumerate() {
@@ -141,6 +151,7 @@ pub(crate) fn replay_requests(bytes: &[u8]) {
         }
     }
     *lossy.borrow_mut() = false;
+    pair.set_bulk_path(BulkPath::Open);
     pair.run(secs(60));
     for (end, application) in applications.iter_mut().enumerate() {
         application.hear(pair.take(end));

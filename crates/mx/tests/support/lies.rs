@@ -48,7 +48,7 @@ pub(crate) fn any_body<'a>(random: &mut Prng, data: &'a [u8]) -> Body<'a> {
             instance: c,
             token: b,
             key: 0,
-            version: 1,
+            version: wire::VERSION,
             mtu: d as u16,
             status: ConnectStatus::Request,
             crc: false,
@@ -59,7 +59,10 @@ pub(crate) fn any_body<'a>(random: &mut Prng, data: &'a [u8]) -> Body<'a> {
             let head = &data[..data.len().min(HEAD)];
             Body::Rendezvous { match_info: c, total: d, region: b, head }
         }
-        5 => Body::Pull(Pull { region: b, pull: a, offset: c, wanted: d as u32, first: b }),
+        5 => {
+            let (wanted, payload) = (d as u32, if d % 2 == 0 { 1464 } else { 32 << 10 });
+            Body::Pull(Pull { region: b, pull: a, offset: c, wanted, first: b, payload })
+        }
         6 => Body::Reply { pull: b, index: d as u32, data },
         7 => Body::Notify(Notify { region: b, delivered: c }),
         8 => Body::Nack(Nack { token: b, reason: NackReason::BadToken }),

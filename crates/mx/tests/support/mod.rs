@@ -12,6 +12,7 @@ use mx::address::{Address, NicId};
 use mx::config::Config;
 use mx::endpoint::Endpoint;
 use mx::ids::PeerId;
+use mx::outgoing::BulkPath;
 use mx::status::{Code, Event};
 use mx::wire::{self, Body, FrameType, Header};
 
@@ -93,25 +94,40 @@ impl Pair {
         self.now = self.now.max(until);
     }
 
+    /// Puts a frame on the wire, unless it gets lost.
+    fn carry(&mut self, from: usize, mut frame: Vec<u8>) {
+        if !(self.tap)(from, &mut frame) {
+            return;
+        }
+        self.sent += 1;
+        let late = if self.sent.is_multiple_of(self.late_each) { 1 } else { 40 };
+        for copy in 0..self.copies as u64 {
+            let at = self.now + Duration::from_micros(late + 7 * copy);
+            let wire = &mut self.wires[1 - from];
+            let place = wire.partition_point(|(other, _)| *other <= at);
+            wire.insert(place, (at, frame.clone()));
+        }
+    }
+
     fn drain(&mut self) {
-        let mut out = [0; 9216];
-        for from in (0..2).filter(|from| !self.asleep[*from]) {
+        let mut out = vec![0; wire::BULK_FRAME];
+        let asleep = self.asleep;
+        for from in (0..2).filter(|from| !asleep[*from]) {
             while let Some(outgoing) = self.ends[from].transmit(self.now, &mut out) {
-                let mut frame = out[..outgoing.length].to_vec();
-                if (self.tap)(from, &mut frame) {
-                    self.sent += 1;
-                    let late = if self.sent.is_multiple_of(self.late_each) { 1 } else { 40 };
-                    for copy in 0..self.copies as u64 {
-                        let at = self.now + Duration::from_micros(late + 7 * copy);
-                        let wire = &mut self.wires[1 - from];
-                        let place = wire.partition_point(|(other, _)| *other <= at);
-                        wire.insert(place, (at, frame.clone()));
-                    }
-                }
+                let data = self.ends[from].data();
+                let frame = [&out[..outgoing.length - data.len()], data].concat();
+                frames(frame).into_iter().for_each(|frame| self.carry(from, frame));
             }
             while let Some(event) = self.ends[from].poll_event() {
                 self.events[from].push(event);
             }
+        }
+    }
+
+    /// From now on there is this path for bulk frames.
+    pub(crate) fn set_bulk_path(&mut self, path: BulkPath) {
+        for number in 0..2 {
+            self.ends[number].set_bulk_path(self.now, address(1 - number as u8), path);
         }
     }
 
@@ -141,4 +157,22 @@ pub(crate) fn rewrite(frame: &mut Vec<u8>, change: impl FnOnce(Header, Body<'_>)
     frame.resize(9216, 0);
     let length = wire::write(&header, &change(header, body), frame);
     frame.truncate(length);
+}
+
+/// A frame, or those of a run.
+pub(crate) fn frames(bytes: Vec<u8>) -> Vec<Vec<u8>> {
+    let run = bytes
+        .split_first_chunk()
+        .and_then(|(head, data)| wire::Run::new(head, data.len()).map(|run| (run, data)));
+    let Some((mut run, mut data)) = run else { return vec![bytes] };
+    let mut frames = Vec::new();
+    while !data.is_empty() {
+        let mut frame = [0; wire::RUN_HEAD].to_vec();
+        let (here, rest) = data.split_at(run.next());
+        run.write_head(frame.first_chunk_mut().unwrap());
+        frame.extend_from_slice(here);
+        frames.push(frame);
+        data = rest;
+    }
+    frames
 }

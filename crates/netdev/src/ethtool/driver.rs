@@ -7,7 +7,7 @@ use std::io;
 
 use serde::Serialize;
 
-use crate::ioctl::{
+use sys::ethtool::{
     Control, DRIVER, DRIVER_WORDS, STATISTICS, STATISTICS_HEADER, STATISTICS_SPARE,
 };
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::coalesce::Coalesce;
 use super::parameter::Parameter;
-use crate::ioctl::{
+use sys::ethtool::{
     COALESCE_WORDS as WORDS, Control, GET_COALESCE as GET, PER_QUEUE, PER_QUEUE_HEADER,
     SET_COALESCE as SET,
 };

@@ -23,8 +23,8 @@ use std::collections::BTreeMap;
 
 use super::error::DeviceError;
 use super::genl::{About, Failure, Family};
-use super::ioctl::{Control, check_name};
 use super::tlv::{Malformed, Writer};
+use sys::ethtool::{Control, check_name};
 
 pub use channels::{Channels, parse_channels};
 pub use coalesce::{Coalesce, ProfileStep, encode_coalesce, parse_coalesce};

@@ -1,15 +1,15 @@
-//! What an MPI's messages cost over Earmark, over its own TCP and over libfabric's `udp;ofi_rxd`:
-//! on two hosts joined by a veth; first without offloads, so that every frame is one of Ethernet,
-//! then as a veth is, which passes on 64 KiB of TCP or of datagrams as one, as NICs do that take
-//! them apart by themselves.
+//! What an MPI's messages cost over Earmark, over its own TCP, and over libfabric's `tcp;ofi_rxm`
+//! and `udp;ofi_rxd`: on two hosts joined by a veth; first without offloads, so that every frame
+//! is one of Ethernet, then as a veth is, which passes on 64 KiB of TCP or of datagrams as one, as
+//! NICs do that take them apart by themselves.
 //!
 //! ```console
-//! $ cargo run --release -p earmark-provider --example mpi_figures -- ROUNDS > FILE
+//! $ cargo run --release -p earmark-provider --example mpi_figures -- ROUNDS [WHAT...] > FILE
 //! ```
 //!
 //! All nets have their turn in each round, on a machine that is idle before each; each rank has a
-//! core. A figure is the median of the rounds, a ratio the median of the ratios within a round. It
-//! needs root, Open MPI, hpcc and ethtool.
+//! core. `WHAT` may name some of the figures. A figure is the median of the rounds, a ratio the
+//! median of the ratios within a round. It needs root, Open MPI, hpcc and ethtool.
 
 #[path = "../../tests/programs/hosts.rs"]
 mod hosts;
@@ -27,25 +27,38 @@ use launch::{Mpi, Net};
 use serde_json::{Value, json};
 
 /// What takes turns: a name, the net, and the port of Earmark.
-const NETS: [(&str, Net, &str); 4] = [
-    ("earmark", Net::Earmark, "packet:eth0+udp"),
-    ("earmark without a lane", Net::Earmark, "packet:eth0"),
+const NETS: [(&str, Net, &str); 5] = [
+    ("earmark packet+tcp", Net::Earmark, "packet:eth0+tcp"),
+    ("earmark packet", Net::Earmark, "packet:eth0"),
     ("tcp", Net::Tcp, ""),
+    ("tcp;ofi_rxm", Net::Rxm, ""),
     ("udp;ofi_rxd", Net::Rxd, ""),
 ];
 
 /// What `figures.c` is asked for.
-const RUNS: [&[&str]; 3] =
-    [&["latency", "0", "1024", "4096", "65536", "1048576"], &["stream"], &["rate"]];
+const RUNS: [&[&str]; 6] = [
+    &["latency", "0", "64", "1024", "4096", "16384", "65536", "262144", "1048576", "4194304"],
+    &["bw", "4096", "16384", "65536", "1048576"],
+    &["bibw", "4096", "16384", "65536", "1048576"],
+    &["rate", "8"],
+    &["allreduce", "8", "1024", "16384", "1048576"],
+    &["alltoall", "8", "1024", "16384", "1048576"],
+];
+/// What hpcc is asked for.
+const RANDOM_ACCESS: &str = "random-access";
 
 /// The same of every round, by what was measured and over which net.
 type Figures = BTreeMap<(String, u64), BTreeMap<&'static str, Vec<f64>>>;
 
 fn main() {
     let rounds: usize = std::env::args().nth(1).map_or(5, |text| text.parse().expect("ROUNDS"));
-    random_access::require();
+    let what: Vec<String> = std::env::args().skip(2).collect();
+    let is_wanted = |name: &str| what.is_empty() || what.iter().any(|other| other == name);
+    if is_wanted(RANDOM_ACCESS) {
+        random_access::require();
+    }
     let version = run(std::process::Command::new("mpirun").arg("--version"));
-    let framings = [false, true].map(|offloads| framing(offloads, rounds));
+    let framings = [false, true].map(|offloads| framing(offloads, rounds, &is_wanted));
     let out = json!({
         "schema_version": 1, "rounds": rounds, "mpi": version.lines().next(), "framings": framings,
     });
@@ -56,7 +69,7 @@ fn main() {
 const OFFLOADS: [&str; 4] = ["tso", "gso", "gro", "tx-udp-segmentation"];
 
 /// All figures, with offloads or without.
-fn framing(offloads: bool, rounds: usize) -> Value {
+fn framing(offloads: bool, rounds: usize, is_wanted: &impl Fn(&str) -> bool) -> Value {
     let hosts = Hosts::new();
     for name in NAMES.into_iter().filter(|_| !offloads) {
         let off = OFFLOADS.into_iter().flat_map(|offload| [offload, "off"]);
@@ -75,16 +88,19 @@ fn framing(offloads: bool, rounds: usize) -> Value {
                 command.arg(hosts.path("pin")).arg(program).args(arguments);
                 command
             };
-            for arguments in RUNS {
+            for arguments in RUNS.into_iter().filter(|run| is_wanted(run[0])) {
                 idle.push(idle::wait());
                 for line in run(&mut start(&program, arguments)).lines() {
                     note(&mut figures, name, line);
                 }
             }
+            if !is_wanted(RANDOM_ACCESS) {
+                continue;
+            }
             idle.push(idle::wait());
             let updates = random_access::run(&hosts, |program| start(program, &[]));
             figures
-                .entry(("random-access".into(), 0))
+                .entry((RANDOM_ACCESS.into(), 0))
                 .or_default()
                 .entry(name)
                 .or_default()
@@ -109,7 +125,8 @@ fn note(figures: &mut Figures, net: &'static str, line: &str) {
 fn figure(((what, bytes), nets): (&(String, u64), &BTreeMap<&'static str, Vec<f64>>)) -> Value {
     let unit = match what.as_str() {
         "latency" => "us, one way",
-        "stream" => "MB/s",
+        "allreduce" | "alltoall" => "us",
+        "bw" | "bibw" => "MB/s",
         "rate" => "messages/s",
         _ => "GUP/s",
     };

@@ -1,18 +1,24 @@
 /* What an MPI's messages cost between two ranks: figures as lines of JSON, of medians.
  *
- *     figures latency BYTES...    one-way time of a ping-pong, half of the median round trip
- *     figures stream              64 messages of 64 KiB, then an answer: bytes a second
- *     figures rate                messages of 8 bytes, 64 under way: messages a second
+ *     figures latency BYTES...      one-way time of a ping-pong, half of the median round trip
+ *     figures bw BYTES...           64 messages from one rank to the other, then an answer: MB/s
+ *     figures bibw BYTES...         the same in both directions at once: MB/s of both
+ *     figures rate BYTES...         64 messages under way: messages a second
+ *     figures allreduce BYTES...    time of an MPI_Allreduce
+ *     figures alltoall BYTES...     time of an MPI_Alltoall, with so many bytes to each rank
+ *
+ * What is measured is that of the OSU micro-benchmarks of these names (rate: osu_mbw_mr).
  */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 64, CHUNK = 64 << 10, TAG = 7, REPEATS = 31 };
+enum { WINDOW = 64, LARGEST = 4 << 20, TAG = 7, REPEATS = 31 };
 
 static int rank;
-static char *data;
+/* What is sent, and where it arrives. */
+static char *data, *room;
 
 static int compare(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
@@ -31,34 +37,43 @@ static void ping(int bytes) {
     if (rank == 1) MPI_Send(data, bytes, MPI_BYTE, other, TAG, MPI_COMM_WORLD);
 }
 
-static void latency(int bytes) {
+/* The median time of `action`, in us, which takes part of it at rank 0. */
+static void timed(const char *what, void (*action)(int), int bytes, double part) {
     int count = bytes <= 4096 ? 20000 : bytes <= 65536 ? 3000 : 300;
     double *spans = malloc(count * sizeof *spans);
-    for (int i = 0; i < count / 10 + 10; i++) ping(bytes);
+    for (int i = 0; i < count / 10 + 10; i++) action(bytes);
     for (int i = 0; i < count; i++) {
         double begun = MPI_Wtime();
-        ping(bytes);
-        spans[i] = (MPI_Wtime() - begun) * 1e6 / 2;
+        action(bytes);
+        spans[i] = (MPI_Wtime() - begun) * 1e6 * part;
     }
-    double half = median(spans, count);
+    double middle = median(spans, count);
     if (rank == 0)
-        printf("{\"what\":\"latency\",\"bytes\":%d,\"median\":%.3f,\"min\":%.3f,\"p99\":%.3f}\n",
-               bytes, half, spans[0], spans[count * 99 / 100]);
+        printf("{\"what\":\"%s\",\"bytes\":%d,\"median\":%.3f,\"min\":%.3f,\"p99\":%.3f}\n",
+               what, bytes, middle, spans[0], spans[count * 99 / 100]);
     free(spans);
 }
 
-/* One window of messages of `bytes` from rank 0 to rank 1, and its answer. */
-static void window(int bytes, int count) {
-    MPI_Request requests[WINDOW];
+static void allreduce(int bytes) {
+    MPI_Allreduce(data, room, bytes / sizeof(float), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+static void alltoall(int bytes) {
+    MPI_Alltoall(data, bytes, MPI_BYTE, room, bytes, MPI_BYTE, MPI_COMM_WORLD);
+}
+
+/* Windows of messages from rank 0 to rank 1, or in both directions, and an answer. */
+static void windows(int bytes, int count, int both) {
+    MPI_Request requests[2 * WINDOW];
     for (int done = 0; done < count; done += WINDOW) {
-        for (int i = 0; i < WINDOW; i++) {
-            char *at = data + (size_t)i * bytes;
-            if (rank == 0)
-                MPI_Isend(at, bytes, MPI_BYTE, 1, TAG, MPI_COMM_WORLD, &requests[i]);
-            else
-                MPI_Irecv(at, bytes, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, &requests[i]);
-        }
-        MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
+        int begun = 0;
+        for (int i = 0; i < WINDOW; i++)
+            if (rank == 1 || both)
+                MPI_Irecv(room, bytes, MPI_BYTE, !rank, TAG, MPI_COMM_WORLD, &requests[begun++]);
+        for (int i = 0; i < WINDOW; i++)
+            if (rank == 0 || both)
+                MPI_Isend(data, bytes, MPI_BYTE, !rank, TAG, MPI_COMM_WORLD, &requests[begun++]);
+        MPI_Waitall(begun, requests, MPI_STATUSES_IGNORE);
     }
     char answer = 0;
     if (rank == 0)
@@ -67,12 +82,13 @@ static void window(int bytes, int count) {
         MPI_Send(&answer, 1, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
 }
 
-static void flow(const char *what, int bytes, int count, double each) {
+/* What passes in a second, if each message counts as `each`. */
+static void flow(const char *what, int bytes, int count, int both, double each) {
     double spans[REPEATS];
-    for (int i = 0; i < 5; i++) window(bytes, count);
+    for (int i = 0; i < 5; i++) windows(bytes, count, both);
     for (int i = 0; i < REPEATS; i++) {
         double begun = MPI_Wtime();
-        window(bytes, count);
+        windows(bytes, count, both);
         spans[i] = MPI_Wtime() - begun;
     }
     double span = median(spans, REPEATS);
@@ -81,24 +97,42 @@ static void flow(const char *what, int bytes, int count, double each) {
                count * each / span, count * each / spans[0]);
 }
 
+/* Whether there is such a figure; for one size. */
+static int measure(const char *what, int bytes) {
+    if (!strcmp(what, "latency"))
+        timed(what, ping, bytes, 0.5);
+    else if (!strcmp(what, "allreduce"))
+        timed(what, allreduce, bytes, 1);
+    else if (!strcmp(what, "alltoall"))
+        timed(what, alltoall, bytes, 1);
+    else if (!strcmp(what, "bw"))
+        flow(what, bytes, WINDOW, 0, bytes / 1e6);
+    else if (!strcmp(what, "bibw"))
+        flow(what, bytes, WINDOW, 1, 2 * bytes / 1e6);
+    else if (!strcmp(what, "rate"))
+        flow(what, bytes, 100 * WINDOW, 0, 1);
+    else
+        return 0;
+    return 1;
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     int size;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (size != 2 || argc < 2) {
-        if (rank == 0) fprintf(stderr, "use: two ranks; figures latency BYTES... | stream | rate\n");
+    /* Of MPI_Alltoall each rank has a part. */
+    data = calloc(2, LARGEST);
+    room = calloc(2, LARGEST);
+    int is_known = size == 2 && argc > 2;
+    for (int i = 2; i < argc && is_known; i++) {
+        int bytes = atoi(argv[i]);
+        is_known = bytes >= 0 && bytes <= LARGEST && measure(argv[1], bytes);
+    }
+    if (!is_known) {
+        if (rank == 0) fprintf(stderr, "use: two ranks; figures WHAT BYTES..., 4 MiB at most\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    size_t room = (size_t)WINDOW * CHUNK;
-    data = malloc(room);
-    memset(data, rank + 1, room);
-    if (!strcmp(argv[1], "latency"))
-        for (int i = 2; i < argc; i++) latency(atoi(argv[i]));
-    else if (!strcmp(argv[1], "stream"))
-        flow("stream", CHUNK, WINDOW, CHUNK / 1e6);
-    else if (!strcmp(argv[1], "rate"))
-        flow("rate", 8, 100 * WINDOW, 1);
     MPI_Finalize();
     return 0;
 }

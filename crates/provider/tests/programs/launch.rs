@@ -101,6 +101,9 @@ pub(crate) enum Net {
     /// The MPI's own TCP.
     #[allow(dead_code, reason = "the figures compare")]
     Tcp,
+    /// libfabric's `tcp;ofi_rxm`: messages over connections.
+    #[allow(dead_code, reason = "the figures compare")]
+    Rxm,
     /// libfabric's `udp;ofi_rxd`: datagrams, made reliable in user space.
     #[allow(dead_code, reason = "the figures compare")]
     Rxd,
@@ -110,7 +113,7 @@ impl Net {
     fn options(self, kind: Kind) -> Vec<&'static str> {
         let provider = match self {
             Self::Earmark => "earmark",
-            Self::Tcp => "tcp",
+            Self::Tcp | Self::Rxm => "tcp",
             Self::Rxd => "udp",
         };
         match (kind, self) {

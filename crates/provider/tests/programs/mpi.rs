@@ -42,6 +42,6 @@ fn conforms_with_threads() {
 }
 
 #[test]
-fn conforms_with_udp_for_bulk_data() {
-    conforms(1, &[("EARMARK_PORT", "packet:eth0+udp"), LOSS], &["short"]);
+fn conforms_with_tcp_for_bulk_data() {
+    conforms(1, &[("EARMARK_PORT", "packet:eth0+tcp"), LOSS], &["short"]);
 }

@@ -18,7 +18,8 @@ use ::mx::wire::FrameType;
 
 pub use self::setting::{BadFaults, Fault, Faults, Rule};
 use super::{
-    Identity, Outgoing, Port, PortCounters, PortError, TakeFrame, Transmitted, WriteFrame,
+    Address, BulkPath, Filtered, Identity, Outgoing, Port, PortCounters, PortError, TakeFrame,
+    Transmitted, WriteFrame,
 };
 
 /// How many frames were lost, doubled and delayed; clones count together.
@@ -78,14 +79,23 @@ impl FaultyPort {
 
 impl Mischief {
     /// The next frame that really goes.
-    fn write(&mut self, into: &mut [u8], write: &mut WriteFrame<'_>) -> Option<Outgoing> {
+    fn write(
+        &mut self,
+        into: &mut [u8],
+        mtu: usize,
+        write: &mut WriteFrame<'_>,
+    ) -> Option<Outgoing> {
         if let Some((outgoing, frame)) = self.next.take() {
             into[..frame.len()].copy_from_slice(&frame);
             return Some(outgoing);
         }
         loop {
-            let outgoing = write(into)?;
+            let outgoing = write.next(into)?;
             let length = outgoing.length.min(into.len());
+            if length > mtu {
+                // The path of bulk frames loses nothing.
+                return Some(outgoing);
+            }
             let fault = self.fault(&into[..length]);
             let copy = || (outgoing, into[..length].to_vec());
             match fault {
@@ -133,7 +143,21 @@ impl Port for FaultyPort {
 
     fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
         let Self { port, mischief } = self;
-        port.transmit(&mut |into| mischief.write(into, write))
+        let mtu = port.mtu().into();
+        let next = |write: &mut WriteFrame<'_>, into: &mut [u8]| mischief.write(into, mtu, write);
+        port.transmit(&mut Filtered { frames: write, next })
+    }
+
+    fn bulk_min(&self) -> Option<u32> {
+        self.port.bulk_min()
+    }
+
+    fn bulk_changes(&mut self) -> Vec<(Address, BulkPath)> {
+        self.port.bulk_changes()
+    }
+
+    fn close_bulk_path(&mut self, peer: Address) {
+        self.port.close_bulk_path(peer);
     }
 
     fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
@@ -175,7 +199,7 @@ mod tests {
         let a = wire.port(NicId([2, 0, 0, 0, 0, 1]), 1).unwrap();
         let mut a = FaultyPort::new(Box::new(a), &faults.parse().unwrap());
         let mut sent = 0;
-        let outcome = a.transmit(&mut |frame| {
+        let outcome = a.transmit(&mut |frame: &mut [u8]| {
             let frame_type = *types.get(sent)? as u8;
             sent += 1;
             frame[..30].fill(sent as u8);

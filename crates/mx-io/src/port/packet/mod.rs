@@ -179,7 +179,7 @@ impl PacketPort {
     fn fill(&mut self, write: &mut WriteFrame<'_>) -> bool {
         let header = HEADER + if self.vlan.is_some() { TAG } else { 0 };
         while let Some(frame) = self.outbox.vacant() {
-            let Some(outgoing) = write(&mut frame[header..]) else { return true };
+            let Some(outgoing) = write.next(&mut frame[header..]) else { return true };
             frame[..6].copy_from_slice(&outgoing.to.0);
             frame[6..12].copy_from_slice(&self.nic.0);
             if let Some(tag) = self.vlan {

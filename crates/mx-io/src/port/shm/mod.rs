@@ -408,7 +408,7 @@ impl Port for ShmPort {
 
     fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
         while self.flush() {
-            let Some(outgoing) = write(&mut self.staging) else {
+            let Some(outgoing) = write.next(&mut self.staging) else {
                 return Ok(Transmitted::Drained);
             };
             self.staged = Some(outgoing);

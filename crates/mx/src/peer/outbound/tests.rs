@@ -48,7 +48,7 @@ fn what_later_frames_overtake_is_lost() {
     };
     // The second and the third have come, which explains itself by reordering; then the fourth.
     assert_eq!(hear(&mut outbound, 40, &[0b011]).lost, 0);
-    assert!(!outbound.may_resend());
+    assert!(!outbound.may_resend(false));
     assert_eq!(hear(&mut outbound, 41, &[0b111]).lost, 1);
     assert_eq!(outbound.resend(at(41), &config), Some((FIRST, Segment::Close, Resent::Last)));
     // It was only late: too early for an answer to the second transmission.
@@ -81,11 +81,11 @@ fn silence_asks_with_one_frame_then_with_all() {
     }
     let first = outbound.deadline().unwrap();
     assert_eq!(outbound.on_pto(first, &config), 1);
-    assert!(outbound.resend(first, &config).is_some() && !outbound.may_resend());
+    assert!(outbound.resend(first, &config).is_some() && !outbound.may_resend(false));
     let second = outbound.deadline().unwrap();
     assert_eq!(outbound.on_pto(second, &config), 10);
     // The window is closed to one frame.
-    assert!(outbound.resend(second, &config).is_some() && !outbound.may_resend());
+    assert!(outbound.resend(second, &config).is_some() && !outbound.may_resend(false));
     let third = outbound.deadline().unwrap();
     assert!(third.since(second) > second.since(first), "it waits longer each time");
 }

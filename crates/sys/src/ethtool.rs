@@ -9,31 +9,38 @@ use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketType, socket};
 
 /// Reads the driver (`ETHTOOL_GDRVINFO`).
-pub(crate) const DRIVER: u32 = 0x03;
+pub const DRIVER: u32 = 0x03;
 /// Reads coalescing (`ETHTOOL_GCOALESCE`).
-pub(crate) const GET_COALESCE: u32 = 0x0e;
+pub const GET_COALESCE: u32 = 0x0e;
 /// Changes coalescing (`ETHTOOL_SCOALESCE`).
-pub(crate) const SET_COALESCE: u32 = 0x0f;
+pub const SET_COALESCE: u32 = 0x0f;
 /// Reads the driver's counters (`ETHTOOL_GSTATS`).
-pub(crate) const STATISTICS: u32 = 0x1d;
+pub const STATISTICS: u32 = 0x1d;
+/// Reads whether TCP is divided into segments by the device, or right before it (`ETHTOOL_GTSO`).
+pub const TCP_SEGMENTATION: u32 = 0x1e;
 /// Reads or changes coalescing of some queues (`ETHTOOL_PERQUEUE`).
-pub(crate) const PER_QUEUE: u32 = 0x4b;
+pub const PER_QUEUE: u32 = 0x4b;
 
 /// Words of `struct ethtool_drvinfo`.
-pub(crate) const DRIVER_WORDS: usize = 49;
+pub const DRIVER_WORDS: usize = 49;
 /// Words of `struct ethtool_coalesce`: the command, then its values.
-pub(crate) const COALESCE_WORDS: usize = 23;
+pub const COALESCE_WORDS: usize = 23;
+/// Words of `struct ethtool_value`.
+pub const VALUE_WORDS: usize = 2;
 /// Words before the counters: the command, and how many there are.
-pub(crate) const STATISTICS_HEADER: usize = 2;
+pub const STATISTICS_HEADER: usize = 2;
 /// Words before the values of queues: two commands, and a bit for each queue (`MAX_NUM_QUEUE`).
-pub(crate) const PER_QUEUE_HEADER: usize = 2 + 4_096 / 32;
+pub const PER_QUEUE_HEADER: usize = 2 + 4_096 / 32;
 
 /// Room for counters beyond those that were asked for. The kernel writes as many as the driver has
 /// at that moment; this is for one whose queues become many more meanwhile.
-pub(crate) const STATISTICS_SPARE: usize = 32_768;
+pub const STATISTICS_SPARE: usize = 32_768;
 
 /// Refuses what can be no device's name: the kernel would cut it off and find another one.
-pub(crate) fn check_name(device: &str) -> io::Result<()> {
+///
+/// # Errors
+/// `ENODEV`, as for a device that is not there.
+pub fn check_name(device: &str) -> io::Result<()> {
     let fits = (1..libc::IFNAMSIZ).contains(&device.len()) && !device.bytes().any(|byte| byte == 0);
     if fits { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ENODEV)) }
 }
@@ -44,6 +51,7 @@ fn needed(words: &[u32]) -> Option<usize> {
     match *command {
         DRIVER => Some(DRIVER_WORDS),
         GET_COALESCE | SET_COALESCE => Some(COALESCE_WORDS),
+        TCP_SEGMENTATION => Some(VALUE_WORDS),
         STATISTICS => {
             let count = usize::try_from(*rest.first()?).ok()?;
             Some(STATISTICS_HEADER + count.checked_mul(2)?.checked_add(STATISTICS_SPARE)?)
@@ -58,16 +66,22 @@ fn needed(words: &[u32]) -> Option<usize> {
 
 /// Asks about devices in the network of the thread that opened it.
 #[derive(Debug)]
-pub(crate) struct Control(OwnedFd);
+pub struct Control(OwnedFd);
 
 impl Control {
     /// Opens it.
-    pub(crate) fn open() -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// If there are no more descriptors.
+    pub fn open() -> io::Result<Self> {
         Ok(Self(socket(AddressFamily::INET, SocketType::DGRAM, None)?))
     }
 
     /// The number of a device.
-    pub(crate) fn index(&self, device: &str) -> io::Result<u32> {
+    ///
+    /// # Errors
+    /// If there is none of this name.
+    pub fn index(&self, device: &str) -> io::Result<u32> {
         check_name(device)?;
         Ok(name_to_index(&self.0, device)?)
     }
@@ -77,7 +91,7 @@ impl Control {
     ///
     /// # Errors
     /// If the words are too few for their command, or the kernel or the driver refuses.
-    pub(crate) fn ethtool(&self, device: &str, words: &mut [u32]) -> io::Result<()> {
+    pub fn ethtool(&self, device: &str, words: &mut [u32]) -> io::Result<()> {
         check_name(device)?;
         if needed(words).is_none_or(|needed| words.len() < needed) {
             return Err(io::ErrorKind::InvalidInput.into());

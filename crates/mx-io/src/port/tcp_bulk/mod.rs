@@ -1,0 +1,524 @@
+//! A port that sends the bulk of messages over TCP, and everything else by another port.
+//!
+//! The kernel carries a stream of bytes for a fraction of what as many frames cost it, since it
+//! handles up to 64 KiB as one, and so do most NICs. Short messages, and whatever a host waits for,
+//! gain nothing from it. So data go over a connection, in [bulk
+//! frames](::mx::wire::BULK_PAYLOAD) far longer than the MTU; requests, announcements, short
+//! messages and acknowledgements go over Ethernet, where NICs see their marks. The engine decides
+//! what goes which way ([`BulkPath`]); a port has a connection for each peer, in both directions.
+//!
+//! # How a connection opens
+//!
+//! ```text
+//!  a, which pulls or sends data           b
+//!    │── Ethernet: call (address, n) ──────▶│
+//!    │◀─ Ethernet: coming (n, m) ───────────│
+//!    │◀═ TCP: hello (b, n) ═════════════════│ it has read the call, which was for b alone
+//!    │══ TCP: welcome (m) ═════════════════▶│ it has read the answer, which was for a alone
+//! ```
+//!
+//! So each end knows that the other reads the frames for its address, as MX on Ethernet trusts it
+//! to; the tokens of MX tell which frames belong to which life of an endpoint. Until then frames go
+//! over Ethernet, and so they do if there is no connection: a firewall, or a peer without TCP,
+//! costs a frame a second. Of two that ask at the same time, the one with the lower address is
+//! answered.
+//!
+//! # What others can do
+//!
+//! Anybody may connect, and is disconnected after a second without the nonce; at most
+//! [`MAX_OPENING`] connections wait for it. Anybody on the segment may ask this port to connect to
+//! an address there, at a port from 1024 on, but to none behind a router, on another
+//! interface, or of this host alone.
+//!
+//! A spinning thread looks at connections only while it expects something there, since that takes a
+//! system call. A sleeping thread sleeps on both descriptors.
+
+mod asks;
+mod link;
+mod offload;
+mod opening;
+mod pages;
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use ::mx::address::Address;
+use ::mx::outgoing::BulkPath;
+use ::mx::wire::{BULK_FRAME, FLAG_ASK, FrameType};
+use base::time::{Duration, Instant};
+use rustc_hash::FxHashMap;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::time::Timespec;
+
+use super::{
+    Identity, Outgoing, Port, PortCounters, PortError, TakeFrame, Transmitted, WriteFrame,
+    endpoint_of, in_turns,
+};
+use asks::{ASK, Ask, Asked, Key, Nonce};
+use link::{Link, PREFIX};
+use offload::segments_late;
+use opening::{Opening, Step, never_pace};
+use pages::Pages;
+use sys::clock;
+
+/// For how many vain looks after the last sign of bulk frames a spinning thread still looks: some
+/// milliseconds.
+const WARM: u32 = 10_000;
+/// How often it looks otherwise, since peers may send at any time: every so many times.
+const COLD: u32 = 64;
+
+/// The most connections that are being opened at a time.
+pub const MAX_OPENING: usize = 64;
+/// After this time they are closed.
+const OPENS_FOR: Duration = Duration::from_millis(1000);
+/// No peer is called at a port below this one, where services of the system listen.
+const LEAST_PORT: u16 = 1024;
+/// The most connections that are open.
+const MAX_LINKS: usize = 1024;
+
+/// An eager message has to be longer than this to gain from TCP, in bytes, if each segment passes
+/// through the whole stack. Otherwise some 4.5 KiB are enough.
+const LEAST_WITHOUT_OFFLOAD: u32 = 15 << 10;
+
+/// The most events of one look.
+const EVENTS: usize = 64;
+/// Events of a connection that is over.
+const BROKEN: EventFlags = EventFlags::ERR.union(EventFlags::HUP);
+/// The token of the listener. Those of connections are greater.
+const LISTENER: u64 = 0;
+
+/// A port with connections beside it.
+pub struct TcpBulkPort<P> {
+    outer: P,
+    bulk: Bulk,
+    bulk_first: bool,
+}
+
+struct Bulk {
+    own: Key,
+    mtu: usize,
+    interface: u32,
+    address: SocketAddrV4,
+    listener: TcpListener,
+    /// Readable if a connection is, or has room again.
+    epoll: OwnedFd,
+    connections: FxHashMap<u64, Connection>,
+    latest_token: u64,
+    /// Those that are open, by peer.
+    links: FxHashMap<Key, u64>,
+    asked: Asked,
+    /// Frames about connections, which have not left.
+    asks: Vec<(Key, Ask)>,
+    /// What the engine has not been told.
+    changes: Vec<(Address, BulkPath)>,
+    /// Where the engine writes, since the outer port has room for short frames only.
+    staging: Box<[u8]>,
+    pages: Pages,
+    warm: u32,
+    looks: u32,
+    counters: PortCounters,
+}
+
+enum Connection {
+    Opening(Opening),
+    Open(Key, Link),
+}
+
+impl Connection {
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Opening(opening) => opening.as_fd(),
+            Self::Open(_, link) => link.as_fd(),
+        }
+    }
+}
+
+impl<P: Port> std::fmt::Debug for TcpBulkPort<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let own = self.bulk.own;
+        f.debug_struct("TcpBulkPort").field("own", &own).finish_non_exhaustive()
+    }
+}
+
+impl<P: Port> TcpBulkPort<P> {
+    /// Adds connections from and to `address`, which is that of the interface with this index, to a
+    /// port.
+    ///
+    /// # Errors
+    /// If the address is not of this host, or there are no more descriptors.
+    pub fn new(outer: P, interface: u32, address: Ipv4Addr) -> Result<Self, PortError> {
+        let name = format!("{address}, for bulk data");
+        let remedy = "use the address of the interface: ip -4 -brief address";
+        let fail = PortError::system("listen for TCP connections", &name, remedy);
+        let bulk = Bulk::new(&outer, interface, address).map_err(fail)?;
+        Ok(Self { outer, bulk, bulk_first: false })
+    }
+}
+
+impl<P> TcpBulkPort<P> {
+    /// Where peers connect.
+    #[must_use]
+    pub fn tcp_address(&self) -> SocketAddrV4 {
+        self.bulk.address
+    }
+}
+
+impl<P: Port> Port for TcpBulkPort<P> {
+    fn identity(&self) -> Identity {
+        self.outer.identity()
+    }
+
+    fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
+        let Self { outer, bulk, .. } = self;
+        outer.transmit(&mut |frame: &mut [u8]| bulk.write(frame, write))
+    }
+
+    fn bulk_min(&self) -> Option<u32> {
+        (!segments_late(self.bulk.interface)).then_some(LEAST_WITHOUT_OFFLOAD)
+    }
+
+    fn bulk_changes(&mut self) -> Vec<(Address, BulkPath)> {
+        std::mem::take(&mut self.bulk.changes)
+    }
+
+    fn close_bulk_path(&mut self, peer: Address) {
+        if let Some(&token) = self.bulk.links.get(&(peer.nic, peer.endpoint)) {
+            self.bulk.close(token);
+        }
+    }
+
+    fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
+        let Self { outer, bulk, bulk_first } = self;
+        let is_due = bulk.is_due();
+        let mut look = |by_tcp, budget| {
+            if by_tcp {
+                return Ok(bulk.receive(budget, take));
+            }
+            outer.receive(budget, &mut |from, frame| match frame.first() {
+                Some(&ASK) => bulk.on_ask(from, frame),
+                _ => take(from, frame),
+            })
+        };
+        if is_due { in_turns(bulk_first, budget, look) } else { look(false, budget) }
+    }
+
+    fn arm(&mut self) -> Result<bool, PortError> {
+        // The descriptor of connections is readable for as long as there is something.
+        self.outer.arm()
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.outer.readiness()
+    }
+
+    fn more_readiness(&self) -> Vec<BorrowedFd<'_>> {
+        let mut all = self.outer.more_readiness();
+        all.push(self.bulk.epoll.as_fd());
+        all
+    }
+
+    fn clear(&mut self) -> Result<(), PortError> {
+        // Nobody knows which of them it was.
+        self.bulk.looks = COLD;
+        self.outer.clear()
+    }
+
+    fn counters(&mut self) -> PortCounters {
+        self.outer.counters().and(self.bulk.counters)
+    }
+}
+
+impl Bulk {
+    fn new(outer: &impl Port, interface: u32, address: Ipv4Addr) -> io::Result<Self> {
+        let listener = TcpListener::bind(SocketAddrV4::new(address, 0))?;
+        listener.set_nonblocking(true)?;
+        never_pace(&listener);
+        let SocketAddr::V4(address) = listener.local_addr()? else {
+            return Err(io::ErrorKind::AddrNotAvailable.into());
+        };
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        Ok(Self {
+            own: (outer.nic_id(), outer.endpoint()),
+            mtu: outer.mtu().into(),
+            interface,
+            address,
+            listener,
+            epoll,
+            connections: FxHashMap::default(),
+            latest_token: LISTENER,
+            links: FxHashMap::default(),
+            asked: Asked::new(),
+            asks: Vec::new(),
+            changes: Vec::new(),
+            staging: vec![0; PREFIX + BULK_FRAME].into(),
+            pages: Pages::default(),
+            warm: 0,
+            looks: 0,
+            counters: PortCounters::default(),
+        })
+    }
+
+    /// Writes the next frame for the outer port, after those that go another way.
+    fn write(&mut self, frame: &mut [u8], write: &mut WriteFrame<'_>) -> Option<Outgoing> {
+        loop {
+            if let Some((peer, ask)) = self.asks.pop() {
+                return Some(ask.write(self.own, peer, frame));
+            }
+            if !self.changes.is_empty() {
+                // First the engine has to know.
+                return None;
+            }
+            if self.links.is_empty() {
+                let Some(outgoing) = write.next(&mut frame[..self.mtu]) else {
+                    // It may have been the first for somebody.
+                    let (peer, ask) = self.asks.pop()?;
+                    return Some(ask.write(self.own, peer, frame));
+                };
+                self.watch(frame[0], outgoing);
+                return Some(outgoing);
+            }
+            let outgoing = write.next(&mut self.staging[PREFIX..])?;
+            if outgoing.length > self.mtu {
+                self.send(outgoing, write.data());
+                continue;
+            }
+            frame[..outgoing.length].copy_from_slice(&self.staging[PREFIX..][..outgoing.length]);
+            self.watch(frame[0], outgoing);
+            return Some(outgoing);
+        }
+    }
+
+    /// Asks for a connection to a peer that data are sent to or wanted of.
+    fn watch(&mut self, frame_type: u8, outgoing: Outgoing) {
+        const PULL: u8 = FrameType::Pull as u8;
+        const MEDIUM: u8 = FrameType::Medium as u8;
+        if !matches!(frame_type, PULL | MEDIUM) {
+            return;
+        }
+        let peer = (outgoing.to, outgoing.endpoint);
+        if self.links.contains_key(&peer) {
+            if frame_type == PULL {
+                self.warm = WARM;
+            }
+            return;
+        }
+        if self.links.len() >= MAX_LINKS {
+            return;
+        }
+        if let Some(nonce) = self.asked.ask(peer, clock::now()) {
+            self.warm = WARM;
+            self.asks.push((peer, Ask::Call(self.address, nonce)));
+        }
+    }
+
+    /// Sends a frame over the connection to its peer: what is in the staging area, and the data
+    /// that follow.
+    fn send(&mut self, outgoing: Outgoing, data: &[u8]) {
+        let peer = (outgoing.to, outgoing.endpoint);
+        let Some(&token) = self.links.get(&peer) else { return };
+        let Some(Connection::Open(_, link)) = self.connections.get_mut(&token) else { return };
+        let head = &mut self.staging[..PREFIX + outgoing.length - data.len()];
+        head[..PREFIX].copy_from_slice(&(outgoing.length as u32).to_be_bytes());
+        // Of the frames of a large message others follow, but for the last.
+        let &mut [_, _, _, _, frame_type, flags, ..] = head else { return };
+        let more = frame_type == FrameType::Reply as u8 && flags & FLAG_ASK == 0;
+        self.counters.calls_out += 1;
+        let sent = link.send(&mut self.pages, head, data, more);
+        let is_full = link.is_full();
+        if sent.is_err() {
+            return self.close(token);
+        }
+        self.counters.went(1, outgoing.length);
+        self.counters.bulk_out += 1;
+        self.warm = WARM;
+        if is_full {
+            self.counters.full += 1;
+            self.listen(token, EventFlags::IN | EventFlags::OUT);
+            self.changed(peer, BulkPath::Full);
+        }
+    }
+
+    /// Whether to look at connections this time.
+    const fn is_due(&mut self) -> bool {
+        self.looks += 1;
+        if self.warm == 0 && self.looks < COLD {
+            return false;
+        }
+        self.looks = 0;
+        true
+    }
+
+    /// Looks at connections where something has happened: how many frames have come, and at least
+    /// one if a connection was opened or closed.
+    fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> usize {
+        let mut room = [MaybeUninit::<Event>::uninit(); EVENTS];
+        self.counters.calls_in += 1;
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        // An error leaves it without events, and the next look makes up for it.
+        let waited = epoll::wait(&self.epoll, &mut room, Some(&at_once));
+        let events: &[Event] = waited.map_or(&[], |(events, _)| events);
+        let mut seen = 0;
+        for Event { flags, data } in events.iter().copied() {
+            let token = data.u64();
+            match self.connections.get_mut(&token) {
+                // What is left of a connection that was broken off may not be what was sent.
+                Some(Connection::Open(..)) if flags.intersects(BROKEN) => self.close(token),
+                Some(Connection::Open(peer, link)) => {
+                    let peer = *peer;
+                    let counters = &mut self.counters;
+                    let endpoint = self.own.1;
+                    let outcome = if link.is_full() { link.flush() } else { Ok(()) };
+                    let has_room = flags.contains(EventFlags::OUT) && !link.is_full();
+                    let outcome = outcome.and_then(|()| {
+                        link.receive(|frame| {
+                            seen += 1;
+                            if endpoint_of(frame) == Some(endpoint) {
+                                counters.came(frame.len());
+                                counters.bulk_in += 1;
+                                take(peer.0, frame);
+                            } else {
+                                counters.strange += 1;
+                            }
+                        })
+                    });
+                    if has_room {
+                        self.listen(token, EventFlags::IN);
+                        self.changed(peer, BulkPath::Open);
+                    }
+                    match outcome {
+                        Ok(calls) => self.counters.calls_in += calls,
+                        Err(_) => self.close(token),
+                    }
+                }
+                Some(Connection::Opening(_)) => self.advance(token),
+                None => self.accept(),
+            }
+        }
+        self.warm = if events.is_empty() { self.warm.saturating_sub(1) } else { WARM };
+        // A connection may have had more frames than were asked for.
+        seen.min(budget)
+    }
+
+    fn changed(&mut self, (nic, endpoint): Key, path: BulkPath) {
+        self.changes.push((Address { nic, endpoint }, path));
+    }
+
+    fn listen(&self, token: u64, flags: EventFlags) {
+        if let Some(connection) = self.connections.get(&token) {
+            // It fails for none that was added.
+            let _ = epoll::modify(&self.epoll, connection.fd(), EventData::new_u64(token), flags);
+        }
+    }
+
+    fn add(&mut self, opening: Opening, flags: EventFlags) {
+        self.latest_token += 1;
+        let token = self.latest_token;
+        if epoll::add(&self.epoll, &opening, EventData::new_u64(token), flags).is_ok() {
+            self.connections.insert(token, Connection::Opening(opening));
+        }
+    }
+
+    /// Whether another connection may be opened.
+    fn has_place(&mut self, now: Instant) -> bool {
+        self.connections.retain(|_, connection| match connection {
+            Connection::Opening(opening) => now.since(opening.since) < OPENS_FOR,
+            Connection::Open(..) => true,
+        });
+        self.connections.len() - self.links.len() < MAX_OPENING && self.links.len() < MAX_LINKS
+    }
+
+    /// Somebody connects.
+    fn accept(&mut self) {
+        let Ok((stream, _)) = self.listener.accept() else { return };
+        let now = clock::now();
+        if self.has_place(now) && stream.set_nonblocking(true).is_ok() {
+            self.add(Opening::accepted(stream, now), EventFlags::IN);
+        } else {
+            self.counters.strange += 1;
+        }
+    }
+
+    /// A frame about a connection has come.
+    fn on_ask(&mut self, from: super::NicId, frame: &[u8]) {
+        let Some((endpoint, ask)) = Ask::read(frame) else {
+            self.counters.strange += 1;
+            return;
+        };
+        let peer = (from, endpoint);
+        match ask {
+            Ask::Call(to, nonce) => self.call(peer, to, nonce),
+            Ask::Coming(nonce, welcome) if self.asked.coming(peer, nonce, welcome) => {
+                // It may have been faster than this frame.
+                let waiting = self.connections.iter();
+                let is_opening = |(token, connection): (&u64, &Connection)| {
+                    matches!(connection, Connection::Opening(_)).then_some(*token)
+                };
+                let waiting: Vec<u64> = waiting.filter_map(is_opening).collect();
+                waiting.into_iter().for_each(|token| self.advance(token));
+            }
+            Ask::Coming(..) => self.counters.strange += 1,
+        }
+    }
+
+    /// Connects to a peer that asks for it.
+    fn call(&mut self, peer: Key, to: SocketAddrV4, nonce: Nonce) {
+        let now = clock::now();
+        let is_this_host = to.ip().is_unspecified() || to.ip() == self.address.ip();
+        if is_this_host || to.port() < LEAST_PORT {
+            self.counters.strange += 1;
+            return;
+        }
+        if self.asked.is_race(self.own, peer, now) || !self.has_place(now) {
+            return;
+        }
+        let welcome = self.asked.nonce();
+        let own = (self.own, self.address);
+        if let Ok(opening) = Opening::call(self.interface, own, (peer, to), (nonce, welcome), now) {
+            self.asks.push((peer, Ask::Coming(nonce, welcome)));
+            // Writable once it is connected.
+            self.add(opening, EventFlags::IN | EventFlags::OUT);
+        }
+    }
+
+    /// A connection that is being opened goes on.
+    fn advance(&mut self, token: u64) {
+        let Some(Connection::Opening(opening)) = self.connections.get_mut(&token) else { return };
+        match opening.advance() {
+            Ok(Step::Waits) => self.listen(token, EventFlags::IN),
+            Ok(Step::SaysHello(peer, nonce)) => match self.asked.answer(peer, nonce) {
+                Ok(Some(welcome)) if opening.welcome(welcome).is_ok() => self.opened(token, peer),
+                // What it wants to hear is on its way.
+                Ok(None) => {}
+                _ => {
+                    self.counters.strange += 1;
+                    self.connections.remove(&token);
+                }
+            },
+            Ok(Step::IsOpen(peer)) => self.opened(token, peer),
+            Err(_) => drop(self.connections.remove(&token)),
+        }
+    }
+
+    /// A connection is open, and replaces what there has been.
+    fn opened(&mut self, token: u64, peer: Key) {
+        let Some(Connection::Opening(opening)) = self.connections.remove(&token) else { return };
+        if let Some(old) = self.links.get(&peer).copied() {
+            self.close(old);
+        }
+        let stream = opening.into_stream();
+        self.connections.insert(token, Connection::Open(peer, Link::new(stream)));
+        self.links.insert(peer, token);
+        self.listen(token, EventFlags::IN);
+        self.changed(peer, BulkPath::Open);
+    }
+
+    fn close(&mut self, token: u64) {
+        if let Some(Connection::Open(peer, _)) = self.connections.remove(&token) {
+            self.links.remove(&peer);
+            self.changed(peer, BulkPath::Closed);
+        }
+    }
+}

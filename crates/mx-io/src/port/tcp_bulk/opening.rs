@@ -1,0 +1,173 @@
+//! A connection that is being opened: whether each end is who it says.
+
+use std::io;
+use std::mem::size_of;
+use std::net::{SocketAddrV4, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use base::time::Instant;
+use rustix::io::Errno;
+use rustix::net::sockopt::set_tcp_congestion;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, connect, recv, send,
+    socket_with,
+};
+
+use super::Key;
+use super::asks::{Nonce, key_of};
+use crate::port::{NicId, socket};
+
+/// Bytes of what the caller says first: its NIC, its endpoint, a zero, the nonce it was asked with.
+const HELLO: usize = 8 + size_of::<u64>();
+/// Bytes of the answer: the nonce that the caller has asked for.
+const WELCOME: usize = size_of::<u64>();
+
+/// A connection, and what is known of it.
+pub(super) struct Opening {
+    stream: TcpStream,
+    pub(super) since: Instant,
+    came: [u8; HELLO],
+    length: usize,
+    side: Side,
+}
+
+enum Side {
+    /// Somebody has connected.
+    Called,
+    /// This endpoint has, and has said hello or not.
+    Calling { peer: Key, hello: [u8; HELLO], welcome: Nonce, has_greeted: bool },
+}
+
+/// What has become of it.
+pub(super) enum Step {
+    /// Nothing yet.
+    Waits,
+    /// The caller says that it is this endpoint, which was asked with this nonce.
+    SaysHello(Key, Nonce),
+    /// It is open, to this peer.
+    IsOpen(Key),
+}
+
+impl AsFd for Opening {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+impl Opening {
+    /// Somebody has connected.
+    pub(super) const fn accepted(stream: TcpStream, since: Instant) -> Self {
+        Self { stream, since, came: [0; HELLO], length: 0, side: Side::Called }
+    }
+
+    /// Connects `own`, through `interface`, to a peer that has asked with a nonce; it has to answer
+    /// with `welcome`.
+    pub(super) fn call(
+        interface: u32,
+        own: (Key, SocketAddrV4),
+        (peer, to): (Key, SocketAddrV4),
+        (asked, welcome): (Nonce, Nonce),
+        since: Instant,
+    ) -> io::Result<Self> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+        only_neighbours(fd.as_fd(), interface)?;
+        never_pace(&fd);
+        bind(&fd, &SocketAddrV4::new(*own.1.ip(), 0))?;
+        match connect(&fd, &to) {
+            Ok(()) | Err(Errno::INPROGRESS) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let (NicId(nic), endpoint) = own.0;
+        let mut hello = [0; HELLO];
+        hello[..6].copy_from_slice(&nic);
+        hello[6] = endpoint;
+        hello[8..].copy_from_slice(&asked.to_be_bytes());
+        let side = Side::Calling { peer, hello, welcome, has_greeted: false };
+        Ok(Self { stream: OwnedFd::into(fd), since, came: [0; HELLO], length: 0, side })
+    }
+
+    /// Goes on.
+    ///
+    /// # Errors
+    /// If there is no connection, or the other end is not the one that it should be.
+    pub(super) fn advance(&mut self) -> io::Result<Step> {
+        let wanted = match &mut self.side {
+            Side::Called => HELLO,
+            Side::Calling { hello, has_greeted, .. } => {
+                if !*has_greeted {
+                    match say(&self.stream, hello) {
+                        // Not connected yet.
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                            return Ok(Step::Waits);
+                        }
+                        outcome => outcome?,
+                    }
+                    *has_greeted = true;
+                }
+                WELCOME
+            }
+        };
+        // Not a byte more: frames may follow.
+        let place = &mut self.came[self.length..wanted];
+        if !place.is_empty() {
+            self.length += match recv(&self.stream, place, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok((came, _)) => came,
+                Err(Errno::AGAIN) => 0,
+                Err(errno) => return Err(errno.into()),
+            };
+        }
+        if self.length < wanted {
+            return Ok(Step::Waits);
+        }
+        match &self.side {
+            Side::Called => {
+                let nonce = self.came.last_chunk().map_or(0, |nonce| u64::from_be_bytes(*nonce));
+                let peer = key_of(&self.came).ok_or(io::ErrorKind::InvalidData)?;
+                Ok(Step::SaysHello(peer, nonce))
+            }
+            Side::Calling { welcome, peer, .. }
+                if self.came[..WELCOME] == welcome.to_be_bytes() =>
+            {
+                Ok(Step::IsOpen(*peer))
+            }
+            Side::Calling { .. } => Err(io::ErrorKind::PermissionDenied.into()),
+        }
+    }
+
+    /// Answers a caller with the nonce that it has asked for.
+    pub(super) fn welcome(&self, nonce: Nonce) -> io::Result<()> {
+        say(&self.stream, &nonce.to_be_bytes())
+    }
+
+    /// It is open.
+    pub(super) fn into_stream(self) -> TcpStream {
+        self.stream
+    }
+}
+
+/// Sends a few bytes, which fit into an empty queue.
+fn say(stream: &TcpStream, bytes: &[u8]) -> io::Result<()> {
+    let sent = send(stream, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
+    if sent == bytes.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
+}
+
+/// Receivers ask for what they can take, over one segment, so nobody has to pace packets as BBR
+/// does. Every process may have this algorithm. It has to be set before there is a connection:
+/// pacing that has begun goes on under any other.
+pub(super) fn never_pace(socket: impl AsFd) {
+    let _ = set_tcp_congestion(socket, "reno");
+}
+
+/// Peers are on the segment of the interface. No other address gets a packet: none behind a router,
+/// on another interface, or of this host alone.
+fn only_neighbours(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the option takes a number.
+    // JUSTIFICATION: rustix has no call for it.
+    unsafe { socket::set(socket, libc::SOL_SOCKET, libc::SO_DONTROUTE, &on) }?;
+    // SAFETY: the option takes the index of an interface, an int as wide as this.
+    // JUSTIFICATION: rustix has no call for it.
+    unsafe { socket::set(socket, libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX, &interface) }
+}

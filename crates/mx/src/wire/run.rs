@@ -1,0 +1,65 @@
+//! Bulk frames: what a path for them carries ([`BulkPath`](crate::outgoing::BulkPath)).
+//!
+//! A bulk frame is longer than the MTU, and has no more than [`BULK_PAYLOAD`] bytes of data.
+//! Several replies in a row may go as a *run*: one head, that of the first, and the data of all. So
+//! a sender hands hundreds of kilobytes to the kernel at once, straight from the message. At the
+//! other end [`Run`] makes frames of them again, while they come.
+
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::layout::{HeaderLayout, ReplyLayout};
+use super::write::overhead;
+use super::{FLAG_ASK, FLAG_CRC, FrameType, HEADER};
+
+/// Bytes of data in a bulk frame; the last one of a message has fewer.
+pub const BULK_PAYLOAD: usize = 32 << 10;
+/// Bytes of the longest bulk frame.
+pub const BULK_FRAME: usize = BULK_PAYLOAD + overhead(FrameType::Medium, true);
+/// The most replies in a run.
+pub const RUN_FRAMES: u32 = 8;
+/// Bytes of the longest run.
+pub const RUN: usize = RUN_HEAD + RUN_FRAMES as usize * BULK_PAYLOAD;
+/// Bytes of a reply before its data.
+pub const RUN_HEAD: usize = overhead(FrameType::Reply, false);
+
+/// A run whose data are still to come.
+#[derive(Debug)]
+pub struct Run {
+    header: HeaderLayout,
+    reply: ReplyLayout,
+    left: usize,
+}
+
+impl Run {
+    /// The run of this head and so many bytes after it; `None` if there is no such run.
+    #[must_use]
+    pub fn new(head: &[u8; RUN_HEAD], data: usize) -> Option<Self> {
+        let (header, rest) = HeaderLayout::read_from_prefix(head).ok()?;
+        let reply = ReplyLayout::read_from_bytes(rest).ok()?;
+        let is_reply = header.frame_type == FrameType::Reply as u8 && header.flags & FLAG_CRC == 0;
+        let is_long = BULK_PAYLOAD < data && data <= RUN - RUN_HEAD;
+        (is_reply && is_long).then_some(Self { header, reply, left: data })
+    }
+
+    /// Bytes of data in the next frame; 0 at the end.
+    #[must_use]
+    pub fn next(&self) -> usize {
+        self.left.min(BULK_PAYLOAD)
+    }
+
+    /// Writes the head of the next frame, before its data, and goes on to the one after it.
+    pub fn write_head(&mut self, out: &mut [u8; RUN_HEAD]) {
+        let length = self.next();
+        self.left -= length;
+        let mut header = self.header;
+        header.length = ((RUN_HEAD - HEADER + length) as u16).into();
+        if self.left > 0 {
+            // What it asks for, it asks for after the last one.
+            header.flags &= !FLAG_ASK;
+        }
+        let (first, second) = out.split_at_mut(HEADER);
+        first.copy_from_slice(header.as_bytes());
+        second.copy_from_slice(self.reply.as_bytes());
+        self.reply.index = self.reply.index.get().wrapping_add(1).into();
+    }
+}

@@ -1,0 +1,287 @@
+//! Bulk frames: what goes over a path of their own, and what happens when that changes.
+
+mod support;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use base::time::{Duration, Instant};
+use bytes::Bytes;
+use mx::config::{Config, MAX_MTU};
+use mx::endpoint::Endpoint;
+use mx::ids::PeerId;
+use mx::matching::Match;
+use mx::outgoing::BulkPath;
+use mx::status::{Code, Event};
+use mx::wire::{self, BULK_PAYLOAD, Body, FrameType, Header, Pull};
+use support::{Pair, address, frame_type, frames, pattern, secs};
+
+/// The frames that have left, by type and length.
+type Log = Rc<RefCell<Vec<(FrameType, usize)>>>;
+
+/// Two ends with a path, and what leaves.
+fn connected() -> (Pair, [PeerId; 2], Log) {
+    let (mut pair, peers) = Pair::connected(Config::default());
+    pair.set_bulk_path(BulkPath::Open);
+    let log = Log::default();
+    let seen = Rc::clone(&log);
+    pair.tap = Box::new(move |_, frame| {
+        seen.borrow_mut().push((frame_type(frame), frame.len()));
+        true
+    });
+    (pair, peers, log)
+}
+
+/// How many frames of this type have left, and the length of the longest.
+fn count(log: &Log, frame_type: FrameType) -> (usize, usize) {
+    let lengths = log.borrow();
+    let lengths = lengths.iter().filter(|(other, _)| *other == frame_type);
+    lengths.fold((0, 0), |(count, longest), (_, length)| (count + 1, longest.max(*length)))
+}
+
+/// Sends a message of so many bytes from the first end to the second.
+fn send(pair: &mut Pair, to: PeerId, length: usize) {
+    pair.ends[0].isend(pair.now, to, 1, pattern(length), 0).unwrap();
+    pair.ends[1].irecv(pair.now, None, Match::ANY, vec![0; length], 0).unwrap();
+}
+
+/// The messages that the second end has received.
+fn received(pair: &mut Pair) -> Vec<Vec<u8>> {
+    let received = |event| match event {
+        Event::Received(_, status, data) if status.code == Code::Success => Some(data),
+        _ => None,
+    };
+    pair.take(1).into_iter().filter_map(received).collect()
+}
+
+#[test]
+fn data_go_in_bulk_frames_while_there_is_a_path() {
+    let (mut pair, [peer, _], log) = connected();
+    for (length, frame, frames, longest) in [
+        (4608, FrameType::Medium, 4, 1500),
+        (4609, FrameType::Medium, 1, 24 + 16 + 4609),
+        (32 << 10, FrameType::Medium, 1, 24 + 16 + BULK_PAYLOAD),
+        (100_000, FrameType::Reply, 4, 24 + 8 + BULK_PAYLOAD),
+        (5 << 20, FrameType::Reply, 160, 24 + 8 + BULK_PAYLOAD),
+    ] {
+        log.borrow_mut().clear();
+        send(&mut pair, peer, length);
+        pair.run(Duration::ZERO);
+        assert_eq!(received(&mut pair), [pattern(length)], "{length}");
+        assert_eq!(count(&log, frame), (frames, longest), "{length}");
+    }
+    assert_eq!((pair.ends[0].counters().resent, pair.ends[1].counters().asked_again), (0, 0));
+}
+
+#[test]
+fn path_that_is_full_holds_up_data_alone() {
+    let (mut pair, [peer, _], log) = connected();
+    pair.set_bulk_path(BulkPath::Full);
+    // What is asked for waits, and messages that need no path do not wait for it.
+    send(&mut pair, peer, 100_000);
+    for length in [0, 1000, 20_000] {
+        send(&mut pair, peer, length);
+    }
+    pair.run(Duration::from_micros(500));
+    assert_eq!(received(&mut pair), [pattern(0), pattern(1000)]);
+    assert!(log.borrow().iter().all(|(_, length)| *length <= 1500));
+    pair.set_bulk_path(BulkPath::Open);
+    pair.run(Duration::ZERO);
+    let mut lengths: Vec<_> = received(&mut pair).iter().map(Vec::len).collect();
+    lengths.sort_unstable();
+    assert_eq!(lengths, [20_000, 100_000]);
+}
+
+#[test]
+fn late_frame_on_a_path_is_not_sent_again() {
+    let (mut pair, [peer, _], log) = connected();
+    pair.asleep[1] = true;
+    send(&mut pair, peer, 20_000);
+    for _ in 0..10 {
+        send(&mut pair, peer, 10);
+    }
+    pair.run(Duration::from_millis(300));
+    assert_eq!(count(&log, FrameType::Medium).0, 1);
+    pair.asleep[1] = false;
+    pair.run(Duration::ZERO);
+    assert_eq!(received(&mut pair).len(), 11);
+    assert_eq!(count(&log, FrameType::Medium).0, 1);
+}
+
+#[test]
+fn lost_acknowledgement_of_a_bulk_frame_is_asked_for() {
+    let (mut pair, [peer, _], log) = connected();
+    let seen = Rc::clone(&log);
+    let mut acks = 0;
+    pair.tap = Box::new(move |_, frame| {
+        seen.borrow_mut().push((frame_type(frame), frame.len()));
+        acks += usize::from(frame_type(frame) == FrameType::Ack);
+        frame_type(frame) != FrameType::Ack || acks > 1
+    });
+    send(&mut pair, peer, 20_000);
+    pair.run(Duration::from_millis(20));
+    assert_eq!((count(&log, FrameType::Medium).0, count(&log, FrameType::Ack).0), (1, 2));
+    assert_eq!(pair.ends[0].usage().sends, 0);
+}
+
+#[test]
+fn what_was_on_a_closed_path_goes_over_the_next_one() {
+    for length in [20_000, 3 << 20] {
+        let (mut pair, [peer, _], _) = connected();
+        let (mtu, open) = (usize::from(pair.ends[0].config().mtu), Rc::new(RefCell::new(false)));
+        let is_open = Rc::clone(&open);
+        // Of what leaves over the first path a half gets lost with it.
+        let mut frames = 0;
+        pair.tap = Box::new(move |_, frame| {
+            frames += usize::from(frame.len() > mtu);
+            frame.len() <= mtu || *is_open.borrow() || frames % 2 == 0
+        });
+        send(&mut pair, peer, length);
+        pair.run(Duration::from_millis(5));
+        pair.set_bulk_path(BulkPath::Closed);
+        pair.run(Duration::from_millis(5));
+        assert_eq!(received(&mut pair).len(), 0);
+        *open.borrow_mut() = true;
+        pair.set_bulk_path(BulkPath::Open);
+        pair.run(secs(1));
+        assert_eq!(received(&mut pair), [pattern(length)], "{length}");
+    }
+}
+
+#[test]
+fn peer_to_which_there_is_no_path_any_more_is_lost() {
+    let (mut pair, [peer, _], _) = connected();
+    pair.tap = Box::new(|_, frame| frame.len() <= 1500);
+    send(&mut pair, peer, 20_000);
+    pair.run(Duration::from_millis(1));
+    pair.set_bulk_path(BulkPath::Closed);
+    pair.run(secs(8));
+    let lost = |event: &Event<_>| matches!(event, Event::Lost(_, Code::Unreachable));
+    assert!(pair.take(0).iter().any(lost), "{}", pair.ends[0].dump());
+}
+
+#[test]
+fn messages_that_begin_without_a_path_need_none() {
+    let (mut pair, [peer, _], log) = connected();
+    pair.set_bulk_path(BulkPath::Closed);
+    for length in [20_000, 200_000] {
+        send(&mut pair, peer, length);
+    }
+    pair.run(Duration::ZERO);
+    assert_eq!(received(&mut pair).len(), 2);
+    assert!(log.borrow().iter().all(|(_, length)| *length <= 1500));
+}
+
+#[test]
+fn peer_that_connects_again_has_the_path_that_there_is() {
+    let (mut pair, [_, peer], log) = connected();
+    pair.ends[0].close(pair.now);
+    pair.run(secs(2));
+    assert!(!pair.ends[1].has_peer(peer));
+    let fresh = support::End::new(Config::default(), address(0), 99).unwrap();
+    pair.ends[0] = fresh;
+    pair.ends[0].set_bulk_path(pair.now, address(1), BulkPath::Open);
+    let peer = pair.ends[0].connect(pair.now, address(1), 0, secs(1)).unwrap();
+    send(&mut pair, peer, 20_000);
+    pair.run(secs(0));
+    assert_eq!(received(&mut pair), [pattern(20_000)]);
+    assert_eq!(count(&log, FrameType::Medium).0, 1);
+}
+
+#[test]
+fn request_for_frames_of_a_strange_length_is_dropped() {
+    for payload in [0, 1, 1000, 65_535] {
+        let (mut pair, [peer, _], log) = connected();
+        let seen = Rc::clone(&log);
+        pair.tap = Box::new(move |_, frame| {
+            seen.borrow_mut().push((frame_type(frame), frame.len()));
+            if frame_type(frame) == FrameType::Pull {
+                support::rewrite(frame, |_: Header, body| match body {
+                    Body::Pull(pull) => Body::Pull(Pull { payload, ..pull }),
+                    other => other,
+                });
+            }
+            true
+        });
+        send(&mut pair, peer, 100_000);
+        pair.run(Duration::from_millis(50));
+        assert_eq!(count(&log, FrameType::Reply), (0, 0), "{payload}");
+    }
+    assert_eq!(wire::BULK_FRAME, 24 + 16 + 4 + BULK_PAYLOAD);
+}
+
+/// Two ends that exchange messages in parts.
+type Ends = [Endpoint<Vec<Bytes>, Vec<u8>>; 2];
+
+/// Lets both send what they have; how many bytes of it were not written, but referred to.
+fn exchange(ends: &mut Ends, now: Instant) -> usize {
+    let mut out = vec![0; wire::BULK_FRAME];
+    let mut referred = 0;
+    loop {
+        let mut any = false;
+        for from in 0..2 {
+            while let Some(outgoing) = ends[from].transmit(now, &mut out) {
+                let data = ends[from].data();
+                assert!(data.is_empty() || outgoing.length > MAX_MTU.into());
+                referred += data.len();
+                let bytes = [&out[..outgoing.length - data.len()], data].concat();
+                for frame in frames(bytes) {
+                    ends[1 - from].handle_frame(now, address(from as u8).nic, &frame);
+                }
+                any = true;
+            }
+        }
+        if !any {
+            return referred;
+        }
+    }
+}
+
+#[test]
+fn data_that_lie_in_one_place_are_not_copied() {
+    let now = Instant::from_micros(1);
+    for (lengths, crc, expected) in [
+        (vec![100_000], false, 100_000),
+        (vec![100_000], true, 0),
+        // A short beginning is copied.
+        (vec![10, 99_990], false, 99_990),
+        // Only frames that lie in one place are not.
+        (vec![100, 99_900], false, 100_000 - BULK_PAYLOAD),
+        (vec![40_000, 60_000], false, 100_000 - BULK_PAYLOAD),
+        (vec![1000; 100], false, 0),
+        // What is left of the last run fits into a frame.
+        (vec![8 * BULK_PAYLOAD + 9], false, 8 * BULK_PAYLOAD),
+        (vec![20_000], false, 20_000),
+        (vec![8, 19_992], false, 19_992),
+        (vec![10_000, 10_000], false, 0),
+    ] {
+        let config = Config { crc, ..Config::default() };
+        let mut ends: Ends =
+            [0, 1].map(|number| Endpoint::new(config, address(number), number.into()).unwrap());
+        for (number, end) in ends.iter_mut().enumerate() {
+            end.set_bulk_path(now, address(1 - number as u8), BulkPath::Open);
+        }
+        let to = ends[0].connect(now, address(1), config.key, secs(1)).unwrap();
+        exchange(&mut ends, now);
+        let message = pattern(lengths.iter().sum());
+        let mut rest = message.clone();
+        let parts = lengths.iter().map(|length| rest.split_to(*length)).collect();
+        ends[1].irecv(now, None, Match::ANY, vec![0; message.len()], 0).unwrap();
+        ends[0].isend(now, to, 1, parts, 0).unwrap();
+        assert_eq!(exchange(&mut ends, now), expected, "{lengths:?}");
+        let Some(Event::Received(_, _, data)) = ends[1].poll_event() else { panic!("{lengths:?}") };
+        assert!(data == message, "{lengths:?}");
+    }
+}
+
+#[test]
+fn path_to_a_lost_peer_is_to_be_closed() {
+    let (mut pair, [peer, _], _) = connected();
+    send(&mut pair, peer, 100_000);
+    pair.asleep[1] = true;
+    pair.run(secs(60));
+    let events = pair.take(0);
+    assert!(events.iter().any(|event| matches!(event, Event::Lost(..))), "{events:?}");
+    assert_eq!(pair.ends[0].poll_lost_path(), Some(address(1)));
+    assert_eq!(pair.ends[0].poll_lost_path(), None);
+}
