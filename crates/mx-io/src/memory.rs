@@ -123,9 +123,11 @@ impl<P: AsRef<[Segment]>, const SHORT: usize> Payload<P, SHORT> {
             from.read(0, &mut bytes[..length]);
             return Self::Short(bytes, length);
         }
-        let mut bytes = vec![0; length].into_boxed_slice();
-        from.read(0, &mut bytes);
-        Self::Copied(bytes)
+        let mut bytes = Vec::with_capacity(length);
+        while bytes.len() < length {
+            bytes.extend_from_slice(from.piece(bytes.len(), length));
+        }
+        Self::Copied(bytes.into())
     }
 
     /// How many bytes there are.

@@ -1,6 +1,6 @@
 //! An open connection as a path for bulk frames: each after its length, in four bytes.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::net::TcpStream;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use ::mx::wire::{BULK_FRAME, RUN, RUN_HEAD, Run};
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_linger;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
 use super::pages::Pages;
 
@@ -69,21 +69,25 @@ impl Link {
         data: &[u8],
         more: bool,
     ) -> io::Result<()> {
-        let more_data = more || !data.is_empty();
-        let sent = push(&self.stream, head, more_data)?;
-        self.rest.extend_from_slice(&head[sent..]);
-        let sent = match data.len() {
-            _ if self.is_full() => 0,
-            COPIED.. => pages.send(&self.stream, data, more, &mut self.rest)?,
-            _ => push(&self.stream, data, more)?,
-        };
-        self.rest.extend_from_slice(&data[sent..]);
+        let are_pages = data.len() >= COPIED;
+        let copied = if are_pages { &[] } else { data };
+        let sent = push(&self.stream, [head, copied], more || are_pages)?;
+        self.rest.extend_from_slice(&head[sent.min(head.len())..]);
+        self.rest.extend_from_slice(&copied[sent.saturating_sub(head.len())..]);
+        if are_pages {
+            let sent = if self.is_full() {
+                0
+            } else {
+                pages.send(&self.stream, data, more, &mut self.rest)?
+            };
+            self.rest.extend_from_slice(&data[sent..]);
+        }
         Ok(())
     }
 
     /// Sends what has been left.
     pub(super) fn flush(&mut self) -> io::Result<()> {
-        let sent = push(&self.stream, &self.rest, false)?;
+        let sent = push(&self.stream, [&self.rest, &[]], false)?;
         self.rest.drain(..sent);
         Ok(())
     }
@@ -173,13 +177,19 @@ impl Link {
     }
 }
 
-/// How many of the bytes the kernel takes now; others follow soon if there are `more`.
-fn push(stream: &TcpStream, bytes: &[u8], more: bool) -> io::Result<usize> {
+/// How many of the bytes, which are in two places, the kernel takes now; others follow soon if
+/// there are `more`.
+fn push(stream: &TcpStream, bytes: [&[u8]; 2], more: bool) -> io::Result<usize> {
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
     let flags = if more { flags | SendFlags::MORE } else { flags };
+    let [first, second] = bytes;
     let mut sent = 0;
-    while sent < bytes.len() {
-        match send(stream, &bytes[sent..], flags) {
+    while sent < first.len() + second.len() {
+        let rest = [
+            IoSlice::new(&first[sent.min(first.len())..]),
+            IoSlice::new(&second[sent.saturating_sub(first.len())..]),
+        ];
+        match sendmsg(stream, &rest, &mut SendAncillaryBuffer::default(), flags) {
             Ok(count) => sent += count,
             Err(Errno::AGAIN) => break,
             Err(Errno::INTR) => {}
