@@ -83,6 +83,10 @@ impl Sink for Place {
     fn write(&mut self, offset: u64, from: &[u8]) {
         self.0.write(offset as usize, from);
     }
+
+    fn piece(&mut self, offset: u64, most: usize) -> &mut [u8] {
+        self.0.place(offset as usize, most)
+    }
 }
 
 #[cfg(test)]

@@ -112,7 +112,7 @@ fn ping_pong(pair: &mut Pair, spin: bool) -> Result<serde_json::Value, PortError
 fn wait(port: &mut dyn Port, spin: bool) -> Result<bool, PortError> {
     let start = Instant::now();
     loop {
-        if port.receive(8, &mut |_, frame| {
+        if port.receive(8, &mut |_, frame: &[u8]| {
             std::hint::black_box(frame.len());
         })? > 0
         {
@@ -143,7 +143,7 @@ fn stream(pair: &mut Pair, length: usize) -> Result<serde_json::Value, PortError
             pin(1);
             let mut came = 0;
             while !stop.load(Ordering::Relaxed) {
-                came += b.receive(64, &mut |_, frame| {
+                came += b.receive(64, &mut |_, frame: &[u8]| {
                     std::hint::black_box(frame.len());
                 })?;
             }

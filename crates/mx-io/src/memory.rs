@@ -94,6 +94,15 @@ impl<P: AsRef<[Segment]>> Segments<P> {
         piece(self.parts(), offset, most)
     }
 
+    /// The place of the bytes from `offset` on that lie in one part, `most` at most.
+    pub fn place(&mut self, offset: usize, most: usize) -> &mut [u8] {
+        let (at, length) = in_one_part(self.parts(), offset, most);
+        // SAFETY: the bytes are lent, and nobody looks at them as long as they are; they are used
+        // for no longer than this message, which is borrowed meanwhile.
+        // JUSTIFICATION: messages are received where they are wanted.
+        unsafe { std::slice::from_raw_parts_mut(at, length) }
+    }
+
     /// Writes `from` to what lies at `offset`.
     ///
     /// # Panics
@@ -181,18 +190,23 @@ fn read(parts: &[Segment], offset: usize, into: &mut [u8]) {
 }
 
 /// What lies at `offset` of a message in these parts, `most` bytes at most and in one part.
-fn piece(parts: &[Segment], mut offset: usize, most: usize) -> &[u8] {
+fn piece(parts: &[Segment], offset: usize, most: usize) -> &[u8] {
+    let (at, length) = in_one_part(parts, offset, most);
+    // SAFETY: the bytes are lent, and nobody changes them as long as they are; they are used for no
+    // longer than this message.
+    // JUSTIFICATION: messages are sent from where they lie.
+    unsafe { std::slice::from_raw_parts(at, length) }
+}
+
+/// Where the bytes from `offset` on lie in one part, and how many of them, `most` at most.
+fn in_one_part(parts: &[Segment], mut offset: usize, most: usize) -> (*mut u8, usize) {
     for part in parts {
-        let Some(left) = part.length.checked_sub(offset).filter(|left| *left > 0) else {
-            offset -= part.length;
-            continue;
-        };
-        // SAFETY: the bytes are lent, and nobody changes them as long as they are; they are used
-        // for no longer than this message.
-        // JUSTIFICATION: messages are sent from where they lie.
-        return unsafe { std::slice::from_raw_parts(part.at.wrapping_add(offset), left.min(most)) };
+        match part.length.checked_sub(offset) {
+            Some(left @ 1..) => return (part.at.wrapping_add(offset), left.min(most)),
+            _ => offset -= part.length,
+        }
     }
-    &[]
+    (std::ptr::NonNull::dangling().as_ptr(), 0)
 }
 
 /// Writes `from` to what lies at `offset` of a message in these parts.

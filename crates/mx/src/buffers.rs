@@ -30,9 +30,17 @@ pub trait Sink {
     /// How many bytes fit.
     fn capacity(&self) -> u64;
 
-    /// Takes the bytes at `offset`. The engine stays below [`Sink::capacity`], writes no byte
-    /// twice, and not always in order.
+    /// Takes the bytes at `offset`. The engine stays below [`Sink::capacity`], and does not always
+    /// write in order. It writes no byte twice, but what it has received into a
+    /// [`piece`](Self::piece).
     fn write(&mut self, offset: u64, from: &[u8]);
+
+    /// The place of the bytes from `offset` on, `most` of them at most, as far as it lies in one
+    /// piece: the engine may receive into it. None, or less, where it does not; then it writes.
+    fn piece(&mut self, offset: u64, most: usize) -> &mut [u8] {
+        let _ = (offset, most);
+        &mut []
+    }
 }
 
 impl Source for Bytes {
@@ -94,6 +102,12 @@ impl Sink for Vec<u8> {
     fn write(&mut self, offset: u64, from: &[u8]) {
         let at = offset as usize;
         self[at..at + from.len()].copy_from_slice(from);
+    }
+
+    fn piece(&mut self, offset: u64, most: usize) -> &mut [u8] {
+        let rest = &mut self[offset as usize..];
+        let most = most.min(rest.len());
+        &mut rest[..most]
     }
 }
 

@@ -285,3 +285,110 @@ fn path_to_a_lost_peer_is_to_be_closed() {
     assert_eq!(pair.ends[0].poll_lost_path(), Some(address(1)));
     assert_eq!(pair.ends[0].poll_lost_path(), None);
 }
+
+/// Receives a run as a port does that has a place for it, in pieces of so many bytes; how many
+/// bytes found their place.
+fn receive_run(end: &mut Endpoint<Vec<Bytes>, Vec<u8>>, bytes: &[u8], piece: usize) -> usize {
+    let (from, now) = (address(0).nic, Instant::from_micros(1));
+    let (head, mut data) = bytes.split_first_chunk().unwrap();
+    let mut run = wire::Run::new(head, data.len()).unwrap();
+    let (mut skip, mut placed) = (0, 0);
+    while run.left() > 0 {
+        let Some(place) = end.place(from, &run.head(), skip, run.left() - skip) else {
+            assert_eq!(skip, 0, "a place that there was is there until the frame has come");
+            let (here, rest) = data.split_at(run.next());
+            end.handle_frame(now, from, &[&run.head(), here].concat());
+            run.advance();
+            data = rest;
+            continue;
+        };
+        let count = piece.min(place.len());
+        let (here, rest) = data.split_at(count);
+        place[..count].copy_from_slice(here);
+        data = rest;
+        placed += count;
+        skip += count;
+        while run.left() > 0 && skip >= run.next() {
+            end.handle_placed(now, from, &run.head());
+            skip -= run.next();
+            run.advance();
+        }
+    }
+    placed
+}
+
+#[test]
+fn data_are_received_where_they_belong() {
+    const LENGTH: usize = 6 * BULK_PAYLOAD + 20_000;
+    let now = Instant::from_micros(1);
+    for (room, expected) in [
+        (LENGTH, LENGTH),
+        (LENGTH + 1, LENGTH),
+        // What is not wanted has no place, nor has a frame of which a part is.
+        (2 * BULK_PAYLOAD + 7, 2 * BULK_PAYLOAD),
+    ] {
+        for piece in [7777, usize::MAX] {
+            let mut ends: Ends = [0, 1].map(|number| {
+                Endpoint::new(Config::default(), address(number), number.into()).unwrap()
+            });
+            for (number, end) in ends.iter_mut().enumerate() {
+                end.set_bulk_path(now, address(1 - number as u8), BulkPath::Open);
+            }
+            let to = ends[0].connect(now, address(1), 0, secs(1)).unwrap();
+            exchange(&mut ends, now);
+            let message = pattern(LENGTH);
+            ends[1].irecv(now, None, Match::ANY, vec![0; room], 0).unwrap();
+            ends[0].isend(now, to, 1, vec![message.clone()], 0).unwrap();
+            let (mut out, mut placed, mut runs) = (vec![0; wire::BULK_FRAME], 0, Vec::new());
+            for from in [0, 1, 0] {
+                while let Some(outgoing) = ends[from].transmit(now, &mut out) {
+                    let data = ends[from].data();
+                    let bytes = [&out[..outgoing.length - data.len()], data].concat();
+                    if data.is_empty() {
+                        ends[1 - from].handle_frame(now, address(from as u8).nic, &bytes);
+                    } else {
+                        placed += receive_run(&mut ends[1], &bytes, piece);
+                        runs.push(bytes);
+                    }
+                }
+            }
+            assert_eq!(placed, expected.min(room), "{room} {piece}");
+            exchange(&mut ends, now);
+            let Some(Event::Received(_, status, data)) = ends[1].poll_event() else { panic!() };
+            let received = room.min(LENGTH);
+            assert_eq!(status.transferred, received as u64);
+            assert!(
+                data[..received] == message[..received] && data[received..].iter().all(|b| *b == 0)
+            );
+            // It is over, and a stranger has no place either.
+            let head = runs[0].first_chunk().unwrap();
+            assert!(ends[1].place(address(0).nic, head, 0, 1).is_none());
+        }
+    }
+}
+
+#[test]
+fn strangers_have_no_place() {
+    let (mut pair, [peer, _], _) = connected();
+    let heads = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&heads);
+    pair.tap = Box::new(move |_, frame| {
+        let is_reply = frame_type(frame) == FrameType::Reply;
+        seen.borrow_mut().extend(frame.first_chunk::<{ wire::RUN_HEAD }>().filter(|_| is_reply));
+        !is_reply
+    });
+    send(&mut pair, peer, 100_000);
+    pair.run(Duration::from_millis(1));
+    let head = heads.borrow()[0];
+    let nic = address(0).nic;
+    let end = &mut pair.ends[1];
+    assert_eq!(end.place(nic, &head, 100, 200_000).map(|place| place.len()), Some(100_000 - 100));
+    assert_eq!(end.place(nic, &head, 0, 1).map(|place| place.len()), Some(1));
+    assert!(end.place(address(7).nic, &head, 0, 1).is_none(), "another NIC");
+    // Type, flags (a checksum), endpoints, token, the name of the transfer, the frame's number.
+    for at in [0, 1, 2, 3, 4, 24, 28] {
+        let mut other = head;
+        other[at] ^= 1;
+        assert!(end.place(nic, &other, 0, 1).is_none(), "byte {at}");
+    }
+}

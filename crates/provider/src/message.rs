@@ -183,6 +183,18 @@ impl Sink for Place {
             None => self.memory.write(from, rest),
         }
     }
+
+    fn piece(&mut self, offset: u64, most: usize) -> &mut [u8] {
+        let offset = offset as usize;
+        if self.remote.is_some() {
+            return &mut [];
+        }
+        if offset >= HEADER {
+            return self.memory.place(offset - HEADER, most);
+        }
+        let most = most.min(HEADER - offset);
+        &mut self.header[offset..offset + most]
+    }
 }
 
 #[cfg(test)]

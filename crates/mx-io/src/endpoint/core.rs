@@ -8,6 +8,7 @@ use mx::endpoint::Endpoint as Engine;
 use mx::ids::PeerId;
 use mx::outgoing::Outgoing;
 use mx::status::Event;
+use mx::wire::RUN_HEAD;
 use rustc_hash::FxHashMap;
 
 use super::completions::CompletionQueue;
@@ -17,7 +18,7 @@ use super::leadership::Leadership;
 use super::request::{Completed, Label, Request};
 use super::sources::Sources;
 use crate::discovery::{self, Asker};
-use crate::port::{Frames, Port, PortError, Room, Transmitted};
+use crate::port::{Arrivals, Frames, NicId, Port, PortError, Room, Transmitted};
 use sys::clock;
 
 /// Frames that are taken at a time, as a driver does (NAPI).
@@ -109,12 +110,7 @@ impl<S: Source, R: Sink> Core<S, R> {
     /// Receives what has come. Without `now` the clock is looked at when there is something.
     fn receive(&mut self, mut now: Option<Instant>) -> Result<bool, MxError> {
         let Self { engine, port, asker, .. } = self;
-        let take = &mut |from, bytes: &[u8]| {
-            let now = *now.get_or_insert_with(clock::now);
-            if !asker.handle_frame(now, from, bytes) {
-                engine.handle_frame(now, from, bytes);
-            }
-        };
+        let take = &mut Came { engine, asker, now: &mut now };
         let frames = port.receive(BUDGET, take).map_err(|error| self.breaks(error))?;
         let is_changed = self.note_bulk_paths();
         let Some(now) = now else { return Ok(frames > 0 || is_changed) };
@@ -239,5 +235,36 @@ impl<S: Source, R: Sink> Frames for Due<'_, S, R> {
 
     fn data(&self) -> &[u8] {
         self.engine.data()
+    }
+}
+
+/// Takes what has come, at a time that is looked at if something has.
+struct Came<'a, S, R> {
+    engine: &'a mut Engine<S, R>,
+    asker: &'a mut Asker,
+    now: &'a mut Option<Instant>,
+}
+
+impl<S: Source, R: Sink> Arrivals for Came<'_, S, R> {
+    fn take(&mut self, from: NicId, frame: &[u8]) {
+        let now = *self.now.get_or_insert_with(clock::now);
+        if !self.asker.handle_frame(now, from, frame) {
+            self.engine.handle_frame(now, from, frame);
+        }
+    }
+
+    fn place(
+        &mut self,
+        from: NicId,
+        head: &[u8; RUN_HEAD],
+        skip: usize,
+        most: usize,
+    ) -> Option<&mut [u8]> {
+        self.engine.place(from, head, skip, most)
+    }
+
+    fn placed(&mut self, from: NicId, head: &[u8; RUN_HEAD], _length: usize) {
+        let now = *self.now.get_or_insert_with(clock::now);
+        self.engine.handle_placed(now, from, head);
     }
 }

@@ -113,9 +113,9 @@ impl<P: Port> LocalPort<P> {
         }
         let (own, is_near) = (self.outer.nic_id(), self.is_near);
         // Nobody here speaks for another host.
-        self.shm.receive(budget, &mut |from, frame| {
+        self.shm.receive(budget, &mut |from, frame: &[u8]| {
             if is_near(own, from) {
-                take(from, frame);
+                take.take(from, frame);
             }
         })
     }

@@ -66,6 +66,7 @@ use ::mx::address::Address;
 pub use ::mx::address::NicId;
 pub use ::mx::config::{MAX_MTU, MIN_MTU};
 pub use ::mx::outgoing::{BulkPath, Outgoing};
+use ::mx::wire::RUN_HEAD;
 pub use claim::Claim;
 pub use counters::PortCounters;
 pub use error::PortError;
@@ -129,8 +130,38 @@ where
     }
 }
 
-/// Takes a frame that came: its sender, and what follows the EtherType.
-pub type TakeFrame<'a> = dyn FnMut(NicId, &[u8]) + 'a;
+/// Takes what has come.
+pub trait Arrivals {
+    /// A frame has come: its sender, and what follows the EtherType.
+    fn take(&mut self, from: NicId, frame: &[u8]);
+
+    /// The place of data that are about to come, if they have one
+    /// ([`Endpoint::place`](::mx::endpoint::Endpoint::place)).
+    fn place(
+        &mut self,
+        from: NicId,
+        head: &[u8; RUN_HEAD],
+        skip: usize,
+        most: usize,
+    ) -> Option<&mut [u8]> {
+        let _ = (from, head, skip, most);
+        None
+    }
+
+    /// The data of a frame, of so many bytes, have come there.
+    fn placed(&mut self, from: NicId, head: &[u8; RUN_HEAD], length: usize) {
+        let _ = (from, head, length);
+    }
+}
+
+/// Takes what has come.
+pub type TakeFrame<'a> = dyn Arrivals + 'a;
+
+impl<F: FnMut(NicId, &[u8])> Arrivals for F {
+    fn take(&mut self, from: NicId, frame: &[u8]) {
+        self(from, frame);
+    }
+}
 
 /// A way for MX frames to leave and come.
 pub trait Port: Send {

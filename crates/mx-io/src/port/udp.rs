@@ -147,7 +147,7 @@ impl UdpPort {
                 counters.too_long += 1;
             } else if endpoint_of(frame) == Some(self.endpoint) {
                 counters.came(frame.len());
-                take(nic_id(message.from), frame);
+                take.take(nic_id(message.from), frame);
             } else {
                 counters.strange += 1;
             }
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(outcome.unwrap(), Transmitted::Drained);
         let mut came = Vec::new();
         while came.len() < 2 {
-            b.receive(8, &mut |from, frame| came.push((from, frame.to_vec()))).unwrap();
+            b.receive(8, &mut |from, frame: &[u8]| came.push((from, frame.to_vec()))).unwrap();
         }
         assert_eq!(came, vec![(a.nic_id(), vec![2; 30]); 2]);
         assert_eq!((a.counters().refused, a.counters().frames_out), (2, 2));

@@ -96,7 +96,7 @@ impl Port for VirtioPort {
             match sender(frame, own).filter(|(_, frame)| is_for(frame, endpoint)) {
                 Some((from, frame)) => {
                     counters.came(frame.len());
-                    take(from, frame);
+                    take.take(from, frame);
                 }
                 None => counters.strange += 1,
             }

@@ -161,7 +161,7 @@ impl Port for WirePort {
             if endpoint_of(&frame) == Some(self.endpoint) {
                 self.counters.came(frame.len());
                 // Not under the lock: what is called may send.
-                take(from, &frame);
+                take.take(from, &frame);
             } else {
                 self.counters.strange += 1;
             }

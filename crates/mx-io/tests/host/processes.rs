@@ -111,7 +111,7 @@ fn receiver_that_is_killed_holds_nobody_up_and_another_may_come() {
         let before = sent(&mut port);
         until("frames to a child", || {
             send(&mut port, TO_B, &[(number, LENGTH); 100]);
-            ok(port.receive(8, &mut |_, _| {}));
+            ok(port.receive(8, &mut |_, _: &[u8]| {}));
             number += 1;
             sent(&mut port) > before + 20_000
         });
@@ -119,7 +119,7 @@ fn receiver_that_is_killed_holds_nobody_up_and_another_may_come() {
         kill(child);
         until("frames that are refused", || {
             send(&mut port, TO_B, &[(number, LENGTH)]);
-            ok(port.receive(8, &mut |_, _| {}));
+            ok(port.receive(8, &mut |_, _: &[u8]| {}));
             port.counters().refused > refused
         });
         send(&mut port, to_other, &[(round, 60)]);
@@ -139,7 +139,9 @@ fn receiver_that_takes_nothing_loses_frames_and_others_do_not() {
     send(&mut port, TO_B, &(0..FRAMES).map(|number| (number, 60)).collect::<Vec<_>>());
     send(&mut port, To { nic: NIC, endpoint: 9 }, &[(0, 60)]);
     let mut came = 0;
-    until("a frame to one who is awake", || ok(awake.receive(9, &mut |_, _| came += 1)) == 1);
+    until("a frame to one who is awake", || {
+        ok(awake.receive(9, &mut |_, _: &[u8]| came += 1)) == 1
+    });
     let mut numbers = Vec::new();
     let take = &mut |_, frame: &[u8]| numbers.push(read(frame, B, 60));
     until("the first frames", || {
@@ -153,7 +155,7 @@ fn receiver_that_takes_nothing_loses_frames_and_others_do_not() {
     assert_eq!(asleep.counters().overrun, u64::from(FRAMES) - 256);
     // Now it is awake again.
     send(&mut port, TO_B, &[(5, 60)]);
-    until("the next frame", || ok(asleep.receive(9, &mut |_, _| came += 1)) == 1);
+    until("the next frame", || ok(asleep.receive(9, &mut |_, _: &[u8]| came += 1)) == 1);
 }
 
 #[test]
@@ -163,7 +165,7 @@ fn endpoint_talks_to_itself_and_is_the_only_one_of_its_number() {
     send(&mut port, TO_A, &[(3, 60)]);
     let mut came = 0;
     until("a frame to oneself", || {
-        ok(port.receive(9, &mut |from, frame| {
+        ok(port.receive(9, &mut |from, frame: &[u8]| {
             assert_eq!((from, read(frame, A, 60)), (NIC, 3));
             came += 1;
         }));

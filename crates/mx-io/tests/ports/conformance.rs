@@ -22,7 +22,7 @@ fn all_sizes(a: &mut dyn Port, b: &mut dyn Port) {
         send(a, to, &frames);
         let end = next + frames.len() as u32;
         until("frames of all sizes", || {
-            let taken = b.receive(7, &mut |sender, frame| {
+            let taken = b.receive(7, &mut |sender, frame: &[u8]| {
                 let length = SHORTEST + next as usize;
                 assert!(frame.len() == length || (length < 46 && frame.len() == 46), "{length}");
                 assert_eq!((sender, read(frame, to.endpoint, length)), (from, next));
@@ -60,7 +60,7 @@ fn frames_for_other_endpoints_are_not_delivered() {
         };
         let mut came = Vec::new();
         while let Transmitted::Full(_) = pair.a.transmit(&mut offer).unwrap() {
-            pair.b.receive(8, &mut |_, frame| came.push(number(frame))).unwrap();
+            pair.b.receive(8, &mut |_, frame: &[u8]| came.push(number(frame))).unwrap();
         }
         let missing = usize::from(came.is_empty());
         came.extend(take(&mut *pair.b, missing).iter().map(|(_, frame)| number(frame)));
@@ -83,7 +83,9 @@ fn slow_receiver_loses_only_what_is_counted() {
         while let Transmitted::Full(room) = pair.a.transmit(&mut offer).unwrap() {
             full += 1;
             // The receiver takes a little only if that is what the sender waits for.
-            pair.b.receive(3, &mut |_, frame| came.push(read(frame, to.endpoint, 100))).unwrap();
+            pair.b
+                .receive(3, &mut |_, frame: &[u8]| came.push(read(frame, to.endpoint, 100)))
+                .unwrap();
             wait_for_room(&mut *pair.a, room);
         }
         let rest = drain(&mut *pair.b);
@@ -111,7 +113,7 @@ fn datagrams_within_a_host_go_through_memory() {
         send(&mut a, to, &frames);
         until("a batch", || {
             let from = a.nic_id();
-            came += b.receive(64, &mut |sender, _| assert_eq!(sender, from)).unwrap();
+            came += b.receive(64, &mut |sender, _: &[u8]| assert_eq!(sender, from)).unwrap();
             came == (batch as usize + 1) * IN_FLIGHT
         });
     }

@@ -109,7 +109,9 @@ pub(crate) fn take(port: &mut dyn Port, count: usize) -> Vec<(NicId, Vec<u8>)> {
     let mut came = Vec::new();
     let mut last = Instant::now();
     until("frames come, and then none", || {
-        if port.receive(64, &mut |from, frame| came.push((from, frame.to_vec()))).unwrap() > 0 {
+        if port.receive(64, &mut |from, frame: &[u8]| came.push((from, frame.to_vec()))).unwrap()
+            > 0
+        {
             last = Instant::now();
         }
         came.len() >= count && last.elapsed() >= Duration::from_millis(200)

@@ -67,7 +67,7 @@ impl End {
 fn look(port: &mut dyn Port) -> Vec<(NicId, Vec<u8>)> {
     let mut came = Vec::new();
     port.clear().unwrap();
-    port.receive(64, &mut |from, frame| came.push((from, frame.to_vec()))).unwrap();
+    port.receive(64, &mut |from, frame: &[u8]| came.push((from, frame.to_vec()))).unwrap();
     came
 }
 

@@ -19,7 +19,7 @@ fn receive(port: &mut dyn Port, number: u32, random: &mut Prng) {
             assert!(sleep(port, PollFlags::IN), "slept through frame {number}");
             port.clear().unwrap();
         }
-        port.receive(1 + random.below(40) as usize, &mut |_, frame| {
+        port.receive(1 + random.below(40) as usize, &mut |_, frame: &[u8]| {
             assert_eq!(read(frame, own, 60), number);
             came = true;
         })

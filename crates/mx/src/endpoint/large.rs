@@ -136,14 +136,15 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         any
     }
 
-    /// A frame of a large message has come. An error breaks the protocol.
+    /// A frame of a large message has come, of so many bytes; its data, unless they are in place
+    /// already. An error breaks the protocol.
     pub(super) fn replied(
         &mut self,
         now: Instant,
         id: PeerId,
-        name: u32,
-        index: u32,
-        data: &[u8],
+        (name, index): (u32, u32),
+        length: usize,
+        data: Option<&[u8]>,
     ) -> Result<(), ()> {
         let known = self.pulls.active.get(&name).filter(|pull| pull.peer == id).copied();
         let (Some(pull), Some(peer)) = (known, self.peers.get_mut(id)) else {
@@ -156,10 +157,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         };
         let offset = block.offset + u64::from(bit) * u64::from(pull.payload);
         // The sender does not know how much of the message fits here.
-        if data.len() as u64 != (pull.length - offset).min(pull.payload.into()) {
+        if length as u64 != (pull.length - offset).min(pull.payload.into()) {
             return Err(());
         }
-        let data = &data[..pull.wanted_of_frame(offset) as usize];
+        let wanted = pull.wanted_of_frame(offset);
         let (request, first_answer) = (block.request, block.tries == 0);
         if block.missing & 1 << bit == 0 {
             self.counters.drop(Drop::Duplicate);
@@ -187,8 +188,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if is_complete {
             remove_block(peer, name, index);
         }
-        self.write(pull.receive, offset, data);
-        if let Some(pull) = self.pulls.on_reply(name, data.len() as u64, is_complete) {
+        if let Some(data) = data {
+            self.write(pull.receive, offset, &data[..wanted as usize]);
+        }
+        if let Some(pull) = self.pulls.on_reply(name, wanted, is_complete) {
             self.finish_pull(now, pull);
         }
         self.ask_for_more(now);
@@ -197,6 +200,30 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.ask_for_more(now);
         }
         Ok(())
+    }
+
+    /// The place of a frame that is asked for and has not come, without its first bytes, and of
+    /// those that follow it.
+    pub(super) fn place_of(
+        &mut self,
+        id: PeerId,
+        (name, index): (u32, u32),
+        skip: usize,
+        most: usize,
+    ) -> Option<&mut [u8]> {
+        let pull = self.pulls.active.get(&name).filter(|pull| pull.peer == id)?;
+        let payload = u64::from(pull.payload);
+        let (block, bit) = find_block(self.peers.get_mut(id)?, name, index)?;
+        let offset = block.offset + u64::from(bit) * payload;
+        let missing = u64::from((block.missing >> bit).trailing_ones());
+        // A frame of which a part only is wanted has no place.
+        let whole =
+            if pull.wanted == pull.length { pull.wanted } else { pull.wanted / payload * payload };
+        let end = (offset + missing * payload).min(whole);
+        let offset = offset + skip as u64;
+        let most = end.checked_sub(offset)?.min(most as u64) as usize;
+        let piece = self.receives.get_mut(pull.receive)?.sink.piece(offset, most);
+        (!piece.is_empty()).then_some(piece)
     }
 
     /// All that is wanted has come.

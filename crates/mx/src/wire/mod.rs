@@ -44,6 +44,7 @@ mod run;
 mod tests;
 mod write;
 
+pub(crate) use parse::parse_reply_head;
 pub use parse::{Malformed, parse};
 pub use run::{BULK_FRAME, BULK_PAYLOAD, RUN, RUN_FRAMES, RUN_HEAD, Run};
 pub use write::write;

@@ -11,7 +11,7 @@ use super::layout::{
 use super::write::crc32c;
 use super::{
     BITMAP, Body, CHECKSUM, Connect, ConnectStatus, FLAG_ASK, FLAG_CRC, FLAG_FULL, FLAG_MARK,
-    FrameType, HEAD, HEADER, Header, Nack, NackReason, Notify, Pull,
+    FrameType, HEAD, HEADER, Header, Nack, NackReason, Notify, Pull, RUN_HEAD,
 };
 use crate::seq::Seq;
 
@@ -49,7 +49,30 @@ pub fn parse(bytes: &[u8]) -> Result<(Header, Body<'_>), Malformed> {
     let (layout, rest) = HeaderLayout::read_from_prefix(bytes).map_err(|_| Malformed::Truncated)?;
     let length = usize::from(layout.length.get());
     let body = rest.get(..length).ok_or(Malformed::Truncated)?;
-    let header = Header {
+    let header = header(&layout);
+    if header.crc {
+        let sum = rest[length..].first_chunk::<CHECKSUM>().ok_or(Malformed::Truncated)?;
+        if crc32c(&bytes[..HEADER + length]) != u32::from_be_bytes(*sum) {
+            return Err(Malformed::BadChecksum);
+        }
+    }
+    let frame_type = FrameType::from_number(layout.frame_type).ok_or(Malformed::UnknownType)?;
+    Ok((header, parse_body(frame_type, body)?))
+}
+
+/// Reads what comes before the data of a reply without a checksum: its header, the name of the
+/// transfer, the number of the frame, and how many bytes of data follow.
+pub(crate) fn parse_reply_head(head: &[u8; RUN_HEAD]) -> Option<(Header, u32, u32, usize)> {
+    let (layout, rest) = HeaderLayout::read_from_prefix(head).ok()?;
+    let reply = ReplyLayout::read_from_bytes(rest).ok()?;
+    let header = header(&layout);
+    let length = usize::from(layout.length.get()).checked_sub(RUN_HEAD - HEADER)?;
+    let is_reply = layout.frame_type == FrameType::Reply as u8 && !header.crc;
+    is_reply.then_some((header, reply.pull.get(), reply.index.get(), length))
+}
+
+fn header(layout: &HeaderLayout) -> Header {
+    Header {
         marked: layout.flags & FLAG_MARK != 0,
         crc: layout.flags & FLAG_CRC != 0,
         full: layout.flags & FLAG_FULL != 0,
@@ -61,15 +84,7 @@ pub fn parse(bytes: &[u8]) -> Result<(Header, Body<'_>), Malformed> {
         ack: Seq(layout.ack.get()),
         credit: layout.credit.get(),
         window: layout.window.get(),
-    };
-    if header.crc {
-        let sum = rest[length..].first_chunk::<CHECKSUM>().ok_or(Malformed::Truncated)?;
-        if crc32c(&bytes[..HEADER + length]) != u32::from_be_bytes(*sum) {
-            return Err(Malformed::BadChecksum);
-        }
     }
-    let frame_type = FrameType::from_number(layout.frame_type).ok_or(Malformed::UnknownType)?;
-    Ok((header, parse_body(frame_type, body)?))
 }
 
 fn parse_body(frame_type: FrameType, body: &[u8]) -> Result<Body<'_>, Malformed> {

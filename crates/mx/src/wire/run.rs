@@ -47,19 +47,32 @@ impl Run {
         self.left.min(BULK_PAYLOAD)
     }
 
-    /// Writes the head of the next frame, before its data, and goes on to the one after it.
-    pub fn write_head(&mut self, out: &mut [u8; RUN_HEAD]) {
+    /// Bytes of data in all frames that are left.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        self.left
+    }
+
+    /// The head of the next frame, which comes before its data.
+    #[must_use]
+    pub fn head(&self) -> [u8; RUN_HEAD] {
         let length = self.next();
-        self.left -= length;
         let mut header = self.header;
         header.length = ((RUN_HEAD - HEADER + length) as u16).into();
-        if self.left > 0 {
+        if self.left > length {
             // What it asks for, it asks for after the last one.
             header.flags &= !FLAG_ASK;
         }
-        let (first, second) = out.split_at_mut(HEADER);
+        let mut head = [0; RUN_HEAD];
+        let (first, second) = head.split_at_mut(HEADER);
         first.copy_from_slice(header.as_bytes());
         second.copy_from_slice(self.reply.as_bytes());
+        head
+    }
+
+    /// Goes on to the frame after the next one.
+    pub fn advance(&mut self) {
+        self.left -= self.next();
         self.reply.index = self.reply.index.get().wrapping_add(1).into();
     }
 }

@@ -167,11 +167,9 @@ pub(crate) fn frames(bytes: Vec<u8>) -> Vec<Vec<u8>> {
     let Some((mut run, mut data)) = run else { return vec![bytes] };
     let mut frames = Vec::new();
     while !data.is_empty() {
-        let mut frame = [0; wire::RUN_HEAD].to_vec();
         let (here, rest) = data.split_at(run.next());
-        run.write_head(frame.first_chunk_mut().unwrap());
-        frame.extend_from_slice(here);
-        frames.push(frame);
+        frames.push([&run.head(), here].concat());
+        run.advance();
         data = rest;
     }
     frames

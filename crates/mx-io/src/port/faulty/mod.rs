@@ -208,7 +208,7 @@ mod tests {
         });
         assert_eq!(outcome.unwrap(), Transmitted::Drained);
         let mut came = Vec::new();
-        b.receive(100, &mut |_, frame| came.push(frame[5])).unwrap();
+        b.receive(100, &mut |_, frame: &[u8]| came.push(frame[5])).unwrap();
         (came, a.tally())
     }
 

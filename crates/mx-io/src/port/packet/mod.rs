@@ -201,7 +201,7 @@ impl PacketPort {
                 Slot::Frame(frame) if frame.len() <= HEADER + mtu => match sender(frame) {
                     Some((from, frame)) => {
                         counters.came(frame.len());
-                        take(from, frame);
+                        take.take(from, frame);
                     }
                     None => counters.strange += 1,
                 },

@@ -390,7 +390,7 @@ impl ShmPort {
                     let frame = &self.buffer[..length];
                     if is_for(frame, self.endpoint) {
                         self.counters.came(length);
-                        take(*from, frame);
+                        take.take(*from, frame);
                     } else {
                         self.counters.strange += 1;
                     }

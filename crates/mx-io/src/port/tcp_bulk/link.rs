@@ -2,7 +2,6 @@
 
 use std::io::{self, IoSlice};
 use std::net::TcpStream;
-use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
+use super::super::{NicId, TakeFrame};
 use super::pages::Pages;
 
 /// Bytes of the length before each frame.
@@ -18,6 +18,9 @@ pub(super) const PREFIX: usize = 4;
 
 /// Room for what one call receives, in bytes: some frames, so that few of them come in two parts.
 const ROOM: usize = 256 << 10;
+
+/// Of what comes when a run may begin so much is received at first: its head, and little more.
+const BEGINNING: usize = 512;
 
 /// Data of more bytes than this are sent from where they lie. To find the pages of fewer costs more
 /// than a copy.
@@ -31,8 +34,13 @@ pub(super) struct Link {
     room: Box<[u8]>,
     start: usize,
     end: usize,
-    /// The run whose data come next.
+    /// The run whose data come next; how many bytes of its next frame are in their place, and how
+    /// many have to be dropped.
     run: Option<Run>,
+    placed: usize,
+    dropped: usize,
+    /// Data were asked for.
+    expects_run: bool,
     /// What the kernel has not taken of the last frame.
     rest: Vec<u8>,
 }
@@ -51,7 +59,17 @@ impl Link {
         // A peer that is lost gets no byte more: the messages are over.
         let _ = set_socket_linger(&stream, Some(Duration::ZERO));
         let room = vec![0; RUN_HEAD + ROOM].into_boxed_slice();
-        Self { stream, room, start: RUN_HEAD, end: RUN_HEAD, run: None, rest: Vec::new() }
+        Self {
+            stream,
+            room,
+            start: RUN_HEAD,
+            end: RUN_HEAD,
+            run: None,
+            placed: 0,
+            dropped: 0,
+            expects_run: false,
+            rest: Vec::new(),
+        }
     }
 
     /// Whether it takes no frame now.
@@ -92,79 +110,148 @@ impl Link {
         Ok(())
     }
 
-    /// Receives what is there, and hands each frame to `take`; how often the kernel was called.
+    /// Data were asked for: a run may come, whose data have a place.
+    pub(super) fn expect_run(&mut self) {
+        self.expects_run = true;
+    }
+
+    /// Receives what is there: each frame goes to `take`, and data of runs to their places. How
+    /// often the kernel was called.
     ///
     /// # Errors
     /// If the peer has closed it, or does not follow the protocol.
-    pub(super) fn receive(&mut self, mut take: impl FnMut(&[u8])) -> io::Result<u64> {
+    pub(super) fn receive(&mut self, from: NicId, take: &mut TakeFrame<'_>) -> io::Result<u64> {
         let mut calls = 0;
         loop {
+            while self.deliver(from, take)? {}
             calls += 1;
-            let wanted = self.room.len() - self.end;
-            let came = match recv(&self.stream, &mut self.room[self.end..], RecvFlags::DONTWAIT) {
-                Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok((came, _)) => came,
+            let (wanted, came) = match self.receive_once(from, take) {
+                Ok((_, 0)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok(bytes) => bytes,
                 Err(Errno::AGAIN) => return Ok(calls),
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(errno.into()),
             };
-            self.end += came;
-            while let Some(frame) = self.next()? {
-                take(&self.room[frame]);
-            }
-            self.rewind();
             if came < wanted {
+                while self.deliver(from, take)? {}
                 return Ok(calls);
             }
         }
     }
 
-    /// Where the next frame is, if all of it has come.
-    fn next(&mut self) -> io::Result<Option<Range<usize>>> {
+    /// Calls the kernel once: how many bytes were wanted, and how many came.
+    fn receive_once(
+        &mut self,
+        from: NicId,
+        take: &mut TakeFrame<'_>,
+    ) -> rustix::io::Result<(usize, usize)> {
+        if let Some(run) = &self.run
+            && self.start == self.end
+            && self.dropped == 0
+            && let Some(place) =
+                take.place(from, &run.head(), self.placed, run.left() - self.placed)
+        {
+            let wanted = place.len();
+            let (came, _) = recv(&self.stream, place, RecvFlags::DONTWAIT)?;
+            self.note_placed(came, from, take);
+            return Ok((wanted, came));
+        }
+        self.rewind();
+        let room = self.room.len() - self.end;
+        // What comes with the head of a run has to be copied.
+        let wanted =
+            if self.expects_run && self.run.is_none() { BEGINNING.min(room) } else { room };
+        let (came, _) =
+            recv(&self.stream, &mut self.room[self.end..self.end + wanted], RecvFlags::DONTWAIT)?;
+        self.end += came;
+        Ok((wanted, came))
+    }
+
+    /// Deals with the next frame, or some bytes of it, of what has come; whether there was enough.
+    fn deliver(&mut self, from: NicId, take: &mut TakeFrame<'_>) -> io::Result<bool> {
         if self.run.is_some() {
-            return Ok(self.next_of_run());
+            return Ok(self.deliver_run(from, take));
         }
         let waiting = &self.room[self.start..self.end];
-        let Some((prefix, frame)) = waiting.split_first_chunk::<PREFIX>() else { return Ok(None) };
+        let Some((prefix, frame)) = waiting.split_first_chunk::<PREFIX>() else { return Ok(false) };
         let length = u32::from_be_bytes(*prefix) as usize;
         if !(RUN_HEAD..=RUN).contains(&length) {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        let Some(head) = frame.first_chunk::<RUN_HEAD>() else {
-            return Ok(None);
-        };
-        self.run = Run::new(head, length.saturating_sub(RUN_HEAD));
+        let Some(head) = frame.first_chunk::<RUN_HEAD>() else { return Ok(false) };
+        self.run = Run::new(head, length - RUN_HEAD);
         if self.run.is_some() {
             self.start += PREFIX + RUN_HEAD;
-            return Ok(self.next_of_run());
+            return Ok(true);
         }
         if length > BULK_FRAME {
             return Err(io::ErrorKind::InvalidData.into());
         }
-        if frame.len() < length {
-            return Ok(None);
-        }
-        let at = self.start + PREFIX;
-        self.start = at + length;
-        Ok(Some(at..at + length))
+        let Some(frame) = frame.get(..length) else { return Ok(false) };
+        take.take(from, frame);
+        self.expects_run = false;
+        self.start += PREFIX + length;
+        Ok(true)
     }
 
-    /// Where the next frame of the run is, if all of it has come. Its head is written over what
-    /// was before it.
-    fn next_of_run(&mut self) -> Option<Range<usize>> {
-        let run = self.run.as_mut()?;
-        let length = run.next();
-        let (before, data) = self.room[..self.end].split_at_mut(self.start);
-        if data.len() < length {
-            return None;
+    /// As `deliver`, of a run. Its data go to their place, or, if they have none, become frames,
+    /// with a head that is written over what was before it.
+    fn deliver_run(&mut self, from: NicId, take: &mut TakeFrame<'_>) -> bool {
+        let Some(run) = &mut self.run else { return false };
+        let waiting = self.end - self.start;
+        if self.dropped > 0 {
+            let count = self.dropped.min(waiting);
+            self.dropped -= count;
+            self.start += count;
+            if self.dropped == 0 {
+                self.next_of_run();
+            }
+            return count > 0;
         }
-        run.write_head(before.last_chunk_mut()?);
-        if run.next() == 0 {
-            self.run = None;
+        let (head, length) = (run.head(), run.next());
+        if waiting > 0
+            && let Some(place) = take.place(from, &head, self.placed, run.left() - self.placed)
+        {
+            let count = waiting.min(place.len());
+            place[..count].copy_from_slice(&self.room[self.start..self.start + count]);
+            self.start += count;
+            self.note_placed(count, from, take);
+            return true;
+        }
+        if self.placed > 0 && waiting > 0 {
+            // It had a place, and nobody wants it any more.
+            self.dropped = length - self.placed;
+            self.placed = 0;
+            return true;
+        }
+        if waiting < length {
+            return false;
         }
         let at = self.start - RUN_HEAD;
+        self.room[at..self.start].copy_from_slice(&head);
         self.start += length;
-        Some(at..self.start)
+        take.take(from, &self.room[at..self.start]);
+        self.next_of_run();
+        true
+    }
+
+    /// So many bytes have come to their place.
+    fn note_placed(&mut self, count: usize, from: NicId, take: &mut TakeFrame<'_>) {
+        self.placed += count;
+        while let Some(run) = &self.run
+            && self.placed >= run.next()
+        {
+            take.placed(from, &run.head(), run.next());
+            self.placed -= run.next();
+            self.next_of_run();
+        }
+    }
+
+    fn next_of_run(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.advance();
+            self.run = self.run.take().filter(|run| run.left() > 0);
+        }
     }
 
     /// Makes room for at least one frame behind what has come of the next one.
@@ -200,134 +287,4 @@ fn push(stream: &TcpStream, bytes: [&[u8]; 2], more: bool) -> io::Result<usize> 
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write;
-    use std::net::TcpListener;
-
-    use ::mx::seq::Seq;
-    use ::mx::wire::{self, BULK_PAYLOAD, Body, Header, RUN_FRAMES};
-
-    use super::*;
-
-    /// A connection, and the other end of it.
-    fn connected() -> (Link, TcpStream) {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let other = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (open(listener.accept().unwrap().0), other)
-    }
-
-    fn open(stream: TcpStream) -> Link {
-        stream.set_nonblocking(true).unwrap();
-        Link::new(stream)
-    }
-
-    fn record(length: u32, bytes: usize) -> Vec<u8> {
-        [&length.to_be_bytes()[..], &vec![7; bytes]].concat()
-    }
-
-    /// The lengths of frames that come, until there are so many, or the error that ends them.
-    fn lengths(link: &mut Link, count: usize) -> Result<Vec<usize>, io::ErrorKind> {
-        let mut came = Vec::new();
-        while came.len() < count {
-            link.receive(|frame| came.push(frame.len())).map_err(|error| error.kind())?;
-        }
-        Ok(came)
-    }
-
-    #[test]
-    fn frames_come_whole_however_they_are_cut() {
-        let (mut link, mut other) = connected();
-        let frames = [RUN_HEAD, 1500, BULK_FRAME, 33, BULK_FRAME].repeat(20);
-        let bytes: Vec<u8> = frames.iter().flat_map(|n| record(*n as u32, *n)).collect();
-        let sender = std::thread::spawn(move || {
-            for piece in bytes.chunks(7919) {
-                other.write_all(piece).unwrap();
-            }
-            other
-        });
-        assert_eq!(lengths(&mut link, frames.len()), Ok(frames));
-        drop(sender.join().unwrap());
-        assert_eq!(lengths(&mut link, 1), Err(io::ErrorKind::UnexpectedEof));
-    }
-
-    #[test]
-    fn lengths_that_no_frame_has_end_the_connection() {
-        for length in [0, RUN_HEAD as u32 - 1, BULK_FRAME as u32 + 1, RUN as u32 + 1, u32::MAX] {
-            let (mut link, mut other) = connected();
-            other.write_all(&record(length, 100)).unwrap();
-            assert_eq!(lengths(&mut link, 1), Err(io::ErrorKind::InvalidData), "{length}");
-        }
-    }
-
-    /// A prefix and the head of a run, and its data.
-    fn run(data: usize) -> (Vec<u8>, Vec<u8>) {
-        let header = Header {
-            marked: false,
-            crc: false,
-            full: false,
-            ask: true,
-            to: 1,
-            from: 2,
-            token: 3,
-            seq: Seq(4),
-            ack: Seq(5),
-            credit: 6,
-            window: 7,
-        };
-        let mut head = [0; PREFIX + RUN_HEAD];
-        wire::write(
-            &header,
-            &Body::Reply { pull: 8, index: u32::MAX, data: &[] },
-            &mut head[PREFIX..],
-        );
-        head[..PREFIX].copy_from_slice(&((RUN_HEAD + data) as u32).to_be_bytes());
-        (head.to_vec(), (0..data).map(|at| (at / 7 + at / 4096) as u8).collect())
-    }
-
-    #[test]
-    fn run_comes_as_frames() {
-        let (mut link, other) = connected();
-        let mut other = open(other);
-        for data in [BULK_PAYLOAD + 1, BULK_PAYLOAD + 20, 3 * BULK_PAYLOAD, RUN - RUN_HEAD] {
-            let (head, data) = run(data);
-            let (mut came, mut asked) = (Vec::new(), Vec::new());
-            other.send(&mut Pages::default(), &head, &data, false).unwrap();
-            while came.len() < data.len() {
-                let take = |frame: &[u8]| {
-                    let (header, body) = wire::parse(frame).unwrap();
-                    let Body::Reply { pull: 8, index, data } = body else { panic!("{body:?}") };
-                    let number = (came.len() / BULK_PAYLOAD) as u32;
-                    assert_eq!((index, header.seq), (u32::MAX.wrapping_add(number), Seq(4)));
-                    came.extend_from_slice(data);
-                    asked.push(header.ask);
-                };
-                link.receive(take).unwrap();
-                other.flush().unwrap();
-            }
-            assert!(came == data);
-            // The flag is that of the last one.
-            assert_eq!(asked.iter().position(|ask| *ask), Some(asked.len() - 1));
-        }
-    }
-
-    #[test]
-    fn what_the_kernel_does_not_take_goes_later() {
-        let (mut link, other) = connected();
-        let mut other = open(other);
-        let (head, data) = run(RUN - RUN_HEAD);
-        let frame = record(BULK_FRAME as u32, BULK_FRAME);
-        let mut pages = Pages::default();
-        for (head, data, frames) in [(&frame, &Vec::new(), 1), (&head, &data, RUN_FRAMES)] {
-            let (mut sent, mut came) = (0, 0);
-            while !link.is_full() {
-                link.send(&mut pages, head, data, true).unwrap();
-                sent += frames;
-            }
-            while came < sent {
-                other.receive(|_| came += 1).unwrap();
-                link.flush().unwrap();
-            }
-            assert!(!link.is_full());
-        }
-    }
-}
+mod tests;

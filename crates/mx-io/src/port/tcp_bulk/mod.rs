@@ -34,6 +34,8 @@
 //! system call. A sleeping thread sleeps on both descriptors.
 
 mod asks;
+mod connect;
+mod counted;
 mod link;
 mod offload;
 mod opening;
@@ -47,19 +49,20 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use ::mx::address::Address;
 use ::mx::outgoing::BulkPath;
 use ::mx::wire::{BULK_FRAME, FLAG_ASK, FrameType};
-use base::time::{Duration, Instant};
+use base::time::Duration;
 use rustc_hash::FxHashMap;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
 
 use super::{
-    Identity, Outgoing, Port, PortCounters, PortError, TakeFrame, Transmitted, WriteFrame,
-    endpoint_of, in_turns,
+    Identity, NicId, Outgoing, Port, PortCounters, PortError, TakeFrame, Transmitted, WriteFrame,
+    in_turns,
 };
-use asks::{ASK, Ask, Asked, Key, Nonce};
+use asks::{ASK, Ask, Asked, Key};
+use counted::Counted;
 use link::{Link, PREFIX};
 use offload::segments_late;
-use opening::{Opening, Step, never_pace};
+use opening::{Opening, never_pace};
 use pages::Pages;
 use sys::clock;
 
@@ -196,9 +199,9 @@ impl<P: Port> Port for TcpBulkPort<P> {
             if by_tcp {
                 return Ok(bulk.receive(budget, take));
             }
-            outer.receive(budget, &mut |from, frame| match frame.first() {
+            outer.receive(budget, &mut |from: NicId, frame: &[u8]| match frame.first() {
                 Some(&ASK) => bulk.on_ask(from, frame),
-                _ => take(from, frame),
+                _ => take.take(from, frame),
             })
         };
         if is_due { in_turns(bulk_first, budget, look) } else { look(false, budget) }
@@ -302,6 +305,9 @@ impl Bulk {
         if self.links.contains_key(&peer) {
             if frame_type == PULL {
                 self.warm = WARM;
+                if let Some(link) = self.link(peer) {
+                    link.expect_run();
+                }
             }
             return;
         }
@@ -341,6 +347,13 @@ impl Bulk {
         }
     }
 
+    fn link(&mut self, peer: Key) -> Option<&mut Link> {
+        match self.connections.get_mut(self.links.get(&peer)?) {
+            Some(Connection::Open(_, link)) => Some(link),
+            _ => None,
+        }
+    }
+
     /// Whether to look at connections this time.
     const fn is_due(&mut self) -> bool {
         self.looks += 1;
@@ -368,21 +381,15 @@ impl Bulk {
                 Some(Connection::Open(..)) if flags.intersects(BROKEN) => self.close(token),
                 Some(Connection::Open(peer, link)) => {
                     let peer = *peer;
-                    let counters = &mut self.counters;
-                    let endpoint = self.own.1;
                     let outcome = if link.is_full() { link.flush() } else { Ok(()) };
                     let has_room = flags.contains(EventFlags::OUT) && !link.is_full();
                     let outcome = outcome.and_then(|()| {
-                        link.receive(|frame| {
-                            seen += 1;
-                            if endpoint_of(frame) == Some(endpoint) {
-                                counters.came(frame.len());
-                                counters.bulk_in += 1;
-                                take(peer.0, frame);
-                            } else {
-                                counters.strange += 1;
-                            }
-                        })
+                        let endpoint = self.own.1;
+                        let counters = &mut self.counters;
+                        link.receive(
+                            peer.0,
+                            &mut Counted { endpoint, counters, seen: &mut seen, take },
+                        )
                     });
                     if has_room {
                         self.listen(token, EventFlags::IN);
@@ -411,108 +418,6 @@ impl Bulk {
             // It fails for none that was added.
             let _ = epoll::modify(&self.epoll, connection.fd(), EventData::new_u64(token), flags);
         }
-    }
-
-    fn add(&mut self, opening: Opening, flags: EventFlags) {
-        self.latest_token += 1;
-        let token = self.latest_token;
-        if epoll::add(&self.epoll, &opening, EventData::new_u64(token), flags).is_ok() {
-            self.connections.insert(token, Connection::Opening(opening));
-        }
-    }
-
-    /// Whether another connection may be opened.
-    fn has_place(&mut self, now: Instant) -> bool {
-        self.connections.retain(|_, connection| match connection {
-            Connection::Opening(opening) => now.since(opening.since) < OPENS_FOR,
-            Connection::Open(..) => true,
-        });
-        self.connections.len() - self.links.len() < MAX_OPENING && self.links.len() < MAX_LINKS
-    }
-
-    /// Somebody connects.
-    fn accept(&mut self) {
-        let Ok((stream, _)) = self.listener.accept() else { return };
-        let now = clock::now();
-        if self.has_place(now) && stream.set_nonblocking(true).is_ok() {
-            self.add(Opening::accepted(stream, now), EventFlags::IN);
-        } else {
-            self.counters.strange += 1;
-        }
-    }
-
-    /// A frame about a connection has come.
-    fn on_ask(&mut self, from: super::NicId, frame: &[u8]) {
-        let Some((endpoint, ask)) = Ask::read(frame) else {
-            self.counters.strange += 1;
-            return;
-        };
-        let peer = (from, endpoint);
-        match ask {
-            Ask::Call(to, nonce) => self.call(peer, to, nonce),
-            Ask::Coming(nonce, welcome) if self.asked.coming(peer, nonce, welcome) => {
-                // It may have been faster than this frame.
-                let waiting = self.connections.iter();
-                let is_opening = |(token, connection): (&u64, &Connection)| {
-                    matches!(connection, Connection::Opening(_)).then_some(*token)
-                };
-                let waiting: Vec<u64> = waiting.filter_map(is_opening).collect();
-                waiting.into_iter().for_each(|token| self.advance(token));
-            }
-            Ask::Coming(..) => self.counters.strange += 1,
-        }
-    }
-
-    /// Connects to a peer that asks for it.
-    fn call(&mut self, peer: Key, to: SocketAddrV4, nonce: Nonce) {
-        let now = clock::now();
-        let is_this_host = to.ip().is_unspecified() || to.ip() == self.address.ip();
-        if is_this_host || to.port() < LEAST_PORT {
-            self.counters.strange += 1;
-            return;
-        }
-        if self.asked.is_race(self.own, peer, now) || !self.has_place(now) {
-            return;
-        }
-        let welcome = self.asked.nonce();
-        let own = (self.own, self.address);
-        if let Ok(opening) = Opening::call(self.interface, own, (peer, to), (nonce, welcome), now) {
-            self.asks.push((peer, Ask::Coming(nonce, welcome)));
-            // Writable once it is connected.
-            self.add(opening, EventFlags::IN | EventFlags::OUT);
-        }
-    }
-
-    /// A connection that is being opened goes on.
-    fn advance(&mut self, token: u64) {
-        let Some(Connection::Opening(opening)) = self.connections.get_mut(&token) else { return };
-        match opening.advance() {
-            Ok(Step::Waits) => self.listen(token, EventFlags::IN),
-            Ok(Step::SaysHello(peer, nonce)) => match self.asked.answer(peer, nonce) {
-                Ok(Some(welcome)) if opening.welcome(welcome).is_ok() => self.opened(token, peer),
-                // What it wants to hear is on its way.
-                Ok(None) => {}
-                _ => {
-                    self.counters.strange += 1;
-                    self.connections.remove(&token);
-                }
-            },
-            Ok(Step::IsOpen(peer)) => self.opened(token, peer),
-            Err(_) => drop(self.connections.remove(&token)),
-        }
-    }
-
-    /// A connection is open, and replaces what there has been.
-    fn opened(&mut self, token: u64, peer: Key) {
-        let Some(Connection::Opening(opening)) = self.connections.remove(&token) else { return };
-        if let Some(old) = self.links.get(&peer).copied() {
-            self.close(old);
-        }
-        let stream = opening.into_stream();
-        self.connections.insert(token, Connection::Open(peer, Link::new(stream)));
-        self.links.insert(peer, token);
-        self.listen(token, EventFlags::IN);
-        self.changed(peer, BulkPath::Open);
     }
 
     fn close(&mut self, token: u64) {

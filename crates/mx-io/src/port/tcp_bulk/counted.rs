@@ -1,0 +1,48 @@
+//! What comes over a connection.
+
+use ::mx::wire::RUN_HEAD;
+
+use super::super::{Arrivals, NicId, PortCounters, TakeFrame, endpoint_of};
+
+/// Frames of a connection, which are for this endpoint and are counted.
+pub(super) struct Counted<'a, 'b> {
+    pub(super) endpoint: u8,
+    pub(super) counters: &'a mut PortCounters,
+    pub(super) seen: &'a mut usize,
+    pub(super) take: &'a mut TakeFrame<'b>,
+}
+
+impl Counted<'_, '_> {
+    fn came(&mut self, length: usize) {
+        self.counters.came(length);
+        self.counters.bulk_in += 1;
+        *self.seen += 1;
+    }
+}
+
+impl Arrivals for Counted<'_, '_> {
+    fn take(&mut self, from: NicId, frame: &[u8]) {
+        if endpoint_of(frame) == Some(self.endpoint) {
+            self.came(frame.len());
+            self.take.take(from, frame);
+        } else {
+            self.counters.strange += 1;
+            *self.seen += 1;
+        }
+    }
+
+    fn place(
+        &mut self,
+        from: NicId,
+        head: &[u8; RUN_HEAD],
+        skip: usize,
+        most: usize,
+    ) -> Option<&mut [u8]> {
+        self.take.place(from, head, skip, most)
+    }
+
+    fn placed(&mut self, from: NicId, head: &[u8; RUN_HEAD], length: usize) {
+        self.came(RUN_HEAD + length);
+        self.take.placed(from, head, length);
+    }
+}
