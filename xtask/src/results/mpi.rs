@@ -12,7 +12,7 @@ use crate::bench::environment::Environment;
 use crate::shell;
 
 /// How often each net has its turn.
-const ROUNDS: &str = "5";
+const ROUNDS: &str = "3";
 
 const HEAD: &str = "\n## MPI\n\n\
     Open MPI's messages between two hosts joined by a veth: over Earmark, with a TCP connection\n\

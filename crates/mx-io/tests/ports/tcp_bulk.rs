@@ -166,6 +166,25 @@ fn peer_that_goes_away_and_comes_back_has_another_connection() {
 }
 
 #[test]
+fn connection_that_breaks_is_opened_again_whatever_is_sent() {
+    let (veth, mut a, mut b) = pair();
+    open(&veth, &mut a, &mut b);
+    let (to_a, to_b) = (a.to(), b.to());
+    a.port.close_bulk_path(Address { nic: to_b.nic, endpoint: to_b.endpoint });
+    assert_eq!(a.told(to_b), [BulkPath::Closed]);
+    let mut told = Vec::new();
+    until("the other end asks for another connection", || {
+        b.look(&veth);
+        // Data that wait for a path are none of these.
+        send(&mut b.port, to_a, FrameType::Probe, &[60]);
+        a.look(&veth);
+        send(&mut a.port, to_b, FrameType::Medium, &[]);
+        told.extend(b.told(to_a));
+        told == [BulkPath::Closed, BulkPath::Open]
+    });
+}
+
+#[test]
 fn peer_without_tcp_is_asked_once_a_second() {
     let veth = Veth::with_addresses();
     let mut a = veth.tcp_bulk_port(0, A).unwrap();

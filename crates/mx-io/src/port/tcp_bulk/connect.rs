@@ -112,6 +112,7 @@ impl Bulk {
         let stream = opening.into_stream();
         self.connections.insert(token, Connection::Open(peer, Link::new(stream)));
         self.links.insert(peer, token);
+        self.broken.remove(&peer);
         self.listen(token, EventFlags::IN);
         self.changed(peer, BulkPath::Open);
     }

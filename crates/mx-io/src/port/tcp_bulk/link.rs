@@ -103,6 +103,12 @@ impl Link {
         Ok(())
     }
 
+    /// Nothing follows what was sent with `more`.
+    pub(super) fn push(&self) {
+        // To set it again makes the kernel send what is not a whole packet (tcp(7)).
+        let _ = self.stream.set_nodelay(true);
+    }
+
     /// Sends what has been left.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         let sent = push(&self.stream, [&self.rest, &[]], false)?;

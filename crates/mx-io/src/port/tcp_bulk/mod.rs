@@ -50,7 +50,7 @@ use ::mx::address::Address;
 use ::mx::outgoing::BulkPath;
 use ::mx::wire::{BULK_FRAME, FLAG_ASK, FrameType};
 use base::time::Duration;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
 
@@ -111,6 +111,8 @@ struct Bulk {
     latest_token: u64,
     /// Those that are open, by peer.
     links: FxHashMap<Key, u64>,
+    /// Peers whose connection is over.
+    broken: FxHashSet<Key>,
     asked: Asked,
     /// Frames about connections, which have not left.
     asks: Vec<(Key, Ask)>,
@@ -119,6 +121,8 @@ struct Bulk {
     /// Where the engine writes, since the outer port has room for short frames only.
     staging: Box<[u8]>,
     pages: Pages,
+    /// Connections that keep some bytes back, since others were to follow.
+    corked: Vec<u64>,
     warm: u32,
     looks: u32,
     counters: PortCounters,
@@ -175,7 +179,9 @@ impl<P: Port> Port for TcpBulkPort<P> {
 
     fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
         let Self { outer, bulk, .. } = self;
-        outer.transmit(&mut |frame: &mut [u8]| bulk.write(frame, write))
+        let outcome = outer.transmit(&mut |frame: &mut [u8]| bulk.write(frame, write));
+        bulk.push();
+        outcome
     }
 
     fn bulk_min(&self) -> Option<u32> {
@@ -187,9 +193,11 @@ impl<P: Port> Port for TcpBulkPort<P> {
     }
 
     fn close_bulk_path(&mut self, peer: Address) {
-        if let Some(&token) = self.bulk.links.get(&(peer.nic, peer.endpoint)) {
+        let peer = (peer.nic, peer.endpoint);
+        if let Some(&token) = self.bulk.links.get(&peer) {
             self.bulk.close(token);
         }
+        self.bulk.broken.remove(&peer);
     }
 
     fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
@@ -253,11 +261,13 @@ impl Bulk {
             connections: FxHashMap::default(),
             latest_token: LISTENER,
             links: FxHashMap::default(),
+            broken: FxHashSet::default(),
             asked: Asked::new(),
             asks: Vec::new(),
             changes: Vec::new(),
             staging: vec![0; PREFIX + BULK_FRAME].into(),
             pages: Pages::default(),
+            corked: Vec::new(),
             warm: 0,
             looks: 0,
             counters: PortCounters::default(),
@@ -294,14 +304,16 @@ impl Bulk {
         }
     }
 
-    /// Asks for a connection to a peer that data are sent to or wanted of.
+    /// Asks for a connection to a peer that data are sent to or wanted of, or whose connection is
+    /// over: then data may wait for another one.
     fn watch(&mut self, frame_type: u8, outgoing: Outgoing) {
         const PULL: u8 = FrameType::Pull as u8;
         const MEDIUM: u8 = FrameType::Medium as u8;
-        if !matches!(frame_type, PULL | MEDIUM) {
+        let peer = (outgoing.to, outgoing.endpoint);
+        let is_data = matches!(frame_type, PULL | MEDIUM);
+        if !is_data && (self.broken.is_empty() || !self.broken.contains(&peer)) {
             return;
         }
-        let peer = (outgoing.to, outgoing.endpoint);
         if self.links.contains_key(&peer) {
             if frame_type == PULL {
                 self.warm = WARM;
@@ -332,6 +344,10 @@ impl Bulk {
         let &mut [_, _, _, _, frame_type, flags, ..] = head else { return };
         let more = frame_type == FrameType::Reply as u8 && flags & FLAG_ASK == 0;
         self.counters.calls_out += 1;
+        self.corked.retain(|other| *other != token);
+        if more {
+            self.corked.push(token);
+        }
         let sent = link.send(&mut self.pages, head, data, more);
         let is_full = link.is_full();
         if sent.is_err() {
@@ -344,6 +360,16 @@ impl Bulk {
             self.counters.full += 1;
             self.listen(token, EventFlags::IN | EventFlags::OUT);
             self.changed(peer, BulkPath::Full);
+        }
+    }
+
+    /// Nothing follows for now: what connections keep back has to leave. It is little if the last
+    /// frame of a message went over Ethernet.
+    fn push(&mut self) {
+        for token in self.corked.drain(..) {
+            if let Some(Connection::Open(_, link)) = self.connections.get(&token) {
+                link.push();
+            }
         }
     }
 
@@ -423,6 +449,9 @@ impl Bulk {
     fn close(&mut self, token: u64) {
         if let Some(Connection::Open(peer, _)) = self.connections.remove(&token) {
             self.links.remove(&peer);
+            if self.broken.len() < MAX_LINKS {
+                self.broken.insert(peer);
+            }
             self.changed(peer, BulkPath::Closed);
         }
     }

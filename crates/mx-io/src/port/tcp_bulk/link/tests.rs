@@ -8,6 +8,7 @@ use ::mx::wire::{self, BULK_PAYLOAD, Body, Header, RUN_FRAMES};
 
 use super::super::super::Arrivals;
 use super::*;
+use crate::port::socket::words;
 
 const PEER: NicId = NicId([2, 0, 0, 0, 0, 1]);
 
@@ -201,4 +202,23 @@ fn data_go_to_their_place_while_they_have_one() {
             assert!(link.run.is_none() && link.start == link.end);
         }
     }
+}
+
+/// Bytes that the kernel has taken of a connection and not sent.
+fn unsent(link: &Link) -> u32 {
+    // `tcpi_notsent_bytes` of `struct tcp_info` in linux/tcp.h.
+    const AT: usize = 144 / size_of::<u32>();
+    let (level, option) = (libc::IPPROTO_TCP, libc::TCP_INFO);
+    words::<{ AT + 1 }>(link.as_fd(), level, option).unwrap()[AT]
+}
+
+#[test]
+fn what_is_kept_back_leaves_when_nothing_follows() {
+    let (link, other) = connected();
+    let mut other = open(other);
+    other.send(&mut Pages::default(), &record(100, 100), &[], true).unwrap();
+    assert_eq!(unsent(&other), 104);
+    other.push();
+    assert_eq!(unsent(&other), 0);
+    drop(link);
 }
