@@ -12,7 +12,10 @@ use crate::bench::environment::Environment;
 use crate::shell;
 
 /// How often each net has its turn.
-const ROUNDS: &str = "3";
+const ROUNDS: &str = "5";
+
+/// What the others are compared with, as the example calls it.
+const COMPARED: &str = "earmark packet+tcp";
 
 const HEAD: &str = "\n## MPI\n\n\
     Open MPI's messages between two hosts joined by a veth: over Earmark, with a TCP connection\n\
@@ -52,7 +55,8 @@ pub(super) fn page(outcome: &Value) -> String {
         let Some(nets) = figures.first().and_then(|figure| figure["values"].as_object()) else {
             continue;
         };
-        let nets: Vec<&str> = nets.keys().map(String::as_str).collect();
+        let mut nets: Vec<&str> = nets.keys().map(String::as_str).collect();
+        nets.sort_by_key(|net| *net != COMPARED);
         text += &format!("| figure | {} |\n|---{}|\n", nets.join(" | "), "|---".repeat(nets.len()));
         for figure in figures {
             text += &row(figure, &nets);
@@ -72,7 +76,7 @@ pub(super) fn page(outcome: &Value) -> String {
 fn row(figure: &Value, nets: &[&str]) -> String {
     let what = figure["what"].as_str().unwrap_or_default();
     let size = match figure["bytes"].as_u64() {
-        Some(bytes) if what == "latency" => format!(", {bytes} B"),
+        Some(bytes) if bytes > 0 || what == "latency" => format!(", {bytes} B"),
         _ => String::new(),
     };
     let mut row = format!("| {what}{size}, {} |", figure["unit"].as_str().unwrap_or_default());
@@ -105,12 +109,13 @@ mod tests {
         let spread = |median: f64| json!({"median": median, "least": 1.0, "most": 9.5});
         let figure = json!({
             "what": "latency", "bytes": 0, "unit": "us, one way",
-            "values": {"earmark": spread(3.0), "tcp": spread(6.0)},
-            "ratios": {"earmark": spread(1.0), "tcp": spread(0.5)},
+            "values": {"a": spread(4.0), COMPARED: spread(3.0), "tcp": spread(6.0)},
+            "ratios": {"a": spread(0.75), COMPARED: spread(1.0), "tcp": spread(0.5)},
         });
         let framing = json!({"offloads": false, "idle_before": spread(0.9), "figures": [figure]});
         let page = page(&json!({"framings": [framing], "rounds": 5}));
-        let row = "| latency, 0 B, us, one way | 3.00 (1.00-9.50) | 6.00 (1.00-9.50)<br>0.50 x |";
+        let row = "| latency, 0 B, us, one way | 3.00 (1.00-9.50) \
+            | 4.00 (1.00-9.50)<br>0.75 x | 6.00 (1.00-9.50)<br>0.50 x |";
         assert!(page.contains(row), "{page}");
     }
 }
