@@ -92,14 +92,17 @@ impl Link {
         let sent = push(&self.stream, [head, copied], more || are_pages)?;
         self.rest.extend_from_slice(&head[sent.min(head.len())..]);
         self.rest.extend_from_slice(&copied[sent.saturating_sub(head.len())..]);
-        if are_pages {
-            let sent = if self.is_full() {
-                0
-            } else {
-                pages.send(&self.stream, data, more, &mut self.rest)?
-            };
-            self.rest.extend_from_slice(&data[sent..]);
+        let mut data = if are_pages { data } else { &[] };
+        if !self.is_full() && !data.is_empty() {
+            let sent = pages.send(&self.stream, data, more, &mut self.rest)?;
+            data = &data[sent..];
         }
+        if !self.is_full() && !data.is_empty() {
+            // This host does not send pages, or not these.
+            let sent = push(&self.stream, [data, &[]], more)?;
+            data = &data[sent..];
+        }
+        self.rest.extend_from_slice(data);
         Ok(())
     }
 

@@ -45,7 +45,7 @@ impl Pages {
         let mut done = 0;
         while done < data.len() && rest.is_empty() {
             // The pipe is empty, so an error means that pages like these cannot be had.
-            let Ok(held) = pipe.fill(&data[done..]) else { break };
+            let Ok(held @ 1..) = pipe.fill(&data[done..]) else { break };
             done += held;
             pipe.drain(stream, held, more || done < data.len(), rest)?;
         }
@@ -85,11 +85,10 @@ impl Pipe {
         while held > 0 {
             let flags = flags | SpliceFlags::NONBLOCK;
             match splice(&self.reader, None, stream, None, held, flags) {
-                Ok(0) | Err(Errno::AGAIN) => break,
-                Ok(count) => held -= count,
+                Ok(count @ 1..) => held -= count,
                 Err(Errno::INTR) => {}
-                // The pipe goes with the connection's error.
-                Err(errno) => return self.empty(held, rest).and(Err(errno.into())),
+                // No room; or an error, which shows again when the rest is sent.
+                Ok(0) | Err(_) => break,
             }
         }
         self.empty(held, rest)
@@ -101,6 +100,7 @@ impl Pipe {
         rest.resize(at + held, 0);
         while at < rest.len() {
             match read(&self.reader, &mut rest[at..]) {
+                Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(count) => at += count,
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
