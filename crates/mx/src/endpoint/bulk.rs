@@ -24,7 +24,7 @@ use crate::outgoing::{BulkPath, Data, Outgoing};
 use crate::wire::{self, BULK_PAYLOAD, Body, FrameType, Header, RUN_FRAMES};
 
 /// A request for bulk frames is repeated if none has come for so long.
-pub(super) const PATIENCE: Duration = Duration::from_millis(20);
+pub(super) const REPEATED_AFTER: Duration = Duration::from_millis(20);
 
 /// A message may begin with so many bytes that lie elsewhere than the rest. They are copied.
 const LONGEST_LEAD: usize = 64;

@@ -107,7 +107,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             (block.since, block.is_late) = (now, false);
             block.timeout = timeout.min(self.config.resend_max);
             if self.pulls.active.get(&block.pull).is_some_and(Pull::is_bulk) {
-                block.timeout = block.timeout.max(bulk::PATIENCE);
+                block.timeout = block.timeout.max(bulk::REPEATED_AFTER);
             }
             peer.requested.push_back(block);
         }
@@ -179,7 +179,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             block.since = now;
             block.is_late = block.missing >> bit == 0 && first_answer;
             block.timeout = match block.is_late {
-                _ if pull.is_bulk() => pto.max(bulk::PATIENCE),
+                _ if pull.is_bulk() => pto.max(bulk::REPEATED_AFTER),
                 true => lateness.max(LATENESS),
                 false => pto,
             };

@@ -285,11 +285,7 @@ impl Bulk {
                 return None;
             }
             if self.links.is_empty() {
-                let Some(outgoing) = write.next(&mut frame[..self.mtu]) else {
-                    // It may have been the first for somebody.
-                    let (peer, ask) = self.asks.pop()?;
-                    return Some(ask.write(self.own, peer, frame));
-                };
+                let outgoing = write.next(&mut frame[..self.mtu])?;
                 self.watch(frame[0], outgoing);
                 return Some(outgoing);
             }
@@ -390,8 +386,7 @@ impl Bulk {
         true
     }
 
-    /// Looks at connections where something has happened: how many frames have come, and at least
-    /// one if a connection was opened or closed.
+    /// Looks at connections where something has happened: how many frames have come.
     fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> usize {
         let mut room = [MaybeUninit::<Event>::uninit(); EVENTS];
         self.counters.calls_in += 1;
