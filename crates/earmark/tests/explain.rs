@@ -186,8 +186,12 @@ fn connect(port: u16, server: &mut Running) -> TcpStream {
 }
 
 fn ask(stream: &mut TcpStream) {
-    stream.write_all(b"x").unwrap();
-    stream.read_exact(&mut [0]).unwrap();
+    try_ask(stream).unwrap();
+}
+
+fn try_ask(stream: &mut TcpStream) -> std::io::Result<()> {
+    stream.write_all(b"x")?;
+    stream.read_exact(&mut [0])
 }
 
 /// `earmark explain --json` with a program.
@@ -200,7 +204,17 @@ fn explaining(duration: &str, program: &[&str]) -> Running {
 fn served(program: &str) -> Value {
     explained_server(program, |port, server, effort| {
         let mut stream = connect(port, server);
-        (0..100 * effort).for_each(|_| ask(&mut stream));
+        for number in 0..100 * effort {
+            if let Err(error) = try_ask(&mut stream) {
+                let addresses = (stream.local_addr(), stream.peer_addr());
+                let has_ended = server.has_ended();
+                if !has_ended {
+                    server.signal(Signal::TERM);
+                }
+                let said = server.errors();
+                panic!("request {number}, {addresses:?}: {error}; ended: {has_ended}; {said}");
+            }
+        }
     })
 }
 

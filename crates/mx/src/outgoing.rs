@@ -29,6 +29,30 @@ pub enum BulkPath {
     Full,
 }
 
+/// What has become of the bulk path to a peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BulkState {
+    /// Whether it takes frames.
+    pub path: BulkPath,
+    /// Eager messages of more bytes than this gain by it, if that is known better than
+    /// [`Config::bulk_min`](crate::config::Config::bulk_min) has it.
+    pub min: Option<u32>,
+}
+
+impl BulkState {
+    /// A path that takes frames.
+    #[must_use]
+    pub const fn open(min: Option<u32>) -> Self {
+        Self { path: BulkPath::Open, min }
+    }
+}
+
+impl From<BulkPath> for BulkState {
+    fn from(path: BulkPath) -> Self {
+        Self { path, min: None }
+    }
+}
+
 /// Bytes of a message that follow those which were written of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Data {

@@ -239,6 +239,7 @@ fn exchange(ends: &mut Ends, now: Instant) -> usize {
 
 #[test]
 fn data_that_lie_in_one_place_are_not_copied() {
+    const RUN: usize = wire::RUN_FRAMES as usize;
     let now = Instant::from_micros(1);
     for (lengths, crc, expected) in [
         (vec![100_000], false, 100_000),
@@ -250,7 +251,7 @@ fn data_that_lie_in_one_place_are_not_copied() {
         (vec![40_000, 60_000], false, 100_000 - BULK_PAYLOAD),
         (vec![1000; 100], false, 0),
         // What is left of the last run fits into a frame.
-        (vec![8 * BULK_PAYLOAD + 9], false, 8 * BULK_PAYLOAD),
+        (vec![RUN * BULK_PAYLOAD + 9], false, RUN * BULK_PAYLOAD),
         (vec![20_000], false, 20_000),
         (vec![8, 19_992], false, 19_992),
         (vec![10_000, 10_000], false, 0),

@@ -229,7 +229,7 @@ impl Running {
     }
 
     /// All that came on standard error, once that is closed.
-    fn errors(&mut self) -> String {
+    pub(crate) fn errors(&mut self) -> String {
         self.stderr.take().unwrap().join().unwrap();
         self.errors.lock().unwrap().clone()
     }

@@ -26,8 +26,10 @@ const BUDGET: usize = 64;
 
 /// The engine, its port, and what has ended.
 pub(super) struct Core<S, R> {
-    pub(super) engine: Engine<S, R>,
+    /// Before the engine, so that it is dropped first: it may have told others where messages of
+    /// the engine lie.
     pub(super) port: Box<dyn Port>,
+    pub(super) engine: Engine<S, R>,
     /// Who looks for hosts, and answers those who do.
     pub(super) asker: Asker,
     pub(super) ended: CompletionQueue<R>,
@@ -52,8 +54,8 @@ impl<S: Source, R: Sink> Core<S, R> {
     pub(super) fn new(engine: Engine<S, R>, port: Box<dyn Port>, sources: Arc<Sources>) -> Self {
         let asker = Asker::new(engine.address(), Some(discovery::host_name()));
         Self {
-            engine,
             port,
+            engine,
             asker,
             ended: CompletionQueue::default(),
             connecting: FxHashMap::default(),

@@ -94,8 +94,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// If a setting is out of its range, or the system gives no thread.
     pub fn open(port: Box<dyn Port>, config: Config, life: Life) -> Result<Self, MxError> {
         let address = Address { nic: port.nic_id(), endpoint: port.endpoint() };
-        let bulk_min = port.bulk_min().unwrap_or(config.bulk_min);
-        let config = Config { mtu: config.mtu.min(port.mtu()), bulk_min, ..config };
+        let config = Config { mtu: config.mtu.min(port.mtu()), ..config };
         let engine = mx::endpoint::Endpoint::new(config, address, sys::seed::seed())?;
         let sources = Sources::of(&*port).map_err(|error| MxError::System(error.into()))?;
         let sources = Arc::new(sources);

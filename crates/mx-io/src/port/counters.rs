@@ -49,10 +49,10 @@ counters! {
     /// Frames that came and were for another endpoint, of another kind, from nobody, or shorter
     /// than a header.
     strange "strange",
-    /// Bulk frames that were sent over the connections of [`tcp_bulk`](super::tcp_bulk); they are
-    /// among those that were handed over.
+    /// Bulk frames that were sent, over the connections of [`tcp_bulk`](super::tcp_bulk) or within
+    /// the host; they are among those that were handed over. A run counts as one.
     bulk_out "bulk-out",
-    /// Frames that came over them; they are among those that were received.
+    /// Bulk frames that came; they are among those that were received.
     bulk_in "bulk-in",
 }
 

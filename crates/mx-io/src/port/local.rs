@@ -11,14 +11,17 @@
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 
+use mx::wire::{BULK_FRAME, RUN_HEAD};
+
 use super::packet::{PacketPort, PacketSettings};
 use super::shm::{ShmPort, ShmSettings};
 use super::tcp_bulk::TcpBulkPort;
 use super::udp::{UdpPort, UdpSettings};
 use super::{
-    Address, BROADCAST, BulkPath, Filtered, Identity, LATER, MORE_READINESS, NicId, Port,
-    PortCounters, PortError, Room, TakeFrame, Transmitted, WriteFrame, in_turns,
+    Address, Arrivals, BROADCAST, BulkState, Filtered, Identity, LATER, MORE_READINESS, NicId,
+    Port, PortCounters, PortError, Room, TakeFrame, Transmitted, WriteFrame, in_turns,
 };
+
 /// A port with a way within this host.
 #[derive(Debug)]
 pub struct LocalPort<P> {
@@ -30,6 +33,8 @@ pub struct LocalPort<P> {
     has_detour: bool,
     /// Which of them is received from first.
     near_first: bool,
+    /// Where frames are written that may be too long for the other port.
+    staging: Box<[u8]>,
 }
 
 impl LocalPort<PacketPort> {
@@ -98,7 +103,8 @@ impl<P: Port> LocalPort<P> {
         let settings = ShmSettings::new(scope, outer.mtu());
         let shm = ShmPort::open(outer.nic_id(), outer.endpoint(), settings)?;
         let is_near = |own: NicId, other: NicId| own == other;
-        Ok(Self { outer, shm, is_near, has_detour: false, near_first: false })
+        let staging = vec![0; BULK_FRAME].into();
+        Ok(Self { outer, shm, is_near, has_detour: false, near_first: false, staging })
     }
 
     /// Receives from this host, or from others.
@@ -112,12 +118,36 @@ impl<P: Port> LocalPort<P> {
             return self.outer.receive(budget, take);
         }
         let (own, is_near) = (self.outer.nic_id(), self.is_near);
-        // Nobody here speaks for another host.
-        self.shm.receive(budget, &mut |from, frame: &[u8]| {
-            if is_near(own, from) {
-                take.take(from, frame);
-            }
-        })
+        self.shm.receive(budget, &mut Near { own, is_near, take })
+    }
+}
+
+/// What comes within this host: nobody here speaks for another one.
+struct Near<'a, 'b> {
+    own: NicId,
+    is_near: fn(NicId, NicId) -> bool,
+    take: &'a mut TakeFrame<'b>,
+}
+
+impl Arrivals for Near<'_, '_> {
+    fn take(&mut self, from: NicId, frame: &[u8]) {
+        if (self.is_near)(self.own, from) {
+            self.take.take(from, frame);
+        }
+    }
+
+    fn place(
+        &mut self,
+        from: NicId,
+        head: &[u8; RUN_HEAD],
+        skip: usize,
+        most: usize,
+    ) -> Option<&mut [u8]> {
+        (self.is_near)(self.own, from).then(|| self.take.place(from, head, skip, most)).flatten()
+    }
+
+    fn placed(&mut self, from: NicId, head: &[u8; RUN_HEAD], length: usize) {
+        self.take.placed(from, head, length);
     }
 }
 
@@ -127,27 +157,34 @@ impl<P: Port> Port for LocalPort<P> {
     }
 
     fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
-        let Self { outer, shm, is_near, has_detour, .. } = self;
+        let Self { outer, shm, is_near, has_detour, staging, .. } = self;
         let own = outer.nic_id();
         let mut has_room = shm.flush();
         let next = |write: &mut WriteFrame<'_>, frame: &mut [u8]| {
             while has_room {
-                let outgoing = write.next(frame)?;
-                let written = &frame[..outgoing.length.min(frame.len())];
-                if outgoing.to == BROADCAST {
-                    shm.broadcast(written);
-                } else if is_near(own, outgoing.to) {
-                    let to = (outgoing.to, outgoing.endpoint);
-                    if *has_detour && !shm.reaches(to) {
-                        return Some(outgoing);
-                    }
-                    has_room = shm.offer(to, written);
-                    if !has_room {
-                        shm.stage(outgoing, written);
-                    }
+                // Only another path of the outer port has room enough for frames of any length.
+                let is_long = frame.len() < BULK_FRAME && shm.has_paths();
+                let place = if is_long { &mut **staging } else { &mut *frame };
+                let outgoing = write.next(place)?;
+                let data = write.data();
+                let written = &place[..outgoing.length - data.len()];
+                let to = (outgoing.to, outgoing.endpoint);
+                let is_near = is_near(own, outgoing.to) && (!*has_detour || shm.reaches(to));
+                if is_near {
+                    has_room = shm.offer(to, written, data);
                     continue;
                 }
-                return Some(outgoing);
+                if outgoing.to == BROADCAST {
+                    shm.broadcast(written);
+                }
+                if !is_long {
+                    return Some(outgoing);
+                }
+                if let Some(frame) = frame.get_mut(..outgoing.length) {
+                    frame.copy_from_slice(&staging[..outgoing.length]);
+                    return Some(outgoing);
+                }
+                // The path of a long one has just closed, which the engine will hear.
             }
             None
         };
@@ -156,15 +193,14 @@ impl<P: Port> Port for LocalPort<P> {
         Ok(if has_room { outcome } else { Transmitted::Full(Room::Later(LATER)) })
     }
 
-    fn bulk_min(&self) -> Option<u32> {
-        self.outer.bulk_min()
-    }
-
-    fn bulk_changes(&mut self) -> Vec<(Address, BulkPath)> {
-        self.outer.bulk_changes()
+    fn bulk_changes(&mut self) -> Vec<(Address, BulkState)> {
+        let mut all = self.shm.bulk_changes();
+        all.append(&mut self.outer.bulk_changes());
+        all
     }
 
     fn close_bulk_path(&mut self, peer: Address) {
+        self.shm.close_bulk_path(peer);
         self.outer.close_bulk_path(peer);
     }
 

@@ -65,7 +65,7 @@ use std::time::Duration;
 use ::mx::address::Address;
 pub use ::mx::address::NicId;
 pub use ::mx::config::{MAX_MTU, MIN_MTU};
-pub use ::mx::outgoing::{BulkPath, Outgoing};
+pub use ::mx::outgoing::{BulkPath, BulkState, Outgoing};
 use ::mx::wire::RUN_HEAD;
 pub use claim::Claim;
 pub use counters::PortCounters;
@@ -194,15 +194,9 @@ pub trait Port: Send {
     /// If the port cannot send, now or ever. Frames that were written stay in it.
     fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError>;
 
-    /// From how many bytes on eager messages should take a path for bulk frames, if this port knows
-    /// better than [`Config::bulk_min`](::mx::config::Config::bulk_min).
-    fn bulk_min(&self) -> Option<u32> {
-        None
-    }
-
     /// What has become of paths for bulk frames since this was last asked. A port that has
     /// something to tell may not have asked for all frames: tell the engine, and transmit again.
-    fn bulk_changes(&mut self) -> Vec<(Address, BulkPath)> {
+    fn bulk_changes(&mut self) -> Vec<(Address, BulkState)> {
         Vec::new()
     }
 

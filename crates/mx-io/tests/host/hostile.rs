@@ -45,9 +45,12 @@ fn say(socket: &OwnedFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) {
     let _ = sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL);
 }
 
-fn greeting(slots: u32, room: u32) -> Vec<u8> {
-    let (slots, room) = (slots.to_ne_bytes(), room.to_ne_bytes());
-    [&b"earmark\x01"[..], &slots, &room, &NIC.0, &[77, 0]].concat()
+/// The fewest cache lines of a ring.
+const LINES: u32 = 2048;
+
+fn greeting(lines: u32) -> Vec<u8> {
+    // With a number at an address where there is nothing.
+    [&b"earmark\x02"[..], &[1; 16], &lines.to_ne_bytes(), &NIC.0, &[77, 0]].concat()
 }
 
 fn memory(bytes: u64, seals: SealFlags) -> OwnedFd {
@@ -61,16 +64,28 @@ fn memory(bytes: u64, seals: SealFlags) -> OwnedFd {
 fn garbage_does_no_harm() {
     let scope = scope(1);
     let (mut a, mut b) = (open(scope, A), open(scope, B));
-    // 8 slots of 640 bytes: a word, 600 bytes, and what is missing to a cache line.
-    let bytes = (192_u64 + 8 * 640).next_multiple_of(4096);
+    let bytes = (192 + u64::from(LINES) * 64).next_multiple_of(4096);
     let (plain, shrinks) = (memory(bytes, SealFlags::SHRINK), memory(bytes, SealFlags::empty()));
     // A ring full of nonsense: words of all kinds, lengths beyond the end.
     let page: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
     ok(rustix::io::pwrite(&plain, &page, 0));
     let wild = memory(bytes, SealFlags::SHRINK);
     ok(rustix::io::pwrite(&wild, &(1_u64 << 32 | 0xffff).to_ne_bytes(), 192));
+    // Records that refer to memory: of nobody, of nothing, without an end, and none at all.
+    let refers = memory(bytes, SealFlags::SHRINK);
+    let mut line = 0_u64;
+    for (at, length) in [(8, 100), (0, 1), (u64::MAX, 1 << 20), (8, 1 << 20), (8, u64::MAX)] {
+        let head = [42, 0, A, 77];
+        let record = [&at.to_ne_bytes()[..], &length.to_ne_bytes(), &head, &[0; 28]].concat();
+        let word = (line + 1) << 32 | 1 << 30 | record.len() as u64;
+        ok(rustix::io::pwrite(&refers, &word.to_ne_bytes(), 192 + line * 64));
+        ok(rustix::io::pwrite(&refers, &record, 192 + line * 64 + 8));
+        line += 1;
+    }
+    let word = (line + 1) << 32 | 1 << 30 | 3;
+    ok(rustix::io::pwrite(&refers, &word.to_ne_bytes(), 192 + line * 64));
     let pipe = ok(rustix::pipe::pipe());
-    let good = greeting(8, 600);
+    let good = greeting(LINES);
     let mut calls = Vec::new();
     for (bytes, fds) in [
         (&[0; 1][..], &[][..]),
@@ -81,8 +96,9 @@ fn garbage_does_no_harm() {
         (&good, &[plain.as_fd(), plain.as_fd(), plain.as_fd()]),
         (&good, &[plain.as_fd()]),
         (&good, &[wild.as_fd()]),
-        (&greeting(4096, 9216), &[plain.as_fd()]),
-        (&greeting(u32::MAX, u32::MAX), &[plain.as_fd()]),
+        (&good, &[refers.as_fd()]),
+        (&greeting(2 * LINES), &[plain.as_fd()]),
+        (&greeting(u32::MAX), &[plain.as_fd()]),
     ] {
         let socket = call(scope);
         say(&socket, bytes, fds);
@@ -93,8 +109,8 @@ fn garbage_does_no_harm() {
         let came: Vec<_> = take(&mut a, 1).iter().map(|(_, frame)| number(frame)).collect();
         assert_eq!(came, [calls.len() as u32]);
     }
-    // Only the wild one had a frame, which could not be one.
-    assert_eq!(a.counters().strange, 1);
+    // Only the wild one had a frame, which could not be one, and of references there were six.
+    assert_eq!(a.counters().strange, 7);
 }
 
 #[test]

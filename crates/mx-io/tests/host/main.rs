@@ -2,6 +2,7 @@
 //!
 //! These tests need root, or the rights that `become_capable` gives.
 
+mod bulk;
 #[path = "../../../lab/tests/common/mod.rs"]
 mod common;
 mod discovery;

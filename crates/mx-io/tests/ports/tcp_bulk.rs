@@ -9,7 +9,7 @@ use ::mx::address::Address;
 use ::mx::wire::{BULK_FRAME, FrameType};
 use mx_io::port::packet::{PacketPort, PacketSettings};
 use mx_io::port::tcp_bulk::{MAX_OPENING, TcpBulkPort};
-use mx_io::port::{BulkPath, ENDPOINT_AT, NicId, Outgoing, Port, Transmitted};
+use mx_io::port::{BulkPath, BulkState, ENDPOINT_AT, NicId, Outgoing, Port, Transmitted};
 
 use super::frames::{To, drain, read, until, write};
 use super::kinds::{A, B, Veth};
@@ -55,9 +55,9 @@ impl End {
     /// What the port has told of its path to another one, the latest last.
     fn told(&mut self, of: To) -> Vec<BulkPath> {
         let address = Address { nic: of.nic, endpoint: of.endpoint };
-        let told = |(peer, path)| {
+        let told = |(peer, state): (_, BulkState)| {
             assert_eq!(peer, address);
-            path
+            state.path
         };
         self.port.bulk_changes().into_iter().map(told).collect()
     }

@@ -20,7 +20,7 @@ use crate::buffers::{Sink, Source};
 use crate::config::MAX_MTU;
 use crate::ids::SendId;
 use crate::large::{Job, Region, first_bits};
-use crate::outgoing::{BulkPath, Data, Outgoing};
+use crate::outgoing::{BulkPath, BulkState, Data, Outgoing};
 use crate::wire::{self, BULK_PAYLOAD, Body, FrameType, Header, RUN_FRAMES};
 
 /// A request for bulk frames is repeated if none has come for so long.
@@ -52,7 +52,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         out: &mut [u8],
     ) -> Option<Outgoing> {
         let Job { peer: id, pull, .. } = job;
-        if self.peers.get(id)?.bulk_path != BulkPath::Open {
+        if self.peers.get(id)?.bulk.path != BulkPath::Open {
             self.regions.parked.push(job);
             return None;
         }
@@ -106,15 +106,17 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// There is a bulk path between this endpoint and the one at `address`, or there is none any
     /// more.
-    pub fn set_bulk_path(&mut self, now: Instant, address: Address, path: BulkPath) {
+    pub fn set_bulk_path(&mut self, now: Instant, address: Address, state: impl Into<BulkState>) {
+        let state = state.into();
+        let BulkState { path, .. } = state;
         if path == BulkPath::Closed {
             self.bulk_paths.remove(&address);
         } else {
-            self.bulk_paths.insert(address, path);
+            self.bulk_paths.insert(address, state);
         }
         let Some(id) = self.peers.at(address) else { return };
         let Some(peer) = self.peers.get_mut(id) else { return };
-        peer.bulk_path = path;
+        peer.bulk = state;
         match path {
             BulkPath::Open => self.regions.unpark(id),
             BulkPath::Closed => peer.outbound.bulk_path_closed(),

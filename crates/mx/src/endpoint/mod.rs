@@ -49,7 +49,7 @@ use crate::counters::Counters;
 use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
 use crate::large::{Pulls, Regions};
 use crate::matching::Matching;
-use crate::outgoing::{BulkPath, Data};
+use crate::outgoing::{BulkState, Data};
 use crate::peer::{Peer, Segment};
 use crate::seq::Seq;
 use crate::status::Event;
@@ -145,7 +145,7 @@ pub struct Endpoint<S, R> {
 
     peers: Peers,
     /// The paths that there are, also to those who are no peers now.
-    bulk_paths: BTreeMap<Address, BulkPath>,
+    bulk_paths: BTreeMap<Address, BulkState>,
     /// Those that are to be closed.
     lost_paths: Vec<Address>,
     /// The data of the latest frame, if they were not written.
@@ -313,7 +313,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         peer.share = left.min(self.config.peer_credit.into()) as u32;
         peer.granted = Seq(peer.share);
         peer.granted_sent = peer.granted;
-        peer.bulk_path = self.bulk_paths.get(&address).copied().unwrap_or_default();
+        peer.bulk = self.bulk_paths.get(&address).copied().unwrap_or_default();
         self.reserved_bytes += u64::from(peer.share);
         self.peers.slots.insert(peer)
     }

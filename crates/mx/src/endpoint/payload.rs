@@ -17,11 +17,12 @@ pub(super) fn medium_payload(peer: &Peer) -> usize {
 
 /// Bytes of a large message that a frame from this peer carries, if there is a path for it.
 pub(super) fn payload_from(peer: &Peer) -> usize {
-    if peer.bulk_path == BulkPath::Closed { payload(peer) } else { BULK_PAYLOAD }
+    if peer.bulk.path == BulkPath::Closed { payload(peer) } else { BULK_PAYLOAD }
 }
 
 /// Whether what is `left` of an eager message goes by the path.
 pub(super) fn is_bulk_wanted(config: &Config, peer: &Peer, left: u64) -> bool {
-    let least = u64::from(config.bulk_min).max(medium_payload(peer) as u64);
-    peer.bulk_path != BulkPath::Closed && left > least
+    let min = peer.bulk.min.unwrap_or(config.bulk_min);
+    let least = u64::from(min).max(medium_payload(peer) as u64);
+    peer.bulk.path != BulkPath::Closed && left > least
 }

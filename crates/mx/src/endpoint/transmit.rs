@@ -89,7 +89,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if peer.inbound.is_urgent() {
             return self.write_ack(id, false, out);
         }
-        if peer.outbound.may_resend(peer.bulk_path == BulkPath::Open)
+        if peer.outbound.may_resend(peer.bulk.path == BulkPath::Open)
             && let Some((seq, segment, resent)) = peer.outbound.resend(now, &self.config)
         {
             self.counters.resent += 1;
@@ -146,7 +146,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let frame_type = next_frame(&self.config, peer, sending);
         let left = sending.total - u64::from(sending.begun);
         let bulk = frame_type == FrameType::Medium && is_bulk_wanted(&self.config, peer, left);
-        if bulk && peer.bulk_path != BulkPath::Open {
+        if bulk && peer.bulk.path != BulkPath::Open {
             return None;
         }
         sending.unacked += 1;

@@ -19,7 +19,7 @@ use crate::address::Address;
 use crate::config::Config;
 use crate::ids::{MessageId, ReceiveId};
 use crate::large::Block;
-use crate::outgoing::BulkPath;
+use crate::outgoing::BulkState;
 use crate::seq::Seq;
 
 /// The other end, as it has introduced itself.
@@ -111,7 +111,7 @@ pub(crate) struct Peer {
     pub(crate) announced: u32,
 
     /// The path for frames that are longer than its MTU.
-    pub(crate) bulk_path: BulkPath,
+    pub(crate) bulk: BulkState,
 
     pub(crate) due: Due,
     /// What is expected of it, and since when.
@@ -163,7 +163,7 @@ impl Peer {
             requested: VecDeque::new(),
             to_request: VecDeque::new(),
             announced: 0,
-            bulk_path: BulkPath::Closed,
+            bulk: BulkState::default(),
             due: Due::default(),
             liveness: Liveness::default(),
             probe_at: None,

@@ -10,13 +10,14 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::layout::{HeaderLayout, ReplyLayout};
 use super::write::overhead;
 use super::{FLAG_ASK, FLAG_CRC, FrameType, HEADER};
+use crate::config::BLOCK_FRAMES;
 
 /// Bytes of data in a bulk frame; the last one of a message has fewer.
 pub const BULK_PAYLOAD: usize = 32 << 10;
 /// Bytes of the longest bulk frame.
 pub const BULK_FRAME: usize = BULK_PAYLOAD + overhead(FrameType::Medium, true);
-/// The most replies in a run.
-pub const RUN_FRAMES: u32 = 8;
+/// The most replies in a run: those to one request.
+pub const RUN_FRAMES: u32 = BLOCK_FRAMES;
 /// Bytes of the longest run.
 pub const RUN: usize = RUN_HEAD + RUN_FRAMES as usize * BULK_PAYLOAD;
 /// Bytes of a reply before its data.

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
+use mx_io::port::shm::memory_obstacle;
 use mx_io::port::{self, PortError, PortSpec};
 use mx_io::report::running;
 use netdev::coalescing::{Coalescing, coalescing};
@@ -40,6 +41,10 @@ struct Info {
     can_open: bool,
     /// Endpoints of this port that serve their counters.
     endpoints: Vec<String>,
+    /// How long messages get from one process of this host to another: `read` from the memory of
+    /// the sender, or `ring`, through memory that both share. None if the port has no way within
+    /// the host.
+    within_host: Option<&'static str>,
     /// None if the port has none, or its driver does not tell.
     coalescing: Option<Interrupts>,
     warnings: Vec<String>,
@@ -61,6 +66,11 @@ pub(super) fn run(args: &InfoArgs) -> Result<()> {
         info.look_at(name)?;
     }
     info.try_out(spec, args.endpoint)?;
+    if !matches!(spec, PortSpec::Virtio(_)) {
+        let obstacle = memory_obstacle();
+        info.within_host = Some(if obstacle.is_none() { "read" } else { "ring" });
+        info.warnings.extend(obstacle);
+    }
     if let Some(nic) = &info.nic_id {
         let ours = format!("{nic}/");
         info.endpoints = running()?.into_iter().filter(|it| it.starts_with(&ours)).collect();
@@ -113,6 +123,11 @@ impl Info {
             None => outln!("mtu: unknown"),
         }
         outln!("can be opened: {}", if self.can_open { "yes" } else { "no" });
+        match self.within_host {
+            Some("read") => outln!("long messages within this host: read from the sender's memory"),
+            Some(_) => outln!("long messages within this host: copied through shared memory"),
+            None => {}
+        }
         match &self.coalescing {
             Some(Interrupts { rx_usecs, rx_frames, adaptive_rx }) => outln!(
                 "coalescing: rx-usecs {rx_usecs}, rx-frames {rx_frames}, adaptive-rx {}",

@@ -18,7 +18,7 @@ use ::mx::wire::FrameType;
 
 pub use self::setting::{BadFaults, Fault, Faults, Rule};
 use super::{
-    Address, BulkPath, Filtered, Identity, Outgoing, Port, PortCounters, PortError, TakeFrame,
+    Address, BulkState, Filtered, Identity, Outgoing, Port, PortCounters, PortError, TakeFrame,
     Transmitted, WriteFrame,
 };
 
@@ -148,11 +148,7 @@ impl Port for FaultyPort {
         port.transmit(&mut Filtered { frames: write, next })
     }
 
-    fn bulk_min(&self) -> Option<u32> {
-        self.port.bulk_min()
-    }
-
-    fn bulk_changes(&mut self) -> Vec<(Address, BulkPath)> {
+    fn bulk_changes(&mut self) -> Vec<(Address, BulkState)> {
         self.port.bulk_changes()
     }
 

@@ -6,6 +6,10 @@
 //! the sender sends a byte as a bell, if the receiver has armed the ring. It does not use an
 //! eventfd for that: one that comes from somebody else can make a write wait, while a socket can be
 //! told not to. When a process ends, the kernel closes its sockets, and the other side hears of it.
+//!
+//! The greeting also says where in the sender's memory a random number is. A receiver that can read
+//! it there may be referred to data, and answers so; it takes that back if it finds some that it
+//! cannot read.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -17,15 +21,18 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketAddrUnix, connect, recv, recvmsg, send, sendmsg,
 };
 
-use super::ring::{Consumer, Producer, Shape};
-use crate::port::{MAX_MTU, MIN_MTU, NicId, socket};
+use super::remote::Remote;
+use super::ring::{Consumer, Producer, is_possible};
+use crate::port::{NicId, socket};
 
 /// What a greeting begins with: who speaks, and in which version.
-const GREETING: [u8; 8] = *b"earmark\x01";
-/// Bytes of a greeting: the above, slots, bytes of a frame, NIC, endpoint, a reserved one.
-const LENGTH: usize = 8 + 4 + 4 + 6 + 2;
-/// The most slots of a ring.
-pub(super) const MAX_SLOTS: u32 = 4096;
+const GREETING: [u8; 8] = *b"earmark\x02";
+/// Bytes of a greeting: the above, where a number is and which one, lines of the ring, NIC,
+/// endpoint, a reserved one.
+const LENGTH: usize = 8 + 8 + 8 + 4 + 6 + 2;
+/// What a receiver answers: it reads the memory of the sender, or does not.
+const READS: u8 = 1;
+const READS_NOT: u8 = 0;
 
 /// An endpoint of this host.
 pub(super) type Key = (NicId, u8);
@@ -36,15 +43,20 @@ pub(super) struct Outbound {
     pub(super) producer: Producer,
     /// Since when its ring has been full.
     pub(super) full_since: Option<base::time::Instant>,
+    /// The receiver reads the memory of this process.
+    pub(super) is_read: bool,
+    /// What it reads first.
+    _number: Box<u64>,
 }
 
 impl Outbound {
-    /// Connects `socket` to the endpoint with this name; the socket comes back if there is none.
+    /// Connects `socket` to the endpoint with this name, with a ring of so many lines; the socket
+    /// comes back if there is no such endpoint.
     pub(super) fn connect(
         socket: OwnedFd,
         name: &str,
         from: Key,
-        shape: Shape,
+        lines: u32,
     ) -> Result<Self, Option<OwnedFd>> {
         let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(|_| None)?;
         match connect(&socket, &address) {
@@ -52,12 +64,12 @@ impl Outbound {
             Err(Errno::CONNREFUSED | Errno::AGAIN) => return Err(Some(socket)),
             Err(_) => return Err(None),
         }
-        if !is_trusted(socket.as_fd()) {
-            return Err(None);
-        }
-        let producer = Producer::new(shape).map_err(|_| None)?;
-        greet(&socket, from, shape, producer.file()).map_err(|_| None)?;
-        Ok(Self { socket, producer, full_since: None })
+        trusted_process(socket.as_fd()).ok_or(None)?;
+        let producer = Producer::new(lines).map_err(|_| None)?;
+        let number = Box::new(sys::seed::seed());
+        let greeting = Greeting { from, lines, number: (&raw const *number as u64, *number) };
+        greet(&socket, &greeting, producer.file()).map_err(|_| None)?;
+        Ok(Self { socket, producer, full_since: None, is_read: false, _number: number })
     }
 
     /// Wakes the receiver; `false` if it is gone.
@@ -69,9 +81,17 @@ impl Outbound {
         }
     }
 
-    /// Whether the receiver is still there; it has nothing to say.
-    pub(super) fn is_alive(&self) -> bool {
-        matches!(recv(&self.socket, &mut [0; 8][..], RecvFlags::DONTWAIT), Err(Errno::AGAIN))
+    /// Hears what the receiver has said, and whether it is still there.
+    pub(super) fn is_alive(&mut self) -> bool {
+        let mut said = [0];
+        loop {
+            match recv(&self.socket, &mut said[..], RecvFlags::DONTWAIT) {
+                Ok((1.., _)) => self.is_read = said[0] == READS,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return true,
+                Ok(_) | Err(_) => return false,
+            }
+        }
     }
 }
 
@@ -87,14 +107,19 @@ pub(super) struct Inbound {
     pub(super) number: u64,
     /// `None` when the sender is gone; what it has left is still taken.
     socket: Option<OwnedFd>,
+    /// The memory of the sender, if it is to be read.
+    remote: Option<Remote>,
     /// `None` before the greeting.
     pub(super) ring: Option<(Key, Consumer)>,
 }
 
 impl Inbound {
-    /// A connection that was accepted; `None` if the other side is a stranger.
-    pub(super) fn new(number: u64, socket: OwnedFd) -> Option<Self> {
-        is_trusted(socket.as_fd()).then_some(Self { number, socket: Some(socket), ring: None })
+    /// A connection that was accepted; `None` if the other side is a stranger. Its memory is read
+    /// if `reads`.
+    pub(super) fn new(number: u64, socket: OwnedFd, reads: bool) -> Option<Self> {
+        let process = trusted_process(socket.as_fd())?;
+        let remote = reads.then(|| Remote::of(process));
+        Some(Self { number, socket: Some(socket), remote, ring: None })
     }
 
     /// Reads a greeting or a bell, which is there.
@@ -102,7 +127,13 @@ impl Inbound {
         let Some(socket) = &self.socket else { return };
         if self.ring.is_none() {
             match welcome(socket) {
-                Ok(ring) => self.ring = Some(ring),
+                Ok((from, consumer, (at, number))) => {
+                    self.ring = Some((from, consumer));
+                    let mut read = [0; 8];
+                    if self.read(at, &mut read) && u64::from_ne_bytes(read) == number {
+                        self.answer(READS);
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => self.socket = None,
             }
@@ -112,6 +143,32 @@ impl Inbound {
             Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR) => {}
             Ok(_) | Err(_) => self.socket = None,
         }
+    }
+
+    fn read(&self, at: u64, place: &mut [u8]) -> bool {
+        self.remote.is_some_and(|remote| remote.read(at, place))
+    }
+
+    fn answer(&self, answer: u8) {
+        if let Some(socket) = &self.socket {
+            // A sender that does not hear refers to nothing, or is about to be given up.
+            let _ = send(socket, &[answer], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        }
+    }
+
+    /// Reads what the latest record refers to. `false` if it is not there, or no longer what was
+    /// meant.
+    pub(super) fn fetch(&mut self, at: u64, place: &mut [u8]) -> bool {
+        let is_read = self.read(at, place);
+        // The sender may have given up meanwhile; or it has died, and another process has its
+        // number.
+        self.read_socket();
+        let Some((_, ring)) = &self.ring else { return false };
+        let is_meant = self.socket.is_some() && ring.was_valid();
+        if is_meant && !is_read {
+            self.answer(READS_NOT);
+        }
+        is_meant && is_read
     }
 
     /// Whether nothing will ever come from it again.
@@ -129,21 +186,27 @@ impl AsFd for Inbound {
     }
 }
 
-/// Whether the process on the other side belongs to the user of this one, or to root.
-fn is_trusted(other: BorrowedFd<'_>) -> bool {
-    let peer = socket::words(other, libc::SOL_SOCKET, libc::SO_PEERCRED);
+/// The number of the process on the other side, if it belongs to the user of this one, or to root;
+/// 0 if it has none here.
+fn trusted_process(other: BorrowedFd<'_>) -> Option<u32> {
+    let [process, user, _] = socket::words(other, libc::SOL_SOCKET, libc::SO_PEERCRED).ok()?;
     let own = rustix::process::geteuid().as_raw();
-    matches!(peer, Ok([_, user, _]) if user == own || user == 0)
+    (user == own || user == 0).then_some(process)
 }
 
-fn greet(
-    socket: &OwnedFd,
-    (nic, endpoint): Key,
-    shape: Shape,
-    file: BorrowedFd<'_>,
-) -> io::Result<()> {
-    let (slots, room) = (shape.slots.to_ne_bytes(), shape.room.to_ne_bytes());
-    let bytes = [&GREETING[..], &slots, &room, &nic.0, &[endpoint, 0]].concat();
+/// What a sender says first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Greeting {
+    from: Key,
+    lines: u32,
+    /// Where a number is in its memory, and which one.
+    number: (u64, u64),
+}
+
+fn greet(socket: &OwnedFd, greeting: &Greeting, file: BorrowedFd<'_>) -> io::Result<()> {
+    let Greeting { from: (nic, endpoint), lines, number: (at, number) } = *greeting;
+    let (at, number, lines) = (at.to_ne_bytes(), number.to_ne_bytes(), lines.to_ne_bytes());
+    let bytes = [&GREETING[..], &at, &number, &lines, &nic.0, &[endpoint, 0]].concat();
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let fds = [file];
@@ -153,8 +216,8 @@ fn greet(
     Ok(())
 }
 
-/// Reads a greeting, and maps the ring that comes with it.
-fn welcome(socket: &OwnedFd) -> io::Result<(Key, Consumer)> {
+/// Reads a greeting, and maps the ring that comes with it; also where a number is, and which one.
+fn welcome(socket: &OwnedFd) -> io::Result<(Key, Consumer, (u64, u64))> {
     let mut bytes = [0; LENGTH + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
@@ -166,39 +229,49 @@ fn welcome(socket: &OwnedFd) -> io::Result<(Key, Consumer)> {
             file = fds.next();
         }
     }
-    let (key, shape) = parse(&bytes[..came]).ok_or(io::ErrorKind::InvalidData)?;
+    let Greeting { from, lines, number } =
+        parse(&bytes[..came]).ok_or(io::ErrorKind::InvalidData)?;
     let file = file.ok_or(io::ErrorKind::InvalidData)?;
-    Ok((key, Consumer::adopt(file, shape)?))
+    Ok((from, Consumer::adopt(file, lines)?, number))
 }
 
-fn parse(bytes: &[u8]) -> Option<(Key, Shape)> {
+fn parse(bytes: &[u8]) -> Option<Greeting> {
     let (greeting, rest) = bytes.split_first_chunk()?;
-    let (slots, rest) = rest.split_first_chunk()?;
-    let (room, rest) = rest.split_first_chunk()?;
+    let (at, rest) = rest.split_first_chunk()?;
+    let (number, rest) = rest.split_first_chunk()?;
+    let (lines, rest) = rest.split_first_chunk()?;
     let (nic, rest) = rest.split_first_chunk()?;
-    let (slots, room) = (u32::from_ne_bytes(*slots), u32::from_ne_bytes(*room));
+    let number = (u64::from_ne_bytes(*at), u64::from_ne_bytes(*number));
+    let lines = u32::from_ne_bytes(*lines);
     let [endpoint, _reserved] = *rest else { return None };
-    let possible = *greeting == GREETING
-        && slots.is_power_of_two()
-        && slots <= MAX_SLOTS
-        && (u32::from(MIN_MTU)..=MAX_MTU.into()).contains(&room);
-    possible.then_some(((NicId(*nic), endpoint), Shape { slots, room }))
+    let from = (NicId(*nic), endpoint);
+    (*greeting == GREETING && is_possible(lines)).then_some(Greeting { from, lines, number })
 }
 
 #[cfg(test)]
 mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
+    use super::super::ring::{Kind, MIN_LINES, Next, ROOM};
     use super::*;
 
-    const SHAPE: Shape = Shape { slots: 8, room: 1500 };
-    const KEY: Key = (NicId([2; 6]), 7);
+    const NUMBER: u64 = 0x1234_5678_9abc_def0;
+
+    fn greeting(number: &u64) -> Greeting {
+        let number = (&raw const *number as u64, NUMBER);
+        Greeting { from: (NicId([2; 6]), 7), lines: MIN_LINES, number }
+    }
 
     fn pair() -> (OwnedFd, Inbound) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let kind = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let (a, b) = socketpair(kind.0, kind.1, flags, None).unwrap();
-        (a, Inbound::new(1, b).unwrap())
+        (a, Inbound::new(1, b, true).unwrap())
+    }
+
+    fn heard(socket: &OwnedFd) -> Option<u8> {
+        let mut byte = [9];
+        recv(socket, &mut byte[..], RecvFlags::DONTWAIT).ok().map(|_| byte[0])
     }
 
     #[test]
@@ -206,21 +279,59 @@ mod tests {
         let (a, mut inbound) = pair();
         inbound.read_socket();
         assert!(inbound.ring.is_none() && !inbound.is_over(), "it may come later");
-        let mut producer = Producer::new(SHAPE).unwrap();
-        assert!(producer.push(&[7; 60]));
-        greet(&a, KEY, SHAPE, producer.file()).unwrap();
+        let mut producer = Producer::new(MIN_LINES).unwrap();
+        assert!(producer.push(Kind::Frame, &[&[7; 60]]));
+        let greeting = greeting(&NUMBER);
+        greet(&a, &greeting, producer.file()).unwrap();
         inbound.read_socket();
-        assert_eq!(inbound.ring.as_ref().unwrap().0, KEY);
+        assert_eq!(inbound.ring.as_ref().unwrap().0, greeting.from);
         drop((a, producer));
         inbound.read_socket();
         assert!(!inbound.is_over(), "what the sender has left is taken");
         let (_, ring) = inbound.ring.as_mut().unwrap();
-        assert_eq!(ring.pop(&mut [0; 1500]), super::super::ring::Next::Frame(60));
+        assert_eq!(ring.pop(&mut vec![0; ROOM]), Next::Record(Kind::Frame, 60));
         assert!(inbound.is_over());
     }
 
     #[test]
+    fn memory_is_read_if_it_can_be_and_as_long_as_it_is_meant() {
+        let data = *b"data of a message";
+        let at = data.as_ptr() as u64;
+        let fetched = |inbound: &mut Inbound, at| {
+            let mut place = [0; 17];
+            inbound.fetch(at, &mut place).then_some(place)
+        };
+        // A number that is not the one: this is not the memory of that process.
+        let (a, mut inbound) = pair();
+        let producer = Producer::new(MIN_LINES).unwrap();
+        greet(&a, &greeting(&!NUMBER), producer.file()).unwrap();
+        inbound.read_socket();
+        assert_eq!(heard(&a), None);
+
+        let (a, mut inbound) = pair();
+        let mut producer = Producer::new(MIN_LINES).unwrap();
+        let number = NUMBER;
+        greet(&a, &greeting(&number), producer.file()).unwrap();
+        inbound.read_socket();
+        assert_eq!(heard(&a), Some(READS));
+        assert!(producer.push(Kind::Reference, &[&[0; 16]]));
+        inbound.ring.as_mut().unwrap().1.pop(&mut vec![0; ROOM]);
+        assert_eq!(fetched(&mut inbound, at), Some(data));
+        // Where there is nothing.
+        assert_eq!((fetched(&mut inbound, 8), heard(&a)), (None, Some(READS_NOT)));
+        // It is used for something else.
+        producer.void();
+        assert_eq!((fetched(&mut inbound, at), heard(&a)), (None, None));
+        // The sender is gone.
+        assert!(producer.push(Kind::Reference, &[&[0; 16]]));
+        inbound.ring.as_mut().unwrap().1.pop(&mut vec![0; ROOM]);
+        drop(a);
+        assert_eq!(fetched(&mut inbound, at), None);
+    }
+
+    #[test]
     fn other_greetings_end_the_connection() {
+        let greeting = greeting(&NUMBER);
         let (a, mut inbound) = pair();
         // Without a ring.
         send(&a, &[0; LENGTH], SendFlags::empty()).unwrap();
@@ -229,29 +340,28 @@ mod tests {
         // With something that is none.
         let (a, mut inbound) = pair();
         let (pipe, _end) = rustix::pipe::pipe().unwrap();
-        greet(&a, KEY, SHAPE, pipe.as_fd()).unwrap();
+        greet(&a, &greeting, pipe.as_fd()).unwrap();
         inbound.read_socket();
         assert!(inbound.is_over());
         // With one that is smaller than it says.
         let (a, mut inbound) = pair();
-        let small = Producer::new(SHAPE).unwrap();
-        greet(&a, KEY, Shape { slots: 1024, ..SHAPE }, small.file()).unwrap();
+        let small = Producer::new(MIN_LINES).unwrap();
+        greet(&a, &Greeting { lines: 2 * MIN_LINES, ..greeting }, small.file()).unwrap();
         inbound.read_socket();
         assert!(inbound.is_over());
     }
 
     #[test]
-    fn impossible_shapes_are_refused() {
-        let bytes = |slots: u32, room: u32| {
-            let (slots, room) = (slots.to_ne_bytes(), room.to_ne_bytes());
-            [&GREETING[..], &slots, &room, &[2; 6], &[7, 0]].concat()
-        };
-        let good = bytes(8, 1500);
-        assert_eq!(parse(&good), Some((KEY, SHAPE)));
-        for bad in [bytes(0, 1500), bytes(7, 1500), bytes(8192, 1500), bytes(8, 0)] {
-            assert_eq!(parse(&bad), None);
+    fn impossible_sizes_are_refused() {
+        let bytes =
+            |lines: u32| [&GREETING[..], &[1; 16], &lines.to_ne_bytes(), &[2; 6], &[7, 0]].concat();
+        let good = bytes(MIN_LINES);
+        let number = u64::from_ne_bytes([1; 8]);
+        let greeting = Greeting { number: (number, number), ..greeting(&NUMBER) };
+        assert_eq!(parse(&good), Some(greeting));
+        for lines in [0, 8, MIN_LINES - 1, MIN_LINES + 1, 1 << 20, u32::MAX] {
+            assert_eq!(parse(&bytes(lines)), None, "{lines}");
         }
-        assert_eq!(parse(&bytes(8, u32::MAX)), None);
         assert_eq!((parse(&good[..LENGTH - 1]), parse(&[&good[..], &[0]].concat())), (None, None));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   sender                                                receiver
-//!   ShmPort ── ring of slots, made by the sender ───────▶ ShmPort
+//!   ShmPort ── ring of frames, made by the sender ──────▶ ShmPort
 //!           └─ unix socket: greeting, bells, the end ───▶ (listens)
 //! ```
 //!
@@ -11,6 +11,11 @@
 //! two that talk have one in each direction. A frame is copied into the ring and out of it, and
 //! takes no system call while the receiver polls. A receiver that has armed the port is woken by a
 //! bell.
+//!
+//! Frames may be longer than the MTU: to each endpoint that there is a connection to there is a
+//! [path for bulk frames](BulkPath). Of long ones the data are not in the ring if the receiver may
+//! read the memory of the sender (`remote.rs`): a record refers to them, and the receiver has the
+//! kernel copy them to where they belong, once. Elsewhere they go through the ring.
 //!
 //! # What is lost
 //!
@@ -34,15 +39,17 @@
 //!
 //! # Costs
 //!
-//! A ring has 256 slots, or fewer where frames are large: up to 512 KiB in each direction between
-//! any two ports that have talked. A port that polls makes a system call every 20 us to see who
-//! came and went; new rings are seen so much later.
+//! A ring has 512 KiB in each direction between any two ports that have talked. A port that polls
+//! makes a system call every 20 us to see who came and went; new rings are seen so much later.
 
 mod link;
 mod network;
+mod remote;
 mod ring;
+mod send;
+mod take;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -52,13 +59,15 @@ use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, SocketFlags, accept_with, bind, listen};
 
 use super::{
-    Identity, LATER, NicId, Outgoing, Port, PortCounters, PortError, Room, TakeFrame, Transmitted,
-    WriteFrame, check_mtu, is_for,
+    Address, BulkState, Identity, LATER, NicId, Port, PortCounters, PortError, Room, TakeFrame,
+    Transmitted, WriteFrame, check_mtu,
 };
-use link::{Inbound, Key, MAX_SLOTS, Outbound};
+use link::{Inbound, Key, Outbound};
 use network::Network;
-use ring::{Next, Shape};
+pub use remote::memory_obstacle;
+use ring::{Kind, MAX_LINES, MIN_LINES, ROOM, is_possible};
 use sys::clock;
+use sys::memory::CACHE_LINE;
 
 /// The most connections that are accepted, those without a greeting included.
 const MAX_INBOUND: usize = 1024;
@@ -90,18 +99,26 @@ pub struct ShmSettings {
     pub scope: u32,
     /// The largest frame, in bytes.
     pub mtu: u16,
-    /// Frames that may be on their way to each receiver: a power of two, 8 to 4096.
-    pub slots: u32,
+    /// Bytes that may be on their way to each receiver: a power of two, 128 KiB to 4 MiB.
+    pub ring: u32,
+    /// Whether data may be read from the memory of senders, where the kernel permits that.
+    pub reads_memory: bool,
 }
 
 impl ShmSettings {
-    /// 256 slots, or as many as half a MiB has, but 32 at least.
+    /// 512 KiB for each receiver; memory is read.
     #[must_use]
-    pub fn new(scope: u32, mtu: u16) -> Self {
-        let slots = ((512 << 10) / u32::from(mtu.max(1))).clamp(32, 256);
-        Self { scope, mtu, slots: 1 << slots.ilog2() }
+    pub const fn new(scope: u32, mtu: u16) -> Self {
+        Self { scope, mtu, ring: 512 << 10, reads_memory: true }
+    }
+
+    const fn lines(self) -> u32 {
+        self.ring / CACHE_LINE as u32
     }
 }
+
+const _: () = assert!(MIN_LINES as usize * CACHE_LINE == 128 << 10, "what `ring` says");
+const _: () = assert!(MAX_LINES as usize * CACHE_LINE == 4 << 20, "what `ring` says");
 
 /// A port to endpoints of this host.
 pub struct ShmPort {
@@ -123,10 +140,15 @@ pub struct ShmPort {
     absent: BTreeMap<Key, Instant>,
     /// A socket that found nobody.
     spare: Option<OwnedFd>,
-    /// What is in `staging` and has found no room.
-    staged: Option<Outgoing>,
+    /// What has found no room.
+    staged: VecDeque<(Key, Kind, Box<[u8]>)>,
+    /// Where a frame is written that is to be sent, where one comes to, and where it is put
+    /// together if it comes in parts.
     staging: Vec<u8>,
-    buffer: Vec<u8>,
+    record: Vec<u8>,
+    frame: Vec<u8>,
+    /// What the engine has not been told of paths.
+    changes: Vec<(Address, BulkState)>,
     looked: Instant,
     batches: u32,
     /// How often nothing was found since the clock was looked at.
@@ -151,10 +173,11 @@ impl ShmPort {
     /// If a setting is out of range, the endpoint is taken, or the system gives no descriptors.
     pub fn open(nic: NicId, endpoint: u8, settings: ShmSettings) -> Result<Self, PortError> {
         let port = nic.to_string();
-        let mtu = check_mtu(&port, settings.mtu.into())?;
-        if !settings.slots.is_power_of_two() || !(8..=MAX_SLOTS).contains(&settings.slots) {
-            let what = format!("{} slots", settings.slots);
-            return Err(PortError::Setting { port, what, range: "a power of two, 8 to 4096" });
+        check_mtu(&port, settings.mtu.into())?;
+        if !is_possible(settings.lines()) || !settings.ring.is_power_of_two() {
+            let what = format!("a ring of {} bytes", settings.ring);
+            let range = "a power of two, 128 KiB to 4 MiB";
+            return Err(PortError::Setting { port, what, range });
         }
         let network = Network::here();
         let name = name(settings.scope, (nic, endpoint));
@@ -179,122 +202,16 @@ impl ShmPort {
             outbound: BTreeMap::new(),
             absent: BTreeMap::new(),
             spare: None,
-            staged: None,
-            staging: vec![0; mtu.into()],
-            buffer: vec![0; super::MAX_MTU.into()],
+            staged: VecDeque::new(),
+            staging: vec![0; ROOM],
+            record: vec![0; ROOM],
+            frame: vec![0; ROOM],
+            changes: Vec::new(),
             looked: clock::now(),
             batches: 0,
             idle: 0,
             counters: PortCounters::default(),
         })
-    }
-
-    /// Whether somebody waits for frames for this endpoint.
-    pub(super) fn reaches(&mut self, to: Key) -> bool {
-        self.link(to).is_some()
-    }
-
-    /// Sends a frame to an endpoint of this host; `false` if there is no room for it now. One that
-    /// nobody waits for is lost.
-    pub(super) fn offer(&mut self, to: Key, frame: &[u8]) -> bool {
-        let Some(link) = self.link(to) else {
-            self.counters.refused += 1;
-            return true;
-        };
-        if link.producer.push(frame) {
-            link.full_since = None;
-            let mut is_alive = true;
-            let rings = link.producer.wants_bell();
-            if rings {
-                is_alive = link.ring();
-            }
-            self.counters.calls_out += u64::from(rings);
-            self.counters.went(1, frame.len());
-            if !is_alive {
-                self.outbound.remove(&to);
-            }
-            return true;
-        }
-        let now = clock::now();
-        let since = *link.full_since.get_or_insert(now);
-        if now.since(since) < SEND_TIMEOUT {
-            return false;
-        }
-        link.producer.lose();
-        if !link.is_alive() {
-            self.outbound.remove(&to);
-        }
-        self.counters.went(1, frame.len());
-        true
-    }
-
-    /// Keeps a frame that found no room, to be sent first by [`Self::flush`].
-    pub(super) fn stage(&mut self, outgoing: Outgoing, frame: &[u8]) {
-        self.staging[..frame.len()].copy_from_slice(frame);
-        self.staged = Some(outgoing);
-        self.counters.full += 1;
-    }
-
-    /// Sends the frame that was kept; `false` if there still is no room for it.
-    pub(super) fn flush(&mut self) -> bool {
-        let Some(outgoing) = self.staged else { return true };
-        let staging = std::mem::take(&mut self.staging);
-        let to = (outgoing.to, outgoing.endpoint);
-        let gone = self.offer(to, &staging[..outgoing.length.min(staging.len())]);
-        self.staging = staging;
-        if gone {
-            self.staged = None;
-        } else {
-            self.counters.full += 1;
-        }
-        gone
-    }
-
-    /// Sends a frame to all other endpoints of this NIC that have room for it.
-    pub(super) fn broadcast(&mut self, frame: &[u8]) {
-        for endpoint in 0..=255 {
-            if endpoint != self.endpoint && self.link((self.nic, endpoint)).is_some() {
-                self.offer((self.nic, endpoint), frame);
-            }
-        }
-    }
-
-    /// The connection to an endpoint, which is made if there is one to connect to.
-    fn link(&mut self, to: Key) -> Option<&mut Outbound> {
-        if !self.outbound.contains_key(&to) {
-            let now = clock::now();
-            if self.absent.get(&to).is_some_and(|when| now.since(*when) < ABSENCE) {
-                return None;
-            }
-            self.absent.retain(|_, when| now.since(*when) < ABSENCE);
-            let Some(link) = self.connect(to) else {
-                self.absent.insert(to, now);
-                return None;
-            };
-            self.outbound.insert(to, link);
-        }
-        self.outbound.get_mut(&to)
-    }
-
-    fn connect(&mut self, to: Key) -> Option<Outbound> {
-        let socket = match self.spare.take() {
-            Some(spare) => spare,
-            None => self.network.socket().ok()?,
-        };
-        let ShmSettings { scope, mtu, slots } = self.settings;
-        let shape = Shape { slots, room: mtu.into() };
-        let own = (self.nic, self.endpoint);
-        match Outbound::connect(socket, &name(scope, to), own, shape) {
-            Ok(link) => {
-                let data = epoll::EventData::new_u64(OUTBOUND | number(to));
-                epoll::add(&self.epoll, &link, data, epoll::EventFlags::IN).ok()?;
-                Some(link)
-            }
-            Err(spare) => {
-                self.spare = spare;
-                None
-            }
-        }
     }
 
     /// Nothing was found: whether it is time to look who came and went.
@@ -338,7 +255,7 @@ impl ShmPort {
         if event == LISTENER {
             self.accept();
         } else if event & OUTBOUND != 0 {
-            self.outbound.retain(|key, link| OUTBOUND | number(*key) != event || link.is_alive());
+            self.hear(event);
         } else if let Some(inbound) = self.inbound.iter_mut().find(|it| it.number == event) {
             self.counters.calls_in += 1;
             inbound.read_socket();
@@ -363,41 +280,13 @@ impl ShmPort {
                 continue;
             }
             self.accepted += 1;
-            let Some(inbound) = Inbound::new(self.accepted, socket) else { continue };
+            let reads = self.settings.reads_memory;
+            let Some(inbound) = Inbound::new(self.accepted, socket, reads) else { continue };
             let data = epoll::EventData::new_u64(inbound.number);
             if epoll::add(&self.epoll, &inbound, data, epoll::EventFlags::IN).is_ok() {
                 self.inbound.push(inbound);
             }
         }
-    }
-
-    /// Takes up to `budget` frames of connection `number`; how many there were.
-    fn take(&mut self, number: usize, budget: usize, take: &mut TakeFrame<'_>) -> usize {
-        let Some(((from, _), ring)) = &mut self.inbound[number].ring else { return 0 };
-        for came in 0..budget {
-            match ring.pop(&mut self.buffer) {
-                Next::Nothing => return came,
-                Next::Nonsense => {
-                    self.counters.strange += 1;
-                    // Nothing more can be expected of it.
-                    self.inbound.remove(number);
-                    return came + 1;
-                }
-                Next::Frame(length) if length > self.settings.mtu.into() => {
-                    self.counters.too_long += 1;
-                }
-                Next::Frame(length) => {
-                    let frame = &self.buffer[..length];
-                    if is_for(frame, self.endpoint) {
-                        self.counters.came(length);
-                        take.take(*from, frame);
-                    } else {
-                        self.counters.strange += 1;
-                    }
-                }
-            }
-        }
-        budget
     }
 }
 
@@ -407,13 +296,23 @@ impl Port for ShmPort {
     }
 
     fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
-        while self.flush() {
-            let Some(outgoing) = write.next(&mut self.staging) else {
-                return Ok(Transmitted::Drained);
-            };
-            self.staged = Some(outgoing);
+        let mut staging = std::mem::take(&mut self.staging);
+        let mut has_room = self.flush();
+        while has_room && let Some(outgoing) = write.next(&mut staging) {
+            let data = write.data();
+            let to = (outgoing.to, outgoing.endpoint);
+            has_room = self.offer(to, &staging[..outgoing.length - data.len()], data);
         }
-        Ok(Transmitted::Full(Room::Later(LATER)))
+        self.staging = staging;
+        Ok(if has_room { Transmitted::Drained } else { Transmitted::Full(Room::Later(LATER)) })
+    }
+
+    fn bulk_changes(&mut self) -> Vec<(Address, BulkState)> {
+        std::mem::take(&mut self.changes)
+    }
+
+    fn close_bulk_path(&mut self, peer: Address) {
+        self.void((peer.nic, peer.endpoint));
     }
 
     fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
@@ -471,7 +370,7 @@ impl Port for ShmPort {
 
 /// Frames of a connection that were lost since this was last asked.
 fn lost(inbound: &mut Inbound) -> u64 {
-    inbound.ring.as_mut().map_or(0, |(_, ring)| ring.lost().into())
+    inbound.ring.as_mut().map_or(0, |(_, ring)| ring.lost())
 }
 
 /// The name that an endpoint listens by.

@@ -1,112 +1,148 @@
-//! Frames from one process to another: a ring of slots in memory that both map.
+//! Records from one process to another: a ring of cache lines in memory that both map.
 //!
 //! ```text
-//!   0      frames lost      written by the producer
-//!   64     slots taken      written by the consumer
+//!   0      records lost     written by the producer
+//!   8      records void     written by the producer: of those before it, none may refer to memory
+//!   64     lines taken      written by the consumer
 //!   128    armed            set by the consumer, taken back by the producer
-//!   192    slots: a word of 8 bytes, then the frame
+//!   192    lines: a word of 8 bytes, then the record, in as many lines as it takes
 //! ```
 //!
-//! The word of a slot says which frame it has, counted from 1 modulo 2^32, in its upper half, and
-//! how long that is in its lower. So the consumer looks at the slot alone, and a small frame takes
-//! one cache line from core to core.
+//! The word says in which line it is, counted from 1 modulo 2^32, in its upper half, and what and
+//! how long the record is in its lower. So the consumer looks at that line alone, and a small
+//! record takes one cache line from core to core. Before a record is published, the line behind it
+//! is made one that has no word: otherwise bytes of an earlier record might look like one. A record
+//! that would not fit before the end of the ring is at its beginning, and a skip stands for it.
 //!
 //! Either side may be hostile: each knows by itself where it is and how large everything is, and
-//! copies frames. What the other writes is a number to be checked.
+//! copies records. What the other writes is a number to be checked.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use sys::memory::{Buffers, Memory, Words};
-use sys::page;
+use ::mx::wire::BULK_FRAME;
+use sys::memory::{Buffers, CACHE_LINE, Memory, Words};
 
-/// Bytes of a cache line.
-const LINE: usize = 64;
-/// Where the slots begin, in bytes.
-const SLOTS_AT: usize = 3 * LINE;
-/// Bytes of the word that a slot begins with.
+/// Where the lines begin, in bytes.
+const LINES_AT: usize = 3 * CACHE_LINE;
+/// Bytes of the word that a record begins with.
 const WORD: usize = size_of::<u64>();
-/// Words of 4 bytes in a cache line.
-const WORDS: usize = LINE / size_of::<u32>();
+/// Words in a cache line.
+const WORDS: usize = CACHE_LINE / WORD;
+/// Bytes of the longest record.
+pub(super) const ROOM: usize = BULK_FRAME;
+/// The fewest lines of a ring: room for two of the longest records.
+pub(super) const MIN_LINES: u32 = 2048;
+/// The most.
+pub(super) const MAX_LINES: u32 = 1 << 16;
 
-/// How large a ring is.
+/// Whether rings may have so many lines.
+pub(super) const fn is_possible(lines: u32) -> bool {
+    lines.is_power_of_two() && MIN_LINES <= lines && lines <= MAX_LINES
+}
+
+/// Lines of a record of so many bytes.
+const fn lines_of(bytes: usize) -> u64 {
+    (WORD + bytes).div_ceil(CACHE_LINE) as u64
+}
+
+/// What a record is; its number is bits 30 and 31 of the word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shape {
-    /// Slots, a power of two.
-    pub(super) slots: u32,
-    /// Bytes of the largest frame.
-    pub(super) room: u32,
+pub(super) enum Kind {
+    /// A frame.
+    Frame = 0,
+    /// The beginning of a frame or a run, and where the rest lies in the memory of the producer.
+    Reference = 1,
 }
 
-impl Shape {
-    /// Bytes of a slot.
-    fn stride(self) -> usize {
-        (WORD + self.room as usize).next_multiple_of(LINE)
-    }
-
-    /// Bytes of the memory.
-    fn bytes(self) -> usize {
-        let bytes = SLOTS_AT + self.slots as usize * self.stride();
-        bytes.next_multiple_of(page::size())
-    }
-}
+/// The next record is at the beginning of the ring.
+const SKIP: u32 = 2;
+/// Where the kind is.
+const KIND: u32 = 30;
 
 /// What both sides map.
 struct Shared {
-    shape: Shape,
-    control: Words<AtomicU32>,
-    slots: Words<AtomicU64>,
-    frames: Buffers,
+    lines: u32,
+    control: Words<AtomicU64>,
+    words: Words<AtomicU64>,
+    bytes: Buffers,
     memory: Arc<Memory>,
 }
 
 impl Shared {
-    fn new(memory: Arc<Memory>, shape: Shape) -> Self {
-        let (slots, stride) = (shape.slots as usize, shape.stride());
+    fn new(memory: Arc<Memory>, lines: u32) -> Self {
+        let bytes = lines as usize * CACHE_LINE;
         Self {
-            shape,
+            lines,
             control: Words::new(&memory, 0, 3 * WORDS),
-            slots: Words::new(&memory, SLOTS_AT, slots * stride / WORD),
-            frames: Buffers::new(&memory, SLOTS_AT, slots, stride),
+            words: Words::new(&memory, LINES_AT, bytes / WORD),
+            bytes: Buffers::new(&memory, LINES_AT, 1, bytes),
             memory,
         }
     }
 
-    fn lost(&self) -> &AtomicU32 {
+    /// Bytes of the memory of a ring.
+    const fn size(lines: u32) -> usize {
+        LINES_AT + lines as usize * CACHE_LINE
+    }
+
+    fn lost(&self) -> &AtomicU64 {
         &self.control[0]
     }
 
-    fn taken(&self) -> &AtomicU32 {
+    fn void(&self) -> &AtomicU64 {
+        &self.control[1]
+    }
+
+    fn taken(&self) -> &AtomicU64 {
         &self.control[WORDS]
     }
 
-    fn armed(&self) -> &AtomicU32 {
+    fn armed(&self) -> &AtomicU64 {
         &self.control[2 * WORDS]
     }
 
-    /// The slot of frame `number`, and its word.
-    fn slot(&self, number: u32) -> (u16, &AtomicU64) {
-        let slot = number % self.shape.slots;
-        (slot as u16, &self.slots[slot as usize * self.shape.stride() / WORD])
+    /// Where line `number` is in the ring.
+    fn place(&self, number: u64) -> usize {
+        (number & u64::from(self.lines - 1)) as usize
     }
+
+    /// The word at the beginning of line `number`.
+    fn word(&self, number: u64) -> &AtomicU64 {
+        &self.words[self.place(number) * WORDS]
+    }
+
+    fn write(&self, number: u64, at: usize, bytes: &[u8]) {
+        self.bytes.write(0, self.place(number) * CACHE_LINE + WORD + at, bytes);
+    }
+
+    /// How many lines there are from `number` on to the end of the ring.
+    fn to_end(&self, number: u64) -> u64 {
+        u64::from(self.lines) - (number & u64::from(self.lines - 1))
+    }
+}
+
+/// What the word of line `number` is, with the number of a kind and a length.
+fn word(number: u64, kind: u32, length: usize) -> u64 {
+    (number + 1) << 32 | u64::from(kind << KIND) | length as u64
 }
 
 /// The side that fills the ring.
 pub(super) struct Producer {
     ring: Shared,
-    /// Frames so far.
-    next: u32,
+    /// Lines so far.
+    next: u64,
     /// Those taken out, when this was last looked at.
-    taken: u32,
+    taken: u64,
 }
 
 impl Producer {
-    /// A new ring.
-    pub(super) fn new(shape: Shape) -> io::Result<Self> {
-        let memory = Memory::new(shape.bytes())?;
-        Ok(Self { ring: Shared::new(memory, shape), next: 0, taken: 0 })
+    /// A new ring of so many lines, a [possible](is_possible) number.
+    pub(super) fn new(lines: u32) -> io::Result<Self> {
+        let memory = Memory::new(Shared::size(lines))?;
+        Ok(Self { ring: Shared::new(memory, lines), next: 0, taken: 0 })
     }
 
     /// What the consumer has to map.
@@ -114,100 +150,149 @@ impl Producer {
         self.ring.memory.file()
     }
 
-    /// Adds a frame, which has room; `false` if no slot is free.
-    pub(super) fn push(&mut self, frame: &[u8]) -> bool {
-        if !self.has_room() {
+    /// Adds a record of these parts, [`ROOM`] bytes at most; `false` if there is no room for it
+    /// now.
+    pub(super) fn push(&mut self, kind: Kind, parts: &[&[u8]]) -> bool {
+        let length = parts.iter().map(|part| part.len()).sum();
+        let lines = lines_of(length);
+        let to_end = self.ring.to_end(self.next);
+        let skipped = if lines > to_end { to_end } else { 0 };
+        // One more, which will have no word.
+        if !self.has_room(skipped + lines + 1) {
             return false;
         }
-        let (slot, word) = self.ring.slot(self.next);
-        self.ring.frames.write(slot, WORD, frame);
-        self.next = self.next.wrapping_add(1);
-        word.store(u64::from(self.next) << 32 | frame.len() as u64, Ordering::Release);
+        let first = self.next + skipped;
+        let end = first + lines;
+        let mut at = 0;
+        for part in parts {
+            self.ring.write(first, at, part);
+            at += part.len();
+        }
+        self.ring.word(end).store(end << 32, Ordering::Relaxed);
+        self.ring.word(first).store(word(first, kind as u32, length), Ordering::Release);
+        if skipped > 0 {
+            self.ring.word(self.next).store(word(self.next, SKIP, 0), Ordering::Release);
+        }
+        self.next = end;
         true
     }
 
-    fn has_room(&mut self) -> bool {
-        let slots = self.ring.shape.slots;
-        if self.next.wrapping_sub(self.taken) < slots {
+    fn has_room(&mut self, lines: u64) -> bool {
+        let all = u64::from(self.ring.lines);
+        if self.next - self.taken + lines <= all {
             return true;
         }
         let taken = self.ring.taken().load(Ordering::Acquire);
         let waiting = self.next.wrapping_sub(taken);
-        if waiting <= slots {
+        if waiting <= all {
             // Otherwise it claims to have taken what never was there.
             self.taken = taken;
         }
-        waiting < slots
+        waiting <= all && waiting + lines <= all
     }
 
     /// Whether the consumer sleeps; whoever asks has to wake it.
     pub(super) fn wants_bell(&self) -> bool {
-        // The frame is visible before this is looked at; the consumer does it the other way round.
+        // The record is visible before this is looked at; the consumer does it the other way round.
         fence(Ordering::SeqCst);
         let armed = self.ring.armed();
         armed.load(Ordering::Relaxed) != 0 && armed.swap(0, Ordering::Relaxed) != 0
     }
 
-    /// Counts a frame that the consumer will not get.
+    /// Counts a record that the consumer will not get.
     pub(super) fn lose(&mut self) {
         // Nobody else is to write it.
         let lost = self.ring.lost();
         lost.store(lost.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+    }
+
+    /// The memory that records so far refer to will be used for something else: what the consumer
+    /// reads there from now on is not what was meant.
+    pub(super) fn void(&self) {
+        self.ring.void().store(self.next, Ordering::Relaxed);
+        // Before the memory changes.
+        fence(Ordering::SeqCst);
+    }
+}
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        self.void();
     }
 }
 
 /// The side that empties the ring.
 pub(super) struct Consumer {
     ring: Shared,
-    /// Frames so far.
-    next: u32,
-    /// Frames that were lost, when this was last looked at.
-    lost: u32,
+    /// Lines so far.
+    next: u64,
+    /// Records that were lost, when this was last looked at.
+    lost: u64,
     /// It has asked the producer to ring, and not heard of it.
     waits: bool,
 }
 
-/// What is in the next slot.
+/// What is next in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Nothing yet.
     Nothing,
-    /// A frame of so many bytes.
-    Frame(usize),
-    /// A frame that does not fit into a slot: the producer is out of its mind.
+    /// A record of so many bytes.
+    Record(Kind, usize),
+    /// What cannot be: the producer is out of its mind.
     Nonsense,
 }
 
 impl Consumer {
-    /// The other side of a ring that claims to have this shape.
-    pub(super) fn adopt(file: OwnedFd, shape: Shape) -> io::Result<Self> {
-        let memory = Memory::adopt(file, shape.bytes())?;
-        Ok(Self { ring: Shared::new(memory, shape), next: 0, lost: 0, waits: false })
+    /// The other side of a ring that claims to have so many lines, a [possible](is_possible)
+    /// number.
+    pub(super) fn adopt(file: OwnedFd, lines: u32) -> io::Result<Self> {
+        let bytes = Shared::size(lines).next_multiple_of(sys::page::size());
+        let memory = Memory::adopt(file, bytes)?;
+        Ok(Self { ring: Shared::new(memory, lines), next: 0, lost: 0, waits: false })
     }
 
-    /// Bytes of the largest frame.
-    pub(super) fn room(&self) -> usize {
-        self.ring.shape.room as usize
-    }
-
-    /// Copies the next frame to the start of `frame`, which has [room](Self::room) for it.
-    pub(super) fn pop(&mut self, frame: &mut [u8]) -> Next {
-        let (slot, word) = self.ring.slot(self.next);
-        let word = word.load(Ordering::Acquire);
-        if (word >> 32) as u32 != self.next.wrapping_add(1) {
-            return Next::Nothing;
+    /// Copies the next record to the start of `room`, which has [`ROOM`] bytes.
+    pub(super) fn pop(&mut self, room: &mut [u8]) -> Next {
+        let Some(mut low) = self.low() else { return Next::Nothing };
+        if low >> KIND == SKIP {
+            self.next += self.ring.to_end(self.next);
+            let Some(after) = self.low() else { return Next::Nonsense };
+            low = after;
         }
-        let length = word as u32 as usize;
-        if length > self.room() {
+        let (kind, length) = (low >> KIND, (low & ((1 << KIND) - 1)) as usize);
+        let kind = match kind {
+            0 => Kind::Frame,
+            1 => Kind::Reference,
+            _ => return Next::Nonsense,
+        };
+        if length > ROOM || lines_of(length) > self.ring.to_end(self.next) {
             return Next::Nonsense;
         }
-        self.ring.frames.read(slot, WORD, &mut frame[..length]);
-        self.next = self.next.wrapping_add(1);
+        let at = self.ring.place(self.next) * CACHE_LINE + WORD;
+        self.ring.bytes.read(0, at, &mut room[..length]);
+        self.next += lines_of(length);
         self.ring.taken().store(self.next, Ordering::Release);
-        Next::Frame(length)
+        Next::Record(kind, length)
     }
 
-    /// Asks the producer to ring; `true` if there is a frame already.
+    /// The lower half of the next word, if there is one.
+    fn low(&self) -> Option<u32> {
+        let word = self.ring.word(self.next).load(Ordering::Acquire);
+        ((word >> 32) as u32 == (self.next + 1) as u32).then_some(word as u32)
+    }
+
+    /// Whether the memory that the latest record refers to was still what was meant when it was
+    /// read.
+    pub(super) fn was_valid(&self) -> bool {
+        // After the memory was read.
+        fence(Ordering::SeqCst);
+        let void = self.ring.void().load(Ordering::Relaxed);
+        // The record ends at `next`.
+        self.next > void
+    }
+
+    /// Asks the producer to ring; `true` if there is a record already.
     pub(super) fn arm(&mut self) -> bool {
         self.waits = true;
         self.ring.armed().store(1, Ordering::Relaxed);
@@ -222,14 +307,13 @@ impl Consumer {
         rung
     }
 
-    /// Whether there is a frame.
+    /// Whether there is a record.
     pub(super) fn is_ready(&self) -> bool {
-        let (_, word) = self.ring.slot(self.next);
-        (word.load(Ordering::Acquire) >> 32) as u32 == self.next.wrapping_add(1)
+        self.low().is_some()
     }
 
-    /// Frames that were lost since this was last asked.
-    pub(super) fn lost(&mut self) -> u32 {
+    /// Records that were lost since this was last asked.
+    pub(super) fn lost(&mut self) -> u64 {
         let lost = self.ring.lost().load(Ordering::Relaxed);
         let since = lost.wrapping_sub(self.lost);
         self.lost = lost;
@@ -241,44 +325,96 @@ impl Consumer {
 mod tests {
     use super::*;
 
-    const SHAPE: Shape = Shape { slots: 4, room: 600 };
+    const LINES: u32 = MIN_LINES;
 
     fn ring() -> (Producer, Consumer) {
-        let producer = Producer::new(SHAPE).unwrap();
+        let producer = Producer::new(LINES).unwrap();
         let file = producer.file().try_clone_to_owned().unwrap();
-        (producer, Consumer::adopt(file, SHAPE).unwrap())
+        (producer, Consumer::adopt(file, LINES).unwrap())
+    }
+
+    fn push(producer: &mut Producer, bytes: &[u8]) -> bool {
+        let (first, second) = bytes.split_at(bytes.len() / 3);
+        producer.push(Kind::Frame, &[first, second])
     }
 
     #[test]
-    fn frames_come_in_order_and_each_once_also_when_numbers_wrap() {
-        for first in [0, u32::MAX - 5] {
+    fn records_come_in_order_and_each_once_also_when_numbers_wrap() {
+        for first in [0, (1 << 32) - 6, (1 << 32) - u64::from(LINES / 2)] {
             let (mut producer, mut consumer) = ring();
             (producer.next, producer.taken, consumer.next) = (first, first, first);
-            let mut buffer = [0; 600];
-            for round in 0..20_u8 {
-                let lengths: Vec<_> = (0..=round % 4).map(|more| usize::from(more) * 200).collect();
-                for length in &lengths {
-                    assert!(producer.push(&vec![round; *length]));
+            let mut room = vec![0; ROOM];
+            for round in 0..200_u8 {
+                // What an earlier record leaves must not look like the word of a later one.
+                let lengths = [0, 56, 57, usize::from(round) * 100, ROOM - usize::from(round)];
+                let lengths = &lengths[..1 + usize::from(round) % 5];
+                for length in lengths {
+                    assert!(push(&mut producer, &vec![round; *length]));
                 }
                 for length in lengths {
                     assert!(consumer.is_ready());
-                    assert_eq!(consumer.pop(&mut buffer), Next::Frame(length));
-                    assert!(buffer[..length].iter().all(|byte| *byte == round));
+                    assert_eq!(consumer.pop(&mut room), Next::Record(Kind::Frame, *length));
+                    assert!(room[..*length].iter().all(|byte| *byte == round));
                 }
-                assert_eq!(consumer.pop(&mut buffer), Next::Nothing);
+                assert_eq!(consumer.pop(&mut room), Next::Nothing);
             }
+        }
+    }
+
+    #[test]
+    fn bytes_of_a_record_are_no_word() {
+        let (mut producer, mut consumer) = ring();
+        let mut room = vec![0; ROOM];
+        // Line after line of what will be the word of that line the next time round.
+        let mut liar = vec![0; 20 * CACHE_LINE - WORD];
+        for line in 1..20 {
+            let at = line as usize * CACHE_LINE - WORD;
+            liar[at..at + WORD].copy_from_slice(&word(u64::from(LINES) + line, 0, 9).to_ne_bytes());
+        }
+        assert!(push(&mut producer, &liar));
+        while producer.next < u64::from(LINES) {
+            let left = ((u64::from(LINES) - producer.next) as usize * CACHE_LINE - WORD).min(ROOM);
+            consumer.pop(&mut room);
+            assert!(push(&mut producer, &vec![1; left]));
+        }
+        while consumer.pop(&mut room) != Next::Nothing {}
+        for _ in 0..19 {
+            assert!(push(&mut producer, &[7; 5]));
+            assert_eq!(consumer.pop(&mut room), Next::Record(Kind::Frame, 5));
+            assert_eq!(consumer.pop(&mut room), Next::Nothing);
         }
     }
 
     #[test]
     fn full_ring_takes_no_more() {
         let (mut producer, mut consumer) = ring();
-        assert!((0..4).all(|_| producer.push(&[1; 9])));
-        assert!(!producer.push(&[1; 9]));
+        let mut count = 0;
+        while push(&mut producer, &[1; 9]) {
+            count += 1;
+        }
+        assert_eq!(count, LINES - 1);
         producer.lose();
         assert_eq!((consumer.lost(), consumer.lost()), (1, 0));
-        assert_eq!(consumer.pop(&mut [0; 600]), Next::Frame(9));
-        assert!(producer.push(&[1; 9]) && !producer.push(&[1; 9]));
+        assert_eq!(consumer.pop(&mut vec![0; ROOM]), Next::Record(Kind::Frame, 9));
+        assert!(push(&mut producer, &[1; 9]) && !push(&mut producer, &[1; 9]));
+    }
+
+    #[test]
+    fn what_is_void_is_known_to_be_so_and_what_comes_later_is_not() {
+        let (mut producer, mut consumer) = ring();
+        let mut room = vec![0; ROOM];
+        assert!((0..2).all(|_| producer.push(Kind::Reference, &[&[1; 9]])));
+        assert_eq!(consumer.pop(&mut room), Next::Record(Kind::Reference, 9));
+        assert!(consumer.was_valid());
+        producer.void();
+        assert!(!consumer.was_valid());
+        consumer.pop(&mut room);
+        assert!(!consumer.was_valid());
+        assert!(producer.push(Kind::Reference, &[&[1; 9]]));
+        consumer.pop(&mut room);
+        assert!(consumer.was_valid());
+        drop(producer);
+        assert!(!consumer.was_valid());
     }
 
     #[test]
@@ -286,36 +422,55 @@ mod tests {
         let (mut producer, mut consumer) = ring();
         assert!(!producer.wants_bell());
         assert!(!consumer.arm() && !consumer.was_rung());
-        assert!(producer.push(&[1; 9]));
+        assert!(push(&mut producer, &[1; 9]));
         assert!(producer.wants_bell() && !producer.wants_bell());
         assert!(consumer.was_rung() && !consumer.was_rung());
-        assert!(consumer.arm(), "a frame is there");
+        assert!(consumer.arm(), "a record is there");
     }
 
     #[test]
     fn lies_of_the_other_side_are_harmless() {
-        let (mut producer, mut consumer) = ring();
-        let mut buffer = [0; 600];
-        // A frame that is longer than its slot.
-        producer.ring.slot(0).1.store(1 << 32 | 601, Ordering::Release);
-        assert_eq!(consumer.pop(&mut buffer), Next::Nonsense);
-        // A frame that is not the next one.
-        producer.ring.slot(0).1.store(7 << 32 | 9, Ordering::Release);
-        assert_eq!(consumer.pop(&mut buffer), Next::Nothing);
+        let mut room = vec![0; ROOM];
+        let lines = u64::from(LINES);
+        let of = |number, kind, length| {
+            let (producer, consumer) = ring();
+            producer.ring.word(number).store(word(number, kind, length), Ordering::Release);
+            (producer, consumer)
+        };
+        let nonsense = [
+            // Longer than a record can be; longer than the number that says so.
+            of(0, 0, ROOM + 1),
+            of(0, 1, (1 << KIND) - 1),
+            // Of no kind; a skip to nothing.
+            of(0, 3, 9),
+            of(0, SKIP, 0),
+        ];
+        for (_producer, mut consumer) in nonsense {
+            assert_eq!(consumer.pop(&mut room), Next::Nonsense);
+        }
+        // A record that goes on beyond the end of the ring; a skip to a skip.
+        let (producer, mut consumer) = of(lines - 2, 0, 200);
+        consumer.next = lines - 2;
+        assert_eq!(consumer.pop(&mut room), Next::Nonsense);
+        producer.ring.word(lines - 2).store(word(lines - 2, SKIP, 0), Ordering::Release);
+        producer.ring.word(0).store(word(lines, SKIP, 0), Ordering::Release);
+        assert_eq!(consumer.pop(&mut room), Next::Nonsense);
+        // A record that is not the next one.
+        let (mut producer, mut consumer) = of(0, 0, 9);
+        producer.ring.word(0).store(word(7, 0, 9), Ordering::Release);
+        assert_eq!(consumer.pop(&mut room), Next::Nothing);
         // A consumer that has taken more than there was.
-        assert!((0..4).all(|_| producer.push(&[1; 9])));
-        for lie in [5, 77, u32::MAX] {
+        while push(&mut producer, &[1; 9]) {}
+        for lie in [lines, 7777, u64::MAX] {
             consumer.ring.taken().store(lie, Ordering::Release);
-            assert!(!producer.push(&[1; 9]), "{lie}");
+            assert!(!push(&mut producer, &[1; 9]), "{lie}");
         }
     }
 
     #[test]
-    fn another_shape_than_that_of_the_memory_is_refused() {
-        let producer = Producer::new(SHAPE).unwrap();
-        let file = || producer.file().try_clone_to_owned().unwrap();
-        for shape in [Shape { slots: 1024, ..SHAPE }, Shape { room: 9000, ..SHAPE }] {
-            assert!(Consumer::adopt(file(), shape).is_err());
-        }
+    fn another_size_than_that_of_the_memory_is_refused() {
+        let producer = Producer::new(LINES).unwrap();
+        let file = producer.file().try_clone_to_owned().unwrap();
+        assert!(Consumer::adopt(file, 2 * LINES).is_err());
     }
 }

@@ -47,7 +47,7 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ::mx::address::Address;
-use ::mx::outgoing::BulkPath;
+use ::mx::outgoing::{BulkPath, BulkState};
 use ::mx::wire::{BULK_FRAME, FLAG_ASK, FrameType};
 use base::time::Duration;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -103,6 +103,8 @@ struct Bulk {
     own: Key,
     mtu: usize,
     interface: u32,
+    /// [`BulkState::min`] of all connections.
+    min: Option<u32>,
     address: SocketAddrV4,
     listener: TcpListener,
     /// Readable if a connection is, or has room again.
@@ -117,7 +119,7 @@ struct Bulk {
     /// Frames about connections, which have not left.
     asks: Vec<(Key, Ask)>,
     /// What the engine has not been told.
-    changes: Vec<(Address, BulkPath)>,
+    changes: Vec<(Address, BulkState)>,
     /// Where the engine writes, since the outer port has room for short frames only.
     staging: Box<[u8]>,
     pages: Pages,
@@ -184,11 +186,7 @@ impl<P: Port> Port for TcpBulkPort<P> {
         outcome
     }
 
-    fn bulk_min(&self) -> Option<u32> {
-        (!segments_late(self.bulk.interface)).then_some(LEAST_WITHOUT_OFFLOAD)
-    }
-
-    fn bulk_changes(&mut self) -> Vec<(Address, BulkPath)> {
+    fn bulk_changes(&mut self) -> Vec<(Address, BulkState)> {
         std::mem::take(&mut self.bulk.changes)
     }
 
@@ -255,6 +253,7 @@ impl Bulk {
             own: (outer.nic_id(), outer.endpoint()),
             mtu: outer.mtu().into(),
             interface,
+            min: (!segments_late(interface)).then_some(LEAST_WITHOUT_OFFLOAD),
             address,
             listener,
             epoll,
@@ -431,7 +430,7 @@ impl Bulk {
     }
 
     fn changed(&mut self, (nic, endpoint): Key, path: BulkPath) {
-        self.changes.push((Address { nic, endpoint }, path));
+        self.changes.push((Address { nic, endpoint }, BulkState { path, min: self.min }));
     }
 
     fn listen(&self, token: u64, flags: EventFlags) {
