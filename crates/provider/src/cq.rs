@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::{c_char, c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -53,6 +53,8 @@ pub(crate) struct Failure {
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     entries: Mutex<VecDeque<Entry>>,
+    /// How many they are: whoever looks in vain, again and again, takes no lock.
+    count: AtomicUsize,
     pub(crate) bound: Bound,
     /// What threads sleep on that wait for an end, if they may.
     pub(crate) bell: Option<Arc<EventFd>>,
@@ -72,7 +74,10 @@ const AGAIN: u32 = 4;
 impl Queue {
     /// Something has ended.
     pub(crate) fn push(&self, entry: Entry) {
-        self.lock().push_back(entry);
+        let mut entries = self.lock();
+        entries.push_back(entry);
+        self.count.store(entries.len(), Ordering::Release);
+        drop(entries);
         if let Some(bell) = &self.bell
             && self.rings.swap(false, Ordering::AcqRel)
         {
@@ -87,7 +92,19 @@ impl Queue {
         self.bound.progress();
         bell.silence();
         self.rings.store(true, Ordering::Release);
-        self.bound.ring_next() && self.lock().is_empty()
+        self.bound.ring_next() && self.is_empty()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// Looks for ends if there is none; whether there still is none.
+    fn is_empty_still(&self) -> bool {
+        if self.is_empty() {
+            self.bound.progress();
+        }
+        self.is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Entry>> {
@@ -96,35 +113,36 @@ impl Queue {
 
     /// Passes up to `most` ends to `take`, and says how many there were, or a number of libfabric.
     fn read(&self, most: usize, mut take: impl FnMut(usize, Entry)) -> isize {
-        let mut entries = self.lock();
-        if entries.is_empty() {
-            drop(entries);
-            self.bound.progress();
-            entries = self.lock();
-            if entries.is_empty() {
-                drop(entries);
-                self.give_way();
-                return -(EAGAIN as isize);
-            }
-            self.idle.store(0, Ordering::Relaxed);
+        if self.is_empty_still() {
+            self.give_way();
+            return -(EAGAIN as isize);
         }
+        self.idle.store(0, Ordering::Relaxed);
+        let mut entries = self.lock();
         let mut count = 0;
         while count < most
             && let Some(entry) = entries.front()
         {
             if entry.failure.is_some() {
-                return if count == 0 { -(FI_EAVAIL as isize) } else { count as isize };
+                break;
             }
             take(count, *entry);
             entries.pop_front();
             count += 1;
         }
-        count as isize
+        self.count.store(entries.len(), Ordering::Release);
+        match (count, entries.front()) {
+            (0, Some(_)) => -(FI_EAVAIL as isize),
+            (0, None) => -(EAGAIN as isize),
+            _ => count as isize,
+        }
     }
 
     /// Lets others run, if nothing was found for a while.
     fn give_way(&self) {
-        let idle = self.idle.fetch_add(1, Ordering::Relaxed);
+        // If two do so at once, one of them counts.
+        let idle = self.idle.load(Ordering::Relaxed);
+        self.idle.store(idle + 1, Ordering::Relaxed);
         if idle >= POLLS_BEFORE_YIELD {
             self.idle.store(POLLS_BEFORE_YIELD - AGAIN, Ordering::Relaxed);
             std::thread::yield_now();
@@ -133,14 +151,14 @@ impl Queue {
 
     /// Takes the failure that comes first.
     fn take_failure(&self) -> Option<(Entry, Failure)> {
-        let mut entries = self.lock();
-        if entries.is_empty() {
-            drop(entries);
-            self.bound.progress();
-            entries = self.lock();
+        if self.is_empty_still() {
+            return None;
         }
+        let mut entries = self.lock();
         let failure = entries.front()?.failure?;
-        Some((entries.pop_front()?, failure))
+        let entry = entries.pop_front()?;
+        self.count.store(entries.len(), Ordering::Release);
+        Some((entry, failure))
     }
 }
 

@@ -1,6 +1,6 @@
 //! The completion queue: requests that have ended and that nobody has asked for.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use mx::matching::Match;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -30,12 +30,13 @@ impl Filter {
 /// Names of requests are the engine's, so nobody chooses them to make a table slow.
 #[derive(Debug)]
 pub(super) struct CompletionQueue<R> {
-    /// In the order in which they ended.
-    queue: BTreeMap<u64, Completed<R>>,
-    /// Where each is in the queue.
+    /// In the order in which they ended; those that were taken out of turn leave a gap. There is
+    /// none at the front.
+    queue: VecDeque<Option<Completed<R>>>,
+    /// The place of the one at the front, counted from the first there ever was.
+    front: u64,
+    /// The place of each.
     places: FxHashMap<Request, u64>,
-    /// The place of the next.
-    next: u64,
     /// Those that have not ended, and that nobody wants to hear of.
     forgotten: FxHashSet<Request>,
 }
@@ -43,9 +44,9 @@ pub(super) struct CompletionQueue<R> {
 impl<R> Default for CompletionQueue<R> {
     fn default() -> Self {
         Self {
-            queue: BTreeMap::new(),
+            queue: VecDeque::new(),
+            front: 0,
             places: FxHashMap::default(),
-            next: 0,
             forgotten: FxHashSet::default(),
         }
     }
@@ -58,33 +59,41 @@ impl<R> CompletionQueue<R> {
         if !self.forgotten.is_empty() && self.forgotten.remove(&request) {
             return;
         }
-        self.places.insert(request, self.next);
-        self.queue.insert(self.next, completed);
-        self.next += 1;
+        self.places.insert(request, self.front + self.queue.len() as u64);
+        self.queue.push_back(Some(completed));
     }
 
     /// A request that has ended and that somebody wants; it leaves the queue.
     pub(super) fn take(&mut self, want: Filter) -> Option<Completed<R>> {
         let place = match want {
-            Filter::One(request) => self.places.remove(&request)?,
+            Filter::One(request) => (self.places.remove(&request)? - self.front) as usize,
             Filter::Any(..) => {
-                let fits = |(_, completed): &(&u64, &Completed<R>)| want.fits(completed);
-                let (&place, completed) = self.queue.iter().find(fits)?;
-                self.places.remove(&completed.request);
+                let fits = |it: &Option<Completed<R>>| it.as_ref().is_some_and(|it| want.fits(it));
+                let place = self.queue.iter().position(fits)?;
+                self.places.remove(&self.queue[place].as_ref()?.request);
                 place
             }
         };
-        self.queue.remove(&place)
+        let completed = self.queue[place].take();
+        while let Some(None) = self.queue.front() {
+            self.queue.pop_front();
+            self.front += 1;
+        }
+        completed
+    }
+
+    fn each(&self) -> impl Iterator<Item = &Completed<R>> {
+        self.queue.iter().flatten()
     }
 
     /// The oldest request that has ended, which goes on being there (`mx_ipeek`).
     pub(super) fn peek(&self) -> Option<Request> {
-        self.queue.first_key_value().map(|(_, completed)| completed.request)
+        self.each().next().map(|completed| completed.request)
     }
 
     /// The context of the oldest request that has ended and has one.
     pub(super) fn peek_context(&self) -> Option<u64> {
-        self.queue.values().map(|completed| completed.status.context).find(|context| *context != 0)
+        self.each().map(|completed| completed.status.context).find(|context| *context != 0)
     }
 
     /// The completion of this request is dropped, now or later.
@@ -98,7 +107,7 @@ impl<R> CompletionQueue<R> {
     pub(super) fn has(&self, want: Filter) -> bool {
         match want {
             Filter::One(request) => self.places.contains_key(&request),
-            Filter::Any(..) => self.queue.values().any(|completed| want.fits(completed)),
+            Filter::Any(..) => self.each().any(|completed| want.fits(completed)),
         }
     }
 }

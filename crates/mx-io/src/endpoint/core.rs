@@ -23,6 +23,9 @@ use sys::clock;
 
 /// Frames that are taken at a time, as a driver does (NAPI).
 const BUDGET: usize = 64;
+/// One who looks again and again does what is due every so many looks, which is about once in a
+/// microsecond.
+const LOOKS: u32 = 16;
 
 /// The engine, its port, and what has ended.
 pub(super) struct Core<S, R> {
@@ -44,6 +47,8 @@ pub(super) struct Core<S, R> {
     pub(super) signals_next: bool,
     /// What the port waits for before it takes more frames.
     pub(super) blocked: Option<Room>,
+    /// How often [`look`](Self::look) was called.
+    looks: u32,
     pub(super) stopping: bool,
     /// The time, as of the latest look at the clock: each costs as much as a small message.
     now: Instant,
@@ -64,6 +69,7 @@ impl<S: Source, R: Sink> Core<S, R> {
             event_fds: Vec::new(),
             signals_next: false,
             blocked: None,
+            looks: 0,
             stopping: false,
             now: Instant::ZERO,
             broken: None,
@@ -96,10 +102,12 @@ impl<S: Source, R: Sink> Core<S, R> {
         }
     }
 
-    /// Advances if a frame has come. This is for one who looks again and again, and soon will
-    /// advance whether one has come or not: the clock costs more than a look into the port.
-    pub(super) fn poll_fast(&mut self) -> Result<bool, MxError> {
-        if !self.leadership.is_awake() || self.blocked.is_some() {
+    /// Advances if a frame has come, and now and then if none has. This is for one who looks again
+    /// and again: the clock costs more than a look into the port.
+    pub(super) fn look(&mut self) -> Result<bool, MxError> {
+        self.looks = self.looks.wrapping_add(1);
+        let is_due = self.looks.is_multiple_of(LOOKS);
+        if is_due || !self.leadership.is_awake() || self.blocked.is_some() {
             return self.advance();
         }
         let any = self.receive(None)?;
@@ -114,9 +122,9 @@ impl<S: Source, R: Sink> Core<S, R> {
         let Self { engine, port, asker, .. } = self;
         let take = &mut Came { engine, asker, now: &mut now };
         let frames = port.receive(BUDGET, take).map_err(|error| self.breaks(error))?;
-        let is_changed = self.note_bulk_paths();
-        let Some(now) = now else { return Ok(frames > 0 || is_changed) };
+        let Some(now) = now else { return Ok(frames > 0) };
         self.now = now;
+        let is_changed = self.note_bulk_paths();
         // What seems to be missing may only not have been looked at: this thread may have been
         // away.
         let is_all = frames < BUDGET;

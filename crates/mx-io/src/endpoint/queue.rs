@@ -32,7 +32,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     }
 
     /// Passes ends to `take`, in their order, `most` at most, and says how many there were. Frames
-    /// are received first if no end is known. The endpoint is locked meanwhile: `take` must not
+    /// are received first if no end is known: it is for one who calls again and again. The endpoint is locked meanwhile: `take` must not
     /// call it.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         let mut core = self.shared.lock();
         if !core.ended.has(ALL) {
             core.check()?;
-            core.advance()?;
+            core.look()?;
             let now = core.now();
             core.leadership.polled(now);
         }

@@ -17,10 +17,6 @@ use super::sources::Role;
 use crate::port::Room;
 use sys::clock;
 
-/// One who looks again and again does what is due every so many looks, which is about once in a
-/// microsecond.
-const LOOKS: u32 = 16;
-
 impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// The end of a request, if it has ended (`mx_test`). Each completion is returned once.
     ///
@@ -171,10 +167,10 @@ impl<S: Source, R: Sink> Shared<S, R> {
         core.leadership.lead(want);
         let wakeups = core.wakeups;
         let mut begun = None;
-        let mut looks = 0_u32;
+        // After a sleep, what is due is done at once.
+        let mut has_slept = true;
         let result = loop {
-            let advanced =
-                if looks.is_multiple_of(LOOKS) { core.advance() } else { core.poll_fast() };
+            let advanced = if has_slept { core.advance() } else { core.look() };
             let advanced = match advanced {
                 Ok(advanced) => advanced,
                 Err(error) => break Err(error),
@@ -191,7 +187,7 @@ impl<S: Source, R: Sink> Shared<S, R> {
                 Waiting::Hybrid(span) => now.since(begun) < clock::span(span),
             };
             if advanced || spins {
-                looks = looks.wrapping_add(1);
+                has_slept = false;
                 // Others want the lock, too.
                 drop(core);
                 std::hint::spin_loop();
@@ -205,7 +201,7 @@ impl<S: Source, R: Sink> Shared<S, R> {
                     break Err(error);
                 }
             }
-            looks = 0;
+            has_slept = true;
         };
         let now = core.now();
         core.leadership.step_down(now);

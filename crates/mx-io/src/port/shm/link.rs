@@ -39,6 +39,7 @@ pub(super) type Key = (NicId, u8);
 
 /// A connection to send through.
 pub(super) struct Outbound {
+    pub(super) to: Key,
     socket: OwnedFd,
     pub(super) producer: Producer,
     /// Since when its ring has been full.
@@ -55,7 +56,7 @@ impl Outbound {
     pub(super) fn connect(
         socket: OwnedFd,
         name: &str,
-        from: Key,
+        (from, to): (Key, Key),
         lines: u32,
     ) -> Result<Self, Option<OwnedFd>> {
         let address = SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(|_| None)?;
@@ -69,7 +70,7 @@ impl Outbound {
         let number = Box::new(sys::seed::seed());
         let greeting = Greeting { from, lines, number: (&raw const *number as u64, *number) };
         greet(&socket, &greeting, producer.file()).map_err(|_| None)?;
-        Ok(Self { socket, producer, full_since: None, is_read: false, _number: number })
+        Ok(Self { to, socket, producer, full_since: None, is_read: false, _number: number })
     }
 
     /// Wakes the receiver; `false` if it is gone.

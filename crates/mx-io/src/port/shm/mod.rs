@@ -54,6 +54,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use base::time::{Duration, Instant};
+use rustc_hash::FxHashMap;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, SocketFlags, accept_with, bind, listen};
@@ -135,7 +136,8 @@ pub struct ShmPort {
     /// Where receiving begins.
     turn: usize,
     accepted: u64,
-    outbound: BTreeMap<Key, Outbound>,
+    /// By the numbers of their endpoints.
+    outbound: FxHashMap<u64, Outbound>,
     /// When endpoints were looked for and not found.
     absent: BTreeMap<Key, Instant>,
     /// A socket that found nobody.
@@ -199,7 +201,7 @@ impl ShmPort {
             inbound: Vec::new(),
             turn: 0,
             accepted: 0,
-            outbound: BTreeMap::new(),
+            outbound: FxHashMap::default(),
             absent: BTreeMap::new(),
             spare: None,
             staged: VecDeque::new(),
@@ -322,10 +324,8 @@ impl Port for ShmPort {
                 break;
             }
             // One that was removed leaves fewer; the next call sees those that this one skips.
-            self.turn = (self.turn + 1) % self.inbound.len().max(1);
-            if self.turn < self.inbound.len() {
-                came += self.take(self.turn, budget - came, take);
-            }
+            self.turn = if self.turn + 1 < self.inbound.len() { self.turn + 1 } else { 0 };
+            came += self.take(self.turn, budget - came, take);
         }
         self.batches += 1;
         let is_idle = came == 0 && self.has_been_idle();

@@ -29,11 +29,7 @@ impl ShmPort {
     /// that follow these. `false` if there is no room for all of it, so that no other may come
     /// before it is [flushed](Self::flush). What nobody waits for is lost.
     pub(in crate::port) fn offer(&mut self, to: Key, first: &[u8], data: &[u8]) -> bool {
-        let Some(link) = self.link(to) else {
-            self.counters.refused += 1;
-            return true;
-        };
-        if data.len() > REFERRED && link.is_read {
+        if data.len() > REFERRED && self.link(to).is_some_and(|link| link.is_read) {
             let place = [data.as_ptr() as u64, data.len() as u64].map(u64::to_ne_bytes);
             let [at, length] = &place;
             self.counters.went(0, data.len());
@@ -135,14 +131,15 @@ impl ShmPort {
     /// What frames to an endpoint refer to will be used for something else.
     pub(super) fn void(&mut self, to: Key) {
         self.staged.retain(|(other, ..)| *other != to);
-        if let Some(link) = self.outbound.get(&to) {
+        if let Some(link) = self.outbound.get(&number(to)) {
             link.producer.void();
         }
     }
 
     /// The connection to an endpoint, which is made if there is one to connect to.
     fn link(&mut self, to: Key) -> Option<&mut Outbound> {
-        if !self.outbound.contains_key(&to) {
+        let name = number(to);
+        if !self.outbound.contains_key(&name) {
             let now = clock::now();
             if self.is_absent(to, now) {
                 return None;
@@ -151,10 +148,10 @@ impl ShmPort {
                 self.absent.insert(to, now);
                 return None;
             };
-            self.outbound.insert(to, link);
+            self.outbound.insert(name, link);
             self.changed(to, BulkPath::Open);
         }
-        self.outbound.get_mut(&to)
+        self.outbound.get_mut(&name)
     }
 
     /// Whether an endpoint was looked for a moment ago, and not found.
@@ -170,7 +167,7 @@ impl ShmPort {
         };
         let own = (self.nic, self.endpoint);
         let name = name(self.settings.scope, to);
-        match Outbound::connect(socket, &name, own, self.settings.lines()) {
+        match Outbound::connect(socket, &name, (own, to), self.settings.lines()) {
             Ok(link) => {
                 let data = epoll::EventData::new_u64(OUTBOUND | number(to));
                 epoll::add(&self.epoll, &link, data, epoll::EventFlags::IN).ok()?;
@@ -185,8 +182,8 @@ impl ShmPort {
 
     /// The endpoint that this event is about has said something, or is gone.
     pub(super) fn hear(&mut self, event: u64) {
-        let is_it = |(key, _): &(&Key, &mut Outbound)| OUTBOUND | number(**key) == event;
-        let Some((&key, link)) = self.outbound.iter_mut().find(is_it) else { return };
+        let Some(link) = self.outbound.get_mut(&(event & !OUTBOUND)) else { return };
+        let key = link.to;
         let was_read = link.is_read;
         if !link.is_alive() {
             self.unlink(key);
@@ -199,7 +196,7 @@ impl ShmPort {
 
     /// The endpoint is gone.
     fn unlink(&mut self, key: Key) {
-        self.outbound.remove(&key);
+        self.outbound.remove(&number(key));
         self.changed(key, BulkPath::Closed);
     }
 
