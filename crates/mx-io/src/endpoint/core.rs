@@ -26,6 +26,10 @@ const BUDGET: usize = 64;
 /// One who looks again and again does what is due every so many looks, which is about once in a
 /// microsecond.
 const LOOKS: u32 = 16;
+/// One who makes requests and does not look does so at every so many. Those of the longest eager
+/// messages, with those that a peer has not acknowledged yet (`Config::ack_every`), use less than
+/// their credit.
+const REQUESTS: u32 = 8;
 
 /// The engine, its port, and what has ended.
 pub(super) struct Core<S, R> {
@@ -47,6 +51,8 @@ pub(super) struct Core<S, R> {
     pub(super) signals_next: bool,
     /// What the port waits for before it takes more frames.
     pub(super) blocked: Option<Room>,
+    /// Requests since frames were last received.
+    unheard: u32,
     /// How often [`look`](Self::look) was called.
     looks: u32,
     pub(super) stopping: bool,
@@ -69,6 +75,7 @@ impl<S: Source, R: Sink> Core<S, R> {
             event_fds: Vec::new(),
             signals_next: false,
             blocked: None,
+            unheard: 0,
             looks: 0,
             stopping: false,
             now: Instant::ZERO,
@@ -102,6 +109,13 @@ impl<S: Source, R: Sink> Core<S, R> {
         }
     }
 
+    /// Makes ready for a request, and looks at the clock. A program that makes one after the other
+    /// has to hear of what its peers permit, although it waits for nothing.
+    pub(super) fn prepare(&mut self) -> Result<Instant, MxError> {
+        self.unheard += 1;
+        if self.unheard == REQUESTS { self.advance().map(|_| self.now) } else { Ok(self.tick()) }
+    }
+
     /// Advances if a frame has come, and now and then if none has. This is for one who looks again
     /// and again: the clock costs more than a look into the port.
     pub(super) fn look(&mut self) -> Result<bool, MxError> {
@@ -111,7 +125,11 @@ impl<S: Source, R: Sink> Core<S, R> {
             return self.advance();
         }
         let any = self.receive(None)?;
-        if any {
+        if any && self.engine.is_quiet(self.now) {
+            // What the program waits for is not to wait for the port. An acknowledgement that is
+            // not due yet goes with what the program sends next.
+            self.note_events();
+        } else if any {
             self.send()?;
         }
         Ok(any)
@@ -120,6 +138,7 @@ impl<S: Source, R: Sink> Core<S, R> {
     /// Receives what has come. Without `now` the clock is looked at when there is something.
     fn receive(&mut self, mut now: Option<Instant>) -> Result<bool, MxError> {
         let Self { engine, port, asker, .. } = self;
+        self.unheard = 0;
         let take = &mut Came { engine, asker, now: &mut now };
         let frames = port.receive(BUDGET, take).map_err(|error| self.breaks(error))?;
         let Some(now) = now else { return Ok(frames > 0) };
@@ -161,15 +180,20 @@ impl<S: Source, R: Sink> Core<S, R> {
                 break;
             }
         }
+        self.note_events();
+        self.leadership.sent(self.blocked.is_some());
+        self.hand_over_timer();
+        Ok(())
+    }
+
+    /// Takes note of what has ended.
+    fn note_events(&mut self) {
         while let Some(peer) = self.engine.poll_lost_path() {
             self.port.close_bulk_path(peer);
         }
         while let Some(event) = self.engine.poll_event() {
             self.on_event(event);
         }
-        self.leadership.sent(self.blocked.is_some());
-        self.hand_over_timer();
-        Ok(())
     }
 
     /// Wakes who sleeps on the port and would miss what is due next.

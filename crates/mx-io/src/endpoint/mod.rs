@@ -349,7 +349,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         ask: impl FnOnce(&mut mx::endpoint::Endpoint<S, R>, Instant) -> Result<T, Refusal>,
     ) -> Result<T, MxError> {
         let mut core = self.core()?;
-        let now = core.tick();
+        let now = core.prepare()?;
         let asked = ask(&mut core.engine, now)?;
         core.send()?;
         core.leadership.polled(now);

@@ -1,5 +1,6 @@
 //! Endpoints of one interface, and of two, with the default port.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,6 +8,8 @@ use mx::config::Config;
 use mx::matching::Match;
 use mx::status::Code;
 use mx_io::endpoint::{Endpoint, Life, Progress, Waiting};
+use mx_io::port::local::LocalPort;
+use mx_io::port::udp::UdpSettings;
 
 use super::common::ok;
 use super::frames::until;
@@ -59,4 +62,39 @@ fn peer_on_the_same_host_that_goes_away_is_lost() {
     ok(a.isend(again, 5, vec![9; 4].into()));
     let got = ok(b.wait(receive, Some(SECOND * 10))).expect("a message");
     assert_eq!(got.sink.unwrap(), [9; 4]);
+}
+
+#[test]
+fn more_than_there_is_credit_for_waits_and_nothing_is_lost() {
+    const COUNT: usize = 2_600;
+    const SIZE: usize = 30_000;
+    let data = Bytes::from((0..SIZE + COUNT).map(|at| (at / 3) as u8).collect::<Vec<_>>());
+    for waiting in [Waiting::Sleep, Waiting::Spin] {
+        let [a, b] = [1, 2].map(|number| {
+            let port = ok(LocalPort::over_udp(number, &UdpSettings::new(Ipv4Addr::LOCALHOST)));
+            let life = Life { progress: Progress::Thread, waiting };
+            ok(End::open(Box::new(port), Config::default(), life))
+        });
+        let peer = ok(a.connect(b.address(), 0, SECOND * 5));
+        let part = |number: usize| data.slice(number..number + SIZE);
+        let send = |number| ok(a.isend(peer, 6, part(number)));
+        let within = |end: &End, request| match ok(end.wait(request, Some(SECOND * 60))) {
+            Some(completed) => completed,
+            None => panic!("{}\n{}", a.dump(), b.dump()),
+        };
+        for number in 0..100 {
+            let sent = send(number);
+            assert_eq!(within(&a, sent).status.code, Code::Success);
+            let receive = ok(b.irecv(None, Match::exact(6), vec![0; SIZE]));
+            assert!(within(&b, receive).sink.unwrap() == part(number), "{number}");
+        }
+        let sends: Vec<_> = (0..COUNT).map(send).collect();
+        for number in 0..COUNT {
+            let receive = ok(b.irecv(None, Match::exact(6), vec![0; SIZE]));
+            assert!(within(&b, receive).sink.unwrap() == part(number), "{number}");
+        }
+        for send in sends {
+            assert_eq!(within(&a, send).status.code, Code::Success);
+        }
+    }
 }

@@ -10,7 +10,7 @@ use base::time::Instant;
 
 use super::marks::{Waited, is_half_way, next_frame};
 use super::payload::{is_bulk_wanted, medium_payload};
-use super::schedule::Stray;
+use super::schedule::{Schedule, Stray};
 use super::{Endpoint, Sending};
 use crate::address::Address;
 use crate::buffers::{Sink, Source};
@@ -29,6 +29,15 @@ use crate::wire::{
 const TURNS: u8 = 4;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
+    /// Whether [`transmit`](Self::transmit) has nothing to write now, which this tells at less cost.
+    /// `false` if it may have something.
+    pub fn is_quiet(&self, now: Instant) -> bool {
+        let Schedule { ready, strays, .. } = &self.schedule;
+        let is_quiet = |id: &PeerId| self.peers.get(*id).is_none_or(|peer| peer.is_quiet(now));
+        let is_short = ready.len() < 3;
+        strays.is_empty() && self.regions.jobs.is_empty() && is_short && ready.iter().all(is_quiet)
+    }
+
     /// Writes the next frame, from what follows the EtherType on, to `out`, which holds at least
     /// [`Config::mtu`](crate::config::Config::mtu) bytes, or [`BULK_FRAME`](wire::BULK_FRAME) if
     /// there is a bulk path. None if there is nothing to send now.

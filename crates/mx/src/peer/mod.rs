@@ -183,6 +183,13 @@ impl Peer {
         matches!(self.link, Link::Up) && self.theirs.is_some()
     }
 
+    /// Whether there is nothing to send to it now.
+    pub(crate) fn is_quiet(&self, now: Instant) -> bool {
+        let Due { connects, answer, probe } = self.due;
+        let is_due = connects > 0 || answer.is_some() || probe || self.inbound.is_due(now);
+        !is_due && self.to_request.is_empty() && self.burst == 0 && self.outbound.is_quiet()
+    }
+
     /// Asks again for a connection, or whether there is one.
     ///
     /// Every second time it asks twice, and one who has asked us hears the answer again: where

@@ -258,6 +258,11 @@ impl Outbound {
         found
     }
 
+    /// Whether there is nothing to send, whatever is permitted.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.lost == 0 && self.queue.is_empty() && self.notifies.is_empty()
+    }
+
     /// Whether another frame may go out now, if there is one.
     pub(crate) fn may_send(&self) -> bool {
         self.room() > 0

@@ -113,7 +113,10 @@ impl Pair {
         let mut out = vec![0; wire::BULK_FRAME];
         let asleep = self.asleep;
         for from in (0..2).filter(|from| !asleep[*from]) {
-            while let Some(outgoing) = self.ends[from].transmit(self.now, &mut out) {
+            loop {
+                let is_quiet = self.ends[from].is_quiet(self.now);
+                let Some(outgoing) = self.ends[from].transmit(self.now, &mut out) else { break };
+                assert!(!is_quiet, "a frame of one who had nothing to send");
                 let data = self.ends[from].data();
                 let frame = [&out[..outgoing.length - data.len()], data].concat();
                 frames(frame).into_iter().for_each(|frame| self.carry(from, frame));

@@ -7,9 +7,10 @@
 //! eventfd for that: one that comes from somebody else can make a write wait, while a socket can be
 //! told not to. When a process ends, the kernel closes its sockets, and the other side hears of it.
 //!
-//! The greeting also says where in the sender's memory a random number is. A receiver that can read
-//! it there may be referred to data, and answers so; it takes that back if it finds some that it
-//! cannot read.
+//! A receiver that has a connection to the sender, too, answers: from then on long frames may come.
+//! The greeting says where in the sender's memory a random number is. A receiver that can read it
+//! there may be referred to data, and the answer says so; it takes that back if it finds some that
+//! it cannot read.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -44,8 +45,8 @@ pub(super) struct Outbound {
     pub(super) producer: Producer,
     /// Since when its ring has been full.
     pub(super) full_since: Option<base::time::Instant>,
-    /// The receiver reads the memory of this process.
-    pub(super) is_read: bool,
+    /// What the receiver has answered: whether it reads the memory of this process.
+    pub(super) is_read: Option<bool>,
     /// What it reads first.
     _number: Box<u64>,
 }
@@ -70,7 +71,7 @@ impl Outbound {
         let number = Box::new(sys::seed::seed());
         let greeting = Greeting { from, lines, number: (&raw const *number as u64, *number) };
         greet(&socket, &greeting, producer.file()).map_err(|_| None)?;
-        Ok(Self { to, socket, producer, full_since: None, is_read: false, _number: number })
+        Ok(Self { to, socket, producer, full_since: None, is_read: None, _number: number })
     }
 
     /// Wakes the receiver; `false` if it is gone.
@@ -87,7 +88,7 @@ impl Outbound {
         let mut said = [0];
         loop {
             match recv(&self.socket, &mut said[..], RecvFlags::DONTWAIT) {
-                Ok((1.., _)) => self.is_read = said[0] == READS,
+                Ok((1.., _)) => self.is_read = Some(said[0] == READS),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return true,
                 Ok(_) | Err(_) => return false,
@@ -123,23 +124,31 @@ impl Inbound {
         Some(Self { number, socket: Some(socket), remote, ring: None })
     }
 
-    /// Reads a greeting or a bell, which is there.
-    pub(super) fn read_socket(&mut self) {
-        let Some(socket) = &self.socket else { return };
-        if self.ring.is_none() {
-            match welcome(socket) {
-                Ok((from, consumer, (at, number))) => {
-                    self.ring = Some((from, consumer));
-                    let mut read = [0; 8];
-                    if self.read(at, &mut read) && u64::from_ne_bytes(read) == number {
-                        self.answer(READS);
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => self.socket = None,
-            }
-            return;
+    /// Reads a greeting or a bell, which is there. Whose greeting that was, and whether that
+    /// endpoint's memory can be read: it has to be [answered](Self::answer).
+    pub(super) fn read_socket(&mut self) -> Option<(Key, bool)> {
+        let socket = self.socket.as_ref()?;
+        if self.ring.is_some() {
+            self.read_bell();
+            return None;
         }
+        match welcome(socket) {
+            Ok((from, consumer, (at, number))) => {
+                self.ring = Some((from, consumer));
+                let mut read = [0; 8];
+                Some((from, self.read(at, &mut read) && u64::from_ne_bytes(read) == number))
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            Err(_) => {
+                self.socket = None;
+                None
+            }
+        }
+    }
+
+    /// Reads a bell, if there is one, and whether the sender is still there.
+    pub(super) fn read_bell(&mut self) {
+        let Some(socket) = &self.socket else { return };
         match recv(socket, &mut [0; 8][..], RecvFlags::DONTWAIT) {
             Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR) => {}
             Ok(_) | Err(_) => self.socket = None,
@@ -150,9 +159,11 @@ impl Inbound {
         self.remote.is_some_and(|remote| remote.read(at, place))
     }
 
-    fn answer(&self, answer: u8) {
+    /// Tells the sender whether its memory is read.
+    pub(super) fn answer(&self, reads: bool) {
         if let Some(socket) = &self.socket {
-            // A sender that does not hear refers to nothing, or is about to be given up.
+            let answer = if reads { READS } else { READS_NOT };
+            // A sender that does not hear sends short frames, or is about to be given up.
             let _ = send(socket, &[answer], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
     }
@@ -163,11 +174,11 @@ impl Inbound {
         let is_read = self.read(at, place);
         // The sender may have given up meanwhile; or it has died, and another process has its
         // number.
-        self.read_socket();
+        self.read_bell();
         let Some((_, ring)) = &self.ring else { return false };
         let is_meant = self.socket.is_some() && ring.was_valid();
         if is_meant && !is_read {
-            self.answer(READS_NOT);
+            self.answer(false);
         }
         is_meant && is_read
     }
@@ -305,19 +316,21 @@ mod tests {
         // A number that is not the one: this is not the memory of that process.
         let (a, mut inbound) = pair();
         let producer = Producer::new(MIN_LINES).unwrap();
-        greet(&a, &greeting(&!NUMBER), producer.file()).unwrap();
-        inbound.read_socket();
-        assert_eq!(heard(&a), None);
+        let other = greeting(&!NUMBER);
+        greet(&a, &other, producer.file()).unwrap();
+        assert_eq!(inbound.read_socket(), Some((other.from, false)));
 
         let (a, mut inbound) = pair();
         let mut producer = Producer::new(MIN_LINES).unwrap();
         let number = NUMBER;
         greet(&a, &greeting(&number), producer.file()).unwrap();
-        inbound.read_socket();
+        assert_eq!(inbound.read_socket(), Some((other.from, true)));
+        inbound.answer(true);
         assert_eq!(heard(&a), Some(READS));
         assert!(producer.push(Kind::Reference, &[&[0; 16]]));
         inbound.ring.as_mut().unwrap().1.pop(&mut vec![0; ROOM]);
         assert_eq!(fetched(&mut inbound, at), Some(data));
+        assert_eq!(heard(&a), None);
         // Where there is nothing.
         assert_eq!((fetched(&mut inbound, 8), heard(&a)), (None, Some(READS_NOT)));
         // It is used for something else.

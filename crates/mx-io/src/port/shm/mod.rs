@@ -257,11 +257,24 @@ impl ShmPort {
         if event == LISTENER {
             self.accept();
         } else if event & OUTBOUND != 0 {
-            self.hear(event);
+            self.hear(event & !OUTBOUND);
         } else if let Some(inbound) = self.inbound.iter_mut().find(|it| it.number == event) {
             self.counters.calls_in += 1;
-            inbound.read_socket();
+            let Some((from, reads)) = inbound.read_socket() else { return };
+            // Long frames come if they may go back, too.
+            if self.reaches(from)
+                && let Some(inbound) = self.inbound.iter().find(|it| it.number == event)
+            {
+                inbound.answer(reads);
+            }
         }
+    }
+
+    /// Forgets those from whom nothing comes any more: nothing goes to them either.
+    fn forget_gone(&mut self) {
+        let gone = self.inbound.extract_if(.., |inbound| inbound.is_over());
+        let gone: Vec<_> = gone.filter_map(|it| it.ring.map(|(from, _)| from)).collect();
+        gone.into_iter().for_each(|from| self.unlink(from));
     }
 
     fn accept(&mut self) {
@@ -332,7 +345,7 @@ impl Port for ShmPort {
         if is_idle || self.batches >= BUSY && came > 0 {
             self.poll_connections();
             self.counters.overrun += self.inbound.iter_mut().map(lost).sum::<u64>();
-            self.inbound.retain(|inbound| !inbound.is_over());
+            self.forget_gone();
         }
         Ok(came)
     }
@@ -351,7 +364,7 @@ impl Port for ShmPort {
         for inbound in &mut self.inbound {
             if inbound.ring.as_mut().is_some_and(|(_, ring)| ring.was_rung()) {
                 self.counters.calls_in += 1;
-                inbound.read_socket();
+                inbound.read_bell();
                 any = true;
             }
         }

@@ -29,7 +29,7 @@ impl ShmPort {
     /// that follow these. `false` if there is no room for all of it, so that no other may come
     /// before it is [flushed](Self::flush). What nobody waits for is lost.
     pub(in crate::port) fn offer(&mut self, to: Key, first: &[u8], data: &[u8]) -> bool {
-        if data.len() > REFERRED && self.link(to).is_some_and(|link| link.is_read) {
+        if data.len() > REFERRED && self.link(to).is_some_and(|link| link.is_read == Some(true)) {
             let place = [data.as_ptr() as u64, data.len() as u64].map(u64::to_ne_bytes);
             let [at, length] = &place;
             self.counters.went(0, data.len());
@@ -103,11 +103,9 @@ impl ShmPort {
                 return false;
             }
             link.producer.lose();
-            is_alive = link.is_alive();
-            if is_alive && is_bulk {
-                // Nothing is lost on a path as long as it is open.
-                self.changed(to, BulkPath::Closed);
-                self.changed(to, BulkPath::Open);
+            self.hear(number(to));
+            if is_bulk && self.outbound.contains_key(&number(to)) {
+                self.reopen(to);
             }
         }
         self.counters.went(1, length);
@@ -149,7 +147,6 @@ impl ShmPort {
                 return None;
             };
             self.outbound.insert(name, link);
-            self.changed(to, BulkPath::Open);
         }
         self.outbound.get_mut(&name)
     }
@@ -180,24 +177,33 @@ impl ShmPort {
         }
     }
 
-    /// The endpoint that this event is about has said something, or is gone.
-    pub(super) fn hear(&mut self, event: u64) {
-        let Some(link) = self.outbound.get_mut(&(event & !OUTBOUND)) else { return };
+    /// The endpoint with this number may have said something, or be gone.
+    pub(super) fn hear(&mut self, number: u64) {
+        let Some(link) = self.outbound.get_mut(&number) else { return };
         let key = link.to;
-        let was_read = link.is_read;
+        let before = link.is_read;
         if !link.is_alive() {
-            self.unlink(key);
-        } else if was_read && !link.is_read {
+            return self.unlink(key);
+        }
+        match (before, link.is_read) {
+            (None, Some(_)) => self.changed(key, BulkPath::Open),
             // It could not read some, and those are lost.
-            self.changed(key, BulkPath::Closed);
-            self.changed(key, BulkPath::Open);
+            (Some(true), Some(false)) => self.reopen(key),
+            _ => {}
         }
     }
 
-    /// The endpoint is gone.
-    fn unlink(&mut self, key: Key) {
-        self.outbound.remove(&number(key));
+    /// Nothing is lost on a path as long as it is open; something was.
+    fn reopen(&mut self, key: Key) {
         self.changed(key, BulkPath::Closed);
+        self.changed(key, BulkPath::Open);
+    }
+
+    /// The endpoint is gone.
+    pub(super) fn unlink(&mut self, key: Key) {
+        if self.outbound.remove(&number(key)).is_some_and(|link| link.is_read.is_some()) {
+            self.changed(key, BulkPath::Closed);
+        }
     }
 
     fn changed(&mut self, (nic, endpoint): Key, path: BulkPath) {

@@ -16,13 +16,14 @@ impl ShmPort {
         let Self { inbound, record, frame, counters, endpoint, settings, .. } = self;
         let Some(inbound) = inbound.get_mut(number) else { return 0 };
         for came in 0..budget {
-            let Some(((from, _), ring)) = &mut inbound.ring else { return came };
-            let from = *from;
+            let Some((key, ring)) = &mut inbound.ring else { return came };
+            let key @ (from, _) = *key;
             match ring.pop(record) {
                 Next::Nothing => return came,
                 Next::Nonsense => {
                     counters.strange += 1;
                     // Nothing more can be expected of it.
+                    self.unlink(key);
                     self.inbound.remove(number);
                     return came + 1;
                 }
