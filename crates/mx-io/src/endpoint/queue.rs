@@ -32,8 +32,8 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     }
 
     /// Passes ends to `take`, in their order, `most` at most, and says how many there were. Frames
-    /// are received first if no end is known: it is for one who calls again and again. The endpoint is locked meanwhile: `take` must not
-    /// call it.
+    /// are received first if no end is known: this is for one who calls it again and again. The
+    /// endpoint is locked meanwhile: `take` must not call it.
     ///
     /// # Errors
     /// If the port is broken.

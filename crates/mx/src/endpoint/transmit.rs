@@ -29,13 +29,13 @@ use crate::wire::{
 const TURNS: u8 = 4;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
-    /// Whether [`transmit`](Self::transmit) has nothing to write now, which this tells at less cost.
+    /// Whether [`transmit`](Self::transmit) has nothing to write now, told at less cost.
     /// `false` if it may have something.
     pub fn is_quiet(&self, now: Instant) -> bool {
         let Schedule { ready, strays, .. } = &self.schedule;
         let is_quiet = |id: &PeerId| self.peers.get(*id).is_none_or(|peer| peer.is_quiet(now));
-        let is_short = ready.len() < 3;
-        strays.is_empty() && self.regions.jobs.is_empty() && is_short && ready.iter().all(is_quiet)
+        let has_others = !strays.is_empty() || !self.regions.jobs.is_empty();
+        !has_others && ready.len() < 3 && ready.iter().all(is_quiet)
     }
 
     /// Writes the next frame, from what follows the EtherType on, to `out`, which holds at least
