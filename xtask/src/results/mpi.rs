@@ -14,8 +14,8 @@ use crate::shell;
 /// How often each net has its turn.
 const ROUNDS: &str = "5";
 
-/// What the others are compared with, as the example calls it.
-const COMPARED: &str = "earmark packet+tcp";
+/// What the others are compared with, as the example calls it: between hosts, and within one.
+const COMPARED: [&str; 2] = ["earmark packet+tcp", "earmark"];
 
 const HEAD: &str = "\n## MPI\n\n\
     Open MPI's messages between two hosts joined by a veth: over Earmark, with a TCP connection\n\
@@ -51,19 +51,10 @@ pub(super) fn page(outcome: &Value) -> String {
         } else {
             "\nWithout offloads: every frame is one of Ethernet.\n\n"
         };
-        let figures: Vec<&Value> = list(framing, "figures").collect();
-        let Some(nets) = figures.first().and_then(|figure| figure["values"].as_object()) else {
-            continue;
-        };
-        let mut nets: Vec<&str> = nets.keys().map(String::as_str).collect();
-        nets.sort_by_key(|net| *net != COMPARED);
-        text += &format!("| figure | {} |\n|---{}|\n", nets.join(" | "), "|---".repeat(nets.len()));
-        for figure in figures {
-            text += &row(figure, &nets);
-        }
-        let idle = number(&framing["idle_before"]["least"], 2);
-        text += &format!("\nBefore each run, at least {idle} of the machine was idle.\n");
+        text += &table(framing);
     }
+    text += "\nWithin a host: two ranks, over Earmark and over Open MPI's own shared memory.\n\n";
+    text += &table(&outcome["within_host"]);
     text += &format!(
         "\n{}; {}, {} rounds.\n",
         outcome["environment"]["text"].as_str().unwrap_or_default(),
@@ -71,6 +62,23 @@ pub(super) fn page(outcome: &Value) -> String {
         outcome["rounds"]
     );
     text
+}
+
+/// The figures of nets that took turns.
+fn table(outcome: &Value) -> String {
+    let figures: Vec<&Value> = list(outcome, "figures").collect();
+    let Some(nets) = figures.first().and_then(|figure| figure["values"].as_object()) else {
+        return String::new();
+    };
+    let mut nets: Vec<&str> = nets.keys().map(String::as_str).collect();
+    nets.sort_by_key(|net| !COMPARED.contains(net));
+    let line = "|---".repeat(nets.len());
+    let mut text = format!("| figure | {} |\n|---{line}|\n", nets.join(" | "));
+    for figure in figures {
+        text += &row(figure, &nets);
+    }
+    let idle = number(&outcome["idle_before"]["least"], 2);
+    text + &format!("\nBefore each run, at least {idle} of the machine was idle.\n")
 }
 
 fn row(figure: &Value, nets: &[&str]) -> String {
@@ -109,8 +117,8 @@ mod tests {
         let spread = |median: f64| json!({"median": median, "least": 1.0, "most": 9.5});
         let figure = json!({
             "what": "latency", "bytes": 0, "unit": "us, one way",
-            "values": {"a": spread(4.0), COMPARED: spread(3.0), "tcp": spread(6.0)},
-            "ratios": {"a": spread(0.75), COMPARED: spread(1.0), "tcp": spread(0.5)},
+            "values": {"a": spread(4.0), COMPARED[0]: spread(3.0), "tcp": spread(6.0)},
+            "ratios": {"a": spread(0.75), COMPARED[0]: spread(1.0), "tcp": spread(0.5)},
         });
         let framing = json!({"offloads": false, "idle_before": spread(0.9), "figures": [figure]});
         let page = page(&json!({"framings": [framing], "rounds": 5}));

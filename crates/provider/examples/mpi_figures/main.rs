@@ -1,7 +1,8 @@
 //! What an MPI's messages cost over Earmark, over its own TCP, and over libfabric's `tcp;ofi_rxm`
 //! and `udp;ofi_rxd`: on two hosts joined by a veth; first without offloads, so that every frame
 //! is one of Ethernet, then as a veth is, which passes on 64 KiB of TCP or of datagrams as one, as
-//! NICs do that take them apart by themselves.
+//! NICs do that take them apart by themselves; and two ranks on one host, over Earmark and over the
+//! MPI's own shared memory.
 //!
 //! ```console
 //! $ cargo run --release -p earmark-provider --example mpi_figures -- ROUNDS [WHAT...] > FILE
@@ -35,6 +36,9 @@ const NETS: [(&str, Net, &str); 5] = [
     ("udp;ofi_rxd", Net::Rxd, ""),
 ];
 
+/// The same within a host.
+const NETS_WITHIN_HOST: [(&str, Net); 2] = [("earmark", Net::Earmark), ("vader", Net::Vader)];
+
 /// What `figures.c` is asked for.
 const RUNS: [&[&str]; 6] = [
     &["latency", "0", "64", "1024", "4096", "16384", "65536", "262144", "1048576", "4194304"],
@@ -59,8 +63,10 @@ fn main() {
     }
     let version = run(std::process::Command::new("mpirun").arg("--version"));
     let framings = [false, true].map(|offloads| framing(offloads, rounds, &is_wanted));
+    let within_host = within_host(rounds, &is_wanted);
     let out = json!({
         "schema_version": 1, "rounds": rounds, "mpi": version.lines().next(), "framings": framings,
+        "within_host": within_host,
     });
     println!("{}", serde_json::to_string_pretty(&out).expect("JSON"));
 }
@@ -111,6 +117,30 @@ fn framing(offloads: bool, rounds: usize, is_wanted: &impl Fn(&str) -> bool) -> 
     json!({ "offloads": offloads, "idle_before": spread(&idle), "figures": figures })
 }
 
+/// All figures of two ranks on one host.
+fn within_host(rounds: usize, is_wanted: &impl Fn(&str) -> bool) -> Value {
+    let hosts = Hosts::new();
+    let mpi = Mpi::packaged();
+    let program = mpi.compile(&hosts, "figures");
+    let mut idle = Vec::new();
+    let mut figures = Figures::new();
+    for round in 1..=rounds {
+        for (name, net) in NETS_WITHIN_HOST {
+            eprintln!("within a host, round {round} of {rounds}: {name}");
+            for arguments in RUNS.into_iter().filter(|run| is_wanted(run[0])) {
+                idle.push(idle::wait());
+                let mut command = mpi.launch_on(&hosts, &NAMES[..1], (net, 2), &[]);
+                command.arg(hosts.path("pin")).arg(&program).args(arguments);
+                for line in run(&mut command).lines() {
+                    note(&mut figures, name, line);
+                }
+            }
+        }
+    }
+    let figures: Vec<_> = figures.iter().map(figure).collect();
+    json!({ "idle_before": spread(&idle), "figures": figures })
+}
+
 /// Takes a line that a program has printed, if it is a figure.
 fn note(figures: &mut Figures, net: &'static str, line: &str) {
     let Ok(figure) = serde_json::from_str::<Value>(line) else { return };
@@ -132,7 +162,8 @@ fn figure(((what, bytes), nets): (&(String, u64), &BTreeMap<&'static str, Vec<f6
     };
     let values: BTreeMap<_, _> =
         nets.iter().map(|(name, values)| (*name, spread(values))).collect();
-    let ours = &nets[NETS[0].0];
+    let names = [NETS[0].0, NETS_WITHIN_HOST[0].0];
+    let ours = names.into_iter().find_map(|name| nets.get(name)).expect("ours among the nets");
     let mut ratios = BTreeMap::new();
     for (name, theirs) in nets {
         let of_rounds: Vec<f64> = ours.iter().zip(theirs).map(|(our, their)| our / their).collect();

@@ -50,11 +50,23 @@ impl Mpi {
     pub(crate) fn launch(
         &self,
         hosts: &Hosts,
+        start: (Net, usize),
+        variables: &[(&str, &str)],
+    ) -> Command {
+        self.launch_on(hosts, &NAMES, start, variables)
+    }
+
+    /// As [`launch`](Self::launch), on some of the hosts, the first of which is the first.
+    pub(crate) fn launch_on(
+        &self,
+        hosts: &Hosts,
+        names: &[&str],
         (net, ranks): (Net, usize),
         variables: &[(&str, &str)],
     ) -> Command {
-        let all = (ranks * NAMES.len()).to_string();
-        let places = NAMES.map(|name| format!("{name}:{ranks}")).join(",");
+        let all = (ranks * names.len()).to_string();
+        let places: Vec<_> = names.iter().map(|name| format!("{name}:{ranks}")).collect();
+        let places = places.join(",");
         let rsh = hosts.path("rsh");
         let program = if self.kind == Kind::Mpich { "mpiexec.hydra" } else { "mpirun" };
         let mut command = hosts.command(NAMES[0], self.programs.join(program));
@@ -74,7 +86,7 @@ impl Mpi {
             }
             Kind::Mpich => {
                 command.args(["-launcher", "ssh", "-launcher-exec"]).arg(rsh);
-                command.args(["-hosts", &NAMES.join(","), "-ppn", &ranks.to_string()]);
+                command.args(["-hosts", &names.join(","), "-ppn", &ranks.to_string()]);
                 command.args(["-n", &all, "-bind-to", "none"]);
             }
         }
@@ -101,6 +113,9 @@ pub(crate) enum Net {
     /// The MPI's own TCP.
     #[allow(dead_code, reason = "the figures compare")]
     Tcp,
+    /// The MPI's own shared memory, within a host.
+    #[allow(dead_code, reason = "the figures compare")]
+    Vader,
     /// libfabric's `tcp;ofi_rxm`: messages over connections.
     #[allow(dead_code, reason = "the figures compare")]
     Rxm,
@@ -113,7 +128,7 @@ impl Net {
     fn options(self, kind: Kind) -> Vec<&'static str> {
         let provider = match self {
             Self::Earmark => "earmark",
-            Self::Tcp | Self::Rxm => "tcp",
+            Self::Tcp | Self::Rxm | Self::Vader => "tcp",
             Self::Rxd => "udp",
         };
         match (kind, self) {
@@ -124,6 +139,7 @@ impl Net {
                 let tcp = ["--mca", "pml", "ob1", "--mca", "btl", "tcp,self"];
                 [&tcp[..], &["--mca", "btl_tcp_if_include", "eth0"]].concat()
             }
+            (_, Self::Vader) => vec!["--mca", "pml", "ob1", "--mca", "btl", "vader,self"],
             (_, _) => {
                 let include = match kind {
                     Kind::OpenMpi4 => "mtl_ofi_provider_include",
