@@ -8,6 +8,7 @@
 //! told not to. When a process ends, the kernel closes its sockets, and the other side hears of it.
 //!
 //! A receiver that has a connection to the sender, too, answers: from then on long frames may come.
+//! With the answer come its [calls](super::calls), and which of them is the sender's.
 //! The greeting says where in the sender's memory a random number is. A receiver that can read it
 //! there may be referred to data, and the answer says so; it takes that back if it finds some that
 //! it cannot read.
@@ -22,8 +23,9 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketAddrUnix, connect, recv, recvmsg, send, sendmsg,
 };
 
+use super::calls::Calls;
 use super::remote::Remote;
-use super::ring::{Consumer, Producer, is_possible};
+use super::ring::{Consumer, Producer, Wake, is_possible};
 use crate::port::{NicId, socket};
 
 /// What a greeting begins with: who speaks, and in which version.
@@ -34,6 +36,8 @@ const LENGTH: usize = 8 + 8 + 8 + 4 + 6 + 2;
 /// What a receiver answers: it reads the memory of the sender, or does not.
 const READS: u8 = 1;
 const READS_NOT: u8 = 0;
+/// Bytes of the answer: that, and the number by which the sender calls.
+const ANSWER: usize = 1 + 2;
 
 /// An endpoint of this host.
 pub(super) type Key = (NicId, u8);
@@ -47,6 +51,8 @@ pub(super) struct Outbound {
     pub(super) full_since: Option<base::time::Instant>,
     /// What the receiver has answered: whether it reads the memory of this process.
     pub(super) is_read: Option<bool>,
+    /// How it is called, and as whom; `None` before it has answered.
+    calls: Option<(Calls, u16)>,
     /// What it reads first.
     _number: Box<u64>,
 }
@@ -71,11 +77,29 @@ impl Outbound {
         let number = Box::new(sys::seed::seed());
         let greeting = Greeting { from, lines, number: (&raw const *number as u64, *number) };
         greet(&socket, &greeting, producer.file()).map_err(|_| None)?;
-        Ok(Self { to, socket, producer, full_since: None, is_read: None, _number: number })
+        Ok(Self {
+            to,
+            socket,
+            producer,
+            full_since: None,
+            is_read: None,
+            calls: None,
+            _number: number,
+        })
     }
 
-    /// Wakes the receiver; `false` if it is gone.
-    pub(super) fn ring(&self) -> bool {
+    /// Wakes the receiver if that is necessary: whether it was rung for, and whether it is there.
+    pub(super) fn wake(&self) -> (bool, bool) {
+        let rings = match (self.producer.wake(), &self.calls) {
+            (None, _) => false,
+            (Some(Wake::Call), Some((calls, number))) => calls.call(*number),
+            _ => true,
+        };
+        (rings, !rings || self.ring())
+    }
+
+    /// Rings; `false` if the receiver is gone.
+    fn ring(&self) -> bool {
         // If there is no room for a bell, many are ringing.
         match send(&self.socket, &[1], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
             Ok(_) | Err(Errno::AGAIN | Errno::INTR) => true,
@@ -85,10 +109,16 @@ impl Outbound {
 
     /// Hears what the receiver has said, and whether it is still there.
     pub(super) fn is_alive(&mut self) -> bool {
-        let mut said = [0];
         loop {
-            match recv(&self.socket, &mut said[..], RecvFlags::DONTWAIT) {
-                Ok((1.., _)) => self.is_read = Some(said[0] == READS),
+            let mut said = [0; ANSWER];
+            match receive(&self.socket, &mut said) {
+                Ok((1.., file)) => {
+                    let [reads, number @ ..] = said;
+                    self.is_read = Some(reads == READS);
+                    let calls = file.and_then(|file| Calls::adopt(file).ok());
+                    let calls = calls.map(|calls| (calls, u16::from_ne_bytes(number)));
+                    self.calls = self.calls.take().or(calls);
+                }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return true,
                 Ok(_) | Err(_) => return false,
@@ -113,15 +143,19 @@ pub(super) struct Inbound {
     remote: Option<Remote>,
     /// `None` before the greeting.
     pub(super) ring: Option<(Key, Consumer)>,
+    /// The number by which the sender calls.
+    pub(super) call: u16,
+    /// How often in a row nothing was there.
+    pub(super) vain: u32,
 }
 
 impl Inbound {
     /// A connection that was accepted; `None` if the other side is a stranger. Its memory is read
     /// if `reads`.
-    pub(super) fn new(number: u64, socket: OwnedFd, reads: bool) -> Option<Self> {
+    pub(super) fn new(number: u64, socket: OwnedFd, call: u16, reads: bool) -> Option<Self> {
         let process = trusted_process(socket.as_fd())?;
         let remote = reads.then(|| Remote::of(process));
-        Some(Self { number, socket: Some(socket), remote, ring: None })
+        Some(Self { number, socket: Some(socket), remote, ring: None, call, vain: 0 })
     }
 
     /// Reads a greeting or a bell, which is there. Whose greeting that was, and whether that
@@ -159,12 +193,12 @@ impl Inbound {
         self.remote.is_some_and(|remote| remote.read(at, place))
     }
 
-    /// Tells the sender whether its memory is read.
-    pub(super) fn answer(&self, reads: bool) {
+    /// Tells the sender whether its memory is read, and how to call.
+    pub(super) fn answer(&self, reads: bool, calls: &Calls) {
+        let [low, high] = self.call.to_ne_bytes();
         if let Some(socket) = &self.socket {
-            let answer = if reads { READS } else { READS_NOT };
             // A sender that does not hear sends short frames, or is about to be given up.
-            let _ = send(socket, &[answer], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+            let _ = pass(socket, &[if reads { READS } else { READS_NOT }, low, high], calls.file());
         }
     }
 
@@ -177,16 +211,19 @@ impl Inbound {
         self.read_bell();
         let Some((_, ring)) = &self.ring else { return false };
         let is_meant = self.socket.is_some() && ring.was_valid();
-        if is_meant && !is_read {
-            self.answer(false);
+        if let Some(socket) = &self.socket
+            && is_meant
+            && !is_read
+        {
+            // As in `answer`.
+            let _ = send(socket, &[READS_NOT], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
         is_meant && is_read
     }
 
     /// Whether nothing will ever come from it again.
     pub(super) fn is_over(&self) -> bool {
-        let is_empty = self.ring.as_ref().is_none_or(|(_, ring)| !ring.is_ready());
-        self.socket.is_none() && is_empty
+        self.socket.is_none() && self.ring.as_ref().is_none_or(|(_, ring)| !ring.is_ready())
     }
 }
 
@@ -219,28 +256,39 @@ fn greet(socket: &OwnedFd, greeting: &Greeting, file: BorrowedFd<'_>) -> io::Res
     let Greeting { from: (nic, endpoint), lines, number: (at, number) } = *greeting;
     let (at, number, lines) = (at.to_ne_bytes(), number.to_ne_bytes(), lines.to_ne_bytes());
     let bytes = [&GREETING[..], &at, &number, &lines, &nic.0, &[endpoint, 0]].concat();
+    pass(socket, &bytes, file)
+}
+
+/// Sends bytes, and a file with them.
+fn pass(socket: &OwnedFd, bytes: &[u8], file: BorrowedFd<'_>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let fds = [file];
     control.push(SendAncillaryMessage::ScmRights(&fds));
     let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-    sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, flags)?;
+    sendmsg(socket, &[IoSlice::new(bytes)], &mut control, flags)?;
     Ok(())
 }
 
-/// Reads a greeting, and maps the ring that comes with it; also where a number is, and which one.
-fn welcome(socket: &OwnedFd) -> io::Result<(Key, Consumer, (u64, u64))> {
-    let mut bytes = [0; LENGTH + 1];
+/// Receives bytes, and a file if one comes with them.
+fn receive(socket: &OwnedFd, bytes: &mut [u8]) -> rustix::io::Result<(usize, Option<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let came = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags)?.bytes;
+    let came = recvmsg(socket, &mut [IoSliceMut::new(bytes)], &mut control, flags)?.bytes;
     let mut file = None;
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(mut fds) = message {
             file = fds.next();
         }
     }
+    Ok((came, file))
+}
+
+/// Reads a greeting, and maps the ring that comes with it; also where a number is, and which one.
+fn welcome(socket: &OwnedFd) -> io::Result<(Key, Consumer, (u64, u64))> {
+    let mut bytes = [0; LENGTH + 1];
+    let (came, file) = receive(socket, &mut bytes)?;
     let Greeting { from, lines, number } =
         parse(&bytes[..came]).ok_or(io::ErrorKind::InvalidData)?;
     let file = file.ok_or(io::ErrorKind::InvalidData)?;
@@ -278,7 +326,7 @@ mod tests {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let kind = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let (a, b) = socketpair(kind.0, kind.1, flags, None).unwrap();
-        (a, Inbound::new(1, b, true).unwrap())
+        (a, Inbound::new(1, b, 9, true).unwrap())
     }
 
     fn heard(socket: &OwnedFd) -> Option<u8> {
@@ -325,7 +373,7 @@ mod tests {
         let number = NUMBER;
         greet(&a, &greeting(&number), producer.file()).unwrap();
         assert_eq!(inbound.read_socket(), Some((other.from, true)));
-        inbound.answer(true);
+        inbound.answer(true, &Calls::new().unwrap());
         assert_eq!(heard(&a), Some(READS));
         assert!(producer.push(Kind::Reference, &[&[0; 16]]));
         inbound.ring.as_mut().unwrap().1.pop(&mut vec![0; ROOM]);

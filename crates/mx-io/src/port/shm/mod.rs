@@ -40,8 +40,12 @@
 //! # Costs
 //!
 //! A ring has 512 KiB in each direction between any two ports that have talked. A port that polls
-//! makes a system call every 20 us to see who came and went; new rings are seen so much later.
+//! makes a system call every 20 us to see who came and went; new rings are seen so much later. It
+//! looks into the rings in which something has come of late. Whoever is silent for longer costs it
+//! nothing, and [calls](calls) when that changes.
 
+mod calls;
+mod connections;
 mod link;
 mod network;
 mod remote;
@@ -51,27 +55,29 @@ mod take;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use base::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use rustix::event::epoll;
-use rustix::io::Errno;
-use rustix::net::{SocketAddrUnix, SocketFlags, accept_with, bind, listen};
+use rustix::net::{SocketAddrUnix, bind, listen};
 
 use super::{
     Address, BulkState, Identity, LATER, NicId, Port, PortCounters, PortError, Room, TakeFrame,
     Transmitted, WriteFrame, check_mtu,
 };
+use calls::Calls;
 use link::{Inbound, Key, Outbound};
 use network::Network;
 pub use remote::memory_obstacle;
-use ring::{Kind, MAX_LINES, MIN_LINES, ROOM, is_possible};
+use ring::{Kind, MAX_LINES, MIN_LINES, ROOM, Wake, is_possible};
 use sys::clock;
 use sys::memory::CACHE_LINE;
 
 /// The most connections that are accepted, those without a greeting included.
-const MAX_INBOUND: usize = 1024;
+const MAX_INBOUND: usize = calls::MOST;
+/// After so many looks in vain a ring is not looked into any more: some milliseconds.
+const IDLE_AFTER: u32 = 1 << 15;
 /// How often a port that polls looks who came and went.
 const LOOK: Duration = Duration::from_micros(20);
 /// It looks at the clock once in so many times that it finds nothing: the clock costs more than
@@ -132,7 +138,12 @@ pub struct ShmPort {
     owes: bool,
     /// Watches the listener and all connections.
     epoll: OwnedFd,
+    /// Those that are looked at first, so many, and those that call.
     inbound: Vec<Inbound>,
+    busy: usize,
+    calls: Calls,
+    /// The numbers of calls that are not in use.
+    free: Vec<u16>,
     /// Where receiving begins.
     turn: usize,
     accepted: u64,
@@ -183,13 +194,16 @@ impl ShmPort {
         }
         let network = Network::here();
         let name = name(settings.scope, (nic, endpoint));
-        let (listener, epoll) = listen_as(&network, &name).map_err(|cause| {
-            if cause.kind() == io::ErrorKind::AddrInUse {
-                return PortError::Taken { endpoint, port: port.clone(), holder: None };
-            }
-            let remedy = "check the limit on open files: ulimit -n";
-            PortError::system("listen for endpoints of this host", &port, remedy)(cause)
-        })?;
+        let calls = Calls::new();
+        let listening = listen_as(&network, &name);
+        let ((listener, epoll), calls) =
+            listening.and_then(|it| Ok((it, calls?))).map_err(|cause| {
+                if cause.kind() == io::ErrorKind::AddrInUse {
+                    return PortError::Taken { endpoint, port: port.clone(), holder: None };
+                }
+                let remedy = "check the limit on open files: ulimit -n";
+                PortError::system("listen for endpoints of this host", &port, remedy)(cause)
+            })?;
         Ok(Self {
             nic,
             endpoint,
@@ -199,6 +213,9 @@ impl ShmPort {
             owes: false,
             epoll,
             inbound: Vec::new(),
+            busy: 0,
+            calls,
+            free: (0..MAX_INBOUND as u16).rev().collect(),
             turn: 0,
             accepted: 0,
             outbound: FxHashMap::default(),
@@ -214,94 +231,6 @@ impl ShmPort {
             idle: 0,
             counters: PortCounters::default(),
         })
-    }
-
-    /// Nothing was found: whether it is time to look who came and went.
-    fn has_been_idle(&mut self) -> bool {
-        self.idle += 1;
-        if self.looked != Instant::ZERO && self.idle < IDLE {
-            return false;
-        }
-        self.idle = 0;
-        clock::now().since(self.looked) >= LOOK
-    }
-
-    /// Looks who came, who rang, and who is gone.
-    fn poll_connections(&mut self) {
-        self.batches = 0;
-        let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS];
-        loop {
-            self.counters.calls_in += 1;
-            let most = EVENTS as libc::c_int;
-            let epoll = self.epoll.as_raw_fd();
-            // SAFETY: there is room for as many events as it is told.
-            // JUSTIFICATION: rustix calls epoll_pwait2, which valgrind and older filters of system
-            // calls do not know.
-            let happened = unsafe { libc::epoll_wait(epoll, events.as_mut_ptr(), most, 0) };
-            // The epoll is valid; a signal is no event.
-            let happened = usize::try_from(happened).unwrap_or(0);
-            for event in &events[..happened] {
-                self.handle(event.u64);
-            }
-            if happened < EVENTS {
-                break;
-            }
-        }
-        if self.owes {
-            self.accept();
-        }
-        self.looked = clock::now();
-    }
-
-    fn handle(&mut self, event: u64) {
-        if event == LISTENER {
-            self.accept();
-        } else if event & OUTBOUND != 0 {
-            self.hear(event & !OUTBOUND);
-        } else if let Some(inbound) = self.inbound.iter_mut().find(|it| it.number == event) {
-            self.counters.calls_in += 1;
-            let Some((from, reads)) = inbound.read_socket() else { return };
-            // Long frames come if they may go back, too.
-            if self.reaches(from)
-                && let Some(inbound) = self.inbound.iter().find(|it| it.number == event)
-            {
-                inbound.answer(reads);
-            }
-        }
-    }
-
-    /// Forgets those from whom nothing comes any more: nothing goes to them either.
-    fn forget_gone(&mut self) {
-        let gone = self.inbound.extract_if(.., |inbound| inbound.is_over());
-        let gone: Vec<_> = gone.filter_map(|it| it.ring.map(|(from, _)| from)).collect();
-        gone.into_iter().for_each(|from| self.unlink(from));
-    }
-
-    fn accept(&mut self) {
-        self.owes = false;
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        loop {
-            let socket = match accept_with(&self.listener, flags) {
-                Ok(socket) => socket,
-                Err(Errno::AGAIN) => return,
-                Err(Errno::INTR | Errno::CONNABORTED) => continue,
-                Err(_) => {
-                    // No descriptors, probably. The listener does not tell again of those who wait.
-                    self.owes = true;
-                    return;
-                }
-            };
-            if self.inbound.len() >= MAX_INBOUND {
-                continue;
-            }
-            self.accepted += 1;
-            let reads = self.settings.reads_memory;
-            let Some(inbound) = Inbound::new(self.accepted, socket, reads) else { continue };
-            let data = epoll::EventData::new_u64(inbound.number);
-            if epoll::add(&self.epoll, &inbound, data, epoll::EventFlags::IN).is_ok() {
-                self.inbound.push(inbound);
-            }
-        }
     }
 }
 
@@ -331,28 +260,31 @@ impl Port for ShmPort {
     }
 
     fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
+        self.hear_calls();
         let mut came = 0;
-        for _ in 0..self.inbound.len() {
+        for _ in 0..self.busy {
             if came == budget {
                 break;
             }
             // One that was removed leaves fewer; the next call sees those that this one skips.
-            self.turn = if self.turn + 1 < self.inbound.len() { self.turn + 1 } else { 0 };
+            self.turn = if self.turn + 1 < self.busy { self.turn + 1 } else { 0 };
             came += self.take(self.turn, budget - came, take);
         }
         self.batches += 1;
         let is_idle = came == 0 && self.has_been_idle();
         if is_idle || self.batches >= BUSY && came > 0 {
             self.poll_connections();
-            self.counters.overrun += self.inbound.iter_mut().map(lost).sum::<u64>();
             self.forget_gone();
+            self.rest();
         }
         Ok(came)
     }
 
     fn arm(&mut self) -> Result<bool, PortError> {
-        let rings = self.inbound.iter_mut().filter_map(|inbound| inbound.ring.as_mut());
-        Ok(rings.fold(false, |any, (_, ring)| ring.arm() || any))
+        let busy = &mut self.inbound[..self.busy];
+        let rings = busy.iter_mut().filter_map(|inbound| inbound.ring.as_mut());
+        let any = rings.fold(false, |any, (_, ring)| ring.arm(Wake::Bell) || any);
+        Ok(self.calls.arm() || any)
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
@@ -361,7 +293,7 @@ impl Port for ShmPort {
 
     fn clear(&mut self) -> Result<(), PortError> {
         let mut any = false;
-        for inbound in &mut self.inbound {
+        for inbound in &mut self.inbound[..self.busy] {
             if inbound.ring.as_mut().is_some_and(|(_, ring)| ring.was_rung()) {
                 self.counters.calls_in += 1;
                 inbound.read_bell();
@@ -407,3 +339,6 @@ fn listen_as(network: &Network, name: &str) -> io::Result<(OwnedFd, OwnedFd)> {
     epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), flags)?;
     Ok((listener, epoll))
 }
+
+#[cfg(test)]
+mod tests;

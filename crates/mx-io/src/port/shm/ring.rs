@@ -4,7 +4,7 @@
 //!   0      records lost     written by the producer
 //!   8      records void     written by the producer: of those before it, none may refer to memory
 //!   64     lines taken      written by the consumer
-//!   128    armed            set by the consumer, taken back by the producer
+//!   128    wake             how to wake the consumer; set by it, taken back by the producer
 //!   192    lines: a word of 8 bytes, then the record, in as many lines as it takes
 //! ```
 //!
@@ -62,6 +62,18 @@ const SKIP: u32 = 2;
 /// Where the kind is.
 const KIND: u32 = 30;
 
+/// How one wakes who does not look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wake {
+    /// By a bell: it sleeps.
+    Bell,
+    /// By a [call](super::calls): it may look at others.
+    Call,
+}
+
+const BELL: u64 = 1;
+const CALL: u64 = 2;
+
 /// What both sides map.
 struct Shared {
     lines: u32,
@@ -100,7 +112,7 @@ impl Shared {
         &self.control[WORDS]
     }
 
-    fn armed(&self) -> &AtomicU64 {
+    fn wake(&self) -> &AtomicU64 {
         &self.control[2 * WORDS]
     }
 
@@ -191,12 +203,19 @@ impl Producer {
         waiting <= all && waiting + lines <= all
     }
 
-    /// Whether the consumer sleeps; whoever asks has to wake it.
-    pub(super) fn wants_bell(&self) -> bool {
+    /// How the consumer has to be woken, which whoever asks has to do.
+    pub(super) fn wake(&self) -> Option<Wake> {
         // The record is visible before this is looked at; the consumer does it the other way round.
         fence(Ordering::SeqCst);
-        let armed = self.ring.armed();
-        armed.load(Ordering::Relaxed) != 0 && armed.swap(0, Ordering::Relaxed) != 0
+        let wake = self.ring.wake();
+        if wake.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        match wake.swap(0, Ordering::Relaxed) {
+            0 => None,
+            CALL => Some(Wake::Call),
+            _ => Some(Wake::Bell),
+        }
     }
 
     /// Counts a record that the consumer will not get.
@@ -292,17 +311,18 @@ impl Consumer {
         self.next > void
     }
 
-    /// Asks the producer to ring; `true` if there is a record already.
-    pub(super) fn arm(&mut self) -> bool {
-        self.waits = true;
-        self.ring.armed().store(1, Ordering::Relaxed);
+    /// Asks the producer to wake this side; `true` if there is a record already.
+    pub(super) fn arm(&mut self, wake: Wake) -> bool {
+        self.waits = wake == Wake::Bell;
+        let wake = if self.waits { BELL } else { CALL };
+        self.ring.wake().store(wake, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.is_ready()
     }
 
     /// Whether the producer has rung, as far as is known; reported once.
     pub(super) fn was_rung(&mut self) -> bool {
-        let rung = self.waits && self.ring.armed().load(Ordering::Relaxed) == 0;
+        let rung = self.waits && self.ring.wake().load(Ordering::Relaxed) == 0;
         self.waits &= !rung;
         rung
     }
@@ -420,12 +440,14 @@ mod tests {
     #[test]
     fn bell_is_wanted_once_and_only_when_armed() {
         let (mut producer, mut consumer) = ring();
-        assert!(!producer.wants_bell());
-        assert!(!consumer.arm() && !consumer.was_rung());
+        assert_eq!(producer.wake(), None);
+        assert!(!consumer.arm(Wake::Bell) && !consumer.was_rung());
         assert!(push(&mut producer, &[1; 9]));
-        assert!(producer.wants_bell() && !producer.wants_bell());
+        assert_eq!([producer.wake(), producer.wake()], [Some(Wake::Bell), None]);
         assert!(consumer.was_rung() && !consumer.was_rung());
-        assert!(consumer.arm(), "a record is there");
+        assert!(consumer.arm(Wake::Call), "a record is there");
+        assert_eq!([producer.wake(), producer.wake()], [Some(Wake::Call), None]);
+        assert!(!consumer.was_rung());
     }
 
     #[test]

@@ -92,10 +92,9 @@ impl ShmPort {
         let mut is_alive = true;
         if link.producer.push(kind, parts) {
             link.full_since = None;
-            if link.producer.wants_bell() {
-                is_alive = link.ring();
-                self.counters.calls_out += 1;
-            }
+            let rings;
+            (rings, is_alive) = link.wake();
+            self.counters.calls_out += u64::from(rings);
         } else {
             let now = clock::now();
             let since = *link.full_since.get_or_insert(now);

@@ -11,20 +11,23 @@ use crate::port::{NicId, PortCounters, TakeFrame, is_for};
 const PLACE: usize = 16;
 
 impl ShmPort {
-    /// Takes up to `budget` records of connection `number`; how many there were.
-    pub(super) fn take(&mut self, number: usize, budget: usize, take: &mut TakeFrame<'_>) -> usize {
+    /// Takes up to `budget` records of the connection at `place`; how many there were.
+    pub(super) fn take(&mut self, place: usize, budget: usize, take: &mut TakeFrame<'_>) -> usize {
         let Self { inbound, record, frame, counters, endpoint, settings, .. } = self;
-        let Some(inbound) = inbound.get_mut(number) else { return 0 };
+        let Some(inbound) = inbound.get_mut(place) else { return 0 };
         for came in 0..budget {
             let Some((key, ring)) = &mut inbound.ring else { return came };
             let key @ (from, _) = *key;
             match ring.pop(record) {
-                Next::Nothing => return came,
+                Next::Nothing => {
+                    inbound.vain = if came == 0 { inbound.vain + 1 } else { 0 };
+                    return came;
+                }
                 Next::Nonsense => {
                     counters.strange += 1;
                     // Nothing more can be expected of it.
                     self.unlink(key);
-                    self.inbound.remove(number);
+                    self.remove(place);
                     return came + 1;
                 }
                 Next::Record(Kind::Frame, length) => {

@@ -1,0 +1,119 @@
+//! Calls: how a receiver hears of a sender whose ring it looks into no longer, since nothing has
+//! come from there for a while. So peers that are silent cost one that polls nothing, however many
+//! they are.
+//!
+//! ```text
+//!   0      called           set by a sender, after its bit; taken back by the receiver
+//!   8      asleep           set by the receiver, taken back by the sender that wakes it
+//!   64     a bit for each sender
+//! ```
+//!
+//! The memory is the receiver's, and all its senders map it. One that is hostile can call for
+//! others, which costs a look, or take their calls away, so that what they send is late.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use sys::memory::{CACHE_LINE, Memory, Words};
+
+/// The most senders.
+pub(super) const MOST: usize = 1024;
+/// Words before the bits.
+const BEFORE: usize = CACHE_LINE / size_of::<u64>();
+/// Words in all.
+const WORDS: usize = BEFORE + MOST / u64::BITS as usize;
+
+/// What a receiver and its senders map.
+pub(super) struct Calls {
+    words: Words<AtomicU64>,
+    memory: Arc<Memory>,
+}
+
+impl Calls {
+    /// Those of a receiver.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self::of(Memory::new(WORDS * size_of::<u64>())?))
+    }
+
+    /// Those of another process.
+    pub(super) fn adopt(file: OwnedFd) -> io::Result<Self> {
+        let bytes = (WORDS * size_of::<u64>()).next_multiple_of(sys::page::size());
+        Ok(Self::of(Memory::adopt(file, bytes)?))
+    }
+
+    fn of(memory: Arc<Memory>) -> Self {
+        Self { words: Words::new(&memory, 0, WORDS), memory }
+    }
+
+    /// What senders have to map.
+    pub(super) fn file(&self) -> BorrowedFd<'_> {
+        self.memory.file()
+    }
+
+    fn called(&self) -> &AtomicU64 {
+        &self.words[0]
+    }
+
+    fn asleep(&self) -> &AtomicU64 {
+        &self.words[1]
+    }
+
+    /// Calls as sender `number`; whether the receiver sleeps, and has to be woken.
+    pub(super) fn call(&self, number: u16) -> bool {
+        let bits = usize::from(number) % MOST;
+        self.words[BEFORE + bits / 64].fetch_or(1 << (bits % 64), Ordering::Release);
+        self.called().store(1, Ordering::Release);
+        // The receiver does it the other way round.
+        fence(Ordering::SeqCst);
+        let asleep = self.asleep();
+        asleep.load(Ordering::Relaxed) != 0 && asleep.swap(0, Ordering::Relaxed) != 0
+    }
+
+    /// Passes on the numbers of those who have called.
+    pub(super) fn take(&self, mut each: impl FnMut(u16)) {
+        if self.called().load(Ordering::Relaxed) == 0
+            || self.called().swap(0, Ordering::AcqRel) == 0
+        {
+            return;
+        }
+        for (place, word) in self.words[BEFORE..].iter().enumerate() {
+            let mut bits = word.swap(0, Ordering::Acquire);
+            while bits != 0 {
+                each((place * 64) as u16 + bits.trailing_zeros() as u16);
+                bits &= bits - 1;
+            }
+        }
+    }
+
+    /// Asks to be woken; `true` if somebody has called already.
+    pub(super) fn arm(&self) -> bool {
+        self.asleep().store(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        self.called().load(Ordering::Relaxed) != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_heard_once_and_wake_one_who_sleeps_once() {
+        let receiver = Calls::new().unwrap();
+        let sender = Calls::adopt(receiver.file().try_clone_to_owned().unwrap()).unwrap();
+        let heard = || {
+            let mut numbers = Vec::new();
+            receiver.take(|number| numbers.push(number));
+            numbers
+        };
+        assert!(heard().is_empty());
+        assert!(!sender.call(7) && !sender.call(1023) && !sender.call(64) && !sender.call(7));
+        assert_eq!(heard(), [7, 64, 1023]);
+        assert!(heard().is_empty() && !receiver.arm());
+        assert!(sender.call(5) && !sender.call(5));
+        assert!(receiver.arm(), "somebody has called");
+        assert_eq!(heard(), [5]);
+    }
+}

@@ -1,0 +1,82 @@
+//! Peers that are silent for a while.
+
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::*;
+use crate::port::Outgoing;
+
+const NIC: NicId = NicId([2, 0, 0, 0, 0, 6]);
+
+fn open(endpoint: u8) -> ShmPort {
+    let scope = std::process::id() << 8 | 77;
+    ShmPort::open(NIC, endpoint, ShmSettings::new(scope, 1500)).unwrap()
+}
+
+/// Sends a frame to endpoint 1.
+fn send(port: &mut ShmPort) {
+    let mut left = 1;
+    let outcome = port.transmit(&mut |frame: &mut [u8]| {
+        left -= 1;
+        frame[..60].fill(0);
+        frame[super::super::ENDPOINT_AT] = 1;
+        (left == 0).then_some(Outgoing { to: NIC, endpoint: 1, marked: false, length: 60 })
+    });
+    assert_eq!(outcome.unwrap(), Transmitted::Drained);
+}
+
+fn receive(port: &mut ShmPort) -> usize {
+    port.receive(64, &mut |from, frame: &[u8]| assert_eq!((from, frame.len()), (NIC, 60))).unwrap()
+}
+
+fn until(mut is_so: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed().as_secs() < 300, "still not so");
+    }
+}
+
+#[test]
+fn silent_peers_are_not_looked_at_and_are_heard_when_they_call() {
+    let (mut port, mut peers) = (open(1), [2, 3, 4].map(open));
+    let mut came = 0;
+    for peer in &mut peers {
+        send(peer);
+    }
+    until(|| {
+        came += receive(&mut port);
+        // They hear how to call.
+        peers.iter_mut().for_each(|peer| assert_eq!(receive(peer), 0));
+        came == 3
+    });
+    for sleeps in [false, true, false] {
+        until(|| {
+            assert_eq!(receive(&mut port), 0);
+            peers.iter_mut().for_each(|peer| assert_eq!(receive(peer), 0));
+            port.busy == 0
+        });
+        if sleeps {
+            assert!(!port.arm().unwrap());
+        }
+        send(&mut peers[1]);
+        if sleeps {
+            let mut fds = [PollFd::from_borrowed_fd(port.readiness(), PollFlags::IN)];
+            let limit = Timespec { tv_sec: 300, tv_nsec: 0 };
+            assert_eq!(poll(&mut fds, Some(&limit)).unwrap(), 1);
+            port.clear().unwrap();
+        } else {
+            assert_eq!(peers[1].counters.calls_out, u64::from(came > 3), "it is awake");
+        }
+        assert_eq!((receive(&mut port), port.busy), (1, 1));
+        came += usize::from(sleeps);
+    }
+    // A peer that goes leaves nothing.
+    let [_, gone, _] = peers;
+    drop(gone);
+    until(|| {
+        assert_eq!(receive(&mut port), 0);
+        port.inbound.len() == 2 && port.busy == 0
+    });
+    assert_eq!(port.free.len(), MAX_INBOUND - 2);
+}
