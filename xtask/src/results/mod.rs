@@ -55,6 +55,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if mpi.exists() {
         page += &mpi::page(&read(&mpi)?);
     }
+    let within_host = directory.join("mpi-within-host.json");
+    if within_host.exists() {
+        page += &mpi::page_within_host(&read(&within_host)?);
+    }
     let npb = directory.join("npb.json");
     if npb.exists() {
         page += &npb::page(&read(&npb)?);
@@ -70,7 +74,7 @@ pub(crate) struct Options {
     #[arg(long)]
     write_only: bool,
     /// Measure these parts alone: a scenario's name, chronyd, tradeoff, reproduce, worlds,
-    /// adaptive, mpi, demo
+    /// adaptive, mpi, mpi-within-host, demo
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -80,7 +84,8 @@ const HEAD: &str = "# Results\n\n\
     microseconds. A range in brackets is the smallest and largest median of a round.\n";
 
 /// The parts that are no scenarios.
-const PARTS: [&str; 7] = ["chronyd", "tradeoff", "reproduce", "worlds", "adaptive", "mpi", "demo"];
+const PARTS: [&str; 8] =
+    ["chronyd", "tradeoff", "reproduce", "worlds", "adaptive", "mpi", "mpi-within-host", "demo"];
 
 fn measure(directory: &Path, only: &[String]) -> Result<()> {
     for name in only {
@@ -120,7 +125,10 @@ fn measure(directory: &Path, only: &[String]) -> Result<()> {
         print_to("adaptive.json", &["adaptive", "--json"])?;
     }
     if wanted("mpi") {
-        mpi::measure(&directory.join("mpi.json"))?;
+        mpi::measure(&directory.join("mpi.json"), false)?;
+    }
+    if wanted("mpi-within-host") {
+        mpi::measure(&directory.join("mpi-within-host.json"), true)?;
     }
     if wanted("demo") {
         // Its command line is in the result, which shows no path of this machine.

@@ -26,15 +26,21 @@ const HEAD: &str = "\n## MPI\n\n\
     measure (rate: osu_mbw_mr), with 64 messages at a time; random-access is\n\
     `MPIRandomAccess` of hpcc, whose result was right in every run.\n";
 
-/// Measures, and writes what was seen to `path`.
-pub(super) fn measure(path: &Path) -> Result<()> {
-    println!("MPI and its peers");
+const WITHIN_HOST: &str = "\n## MPI within a host\n\n\
+    The same of two ranks on one host: over Earmark's shared memory, where long messages are read\n\
+    from the memory of the sender, and over Open MPI's own (vader), which does so, too.\n\n";
+
+/// Measures, between hosts or within one, and writes what was seen to `path`.
+pub(super) fn measure(path: &Path, within_host: bool) -> Result<()> {
+    println!("MPI and its peers{}", if within_host { " within a host" } else { "" });
     let environment = Environment::read()?;
     // The example wants the provider beside it.
     let build = ["build", "--release", "--package", "earmark-provider", "--lib"];
     shell::run(&mut shell::cargo(build))?;
     let example = ["run", "--release", "--package", "earmark-provider", "--example", "mpi_figures"];
-    let text = shell::output(shell::cargo(example).args(["--", ROUNDS]))?;
+    let mut command = shell::cargo(example);
+    command.args(["--", ROUNDS]).args(within_host.then_some("within-host"));
+    let text = shell::output(&mut command)?;
     let mut outcome: Value = serde_json::from_str(&text).context("reading the figures")?;
     outcome["environment"] = serde_json::to_value(&environment)?;
     outcome["environment"]["text"] = environment.to_string().into();
@@ -53,15 +59,22 @@ pub(super) fn page(outcome: &Value) -> String {
         };
         text += &table(framing);
     }
-    text += "\nWithin a host: two ranks, over Earmark and over Open MPI's own shared memory.\n\n";
-    text += &table(&outcome["within_host"]);
-    text += &format!(
+    text + &origin(outcome)
+}
+
+/// The section of what was measured within a host.
+pub(super) fn page_within_host(outcome: &Value) -> String {
+    WITHIN_HOST.to_owned() + &table(&outcome["within_host"]) + &origin(outcome)
+}
+
+/// Where the figures come from.
+fn origin(outcome: &Value) -> String {
+    format!(
         "\n{}; {}, {} rounds.\n",
         outcome["environment"]["text"].as_str().unwrap_or_default(),
         outcome["mpi"].as_str().unwrap_or_default(),
         outcome["rounds"]
-    );
-    text
+    )
 }
 
 /// The figures of nets that took turns.

@@ -1,11 +1,11 @@
 //! What an MPI's messages cost over Earmark, over its own TCP, and over libfabric's `tcp;ofi_rxm`
 //! and `udp;ofi_rxd`: on two hosts joined by a veth; first without offloads, so that every frame
 //! is one of Ethernet, then as a veth is, which passes on 64 KiB of TCP or of datagrams as one, as
-//! NICs do that take them apart by themselves; and two ranks on one host, over Earmark and over the
-//! MPI's own shared memory.
+//! NICs do that take them apart by themselves. Or, with `within-host`, between two ranks on one
+//! host, over Earmark and over the MPI's own shared memory.
 //!
 //! ```console
-//! $ cargo run --release -p earmark-provider --example mpi_figures -- ROUNDS [WHAT...] > FILE
+//! $ cargo run --release -p earmark-provider --example mpi_figures -- ROUNDS [within-host] [WHAT...] > FILE
 //! ```
 //!
 //! All nets have their turn in each round, on a machine that is idle before each; each rank has a
@@ -56,18 +56,28 @@ type Figures = BTreeMap<(String, u64), BTreeMap<&'static str, Vec<f64>>>;
 
 fn main() {
     let rounds: usize = std::env::args().nth(1).map_or(5, |text| text.parse().expect("ROUNDS"));
-    let what: Vec<String> = std::env::args().skip(2).collect();
+    let mut what: Vec<String> = std::env::args().skip(2).collect();
+    let is_within_host = what.first().is_some_and(|name| name == "within-host");
+    if is_within_host {
+        what.remove(0);
+    }
     let is_wanted = |name: &str| what.is_empty() || what.iter().any(|other| other == name);
-    if is_wanted(RANDOM_ACCESS) {
+    if is_wanted(RANDOM_ACCESS) && !is_within_host {
         random_access::require();
     }
     let version = run(std::process::Command::new("mpirun").arg("--version"));
-    let framings = [false, true].map(|offloads| framing(offloads, rounds, &is_wanted));
-    let within_host = within_host(rounds, &is_wanted);
-    let out = json!({
-        "schema_version": 1, "rounds": rounds, "mpi": version.lines().next(), "framings": framings,
-        "within_host": within_host,
+    let figures = if is_within_host {
+        json!({ "within_host": within_host(rounds, &is_wanted) })
+    } else {
+        let framings = [false, true].map(|offloads| framing(offloads, rounds, &is_wanted));
+        json!({ "framings": framings })
+    };
+    let mut out = json!({
+        "schema_version": 1, "rounds": rounds, "mpi": version.lines().next(),
     });
+    if let (Value::Object(out), Value::Object(mut figures)) = (&mut out, figures) {
+        out.append(&mut figures);
+    }
     println!("{}", serde_json::to_string_pretty(&out).expect("JSON"));
 }
 
