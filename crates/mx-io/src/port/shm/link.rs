@@ -38,6 +38,8 @@ const READS: u8 = 1;
 const READS_NOT: u8 = 0;
 /// Bytes of the answer: that, and the number by which the sender calls.
 const ANSWER: usize = 1 + 2;
+/// How many are heard at once.
+const ANSWERS: usize = 8;
 
 /// An endpoint of this host.
 pub(super) type Key = (NicId, u8);
@@ -109,20 +111,25 @@ impl Outbound {
 
     /// Hears what the receiver has said, and whether it is still there.
     pub(super) fn is_alive(&mut self) -> bool {
-        loop {
+        // One who talks without end is heard the next time.
+        for _ in 0..ANSWERS {
             let mut said = [0; ANSWER];
             match receive(&self.socket, &mut said) {
-                Ok((1.., file)) => {
-                    let [reads, number @ ..] = said;
-                    self.is_read = Some(reads == READS);
-                    let calls = file.and_then(|file| Calls::adopt(file).ok());
-                    let calls = calls.map(|calls| (calls, u16::from_ne_bytes(number)));
-                    self.calls = self.calls.take().or(calls);
-                }
+                Ok((1.., file)) => self.note_answer(said, file),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return true,
                 Ok(_) | Err(_) => return false,
             }
+        }
+        true
+    }
+
+    fn note_answer(&mut self, said: [u8; ANSWER], file: Option<OwnedFd>) {
+        let [reads, number @ ..] = said;
+        self.is_read = Some(reads == READS);
+        if self.calls.is_none() {
+            let calls = file.and_then(|file| Calls::adopt(file).ok());
+            self.calls = calls.map(|calls| (calls, u16::from_ne_bytes(number)));
         }
     }
 }
@@ -203,8 +210,9 @@ impl Inbound {
     }
 
     /// Reads what the latest record refers to. `false` if it is not there, or no longer what was
-    /// meant.
-    pub(super) fn fetch(&mut self, at: u64, place: &mut [u8]) -> bool {
+    /// meant. If it `is_wanted`, the sender hears that it is not there: what comes twice may not be
+    /// the second time.
+    pub(super) fn fetch(&mut self, at: u64, place: &mut [u8], is_wanted: bool) -> bool {
         let is_read = self.read(at, place);
         // The sender may have given up meanwhile; or it has died, and another process has its
         // number.
@@ -212,6 +220,7 @@ impl Inbound {
         let Some((_, ring)) = &self.ring else { return false };
         let is_meant = self.socket.is_some() && ring.was_valid();
         if let Some(socket) = &self.socket
+            && is_wanted
             && is_meant
             && !is_read
         {
@@ -359,7 +368,7 @@ mod tests {
         let at = data.as_ptr() as u64;
         let fetched = |inbound: &mut Inbound, at| {
             let mut place = [0; 17];
-            inbound.fetch(at, &mut place).then_some(place)
+            inbound.fetch(at, &mut place, true).then_some(place)
         };
         // A number that is not the one: this is not the memory of that process.
         let (a, mut inbound) = pair();

@@ -83,16 +83,22 @@ impl Referred<'_, '_> {
         let data = Data { lead, at };
         match Run::new(head, length) {
             Some(run) => self.take_run(data, run),
-            None => self.take_frame(head, data, length),
+            None => self.take_frame(head, data, length, true),
         }
     }
 
     /// Takes a frame: its head, and so many bytes of data.
-    fn take_frame(&mut self, head: &[u8; RUN_HEAD], data: Data<'_>, length: usize) -> Option<()> {
+    fn take_frame(
+        &mut self,
+        head: &[u8; RUN_HEAD],
+        data: Data<'_>,
+        length: usize,
+        is_wanted: bool,
+    ) -> Option<()> {
         let all = head.len().checked_add(length).filter(|all| *all <= ROOM)?;
         let (first, place) = self.frame[..all].split_at_mut(head.len());
         first.copy_from_slice(head);
-        data.fetch(self.inbound, place)?;
+        data.fetch(self.inbound, place, is_wanted)?;
         self.count(all);
         self.take.take(self.from, &self.frame[..all]);
         Some(())
@@ -105,14 +111,14 @@ impl Referred<'_, '_> {
         while run.left() > 0 {
             let (head, next) = (run.head(), run.next());
             if let Some(place) = self.take.place(self.from, &head, placed, run.left() - placed) {
-                data.fetch(self.inbound, place)?;
+                data.fetch(self.inbound, place, true)?;
                 data = data.after(place.len());
                 placed += place.len();
                 placed = self.note_placed(&mut run, placed);
                 continue;
             }
             if placed == 0 {
-                self.take_frame(&head, data, next)?;
+                self.take_frame(&head, data, next, false)?;
             }
             // Otherwise it had a place, and nobody wants it any more.
             data = data.after(next - placed);
@@ -141,10 +147,10 @@ impl Referred<'_, '_> {
 
 impl<'a> Data<'a> {
     /// Fills `place` with the first of them; `None` if they cannot be read.
-    fn fetch(self, inbound: &mut Inbound, place: &mut [u8]) -> Option<()> {
+    fn fetch(self, inbound: &mut Inbound, place: &mut [u8], is_wanted: bool) -> Option<()> {
         let (first, rest) = place.split_at_mut(self.lead.len().min(place.len()));
         first.copy_from_slice(&self.lead[..first.len()]);
-        (rest.is_empty() || inbound.fetch(self.at, rest)).then_some(())
+        (rest.is_empty() || inbound.fetch(self.at, rest, is_wanted)).then_some(())
     }
 
     /// Those after so many bytes.
