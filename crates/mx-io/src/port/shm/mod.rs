@@ -12,10 +12,10 @@
 //! takes no system call while the receiver polls. A receiver that has armed the port is woken by a
 //! bell.
 //!
-//! Frames may be longer than the MTU: to each endpoint that there is a connection to there is a
-//! [path for bulk frames](BulkPath). Of long ones the data are not in the ring if the receiver may
-//! read the memory of the sender (`remote.rs`): a record refers to them, and the receiver has the
-//! kernel copy them to where they belong, once. Elsewhere they go through the ring.
+//! Frames may be longer than the MTU: there is a [path for bulk frames](super::BulkPath) to each
+//! endpoint, once both have a connection to the other. Of long ones the data are not in the ring if
+//! the receiver may read the memory of the sender (`remote.rs`): a record refers to them, and the
+//! receiver has the kernel copy them to where they belong, once. Elsewhere they go through the ring.
 //!
 //! # What is lost
 //!
@@ -42,7 +42,7 @@
 //! A ring has 512 KiB in each direction between any two ports that have talked. A port that polls
 //! makes a system call every 20 us to see who came and went; new rings are seen so much later. It
 //! looks into the rings in which something has come of late. Whoever is silent for longer costs it
-//! nothing, and [calls](calls) when that changes.
+//! nothing, and calls (`calls.rs`) when that changes.
 
 mod calls;
 mod connections;
