@@ -391,8 +391,17 @@ pub(crate) fn ping_times_ms(text: &str) -> Vec<f64> {
 /// Waits until `condition` holds; long enough for a machine that does something else, too.
 #[track_caller]
 pub(crate) fn soon(what: &str, condition: impl Fn() -> bool) {
+    soon_some(what, || condition().then_some(()));
+}
+
+/// Waits until there is something to `find`.
+#[track_caller]
+fn soon_some<T>(what: &str, find: impl Fn() -> Option<T>) -> T {
     let begin = Instant::now();
-    while !condition() {
+    loop {
+        if let Some(found) = find() {
+            return found;
+        }
         assert!(begin.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
         thread::sleep(Duration::from_millis(10));
     }
@@ -466,8 +475,7 @@ impl Traced {
     #[track_caller]
     pub(crate) fn process(&self, name: &str) -> u32 {
         let find = || self.processes().into_iter().find(|pid| process_name(*pid) == name);
-        soon(&format!("a process is called {name}"), || find().is_some());
-        find().unwrap()
+        soon_some(&format!("a process is called {name}"), find)
     }
 
     /// The agent on host a, once there is one: it is the last to be started.
@@ -477,8 +485,7 @@ impl Traced {
         let host = net(self.process("earmark-a"));
         let is_client = |pid: &u32| process_name(*pid) == "earmark" && net(*pid) == host;
         let find = || self.processes().into_iter().find(is_client);
-        soon("an agent runs on host a", || find().is_some());
-        find().unwrap()
+        soon_some("an agent runs on host a", find)
     }
 
     /// Notes the namespaces that the run has made so far; there are two hosts by now.

@@ -15,7 +15,7 @@
 //! Frames may be longer than the MTU: there is a [path for bulk frames](super::BulkPath) to each
 //! endpoint, once both have a connection to the other. Of long ones the data are not in the ring if
 //! the receiver may read the memory of the sender (`remote.rs`): a record refers to them, and the
-//! receiver has the kernel copy them to where they belong, once. Elsewhere they go through the ring.
+//! receiver has the kernel copy them to where they belong, once. Elsewhere they are in the ring.
 //!
 //! # What is lost
 //!
