@@ -9,9 +9,9 @@
 //! $ cargo run --release -p earmark-provider --example mpi_figures -- N [within-host] [WHAT...]
 //! ```
 //!
-//! All nets have their turn in each round, on a machine that is idle before each; each rank has a
-//! core. `N` is how many rounds there are, and `WHAT` may name some of the figures. A figure is the median of the rounds, a ratio the
-//! median of the ratios within a round. It needs root, Open MPI, hpcc and ethtool.
+//! All nets have their turn in each of `N` rounds, on a machine that is idle before each; each rank
+//! has a core. `WHAT` may name some of the figures. A figure is the median of the rounds, a ratio
+//! the median of the ratios within a round. It needs root, Open MPI, hpcc and ethtool.
 
 #[path = "../../tests/programs/hosts.rs"]
 mod hosts;
