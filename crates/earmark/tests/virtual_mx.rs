@@ -73,7 +73,8 @@ fn a_mark_half_way_lets_the_host_work_beside_the_cable() {
     let ((disabled, all), (_, half)) = (with("all"), with("all+halfway"));
     // All frames but the last four or so are behind it when the last one comes: 0.774 us each.
     assert!(all.half - half.half > 11.0 * 0.774, "{all:?}, {half:?}");
-    assert!(half.half - disabled.half < 5.0, "{half:?}, {disabled:?}");
+    // One that is interrupted for each frame is ahead by these, and by no more than as many again.
+    assert!(half.half - disabled.half < 8.0 * 0.774, "{half:?}, {disabled:?}");
     assert!((half.interrupts - all.interrupts).abs() < 0.1, "one poll goes on: {half:?}, {all:?}");
 }
 

@@ -26,10 +26,6 @@ const BUDGET: usize = 64;
 /// One who looks again and again does what is due every so many looks, which is about once in a
 /// microsecond.
 const LOOKS: u32 = 16;
-/// One who makes requests and does not look does so at every so many. Those of the longest eager
-/// messages, with those that a peer has not acknowledged yet (`Config::ack_every`), use less than
-/// their credit.
-const REQUESTS: u32 = 8;
 
 /// The engine, its port, and what has ended.
 pub(super) struct Core<S, R> {
@@ -51,8 +47,6 @@ pub(super) struct Core<S, R> {
     pub(super) signals_next: bool,
     /// What the port waits for before it takes more frames.
     pub(super) blocked: Option<Room>,
-    /// Requests since frames were last received.
-    unheard: u32,
     /// How often [`look`](Self::look) was called.
     looks: u32,
     pub(super) stopping: bool,
@@ -75,7 +69,6 @@ impl<S: Source, R: Sink> Core<S, R> {
             event_fds: Vec::new(),
             signals_next: false,
             blocked: None,
-            unheard: 0,
             looks: 0,
             stopping: false,
             now: Instant::ZERO,
@@ -109,13 +102,6 @@ impl<S: Source, R: Sink> Core<S, R> {
         }
     }
 
-    /// Makes ready for a request, and looks at the clock. A program that makes one after the other
-    /// has to hear of what its peers permit, although it waits for nothing.
-    pub(super) fn prepare(&mut self) -> Result<Instant, MxError> {
-        self.unheard += 1;
-        if self.unheard == REQUESTS { self.advance().map(|_| self.now) } else { Ok(self.tick()) }
-    }
-
     /// Advances if a frame has come, and now and then if none has. This is for one who looks again
     /// and again: the clock costs more than a look into the port.
     pub(super) fn look(&mut self) -> Result<bool, MxError> {
@@ -138,7 +124,6 @@ impl<S: Source, R: Sink> Core<S, R> {
     /// Receives what has come. Without `now` the clock is looked at when there is something.
     fn receive(&mut self, mut now: Option<Instant>) -> Result<bool, MxError> {
         let Self { engine, port, asker, .. } = self;
-        self.unheard = 0;
         let take = &mut Came { engine, asker, now: &mut now };
         let frames = port.receive(BUDGET, take).map_err(|error| self.breaks(error))?;
         let Some(now) = now else { return Ok(frames > 0) };

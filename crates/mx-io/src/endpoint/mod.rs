@@ -349,8 +349,12 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         ask: impl FnOnce(&mut mx::endpoint::Endpoint<S, R>, Instant) -> Result<T, Refusal>,
     ) -> Result<T, MxError> {
         let mut core = self.core()?;
-        let now = core.prepare()?;
+        let now = core.tick();
         let asked = ask(&mut core.engine, now)?;
+        if core.engine.lacks_credit() {
+            // A program that sends and waits for nothing has not heard of what peers permit.
+            core.advance()?;
+        }
         core.send()?;
         core.leadership.polled(now);
         Ok(asked)

@@ -131,11 +131,15 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     }
 }
 
+/// Whether a message is eager, if its receiver permits so much.
+pub(super) fn is_short<S>(config: &Config, sending: &Sending<S>) -> bool {
+    !sending.synchronous && sending.total <= config.eager_max.into()
+}
+
 /// Which type of frame the message at the head of a peer's queue goes on with.
 pub(super) fn next_frame<S>(config: &Config, peer: &Peer, sending: &Sending<S>) -> FrameType {
-    let is_short = !sending.synchronous && sending.total <= config.eager_max.into();
     let has_credit = sending.total <= peer.outbound.credit().into();
-    let is_eager = peer.outbound.has_begun || is_short && has_credit;
+    let is_eager = peer.outbound.has_begun || is_short(config, sending) && has_credit;
     if !is_eager {
         FrameType::Rendezvous
     } else if sending.total <= config.small_max.into() {

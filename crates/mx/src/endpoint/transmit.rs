@@ -8,7 +8,7 @@
 
 use base::time::Instant;
 
-use super::marks::{Waited, is_half_way, next_frame};
+use super::marks::{Waited, is_half_way, is_short, next_frame};
 use super::payload::{is_bulk_wanted, medium_payload};
 use super::schedule::{Schedule, Stray};
 use super::{Endpoint, Sending};
@@ -36,6 +36,20 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let is_quiet = |id: &PeerId| self.peers.get(*id).is_none_or(|peer| peer.is_quiet(now));
         let has_others = !strays.is_empty() || !self.regions.jobs.is_empty();
         !has_others && ready.len() < 3 && ready.iter().all(is_quiet)
+    }
+
+    /// Whether a message will be announced that would be eager, had its receiver permitted so much:
+    /// frames that have come, and were not handled, may say that it has. A short look tells, so
+    /// that `false` may be wrong.
+    pub fn lacks_credit(&self) -> bool {
+        let lacks = |id: &PeerId| {
+            let peer = self.peers.get(*id)?;
+            let Some(Item::Message(send)) = peer.outbound.queue.front() else { return None };
+            let sending = self.sends.get(*send)?;
+            let is_announced = next_frame(&self.config, peer, sending) == FrameType::Rendezvous;
+            Some(is_announced && is_short(&self.config, sending))
+        };
+        self.schedule.ready.iter().take(3).any(|id| lacks(id) == Some(true))
     }
 
     /// Writes the next frame, from what follows the EtherType on, to `out`, which holds at least
@@ -161,7 +175,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         sending.unacked += 1;
         let outbound = &mut peer.outbound;
         if frame_type == FrameType::Rendezvous {
-            let is_short = !sending.synchronous && sending.total <= self.config.eager_max.into();
+            let is_short = is_short(&self.config, sending);
             self.counters.without_credit += u64::from(is_short);
             outbound.queue.pop_front();
             sending.is_out = true;
