@@ -1,9 +1,13 @@
 //! Frames longer than the MTU within a host, and data that are read from their sender's memory.
 
+use std::net::Ipv4Addr;
+
 use mx::address::Address;
 use mx::seq::Seq;
 use mx::wire::{self, BULK_FRAME, BULK_PAYLOAD, Body, Header, RUN, RUN_HEAD};
+use mx_io::port::local::LocalPort;
 use mx_io::port::shm::{ShmPort, ShmSettings};
+use mx_io::port::udp::UdpSettings;
 use mx_io::port::{Arrivals, BulkPath, Frames, NicId, Outgoing, Port, Transmitted};
 
 use super::common::ok;
@@ -210,4 +214,32 @@ fn path_is_there_as_long_as_the_connection_and_closes_when_something_is_lost() {
         ok(a.receive(1, &mut |_, _: &[u8]| {}));
         a.bulk_changes().iter().any(|(peer, state)| *peer == of_b && state.path == BulkPath::Closed)
     });
+}
+
+#[test]
+fn there_is_room_for_long_frames_until_the_engine_knows_that_the_path_is_closed() {
+    let open = |number| ok(LocalPort::over_udp(number, &UdpSettings::new(Ipv4Addr::LOCALHOST)));
+    let (mut a, mut b) = (open(A), open(B));
+    send(&mut a, To::port(&b), &[(1, 60)]);
+    let mut is_open = false;
+    until("a path", || {
+        for port in [&mut a, &mut b] {
+            ok(port.receive(64, &mut |_, _: &[u8]| {}));
+        }
+        is_open |= a.bulk_changes().iter().any(|(_, state)| state.path == BulkPath::Open);
+        is_open
+    });
+    drop(b);
+    for _ in 0..1000 {
+        ok(a.receive(64, &mut |_, _: &[u8]| {}));
+        let mut room = 0;
+        ok(a.transmit(&mut |place: &mut [u8]| {
+            room = place.len();
+            None
+        }));
+        assert!(room >= BULK_FRAME, "{room}");
+        std::thread::sleep(std::time::Duration::from_micros(50));
+    }
+    let changes = a.bulk_changes();
+    assert!(changes.iter().any(|(_, state)| state.path == BulkPath::Closed), "{changes:?}");
 }

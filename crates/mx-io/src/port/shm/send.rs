@@ -20,9 +20,10 @@ impl ShmPort {
         self.link(to).is_some()
     }
 
-    /// Whether a frame may be one that is longer than the MTU.
+    /// Whether a frame may be one that is longer than the MTU: as long as the engine has not heard
+    /// that a path is closed.
     pub(in crate::port) fn has_paths(&self) -> bool {
-        !self.outbound.is_empty()
+        !self.outbound.is_empty() || !self.changes.is_empty()
     }
 
     /// Sends a frame to an endpoint of this host, or a run of them: its first bytes, and the data
