@@ -39,14 +39,6 @@ pub struct BulkState {
     pub min: Option<u32>,
 }
 
-impl BulkState {
-    /// A path that takes frames.
-    #[must_use]
-    pub const fn open(min: Option<u32>) -> Self {
-        Self { path: BulkPath::Open, min }
-    }
-}
-
 impl From<BulkPath> for BulkState {
     fn from(path: BulkPath) -> Self {
         Self { path, min: None }

@@ -132,7 +132,7 @@ impl Queue {
         }
         self.count.store(entries.len(), Ordering::Release);
         match (count, entries.front()) {
-            (0, Some(_)) => -(FI_EAVAIL as isize),
+            (0, Some(entry)) if entry.failure.is_some() => -(FI_EAVAIL as isize),
             (0, None) => -(EAGAIN as isize),
             _ => count as isize,
         }
@@ -382,7 +382,7 @@ mod tests {
         for (context, failure) in [(1, None), (2, failure), (3, None)] {
             queue.push(Entry { context, failure, ..Entry::default() });
         }
-        assert_eq!(ends(&queue, 9), Ok(vec![1]));
+        assert_eq!((ends(&queue, 0), ends(&queue, 9)), (Ok(vec![]), Ok(vec![1])));
         assert_eq!(ends(&queue, 9), Err(-(FI_EAVAIL as isize)));
         assert_eq!(queue.take_failure().unwrap().0.context, 2);
         assert!(queue.take_failure().is_none());

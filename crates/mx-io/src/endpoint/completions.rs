@@ -25,6 +25,9 @@ impl Filter {
     }
 }
 
+/// So many gaps may there be, besides as many as there are completions.
+const GAPS: usize = 64;
+
 /// Completions, each of which is returned once.
 ///
 /// Names of requests are the engine's, so nobody chooses them to make a table slow.
@@ -79,7 +82,18 @@ impl<R> CompletionQueue<R> {
             self.queue.pop_front();
             self.front += 1;
         }
+        if self.queue.len() > GAPS + 2 * self.places.len() {
+            self.close_gaps();
+        }
         completed
+    }
+
+    /// One that nobody takes must not make those behind it stay as gaps.
+    fn close_gaps(&mut self) {
+        self.queue.retain(Option::is_some);
+        for (place, completed) in (self.front..).zip(self.queue.iter().flatten()) {
+            self.places.insert(completed.request, place);
+        }
     }
 
     fn each(&self) -> impl Iterator<Item = &Completed<R>> {
@@ -109,5 +123,42 @@ impl<R> CompletionQueue<R> {
             Filter::One(request) => self.places.contains_key(&request),
             Filter::Any(..) => self.each().any(|completed| want.fits(completed)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::time::Instant;
+    use bytes::Bytes;
+    use mx::address::{Address, NicId};
+    use mx::config::Config;
+    use mx::endpoint::Endpoint;
+    use mx::status::{Code, Status};
+
+    use super::*;
+
+    #[test]
+    fn one_that_nobody_takes_keeps_no_others() {
+        let address = Address { nic: NicId([2; 6]), endpoint: 1 };
+        let mut engine = Endpoint::<Bytes, Vec<u8>>::new(Config::default(), address, 1).unwrap();
+        let mut queue = CompletionQueue::<()>::default();
+        let mut add = |queue: &mut CompletionQueue<()>| {
+            let receive = engine.irecv(Instant::ZERO, None, Match::ANY, Vec::new(), 0).unwrap();
+            let request = Request::Receive(receive);
+            let (code, peer) = (Code::Success, None);
+            let status =
+                Status { code, peer, match_info: 0, length: 0, transferred: 0, context: 0 };
+            queue.add(Completed { request, status, sink: None });
+            request
+        };
+        let oldest = add(&mut queue);
+        for _ in 0..10_000 {
+            let request = add(&mut queue);
+            let taken = queue.take(Filter::One(request));
+            assert_eq!(taken.map(|taken| taken.request), Some(request));
+        }
+        assert!(queue.queue.len() <= GAPS + 2, "{}", queue.queue.len());
+        assert_eq!(queue.take(Filter::One(oldest)).map(|it| it.request), Some(oldest));
+        assert!(queue.queue.is_empty() && queue.places.is_empty());
     }
 }
