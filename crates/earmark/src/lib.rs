@@ -38,7 +38,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Mpirun(args) => return command::mpirun::run(&args),
         Command::Explain(args) => return command::explain::run(&args),
         Command::Nic(args) => command::nic::run(&args)?,
-        Command::Show(args) => command::show::run(&args)?,
+        Command::Show(args) => return command::show::run(&args),
         Command::Watch(args) => command::watch::run(&args)?,
         Command::Mx(command) => return command::mx::run(&command),
         Command::Tune(args) => return command::tune::run(&args),

@@ -23,11 +23,13 @@
 //!
 //! - [`read`], [`report`]: all that the kernel says of a device;
 //! - [`screen`], [`lines`]: for people;
+//! - [`check`]: devices held against a policy of rules;
 //! - [`rates`]: packets, interrupts and drops a second.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod check;
 mod delay;
 mod delays;
 mod drivers;

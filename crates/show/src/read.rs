@@ -90,8 +90,14 @@ impl Report {
             report.unreadable.push(Unreadable { what: "interrupts", why: why(&error) });
         }
         report.interrupts = report.vectors(root, sample);
-        report.delays = delays_of(&report);
-        Ok(report)
+        Ok(report.with_delays())
+    }
+
+    /// The same with the delays that follow from all else that is known.
+    #[must_use]
+    pub fn with_delays(mut self) -> Self {
+        self.delays = delays_of(&self);
+        self
     }
 
     /// The driver's name.
@@ -99,6 +105,13 @@ impl Report {
     pub fn driver_name(&self) -> &str {
         let reported = self.driver.as_ref().map(|driver| driver.name.as_str());
         reported.or(self.files.driver.as_deref()).unwrap_or("no driver")
+    }
+
+    /// Megabits a second, if the driver knows.
+    #[must_use]
+    pub fn speed_mbps(&self) -> Option<u32> {
+        let by_file = self.files.speed_mbps.and_then(|speed| u32::try_from(speed).ok());
+        self.link.and_then(|link| link.speed_mbps).or(by_file)
     }
 
     /// Whether the files of the device itself could be read.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::persist::{MARK, link_section, section};
+use super::persist::{is_ours, link_section, section};
 
 /// Where such files are, the most important first.
 const DIRECTORIES: [&str; 4] = [
@@ -65,7 +65,7 @@ pub fn foreign(root: &Path, device: &Traits) -> Vec<LinkFile> {
     let files = by_name(root, "", ".link").into_values();
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap_or_default();
-        if text.starts_with(MARK) {
+        if is_ours(&text) {
             return None;
         }
         let name = path.file_name()?.to_str()?.to_owned();
@@ -207,7 +207,7 @@ mod tests {
         write("usr/lib/systemd/network/99-default.link", &text("NamePolicy=keep"));
         write("usr/lib/systemd/network/10-lan.link", &text("MTUBytes=9000"));
         write("run/systemd/network/50-other.link", "[Match]\nOriginalName=wl*\n[Link]\nX=1\n");
-        write("etc/systemd/network/70-earmark-enp1s0.link", MARK);
+        write("etc/systemd/network/70-earmark-enp1s0.link", super::super::persist::MARK);
         write("run/systemd/network/99-default.link.d/1.conf", "[Link]\nNamePolicy=path\n");
         let found = foreign(&root, &device());
         let names: Vec<&str> = found.iter().map(|file| file.path.as_str()).collect();

@@ -18,7 +18,7 @@ const fn peer(
 }
 
 /// What the tests talk to.
-pub(super) const PEERS: [Peer; 20] = [
+pub(super) const PEERS: [Peer; 28] = [
     peer("memcached", "memcached", "memcached", "memcached"),
     peer("chronyd", "chrony", "chrony", "chrony"),
     peer("iperf3", "iperf3", "iperf3", "iperf3"),
@@ -38,6 +38,16 @@ pub(super) const PEERS: [Peer; 20] = [
     peer("mpirun", "openmpi-bin", "openmpi", "openmpi"),
     peer("mpicc", "libopenmpi-dev", "openmpi-devel", "openmpi"),
     peer("chromium", "chromium", "chromium", "chromium"),
+    // What reads the files of `earmark persist`; some of it Debian alone has.
+    peer("NetworkManager", "network-manager", "NetworkManager", "networkmanager"),
+    peer("dbus-daemon", "dbus-daemon", "dbus-daemon", "dbus"),
+    peer("tuned", "tuned", "tuned", "tuned"),
+    peer("ifup", "ifupdown", "ifupdown", "ifupdown"),
+    peer("udevadm", "udev", "systemd-udev", "systemd"),
+    peer("ansible-playbook", "ansible-core", "ansible-core", "ansible-core"),
+    peer("nix-instantiate", "nix-bin", "nix", "nix"),
+    // What runs `earmark show` on many hosts.
+    peer("clush", "clustershell", "clustershell", "clustershell"),
     // A kernel whose network driver is a module; Debian alone has it.
     peer("linux.uml", "user-mode-linux", "user-mode-linux", "user-mode-linux"),
 ];

@@ -1,7 +1,8 @@
 //! `earmark persist`: settings that come back at each boot.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -13,7 +14,9 @@ use report::{errln, outln};
 use tune::device::{Device, DeviceKind};
 use tune::journal::Store;
 use tune::links::{Matches, Traits, drop_ins, foreign};
-use tune::persist::{MARK, Subject, files, link_key, link_section, paths, settings_of, without};
+use tune::persist::{
+    File, Format, Subject, Written, is_ours, link_key, link_section, settings_of, without,
+};
 use tune::setting::{Setting, State};
 use tune::transaction::current;
 
@@ -26,21 +29,34 @@ pub struct PersistArgs {
     /// The settings, by name; without any, those that Earmark has changed
     #[arg(value_name = "SETTING")]
     pub settings: Vec<String>,
+    /// Who shall bring them back; without it, systemd
+    #[arg(long = "as", value_name = "FORMAT", value_enum)]
+    pub format: Option<Format>,
     /// Print the files, which is usual
     #[arg(long)]
     pub print: bool,
     /// Write them
     #[arg(long, conflicts_with = "print")]
     pub write: bool,
-    /// Remove what was written: all files of the device, or the settings that are named
+    /// Remove what was written: all files of the device, or those of a format, or the settings that
+    /// are named
     #[arg(long, conflicts_with_all = ["print", "write"])]
     pub remove: bool,
+    /// Write what is for a repository to this file, and not to standard output
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["print", "write", "remove"])]
+    pub output: Option<PathBuf>,
     /// Write below this directory, as for the image of another machine
     #[arg(long, value_name = "DIRECTORY", default_value = "/")]
     pub root: PathBuf,
     /// The device
     #[command(flatten)]
     pub at: DeviceArgs,
+}
+
+impl PersistArgs {
+    fn format(&self) -> Format {
+        self.format.unwrap_or(Format::Systemd)
+    }
 }
 
 /// Prints or writes files that bring settings back at each boot.
@@ -59,27 +75,90 @@ pub fn run(args: &PersistArgs) -> Result<()> {
     let device = device.as_ref();
     let name = &device.identity().name;
     let settings = settings(args, &store, device)?;
-    let files =
-        files(&subject(args, device, &settings), &settings).map_err(|why| anyhow!("{why}"))?;
+    let subject = subject(args, device, &settings);
+    match args.format().write(&subject, &settings).map_err(|why| anyhow!("{why}"))? {
+        Written::Files(files) => in_place(args, name, &settings, &files),
+        Written::Text(text) => for_a_repository(args, &text),
+    }
+}
+
+/// Prints files that have their places, or writes them.
+fn in_place(args: &PersistArgs, name: &str, settings: &State, files: &[File]) -> Result<()> {
+    let format = args.format();
+    ensure!(
+        args.output.is_none(),
+        "{0} reads a directory: `--as {0} --write` writes there, below --root if that is given",
+        format.name()
+    );
     // All of them can be written, or none is.
-    for file in &files {
+    for file in files {
         ours(&place(&args.root, &file.path))?;
     }
-    for file in &files {
+    for file in files {
         let path = place(&args.root, &file.path);
         if args.write {
-            write(&path, &file.text)?;
+            write(&path, &file.text, file.is_program)?;
             outln!("written: {}", path.display());
         } else {
             outln!("# {}\n{}", path.display(), file.text);
         }
     }
+    elsewhere(args, name, settings, files);
     if args.write {
-        outln!("in force from the next boot on, or now: udevadm control --reload");
+        outln!("{}", in_force(format, name));
         outln!("way back: earmark persist {name}{} --remove", root_flag(args));
     } else {
-        let names = names(&settings);
-        outln!("# to write this: earmark persist {name} {names}{} --write", root_flag(args));
+        let names = names(settings);
+        let flag = args.format.map(|format| format!(" --as {}", format.name()));
+        let flag = flag.unwrap_or_default() + &root_flag(args);
+        outln!("# to write this: earmark persist {name} {names}{flag} --write");
+    }
+    Ok(())
+}
+
+/// When what was written counts.
+fn in_force(format: Format, name: &str) -> String {
+    match format {
+        Format::NetworkManager => format!("in force when NetworkManager next brings {name} up"),
+        Format::Ifupdown => format!("in force when ifup next brings {name} up"),
+        Format::Tuned => format!(
+            "in force with: tuned-adm profile $(cat /etc/tuned/active_profile) earmark-{name}"
+        ),
+        _ => "in force from the next boot on, or now: udevadm control --reload".into(),
+    }
+}
+
+/// Says which other files of ours bring back the same settings.
+fn elsewhere(args: &PersistArgs, name: &str, settings: &State, files: &[File]) {
+    for (format, path) in Format::files_of(name) {
+        let text = ours(&place(&args.root, &path)).ok().flatten();
+        let Some(text) = text.filter(|_| files.iter().all(|file| file.path != path)) else {
+            continue;
+        };
+        let same = settings_of(&text).only(|setting| settings.get(setting).is_some());
+        if !same.0.is_empty() {
+            errln!(
+                "{path} brings back {same}, too; to end that: \
+                 earmark persist {name} {} --as {}{} --remove",
+                names(&same),
+                format.name(),
+                root_flag(args)
+            );
+        }
+    }
+}
+
+/// Prints a text for somebody's repository, or writes it to a file that is ours or new.
+fn for_a_repository(args: &PersistArgs, text: &str) -> Result<()> {
+    let format = args.format().name();
+    ensure!(!args.write, "{format} is for a repository: --output FILE writes it to a file there");
+    match &args.output {
+        Some(path) => {
+            ours(path)?;
+            write(path, text, false)?;
+            outln!("written: {}", path.display());
+        }
+        None => outln!("{}", text.trim_end()),
     }
     Ok(())
 }
@@ -138,8 +217,8 @@ fn settings(args: &PersistArgs, store: &Store, device: &dyn Device) -> Result<St
 /// What files of ours bring back already.
 fn persisted(args: &PersistArgs, name: &str) -> Result<State> {
     let mut all = State::default();
-    for path in paths(name) {
-        let path = place(&args.root, &path);
+    let places = args.format().paths(name).into_iter().map(|path| place(&args.root, &path));
+    for path in places.chain(args.output.clone()) {
         // One that is not ours is refused where it would be written.
         if let Ok(Some(text)) = ours(&path) {
             all.0.extend(settings_of(&text).0);
@@ -157,14 +236,18 @@ fn subject(args: &PersistArgs, device: &dyn Device, settings: &State) -> Subject
     // 0: the address is its own, not one that a program has given it.
     let is_own = root.number(&format!("sys/class/net/{name}/addr_assign_type")) == Some(0);
     let address = root.word(&format!("sys/class/net/{name}/address")).filter(|_| is_own);
-    let mut subject = Subject { name: name.clone(), address, first: None, lines: None };
+    let has_tuned_profiles = ["etc/tuned/profiles", "usr/lib/tuned/profiles"]
+        .iter()
+        .any(|directory| args.root.join(directory).is_dir());
+    let mut subject =
+        Subject { name: name.clone(), address, has_tuned_profiles, ..Subject::default() };
     let keys: Vec<&str> = settings.0.keys().filter_map(|setting| link_key(*setting)).collect();
-    if keys.is_empty() {
+    if keys.is_empty() || !matches!(args.format(), Format::Systemd | Format::Link) {
         return subject;
     }
     let driver = root.link_name(&format!("sys/class/net/{name}/device/driver"));
     let traits = Traits { name: name.clone(), address: subject.address.clone(), driver };
-    let own_path = &paths(name)[0];
+    let own_path = &Format::Link.paths(name)[0];
     let own_name = own_path.rsplit('/').next().unwrap_or_default();
     let by_udev = by_udev(args, identity.number);
     for file in foreign(&args.root, &traits) {
@@ -225,7 +308,7 @@ fn place(root: &Path, path: &str) -> PathBuf {
 /// The text of a file of ours, if there is one.
 fn ours(path: &Path) -> Result<Option<String>> {
     match fs::read_to_string(path) {
-        Ok(text) if text.starts_with(MARK) => Ok(Some(text)),
+        Ok(text) if is_ours(&text) => Ok(Some(text)),
         Ok(_) => bail!(
             "{} is not one of Earmark's; move it away, or add to it what `--print` says",
             path.display()
@@ -236,13 +319,16 @@ fn ours(path: &Path) -> Result<Option<String>> {
 }
 
 /// Writes a file beside, then puts it in its place.
-fn write(path: &Path, text: &str) -> Result<()> {
+fn write(path: &Path, text: &str, is_program: bool) -> Result<()> {
     let fail = || format!("write {}; run it as root, or give another --root", path.display());
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).with_context(fail)?;
     }
     let beside = path.with_extension("earmark-new");
     fs::write(&beside, text).with_context(fail)?;
+    if is_program {
+        fs::set_permissions(&beside, Permissions::from_mode(0o755)).with_context(fail)?;
+    }
     fs::rename(&beside, path).with_context(fail)
 }
 
@@ -252,19 +338,26 @@ fn remove(args: &PersistArgs) -> Result<()> {
     let name = device_name(&Root::here(), &args.device);
     let gone: Vec<Setting> = parsed(&args.settings)?;
     let mut found = false;
-    for path in paths(&name) {
+    for (format, path) in Format::files_of(&name) {
+        if args.format.is_some_and(|only| !only.paths(&name).contains(&path)) {
+            continue;
+        }
         let path = place(&args.root, &path);
         let Some(text) = ours(&path)? else { continue };
-        let left = if gone.is_empty() { None } else { without(&name, &text, &gone) };
+        let left = if gone.is_empty() { None } else { without(format, &name, &text, &gone) };
         match left {
             Some(left) if left == text => continue,
             Some(left) => {
-                write(&path, &left)?;
+                write(&path, &left, format == Format::NetworkManager)?;
                 outln!("written: {}", path.display());
             }
             None => {
                 fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))?;
                 outln!("removed: {}", path.display());
+                if format == Format::Tuned {
+                    // A profile is a directory; one that holds more than ours stays.
+                    let _ = path.parent().map(fs::remove_dir);
+                }
             }
         }
         found = true;

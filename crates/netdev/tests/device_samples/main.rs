@@ -3,6 +3,7 @@
 #![allow(non_snake_case, reason = "test names are subject__case")]
 
 mod files;
+mod recorded;
 mod replies;
 mod settings;
 mod tree;

@@ -1,30 +1,12 @@
 //! Answers of netlink that were recorded.
 
-use std::fs;
-use std::path::Path;
-
 use netdev::ethtool::{
     Parameter, parse_channels, parse_coalesce, parse_features, parse_link_modes, parse_link_state,
     parse_rings, parse_strings, parse_timestamps,
 };
 use netdev::netdev::{Direction, Napi, Threaded, parse_napi, parse_queue, parse_queue_counters};
 
-/// The answers to a request in `tests/samples/DRIVER.replies`.
-fn answers(driver: &str, request: &str) -> Vec<Vec<u8>> {
-    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/samples");
-    let text = fs::read_to_string(samples.join(format!("{driver}.replies"))).unwrap();
-    let lines = text.lines().filter_map(|line| line.strip_prefix(request)?.strip_prefix(' '));
-    lines.map(bytes).collect()
-}
-
-fn answer(driver: &str, request: &str) -> Vec<u8> {
-    answers(driver, request).remove(0)
-}
-
-fn bytes(hex: &str) -> Vec<u8> {
-    let digits: Vec<u32> = hex.chars().map(|digit| digit.to_digit(16).unwrap()).collect();
-    digits.chunks_exact(2).map(|pair| u8::try_from(pair[0] << 4 | pair[1]).unwrap()).collect()
-}
+use crate::recorded::{answer, answers};
 
 #[test]
 fn virtio_net__settings() {

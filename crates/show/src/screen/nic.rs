@@ -12,8 +12,7 @@ const VECTORS: usize = 4;
 
 pub(super) fn link(report: &Report) -> Option<String> {
     let is_up = report.link.and_then(|link| link.is_up);
-    let speed = report.link.and_then(|link| link.speed_mbps).map(u64::from);
-    let speed = speed.or(report.files.speed_mbps).map(|speed| format!(" {speed} Mbit/s"));
+    let speed = report.speed_mbps().map(|speed| format!(" {speed} Mbit/s"));
     match is_up {
         Some(true) => Some(format!("up{}", speed.unwrap_or_default())),
         Some(false) => Some("no link".into()),

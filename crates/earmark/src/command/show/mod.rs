@@ -1,5 +1,8 @@
 //! `earmark show`: what delays a received packet, on one screen.
 
+mod check;
+
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -7,6 +10,7 @@ use clap::Args;
 use netdev::{Root, device_name, illegible_devices};
 use serde::Serialize;
 
+use bench::suggestions::SuggestedValues;
 use report::terminal::Width;
 use report::{errln, outln};
 use show::lines::Lines;
@@ -22,9 +26,21 @@ pub struct ShowArgs {
     /// Seconds over which interrupts are counted
     #[arg(long, default_value_t = 0.5, value_name = "SECONDS")]
     sample: f64,
+    /// Hold devices against a policy: one that comes with Earmark, or a TOML file
+    ///
+    /// The exit status is 0 if all rules hold, 3 if one is broken, 4 if none is and not all are
+    /// known to hold.
+    #[arg(long, value_name = "POLICY")]
+    #[arg(value_parser = policies(), hide_possible_values = true)]
+    check: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// The parser of a policy's name, or that of a file.
+fn policies() -> SuggestedValues<String> {
+    SuggestedValues::new(show::check::BUILT_IN.map(|(name, _)| name).to_vec())
 }
 
 /// What `--json` prints.
@@ -38,11 +54,18 @@ struct Shown {
 ///
 /// # Errors
 /// If there is no such device, or devices cannot be read.
-pub fn run(args: &ShowArgs) -> Result<()> {
+pub fn run(args: &ShowArgs) -> Result<ExitCode> {
     ensure!((0.0..=60.0).contains(&args.sample), "--sample is 0 to 60 seconds");
     let root = Root::here();
     let width = Width::of_output();
-    let sample = Duration::from_secs_f64(args.sample);
+    let policy = match args.check.as_deref().map(|name| (name, check::policy(name))) {
+        Some((_, Err(status))) => return Ok(status),
+        Some((name, Ok(policy))) => Some((name, policy)),
+        None => None,
+    };
+    // No rule is about interrupts.
+    let sample = if policy.is_some() { 0.0 } else { args.sample };
+    let sample = Duration::from_secs_f64(sample);
     let devices = match &args.device {
         Some(device) => vec![Report::read(&root, &device_name(&root, device), sample)?],
         // One that goes away meanwhile is not shown.
@@ -59,6 +82,9 @@ pub fn run(args: &ShowArgs) -> Result<()> {
             );
         }
     }
+    if let Some((name, policy)) = &policy {
+        return check::run(name, policy, &devices, (!args.json).then_some(width));
+    }
     if args.json {
         let shown = Shown { schema_version: SCHEMA, devices };
         outln!("{}", serde_json::to_string_pretty(&shown)?);
@@ -73,5 +99,5 @@ pub fn run(args: &ShowArgs) -> Result<()> {
             None => errln!("there is no NIC here, only the loopback: earmark show lo"),
         }
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,0 +1,230 @@
+//! What a rule allows: numbers between two bounds.
+
+use std::fmt;
+
+use super::key::Unit;
+
+/// One end of what is allowed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Bound {
+    /// In the unit of the rule.
+    pub(super) value: f64,
+    /// Whether the value itself is allowed.
+    pub(super) is_included: bool,
+}
+
+/// The numbers that a rule allows, in its unit; switches are 0 or 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limit {
+    pub(super) unit: Unit,
+    pub(super) min: Option<Bound>,
+    pub(super) max: Option<Bound>,
+}
+
+impl Limit {
+    /// Exactly this.
+    pub(super) fn exactly(unit: Unit, value: f64) -> Self {
+        let bound = Some(Bound { value, is_included: true });
+        Self { unit, min: bound, max: bound }
+    }
+
+    /// No less and no more, where that is said.
+    ///
+    /// # Errors
+    /// If no number is between them, or nothing is said.
+    pub(super) fn between(unit: Unit, min: Option<f64>, max: Option<f64>) -> Result<Self, String> {
+        let bound = |value| Bound { value, is_included: true };
+        Self { unit, min: min.map(bound), max: max.map(bound) }.checked()
+    }
+
+    /// Reads `on`, `off`, a number, or comparisons such as `> 3us, <= 20us`.
+    ///
+    /// # Errors
+    /// If it is none of these, or of another unit, or no number is between the bounds.
+    pub(super) fn parse(unit: Unit, text: &str) -> Result<Self, String> {
+        if unit == Unit::Switch {
+            return match text {
+                "on" => Ok(Self::exactly(unit, 1.0)),
+                "off" => Ok(Self::exactly(unit, 0.0)),
+                _ => Err(format!("{text}: on or off")),
+            };
+        }
+        let mut limit = Self { unit, min: None, max: None };
+        for clause in text.split(',').map(str::trim) {
+            let sign = clause.trim_end_matches(|c: char| !matches!(c, '<' | '>' | '='));
+            let value = parse_number(unit, clause[sign.len()..].trim())?;
+            let is_included = sign.ends_with('=') || sign.is_empty();
+            let bound = Some(Bound { value, is_included });
+            let (min, max) = match sign {
+                "<" | "<=" => (None, bound),
+                ">" | ">=" => (bound, None),
+                "=" | "" => (bound, bound),
+                _ => return Err(format!("{clause}: the comparisons are <, <=, >, >= and =")),
+            };
+            if min.is_some() && limit.min.is_some() || max.is_some() && limit.max.is_some() {
+                return Err(format!("{text}: two bounds at one end; leave one of them out"));
+            }
+            limit = Self { min: min.or(limit.min), max: max.or(limit.max), ..limit };
+        }
+        limit.checked()
+    }
+
+    fn checked(self) -> Result<Self, String> {
+        let is_possible = match (self.min, self.max) {
+            (None, None) => return Err("says neither min nor max".into()),
+            (Some(min), Some(max)) if min.is_included && max.is_included => min.value <= max.value,
+            (Some(min), Some(max)) => min.value < max.value,
+            _ => true,
+        };
+        if is_possible { Ok(self) } else { Err(format!("no number is {self}")) }
+    }
+
+    /// Whether all numbers from `low` to `high` are allowed.
+    pub(super) fn allows(&self, low: f64, high: f64) -> bool {
+        let above = |min: Bound| low > min.value || min.is_included && low == min.value;
+        let below = |max: Bound| high < max.value || max.is_included && high == max.value;
+        self.min.is_none_or(above) && self.max.is_none_or(below)
+    }
+
+    /// Whether none of the numbers from `low` to `high` is allowed.
+    pub(super) fn excludes(&self, low: f64, high: f64) -> bool {
+        let below = |min: Bound| high < min.value || !min.is_included && high == min.value;
+        let above = |max: Bound| low > max.value || !max.is_included && low == max.value;
+        self.min.is_some_and(below) || self.max.is_some_and(above)
+    }
+
+    /// The whole number that is allowed and nearest to `value`.
+    pub(super) fn nearest(&self, value: f64) -> f64 {
+        let least = self.min.map(|min| match min.is_included {
+            true => min.value.ceil(),
+            false => min.value.floor() + 1.0,
+        });
+        let most = self.max.map(|max| match max.is_included {
+            true => max.value.floor(),
+            false => max.value.ceil() - 1.0,
+        });
+        let value = most.map_or(value, |most| value.min(most));
+        least.map_or(value, |least| value.max(least)).max(0.0)
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let word = |value| format_number(self.unit, value);
+        match (self.min, self.max) {
+            (Some(min), Some(max)) if min == max && min.is_included => f.write_str(&word(min.value)),
+            (min, max) => {
+                let sign = |bound: Bound| if bound.is_included { "=" } else { "" };
+                let min = min.map(|it| format!(">{} {}", sign(it), word(it.value)));
+                let max = max.map(|it| format!("<{} {}", sign(it), word(it.value)));
+                f.write_str(&min.into_iter().chain(max).collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+}
+
+/// A number with its unit, where it has one.
+pub(super) fn format_number(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Switch => if value == 0.0 { "off" } else { "on" }.into(),
+        Unit::Count => value.to_string(),
+        Unit::Micros => format!("{value}us"),
+        Unit::Nanos => format!("{value}ns"),
+        Unit::Mbit => format!("{value}Mbit"),
+    }
+}
+
+/// A number of `unit`, or with another unit that is converted.
+///
+/// # Errors
+/// If it is none, or its unit does not fit.
+pub(super) fn parse_number(unit: Unit, text: &str) -> Result<f64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let suffix = &text[digits.len()..];
+    let (units, own): (&[(&str, f64)], f64) = match unit {
+        Unit::Micros => (&[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)], 1e3),
+        Unit::Nanos => (&[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)], 1.0),
+        Unit::Mbit => (&[("Mbit", 1.0), ("Gbit", 1e3)], 1.0),
+        Unit::Count | Unit::Switch => (&[], 1.0),
+    };
+    let names = || units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let factor = match units.iter().find(|(name, _)| *name == suffix) {
+        Some((_, factor)) => *factor,
+        None if suffix.is_empty() => own,
+        None if units.is_empty() => return Err(format!("{text}: a number without a unit")),
+        None => return Err(format!("{text}: its units are {}", names())),
+    };
+    let value: f64 = digits.trim().parse().map_err(|_| format!("{text:?} is no number"))?;
+    if !(0.0..=u32::MAX.into()).contains(&value) {
+        return Err(format!("{text}: a number of 0 to {}", u32::MAX));
+    }
+    Ok(value * factor / own)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn limit(unit: Unit, text: &str) -> Limit {
+        Limit::parse(unit, text).unwrap()
+    }
+
+    #[test]
+    fn bounds_are_read_and_written_alike() {
+        for (unit, text, written) in [
+            (Unit::Micros, "< 50us", "< 50us"),
+            (Unit::Micros, "<=0.05ms", "<= 50us"),
+            (Unit::Nanos, "20us", "20000ns"),
+            (Unit::Count, ">= 8, < 32", ">= 8, < 32"),
+            (Unit::Mbit, ">= 10Gbit", ">= 10000Mbit"),
+            (Unit::Switch, "off", "off"),
+            (Unit::Micros, "= 75", "75us"),
+        ] {
+            assert_eq!(limit(unit, text).to_string(), written);
+        }
+    }
+
+    #[test]
+    fn wrong_bounds_are_refused_in_words() {
+        for (unit, text, words) in [
+            (Unit::Switch, "maybe", "on or off"),
+            (Unit::Count, "< 5us", "without a unit"),
+            (Unit::Micros, "< 5 frames", "its units are ns, us, ms, s"),
+            (Unit::Micros, "~ 5", "is no number"),
+            (Unit::Micros, "=> 5", "the comparisons are"),
+            (Unit::Micros, "<", "is no number"),
+            (Unit::Micros, "< -5", "0 to"),
+            (Unit::Micros, "< nan", "its units are ns, us, ms, s"),
+            (Unit::Micros, "< 5, < 6", "two bounds at one end"),
+            (Unit::Micros, "> 5, < 5", "no number is > 5us, < 5us"),
+        ] {
+            let refusal = Limit::parse(unit, text).unwrap_err();
+            assert!(refusal.contains(words), "{text}: {refusal}");
+        }
+        assert!(Limit::between(Unit::Count, None, None).is_err());
+        assert!(Limit::between(Unit::Count, Some(2.0), Some(1.0)).is_err());
+    }
+
+    #[test]
+    fn ranges_are_allowed_excluded_or_neither() {
+        let under = limit(Unit::Micros, "< 50");
+        let of = |low, high| (under.allows(low, high), under.excludes(low, high));
+        assert_eq!(of(0.0, 49.0), (true, false));
+        assert_eq!(of(0.0, 50.0), (false, false));
+        assert_eq!(of(50.0, f64::INFINITY), (false, true));
+        let over = limit(Unit::Micros, ">= 8");
+        assert!(over.allows(8.0, 9.0) && over.excludes(0.0, 7.0) && !over.excludes(0.0, 8.0));
+    }
+
+    #[test]
+    fn the_nearest_number_that_is_allowed_is_whole() {
+        let nearest = |text, value| limit(Unit::Micros, text).nearest(value);
+        assert_eq!(nearest("< 50", 75.0), 49.0);
+        assert_eq!(nearest("<= 50", 75.0), 50.0);
+        assert_eq!(nearest("< 0.5", 75.0), 0.0);
+        assert_eq!(nearest("> 8", 0.0), 9.0);
+        assert_eq!(nearest(">= 8, <= 32", 0.0), 8.0);
+        assert_eq!(nearest("20", 75.0), 20.0);
+    }
+}

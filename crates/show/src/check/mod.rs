@@ -1,0 +1,143 @@
+//! Devices held against a policy: which rules hold, which are broken, which cannot be told.
+//!
+//! A value that a driver does not tell is neither allowed nor forbidden: the rule is *unknown*. A
+//! rule about a value that the driver chooses holds if it allows all that the driver may choose.
+
+mod found;
+mod key;
+mod limit;
+mod mend;
+mod policy;
+
+use serde::Serialize;
+
+use crate::report::Report;
+use found::{Found, find};
+pub use key::{Key, Other};
+pub use limit::Limit;
+use policy::Rule;
+pub use policy::{BUILT_IN, Policy};
+
+/// What has become of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// The device is as the rule says.
+    Holds,
+    /// It is not.
+    Broken,
+    /// The device does not tell.
+    Unknown,
+}
+
+/// A rule, applied to a device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Ruling {
+    /// The group that the rule is of.
+    pub group: String,
+    /// What it is about.
+    pub rule: &'static str,
+    /// What it allows.
+    pub allowed: String,
+    /// What has become of it.
+    pub outcome: Outcome,
+    /// The value, in the rule's unit; `None`: unknown, or the driver chooses.
+    pub value: Option<f64>,
+    /// The value in words; `None`: unknown.
+    pub found: Option<String>,
+    /// Why it is unknown.
+    pub why: Option<String>,
+    /// The command that would mend it, if there is one.
+    pub mend: Option<String>,
+}
+
+/// A device, and what became of each rule of its groups.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CheckedDevice {
+    /// Its name.
+    pub name: String,
+    /// Its driver.
+    pub driver: String,
+    /// The groups that it is of.
+    pub groups: Vec<String>,
+    /// Their rules.
+    pub rules: Vec<Ruling>,
+}
+
+/// All devices, and what became of the policy.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Checked {
+    /// Devices, also those of no group.
+    pub devices: Vec<CheckedDevice>,
+    /// Groups that no device is of.
+    pub empty_groups: Vec<String>,
+}
+
+impl Checked {
+    /// Rules of all devices with that outcome.
+    #[must_use]
+    pub fn count(&self, outcome: Outcome) -> usize {
+        self.rulings().filter(|(_, ruling)| ruling.outcome == outcome).count()
+    }
+
+    /// All rules, with the names of their devices.
+    pub fn rulings(&self) -> impl Iterator<Item = (&str, &Ruling)> {
+        self.devices
+            .iter()
+            .flat_map(|device| device.rules.iter().map(|ruling| (device.name.as_str(), ruling)))
+    }
+}
+
+/// Applies a policy to devices.
+#[must_use]
+pub fn check(policy: &Policy, devices: &[Report]) -> Checked {
+    let of_device = |device: &Report| {
+        let groups: Vec<_> = policy.groups.iter().filter(|group| group.has(device)).collect();
+        let rules = groups.iter().flat_map(|group| {
+            group.rules.iter().map(|rule| apply(rule, device, group.name.clone()))
+        });
+        CheckedDevice {
+            name: device.name.clone(),
+            driver: device.driver_name().to_owned(),
+            groups: groups.iter().map(|group| group.name.clone()).collect(),
+            rules: rules.collect(),
+        }
+    };
+    let is_empty = |group: &&policy::Group| !devices.iter().any(|device| group.has(device));
+    Checked {
+        devices: devices.iter().map(of_device).collect(),
+        empty_groups: policy.groups.iter().filter(is_empty).map(|it| it.name.clone()).collect(),
+    }
+}
+
+fn apply(rule: &Rule, device: &Report, group: String) -> Ruling {
+    let Rule { key, limit } = rule;
+    let of = |outcome, found: Option<&Found>| Ruling {
+        group: group.clone(),
+        rule: key.name(),
+        allowed: limit.to_string(),
+        outcome,
+        value: found.filter(|it| it.low == it.high).map(|it| it.low),
+        found: found.map(|it| it.words(limit.unit)),
+        why: None,
+        mend: None,
+    };
+    let all = match find(device, *key) {
+        Ok(all) => all,
+        Err(why) => return Ruling { why: Some(why), ..of(Outcome::Unknown, None) },
+    };
+    let breaks = |it: &&Found| {
+        limit.excludes(it.low, it.high) || it.unclear.is_none() && !limit.allows(it.low, it.high)
+    };
+    if let Some(found) = all.iter().find(breaks) {
+        let mend = mend::command(device, *key, limit, found);
+        return Ruling { mend, ..of(Outcome::Broken, Some(found)) };
+    }
+    match all.iter().find(|it| !limit.allows(it.low, it.high)) {
+        Some(found) => Ruling { why: found.unclear.clone(), ..of(Outcome::Unknown, Some(found)) },
+        None => of(Outcome::Holds, all.first()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

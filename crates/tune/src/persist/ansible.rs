@@ -1,0 +1,99 @@
+//! A playbook for Ansible: the files that bring the settings back at each boot, by udev and sysctl,
+//! and the same settings now. Nothing that is as it should be is changed, or reported as changed.
+//!
+//! It finds the device by its name, so that it is good for many hosts; a `.link` file would be that
+//! of one host, with what names its devices.
+
+use super::file::{File, Subject, head};
+use super::nmstate::yaml;
+use super::words::{ethtool, sysctl, sysfs};
+use super::{sysctl as sysctl_file, udev};
+use crate::setting::{Mechanism, Setting, State, Value};
+
+/// The text.
+pub(super) fn text(subject: &Subject, settings: &State) -> String {
+    let name = &subject.name;
+    let busy = settings.only(|setting| setting.mechanism() == Mechanism::BusyPolling);
+    let of_device = settings.only(|setting| busy.get(setting).is_none());
+    let mut text = format!(
+        "{}- name: {}\n  hosts: all\n  become: true\n  gather_facts: false\n  tasks:\n",
+        head(settings),
+        yaml(&format!("Interrupt coalescing of {name}"))
+    );
+    if !of_device.0.is_empty() {
+        text += &copy(&udev::file(subject, &of_device), "Reload udev rules");
+    }
+    if !busy.0.is_empty() {
+        text += &copy(&sysctl_file::file(subject, &busy), "Reload sysctl settings");
+    }
+    if let Some(words) = ethtool(settings) {
+        text += &coalescing(name, settings, &words);
+    }
+    let files = sysfs(settings).map(|(file, it)| (format!("/sys/class/net/{name}/{file}"), it));
+    text += &files.map(|(path, value)| attribute(&path, &value)).collect::<String>();
+    text += "  handlers:\n";
+    if !of_device.0.is_empty() {
+        text += &handler("Reload udev rules", "udevadm control --reload");
+    }
+    if !busy.0.is_empty() {
+        let words = sysctl(&busy).map(|(name, value)| format!(" {name}={value}"));
+        text += &handler(
+            "Reload sysctl settings",
+            &format!("sysctl -w{}", words.collect::<String>()),
+        );
+    }
+    text
+}
+
+fn copy(file: &File, notify: &str) -> String {
+    let lines: String = file.text.lines().map(|line| format!("          {line}\n")).collect();
+    format!(
+        "    - name: Bring them back at each boot ({})\n      ansible.builtin.copy:\n        dest: \
+         {}\n        mode: \"0644\"\n        content: |\n{lines}      notify: {notify}\n",
+        file.path.rsplit('/').next().unwrap_or_default(),
+        yaml(&file.path),
+    )
+}
+
+/// Reads the settings, and changes those that differ; `ethtool` has no way to do both.
+fn coalescing(name: &str, settings: &State, words: &str) -> String {
+    let classic = settings.only(|setting| setting.mechanism() == Mechanism::Coalescing);
+    let tests = classic.0.iter().map(|(setting, value)| {
+        let pattern = printed(*setting, value);
+        format!("earmark_coalescing.stdout is not search('(?mi)^{pattern}')")
+    });
+    let condition = tests.collect::<Vec<_>>().join("\n        or ");
+    format!(
+        "    - name: Read the settings\n      ansible.builtin.command: ethtool -c {name}\n      \
+         register: earmark_coalescing\n      changed_when: false\n      check_mode: false\n    \
+         - name: Put them into force now\n      ansible.builtin.command: ethtool -C {name} {words}\n\
+         \x20     changed_when: true\n      when: >-\n        {condition}\n"
+    )
+}
+
+/// A line of `ethtool -c` that has a value, as a pattern. Two switches share a line, and some names
+/// are not those of `ethtool -C`.
+fn printed(setting: Setting, value: &Value) -> String {
+    match setting {
+        Setting::AdaptiveRx => format!("Adaptive RX: +{value}"),
+        Setting::AdaptiveTx => format!("Adaptive RX: .* TX: +{value}"),
+        Setting::CqeModeRx => format!("CQE mode RX: +{value}"),
+        Setting::CqeModeTx => format!("CQE mode RX: .* TX: +{value}"),
+        _ => {
+            let name = setting.name().replace("frames-low", "frames?-low");
+            format!("{}:\\s+{value}$", name.replace("frames-high", "frames?-high"))
+        }
+    }
+}
+
+fn attribute(path: &str, value: &str) -> String {
+    format!(
+        "    - name: Write {path}\n      ansible.builtin.shell: test \"$(cat {path})\" = {value} || \
+         {{ echo {value} > {path} && echo changed; }}\n      register: earmark_written\n      \
+         changed_when: earmark_written.stdout == \"changed\"\n"
+    )
+}
+
+fn handler(name: &str, command: &str) -> String {
+    format!("    - name: {name}\n      ansible.builtin.command: {command}\n      changed_when: true\n")
+}

@@ -1,0 +1,135 @@
+//! A `.link` file (`systemd.link(5)`): what systemd itself sets when the device appears.
+//!
+//! Only the first such file that matches a device counts, so ours repeats what the one says that
+//! counts now: otherwise the device would have another name after the next boot.
+
+use std::fmt::Write;
+
+use super::file::{File, MARK, Subject};
+use crate::setting::{Setting, State, Unit, Value};
+
+/// What the default file of systemd says of names and addresses.
+const USUAL_LINK: [&str; 3] = [
+    "NamePolicy=keep kernel database onboard slot path",
+    "AlternativeNamesPolicy=database onboard slot path mac",
+    "MACAddressPolicy=persistent",
+];
+
+/// Its path.
+pub(super) fn path(device: &str) -> String {
+    format!("/etc/systemd/network/70-earmark-{device}.link")
+}
+
+/// The key of a setting in the `[Link]` section, if there is one.
+#[must_use]
+pub fn link_key(setting: Setting) -> Option<&'static str> {
+    Some(match setting {
+        Setting::AdaptiveRx => "UseAdaptiveRxCoalesce",
+        Setting::AdaptiveTx => "UseAdaptiveTxCoalesce",
+        Setting::RxUsecs => "RxCoalesceSec",
+        Setting::RxFrames => "RxMaxCoalescedFrames",
+        Setting::RxUsecsIrq => "RxIrqCoalesceSec",
+        Setting::RxFramesIrq => "RxMaxIrqCoalescedFrames",
+        Setting::TxUsecs => "TxCoalesceSec",
+        Setting::TxFrames => "TxMaxCoalescedFrames",
+        Setting::TxUsecsIrq => "TxIrqCoalesceSec",
+        Setting::TxFramesIrq => "TxMaxIrqCoalescedFrames",
+        Setting::PktRateLow => "CoalescePacketRateLow",
+        Setting::RxUsecsLow => "RxLowCoalesceSec",
+        Setting::RxFramesLow => "RxMaxLowCoalescedFrames",
+        Setting::TxUsecsLow => "TxLowCoalesceSec",
+        Setting::TxFramesLow => "TxMaxLowCoalescedFrames",
+        Setting::PktRateHigh => "CoalescePacketRateHigh",
+        Setting::RxUsecsHigh => "RxHighCoalesceSec",
+        Setting::RxFramesHigh => "RxMaxHighCoalescedFrames",
+        Setting::TxUsecsHigh => "TxHighCoalesceSec",
+        Setting::TxFramesHigh => "TxMaxHighCoalescedFrames",
+        Setting::SampleInterval => "CoalescePacketRateSampleIntervalSec",
+        Setting::StatsBlockUsecs => "StatisticsBlockCoalesceSec",
+        _ => return None,
+    })
+}
+
+/// The setting of a line of the `[Link]` section, and its value as `ethtool` has it.
+pub(super) fn setting_of<'a>(key: &str, value: &'a str) -> Option<(Setting, &'a str)> {
+    let setting = Setting::ALL.iter().copied().find(|setting| link_key(*setting) == Some(key))?;
+    let value = match (setting.unit(), value) {
+        (Unit::Switch, "yes") => "on",
+        (Unit::Switch, "no") => "off",
+        (_, value) if setting == Setting::SampleInterval => value.trim_end_matches('s'),
+        (_, value) => value,
+    };
+    Some((setting, value))
+}
+
+/// The text without some settings.
+pub(super) fn without(text: &str, gone: &[Setting]) -> String {
+    let keys: Vec<&str> = gone.iter().filter_map(|setting| link_key(*setting)).collect();
+    let stays = |line: &&str| line.split_once('=').is_none_or(|(key, _)| !keys.contains(&key));
+    text.lines().filter(stays).map(|line| format!("{line}\n")).collect()
+}
+
+/// The file.
+///
+/// # Errors
+/// If a `.link` file of somebody else counts first; the message has the lines to add there.
+pub(super) fn link(subject: &Subject, settings: &State) -> Result<File, String> {
+    let mut lines = String::new();
+    for (setting, value) in &settings.0 {
+        let value = match (setting.unit(), value) {
+            (Unit::Switch, value) => {
+                if value == &Value::Switch(true) { "yes" } else { "no" }.into()
+            }
+            (Unit::Micros, value) => format!("{value}us"),
+            (_, value) if *setting == Setting::SampleInterval => format!("{value}s"),
+            (_, value) => value.to_string(),
+        };
+        let _ = writeln!(lines, "{}={value}", link_key(*setting).unwrap_or_default());
+    }
+    if let Some(first) = &subject.first {
+        return Err(format!(
+            "{first} counts for {} before a file of ours would; add these lines to its section \
+             [Link]:\n{lines}",
+            subject.name
+        ));
+    }
+    let matches = match &subject.address {
+        Some(address) => format!("PermanentMACAddress={address}"),
+        None => format!("OriginalName={}", subject.name),
+    };
+    let usual = || USUAL_LINK.map(str::to_owned).to_vec();
+    let kept = subject.lines.clone().map_or_else(usual, |lines| without_ours(&lines));
+    let mut text = format!("{MARK}\n[Match]\n{matches}\n\n[Link]\n");
+    kept.iter().for_each(|line| text += &format!("{line}\n"));
+    text += &lines;
+    Ok(File { path: path(&subject.name), text, is_program: false })
+}
+
+/// The lines of the `[Link]` section, but for those of settings.
+#[must_use]
+pub fn link_section(text: &str) -> Vec<String> {
+    without_ours(&section(text, "[Link]"))
+}
+
+/// The lines of a section that assign something.
+#[must_use]
+pub fn section(text: &str, title: &str) -> Vec<String> {
+    let mut is_in = false;
+    let mut lines = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if line.starts_with('[') {
+            is_in = line == title;
+        } else if is_in && line.contains('=') && !line.starts_with(['#', ';']) {
+            lines.push(line.to_owned());
+        }
+    }
+    lines
+}
+
+/// Lines whose keys are not those of settings.
+fn without_ours(lines: &[String]) -> Vec<String> {
+    let keys: Vec<&str> = Setting::ALL.iter().filter_map(|setting| link_key(*setting)).collect();
+    let is_ours =
+        |line: &&String| line.split('=').next().is_some_and(|key| keys.contains(&key.trim()));
+    lines.iter().filter(|line| !is_ours(line)).cloned().collect()
+}

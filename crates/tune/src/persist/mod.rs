@@ -1,0 +1,229 @@
+//! Files that bring settings back at each boot, in the format of whatever sets up the network.
+//!
+//! One description, a [`Subject`] and its settings, has a writer for each [`Format`]. Programs that
+//! read a directory get a file there; what belongs into somebody's repository is a text.
+//!
+//! This module makes texts. It reads and writes nothing.
+
+mod ansible;
+mod file;
+mod ifupdown;
+mod link;
+mod network_manager;
+mod nixos;
+mod nmstate;
+mod sysctl;
+mod tuned;
+mod udev;
+mod words;
+
+use clap::ValueEnum;
+
+use crate::setting::{Mechanism, Setting, State};
+use file::settings_in_head;
+pub use file::{File, MARK, Subject, is_ours};
+pub use link::{link_key, link_section, section};
+
+/// Who brings the settings back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lowercase")]
+pub enum Format {
+    /// A systemd .link file, a udev rule for what that cannot say, and sysctl.d for busy polling
+    Systemd,
+    /// A systemd .link file alone
+    Link,
+    /// A udev rule alone
+    Udev,
+    /// A dispatcher script of NetworkManager
+    NetworkManager,
+    /// A stanza of ifupdown
+    Ifupdown,
+    /// A profile of TuneD
+    Tuned,
+    /// A state for nmstate, printed
+    Nmstate,
+    /// A playbook for Ansible, printed
+    Ansible,
+    /// A module for NixOS, printed
+    Nixos,
+}
+
+/// What a format makes of settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// Files that have their places.
+    Files(Vec<File>),
+    /// A text for a repository.
+    Text(String),
+}
+
+impl Format {
+    /// The paths that files of a device may have in any format, each once, with the narrowest
+    /// format that has it.
+    #[must_use]
+    pub fn files_of(device: &str) -> Vec<(Self, String)> {
+        let narrow = [Self::Link, Self::Udev, Self::NetworkManager, Self::Ifupdown, Self::Tuned];
+        let mut files: Vec<(Self, String)> = Vec::new();
+        for format in narrow.into_iter().chain([Self::Systemd]) {
+            for path in format.paths(device) {
+                if files.iter().all(|(_, known)| *known != path) {
+                    files.push((format, path));
+                }
+            }
+        }
+        files
+    }
+
+    /// Its name, as `--as` takes it.
+    #[must_use]
+    pub fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// Whether it can say a setting.
+    #[must_use]
+    pub fn can_say(self, setting: Setting) -> bool {
+        // The names that a `.link` file knows are those that nmstate knows, too; newer ones of
+        // `ethtool` are known to those alone that run it.
+        let is_classic = link_key(setting).is_some();
+        match setting.mechanism() {
+            Mechanism::Strategy => false,
+            Mechanism::Coalescing => {
+                is_classic || !matches!(self, Self::Link | Self::Nmstate)
+            }
+            Mechanism::Deferral => !matches!(self, Self::Link | Self::Nmstate),
+            Mechanism::BusyPolling => {
+                matches!(self, Self::Systemd | Self::Tuned | Self::Ansible | Self::Nixos)
+            }
+        }
+    }
+
+    /// The paths that files of a device may have; none if it is a text for a repository.
+    #[must_use]
+    pub fn paths(self, device: &str) -> Vec<String> {
+        match self {
+            Self::Systemd => vec![link::path(device), udev::path(device), sysctl::path(device)],
+            Self::Link => vec![link::path(device)],
+            Self::Udev => vec![udev::path(device)],
+            Self::NetworkManager => vec![network_manager::path(device)],
+            Self::Ifupdown => vec![ifupdown::path(device)],
+            Self::Tuned => tuned::paths(device),
+            Self::Nmstate | Self::Ansible | Self::Nixos => Vec::new(),
+        }
+    }
+
+    /// What brings `settings` back.
+    ///
+    /// # Errors
+    /// If it cannot say one of them, or not of a device with such a name; or if a `.link` file of
+    /// somebody else counts first: the message has the lines to add there.
+    pub fn write(self, subject: &Subject, settings: &State) -> Result<Written, String> {
+        self.check(&subject.name, settings)?;
+        let one = |file| Ok(Written::Files(vec![file]));
+        match self {
+            Self::Systemd => systemd(subject, settings).map(Written::Files),
+            Self::Link => one(link::link(subject, settings)?),
+            Self::Udev => one(udev::file(subject, settings)),
+            Self::NetworkManager => one(network_manager::file(subject, settings)),
+            Self::Ifupdown => one(ifupdown::file(subject, settings)),
+            Self::Tuned => Ok(Written::Files(tuned::files(subject, settings))),
+            Self::Nmstate => Ok(Written::Text(nmstate::text(subject, settings))),
+            Self::Ansible => Ok(Written::Text(ansible::text(subject, settings))),
+            Self::Nixos => Ok(Written::Text(nixos::text(subject, settings))),
+        }
+    }
+
+    fn check(self, device: &str, settings: &State) -> Result<(), String> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.:-@".contains(c);
+        if !device.chars().all(is_plain) || device.is_empty() {
+            return Err(format!(
+                "the name of {device} has characters that files would have to quote; give it \
+                 another (ip link set {device} name NEW)"
+            ));
+        }
+        let cannot = settings.only(|setting| !self.can_say(setting));
+        if cannot.0.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<&str> = cannot.0.keys().map(|setting| setting.name()).collect();
+        let all = |format: &&Self| cannot.0.keys().all(|setting| format.can_say(*setting));
+        let able: Vec<String> =
+            Self::value_variants().iter().filter(all).map(|format| format.name()).collect();
+        Err(format!(
+            "{} cannot say {}; those that can: --as {}",
+            self.name(),
+            names.join(", "),
+            able.join(", ")
+        ))
+    }
+}
+
+/// What each of the three can say best.
+fn systemd(subject: &Subject, settings: &State) -> Result<Vec<File>, String> {
+    let linked = settings.only(|setting| link_key(setting).is_some());
+    let busy = settings.only(|setting| setting.mechanism() == Mechanism::BusyPolling);
+    let others =
+        settings.only(|setting| linked.get(setting).is_none() && busy.get(setting).is_none());
+    let mut files = Vec::new();
+    if !linked.0.is_empty() {
+        files.push(link::link(subject, &linked)?);
+    }
+    if !others.0.is_empty() {
+        files.push(udev::file(subject, &others));
+    }
+    if !busy.0.is_empty() {
+        files.push(sysctl::file(subject, &busy));
+    }
+    Ok(files)
+}
+
+/// The settings that a file of ours brings back.
+#[must_use]
+pub fn settings_of(text: &str) -> State {
+    if let Some(settings) = settings_in_head(text) {
+        return settings;
+    }
+    let mut found = State::default();
+    let mut add = |(setting, value): (Setting, &str)| {
+        if let Ok(value) = setting.parse_value(value) {
+            found.0.insert(setting, value);
+        }
+    };
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        if line.starts_with("ACTION==") {
+            udev::pairs(line).into_iter().for_each(&mut add);
+        } else if let Some((key, value)) = line.split_once('=') {
+            let (key, value) = (key.trim(), value.trim());
+            let setting = link::setting_of(key, value).or_else(|| sysctl::setting_of(key, value));
+            setting.into_iter().for_each(&mut add);
+        }
+    }
+    found
+}
+
+/// A file of ours for device `name` without some settings; `None` if it has no others.
+#[must_use]
+pub fn without(format: Format, name: &str, text: &str, gone: &[Setting]) -> Option<String> {
+    let left = settings_of(text).only(|setting| !gone.contains(&setting));
+    if left.0.is_empty() {
+        return None;
+    }
+    let subject = Subject { name: name.to_owned(), ..Subject::default() };
+    if text.contains("\n[Link]\n") {
+        return Some(link::without(text, gone));
+    }
+    if text.contains("\nACTION==") {
+        return Some(udev::file(&subject, &left).text);
+    }
+    match format.write(&subject, &left).ok()? {
+        Written::Files(files) => {
+            let is_program = text.starts_with("#!");
+            let file = files.into_iter().find(|file| file.is_program == is_program);
+            file.map(|file| file.text)
+        }
+        Written::Text(text) => Some(text),
+    }
+}
+
+#[cfg(test)]
+mod tests;

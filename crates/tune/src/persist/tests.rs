@@ -1,0 +1,155 @@
+use super::link::section;
+use super::*;
+use crate::setting::{Change, Unit, Value};
+
+fn state(text: &str) -> State {
+    State(text.parse::<Change>().unwrap().0.into_iter().collect())
+}
+
+fn subject() -> Subject {
+    Subject {
+        name: "enp1s0".into(),
+        address: Some("02:00:00:00:00:01".into()),
+        lines: Some(section(LINK, "[Link]")),
+        ..Subject::default()
+    }
+}
+
+/// The files of the format that is usual.
+fn files(subject: &Subject, settings: &State) -> Result<Vec<File>, String> {
+    match Format::Systemd.write(subject, settings)? {
+        Written::Files(files) => Ok(files),
+        Written::Text(text) => panic!("{text}"),
+    }
+}
+
+/// Each setting of a device, with a value.
+fn each() -> impl Iterator<Item = State> {
+    let settings = Setting::ALL.iter().filter(|setting| **setting != Setting::Strategy);
+    settings.map(|setting| {
+        let value = match setting.unit() {
+            Unit::Switch => Value::Switch(false),
+            _ => Value::Number(7),
+        };
+        State([(*setting, value)].into())
+    })
+}
+
+/// The text of what a format makes of settings that it can say.
+fn text(format: Format, settings: &State) -> String {
+    match format.write(&subject(), settings).unwrap() {
+        Written::Files(files) => {
+            let texts: Vec<String> = files.into_iter().map(|file| file.text).collect();
+            texts.join("\n")
+        }
+        Written::Text(text) => text,
+    }
+}
+
+const LINK: &str = "# SPDX\n[Match]\nOriginalName=*\n\n[Link]\nNamePolicy=keep path\n; no=1\n\
+                    RxCoalesceSec=3us\nMACAddressPolicy=persistent\n[Other]\nX=1\n";
+
+#[test]
+fn a_link_file_keeps_what_names_the_device() {
+    let files = files(&subject(), &state("adaptive-rx off rx-usecs 50 rx-frames 0")).unwrap();
+    assert_eq!(files.len(), 1);
+    assert_eq!(files[0].path, "/etc/systemd/network/70-earmark-enp1s0.link");
+    let expected = format!(
+        "{MARK}\n[Match]\nPermanentMACAddress=02:00:00:00:00:01\n\n[Link]\nNamePolicy=keep path\n\
+         MACAddressPolicy=persistent\nUseAdaptiveRxCoalesce=no\nRxCoalesceSec=50us\n\
+         RxMaxCoalescedFrames=0\n"
+    );
+    assert_eq!(files[0].text, expected);
+}
+
+#[test]
+fn somebody_elses_file_that_counts_first_is_left_alone() {
+    let first = Some("/etc/systemd/network/10-lan.link".into());
+    let refusal = files(&Subject { first, ..subject() }, &state("rx-usecs 50")).unwrap_err();
+    assert!(refusal.contains("10-lan.link") && refusal.contains("\nRxCoalesceSec=50us\n"));
+}
+
+#[test]
+fn files_of_ours_are_read_back_in_every_format() {
+    for format in Format::value_variants() {
+        for state in each().filter(|state| state.0.keys().all(|it| format.can_say(*it))) {
+            let text = text(*format, &state);
+            assert!(is_ours(&text), "{text}");
+            assert_eq!(settings_of(&text), state, "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_setting_is_taken_out_of_a_file_of_every_format() {
+    let both = state("rx-usecs 50 rx-frames 8");
+    for format in Format::value_variants() {
+        let before = text(*format, &both);
+        let after = without(*format, "enp1s0", &before, &[Setting::RxFrames]).unwrap();
+        assert_eq!(settings_of(&after), state("rx-usecs 50"), "{after}");
+        assert!(is_ours(&after) && !after.contains("rx-frames"), "{after}");
+        assert_eq!(without(*format, "enp1s0", &after, &[Setting::RxUsecs]), None);
+    }
+}
+
+#[test]
+fn what_a_format_cannot_say_is_refused_with_those_that_can() {
+    let refusal = |format: Format, text: &str| format.write(&subject(), &state(text)).unwrap_err();
+    assert_eq!(
+        refusal(Format::Nmstate, "rx-usecs 5 cqe-mode-rx on gro-flush-timeout 0"),
+        "nmstate cannot say cqe-mode-rx, gro-flush-timeout; those that can: --as systemd, udev, \
+         networkmanager, ifupdown, tuned, ansible, nixos"
+    );
+    assert!(refusal(Format::Udev, "busy-poll 50").ends_with("--as systemd, tuned, ansible, nixos"));
+    for state in each() {
+        assert!(Format::Systemd.write(&subject(), &state).is_ok(), "{state}");
+        assert!(Format::Ansible.write(&subject(), &state).is_ok(), "{state}");
+    }
+}
+
+#[test]
+fn a_name_that_would_have_to_be_quoted_is_refused() {
+    for name in ["a b", "a\"b", "a'b", "a$(b)", "a\nb", "a/b", ""] {
+        let subject = Subject { name: name.into(), ..subject() };
+        for format in Format::value_variants() {
+            let refusal = format.write(&subject, &state("rx-usecs 5")).unwrap_err();
+            assert!(refusal.contains("would have to quote"), "{refusal}");
+        }
+    }
+}
+
+#[test]
+fn each_format_is_what_its_reader_expects() {
+    let settings = state("adaptive-rx off rx-usecs 50 rx-frames-high 8");
+    let deferring = state("rx-usecs 50 gro-flush-timeout 20us");
+    for (format, settings, lines) in [
+        (Format::NetworkManager, &deferring, "networkmanager.txt"),
+        (Format::Ifupdown, &deferring, "ifupdown.txt"),
+        (Format::Tuned, &deferring, "tuned.txt"),
+        (Format::Nmstate, &settings, "nmstate.yaml"),
+        (Format::Ansible, &deferring, "ansible.yaml"),
+        (Format::Nixos, &deferring, "nixos.nix"),
+    ] {
+        let path = format!("{}/tests/persist/{lines}", env!("CARGO_MANIFEST_DIR"));
+        let expected = std::fs::read_to_string(&path).unwrap_or_default();
+        let text = text(format, settings);
+        assert_eq!(text, expected, "\n== {path}\n{text}==");
+    }
+}
+
+#[test]
+fn what_a_link_file_cannot_say_is_a_rule() {
+    let settings =
+        state("gro-flush-timeout 20us napi-defer-hard-irqs 2 cqe-mode-rx on busy-poll 50");
+    let files =
+        files(&Subject { name: "eth0".into(), ..Subject::default() }, &settings).unwrap();
+    assert_eq!(files.len(), 2);
+    assert_eq!(files[0].path, "/etc/udev/rules.d/90-earmark-eth0.rules");
+    let does = "RUN+=\"/usr/sbin/ethtool -C eth0 cqe-mode-rx on\"";
+    assert!(files[0].text.contains(
+        "NAME==\"eth0\", ATTR{gro_flush_timeout}=\"20000\", \
+                                     ATTR{napi_defer_hard_irqs}=\"2\", "
+    ));
+    assert_eq!(files[0].text.matches(does).count(), 2);
+    assert!(files[1].text.ends_with("net.core.busy_poll = 50\n"));
+}
