@@ -134,7 +134,8 @@ fn networkmanager_knows_the_properties_that_the_script_names() {
     needs("nmcli", "network-manager");
     let all = Setting::ALL.iter().filter(|setting| Format::Link.can_say(**setting));
     let all: Vec<String> = all.map(|setting| format!("{setting} 7")).collect();
-    let all = all.join(" ").replace("adaptive-rx 7 adaptive-tx 7", "adaptive-rx on adaptive-tx off");
+    let all =
+        all.join(" ").replace("adaptive-rx 7 adaptive-tx 7", "adaptive-rx on adaptive-tx off");
     let subject = Subject { name: "eth0".into(), ..Subject::default() };
     let written = Format::NetworkManager.write(&subject, &state(&all)).unwrap();
     let Written::Files(files) = written else { panic!("{written:?}") };

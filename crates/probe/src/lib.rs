@@ -23,6 +23,7 @@
 //!
 //! - [`prober`]: requests to the echoes that far hosts have, and their replies;
 //! - [`run`](mod@run): sends what a plan asks for;
+//! - [`fleet`]: many hosts;
 //! - [`echo`]: the far side of our own;
 //! - [`recording`]: measurements in a file, to be judged again;
 //! - [`report`]: the verdict for people and as JSON.
@@ -31,6 +32,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod echo;
+pub mod fleet;
 pub mod prober;
 pub mod recording;
 pub mod report;

@@ -87,7 +87,48 @@ struct NotHold {
     usecs: f64,
 }
 
+/// A row of a table of hosts.
+#[derive(Debug, PartialEq)]
+pub struct Summary {
+    /// Which echo was asked.
+    pub kind: &'static str,
+    /// The median round trip of lone probes, in microseconds.
+    pub p50_us: f64,
+    /// Their 99th percentile.
+    pub p99_us: f64,
+    /// Probes that were answered.
+    pub answered: usize,
+    /// Probes that were sent.
+    pub sent: usize,
+    /// The holds, or that there is none, or that it cannot be told.
+    pub found: String,
+}
+
 impl Report {
+    /// A line of it.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        Summary {
+            kind: self.kind.name(),
+            p50_us: self.lone_round_trip_us.p50,
+            p99_us: self.lone_round_trip_us.p99,
+            answered: self.answered,
+            sent: self.sent,
+            found: self.found(),
+        }
+    }
+
+    fn found(&self) -> String {
+        let holds = self.holds.iter().map(|hold| {
+            let frames = hold.frames.map_or_else(String::new, |it| format!(" or {it} frames"));
+            format!("{}: {} {:.1} us{frames}", hold.side, hold.family, hold.usecs)
+        });
+        let unclear = self.cannot_tell.iter().map(|it| format!("{}: cannot tell", it.side));
+        let all: Vec<String> = holds.chain(unclear).collect();
+        let above = self.no_holds.iter().map(|it| it.above_usecs).fold(0.0, f64::max);
+        if all.is_empty() { format!("no hold above {above:.1} us") } else { all.join("; ") }
+    }
+
     /// Sums up.
     #[must_use]
     pub fn new(origin: &Origin, heard: &[Heard], verdict: &Verdict) -> Self {

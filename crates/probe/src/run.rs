@@ -49,8 +49,20 @@ pub fn plan(prober: &Prober, limits: Limits) -> Plan {
 /// # Errors
 /// If the socket fails, or a signal asks to end; lost answers are no error.
 pub fn run(prober: &mut Prober, plan: &mut Plan) -> Result<()> {
+    run_paced(prober, plan, |_| Ok(interrupted::check()?))
+}
+
+/// The same, but `wait` comes before each train, and is told how many packets that has.
+///
+/// # Errors
+/// If the socket fails, or `wait` does; lost answers are no error.
+pub fn run_paced(
+    prober: &mut Prober,
+    plan: &mut Plan,
+    mut wait: impl FnMut(usize) -> Result<()>,
+) -> Result<()> {
     while let Some(train) = plan.next_train() {
-        interrupted::check()?;
+        wait(train.sends.len())?;
         let heard = send(prober, train).with_context(|| {
             format!("probe {}; does its {} still run?", prober.address, prober.kind().name())
         })?;

@@ -112,7 +112,9 @@ impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = |value| format_number(self.unit, value);
         match (self.min, self.max) {
-            (Some(min), Some(max)) if min == max && min.is_included => f.write_str(&word(min.value)),
+            (Some(min), Some(max)) if min == max && min.is_included => {
+                f.write_str(&word(min.value))
+            }
             (min, max) => {
                 let sign = |bound: Bound| if bound.is_included { "=" } else { "" };
                 let min = min.map(|it| format!(">{} {}", sign(it), word(it.value)));

@@ -145,7 +145,8 @@ fn what_no_setting_mends_says_so() {
 
 #[test]
 fn groups_without_a_device_and_devices_without_a_group_are_named() {
-    let policy = "[a]\nmatch = { driver = \"ice\" }\nmtu = 1\n[b]\nmatch = { name = \"x\" }\nmtu = 1";
+    let policy =
+        "[a]\nmatch = { driver = \"ice\" }\nmtu = 1\n[b]\nmatch = { name = \"x\" }\nmtu = 1";
     let checked = check(&Policy::parse(policy).unwrap(), &[device("igb", &[]), device("ice", &[])]);
     assert_eq!(checked.empty_groups, ["b"]);
     assert_eq!((checked.devices[0].groups.len(), checked.devices[0].rules.len()), (0, 0));

@@ -37,10 +37,8 @@ pub(super) fn text(subject: &Subject, settings: &State) -> String {
     }
     if !busy.0.is_empty() {
         let words = sysctl(&busy).map(|(name, value)| format!(" {name}={value}"));
-        text += &handler(
-            "Reload sysctl settings",
-            &format!("sysctl -w{}", words.collect::<String>()),
-        );
+        text +=
+            &handler("Reload sysctl settings", &format!("sysctl -w{}", words.collect::<String>()));
     }
     text
 }
@@ -95,5 +93,7 @@ fn attribute(path: &str, value: &str) -> String {
 }
 
 fn handler(name: &str, command: &str) -> String {
-    format!("    - name: {name}\n      ansible.builtin.command: {command}\n      changed_when: true\n")
+    format!(
+        "    - name: {name}\n      ansible.builtin.command: {command}\n      changed_when: true\n"
+    )
 }

@@ -41,9 +41,9 @@ pub struct Subject {
 #[must_use]
 pub fn is_ours(text: &str) -> bool {
     text.starts_with(MARK)
-        || text.split_once('\n').is_some_and(|(first, rest)| {
-            first.starts_with("#!") && rest.starts_with(MARK)
-        })
+        || text
+            .split_once('\n')
+            .is_some_and(|(first, rest)| first.starts_with("#!") && rest.starts_with(MARK))
 }
 
 /// The first lines of a file that says its settings in a line.

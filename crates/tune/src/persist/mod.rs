@@ -88,9 +88,7 @@ impl Format {
         let is_classic = link_key(setting).is_some();
         match setting.mechanism() {
             Mechanism::Strategy => false,
-            Mechanism::Coalescing => {
-                is_classic || !matches!(self, Self::Link | Self::Nmstate)
-            }
+            Mechanism::Coalescing => is_classic || !matches!(self, Self::Link | Self::Nmstate),
             Mechanism::Deferral => !matches!(self, Self::Link | Self::Nmstate),
             Mechanism::BusyPolling => {
                 matches!(self, Self::Systemd | Self::Tuned | Self::Ansible | Self::Nixos)

@@ -141,8 +141,7 @@ fn each_format_is_what_its_reader_expects() {
 fn what_a_link_file_cannot_say_is_a_rule() {
     let settings =
         state("gro-flush-timeout 20us napi-defer-hard-irqs 2 cqe-mode-rx on busy-poll 50");
-    let files =
-        files(&Subject { name: "eth0".into(), ..Subject::default() }, &settings).unwrap();
+    let files = files(&Subject { name: "eth0".into(), ..Subject::default() }, &settings).unwrap();
     assert_eq!(files.len(), 2);
     assert_eq!(files[0].path, "/etc/udev/rules.d/90-earmark-eth0.rules");
     let does = "RUN+=\"/usr/sbin/ethtool -C eth0 cqe-mode-rx on\"";

@@ -26,7 +26,7 @@ fn of(settings: &State, mechanism: Mechanism) -> impl Iterator<Item = (String, S
 /// The commands of a shell that bring settings back, one a line.
 pub(super) fn commands(name: &str, settings: &State) -> Vec<String> {
     let coalescing = ethtool(settings).map(|words| format!("ethtool -C {name} {words}"));
-    let deferral = sysfs(settings)
-        .map(|(file, value)| format!("echo {value} > /sys/class/net/{name}/{file}"));
+    let deferral =
+        sysfs(settings).map(|(file, value)| format!("echo {value} > /sys/class/net/{name}/{file}"));
     coalescing.into_iter().chain(deferral).collect()
 }

@@ -70,8 +70,7 @@ pub(super) fn run(
     match terminal {
         None => {
             let (schema_version, policy) = (SCHEMA, name);
-            let shown =
-                Shown { schema_version, policy, holds, broken, unknown, checked: &checked };
+            let shown = Shown { schema_version, policy, holds, broken, unknown, checked: &checked };
             outln!("{}", serde_json::to_string_pretty(&shown)?);
         }
         Some(width) => {
@@ -92,9 +91,8 @@ pub(super) fn run(
 
 /// A line for each rule that is not known to hold, the broken ones first.
 fn lines(checked: &Checked) -> Vec<String> {
-    let of = |outcome: Outcome| {
-        checked.rulings().filter(move |(_, ruling)| ruling.outcome == outcome)
-    };
+    let of =
+        |outcome: Outcome| checked.rulings().filter(move |(_, ruling)| ruling.outcome == outcome);
     let broken = of(Outcome::Broken).map(|(device, ruling)| broken(device, ruling));
     let unknown = of(Outcome::Unknown).map(|(device, ruling)| unknown(device, ruling));
     broken.chain(unknown).collect()

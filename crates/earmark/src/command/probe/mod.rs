@@ -1,12 +1,16 @@
 //! `earmark probe`: what a round trip costs, and whose hold is in it.
 
+mod hosts;
+
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use infer::{Heard, Place, Purpose};
 
 use super::apply::DeviceArgs;
 
+use probe::fleet::Pace;
 use probe::prober::{EchoKind, Prober};
 use probe::recording::{self, Origin};
 use probe::report::Report;
@@ -21,7 +25,7 @@ use tune::transaction::{Transaction, Verdict};
 #[derive(clap::Args, Debug)]
 pub struct ProbeArgs {
     /// Whom to ask
-    #[arg(required_unless_present = "replay")]
+    #[arg(required_unless_present_any = ["replay", "hosts"])]
     host: Option<String>,
     /// Which echo; without it, the first that answers
     #[arg(long, value_enum)]
@@ -46,6 +50,17 @@ pub struct ProbeArgs {
     /// Judge what a file of --record has, and send nothing
     #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "kind", "port", "count", "rate", "record"])]
     replay: Option<PathBuf>,
+    /// Ask all hosts of a file, one a line; - is standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["host", "vary", "record", "replay"])]
+    hosts: Option<PathBuf>,
+    /// So many of these hosts at a time; they disturb each other's measurement
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with_all = ["host", "replay"])]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=64))]
+    parallel: u8,
+    /// Send all of these hosts together at most so many packets a second
+    #[arg(long, value_name = "PACKETS", default_value_t = 5_000, conflicts_with_all = ["host", "replay"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    total_rate: u32,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -58,7 +73,17 @@ pub struct ProbeArgs {
 ///
 /// # Errors
 /// If nothing answers, or a file cannot be read or written.
-pub fn run(args: &ProbeArgs) -> Result<()> {
+pub fn run(args: &ProbeArgs) -> Result<ExitCode> {
+    if let Some(path) = &args.hosts {
+        let pace = Pace {
+            kind: args.kind,
+            port: args.port,
+            limits: args.limits(),
+            parallel: args.parallel.into(),
+            total_rate: args.total_rate,
+        };
+        return hosts::run(path, &pace, args.json);
+    }
     let Observations { origin, heard, unheld } = match (&args.replay, &args.vary) {
         (Some(path), _) => Observations::of(recording::read(path)?),
         (None, Some(name)) => ask_and_vary(args, name)?,
@@ -73,7 +98,13 @@ pub fn run(args: &ProbeArgs) -> Result<()> {
     } else {
         outln!("{}", report.text(Width::of_output()).trim_end());
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
+}
+
+impl ProbeArgs {
+    fn limits(&self) -> Limits {
+        Limits { count: self.count, rate: self.rate }
+    }
 }
 
 /// What was heard.
@@ -93,7 +124,7 @@ impl Observations {
 fn ask(args: &ProbeArgs, kind: Option<EchoKind>) -> Result<(Origin, Vec<Heard>)> {
     let host = args.host.as_ref().context("whom to ask?")?;
     let mut prober = Prober::find(host, kind, args.port)?;
-    let mut plan = run::plan(&prober, Limits { count: args.count, rate: args.rate });
+    let mut plan = run::plan(&prober, args.limits());
     let (address, kind) = (prober.address, prober.kind());
     errln!(
         "probing {address} by {}: {} small packets in a few seconds",

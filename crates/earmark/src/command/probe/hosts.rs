@@ -1,0 +1,115 @@
+//! `earmark probe --hosts`: many hosts, and one table of them.
+
+use std::io::{Read, stdin};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use serde::Serialize;
+
+use bench::files::read_text;
+use probe::fleet::{Outcome, Pace, parse_hosts, probe};
+use report::terminal::{NOTHING, Table, Width};
+use report::{SCHEMA, errln, outln};
+use sys::interrupted;
+
+/// No list of hosts has more bytes.
+const LARGEST: u64 = 1 << 20;
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Shown<'a> {
+    schema_version: u32,
+    hosts: &'a [Outcome],
+}
+
+/// Probes the hosts of a list; the status says whether all of them were.
+///
+/// # Errors
+/// If the list cannot be read.
+pub(super) fn run(path: &Path, pace: &Pace, is_json: bool) -> Result<ExitCode> {
+    let hosts = read(path)?;
+    interrupted::watch().context("take signals")?;
+    errln!(
+        "probing {} hosts, {} at a time, at most {} packets a second in total",
+        hosts.len(),
+        pace.parallel,
+        pace.total_rate
+    );
+    let outcomes = probe(&hosts, pace, |number, outcome| {
+        let ended = outcome.error.as_ref().map_or("probed", |_| "failed");
+        errln!("{number} of {}: {} {ended}", hosts.len(), outcome.host);
+    });
+    if is_json {
+        let shown = Shown { schema_version: SCHEMA, hosts: &outcomes };
+        outln!("{}", serde_json::to_string_pretty(&shown)?);
+    } else {
+        outln!("{}", text(&outcomes, Width::of_output()));
+    }
+    let all = outcomes.iter().all(|outcome| outcome.error.is_none());
+    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The hosts of a file, or of standard input if that is `-`.
+fn read(path: &Path) -> Result<Vec<String>> {
+    let doing = || format!("read the hosts of {}", path.display());
+    let text = if path == Path::new("-") {
+        let mut text = String::new();
+        stdin().take(LARGEST + 1).read_to_string(&mut text).with_context(doing)?;
+        ensure!(text.len() as u64 <= LARGEST, "{}: more than {LARGEST} bytes", doing());
+        text
+    } else {
+        read_text(path, LARGEST).with_context(doing)?
+    };
+    parse_hosts(&text).with_context(doing)
+}
+
+/// A row for each host, and below the table why some failed.
+fn text(outcomes: &[Outcome], width: Width) -> String {
+    let headers =
+        [("host", 0), ("by", 2), ("lone p50 us", 0), ("p99 us", 1), ("answered", 3), ("found", 0)];
+    let mut table = Table::new(headers).with_words_last();
+    let mut errors = String::new();
+    for Outcome { host, error, probe } in outcomes {
+        let found = |found: String| match error {
+            Some(_) => format!("failed; {found}"),
+            None => found,
+        };
+        let nothing = || NOTHING.to_owned();
+        let cells = match probe {
+            Some(probe) => {
+                let summary = probe.summary();
+                let [p50, p99] = [summary.p50_us, summary.p99_us].map(|us| format!("{us:.1}"));
+                let answered = format!("{}/{}", summary.answered, summary.sent);
+                [summary.kind.into(), p50, p99, answered, found(summary.found)]
+            }
+            None => [nothing(), nothing(), nothing(), nothing(), "failed".into()],
+        };
+        table.add_row(std::iter::once(host.clone()).chain(cells));
+        if let Some(error) = error {
+            errors += &format!("\n{}", width.wrap(&format!("{host}: {error}")));
+        }
+    }
+    let gap = if errors.is_empty() { "" } else { "\n" };
+    format!("{}{gap}{errors}", table.fit(width).trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use report::terminal::checks::fits;
+
+    #[test]
+    fn every_terminal_has_the_hosts_and_why_they_failed() {
+        let failed = |host: &str| Outcome {
+            host: host.into(),
+            error: Some(format!(
+                "nothing at {host} answers (udp at 10.0.0.7:7011: no answer; icmp at 10.0.0.7: no \
+                 answer); start `earmark echo` there"
+            )),
+            probe: None,
+        };
+        let outcomes = ["node1", "a-host-with-a-long-name.example.org"].map(failed);
+        fits(|width| text(&outcomes, width), &["node1", "a-host-with-a-long-name.example.org:"]);
+    }
+}
