@@ -9,8 +9,8 @@ mod common;
 use common::{Directory, Ended, in_network, needs};
 
 /// Runs a script in a network of its own, in which settings of the device `tap` are `rx-frames 9`
-/// and `gro-flush-timeout 20000`. `persist FORMAT` writes them into this machine's own directory, an
-/// empty one lies over which; `reset` sets them to 0, and `look` prints them.
+/// and `gro-flush-timeout 20000`. `persist FORMAT` writes them into this directory of the machine,
+/// over which an empty one is mounted; `reset` sets them to 0, and `look` prints them.
 fn reads(directory: &str, script: &str) -> Ended {
     let state = Directory::new();
     in_network(
@@ -266,6 +266,7 @@ fn what_does_not_fit_is_refused_or_named() {
          earmark persist tap rx-frames --as udev --output here || true
          echo mine >mine; earmark persist tap rx-frames --as nixos --output mine || true
          earmark persist tap rx-frames --as udev --write --root root >/dev/null
+         mkdir -p root/etc/network; echo 'auto lo' >root/etc/network/interfaces
          earmark persist tap rx-frames --as ifupdown --write --root root >/dev/null
          earmark persist tap rx-frames --as nixos --output new
          earmark persist tap gro-flush-timeout --as nixos --output new
@@ -278,6 +279,7 @@ fn what_does_not_fit_is_refused_or_named() {
         "mine is not one of Earmark's",
         "/etc/udev/rules.d/90-earmark-tap.rules brings back rx-frames 9, too; to end that: earmark \
          persist tap rx-frames --as udev --root root --remove",
+        "/etc/network/interfaces reads no /etc/network/interfaces.d; it takes a line: source",
         "persisted before, and kept: rx-frames 9",
     ] {
         assert!(ended.stderr.contains(words), "no {words} in {ended:?}");

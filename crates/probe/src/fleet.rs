@@ -99,8 +99,8 @@ impl Budget {
     }
 }
 
-/// Probes hosts, and tells `done` of each when it is done. After a signal that asks to end, what was
-/// heard until then is judged, and the rest is not probed.
+/// Probes hosts, and tells `done` of each when it is done. After a signal that asks to end, what
+/// was heard until then is judged, and the rest is not probed.
 #[must_use]
 pub fn probe(hosts: &[String], pace: &Pace, done: impl Fn(usize, &Outcome) + Sync) -> Vec<Outcome> {
     let budget = Budget::new(pace.total_rate);

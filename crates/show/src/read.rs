@@ -104,7 +104,7 @@ impl Report {
     #[must_use]
     pub fn driver_name(&self) -> &str {
         let reported = self.driver.as_ref().map(|driver| driver.name.as_str());
-        reported.or(self.files.driver.as_deref()).unwrap_or("no driver")
+        reported.or(self.files.driver.as_deref()).unwrap_or(NO_DRIVER)
     }
 
     /// Megabits a second, if the driver knows.
@@ -152,6 +152,9 @@ impl Report {
         Some(self.files.interrupts.iter().map(|(one, _)| rate(one.number)).collect())
     }
 }
+
+/// What stands for the name of a driver where there is none.
+pub(crate) const NO_DRIVER: &str = "no driver";
 
 /// What is missing where `/sys` cannot be read: interrupts, deferral, steering and counters.
 const FILES: &str = "interrupts, deferral, steering";

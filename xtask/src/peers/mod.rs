@@ -1,7 +1,8 @@
 //! The programs that the tests talk to or measure with.
 //!
 //! What is missing is installed only in CI, or where `--install` says so: packages bring services
-//! that start, and replace others. Elsewhere root gets the packages unpacked into the target
+//! that start, and replace others. Those that would set up the network of the machine never are.
+//! Elsewhere root gets the packages unpacked into the target
 //! directory, in sight of this command and what it starts alone ([`unpacked`]). Everyone else gets
 //! the command to type.
 
@@ -14,7 +15,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::shell;
-use list::{KERNEL_TOOLS, PEERS, Peer};
+use list::{KERNEL_TOOLS, NEVER_INSTALLED, PEERS, Peer};
 
 /// What `cargo xtask peers` takes.
 #[derive(clap::Args)]
@@ -58,12 +59,18 @@ fn get(install: bool) -> Result<()> {
     if !install {
         return unpacked::enter(&missing).with_context(|| advice(&missing, installer()));
     }
-    apt_install(&missing)?;
-    let still: Vec<_> = self::missing().iter().map(|peer| peer.program).collect();
+    let is_never = |peer: &&&Peer| NEVER_INSTALLED.iter().any(|it| it.program == peer.program);
+    let wanted: Vec<&Peer> = missing.iter().filter(|peer| !is_never(peer)).copied().collect();
+    if !wanted.is_empty() {
+        apt_install(&wanted)?;
+    }
+    let missing = self::missing();
+    let still: Vec<_> =
+        missing.iter().filter(|peer| !is_never(peer)).map(|peer| peer.program).collect();
     if !still.is_empty() {
         bail!("apt-get succeeded, but no {} can be found; look at $PATH", still.join(", "));
     }
-    Ok(())
+    if missing.is_empty() { Ok(()) } else { unpacked::enter(&missing) }
 }
 
 /// Whether this machine is there for tests alone, as CI services say with `CI=true`.
@@ -83,7 +90,7 @@ fn missing() -> Vec<&'static Peer> {
 }
 
 fn all() -> impl Iterator<Item = &'static Peer> {
-    PEERS.iter().chain(&KERNEL_TOOLS)
+    PEERS.iter().chain(&NEVER_INSTALLED).chain(&KERNEL_TOOLS)
 }
 
 /// Whether packages can be installed without a question.

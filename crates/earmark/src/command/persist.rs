@@ -104,6 +104,12 @@ fn in_place(args: &PersistArgs, name: &str, settings: &State, files: &[File]) ->
         }
     }
     elsewhere(args, name, settings, files);
+    if format == Format::Ifupdown && !has_drop_ins(&args.root) {
+        errln!(
+            "/etc/network/interfaces reads no /etc/network/interfaces.d; it takes a line: source \
+             /etc/network/interfaces.d/*"
+        );
+    }
     if args.write {
         outln!("{}", in_force(format, name));
         outln!("way back: earmark persist {name}{} --remove", root_flag(args));
@@ -126,6 +132,13 @@ fn in_force(format: Format, name: &str) -> String {
         ),
         _ => "in force from the next boot on, or now: udevadm control --reload".into(),
     }
+}
+
+/// Whether ifupdown reads the directory of our stanza; where there is no ifupdown yet, it will.
+fn has_drop_ins(root: &Path) -> bool {
+    let Ok(text) = fs::read_to_string(root.join("etc/network/interfaces")) else { return true };
+    let mut lines = text.lines().map(str::trim);
+    lines.any(|line| line.starts_with("source") && line.contains("interfaces.d"))
 }
 
 /// Says which other files of ours bring back the same settings.

@@ -6,6 +6,7 @@ use super::key::{Key, Other, Unit};
 use super::limit::format_number;
 use crate::delay::Delay;
 use crate::drivers::is_software;
+use crate::read::NO_DRIVER;
 use crate::report::Report;
 
 /// A value, or the values between two.
@@ -89,6 +90,7 @@ fn why_not(device: &Report, what: &str, name: &str) -> Unknown {
     match device.unreadable.iter().find(|unreadable| unreadable.what == what) {
         Some(unreadable) => unreadable.why.clone(),
         None if !device.has_files() => "/sys cannot be read".into(),
+        None if device.driver_name() == NO_DRIVER => format!("no driver tells {name}"),
         None => format!("driver {} does not tell {name}", device.driver_name()),
     }
 }

@@ -1,7 +1,8 @@
 //! A policy: groups of devices, and what each device of a group has to be like.
 //!
 //! In TOML a group is a table, and a rule is a line of it. `match` says which devices are of the
-//! group; without it, all are. A device may be of several groups, and has to keep the rules of each.
+//! group; without it, all are. A device may be of several groups, and has to keep the rules of
+//! each.
 
 use std::fmt;
 
