@@ -1,8 +1,8 @@
 //! Many hosts, one after the other or a few at a time, at a rate that all of them share.
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
 
@@ -79,7 +79,7 @@ impl Budget {
     /// When so many packets may be sent that nobody has been promised.
     fn reserve(&self, packets: usize, now: Instant) -> Instant {
         let takes = Duration::from_secs_f64(packets as f64 / f64::from(self.rate));
-        let mut free_at = self.free_at.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = now.max(*free_at);
         *free_at = begin + takes;
         begin
@@ -113,7 +113,7 @@ pub fn probe(hosts: &[String], pace: &Pace, done: impl Fn(usize, &Outcome) + Syn
         } {
             let outcome = probe_one(host, pace, &budget);
             done(count.fetch_add(1, Ordering::Relaxed) + 1, &outcome);
-            let mut all = outcomes.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut all = outcomes.lock().unwrap_or_else(PoisonError::into_inner);
             all.push((at, outcome));
         }
     };
@@ -122,7 +122,7 @@ pub fn probe(hosts: &[String], pace: &Pace, done: impl Fn(usize, &Outcome) + Syn
             scope.spawn(work);
         }
     });
-    let mut outcomes = outcomes.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
     outcomes.sort_by_key(|(at, _)| *at);
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }

@@ -11,7 +11,7 @@ use show::report::Report;
 mod recorded;
 #[path = "../../netdev/tests/device_samples/tree.rs"]
 mod tree;
-use recorded::answer;
+use recorded::{answer, answers};
 use tree::Tree;
 
 /// The files of a recorded machine, as they are read on it.
@@ -26,22 +26,16 @@ fn with_settings(device: Report, settings: &[(Parameter, u32)]) -> Report {
     Report { coalescing: Some(coalescing), ..device }.with_delays()
 }
 
-/// The recorded answers of the kernel about a device.
+/// The recorded answers of the kernel about a device; some drivers have no such settings.
 fn of_answers(driver: &str) -> Report {
-    let coalescing = match recorded::answers(driver, "coalesce").first() {
-        Some(answer) => Some(parse_coalesce(answer).unwrap()),
-        None => None,
-    };
-    let rings = recorded::answers(driver, "rings");
+    let first = |request| answers(driver, request).into_iter().next();
     Report {
         name: "eth0".into(),
         driver: Some(Driver { name: driver.into(), ..Driver::default() }),
-        coalescing,
-        rings: rings.first().map(|rings| parse_rings(rings).unwrap()),
+        coalescing: first("coalesce").map(|it| parse_coalesce(&it).unwrap()),
+        rings: first("rings").map(|it| parse_rings(&it).unwrap()),
         features: Some(parse_features(&answer(driver, "features")).unwrap()),
-        timestamps: recorded::answers(driver, "timestamps")
-            .first()
-            .map(|it| parse_timestamps(it).unwrap()),
+        timestamps: first("timestamps").map(|it| parse_timestamps(&it).unwrap()),
         ..Report::default()
     }
     .with_delays()

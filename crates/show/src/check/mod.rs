@@ -93,9 +93,9 @@ impl Checked {
 pub fn check(policy: &Policy, devices: &[Report]) -> Checked {
     let of_device = |device: &Report| {
         let groups: Vec<_> = policy.groups.iter().filter(|group| group.has(device)).collect();
-        let rules = groups.iter().flat_map(|group| {
-            group.rules.iter().map(|rule| apply(rule, device, group.name.clone()))
-        });
+        let rules = groups
+            .iter()
+            .flat_map(|group| group.rules.iter().map(|rule| apply(rule, device, &group.name)));
         CheckedDevice {
             name: device.name.clone(),
             driver: device.driver_name().to_owned(),
@@ -110,10 +110,10 @@ pub fn check(policy: &Policy, devices: &[Report]) -> Checked {
     }
 }
 
-fn apply(rule: &Rule, device: &Report, group: String) -> Ruling {
+fn apply(rule: &Rule, device: &Report, group: &str) -> Ruling {
     let Rule { key, limit } = rule;
     let of = |outcome, found: Option<&Found>| Ruling {
-        group: group.clone(),
+        group: group.to_owned(),
         rule: key.name(),
         allowed: limit.to_string(),
         outcome,
