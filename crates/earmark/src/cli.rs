@@ -92,7 +92,8 @@ pub enum Command {
     Rollback(RollbackArgs),
     /// Print or write files that bring a device's settings back at each boot
     ///
-    /// A systemd .link file, or a udev rule for what that cannot say.
+    /// A systemd .link file, and a udev rule for what that cannot say; or with --as, what
+    /// NetworkManager, ifupdown, TuneD, nmstate, Ansible or NixOS read.
     Persist(PersistArgs),
     /// What a round trip to a host costs, and whose hold is in it, of which kind, how long
     ///

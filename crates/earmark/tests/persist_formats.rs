@@ -215,13 +215,14 @@ fn nix_and_yaml_are_what_they_look_like() {
         "/etc/udev/rules.d",
         "persist nixos --output /run/module.nix
          nix-instantiate --parse /run/module.nix
-         earmark persist tap rx-frames --as nmstate --output /run/state.yaml
+         persist nmstate --output /run/state.yaml
          /usr/bin/python3 -c 'import yaml; print(yaml.safe_load(open(\"/run/state.yaml\")))'",
     );
     let rule = "RUN+=\\\"\" + (pkgs).ethtool + \"/bin/ethtool -C tap rx-frames 9\\\"";
     assert!(ended.output().contains(rule), "{ended:?}");
     let parsed = "{'interfaces': [{'name': 'tap', 'type': 'ethernet', 'state': 'up', \
-                  'ethtool': {'coalesce': {'rx-frames': 9}}}]}";
+                  'ethtool': {'coalesce': {'rx-frames': 9}}, 'dispatch': {'post-activation': \
+                  'echo 20000 > /sys/class/net/tap/gro_flush_timeout\\n'}}]}";
     assert!(ended.stdout.contains(parsed), "{ended:?}");
 }
 
@@ -261,7 +262,7 @@ fn what_does_not_fit_is_refused_or_named() {
     let ended = in_network(
         &root,
         "ethtool -C tap rx-frames 9; echo 20000 >/sys/class/net/tap/gro_flush_timeout
-         earmark persist tap gro-flush-timeout --as nmstate || true
+         earmark persist tap gro-flush-timeout --as link || true
          earmark persist tap rx-frames --as nmstate --write || true
          earmark persist tap rx-frames --as udev --output here || true
          echo mine >mine; earmark persist tap rx-frames --as nixos --output mine || true
@@ -273,7 +274,7 @@ fn what_does_not_fit_is_refused_or_named() {
          grep -c 'rx-frames 9' new",
     );
     for words in [
-        "nmstate cannot say gro-flush-timeout; those that can: --as systemd, udev,",
+        "link cannot say gro-flush-timeout; those that can: --as systemd, udev,",
         "nmstate is for a repository: --output FILE",
         "udev reads a directory: `--as udev --write` writes there",
         "mine is not one of Earmark's",

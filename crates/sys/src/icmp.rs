@@ -8,6 +8,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use base::prng::Prng;
 use rustix::io::Errno;
@@ -56,11 +57,13 @@ fn forbidden() -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
-/// What tells answers on raw sockets of this process from those to others. Mixed, so that
-/// processes with neighbouring numbers do not share identifiers.
+/// What tells answers on a raw socket from those to others, of this process, too: each call has
+/// another. Mixed, so that processes with neighbouring numbers do not share identifiers.
 #[must_use]
 pub fn identifier() -> u16 {
-    Prng::new(u64::from(std::process::id())).next_u64() as u16
+    static SOCKETS: AtomicU32 = AtomicU32::new(0);
+    let socket = u64::from(SOCKETS.fetch_add(1, Ordering::Relaxed));
+    Prng::new(u64::from(std::process::id()) | socket << 32).next_u64() as u16
 }
 
 /// The ones' complement sum of RFC 1071 over 16-bit words.

@@ -83,13 +83,10 @@ impl Format {
     /// Whether it can say a setting.
     #[must_use]
     pub fn can_say(self, setting: Setting) -> bool {
-        // The names that a `.link` file knows are those that nmstate knows, too; newer ones of
-        // `ethtool` are known to those alone that run it.
-        let is_classic = link_key(setting).is_some();
         match setting.mechanism() {
             Mechanism::Strategy => false,
-            Mechanism::Coalescing => is_classic || !matches!(self, Self::Link | Self::Nmstate),
-            Mechanism::Deferral => !matches!(self, Self::Link | Self::Nmstate),
+            Mechanism::Coalescing => self != Self::Link || link_key(setting).is_some(),
+            Mechanism::Deferral => self != Self::Link,
             Mechanism::BusyPolling => {
                 matches!(self, Self::Systemd | Self::Tuned | Self::Ansible | Self::Nixos)
             }

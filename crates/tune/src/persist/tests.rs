@@ -96,9 +96,9 @@ fn a_setting_is_taken_out_of_a_file_of_every_format() {
 fn what_a_format_cannot_say_is_refused_with_those_that_can() {
     let refusal = |format: Format, text: &str| format.write(&subject(), &state(text)).unwrap_err();
     assert_eq!(
-        refusal(Format::Nmstate, "rx-usecs 5 cqe-mode-rx on gro-flush-timeout 0"),
-        "nmstate cannot say cqe-mode-rx, gro-flush-timeout; those that can: --as systemd, udev, \
-         networkmanager, ifupdown, tuned, ansible, nixos"
+        refusal(Format::Link, "rx-usecs 5 cqe-mode-rx on gro-flush-timeout 0"),
+        "link cannot say cqe-mode-rx, gro-flush-timeout; those that can: --as systemd, udev, \
+         networkmanager, ifupdown, tuned, nmstate, ansible, nixos"
     );
     assert!(refusal(Format::Udev, "busy-poll 50").ends_with("--as systemd, tuned, ansible, nixos"));
     for state in each() {
@@ -120,13 +120,14 @@ fn a_name_that_would_have_to_be_quoted_is_refused() {
 
 #[test]
 fn each_format_is_what_its_reader_expects() {
-    let settings = state("adaptive-rx off rx-usecs 50 rx-frames-high 8");
+    let all =
+        state("adaptive-rx off rx-usecs 50 rx-frames-high 8 cqe-mode-rx on gro-flush-timeout 0");
     let deferring = state("rx-usecs 50 gro-flush-timeout 20us");
     for (format, settings, lines) in [
         (Format::NetworkManager, &deferring, "networkmanager.txt"),
         (Format::Ifupdown, &deferring, "ifupdown.txt"),
         (Format::Tuned, &deferring, "tuned.txt"),
-        (Format::Nmstate, &settings, "nmstate.yaml"),
+        (Format::Nmstate, &all, "nmstate.yaml"),
         (Format::Ansible, &deferring, "ansible.yaml"),
         (Format::Nixos, &deferring, "nixos.nix"),
     ] {
