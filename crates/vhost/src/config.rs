@@ -15,6 +15,7 @@ use super::message::{
     PROTOCOL_F_INBAND_NOTIFICATIONS, PROTOCOL_F_MQ, PROTOCOL_F_REPLY_ACK, PROTOCOL_F_RESET_DEVICE,
     PROTOCOL_F_STATUS,
 };
+use super::session::SessionSettings;
 
 /// The rings are as virtio 1.0 has them, and packets have the header of 12 bytes.
 pub const VERSION_1: u64 = 1 << VIRTIO_F_VERSION_1;
@@ -102,6 +103,19 @@ impl DeviceSettings {
             | PROTOCOL_F_RESET_DEVICE
             | PROTOCOL_F_STATUS;
         if self.inband { features | PROTOCOL_F_INBAND_NOTIFICATIONS } else { features }
+    }
+
+    /// What such a device offers to its frontends.
+    #[must_use]
+    pub fn session(&self) -> SessionSettings {
+        let rings = 2 * self.pairs + 1;
+        SessionSettings {
+            features: self.features(),
+            protocol: self.protocol_features(),
+            rings: rings.into(),
+            queue_number: if self.counts_rings { rings } else { self.pairs },
+            config: self.config().to_vec(),
+        }
     }
 
     /// `struct virtio_net_config` up to `duplex` (`include/uapi/linux/virtio_net.h`).

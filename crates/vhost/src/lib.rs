@@ -149,6 +149,8 @@ mod costs;
 mod device;
 pub mod driver;
 #[doc(hidden)]
+pub mod frontend;
+#[doc(hidden)]
 pub mod memory;
 #[doc(hidden)]
 pub mod message;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use rustix::event::epoll;
 
-use super::config::{CTRL_VQ, DeviceSettings, EVENT_IDX, MQ, MRG_RXBUF, VERSION_1};
+use super::config::{CTRL_VQ, EVENT_IDX, MQ, MRG_RXBUF, VERSION_1};
 use super::connection::{Connection, ConnectionError};
 use super::memory::{Memory, MemoryError};
 use super::message::{
@@ -160,15 +160,25 @@ impl Watching {
     }
 }
 
+/// What a device offers to its frontends.
+#[derive(Clone, Debug)]
+pub struct SessionSettings {
+    /// Virtio features.
+    pub features: u64,
+    /// Features of the vhost-user protocol.
+    pub protocol: u64,
+    /// How many rings there are.
+    pub rings: usize,
+    /// What it says when it is asked for the number of its queues.
+    pub queue_number: u16,
+    /// Its configuration space; what lies beyond reads as zero.
+    pub config: Vec<u8>,
+}
+
 /// The state of one frontend's device.
 #[derive(Debug)]
 pub struct Session {
-    offered: u64,
-    offered_protocol: u64,
-    pairs: u16,
-    /// What it says when it is asked for the number of its queues.
-    queue_number: u16,
-    config: [u8; 17],
+    offers: SessionSettings,
     features: u64,
     protocol: u64,
     status: u64,
@@ -181,19 +191,14 @@ pub struct Session {
 impl Session {
     /// A fresh device.
     #[must_use]
-    pub fn new(settings: &DeviceSettings, watching: Watching) -> Self {
-        let rings = 2 * usize::from(settings.pairs) + 1;
+    pub fn new(settings: &SessionSettings, watching: Watching) -> Self {
         Self {
-            offered: settings.features(),
-            offered_protocol: settings.protocol_features(),
-            pairs: settings.pairs,
-            queue_number: if settings.counts_rings { rings as u16 } else { settings.pairs },
-            config: settings.config(),
+            offers: settings.clone(),
             features: 0,
             protocol: 0,
             status: 0,
             memory: None,
-            slots: (0..rings).map(|_| Slot::default()).collect(),
+            slots: (0..settings.rings).map(|_| Slot::default()).collect(),
             backend: None,
             watching,
         }
@@ -244,9 +249,9 @@ impl Session {
     /// The payload of the answer, if `request` only asks.
     fn question(&self, request: &Request) -> Option<Vec<u8>> {
         let number = match request {
-            Request::GetFeatures => self.offered,
-            Request::GetProtocolFeatures => self.offered_protocol,
-            Request::GetQueueNum => self.queue_number.into(),
+            Request::GetFeatures => self.offers.features,
+            Request::GetProtocolFeatures => self.offers.protocol,
+            Request::GetQueueNum => self.offers.queue_number.into(),
             Request::GetStatus => self.status,
             Request::GetConfig(config) => return Some(self.read_config(config)),
             _ => return None,
@@ -258,7 +263,7 @@ impl Session {
         let from = asked.offset as usize;
         let bytes = (from..).take(asked.bytes.len());
         // What lies beyond the fields of this device reads as zero.
-        let bytes = bytes.map(|at| self.config.get(at).copied().unwrap_or(0)).collect();
+        let bytes = bytes.map(|at| self.offers.config.get(at).copied().unwrap_or(0)).collect();
         Config { bytes, ..*asked }.encode()
     }
 
@@ -281,7 +286,7 @@ impl Session {
         match request {
             Request::SetFeatures(features) => self.set_features(features)?,
             Request::SetProtocolFeatures(features) => {
-                check_features(features, self.offered_protocol)?;
+                check_features(features, self.offers.protocol)?;
                 self.protocol = features;
             }
             Request::SetStatus(status) => self.status = status,
@@ -294,7 +299,7 @@ impl Session {
     }
 
     fn set_features(&mut self, features: u64) -> Result<(), ProtocolViolation> {
-        check_features(features, self.offered)?;
+        check_features(features, self.offers.features)?;
         if features != self.features {
             self.slots.iter_mut().for_each(Slot::dissolve);
             self.features = features;
@@ -453,8 +458,9 @@ impl Session {
     /// The number of the control ring, if the guest has one.
     #[must_use]
     pub fn control_ring(&self) -> Option<usize> {
-        let pairs = if self.features & MQ == 0 { 1 } else { usize::from(self.pairs) };
-        (self.features & CTRL_VQ != 0).then_some(2 * pairs)
+        let last = self.slots.len().checked_sub(1)?;
+        let index = if self.features & MQ == 0 { 2.min(last) } else { last };
+        (self.features & CTRL_VQ != 0).then_some(index)
     }
 
     /// Whether the guest says by a command how many pairs it uses.

@@ -182,7 +182,8 @@ impl Build<'_> {
         let (file, text) = recipe::REPLACED;
         write(&self.source().join(file), text)?;
         self.must_edit(&[recipe::NO_RANDOMNESS])?;
-        self.must_edit(&recipe::INTERRUPTED_AND_RUN)
+        self.must_edit(&recipe::INTERRUPTED_AND_RUN)?;
+        self.must_edit(&recipe::PCI_OVER_VIRTIO)
     }
 
     fn must_edit(&self, edits: &[recipe::Edit]) -> Result<()> {

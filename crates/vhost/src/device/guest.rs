@@ -1,7 +1,8 @@
 //! A guest for tests: a frontend that sets up rings, and a driver that polls as Linux does.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
@@ -12,6 +13,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use super::*;
+use crate::connection::Connection;
+use crate::message::Request;
 use crate::config::{CTRL_VQ, EVENT_IDX, VERSION_1};
 use crate::connection::Incoming;
 use crate::memory::Memory;
@@ -78,7 +81,7 @@ impl Plane {
         self.port.advance(now);
         let mut delivered = |packet: &Delivered, _: &[u8]| self.delivered.push(*packet);
         self.port.serve(now, &mut self.pool, &mut delivered).unwrap();
-        self.port.host.answer_kick();
+        self.port.host.frontend.answer_kick();
     }
 }
 

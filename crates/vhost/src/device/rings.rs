@@ -22,12 +22,12 @@ impl Device {
         port: &mut Port<Vec<u8>>,
         watch: &mut Watch,
     ) -> Result<(), ProtocolViolation> {
-        let Some(guest) = &mut self.guest else { return Ok(()) };
+        let Some(session) = self.frontend.session() else { return Ok(()) };
         let mut live = 0;
         let queues = port.queues_mut().iter_mut().zip(&mut self.receivers);
         for (pair, (queue, receiver)) in queues.enumerate() {
             let index = 2 * pair;
-            match guest.session.ring(index) {
+            match session.ring(index) {
                 Some(mut ring) => {
                     live += u16::from(live == pair as u16);
                     let attended = receiver.sync(now, &mut ring, queue, watch);
@@ -36,7 +36,7 @@ impl Device {
                 None => queue.set_size(0),
             }
         }
-        let spread = if guest.session.chooses_pairs() { guest.pairs } else { live.max(1) };
+        let spread = if session.chooses_pairs() { self.pairs } else { live.max(1) };
         if spread != self.spread {
             port.spread_over(spread);
             self.spread = spread;
@@ -51,10 +51,11 @@ impl Device {
         port: &mut Port<Vec<u8>>,
         watch: &mut Watch,
     ) -> Result<(), ProtocolViolation> {
-        let Some(guest) = &mut self.guest else { return Ok(()) };
-        let Some(index) = guest.session.control_ring() else { return Ok(()) };
+        let Some(session) = self.frontend.session() else { return Ok(()) };
+        let Some(index) = session.control_ring() else { return Ok(()) };
+        let mut called = false;
         for _ in 0..BATCH {
-            let Some(mut live) = guest.session.ring(index) else { return Ok(()) };
+            let Some(mut live) = session.ring(index) else { return Ok(()) };
             let taken = take_command(&mut live, &mut self.chain, &mut self.command_asked_at);
             let taken = taken.map_err(|error| ProtocolViolation::Ring { index, error })?;
             let Some((head, command)) = taken else { break };
@@ -64,14 +65,17 @@ impl Device {
                 watch,
                 receivers: &mut self.receivers,
                 senders: &mut self.senders,
-                pairs: &mut guest.pairs,
+                pairs: &mut self.pairs,
             };
             let answer = target.carry_out(command);
-            let Some(mut live) = guest.session.ring(index) else { return Ok(()) };
+            let Some(mut live) = session.ring(index) else { return Ok(()) };
             let wanted = answer_command(&mut live, head, &self.chain, answer);
             if wanted.map_err(|error| ProtocolViolation::Ring { index, error })? {
-                self.calls[index].get_or_insert(now + self.settings.interrupt_latency);
+                called = true;
             }
+        }
+        if called {
+            self.frontend.call(index, now + self.settings.interrupt_latency);
         }
         Ok(())
     }
@@ -100,8 +104,8 @@ impl Device {
         now: Instant,
         frame: &mut Vec<u8>,
     ) -> Result<Fetched, ProtocolViolation> {
-        let Self { guest, senders, settings, processor, .. } = self;
-        let Some(guest) = guest else { return Ok(Fetched::Nothing) };
+        let Self { frontend, senders, settings, processor, .. } = self;
+        let Some(session) = frontend.session() else { return Ok(Fetched::Nothing) };
         let (sender, index) = (&mut senders[pair], 2 * pair + 1);
         loop {
             if let Some(leaves_at) = sender.held_until() {
@@ -111,7 +115,7 @@ impl Device {
                     sender.let_go(frame)
                 });
             }
-            let Some(mut live) = guest.session.ring(index) else { return Ok(Fetched::Nothing) };
+            let Some(mut live) = session.ring(index) else { return Ok(Fetched::Nothing) };
             let taken = sender.take(&mut live, settings.polled, frame);
             let taken = taken.map_err(|error| ProtocolViolation::Ring { index, error })?;
             match processor {
@@ -129,14 +133,16 @@ impl Device {
         now: Instant,
         service: &mut Service<'_>,
     ) -> Result<(), ProtocolViolation> {
-        let Self { guest, receivers, processor, calls, settings, .. } = self;
-        let Some(guest) = guest else { return Ok(()) };
+        let Self { frontend, receivers, processor, settings, .. } = self;
+        if !frontend.is_connected() {
+            return Ok(());
+        }
         let call_at = now + settings.interrupt_latency;
         let Service { port, watch, pool, delivered, .. } = service;
         for (pair, queue) in port.queues_mut().iter_mut().enumerate() {
             let index = 2 * pair;
             let Some(receiver) = receivers.get_mut(pair) else { break };
-            let Some(mut live) = guest.session.ring(index) else {
+            let Some(mut live) = frontend.session().and_then(|session| session.ring(index)) else {
                 receiver.discard(now, queue, pool);
                 continue;
             };
@@ -153,18 +159,18 @@ impl Device {
                 }
             };
             if let Some(at) = call.map_err(|error| ProtocolViolation::Ring { index, error })? {
-                calls[index].get_or_insert(at);
+                frontend.call(index, at);
             }
         }
         for (pair, sender) in self.senders.iter_mut().enumerate() {
             let index = 2 * pair + 1;
-            if let Some(mut live) = guest.session.ring(index)
+            if let Some(mut live) = frontend.session().and_then(|session| session.ring(index))
                 && sender.serve(now, &mut live)
             {
-                self.calls[index].get_or_insert(call_at);
+                frontend.call(index, call_at);
             }
         }
-        if guest.session.is_poisoned() {
+        if frontend.session().is_some_and(|session| session.is_poisoned()) {
             return Err(ProtocolViolation::Poisoned);
         }
         self.end_work(now)
@@ -172,16 +178,17 @@ impl Device {
 
     /// Says that work has ended, in place of the NIC and for nothing.
     fn end_work(&mut self, now: Instant) -> Result<(), ProtocolViolation> {
-        let Self { guest: Some(guest), processor: Some(processor), receivers, calls, .. } = self
-        else {
+        let Self { frontend, processor: Some(processor), receivers, .. } = self else {
             return Ok(());
         };
         while let Some(frame) = processor.take_ended(now) {
-            let Some(mut live) = guest.session.ring(0) else { break };
+            let Some(mut live) = frontend.session().and_then(|session| session.ring(0)) else {
+                break;
+            };
             let shown = receivers[0].show(&mut live, &frame);
             match shown.map_err(|error| ProtocolViolation::Ring { index: 0, error })? {
                 Some(false) => {}
-                Some(true) => drop(calls[0].get_or_insert(now)),
+                Some(true) => frontend.call(0, now),
                 None => processor.work(now, NO_BUFFER, frame),
             }
         }

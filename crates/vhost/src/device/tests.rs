@@ -6,6 +6,8 @@ use base::time::Duration;
 use nic::port::PortSettings;
 
 use super::*;
+use crate::connection::Connection;
+use crate::message::Request;
 use crate::config::{EVENT_IDX, MRG_RXBUF};
 use crate::message::{self, PROTOCOL_F_INBAND_NOTIFICATIONS, VringState};
 use crate::reaper::tests::foreign;
@@ -328,19 +330,19 @@ fn inband_kick_is_answered_when_served_and_calls_wait() {
     assert_eq!(plane.sent.len(), 1);
     assert_eq!(guest.receive().unwrap().header.request, 21);
     assert_eq!(guest.receive().unwrap().header.request, 35);
-    assert!(plane.port.host.next_irq_at() == Some(at(1)));
+    assert!(plane.port.host.frontend.next_irq_at() == Some(at(1)));
     assert!(backend.receive().unwrap().is_none());
 
-    assert!(plane.port.host.raise_irqs(at(1)));
-    assert!(plane.port.host.next_irq_at().is_none() && !plane.port.host.raise_irqs(at(1)));
+    assert!(plane.port.host.frontend.raise_irqs(at(1)));
+    assert!(plane.port.host.frontend.next_irq_at().is_none() && !plane.port.host.frontend.raise_irqs(at(1)));
     assert!(backend.receive().unwrap().is_none(), "they come with the guest's turn");
-    plane.port.host.send_irqs();
+    plane.port.host.frontend.send_irqs();
     for index in [0, 1] {
         let call = backend.receive().unwrap().unwrap();
         assert!(!call.header.needs_reply(), "nobody waits for an acknowledgement");
         assert_eq!(message::parse_vring_call(&call.header, &call.payload), Ok(Some(index)));
     }
-    plane.port.host.send_irqs();
+    plane.port.host.frontend.send_irqs();
     assert!(backend.receive().unwrap().is_none(), "each is sent once");
     backend.send(&message::reply(4, &[0; 8])).unwrap();
     plane.round(at(2), &[]);
@@ -356,8 +358,8 @@ fn calls_under_way_reach_the_guest_once_and_in_time() {
     guest.send(&Request::SetBackendReqFd, &[&theirs.into()]);
     let mut backend = Connection::new(foreign(ours));
     let mut called = |plane: &mut Plane, us| {
-        plane.port.host.raise_irqs(at(us));
-        plane.port.host.send_irqs();
+        plane.port.host.frontend.raise_irqs(at(us));
+        plane.port.host.frontend.send_irqs();
         let call = backend.receive().unwrap()?;
         message::parse_vring_call(&call.header, &call.payload).unwrap()
     };
@@ -366,15 +368,15 @@ fn calls_under_way_reach_the_guest_once_and_in_time() {
     guest.rings[1].offer(&[0; 72], 0);
     plane.round(at(20), &[&FRAME]);
     plane.round(at(59), &[&FRAME]);
-    assert_eq!(plane.port.host.next_irq_at(), Some(at(60)));
+    assert_eq!(plane.port.host.frontend.next_irq_at(), Some(at(60)));
     assert_eq!(called(&mut plane, 59), None);
     assert_eq!(called(&mut plane, 60), Some(0));
-    assert_eq!(plane.port.host.next_irq_at(), Some(at(70)), "the transmit ring has its own");
+    assert_eq!(plane.port.host.frontend.next_irq_at(), Some(at(70)), "the transmit ring has its own");
     assert_eq!(called(&mut plane, 70), Some(1));
-    assert_eq!(plane.port.host.next_irq_at(), None);
+    assert_eq!(plane.port.host.frontend.next_irq_at(), None);
     while guest.rings[0].take().is_some() {}
     plane.round(at(80), &[&FRAME]);
-    assert_eq!(plane.port.host.next_irq_at(), Some(at(130)), "the guest has re-armed");
+    assert_eq!(plane.port.host.frontend.next_irq_at(), Some(at(130)), "the guest has re-armed");
 }
 
 /// Other ports wait while messages are obeyed.

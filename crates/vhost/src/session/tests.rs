@@ -4,6 +4,7 @@ use base::prng::Prng;
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::*;
+use crate::config::DeviceSettings;
 use crate::memory::tests::file;
 use crate::message::HEADER;
 
@@ -12,7 +13,7 @@ fn settings(pairs: u16, inband: bool) -> DeviceSettings {
 }
 
 fn session(pairs: u16, inband: bool) -> Session {
-    Session::new(&settings(pairs, inband), Watching::new(1, 2).unwrap())
+    Session::new(&settings(pairs, inband).session(), Watching::new(1, 2).unwrap())
 }
 
 fn event() -> OwnedFd {
@@ -104,7 +105,7 @@ fn inband_ring_lives_as_soon_as_it_is_enabled() {
 fn queues_are_pairs_or_rings() {
     for (counts_rings, queues) in [(false, 2_u64), (true, 5)] {
         let settings = DeviceSettings { counts_rings, ..settings(2, false) };
-        let mut session = Session::new(&settings, Watching::new(1, 2).unwrap());
+        let mut session = Session::new(&settings.session(), Watching::new(1, 2).unwrap());
         let answer = session.ask(Request::GetQueueNum, Vec::new()).unwrap();
         assert_eq!(answer, Answer::Now(message::reply(17, &queues.to_ne_bytes())));
     }

@@ -65,7 +65,7 @@ pub(crate) fn replay(bytes: &[u8]) {
     };
     let watching = Watching::new(0, 1).expect("what a device needs");
     let reaper = watching.reaper.clone();
-    let mut session = Session::new(&settings, watching);
+    let mut session = Session::new(&settings.session(), watching);
     for _ in 0..MESSAGES {
         if input.is_empty() || !say(&mut session, &mut input, &reaper) {
             return;
