@@ -35,6 +35,9 @@ impl HostKind {
 /// Where guests and hosts live in real time.
 pub(crate) const REAL: &[HostKind] = &[HostKind::Namespaces, HostKind::Guests, HostKind::Served];
 
+/// Where hosts bring their own drivers, and we start them.
+pub(crate) const GUESTS: &[HostKind] = &[HostKind::Guests, HostKind::Virtual];
+
 /// What one run looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Use {

@@ -241,7 +241,9 @@ fn cells(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Cell>> {
                 !nic.name_a_setting(),
                 "--compare names whole settings: drop --strategy, --rx-usecs, --rx-frames"
             );
-            settings.iter().map(|Text(setting)| *setting).collect()
+            let settings: Vec<_> = settings.iter().map(|Text(setting)| *setting).collect();
+            settings.iter().try_for_each(|setting| nic.check(*setting))?;
+            settings
         }
         None => vec![nic.moderation(USUAL_SETTING)?],
     };

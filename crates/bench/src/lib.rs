@@ -53,6 +53,7 @@ pub mod histogram;
 pub mod kernel;
 mod keys;
 pub mod marks;
+pub mod nic_kind;
 pub mod measurement;
 pub mod one_way;
 pub mod options;

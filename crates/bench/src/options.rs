@@ -9,11 +9,13 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use anyhow::ensure;
 use clap::builder::ValueParserFactory;
 use hostside::processor::Costs;
+use intel::Model;
 use lab::wait::Waiting;
 use nic::marker::Rules;
-use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Moderation};
+use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Moderation, TimerKind};
 use serde::{Deserialize, Deserializer};
 
 use crate::applicability::{self, Declared, HostKind, Use, only_for, only_in};
@@ -21,8 +23,12 @@ use crate::costs::{CostSet, EachHost};
 use crate::experiment::Experiment;
 use crate::keys;
 use crate::marks::MarkNames;
+use crate::nic_kind::{DriverOption, NicKind};
 use crate::suggestions::SuggestedValues;
 use crate::world::WorldKind;
+
+/// As the driver says, which is the usual setting where it can.
+const DRIVER: Moderation = Moderation { timer: TimerKind::Driver, ..Moderation::DISABLED };
 
 /// A value that is text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,7 +195,7 @@ options! {
     /// The NIC and the cable of a lab.
     NicOptions {
         /// Moderation, STRATEGY[:rx-usecs]: delay:75, marked:75, marked:75+gap:20, quiet:20/75,
-        /// throttle:125, periodic:128, itr, adaptive, disabled
+        /// throttle:125, periodic:128, itr, adaptive, disabled; driver: as its registers say
         #[arg(short, value_name = "SETTING", hide_possible_values = true)]
         strategy: Text<Moderation>,
         /// Microseconds of the strategy's timer, as `ethtool -C rx-usecs`
@@ -207,6 +213,12 @@ options! {
         /// What the hosts are made of
         #[arg(value_enum)]
         hosts: Hosts => only_in(&[HostKind::Namespaces, HostKind::Guests]),
+        /// The NIC that guests find: virtio, or Intel's 82574L (e1000e) or 82545GM (e1000)
+        #[arg(value_enum)]
+        nic: NicKind => only_in(applicability::GUESTS),
+        /// Parameters of its driver, as in InterruptThrottleRate=8000,RxIntDelay=0
+        #[arg(value_name = "NAME=VALUE", value_delimiter = ',')]
+        driver_options: Vec<Text<DriverOption>> => only_in(applicability::GUESTS),
         /// Receive queues of each port
         #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
         queues: u16,
@@ -424,6 +436,7 @@ impl NicOptions {
     /// # Errors
     /// If they do not go together.
     pub fn moderation(&self, usual: Moderation) -> anyhow::Result<Moderation> {
+        let usual = if self.card().is_some() { DRIVER } else { usual };
         let mut moderation = self.strategy.as_ref().map_or(usual, |Text(strategy)| *strategy);
         if let Some(rx_usecs) = self.rx_usecs {
             moderation = moderation.with_rx_usecs(rx_usecs)?;
@@ -431,7 +444,27 @@ impl NicOptions {
         if let Some(rx_frames) = self.rx_frames {
             moderation = moderation.with_rx_frames(rx_frames)?;
         }
+        self.check(moderation)?;
         Ok(moderation)
+    }
+
+    /// The card of Intel's that guests find, if it is one.
+    #[must_use]
+    pub fn card(&self) -> Option<Model> {
+        self.nic.unwrap_or_default().model()
+    }
+
+    /// Refuses a setting that leaves to a driver what the NIC has no registers for.
+    ///
+    /// # Errors
+    /// If it does.
+    pub fn check(&self, moderation: Moderation) -> anyhow::Result<()> {
+        ensure!(
+            moderation.timer != TimerKind::Driver || self.card().is_some(),
+            "{moderation}: this NIC has no registers for its driver to write; name a strategy, or \
+             give guests another one: --nic e1000e"
+        );
+        Ok(())
     }
 }
 

@@ -99,6 +99,7 @@ impl Score {
             TimerKind::Throttle | TimerKind::Itr(_) => Family::Throttle,
             TimerKind::Periodic => Family::Periodic,
             TimerKind::Adaptive => Family::Adaptive,
+            TimerKind::Driver => unreachable!("no secret setting leaves it to a driver"),
         };
         let says = finding.map_or(Family::None, |finding| finding.family);
         let frames = finding.and_then(|finding| finding.frames).unwrap_or(0);

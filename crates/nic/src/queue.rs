@@ -137,6 +137,14 @@ impl<F> Queue<F> {
         self.raise(now, interrupt, observer);
     }
 
+    /// The device interrupts the host by registers of its own ([`Driver`]); nothing while masked.
+    ///
+    /// [`Driver`]: crate::moderation::Driver
+    pub fn interrupt(&mut self, now: Instant, observer: &mut impl Observer) {
+        let interrupt = self.vector.interrupt(now);
+        self.raise(now, interrupt, observer);
+    }
+
     /// When [`advance`](Self::advance) has something to do next.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {

@@ -12,7 +12,7 @@
 //! ```
 
 use crate::descriptor::Descriptor;
-use crate::moderation::{Interrupt, Moderation, Moderator, Phase, Strategy, Unseen};
+use crate::moderation::{Interrupt, Moderation, Moderator, Phase, Reason, Strategy, Unseen};
 use crate::time::Instant;
 
 /// One interrupt vector, moderated.
@@ -119,6 +119,14 @@ impl<M: Moderator> Vector<M> {
         self.raise(now, interrupt)
     }
 
+    /// The device interrupts, whatever the moderator waits for; nothing while masked.
+    pub fn interrupt(&mut self, now: Instant) -> Interrupt {
+        if self.masked {
+            return None;
+        }
+        self.raise(now, Some(Reason::Timer))
+    }
+
     /// The host unmasks after its last poll; `unseen` is what completed since that poll.
     ///
     /// Also for a host that polled without having been interrupted (busy polling): it brings the
@@ -151,7 +159,6 @@ impl<M: Moderator> Vector<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::moderation::Reason;
 
     #[test]
     fn changed_setting_does_not_shorten_the_gap_of_a_throttle() {

@@ -247,6 +247,17 @@ impl Netlink {
         self.change("bring up", name, RouteNetlinkMessage::SetLink(message), 0)
     }
 
+    /// Takes a link down.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such link.
+    pub fn down(&self, name: &str) -> Result<(), NetlinkError> {
+        let mut message = about(name);
+        message.header.change_mask = LinkFlags::Up;
+        self.change("take down", name, RouteNetlinkMessage::SetLink(message), 0)
+    }
+
     /// Gives a link an address that is usable at once: IPv6 does not look for a duplicate first.
     ///
     /// # Errors

@@ -89,6 +89,9 @@ pub enum ProtocolViolation {
     /// The process that connected has ended; a socket that it passed may keep its connection open.
     #[error("the frontend's process has ended")]
     Ended,
+    /// The guest has its device read or write where it has no memory.
+    #[error("the device was to use memory that the guest has not: {0}")]
+    Dma(MemoryError),
     /// More to close than the reaper keeps up with.
     #[error("the frontend passes descriptors faster than they can be closed")]
     Unclosed,
@@ -453,6 +456,12 @@ impl Session {
             generation: slot.generation,
             merges: self.features & MRG_RXBUF != 0,
         })
+    }
+
+    /// The guest's memory, if it has handed it over.
+    #[must_use]
+    pub fn memory(&self) -> Option<&Memory> {
+        self.memory.as_ref()
     }
 
     /// The number of the control ring, if the guest has one.

@@ -126,7 +126,9 @@ const SHARED_NOTIFICATIONS: [Edit; 5] = [
     Edit {
         file: "arch/um/drivers/virtio_uml.c",
         from: "struct virtio_uml_vq_info {\n",
-        to: "bool time_travel_kick(void);
+        to: "#include <linux/virtio_ids.h>
+
+bool time_travel_kick(void);
 void time_travel_share_interrupts(struct time_travel_event *e, u64 *rings);
 
 struct virtio_uml_vq_info {

@@ -3,12 +3,14 @@
 //! Each guest is a host with a User-Mode Linux in it. The sockets of its NIC and of its clock are
 //! bound inside that host and vanish with it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use hostside::HostSide;
 use lab::calendar::Calendar;
 use lab::guest::protocol::TimedCommand;
-use lab::guest::{Guest, GuestSettings};
+use lab::guest::{Guest, GuestNic, GuestSettings};
 use lab::host::Host;
 use lab::plane::PortPlan;
 use nic::moderation::Moderation;
@@ -17,7 +19,7 @@ use vhost::Device;
 
 use super::setup;
 use crate::kernel::{self, Needs};
-use crate::options::{NicOptions, Ports};
+use crate::options::{NicOptions, Ports, Text};
 
 /// Where a guest finds its NIC.
 const NIC_SOCKET: &str = "/run/nic.sock";
@@ -76,6 +78,7 @@ impl Guests {
         let kernel = kernel::find(needs)?;
         let program = std::env::current_exe().context("find the earmark program itself")?;
         let stations = Station::all(names);
+        let nic = options.nic.unwrap_or_default();
         let is_virtual = scripts.is_some();
         let mut scripts = scripts.unwrap_or_default().into_iter();
         let cpu = if is_virtual { sys::cpu::of_this_process() } else { None };
@@ -83,12 +86,18 @@ impl Guests {
         for (number, station) in stations.iter().enumerate() {
             let host = Host::create(&station.name, &stations)?;
             let mut settings = GuestSettings::new(&kernel, &program, station.clone());
-            settings.nic_socket = Some(NIC_SOCKET.into());
+            settings.nic = Some(GuestNic {
+                socket: NIC_SOCKET.into(),
+                driver: nic.driver().to_owned(),
+                is_pci: options.card().is_some(),
+            });
+            let parameters = options.driver_options.iter().flatten();
+            settings.parameters.extend(parameters.map(|Text(it)| format!("{}.{it}", nic.driver())));
             settings.mtu = Some(mtu.into());
             settings.seed = seed.wrapping_mul(1_000).wrapping_add(number as u64);
             settings.script = scripts.next();
             let ports = options.ports.unwrap_or(Ports::Both).numbers(names.len());
-            let ours = moderation.filter(|_| ports.contains(&number));
+            let ours = moderation.filter(|_| ports.contains(&number) && options.card().is_none());
             settings.coalescing =
                 ours.map(|moderation| (moderation.rx_usecs, moderation.rx_frames));
             settings.cpu = cpu;
@@ -98,14 +107,25 @@ impl Guests {
                 settings.parameters.push(format!("earmark.seed={}", settings.seed));
                 clocks.push((station.name.clone(), host.listen(CALENDAR_SOCKET)?));
             }
-            let mut device = setup::device(options, number, station.mac, mtu);
-            device.inband = is_virtual;
-            device.counts_rings = true;
-            device.polled &= !is_virtual;
-            let device = Device::new(host.listen(NIC_SOCKET)?, device)
-                .with_context(|| format!("make the NIC of guest {}", station.name))?;
+            let listener = host.listen(NIC_SOCKET)?;
+            let device: io::Result<Box<dyn HostSide>> = match options.card() {
+                None => {
+                    let mut device = setup::device(options, number, station.mac, mtu);
+                    device.inband = is_virtual;
+                    device.counts_rings = true;
+                    device.polled &= !is_virtual;
+                    Device::new(listener, device).map(|device| Box::new(device) as _)
+                }
+                Some(model) => {
+                    let mut card = setup::card(options, number, station.mac, model)?;
+                    card.inband = is_virtual;
+                    intel::Device::new(listener, card).map(|device| Box::new(device) as _)
+                }
+            };
+            let device =
+                device.with_context(|| format!("make the NIC of guest {}", station.name))?;
             let name = station.interface();
-            plans.push(setup::port_plan(options, number, name, Box::new(device))?);
+            plans.push(setup::port_plan(options, number, name, device)?);
             prepared.push(Prepared { host, settings });
         }
         let calendar = Calendar::new(clocks).context("prepare the calendar")?;

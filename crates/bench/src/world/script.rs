@@ -25,8 +25,20 @@ const SERVERS_AT: Duration = Duration::from_millis(300);
 /// When clients start.
 const CLIENTS_AT: Duration = Duration::from_millis(500);
 
-/// When agents go.
+/// When agents go, unless the NIC takes longer to come up.
 pub(super) const GO_AT: Duration = Duration::from_secs(1);
+
+/// What Intel's drivers take for that.
+const PCI_LINK: Duration = Duration::from_secs(4);
+
+/// When agents go.
+pub(super) fn go_at(options: &NicOptions) -> Duration {
+    GO_AT + nic_delay(options)
+}
+
+fn nic_delay(options: &NicOptions) -> Duration {
+    if options.card().is_some() { PCI_LINK } else { Duration::ZERO }
+}
 
 /// From the end of the measurement until servers stop: requests on their way may come back.
 const STOP_AFTER: Duration = Duration::from_millis(500);
@@ -59,16 +71,17 @@ pub(super) fn parts(plan: &Plan) -> impl Iterator<Item = Part<'_>> {
 pub(super) fn of(plan: &Plan, options: &NicOptions) -> Result<Vec<Vec<TimedCommand>>> {
     let stations = Station::all(&lab::names(HOSTS));
     let mut scripts = vec![Vec::new(); HOSTS];
-    let stop = GO_AT + Duration::from_secs_f64(plan.warmup_s + plan.duration_s) + STOP_AFTER;
+    let (delay, go_at) = (nic_delay(options), go_at(options));
+    let stop = go_at + Duration::from_secs_f64(plan.warmup_s + plan.duration_s) + STOP_AFTER;
     for Part { host, program, player } in parts(plan) {
         let script = &mut scripts[host];
-        let start = if player.server { SERVERS_AT } else { CLIENTS_AT };
+        let start = delay + if player.server { SERVERS_AT } else { CLIENTS_AT };
         let mut cue = |at, order| script.push(order_at(at, program, order));
         let costs = !options.costs_of(host).are_zero();
         let processor = costs.then(|| stations[host].interface());
         cue(start, Order::Spawn(spawn(&player.role, processor)?));
         if matches!(player.role, Role::Agent(..)) {
-            cue(GO_AT, Order::Input(b"go\n".to_vec()));
+            cue(go_at, Order::Input(b"go\n".to_vec()));
             if player.server {
                 cue(stop, Order::Input(b"stop\n".to_vec()));
             }

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use base::time::Duration;
 use hostside::HostSide;
+use intel::Model;
 use lab::dataplane::{DataPlane, Handle};
 use lab::plane::PortPlan;
 use lab::wait::Waiting;
@@ -99,6 +100,30 @@ pub(super) fn device(
         polled: options.wait == Some(Text(Waiting::Spin)),
         speed_mbit: options.link_rate.unwrap_or(0),
     }
+}
+
+/// One of Intel's cards that the driver of guest `number` finds at its port.
+///
+/// # Errors
+/// If options ask for what it has not.
+pub(super) fn card(
+    options: &NicOptions,
+    number: usize,
+    mac: [u8; 6],
+    model: Model,
+) -> Result<intel::DeviceSettings> {
+    let name = options.nic.unwrap_or_default().driver();
+    ensure!(options.queues.unwrap_or(1) == 1, "--queues: {name} has one; leave it out");
+    ensure!(
+        mtu(options)? <= USUAL_MTU as u16,
+        "--mtu: larger packets than {USUAL_MTU} bytes need descriptors of {name} that are not built here"
+    );
+    ensure!(
+        options.costs_of(number).are_zero(),
+        "--costs and the like: they are charged for virtio only, so far; leave them out with {name}"
+    );
+    let interrupt_latency = micros(options.interrupt_latency);
+    Ok(intel::DeviceSettings { model, mac, inband: false, interrupt_latency })
 }
 
 /// Refuses what only virtual time can do.

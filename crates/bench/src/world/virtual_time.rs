@@ -19,7 +19,7 @@ use nic::moderation::Moderation;
 use sys::privilege::Privilege;
 
 use super::guests::kernel_name;
-use super::script::{self, GO_AT};
+use super::script;
 use super::virtual_run::{VirtualRun, instant, with_usual_cable};
 use super::{World, setup};
 use crate::costs;
@@ -79,7 +79,8 @@ impl World for Virtual {
         // Cable and ticks differ from round to round, as the guests do.
         let options = NicOptions { seed: Some(plan.seed), ..self.options.clone() };
         let mut run = VirtualRun::prepare(&names(2), &options, moderation, scripts, plan.seed)?;
-        let moment = |seconds: f64| instant(GO_AT + Duration::from_secs_f64(seconds));
+        let go_at = script::go_at(&options);
+        let moment = |seconds: f64| instant(go_at + Duration::from_secs_f64(seconds));
         let (begin, end) = (moment(plan.warmup_s), moment(plan.warmup_s + plan.duration_s));
         let before = run.snapshot_at(begin)?;
         if let Some(after) = change_to {

@@ -49,7 +49,7 @@ use channel::Channel;
 use protocol::{Event, GUEST, Order};
 use settings::{PROGRAMS, SETTINGS};
 
-pub use settings::GuestSettings;
+pub use settings::{GuestNic, GuestSettings};
 
 /// How many of the kernel's last messages are kept.
 const KEPT_LINES: usize = 20;

@@ -16,6 +16,23 @@ pub(super) const SETTINGS: &str = "/run/guest.json";
 /// Where the hub of programs listens, in the same place.
 pub(super) const PROGRAMS: &str = "/run/programs.sock";
 
+/// The number of network devices among those of virtio.
+const VIRTIO_NET: u32 = 1;
+
+/// The number that the guest's kernel takes for PCI devices, `UML_PCI_OVER_VIRTIO_DEVICE_ID`.
+const PCI_OVER_VIRTIO: u32 = 1_234;
+
+/// The NIC of a guest: a vhost-user device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestNic {
+    /// Its socket, as seen inside of the host.
+    pub socket: PathBuf,
+    /// The driver that it takes.
+    pub driver: String,
+    /// It is a PCI device, whose link comes up in its own time.
+    pub is_pci: bool,
+}
+
 /// What a guest is to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestSettings {
@@ -31,8 +48,8 @@ pub struct GuestSettings {
     pub exec: Vec<String>,
     /// Who the guest is.
     pub station: Station,
-    /// The socket of a vhost-user NIC, as seen inside of the host; without it there is none.
-    pub nic_socket: Option<PathBuf>,
+    /// Its NIC; without it there is none.
+    pub nic: Option<GuestNic>,
     /// The largest packet of its interface, without the Ethernet header, in bytes; without it, as
     /// the NIC says.
     pub mtu: Option<u32>,
@@ -65,7 +82,7 @@ impl GuestSettings {
             init: words("guest-init"),
             exec: words("guest-exec"),
             station,
-            nic_socket: None,
+            nic: None,
             mtu: None,
             calendar_socket: None,
             script: None,
@@ -80,7 +97,7 @@ impl GuestSettings {
     pub(super) fn for_init(&self) -> InitSettings {
         InitSettings {
             station: self.station.clone(),
-            has_nic: self.nic_socket.is_some(),
+            nic: self.nic.clone(),
             mtu: self.mtu,
             seed: self.seed,
             coalescing: self.coalescing,
@@ -103,8 +120,9 @@ impl GuestSettings {
         kernel.args(["con=null", "con0=null,fd:2", &format!("con1={input},fd:1")]);
         // The kernel adds this by itself, but behind what is for process 1.
         kernel.arg("console=tty0");
-        if let Some(socket) = &self.nic_socket {
-            kernel.arg(format!("virtio_uml.device={}:1", socket.display()));
+        if let Some(nic) = &self.nic {
+            let number = if nic.is_pci { PCI_OVER_VIRTIO } else { VIRTIO_NET };
+            kernel.arg(format!("virtio_uml.device={}:{number}", nic.socket.display()));
         }
         if let Some(socket) = &self.calendar_socket {
             kernel.arg(format!("time-travel=ext:{}", socket.display()));
@@ -147,7 +165,7 @@ fn quoted(word: &str) -> String {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct InitSettings {
     pub(super) station: Station,
-    pub(super) has_nic: bool,
+    pub(super) nic: Option<GuestNic>,
     pub(super) mtu: Option<u32>,
     pub(super) seed: u64,
     pub(super) coalescing: Option<(u32, u32)>,
@@ -171,7 +189,11 @@ mod tests {
         let plain = line(&settings);
         assert!(plain.ends_with("init=\"/my programs/earmark\" -- guest-init"), "{plain}");
         assert!(!plain.contains("virtio") && !plain.contains("time-travel"), "{plain}");
-        settings.nic_socket = Some("/run/nic.sock".into());
+        settings.nic = Some(GuestNic {
+            socket: "/run/nic.sock".into(),
+            driver: "virtio_net".into(),
+            is_pci: false,
+        });
         settings.calendar_socket = Some("/run/calendar.sock".into());
         settings.script = Some(Vec::new());
         let full = line(&settings);

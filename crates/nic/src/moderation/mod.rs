@@ -16,6 +16,7 @@
 //! | [`Itr`]      | the same; the driver picks the gap by what each poll took (e1000e)     |
 //! | [`Periodic`] | the next tick of a clock that runs every `rx-usecs` (bge)              |
 //! | [`Adaptive`] | a delay or a frame count that Linux's DIM picks from the traffic       |
+//! | [`Driver`]   | the device decides, by registers that its driver writes                |
 //!
 //! The others wrap a timer: [`Frames`] also interrupts at the `rx-frames`-th packet, [`Marked`]
 //! also interrupts for marked packets (Algorithm 1 of the Open-MX paper), [`Stream`] defers that
@@ -67,6 +68,7 @@ mod adaptive;
 mod delay;
 mod dim;
 mod disabled;
+mod driver;
 mod frames;
 mod gap;
 mod itr;
@@ -84,6 +86,7 @@ pub use adaptive::Adaptive;
 pub use delay::Delay;
 pub use dim::Profile;
 pub use disabled::Disabled;
+pub use driver::Driver;
 pub use frames::Frames;
 pub use itr::{Itr, ItrMode};
 pub use marked::Marked;

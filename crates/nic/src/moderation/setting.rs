@@ -8,6 +8,7 @@
 //! | `delay:75`, `throttle:125`, `periodic:128` | that timer, `rx-usecs` |
 //! | `quiet:20/75` | `rx-usecs` 20 without a packet, 75 after the first at the latest |
 //! | `itr:1`, `itr:3` | a throttle whose gap Intel's driver picks, in its mode 1 or 3 |
+//! | `driver` | what the driver of the host wrote into the device's registers |
 //! | `frames:32` | at most 32 frames, over `delay` with its usual 75 us |
 //! | `throttle:125+frames:32` | the same bound over another timer |
 //! | `marked:75`, `stream:75` | Algorithm 1 or 2 over `delay:75` |
@@ -43,11 +44,13 @@ pub enum TimerKind {
     Itr(ItrMode),
     /// What Linux's DIM picks.
     Adaptive,
+    /// What the host's driver wrote into the device's registers.
+    Driver,
 }
 
 impl TimerKind {
     /// Each once, in its usual mode.
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Disabled,
         Self::Delay,
         Self::Throttle,
@@ -55,6 +58,7 @@ impl TimerKind {
         Self::Quiet,
         Self::Itr(ItrMode::Conservative),
         Self::Adaptive,
+        Self::Driver,
     ];
 
     /// The word in a setting.
@@ -68,6 +72,7 @@ impl TimerKind {
             Self::Quiet => "quiet",
             Self::Itr(_) => "itr",
             Self::Adaptive => "adaptive",
+            Self::Driver => "driver",
         }
     }
 
@@ -80,7 +85,7 @@ impl TimerKind {
             Self::Throttle => 125,
             Self::Periodic => 128,
             Self::Quiet => 20,
-            Self::Disabled | Self::Itr(_) | Self::Adaptive => 0,
+            Self::Disabled | Self::Itr(_) | Self::Adaptive | Self::Driver => 0,
         }
     }
 
@@ -106,7 +111,7 @@ pub enum Marks {
 pub struct Moderation {
     /// Which timer ordinary packets wait for.
     pub timer: TimerKind,
-    /// Microseconds of the timer; 0 for `disabled`, `itr` and `adaptive`.
+    /// Microseconds of the timer; 0 for `disabled`, `itr`, `adaptive` and `driver`.
     pub rx_usecs: u32,
     /// Microseconds after the first packet at which `quiet` interrupts all the same; 0 for the
     /// others.
@@ -121,7 +126,7 @@ pub struct Moderation {
 
 impl Moderation {
     /// The words that begin a setting.
-    pub const STRATEGIES: [&str; 10] = [
+    pub const STRATEGIES: [&str; 11] = [
         TimerKind::Disabled.name(),
         TimerKind::Delay.name(),
         TimerKind::Throttle.name(),
@@ -129,6 +134,7 @@ impl Moderation {
         TimerKind::Quiet.name(),
         TimerKind::Itr(ItrMode::Conservative).name(),
         TimerKind::Adaptive.name(),
+        TimerKind::Driver.name(),
         "frames",
         "marked",
         "stream",
@@ -175,7 +181,7 @@ impl Moderation {
     pub const fn timed(self, rx_usecs: u32) -> Self {
         let timer = match self.timer {
             TimerKind::Disabled if rx_usecs == 0 => TimerKind::Disabled,
-            TimerKind::Disabled | TimerKind::Adaptive => TimerKind::Delay,
+            TimerKind::Disabled | TimerKind::Adaptive | TimerKind::Driver => TimerKind::Delay,
             TimerKind::Itr(_) => TimerKind::Throttle,
             timer => timer,
         };
@@ -265,7 +271,7 @@ impl fmt::Display for SettingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownStrategy => f.write_str(
-                "no such strategy; there are disabled, delay, throttle, periodic, quiet, itr, adaptive, frames, \
+                "no such strategy; there are disabled, delay, throttle, periodic, quiet, itr, adaptive, driver, frames, \
                  marked, stream (as in `delay:75`, `quiet:20/75`, `marked:75`, `marked+throttle:125`, \
                  `delay:75+frames:32`, `marked:75+gap:20`)",
             ),
@@ -413,6 +419,8 @@ mod tests {
             "stream:50",
             "marked+throttle:125",
             "stream+adaptive",
+            "driver",
+            "marked+driver",
             "marked:75+frames:16",
             "marked:75+gap:20",
             "stream+quiet:5/75+frames:16+gap:1",

@@ -1,7 +1,7 @@
 //! One strategy out of one setting.
 
 use super::{
-    Adaptive, Delay, Disabled, Frames, Interrupt, Itr, Marked, Marks, Moderation, Moderator,
+    Adaptive, Delay, Disabled, Driver, Frames, Interrupt, Itr, Marked, Marks, Moderation, Moderator,
     Periodic, Phase, Profile, Quiet, Stream, Throttle, TimerKind, Unseen,
 };
 use crate::descriptor::Descriptor;
@@ -23,6 +23,7 @@ pub enum Strategy {
     Quiet(Frames<Quiet>),
     Itr(Frames<Itr>),
     Adaptive(Frames<Adaptive>),
+    Driver(Frames<Driver>),
     MarkedDisabled(Marked<Frames<Disabled>>),
     MarkedDelay(Marked<Frames<Delay>>),
     MarkedThrottle(Marked<Frames<Throttle>>),
@@ -30,6 +31,7 @@ pub enum Strategy {
     MarkedQuiet(Marked<Frames<Quiet>>),
     MarkedItr(Marked<Frames<Itr>>),
     MarkedAdaptive(Marked<Frames<Adaptive>>),
+    MarkedDriver(Marked<Frames<Driver>>),
     StreamDisabled(Stream<Frames<Disabled>>),
     StreamDelay(Stream<Frames<Delay>>),
     StreamThrottle(Stream<Frames<Throttle>>),
@@ -37,6 +39,7 @@ pub enum Strategy {
     StreamQuiet(Stream<Frames<Quiet>>),
     StreamItr(Stream<Frames<Itr>>),
     StreamAdaptive(Stream<Frames<Adaptive>>),
+    StreamDriver(Stream<Frames<Driver>>),
 }
 
 /// Asks whichever moderator a strategy holds.
@@ -50,6 +53,7 @@ macro_rules! ask {
             Strategy::Quiet($held) => $answer,
             Strategy::Itr($held) => $answer,
             Strategy::Adaptive($held) => $answer,
+            Strategy::Driver($held) => $answer,
             Strategy::MarkedDisabled($held) => $answer,
             Strategy::MarkedDelay($held) => $answer,
             Strategy::MarkedThrottle($held) => $answer,
@@ -57,6 +61,7 @@ macro_rules! ask {
             Strategy::MarkedQuiet($held) => $answer,
             Strategy::MarkedItr($held) => $answer,
             Strategy::MarkedAdaptive($held) => $answer,
+            Strategy::MarkedDriver($held) => $answer,
             Strategy::StreamDisabled($held) => $answer,
             Strategy::StreamDelay($held) => $answer,
             Strategy::StreamThrottle($held) => $answer,
@@ -64,6 +69,7 @@ macro_rules! ask {
             Strategy::StreamQuiet($held) => $answer,
             Strategy::StreamItr($held) => $answer,
             Strategy::StreamAdaptive($held) => $answer,
+            Strategy::StreamDriver($held) => $answer,
         }
     };
 }
@@ -101,6 +107,7 @@ impl Strategy {
             }
             TimerKind::Itr(mode) => over!(Itr::new(mode), Itr MarkedItr StreamItr),
             TimerKind::Adaptive => over!(Adaptive::new(), Adaptive MarkedAdaptive StreamAdaptive),
+            TimerKind::Driver => over!(Driver, Driver MarkedDriver StreamDriver),
         }
     }
 

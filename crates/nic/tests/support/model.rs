@@ -170,7 +170,8 @@ impl Model {
             _ => Reason::Timer,
         };
         let received: Vec<Instant> = completed.iter().map(|&(at, _)| at).collect();
-        call(oldest.map(|oldest| self.timer_for(oldest, &received)), timer);
+        let timed = oldest.filter(|_| self.setting.timer != TimerKind::Driver);
+        call(timed.map(|oldest| self.timer_for(oldest, &received)), timer);
         let limits = [self.setting.rx_frames, self.picked.map_or(0, |picked| picked.rx_frames)];
         for limit in limits.into_iter().filter(|&limit| limit > 0) {
             call(completed.get(limit as usize - 1).map(|&(at, _)| at), Reason::Frames);
@@ -241,6 +242,7 @@ impl Model {
                 let picked = self.picked.expect("the harness sets it");
                 oldest + Duration::from_micros(picked.rx_usecs.into())
             }
+            TimerKind::Driver => unreachable!("it calls for nothing by itself"),
         }
     }
 }

@@ -49,8 +49,10 @@ pub fn run() -> InitError {
     }
     let outcome = setup::settings().and_then(|settings| {
         setup::setup(&settings)?;
-        let init = Init::new(settings.script).map_err(doing("open the console"))?;
-        init.run().map_err(doing("serve the console"))
+        let script = settings.script.clone();
+        let init = Init::new(script).map_err(doing("open the console"))?;
+        init.run().map_err(doing("serve the console"))?;
+        setup::disconnect(&settings)
     });
     match outcome {
         Ok(()) => {

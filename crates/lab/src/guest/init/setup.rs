@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use base::prng::Prng;
 use rustix::fs::{Mode, OFlags, open};
@@ -17,8 +18,11 @@ use crate::guest::settings::{InitSettings, SETTINGS};
 use netdev::coalescing;
 use sys::netlink::{LinkSettings, Netlink, NetlinkError};
 
-/// The driver of the NIC. It has parameters, as [`modules::load`] wants.
-const DRIVER: &str = "virtio_net";
+/// How long a PCI device may take until its link is up.
+const LINK_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often that is looked at.
+const LINK_POLL: Duration = Duration::from_millis(10);
 
 /// Makes the guest able to say what is wrong, and reads what it is to be.
 ///
@@ -135,10 +139,9 @@ fn connect(settings: &InitSettings) -> Result<(), InitError> {
     let fail = |error: NetlinkError| doing("set up the network")(io::Error::other(error));
     let netlink = Netlink::open().map_err(fail)?;
     netlink.up("lo").map_err(fail)?;
-    if !settings.has_nic {
-        return Ok(());
-    }
-    let nic = find_nic()?;
+    let Some(nic) = &settings.nic else { return Ok(()) };
+    let is_pci = nic.is_pci;
+    let nic = find_nic(&nic.driver)?;
     let interface = settings.station.interface();
     netlink.rename(&nic, &interface).map_err(fail)?;
     let link = LinkSettings { mtu: settings.mtu, ..LinkSettings::default() };
@@ -147,16 +150,41 @@ fn connect(settings: &InitSettings) -> Result<(), InitError> {
         // A kernel whose driver has no such settings has none that could be wrong.
         let _ = coalescing::set_coalescing(&interface, rx_usecs, rx_frames);
     }
+    if is_pci { await_link(&interface) } else { Ok(()) }
+}
+
+/// Takes a PCI device down before its driver is shut down and then removed, as the end of
+/// User-Mode Linux does: `e1000` would stop the same NAPI twice, and wait for ever.
+pub(super) fn disconnect(settings: &InitSettings) -> Result<(), InitError> {
+    if settings.nic.as_ref().is_none_or(|nic| !nic.is_pci) {
+        return Ok(());
+    }
+    let fail = |error: NetlinkError| doing("end the network")(io::Error::other(error));
+    let netlink = Netlink::open().map_err(fail)?;
+    netlink.down(&settings.station.interface()).map_err(fail)
+}
+
+/// Waits until the driver has found that there is a cable.
+fn await_link(interface: &str) -> Result<(), InitError> {
+    let carrier = Path::new("/sys/class/net").join(interface).join("carrier");
+    let since = Instant::now();
+    while fs::read(&carrier).is_ok_and(|state| state != b"1\n") {
+        if since.elapsed() > LINK_PATIENCE {
+            let error = io::Error::other(format!("it is down after {LINK_PATIENCE:?}"));
+            return Err(doing(format!("await the link of {interface}"))(error));
+        }
+        std::thread::sleep(LINK_POLL);
+    }
     Ok(())
 }
 
 /// The interface of the NIC, whose driver is loaded if that takes it.
-fn find_nic() -> Result<String, InitError> {
+fn find_nic(driver: &str) -> Result<String, InitError> {
     let look = || nic().map_err(doing("look for the NIC"));
     if let Some(name) = look()? {
         return Ok(name);
     }
-    modules::load(DRIVER).map_err(doing(format!("load the NIC's driver {DRIVER}")))?;
+    modules::load(driver).map_err(doing(format!("load the NIC's driver {driver}")))?;
     let missing = || io::Error::other("the kernel has found none on its socket");
     look()?.ok_or_else(missing).map_err(doing("look for the NIC"))
 }

@@ -1,0 +1,79 @@
+//! Which NIC a guest finds, and what its driver is told.
+
+use std::fmt;
+use std::str::FromStr;
+
+use intel::Model;
+
+/// The NIC of a guest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum NicKind {
+    /// A virtio-net device: the driver virtio_net.
+    #[default]
+    Virtio,
+    /// Intel's 82574L: the driver e1000e.
+    E1000e,
+    /// Intel's 82545GM: the driver e1000.
+    E1000,
+}
+
+impl NicKind {
+    /// The card, if it is one of Intel's.
+    #[must_use]
+    pub fn model(self) -> Option<Model> {
+        match self {
+            Self::Virtio => None,
+            Self::E1000e => Some(Model::E82574),
+            Self::E1000 => Some(Model::E82545),
+        }
+    }
+
+    /// The driver of Linux.
+    #[must_use]
+    pub fn driver(self) -> &'static str {
+        match self {
+            Self::Virtio => "virtio_net",
+            Self::E1000e => "e1000e",
+            Self::E1000 => "e1000",
+        }
+    }
+}
+
+/// A parameter of a driver, as on a kernel's command line without the driver's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriverOption(String);
+
+impl FromStr for DriverOption {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let word = |part: &str, more: &str| {
+            !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+        };
+        match text.split_once('=') {
+            Some((name, value)) if word(name, "_") && word(value, "_-") => Ok(Self(text.into())),
+            _ => Err("a parameter is NAME=VALUE, as in InterruptThrottleRate=8000"),
+        }
+    }
+}
+
+impl fmt::Display for DriverOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_parameter_is_a_name_and_a_value() {
+        for right in ["RxIntDelay=0", "InterruptThrottleRate=8000", "max_rate=a-b"] {
+            assert_eq!(right.parse::<DriverOption>().unwrap().to_string(), right);
+        }
+        for wrong in ["", "RxIntDelay", "=1", "a=", "a=1 init=/bin/sh", "a b=1", "a=\"1\""] {
+            assert!(wrong.parse::<DriverOption>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! A card: registers, rings and interrupts, as Linux's drivers find them.
+//!
+//! It knows no socket and no clock. Its owner hands on what the guest reads and writes, takes the
+//! frames that it sends, gives it those that come, and lets its timers run out.
+
+mod interrupts;
+mod memory;
+mod offload;
+mod receive;
+mod register;
+mod statistics;
+mod transmit;
+
+use base::time::Instant;
+use vhost::memory::{Memory, MemoryError};
+
+use super::configuration::{Configuration, Identity, MSIX_BAR};
+use super::message::{Command, Signal};
+use interrupts::{INTERVAL, Interrupts, Line, VECTORS};
+use memory::{Microwire, Nvm, Phy};
+use register::{self as r, Registers, cause};
+use statistics::Statistics;
+use transmit::Transmitter;
+pub(crate) use transmit::Sent;
+
+/// Which card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// The 82574L, with five MSI-X vectors: Linux's `e1000e`.
+    E82574,
+    /// The 82545GM, with one pin for everything: Linux's `e1000`.
+    E82545,
+}
+
+impl Model {
+    pub(crate) fn identity(self) -> Identity {
+        let (device, vectors) = match self {
+            Self::E82574 => (0x10D3, VECTORS as u8),
+            Self::E82545 => (0x1026, 0),
+        };
+        Identity { device, revision: 0, subsystem: 0x1004, registers: r::SIZE, vectors }
+    }
+
+    /// What `STATUS` says after a reset, but for the link: full duplex, 1000 Mbit/s.
+    fn status(self) -> u32 {
+        match self {
+            Self::E82574 => 0x0008_0781,
+            Self::E82545 => 0x3781,
+        }
+    }
+}
+
+/// Memory of the guest, as the card reaches it.
+pub(crate) trait Dma {
+    /// Reads.
+    ///
+    /// # Errors
+    /// If there is no such memory.
+    fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), MemoryError>;
+
+    /// Writes.
+    ///
+    /// # Errors
+    /// As for reading.
+    fn write(&self, address: u64, bytes: &[u8]) -> Result<(), MemoryError>;
+}
+
+impl Dma for Memory {
+    fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), MemoryError> {
+        Self::read(self, address, bytes)
+    }
+
+    fn write(&self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {
+        Self::write(self, address, bytes)
+    }
+}
+
+/// What became of a frame off the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// It is in the driver's buffers.
+    Stored,
+    /// It was for others.
+    Filtered,
+    /// There were not enough buffers.
+    Missed,
+}
+
+/// An interrupt that went out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Raised {
+    /// What the guest's bus is told; nothing if the vector is masked there.
+    pub signal: Option<Signal>,
+    /// Whether it is the one that frames interrupt on.
+    pub is_for_frames: bool,
+}
+
+/// One card.
+#[derive(Debug)]
+pub(crate) struct Card {
+    model: Model,
+    mac: [u8; 6],
+    configuration: Configuration,
+    registers: Registers,
+    nvm: Nvm,
+    microwire: Microwire,
+    phy: Phy,
+    interrupts: Interrupts,
+    transmitter: Transmitter,
+    statistics: Statistics,
+    link: bool,
+}
+
+impl Card {
+    /// A card that has just got power.
+    pub(crate) fn new(model: Model, mac: [u8; 6]) -> Self {
+        let mut card = Self {
+            model,
+            mac,
+            configuration: Configuration::new(model.identity()),
+            registers: Registers::new(),
+            nvm: Nvm::new(model, mac),
+            microwire: Microwire::default(),
+            phy: Phy::new(model),
+            interrupts: Interrupts::new(),
+            transmitter: Transmitter::default(),
+            statistics: Statistics::new(),
+            link: true,
+        };
+        card.reset();
+        card
+    }
+
+    /// Registers as after a reset; what the NVM holds is loaded.
+    fn reset(&mut self) {
+        self.registers = Registers::new();
+        self.interrupts = Interrupts::new();
+        self.transmitter = Transmitter::default();
+        self.statistics = Statistics::new();
+        let registers = &mut self.registers;
+        registers.set(r::STATUS, self.model.status());
+        // The NVM is there; the 82574 has loaded it by itself.
+        registers.set(r::EECD, if self.model == Model::E82574 { 0x300 } else { 0x100 });
+        registers.set(r::EEMNGCTL, 0x000C_0000);
+        registers.set(r::PBA, 0x0014_0014);
+        let [a, b, c, d, e, f] = self.mac;
+        registers.set(r::RAL, u32::from_le_bytes([a, b, c, d]));
+        registers.set(r::RAL + 4, u32::from(u16::from_le_bytes([e, f])) | r::RAH_AV);
+    }
+
+    /// Does what the guest's bus asks for, and puts what is read into `answer`.
+    pub(crate) fn obey(&mut self, now: Instant, command: Command<'_>, answer: &mut Vec<u8>) {
+        answer.clear();
+        match command {
+            Command::ReadConfiguration { offset, size } => {
+                answer.resize(size, 0);
+                self.configuration.read(offset, answer);
+            }
+            Command::WriteConfiguration { offset, data } => {
+                self.configuration.write(offset, data);
+                self.rewire();
+            }
+            Command::Read { bar: MSIX_BAR, offset, size } => {
+                answer.resize(size, 0);
+                self.configuration.read_table(offset, answer);
+            }
+            Command::Write { bar: MSIX_BAR, offset, data } => {
+                self.configuration.write_table(offset, data);
+            }
+            Command::Read { bar: 0, offset, size } => {
+                answer.resize(size, 0);
+                for (at, word) in (offset..).step_by(4).zip(answer.chunks_mut(4)) {
+                    let value = register_at(at).map_or(u32::MAX, |at| self.read(at));
+                    word.copy_from_slice(&value.to_le_bytes()[..word.len()]);
+                }
+            }
+            Command::Write { bar: 0, offset, data } => {
+                // Registers are written as a whole (82574 datasheet, 10.1.1).
+                for (at, word) in (offset..).step_by(4).zip(data.chunks_exact(4)) {
+                    let value = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+                    register_at(at).into_iter().for_each(|at| self.write(now, at, value));
+                }
+            }
+            Command::Fill { bar: 0, offset, size, value } => {
+                let value = u32::from_le_bytes([value; 4]);
+                for at in (offset..).step_by(4).take(size / 4) {
+                    register_at(at).into_iter().for_each(|at| self.write(now, at, value));
+                }
+            }
+            // Nobody answers there.
+            Command::Read { size, .. } => answer.resize(size, 0xFF),
+            Command::Write { .. } | Command::Fill { .. } => {}
+        }
+    }
+
+    fn read(&mut self, at: u32) -> u32 {
+        match at {
+            r::ICR => {
+                let masks = self.registers.get(r::CTRL_EXT) & r::CTRL_EXT_IAME != 0;
+                let masks = if masks { self.registers.get(r::IAM) } else { 0 };
+                self.interrupts.read(masks)
+            }
+            r::IMS => self.interrupts.mask(),
+            r::STATUS => self.registers.get(at) | if self.link { r::STATUS_LU } else { 0 },
+            statistics::FIRST..=statistics::LAST => self.statistics.read(at),
+            _ => self.registers.get(at),
+        }
+    }
+
+    fn write(&mut self, now: Instant, at: u32, value: u32) {
+        match at {
+            r::CTRL | r::CTRL_DUP if value & r::CTRL_RST != 0 => return self.reset(),
+            r::CTRL | r::CTRL_DUP => return self.control(value & !r::CTRL_PHY_RST),
+            r::EERD if value & 1 != 0 => {
+                let word = u32::from(self.nvm.word(value >> 2 & 0x3FFF));
+                return self.registers.set(at, word << 16 | value & 0xFFFC | 2);
+            }
+            r::EECD => {
+                let answer = self.nvm_control(value);
+                return self.registers.set(at, answer);
+            }
+            r::MDIC => {
+                let answer = self.talk_to_phy(value);
+                return self.registers.set(at, answer);
+            }
+            r::ICR => return self.interrupts.clear(value),
+            r::ICS => return self.interrupts.add(value & !cause::INT_ASSERTED),
+            r::IMS => return self.interrupts.unmask(value),
+            r::IMC => return self.interrupts.mask_off(value),
+            // Read-only.
+            r::STATUS | statistics::FIRST..=statistics::LAST => return,
+            r::RDTR if value & r::FLUSH_PARTIAL != 0 => self.interrupts.flush_received(now),
+            r::TIDV if value & r::FLUSH_PARTIAL != 0 => self.interrupts.flush_sent(now),
+            _ => {}
+        }
+        let kept = match at {
+            r::RDTR | r::RADV | r::TIDV | r::TADV | r::ITR => value & INTERVAL,
+            _ => value,
+        };
+        self.registers.set(at, kept);
+        match at {
+            r::RDTR | r::RADV => {
+                let (ticks, bound) = (self.registers.get(r::RDTR), self.registers.get(r::RADV));
+                self.interrupts.set_receive_delay(ticks, bound);
+            }
+            r::TIDV | r::TADV => {
+                let (ticks, bound) = (self.registers.get(r::TIDV), self.registers.get(r::TADV));
+                self.interrupts.set_transmit_delay(ticks, bound);
+            }
+            r::ITR => self.interrupts.set_interval(Line::Pin, value),
+            r::IVAR | r::EIAC | r::CTRL_EXT => self.rewire(),
+            _ => {
+                let vector = at.wrapping_sub(r::EITR) / 4;
+                if vector < VECTORS as u32 {
+                    self.interrupts.set_interval(Line::Vector(vector as u8), value);
+                }
+            }
+        }
+    }
+
+    fn control(&mut self, value: u32) {
+        let status = self.registers.get(r::STATUS) & !r::STATUS_GIO_MASTER_ENABLE;
+        let masters = self.model == Model::E82574 && value & r::CTRL_GIO_MASTER_DISABLE == 0;
+        let status = if masters { status | r::STATUS_GIO_MASTER_ENABLE } else { status };
+        self.registers.set(r::STATUS, status);
+        self.registers.set(r::CTRL, value);
+        self.registers.set(r::CTRL_DUP, value);
+    }
+
+    fn nvm_control(&mut self, value: u32) -> u32 {
+        match self.model {
+            Model::E82545 => self.microwire.write(value, &self.nvm),
+            // Whoever asks for the NVM gets it.
+            Model::E82574 => value | 0x300 | if value & 0x40 != 0 { 0x80 } else { 0 },
+        }
+    }
+
+    /// `MDIC`: the answer of the PHY, which has address 1.
+    fn talk_to_phy(&mut self, value: u32) -> u32 {
+        const READY: u32 = 1 << 28;
+        const ERROR: u32 = 1 << 30;
+        let (register, address, operation) = (value >> 16 & 31, value >> 21 & 31, value >> 26 & 3);
+        match (address, operation) {
+            (1, 2) => {
+                u32::from(self.phy.read(register, self.link)) | value & 0x0FFF_0000 | READY
+            }
+            (1, 1) => {
+                self.phy.write(register, value as u16);
+                value | READY
+            }
+            _ => value | READY | ERROR,
+        }
+    }
+
+    fn rewire(&mut self) {
+        let wiring = &mut self.interrupts.wiring;
+        wiring.msix = self.configuration.uses_msix();
+        wiring.allocation = self.registers.get(r::IVAR);
+        wiring.auto_clear = self.registers.get(r::EIAC);
+        wiring.auto_mask = self.registers.get(r::CTRL_EXT) & r::CTRL_EXT_EIAME != 0;
+    }
+
+    /// Plugs the cable in, or pulls it out.
+    pub(crate) fn set_link(&mut self, link: bool) {
+        if std::mem::replace(&mut self.link, link) != link {
+            self.interrupts.add(cause::LSC | cause::OTHER);
+        }
+    }
+
+    /// Frames that the driver has buffers for, if each takes one.
+    pub(crate) fn room(&self) -> usize {
+        receive::room(&self.registers)
+    }
+
+    /// A frame is off the wire. It is a cause of an interrupt if `is_cause`, after its delay.
+    ///
+    /// # Errors
+    /// If an address that the driver gave is none of the guest's.
+    pub(crate) fn receive(
+        &mut self,
+        now: Instant,
+        frame: &mut Vec<u8>,
+        memory: &impl Dma,
+        is_cause: bool,
+    ) -> Result<Received, MemoryError> {
+        if !self.link || !receive::accepts(&self.registers, frame) {
+            self.statistics.filtered(frame);
+            return Ok(Received::Filtered);
+        }
+        let ring = receive::Ring::of(&self.registers);
+        let stored =
+            ring.map_or(Ok(false), |ring| ring.put(frame, memory, &mut self.registers))?;
+        if !stored {
+            self.miss(1);
+            return Ok(Received::Missed);
+        }
+        self.statistics.received(frame);
+        if is_cause {
+            self.interrupts.frame_received(now);
+        }
+        if self.room() == self.least_room() {
+            self.interrupts.add(cause::RXDMT0);
+        }
+        Ok(Received::Stored)
+    }
+
+    /// Frames found no buffer.
+    pub(crate) fn miss(&mut self, frames: u32) {
+        self.statistics.missed(frames);
+        self.interrupts.add(cause::RXO);
+    }
+
+    /// Buffers at which the driver is told that they run out (`RCTL.RDMTS`).
+    fn least_room(&self) -> usize {
+        let part = self.registers.get(r::RCTL) >> 8 & 3;
+        (self.registers.get(r::RDLEN) / 16 >> (part + 1)) as usize
+    }
+
+    /// Takes the next frame that the driver sends, in place of what is in `frame`.
+    ///
+    /// # Errors
+    /// If an address that the driver gave is none of the guest's.
+    pub(crate) fn transmit(
+        &mut self,
+        now: Instant,
+        frame: &mut Vec<u8>,
+        memory: &impl Dma,
+    ) -> Result<Sent, MemoryError> {
+        if !self.link {
+            return Ok(Sent::Nothing);
+        }
+        let card = (&mut self.registers, &mut self.interrupts, &mut self.statistics);
+        self.transmitter.next(now, frame, card, memory)
+    }
+
+    /// Packets of the driver that were longer than any port takes.
+    pub(crate) fn too_long(&self) -> u64 {
+        self.transmitter.too_long
+    }
+
+    /// Interrupts for frames at once, whatever the registers say of delays.
+    pub(crate) fn interrupt_for_frames(&mut self, now: Instant) {
+        self.interrupts.interrupt_for_frames(now);
+    }
+
+    /// Lets timers run out.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        self.interrupts.advance(now);
+    }
+
+    /// When [`advance`](Self::advance) has something to do.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.interrupts.deadline()
+    }
+
+    /// Interrupts since the last call, in their order.
+    pub(crate) fn take_raised(&mut self) -> Vec<Raised> {
+        let frames = self.interrupts.wiring.receive_line();
+        let fired = self.interrupts.take_fired().into_iter().map(|line| Raised {
+            signal: match line {
+                Line::Pin => Some(Signal::Intx),
+                Line::Vector(vector) => self.configuration.message(vector),
+            },
+            is_for_frames: Some(line) == frames,
+        });
+        fired.collect()
+    }
+
+    /// Whether the driver has unmasked interrupts for frames since the last call.
+    pub(crate) fn take_rearmed(&mut self) -> bool {
+        self.interrupts.take_rearmed()
+    }
+}
+
+/// A register's offset, if there may be one.
+fn register_at(offset: u64) -> Option<u32> {
+    u32::try_from(offset).ok().filter(|at| *at < r::SIZE && at.is_multiple_of(4))
+}
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+//! A card and a driver's reads and writes, in time that the tests make.
+
+use super::testing::Bytes;
+use super::*;
+
+const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+fn at(micros: u64) -> Instant {
+    Instant::from_micros(micros)
+}
+
+impl Card {
+    fn get(&mut self, register: u32) -> u32 {
+        let mut answer = Vec::new();
+        let command = Command::Read { bar: 0, offset: register.into(), size: 4 };
+        self.obey(at(0), command, &mut answer);
+        u32::from_le_bytes(answer.try_into().expect("as much as was asked for"))
+    }
+
+    fn put(&mut self, now: Instant, register: u32, value: u32) {
+        let data = value.to_le_bytes();
+        let command = Command::Write { bar: 0, offset: register.into(), data: &data };
+        self.obey(now, command, &mut Vec::new());
+    }
+
+    /// What a driver does until it receives: MSI-X with three vectors, or the pin.
+    fn start(&mut self) -> Bytes {
+        let memory = Bytes::new(0x2_0000);
+        if self.model == Model::E82574 {
+            let command = Command::WriteConfiguration { offset: 0xA2, data: &[0, 0x80] };
+            self.obey(at(0), command, &mut Vec::new());
+            for vector in 0..3_u8 {
+                let entry = [&0xA_0000_u64.to_le_bytes()[..], &[vector, 0, 0, 0, 0, 0, 0, 0]];
+                let (offset, data) = (16 * u64::from(vector), entry.concat());
+                let command = Command::Write { bar: 3, offset, data: &data };
+                self.obey(at(0), command, &mut Vec::new());
+            }
+            self.put(at(0), r::IVAR, 1 << 31 | 0xA << 16 | 9 << 8 | 8);
+            self.put(at(0), r::CTRL_EXT, r::CTRL_EXT_EIAME);
+            self.put(at(0), r::EIAC, cause::RXQ0 | cause::TXQ0);
+        }
+        for number in 0..16_u64 {
+            memory.write(16 * number, &(0x1_0000 + 0x800 * number).to_le_bytes()).unwrap();
+        }
+        self.put(at(0), r::RFCTL, r::RFCTL_EXSTEN);
+        self.put(at(0), r::RDLEN, 16 * 16);
+        self.put(at(0), r::RDT, 15);
+        self.put(at(0), r::RCTL, r::RCTL_EN | r::RCTL_BAM | r::RCTL_SECRC | 2 << 8);
+        self.put(at(0), r::IMS, cause::RXT0 | cause::RXQ0);
+        assert!(self.take_rearmed());
+        memory
+    }
+}
+
+fn frame() -> Vec<u8> {
+    [&MAC[..], &[0; 54]].concat()
+}
+
+#[test]
+fn a_frame_interrupts_after_the_delay_that_the_driver_sets() {
+    for model in [Model::E82574, Model::E82545] {
+        let mut card = Card::new(model, MAC);
+        let memory = card.start();
+        card.put(at(0), r::RDTR, 32);
+        let stored = card.receive(at(1), &mut frame(), &memory, true).unwrap();
+        assert_eq!(stored, Received::Stored);
+        card.advance(at(1));
+        assert!(card.take_raised().is_empty());
+        let due = card.deadline().unwrap();
+        assert_eq!(due.since(at(1)).as_nanos(), 32_768);
+        card.advance(due);
+        let raised = card.take_raised();
+        assert!(raised.len() == 1 && raised[0].is_for_frames, "{raised:?}");
+        let expected = match model {
+            Model::E82574 => Signal::Msix { address: 0xA_0000, data: 0 },
+            Model::E82545 => Signal::Intx,
+        };
+        assert_eq!(raised[0].signal, Some(expected));
+    }
+}
+
+#[test]
+fn a_reset_ends_everything_but_the_address() {
+    let mut card = Card::new(Model::E82574, MAC);
+    card.start();
+    card.put(at(0), r::CTRL, r::CTRL_RST);
+    assert_eq!((card.get(r::IMS), card.get(r::RCTL), card.room()), (0, 0, 0));
+    assert_eq!(card.get(r::RAL), 2);
+    assert_ne!(card.get(r::STATUS) & r::STATUS_LU, 0);
+}
+
+#[test]
+fn the_link_is_reported_and_interrupts() {
+    let mut card = Card::new(Model::E82545, MAC);
+    card.start();
+    card.put(at(0), r::IMS, cause::LSC);
+    card.set_link(false);
+    card.advance(at(1));
+    assert_eq!(card.take_raised().len(), 1);
+    assert_eq!(card.get(r::STATUS) & r::STATUS_LU, 0);
+    assert_ne!(card.get(r::ICR) & cause::LSC, 0);
+    card.set_link(false);
+    assert_eq!(card.get(r::ICR), 0);
+}
+
+#[test]
+fn the_nvm_and_the_phy_answer() {
+    let mut card = Card::new(Model::E82574, MAC);
+    card.put(at(0), r::EERD, 2 << 2 | 1);
+    assert_eq!(card.get(r::EERD), 0x0100 << 16 | 2 << 2 | 2);
+    card.put(at(0), r::MDIC, 2 << 26 | 1 << 21 | 2 << 16);
+    assert_eq!(card.get(r::MDIC) & 0x1000_FFFF, 1 << 28 | 0x0141);
+    card.put(at(0), r::MDIC, 2 << 26 | 5 << 21);
+    assert_ne!(card.get(r::MDIC) & 1 << 30, 0, "there is no other PHY");
+}
+
+/// Whatever a guest reads and writes, the card neither panics nor works without end.
+#[test]
+fn no_order_of_commands_harms_the_card() {
+    let mut random = base::prng::Prng::new(1);
+    for model in [Model::E82574, Model::E82545] {
+        let mut card = Card::new(model, MAC);
+        let memory = card.start();
+        let (mut answer, mut sent) = (Vec::new(), Vec::new());
+        for step in 0..20_000 {
+            let now = at(step);
+            let registers = [
+                r::RDT, r::RDH, r::RDLEN, r::RDBAL, r::TDT, r::TDH, r::TDLEN, r::TCTL, r::RCTL,
+                r::IMS, r::ICS, r::IVAR, r::EIAC, r::CTRL_EXT, r::RDTR, r::RADV, r::TIDV, r::ITR,
+                r::EITR, r::CTRL, r::MDIC, r::EERD, r::EECD, r::ICR,
+            ];
+            let offset = match random.next_u64() % 4 {
+                0 => random.next_u64() >> 32,
+                _ => registers[(random.next_u64() % registers.len() as u64) as usize].into(),
+            };
+            let data = (random.next_u64() >> (random.next_u64() % 64)).to_le_bytes();
+            let bar = [0, 0, 0, 3, 7][(random.next_u64() % 5) as usize];
+            card.obey(now, Command::Write { bar, offset, data: &data }, &mut answer);
+            card.obey(now, Command::Read { bar, offset, size: 64 }, &mut answer);
+            card.obey(now, Command::WriteConfiguration { offset, data: &data }, &mut answer);
+            let _ = card.receive(now, &mut frame(), &memory, true);
+            let _ = card.transmit(now, &mut sent, &memory);
+            card.advance(now);
+            card.interrupt_for_frames(now);
+            assert!(card.take_raised().len() < 16);
+            assert!(card.deadline().is_none_or(|deadline| deadline > now));
+        }
+    }
+}

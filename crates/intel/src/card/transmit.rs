@@ -1,0 +1,275 @@
+//! The transmit ring: from the driver's buffers to frames.
+
+use std::collections::VecDeque;
+
+use base::time::Instant;
+use vhost::memory::MemoryError;
+
+use super::Dma;
+use super::interrupts::Interrupts;
+use super::offload::{Context, MAX_PACKET, Wanted, prepare};
+use super::register::{Registers, TCTL, TCTL_EN, TDBAH, TDBAL, TDH, TDLEN, TDT, TIDV};
+use super::statistics::Statistics;
+
+const DESCRIPTOR: u64 = 16;
+
+/// Descriptors that are followed in one call: other ports wait meanwhile.
+const BATCH: usize = 256;
+
+/// The shortest frame on a wire, without its checksum.
+const SHORTEST: usize = 60;
+
+/// Bits of the third word of a descriptor, the same in all three formats.
+const END: u32 = 1 << 24;
+const SEGMENTS: u32 = 1 << 26;
+const REPORT: u32 = 1 << 27;
+const EXTENDED: u32 = 1 << 29;
+const TAGGED: u32 = 1 << 30;
+const DELAYED: u32 = 1 << 31;
+/// The type of an extended descriptor; 0 is a context.
+const TYPE: u32 = 0xF << 20;
+
+/// The length of the legacy format, and its checksum command.
+const LEGACY_LENGTH: u32 = 0xFFFF;
+const LEGACY_CHECKSUM: u32 = 1 << 26;
+const LENGTH: u32 = 0xF_FFFF;
+
+/// Bits of the last word: descriptor done; insert checksums of IP, of TCP or UDP.
+const DONE: u8 = 1;
+const INSERT_IP: u32 = 1 << 8;
+const INSERT_TRANSPORT: u32 = 1 << 9;
+
+/// What came of looking for a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// A frame.
+    Frame,
+    /// None yet, though there are descriptors.
+    More,
+    /// None.
+    Nothing,
+}
+
+/// What is known between two descriptors.
+#[derive(Debug, Default)]
+pub(super) struct Transmitter {
+    context: Context,
+    packet: Vec<u8>,
+    /// What the first descriptor of the packet asked for.
+    wanted: Option<(Wanted, Option<u16>)>,
+    /// The packet is longer than any, and dropped at its end.
+    is_too_long: bool,
+    frames: VecDeque<Vec<u8>>,
+    /// Packets that were too long.
+    pub(super) too_long: u64,
+}
+
+impl Transmitter {
+    /// Takes the next frame, in place of what is in `frame`.
+    ///
+    /// # Errors
+    /// If an address is none of the guest's.
+    pub(super) fn next(
+        &mut self,
+        now: Instant,
+        frame: &mut Vec<u8>,
+        card: (&mut Registers, &mut Interrupts, &mut Statistics),
+        memory: &impl Dma,
+    ) -> Result<Sent, MemoryError> {
+        let (registers, interrupts, statistics) = card;
+        for _ in 0..BATCH {
+            if let Some(next) = self.frames.pop_front() {
+                *frame = next;
+                statistics.sent(frame);
+                return Ok(Sent::Frame);
+            }
+            let length = registers.get(TDLEN) / DESCRIPTOR as u32;
+            let (head, tail) = (registers.get(TDH), registers.get(TDT));
+            let enabled = registers.get(TCTL) & TCTL_EN != 0;
+            if !enabled || head >= length || tail >= length || head == tail {
+                return Ok(Sent::Nothing);
+            }
+            let at = registers.address(TDBAL, TDBAH);
+            let at = at.wrapping_add(u64::from(head) * DESCRIPTOR);
+            let mut bytes = [0; DESCRIPTOR as usize];
+            memory.read(at, &mut bytes)?;
+            let command = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
+            if self.follow(&bytes, command, memory)? {
+                statistics.segmented();
+            }
+            registers.set(TDH, (head + 1) % length);
+            if command & REPORT != 0 {
+                memory.write(at + 12, &[bytes[12] | DONE])?;
+                interrupts.frame_sent(now, command & DELAYED != 0 && registers.get(TIDV) > 0);
+            }
+        }
+        Ok(Sent::More)
+    }
+
+    /// Takes what a descriptor says; whether a packet was divided.
+    fn follow(
+        &mut self,
+        bytes: &[u8; 16],
+        command: u32,
+        memory: &impl Dma,
+    ) -> Result<bool, MemoryError> {
+        let is_extended = command & EXTENDED != 0;
+        if is_extended && command & TYPE == 0 {
+            self.context = Context::parse(bytes);
+            return Ok(false);
+        }
+        let last = u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]);
+        let length = if is_extended { command & LENGTH } else { command & LEGACY_LENGTH };
+        let legacy = (!is_extended && command & LEGACY_CHECKSUM != 0)
+            .then_some((usize::from(bytes[13]), usize::from(bytes[10])));
+        self.wanted.get_or_insert_with(|| {
+            let wanted = Wanted {
+                ip_checksum: is_extended && last & INSERT_IP != 0,
+                transport_checksum: is_extended && last & INSERT_TRANSPORT != 0,
+                segments: is_extended && command & SEGMENTS != 0,
+            };
+            (wanted, (command & TAGGED != 0).then_some((last >> 16) as u16))
+        });
+        self.append(u64::from_le_bytes(*bytes.first_chunk().unwrap_or(&[0; 8])), length, memory)?;
+        if command & END == 0 {
+            return Ok(false);
+        }
+        Ok(self.finish(legacy))
+    }
+
+    fn append(&mut self, at: u64, length: u32, memory: &impl Dma) -> Result<(), MemoryError> {
+        let before = self.packet.len();
+        self.is_too_long |= before + length as usize > MAX_PACKET;
+        if self.is_too_long {
+            return Ok(());
+        }
+        self.packet.resize(before + length as usize, 0);
+        memory.read(at, &mut self.packet[before..])
+    }
+
+    /// The packet is complete; whether it was divided. `legacy` is where the sum begins and where
+    /// it is stored.
+    fn finish(&mut self, legacy: Option<(usize, usize)>) -> bool {
+        let mut packet = std::mem::take(&mut self.packet);
+        let (mut wanted, tag) = self.wanted.take().unwrap_or_default();
+        if std::mem::take(&mut self.is_too_long) {
+            self.too_long += 1;
+            return false;
+        }
+        let mut context = self.context;
+        if let Some((start, at)) = legacy {
+            context = Context::transport_only(start, at);
+            wanted.transport_checksum = true;
+        }
+        let count = self.frames.len();
+        let made = prepare(std::mem::take(&mut packet), &context, wanted, &mut self.frames);
+        for frame in self.frames.iter_mut().skip(count) {
+            if let Some(tag) = tag.filter(|_| frame.len() >= 12) {
+                let [high, low] = tag.to_be_bytes();
+                frame.splice(12..12, [0x81, 0, high, low]);
+            }
+            frame.resize(frame.len().max(SHORTEST), 0);
+        }
+        made > 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::Bytes;
+    use super::*;
+
+    struct Card {
+        registers: Registers,
+        interrupts: Interrupts,
+        statistics: Statistics,
+        transmitter: Transmitter,
+        memory: Bytes,
+    }
+
+    impl Card {
+        fn new() -> Self {
+            let mut registers = Registers::new();
+            registers.set(TCTL, TCTL_EN);
+            registers.set(TDLEN, 8 * 16);
+            Self {
+                registers,
+                interrupts: Interrupts::new(),
+                statistics: Statistics::new(),
+                transmitter: Transmitter::default(),
+                memory: Bytes::new(0x4_0000),
+            }
+        }
+
+        /// Puts a descriptor at the tail.
+        fn post(&mut self, address: u64, command: u32, last: u32) {
+            let tail = self.registers.get(TDT);
+            let at = 16 * u64::from(tail);
+            self.memory.write(at, &address.to_le_bytes()).unwrap();
+            self.memory.write(at + 8, &command.to_le_bytes()).unwrap();
+            self.memory.write(at + 12, &last.to_le_bytes()).unwrap();
+            self.registers.set(TDT, (tail + 1) % 8);
+        }
+
+        fn next(&mut self) -> Result<Option<Vec<u8>>, MemoryError> {
+            let mut frame = Vec::new();
+            let card = (&mut self.registers, &mut self.interrupts, &mut self.statistics);
+            let sent = self.transmitter.next(Instant::ZERO, &mut frame, card, &self.memory)?;
+            Ok((sent == Sent::Frame).then_some(frame))
+        }
+    }
+
+    #[test]
+    fn a_frame_is_gathered_padded_and_reported() {
+        let mut card = Card::new();
+        card.memory.write(0x1000, &[1; 20]).unwrap();
+        card.memory.write(0x2000, &[2; 30]).unwrap();
+        card.post(0x1000, 20, 0);
+        assert_eq!(card.next().unwrap(), None);
+        card.post(0x2000, 30 | END | REPORT, 0);
+        let frame = card.next().unwrap().unwrap();
+        assert_eq!((frame.len(), frame[19], frame[20], frame[50]), (60, 1, 2, 0));
+        let mut status = [0; 1];
+        card.memory.read(28, &mut status).unwrap();
+        assert_eq!(status, [DONE]);
+        assert_eq!(card.registers.get(TDH), 2);
+        assert_eq!(card.next().unwrap(), None);
+    }
+
+    #[test]
+    fn a_tag_is_put_into_every_frame() {
+        let mut card = Card::new();
+        let data = EXTENDED | 1 << 20;
+        card.post(0x1000, data | 100 | END | TAGGED, 0x0102 << 16);
+        let frame = card.next().unwrap().unwrap();
+        assert_eq!((frame.len(), &frame[12..16]), (104, &[0x81, 0, 1, 2][..]));
+    }
+
+    #[test]
+    fn a_packet_without_end_is_bounded() {
+        let mut card = Card::new();
+        for _ in 0..100 {
+            card.post(0x1000, EXTENDED | 1 << 20 | 4_000, 0);
+            assert_eq!(card.next().unwrap(), None);
+        }
+        assert!(card.transmitter.packet.len() <= MAX_PACKET);
+        card.post(0x1000, 60 | END, 0);
+        assert_eq!(card.next().unwrap(), None);
+        assert_eq!(card.transmitter.too_long, 1);
+        card.post(0x1000, 60 | END, 0);
+        assert_eq!(card.next().unwrap().map(|frame| frame.len()), Some(60));
+    }
+
+    #[test]
+    fn nonsense_in_the_ring_ends_the_guest_and_nothing_else() {
+        let mut card = Card::new();
+        card.post(0xFFFF_FFFF_0000, 60 | END, 0);
+        assert!(card.next().is_err());
+        card.registers.set(TDH, 9);
+        assert_eq!(card.next().unwrap(), None);
+        card.registers.set(TDLEN, u32::MAX);
+        card.registers.set(TDT, 0x10_0000);
+        card.registers.set(TDBAH, u32::MAX);
+        assert!(card.next().is_err());
+    }
+}

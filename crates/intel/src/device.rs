@@ -1,0 +1,407 @@
+//! The device: a frontend whose ring 0 has commands of a PCI bus, ring 1 interrupts, and a card.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixListener;
+
+use base::time::{Duration, Instant};
+use hostside::trace::Watch;
+use hostside::{Attachment, Fetched, HostSide, Service, VirtualHost};
+use nic::moderation::TimerKind;
+use nic::observer::Delivered;
+use nic::port::Port;
+use vhost::frontend::Frontend;
+use vhost::memory::Memory;
+use vhost::message::{
+    F_PROTOCOL_FEATURES, PROTOCOL_F_BACKEND_REQ, PROTOCOL_F_CONFIG,
+    PROTOCOL_F_INBAND_NOTIFICATIONS, PROTOCOL_F_REPLY_ACK,
+};
+use vhost::ring::{Chain, Segment, length};
+use vhost::session::{ProtocolViolation, SessionSettings};
+
+use super::card::{Card, Model, Received, Sent};
+use super::message::{Command, HEADER, MAX_DATA, Signal};
+
+const COMMANDS: usize = 0;
+const INTERRUPTS: usize = 1;
+
+/// Commands that are obeyed in one round: other ports wait meanwhile.
+const BATCH: usize = 512;
+
+/// Writes that have been obeyed, and whose buffers the guest has not been told of by an interrupt:
+/// a quarter of what its ring holds. Reads tell of them as well.
+const MAX_POSTED: usize = 64;
+
+/// The newest virtio, as the session wants it.
+const VERSION_1: u64 = vhost::config::VERSION_1;
+
+/// How a device is made.
+#[derive(Clone, Debug)]
+pub struct DeviceSettings {
+    /// Which card.
+    pub model: Model,
+    /// Its address, in the NVM.
+    pub mac: [u8; 6],
+    /// Notifications are messages, and interrupts wait for the guest's turn: for guests in virtual
+    /// time.
+    pub inband: bool,
+    /// How long an interrupt takes from the NIC to the guest, where it is a message.
+    pub interrupt_latency: Duration,
+}
+
+impl DeviceSettings {
+    fn session(&self) -> SessionSettings {
+        let protocol = PROTOCOL_F_REPLY_ACK | PROTOCOL_F_BACKEND_REQ | PROTOCOL_F_CONFIG;
+        let inband = if self.inband { PROTOCOL_F_INBAND_NOTIFICATIONS } else { 0 };
+        SessionSettings {
+            features: F_PROTOCOL_FEATURES | VERSION_1,
+            protocol: protocol | inband,
+            rings: 2,
+            queue_number: 2,
+            config: Vec::new(),
+        }
+    }
+}
+
+/// One of Intel's NICs that User-Mode Linux can connect to: the host's side of a port of one queue.
+#[derive(Debug)]
+pub struct Device {
+    settings: DeviceSettings,
+    frontend: Frontend,
+    card: Card,
+    /// Packets that are in the guest's buffers and that no interrupt has told of.
+    shown: usize,
+    /// Interrupts on their way, and when they arrive.
+    raised: VecDeque<(Instant, Signal)>,
+    /// Those that have arrived and found no buffer on the guest's ring.
+    waiting: Vec<Signal>,
+    /// Writes whose completion the guest has not been called for.
+    posted: usize,
+    /// Packets that the port had no room for, as far as the card has counted them.
+    ring_full: u64,
+    refused: u64,
+    chain: Chain,
+    request: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+impl Device {
+    /// A device that waits for a guest on `listener`.
+    ///
+    /// # Errors
+    /// If the socket cannot be watched.
+    pub fn new(listener: UnixListener, settings: DeviceSettings) -> io::Result<Self> {
+        Ok(Self {
+            frontend: Frontend::new(listener, settings.session())?,
+            card: Card::new(settings.model, settings.mac),
+            settings,
+            shown: 0,
+            raised: VecDeque::new(),
+            waiting: Vec::new(),
+            posted: 0,
+            ring_full: 0,
+            refused: 0,
+            chain: Chain::default(),
+            request: Vec::new(),
+            answer: Vec::new(),
+        })
+    }
+
+    /// Plugs the cable in, or pulls it out; the driver is told.
+    pub fn set_link(&mut self, link: bool) {
+        self.card.set_link(link);
+    }
+
+    /// Obeys what the guest's bus has asked for.
+    fn obey(&mut self, now: Instant) -> Result<(), ProtocolViolation> {
+        let Self { frontend, card, chain, request, answer, posted, .. } = self;
+        let Some(session) = frontend.session() else { return Ok(()) };
+        let Some(live) = session.ring(COMMANDS) else { return Ok(()) };
+        let wrong = |error| ProtocolViolation::Ring { index: COMMANDS, error };
+        for _ in 0..BATCH {
+            chain.clear();
+            let Some(head) = live.ring.take(live.memory, chain).map_err(wrong)? else { break };
+            gather(live.memory, &chain.readable, request)?;
+            match Command::parse(request) {
+                Some(command) => card.obey(now, command, answer),
+                // On a bus, nobody would answer.
+                None => answer.clear(),
+            }
+            let written = scatter(live.memory, &chain.writable, answer)?;
+            live.ring.add_used(head, written);
+            *posted = if written == 0 { *posted + 1 } else { 0 };
+        }
+        live.ring.flush_used();
+        if *posted > MAX_POSTED {
+            *posted = 0;
+            frontend.call(COMMANDS, now);
+        }
+        Ok(())
+    }
+
+    /// Copies completed packets into the guest's buffers.
+    fn copy(&mut self, now: Instant, service: &mut Service<'_>) -> Result<(), ProtocolViolation> {
+        let Self { frontend, card, shown, ring_full, refused, .. } = self;
+        let Some(memory) = frontend.session().and_then(|session| session.memory()) else {
+            return Ok(());
+        };
+        let missed = service.port.counters().ring_full;
+        let new = missed.saturating_sub(*ring_full);
+        if new > 0 {
+            card.miss(u32::try_from(new).unwrap_or(u32::MAX));
+        }
+        *ring_full = missed;
+        let queue = &mut service.port.queues_mut()[0];
+        let by_registers = queue.moderation().timer == TimerKind::Driver;
+        let mut stored = 0;
+        for frame in queue.completed_frames(*shown) {
+            let received = card.receive(now, &mut frame.clone(), memory, by_registers);
+            let received = received.map_err(ProtocolViolation::Dma)?;
+            *refused += u64::from(received == Received::Missed);
+            stored += 1;
+        }
+        *shown += stored;
+        Ok(())
+    }
+
+    /// Carries out interrupts, whoever decided them, and re-arms.
+    fn moderate(&mut self, now: Instant, service: &mut Service<'_>) {
+        let Service { port, watch, pool, delivered } = service;
+        let queue = &mut port.queues_mut()[0];
+        let mut take = |packet: &Delivered, frame: Vec<u8>| {
+            delivered(packet, &frame);
+            pool.push(frame);
+        };
+        loop {
+            if self.card.take_rearmed() && queue.is_masked() {
+                queue.rearm(now, *watch);
+            }
+            if queue.take_interrupt() {
+                self.card.interrupt_for_frames(now);
+            }
+            self.card.advance(now);
+            let interrupts = self.card.take_raised();
+            if interrupts.is_empty() {
+                break;
+            }
+            for interrupt in interrupts {
+                if interrupt.is_for_frames {
+                    queue.interrupt(now, *watch);
+                    queue.take_interrupt();
+                }
+                let signal = interrupt.signal.map(|it| (now + self.settings.interrupt_latency, it));
+                // A second one at the same moment would tell the guest nothing.
+                self.raised.extend(signal.filter(|signal| self.raised.back() != Some(signal)));
+            }
+            if queue.is_masked() {
+                queue.poll(now, std::mem::take(&mut self.shown), *watch, &mut take);
+            }
+        }
+        // A driver that polls finds by itself what is there.
+        if queue.is_masked() && self.shown > 0 {
+            queue.poll(now, std::mem::take(&mut self.shown), *watch, &mut take);
+        }
+        queue.set_size(self.shown + self.card.room());
+    }
+
+    /// Hands interrupts over that have arrived, as far as the guest has buffers for them.
+    fn hand_over(&mut self, now: Instant) -> Result<(), ProtocolViolation> {
+        while let Some((_, signal)) = self.raised.pop_front_if(|(at, _)| *at <= now) {
+            if !self.waiting.contains(&signal) {
+                self.waiting.push(signal);
+            }
+        }
+        let Self { frontend, waiting, chain, .. } = self;
+        let live = frontend.session().and_then(|session| session.ring(INTERRUPTS));
+        let Some(live) = live.filter(|_| !waiting.is_empty()) else { return Ok(()) };
+        let wrong = |error| ProtocolViolation::Ring { index: INTERRUPTS, error };
+        let mut told = 0;
+        for signal in &*waiting {
+            chain.clear();
+            let Some(head) = live.ring.take(live.memory, chain).map_err(wrong)? else { break };
+            let written = scatter(live.memory, &chain.writable, &signal.encode())?;
+            live.ring.add_used(head, written);
+            told += 1;
+        }
+        live.ring.flush_used();
+        if told > 0 {
+            waiting.drain(..told);
+            frontend.call(INTERRUPTS, now);
+        }
+        Ok(())
+    }
+
+    /// Another guest has come, or none is there: the card loses its power.
+    fn power_off(&mut self) {
+        self.card = Card::new(self.settings.model, self.settings.mac);
+        self.raised.clear();
+        self.waiting.clear();
+        self.posted = 0;
+    }
+
+    fn serve_guest(
+        &mut self,
+        now: Instant,
+        service: &mut Service<'_>,
+    ) -> Result<(), ProtocolViolation> {
+        self.copy(now, service)?;
+        self.moderate(now, service);
+        if self.frontend.session().is_some_and(|session| session.is_poisoned()) {
+            return Err(ProtocolViolation::Poisoned);
+        }
+        Ok(())
+    }
+
+    /// There is no guest: what has completed is lost, and nothing more is taken.
+    fn discard(&mut self, now: Instant, service: &mut Service<'_>) {
+        let Service { port, pool, .. } = service;
+        let queue = &mut port.queues_mut()[0];
+        self.shown = 0;
+        queue.set_size(0);
+        queue.take_interrupt();
+        let lost = queue.backlog();
+        if lost > 0 {
+            self.refused += queue.poll(now, lost, &mut (), |_, frame| pool.push(frame)) as u64;
+        }
+    }
+}
+
+impl HostSide for Device {
+    fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        vec![self.frontend.fd()]
+    }
+
+    fn sync(&mut self, now: Instant, ready: bool, port: &mut Port<Vec<u8>>, _: &mut Watch) {
+        if self.frontend.sync(ready) {
+            self.power_off();
+        }
+        let outcome = self.obey(now).and_then(|()| self.hand_over(now));
+        self.frontend.account(outcome);
+        if !self.frontend.is_connected() {
+            port.queues_mut()[0].set_size(0);
+        }
+    }
+
+    fn make_room(&mut self, port: &mut Port<Vec<u8>>) {
+        if self.frontend.is_connected() {
+            port.queues_mut()[0].set_size(self.shown + self.card.room());
+        }
+    }
+
+    fn transmit(&mut self, now: Instant, _: usize, frame: &mut Vec<u8>) -> io::Result<Fetched> {
+        let Self { frontend, card, .. } = self;
+        let Some(memory) = frontend.session().and_then(|session| session.memory()) else {
+            return Ok(Fetched::Nothing);
+        };
+        Ok(match card.transmit(now, frame, memory) {
+            Ok(Sent::Frame) => Fetched::Frame,
+            Ok(Sent::More) => Fetched::Dropped,
+            Ok(Sent::Nothing) => Fetched::Nothing,
+            Err(error) => {
+                frontend.accuse(ProtocolViolation::Dma(error));
+                Fetched::Nothing
+            }
+        })
+    }
+
+    fn is_in_memory(&self) -> bool {
+        true
+    }
+
+    fn serve(&mut self, now: Instant, service: &mut Service<'_>) -> io::Result<()> {
+        let outcome = self.serve_guest(now, service);
+        self.frontend.account(outcome);
+        if !self.frontend.is_connected() {
+            self.discard(now, service);
+        } else if !self.settings.inband {
+            self.raise_irqs(now);
+            self.send_irqs();
+        }
+        Ok(())
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.card.deadline().filter(|_| self.frontend.is_connected())
+    }
+
+    fn virtual_time(&mut self) -> Option<&mut dyn VirtualHost> {
+        if self.settings.inband { Some(self) } else { None }
+    }
+
+    fn evict(&mut self) -> bool {
+        self.frontend.evict()
+    }
+
+    fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    fn attachment(&self) -> Option<Attachment> {
+        let connected = self.frontend.is_connected();
+        Some(Attachment {
+            connected,
+            lost: self.frontend.lost().map(str::to_owned),
+            pairs_used: connected.into(),
+            pairs: 1,
+            too_long: self.card.too_long(),
+        })
+    }
+}
+
+impl VirtualHost for Device {
+    fn next_irq_at(&self) -> Option<Instant> {
+        let raised = self.raised.front().map(|(at, _)| *at);
+        [raised, self.frontend.next_irq_at()].into_iter().flatten().min()
+    }
+
+    fn raise_irqs(&mut self, now: Instant) -> bool {
+        if let Err(violation) = self.hand_over(now) {
+            self.frontend.accuse(violation);
+        }
+        self.frontend.raise_irqs(now)
+    }
+
+    fn send_irqs(&mut self) {
+        self.frontend.send_irqs();
+    }
+
+    fn take_irqs(&mut self) -> u64 {
+        self.frontend.take_irqs()
+    }
+
+    fn answer_kick(&mut self) {
+        self.frontend.answer_kick();
+    }
+}
+
+/// What a command consists of, as far as commands go.
+fn gather(
+    memory: &Memory,
+    segments: &[Segment],
+    into: &mut Vec<u8>,
+) -> Result<(), ProtocolViolation> {
+    into.resize(length(segments).min((HEADER + MAX_DATA) as u64) as usize, 0);
+    let mut rest = &mut into[..];
+    for segment in segments {
+        let (part, behind) = rest.split_at_mut(rest.len().min(segment.length as usize));
+        memory.read(segment.address, part).map_err(ProtocolViolation::Dma)?;
+        rest = behind;
+    }
+    Ok(())
+}
+
+/// Writes `bytes` across the segments; how many there was room for.
+fn scatter(
+    memory: &Memory,
+    segments: &[Segment],
+    bytes: &[u8],
+) -> Result<u32, ProtocolViolation> {
+    let mut rest = bytes;
+    for segment in segments {
+        let (part, behind) = rest.split_at(rest.len().min(segment.length as usize));
+        memory.write(segment.address, part).map_err(ProtocolViolation::Dma)?;
+        rest = behind;
+    }
+    Ok((bytes.len() - rest.len()) as u32)
+}
