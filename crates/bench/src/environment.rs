@@ -32,6 +32,8 @@ pub struct Environment {
     pub wait: String,
     /// The nice value of the data plane: -20 where it may run before hosts.
     pub nice: i32,
+    /// Which NIC of Intel's the guests have, and what its driver was told; empty if none.
+    pub nic: String,
     /// Which packets are marked.
     pub mark: String,
     /// The cable.
@@ -66,6 +68,7 @@ impl Environment {
             privilege: String::new(),
             wait: String::new(),
             nice: 0,
+            nic: String::new(),
             mark: String::new(),
             link: String::new(),
             interrupt_latency_us: None,

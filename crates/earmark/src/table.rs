@@ -255,6 +255,11 @@ fn footer(results: &[Measurement], legend: &str) -> String {
             format!("timers overshot by up to {:.1} us (p50), {:.1} us (p99)", over.p50, over.p99)
         },
     );
+    let nic = if environment.nic.is_empty() {
+        String::new()
+    } else {
+        format!(" Driver: {}.", environment.nic)
+    };
     let interrupts = match environment.interrupt_latency_us {
         None | Some(0) => String::new(),
         Some(us) => format!(" Interrupts take {us} us."),
@@ -265,7 +270,7 @@ fn footer(results: &[Measurement], legend: &str) -> String {
         format!(" Costs of a host: {}.", environment.costs)
     };
     format!(
-        "\n\n{legend}NIC waits: {}; {overshoot}.{interrupts}{costs} Marks: {}. Cable: {}. TCP: {}.\n\
+        "\n\n{legend}NIC waits: {}; {overshoot}.{nic}{interrupts}{costs} Marks: {}. Cable: {}. TCP: {}.\n\
          {}, {:.1} s for each setting.",
         environment.wait,
         if environment.mark.is_empty() { "nothing" } else { &environment.mark },

@@ -86,6 +86,12 @@ pub trait HostSide: Send {
         None
     }
 
+    /// Whether the host's driver moderates by registers of the device, so that the setting `driver`
+    /// means something.
+    fn has_registers(&self) -> bool {
+        false
+    }
+
     /// Disconnects the frontend that has the port; `false` if none has.
     fn evict(&mut self) -> bool {
         false

@@ -329,6 +329,10 @@ impl HostSide for Device {
         if self.settings.inband { Some(self) } else { None }
     }
 
+    fn has_registers(&self) -> bool {
+        true
+    }
+
     fn evict(&mut self) -> bool {
         self.frontend.evict()
     }
@@ -392,11 +396,7 @@ fn gather(
 }
 
 /// Writes `bytes` across the segments; how many there was room for.
-fn scatter(
-    memory: &Memory,
-    segments: &[Segment],
-    bytes: &[u8],
-) -> Result<u32, ProtocolViolation> {
+fn scatter(memory: &Memory, segments: &[Segment], bytes: &[u8]) -> Result<u32, ProtocolViolation> {
     let mut rest = bytes;
     for segment in segments {
         let (part, behind) = rest.split_at(rest.len().min(segment.length as usize));

@@ -296,6 +296,12 @@ impl Plane {
         &mut self.ports[number].inner.port
     }
 
+    /// Whether the host of port `number` has moderation registers of its own.
+    #[must_use]
+    pub fn has_registers(&self, number: usize) -> bool {
+        self.ports[number].inner.host.has_registers()
+    }
+
     /// Disconnects the frontend of port `number`; `false` if there is none.
     pub fn evict(&mut self, number: usize) -> bool {
         self.ports[number].inner.host.evict()

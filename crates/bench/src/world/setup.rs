@@ -163,6 +163,13 @@ fn micros(value: Option<u32>) -> Duration {
     Duration::from_micros(value.unwrap_or(0).into())
 }
 
+/// The card of Intel's that guests have, if they have one, and what its driver is told.
+fn describe_nic(options: &NicOptions) -> String {
+    let Some(nic) = options.nic.filter(|nic| nic.model().is_some()) else { return String::new() };
+    let told = options.driver_options.iter().flatten().map(|Text(option)| format!(" {option}"));
+    nic.driver().to_owned() + &told.collect::<String>()
+}
+
 /// The cable, in words.
 fn describe_link(options: &NicOptions) -> String {
     let rate = options.link_rate.map_or("any rate".into(), |rate| format!("{rate} Mbit/s"));
@@ -192,6 +199,7 @@ pub(super) fn environment(
 ) -> Result<Environment> {
     Ok(Environment {
         privilege: privilege.to_string(),
+        nic: describe_nic(options),
         mark: rules(options)?.to_string(),
         link: describe_link(options),
         ..Environment::read(world)

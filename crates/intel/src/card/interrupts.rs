@@ -54,9 +54,8 @@ pub(super) struct Wiring {
 impl Wiring {
     /// The causes of a vector.
     fn causes(&self, vector: u8) -> u32 {
-        let is_its = |&(shift, _): &(u32, u32)| {
-            self.allocation >> shift & 0xF == 8 | u32::from(vector)
-        };
+        let is_its =
+            |&(shift, _): &(u32, u32)| self.allocation >> shift & 0xF == 8 | u32::from(vector);
         ALLOCATED.iter().filter(|entry| is_its(entry)).fold(0, |causes, entry| causes | entry.1)
     }
 
@@ -81,7 +80,12 @@ struct Delay {
 
 impl Delay {
     fn new(causes: u32) -> Self {
-        Self { ticks: 0, bound_ticks: 0, timers: Quiet::new(Duration::ZERO, Duration::ZERO), causes }
+        Self {
+            ticks: 0,
+            bound_ticks: 0,
+            timers: Quiet::new(Duration::ZERO, Duration::ZERO),
+            causes,
+        }
     }
 
     fn set(&mut self, ticks: u32, bound_ticks: u32) {
@@ -148,7 +152,10 @@ impl Interrupts {
         match line {
             Line::Pin => self.pin.set_gap(gap),
             Line::Vector(vector) => {
-                self.vectors.get_mut(usize::from(vector)).into_iter().for_each(|it| it.set_gap(gap));
+                self.vectors
+                    .get_mut(usize::from(vector))
+                    .into_iter()
+                    .for_each(|it| it.set_gap(gap));
             }
         }
     }

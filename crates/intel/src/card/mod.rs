@@ -20,8 +20,8 @@ use interrupts::{INTERVAL, Interrupts, Line, VECTORS};
 use memory::{Microwire, Nvm, Phy};
 use register::{self as r, Registers, cause};
 use statistics::Statistics;
-use transmit::Transmitter;
 pub(crate) use transmit::Sent;
+use transmit::Transmitter;
 
 /// Which card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -281,9 +281,7 @@ impl Card {
         const ERROR: u32 = 1 << 30;
         let (register, address, operation) = (value >> 16 & 31, value >> 21 & 31, value >> 26 & 3);
         match (address, operation) {
-            (1, 2) => {
-                u32::from(self.phy.read(register, self.link)) | value & 0x0FFF_0000 | READY
-            }
+            (1, 2) => u32::from(self.phy.read(register, self.link)) | value & 0x0FFF_0000 | READY,
             (1, 1) => {
                 self.phy.write(register, value as u16);
                 value | READY
@@ -328,8 +326,7 @@ impl Card {
             return Ok(Received::Filtered);
         }
         let ring = receive::Ring::of(&self.registers);
-        let stored =
-            ring.map_or(Ok(false), |ring| ring.put(frame, memory, &mut self.registers))?;
+        let stored = ring.map_or(Ok(false), |ring| ring.put(frame, memory, &mut self.registers))?;
         if !stored {
             self.miss(1);
             return Ok(Received::Missed);

@@ -165,9 +165,9 @@ fn store(frame: &mut [u8], start: usize, at: usize, last: usize, never_zero: boo
 
 /// The sum of RFC 1071.
 fn sum(bytes: &[u8]) -> u16 {
-    let pairs = bytes.chunks(2).map(|pair| {
-        u64::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]))
-    });
+    let pairs = bytes
+        .chunks(2)
+        .map(|pair| u64::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])));
     fold(pairs.sum())
 }
 

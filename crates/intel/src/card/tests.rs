@@ -125,9 +125,30 @@ fn no_order_of_commands_harms_the_card() {
         for step in 0..20_000 {
             let now = at(step);
             let registers = [
-                r::RDT, r::RDH, r::RDLEN, r::RDBAL, r::TDT, r::TDH, r::TDLEN, r::TCTL, r::RCTL,
-                r::IMS, r::ICS, r::IVAR, r::EIAC, r::CTRL_EXT, r::RDTR, r::RADV, r::TIDV, r::ITR,
-                r::EITR, r::CTRL, r::MDIC, r::EERD, r::EECD, r::ICR,
+                r::RDT,
+                r::RDH,
+                r::RDLEN,
+                r::RDBAL,
+                r::TDT,
+                r::TDH,
+                r::TDLEN,
+                r::TCTL,
+                r::RCTL,
+                r::IMS,
+                r::ICS,
+                r::IVAR,
+                r::EIAC,
+                r::CTRL_EXT,
+                r::RDTR,
+                r::RADV,
+                r::TIDV,
+                r::ITR,
+                r::EITR,
+                r::CTRL,
+                r::MDIC,
+                r::EERD,
+                r::EECD,
+                r::ICR,
             ];
             let offset = match random.next_u64() % 4 {
                 0 => random.next_u64() >> 32,

@@ -138,6 +138,7 @@ fn set(
     settings: &[(String, String)],
 ) -> Result<()> {
     let number = number_of(plane, port)?;
+    let has_registers = plane.plane().has_registers(number);
     let queues = plane.plane().port_mut(number).queues();
     let mut changed = Vec::new();
     let mut rules = None;
@@ -155,6 +156,9 @@ fn set(
             }
         }
         changed.push((at as u16, moderation.checked()?));
+        if moderation.timer == TimerKind::Driver && !has_registers {
+            bail!("port {port}: its host's driver has no registers to decide by; name a strategy");
+        }
     }
     if changed.is_empty() {
         bail!("port {port} has queues 0 to {}, not {}", queues.len() - 1, queue.unwrap_or(0));

@@ -1,8 +1,8 @@
 //! One strategy out of one setting.
 
 use super::{
-    Adaptive, Delay, Disabled, Driver, Frames, Interrupt, Itr, Marked, Marks, Moderation, Moderator,
-    Periodic, Phase, Profile, Quiet, Stream, Throttle, TimerKind, Unseen,
+    Adaptive, Delay, Disabled, Driver, Frames, Interrupt, Itr, Marked, Marks, Moderation,
+    Moderator, Periodic, Phase, Profile, Quiet, Stream, Throttle, TimerKind, Unseen,
 };
 use crate::descriptor::Descriptor;
 use crate::time::{Duration, Instant};

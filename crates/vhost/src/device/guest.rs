@@ -13,12 +13,12 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use super::*;
-use crate::connection::Connection;
-use crate::message::Request;
 use crate::config::{CTRL_VQ, EVENT_IDX, VERSION_1};
+use crate::connection::Connection;
 use crate::connection::Incoming;
 use crate::memory::Memory;
 use crate::memory::tests::{file, mapped};
+use crate::message::Request;
 use crate::message::{
     F_PROTOCOL_FEATURES, PROTOCOL_F_BACKEND_REQ, PROTOCOL_F_REPLY_ACK, Region, VringAddress,
     VringFd, VringState,

@@ -6,9 +6,9 @@ use base::time::Duration;
 use nic::port::PortSettings;
 
 use super::*;
+use crate::config::{EVENT_IDX, MRG_RXBUF};
 use crate::connection::Connection;
 use crate::message::Request;
-use crate::config::{EVENT_IDX, MRG_RXBUF};
 use crate::message::{self, PROTOCOL_F_INBAND_NOTIFICATIONS, VringState};
 use crate::reaper::tests::foreign;
 use crate::receive::PACKET_HEADER;
@@ -334,7 +334,10 @@ fn inband_kick_is_answered_when_served_and_calls_wait() {
     assert!(backend.receive().unwrap().is_none());
 
     assert!(plane.port.host.frontend.raise_irqs(at(1)));
-    assert!(plane.port.host.frontend.next_irq_at().is_none() && !plane.port.host.frontend.raise_irqs(at(1)));
+    assert!(
+        plane.port.host.frontend.next_irq_at().is_none()
+            && !plane.port.host.frontend.raise_irqs(at(1))
+    );
     assert!(backend.receive().unwrap().is_none(), "they come with the guest's turn");
     plane.port.host.frontend.send_irqs();
     for index in [0, 1] {
@@ -371,7 +374,11 @@ fn calls_under_way_reach_the_guest_once_and_in_time() {
     assert_eq!(plane.port.host.frontend.next_irq_at(), Some(at(60)));
     assert_eq!(called(&mut plane, 59), None);
     assert_eq!(called(&mut plane, 60), Some(0));
-    assert_eq!(plane.port.host.frontend.next_irq_at(), Some(at(70)), "the transmit ring has its own");
+    assert_eq!(
+        plane.port.host.frontend.next_irq_at(),
+        Some(at(70)),
+        "the transmit ring has its own"
+    );
     assert_eq!(called(&mut plane, 70), Some(1));
     assert_eq!(plane.port.host.frontend.next_irq_at(), None);
     while guest.rings[0].take().is_some() {}
