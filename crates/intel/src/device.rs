@@ -11,6 +11,7 @@ use hostside::{Attachment, Fetched, HostSide, Service, VirtualHost};
 use nic::moderation::TimerKind;
 use nic::observer::Delivered;
 use nic::port::Port;
+use vhost::config::SessionSettings;
 use vhost::frontend::Frontend;
 use vhost::memory::Memory;
 use vhost::message::{
@@ -18,10 +19,11 @@ use vhost::message::{
     PROTOCOL_F_INBAND_NOTIFICATIONS, PROTOCOL_F_REPLY_ACK,
 };
 use vhost::ring::{Chain, Segment, length};
-use vhost::session::{ProtocolViolation, SessionSettings};
+use vhost::session::ProtocolViolation;
 
-use super::card::{Card, Model, Received, Sent};
+use super::card::{Card, Received, Sent};
 use super::message::{Command, HEADER, MAX_DATA, Signal};
+use super::model::Model;
 
 const COMMANDS: usize = 0;
 const INTERRUPTS: usize = 1;
@@ -207,7 +209,8 @@ impl Device {
 
     /// Hands interrupts over that have arrived, as far as the guest has buffers for them.
     fn hand_over(&mut self, now: Instant) -> Result<(), ProtocolViolation> {
-        while let Some((_, signal)) = self.raised.pop_front_if(|(at, _)| *at <= now) {
+        while let Some(&(_, signal)) = self.raised.front().filter(|(at, _)| *at <= now) {
+            self.raised.pop_front();
             if !self.waiting.contains(&signal) {
                 self.waiting.push(signal);
             }

@@ -28,8 +28,8 @@
 //! One receive queue and one transmit queue, of the 82574's two each; no packet split, so packets
 //! have 1,500 bytes at most; received frames are not checked, nor are their VLAN tags removed, and
 //! the descriptors say so; no timestamps, no wake on LAN, no flash. Descriptors are written back at
-//! once, whatever `RXDCTL` and `TXDCTL` say of bursts; only the interrupt waits. Reading and writing
-//! registers costs no time.
+//! once, whatever `RXDCTL` and `TXDCTL` say of bursts; only the interrupt waits. Access to registers
+//! costs no time.
 //!
 //! # A guest that breaks rules
 //!
@@ -42,7 +42,9 @@
 mod card;
 mod configuration;
 mod device;
+mod dma;
 mod message;
+mod model;
 
-pub use card::Model;
 pub use device::{Device, DeviceSettings};
+pub use model::Model;

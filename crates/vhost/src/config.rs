@@ -15,7 +15,6 @@ use super::message::{
     PROTOCOL_F_INBAND_NOTIFICATIONS, PROTOCOL_F_MQ, PROTOCOL_F_REPLY_ACK, PROTOCOL_F_RESET_DEVICE,
     PROTOCOL_F_STATUS,
 };
-use super::session::SessionSettings;
 
 /// The rings are as virtio 1.0 has them, and packets have the header of 12 bytes.
 pub const VERSION_1: u64 = 1 << VIRTIO_F_VERSION_1;
@@ -27,6 +26,21 @@ pub const MRG_RXBUF: u64 = 1 << VIRTIO_NET_F_MRG_RXBUF;
 pub const CTRL_VQ: u64 = 1 << VIRTIO_NET_F_CTRL_VQ;
 /// There can be more than one pair of queues.
 pub const MQ: u64 = 1 << VIRTIO_NET_F_MQ;
+
+/// What a device offers to its frontends.
+#[derive(Clone, Debug)]
+pub struct SessionSettings {
+    /// Virtio features.
+    pub features: u64,
+    /// Features of the vhost-user protocol.
+    pub protocol: u64,
+    /// How many rings there are.
+    pub rings: usize,
+    /// What it says when it is asked for the number of its queues.
+    pub queue_number: u16,
+    /// Its configuration space; what lies beyond reads as zero.
+    pub config: Vec<u8>,
+}
 
 /// How a device is made.
 #[derive(Clone, Debug)]

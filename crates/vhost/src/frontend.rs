@@ -13,11 +13,12 @@ use base::time::Instant;
 use hostside::VirtualHost;
 use rustix::event::{Timespec, epoll};
 
+use super::config::SessionSettings;
 use super::connection::Connection;
 use super::message::{Header, Request};
 use super::notify::Watched;
 use super::reaper::ForeignFd;
-use super::session::{Answer, ProtocolViolation, Session, SessionSettings, Watching};
+use super::session::{Answer, ProtocolViolation, Session, Watching};
 
 /// What the epoll reports.
 const LISTENER: u64 = 0;

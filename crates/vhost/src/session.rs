@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use rustix::event::epoll;
 
-use super::config::{CTRL_VQ, EVENT_IDX, MQ, MRG_RXBUF, VERSION_1};
+use super::config::{CTRL_VQ, EVENT_IDX, MQ, MRG_RXBUF, SessionSettings, VERSION_1};
 use super::connection::{Connection, ConnectionError};
 use super::memory::{Memory, MemoryError};
 use super::message::{
@@ -161,21 +161,6 @@ impl Watching {
         let (reaper, signals) = (Reaper::start()?, Arc::new(Signals::new()?));
         Ok(Self { epoll, kick, backend, reaper, signals })
     }
-}
-
-/// What a device offers to its frontends.
-#[derive(Clone, Debug)]
-pub struct SessionSettings {
-    /// Virtio features.
-    pub features: u64,
-    /// Features of the vhost-user protocol.
-    pub protocol: u64,
-    /// How many rings there are.
-    pub rings: usize,
-    /// What it says when it is asked for the number of its queues.
-    pub queue_number: u16,
-    /// Its configuration space; what lies beyond reads as zero.
-    pub config: Vec<u8>,
 }
 
 /// The state of one frontend's device.

@@ -13,7 +13,10 @@ use crate::crates;
 /// others. What only tests use is left out.
 const DIRECTIONS: &[(&str, &[&str])] = &[
     ("base", &[]),
-    ("bench", &["base", "hostside", "lab", "mx", "mx-io", "nic", "report", "sys", "vhost"]),
+    (
+        "bench",
+        &["base", "hostside", "intel", "lab", "mx", "mx-io", "nic", "report", "sys", "vhost"],
+    ),
     ("blind", &["base", "infer", "nic"]),
     ("capi", &["base", "mx", "mx-io"]),
     (
@@ -41,6 +44,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("explain", &["base", "lab", "netdev", "probe", "report", "sys", "tracepoints"]),
     ("hostside", &["base", "nic"]),
     ("infer", &["base"]),
+    ("intel", &["base", "hostside", "nic", "vhost"]),
     ("lab", &["base", "hostside", "netdev", "nic", "sys", "vhost"]),
     ("mx", &["base"]),
     ("mx-io", &["base", "mx", "sys", "vhost"]),

@@ -158,12 +158,44 @@ struct virtio_uml_vq_info {
     },
 ];
 
-/// A PCI device over virtio is of use for NICs.
+/// A PCI device over virtio is of use for NICs: its registers are read right, and its pin works.
 ///
-/// A read of a register finds the completions of the writes before it first, and the kernel lets a
-/// microsecond pass for each. In that time an interrupt may come whose handler reads a register,
-/// too, into the same buffer. The legacy interrupt of a device has no chip, so no driver gets it.
-pub const PCI_OVER_VIRTIO: [Edit; 3] = [
+/// A read shares a buffer with the reads of interrupt handlers, so no interrupt may come before it
+/// has its answer. It finds the completions of the writes before it first, and without the third
+/// edit lets a microsecond pass for each, in which an interrupt comes in virtual time all the same.
+/// The legacy interrupt of a device has no chip, so no driver gets it.
+pub const PCI_OVER_VIRTIO: [Edit; 7] = [
+    Edit {
+        file: "arch/um/drivers/virt-pci.c",
+        from: "	size_t bytes = sizeof(buf->data);
+
+	if (!dev)
+		return ULONG_MAX;
+
+",
+        to: "	size_t bytes = sizeof(buf->data);
+	unsigned long flags;
+
+	if (!dev)
+		return ULONG_MAX;
+
+	local_irq_save(flags);
+",
+    },
+    Edit {
+        file: "arch/um/drivers/virt-pci.c",
+        from: "	put_cpu_var(um_pci_msg_bufs);
+	return ret;
+}
+
+static void um_pci_cfgspace_write(",
+        to: "	put_cpu_var(um_pci_msg_bufs);
+	local_irq_restore(flags);
+	return ret;
+}
+
+static void um_pci_cfgspace_write(",
+    },
     Edit {
         file: "arch/um/drivers/virt-pci.c",
         from: "		if (completed && !HANDLE_IS_NO_FREE(completed))
@@ -174,6 +206,37 @@ pub const PCI_OVER_VIRTIO: [Edit; 3] = [
 			continue;
 		}
 ",
+    },
+    Edit {
+        file: "arch/um/drivers/virt-pci.c",
+        from: "	unsigned long ret = ULONG_MAX;
+
+	buf = get_cpu_var(um_pci_msg_bufs);
+	data = buf->data;
+
+	switch (size) {",
+        to: "	unsigned long ret = ULONG_MAX;
+	unsigned long flags;
+
+	local_irq_save(flags);
+	buf = get_cpu_var(um_pci_msg_bufs);
+	data = buf->data;
+
+	switch (size) {",
+    },
+    Edit {
+        file: "arch/um/drivers/virt-pci.c",
+        from: "	put_cpu_var(um_pci_msg_bufs);
+	return ret;
+}
+
+static void um_pci_bar_copy_to(",
+        to: "	put_cpu_var(um_pci_msg_bufs);
+	local_irq_restore(flags);
+	return ret;
+}
+
+static void um_pci_bar_copy_to(",
     },
     Edit {
         file: "arch/um/drivers/virt-pci.c",

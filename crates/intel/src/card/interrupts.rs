@@ -23,7 +23,7 @@ const THROTTLE_TICK: u64 = 256;
 pub(super) const INTERVAL: u32 = 0xFFFF;
 
 /// The MSI-X vectors of an 82574.
-pub(super) const VECTORS: usize = 5;
+const VECTORS: usize = crate::model::VECTORS as usize;
 
 /// The causes that a vector of `IVAR` is allocated to: where in the register, and which.
 const ALLOCATED: [(u32, u32); 5] =

@@ -1,6 +1,7 @@
 //! What a card remembers without power: the NVM with its address, and the registers of the PHY.
 
-use super::Model;
+use crate::configuration::INTEL;
+use crate::model::Model;
 
 /// Words of the NVM.
 const WORDS: usize = 64;
@@ -22,8 +23,7 @@ impl Nvm {
         words[0x03] = 0;
         words[0x05] = 0x1234;
         words[0x0A] = if model == Model::E82545 { 0x4408 } else { 0 };
-        let vendor = super::super::configuration::INTEL;
-        words[0x0B..0x0F].copy_from_slice(&[identity.subsystem, vendor, identity.device, vendor]);
+        words[0x0B..0x0F].copy_from_slice(&[identity.subsystem, INTEL, identity.device, INTEL]);
         (words[0x0F], words[0x14], words[0x24]) = (0, 0, 0);
         let sum = words[..WORDS - 1].iter().fold(0_u16, |sum, word| sum.wrapping_add(*word));
         words[WORDS - 1] = SUM.wrapping_sub(sum);

@@ -12,68 +12,18 @@ mod statistics;
 mod transmit;
 
 use base::time::Instant;
-use vhost::memory::{Memory, MemoryError};
+use vhost::memory::MemoryError;
 
-use super::configuration::{Configuration, Identity, MSIX_BAR};
+use super::configuration::{Configuration, MSIX_BAR};
+use super::dma::Dma;
 use super::message::{Command, Signal};
-use interrupts::{INTERVAL, Interrupts, Line, VECTORS};
+use super::model::{Model, REGISTERS, VECTORS};
+use interrupts::{INTERVAL, Interrupts, Line};
 use memory::{Microwire, Nvm, Phy};
 use register::{self as r, Registers, cause};
 use statistics::Statistics;
 pub(crate) use transmit::Sent;
 use transmit::Transmitter;
-
-/// Which card.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Model {
-    /// The 82574L, with five MSI-X vectors: Linux's `e1000e`.
-    E82574,
-    /// The 82545GM, with one pin for everything: Linux's `e1000`.
-    E82545,
-}
-
-impl Model {
-    pub(crate) fn identity(self) -> Identity {
-        let (device, vectors) = match self {
-            Self::E82574 => (0x10D3, VECTORS as u8),
-            Self::E82545 => (0x1026, 0),
-        };
-        Identity { device, revision: 0, subsystem: 0x1004, registers: r::SIZE, vectors }
-    }
-
-    /// What `STATUS` says after a reset, but for the link: full duplex, 1000 Mbit/s.
-    fn status(self) -> u32 {
-        match self {
-            Self::E82574 => 0x0008_0781,
-            Self::E82545 => 0x3781,
-        }
-    }
-}
-
-/// Memory of the guest, as the card reaches it.
-pub(crate) trait Dma {
-    /// Reads.
-    ///
-    /// # Errors
-    /// If there is no such memory.
-    fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), MemoryError>;
-
-    /// Writes.
-    ///
-    /// # Errors
-    /// As for reading.
-    fn write(&self, address: u64, bytes: &[u8]) -> Result<(), MemoryError>;
-}
-
-impl Dma for Memory {
-    fn read(&self, address: u64, bytes: &mut [u8]) -> Result<(), MemoryError> {
-        Self::read(self, address, bytes)
-    }
-
-    fn write(&self, address: u64, bytes: &[u8]) -> Result<(), MemoryError> {
-        Self::write(self, address, bytes)
-    }
-}
 
 /// What became of a frame off the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -251,7 +201,7 @@ impl Card {
             r::IVAR | r::EIAC | r::CTRL_EXT => self.rewire(),
             _ => {
                 let vector = at.wrapping_sub(r::EITR) / 4;
-                if vector < VECTORS as u32 {
+                if vector < VECTORS.into() {
                     self.interrupts.set_interval(Line::Vector(vector as u8), value);
                 }
             }
@@ -350,7 +300,7 @@ impl Card {
     /// Buffers at which the driver is told that they run out (`RCTL.RDMTS`).
     fn least_room(&self) -> usize {
         let part = self.registers.get(r::RCTL) >> 8 & 3;
-        (self.registers.get(r::RDLEN) / 16 >> (part + 1)) as usize
+        ((self.registers.get(r::RDLEN) / 16) >> (part + 1)) as usize
     }
 
     /// Takes the next frame that the driver sends, in place of what is in `frame`.
@@ -411,7 +361,7 @@ impl Card {
 
 /// A register's offset, if there may be one.
 fn register_at(offset: u64) -> Option<u32> {
-    u32::try_from(offset).ok().filter(|at| *at < r::SIZE && at.is_multiple_of(4))
+    u32::try_from(offset).ok().filter(|at| *at < REGISTERS && at.is_multiple_of(4))
 }
 
 #[cfg(test)]

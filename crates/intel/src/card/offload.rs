@@ -89,6 +89,7 @@ pub(super) fn prepare(
 }
 
 /// Which of the segments of a packet.
+#[derive(Clone, Copy)]
 struct Place {
     number: usize,
     is_last: bool,

@@ -6,12 +6,12 @@
 
 use vhost::memory::MemoryError;
 
-use super::Dma;
 use super::register::{
     MTA, RAH_AV, RAL, RCTL, RCTL_BAM, RCTL_BSEX, RCTL_DTYP_SPLIT, RCTL_EN, RCTL_MPE, RCTL_SECRC,
     RCTL_UPE, RDBAH, RDBAL, RDH, RDLEN, RDT, RFCTL, RFCTL_EXSTEN, Registers,
 };
 use super::statistics::{Kind, address};
+use crate::dma::Dma;
 
 const DESCRIPTOR: u64 = 16;
 

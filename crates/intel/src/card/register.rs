@@ -85,16 +85,13 @@ pub(super) const RAH_AV: u32 = 1 << 31;
 /// What is delayed is flushed (`RDTR`, `TIDV`).
 pub(super) const FLUSH_PARTIAL: u32 = 1 << 31;
 
-/// Bytes of the registers.
-pub(super) const SIZE: u32 = 0x2_0000;
-
 /// The registers that only keep what is written, and those of above.
 #[derive(Debug)]
 pub(super) struct Registers(Box<[u32]>);
 
 impl Registers {
     pub(super) fn new() -> Self {
-        Self(vec![0; SIZE as usize / 4].into_boxed_slice())
+        Self(vec![0; crate::model::REGISTERS as usize / 4].into_boxed_slice())
     }
 
     /// What is in a register.

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use vhost::memory::MemoryError;
 
-use super::Dma;
+use crate::dma::Dma;
 
 /// Memory from address 0 on.
 pub(crate) struct Bytes(RefCell<Vec<u8>>);

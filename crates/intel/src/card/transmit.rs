@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use base::time::Instant;
 use vhost::memory::MemoryError;
 
-use super::Dma;
 use super::interrupts::Interrupts;
 use super::offload::{Context, MAX_PACKET, Wanted, prepare};
 use super::register::{Registers, TCTL, TCTL_EN, TDBAH, TDBAL, TDH, TDLEN, TDT, TIDV};
 use super::statistics::Statistics;
+use crate::dma::Dma;
 
 const DESCRIPTOR: u64 = 16;
 
