@@ -24,6 +24,8 @@ use crate::experiment::Experiment;
 use crate::measurement::{Measurement, SCHEMA};
 use crate::options::{ExperimentOptions, NicOptions, Text};
 use crate::ratio::Spread;
+use crate::scenario::Run;
+use crate::turns::Turns;
 use crate::world::WorldKind;
 use report::progress::Progress;
 
@@ -131,9 +133,10 @@ fn measure(
         compare: Some(settings.collect::<Result<_>>()?),
         ..ExperimentOptions::default()
     };
-    let nic = NicOptions::default();
-    let world = compare::open(WorldKind::Live, &nic, privilege)?;
-    Ok(compare::run(experiment, &nic, &options, world, progress)?.results)
+    let asked = Run { experiment, world: None, nic: NicOptions::default(), options };
+    let turns = Turns::new(&asked, WorldKind::Live, 0)?;
+    let world = compare::open(WorldKind::Live, &asked.nic, privilege)?;
+    Ok(compare::run(&turns, world, progress)?.results)
 }
 
 impl Point {

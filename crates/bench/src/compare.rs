@@ -4,26 +4,22 @@
 //! other but in rounds, A B C A B C ..., and a ratio is taken within each round; its median is
 //! quoted, with its range.
 
-use anyhow::{Result, ensure};
-use lab::snapshot::PortSnapshot;
-use nic::moderation::Moderation;
+use anyhow::{Context, Result};
 use serde::Serialize;
 use sys::privilege::Privilege;
 
-use crate::environment::VIRTUAL;
-use crate::experiment::{Experiment, MxTerms, Plan, USUAL_SETTING};
-use crate::measurement::{Measurement, NotMeasured, Part, Round, Rounds, SCHEMA, Slice};
+use crate::attempt::{CellRounds, refuse_nothing};
+use crate::experiment::MxTerms;
+use crate::measurement::{Measurement, Round, Rounds, SCHEMA};
 use crate::one_way;
-use crate::options::{ExperimentOptions, NicOptions, Text};
+use crate::options::{NicOptions, Text};
 use crate::ratio::Spread;
-use crate::records::Counter;
+use crate::sweep::Shard;
+use crate::turns::{Played, Turns};
 use crate::world::live::Live;
 use crate::world::virtual_time::Virtual;
 use crate::world::{World, WorldKind};
 use report::progress::Progress;
-
-/// How often each setting has its turn where several are compared.
-const USUAL_ROUNDS: u32 = 3;
 
 /// What `earmark bench` returns, and `--json` prints.
 #[derive(Debug, Serialize)]
@@ -33,7 +29,7 @@ pub struct Comparison {
     /// The experiment.
     pub experiment: String,
     /// The world.
-    pub world: &'static str,
+    pub world: String,
     /// What messages of MX were like, where there were any.
     pub mx: Option<MxTerms>,
     /// One for each setting (and number of clients), in the order asked for.
@@ -122,42 +118,6 @@ impl Ratio {
     }
 }
 
-/// One cell of the matrix that is measured.
-struct Cell {
-    moderation: Moderation,
-    clients: Option<u32>,
-    rounds: CellRounds,
-}
-
-/// The rounds of one cell.
-#[derive(Default)]
-pub struct CellRounds {
-    /// Those that were measured.
-    pub slices: Vec<Slice>,
-    /// The numbers of the others, and why.
-    pub missed: Vec<(usize, NotMeasured)>,
-}
-
-impl CellRounds {
-    /// Keeps what came of round number `round`.
-    pub fn keep(&mut self, round: u32, came: Result<Slice, NotMeasured>) {
-        match came {
-            Ok(slice) => self.slices.push(slice),
-            Err(why) => self.missed.push((round as usize, why)),
-        }
-    }
-}
-
-impl Cell {
-    /// What was in force, as the user would write it.
-    fn setting(&self, options: &ExperimentOptions) -> String {
-        match &options.change_to {
-            Some(after) => format!("{} then {after}", self.moderation),
-            None => self.moderation.to_string(),
-        }
-    }
-}
-
 /// Opens a world of two hosts.
 ///
 /// # Errors
@@ -169,55 +129,33 @@ pub fn open(world: WorldKind, nic: &NicOptions, privilege: Privilege) -> Result<
     })
 }
 
-/// Refuses what a run of `experiment` would refuse, without a world; how many rounds it would play,
-/// where a round is not repeated without being asked for.
+/// Plays all of `turns` in `world`, and ends it.
 ///
 /// # Errors
-/// If the options do not go together.
-pub fn check(
-    experiment: Experiment,
-    nic: &NicOptions,
-    options: &ExperimentOptions,
-) -> Result<usize> {
-    experiment.check(options)?;
-    Ok(cells(nic, options)?.len() * options.rounds.unwrap_or(1) as usize)
+/// If the world or a player fails, or nothing was measured.
+pub fn run(turns: &Turns<'_>, world: Box<dyn World>, progress: &Progress) -> Result<Comparison> {
+    of(turns, turns.play(Shard::WHOLE, || Ok(world), progress)?)
 }
 
-/// Runs `experiment` in `world`, and ends it.
+/// Sums up what has been played of `turns`.
 ///
 /// # Errors
-/// If the options do not go together, the world cannot be built, or a player fails.
-pub fn run(
-    experiment: Experiment,
-    nic: &NicOptions,
-    options: &ExperimentOptions,
-    world: Box<dyn World>,
-    progress: &Progress,
-) -> Result<Comparison> {
-    experiment.check(options)?;
-    let mut cells = cells(nic, options)?;
-    // In virtual time a round with the same seed is the same round.
-    let repeats = cells.len() > 1 && world.environment().world != VIRTUAL;
-    let usual = if repeats { USUAL_ROUNDS } else { 1 };
-    let rounds = options.rounds.unwrap_or(usual);
+/// If nothing was measured.
+pub fn of(turns: &Turns<'_>, mut played: Played) -> Result<Comparison> {
+    let Turns { experiment, options, .. } = *turns;
+    let name = experiment.name();
+    let environment = played.environment.take();
+    let environment = environment.with_context(|| format!("{name}: nothing of it was played"))?;
+    let rounds = turns.rounds_of_cells(played);
+    refuse_nothing(rounds.iter())?;
     let change_to = options.change_to.as_ref().map(|Text(after)| *after);
-    let seed = nic.seed.unwrap_or(1);
-    progress.start(u64::from(rounds) * cells.len() as u64);
-    for round in 0..rounds {
-        for cell in &mut cells {
-            progress.step(&format!("{}, {}", experiment.name(), cell.moderation));
-            let plan = experiment.plan(options, cell.clients, seed.wrapping_add(u64::from(round)));
-            cell.rounds.keep(round, attempt(&*world, &plan, cell.moderation, change_to)?);
-        }
-        refuse_nothing(cells.iter().map(|cell| &cell.rounds))?;
-    }
-    progress.finish();
-    let environment = world.environment().clone();
     let mut results = Vec::new();
-    for cell in &cells {
-        let setting = cell.setting(options);
-        let reports_half = experiment.reports_half();
-        let (clients, CellRounds { slices, missed }) = (cell.clients, &cell.rounds);
+    for (cell, CellRounds { slices, missed }) in turns.cells.iter().zip(&rounds) {
+        let (clients, reports_half) = (cell.clients, experiment.reports_half());
+        let setting = match change_to {
+            Some(after) => format!("{} then {after}", cell.moderation),
+            None => cell.moderation.to_string(),
+        };
         let rounds = Rounds { setting, clients, slices, missed, reports_half };
         let mut measurement = rounds.measurement(environment.clone());
         measurement.one_way = match change_to {
@@ -226,106 +164,8 @@ pub fn run(
         };
         results.push(measurement);
     }
-    world.finish()?;
-    let world = environment.world;
-    let ratios = ratios(&results);
-    let mx = experiment.mx(options);
-    let experiment = experiment.name();
-    Ok(Comparison { schema_version: SCHEMA, experiment, world, mx, results, ratios })
-}
-
-fn cells(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Cell>> {
-    let settings = match &options.compare {
-        Some(settings) => {
-            ensure!(
-                !nic.name_a_setting(),
-                "--compare names whole settings: drop --strategy, --rx-usecs, --rx-frames"
-            );
-            let settings: Vec<_> = settings.iter().map(|Text(setting)| *setting).collect();
-            settings.iter().try_for_each(|setting| nic.check(*setting))?;
-            settings
-        }
-        None => vec![nic.moderation(USUAL_SETTING)?],
-    };
-    let clients: Vec<_> = match &options.clients {
-        Some(Text(range)) => range.each().map(Some).collect(),
-        None => vec![None],
-    };
-    let cell = |moderation, clients| Cell { moderation, clients, rounds: CellRounds::default() };
-    let each = clients.iter().flat_map(|&clients| settings.iter().map(move |&s| cell(s, clients)));
-    Ok(each.collect())
-}
-
-/// Plays one round. One in which nothing was measured is marked, and costs the others nothing.
-///
-/// # Errors
-/// If the world itself fails: a host or a port that is gone, a program that cannot be started.
-pub fn attempt(
-    world: &dyn World,
-    plan: &Plan,
-    moderation: Moderation,
-    change_to: Option<Moderation>,
-) -> Result<Result<Slice, NotMeasured>> {
-    match world.round(plan, moderation, change_to) {
-        Ok(slice) => Ok(refuse_silence(plan, &slice).map(|()| slice)),
-        Err(error) if error.is::<NotMeasured>() => {
-            Ok(Err(NotMeasured(report::output::message(&error))))
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Ends a run that has no figures at all, instead of trying it again and again.
-///
-/// # Errors
-/// Why the first cell has no figures, if none has any.
-pub fn refuse_nothing<'a>(mut cells: impl Iterator<Item = &'a CellRounds> + Clone) -> Result<()> {
-    let first = cells.clone().find_map(|cell| cell.missed.first());
-    match first {
-        Some((_, why)) if cells.all(|cell| cell.slices.is_empty()) => Err(why.clone().into()),
-        _ => Ok(()),
-    }
-}
-
-/// A round in which nothing happened has no figures.
-///
-/// # Errors
-/// If a player that should have received something did not; and what was seen of the cause.
-pub fn refuse_silence(plan: &Plan, slice: &Slice) -> Result<(), NotMeasured> {
-    for (part, record) in &slice.records {
-        let (counter, what) = match part {
-            Part::Asker => (Counter::Transactions, "no request was answered"),
-            Part::BulkSink => (Counter::BytesReceived, "the bulk flow did not flow"),
-            Part::Counter => (Counter::DatagramsReceived, "no datagram arrived"),
-            Part::MessageSink => (Counter::MessagesReceived, "no message arrived"),
-            _ => continue,
-        };
-        if record.counter(counter) == 0 {
-            let why = format!("{what} in {} s: {}", plan.duration_s, seen(slice));
-            return Err(NotMeasured(why));
-        }
-    }
-    Ok(())
-}
-
-/// What the NIC and the agents have counted that may explain a silence.
-fn seen(slice: &Slice) -> String {
-    let ports = &slice.nic.ports;
-    let sum = |of: fn(&PortSnapshot) -> u64| ports.iter().map(of).sum::<u64>();
-    let (lost, full) = (sum(|port| port.link.lost), sum(|port| port.counters.ring_full));
-    if lost > 0 {
-        return format!("the cable lost {lost} frames (--link-loss)");
-    }
-    if full > 0 {
-        return format!("{full} frames found a full ring");
-    }
-    let busy_ns: u64 = slice.records.iter().map(|(_, record)| record.cpu_ns).sum();
-    format!(
-        "no frame was lost, the hosts took {} packets, and the agents had {:.1} ms of CPU time; \
-         measure for longer with --duration",
-        sum(|port| port.counters.delivered),
-        busy_ns as f64 / 1e6
-    )
+    let (world, ratios, mx) = (environment.world, ratios(&results), experiment.mx(options));
+    Ok(Comparison { schema_version: SCHEMA, experiment: name, world, mx, results, ratios })
 }
 
 /// The rounds that have no figures, in words; nothing if all have.
@@ -368,8 +208,12 @@ fn ratios(results: &[Measurement]) -> Vec<Ratio> {
 mod tests {
     use super::*;
     use crate::environment::Environment;
-    use crate::records::Record;
-    use lab::snapshot::Snapshot;
+    use crate::experiment::{Experiment, Plan};
+    use crate::options::ExperimentOptions;
+    use crate::records::{Counter, Distribution, Record};
+    use crate::scenario::Run;
+    use crate::slice::{NicRecord, Part, Slice};
+    use nic::moderation::Moderation;
     use std::cell::Cell;
 
     /// A world in which every second round of one setting is without an answer, or each of all.
@@ -399,12 +243,11 @@ mod tests {
                 distributions: Default::default(),
                 series: None,
             };
-            let nic = Snapshot {
-                at: base::time::Instant::ZERO,
-                cpu: base::time::Duration::ZERO,
-                delivering: base::time::Duration::ZERO,
-                spun: base::time::Duration::ZERO,
-                overshoot: hdrhistogram::Histogram::new(3)?,
+            let nic = NicRecord {
+                cpu_ns: 0,
+                delivering_ns: 0,
+                spun_ns: 0,
+                overshoot: Distribution::default(),
                 ports: Vec::new(),
             };
             Ok(Slice { seconds: 1.0, records: vec![(Part::Asker, record)], nic })
@@ -425,7 +268,9 @@ mod tests {
             ..ExperimentOptions::default()
         };
         let progress = Progress::new(true);
-        run(Experiment::TcpRr, &NicOptions::default(), &options, Box::new(world), &progress)
+        let (experiment, nic) = (Experiment::TcpRr, NicOptions::default());
+        let asked = Run { experiment, world: None, nic, options };
+        run(&Turns::new(&asked, WorldKind::Live, 0)?, Box::new(world), &progress)
     }
 
     #[test]

@@ -2,18 +2,26 @@
 
 use std::fs;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+
+use crate::sweep::shard::without_shard;
 
 /// The world in which a guest's clock tells how long something took, and computing takes no time.
 pub const VIRTUAL: &str = "virtual";
 
+/// What differs from run to run.
+const OF_MOMENT: [&str; 2] = ["date", "load_average"];
+
+/// What makes no difference in virtual time.
+const OF_MACHINE: [&str; 5] = ["cpu_model", "cpus", "clock_source", "privilege", "nice"];
+
 /// The machine and the way of measuring.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Environment {
     /// Version of Earmark.
-    pub earmark: &'static str,
+    pub earmark: String,
     /// The world that the experiment ran in.
-    pub world: &'static str,
+    pub world: String,
     /// When it began.
     pub date: String,
     /// The kernel.
@@ -52,11 +60,11 @@ pub struct Environment {
 impl Environment {
     /// Reads what can be read of this machine; the rest is the world's to fill in.
     #[must_use]
-    pub fn read(world: &'static str) -> Self {
+    pub fn read(world: &str) -> Self {
         let uname = rustix::system::uname();
         Self {
-            earmark: env!("CARGO_PKG_VERSION"),
-            world,
+            earmark: env!("CARGO_PKG_VERSION").to_owned(),
+            world: world.to_owned(),
             date: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             kernel: uname.release().to_string_lossy().into_owned(),
             cpu_model: cpu_model(),
@@ -91,6 +99,25 @@ impl Environment {
         self.world != VIRTUAL
     }
 
+    /// In which way `other` is a different world, in words: results that may differ because of it
+    /// are not those of one world. When it was and under which load makes none, and in virtual time
+    /// neither does the machine.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Option<String> {
+        let (one, two) = (serde_json::json!(self), serde_json::json!(other));
+        let entries =
+            one.as_object().into_iter().flatten().zip(two.as_object().into_iter().flatten());
+        let is_of_world = |name: &str| {
+            let is_of_machine = self.world == VIRTUAL && OF_MACHINE.contains(&name);
+            !OF_MOMENT.contains(&name) && !is_of_machine
+        };
+        let mut different =
+            entries.filter(|((name, one), (_, two))| is_of_world(name) && one != two);
+        different
+            .next()
+            .map(|((name, one), (_, two))| format!("{} {one} and {two}", name.replace('_', " ")))
+    }
+
     /// Name and value of each entry, for people.
     #[must_use]
     pub fn entries(&self) -> Vec<(String, String)> {
@@ -114,11 +141,11 @@ impl Environment {
     }
 }
 
-/// The command line, with the program's name alone where its path would be.
+/// The command line, with the program's name alone where its path would be, and without the shard.
 fn command_line() -> String {
     let mut words = std::env::args();
     let _ = words.next();
-    std::iter::once("earmark".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+    std::iter::once("earmark".to_owned()).chain(without_shard(words)).collect::<Vec<_>>().join(" ")
 }
 
 fn read_line(path: &str) -> String {

@@ -5,8 +5,9 @@
 //! An [`experiment`] says which host does what. Its parts are [`workload`]s, state machines without
 //! I/O, each driven by an [`agent`]. A [`world`] plays an experiment, on namespaces in real time or
 //! on guests in virtual time, and returns [`records`] and counters; [`measurement`] makes one type
-//! of them, whatever the world. [`compare`] plays settings in rounds, A B A B, and takes ratios
-//! within a round, so that a machine that drifts drifts under all settings.
+//! of them, whatever the world. [`turns`] are settings in rounds, A B A B, and [`compare`] takes
+//! ratios within a round, so that a machine that drifts drifts under all settings. A [`sweep`]
+//! spreads the cases of a command over processes.
 //!
 //! # Example
 //!
@@ -16,14 +17,18 @@
 //! use bench::compare::{open, run};
 //! use bench::experiment::Experiment;
 //! use bench::options::{ExperimentOptions, NicOptions, Text};
+//! use bench::scenario::Run;
+//! use bench::turns::Turns;
 //! use bench::world::WorldKind;
 //! use report::progress::Progress;
 //!
 //! let settings = [Text("disabled".parse()?), Text("delay:75".parse()?)];
 //! let options = ExperimentOptions { compare: Some(settings.to_vec()), ..Default::default() };
-//! let nic = NicOptions::default();
-//! let world = open(WorldKind::Live, &nic, sys::privilege::become_capable()?)?;
-//! let comparison = run(Experiment::TcpRr, &nic, &options, world, &Progress::new(true))?;
+//! let (experiment, nic) = (Experiment::TcpRr, NicOptions::default());
+//! let asked = Run { experiment, world: None, nic, options };
+//! let world = open(WorldKind::Live, &asked.nic, sys::privilege::become_capable()?)?;
+//! let turns = Turns::new(&asked, WorldKind::Live, 0)?;
+//! let comparison = run(&turns, world, &Progress::new(true))?;
 //! for ratio in &comparison.ratios {
 //!     println!("{}: {} is {:.2} times {}", ratio.figure.title(), ratio.of, ratio.median,
 //! ratio.to); }
@@ -33,7 +38,9 @@
 //! # Modules
 //!
 //! - [`experiment`], [`workload`], [`agent`], [`world`]: as above;
-//! - [`records`], [`measurement`], [`histogram`], [`one_way`], [`ratio`], [`compare`]: figures;
+//! - [`turns`], [`attempt`], [`sweep`]: what is played, by whom;
+//! - [`records`], [`slice`], [`measurement`], [`histogram`], [`one_way`], [`ratio`], [`compare`]:
+//!   figures;
 //! - [`options`], [`applicability`], [`suggestions`], [`marks`], [`scenario`]: what is asked for;
 //! - [`calibrate`], [`costs`]: what an interrupt and a packet cost a host, measured and modelled;
 //! - [`kernel`], [`environment`], [`files`]: the guests' kernel, this machine, files.
@@ -43,6 +50,7 @@
 
 pub mod agent;
 pub mod applicability;
+pub mod attempt;
 pub mod calibrate;
 pub mod compare;
 pub mod costs;
@@ -60,6 +68,9 @@ pub mod options;
 pub mod ratio;
 pub mod records;
 pub mod scenario;
+pub mod slice;
 pub mod suggestions;
+pub mod sweep;
+pub mod turns;
 pub mod workload;
 pub mod world;

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use hostside::processor::{Activity, Busy};
-use lab::snapshot::Snapshot;
+use hostside::processor::Activity;
 use nic::moderation::Reason;
 use serde::Serialize;
 
 use crate::environment::Environment;
 use crate::histogram::{self, Bin};
 use crate::records::{Counter, Distribution, Record, Series, Timing};
+use crate::slice::{NotMeasured, Part, PortRecord, Slice};
 
 pub use report::SCHEMA;
 
@@ -120,9 +120,12 @@ pub struct ProcessorShares {
     pub idle: f64,
 }
 
+/// Nanoseconds of each activity.
+type Busy = [u64; Activity::ALL.len()];
+
 impl ProcessorShares {
-    fn of(busy: &Busy, seconds: f64) -> Self {
-        let share = |activity| busy[activity].as_nanos() as f64 / (seconds * 1e9);
+    fn of(busy: Busy, seconds: f64) -> Self {
+        let share = |activity: Activity| busy[activity as usize] as f64 / (seconds * 1e9);
         let all: f64 = Activity::ALL.into_iter().map(share).sum();
         Self {
             wakeup: share(Activity::Wakeup),
@@ -164,12 +167,6 @@ pub struct OneWayMedians {
     /// The error of the clock.
     pub offset_us: Option<f64>,
 }
-
-/// Why a round has no figures: nobody was answered, or an agent did not get its work done. Other
-/// rounds may have some all the same.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct NotMeasured(pub String);
 
 /// The key figures of one round, from which spreads and ratios are made.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -256,83 +253,23 @@ pub struct Measurement {
     pub series: Vec<Series>,
 }
 
-/// One round of one setting, as the world returns it.
-#[derive(Clone, Debug)]
-pub struct Slice {
-    /// Seconds measured.
-    pub seconds: f64,
-    /// What the agents measured, each with the part it played.
-    pub records: Vec<(Part, Record)>,
-    /// What the NIC counted in the same time.
-    pub nic: Snapshot,
-}
-
-/// The part that an agent plays in an experiment, which says what its figures mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// It asks, and its latencies are the experiment's.
-    Asker,
-    /// It answers.
-    Answerer,
-    /// It sends the bulk flow.
-    BulkSource,
-    /// It receives the bulk flow.
-    BulkSink,
-    /// It sends datagrams or frames as fast as it can.
-    Flood,
-    /// It counts datagrams.
-    Counter,
-    /// It sends messages of MX one way.
-    MessageSource,
-    /// It receives them.
-    MessageSink,
-}
-
-impl Slice {
-    /// What the agent that played `part` measured.
-    pub fn record(&self, part: Part) -> Option<&Record> {
-        self.records.iter().find(|(played, _)| *played == part).map(|(_, record)| record)
-    }
-
-    fn rate(&self, part: Part, counter: Counter) -> Option<f64> {
-        Some(self.record(part)?.per_second(counter))
-    }
-
-    fn interrupts(&self) -> u64 {
-        self.nic.ports.iter().map(|port| port.counters.interrupts_total()).sum()
-    }
-
-    /// What all agents together have counted.
-    fn counted(&self, counter: Counter) -> u64 {
-        self.records.iter().map(|(_, record)| record.counter(counter)).sum()
-    }
-
-    /// Messages of MX, where there were any.
-    fn messages(&self) -> Option<u64> {
-        Some(self.counted(Counter::MessagesReceived)).filter(|messages| *messages > 0)
-    }
-
-    /// The same, if all interrupts were for them.
-    fn messages_alone(&self) -> Option<u64> {
-        self.messages().filter(|_| self.record(Part::BulkSink).is_none())
-    }
-
-    fn round(&self) -> Round {
-        let asker = self.record(Part::Asker).or_else(|| self.record(Part::MessageSource));
-        let messages = self.messages().map(|messages| messages as f64);
-        let alone = self.messages_alone().map(|messages| messages as f64);
+impl Round {
+    fn of(slice: &Slice) -> Self {
+        let asker = slice.record(Part::Asker).or_else(|| slice.record(Part::MessageSource));
+        let messages = slice.messages().map(|messages| messages as f64);
+        let alone = slice.messages_alone().map(|messages| messages as f64);
         let recorded = |timing| asker.and_then(|record| record.distributions.get(timing));
         let latency = LATENCIES.iter().find_map(recorded);
-        Round {
+        Self {
             latency_p50_us: latency.and_then(Quantiles::of).map(|quantiles| quantiles.p50),
-            transactions_per_s: self.rate(Part::Asker, Counter::Transactions),
-            bulk_bits_per_s: self
+            transactions_per_s: slice.rate(Part::Asker, Counter::Transactions),
+            bulk_bits_per_s: slice
                 .rate(Part::BulkSink, Counter::BytesReceived)
                 .map(|bytes| bytes * 8.0),
-            interrupts_per_s: Some(self.interrupts() as f64 / self.seconds),
-            messages_per_s: messages.map(|messages| messages / self.seconds),
+            interrupts_per_s: Some(slice.interrupts() as f64 / slice.seconds),
+            messages_per_s: messages.map(|messages| messages / slice.seconds),
             interrupts_per_message: alone
-                .and_then(|messages| ratio(self.interrupts() as f64, messages)),
+                .and_then(|messages| ratio(slice.interrupts() as f64, messages)),
             not_measured: None,
         }
     }
@@ -368,7 +305,7 @@ impl Rounds<'_> {
         let latency = LATENCIES.map(|timing| distribution(timed, timing));
         let latency = latency.into_iter().find(|latency| latency.count > 0).unwrap_or_default();
         let interrupts = self.sum(Slice::interrupts);
-        let packets = self.sum(|slice| slice.nic.ports.iter().map(|p| p.counters.delivered).sum());
+        let packets = self.sum(|slice| slice.nic.ports.iter().map(|port| port.delivered).sum());
         let any = !self.slices.is_empty();
         let cpu = (any && environment.measures_cpu()).then(|| self.cpu(seconds));
         let receive = cpu.map(|cpu| (cpu.host_receive + cpu.nic) * seconds * 1e9);
@@ -417,7 +354,7 @@ impl Rounds<'_> {
 
     /// Each round in its turn.
     fn rounds(&self) -> Vec<Round> {
-        let mut rounds: Vec<Round> = self.slices.iter().map(Slice::round).collect();
+        let mut rounds: Vec<Round> = self.slices.iter().map(Round::of).collect();
         for (number, why) in self.missed {
             let round = Round { not_measured: Some(why.0.clone()), ..Round::default() };
             rounds.insert(*number, round);
@@ -450,27 +387,26 @@ impl Rounds<'_> {
 
     fn cpu(&self, seconds: f64) -> Cpu {
         let cores = |nanos: u64| nanos as f64 / (seconds * 1e9);
-        let receive = cores(self.sum(|slice| slice.nic.delivering.as_nanos()));
+        let receive = cores(self.sum(|slice| slice.nic.delivering_ns));
         let programs =
             cores(self.sum(|slice| slice.records.iter().map(|(_, record)| record.cpu_ns).sum()));
-        let thread = cores(self.sum(|slice| slice.nic.cpu.as_nanos()));
+        let thread = cores(self.sum(|slice| slice.nic.cpu_ns));
         // A spin that was pre-empted took time but no CPU, so the rest may come out below nothing.
-        let nic_spin = cores(self.sum(|slice| slice.nic.spun.as_nanos())).min(thread - receive);
+        let nic_spin = cores(self.sum(|slice| slice.nic.spun_ns)).min(thread - receive);
         let nic = thread - receive - nic_spin;
         Cpu { nic, nic_spin, host: programs + receive, host_receive: receive }
     }
 
     fn processor(&self, number: usize) -> ProcessorShares {
-        let busy = self.slices.iter().filter_map(|slice| slice.nic.ports[number].busy);
+        let busy = self.slices.iter().filter_map(|slice| slice.nic.ports[number].busy_ns);
         let seconds = self.slices.iter().map(|slice| slice.seconds).sum();
-        ProcessorShares::of(&busy.sum(), seconds)
+        let add = |sum: Busy, one: Busy| std::array::from_fn(|at| sum[at] + one[at]);
+        ProcessorShares::of(busy.fold(Busy::default(), add), seconds)
     }
 
     fn by_reason(&self) -> BTreeMap<&'static str, u64> {
         let count = |reason| {
-            self.sum(|slice| {
-                slice.nic.ports.iter().map(|p| p.counters.interrupts_for(reason)).sum()
-            })
+            self.sum(|slice| slice.nic.ports.iter().map(|p| p.interrupts_for(reason)).sum())
         };
         Reason::ALL.into_iter().map(|reason| (reason.name(), count(reason))).collect()
     }
@@ -479,7 +415,7 @@ impl Rounds<'_> {
         let mut sum = Distribution::default();
         for slice in self.slices {
             let ports = slice.nic.ports.iter().enumerate().filter(|(number, _)| of(*number));
-            ports.for_each(|(_, port)| sum.merge(&Distribution::of(&port.holds, 1)));
+            ports.for_each(|(_, port)| sum.merge(&port.holds));
         }
         sum
     }
@@ -487,35 +423,34 @@ impl Rounds<'_> {
     fn overshoot(&self) -> Distribution {
         let mut sum = Distribution::default();
         for slice in self.slices {
-            sum.merge(&Distribution::from_histogram(&slice.nic.overshoot, 1));
+            sum.merge(&slice.nic.overshoot);
         }
         sum
     }
 
     fn ports(&self) -> Vec<PortMeasurement> {
         let Some(last) = self.slices.last() else { return Vec::new() };
-        let port = |(number, port): (usize, &lab::snapshot::PortSnapshot)| {
-            let sum = |of: &dyn Fn(&lab::snapshot::PortSnapshot) -> u64| {
-                self.sum(|slice| of(&slice.nic.ports[number]))
-            };
+        let port = |(number, port): (usize, &PortRecord)| {
+            let sum =
+                |of: &dyn Fn(&PortRecord) -> u64| self.sum(|slice| of(&slice.nic.ports[number]));
             let interrupts = Reason::ALL
                 .into_iter()
-                .map(|reason| (reason.name(), sum(&|port| port.counters.interrupts_for(reason))));
+                .map(|reason| (reason.name(), sum(&|port| port.interrupts_for(reason))));
             let lost_by_others = |slice: &Slice| {
                 let ports = slice.nic.ports.iter().enumerate();
-                ports.filter(|(of, _)| *of != number).map(|(_, port)| port.link.lost).sum::<u64>()
+                ports.filter(|(of, _)| *of != number).map(|(_, port)| port.link_lost).sum::<u64>()
             };
             PortMeasurement {
                 name: port.name.clone(),
-                setting: port.queues[0].moderation.to_string(),
-                packets: sum(&|port| port.counters.delivered),
-                marked: sum(&|port| port.counters.marked),
+                setting: port.setting.clone(),
+                packets: sum(&|port| port.delivered),
+                marked: sum(&|port| port.marked),
                 interrupts: interrupts.collect(),
                 hold_us: Quantiles::of(&self.holds(|of| of == number)),
-                ring_full: sum(&|port| port.counters.ring_full),
+                ring_full: sum(&|port| port.ring_full),
                 refused: sum(&|port| port.refused),
                 link_lost: self.sum(lost_by_others),
-                processor: port.busy.map(|_| self.processor(number)),
+                processor: port.busy_ns.map(|_| self.processor(number)),
             }
         };
         last.nic.ports.iter().enumerate().map(port).collect()

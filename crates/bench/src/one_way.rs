@@ -9,9 +9,10 @@ use std::ops::Range;
 
 use nic::moderation::Moderation;
 
-use crate::measurement::{OneWayDelays, OneWayMedians, Part, Quantiles, Slice};
+use crate::measurement::{OneWayDelays, OneWayMedians, Quantiles};
 use crate::options::ExperimentOptions;
 use crate::records::{Column, Distribution, Record, Series, Timing};
+use crate::slice::{Part, Slice};
 
 /// Samples this close to the change belong to neither side, in nanoseconds.
 const GUARD_NS: i64 = 20_000_000;

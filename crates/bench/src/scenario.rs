@@ -99,14 +99,29 @@ impl Scenario {
     /// # Errors
     /// If there is neither, or the file does not say what a scenario says.
     pub fn find(name: &str) -> Result<Self> {
+        Self::parse_named(name, &Self::text(name)?)
+    }
+
+    /// The text of what [`find`](Self::find) finds.
+    ///
+    /// # Errors
+    /// If there is no such scenario or file, or the file cannot be read.
+    pub fn text(name: &str) -> Result<String> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
-            return Self::parse(text).with_context(|| format!("read the built-in scenario {name}"));
+            return Ok((*text).to_owned());
         }
-        let text = read_text(Path::new(name), LARGEST).with_context(|| {
+        read_text(Path::new(name), LARGEST).with_context(|| {
             let names = BUILT_IN.map(|(name, _)| name).join(", ");
             format!("read scenario {name}; built in are {names}")
-        })?;
-        Self::parse(&text).with_context(|| format!("read scenario {name}"))
+        })
+    }
+
+    /// Reads the text of the scenario `name`.
+    ///
+    /// # Errors
+    /// As for [`parse`](Self::parse).
+    pub fn parse_named(name: &str, text: &str) -> Result<Self> {
+        Self::parse(text).with_context(|| format!("read scenario {name}"))
     }
 
     /// Reads a scenario.

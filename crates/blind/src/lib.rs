@@ -45,23 +45,28 @@ pub use random::Gaps;
 pub use score::{Rating, Score, Table};
 pub use world::World;
 
-use std::ops::Range;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ScopedJoinHandle};
 
-use infer::{Plan, Verdict};
+use infer::{Heard, Plan, Verdict};
 
 /// Plays one case from the first probe to the verdict.
 #[must_use]
 pub fn probe(case: &Case) -> Verdict {
+    infer::judge(&hear(case))
+}
+
+/// Plays one case from the first probe to the last; what the probes hear.
+#[must_use]
+pub fn hear(case: &Case) -> Vec<Heard> {
     let mut world = World::new(case);
     let mut plan = Plan::new(world.abilities(), case.seed() ^ 0x9e37);
     while let Some(train) = plan.next_train() {
         let heard = world.send(train);
         plan.record(heard);
     }
-    infer::judge(plan.heard())
+    plan.heard().to_vec()
 }
 
 /// Plays the cases of `count` seeds from `first` on, as `draw` makes them ([`Case::draw`],
@@ -72,27 +77,29 @@ pub fn play(first: u64, count: u64, draw: fn(u64) -> Case) -> Vec<Score> {
         let case = draw(seed);
         Score::of(&case, &probe(&case))
     };
-    each(first..first + count, score).into_iter().flatten().collect()
+    let seeds: Vec<u64> = (first..first + count).collect();
+    each(&seeds, score).into_iter().flatten().collect()
 }
 
 /// What `of` makes of each seed, in their order, with all processors at work.
 ///
 /// # Panics
 /// If `of` does.
-pub fn each<T: Send>(seeds: Range<u64>, of: impl Fn(u64) -> T + Sync) -> Vec<T> {
-    let next = AtomicU64::new(seeds.start);
-    let work = || -> Vec<(u64, T)> {
+pub fn each<T: Send>(seeds: &[u64], of: impl Fn(u64) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work = || -> Vec<(usize, T)> {
         let taken = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
-        taken.take_while(|seed| *seed < seeds.end).map(|seed| (seed, of(seed))).collect()
+        let seeds = taken.map_while(|at| Some((at, *seeds.get(at)?)));
+        seeds.map(|(at, seed)| (at, of(seed))).collect()
     };
     let count = thread::available_parallelism().map_or(1, usize::from);
-    let mut made: Vec<(u64, T)> = thread::scope(|scope| {
+    let mut made: Vec<(usize, T)> = thread::scope(|scope| {
         let workers: Vec<_> = (0..count).map(|_| scope.spawn(work)).collect();
         let join = |worker: ScopedJoinHandle<'_, _>| {
             worker.join().unwrap_or_else(|panic| resume_unwind(panic))
         };
         workers.into_iter().flat_map(join).collect()
     });
-    made.sort_by_key(|(seed, _)| *seed);
+    made.sort_by_key(|(at, _)| *at);
     made.into_iter().map(|(_, made)| made).collect()
 }

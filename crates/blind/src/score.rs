@@ -5,12 +5,12 @@ use std::fmt;
 
 use infer::{Family, Finding, Place, Said, Verdict};
 use nic::moderation::{Moderation, TimerKind};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, Kind};
 
 /// What a verdict is worth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rating {
     /// The family is, or the hold in force is not above the bound of *no hold*.
@@ -22,14 +22,15 @@ pub enum Rating {
 }
 
 /// One side of one case: what was true, and what was said.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Score {
     /// Of the case.
     pub seed: u64,
     /// The setting, as `nic set` writes it.
     pub truth: String,
     /// The family that is right.
-    pub family: &'static str,
+    pub family: String,
     /// The family that was said.
     pub said: String,
     /// The hold that was said in microseconds, and its frame limit.
@@ -51,9 +52,9 @@ pub struct Score {
     /// The side was named; where only round trips are known, and packets can be silent.
     pub side: Option<bool>,
     /// What kept probes from showing anything.
-    pub obstacle: Option<&'static str>,
+    pub obstacle: Option<String>,
     /// What was planted.
-    pub decoy: Option<&'static str>,
+    pub decoy: Option<String>,
     /// There was bulk beside the probes.
     pub bulk: bool,
     /// Answers carried the far host's timestamps.
@@ -126,7 +127,7 @@ impl Score {
         Self {
             seed: case.seed(),
             truth: truth.to_string(),
-            family: if truth.rx_frames > 0 { "delay+frames" } else { family.name() },
+            family: name(family, truth.rx_frames),
             said: name(says, frames),
             said_usecs: (finding.map_or(0.0, |finding| finding.usecs.value), frames),
             family_right,
@@ -137,8 +138,8 @@ impl Score {
             bound_us,
             usecs,
             side: None,
-            obstacle: case.obstacle.map(|obstacle| obstacle.name()),
-            decoy: case.decoy.map(|decoy| decoy.name()),
+            obstacle: case.obstacle.map(|obstacle| obstacle.name().to_owned()),
+            decoy: case.decoy.map(|decoy| decoy.name().to_owned()),
             bulk: case.bulk > 0.0,
             stamped: case.kind == Kind::Stamped,
             nic_stamps: case.nic_stamps,
@@ -163,7 +164,7 @@ pub struct Table {
     /// The share whose family and frame limit are right.
     pub all_right: f64,
     /// The same where nothing was held: those with a decoy, by its name, and how many there were.
-    pub decoys_acquitted: BTreeMap<&'static str, (f64, usize)>,
+    pub decoys_acquitted: BTreeMap<String, (f64, usize)>,
     /// All decoys together.
     pub acquitted: f64,
     /// Of those with the right family, the share whose value is near enough.
@@ -178,9 +179,9 @@ pub struct Table {
     pub side_right: f64,
     /// By obstacle, *none* where there was none: how many verdicts were right, wrong, and that the
     /// data cannot tell.
-    pub outcomes: BTreeMap<&'static str, BTreeMap<Rating, usize>>,
+    pub outcomes: BTreeMap<String, BTreeMap<Rating, usize>>,
     /// True family to said family to count.
-    pub confusion: BTreeMap<&'static str, BTreeMap<String, usize>>,
+    pub confusion: BTreeMap<String, BTreeMap<String, usize>>,
     /// Family right by circumstance.
     pub by: BTreeMap<&'static str, (f64, usize)>,
 }
@@ -189,9 +190,10 @@ impl Table {
     /// Sums up; a value is near within `near.0` of it or `near.1` microseconds.
     #[must_use]
     pub fn of(scores: &[Score], near: (f64, f64)) -> Self {
-        let mut confusion: BTreeMap<&'static str, BTreeMap<String, usize>> = BTreeMap::new();
+        let mut confusion: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
         for score in scores {
-            *confusion.entry(score.family).or_default().entry(score.said.clone()).or_default() += 1;
+            let said = confusion.entry(score.family.clone()).or_default();
+            *said.entry(score.said.clone()).or_default() += 1;
         }
         let mut errors: Vec<f64> =
             scores.iter().filter_map(|score| score.error_us).map(f64::abs).collect();
@@ -201,9 +203,10 @@ impl Table {
         };
         let planted = |score: &&Score| score.family == "none" && score.decoy.is_some();
         let mut decoys_acquitted = BTreeMap::new();
-        for name in scores.iter().filter_map(|score| score.decoy) {
-            let of = scores.iter().filter(planted).filter(|score| score.decoy == Some(name));
-            decoys_acquitted.insert(name, share(of.map(|score| score.right)));
+        for name in scores.iter().filter_map(|score| score.decoy.as_ref()) {
+            let is_it = |score: &&Score| score.decoy.as_ref() == Some(name);
+            let of = scores.iter().filter(planted).filter(is_it);
+            decoys_acquitted.insert(name.clone(), share(of.map(|score| score.right)));
         }
         let right_where = |keep: fn(&&Score) -> bool| {
             share(scores.iter().filter(keep).map(|score| score.family_right))
@@ -238,10 +241,11 @@ impl Table {
     }
 }
 
-fn outcomes(scores: &[Score]) -> BTreeMap<&'static str, BTreeMap<Rating, usize>> {
+fn outcomes(scores: &[Score]) -> BTreeMap<String, BTreeMap<Rating, usize>> {
     let mut outcomes: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
     for score in scores {
-        let of = outcomes.entry(score.obstacle.unwrap_or("none")).or_default();
+        let obstacle = score.obstacle.clone().unwrap_or_else(|| "none".into());
+        let of = outcomes.entry(obstacle).or_default();
         *of.entry(score.outcome).or_default() += 1;
     }
     outcomes

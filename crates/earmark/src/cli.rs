@@ -22,6 +22,7 @@ use crate::probe_blind::bulk::BulkArgs;
 use bench::experiment::Experiment;
 use bench::options::{ExperimentOptions, NicOptions, duration};
 use bench::scenario;
+use bench::sweep::ShardArgs;
 use bench::world::WorldKind;
 use probe::echo::EchoArgs;
 use tune::peer::ServeArgs;
@@ -45,6 +46,11 @@ pub enum Command {
     Demo(DemoArgs),
     /// Run one experiment under one setting, or compare several
     Bench(Box<BenchArgs>),
+    /// Make one result of what the shards of a command printed, as the command would without them
+    ///
+    /// Of `bench`, `reproduce`, `mx soak` and the blind tests of probe, run with --shard. Shards
+    /// that are missing, or were run by another Earmark or with other options, are refused.
+    Merge(MergeArgs),
     /// Measure again what the documents report that Earmark implements, beside their numbers
     ///
     /// Articles on e1000, bge and the Odroid C2, and the Open-MX paper, in virtual time. Writes an
@@ -229,7 +235,25 @@ pub struct BenchArgs {
     /// Start from a scenario: a name that `earmark scenario` lists, or a TOML file
     #[arg(long, value_name = "NAME|FILE")]
     #[arg(value_parser = scenario::offered(), hide_possible_values = true)]
+    #[arg(conflicts_with = "svg")]
     pub scenario: Option<String>,
+    /// What is printed
+    #[command(flatten)]
+    pub output: BenchOutput,
+    /// Which part of it is run
+    #[command(flatten)]
+    pub shard: ShardArgs,
+    /// The NIC and the cable
+    #[command(flatten, next_help_heading = "NIC and cable")]
+    pub nic: NicOptions,
+    /// The experiment
+    #[command(flatten, next_help_heading = "Experiment")]
+    pub options: ExperimentOptions,
+}
+
+/// What `earmark bench` prints.
+#[derive(Args, Debug)]
+pub struct BenchOutput {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -240,14 +264,28 @@ pub struct BenchArgs {
     #[arg(long, conflicts_with = "json")]
     pub ratios: bool,
     /// Draw latency against interrupts, or host load where hosts cost time, into an SVG file
-    #[arg(long, value_name = "FILE", conflicts_with = "scenario")]
+    #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
-    /// The NIC and the cable
-    #[command(flatten, next_help_heading = "NIC and cable")]
-    pub nic: NicOptions,
-    /// The experiment
-    #[command(flatten, next_help_heading = "Experiment")]
-    pub options: ExperimentOptions,
+}
+
+/// What `earmark merge` takes.
+#[derive(Args, Debug)]
+pub struct MergeArgs {
+    /// What the shards have printed
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Merge those that are there, if some are missing; the result says so
+    #[arg(long)]
+    pub partial: bool,
+    /// Also write the result as JSON
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Of shards of reproduce: where the HTML report goes
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// What is printed; all but --json is for shards of bench
+    #[command(flatten)]
+    pub printed: BenchOutput,
 }
 
 /// What `earmark lab` does.

@@ -1,5 +1,7 @@
 //! Reading the command line: words that shells offer, and numbers that are none.
 
+use std::ffi::OsString;
+
 use bench::suggestions::legible;
 use clap::{Command, CommandFactory, FromArgMatches};
 
@@ -8,10 +10,19 @@ use crate::cli::Cli;
 /// The command line of this process; a wrong one ends it with a message.
 #[must_use]
 pub fn read() -> Cli {
-    let mut command = command();
-    let matches = command.try_get_matches_from_mut(std::env::args_os());
+    parse(std::env::args_os()).unwrap_or_else(|error| error.exit())
+}
+
+/// A command line, from the program's name on.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn parse<W: Into<OsString> + Clone>(
+    words: impl Iterator<Item = W>,
+) -> Result<Cli, clap::Error> {
+    let matches = command().try_get_matches_from(words);
     let read = matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches));
-    read.unwrap_or_else(|error| legible(error).exit())
+    read.map_err(legible)
 }
 
 /// The command, with negative numbers as values everywhere: where they are wrong, the parser of the

@@ -10,6 +10,7 @@ pub mod cli;
 pub mod command;
 pub mod command_line;
 pub mod demo;
+mod merge;
 pub mod probe_blind;
 mod table;
 
@@ -33,6 +34,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Demo(args) => demo::run(&args)?,
         Command::Bench(args) => command::bench::run(&args)?,
+        Command::Merge(args) => return merge::run(&args),
         Command::Lab(LabCommand::Run(args)) => return command::lab::run(&args),
         Command::Lab(LabCommand::Shell { on, nic }) => return command::lab::shell(&on, &nic),
         Command::Mpirun(args) => return command::mpirun::run(&args),

@@ -158,6 +158,16 @@ impl Distribution {
         self.sum_ns as f64 / self.count.max(1) as f64
     }
 
+    /// Whether it is one of values: one that was read from a file may be anything.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let counts = self.buckets.iter().map(|[_, n]| u64::try_from(*n).ok().filter(|n| *n > 0));
+        let sum = counts.into_iter().try_fold(0_u64, |sum, n| sum.checked_add(n?));
+        sum == Some(self.count)
+            && self.min_ns <= self.max_ns
+            && self.buckets.is_sorted_by_key(|[value, _]| *value)
+    }
+
     /// The quantiles people read.
     #[must_use]
     pub fn summary(&self) -> Summary {
@@ -196,6 +206,22 @@ mod tests {
         assert_eq!((left.count, left.min_ns, left.max_ns, left.sum_ns), (4, 100, 300, 800));
         left.merge(&Distribution::default());
         assert_eq!(left.count, 4);
+    }
+
+    #[test]
+    fn what_no_values_make_is_not_sound() {
+        let sound = distribution(&[100, 200, 200]);
+        assert!(sound.is_sound() && Distribution::default().is_sound());
+        let with = |change: fn(&mut Distribution)| {
+            let mut changed = sound.clone();
+            change(&mut changed);
+            changed.is_sound()
+        };
+        assert!(!with(|it| it.count += 1));
+        assert!(!with(|it| (it.min_ns, it.max_ns) = (2, 1)));
+        assert!(!with(|it| it.buckets.reverse()));
+        assert!(!with(|it| it.buckets[0][1] = -1));
+        assert!(!with(|it| it.buckets[0][1] = i64::MAX));
     }
 
     #[test]

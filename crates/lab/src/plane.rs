@@ -324,6 +324,13 @@ impl Plane {
         }
     }
 
+    /// Draws the faults of each link anew; that of the host of port N from the N-th of `seeds`.
+    pub fn reseed_links(&mut self, seeds: impl Iterator<Item = u64>) {
+        for (state, seed) in self.ports.iter_mut().zip(seeds) {
+            state.outgoing.reseed(seed);
+        }
+    }
+
     /// Ends the capture and hands it over to be finished.
     pub fn take_capture(&mut self) -> Option<Capture> {
         self.capture.take()

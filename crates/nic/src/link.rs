@@ -144,23 +144,35 @@ impl Wire {
     }
 }
 
+/// Of losses, duplicates and reorderings.
+fn streams(seed: u64) -> [Prng; 3] {
+    let mut seeds = Prng::new(seed);
+    core::array::from_fn(|_| Prng::new(seeds.next_u64()))
+}
+
 impl<B: AsRef<[u8]> + Clone> Link<B> {
     /// An empty link that holds at most `capacity` frames, waiting and on their way. It allocates
     /// now and never again.
     #[must_use]
     pub fn new(settings: LinkSettings, capacity: usize) -> Self {
-        let mut seeds = Prng::new(settings.seed);
+        let [loss, duplication, reordering] = streams(settings.seed);
         Self {
             rate_mbit: settings.rate_mbit.and_then(NonZeroU32::new),
             settings,
             capacity,
             wire: Wire::default(),
-            loss: Prng::new(seeds.next_u64()),
-            duplication: Prng::new(seeds.next_u64()),
-            reordering: Prng::new(seeds.next_u64()),
+            loss,
+            duplication,
+            reordering,
             in_flight: VecDeque::with_capacity(capacity),
             counters: LinkCounters::default(),
         }
+    }
+
+    /// Draws anew what happens to the frames from now on, from another seed.
+    pub fn reseed(&mut self, seed: u64) {
+        self.settings.seed = seed;
+        [self.loss, self.duplication, self.reordering] = streams(seed);
     }
 
     /// Sends a frame.

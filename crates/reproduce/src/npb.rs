@@ -50,14 +50,20 @@ pub enum NpbFigure {
 }
 
 impl Npb {
-    /// Reads the file.
+    /// The text of the file.
     ///
     /// # Errors
-    /// If it cannot be read, or is not what `cargo xtask npb` writes.
-    pub fn read(path: &Path) -> Result<Self> {
-        let doing = || format!("read {}, which `cargo xtask npb` writes", path.display());
-        let text = bench::files::read_text(path, LARGEST).with_context(doing)?;
-        serde_json::from_str(&text).with_context(doing)
+    /// If it cannot be read.
+    pub fn text(path: &Path) -> Result<String> {
+        bench::files::read_text(path, LARGEST).with_context(|| doing(path))
+    }
+
+    /// What the file at `path` says, whose text this is.
+    ///
+    /// # Errors
+    /// If it is not what `cargo xtask npb` writes.
+    pub fn parse(path: &Path, text: &str) -> Result<Self> {
+        serde_json::from_str(text).with_context(|| doing(path))
     }
 
     /// The ratio, and of which class the program was; none if it was not run.
@@ -72,6 +78,10 @@ impl Npb {
         };
         Some((figure(&ratio.of)? / figure(&ratio.over)?, &program.class))
     }
+}
+
+fn doing(path: &Path) -> String {
+    format!("read {}, which `cargo xtask npb` writes", path.display())
 }
 
 #[cfg(test)]

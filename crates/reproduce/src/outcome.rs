@@ -1,7 +1,6 @@
 //! Numbers of the documents beside ours, and their sum.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use anyhow::Result;
 use bench::compare::Comparison;
@@ -21,7 +20,7 @@ pub struct Outcome {
     pub schema_version: u32,
     /// Runs lasted a quarter of their time.
     pub quick: bool,
-    /// How long all of it took, in seconds of real time.
+    /// How long the runs took, in seconds of real time; of shards all together.
     pub wall_s: f64,
     /// How many numbers came out how.
     pub tally: Tally,
@@ -126,9 +125,9 @@ pub struct NumberOutcome {
 }
 
 impl RunOutcome {
-    pub(crate) fn new(name: &str, command: String, of: &Comparison, took: Duration) -> Self {
+    pub(crate) fn new(name: &str, command: String, of: &Comparison, wall_s: f64) -> Self {
         let environment = of.results.first().map(|result| result.environment.clone());
-        Self { name: name.into(), command, wall_s: took.as_secs_f64(), environment }
+        Self { name: name.into(), command, wall_s, environment }
     }
 }
 
@@ -136,7 +135,14 @@ impl NumberOutcome {
     /// Compares.
     pub(crate) fn new(number: &Number, results: &Results, npb: Option<&Npb>) -> Result<Self> {
         let note = number.note.clone();
+        let is_missing = match &number.ours {
+            Ours::Predicted(formula) | Ours::Set(formula) => {
+                formula.runs().any(|run| !results.contains_key(run))
+            }
+            Ours::Npb(_) | Ours::Cannot(_) => false,
+        };
         let (ours, verdict, note) = match &number.ours {
+            _ if is_missing => (None, Verdict::NotMade, "A shard of its run is missing.".into()),
             Ours::Predicted(formula) => {
                 let ours = formula.value(results)?;
                 (Some(ours), Verdict::of(&number.claim, ours), note)
@@ -215,13 +221,14 @@ impl SeedOutcome {
 }
 
 impl Outcome {
-    pub(crate) fn new(seeds: Vec<SeedOutcome>, quick: bool, took: Duration) -> Self {
+    pub(crate) fn new(seeds: Vec<SeedOutcome>, quick: bool) -> Self {
         let runs = seeds.iter().flat_map(|seed| &seed.parts).flat_map(|part| &part.runs);
-        let environment = runs.filter_map(|run| run.environment.clone()).next();
+        let environment = runs.clone().find_map(|run| run.environment.clone());
+        let wall_s = runs.map(|run| run.wall_s).sum();
         Self {
             schema_version: bench::measurement::SCHEMA,
             quick,
-            wall_s: took.as_secs_f64(),
+            wall_s,
             tally: Tally::of(&seeds),
             environment,
             seeds,

@@ -36,6 +36,12 @@ pub fn thread_cpu_time() -> Duration {
     Duration::from_nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))
 }
 
+/// CPU time that this process has used, in user space and in the kernel.
+#[must_use]
+pub fn process_cpu_time() -> Duration {
+    Duration::from_nanos(read(libc::CLOCK_PROCESS_CPUTIME_ID))
+}
+
 /// A span of the standard library's as the cores count it: the longest that they know, if it is
 /// longer than that.
 #[must_use]

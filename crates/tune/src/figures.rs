@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use anyhow::{Result, ensure};
-use bench::measurement::Part;
 use bench::records::{Counter, Record, Timing};
+use bench::slice::Part;
 use serde::Serialize;
 
 /// A figure that a goal can be about.

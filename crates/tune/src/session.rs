@@ -115,7 +115,7 @@ pub fn tune_world(
     progress: &mut Progress<'_>,
 ) -> Result<Recommendation> {
     let (space, goal) = (request.space, request.goal);
-    let name = world.environment().world;
+    let name = &world.environment().world;
     let mut measurements = 0;
     let found = search(space, goal, request.method, &mut |point: &Point| {
         let change = space.change(point);

@@ -73,8 +73,8 @@ mod tests {
     use super::*;
     use bench::agent::AgentSpec;
     use bench::experiment::Role;
-    use bench::measurement::Part;
     use bench::options::ExperimentOptions;
+    use bench::slice::Part;
     use clap::ValueEnum;
 
     #[test]

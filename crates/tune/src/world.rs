@@ -10,7 +10,7 @@ use super::device::port::strategy;
 use super::figures::{Figures, Metric};
 use super::setting::{Change, Setting, State, Value};
 use super::workload::Workload;
-use bench::compare::refuse_silence;
+use bench::attempt::refuse_silence;
 use bench::environment::Environment;
 use bench::measurement::Rounds;
 use bench::options::ExperimentOptions;

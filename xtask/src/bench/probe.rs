@@ -1,13 +1,13 @@
 //! The blind tests of hold inference: what `docs/results/probe.json` says of `earmark probe`.
 //!
-//! In the `model` and the `hindered` world the real `nic` crate runs in made-up time
-//! (`crates/blind`); in the `live` and the `virtual` world hosts of ours do
-//! (`earmark probe-blind`). The seeds that are reported were never tuned on: those below
-//! [`FIRST_SEED`] are for that.
+//! `earmark probe-blind` plays them: in the `model` and the `hindered` world the real `nic` crate in
+//! made-up time (`crates/blind`), in the `live` and the `virtual` world hosts of ours. The seeds
+//! that are reported were never tuned on: those below [`FIRST_SEED`] are for that.
 
+use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 use crate::{repo, shell};
@@ -29,6 +29,12 @@ pub(crate) struct Options {
     /// The seed of the first one; those below the usual one were tuned on
     #[arg(long, default_value_t = FIRST_SEED)]
     first_seed: u64,
+    /// Play only part I of N, and print what `earmark merge` takes
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["recorded", "merged"])]
+    shard: Option<String>,
+    /// Keep the score that `earmark merge --output FILE` has written, and play none
+    #[arg(long, value_name = "FILE", conflicts_with = "recorded")]
+    merged: Option<PathBuf>,
     /// Judge what the world's cases heard, kept by `earmark probe-blind --record`, and play none
     #[arg(long, value_name = "FOLDER")]
     recorded: Option<PathBuf>,
@@ -63,48 +69,38 @@ impl World {
 
 /// Plays the cases, prints the score, and writes it beside that of the other world.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let outcome = match options.world {
-        World::Model | World::Hindered => model(options)?,
-        World::Live | World::Virtual => on_hosts(options)?,
+    let text = match &options.merged {
+        Some(path) => {
+            fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?
+        }
+        None => play(options)?,
     };
+    if options.shard.is_some() {
+        println!("{text}");
+        return Ok(());
+    }
+    let outcome: Value = serde_json::from_str(&text).context("read the score")?;
     println!("{:#}", outcome["table"]);
     super::files::write_world(&summary(&outcome)?, SCHEMA, options.world.name(), &options.output)
 }
 
-fn model(options: &Options) -> Result<Value> {
-    ensure!(options.recorded.is_none(), "--recorded is for the live and the virtual world");
-    let program = super::files::build("earmark-blind", "blind")?;
-    let mut command = shell::command(program);
-    command.args([options.first_seed.to_string(), options.cases.to_string(), "--json".to_owned()]);
-    if matches!(options.world, World::Hindered) {
-        command.arg("--hindered");
-    }
-    parsed(&shell::output(&mut command)?)
-}
-
-fn on_hosts(options: &Options) -> Result<Value> {
+/// What `earmark probe-blind` prints.
+fn play(options: &Options) -> Result<String> {
     if matches!(options.world, World::Virtual) && options.recorded.is_none() {
         crate::kernel::ensure()?;
     }
     shell::run(&mut shell::cargo(["build", "--release", "--package", "earmark"]))?;
     let mut command = shell::command(repo::target_directory()?.join("release/earmark"));
-    command.args([
-        "probe-blind",
-        "--world",
-        options.world.name(),
-        "--json",
-        "--cases",
-        &options.cases.to_string(),
-    ]);
+    command.args(["probe-blind", "--json", "--world", options.world.name()]);
+    command.args(["--cases", &options.cases.to_string()]);
     command.args(["--first-seed", &options.first_seed.to_string()]);
     if let Some(folder) = &options.recorded {
         command.arg("--replay").arg(folder);
     }
-    parsed(&shell::output(&mut command)?)
-}
-
-fn parsed(text: &str) -> Result<Value> {
-    serde_json::from_str(text).context("reading the score")
+    if let Some(shard) = &options.shard {
+        command.args(["--shard", shard]);
+    }
+    shell::output(&mut command)
 }
 
 /// What is kept: the table, and of the single scores those that are wrong. That the data cannot

@@ -37,6 +37,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
             "report",
             "reproduce",
             "show",
+            "sim",
             "sys",
             "tune",
         ],

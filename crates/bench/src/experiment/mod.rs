@@ -19,8 +19,8 @@ use anyhow::{Result, ensure};
 use nic::moderation::{Moderation, TimerKind};
 
 use crate::agent::{AgentSpec, Transport};
-use crate::measurement::Part;
 use crate::options::ExperimentOptions;
+use crate::slice::Part;
 use crate::workload::{
     BulkReceiverSpec, BulkSenderSpec, FrameSenderSpec, MemcachedClientSpec, NtpClientSpec,
     NtpServerSpec, PpsReceiverSpec, PpsSenderSpec, RrClientSpec, RrServerSpec, WorkloadSpec,

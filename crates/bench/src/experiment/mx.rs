@@ -11,8 +11,8 @@ use super::players::{
 };
 use crate::agent::{AgentSpec, MxSpec, Peer, Transport};
 use crate::marks::MarkNames;
-use crate::measurement::Part;
 use crate::options::{ExperimentOptions, Text};
+use crate::slice::Part;
 use crate::workload::{BulkReceiverSpec, BulkSenderSpec, RrClientSpec, RrServerSpec, WorkloadSpec};
 
 /// The endpoints that round trips are between.

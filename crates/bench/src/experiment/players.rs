@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::kind::Experiment;
 use crate::agent::AgentSpec;
-use crate::measurement::Part;
 use crate::options::ExperimentOptions;
+use crate::slice::Part;
 
 /// Host `a`, where clients are.
 pub const A: usize = 0;

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail};
 use lab::machine::Machine;
 
 use crate::experiment::{Player, Role};
-use crate::measurement::{NotMeasured, Part};
 use crate::records::{Message, Record};
+use crate::slice::{NotMeasured, Part};
 
 /// How long an agent may take to be ready: it retries its connection for 5 s.
 const READY_WITHIN: Duration = Duration::from_secs(10);

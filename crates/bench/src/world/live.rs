@@ -26,8 +26,8 @@ use super::guests::{GuestTime, Guests, kernel_name};
 use super::{World, setup};
 use crate::environment::Environment;
 use crate::experiment::Plan;
-use crate::measurement::Slice;
 use crate::options::{Hosts, NicOptions, Ports, Text};
+use crate::slice::Slice;
 use lab::control;
 
 /// How long a guest may take to boot.
@@ -218,9 +218,8 @@ impl Live {
         change_to.map_or(Ok(()), |after| self.set(after))?;
         until(&mut running, plan.warmup_s + plan.duration_s);
         let nic = self.snapshot()?.since(&before);
-        let seconds = nic.at.as_nanos() as f64 / 1e9;
         let records = running.finish(Duration::from_secs_f64(plan.warmup_s + plan.duration_s))?;
-        Ok(Slice { seconds, records, nic })
+        Ok(Slice::new(records, &nic))
     }
 
     /// Ends the world; the capture, if there is one, is complete afterwards.
@@ -244,6 +243,9 @@ impl World for Live {
         change_to: Option<Moderation>,
     ) -> Result<Slice> {
         self.set(moderation)?;
+        // What is random in a round is the round's, whatever was played before.
+        let seeds = setup::streams(plan.seed);
+        self.plane.call(|plane| plane.plane().reseed_links(seeds))?;
         // A host or a port that is gone explains whatever the agents complain of.
         self.play(plan, change_to).or_else(|error| self.snapshot().and(Err(error)))
     }

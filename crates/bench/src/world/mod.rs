@@ -18,7 +18,7 @@ use nic::moderation::Moderation;
 
 use crate::environment::Environment;
 use crate::experiment::Plan;
-use crate::measurement::Slice;
+use crate::slice::Slice;
 
 pub use kind::WorldKind;
 

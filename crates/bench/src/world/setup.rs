@@ -60,7 +60,7 @@ pub(super) fn port_plan(
         dma: Dma { latency: micros(options.dma_latency), ..Dma::default() },
         transmit_interrupts: options.transmit_interrupts.unwrap_or(false),
         // Other random numbers than those of the link.
-        tick_seed: Some(!stream(options, number as u64)),
+        tick_seed: Some(!stream(options.seed, number as u64)),
     };
     Ok(PortPlan { name, host, settings, link: link(options, number as u64) })
 }
@@ -149,13 +149,18 @@ fn link(options: &NicOptions, direction: u64) -> LinkSettings {
         duplicate_ppm: ppm(options.link_duplicate),
         reorder_ppm: ppm(options.link_reorder),
         reorder_delay: micros(options.link_reorder_delay.or(Some(100))),
-        seed: stream(options, direction),
+        seed: stream(options.seed, direction),
     }
 }
 
 /// The seed of what is random at one port.
-fn stream(options: &NicOptions, port: u64) -> u64 {
-    options.seed.unwrap_or(1).wrapping_mul(2).wrapping_add(port)
+fn stream(seed: Option<u64>, port: u64) -> u64 {
+    seed.unwrap_or(1).wrapping_mul(2).wrapping_add(port)
+}
+
+/// The seeds of what is random on the links of a round, by port.
+pub(super) fn streams(seed: u64) -> impl Iterator<Item = u64> + Send + 'static {
+    (0..).map(move |port| stream(Some(seed), port))
 }
 
 /// A span that an option gives in microseconds; none without it.

@@ -25,9 +25,9 @@ use super::{World, setup};
 use crate::costs;
 use crate::environment::{Environment, VIRTUAL};
 use crate::experiment::{A, B, Plan, Role};
-use crate::measurement::{NotMeasured, Part, Slice};
 use crate::options::NicOptions;
 use crate::records::{Message, Record};
+use crate::slice::{NotMeasured, Part, Slice};
 
 /// Where virtual rounds are played.
 pub struct Virtual {
@@ -98,8 +98,7 @@ impl World for Virtual {
         let stopped = "virtual time ended before the measurement did";
         let before = before.try_recv().context(stopped)?;
         let nic = after.try_recv().context(stopped)?.since(&before);
-        let seconds = nic.at.as_nanos() as f64 / 1e9;
-        Ok(Slice { seconds, records: records(plan, &outputs)?, nic })
+        Ok(Slice::new(records(plan, &outputs)?, &nic))
     }
 
     fn finish(self: Box<Self>) -> Result<()> {

@@ -1,19 +1,22 @@
 //! `earmark bench`: one experiment, or those of a scenario.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use sys::privilege::become_capable;
 
-use crate::cli::BenchArgs;
+use super::merged::{Merging, print_shard};
+use crate::cli::{BenchArgs, BenchOutput};
 use crate::table;
-use bench::applicability::HostKind;
 use bench::compare::{self, Comparison};
 use bench::histogram;
 use bench::measurement::{Measurement, SCHEMA};
 use bench::scenario::{Run, Scenario};
-use bench::world::setup;
+use bench::sweep::Merged;
+use bench::turns::{PlayedRuns, Turns};
+use bench::world::{WorldKind, setup};
 use report::outln;
 use report::progress::Progress;
 use report::terminal::Width;
@@ -27,63 +30,128 @@ struct Outcomes {
     outcomes: Vec<Comparison>,
 }
 
-/// Runs what `args` ask for, and prints it.
+/// The option whose file shards keep.
+const SCENARIO: &str = "scenario";
+
+/// Runs what `args` ask for, or one shard of it, and prints it.
 ///
 /// # Errors
 /// If the options do not go together, the world cannot be built, or an experiment fails.
 pub fn run(args: &BenchArgs) -> Result<()> {
-    let runs = runs(args)?;
+    let inputs = inputs(args)?;
+    let runs = runs(args, &inputs)?;
     let uses: Vec<_> = runs.iter().map(|run| run.uses(args.world)).collect();
     args.nic.check_taken(&uses)?;
     args.options.check_taken(&uses)?;
-    check(args, &runs)?;
+    let turns = Turns::of_runs(&runs, args.world)?;
+    check(args, &runs, &turns)?;
     let privilege = become_capable()?;
-    let mut outcomes = Vec::new();
-    let width = Width::of_output();
-    for Run { experiment, world, nic, options } in &runs {
-        let progress = Progress::new(args.json);
-        let world = compare::open(args.world.or(*world).unwrap_or_default(), nic, privilege)?;
-        let comparison = compare::run(*experiment, nic, options, world, &progress)?;
-        if let Some(path) = &args.svg {
-            fs::write(path, tradeoff(&comparison).svg())
-                .with_context(|| format!("writing {}", path.display()))?;
+    let progress = Progress::new(args.output.json);
+    let open = |(run, turns): (&Run, &Turns<'_>)| compare::open(turns.world(), &run.nic, privilege);
+    if let Some(shard) = args.shard.shard {
+        let mut played = Vec::new();
+        for (run, turns) in runs.iter().zip(&turns) {
+            played.push(turns.play(shard, || open((run, turns)), &progress)?);
         }
-        if !args.json {
-            outln!("{}\n", table::of(&comparison, args.ratios, width));
-            if args.histogram {
-                print_histograms(&comparison, width);
-            }
+        let cases = turns.iter().map(Turns::cases).sum();
+        return print_shard(shard, inputs, cases, &PlayedRuns(played));
+    }
+    let mut outcomes = Vec::new();
+    for each in runs.iter().zip(&turns) {
+        let comparison = compare::run(each.1, open(each)?, &progress)?;
+        draw(&comparison, &args.output)?;
+        if !args.output.json {
+            show(&comparison, &args.output);
         }
         outcomes.push(comparison);
     }
-    match (args.json, &args.scenario) {
-        (false, _) => Ok(()),
-        (true, None) => outcomes.iter().try_for_each(print),
-        (true, Some(name)) => {
-            let scenario = name.clone();
-            print(&Outcomes { schema_version: SCHEMA, scenario, outcomes })
+    if args.output.json { print_json(args, outcomes) } else { Ok(()) }
+}
+
+/// Makes one result of what the shards of `of` have.
+///
+/// # Errors
+/// If they are not those of one run, or nothing was measured.
+pub(crate) fn merge(of: &BenchArgs, merging: &Merging<'_>, output: &BenchOutput) -> Result<()> {
+    ensure!(
+        of.scenario.is_none() || output.svg.is_none(),
+        "--svg: a scenario has several pictures; drop it"
+    );
+    let merged: Merged<PlayedRuns> = merging.results()?;
+    let partial = merged.partial.clone();
+    let runs = runs(of, &merged.sweep.inputs)?;
+    let turns = Turns::of_runs(&runs, of.world)?;
+    let played = PlayedRuns::merge(&turns, merged)?;
+    let all = turns.iter().zip(played);
+    // An experiment of which all shards are missing has no result.
+    let some = all.filter(|(_, played)| partial.is_none() || !played.cases.is_empty());
+    let outcomes: Vec<_> =
+        some.map(|(turns, played)| compare::of(turns, played)).collect::<Result<_>>()?;
+    outcomes.iter().try_for_each(|comparison| draw(comparison, output))?;
+    let show = |outcomes: &[Comparison]| outcomes.iter().for_each(|it| show(it, output));
+    match &of.scenario {
+        None => {
+            let only = outcomes.first().context("none of its shards has a case")?;
+            merging.finish(only, partial.as_ref(), || show(&outcomes))
+        }
+        Some(_) => {
+            let outcomes = Outcomes::new(of, outcomes);
+            merging.finish(&outcomes, partial.as_ref(), || show(&outcomes.outcomes))
         }
     }
 }
 
+impl Outcomes {
+    fn new(args: &BenchArgs, outcomes: Vec<Comparison>) -> Self {
+        let scenario = args.scenario.clone().unwrap_or_default();
+        Self { schema_version: SCHEMA, scenario, outcomes }
+    }
+}
+
 /// Refuses what cannot work before anything runs.
-fn check(args: &BenchArgs, runs: &[Run]) -> Result<()> {
+fn check(args: &BenchArgs, runs: &[Run], turns: &[Turns<'_>]) -> Result<()> {
     ensure!(
         args.nic.pcap.is_none() || runs.len() == 1,
         "--pcap: {} experiments would overwrite it, one after the other; name one of them",
         runs.len()
     );
-    for run in runs {
-        let rounds = compare::check(run.experiment, &run.nic, &run.options)?;
-        let is_virtual = run.uses(args.world).place == HostKind::Virtual;
+    ensure!(
+        args.shard.shard.is_none() || args.nic.pcap.is_none() && args.output.svg.is_none(),
+        "--pcap and --svg: a shard writes neither; drop them, and give `earmark merge` the --svg"
+    );
+    for (run, turns) in runs.iter().zip(turns) {
         setup::check(&run.nic)?;
         ensure!(
-            run.nic.pcap.is_none() || !is_virtual || rounds == 1,
-            "a capture of virtual time holds one round, and this would be {rounds}: give --pcap one \
-             setting and one round"
+            run.nic.pcap.is_none() || turns.world() != WorldKind::Virtual || turns.len() == 1,
+            "a capture of virtual time holds one round, and this would be {}: give --pcap one \
+             setting and one round",
+            turns.len()
         );
     }
     Ok(())
+}
+
+/// Draws a comparison, if that is asked for.
+fn draw(comparison: &Comparison, output: &BenchOutput) -> Result<()> {
+    let Some(path) = &output.svg else { return Ok(()) };
+    fs::write(path, tradeoff(comparison).svg())
+        .with_context(|| format!("writing {}", path.display()))
+}
+
+/// Prints a comparison for people.
+fn show(comparison: &Comparison, output: &BenchOutput) {
+    let width = Width::of_output();
+    outln!("{}\n", table::of(comparison, output.ratios, width));
+    if output.histogram {
+        print_histograms(comparison, width);
+    }
+}
+
+fn print_json(args: &BenchArgs, outcomes: Vec<Comparison>) -> Result<()> {
+    match &args.scenario {
+        None => outcomes.iter().try_for_each(print),
+        Some(_) => print(&Outcomes::new(args, outcomes)),
+    }
 }
 
 /// Latency against interrupts, or the load of hosts, of every setting that has both.
@@ -118,12 +186,19 @@ fn print(value: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
+/// The text of the scenario, if there is one.
+fn inputs(args: &BenchArgs) -> Result<BTreeMap<String, String>> {
+    let read = |name: &String| Ok((SCENARIO.to_owned(), Scenario::text(name)?));
+    args.scenario.iter().map(read).collect()
+}
+
 /// What is to be run: the command line over the scenario.
-fn runs(args: &BenchArgs) -> Result<Vec<Run>> {
+fn runs(args: &BenchArgs, inputs: &BTreeMap<String, String>) -> Result<Vec<Run>> {
     let (nic, options) = (&args.nic, &args.options);
     match (&args.scenario, args.experiment) {
-        (Some(scenario), chosen) => {
-            let scenario = Scenario::find(scenario)?;
+        (Some(name), chosen) => {
+            let text = inputs.get(SCENARIO).context("the text of the scenario is missing")?;
+            let scenario = Scenario::parse_named(name, text)?;
             // A setting on the command line replaces those that the scenario compares.
             let own = nic.name_a_setting();
             let run = |mut run: Run| {

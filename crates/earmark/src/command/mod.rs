@@ -8,6 +8,7 @@ pub mod explain;
 pub mod guest;
 pub mod kernel;
 pub mod lab;
+pub(crate) mod merged;
 pub mod mpirun;
 pub mod mx;
 pub mod nic;

@@ -1,22 +1,26 @@
 //! `earmark reproduce`: what the documents report, made again, beside their numbers.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use sys::privilege::become_capable;
 
+use super::merged::{Merging, print_shard};
 use bench::suggestions::SuggestedValues;
+use bench::sweep::{Merged, Shard, ShardArgs};
+use bench::turns::PlayedRuns;
 use report::outln;
 use report::progress::Progress;
 use report::terminal::{Table, Width};
-use reproduce::Terms;
 use reproduce::claim::Verdict;
 use reproduce::npb::Npb;
 use reproduce::outcome::{Outcome, PartOutcome, SeedOutcome};
 use reproduce::page;
 use reproduce::seed::Seed;
+use reproduce::{Runs, Terms};
 
 /// What `earmark reproduce` takes.
 #[derive(Args, Debug)]
@@ -32,14 +36,17 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "FILE")]
     npb: Option<PathBuf>,
     /// List what there is, and run nothing
-    #[arg(long, conflicts_with_all = ["quick", "json"])]
+    #[arg(long, conflicts_with_all = ["quick", "json", "shard"])]
     list: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
     /// Where the HTML report goes [default: earmark-reproduction.html; with --json, nowhere]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "shard")]
     report: Option<PathBuf>,
+    /// Which part of it is run
+    #[command(flatten)]
+    shard: ShardArgs,
 }
 
 /// Where the report goes if nobody says.
@@ -49,40 +56,90 @@ fn offered() -> SuggestedValues<String> {
     SuggestedValues::new(Seed::documents().collect())
 }
 
-/// Runs what was asked for, prints each number beside ours, and writes the report.
+/// The option whose file shards keep.
+const NPB: &str = "npb";
+
+/// Runs what was asked for, or one shard of it, prints each number beside ours, and writes the
+/// report.
 ///
 /// # Errors
 /// If there is no such document, guests cannot be booted, or the report cannot be written.
 pub fn run(args: &ReproduceArgs) -> Result<()> {
     let seeds = Seed::chosen(args.seed.as_deref())?;
-    let width = Width::of_output();
     if args.list {
-        outln!("{}", list(&seeds).fit(width));
+        outln!("{}", list(&seeds).fit(Width::of_output()));
         return Ok(());
     }
     let privilege = become_capable()?;
     let progress = Progress::new(args.json);
-    let npb = args.npb.as_deref().map(Npb::read).transpose()?;
-    let terms = Terms { quick: args.quick, npb: npb.as_ref(), privilege, progress: &progress };
-    let outcome = reproduce::reproduce(&seeds, &terms)?;
-    let usual = (!args.json).then(|| PathBuf::from(REPORT));
-    let report = args.report.clone().or(usual);
-    if let Some(path) = &report {
-        let page = page::render(&outcome)?;
-        fs::write(path, page).with_context(|| format!("write {}", path.display()))?;
+    let inputs = inputs(args)?;
+    let npb = npb(args, &inputs)?;
+    let terms = Terms { quick: args.quick, npb: npb.as_ref() };
+    let runs = Runs::of(&seeds, &terms)?;
+    if let Some(shard) = args.shard.shard {
+        let played = runs.play(shard, privilege, &progress)?;
+        return print_shard(shard, inputs, runs.cases()?, &played);
     }
+    let played = runs.play(Shard::WHOLE, privilege, &progress)?;
+    let outcome = runs.outcome(&seeds, played.0, &terms)?;
+    let usual = (!args.json).then_some(Path::new(REPORT));
+    let report = args.report.as_deref().or(usual);
+    write_report(&outcome, report)?;
     if args.json {
         outln!("{}", serde_json::to_string_pretty(&outcome)?);
-        return Ok(());
+    } else {
+        print(&outcome, report);
     }
+    Ok(())
+}
+
+/// Makes one outcome of what the shards of `of` have.
+///
+/// # Errors
+/// If they are not those of one run, or the report cannot be written.
+pub(crate) fn merge(
+    of: &ReproduceArgs,
+    merging: &Merging<'_>,
+    report: Option<&Path>,
+) -> Result<()> {
+    let merged: Merged<PlayedRuns> = merging.results()?;
+    let partial = merged.partial.clone();
+    let seeds = Seed::chosen(of.seed.as_deref())?;
+    let npb = npb(of, &merged.sweep.inputs)?;
+    let terms = Terms { quick: of.quick, npb: npb.as_ref() };
+    let outcome = Runs::of(&seeds, &terms)?.merge(&seeds, merged, &terms)?;
+    write_report(&outcome, report)?;
+    merging.finish(&outcome, partial.as_ref(), || print(&outcome, report))
+}
+
+/// The text of the file of the NAS Parallel Benchmarks, if there is one.
+fn inputs(args: &ReproduceArgs) -> Result<BTreeMap<String, String>> {
+    let read = |path: &PathBuf| Ok((NPB.to_owned(), Npb::text(path)?));
+    args.npb.iter().map(read).collect()
+}
+
+fn npb(args: &ReproduceArgs, inputs: &BTreeMap<String, String>) -> Result<Option<Npb>> {
+    let Some(path) = &args.npb else { return Ok(None) };
+    let text =
+        inputs.get(NPB).with_context(|| format!("the text of {} is missing", path.display()))?;
+    Npb::parse(path, text).map(Some)
+}
+
+fn write_report(outcome: &Outcome, path: Option<&Path>) -> Result<()> {
+    let Some(path) = path else { return Ok(()) };
+    let page = page::render(outcome)?;
+    fs::write(path, page).with_context(|| format!("write {}", path.display()))
+}
+
+fn print(outcome: &Outcome, report: Option<&Path>) {
+    let width = Width::of_output();
     for seed in &outcome.seeds {
         print_seed(seed, width);
     }
-    outln!("{}", width.wrap(&closing(&outcome)));
-    if let Some(path) = &report {
+    outln!("{}", width.wrap(&closing(outcome)));
+    if let Some(path) = report {
         outln!("\nReport: {}", path.display());
     }
-    Ok(())
 }
 
 fn list(seeds: &[Seed]) -> Table {

@@ -23,7 +23,7 @@ use sys::privilege::become_capable;
 use rows::{Demo, Row, STRATEGIES};
 
 use crate::cli::DemoArgs;
-use bench::compare::{CellRounds, attempt, refuse_nothing};
+use bench::attempt::{CellRounds, attempt, refuse_nothing};
 use bench::environment::Environment;
 use bench::experiment::Experiment;
 use bench::files::writable;

@@ -1,29 +1,33 @@
-//! The blind test on hosts of ours: a NIC with a secret setting, in real time, or in virtual time.
+//! The blind test: a NIC with a secret setting, in a model, or between hosts of ours in real or in
+//! virtual time.
 //!
-//! A prober in host a asks `earmark echo` on host b. It gets a socket and nothing else; the case
-//! goes to the NIC and to [`Score`] only.
+//! On hosts, a prober in host a asks `earmark echo` on host b. It gets a socket and nothing else;
+//! the case goes to the NIC and to [`Score`] only.
 
 mod addresses;
 pub mod bulk;
 mod virtual_case;
 
+use std::collections::BTreeMap;
 use std::fs::create_dir;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use blind::{Case, Decoy, Score, Table};
 use infer::Heard;
 use lab::machine::Machine;
 use lab::wait::Waiting;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sys::privilege::become_capable;
 
+use crate::command::merged::{Merging, print_shard};
 use addresses::FAR;
 use bench::environment::{Environment, VIRTUAL};
 use bench::options::{NicOptions, Ports, Text};
+use bench::sweep::{Merged, Results, Shard, ShardArgs};
 use bench::world::World;
 use bench::world::live::Live;
 use probe::prober::{EchoKind, Prober};
@@ -34,9 +38,16 @@ use report::{errln, outln};
 /// How long an echo gets to bind its port.
 const HEAD_START: Duration = Duration::from_millis(150);
 
+/// No test has more cases.
+const MOST_CASES: u64 = 10_000_000;
+
 /// Where cases are played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum BlindWorld {
+    /// The `nic` crate in made-up time
+    Model,
+    /// The same with an obstacle in each case
+    Hindered,
     /// Namespaces, real time
     Live,
     /// Guests, virtual time
@@ -50,13 +61,13 @@ pub struct BlindArgs {
     #[arg(long, value_enum, default_value_t = BlindWorld::Live)]
     world: BlindWorld,
     /// How many cases
-    #[arg(long, default_value_t = 40)]
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u64).range(..=MOST_CASES))]
     cases: u64,
     /// The seed of the first one; the others follow
-    #[arg(long, default_value_t = 9_000)]
+    #[arg(long, default_value_t = 9_000, value_parser = clap::value_parser!(u64).range(..=u64::MAX / 2))]
     first_seed: u64,
     /// Keep what each case heard, as `SEED.jsonl` in a new folder
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "shard")]
     record: Option<PathBuf>,
     /// Judge the cases that such a folder has, and play none
     #[arg(long, value_name = "FOLDER", conflicts_with = "record")]
@@ -64,6 +75,9 @@ pub struct BlindArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Which part of it is run
+    #[command(flatten)]
+    shard: ShardArgs,
 }
 
 impl BlindWorld {
@@ -71,7 +85,7 @@ impl BlindWorld {
     const fn near(self) -> (f64, f64) {
         match self {
             Self::Live => (0.05, 5.0),
-            Self::Virtual => (0.01, 1.0),
+            Self::Model | Self::Hindered | Self::Virtual => (0.01, 1.0),
         }
     }
 }
@@ -80,10 +94,37 @@ impl BlindWorld {
 struct BlindResults {
     first_seed: u64,
     cases: u64,
-    /// Of the machine that played; nothing where cases were read.
+    /// Of the machine that played hosts; nothing where cases were read, or a model played.
     environment: Option<Environment>,
     table: Table,
     scores: Vec<Score>,
+}
+
+/// What a process has scored: a shard's results.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scored {
+    environment: Option<Environment>,
+    scores: Vec<Score>,
+}
+
+impl Results for Scored {
+    fn repeats(&self, other: &Self) -> bool {
+        self.scores == other.scores && self.difference(other).is_none()
+    }
+}
+
+impl Scored {
+    fn difference(&self, other: &Self) -> Option<String> {
+        self.environment.as_ref()?.difference(other.environment.as_ref()?)
+    }
+
+    fn sum_up(self, args: &BlindArgs) -> BlindResults {
+        let Self { environment, scores } = self;
+        let table = Table::of(&scores, args.world.near());
+        let BlindArgs { cases, first_seed, .. } = *args;
+        BlindResults { first_seed, cases, environment, table, scores }
+    }
 }
 
 /// Plays the cases, or reads what they heard, and prints the score.
@@ -94,21 +135,73 @@ pub fn run(args: &BlindArgs) -> Result<()> {
     if let Some(folder) = &args.record {
         create_dir(folder).with_context(|| format!("create folder {}", folder.display()))?;
     }
-    let seeds = args.first_seed..args.first_seed + args.cases;
+    let scored = scored(args, args.shard.shard.unwrap_or(Shard::WHOLE))?;
+    if let Some(shard) = args.shard.shard {
+        return print_shard(shard, BTreeMap::new(), args.cases, &scored);
+    }
+    let outcome = scored.sum_up(args);
+    if args.json {
+        outln!("{}", serde_json::to_string_pretty(&outcome)?);
+    } else {
+        outln!("{}", outcome.table);
+    }
+    Ok(())
+}
+
+/// Makes one score of those that the shards of `of` have.
+///
+/// # Errors
+/// If they are not those of one test.
+pub(crate) fn merge(of: &BlindArgs, merging: &Merging<'_>) -> Result<()> {
+    let merged: Merged<Scored> = merging.results()?;
+    let mut all = Scored { environment: None, scores: Vec::new() };
+    for (shard, scored) in merged.shards {
+        let mut seeds: Vec<u64> = scored.scores.iter().map(|score| score.seed).collect();
+        seeds.dedup();
+        ensure!(
+            seeds == of.seeds(shard),
+            "shard {shard} has not the scores that its cases have; run it again"
+        );
+        if let Some(what) = all.difference(&scored) {
+            bail!("shards were run in different worlds: {what}");
+        }
+        all.environment = all.environment.or(scored.environment);
+        all.scores.extend(scored.scores);
+    }
+    // Those of a case are beside each other, in their order.
+    all.scores.sort_by_key(|score| score.seed);
+    let outcome = all.sum_up(of);
+    merging.finish(&outcome, merged.partial.as_ref(), || outln!("{}", outcome.table))
+}
+
+impl BlindArgs {
+    /// The seeds of the cases that `shard` has.
+    fn seeds(&self, shard: Shard) -> Vec<u64> {
+        shard.cases(self.cases).map(|case| self.first_seed + case).collect()
+    }
+}
+
+fn scored(args: &BlindArgs, shard: Shard) -> Result<Scored> {
+    let seeds = args.seeds(shard);
     let live = match args.world {
         BlindWorld::Live if args.replay.is_none() => Some(start()?),
         _ => None,
     };
-    let scores: Result<Vec<_>> = match (&live, &args.replay) {
+    let all = |hear: &(dyn Fn(&Case) -> Result<Vec<Heard>> + Sync)| -> Result<Vec<Vec<Score>>> {
+        blind::each(&seeds, |seed| score(args, seed, hear)).into_iter().collect()
+    };
+    let scores: Result<Vec<_>> = match (&live, &args.replay, args.world) {
         // Real time is not to be shared.
-        (Some(live), _) => seeds.map(|seed| score(args, seed, |case| play(live, case))).collect(),
-        (None, Some(folder)) => {
-            let read = |case: &Case| Ok(recording::read(&recorded(folder, case.seed()))?.1);
-            blind::each(seeds, |seed| score(args, seed, read)).into_iter().collect()
+        (Some(live), ..) => {
+            seeds.iter().map(|seed| score(args, *seed, |case| play(live, case))).collect()
         }
-        (None, None) => {
-            blind::each(seeds, |seed| score(args, seed, virtual_case::play)).into_iter().collect()
+        (None, Some(folder), _) => {
+            all(&|case| Ok(recording::read(&recorded(folder, case.seed()))?.1))
         }
+        (None, None, BlindWorld::Model | BlindWorld::Hindered) => {
+            all(&|case| Ok(blind::hear(case)))
+        }
+        (None, None, _) => all(&virtual_case::play),
     };
     let scores = scores?.concat();
     let environment = match (live, args.world) {
@@ -120,15 +213,7 @@ pub fn run(args: &BlindArgs) -> Result<()> {
         (None, BlindWorld::Virtual) if args.replay.is_none() => Some(Environment::read(VIRTUAL)),
         _ => None,
     };
-    let table = Table::of(&scores, args.world.near());
-    if args.json {
-        let BlindArgs { cases, first_seed, .. } = *args;
-        let outcome = BlindResults { first_seed, cases, environment, table, scores };
-        outln!("{}", serde_json::to_string_pretty(&outcome)?);
-    } else {
-        outln!("{table}");
-    }
-    Ok(())
+    Ok(Scored { environment, scores })
 }
 
 /// Draws the case of a seed, and scores what is made of what `hear` hears of it.
@@ -138,6 +223,8 @@ fn score(
     hear: impl Fn(&Case) -> Result<Vec<Heard>>,
 ) -> Result<Vec<Score>> {
     let case = match args.world {
+        BlindWorld::Model => Case::draw(seed),
+        BlindWorld::Hindered => Case::draw_hindered(seed),
         BlindWorld::Live => Case::draw_live(seed),
         BlindWorld::Virtual => Case::draw_virtual(seed),
     };

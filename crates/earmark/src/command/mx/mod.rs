@@ -6,6 +6,7 @@ mod info;
 mod peers;
 mod perf;
 mod session;
+pub(crate) mod soak;
 mod stream;
 mod stress;
 
@@ -26,6 +27,12 @@ pub enum MxCommand {
     Stream(stream::StreamArgs),
     /// Let endpoints do everything at once, and check every byte
     Stress(stress::StressArgs),
+    /// Play simulated networks of endpoints, a seed each, and hold them against a model
+    ///
+    /// Each seed is a number of hosts with settings, habits and a network of its own that loses,
+    /// doubles, delays and damages frames. A seed is the same run everywhere. The exit status is 1
+    /// if one fails; the line that repeats it is printed.
+    Soak(soak::SoakArgs),
     /// What a port offers, and what is missing
     Info(info::InfoArgs),
     /// List the hosts on a segment that have endpoints, by name
@@ -45,6 +52,7 @@ pub fn run(command: &MxCommand) -> Result<ExitCode> {
         MxCommand::Perf(args) => perf::run(args)?,
         MxCommand::Stream(args) => stream::run(args)?,
         MxCommand::Stress(args) => return stress::run(args),
+        MxCommand::Soak(args) => return soak::run(args),
         MxCommand::Info(args) => info::run(args)?,
         MxCommand::Peers(args) => peers::run(args)?,
         MxCommand::Counters(args) => counters::run(args)?,

@@ -1,0 +1,193 @@
+//! One round of one setting, as a world returns it: what agents and the NIC have counted.
+//!
+//! It is complete: everything that a result says of a round is made of this, and it survives JSON,
+//! so that rounds of several processes can be summed up as those of one are.
+
+use std::collections::BTreeMap;
+
+use hostside::processor::Activity;
+use lab::snapshot::{PortSnapshot, Snapshot};
+use nic::moderation::Reason;
+use serde::{Deserialize, Serialize};
+
+use crate::records::{Counter, Distribution, Record};
+
+/// Worlds of experiments have two hosts, with a port each.
+const HOSTS: usize = 2;
+
+/// One round of one setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slice {
+    /// Seconds measured.
+    pub seconds: f64,
+    /// What the agents measured, each with the part it played.
+    pub records: Vec<(Part, Record)>,
+    /// What the NIC counted in the same time.
+    pub nic: NicRecord,
+}
+
+/// The part that an agent plays in an experiment, which says what its figures mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// It asks, and its latencies are the experiment's.
+    Asker,
+    /// It answers.
+    Answerer,
+    /// It sends the bulk flow.
+    BulkSource,
+    /// It receives the bulk flow.
+    BulkSink,
+    /// It sends datagrams or frames as fast as it can.
+    Flood,
+    /// It counts datagrams.
+    Counter,
+    /// It sends messages of MX one way.
+    MessageSource,
+    /// It receives them.
+    MessageSink,
+}
+
+/// Why a round has no figures: nobody was answered, or an agent did not get its work done. Other
+/// rounds may have some all the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{0}")]
+pub struct NotMeasured(pub String);
+
+/// What a NIC and its data plane have counted in a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NicRecord {
+    /// CPU time of the data-plane thread, in nanoseconds.
+    pub cpu_ns: u64,
+    /// The part of it in the hosts' receive paths.
+    pub delivering_ns: u64,
+    /// The part of it that was spent waiting without sleeping.
+    pub spun_ns: u64,
+    /// By how much deadlines were overshot.
+    pub overshoot: Distribution,
+    /// Each port.
+    pub ports: Vec<PortRecord>,
+}
+
+/// What a port has counted in a round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PortRecord {
+    /// The interface, such as `b0`.
+    pub name: String,
+    /// The setting in force at the end, of queue 0.
+    pub setting: String,
+    /// Packets that its host took.
+    pub delivered: u64,
+    /// Frames that entered its rings with a mark.
+    pub marked: u64,
+    /// Interrupts, by the names of their [`Reason`]s.
+    pub interrupts: BTreeMap<String, u64>,
+    /// Holds of the packets.
+    pub holds: Distribution,
+    /// Frames dropped because a ring was full.
+    pub ring_full: u64,
+    /// Frames that the host's stack refused.
+    pub refused: u64,
+    /// Frames lost on the link on which those of its host leave.
+    pub link_lost: u64,
+    /// For how many nanoseconds its host's processor was busy with each of [`Activity::ALL`], if
+    /// that costs time.
+    pub busy_ns: Option<[u64; Activity::ALL.len()]>,
+}
+
+impl NicRecord {
+    /// What `snapshot`, of a round alone, says.
+    #[must_use]
+    pub fn of(snapshot: &Snapshot) -> Self {
+        Self {
+            cpu_ns: snapshot.cpu.as_nanos(),
+            delivering_ns: snapshot.delivering.as_nanos(),
+            spun_ns: snapshot.spun.as_nanos(),
+            overshoot: Distribution::from_histogram(&snapshot.overshoot, 1),
+            ports: snapshot.ports.iter().map(PortRecord::of).collect(),
+        }
+    }
+}
+
+impl PortRecord {
+    fn of(port: &PortSnapshot) -> Self {
+        let count =
+            |reason: Reason| (reason.name().to_owned(), port.counters.interrupts_for(reason));
+        Self {
+            name: port.name.clone(),
+            setting: port.queues[0].moderation.to_string(),
+            delivered: port.counters.delivered,
+            marked: port.counters.marked,
+            interrupts: Reason::ALL.into_iter().map(count).collect(),
+            holds: Distribution::of(&port.holds, 1),
+            ring_full: port.counters.ring_full,
+            refused: port.refused,
+            link_lost: port.link.lost,
+            busy_ns: port.busy.map(|busy| Activity::ALL.map(|activity| busy[activity].as_nanos())),
+        }
+    }
+
+    /// Interrupts for one reason.
+    #[must_use]
+    pub fn interrupts_for(&self, reason: Reason) -> u64 {
+        self.interrupts.get(reason.name()).copied().unwrap_or_default()
+    }
+}
+
+impl Slice {
+    /// What the agents measured, and what the NIC counted in the same time.
+    #[must_use]
+    pub fn new(records: Vec<(Part, Record)>, snapshot: &Snapshot) -> Self {
+        let seconds = snapshot.at.as_nanos() as f64 / 1e9;
+        Self { seconds, records, nic: NicRecord::of(snapshot) }
+    }
+
+    /// What the agent that played `part` measured.
+    pub fn record(&self, part: Part) -> Option<&Record> {
+        self.records.iter().find(|(played, _)| *played == part).map(|(_, record)| record)
+    }
+
+    /// A counter of the agent that played `part`, a second.
+    pub(crate) fn rate(&self, part: Part, counter: Counter) -> Option<f64> {
+        Some(self.record(part)?.per_second(counter))
+    }
+
+    /// Interrupts of all ports.
+    pub(crate) fn interrupts(&self) -> u64 {
+        self.nic.ports.iter().flat_map(|port| port.interrupts.values()).sum()
+    }
+
+    /// What all agents together have counted.
+    pub(crate) fn counted(&self, counter: Counter) -> u64 {
+        self.records.iter().map(|(_, record)| record.counter(counter)).sum()
+    }
+
+    /// Messages of MX, where there were any.
+    pub(crate) fn messages(&self) -> Option<u64> {
+        Some(self.counted(Counter::MessagesReceived)).filter(|messages| *messages > 0)
+    }
+
+    /// The same, if all interrupts were for them.
+    pub(crate) fn messages_alone(&self) -> Option<u64> {
+        self.messages().filter(|_| self.record(Part::BulkSink).is_none())
+    }
+
+    /// Whether it is one that a world may return: one that was read from a file may be anything.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let NicRecord { overshoot, ports, .. } = &self.nic;
+        let is_sound = |record: &Record| {
+            let rows = record.series.as_ref().map(|series| (series.columns.len(), &series.rows));
+            rows.is_none_or(|(columns, rows)| rows.iter().all(|row| row.len() == columns))
+                && record.distributions.values().all(Distribution::is_sound)
+        };
+        self.seconds > 0.0
+            && ports.len() == HOSTS
+            && overshoot.is_sound()
+            && ports.iter().all(|port| port.holds.is_sound())
+            && self.records.iter().all(|(_, record)| is_sound(record))
+    }
+}

@@ -1,0 +1,318 @@
+//! What a comparison plays, in order, and what came of it.
+//!
+//! Settings have their turns in rounds, A B C A B C. A *case* is what one process has to play: in
+//! virtual time, where every turn is exact whatever else is played, one turn; in real time a whole
+//! round, since a figure is compared with those of the same round on the same machine.
+
+use std::time::Instant;
+
+use anyhow::{Result, bail, ensure};
+use nic::moderation::Moderation;
+use serde::{Deserialize, Serialize};
+
+use crate::attempt::{CellRounds, attempt};
+use crate::environment::Environment;
+use crate::experiment::{Experiment, USUAL_SETTING};
+use crate::options::{ExperimentOptions, NicOptions, Text};
+use crate::scenario::Run;
+use crate::slice::{NotMeasured, Slice};
+use crate::sweep::{Merged, Results, Shard};
+use crate::world::{World, WorldKind};
+use report::progress::Progress;
+
+/// How often each setting has its turn where several are compared.
+const USUAL_ROUNDS: u32 = 3;
+
+/// One cell of the matrix that is measured.
+pub(crate) struct Cell {
+    pub(crate) moderation: Moderation,
+    pub(crate) clients: Option<u32>,
+}
+
+/// All turns of an experiment.
+pub struct Turns<'a> {
+    pub(crate) experiment: Experiment,
+    pub(crate) nic: &'a NicOptions,
+    pub(crate) options: &'a ExperimentOptions,
+    world: WorldKind,
+    pub(crate) cells: Vec<Cell>,
+    rounds: u32,
+    /// The number of its first case in the sweep.
+    first: u64,
+}
+
+/// What a process has played of an experiment.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Played {
+    /// Where; nowhere without a case.
+    pub environment: Option<Environment>,
+    /// Seconds of real time.
+    pub wall_s: f64,
+    /// Each case, in order.
+    pub cases: Vec<PlayedCase>,
+}
+
+/// What a process has played of each of several experiments, in their order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PlayedRuns(pub Vec<Played>);
+
+/// What came of a case.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlayedCase {
+    /// Its number in the sweep.
+    pub case: u64,
+    /// Each turn in order.
+    pub turns: Vec<Result<Slice, NotMeasured>>,
+}
+
+impl<'a> Turns<'a> {
+    /// Those of `run` in `world`; in a sweep, its cases are numbered from `first`.
+    ///
+    /// # Errors
+    /// If the options do not go together.
+    pub fn new(run: &'a Run, world: WorldKind, first: u64) -> Result<Self> {
+        let Run { experiment, nic, options, .. } = run;
+        experiment.check(options)?;
+        let cells = cells(nic, options)?;
+        // In virtual time a round with the same seed is the same round.
+        let repeats = cells.len() > 1 && world == WorldKind::Live;
+        let rounds = options.rounds.unwrap_or(if repeats { USUAL_ROUNDS } else { 1 });
+        Ok(Self { experiment: *experiment, nic, options, world, cells, rounds, first })
+    }
+
+    /// The turns of each of `runs`, in the world that `chosen` is or its own, as one sweep.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub fn of_runs(runs: &'a [Run], chosen: Option<WorldKind>) -> Result<Vec<Self>> {
+        let mut first = 0;
+        let mut all = Vec::new();
+        for run in runs {
+            let turns = Self::new(run, chosen.or(run.world).unwrap_or_default(), first)?;
+            first += turns.cases();
+            all.push(turns);
+        }
+        Ok(all)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.cells.len() * self.rounds as usize
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many cases they are.
+    #[must_use]
+    pub fn cases(&self) -> u64 {
+        (self.len() / self.turns_of_case()) as u64
+    }
+
+    /// The world that they are for.
+    #[must_use]
+    pub fn world(&self) -> WorldKind {
+        self.world
+    }
+
+    fn turns_of_case(&self) -> usize {
+        match self.world {
+            WorldKind::Live => self.cells.len(),
+            WorldKind::Virtual => 1,
+        }
+    }
+
+    /// The numbers of the cases that `shard` has.
+    fn cases_of(&self, shard: Shard) -> impl Iterator<Item = u64> {
+        (self.first..self.first + self.cases()).filter(move |case| shard.has(*case))
+    }
+
+    /// Round and cell of each turn of a case.
+    fn turns_in(&self, case: u64) -> impl Iterator<Item = (u32, usize)> {
+        let each = self.turns_of_case();
+        let from = (case - self.first) as usize * each;
+        let cells = self.cells.len();
+        (from..from + each).map(move |turn| ((turn / cells) as u32, turn % cells))
+    }
+
+    /// Plays the cases that `shard` has, in the world that `open` opens if there are any.
+    ///
+    /// # Errors
+    /// If the world cannot be built, a player fails, or, of all cases, none of the first round has
+    /// figures.
+    pub fn play(
+        &self,
+        shard: Shard,
+        open: impl FnOnce() -> Result<Box<dyn World>>,
+        progress: &Progress,
+    ) -> Result<Played> {
+        let own: Vec<u64> = self.cases_of(shard).collect();
+        if own.is_empty() {
+            return Ok(Played::default());
+        }
+        let started = Instant::now();
+        let world = open()?;
+        progress.start((own.len() * self.turns_of_case()) as u64);
+        let change_to = self.options.change_to.as_ref().map(|Text(after)| *after);
+        let seed = self.nic.seed.unwrap_or(1);
+        let mut cases: Vec<PlayedCase> = Vec::new();
+        for case in own {
+            let mut turns = Vec::new();
+            for (round, cell) in self.turns_in(case) {
+                let Cell { moderation, clients } = self.cells[cell];
+                progress.step(&format!("{}, {moderation}", self.experiment.name()));
+                let seed = seed.wrapping_add(u64::from(round));
+                let plan = self.experiment.plan(self.options, clients, seed);
+                turns.push(attempt(&*world, &plan, moderation, change_to)?);
+            }
+            cases.push(PlayedCase { case, turns });
+            if shard == Shard::WHOLE && cases.len() * self.turns_of_case() == self.cells.len() {
+                refuse_silent_round(&cases)?;
+            }
+        }
+        progress.finish();
+        let environment = Some(world.environment().clone());
+        world.finish()?;
+        Ok(Played { environment, wall_s: started.elapsed().as_secs_f64(), cases })
+    }
+
+    /// What came of each cell. Turns that nobody has played have no figures.
+    pub(crate) fn rounds_of_cells(&self, played: Played) -> Vec<CellRounds> {
+        let mut turns: Vec<_> = (0..self.len()).map(|_| None).collect();
+        for PlayedCase { case, turns: of_case } in played.cases {
+            for ((round, cell), turn) in self.turns_in(case).zip(of_case) {
+                turns[round as usize * self.cells.len() + cell] = Some(turn);
+            }
+        }
+        let mut cells: Vec<_> = self.cells.iter().map(|_| CellRounds::default()).collect();
+        for (number, turn) in turns.into_iter().enumerate() {
+            let missing = || Err(NotMeasured("the shard that has it is missing".into()));
+            let (round, cell) = (number / self.cells.len(), number % self.cells.len());
+            cells[cell].keep(round as u32, turn.unwrap_or_else(missing));
+        }
+        cells
+    }
+
+    /// What several shards have played, as one would have.
+    ///
+    /// # Errors
+    /// If a shard has other cases than its own, or their worlds differ.
+    pub fn merge(&self, shards: Vec<(Shard, Played)>) -> Result<Played> {
+        let mut merged = Played::default();
+        let mut parts = Vec::new();
+        for (shard, played) in shards {
+            self.check(shard, &played)?;
+            merged.wall_s += played.wall_s;
+            parts.push(played);
+        }
+        parts.retain(|played| !played.cases.is_empty());
+        // The one that played the first case says when it began.
+        parts.sort_by_key(|played| played.cases[0].case);
+        for played in parts {
+            let environment = merged.environment.get_or_insert_with(|| {
+                played.environment.clone().expect("checked: who has cases has an environment")
+            });
+            let other = played.environment.as_ref();
+            if let Some(what) = other.and_then(|other| environment.difference(other)) {
+                bail!("{}: shards were run in different worlds: {what}", self.experiment.name());
+            }
+            merged.cases.extend(played.cases);
+        }
+        merged.cases.sort_by_key(|case| case.case);
+        Ok(merged)
+    }
+
+    /// Whether all cases have been played.
+    #[must_use]
+    pub fn are_complete(&self, played: &Played) -> bool {
+        played.cases.len() as u64 == self.cases()
+    }
+
+    /// Refuses what a shard of this cannot have played.
+    fn check(&self, shard: Shard, played: &Played) -> Result<()> {
+        let numbers = played.cases.iter().map(|case| case.case);
+        let is_whole = numbers.eq(self.cases_of(shard))
+            && played.cases.iter().all(|case| case.turns.len() == self.turns_of_case())
+            && (played.cases.is_empty() || played.environment.is_some());
+        let slices = played.cases.iter().flat_map(|case| &case.turns).flatten();
+        ensure!(
+            is_whole && slices.clone().all(Slice::is_sound),
+            "{}: shard {shard} has not the results that its cases have; run it again",
+            self.experiment.name()
+        );
+        Ok(())
+    }
+}
+
+impl Played {
+    /// Whether a shard that is run once more may return `other`.
+    #[must_use]
+    pub fn repeats(&self, other: &Self) -> bool {
+        let worlds = self.environment.as_ref().zip(other.environment.as_ref());
+        self.cases == other.cases && worlds.is_none_or(|(one, two)| one.difference(two).is_none())
+    }
+}
+
+impl Results for PlayedRuns {
+    fn repeats(&self, other: &Self) -> bool {
+        let mut pairs = self.0.iter().zip(&other.0);
+        self.0.len() == other.0.len() && pairs.all(|(one, two)| one.repeats(two))
+    }
+}
+
+impl PlayedRuns {
+    /// What all shards have played of each of `all`.
+    ///
+    /// # Errors
+    /// As for [`Turns::merge`].
+    pub fn merge(all: &[Turns<'_>], merged: Merged<Self>) -> Result<Vec<Played>> {
+        let cases: u64 = all.iter().map(Turns::cases).sum();
+        ensure!(merged.cases == cases, "its shards say that they have other cases");
+        let mut runs: Vec<Vec<(Shard, Played)>> = all.iter().map(|_| Vec::new()).collect();
+        for (shard, Self(played)) in merged.shards {
+            ensure!(played.len() == all.len(), "shard {shard} has not the results of each run");
+            for (run, played) in runs.iter_mut().zip(played) {
+                run.push((shard, played));
+            }
+        }
+        all.iter().zip(runs).map(|(turns, shards)| turns.merge(shards)).collect()
+    }
+}
+
+/// Ends a run whose first round has no figures at all, instead of trying it again and again.
+fn refuse_silent_round(cases: &[PlayedCase]) -> Result<()> {
+    let mut turns = cases.iter().flat_map(|case| &case.turns);
+    match turns.clone().next() {
+        Some(Err(why)) if turns.all(Result::is_err) => Err(why.clone().into()),
+        _ => Ok(()),
+    }
+}
+
+fn cells(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Cell>> {
+    let settings = match &options.compare {
+        Some(settings) => {
+            ensure!(
+                !nic.name_a_setting(),
+                "--compare names whole settings: drop --strategy, --rx-usecs, --rx-frames"
+            );
+            let settings: Vec<_> = settings.iter().map(|Text(setting)| *setting).collect();
+            settings.iter().try_for_each(|setting| nic.check(*setting))?;
+            settings
+        }
+        None => vec![nic.moderation(USUAL_SETTING)?],
+    };
+    let clients: Vec<_> = match &options.clients {
+        Some(Text(range)) => range.each().map(Some).collect(),
+        None => vec![None],
+    };
+    let cell = |moderation, clients| Cell { moderation, clients };
+    let each = clients.iter().flat_map(|&clients| settings.iter().map(move |&s| cell(s, clients)));
+    Ok(each.collect())
+}
