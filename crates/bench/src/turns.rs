@@ -316,3 +316,163 @@ fn cells(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Cell>> {
     let each = clients.iter().flat_map(|&clients| settings.iter().map(move |&s| cell(s, clients)));
     Ok(each.collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare;
+    use crate::experiment::Plan;
+    use crate::records::{Counter, Distribution, Record, SCHEMA, Timing};
+    use crate::slice::{NicRecord, Part, PortRecord};
+
+    /// A world whose rounds depend on their plan and their setting; some have no figures.
+    struct Fake(Environment);
+
+    impl World for Fake {
+        fn environment(&self) -> &Environment {
+            &self.0
+        }
+
+        fn round(&self, plan: &Plan, setting: Moderation, _: Option<Moderation>) -> Result<Slice> {
+            let usecs = i64::from(setting.rx_usecs) + plan.seed as i64;
+            ensure!(usecs % 7 != 0, NotMeasured(format!("{usecs} is a seventh")));
+            let values = Distribution::exactly((1..5).map(|n| [n * 1_000 * usecs, n]));
+            let record = Record {
+                schema: SCHEMA,
+                workload: "rr-client".into(),
+                window_ns: 1_000_000_000 / 3,
+                cpu_ns: plan.seed,
+                counters: [(Counter::Transactions, plan.seed * 10)].into(),
+                distributions: [(Timing::Latency, values.clone())].into(),
+                series: None,
+            };
+            let port = |name: &str| PortRecord {
+                name: name.into(),
+                setting: setting.to_string(),
+                delivered: plan.seed,
+                marked: 0,
+                interrupts: [("timer".to_owned(), plan.seed)].into(),
+                holds: values.clone(),
+                ring_full: 0,
+                refused: 0,
+                link_lost: 0,
+                busy_ns: None,
+            };
+            let nic = NicRecord {
+                cpu_ns: plan.seed,
+                delivering_ns: 1,
+                spun_ns: 1,
+                overshoot: Distribution::default(),
+                ports: vec![port("a0"), port("b0")],
+            };
+            Ok(Slice { seconds: 1.0 / 3.0, records: vec![(Part::Asker, record)], nic })
+        }
+
+        fn finish(self: Box<Self>) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    fn run() -> Run {
+        let settings = ["delay:75", "delay:10", "throttle:125"];
+        let options = ExperimentOptions {
+            compare: Some(settings.map(|setting| Text(setting.parse().unwrap())).to_vec()),
+            clients: Some(Text("1..2".parse().unwrap())),
+            rounds: Some(4),
+            ..ExperimentOptions::default()
+        };
+        let (experiment, nic) = (Experiment::TcpRr, NicOptions::default());
+        Run { experiment, world: None, nic, options }
+    }
+
+    /// What a shard has played, once through its file.
+    fn played(turns: &Turns<'_>, shard: &str, environment: &Environment) -> (Shard, Played) {
+        let shard = shard.parse().unwrap();
+        let open = || Ok(Box::new(Fake(environment.clone())) as Box<dyn World>);
+        let played = turns.play(shard, open, &Progress::new(true)).unwrap();
+        let text = serde_json::to_string(&played).unwrap();
+        (shard, serde_json::from_str(&text).unwrap())
+    }
+
+    #[test]
+    fn any_number_of_shards_has_the_comparison_of_one() {
+        let (run, environment) = (run(), Environment::read("live"));
+        for (world, cases) in [(WorldKind::Live, 4), (WorldKind::Virtual, 24)] {
+            for first in [0, 5] {
+                let turns = Turns::new(&run, world, first).unwrap();
+                assert_eq!((turns.cases(), turns.len()), (cases, 24));
+                let one = compare::of(&turns, played(&turns, "1/1", &environment).1).unwrap();
+                let one = serde_json::to_value(one).unwrap();
+                assert!(one["results"][0]["rounds"].to_string().contains("is a seventh"));
+                for of in [2, 3, 7, 30] {
+                    let shard = |index| played(&turns, &format!("{index}/{of}"), &environment);
+                    let merged = turns.merge((1..=of).rev().map(shard).collect()).unwrap();
+                    assert!(turns.are_complete(&merged));
+                    let merged = compare::of(&turns, merged).unwrap();
+                    assert_eq!(serde_json::to_value(merged).unwrap(), one, "{of} shards");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn in_real_time_a_round_stays_whole() {
+        let (run, environment) = (run(), Environment::read("live"));
+        let turns = Turns::new(&run, WorldKind::Live, 0).unwrap();
+        let (_, second) = played(&turns, "2/3", &environment);
+        assert_eq!(second.cases.iter().map(|case| case.case).collect::<Vec<_>>(), [1]);
+        assert_eq!(second.cases[0].turns.len(), 6, "three settings and two numbers of clients");
+    }
+
+    #[test]
+    fn missing_turns_are_not_measured() {
+        let (run, environment) = (run(), Environment::read("virtual"));
+        let turns = Turns::new(&run, WorldKind::Virtual, 0).unwrap();
+        let merged = turns.merge(vec![played(&turns, "1/3", &environment)]).unwrap();
+        assert!(!turns.are_complete(&merged));
+        let partial = compare::of(&turns, merged).unwrap();
+        assert!(partial.results[0].latency_us.is_some() && partial.results[1].latency_us.is_none());
+        let why = partial.results[1].rounds[3].not_measured.as_deref();
+        assert_eq!(why, Some("the shard that has it is missing"));
+    }
+
+    #[test]
+    fn shards_of_different_worlds_are_not_merged() {
+        let run = run();
+        let refused = |kind, world: &str, change: fn(&mut Environment)| {
+            let turns = Turns::new(&run, kind, 0).unwrap();
+            let (one, mut other) = (Environment::read(world), Environment::read(world));
+            change(&mut other);
+            let shards = vec![played(&turns, "1/2", &one), played(&turns, "2/2", &other)];
+            turns.merge(shards).err().map(|error| error.to_string())
+        };
+        let moment: fn(&mut Environment) = |it| (it.date, it.load_average) = ("".into(), 99.0);
+        let machine: fn(&mut Environment) = |it| it.cpu_model = "another".into();
+        let kernel: fn(&mut Environment) = |it| it.kernel = "another".into();
+        assert_eq!(refused(WorldKind::Live, "live", moment), None);
+        assert_eq!(refused(WorldKind::Virtual, "virtual", machine), None);
+        let why = refused(WorldKind::Live, "live", machine).unwrap();
+        assert!(why.starts_with("tcp-rr: shards were run in different worlds: cpu model"), "{why}");
+        assert!(refused(WorldKind::Virtual, "virtual", kernel).unwrap().contains("kernel"));
+    }
+
+    #[test]
+    fn results_that_no_shard_of_it_has_are_refused() {
+        let (run, environment) = (run(), Environment::read("virtual"));
+        let turns = Turns::new(&run, WorldKind::Virtual, 0).unwrap();
+        let changes: [fn(&mut Played); 6] = [
+            |played| drop(played.cases.pop()),
+            |played| played.cases[1].case += 1,
+            |played| played.cases[0].turns.clear(),
+            |played| played.environment = None,
+            |played| played.cases[0].turns[0].as_mut().unwrap().nic.ports.clear(),
+            |played| played.cases[0].turns[0].as_mut().unwrap().nic.ports[1].holds.count += 1,
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            let (shard, mut wrong) = played(&turns, "1/2", &environment);
+            change(&mut wrong);
+            let error = turns.merge(vec![(shard, wrong)]).map(drop).unwrap_err().to_string();
+            assert!(error.contains("shard 1/2 has not the results"), "{number}: {error}");
+        }
+    }
+}

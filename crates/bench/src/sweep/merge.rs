@@ -117,3 +117,148 @@ fn are(indices: &[u32]) -> String {
     let verb = if indices.len() == 1 { "is" } else { "are" };
     format!("{}{rest} {verb}", listed.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fs;
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::sweep::{Place, ShardFile};
+
+    impl Results for Vec<u32> {
+        fn repeats(&self, other: &Self) -> bool {
+            self == other
+        }
+    }
+
+    /// Files of shards, in a folder that goes away with them.
+    struct Files {
+        folder: PathBuf,
+        count: usize,
+    }
+
+    impl Drop for Files {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+
+    impl Files {
+        fn new(test: &str) -> Self {
+            let name = format!("earmark-merge-{test}-{}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            fs::create_dir_all(&folder).unwrap();
+            Self { folder, count: 0 }
+        }
+
+        fn text(&mut self, text: &str) -> Result<OpenedFile> {
+            let path = self.folder.join(self.count.to_string());
+            self.count += 1;
+            fs::write(&path, text).unwrap();
+            OpenedFile::open(&path)
+        }
+
+        /// A shard of five cases, with results that are their numbers, after `change`.
+        fn shard(
+            &mut self,
+            shard: &str,
+            change: impl FnOnce(&mut ShardFile<Vec<u32>>),
+        ) -> Result<OpenedFile> {
+            let shard: Shard = shard.parse().unwrap();
+            let sweep = Sweep {
+                earmark: "1.2.3".into(),
+                commit: "abc".into(),
+                arguments: vec!["bench".into(), "ping".into()],
+                inputs: BTreeMap::from([("scenario".into(), "story".into())]),
+            };
+            let results = shard.cases(5).map(|case| case as u32).collect();
+            let mut file = ShardFile::new(Place { shard, cases: 5 }, sweep, results);
+            change(&mut file);
+            self.text(&serde_json::to_string(&file).unwrap())
+        }
+    }
+
+    fn error(files: &[OpenedFile], may_be_partial: bool) -> String {
+        format!("{:#}", merge::<Vec<u32>>(files, may_be_partial).unwrap_err())
+    }
+
+    #[test]
+    fn all_shards_are_one_result_in_their_order_and_a_repeated_one_counts_once() {
+        let mut files = Files::new("all");
+        let names = ["3/3", "1/3", "2/3", "1/3"];
+        let opened = names.map(|shard| files.shard(shard, |_| ()).unwrap());
+        let merged = merge::<Vec<u32>>(&opened, false).unwrap();
+        assert_eq!((merged.cases, merged.partial), (5, None));
+        let results: Vec<_> = merged.shards.into_iter().map(|(_, results)| results).collect();
+        assert_eq!(results, [vec![0, 3], vec![1, 4], vec![2]]);
+    }
+
+    #[test]
+    fn missing_shards_are_named_and_a_partial_result_says_which() {
+        let mut files = Files::new("missing");
+        let opened = ["2/4", "4/4"].map(|shard| files.shard(shard, |_| ()).unwrap());
+        assert!(error(&opened, false).starts_with("of 4 shards, 1, 3 are missing; run them, or"));
+        let merged = merge::<Vec<u32>>(&opened, true).unwrap();
+        assert_eq!(merged.partial, Some(Partial { shards: 4, missing: vec![1, 3] }));
+        let many = [files.shard("7/1000000", |_| ()).unwrap()];
+        let error = error(&many, false);
+        assert!(error.contains("9, 10, 11 and 999989 more are missing"), "{error}");
+    }
+
+    #[test]
+    fn a_shard_that_is_run_twice_with_different_results_is_refused_with_both_files() {
+        let mut files = Files::new("twice");
+        let one = files.shard("1/1", |_| ()).unwrap();
+        let other = files.shard("1/1", |file| file.results[0] = 9).unwrap();
+        let error = error(&[one, other], false);
+        assert!(error.contains("/0 and ") && error.contains("/1 are both shard 1/1"), "{error}");
+    }
+
+    #[test]
+    fn shards_of_another_sweep_are_refused_with_the_difference() {
+        let mut files = Files::new("other");
+        let changes: [(fn(&mut ShardFile<Vec<u32>>), &str); 7] = [
+            (|file| file.sweep.earmark = "1.2.4".into(), "versions of Earmark: `1.2.3` and"),
+            (|file| file.sweep.commit = "abd".into(), "commits of Earmark: `abc` and `abd`"),
+            (|file| file.sweep.arguments.truncate(1), "command lines: `bench ping` and `bench`"),
+            (|file| file.shard.cases = 6, "numbers of cases: `5` and `6`"),
+            (|file| file.shard.shard = "2/3".parse().unwrap(), "numbers of shards: `2` and `3`"),
+            (|file| file.sweep.inputs.values_mut().for_each(String::clear), "file of --scenario"),
+            (|file| file.sweep.inputs.clear(), "file of --scenario was not the same"),
+        ];
+        for (change, says) in changes {
+            let one = files.shard("1/2", |_| ()).unwrap();
+            let other = files.shard("2/2", change).unwrap();
+            let error = error(&[one, other], true);
+            assert!(error.contains(says), "no `{says}` in: {error}");
+        }
+    }
+
+    #[test]
+    fn what_no_shard_wrote_is_refused_with_the_reason() {
+        let mut files = Files::new("wrong");
+        let whole = {
+            let file = files.shard("1/2", |_| ()).unwrap();
+            fs::read_to_string(file.path()).unwrap()
+        };
+        for (text, says) in [
+            ("", "it is empty: that shard failed"),
+            (&whole[..whole.len() / 2], "it ends too early; run that shard again"),
+            ("{}", "not what a command with --shard prints (missing field `schema_version`"),
+            ("slurmstepd: error: killed", "not what a command with --shard prints"),
+            (&whole.replace(r#""index":1"#, r#""index":3"#), "counted from 1 to N"),
+            (&whole.replace(r#""of":2"#, r#""of":0"#), "counted from 1 to N"),
+            (&whole.replace(r#""schema_version":1"#, r#""schema_version":2"#), "is 2, and this"),
+        ] {
+            let error = format!("{:#}", files.text(text).unwrap_err());
+            assert!(error.starts_with("read shard ") && error.contains(says), "{says}: {error}");
+        }
+        let strange = files.text(&whole.replace("[0,2,4]", r#"["0"]"#)).unwrap();
+        assert!(error(&[strange], true).contains("read the results of shard "));
+        let gone = files.shard("1/1", |_| ()).unwrap();
+        fs::write(gone.path(), &whole).unwrap();
+        assert!(error(&[gone], true).contains("was written to while it was read"));
+    }
+}

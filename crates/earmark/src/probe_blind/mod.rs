@@ -61,10 +61,12 @@ pub struct BlindArgs {
     #[arg(long, value_enum, default_value_t = BlindWorld::Live)]
     world: BlindWorld,
     /// How many cases
-    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u64).range(..=MOST_CASES))]
+    #[arg(long, default_value_t = 40)]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=MOST_CASES))]
     cases: u64,
     /// The seed of the first one; the others follow
-    #[arg(long, default_value_t = 9_000, value_parser = clap::value_parser!(u64).range(..=u64::MAX / 2))]
+    #[arg(long, default_value_t = 9_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(..=u64::MAX / 2))]
     first_seed: u64,
     /// Keep what each case heard, as `SEED.jsonl` in a new folder
     #[arg(long, value_name = "FOLDER", conflicts_with = "shard")]

@@ -36,7 +36,8 @@ const TWICE: u64 = 100;
 #[derive(Args, Debug)]
 pub struct SoakArgs {
     /// How many seeds
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=MOST_SEEDS))]
+    #[arg(long, default_value_t = 1_000)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=MOST_SEEDS))]
     seeds: u64,
     /// The first one; the others follow
     #[arg(long, default_value_t = 0, value_name = "SEED")]
