@@ -8,6 +8,7 @@ use crate::command::adaptive::AdaptiveArgs;
 use crate::command::apply::{ApplyArgs, RollbackArgs};
 use crate::command::calibrate::CalibrateArgs;
 use crate::command::explain::ExplainArgs;
+use crate::command::exporter::ExporterArgs;
 use crate::command::lab::LabRunArgs;
 use crate::command::mpirun::MpirunArgs;
 use crate::command::mx::MxCommand;
@@ -76,6 +77,12 @@ pub enum Command {
     Show(ShowArgs),
     /// Packets, interrupts and drops of a device of this machine, again and again
     Watch(WatchArgs),
+    /// Metrics of this machine's devices for Prometheus, until Ctrl-C
+    ///
+    /// What can hold packets back, settings in force, and counters of packets, interrupts and
+    /// drops, over HTTP or into a file. It only reads, as any user. Sockets that systemd passes are
+    /// used instead of --listen.
+    Exporter(ExporterArgs),
     /// Message passing over plain Ethernet: measure it, torment it, look at it
     #[command(subcommand)]
     Mx(MxCommand),

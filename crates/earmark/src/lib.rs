@@ -42,6 +42,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Nic(args) => command::nic::run(&args)?,
         Command::Show(args) => return command::show::run(&args),
         Command::Watch(args) => command::watch::run(&args)?,
+        Command::Exporter(args) => command::exporter::run(&args)?,
         Command::Mx(command) => return command::mx::run(&command),
         Command::Tune(args) => return command::tune::run(&args),
         Command::Serve(args) => {

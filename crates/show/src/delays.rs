@@ -9,9 +9,10 @@ use super::delay::Delay;
 use super::drivers::{Timer, is_software, longest_adaptive, timer_of};
 use super::report::Report;
 
-/// What holds packets back on this device, the longest first, then what is not known in numbers.
+/// What holds packets back on this device, the longest first, then what is not known in numbers; as
+/// far as `report` has been read.
 #[must_use]
-pub(crate) fn delays_of(report: &Report) -> Vec<Delay> {
+pub fn delays_of(report: &Report) -> Vec<Delay> {
     let mut delays: Vec<Delay> = [
         coalescing(report),
         completion_entries(report),

@@ -22,19 +22,21 @@
 //! # Modules
 //!
 //! - [`read`], [`report`]: all that the kernel says of a device;
+//! - [`delays`], [`delay`]: what holds a lone packet back, and for how long at most;
 //! - [`screen`], [`lines`]: for people;
 //! - [`check`]: devices held against a policy of rules;
-//! - [`rates`]: packets, interrupts and drops a second.
+//! - [`rates`], [`role`]: packets, interrupts and drops a second; what an interrupt is for.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod check;
-mod delay;
-mod delays;
+pub mod delay;
+pub mod delays;
 mod drivers;
 pub mod lines;
 pub mod rates;
 pub mod read;
 pub mod report;
+pub mod role;
 pub mod screen;

@@ -16,6 +16,7 @@ use serde::Serialize;
 use sys::netlink::{LinkStats, Netlink};
 
 use super::read::no_device;
+use super::role::{Role, roles_of};
 
 /// Counters of a device at one moment.
 #[derive(Debug)]
@@ -169,40 +170,6 @@ pub struct VectorRates {
     role: Role,
 }
 
-/// What an interrupt is for, by the names of its handlers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Role {
-    Receive,
-    Transmit,
-    Both,
-    /// Configuration, or the state of the link.
-    Other,
-    /// The names do not say.
-    Unnamed,
-}
-
-impl Role {
-    fn of(handlers: &[String]) -> Self {
-        let text = handlers.join(" ").to_ascii_lowercase();
-        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-        let receives = has(&["rx", "input"]);
-        let sends = has(&["tx", "output"]);
-        match (receives, sends) {
-            (true, true) => Self::Both,
-            (true, false) => Self::Receive,
-            (false, true) => Self::Transmit,
-            (false, false) if has(&["config", "mgmnt", "async", "event", "wol", "misc"]) => {
-                Self::Other
-            }
-            (false, false) => Self::Unnamed,
-        }
-    }
-
-    fn receives(self) -> bool {
-        matches!(self, Self::Receive | Self::Both)
-    }
-}
-
 /// The number at the end of a handler, such as 3 of `eth0-TxRx-3` and of
 /// `mlx5_comp3@pci:0000:17:00.0`.
 fn number_of(handler: &str) -> Option<u32> {
@@ -249,16 +216,14 @@ fn each(number: f64, of: f64) -> Option<f64> {
 }
 
 fn vector_rates(before: &Reading, after: &Reading, seconds: f64) -> Vec<VectorRates> {
-    let roles: Vec<Role> = after.interrupts.iter().map(|it| Role::of(&it.handlers)).collect();
-    // Where others are named after what they do, one that is not does something else.
-    let unnamed = if roles.iter().any(|role| role.receives()) { Role::Other } else { Role::Both };
+    let roles = roles_of(&after.interrupts);
     let vector = |(now, role): (&Interrupt, &Role)| {
         let then = before.interrupts.iter().find(|it| it.number == now.number)?;
         Some(VectorRates {
             number: now.number,
             handlers: now.handlers.clone(),
             per_s: now.total().saturating_sub(then.total()) as f64 / seconds,
-            role: if *role == Role::Unnamed { unnamed } else { *role },
+            role: *role,
         })
     };
     after.interrupts.iter().zip(&roles).filter_map(vector).collect()

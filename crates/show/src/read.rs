@@ -15,7 +15,10 @@ use super::delays::delays_of;
 use super::report::{Report, Unreadable, Vector};
 
 /// The devices of this network, as far as it can be read.
-fn all_devices(root: &Root) -> Result<Vec<String>, DeviceError> {
+///
+/// # Errors
+/// If they cannot be listed.
+pub fn all_devices(root: &Root) -> Result<Vec<String>, DeviceError> {
     if root.is_of_network() {
         return list_devices(root);
     }

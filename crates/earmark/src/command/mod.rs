@@ -5,6 +5,7 @@ pub mod apply;
 pub mod bench;
 pub mod calibrate;
 pub mod explain;
+pub mod exporter;
 pub mod guest;
 pub mod kernel;
 pub mod lab;

@@ -1,0 +1,107 @@
+//! `earmark exporter`: metrics of devices for Prometheus.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use clap::Args;
+
+use exporter::collector::Collector;
+use exporter::sample::{Format, encode};
+use exporter::select::Selection;
+use exporter::serve::{self, PORT};
+use exporter::textfile;
+use report::output::error_line;
+use report::{errln, output};
+
+/// What `earmark exporter` takes.
+#[derive(Args, Debug)]
+pub struct ExporterArgs {
+    /// Listen here instead of 127.0.0.1:7013
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["textfile", "print"])]
+    listen: Option<SocketAddr>,
+    /// Write a file for node_exporter's textfile collector instead: once, or again and again
+    #[arg(long, value_name = "FILE", conflicts_with = "print")]
+    textfile: Option<PathBuf>,
+    /// Seconds until the file is written again
+    #[arg(long, value_name = "SECONDS", requires = "textfile")]
+    interval: Option<f64>,
+    /// Print the metrics once instead
+    #[arg(long)]
+    print: bool,
+    /// Only devices of this name, in which * and ? may stand for other characters; may be given
+    /// more than once. Without it, those that `earmark show` lists
+    #[arg(long, value_name = "NAME")]
+    device: Vec<String>,
+    /// No devices of this name, in which * and ? may stand for other characters; may be given
+    /// more than once
+    #[arg(long, value_name = "NAME")]
+    exclude: Vec<String>,
+}
+
+/// Does what `args` say. It changes no device.
+///
+/// # Errors
+/// If devices cannot be listed, the file not be written, or the address not be listened on.
+pub fn run(args: &ExporterArgs) -> Result<()> {
+    let fits = args.interval.is_none_or(|interval| (1.0..=86_400.0).contains(&interval));
+    ensure!(fits, "--interval is 1 to 86400 seconds");
+    let selection = Selection::new(&args.device, &args.exclude);
+    if args.print {
+        let mut collector = Collector::open(selection, error_line)?;
+        output::bytes(encode(&collector.collect()?, Format::Plain).as_bytes());
+        return Ok(());
+    }
+    if let Some(file) = &args.textfile {
+        return write(file, args.interval, Collector::open(selection, error_line)?);
+    }
+    let listeners = listeners(args.listen)?;
+    let collector = Collector::open(selection, error_line)?;
+    let devices = collector.devices()?;
+    for listener in &listeners {
+        let places = listener.local_addr().map(|at| format!("http://{at}/metrics"));
+        errln!("metrics at {}", places.unwrap_or_else(|_| "an unknown address".into()));
+    }
+    match devices.len() {
+        0 => errln!("there is no such device now; those that come are read"),
+        _ => errln!("of {}; devices that come are read, too", devices.join(", ")),
+    }
+    match serve::run(listeners, collector, error_line)? {}
+}
+
+/// Where to listen: the sockets that systemd has passed, or `--listen`.
+fn listeners(listen: Option<SocketAddr>) -> Result<Vec<TcpListener>> {
+    let inherited = serve::inherited()?;
+    ensure!(
+        inherited.is_empty() || listen.is_none(),
+        "systemd has passed sockets, so --listen has no meaning; leave it out, and change \
+         ListenStream= of the .socket unit"
+    );
+    if !inherited.is_empty() {
+        return Ok(inherited);
+    }
+    let address = listen.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)));
+    Ok(vec![serve::listen(address)?])
+}
+
+/// Writes the file, once or for ever.
+fn write(file: &Path, interval: Option<f64>, mut collector: Collector) -> Result<()> {
+    if file.extension().is_none_or(|extension| extension != "prom") {
+        errln!("{}: node_exporter reads files that end in .prom alone", file.display());
+    }
+    let mut write = || textfile::write(file, &encode(&collector.collect()?, Format::Plain));
+    write()?;
+    let Some(interval) = interval else { return Ok(()) };
+    let mut is_failing = false;
+    loop {
+        sleep(Duration::from_secs_f64(interval));
+        let outcome = write();
+        // The disk may be full for a while; node_exporter tells how old the file is.
+        if let (Err(error), false) = (&outcome, is_failing) {
+            errln!("{}; trying again", output::message(error));
+        }
+        is_failing = outcome.is_err();
+    }
+}

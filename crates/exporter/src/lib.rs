@@ -1,0 +1,44 @@
+//! Metrics of network devices for Prometheus: `earmark exporter`.
+//!
+//! # Theory of operation
+//!
+//! A [`Collector`] reads each device with the readers of `netdev` and bounds its holds as `show`
+//! does. What it reads becomes [`Sample`]s of the metrics in [`metric`], and these become a text.
+//! [`serve`] answers scrapes over HTTP, from one collection a second at most; [`textfile`] writes
+//! the text to a file. Nothing here changes a device.
+//!
+//! | module | what |
+//! |---|---|
+//! | [`metric`], [`sample`] | all metrics; values of them, and the text formats |
+//! | [`select`], [`name`] | which devices, and their names as labels |
+//! | [`reading`], [`collector`] | one device at one moment; all of them, again and again |
+//! | [`serve`], [`textfile`] | where the text goes |
+//!
+//! ```
+//! use exporter::collector::Collector;
+//! use exporter::sample::{Format, encode};
+//! use exporter::select::Selection;
+//!
+//! let selection = Selection::new(&["lo".to_owned()], &[]);
+//! let mut collector = Collector::open(selection, |line| eprintln!("{line}"))?;
+//! let text = encode(&collector.collect()?, Format::Plain);
+//! assert!(text.contains("earmark_nic_packets_total{device=\"lo\",direction=\"rx\"}"));
+//! # Ok::<(), anyhow::Error>(())
+//! ```
+//!
+//! [`Collector`]: collector::Collector
+//! [`Sample`]: sample::Sample
+
+#![forbid(unsafe_code)]
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+pub mod collector;
+mod interrupts;
+pub mod metric;
+pub mod name;
+mod process;
+pub mod reading;
+pub mod sample;
+pub mod select;
+pub mod serve;
+pub mod textfile;
