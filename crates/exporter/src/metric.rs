@@ -169,9 +169,9 @@ metrics! {
         "When they were read, in seconds since 1970.";
     Build = Info "earmark_build" NO_UNIT &["version"],
         "The version of Earmark.";
-    ProcessCpu = Counter "process_cpu" SECONDS &[],
+    OwnCpu = Counter "earmark_exporter_cpu" SECONDS &[],
         "CPU time that the exporter has used, in user space and in the kernel.";
-    ProcessMemory = Gauge "process_resident_memory" BYTES &[],
+    OwnMemory = Gauge "earmark_exporter_resident_memory" BYTES &[],
         "Memory of the exporter that is in RAM.";
 }
 
@@ -187,12 +187,15 @@ mod tests {
         assert_eq!(names.len(), Metric::ALL.len(), "two metrics have one name");
         assert_eq!(Metric::RxUsecs.family().name(), "earmark_nic_coalesce_rx_seconds");
         assert_eq!(Metric::Packets.family().name(), "earmark_nic_packets_total");
-        assert_eq!(Metric::ProcessCpu.family().name(), "process_cpu_seconds_total");
+        let cpu = Metric::OwnCpu.family().name();
+        assert_eq!(cpu, "earmark_exporter_cpu_seconds_total");
         assert_eq!(Metric::Nic.family().name(), "earmark_nic_info");
         for metric in Metric::ALL {
             let family = metric.family();
             assert!(family.help.ends_with('.') && !family.help.contains(['"', '\\', '\n']));
             assert!(!family.stem.ends_with("_total") && !family.stem.ends_with("_info"));
+            // Others are those of node_exporter itself, which refuses files that have them, too.
+            assert!(family.stem.starts_with("earmark_"), "{}", family.stem);
         }
     }
 }

@@ -12,9 +12,9 @@ pub(crate) fn samples() -> Vec<Sample> {
     let mut samples = vec![
         Sample::new(Metric::Build, &[env!("CARGO_PKG_VERSION")], true),
         Sample::new(Metric::CollectTime, &[], now),
-        Sample::new(Metric::ProcessCpu, &[], cpu),
+        Sample::new(Metric::OwnCpu, &[], cpu),
     ];
-    samples.extend(resident().map(|bytes| Sample::new(Metric::ProcessMemory, &[], bytes)));
+    samples.extend(resident().map(|bytes| Sample::new(Metric::OwnMemory, &[], bytes)));
     samples
 }
 
