@@ -1,8 +1,8 @@
 //! A file for the textfile collector of node_exporter.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, Permissions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -17,10 +17,12 @@ pub fn write(path: &Path, text: &str) -> Result<()> {
     let beside = beside(path)?;
     // What is there is half of a file at best, or a link to a file of somebody else's.
     let _ = fs::remove_file(&beside);
-    // node_exporter is another user.
-    let create = OpenOptions::new().create_new(true).write(true).mode(0o644).open(&beside);
-    let mut file = create.with_context(fail)?;
-    let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&beside, path));
+    let mut file = File::create_new(&beside).with_context(fail)?;
+    let written = file
+        .write_all(text.as_bytes())
+        // node_exporter is another user, whatever the umask of this one is.
+        .and_then(|()| file.set_permissions(Permissions::from_mode(0o644)))
+        .and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
         let _ = fs::remove_file(&beside);
     }

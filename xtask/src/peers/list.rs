@@ -43,6 +43,14 @@ pub(super) const PEERS: [Peer; 23] = [
     peer("nix-instantiate", "nix-bin", "nix", "nix"),
     // What runs `earmark show` on many hosts.
     peer("clush", "clustershell", "clustershell", "clustershell"),
+    peer("prometheus", "prometheus", "golang-github-prometheus", "prometheus"),
+    peer("promtool", "prometheus", "golang-github-prometheus", "prometheus"),
+    peer(
+        "prometheus-node-exporter",
+        "prometheus-node-exporter",
+        "node-exporter",
+        "prometheus-node-exporter",
+    ),
     // A kernel whose network driver is a module; Debian alone has it.
     peer("linux.uml", "user-mode-linux", "user-mode-linux", "user-mode-linux"),
 ];
