@@ -1,9 +1,9 @@
 //! Interrupts of a device as counters that only grow.
 //!
 //! The sum over a device's interrupts in `/proc/interrupts` does not only grow: an interrupt that
-//! the driver gives back, as when the number of queues is changed, takes its count along. Prometheus
-//! would take that for a counter that began anew, and see as many interrupts at once as are left.
-//! So what has come since the last reading is added up here.
+//! the driver gives back, as when the number of queues is changed, takes its count along.
+//! Prometheus would take that for a counter that began anew, and see as many interrupts at once as
+//! are left. So what has come since the last reading is added up here.
 
 use std::collections::BTreeMap;
 
