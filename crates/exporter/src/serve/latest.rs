@@ -56,13 +56,11 @@ impl Latest {
     /// The text of a reading that began a second ago at most, or later.
     pub(super) async fn text(mut self, format: Format) -> Result<Bytes, Missing> {
         let asked = Instant::now();
-        let is_new = |reading: &Option<Arc<Reading>>| {
-            reading.as_ref().is_some_and(|it| it.at + FRESH > asked)
-        };
-        if !is_new(&self.readings.borrow()) {
+        if !is_new(&self.readings.borrow(), asked) {
             self.wanted.notify_one();
         }
-        let found = timeout(WITHIN, self.readings.wait_for(is_new)).await;
+        let new = self.readings.wait_for(|reading| is_new(reading, asked));
+        let found = timeout(WITHIN, new).await;
         let Ok(Ok(reading)) = found else { return Err(Missing::Late) };
         let Some(reading) = reading.clone() else { return Err(Missing::Late) };
         match (&reading.texts, format) {
@@ -71,6 +69,11 @@ impl Latest {
             (Err(why), _) => Err(Missing::Failed(why.clone())),
         }
     }
+}
+
+/// Whether there is a reading that is new for one who asks at a moment.
+fn is_new(reading: &Option<Arc<Reading>>, asked: Instant) -> bool {
+    reading.as_ref().is_some_and(|it| it.at + FRESH > asked)
 }
 
 /// The readings of a collector, and the task that makes them. It ends only if it fails for good.
@@ -83,6 +86,10 @@ pub(super) fn collecting(
     let task = async move {
         loop {
             wanted.notified().await;
+            // Others have asked while the last reading was under way, and have it.
+            if is_new(&publish.borrow(), Instant::now()) {
+                continue;
+            }
             let again = spawn_blocking(move || {
                 let reading = read(&mut collector);
                 (collector, reading)
@@ -104,4 +111,63 @@ fn read(collector: &mut Collector) -> Reading {
         plain: text(&samples, Format::Plain),
     });
     Reading { at, texts }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Readings of nothing but a text, which the test publishes.
+    fn published() -> (Latest, watch::Sender<Option<Arc<Reading>>>) {
+        let (publish, readings) = watch::channel(None);
+        (Latest { wanted: Arc::default(), readings }, publish)
+    }
+
+    fn reading(at: Instant, text: &'static str) -> Option<Arc<Reading>> {
+        let bytes = Bytes::from_static(text.as_bytes());
+        let texts = Texts { open_metrics: bytes.clone(), plain: bytes };
+        Some(Arc::new(Reading { at, texts: Ok(texts) }))
+    }
+
+    /// Runs a test in a time that passes when everybody waits.
+    fn run(test: impl Future<Output = ()>) {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        runtime.enable_time().start_paused(true).build().unwrap().block_on(test);
+    }
+
+    #[test]
+    fn a_reading_that_never_ends_is_not_waited_for() {
+        run(async {
+            let (latest, _publish) = published();
+            assert_eq!(latest.text(Format::Plain).await, Err(Missing::Late));
+        });
+    }
+
+    #[test]
+    fn old_readings_do_not_count_and_new_ones_are_asked_for_once() {
+        run(async {
+            let (latest, publish) = published();
+            let long_ago = Instant::now().checked_sub(2 * FRESH).unwrap();
+            publish.send_replace(reading(long_ago, "old"));
+            let scrapes = [(); 3].map(|()| tokio::spawn(latest.clone().text(Format::Plain)));
+            latest.wanted.notified().await;
+            tokio::task::yield_now().await;
+            publish.send_replace(reading(Instant::now(), "new"));
+            for scrape in scrapes {
+                assert_eq!(scrape.await.unwrap(), Ok(Bytes::from_static(b"new")));
+            }
+            assert_eq!(latest.text(Format::OpenMetrics).await, Ok(Bytes::from_static(b"new")));
+        });
+    }
+
+    #[test]
+    fn a_failure_is_told_to_all() {
+        run(async {
+            let (latest, publish) = published();
+            let texts = Err("no /sys".to_owned());
+            publish.send_replace(Some(Arc::new(Reading { at: Instant::now(), texts })));
+            let failed = Err(Missing::Failed("no /sys".into()));
+            assert_eq!(latest.text(Format::Plain).await, failed);
+        });
+    }
 }
