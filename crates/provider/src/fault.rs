@@ -1,6 +1,7 @@
 //! Errors: their numbers in libfabric, and their texts.
 
 use std::ffi::c_int;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use libc::{ECANCELED, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, EINVAL, EIO, EPROTO, ETIMEDOUT};
@@ -65,7 +66,10 @@ pub(crate) fn text(error: c_int) -> String {
 
 /// Tells people something on standard error: libfabric's own log would have to be linked.
 pub(crate) fn warn(text: &str) {
-    eprintln!("earmark[{}]: {text}", std::process::id());
+    let line = format!("earmark[{}]: {text}\n", std::process::id());
+    // One write, so that lines of ranks that share a pipe stay whole. If nobody listens, that is
+    // no reason to end a program.
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 #[cfg(test)]

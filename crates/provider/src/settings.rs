@@ -104,21 +104,9 @@ fn only_one(interfaces: &[String]) -> Result<PortSpec, String> {
     }
 }
 
-/// Ethernet interfaces that are up, in the order of their names.
+/// Ethernet interfaces that are up. Where the kernel does not tell, none is found.
 fn ethernet() -> Vec<String> {
-    /// `ARPHRD_ETHER`.
-    const ETHERNET: &str = "1";
-    let Ok(netlink) = Netlink::open() else { return Vec::new() };
-    let entries = std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
-    let is_ethernet = |name: &String| {
-        let kind = std::fs::read_to_string(format!("/sys/class/net/{name}/type"));
-        kind.is_ok_and(|kind| kind.trim() == ETHERNET)
-            && netlink.link(name).is_ok_and(|link| link.is_up)
-    };
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut names: Vec<_> = names.filter(is_ethernet).collect();
-    names.sort();
-    names
+    Netlink::open().and_then(|netlink| netlink.ethernet_up()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use netlink_packet_core::{
 use netlink_packet_route::address::{AddressAttribute, AddressHeaderFlags, AddressMessage};
 use netlink_packet_route::link::{
     AfSpecInet6, AfSpecUnspec, In6AddrGenMode, InfoData, InfoKind, InfoVeth, LinkAttribute,
-    LinkFlags, LinkInfo, LinkMessage,
+    LinkFlags, LinkInfo, LinkLayerType, LinkMessage,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use netlink_sys::{Socket, protocols::NETLINK_ROUTE};
@@ -30,6 +30,9 @@ pub enum NetlinkError {
     /// There is no socket to speak through.
     #[error("open an rtnetlink socket: {0}; check the limit on open files: ulimit -n")]
     Open(#[source] io::Error),
+    /// The kernel refused to tell which links there are, or its answer could not be read.
+    #[error("list the links: {0}; look at them with: ip link")]
+    List(#[source] io::Error),
     /// The kernel refused a request, or its answer could not be read.
     #[error("{action} link {link}: {cause}; look at it with: ip address show dev {link}")]
     Request {
@@ -132,6 +135,34 @@ impl Netlink {
             }
         }
         Err(fail(io::ErrorKind::NotFound.into()))
+    }
+
+    /// The names of the Ethernet interfaces that are up, in alphabetical order.
+    ///
+    /// The kernel is asked, not `/sys`: that shows the network in which it was mounted, which in
+    /// containers is often another one.
+    ///
+    /// # Errors
+    ///
+    /// If the answer could not be read.
+    pub fn ethernet_up(&self) -> Result<Vec<String>, NetlinkError> {
+        let request = RouteNetlinkMessage::GetLink(LinkMessage::default());
+        let answers = self.ask(request, NLM_F_DUMP).map_err(NetlinkError::List)?;
+        let is_ethernet_up = |message: &LinkMessage| {
+            let header = &message.header;
+            header.link_layer_type == LinkLayerType::Ether && header.flags.contains(LinkFlags::Up)
+        };
+        let mut names: Vec<_> = answers
+            .into_iter()
+            .filter_map(|answer| match answer {
+                RouteNetlinkMessage::NewLink(message) if is_ethernet_up(&message) => {
+                    message.attributes.into_iter().find_map(name)
+                }
+                _ => None,
+            })
+            .collect();
+        names.sort();
+        Ok(names)
     }
 
     /// The first IPv4 address of a link, if it has one.
@@ -334,6 +365,13 @@ fn about(name: &str) -> LinkMessage {
     let mut message = LinkMessage::default();
     message.attributes.push(LinkAttribute::IfName(name.to_owned()));
     message
+}
+
+fn name(attribute: LinkAttribute) -> Option<String> {
+    match attribute {
+        LinkAttribute::IfName(name) => Some(name),
+        _ => None,
+    }
 }
 
 /// The address of this end.

@@ -1,5 +1,8 @@
 //! libfabric's own programs.
 
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -46,6 +49,36 @@ fn wrong_port_is_an_error_that_says_what_to_write() {
         assert!(error.contains(&text) && error.contains(says), "{port}: {error}");
         assert_eq!(error.matches(&text).count(), 1, "it is told once: {error}");
     }
+}
+
+#[test]
+fn only_interface_is_found_where_sys_is_of_another_network() {
+    let hosts = Hosts::new();
+    // As in containers: what is left is the machine's.
+    let script = "umount /sys && exec fi_info -p earmark";
+    let mut fi_info = hosts.command("ea", "unshare");
+    fi_info.args(["--mount", "sh", "-c", script]).env_remove("EARMARK_PORT");
+    let text = run(fi_info.env("EARMARK_VERBOSE", "1"));
+    assert!(text.contains("domain: eth0"), "{text}");
+}
+
+#[test]
+fn lines_for_people_come_whole_and_end_no_program() {
+    let hosts = Hosts::new();
+    let fi_info = || {
+        let mut fi_info = hosts.command("ea", "fi_info");
+        fi_info.args(["-p", "earmark"]).env("EARMARK_PORT", "eth0");
+        fi_info
+    };
+    // Each write is a datagram of its own.
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    let refused = fi_info().stderr(OwnedFd::from(theirs)).status().unwrap();
+    let mut line = [0; 1000];
+    let length = ours.recv(&mut line).unwrap();
+    let line = String::from_utf8_lossy(&line[..length]);
+    assert!(line.starts_with("earmark[") && line.ends_with('\n'), "{line:?}");
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    assert_eq!(fi_info().stderr(full).status().unwrap(), refused);
 }
 
 #[test]
