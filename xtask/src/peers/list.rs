@@ -43,6 +43,22 @@ pub(super) const PEERS: [Peer; 23] = [
     peer("nix-instantiate", "nix-bin", "nix", "nix"),
     // What runs `earmark show` on many hosts.
     peer("clush", "clustershell", "clustershell", "clustershell"),
+    // A kernel whose network driver is a module; Debian alone has it.
+    peer("linux.uml", "user-mode-linux", "user-mode-linux", "user-mode-linux"),
+];
+
+/// What reads the files of `earmark persist`. These packages set up the network of the machine that
+/// they are installed on, so they are only unpacked. Some of them Debian alone has.
+pub(super) const NEVER_INSTALLED: [Peer; 12] = [
+    peer("NetworkManager", "network-manager", "NetworkManager", "networkmanager"),
+    peer("dbus-daemon", "dbus-daemon", "dbus-daemon", "dbus"),
+    peer("tuned", "tuned", "tuned", "tuned"),
+    peer("ifup", "ifupdown", "ifupdown", "ifupdown"),
+    peer("udevadm", "udev", "systemd-udev", "systemd"),
+    peer("munged", "munge", "munge", "munge"),
+    peer("slurmctld", "slurmctld", "slurm-slurmctld", "slurm-llnl"),
+    peer("slurmd", "slurmd", "slurm-slurmd", "slurm-llnl"),
+    peer("srun", "slurm-client", "slurm", "slurm-llnl"),
     peer("prometheus", "prometheus", "golang-github-prometheus", "prometheus"),
     peer("promtool", "prometheus", "golang-github-prometheus", "prometheus"),
     peer(
@@ -51,18 +67,6 @@ pub(super) const PEERS: [Peer; 23] = [
         "node-exporter",
         "prometheus-node-exporter",
     ),
-    // A kernel whose network driver is a module; Debian alone has it.
-    peer("linux.uml", "user-mode-linux", "user-mode-linux", "user-mode-linux"),
-];
-
-/// What reads the files of `earmark persist`. These packages set up the network of the machine that
-/// they are installed on, so they are only unpacked. Some of them Debian alone has.
-pub(super) const NEVER_INSTALLED: [Peer; 5] = [
-    peer("NetworkManager", "network-manager", "NetworkManager", "networkmanager"),
-    peer("dbus-daemon", "dbus-daemon", "dbus-daemon", "dbus"),
-    peer("tuned", "tuned", "tuned", "tuned"),
-    peer("ifup", "ifupdown", "ifupdown", "ifupdown"),
-    peer("udevadm", "udev", "systemd-udev", "systemd"),
 ];
 
 /// What `earmark kernel` builds the kernel of guests with.

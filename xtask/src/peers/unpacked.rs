@@ -25,11 +25,14 @@ const LINKS: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
 
 /// Links that packages leave to the alternatives system, whose scripts do not run: their directory,
 /// their name, and where they point.
-const ALTERNATIVES: [(&str, &str, &str); 5] = [
+const ALTERNATIVES: [(&str, &str, &str); 8] = [
     ("usr/bin", "mpirun", "orterun"),
     ("usr/bin", "mpicc", "opal_wrapper"),
     ("usr/bin", "c++", "g++"),
     ("usr/bin", "cc", "gcc"),
+    ("usr/sbin", "slurmctld", "slurmctld-wlm"),
+    ("usr/sbin", "slurmd", "slurmd-wlm"),
+    ("usr/sbin", "slurmstepd", "slurmstepd-wlm"),
     // libfabric is linked with it; only x86 has it.
     ("usr/lib", "libpsm_infinipath.so.1", "libpsm1/libpsm_infinipath.so.1.16"),
 ];
