@@ -1,0 +1,181 @@
+//! A Slurm cluster in a lab: its controller on host a, its nodes a, b and c.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::common::{Directory, EARMARK, Lab, needs, output};
+
+/// The nodes.
+pub(crate) const NODES: [&str; 3] = ["a", "b", "c"];
+
+/// Files that the nodes find in the directory of the cluster.
+const FILES: [(&str, &str); 4] = [
+    ("task-prolog.sh", include_str!("task-prolog.sh")),
+    ("node.sh", include_str!("node.sh")),
+    ("host.sh", include_str!("host.sh")),
+    ("left.sh", include_str!("left.sh")),
+];
+
+/// How long anything may take; what takes longer hangs.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+pub(crate) struct Cluster {
+    // It ends before its directory.
+    lab: Lab,
+    directory: Directory,
+}
+
+impl Cluster {
+    /// Starts a cluster, whose nodes are idle. A node that says nothing for `timeout_s` is down.
+    #[track_caller]
+    pub(crate) fn start(timeout_s: u32) -> Self {
+        for (program, package) in [
+            ("mpicc", "libopenmpi-dev"),
+            ("munged", "munge"),
+            ("slurmctld", "slurmctld"),
+            ("slurmd", "slurmd"),
+            ("srun", "slurm-client"),
+        ] {
+            needs(program, package);
+        }
+        let directory = Directory::new();
+        for (name, text) in FILES {
+            directory.write(name, text);
+        }
+        let settings = include_str!("slurm.conf");
+        directory.write("slurm.conf", &format!("{settings}SlurmdTimeout={timeout_s}\n"));
+        let key = directory.write("munge.key", &format!("{:064x}", std::process::id()));
+        std::fs::set_permissions(key, PermissionsExt::from_mode(0o400)).unwrap();
+        // Users may not reach into the directories of whoever runs tests.
+        std::fs::copy(provider(), directory.file("libearmark-fi.so")).unwrap();
+        directory.write("environment", &environment(&directory));
+        let out = directory.file("out");
+        std::fs::create_dir(&out).unwrap();
+        std::fs::set_permissions(out, PermissionsExt::from_mode(0o1777)).unwrap();
+        let host = format!("exec sh {}/host.sh {0} >/dev/null 2>&1", directory.path().display());
+        let mut cluster =
+            Self { lab: Lab::start(&["--on", "b", &host, "--on", "c", &host]), directory };
+        let start = "mount -t tmpfs -o mode=1777 tmpfs /dev/shm && sh node.sh $PWD";
+        cluster.run(&format!("{start} >node.log 2>&1 || {{ cat node.log; false; }}"));
+        cluster.await_nodes("abc");
+        cluster
+    }
+
+    /// Compiles a program, which is then in the directory of the cluster.
+    #[track_caller]
+    pub(crate) fn compile(&self, source: &str) {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+        let program = self.directory.path().join(source.file_stem().unwrap());
+        let mut mpicc = Command::new("mpicc");
+        output(mpicc.args(["-O1", "-pthread", "-o"]).arg(program).arg(source)).output();
+    }
+
+    /// Runs a script on host a, in the directory of the cluster; its status, and all it wrote.
+    /// In the script, `nobody COMMAND` runs a command as a user without rights.
+    #[track_caller]
+    pub(crate) fn ask(&mut self, script: &str) -> (i32, String) {
+        let directory = self.directory.path().display();
+        let quoted = script.replace('\'', r"'\''");
+        let patience = PATIENCE.as_secs();
+        let script = format!("cd {directory}; . ./environment; {quoted}");
+        self.lab.ask(&format!("timeout -k 5 {patience} sh -c '{script}'"))
+    }
+
+    /// The output of a script that must succeed.
+    #[track_caller]
+    pub(crate) fn run(&mut self, script: &str) -> String {
+        let (status, text) = self.ask(script);
+        assert_eq!(status, 0, "{script}: {text}{}", self.logs());
+        text
+    }
+
+    /// Submits a script of one line as a batch job, by `nobody` or else by root; the job's number.
+    ///
+    /// Its output goes to `out/NAME` in the directory of the cluster.
+    #[track_caller]
+    pub(crate) fn submit(&mut self, by: &str, name: &str, options: &str, script: &str) -> String {
+        let wrapped = format!("printf '%s\\n' '#!/bin/sh' '{script}' >{name}.sh");
+        let options = format!("--parsable -o out/{name} {options}");
+        self.run(&format!("{wrapped}; {by} sbatch {options} {name}.sh")).trim().to_owned()
+    }
+
+    /// Waits until a script succeeds; what it wrote then.
+    #[track_caller]
+    pub(crate) fn until(&mut self, script: &str) -> String {
+        let begin = Instant::now();
+        loop {
+            let (status, text) = self.ask(script);
+            if status == 0 {
+                return text;
+            }
+            assert!(
+                begin.elapsed() < PATIENCE,
+                "not within {PATIENCE:?}: {script}: {text}{}",
+                self.logs()
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Waits until these nodes and no others are idle.
+    #[track_caller]
+    pub(crate) fn await_nodes(&mut self, nodes: &str) {
+        let idle = "sinfo -h -N -t idle -o %N | tr -d \"\\n\"";
+        self.until(&format!("test \"$({idle})\" = {nodes}"));
+    }
+
+    /// What jobs have on these nodes, each line with the number of its node.
+    #[track_caller]
+    pub(crate) fn left(&mut self, nodes: &str, options: &str) -> String {
+        let count = nodes.split(',').count();
+        let srun = format!("srun --mpi=none -l -w {nodes} -N{count} -n{count} {options}");
+        self.run(&format!("{srun} sh left.sh"))
+    }
+
+    /// Waits until jobs have nothing any more on a node whose power is cut.
+    #[track_caller]
+    pub(crate) fn await_dead(&self, node: &str) {
+        let file = self.directory.file(&format!("left-{node}"));
+        let begin = Instant::now();
+        let mut left = None;
+        while left.as_deref() != Some("") {
+            assert!(begin.elapsed() < PATIENCE, "it leaves {left:?}");
+            std::thread::sleep(Duration::from_millis(10));
+            left = std::fs::read_to_string(&file).ok();
+        }
+    }
+
+    /// Cuts the power of a node, or turns it on again.
+    pub(crate) fn power(&self, node: &str, is_on: bool) {
+        let off = format!("off-{node}");
+        if is_on {
+            std::fs::remove_file(self.directory.file(&off)).unwrap();
+        } else {
+            self.directory.write(&off, "");
+        }
+    }
+
+    fn logs(&mut self) -> String {
+        self.lab.ask("tail -n 30 /run/slurm/slurmctld.log /run/slurm/slurmd.log").1
+    }
+}
+
+/// Where cargo puts the provider that it builds with the tests.
+fn provider() -> PathBuf {
+    let library = std::env::current_exe().unwrap().with_file_name("libearmark_fi.so");
+    assert!(library.exists(), "no {}; run: cargo build -p earmark-provider", library.display());
+    library
+}
+
+/// What commands on host a begin with.
+fn environment(directory: &Directory) -> String {
+    format!(
+        "export SLURM_CONF={0}/slurm.conf TMPDIR=/run/tmp\n\
+         eval \"$({EARMARK} mpirun --print-env --mpi openmpi --provider {0})\"\n\
+         nobody() {{ setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \
+         --bounding-set=-all \"$@\"; }}\n",
+        directory.path().display()
+    )
+}
