@@ -241,7 +241,8 @@ fn environment_is_printed_for_launchers_of_others() {
     let base = ["mpirun", "--print-env", "--provider", directory.path().to_str().unwrap()];
     let all = run(&base);
     let path = format!("export FI_PROVIDER_PATH={}\n", directory.path().display());
-    for part in [&path, "export OMPI_MCA_pml=cm\n", "export MPIR_CVAR_CH4_NETMOD=ofi\n", "srun"] {
+    let (openmpi, mpich) = ("export OMPI_MCA_pml=cm\n", "export MPIR_CVAR_CH4_NETMOD=ofi\n");
+    for part in [&path, openmpi, mpich, "srun --mpi=pmix", "srun --mpi=pmi2"] {
         assert!(all.output().contains(part), "no `{part}` in {all:?}");
     }
     let mpich = run(&[&base[..], &["--mpi", "mpich"]].concat());

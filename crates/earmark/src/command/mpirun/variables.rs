@@ -104,13 +104,14 @@ pub(super) fn print(mpi: Mpi, directory: &str) {
     if mpi != Mpi::Mpich {
         outln!("# Open MPI takes variables to other hosts if it is told to:");
         outln!("#   mpirun -x FI_PROVIDER_PATH -x FI_PROVIDER --host a,b -np 2 ./program");
+        outln!("# Slurm takes them all:");
+        outln!("#   srun --mpi=pmix -N 2 ./program");
     }
     if mpi != Mpi::Openmpi {
-        outln!("# MPICH takes them all:");
+        outln!("# MPICH takes them all, and so does Slurm:");
         outln!("#   mpiexec -hosts a,b -ppn 1 -n 2 ./program");
+        outln!("#   srun --mpi=pmi2 -N 2 ./program");
     }
-    outln!("# So does Slurm:");
-    outln!("#   srun -N 2 ./program");
 }
 
 /// Text as a shell takes it for one word.
