@@ -33,7 +33,8 @@ use tune::peer::ServeArgs;
 /// Earmark shows what NIC interrupt coalescing does to your latency: two Linux hosts on this
 /// machine, a software NIC between them whose moderation you choose, real traffic, real programs.
 #[derive(Debug, Parser)]
-#[command(name = "earmark", version, max_term_width = 100)]
+#[command(name = "earmark", version, long_version = env!("EARMARK_LONG_VERSION"))]
+#[command(max_term_width = 100)]
 pub struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -147,7 +148,11 @@ pub enum Command {
         shell: clap_complete::Shell,
     },
     /// Print the manual page
-    Man,
+    Man {
+        /// Write the pages of all commands into this directory instead
+        #[arg(long, value_name = "DIRECTORY")]
+        all: Option<PathBuf>,
+    },
     /// Stand for an agent on another host (tune starts these)
     #[command(hide = true)]
     At {
@@ -204,6 +209,19 @@ impl Command {
     #[must_use]
     pub fn is_for_users(&self) -> bool {
         matches!(self, Self::Demo(_) | Self::Bench(_) | Self::Lab(_) | Self::Nic(_) | Self::Mx(_))
+    }
+
+    /// Whether it runs what older kernels cannot: hosts of ours, their traffic, or MX.
+    #[must_use]
+    pub fn needs_a_recent_kernel(&self) -> bool {
+        let serves_a_nic = |args: &NicArgs| matches!(args.command, NicCommand::Serve { .. });
+        match self {
+            Self::Demo(_) | Self::Bench(_) | Self::Lab(_) | Self::Mpirun(_) | Self::Mx(_) => true,
+            Self::Reproduce(_) | Self::Calibrate(_) | Self::Adaptive(_) => true,
+            Self::Tune(_) | Self::Serve(_) | Self::ProbeBlind(_) => true,
+            Self::Nic(args) => serves_a_nic(args),
+            _ => false,
+        }
     }
 }
 

@@ -14,9 +14,10 @@ mod merge;
 pub mod probe_blind;
 mod table;
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::CommandFactory;
 
 use bench::{agent, scenario};
@@ -30,6 +31,9 @@ use report::{errln, outln, output};
 pub fn run(command: Command) -> Result<ExitCode> {
     if command.is_for_users() {
         tune::recover::reminders().iter().for_each(|line| errln!("{line}"));
+    }
+    if command.needs_a_recent_kernel() {
+        sys::kernel::check()?;
     }
     match command {
         Command::Demo(args) => demo::run(&args)?,
@@ -70,11 +74,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
             clap_complete::generate(shell, &mut Cli::command(), "earmark", &mut script);
             output::bytes(&script);
         }
-        Command::Man => {
-            let mut page = Vec::new();
-            clap_mangen::Man::new(Cli::command()).render(&mut page)?;
-            output::bytes(&page);
-        }
+        Command::Man { all } => manual(all.as_deref())?,
         Command::RemoteShell { socket, words } => {
             return command::mpirun::shell::ask(&socket, words);
         }
@@ -83,6 +83,17 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::Agent { spec } => return Ok(agent::run(&spec)),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn manual(directory: Option<&Path>) -> Result<()> {
+    if let Some(directory) = directory {
+        return clap_mangen::generate_to(Cli::command(), directory)
+            .with_context(|| format!("write manual pages into {}", directory.display()));
+    }
+    let mut page = Vec::new();
+    clap_mangen::Man::new(Cli::command()).render(&mut page)?;
+    output::bytes(&page);
+    Ok(())
 }
 
 fn scenarios(name: Option<&str>) -> Result<()> {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`clock`] | time as the kernel has it |
 //! | [`cpu`], [`page`] | processors, pages |
+//! | [`kernel`] | whether the kernel is new enough |
 //! | [`memory`] | memory that processes share, by descriptor |
 //! | [`ethtool`] | what `ethtool` asks of drivers by ioctl |
 //! | [`netlink`], [`station`] | interfaces, and the addresses of hosts |
@@ -27,6 +28,7 @@ pub mod ethtool;
 pub mod icmp;
 pub mod interrupted;
 pub mod interrupts;
+pub mod kernel;
 pub mod memory;
 pub mod netlink;
 pub mod packet;

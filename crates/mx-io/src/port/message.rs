@@ -11,11 +11,12 @@ pub(super) const MAX_DATAGRAM: usize = 65_507;
 
 pub(super) const NO_SLICE: libc::iovec = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
 
-pub(super) const NO_MESSAGE: libc::mmsghdr = libc::mmsghdr {
+pub(super) const NO_MESSAGE: libc::mmsghdr = {
     // SAFETY: null pointers and lengths of 0 are a message without content.
     // JUSTIFICATION: on some targets it has padding that only this fills.
-    msg_hdr: libc::msghdr { msg_iovlen: 1, ..unsafe { std::mem::zeroed() } },
-    msg_len: 0,
+    let mut message: libc::mmsghdr = unsafe { std::mem::zeroed() };
+    message.msg_hdr.msg_iovlen = 1;
+    message
 };
 
 pub(super) fn sockaddr(address: SocketAddrV4) -> libc::sockaddr_in {
@@ -34,8 +35,10 @@ pub(super) fn is_same(a: &libc::sockaddr_in, b: &libc::sockaddr_in) -> bool {
 
 /// A control message with one number: how long the datagrams are that were, or are to become, one
 /// (`UDP_SEGMENT`, `UDP_GRO` of Linux, `include/uapi/linux/udp.h`).
+///
+/// It is aligned as the kernel's are, and so as long as those, whatever libc says of its header.
 #[derive(Clone, Copy)]
-#[repr(C)]
+#[repr(C, align(8))]
 pub(super) struct Control {
     header: libc::cmsghdr,
     value: [u8; 4],

@@ -151,12 +151,13 @@ impl Outbox {
             (count, next) = (count + 1, end);
         }
         let (fd, messages) = (socket.as_raw_fd(), self.messages.as_mut_ptr());
+        // musl calls the kernel for each message, since its types differ from the kernel's.
+        let flags = libc::MSG_DONTWAIT as _;
         // SAFETY: each of the `count` messages points to slices, those to parts of `frames`, and to
         // an address and control data of the lengths that it says, all of which `self` keeps.
         // JUSTIFICATION: rustix borrows each slice for as long as the array of messages lives, so
         // that the array would have to be made anew, in full, for every call.
-        let sent =
-            unsafe { libc::sendmmsg(fd, messages, count as libc::c_uint, libc::MSG_DONTWAIT) };
+        let sent = unsafe { libc::sendmmsg(fd, messages, count as libc::c_uint, flags) };
         let sent = usize::try_from(sent).map_err(|_| last_errno())?;
         Ok(sent.checked_sub(1).map_or(0, |last| ends[last.min(count - 1)] - self.first))
     }

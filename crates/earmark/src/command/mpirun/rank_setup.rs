@@ -75,7 +75,10 @@ pub(super) fn furnish(
     furnished.with_context(|| format!("furnish host {} for MPI in {RUNTIME_DIR}", host.name()))
 }
 
-/// Finds the provider: in `directory`, or else beside this program.
+/// Where a package has the provider, from where it has this program.
+const INSTALLED: &str = "../lib/earmark";
+
+/// Finds the provider: in `directory`, or else beside this program, or else where packages have it.
 ///
 /// # Errors
 /// If it is not there.
@@ -83,12 +86,13 @@ pub(super) fn library(directory: Option<&Path>) -> Result<PathBuf> {
     let own = std::env::current_exe().context("find the earmark program itself")?;
     let beside = own.parent().unwrap_or(Path::new("/"));
     let at = directory.unwrap_or(beside);
-    let found = LIBRARIES.map(|name| at.join(name)).into_iter().find(|path| path.is_file());
-    let Some(found) = found else {
+    let installed = directory.is_none().then(|| beside.join(INSTALLED).join(LIBRARIES[0]));
+    let mut candidates = LIBRARIES.map(|name| at.join(name)).into_iter().chain(installed);
+    let Some(found) = candidates.find(|path| path.is_file()) else {
         let release = if cfg!(debug_assertions) { "" } else { "--release " };
         bail!(
-            "there is no provider {} in {}; build it with: cargo build {release}-p \
-             earmark-provider, or say where it is with --provider DIR",
+            "there is no provider {} in {}; install the package earmark-mpi, build it with: cargo \
+             build {release}-p earmark-provider, or say where it is with --provider DIR",
             LIBRARIES[1],
             at.display()
         );
