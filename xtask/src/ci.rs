@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::{demo, header, kernel, peers, repo, screenshots, shell, tidy};
+use crate::{demo, header, kernel, peers, repo, screenshots, shell, tidy, toolchain};
 
 const BARE_TARGET: &str = "x86_64-unknown-none";
 
@@ -95,11 +95,7 @@ fn steps() -> Vec<Step> {
 /// The standard library of that target is a download of its own. Without it the tidy step is the
 /// proof: these crates say `#![no_std]` and name nothing that would bring std back.
 fn no_std() -> Result<()> {
-    if !target_installed() && peers::find_rustup() {
-        // A failure shows in what target_installed says below.
-        let _ = shell::succeeds(Command::new("rustup").args(["target", "add", BARE_TARGET]));
-    }
-    if target_installed() {
+    if toolchain::ensure_target(BARE_TARGET) {
         return shell::run(&mut build_without_std());
     }
     println!("{BARE_TARGET} is not installed and cannot be: `rustup target add {BARE_TARGET}`.");
@@ -111,13 +107,6 @@ fn no_std() -> Result<()> {
 fn build_without_std() -> Command {
     let packages = BARE_CRATES.into_iter().flat_map(|package| ["-p", package]);
     shell::cargo(["build", "--target", BARE_TARGET].into_iter().chain(packages))
-}
-
-fn target_installed() -> bool {
-    let mut rustc = shell::command("rustc");
-    let directory =
-        shell::output(rustc.args(["--print", "target-libdir", "--target", BARE_TARGET]));
-    directory.is_ok_and(|directory| std::path::Path::new(directory.trim()).is_dir())
 }
 
 #[cfg(test)]

@@ -8,6 +8,9 @@ use cbindgen::{Builder, Config};
 
 use crate::repo;
 
+/// Where the header is, below the root.
+pub(crate) const PATH: &str = "crates/capi/include/earmark_mx.h";
+
 /// What `cargo xtask header` takes.
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -37,9 +40,8 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Where the header is.
-pub(crate) fn path() -> PathBuf {
-    repo::root().join("crates/capi/include/earmark_mx.h")
+fn path() -> PathBuf {
+    repo::root().join(PATH)
 }
 
 fn text() -> Result<String> {

@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod crates;
 mod demo;
+mod dist;
 mod header;
 mod imports;
 mod install;
@@ -16,6 +17,7 @@ mod root;
 mod screenshots;
 mod shell;
 mod tidy;
+mod toolchain;
 
 use std::process::ExitCode;
 
@@ -49,6 +51,10 @@ enum Task {
     Header(header::Options),
     /// Installs the C API below a prefix: libraries, header, man pages, pkg-config
     Install(install::Options),
+    /// Makes packages, tarball, SBOM and crates in target/dist, and tries them on a bare machine
+    Dist(dist::Options),
+    /// Checks licences and sources of all dependencies by deny.toml
+    Licences,
     /// Runs the demonstration and checks what it wrote
     Demo,
     /// Shows the demo's report in Chromium, at four widths, and checks what it shows
@@ -70,6 +76,8 @@ fn main() -> ExitCode {
         Task::Crates(options) => crates::run(&options),
         Task::Header(options) => header::run(&options),
         Task::Install(options) => install::run(&options),
+        Task::Dist(options) => dist::run(&options),
+        Task::Licences => dist::check_licences(),
         Task::Demo => demo::run(),
         Task::Screenshots(options) => screenshots::run(&options),
         Task::Bench(options) => bench::run(&options),

@@ -110,7 +110,8 @@ fn ask(socket: &OwnedFd, device: &str, words: &mut [u32]) -> io::Result<()> {
     }
     // SAFETY: the request points to as many words as the command reads and writes, which the caller
     // has looked at, and both outlive the call.
-    let outcome = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
+    let outcome =
+        unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) };
     if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -79,3 +79,11 @@ pub(super) const KERNEL_TOOLS: [Peer; 7] = [
     peer("xz", "xz-utils", "xz", "xz"),
     peer("strip", "binutils", "binutils", "binutils"),
 ];
+
+/// What `cargo xtask dist` packages with, and the machine that it installs packages on.
+pub(super) const PACKAGING_TOOLS: [Peer; 4] = [
+    peer("dh", "debhelper", "debhelper", "debhelper"),
+    peer("lintian", "lintian", "lintian", "lintian"),
+    peer("debootstrap", "debootstrap", "debootstrap", "debootstrap"),
+    peer("pkg-config", "pkg-config", "pkgconf-pkg-config", "pkgconf"),
+];

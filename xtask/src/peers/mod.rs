@@ -15,7 +15,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::shell;
-use list::{KERNEL_TOOLS, NEVER_INSTALLED, PEERS, Peer};
+use list::{KERNEL_TOOLS, NEVER_INSTALLED, PACKAGING_TOOLS, PEERS, Peer};
 
 /// What `cargo xtask peers` takes.
 #[derive(clap::Args)]
@@ -30,7 +30,7 @@ pub(crate) struct Options {
 
 /// Finds every program, or gets it, and runs the command that was given.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    get(options.install || in_ci())?;
+    get(all, "peers", options.install || in_ci())?;
     match options.command.split_first() {
         Some((program, arguments)) => shell::run(shell::command(program).args(arguments)),
         None => Ok(()),
@@ -42,35 +42,40 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 /// Where packages are unpacked this process is replaced by another one that sees them, which begins
 /// anew.
 pub(crate) fn ensure() -> Result<()> {
-    get(in_ci())
+    get(all, "peers", in_ci())
 }
 
-fn get(install: bool) -> Result<()> {
+/// The same for what makes and tries packages alone.
+pub(crate) fn ensure_packaging() -> Result<()> {
+    get(packaging, "peers-packaging", in_ci())
+}
+
+fn get(wanted: fn() -> Vec<&'static Peer>, directory: &str, install: bool) -> Result<()> {
     toolchain_component("fmt", "rustfmt")?;
     toolchain_component("clippy", "clippy")?;
-    let missing = missing();
+    let missing = missing(&wanted());
     if missing.is_empty() {
-        println!("all {} programs found", all().count());
+        println!("all {} programs found", wanted().len());
         return Ok(());
     }
     if !is_root() || find("apt-get").is_none() {
         bail!("{}", advice(&missing, installer()));
     }
     if !install {
-        return unpacked::enter(&missing).with_context(|| advice(&missing, installer()));
+        return unpacked::enter(&missing, directory).with_context(|| advice(&missing, installer()));
     }
     let is_never = |peer: &&&Peer| NEVER_INSTALLED.iter().any(|it| it.program == peer.program);
-    let wanted: Vec<&Peer> = missing.iter().filter(|peer| !is_never(peer)).copied().collect();
-    if !wanted.is_empty() {
-        apt_install(&wanted)?;
+    let to_install: Vec<&Peer> = missing.iter().filter(|peer| !is_never(peer)).copied().collect();
+    if !to_install.is_empty() {
+        apt_install(&to_install)?;
     }
-    let missing = self::missing();
+    let missing = self::missing(&wanted());
     let still: Vec<_> =
         missing.iter().filter(|peer| !is_never(peer)).map(|peer| peer.program).collect();
     if !still.is_empty() {
         bail!("apt-get succeeded, but no {} can be found; look at $PATH", still.join(", "));
     }
-    if missing.is_empty() { Ok(()) } else { unpacked::enter(&missing) }
+    if missing.is_empty() { Ok(()) } else { unpacked::enter(&missing, directory) }
 }
 
 /// Whether this machine is there for tests alone, as CI services say with `CI=true`.
@@ -85,12 +90,17 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     directories.map(|directory| directory.join(program)).find(|path| path.is_file())
 }
 
-fn missing() -> Vec<&'static Peer> {
-    all().filter(|peer| find(peer.program).is_none()).collect()
+fn missing(wanted: &[&'static Peer]) -> Vec<&'static Peer> {
+    wanted.iter().copied().filter(|peer| find(peer.program).is_none()).collect()
 }
 
-fn all() -> impl Iterator<Item = &'static Peer> {
-    PEERS.iter().chain(&NEVER_INSTALLED).chain(&KERNEL_TOOLS)
+fn all() -> Vec<&'static Peer> {
+    let tools = KERNEL_TOOLS.iter().chain(&PACKAGING_TOOLS);
+    PEERS.iter().chain(&NEVER_INSTALLED).chain(tools).collect()
+}
+
+fn packaging() -> Vec<&'static Peer> {
+    PACKAGING_TOOLS.iter().collect()
 }
 
 /// Whether packages can be installed without a question.
@@ -98,7 +108,8 @@ pub(crate) fn may_install() -> bool {
     in_ci() && is_root() && find("apt-get").is_some()
 }
 
-fn is_root() -> bool {
+/// Whether this process may change namespaces and mounts.
+pub(crate) fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     // Our own entry in /proc belongs to our effective user.
     std::fs::metadata("/proc/self").is_ok_and(|entry| entry.uid() == 0)

@@ -37,15 +37,16 @@ const ALTERNATIVES: [(&str, &str, &str); 8] = [
     ("usr/lib", "libpsm_infinipath.so.1", "libpsm1/libpsm_infinipath.so.1.16"),
 ];
 
-/// Starts this process anew where the packages of `missing` are found.
-pub(super) fn enter(missing: &[&Peer]) -> Result<()> {
+/// Starts this process anew where the packages of `missing` are found; they are kept in `directory`
+/// of the target directory.
+pub(super) fn enter(missing: &[&Peer], directory: &str) -> Result<()> {
     let names: Vec<_> = missing.iter().map(|peer| peer.program).collect();
     ensure!(
         std::env::var_os(ENTERED).is_none(),
         "no {} among the files of their packages",
         names.join(", ")
     );
-    let directory = repo::target_directory()?.join("peers");
+    let directory = repo::target_directory()?.join(directory);
     unpack(&directory, missing)?;
     println!("uses {} from {}", names.join(", "), directory.display());
     let overlay = "cd \"$0\" && for over in usr etc; do \

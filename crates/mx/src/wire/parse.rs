@@ -17,6 +17,7 @@ use crate::seq::Seq;
 
 /// Why bytes are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Malformed {
     /// They end before the header, the body or the checksum does.
     Truncated,

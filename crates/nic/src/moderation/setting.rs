@@ -240,6 +240,7 @@ impl Moderation {
 
 /// Why a setting cannot be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SettingError {
     /// A word that names no strategy.
     UnknownStrategy,

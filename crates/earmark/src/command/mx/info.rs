@@ -1,6 +1,6 @@
 //! `earmark mx info`: what a port offers, and what is missing.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::Args;
 use mx_io::port::shm::memory_obstacle;
 use mx_io::port::{self, PortError, PortSpec};
@@ -73,7 +73,8 @@ pub(super) fn run(args: &InfoArgs) -> Result<()> {
     }
     if let Some(nic) = &info.nic_id {
         let ours = format!("{nic}/");
-        info.endpoints = running()?.into_iter().filter(|it| it.starts_with(&ours)).collect();
+        let running = running().context("list MX endpoints: read /proc/net/unix; mount /proc")?;
+        info.endpoints = running.into_iter().filter(|it| it.starts_with(&ours)).collect();
     }
     if args.json {
         outln!("{}", serde_json::to_string_pretty(&info)?);

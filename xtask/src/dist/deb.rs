@@ -1,0 +1,75 @@
+//! Packages for Debian, which debhelper makes of the tree.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use super::licences::Linked;
+use super::stage::{Build, C_LIBRARY, COMMAND, Flavour, PROVIDER, VERSION, fresh, write};
+use crate::install::copy;
+use crate::shell;
+
+/// Each package, and the crate whose artefact is in it.
+pub(super) const PACKAGES: [(&str, &str); 4] = [
+    ("earmark", COMMAND),
+    ("earmark-mpi", PROVIDER),
+    ("libearmark0", C_LIBRARY),
+    ("libearmark-dev", C_LIBRARY),
+];
+
+const MAINTAINER: &str = "Earmark maintainers <maintainers@earmark.example>";
+
+/// The name of a package's file.
+pub(super) fn file(package: &str) -> String {
+    format!("{package}_{VERSION}_amd64.deb")
+}
+
+/// Makes the packages.
+pub(super) fn make(build: &Build) -> Result<Vec<PathBuf>> {
+    let directory = build.out.join("packages");
+    let debian = directory.join("debian");
+    fresh(&directory)?;
+    let recipes = build.source.join("packaging/debian");
+    for entry in fs::read_dir(&recipes).with_context(|| format!("list {}", recipes.display()))? {
+        let entry = entry?;
+        copy(&entry.path(), &debian.join(entry.file_name()))?;
+    }
+    write(&debian.join("changelog"), &changelog(build)?)?;
+    build.place_all(&debian.join("tmp"))?;
+    let everything = Linked::into_packages(build, &[COMMAND, PROVIDER, C_LIBRARY])?;
+    write(&debian.join("copyright"), &everything.copyright(&build.source)?)?;
+    for (package, of_crate) in PACKAGES {
+        let linked = Linked::into(build, of_crate, Flavour::Native)?;
+        linked.write_texts(&debian.join("texts").join(package))?;
+    }
+    let mut rules = shell::command("debian/rules");
+    rules.arg("binary").current_dir(&directory);
+    // Nothing of the one who builds: not his flags, and not his locale.
+    for (name, value) in [("LC_ALL", "C.UTF-8"), ("DEB_BUILD_OPTIONS", "nocheck")] {
+        rules.env(name, value);
+    }
+    shell::run(rules.env("SOURCE_DATE_EPOCH", build.epoch.to_string()))?;
+    Ok(PACKAGES.map(|(package, _)| build.out.join(file(package))).into())
+}
+
+/// One entry: what changed is in CHANGELOG.md.
+fn changelog(build: &Build) -> Result<String> {
+    let mut date = shell::command("date");
+    date.args(["--utc", "--rfc-email"]).arg(format!("--date=@{}", build.epoch));
+    let date = shell::output(date.env("LC_ALL", "C"))?;
+    Ok(format!(
+        "earmark ({VERSION}) unstable; urgency=medium\n\n  * Release {VERSION}; CHANGELOG.md has \
+         what is new.\n\n -- {MAINTAINER}  {}\n",
+        date.trim()
+    ))
+}
+
+/// Fails on what lintian calls an error, and on a warning that nobody has explained.
+pub(super) fn check(packages: &[PathBuf]) -> Result<()> {
+    let mut lintian = shell::command("lintian");
+    lintian.args(["--allow-root", "--fail-on", "error,warning", "--suppress-tags"]);
+    // This is no upload to Debian, and closes no bug of it.
+    lintian.arg("initial-upload-closes-no-bugs");
+    shell::run(lintian.args(packages)).context("what lintian says is printed above")
+}
