@@ -53,6 +53,9 @@ enum Task {
     Install(install::Options),
     /// Makes packages, tarball, SBOM and crates in target/dist, and tries them on a bare machine
     Dist(dist::Options),
+    /// Runs a command where a directory is the root of everything (dist starts this)
+    #[command(hide = true)]
+    Within(dist::within::Options),
     /// Checks licences and sources of all dependencies by deny.toml
     Licences,
     /// Runs the demonstration and checks what it wrote
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Task::Header(options) => header::run(&options),
         Task::Install(options) => install::run(&options),
         Task::Dist(options) => dist::run(&options),
+        Task::Within(options) => dist::within::run(&options),
         Task::Licences => dist::check_licences(),
         Task::Demo => demo::run(),
         Task::Screenshots(options) => screenshots::run(&options),

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 mod common;
-use common::run;
+use common::{Directory, output, run};
 
 /// The words after `earmark` in the examples of a page.
 fn subcommands(page: &str) -> Vec<String> {
@@ -46,4 +47,44 @@ fn completions_offer_strategies_and_scenarios() {
             assert!(count >= least, "{shell}: {offered} {count} times");
         }
     }
+}
+
+#[test]
+fn the_long_version_names_the_commit_and_the_short_one_does_not() {
+    let number = env!("CARGO_PKG_VERSION");
+    assert_eq!(run(&["-V"]).output().trim_end(), format!("earmark {number}"));
+    let long = run(&["--version"]).output().trim_end().to_owned();
+    let commit =
+        long.strip_prefix(&format!("earmark {number} (")).and_then(|it| it.split_once(' '));
+    let (hash, date) = commit.unwrap_or_else(|| panic!("no commit in {long}"));
+    assert!(hash.len() >= 10 && hash.bytes().all(|b| b.is_ascii_hexdigit()), "{long}");
+    assert!(date.ends_with(')') && date.starts_with("20"), "{long}");
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let directory = Directory::new();
+    run(&["man", "--all", directory.path().to_str().unwrap()]).output();
+    let help = run(&["--help"]).output().to_owned();
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let (commands, _) = commands.split_once("\n\n").unwrap();
+    let names = commands.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    let names: Vec<&str> = names.filter(|name| !name.is_empty() && *name != "help").collect();
+    assert!(names.len() > 20, "{names:?}");
+    for name in names {
+        let page = directory.path().join(format!("earmark-{name}.1"));
+        let page = fs::read_to_string(&page).unwrap_or_else(|e| panic!("{}: {e}", page.display()));
+        assert!(page.contains(".SH SYNOPSIS"), "{page}");
+    }
+}
+
+#[test]
+fn a_kernel_that_is_too_old_is_named_before_anything_is_tried() {
+    // Linux says that it is 2.6 to programs that want to hear that (personality(2), UNAME26).
+    let old = |words: &[&str]| {
+        let mut command = Command::new("setarch");
+        output(command.args(["--uname-2.6", env!("CARGO_BIN_EXE_earmark")]).args(words))
+    };
+    old(&["lab", "run", "--on", "a", "true"]).refused(&["needs 5.11 or newer"]);
+    old(&["show", "lo"]).output();
 }

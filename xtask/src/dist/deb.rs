@@ -36,12 +36,12 @@ pub(super) fn make(build: &Build) -> Result<Vec<PathBuf>> {
         copy(&entry.path(), &debian.join(entry.file_name()))?;
     }
     write(&debian.join("changelog"), &changelog(build)?)?;
-    build.place_all(&debian.join("tmp"))?;
+    build.place_all(&directory.join("tree"))?;
     let everything = Linked::into_packages(build, &[COMMAND, PROVIDER, C_LIBRARY])?;
     write(&debian.join("copyright"), &everything.copyright(&build.source)?)?;
     for (package, of_crate) in PACKAGES {
         let linked = Linked::into(build, of_crate, Flavour::Native)?;
-        linked.write_texts(&debian.join("texts").join(package))?;
+        linked.write_texts(&directory.join("texts").join(package))?;
     }
     let mut rules = shell::command("debian/rules");
     rules.arg("binary").current_dir(&directory);

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
 use super::stage::{Build, VERSION, fresh};
+use super::within::{self, Kernel};
 use crate::shell;
 
 /// Unpacks the tarball, and runs its command as the only file of a machine.
@@ -28,15 +28,14 @@ pub(super) fn check(build: &Build, tarball: &Path) -> Result<()> {
 
 /// Not even /proc.
 fn bare(root: &Path) -> Result<()> {
-    let run =
-        |words: &[&str]| output(shell::command("chroot").arg(root).arg("/earmark").args(words));
+    let run = |words: &[&str]| output(root, Kernel::Missing, words);
     let version = run(&["--version"])?;
     ensure!(version.starts_with(&format!("earmark {VERSION}")), "--version says {version}");
     for (words, says) in [
         (&["show"][..], "/sys/class/net"),
         (&["show", "lo"], "lo: what delays"),
         (&["mx", "info", "--port", "udp:127.0.0.1:0"], "mount /proc"),
-        (&["lab", "run", "--on", "a", "/earmark --version"], "mount --bind DIR DIR"),
+        (&["lab", "run", "--on", "a", "/earmark --version"], "sudo mkdir /run"),
         (&["explain", "lo"], "tracefs"),
     ] {
         let said = run(words)?;
@@ -52,13 +51,7 @@ fn with_kernel(root: &Path) -> Result<()> {
         fs::create_dir_all(root.join(made))?;
     }
     fs::write(root.join("etc/hosts"), "127.0.0.1 localhost\n")?;
-    let enter = "mount --bind \"$0\" \"$0\" && mount -t proc proc \"$0/proc\" && \
-                 mount --rbind /sys \"$0/sys\" && mount --rbind /dev \"$0/dev\" && \
-                 exec chroot \"$0\" /earmark \"$@\"";
-    let run = |words: &[&str]| {
-        let mut command = shell::command("unshare");
-        output(command.args(["--mount", "sh", "-c", enter]).arg(root).args(words))
-    };
+    let run = |words: &[&str]| output(root, Kernel::Mounted, words);
     let demo = ["demo", "--duration", "0.3", "--rounds", "1", "--report", "/tmp/report.html"];
     run(&demo)?;
     ensure!(root.join("tmp/report.html").exists(), "the demo wrote no report");
@@ -67,9 +60,11 @@ fn with_kernel(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// All that a command says, whatever its exit status.
-fn output(command: &mut Command) -> Result<String> {
-    let line = shell::line(command);
+/// All that the command says, whatever its exit status.
+fn output(root: &Path, kernel: Kernel, words: &[&str]) -> Result<String> {
+    let words = [&["/earmark"], words].concat();
+    let mut command = within::command(root, kernel, &words)?;
+    let line = shell::line(&command);
     let output = command.output().with_context(|| format!("start `{line}`"))?;
     let said = [output.stdout, output.stderr].concat();
     Ok(String::from_utf8_lossy(&said).into_owned())

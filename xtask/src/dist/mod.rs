@@ -7,6 +7,7 @@
 //! | `licences.rs`, `allowed.rs`, `sbom.rs` | what is linked, under which licences |
 //! | `crates.rs` | the crates that are published |
 //! | `bare_root.rs`, `empty_root.rs` | tries them where nothing else is |
+//! | `within.rs` | runs a command there |
 //! | `twice.rs` | the same bytes, built in another directory |
 //! | `report.rs` | sizes and times |
 
@@ -21,6 +22,7 @@ mod sbom;
 mod stage;
 mod tarball;
 mod twice;
+pub(crate) mod within;
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -69,11 +71,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     report.write_sums(&build)?;
     report.print();
     if options.check { Ok(()) } else { report.write(&build) }
-}
-
-/// Makes everything again on the way, for the daily checks.
-pub(crate) fn run_check() -> Result<()> {
-    run(&Options { check: true, twice: false })
 }
 
 /// Checks licences and sources of all dependencies.

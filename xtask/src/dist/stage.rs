@@ -156,9 +156,9 @@ impl Build {
         }
         copy(&self.source.join("dissector/mx.lua"), &share.join("mx.lua"))?;
         let documents = prefix.join("share/doc/earmark");
-        for page in ["README.md", "CHANGELOG.md"] {
-            copy(&self.source.join(page), &documents.join(page))?;
-        }
+        copy(&self.source.join("README.md"), &documents.join("README.md"))?;
+        // Beside the others Debian's tools take it for a changelog of theirs.
+        copy(&self.source.join("CHANGELOG.md"), &documents.join("docs/CHANGELOG.md"))?;
         for page in repo::files(&self.source.join("docs"), &["md", "svg"])? {
             let name = page.strip_prefix(&self.source).unwrap_or(&page);
             copy(&page, &documents.join(name))?;

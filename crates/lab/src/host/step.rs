@@ -28,9 +28,8 @@ impl Step {
     pub(super) fn remedy(self) -> &'static str {
         match self {
             Self::Mounts => {
-                "run as root; in a chroot, mount its directory over itself before: mount --bind \
-                 DIR DIR; in a container, give it --cap-add SYS_ADMIN \
-                 --security-opt apparmor=unconfined"
+                "run as root, and in no chroot, where hosts would find the files outside; in a \
+                 container, give it --cap-add SYS_ADMIN --security-opt apparmor=unconfined"
             }
             Self::Run => "create the directory if it is missing: sudo mkdir /run",
             Self::BindHosts => "create the file if it is missing: sudo touch /etc/hosts",

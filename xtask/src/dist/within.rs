@@ -1,0 +1,71 @@
+//! Runs a command where a directory is the root of everything, as container runtimes do.
+//!
+//! A chroot is not enough: whoever joins a mount namespace, as programs on hosts of the lab do, is
+//! at the root of that namespace again. So the directory becomes that root (`pivot_root(2)`).
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind_recursive, unmount};
+use rustix::process::{chdir, pivot_root};
+
+use crate::shell;
+
+/// What `cargo xtask within` takes.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Without /proc, /sys and /dev
+    #[arg(long)]
+    empty: bool,
+    /// The directory
+    root: PathBuf,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    command: Vec<OsString>,
+}
+
+/// Whether there are the file systems of the kernel.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kernel {
+    Mounted,
+    Missing,
+}
+
+/// A command that begins with its program and will run in `root`.
+pub(super) fn command(root: &Path, kernel: Kernel, words: &[&str]) -> Result<Command> {
+    let own = std::env::current_exe().context("find this program itself")?;
+    let mut command = shell::command("unshare");
+    command.arg("--mount").arg(own).arg("within");
+    if kernel == Kernel::Missing {
+        command.arg("--empty");
+    }
+    command.arg(root).args(words);
+    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("LC_ALL", "C.UTF-8");
+    Ok(command)
+}
+
+/// Makes the directory the root of this process's mount namespace, and becomes the command.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let root = &options.root;
+    let enter = || -> rustix::io::Result<()> {
+        mount_bind_recursive(root, root)?;
+        if !options.empty {
+            mount("proc", root.join("proc"), "proc", MountFlags::empty(), None)?;
+            for place in ["sys", "dev"] {
+                mount_bind_recursive(Path::new("/").join(place), root.join(place))?;
+            }
+        }
+        chdir(root)?;
+        // The old root comes to lie over the new one, and is taken away.
+        pivot_root(".", ".")?;
+        unmount(".", UnmountFlags::DETACH)?;
+        chdir("/")
+    };
+    enter().with_context(|| format!("make {} the root", root.display()))?;
+    let (program, arguments) = options.command.split_first().context("no command")?;
+    let error = Command::new(program).args(arguments).exec();
+    Err(error).with_context(|| format!("start {} in {}", program.display(), root.display()))
+}
