@@ -53,6 +53,8 @@ pub(super) struct Crate {
 pub(super) struct Linked {
     pub crates: Vec<Crate>,
     allowed: Allowed,
+    /// The licence of the libc, if that is linked, too.
+    libc: Option<String>,
 }
 
 impl Linked {
@@ -88,7 +90,15 @@ impl Linked {
             .filter(|of| names.contains(&(of.name.clone(), of.version.clone())))
             .collect();
         ensure!(crates.len() == names.len(), "cargo tree and cargo metadata name other crates");
-        Ok(Self { crates, allowed: Allowed::read(&build.source)? })
+        let libc = match flavour {
+            Flavour::Native => None,
+            Flavour::Musl => {
+                let path = build.source.join("packaging/licences/musl.txt");
+                let text = fs::read_to_string(&path);
+                Some(text.with_context(|| format!("read {}", path.display()))?)
+            }
+        };
+        Ok(Self { crates, allowed: Allowed::read(&build.source)?, libc })
     }
 
     fn foreign(&self) -> impl Iterator<Item = &Crate> {
@@ -113,6 +123,9 @@ impl Linked {
         writeln!(text, "{rust}: Apache-2.0 OR MIT, and what its library brings along:")?;
         for line in standard.lines() {
             writeln!(text, "    {line}")?;
+        }
+        if let Some(licence) = &self.libc {
+            of_texts.insert(licence.clone(), vec!["musl, in Rust's library".into()]);
         }
         for (licence, crates) in &of_texts {
             let line = "-".repeat(80);

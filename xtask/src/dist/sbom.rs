@@ -17,7 +17,13 @@ use crate::shell;
 pub(super) fn make(build: &Build, name: &str, package: &str, flavour: Flavour) -> Result<PathBuf> {
     let linked = Linked::into(build, package, flavour)?;
     let rustc = shell::output(shell::command("rustc").arg("--version"))?;
-    let bill = bill(&linked.crates, name, package, rustc.trim())?;
+    let mut bill = bill(&linked.crates, name, package, rustc.trim())?;
+    if let (Flavour::Musl, Some(components)) = (flavour, bill["components"].as_array_mut()) {
+        components.push(json!({
+            "type": "library", "bom-ref": "musl", "name": "musl",
+            "description": "as it is in rust-std", "licenses": [{"license": {"id": "MIT"}}],
+        }));
+    }
     let path = build.out.join(format!("{name}.cdx.json"));
     write(&path, &(serde_json::to_string_pretty(&bill)? + "\n"))?;
     Ok(path)
