@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 
 use super::licences::Linked;
-use super::stage::{Build, C_LIBRARY, COMMAND, Flavour, PROVIDER, VERSION, fresh, write};
+use super::stage::{Build, C_LIBRARY, COMMAND, Flavour, PROVIDER, Profile, VERSION, fresh, write};
 use crate::install::copy;
 use crate::shell;
 
@@ -48,6 +48,9 @@ pub(super) fn make(build: &Build) -> Result<Vec<PathBuf>> {
     // Nothing of the one who builds: not his flags, and not his locale.
     for (name, value) in [("LC_ALL", "C.UTF-8"), ("DEB_BUILD_OPTIONS", "nocheck")] {
         rules.env(name, value);
+    }
+    if build.profile == Profile::Dev {
+        rules.env("COMPRESSION", "-Zgzip -z1");
     }
     shell::run(rules.env("SOURCE_DATE_EPOCH", build.epoch.to_string()))?;
     Ok(PACKAGES.map(|(package, _)| build.out.join(file(package))).into())

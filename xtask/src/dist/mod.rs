@@ -2,6 +2,7 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `artefacts.rs` | everything that is made, in order |
 //! | `stage.rs` | compiles everything, and makes the tree of files |
 //! | `deb.rs`, `tarball.rs` | packages and tarball of that tree |
 //! | `licences.rs`, `allowed.rs`, `sbom.rs` | what is linked, under which licences |
@@ -12,6 +13,7 @@
 //! | `report.rs` | sizes and times |
 
 mod allowed;
+mod artefacts;
 mod bare_root;
 mod crates;
 mod deb;
@@ -24,14 +26,12 @@ mod tarball;
 mod twice;
 pub(crate) mod within;
 
-use std::path::{Path, PathBuf};
-use std::time::Instant;
-
 use anyhow::{Result, ensure};
 
-use crate::{peers, repo, shell};
+use crate::{peers, repo};
+use artefacts::Artefacts;
 use report::Report;
-use stage::{Build, Flavour, Profile, VERSION};
+use stage::{Build, Profile};
 
 /// What `cargo xtask dist` takes.
 #[derive(clap::Args)]
@@ -59,7 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         twice::require_committed(&build)?;
     }
     let mut report = Report::default();
-    let artefacts = make(&build, &mut report)?;
+    let artefacts = Artefacts::make(&build, &mut report)?;
     deb::check(&artefacts.packages)?;
     crates::check(&build)?;
     report.trial = Some(bare_root::check(&build, &artefacts.packages)?);
@@ -76,57 +76,4 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 /// Checks licences and sources of all dependencies.
 pub(crate) fn check_licences() -> Result<()> {
     allowed::check()
-}
-
-/// What was made.
-struct Artefacts {
-    packages: Vec<PathBuf>,
-    tarball: PathBuf,
-    bills: Vec<PathBuf>,
-}
-
-impl Artefacts {
-    fn all(&self) -> Vec<&Path> {
-        let all = self.packages.iter().chain([&self.tarball]).chain(&self.bills);
-        all.map(PathBuf::as_path).collect()
-    }
-}
-
-fn make(build: &Build, report: &mut Report) -> Result<Artefacts> {
-    let started = Instant::now();
-    build.compile_native()?;
-    let native = started.elapsed();
-    build.compile_musl()?;
-    let musl = started.elapsed() - native;
-    let started = Instant::now();
-    let packages = deb::make(build)?;
-    let packaging = started.elapsed();
-    let started = Instant::now();
-    let tarball = tarball::make(build)?;
-    let archiving = started.elapsed();
-    let mut bills = Vec::new();
-    for (package, of_crate) in deb::PACKAGES {
-        let name = format!("{package}_{VERSION}_amd64");
-        bills.push(sbom::make(build, &name, of_crate, Flavour::Native)?);
-    }
-    let name = format!("earmark-{VERSION}-x86_64-linux-musl");
-    bills.push(sbom::make(build, &name, stage::COMMAND, Flavour::Musl)?);
-    report.steps = vec![
-        ("compile for packages", native),
-        ("compile the static command", musl),
-        ("packages", packaging),
-        ("tarball", archiving),
-    ];
-    let artefacts = Artefacts { packages, tarball, bills };
-    for path in artefacts.all() {
-        report.artefact(path)?;
-    }
-    Ok(artefacts)
-}
-
-/// The commit that is built.
-fn commit(build: &Build) -> Result<String> {
-    let mut git = shell::command("git");
-    git.args(["rev-parse", "HEAD"]).current_dir(&build.source);
-    Ok(shell::output(&mut git)?.trim().to_owned())
 }

@@ -75,7 +75,7 @@ impl Report {
         let trial = self.trial.as_ref();
         let json = json!({
             "version": VERSION,
-            "commit": super::commit(build)?,
+            "commit": build.commit()?,
             "artefacts": artefacts,
             "build_seconds": steps(self.steps.clone()),
             "trial_seconds": steps(trial.map(Trial::steps).unwrap_or_default()),

@@ -88,7 +88,14 @@ impl Build {
         cargo
     }
 
-    /// Directories whose names would be in panics and line tables. Of two that fit, the last counts.
+    /// The commit that is built.
+    pub(super) fn commit(&self) -> Result<String> {
+        let mut git = shell::command("git");
+        git.args(["rev-parse", "HEAD"]).current_dir(&self.source);
+        Ok(shell::output(&mut git)?.trim().to_owned())
+    }
+
+    /// Directories whose names would be in panics and line tables; of two that fit the last counts.
     fn remapped(&self) -> [(PathBuf, &'static str); 3] {
         let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cargo");
         let cargo_home = std::env::var_os("CARGO_HOME").map_or_else(home, PathBuf::from);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::artefacts::Artefacts;
 use super::report::Report;
 use super::stage::{Build, fresh};
 use crate::shell;
@@ -29,7 +30,7 @@ pub(super) fn compare(build: &Build, artefacts: &[&Path]) -> Result<()> {
     shell::run(&mut clone)?;
     let (target, out) = (directory.join("target"), directory.join("artefacts"));
     let again = Build::new(&source, &target, &out, build.profile)?;
-    super::make(&again, &mut Report::default())?;
+    Artefacts::make(&again, &mut Report::default())?;
     let mut different = Vec::new();
     for first in artefacts {
         let name = first.file_name().unwrap_or_default();
