@@ -60,7 +60,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let mut report = Report::default();
     let artefacts = Artefacts::make(&build, &mut report)?;
-    deb::check(&artefacts.packages)?;
+    deb::check(&build, &artefacts.packages)?;
     crates::check(&build)?;
     report.trial = Some(bare_root::check(&build, &artefacts.packages)?);
     empty_root::check(&build, &artefacts.tarball)?;
