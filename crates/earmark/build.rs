@@ -27,7 +27,13 @@ fn main() {
 /// The short hash and the date of HEAD, if these files are those of the repository: what cargo
 /// packages may lie within a repository of something else.
 fn commit_of_head() -> Option<String> {
+    watch();
     git(&["ls-files", "--error-unmatch", "build.rs"])?;
+    let commit = git(&["log", "-1", "--abbrev=10", "--date=short", "--format=%h %cd"])?;
+    Some(commit + &changes_since_head().unwrap_or_default())
+}
+
+fn watch() {
     // Commits, checkouts and resets all write to the first; where it is not kept, to the others.
     let log = git_path("logs/HEAD").into_iter();
     let branch = git(&["symbolic-ref", "HEAD"]);
@@ -43,8 +49,6 @@ fn commit_of_head() -> Option<String> {
     for crate_directory in std::fs::read_dir("..").into_iter().flatten().flatten() {
         println!("cargo::rerun-if-changed={}", crate_directory.path().join("src").display());
     }
-    let commit = git(&["log", "-1", "--abbrev=10", "--date=short", "--format=%h %cd"])?;
-    Some(commit + &changes_since_head().unwrap_or_default())
 }
 
 /// A mark of what was changed since: two different changes of one commit are two programs.
