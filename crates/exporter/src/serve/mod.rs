@@ -4,8 +4,8 @@
 //!
 //! One thread serves all connections, and one more reads the devices. Each connection is for one
 //! request, has a limit for its headers and two deadlines, and there are [`MAX_CONNECTIONS`] at
-//! most: where all are taken, an old one makes room for the newest (`admission.rs`). The devices are
-//! read once a second at most, however many ask (`latest.rs`).
+//! most: where all are taken, an old one makes room for the newest (`admission.rs`). The devices
+//! are read once a second at most, however many ask (`latest.rs`).
 
 mod admission;
 mod answer;
