@@ -30,7 +30,7 @@ fn adaptive_hold_of_which_little_is_heard__is_not_denied() {
     let case = Case::draw_hindered(910_228);
     let scores = Score::of(&case, &probe(&case));
     let [theirs, _mine] = &scores[..] else { panic!("{scores:#?}") };
-    assert_eq!((theirs.family, theirs.outcome), ("adaptive", Rating::CannotTell), "{theirs:#?}");
+    assert_eq!((&*theirs.family, theirs.outcome), ("adaptive", Rating::CannotTell), "{theirs:#?}");
 }
 
 /// Too few probes, probes too far apart, a limit of answers, machines under load: what cannot be
