@@ -133,6 +133,8 @@ mod tests {
         }
     }
 
+    type Change = fn(&mut ShardFile<Vec<u32>>);
+
     /// Files of shards, in a folder that goes away with them.
     struct Files {
         folder: PathBuf,
@@ -219,7 +221,7 @@ mod tests {
     #[test]
     fn shards_of_another_sweep_are_refused_with_the_difference() {
         let mut files = Files::new("other");
-        let changes: [(fn(&mut ShardFile<Vec<u32>>), &str); 7] = [
+        let changes: [(Change, &str); 7] = [
             (|file| file.sweep.earmark = "1.2.4".into(), "versions of Earmark: `1.2.3` and"),
             (|file| file.sweep.commit = "abd".into(), "commits of Earmark: `abc` and `abd`"),
             (|file| file.sweep.arguments.truncate(1), "command lines: `bench ping` and `bench`"),
