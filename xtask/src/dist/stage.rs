@@ -114,7 +114,9 @@ impl Build {
             Profile::Release => {
                 shell::run(self.cargo(&["build", "--release", "--target", GNU]).args(packages))
             }
-            Profile::Dev => shell::run(&mut self.cargo(&["build", "--workspace"])),
+            Profile::Dev => {
+                shell::run(&mut self.cargo(&["build", "--workspace", "--exclude", "xtask"]))
+            }
         }
     }
 

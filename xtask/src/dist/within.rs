@@ -35,8 +35,9 @@ pub(super) enum Kernel {
 }
 
 /// A command that begins with its program and will run in `root`.
-pub(super) fn command(root: &Path, kernel: Kernel, words: &[&str]) -> Result<Command> {
-    let own = std::env::current_exe().context("find this program itself")?;
+pub(super) fn command(root: &Path, kernel: Kernel, words: &[&str]) -> Command {
+    // Cargo may have put another program into the place of this one meanwhile.
+    let own = format!("/proc/{}/exe", std::process::id());
     let mut command = shell::command("unshare");
     command.arg("--mount").arg(own).arg("within");
     if kernel == Kernel::Missing {
@@ -44,7 +45,7 @@ pub(super) fn command(root: &Path, kernel: Kernel, words: &[&str]) -> Result<Com
     }
     command.arg(root).args(words);
     command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("LC_ALL", "C.UTF-8");
-    Ok(command)
+    command
 }
 
 /// Makes the directory the root of this process's mount namespace, and becomes the command.
