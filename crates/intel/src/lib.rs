@@ -27,9 +27,9 @@
 //!
 //! One receive queue and one transmit queue, of the 82574's two each; no packet split, so packets
 //! have 1,500 bytes at most; received frames are not checked, nor are their VLAN tags removed, and
-//! the descriptors say so; no timestamps, no wake on LAN, no flash. Descriptors are written back at
-//! once, whatever `RXDCTL` and `TXDCTL` say of bursts; only the interrupt waits. Access to registers
-//! costs no time.
+//! the descriptors say so; no timestamps, no wake on LAN, no flash, no loopback for self-tests.
+//! Descriptors are written back at once, whatever `RXDCTL` and `TXDCTL` say of bursts: only the
+//! interrupt waits. Access to registers costs no time.
 //!
 //! # A guest that breaks rules
 //!

@@ -47,8 +47,8 @@ pub(super) const PEERS: [Peer; 23] = [
     peer("linux.uml", "user-mode-linux", "user-mode-linux", "user-mode-linux"),
 ];
 
-/// What sets up the network of the machine that it is installed on, or starts a service there: it is
-/// only unpacked. Some of it Debian alone has.
+/// What sets up the network of the machine that it is installed on, or starts a service there: it
+/// is only unpacked. Some of it Debian alone has.
 pub(super) const NEVER_INSTALLED: [Peer; 12] = [
     peer("NetworkManager", "network-manager", "NetworkManager", "networkmanager"),
     peer("dbus-daemon", "dbus-daemon", "dbus-daemon", "dbus"),
