@@ -1,6 +1,6 @@
 //! Hosts with an endpoint each, and the network between them.
 
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use base::prng::Prng;
@@ -8,6 +8,7 @@ use base::time::{Duration, Instant};
 use bytes::Bytes;
 use mx::address::{Address, NicId};
 use mx::config::Config;
+use mx::ids::PeerId;
 use mx::status::Event;
 
 use crate::marks;
@@ -51,8 +52,9 @@ struct Host {
     asleep: bool,
     /// What came while it slept.
     inbox: Vec<Bytes>,
-    /// Interfaces that were sent a frame which their host waits for, and no mark since.
-    unmarked: BTreeSet<NicId>,
+    /// Interfaces that were sent a frame which their host waits for, and no mark since; with the
+    /// peer that waits, which is another one after a restart.
+    unmarked: BTreeMap<NicId, PeerId>,
 }
 
 /// What a world has counted.
@@ -313,8 +315,7 @@ impl World {
         while link.free_at() <= self.now + RING {
             let Some(out) = end.transmit(self.now, &mut self.buffer[ETHERNET..]) else {
                 // Of a peer that is lost nobody waits for anything.
-                let peers: Vec<_> = end.peers().filter_map(|id| end.address_of(id)).collect();
-                unmarked.retain(|nic| peers.iter().any(|address| address.nic == *nic));
+                unmarked.retain(|_, peer| end.has_peer(*peer));
                 self.counts.unmarked += unmarked.len() as u64;
                 unmarked.clear();
                 break;
@@ -322,7 +323,9 @@ impl World {
             if out.marked {
                 unmarked.remove(&out.to);
             } else if marks::is_waited_for(end.config(), &self.buffer[ETHERNET..][..out.length]) {
-                unmarked.insert(out.to);
+                let is_it = |id: &PeerId| end.address_of(*id).is_some_and(|it| it.nic == out.to);
+                let peer = end.peers().find(is_it);
+                unmarked.extend(peer.map(|peer| (out.to, peer)));
             }
             self.buffer[..6].copy_from_slice(&out.to.0);
             self.buffer[6..12].copy_from_slice(&end.address().nic.0);
