@@ -114,9 +114,7 @@ impl Build {
             Profile::Release => {
                 shell::run(self.cargo(&["build", "--release", "--target", GNU]).args(packages))
             }
-            Profile::Dev => {
-                shell::run(&mut self.cargo(&["build", "--workspace", "--exclude", "xtask"]))
-            }
+            Profile::Dev => shell::run(&mut self.cargo(&["build", "--workspace"])),
         }
     }
 
