@@ -11,7 +11,7 @@ use sys::clock::process_cpu_time;
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let times: u32 = arguments.first().map_or(Ok(100), |times| times.parse())?;
-    let selection = Selection::new(arguments.get(1..).unwrap_or_default(), &[]);
+    let selection = Selection::new(arguments.get(1..).unwrap_or_default(), &[])?;
     let mut collector = Collector::open(selection, |line| eprintln!("{line}"))?;
     let devices = collector.devices()?.len();
     let (mut series, mut bytes) = (0, 0);

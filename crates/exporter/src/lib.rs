@@ -19,7 +19,7 @@
 //! use exporter::sample::{Format, encode};
 //! use exporter::select::Selection;
 //!
-//! let selection = Selection::new(&["lo".to_owned()], &[]);
+//! let selection = Selection::new(&["lo".to_owned()], &[])?;
 //! let mut collector = Collector::open(selection, |line| eprintln!("{line}"))?;
 //! let text = encode(&collector.collect()?, Format::Plain);
 //! assert!(text.contains("earmark_nic_packets_total{device=\"lo\",direction=\"rx\"}"));

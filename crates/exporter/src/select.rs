@@ -1,24 +1,44 @@
 //! Which devices are read.
 
 use anyhow::Result;
+use glob::{Pattern, PatternError};
 use netdev::{Root, device_name};
 use show::read::{all_devices, nics};
-use wildmatch::WildMatch;
 
 /// Which devices are read: those that match, or else those that `earmark show` lists.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    wanted: Vec<String>,
-    unwanted: Vec<WildMatch>,
+    wanted: Vec<Wanted>,
+    unwanted: Vec<Pattern>,
+}
+
+#[derive(Clone, Debug)]
+enum Wanted {
+    /// A name, or an alternative one.
+    Name(String),
+    Pattern(Pattern),
 }
 
 impl Selection {
-    /// Devices that match one of `wanted`, if there is any, and none of `unwanted`. `*` and `?`
-    /// stand for other characters; a name without them may be an alternative one.
-    #[must_use]
-    pub fn new(wanted: &[String], unwanted: &[String]) -> Self {
-        let unwanted = unwanted.iter().map(|pattern| WildMatch::new(pattern)).collect();
-        Self { wanted: wanted.to_vec(), unwanted }
+    /// Devices that match one of `wanted`, if there is any, and none of `unwanted`: patterns of a
+    /// shell. A name without `*`, `?` and `[` may be an alternative one.
+    ///
+    /// # Errors
+    /// If one of them is no pattern.
+    pub fn new(wanted: &[String], unwanted: &[String]) -> Result<Self, PatternError> {
+        let wanted = wanted.iter().map(|wanted| {
+            let is_pattern = wanted.contains(['*', '?', '[']);
+            if is_pattern {
+                Pattern::new(wanted).map(Wanted::Pattern)
+            } else {
+                Ok(Wanted::Name(wanted.clone()))
+            }
+        });
+        let unwanted = unwanted.iter().map(|pattern| Pattern::new(pattern));
+        Ok(Self {
+            wanted: wanted.collect::<Result<_, _>>()?,
+            unwanted: unwanted.collect::<Result<_, _>>()?,
+        })
     }
 
     /// The devices that there are now.
@@ -33,17 +53,14 @@ impl Selection {
 
     fn matching(&self, root: &Root) -> Result<Vec<String>> {
         let mut devices = all_devices(root)?;
-        let patterns: Vec<WildMatch> =
-            self.wanted.iter().map(|wanted| WildMatch::new(&proper(root, wanted))).collect();
-        devices.retain(|name| patterns.iter().any(|pattern| pattern.matches(name)));
+        devices.retain(|name| {
+            self.wanted.iter().any(|wanted| match wanted {
+                Wanted::Name(wanted) => device_name(root, wanted) == *name,
+                Wanted::Pattern(pattern) => pattern.matches(name),
+            })
+        });
         Ok(devices)
     }
-}
-
-/// The name of the device that is also called `wanted`; a pattern stays as it is.
-fn proper(root: &Root, wanted: &str) -> String {
-    let is_pattern = wanted.contains(['*', '?']);
-    if is_pattern { wanted.to_owned() } else { device_name(root, wanted) }
 }
 
 #[cfg(test)]
@@ -52,7 +69,7 @@ mod tests {
 
     fn selected(wanted: &[&str], unwanted: &[&str]) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-        let selection = Selection::new(&words(wanted), &words(unwanted));
+        let selection = Selection::new(&words(wanted), &words(unwanted)).unwrap();
         selection.devices(&Root::here()).unwrap()
     }
 
@@ -63,5 +80,6 @@ mod tests {
         assert_eq!(selected(&["no-such-device"], &[]), [""; 0]);
         assert!(!selected(&[], &[]).contains(&"lo".to_owned()));
         assert!(selected(&["*"], &[]).contains(&"lo".to_owned()));
+        assert!(Selection::new(&["eth[".to_owned()], &[]).is_err());
     }
 }

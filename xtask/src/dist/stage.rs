@@ -158,8 +158,15 @@ impl Build {
             write(&prefix.join(place), &script)?;
         }
         let share = prefix.join("share/earmark");
-        for path in repo::files(&self.source.join("scenarios"), &["toml"])? {
-            copy(&path, &share.join("scenarios").join(path.file_name().unwrap_or_default()))?;
+        for (from, to) in [
+            ("scenarios", "scenarios"),
+            ("policies", "policies"),
+            ("packaging/prometheus", "prometheus"),
+            ("packaging/grafana", "grafana"),
+        ] {
+            for path in repo::files(&self.source.join(from), &["toml", "yml", "json"])? {
+                copy(&path, &share.join(to).join(path.file_name().unwrap_or_default()))?;
+            }
         }
         copy(&self.source.join("dissector/mx.lua"), &share.join("mx.lua"))?;
         let documents = prefix.join("share/doc/earmark");

@@ -48,7 +48,8 @@ pub struct ExporterArgs {
 pub fn run(args: &ExporterArgs) -> Result<()> {
     let fits = args.interval.is_none_or(|interval| (1.0..=86_400.0).contains(&interval));
     ensure!(fits, "--interval is 1 to 86400 seconds");
-    let selection = Selection::new(&args.device, &args.exclude);
+    let selection = Selection::new(&args.device, &args.exclude)
+        .context("--device, --exclude: patterns are those of a shell, as in eth* or enp?s0")?;
     if args.print {
         let mut collector = Collector::open(selection, error_line)?;
         output::bytes(encode(&collector.collect()?, Format::Plain).as_bytes());
