@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::{demo, header, kernel, peers, repo, screenshots, shell, tidy, toolchain};
+use crate::{demo, dist, header, kernel, peers, repo, screenshots, shell, tidy, toolchain};
 
 const BARE_TARGET: &str = "x86_64-unknown-none";
 
@@ -68,6 +68,7 @@ fn steps() -> Vec<Step> {
         Step::task("kernel", kernel::ensure),
         Step::cargo("format", "fmt --all --check"),
         Step::task("tidy", tidy::run),
+        Step::task("licences", dist::check_licences),
         Step {
             name: "header",
             again: "cargo xtask header".into(),

@@ -95,8 +95,7 @@ fn missing(wanted: &[&'static Peer]) -> Vec<&'static Peer> {
 }
 
 fn all() -> Vec<&'static Peer> {
-    let tools = KERNEL_TOOLS.iter().chain(&PACKAGING_TOOLS);
-    PEERS.iter().chain(&NEVER_INSTALLED).chain(tools).collect()
+    PEERS.iter().chain(&NEVER_INSTALLED).chain(&KERNEL_TOOLS).collect()
 }
 
 fn packaging() -> Vec<&'static Peer> {

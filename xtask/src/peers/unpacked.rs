@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail, ensure};
 use super::list::Peer;
 use crate::{repo, shell};
 
-/// Set for the process that sees the unpacked files.
+/// Names the directory, for the process that sees the unpacked files.
 const ENTERED: &str = "EARMARK_PEERS_UNPACKED";
 
 /// Where files of packages go that belong into `/usr` and name it by its links at the root.
@@ -42,19 +42,19 @@ const ALTERNATIVES: [(&str, &str, &str); 8] = [
 pub(super) fn enter(missing: &[&Peer], directory: &str) -> Result<()> {
     let names: Vec<_> = missing.iter().map(|peer| peer.program).collect();
     ensure!(
-        std::env::var_os(ENTERED).is_none(),
+        std::env::var_os(ENTERED).is_none_or(|entered| entered != directory),
         "no {} among the files of their packages",
         names.join(", ")
     );
-    let directory = repo::target_directory()?.join(directory);
-    unpack(&directory, missing)?;
-    println!("uses {} from {}", names.join(", "), directory.display());
+    let kept = repo::target_directory()?.join(directory);
+    unpack(&kept, missing)?;
+    println!("uses {} from {}", names.join(", "), kept.display());
     let overlay = "cd \"$0\" && for over in usr etc; do \
                    mount -t overlay earmark-peers -o lowerdir=$over:/$over /$over || exit; done; \
                    cd \"$OLDPWD\" && exec \"$@\"";
     let mut again = Command::new("unshare");
-    again.args(["--mount", "sh", "-c", overlay]).arg(directory.join("root"));
-    again.arg(std::env::current_exe()?).args(std::env::args_os().skip(1)).env(ENTERED, "1");
+    again.args(["--mount", "sh", "-c", overlay]).arg(kept.join("root"));
+    again.arg(std::env::current_exe()?).args(std::env::args_os().skip(1)).env(ENTERED, directory);
     Err(again.exec()).context("start unshare, of util-linux")
 }
 
