@@ -1,7 +1,7 @@
 //! Licences and sources of dependencies, by deny.toml.
 //!
-//! cargo-deny checks the same, and advisories besides, but compiling it takes longer than all other
-//! steps of continuous integration: these checks need `cargo metadata` alone.
+//! cargo-deny checks the same, and advisories besides, but is compiled for minutes where it is not
+//! at hand: these checks need `cargo metadata` alone.
 
 use std::fs;
 use std::path::Path;
