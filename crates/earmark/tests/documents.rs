@@ -66,6 +66,7 @@ fn every_command_of_a_code_block_is_taken() {
         for command in divide(&text).1.iter().filter_map(|line| words(typed(line))) {
             match Cli::try_parse_from(&command) {
                 Ok(_) => taken += 1,
+                Err(error) if error.kind() == ErrorKind::DisplayVersion => taken += 1,
                 Err(error) => wrong.push(format!("{name}: {}\n{error}", command.join(" "))),
             }
         }
@@ -82,6 +83,7 @@ fn every_command_in_a_sentence_is_known() {
         ErrorKind::MissingSubcommand,
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
         ErrorKind::DisplayHelp,
+        ErrorKind::DisplayVersion,
         ErrorKind::InvalidValue,
         ErrorKind::ValueValidation,
         ErrorKind::TooFewValues,
@@ -118,8 +120,9 @@ fn the_knobs_turn_in_the_order_printed_whatever_the_lab_began_with() {
     let rows = settings.lines().skip_while(|line| !line.starts_with("| strategy"));
     let rows =
         rows.take_while(|line| line.starts_with('|')).filter_map(|line| line.split('`').nth(1));
-    let strategies: Vec<_> =
-        rows.filter(|name| name.parse::<nic::moderation::Moderation>().is_ok()).collect();
+    // A driver decides by the registers of a card, which these hosts have not.
+    let is_strategy = |name: &&str| name.parse::<nic::moderation::Moderation>().is_ok();
+    let strategies: Vec<_> = rows.filter(is_strategy).filter(|name| *name != "driver").collect();
     assert!(strategies.len() >= 8, "{strategies:?}");
     let knobs = section("lab.md", "## Change the NIC while traffic flows");
     let commands: Vec<_> = divide(&knobs).1.iter().filter_map(|line| words(typed(line))).collect();
