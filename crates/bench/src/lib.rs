@@ -39,8 +39,8 @@
 //!
 //! - [`experiment`], [`workload`], [`agent`], [`world`]: as above;
 //! - [`turns`], [`attempt`], [`sweep`]: what is played, by whom;
-//! - [`records`], [`slice`], [`measurement`], [`histogram`], [`one_way`], [`ratio`], [`compare`]:
-//!   figures;
+//! - [`records`], [`mod@slice`], [`measurement`], [`histogram`], [`one_way`], [`ratio`],
+//!   [`compare`]: figures;
 //! - [`options`], [`applicability`], [`suggestions`], [`marks`], [`scenario`]: what is asked for;
 //! - [`calibrate`], [`costs`]: what an interrupt and a packet cost a host, measured and modelled;
 //! - [`kernel`], [`environment`], [`files`]: the guests' kernel, this machine, files.
