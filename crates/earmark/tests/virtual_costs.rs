@@ -4,27 +4,7 @@ use serde_json::Value;
 
 mod common;
 use common::run;
-
-/// A look at a guest's clock takes as long, and a time is the difference of two.
-const TICK_US: f64 = 0.257;
-
-/// The only result of `earmark bench` in virtual time with these words.
-#[track_caller]
-fn result(words: &str) -> Value {
-    let always = ["bench", "--world", "virtual", "--json", "--warmup", "0.01"];
-    let words: Vec<&str> = always.into_iter().chain(words.split(' ')).collect();
-    run(&words).json()["results"][0].clone()
-}
-
-#[track_caller]
-fn number(value: &Value, name: &str) -> f64 {
-    value[name].as_f64().unwrap_or_else(|| panic!("no {name} in {value}"))
-}
-
-/// The median of a round trip.
-fn p50(result: &Value) -> f64 {
-    number(&result["latency_us"], "p50")
-}
+use common::virtual_bench::{TICK_US, number, p50, result};
 
 /// What host b's processor did, in nanoseconds of a window of so many seconds.
 fn busy_ns(result: &Value, what: &str, seconds: f64) -> f64 {

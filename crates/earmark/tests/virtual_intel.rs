@@ -4,23 +4,12 @@ use serde_json::Value;
 
 mod common;
 use common::run;
-
-/// A look at a guest's clock takes as long, and a time is the difference of two.
-const TICK_US: f64 = 0.257;
-
-/// The only result of `earmark bench` in virtual time with these words.
-#[track_caller]
-fn result(words: &str) -> Value {
-    let always = ["bench", "--world", "virtual", "--json", "--warmup", "0.01"];
-    let words: Vec<&str> = always.into_iter().chain(words.split(' ')).collect();
-    run(&words).json()["results"][0].clone()
-}
+use common::virtual_bench::{self, TICK_US, number, result};
 
 /// The median round trip of a datagram.
 #[track_caller]
 fn p50(more: &str) -> f64 {
-    let result = result(&format!("udp-rr --duration 0.02 {more}"));
-    result["latency_us"]["p50"].as_f64().unwrap_or_else(|| panic!("no latency in {result}"))
+    virtual_bench::p50(&result(&format!("udp-rr --duration 0.02 {more}")))
 }
 
 #[track_caller]
@@ -67,8 +56,7 @@ fn a_stream_of_tcp_arrives_whole_at_the_rate_of_the_cable() {
     // Segments and checksums are the card's work; the other side's kernel checks each.
     for nic in ["e1000e", "e1000"] {
         let result = result(&format!("bulk --duration 0.02 --nic {nic}"));
-        let rate = result["bulk_bits_per_s"].as_f64();
-        let rate = rate.unwrap_or_else(|| panic!("no rate in {result}")) / 1e6;
+        let rate = number(&result, "bulk_bits_per_s") / 1e6;
         // 1448 of 1538 bytes on the wire are payload.
         assert!((rate - 941.5).abs() < 3.0, "{nic}: {rate} Mbit/s");
     }

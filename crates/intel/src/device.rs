@@ -156,14 +156,12 @@ impl Device {
         *ring_full = missed;
         let queue = &mut service.port.queues_mut()[0];
         let by_registers = queue.moderation().timer == TimerKind::Driver;
-        let mut stored = 0;
         for frame in queue.completed_frames(*shown) {
             let received = card.receive(now, &mut frame.clone(), memory, by_registers);
             let received = received.map_err(ProtocolViolation::Dma)?;
             *refused += u64::from(received == Received::Missed);
-            stored += 1;
+            *shown += 1;
         }
-        *shown += stored;
         Ok(())
     }
 

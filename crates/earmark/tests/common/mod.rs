@@ -3,6 +3,8 @@
 //! They need root, or the rights that `earmark lab` needs, and `/dev/net/tun`.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod virtual_bench;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -150,7 +150,7 @@ impl Transmitter {
     /// The packet is complete; whether it was divided. `legacy` is where the sum begins and where
     /// it is stored.
     fn finish(&mut self, legacy: Option<(usize, usize)>) -> bool {
-        let mut packet = std::mem::take(&mut self.packet);
+        let packet = std::mem::take(&mut self.packet);
         let (mut wanted, tag) = self.wanted.take().unwrap_or_default();
         if std::mem::take(&mut self.is_too_long) {
             self.too_long += 1;
@@ -161,9 +161,9 @@ impl Transmitter {
             context = Context::transport_only(start, at);
             wanted.transport_checksum = true;
         }
-        let count = self.frames.len();
-        let made = prepare(std::mem::take(&mut packet), &context, wanted, &mut self.frames);
-        for frame in self.frames.iter_mut().skip(count) {
+        // Those of the packet before have been taken.
+        let made = prepare(packet, &context, wanted, &mut self.frames);
+        for frame in &mut self.frames {
             if let Some(tag) = tag.filter(|_| frame.len() >= 12) {
                 let [high, low] = tag.to_be_bytes();
                 frame.splice(12..12, [0x81, 0, high, low]);
