@@ -95,8 +95,8 @@ impl<M: Moderator> Vector<M> {
         if self.masked {
             return None;
         }
-        let interrupt = self.moderator.dma_completed(now, descriptor, dma_pending);
-        self.raise(now, interrupt)
+        let interrupt = self.moderator.dma_completed_and_raised(now, descriptor, dma_pending);
+        self.mask(now, interrupt)
     }
 
     /// A transmission completed, where transmit completions share the vector.
@@ -148,9 +148,17 @@ impl<M: Moderator> Vector<M> {
     #[inline]
     fn raise(&mut self, now: Instant, interrupt: Interrupt) -> Interrupt {
         if interrupt.is_some() {
+            self.moderator.interrupt_raised(now);
+        }
+        self.mask(now, interrupt)
+    }
+
+    /// The moderator knows of the interrupt.
+    #[inline]
+    fn mask(&mut self, now: Instant, interrupt: Interrupt) -> Interrupt {
+        if interrupt.is_some() {
             self.masked = true;
             self.last_interrupt = Some(now);
-            self.moderator.interrupt_raised(now);
         }
         interrupt
     }

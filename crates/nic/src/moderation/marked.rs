@@ -62,8 +62,11 @@ impl<T: Moderator> Moderator for Marked<T> {
 
     #[inline]
     fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {
-        let timer = self.timer.dma_completed(now, descriptor, pending);
-        if descriptor.marked && self.gap.allows(now) { Some(Reason::Mark) } else { timer }
+        if descriptor.marked && self.gap.allows(now) {
+            // The timer hears of the interrupt, which is for this packet as well.
+            return Some(Reason::Mark);
+        }
+        self.timer.dma_completed(now, descriptor, pending)
     }
 
     #[inline]

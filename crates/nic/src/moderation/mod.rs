@@ -202,6 +202,22 @@ pub trait Moderator {
         dma_pending: u32,
     ) -> Interrupt;
 
+    /// [`dma_completed`](Self::dma_completed), and [`interrupt_raised`](Self::interrupt_raised) if
+    /// the answer is an interrupt: both in one call, since it is made for every packet.
+    #[inline]
+    fn dma_completed_and_raised(
+        &mut self,
+        now: Instant,
+        descriptor: &Descriptor,
+        dma_pending: u32,
+    ) -> Interrupt {
+        let interrupt = self.dma_completed(now, descriptor, dma_pending);
+        if interrupt.is_some() {
+            self.interrupt_raised(now);
+        }
+        interrupt
+    }
+
     /// A transmission of the host completed, on a NIC whose transmit completions share this
     /// interrupt.
     fn transmit_completed(&mut self, now: Instant) -> Interrupt;

@@ -141,6 +141,16 @@ impl Moderator for Strategy {
         ask!(self, held => held.dma_completed(now, descriptor, pending))
     }
 
+    #[inline(always)]
+    fn dma_completed_and_raised(
+        &mut self,
+        now: Instant,
+        descriptor: &Descriptor,
+        pending: u32,
+    ) -> Interrupt {
+        ask!(self, held => held.dma_completed_and_raised(now, descriptor, pending))
+    }
+
     #[inline]
     fn transmit_completed(&mut self, now: Instant) -> Interrupt {
         ask!(self, held => held.transmit_completed(now))

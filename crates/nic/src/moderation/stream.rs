@@ -68,12 +68,12 @@ impl<T: Moderator> Moderator for Stream<T> {
 
     #[inline]
     fn dma_completed(&mut self, now: Instant, descriptor: &Descriptor, pending: u32) -> Interrupt {
-        let timer = self.timer.dma_completed(now, descriptor, pending);
         if pending == 0 && (self.deferred_interrupt || descriptor.marked) && self.gap.allows(now) {
+            // The timer hears of the interrupt, which is for this packet as well.
             return Some(if self.deferred_interrupt { Reason::StreamEnd } else { Reason::Mark });
         }
         self.deferred_interrupt |= descriptor.marked;
-        timer
+        self.timer.dma_completed(now, descriptor, pending)
     }
 
     #[inline]
