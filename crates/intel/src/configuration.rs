@@ -57,6 +57,8 @@ pub(crate) struct Configuration {
     bytes: Box<[u8]>,
     identity: Identity,
     table: Vec<u8>,
+    /// A bit for each vector whose message is due and masked.
+    pending: u64,
 }
 
 impl Configuration {
@@ -83,7 +85,7 @@ impl Configuration {
         }
         let mut table = vec![0; ENTRY * usize::from(identity.vectors)];
         table.chunks_exact_mut(ENTRY).for_each(|entry| entry[12] = MASKED as u8);
-        Self { bytes, identity, table }
+        Self { bytes, identity, table, pending: 0 }
     }
 
     /// Reads; what is not there reads as ones, as on a bus.
@@ -132,10 +134,13 @@ impl Configuration {
         self.bytes[MSIX + 3] & MSIX_ENABLED != 0
     }
 
-    /// Reads the MSI-X table; pending bits read as zeros.
+    /// Reads the MSI-X table, or the pending bits.
     pub(crate) fn read_table(&self, offset: u64, into: &mut [u8]) {
+        let pending = self.pending.to_le_bytes();
         for (at, byte) in (offset..).zip(into) {
-            let found = usize::try_from(at).ok().and_then(|at| self.table.get(at));
+            let bits = at.checked_sub(PENDING_BITS.into());
+            let bytes = if bits.is_some() { &pending[..] } else { &self.table[..] };
+            let found = usize::try_from(bits.unwrap_or(at)).ok().and_then(|at| bytes.get(at));
             *byte = found.copied().unwrap_or(0);
         }
     }
@@ -148,8 +153,34 @@ impl Configuration {
         }
     }
 
+    /// The message of a vector, which is due. While the vector is masked there is none, and its
+    /// pending bit is set.
+    pub(crate) fn message(&mut self, vector: u8) -> Option<Signal> {
+        let message = self.unmasked(vector);
+        if message.is_none() && vector < self.identity.vectors {
+            self.pending |= 1 << vector;
+        }
+        message
+    }
+
+    /// The messages of pending vectors that are not masked any more.
+    pub(crate) fn take_unmasked(&mut self) -> Vec<Signal> {
+        if !self.uses_msix() {
+            self.pending = 0;
+        }
+        let mut messages = Vec::new();
+        for vector in 0..self.identity.vectors {
+            let is_pending = self.pending >> vector & 1 != 0;
+            if let Some(message) = self.unmasked(vector).filter(|_| is_pending) {
+                self.pending &= !(1 << vector);
+                messages.push(message);
+            }
+        }
+        messages
+    }
+
     /// The message of a vector; `None` while it is masked.
-    pub(crate) fn message(&self, vector: u8) -> Option<Signal> {
+    fn unmasked(&self, vector: u8) -> Option<Signal> {
         let entry = self.table.chunks_exact(ENTRY).nth(vector.into())?;
         let word = |at: usize| -> u32 {
             u32::from_le_bytes([entry[at], entry[at + 1], entry[at + 2], entry[at + 3]])
@@ -202,6 +233,22 @@ mod tests {
         configuration.write(0xA2, &[0, MSIX_ENABLED | MSIX_MASKED]);
         assert_eq!(configuration.message(1), None);
         assert_eq!(configuration.message(200), None);
+        let pending = |configuration: &Configuration| {
+            let mut bits = [0; 8];
+            configuration.read_table(PENDING_BITS.into(), &mut bits);
+            bits
+        };
+        assert_eq!(pending(&configuration), [2, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(configuration.take_unmasked(), []);
+        configuration.write(0xA2, &[0, MSIX_ENABLED]);
+        assert_eq!(configuration.take_unmasked(), [message]);
+        assert_eq!((pending(&configuration), configuration.take_unmasked()), ([0; 8], vec![]));
+        configuration.write_table(28, &[1]);
+        assert_eq!(configuration.message(1), None);
+        configuration.write(0xA2, &[0, 0]);
+        assert_eq!(configuration.take_unmasked(), []);
+        assert_eq!(pending(&configuration), [0; 8], "MSI-X is off");
+        configuration.write(0xA2, &[0, MSIX_ENABLED]);
         configuration.write_table(0xFFFF_FFFF, &[1, 2]);
     }
 }

@@ -157,7 +157,7 @@ impl Device {
         let queue = &mut service.port.queues_mut()[0];
         let by_registers = queue.moderation().timer == TimerKind::Driver;
         for frame in queue.completed_frames(*shown) {
-            let received = card.receive(now, &mut frame.clone(), memory, by_registers);
+            let received = card.receive(now, frame, memory, by_registers);
             let received = received.map_err(ProtocolViolation::Dma)?;
             *refused += u64::from(received == Received::Missed);
             *shown += 1;

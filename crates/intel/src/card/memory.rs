@@ -100,6 +100,10 @@ impl Microwire {
 
 /// The control register of the PHY: bits that clear themselves.
 const RESET_AND_RESTART: u16 = 0x8200;
+/// What is sent comes back.
+const LOOPBACK: u16 = 0x4000;
+/// The page of registers from 16 on, on the 82574: all but the first read as zeros.
+const PAGE: u32 = 22;
 /// The status register: negotiation is complete, and the link is up.
 const STATUS_UP: u16 = 1 << 5 | 1 << 2;
 /// Marvell's status register: gigabit, full duplex, resolved, link.
@@ -108,7 +112,10 @@ const MARVELL_LINK: u16 = 1 << 10;
 
 /// The registers of the PHY, Marvell's 88E1011 or the BM of the 82574.
 #[derive(Debug)]
-pub(super) struct Phy([u16; 32]);
+pub(super) struct Phy {
+    registers: [u16; 32],
+    has_pages: bool,
+}
 
 impl Phy {
     pub(super) fn new(model: Model) -> Self {
@@ -118,24 +125,35 @@ impl Phy {
         // What both ends can do, 1000 Mbit/s full duplex among it.
         (registers[4], registers[5], registers[6]) = (0x01E1, 0xCDE1, 0x000F);
         (registers[9], registers[10], registers[15]) = (0x0E00, 0x7C00, 0x3000);
-        Self(registers)
+        Self { registers, has_pages: model == Model::E82574 }
+    }
+
+    /// Whether what is sent comes back.
+    pub(super) fn loops(&self) -> bool {
+        self.registers[0] & LOOPBACK != 0
+    }
+
+    fn is_on_another_page(&self, register: u32) -> bool {
+        self.has_pages && register > 15 && register != PAGE && self.registers[PAGE as usize] != 0
     }
 
     pub(super) fn read(&self, register: u32, link: bool) -> u16 {
         let status = if link { STATUS_UP } else { 0 };
         match register % 32 {
+            register if self.is_on_another_page(register) => 0,
             1 => 0x7949 | status,
             17 => MARVELL_STATUS & !MARVELL_LINK | if link { MARVELL_LINK } else { 0 },
-            register => self.0[register as usize],
+            register => self.registers[register as usize],
         }
     }
 
     pub(super) fn write(&mut self, register: u32, value: u16) {
         match register % 32 {
-            0 => self.0[0] = value & !RESET_AND_RESTART,
+            register if self.is_on_another_page(register) => {}
+            0 => self.registers[0] = value & !RESET_AND_RESTART,
             // Status and identifiers.
             1..=3 | 17 => {}
-            register => self.0[register as usize] = value,
+            register => self.registers[register as usize] = value,
         }
     }
 }
@@ -187,5 +205,12 @@ mod tests {
         assert_eq!(phy.read(0, true), 0x1140);
         phy.write(2, 0);
         assert_eq!(phy.read(2, true), 0x0141);
+        phy.write(PAGE, 769);
+        phy.write(16, 9);
+        phy.write(0, LOOPBACK | 0x0140);
+        assert!(phy.loops(), "the first registers are the same on all pages");
+        assert_eq!(phy.read(16, true), 0);
+        phy.write(PAGE, 0);
+        assert_eq!(phy.read(16, true), 0, "that was another page");
     }
 }

@@ -3,6 +3,7 @@
 //! It knows no socket and no clock. Its owner hands on what the guest reads and writes, takes the
 //! frames that it sends, gives it those that come, and lets its timers run out.
 
+mod inspect;
 mod interrupts;
 mod memory;
 mod offload;
@@ -18,8 +19,9 @@ use super::configuration::{Configuration, MSIX_BAR};
 use super::dma::Dma;
 use super::message::{Command, Signal};
 use super::model::{Model, REGISTERS, VECTORS};
-use interrupts::{INTERVAL, Interrupts, Line};
+use interrupts::{Interrupts, Line};
 use memory::{Microwire, Nvm, Phy};
+use receive::{Packet, Ring};
 use register::{self as r, Registers, cause};
 use statistics::Statistics;
 pub(crate) use transmit::Sent;
@@ -30,8 +32,10 @@ use transmit::Transmitter;
 pub(crate) enum Received {
     /// It is in the driver's buffers.
     Stored,
-    /// It was for others.
+    /// It was for others, or longer than the driver wants any.
     Filtered,
+    /// The cable is out.
+    NoLink,
     /// There were not enough buffers.
     Missed,
 }
@@ -59,6 +63,9 @@ pub(crate) struct Card {
     transmitter: Transmitter,
     statistics: Statistics,
     link: bool,
+    packet: Packet,
+    /// Messages that were due while their vector was masked, and are not any more.
+    unmasked: Vec<Signal>,
 }
 
 impl Card {
@@ -76,6 +83,8 @@ impl Card {
             transmitter: Transmitter::default(),
             statistics: Statistics::new(),
             link: true,
+            packet: Packet::default(),
+            unmasked: Vec::new(),
         };
         card.reset();
         card
@@ -93,6 +102,7 @@ impl Card {
         registers.set(r::EECD, if self.model == Model::E82574 { 0x300 } else { 0x100 });
         registers.set(r::EEMNGCTL, 0x000C_0000);
         registers.set(r::PBA, 0x0014_0014);
+        registers.set(r::VET, 0x8100);
         let [a, b, c, d, e, f] = self.mac;
         registers.set(r::RAL, u32::from_le_bytes([a, b, c, d]));
         registers.set(r::RAL + 4, u32::from(u16::from_le_bytes([e, f])) | r::RAH_AV);
@@ -108,6 +118,7 @@ impl Card {
             }
             Command::WriteConfiguration { offset, data } => {
                 self.configuration.write(offset, data);
+                self.unmasked.extend(self.configuration.take_unmasked());
                 self.rewire();
             }
             Command::Read { bar: MSIX_BAR, offset, size } => {
@@ -116,6 +127,7 @@ impl Card {
             }
             Command::Write { bar: MSIX_BAR, offset, data } => {
                 self.configuration.write_table(offset, data);
+                self.unmasked.extend(self.configuration.take_unmasked());
             }
             Command::Read { bar: 0, offset, size } => {
                 answer.resize(size, 0);
@@ -183,11 +195,7 @@ impl Card {
             r::TIDV if value & r::FLUSH_PARTIAL != 0 => self.interrupts.flush_sent(now),
             _ => {}
         }
-        let kept = match at {
-            r::RDTR | r::RADV | r::TIDV | r::TADV | r::ITR => value & INTERVAL,
-            _ => value,
-        };
-        self.registers.set(at, kept);
+        self.registers.set(at, value & r::writable(at));
         match at {
             r::RDTR | r::RADV => {
                 let (ticks, bound) = (self.registers.get(r::RDTR), self.registers.get(r::RADV));
@@ -267,16 +275,37 @@ impl Card {
     pub(crate) fn receive(
         &mut self,
         now: Instant,
-        frame: &mut Vec<u8>,
+        frame: &[u8],
         memory: &impl Dma,
         is_cause: bool,
     ) -> Result<Received, MemoryError> {
-        if !self.link || !receive::accepts(&self.registers, frame) {
+        if !self.link || self.loops() {
+            return Ok(Received::NoLink);
+        }
+        self.store(now, frame, memory, is_cause)
+    }
+
+    fn store(
+        &mut self,
+        now: Instant,
+        frame: &[u8],
+        memory: &impl Dma,
+        is_cause: bool,
+    ) -> Result<Received, MemoryError> {
+        if receive::is_oversize(&self.registers, frame) {
+            self.statistics.oversize(frame);
+            return Ok(Received::Filtered);
+        }
+        if !receive::accepts(&self.registers, frame) {
             self.statistics.filtered(frame);
             return Ok(Received::Filtered);
         }
-        let ring = receive::Ring::of(&self.registers);
-        let stored = ring.map_or(Ok(false), |ring| ring.put(frame, memory, &mut self.registers))?;
+        self.packet.take(frame, &self.registers);
+        let before = self.room();
+        let ring = Ring::of(&self.registers);
+        let packet = &self.packet;
+        let stored =
+            ring.map_or(Ok(false), |ring| ring.put(packet, memory, &mut self.registers))?;
         if !stored {
             self.miss(1);
             return Ok(Received::Missed);
@@ -285,14 +314,22 @@ impl Card {
         if is_cause {
             self.interrupts.frame_received(now);
         }
-        if self.room() == self.least_room() {
+        if (self.room()..before).contains(&self.least_room()) {
             self.interrupts.add(cause::RXDMT0);
         }
         Ok(Received::Stored)
     }
 
-    /// Frames found no buffer.
+    /// Whether what is sent comes back, in the PHY or in the MAC, and nothing else comes.
+    fn loops(&self) -> bool {
+        self.phy.loops() || self.registers.get(r::RCTL) & r::RCTL_LBM == r::RCTL_LBM_MAC
+    }
+
+    /// Frames found no buffer. A card that does not receive does not miss them.
     pub(crate) fn miss(&mut self, frames: u32) {
+        if self.registers.get(r::RCTL) & r::RCTL_EN == 0 {
+            return;
+        }
         self.statistics.missed(frames);
         self.interrupts.add(cause::RXO);
     }
@@ -300,7 +337,7 @@ impl Card {
     /// Buffers at which the driver is told that they run out (`RCTL.RDMTS`).
     fn least_room(&self) -> usize {
         let part = self.registers.get(r::RCTL) >> 8 & 3;
-        ((self.registers.get(r::RDLEN) / 16) >> (part + 1)) as usize
+        receive::descriptors(&self.registers) >> (part + 1)
     }
 
     /// Takes the next frame that the driver sends, in place of what is in `frame`.
@@ -313,11 +350,17 @@ impl Card {
         frame: &mut Vec<u8>,
         memory: &impl Dma,
     ) -> Result<Sent, MemoryError> {
-        if !self.link {
+        let loops = self.loops();
+        if !self.link && !loops {
             return Ok(Sent::Nothing);
         }
         let card = (&mut self.registers, &mut self.interrupts, &mut self.statistics);
-        self.transmitter.next(now, frame, card, memory)
+        let sent = self.transmitter.next(now, frame, card, memory)?;
+        if loops && sent == Sent::Frame {
+            self.store(now, frame, memory, true)?;
+            return Ok(Sent::More);
+        }
+        Ok(sent)
     }
 
     /// Packets of the driver that were longer than any port takes.
@@ -343,14 +386,17 @@ impl Card {
     /// Interrupts since the last call, in their order.
     pub(crate) fn take_raised(&mut self) -> Vec<Raised> {
         let frames = self.interrupts.wiring.receive_line();
-        let fired = self.interrupts.take_fired().into_iter().map(|line| Raised {
+        let unmasked = self.unmasked.drain(..);
+        let mut raised: Vec<Raised> =
+            unmasked.map(|signal| Raised { signal: Some(signal), is_for_frames: false }).collect();
+        raised.extend(self.interrupts.take_fired().into_iter().map(|line| Raised {
             signal: match line {
                 Line::Pin => Some(Signal::Intx),
                 Line::Vector(vector) => self.configuration.message(vector),
             },
             is_for_frames: Some(line) == frames,
-        });
-        fired.collect()
+        }));
+        raised
     }
 
     /// Whether the driver has unmasked interrupts for frames since the last call.

@@ -165,14 +165,14 @@ fn store(frame: &mut [u8], start: usize, at: usize, last: usize, never_zero: boo
 }
 
 /// The sum of RFC 1071.
-fn sum(bytes: &[u8]) -> u16 {
+pub(super) fn sum(bytes: &[u8]) -> u16 {
     let pairs = bytes
         .chunks(2)
         .map(|pair| u64::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])));
     fold(pairs.sum())
 }
 
-fn fold(mut sum: u64) -> u16 {
+pub(super) fn fold(mut sum: u64) -> u16 {
     while sum > 0xFFFF {
         sum = (sum >> 16) + (sum & 0xFFFF);
     }

@@ -9,6 +9,9 @@ pub(super) const EECD: u32 = 0x0010;
 pub(super) const EERD: u32 = 0x0014;
 pub(super) const CTRL_EXT: u32 = 0x0018;
 pub(super) const MDIC: u32 = 0x0020;
+pub(super) const FCAH: u32 = 0x002C;
+pub(super) const FCT: u32 = 0x0030;
+pub(super) const VET: u32 = 0x0038;
 pub(super) const ICR: u32 = 0x00C0;
 pub(super) const ITR: u32 = 0x00C4;
 pub(super) const ICS: u32 = 0x00C8;
@@ -20,9 +23,14 @@ pub(super) const IVAR: u32 = 0x00E4;
 /// One for each of five vectors.
 pub(super) const EITR: u32 = 0x00E8;
 pub(super) const RCTL: u32 = 0x0100;
+pub(super) const FCTTV: u32 = 0x0170;
+pub(super) const TXCW: u32 = 0x0178;
 pub(super) const TCTL: u32 = 0x0400;
+pub(super) const TIPG: u32 = 0x0410;
 pub(super) const PBA: u32 = 0x1000;
 pub(super) const EEMNGCTL: u32 = 0x1010;
+pub(super) const FCRTH: u32 = 0x2168;
+pub(super) const PSRCTL: u32 = 0x2170;
 pub(super) const RDBAL: u32 = 0x2800;
 pub(super) const RDBAH: u32 = 0x2804;
 pub(super) const RDLEN: u32 = 0x2808;
@@ -37,12 +45,19 @@ pub(super) const TDH: u32 = 0x3810;
 pub(super) const TDT: u32 = 0x3818;
 pub(super) const TIDV: u32 = 0x3820;
 pub(super) const TADV: u32 = 0x382C;
+pub(super) const RXCSUM: u32 = 0x5000;
 pub(super) const RFCTL: u32 = 0x5008;
 /// 128 words of hashes.
 pub(super) const MTA: u32 = 0x5200;
 /// Pairs of low and high words.
 pub(super) const RAL: u32 = 0x5400;
+/// Pairs of them.
+pub(super) const ADDRESSES: u32 = 16;
+/// 128 words of VLANs.
+pub(super) const VFTA: u32 = 0x5600;
 
+/// Tags of VLANs are removed and inserted.
+pub(super) const CTRL_VME: u32 = 1 << 30;
 /// The device resets itself.
 pub(super) const CTRL_RST: u32 = 1 << 26;
 pub(super) const CTRL_PHY_RST: u32 = 1 << 31;
@@ -72,18 +87,46 @@ pub(super) mod cause {
 pub(super) const RCTL_EN: u32 = 1 << 1;
 pub(super) const RCTL_UPE: u32 = 1 << 3;
 pub(super) const RCTL_MPE: u32 = 1 << 4;
+/// Frames of more than 1522 bytes are received.
+pub(super) const RCTL_LPE: u32 = 1 << 5;
+/// Loopback in the MAC; two bits.
+pub(super) const RCTL_LBM: u32 = 3 << 6;
+pub(super) const RCTL_LBM_MAC: u32 = 1 << 6;
 /// Descriptors have a header and pages of their own (82574).
 pub(super) const RCTL_DTYP_SPLIT: u32 = 1 << 10;
 pub(super) const RCTL_BAM: u32 = 1 << 15;
+/// VLANs are filtered.
+pub(super) const RCTL_VFE: u32 = 1 << 18;
 pub(super) const RCTL_BSEX: u32 = 1 << 25;
 /// The checksum of the frame is not stored.
 pub(super) const RCTL_SECRC: u32 = 1 << 26;
+/// Checksums of IP, of TCP and UDP are checked (`RXCSUM`).
+pub(super) const RXCSUM_IPOFL: u32 = 1 << 8;
+pub(super) const RXCSUM_TUOFL: u32 = 1 << 9;
 pub(super) const RFCTL_EXSTEN: u32 = 1 << 15;
 pub(super) const TCTL_EN: u32 = 1 << 1;
 /// The valid bit of an address.
 pub(super) const RAH_AV: u32 = 1 << 31;
 /// What is delayed is flushed (`RDTR`, `TIDV`).
 pub(super) const FLUSH_PARTIAL: u32 = 1 << 31;
+
+/// The bits of a register that keep what is written: what the self-tests of both drivers check.
+pub(super) fn writable(register: u32) -> u32 {
+    /// The upper words of the addresses: address, select, valid.
+    const RAH: u32 = RAH_AV | 0x3_FFFF;
+    match register {
+        RDTR | RADV | TIDV | TADV | ITR | FCAH | FCT | FCTTV | VET | RDH | RDT | TDH | TDT => {
+            0xFFFF
+        }
+        RDLEN | TDLEN => 0xF_FF80,
+        RDBAL | TDBAL => !0xF,
+        FCRTH => 0x8000_FFF8,
+        TIPG => 0x3FFF_FFFF,
+        TXCW => 0xC000_FFFF,
+        _ if (RAL..RAL + 8 * ADDRESSES).contains(&register) && register & 4 != 0 => RAH,
+        _ => u32::MAX,
+    }
+}
 
 /// The registers that only keep what is written, and those of above.
 #[derive(Debug)]

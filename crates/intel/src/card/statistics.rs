@@ -17,6 +17,7 @@ const GPTC: u32 = 0x4080;
 const GORC: u32 = 0x4088;
 const GOTC: u32 = 0x4090;
 const RNBC: u32 = 0x40A0;
+const ROC: u32 = 0x40AC;
 const TOR: u32 = 0x40C0;
 const TOT: u32 = 0x40C8;
 const TPR: u32 = 0x40D0;
@@ -78,6 +79,12 @@ impl Statistics {
     pub(super) fn filtered(&mut self, frame: &[u8]) {
         self.add(TPR, 1);
         self.add_octets(TOR, frame.len() as u64 + CHECKSUM);
+    }
+
+    /// A frame was longer than the driver wants any.
+    pub(super) fn oversize(&mut self, frame: &[u8]) {
+        self.add(ROC, 1);
+        self.filtered(frame);
     }
 
     /// Frames found no descriptor.

@@ -7,7 +7,9 @@ use vhost::memory::MemoryError;
 
 use super::interrupts::Interrupts;
 use super::offload::{Context, MAX_PACKET, Wanted, prepare};
-use super::register::{Registers, TCTL, TCTL_EN, TDBAH, TDBAL, TDH, TDLEN, TDT, TIDV};
+use super::register::{
+    CTRL, CTRL_VME, Registers, TCTL, TCTL_EN, TDBAH, TDBAL, TDH, TDLEN, TDT, TIDV, VET,
+};
 use super::statistics::Statistics;
 use crate::dma::Dma;
 
@@ -94,7 +96,9 @@ impl Transmitter {
             let mut bytes = [0; DESCRIPTOR as usize];
             memory.read(at, &mut bytes)?;
             let command = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
-            if self.follow(&bytes, command, memory)? {
+            let inserts = registers.get(CTRL) & CTRL_VME != 0;
+            let ether_type = inserts.then_some(registers.get(VET) as u16);
+            if self.follow(&bytes, (command, ether_type), memory)? {
                 statistics.segmented();
             }
             registers.set(TDH, (head + 1) % length);
@@ -106,11 +110,12 @@ impl Transmitter {
         Ok(Sent::More)
     }
 
-    /// Takes what a descriptor says; whether a packet was divided.
+    /// Takes what a descriptor says, and inserts tags with this EtherType; whether a packet was
+    /// divided.
     fn follow(
         &mut self,
         bytes: &[u8; 16],
-        command: u32,
+        (command, ether_type): (u32, Option<u16>),
         memory: &impl Dma,
     ) -> Result<bool, MemoryError> {
         let is_extended = command & EXTENDED != 0;
@@ -134,7 +139,7 @@ impl Transmitter {
         if command & END == 0 {
             return Ok(false);
         }
-        Ok(self.finish(legacy))
+        Ok(self.finish(legacy, ether_type))
     }
 
     fn append(&mut self, at: u64, length: u32, memory: &impl Dma) -> Result<(), MemoryError> {
@@ -149,7 +154,7 @@ impl Transmitter {
 
     /// The packet is complete; whether it was divided. `legacy` is where the sum begins and where
     /// it is stored.
-    fn finish(&mut self, legacy: Option<(usize, usize)>) -> bool {
+    fn finish(&mut self, legacy: Option<(usize, usize)>, ether_type: Option<u16>) -> bool {
         let packet = std::mem::take(&mut self.packet);
         let (mut wanted, tag) = self.wanted.take().unwrap_or_default();
         if std::mem::take(&mut self.is_too_long) {
@@ -164,9 +169,9 @@ impl Transmitter {
         // Those of the packet before have been taken.
         let made = prepare(packet, &context, wanted, &mut self.frames);
         for frame in &mut self.frames {
-            if let Some(tag) = tag.filter(|_| frame.len() >= 12) {
-                let [high, low] = tag.to_be_bytes();
-                frame.splice(12..12, [0x81, 0, high, low]);
+            if let (Some(tag), Some(ether_type), 12..) = (tag, ether_type, frame.len()) {
+                let [[a, b], [high, low]] = [ether_type, tag].map(u16::to_be_bytes);
+                frame.splice(12..12, [a, b, high, low]);
             }
             frame.resize(frame.len().max(SHORTEST), 0);
         }
@@ -240,6 +245,10 @@ mod tests {
     fn a_tag_is_put_into_every_frame() {
         let mut card = Card::new();
         let data = EXTENDED | 1 << 20;
+        card.post(0x1000, data | 100 | END | TAGGED, 0x0102 << 16);
+        assert_eq!(card.next().unwrap().unwrap().len(), 100, "tags are not inserted");
+        card.registers.set(CTRL, CTRL_VME);
+        card.registers.set(VET, 0x8100);
         card.post(0x1000, data | 100 | END | TAGGED, 0x0102 << 16);
         let frame = card.next().unwrap().unwrap();
         assert_eq!((frame.len(), &frame[12..16]), (104, &[0x81, 0, 1, 2][..]));
