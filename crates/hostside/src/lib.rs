@@ -64,10 +64,11 @@
 //! | [`trace`] | the last events of a port |
 //! | [`times`] | spans of time, counted: holds, round trips |
 //! | [`distribution`] | the same as results have them |
-//! | [`processor`], [`work`] | what a host costs its processor, where time is virtual |
+//! | [`processor`], [`charge`], [`work`] | what a host costs its processor, where time is virtual |
 
 #![forbid(unsafe_code)]
 
+pub mod charge;
 pub mod distribution;
 mod host;
 mod port;

@@ -24,10 +24,10 @@ pub fn request(length: Duration, of: u32) -> [u8; REQUEST] {
     frame
 }
 
-/// The length of the work that `frame` asks for, if it does.
+/// The length of the work that `frame` asks for, if it does; NICs may have padded it.
 #[must_use]
 pub fn requested(frame: &[u8]) -> Option<Duration> {
-    let frame: &[u8; REQUEST] = frame.try_into().ok()?;
+    let frame: &[u8; REQUEST] = frame.first_chunk()?;
     let nanos = frame[14..].first_chunk().copied().map(u64::from_be_bytes)?;
     (frame[12..14] == ETHERTYPE.to_be_bytes()).then(|| Duration::from_nanos(nanos))
 }

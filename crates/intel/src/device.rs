@@ -1,11 +1,15 @@
 //! The device: a frontend whose ring 0 has commands of a PCI bus, ring 1 interrupts, and a card.
 
+mod costs;
+
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixListener;
 
 use base::time::{Duration, Instant};
+use hostside::charge::Outbox;
+use hostside::processor::{Busy, Costs, Processor};
 use hostside::trace::Watch;
 use hostside::{Attachment, Fetched, HostSide, Service, VirtualHost};
 use nic::moderation::TimerKind;
@@ -24,6 +28,7 @@ use vhost::session::ProtocolViolation;
 use super::card::{Card, Received, Sent};
 use super::message::{Command, HEADER, MAX_DATA, Signal};
 use super::model::Model;
+use costs::Charged;
 
 const COMMANDS: usize = 0;
 const INTERRUPTS: usize = 1;
@@ -50,6 +55,8 @@ pub struct DeviceSettings {
     pub inband: bool,
     /// How long an interrupt takes from the NIC to the guest, where it is a message.
     pub interrupt_latency: Duration,
+    /// What the guest's kernel costs, where notifications are messages.
+    pub costs: Costs,
 }
 
 impl DeviceSettings {
@@ -80,6 +87,10 @@ pub struct Device {
     waiting: Vec<Signal>,
     /// Writes whose completion the guest has not been called for.
     posted: usize,
+    /// The guest's processor, if what it does costs time, and what it has still to pay for.
+    processor: Option<Processor<Vec<u8>>>,
+    outbox: Outbox,
+    charged: Charged,
     /// Packets that the port had no room for, as far as the card has counted them.
     ring_full: u64,
     refused: u64,
@@ -97,6 +108,10 @@ impl Device {
         Ok(Self {
             frontend: Frontend::new(listener, settings.session())?,
             card: Card::new(settings.model, settings.mac),
+            processor: (settings.inband && !settings.costs.are_zero())
+                .then(|| Processor::new(settings.costs)),
+            outbox: Outbox::default(),
+            charged: Charged::default(),
             settings,
             shown: 0,
             raised: VecDeque::new(),
@@ -142,24 +157,34 @@ impl Device {
         Ok(())
     }
 
-    /// Copies completed packets into the guest's buffers.
-    fn copy(&mut self, now: Instant, service: &mut Service<'_>) -> Result<(), ProtocolViolation> {
-        let Self { frontend, card, shown, ring_full, refused, .. } = self;
+    /// Lets the card count what the port had no room for.
+    fn count_missed(&mut self, service: &Service<'_>) {
+        let missed = service.port.counters().ring_full;
+        let new = missed.saturating_sub(self.ring_full);
+        if new > 0 {
+            self.card.miss(u32::try_from(new).unwrap_or(u32::MAX));
+        }
+        self.ring_full = missed;
+    }
+
+    /// Copies completed packets into the guest's buffers, `limit` of them at most. They are causes
+    /// of interrupts if `are_causes`.
+    fn copy(
+        &mut self,
+        now: Instant,
+        service: &mut Service<'_>,
+        (limit, are_causes): (usize, bool),
+    ) -> Result<(), ProtocolViolation> {
+        let Self { frontend, card, shown, refused, .. } = self;
         let Some(memory) = frontend.session().and_then(|session| session.memory()) else {
             return Ok(());
         };
-        let missed = service.port.counters().ring_full;
-        let new = missed.saturating_sub(*ring_full);
-        if new > 0 {
-            card.miss(u32::try_from(new).unwrap_or(u32::MAX));
-        }
-        *ring_full = missed;
         let queue = &mut service.port.queues_mut()[0];
-        let by_registers = queue.moderation().timer == TimerKind::Driver;
-        for frame in queue.completed_frames(*shown) {
-            let received = card.receive(now, frame, memory, by_registers);
+        for frame in queue.completed_frames(*shown).take(limit) {
+            let received = card.receive(now, frame, memory, are_causes);
             let received = received.map_err(ProtocolViolation::Dma)?;
-            *refused += u64::from(received == Received::Missed);
+            let is_lost = matches!(received, Received::Missed | Received::NoLink);
+            *refused += u64::from(is_lost);
             *shown += 1;
         }
         Ok(())
@@ -190,11 +215,17 @@ impl Device {
                     queue.interrupt(now, *watch);
                     queue.take_interrupt();
                 }
-                let signal = interrupt.signal.map(|it| (now + self.settings.interrupt_latency, it));
-                // A second one at the same moment would tell the guest nothing.
-                self.raised.extend(signal.filter(|signal| self.raised.back() != Some(signal)));
+                match interrupt.signal {
+                    signal if interrupt.is_for_frames && self.processor.is_some() => {
+                        self.charged.raise(signal);
+                    }
+                    Some(signal) => {
+                        raise(&mut self.raised, now + self.settings.interrupt_latency, signal);
+                    }
+                    None => {}
+                }
             }
-            if queue.is_masked() {
+            if queue.is_masked() && self.processor.is_none() {
                 queue.poll(now, std::mem::take(&mut self.shown), *watch, &mut take);
             }
         }
@@ -239,6 +270,8 @@ impl Device {
         self.raised.clear();
         self.waiting.clear();
         self.posted = 0;
+        self.outbox.reset();
+        self.charged = Charged::default();
     }
 
     fn serve_guest(
@@ -246,8 +279,14 @@ impl Device {
         now: Instant,
         service: &mut Service<'_>,
     ) -> Result<(), ProtocolViolation> {
-        self.copy(now, service)?;
-        self.moderate(now, service);
+        self.count_missed(service);
+        let by_registers = service.port.queues()[0].moderation().timer == TimerKind::Driver;
+        if self.processor.is_some() {
+            self.serve_at_cost(now, service, by_registers)?;
+        } else {
+            self.copy(now, service, (usize::MAX, by_registers))?;
+            self.moderate(now, service);
+        }
         if self.frontend.session().is_some_and(|session| session.is_poisoned()) {
             return Err(ProtocolViolation::Poisoned);
         }
@@ -259,6 +298,7 @@ impl Device {
         let Service { port, pool, .. } = service;
         let queue = &mut port.queues_mut()[0];
         self.shown = 0;
+        self.charged = Charged::default();
         queue.set_size(0);
         queue.take_interrupt();
         let lost = queue.backlog();
@@ -291,19 +331,23 @@ impl HostSide for Device {
     }
 
     fn transmit(&mut self, now: Instant, _: usize, frame: &mut Vec<u8>) -> io::Result<Fetched> {
-        let Self { frontend, card, .. } = self;
+        let Self { frontend, card, processor, outbox, .. } = self;
         let Some(memory) = frontend.session().and_then(|session| session.memory()) else {
             return Ok(Fetched::Nothing);
         };
-        Ok(match card.transmit(now, frame, memory) {
-            Ok(Sent::Frame) => Fetched::Frame,
-            Ok(Sent::More) => Fetched::Dropped,
-            Ok(Sent::Nothing) => Fetched::Nothing,
-            Err(error) => {
-                frontend.accuse(ProtocolViolation::Dma(error));
-                Fetched::Nothing
-            }
-        })
+        let mut fetch = |frame: &mut Vec<u8>| match card.transmit(now, frame, memory)? {
+            Sent::Frame => Ok(Fetched::Frame),
+            Sent::More => Ok(Fetched::Dropped),
+            Sent::Nothing => Ok(Fetched::Nothing),
+        };
+        let fetched = match processor {
+            None => fetch(frame),
+            Some(processor) => outbox.take(now, processor, frame, fetch),
+        };
+        Ok(fetched.unwrap_or_else(|error| {
+            frontend.accuse(ProtocolViolation::Dma(error));
+            Fetched::Nothing
+        }))
     }
 
     fn is_in_memory(&self) -> bool {
@@ -323,7 +367,15 @@ impl HostSide for Device {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.card.deadline().filter(|_| self.frontend.is_connected())
+        if !self.frontend.is_connected() {
+            return None;
+        }
+        let work = self.processor.as_ref().and_then(Processor::work_ends_at);
+        [self.card.deadline(), self.charged.deadline(), work].into_iter().flatten().min()
+    }
+
+    fn busy(&self, now: Instant) -> Option<Busy> {
+        self.processor.as_ref().map(|processor| processor.busy(now))
     }
 
     fn virtual_time(&mut self) -> Option<&mut dyn VirtualHost> {
@@ -377,6 +429,15 @@ impl VirtualHost for Device {
 
     fn answer_kick(&mut self) {
         self.frontend.answer_kick();
+    }
+}
+
+/// Puts an interrupt that arrives at `at` into its place among those that are on their way.
+fn raise(raised: &mut VecDeque<(Instant, Signal)>, at: Instant, signal: Signal) {
+    // A second one at the same moment would tell the guest nothing.
+    if !raised.contains(&(at, signal)) {
+        let place = raised.partition_point(|(other, _)| *other <= at);
+        raised.insert(place, (at, signal));
     }
 }
 

@@ -18,6 +18,18 @@ pub enum Model {
 }
 
 impl Model {
+    /// The largest packet that its driver sends and receives, without the Ethernet header, in
+    /// bytes.
+    #[must_use]
+    pub fn max_mtu(self) -> u16 {
+        match self {
+            // What Linux allows: `max_hw_frame_size` of `e1000_82574_info` less header, tag and
+            // checksum, and `MAX_JUMBO_FRAME_SIZE` less header and checksum.
+            Self::E82574 => 9_212,
+            Self::E82545 => 16_110,
+        }
+    }
+
     pub(crate) fn identity(self) -> Identity {
         let (device, vectors) = match self {
             Self::E82574 => (0x10D3, VECTORS),

@@ -1,34 +1,16 @@
-//! Receiving where it costs the host's processor time.
-//!
-//! Cost is paid before the guest sees what it has paid for, so that its own clock shows it. An
-//! interrupt is taken when the processor is free. Its handler polls: what has completed by then is
-//! paid for, shown, and the guest called. What completes meanwhile belongs to the same poll, as
-//! under NAPI: it costs no second interrupt. Only a guest that finds nothing more re-arms.
-//!
-//! ```text
-//! NIC        raises                       m more complete
-//! stage      Raised ────▶ Polls ──────▶ Receives ──▶ Idle ▶ Receives ──▶ Idle
-//! processor  (until free) │ interrupt   │ n packets │       │ m packets │
-//! guest                                             called              called, re-arms
-//! ```
+//! Receiving where it costs the host's processor time, as [`hostside::charge`] has it.
 
 use base::time::Instant;
 use hostside::processor::Processor;
 
-use super::receive::{Nic, Receiver, Stage, put};
+use super::receive::{Nic, Receiver, put};
 use super::ring::RingError;
 use super::session::LiveRing;
-
-/// The most packets of one poll (`NAPI_POLL_WEIGHT`, `include/linux/netdevice.h`).
-const WEIGHT: usize = 64;
 
 impl Receiver {
     /// When the host does something next.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        match self.stage {
-            Stage::Idle => None,
-            Stage::Raised(at) | Stage::Polls(at) | Stage::Receives(at, _) => Some(at),
-        }
+        self.handler.deadline()
     }
 
     /// Shows the guest what it has paid for; whether it is to be called, now. An interrupt that the
@@ -44,27 +26,10 @@ impl Receiver {
         self.raised |= nic.queue.take_interrupt() || self.restarted;
         let mut call = false;
         loop {
-            self.stage = match self.stage {
-                Stage::Idle if std::mem::take(&mut self.raised) => Stage::Raised(raised_until),
-                // The guest has been called and has not re-armed: it polls on, and nothing that it
-                // does first takes time. It must be decided now, or its clock might run ahead.
-                Stage::Idle if nic.queue.is_masked() && nic.queue.backlog() > 0 => {
-                    Stage::Polls(nic.now)
-                }
-                Stage::Raised(at) if at <= nic.now && processor.free_at() > nic.now => {
-                    Stage::Raised(processor.free_at())
-                }
-                Stage::Raised(at) if at <= nic.now => Stage::Polls(processor.interrupt(nic.now)),
-                Stage::Polls(at) if at <= nic.now => {
-                    let count = nic.queue.backlog().min(WEIGHT);
-                    Stage::Receives(processor.receive(nic.now, count), count)
-                }
-                Stage::Receives(at, count) if at <= nic.now => {
-                    call |= self.received(live, nic, count)?;
-                    Stage::Idle
-                }
-                _ => break,
-            };
+            let raised = (&mut self.raised, raised_until);
+            let paid = self.handler.next(nic.now, nic.queue, processor, raised);
+            let Some(count) = paid else { break };
+            call |= self.received(live, nic, count)?;
         }
         self.resize(live.ring, nic.queue)?;
         Ok(call)

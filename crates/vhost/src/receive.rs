@@ -13,6 +13,7 @@ use super::coalesce::Coalescing;
 use super::memory::{Memory, MemoryError};
 use super::ring::{self, Chain, DriverEvent, MAX_SEGMENTS, Ring, RingError, Segment};
 use super::session::LiveRing;
+use hostside::charge::Handler;
 use hostside::trace::Watch;
 
 /// Bytes before every packet, in both directions (`struct virtio_net_hdr_v1`).
@@ -20,20 +21,6 @@ pub(super) const PACKET_HEADER: usize = size_of::<virtio_net_hdr_v1>();
 
 /// Where `num_buffers` is in it.
 const NUM_BUFFERS: usize = std::mem::offset_of!(virtio_net_hdr_v1, num_buffers);
-
-/// How far the host is with an interrupt, where that [costs time](super::costs).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Stage {
-    /// There is none, or the guest has been called.
-    #[default]
-    Idle,
-    /// It is on its way, or waits for the processor, until this moment.
-    Raised(Instant),
-    /// It is taken, and the handler polls at this moment.
-    Polls(Instant),
-    /// So many packets have been received at this moment.
-    Receives(Instant, usize),
-}
 
 /// One receive ring's state beside the ring itself.
 #[derive(Debug, Default)]
@@ -47,8 +34,8 @@ pub(super) struct Receiver {
     per_packet: u16,
     /// The queue has raised an interrupt that is not carried out yet.
     pub(super) raised: bool,
-    /// How far the host is with it, where that takes time.
-    pub(super) stage: Stage,
+    /// How far the host is with it, where that [costs time](super::costs).
+    pub(super) handler: Handler,
     /// A ring was made anew: whatever was signalled to its guest before is signalled once more.
     pub(super) restarted: bool,
     /// The guest's coalescing parameters.
@@ -83,7 +70,7 @@ impl Receiver {
             self.signalled = live.ring.published();
             self.ends.clear();
             self.per_packet = 1;
-            self.stage = Stage::Idle;
+            self.handler.reset();
             self.restarted = self.signalled != 0;
             // New buffers are looked for in every round, and before that nothing needs them.
             live.ring.want_no_kick();
@@ -108,7 +95,7 @@ impl Receiver {
         self.raised |= queue.take_interrupt();
         // With packets in the queue there is more to do, and `serve` does it.
         let waits = queue.is_masked() && !self.raised && queue.backlog() == 0;
-        if waits && self.stage == Stage::Idle && self.rearmed_at(live.ring).is_some() {
+        if waits && self.handler.is_idle() && self.rearmed_at(live.ring).is_some() {
             queue.rearm(now, watch);
         }
         self.resize(live.ring, queue)
@@ -235,7 +222,7 @@ impl Receiver {
     ) {
         self.ends.clear();
         self.raised = false;
-        self.stage = Stage::Idle;
+        self.handler.reset();
         queue.set_size(0);
         queue.take_interrupt();
         let lost = queue.backlog();

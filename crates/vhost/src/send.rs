@@ -10,6 +10,8 @@ use super::receive::{PACKET_HEADER, in_buffer};
 use super::ring::{self, Chain, DriverEvent, Ring, RingError};
 use super::session::LiveRing;
 use hostside::Fetched;
+use hostside::charge::Outbox;
+use hostside::processor::Processor;
 
 /// The longest frame that is taken from a guest.
 const MAX_FRAME: u64 = nic::port::MAX_FRAME as u64;
@@ -31,7 +33,7 @@ pub(super) struct Sender {
     asked_at: Option<u16>,
     chain: Chain,
     /// A frame that leaves when sending it has cost its time.
-    held: Option<(Instant, Vec<u8>)>,
+    outbox: Outbox,
     /// Frames that were too long for any port.
     pub(super) too_long: u64,
 }
@@ -48,7 +50,7 @@ impl Sender {
             changed: false,
             asked_at: None,
             chain: Chain::default(),
-            held: None,
+            outbox: Outbox::default(),
             too_long: 0,
         }
     }
@@ -64,7 +66,7 @@ impl Sender {
             self.signalled = live.ring.published();
             self.first = None;
             self.asked_at = None;
-            self.held = None;
+            self.outbox.reset();
         }
     }
 
@@ -94,21 +96,19 @@ impl Sender {
         }
     }
 
-    /// Keeps a frame that was taken until it leaves.
-    pub(super) fn hold(&mut self, frame: Vec<u8>, leaves_at: Instant) {
-        self.held = Some((leaves_at, frame));
-    }
-
-    /// When the frame that is kept leaves, if there is one.
-    pub(super) fn held_until(&self) -> Option<Instant> {
-        self.held.as_ref().map(|(leaves_at, _)| *leaves_at)
-    }
-
-    /// Lets that frame go, in place of what is in `frame`.
-    pub(super) fn let_go(&mut self, frame: &mut Vec<u8>) -> Fetched {
-        let Some((_, held)) = self.held.take() else { return Fetched::Nothing };
-        *frame = held;
-        Fetched::Frame
+    /// The same where sending costs time.
+    pub(super) fn take_at_cost(
+        &mut self,
+        (now, processor): (Instant, &mut Processor<Vec<u8>>),
+        live: &mut LiveRing<'_>,
+        polled: bool,
+        frame: &mut Vec<u8>,
+    ) -> Result<Fetched, RingError> {
+        self.follow(live);
+        let mut outbox = std::mem::take(&mut self.outbox);
+        let taken = outbox.take(now, processor, frame, |frame| self.take(live, polled, frame));
+        self.outbox = outbox;
+        taken
     }
 
     /// Asks for a kick; whether something had come before the guest could see that.

@@ -114,16 +114,11 @@ pub(super) fn card(
 ) -> Result<intel::DeviceSettings> {
     let name = options.nic.unwrap_or_default().driver();
     ensure!(options.queues.unwrap_or(1) == 1, "--queues: {name} has one; leave it out");
-    ensure!(
-        mtu(options)? <= USUAL_MTU as u16,
-        "--mtu: larger packets than {USUAL_MTU} bytes need descriptors of {name} that are not built here"
-    );
-    ensure!(
-        options.costs_of(number).are_zero(),
-        "--costs and the like: they are charged for virtio only, so far; leave them out with {name}"
-    );
+    let max = model.max_mtu();
+    ensure!(mtu(options)? <= max, "--mtu: packets of {name} have at most {max} bytes");
     let interrupt_latency = micros(options.interrupt_latency);
-    Ok(intel::DeviceSettings { model, mac, inband: false, interrupt_latency })
+    let costs = options.costs_of(number);
+    Ok(intel::DeviceSettings { model, mac, inband: false, interrupt_latency, costs })
 }
 
 /// Refuses what only virtual time can do.

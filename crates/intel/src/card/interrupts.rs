@@ -311,8 +311,22 @@ impl Interrupts {
         }
     }
 
+    /// A frame that is not the wire's is in memory; the line to interrupt on for it, if the driver
+    /// takes interrupts, without a trace in the timers.
+    pub(super) fn announce(&mut self) -> Option<Line> {
+        self.causes |= self.receive.causes;
+        let line = self.wiring.receive_line().filter(|line| self.pending(*line))?;
+        self.assert(line);
+        Some(line)
+    }
+
     fn fire(&mut self, line: Line, now: Instant) {
         self.throttle_mut(line).interrupt_raised(now);
+        self.assert(line);
+        self.fired.push(line);
+    }
+
+    fn assert(&mut self, line: Line) {
         match line {
             Line::Pin => self.asserted = true,
             Line::Vector(vector) => {
@@ -324,7 +338,6 @@ impl Interrupts {
                 }
             }
         }
-        self.fired.push(line);
     }
 }
 

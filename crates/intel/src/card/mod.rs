@@ -64,8 +64,9 @@ pub(crate) struct Card {
     statistics: Statistics,
     link: bool,
     packet: Packet,
-    /// Messages that were due while their vector was masked, and are not any more.
-    unmasked: Vec<Signal>,
+    /// Interrupts that no line has to fire for any more: their vectors were masked meanwhile, or
+    /// they are for nothing.
+    signals: Vec<Signal>,
 }
 
 impl Card {
@@ -84,7 +85,7 @@ impl Card {
             statistics: Statistics::new(),
             link: true,
             packet: Packet::default(),
-            unmasked: Vec::new(),
+            signals: Vec::new(),
         };
         card.reset();
         card
@@ -118,7 +119,7 @@ impl Card {
             }
             Command::WriteConfiguration { offset, data } => {
                 self.configuration.write(offset, data);
-                self.unmasked.extend(self.configuration.take_unmasked());
+                self.signals.extend(self.configuration.take_unmasked());
                 self.rewire();
             }
             Command::Read { bar: MSIX_BAR, offset, size } => {
@@ -127,7 +128,7 @@ impl Card {
             }
             Command::Write { bar: MSIX_BAR, offset, data } => {
                 self.configuration.write_table(offset, data);
-                self.unmasked.extend(self.configuration.take_unmasked());
+                self.signals.extend(self.configuration.take_unmasked());
             }
             Command::Read { bar: 0, offset, size } => {
                 answer.resize(size, 0);
@@ -325,6 +326,41 @@ impl Card {
         self.phy.loops() || self.registers.get(r::RCTL) & r::RCTL_LBM == r::RCTL_LBM_MAC
     }
 
+    /// A frame is off the wire, and will be in memory later: it begins its delay, if it is taken.
+    pub(crate) fn notice(&mut self, now: Instant, frame: &[u8]) {
+        let is_taken = self.link
+            && !self.loops()
+            && !receive::is_oversize(&self.registers, frame)
+            && receive::accepts(&self.registers, frame);
+        if is_taken && self.room() > 0 {
+            self.interrupts.frame_received(now);
+        }
+    }
+
+    /// Shows the driver a frame that is not the wire's, and interrupts for it, for nothing; whether
+    /// there was room.
+    ///
+    /// # Errors
+    /// If an address that the driver gave is none of the guest's.
+    pub(crate) fn show(&mut self, frame: &[u8], memory: &impl Dma) -> Result<bool, MemoryError> {
+        self.packet.take(frame, &self.registers);
+        let Some(ring) = Ring::of(&self.registers) else { return Ok(false) };
+        let is_stored = ring.put(&self.packet, memory, &mut self.registers)?;
+        if is_stored && let Some(line) = self.interrupts.announce() {
+            let signal = self.signal(line);
+            self.signals.extend(signal);
+        }
+        Ok(is_stored)
+    }
+
+    /// The interrupt of a line, which is due.
+    fn signal(&mut self, line: Line) -> Option<Signal> {
+        match line {
+            Line::Pin => Some(Signal::Intx),
+            Line::Vector(vector) => self.configuration.message(vector),
+        }
+    }
+
     /// Frames found no buffer. A card that does not receive does not miss them.
     pub(crate) fn miss(&mut self, frames: u32) {
         if self.registers.get(r::RCTL) & r::RCTL_EN == 0 {
@@ -386,16 +422,15 @@ impl Card {
     /// Interrupts since the last call, in their order.
     pub(crate) fn take_raised(&mut self) -> Vec<Raised> {
         let frames = self.interrupts.wiring.receive_line();
-        let unmasked = self.unmasked.drain(..);
+        let signals = self.signals.drain(..);
         let mut raised: Vec<Raised> =
-            unmasked.map(|signal| Raised { signal: Some(signal), is_for_frames: false }).collect();
-        raised.extend(self.interrupts.take_fired().into_iter().map(|line| Raised {
-            signal: match line {
-                Line::Pin => Some(Signal::Intx),
-                Line::Vector(vector) => self.configuration.message(vector),
-            },
-            is_for_frames: Some(line) == frames,
-        }));
+            signals.map(|signal| Raised { signal: Some(signal), is_for_frames: false }).collect();
+        raised.extend(
+            self.interrupts.take_fired().into_iter().map(|line| Raised {
+                signal: self.signal(line),
+                is_for_frames: Some(line) == frames,
+            }),
+        );
         raised
     }
 

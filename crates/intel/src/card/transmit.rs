@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use base::time::Instant;
+use nic::port::MAX_FRAME;
 use vhost::memory::MemoryError;
 
 use super::interrupts::Interrupts;
@@ -175,6 +176,9 @@ impl Transmitter {
             }
             frame.resize(frame.len().max(SHORTEST), 0);
         }
+        let before = self.frames.len();
+        self.frames.retain(|frame| frame.len() <= MAX_FRAME);
+        self.too_long += (before - self.frames.len()) as u64;
         made > 1
     }
 }

@@ -2,7 +2,7 @@
 
 use base::time::{Duration, Instant};
 use hostside::trace::Watch;
-use hostside::{Fetched, Service, work};
+use hostside::{Fetched, Service};
 use nic::observer::Delivered;
 use nic::port::Port;
 
@@ -107,25 +107,14 @@ impl Device {
         let Self { frontend, senders, settings, processor, .. } = self;
         let Some(session) = frontend.session() else { return Ok(Fetched::Nothing) };
         let (sender, index) = (&mut senders[pair], 2 * pair + 1);
-        loop {
-            if let Some(leaves_at) = sender.held_until() {
-                return Ok(if leaves_at > now {
-                    Fetched::Later(leaves_at)
-                } else {
-                    sender.let_go(frame)
-                });
+        let Some(mut live) = session.ring(index) else { return Ok(Fetched::Nothing) };
+        let taken = match processor {
+            None => sender.take(&mut live, settings.polled, frame),
+            Some(processor) => {
+                sender.take_at_cost((now, processor), &mut live, settings.polled, frame)
             }
-            let Some(mut live) = session.ring(index) else { return Ok(Fetched::Nothing) };
-            let taken = sender.take(&mut live, settings.polled, frame);
-            let taken = taken.map_err(|error| ProtocolViolation::Ring { index, error })?;
-            match processor {
-                Some(processor) if taken == Fetched::Frame => match work::requested(frame) {
-                    Some(length) => processor.work(now, length, std::mem::take(frame)),
-                    None => sender.hold(std::mem::take(frame), processor.send(now)),
-                },
-                _ => return Ok(taken),
-            }
-        }
+        };
+        taken.map_err(|error| ProtocolViolation::Ring { index, error })
     }
 
     pub(super) fn serve_rings(

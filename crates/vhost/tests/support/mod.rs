@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each fuzz target uses one of them")]
 
 pub(crate) mod device;
+pub(crate) mod guest;
 pub(crate) mod input;
 pub(crate) mod messages;
 pub(crate) mod rings;
