@@ -1,31 +1,15 @@
-//! Coalescing by ioctl: of single queues, and on kernels without the `ethtool` family.
+//! Coalescing by ioctl, on kernels without the `ethtool` family; and the words of that ioctl, which
+//! `per_queue.rs` has for each queue.
 //!
-//! Layout: `struct ethtool_coalesce` and `struct ethtool_per_queue_op` of Linux,
-//! `include/uapi/linux/ethtool.h`. The words of the first are in the order of the netlink
-//! attributes, but it does not say which of them a driver supports: a 0 may mean either.
+//! Layout: `struct ethtool_coalesce` of Linux, `include/uapi/linux/ethtool.h`. Its words are in the
+//! order of the netlink attributes, but it does not say which of them a driver supports: a 0 may
+//! mean either.
 
 use std::io;
 
-use serde::Serialize;
-
 use super::coalesce::Coalesce;
 use super::parameter::Parameter;
-use sys::ethtool::{
-    COALESCE_WORDS as WORDS, Control, GET_COALESCE as GET, PER_QUEUE, PER_QUEUE_HEADER,
-    SET_COALESCE as SET,
-};
-
-/// Queues that there may be (`MAX_NUM_QUEUE`).
-const MAX_QUEUES: u32 = 4_096;
-
-/// The coalescing of one queue.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct QueueCoalesce {
-    /// The number of the queue.
-    pub queue: u32,
-    /// Its settings: values that are not 0, and the waiting times in any case.
-    pub coalesce: Coalesce,
-}
+use sys::ethtool::{COALESCE_WORDS as WORDS, Control, GET_COALESCE as GET, SET_COALESCE as SET};
 
 /// The values of `struct ethtool_coalesce`, command included.
 ///
@@ -43,13 +27,13 @@ pub fn parse_legacy(words: &[u32]) -> Coalesce {
 }
 
 /// Where a parameter is, if it is there at all.
-fn word_of(parameter: Parameter) -> Option<usize> {
+pub(super) fn word_of(parameter: Parameter) -> Option<usize> {
     let word = usize::from(parameter as u16).checked_sub(1)?;
     (word < WORDS).then_some(word)
 }
 
 /// Puts the values to change among the others.
-fn change_words(words: &mut [u32], change: &Coalesce) -> io::Result<()> {
+pub(super) fn change_words(words: &mut [u32], change: &Coalesce) -> io::Result<()> {
     for (parameter, value) in change.iter() {
         let word = word_of(parameter).and_then(|word| words.get_mut(word));
         *word.ok_or_else(|| io::Error::from_raw_os_error(libc::EOPNOTSUPP))? = value;
@@ -72,46 +56,6 @@ pub(super) fn set_coalesce(control: &Control, device: &str, change: &Coalesce) -
     change_words(&mut words, change)?;
     words[0] = SET;
     control.ethtool(device, &mut words)
-}
-
-pub(super) fn queue_coalesce(
-    control: &Control,
-    device: &str,
-    queues: u32,
-) -> io::Result<Vec<QueueCoalesce>> {
-    let queues = 0..queues.min(MAX_QUEUES);
-    let words = read_queues(control, device, queues.clone())?;
-    let values = words[PER_QUEUE_HEADER..].chunks(WORDS).map(parse_legacy);
-    Ok(queues.zip(values).map(|(queue, coalesce)| QueueCoalesce { queue, coalesce }).collect())
-}
-
-pub(super) fn set_queue_coalesce(
-    control: &Control,
-    device: &str,
-    queue: u32,
-    change: &Coalesce,
-) -> io::Result<()> {
-    if queue >= MAX_QUEUES {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    let mut words = read_queues(control, device, queue..queue + 1)?;
-    change_words(&mut words[PER_QUEUE_HEADER..], change)?;
-    (words[1], words[PER_QUEUE_HEADER]) = (SET, SET);
-    control.ethtool(device, &mut words)
-}
-
-fn read_queues(
-    control: &Control,
-    device: &str,
-    queues: std::ops::Range<u32>,
-) -> io::Result<Vec<u32>> {
-    let mut words = vec![0; PER_QUEUE_HEADER + queues.len() * WORDS];
-    (words[0], words[1]) = (PER_QUEUE, GET);
-    for queue in queues {
-        words[2 + queue as usize / 32] |= 1 << (queue % 32);
-    }
-    control.ethtool(device, &mut words)?;
-    Ok(words)
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ mod features;
 mod legacy;
 mod link;
 mod parameter;
+mod per_queue;
 mod rings;
 mod strings;
 mod timestamps;
@@ -30,9 +31,10 @@ pub use channels::{Channels, parse_channels};
 pub use coalesce::{Coalesce, ProfileStep, encode_coalesce, parse_coalesce};
 pub use driver::{Driver, parse_driver};
 pub use features::{Features, parse_features};
-pub use legacy::{QueueCoalesce, parse_legacy};
+pub use legacy::parse_legacy;
 pub use link::{Link, parse_link_modes, parse_link_state};
 pub use parameter::{Parameter, UnknownParameter};
+pub use per_queue::QueueCoalesce;
 pub use rings::{Rings, parse_rings};
 pub use strings::parse_strings;
 pub use timestamps::{Timestamps, parse_timestamps};
@@ -136,7 +138,7 @@ impl Ethtool {
         queues: u32,
     ) -> Result<Vec<QueueCoalesce>, DeviceError> {
         let action = "read the coalescing of the queues of";
-        legacy::queue_coalesce(&self.control, device, queues)
+        per_queue::queue_coalesce(&self.control, device, queues)
             .map_err(|cause| refused(action, device, cause))
     }
 
@@ -150,7 +152,7 @@ impl Ethtool {
         queue: u32,
         change: &Coalesce,
     ) -> Result<(), DeviceError> {
-        legacy::set_queue_coalesce(&self.control, device, queue, change)
+        per_queue::set_queue_coalesce(&self.control, device, queue, change)
             .map_err(|cause| refused("change the coalescing of a queue of", device, cause))
     }
 
