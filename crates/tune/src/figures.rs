@@ -18,6 +18,9 @@ pub enum Metric {
     P90,
     /// 99 in 100 take no longer, in microseconds.
     P99,
+    /// 999 in 1000 take no longer, in microseconds.
+    #[serde(rename = "p99.9")]
+    P999,
     /// None takes longer, in microseconds.
     Max,
     /// The arithmetic mean, in microseconds.
@@ -36,11 +39,12 @@ pub enum Metric {
 
 impl Metric {
     /// All of them, by name.
-    pub const NAMES: [(&'static str, Self); 10] = [
+    pub const NAMES: [(&'static str, Self); 11] = [
         ("latency", Self::P50),
         ("p50", Self::P50),
         ("p90", Self::P90),
         ("p99", Self::P99),
+        ("p99.9", Self::P999),
         ("max", Self::Max),
         ("mean", Self::Mean),
         ("cpu", Self::Cpu),
@@ -59,13 +63,14 @@ impl Metric {
     /// Whether it is a latency.
     #[must_use]
     pub fn is_latency(self) -> bool {
-        matches!(self, Self::P50 | Self::P90 | Self::P99 | Self::Max | Self::Mean)
+        matches!(self, Self::P50 | Self::P90 | Self::P99 | Self::P999 | Self::Max | Self::Mean)
     }
 
     /// Whether its value is never above that of `other` in one measurement.
     #[must_use]
     pub fn is_at_most(self, other: Self) -> bool {
-        const RISING: [Metric; 4] = [Metric::P50, Metric::P90, Metric::P99, Metric::Max];
+        const RISING: [Metric; 5] =
+            [Metric::P50, Metric::P90, Metric::P99, Metric::P999, Metric::Max];
         let rank = |metric| RISING.iter().position(|known| *known == metric);
         self == other
             || (self == Self::Mean && other == Self::Max)
@@ -134,6 +139,7 @@ impl Figures {
             (Metric::P50, summary.p50_us),
             (Metric::P90, summary.p90_us),
             (Metric::P99, summary.p99_us),
+            (Metric::P999, latency.quantile_ns(0.999) as f64 / 1_000.0),
             (Metric::Max, summary.max_us),
             (Metric::Mean, summary.mean_us),
             (Metric::Transactions, record.per_second(Counter::Transactions)),

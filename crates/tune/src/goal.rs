@@ -314,6 +314,10 @@ mod tests {
         assert_eq!(goal("interrupts < 20k").limits[0].bound, 20_000.0);
         assert_eq!(goal(" min cpu,p99<150us ").to_string(), "min cpu,p99<150us");
         assert_eq!(goal("min cpu, p99 < 150us").latency(), Metric::P99);
+        assert_eq!(goal("min p99.9").aim, (Direction::Min, Metric::P999));
+        let tails = goal("p99.9 < 1ms, max < 2ms").limits;
+        let tails = tails.iter().map(|limit| (limit.metric, limit.bound));
+        assert!(tails.eq([(Metric::P999, 1_000.0), (Metric::Max, 2_000.0)]));
     }
 
     #[test]
@@ -378,6 +382,7 @@ mod tests {
             ("latency < 1ms, p50 < 1ms", "p50 is limited twice"),
             ("p99 < 200us, p50 > 300us", "because p50 is never above p99"),
             ("max < 1ms, mean > 2ms", "because mean is never above max"),
+            ("p99.9 < 1ms, p99 > 2ms", "because p99 is never above p99.9"),
         ] {
             let refusal = text.parse::<Goal>().unwrap_err();
             assert!(refusal.contains(words), "{text}: {refusal}");

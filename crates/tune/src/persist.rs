@@ -28,7 +28,7 @@ pub use link::{link_key, link_section, section};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lowercase")]
 pub enum Format {
-    /// A systemd .link file, a udev rule for what that cannot say, and sysctl.d for busy polling
+    /// A systemd .link file, a udev rule for what that cannot say, and sysctl.d for sysctls
     Systemd,
     /// A systemd .link file alone
     Link,
@@ -87,7 +87,12 @@ impl Format {
             Mechanism::Strategy => false,
             Mechanism::Coalescing => self != Self::Link || link_key(setting).is_some(),
             Mechanism::Deferral => self != Self::Link,
-            Mechanism::BusyPolling => {
+            Mechanism::QueueCoalescing => !matches!(self, Self::Link | Self::Ansible),
+            // NAPI instances are there while the device is up, and udev runs before.
+            Mechanism::Napi | Mechanism::Profile => {
+                matches!(self, Self::NetworkManager | Self::Ifupdown | Self::Nmstate)
+            }
+            Mechanism::Sysctl => {
                 matches!(self, Self::Systemd | Self::Tuned | Self::Ansible | Self::Nixos)
             }
         }
@@ -140,10 +145,13 @@ impl Format {
         if cannot.0.is_empty() {
             return Ok(());
         }
-        let names: Vec<&str> = cannot.0.keys().map(|setting| setting.name()).collect();
+        let names: Vec<_> = cannot.0.keys().map(|setting| setting.name()).collect();
         let all = |format: &&Self| cannot.0.keys().all(|setting| format.can_say(*setting));
-        let able: Vec<String> =
+        let mut able: Vec<String> =
             Self::value_variants().iter().filter(all).map(|format| format.name()).collect();
+        if able.is_empty() {
+            able.push("one format for some of them, another one for the rest".into());
+        }
         Err(format!(
             "{} cannot say {}; those that can: --as {}",
             self.name(),
@@ -156,7 +164,7 @@ impl Format {
 /// What each of the three can say best.
 fn systemd(subject: &Subject, settings: &State) -> Result<Vec<File>, String> {
     let linked = settings.only(|setting| link_key(setting).is_some());
-    let busy = settings.only(|setting| setting.mechanism() == Mechanism::BusyPolling);
+    let busy = settings.only(|setting| setting.mechanism() == Mechanism::Sysctl);
     let others =
         settings.only(|setting| linked.get(setting).is_none() && busy.get(setting).is_none());
     let mut files = Vec::new();

@@ -415,6 +415,7 @@ fn header(metric: Metric) -> &'static str {
         Metric::P50 => "p50 us",
         Metric::P90 => "p90 us",
         Metric::P99 => "p99 us",
+        Metric::P999 => "p99.9 us",
         Metric::Max => "max us",
         Metric::Mean => "mean us",
         Metric::Cpu => "cpu cores",

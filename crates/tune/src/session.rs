@@ -66,7 +66,7 @@ pub fn tune_device<'a>(
     let (space, goal) = (request.space, request.goal);
     // A workload that cannot be played, or that takes another way, is no reason to change anything.
     play.once(device, 0)?;
-    let transaction = Transaction::begin(device, store, "tune")?;
+    let transaction = Transaction::begin(device, store, "tune", space.settings().into_iter())?;
     let before = transaction.before().clone();
     let refused = Vec::new();
     let mut tuner =

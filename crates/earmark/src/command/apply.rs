@@ -59,8 +59,9 @@ pub struct ApplyArgs {
     /// The device, such as eth0
     #[arg(value_name = "DEV")]
     pub device: String,
-    /// Names and values, in turn, as in: rx-usecs 50 adaptive-rx off gro-flush-timeout 20us
-    #[arg(required = true, num_args = 2.., value_name = "SETTING VALUE")]
+    /// Names and values, in turn, as in: rx-usecs 50 queue:1:rx-usecs 0 gro-flush-timeout 20us
+    /// sysctl:net.core.netdev_budget 600; or NAME=VALUE
+    #[arg(required = true, num_args = 1.., value_name = "SETTING VALUE")]
     #[arg(allow_negative_numbers = true)]
     pub settings: Vec<String>,
     /// Say what would be changed, and change nothing
@@ -125,7 +126,7 @@ pub fn apply(args: &ApplyArgs) -> Result<()> {
         return dry_run(args, device, &change);
     }
     interrupted::watch().context("take signals")?;
-    let mut transaction = Transaction::begin(device, &store, "apply")?;
+    let mut transaction = Transaction::begin(device, &store, "apply", change.settings())?;
     let took = transaction.change(&change)?;
     interrupted::check()?;
     judge(args, &took)?;
@@ -153,7 +154,7 @@ fn judge(args: &ApplyArgs, took: &[SettingResult]) -> Result<()> {
 }
 
 fn dry_run(args: &ApplyArgs, device: &dyn Device, change: &Change) -> Result<()> {
-    let before = device.read()?;
+    let before = device.read_with(&change.settings().collect::<Vec<_>>())?;
     let mut after = before.clone();
     after.0.extend(change.0.iter().cloned());
     let mut took = transaction::took(&before, change, &after);
@@ -305,7 +306,10 @@ fn roll_back(store: &Store, journal: &Journal) -> Result<bool> {
     }
     undo(device, store, &held, &mut journal)?;
     let first = journal.first();
-    let now = device.read()?;
+    let named: Vec<_> = first.0.keys().copied().collect();
+    let now = device.read_with(&named).with_context(|| {
+        format!("{name} cannot be put back now; call `earmark rollback {name}` again")
+    })?;
     for kept in &journal.kept {
         let is = now.get(kept.setting);
         if is != Some(&kept.after) && !now.is_driven(kept.setting) {

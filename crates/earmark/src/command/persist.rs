@@ -196,12 +196,12 @@ fn names(settings: &State) -> String {
 /// ours already, with the values that they have there.
 fn settings(args: &PersistArgs, store: &Store, device: &dyn Device) -> Result<State> {
     let name = &device.identity().name;
-    let now = device.read()?;
     let wanted: Vec<Setting> = if args.settings.is_empty() {
         current(store, device)?.kept.iter().map(|kept| kept.setting).collect()
     } else {
         parsed(&args.settings)?
     };
+    let now = device.read_with(&wanted)?;
     ensure!(
         !wanted.is_empty(),
         "Earmark has changed nothing of {name}; apply something first, or name settings: \
@@ -217,9 +217,12 @@ fn settings(args: &PersistArgs, store: &Store, device: &dyn Device) -> Result<St
     if !kept.0.is_empty() {
         errln!("persisted before, and kept: {kept}");
     }
-    for adaptive in [Setting::AdaptiveRx, Setting::AdaptiveTx] {
+    for adaptive in new.0.keys().flat_map(|setting| {
+        let switches = setting.switches().into_iter();
+        switches.filter(|adaptive| setting.follows(*adaptive))
+    }) {
         // A fixed value says nothing beside a switch that overrides it.
-        if new.0.keys().any(|setting| setting.follows(adaptive)) && all.get(adaptive).is_some() {
+        if all.get(adaptive).is_some() {
             all.0.extend(now.only(|setting| setting == adaptive).0);
         }
     }

@@ -169,7 +169,7 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Observations> {
         return Ok(Observations { origin, unheld: heard.clone(), heard });
     }
     interrupted::watch().context("take signals")?;
-    let mut transaction = Transaction::begin(device, &store, "probe")?;
+    let mut transaction = Transaction::begin(device, &store, "probe", change.settings())?;
     for took in transaction.change(&change)? {
         ensure!(took.verdict != Verdict::Ignored, "{name}: {}", took.describe());
         errln!("{name}: {}, for some seconds", took.describe());

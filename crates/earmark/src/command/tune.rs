@@ -15,13 +15,14 @@ use report::progress::Progress;
 use report::terminal::Width;
 use report::{errln, outln};
 use sys::interrupted;
+use tune::device::Device;
 use tune::figures::Metric;
 use tune::goal::{Direction, Goal};
 use tune::peer::code::CodeArgs;
 use tune::recommendation::Recommendation;
 use tune::search::{Budget, Method, Space};
 use tune::session::{self, Request};
-use tune::setting::{Change, State};
+use tune::setting::{Change, Knob, Setting, State};
 use tune::transaction::check;
 use tune::trial::Play;
 use tune::workload::Workload;
@@ -87,12 +88,16 @@ pub struct TuneArgs {
     /// Try busy polling, too, which is a setting of the whole machine
     #[arg(long, conflicts_with = "world")]
     pub busy_poll: bool,
-    /// Settings to try at most
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(3..=1_000))]
-    pub trials: u32,
+    /// Try these values of a setting, too, which may be of a queue or any number of the network:
+    /// queue:1:rx-usecs=0,8 or sysctl:net.core.netdev_budget=150,600
+    #[arg(long, value_name = "NAME=VALUE,...", conflicts_with = "world")]
+    pub knob: Vec<Text<Knob>>,
+    /// Settings to try at most; without it 10, or 12 on a device that has much to set
+    #[arg(long, value_parser = clap::value_parser!(u32).range(3..=1_000))]
+    pub trials: Option<u32>,
     /// Try this setting, others named like this, and how the device is, instead of searching;
     /// such as "rx-usecs 50 rx-frames 32"
-    #[arg(long, value_name = "SETTING", conflicts_with_all = ["max_usecs", "busy_poll", "trials"])]
+    #[arg(long, value_name = "SETTING", conflicts_with_all = ["max_usecs", "busy_poll", "knob", "trials"])]
     pub among: Vec<Text<Change>>,
     /// Try every setting, in turns, so many times; it takes long
     #[arg(long, value_name = "ROUNDS", value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -165,20 +170,44 @@ impl TuneArgs {
     /// The settings to try on a device that is like this.
     fn space(&self, before: &State) -> Result<Space> {
         if self.among.is_empty() {
-            let space = Space::of(before, self.max_usecs);
-            let busy = self.busy_poll.then(|| space.clone().with_busy_polling(before));
-            return busy.unwrap_or(Ok(space)).map_err(|why| anyhow!("--busy-poll: {why}"));
+            let mut space = Space::of(before, self.max_usecs);
+            if self.busy_poll {
+                space =
+                    space.with_busy_polling(before).map_err(|why| anyhow!("--busy-poll: {why}"))?;
+            }
+            for Text(Knob { setting, values }) in &self.knob {
+                let wider = space.with_knob(before, *setting, values);
+                space = wider.map_err(|why| anyhow!("--knob: {why}"))?;
+            }
+            return Ok(space);
         }
         let named: Vec<Change> = self.among.iter().map(|Text(change)| change.clone()).collect();
         Ok(Space::among(&named))
     }
 
+    /// How the device is, as far as it may be changed.
+    fn before(&self, device: &dyn Device) -> Result<State> {
+        let knobs = self.knob.iter().map(|Text(knob)| knob.setting);
+        let mut named: Vec<Setting> = knobs.collect();
+        let state = device.read_with(&named).context("--knob")?;
+        for setting in named.iter().filter(|setting| state.get(**setting).is_none()) {
+            bail!("--knob: {} ({}) has no {setting}", self.device, device.driver());
+        }
+        if !self.busy_poll {
+            return Ok(state);
+        }
+        // Not every device or kernel can suspend its interrupts.
+        named.push(Setting::IrqSuspendTimeout);
+        Ok(device.read_with(&named).unwrap_or(state))
+    }
+
     /// How settings are chosen for trials.
-    fn method(&self) -> Method {
+    fn method(&self, space: &Space) -> Method {
         if let Some(rounds) = self.exhaustive {
             return Method::Exhaustive(rounds);
         }
-        let budget = Budget { trials: self.trials as usize, ..Budget::USUAL };
+        let trials = self.trials.map_or(space.usual_trials(), |trials| trials as usize);
+        let budget = Budget { trials, ..Budget::USUAL };
         Method::Guided(match self.world {
             // In virtual time a round with the same seed is the same round: one is enough.
             Some(WorldKind::Virtual) => Budget { rounds: 1, finals: 0, ..budget },
@@ -191,7 +220,7 @@ impl TuneArgs {
             device: &self.device,
             space,
             goal,
-            method: self.method(),
+            method: self.method(space),
             dry_run: self.dry_run,
             best_effort: self.best_effort,
             confirm_within: self.confirm_within,
@@ -234,7 +263,7 @@ pub fn run(args: &TuneArgs) -> Result<ExitCode> {
 fn on_device(args: &TuneArgs, goal: &Goal) -> Result<Recommendation> {
     let (store, device) = args.at.open(&args.device)?;
     let device = device.as_ref();
-    let space = args.space(&device.read()?)?;
+    let space = args.space(&args.before(device)?)?;
     for Text(change) in &args.among {
         check(device, change).with_context(|| format!("--among '{change}'"))?;
     }

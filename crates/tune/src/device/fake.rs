@@ -46,7 +46,7 @@ impl Device for FakeDevice {
         "fake".into()
     }
 
-    fn read(&self) -> Result<State> {
+    fn read_with(&self, _: &[Setting]) -> Result<State> {
         Ok(self.state.borrow().clone())
     }
 

@@ -1,28 +1,23 @@
 //! A network interface of this machine as a device: its driver over the kernel's `ethtool` family,
-//! the deferral of interrupts and busy polling by their files.
+//! the deferral of interrupts by its files and over the `netdev` family, sysctls by theirs.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 
-use anyhow::{Context, Result, ensure};
-use netdev::deferral::{Deferral, read_deferral, write_deferral};
+use anyhow::{Context, Result, anyhow, ensure};
+use netdev::deferral::{read_deferral, write_deferral};
 use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use netdev::interrupts::{of_device, read_interrupts};
-use netdev::netdev::Netdev;
 use netdev::statistics::read_statistics;
 use netdev::{Root, list_devices};
 
+use super::napi::Napis;
+use super::request::{Requests, sysctl_path};
 use super::{Counted, Device, DeviceKind, Identity, Reopened};
-use crate::setting::{Change, Mechanism, Setting, State, Value};
+use crate::setting::{Change, Mechanism, Setting, State, Value, profile};
 
 /// The network namespace of this thread.
 const NETWORK: &str = "/proc/thread-self/ns/net";
-
-/// Busy polling; only the first network namespace has these.
-const BUSY: [(Setting, &str); 2] = [
-    (Setting::BusyPoll, "proc/sys/net/core/busy_poll"),
-    (Setting::BusyRead, "proc/sys/net/core/busy_read"),
-];
 
 /// An interface in the network namespace of the thread that opened it.
 #[derive(Debug)]
@@ -78,20 +73,96 @@ impl Interface {
         &self.identity.name
     }
 
-    /// Refuses to change settings of a device whose queues have their own (`ethtool -Q`), for the
-    /// same reason. What adaptive moderation chooses for each queue is nobody's own.
-    fn refuse_to_level_queues(&self, change: &Coalesce) -> Result<()> {
+    /// The settings of the whole device, as its driver and its files have them.
+    fn read_device(&self) -> Result<State> {
+        let mut state = State::default();
+        let coalesce = match self.ethtool.coalesce(self.name()) {
+            Err(error) if error.is_unsupported() => Coalesce::new(),
+            outcome => outcome?,
+        };
+        for (parameter, value) in coalesce.iter() {
+            if let Ok(setting) = parameter.name().parse::<Setting>() {
+                state.0.insert(setting, value_of(parameter, value));
+            }
+        }
+        let profiles = [
+            (Setting::RxProfile, &coalesce.rx_profile),
+            (Setting::TxProfile, &coalesce.tx_profile),
+        ];
+        for (setting, steps) in profiles {
+            let steps = steps.as_ref().filter(|steps| !steps.is_empty());
+            state.0.extend(steps.map(|steps| (setting, Value::Text(profile::text(steps)))));
+        }
+        let deferral = read_deferral(&self.root, self.name())?;
+        let mut take = |setting, value: Option<u64>| {
+            state.0.extend(value.map(|value| (setting, Value::Number(value))));
+        };
+        take(Setting::GroFlushTimeout, deferral.gro_flush_timeout);
+        take(Setting::NapiDeferHardIrqs, deferral.napi_defer_hard_irqs);
+        // Only the first network namespace has these.
+        for setting in [Setting::BusyPoll, Setting::BusyRead] {
+            take(setting, sysctl_path(setting).and_then(|path| self.root.number(&path)));
+        }
+        let threaded = deferral.threaded.map(|threaded| Value::Switch(threaded != 0));
+        state.0.extend(threaded.map(|threaded| (Setting::Threaded, threaded)));
+        Ok(state)
+    }
+
+    /// All that a queue has of its own coalescing: what the driver has for the device.
+    fn read_queue(&self, queue: u16, device: &State) -> Result<Vec<(Setting, Value)>> {
+        let queues = self.ethtool.channels(self.name()).map(|channels| channels.receiving());
+        // Where the driver does not tell, it may tell of a queue all the same.
+        let queues = queues.unwrap_or(u32::from(queue) + 1);
+        let all = self.ethtool.queue_coalesce(self.name(), queues)?;
+        let found = all.iter().find(|one| one.queue == u32::from(queue)).with_context(|| {
+            format!("{} has {queues} queues, which begin at 0: none is {queue}", self.name())
+        })?;
+        let own = device.0.keys().filter_map(|setting| {
+            let (of, parameter) = (setting.of_queue(queue)?, setting.parameter()?);
+            let value = found.coalesce.get(parameter).unwrap_or(0);
+            Some((of, value_of(parameter, value)))
+        });
+        Ok(own.collect())
+    }
+
+    /// A number below `/proc/sys/net`.
+    fn read_sysctl(&self, setting: Setting, path: &str) -> Result<Value> {
+        let text = self.root.read(path).with_context(|| {
+            format!("{setting}; some are of the machine's own network namespace only")
+        })?;
+        let text = text.trim();
+        let number = text.parse().map_err(|_| {
+            anyhow!("{setting} is {text:?}, which is no number of 0 or more; use: sysctl -w")
+        })?;
+        Ok(Value::Number(number))
+    }
+
+    /// Refuses to change settings of a device whose queues have their own (`ethtool -Q`): nobody
+    /// could bring those back. What adaptive moderation chooses for each queue is nobody's own, and
+    /// what the change names is changed on purpose.
+    fn refuse_to_level_queues(&self, requests: &Requests) -> Result<()> {
         let Ok(channels) = self.ethtool.channels(self.name()) else { return Ok(()) };
         let queues = self.ethtool.queue_coalesce(self.name(), channels.receiving());
         // Most drivers do not tell queues apart.
         let Ok(queues) = queues else { return Ok(()) };
         let state = self.read()?;
-        for (parameter, _) in change.iter() {
-            let is_driven = parameter.name().parse().is_ok_and(|setting| state.is_driven(setting));
-            let values = queues.iter().map(|queue| queue.coalesce.get(parameter).unwrap_or(0));
-            let differ = values.clone().zip(values.skip(1)).any(|(one, next)| one != next);
+        for (parameter, _) in requests.coalesce.iter() {
+            let setting = parameter.name().parse::<Setting>().ok();
+            let is_named = |queue: u32| {
+                let own = requests.queues.iter().find(|(number, _)| u32::from(**number) == queue);
+                own.is_some_and(|(_, own)| own.get(parameter).is_some())
+            };
+            let left = queues.iter().filter(|queue| !is_named(queue.queue));
+            let mut values: Vec<u32> =
+                left.map(|queue| queue.coalesce.get(parameter).unwrap_or(0)).collect();
+            if values.len() < queues.len() {
+                // Those that the change does not name follow the device, or have their own.
+                let device = setting.and_then(|setting| state.get(setting)?.number());
+                values.extend(device.and_then(|value| u32::try_from(value).ok()));
+            }
             ensure!(
-                is_driven || !differ,
+                setting.is_some_and(|setting| state.is_driven(setting))
+                    || values.windows(2).all(|pair| pair[0] == pair[1]),
                 "the queues of {} have {parameter} of their own (ethtool -Q), which a change of \
                  the device's would overwrite; make them alike first; nothing was changed",
                 self.name()
@@ -100,27 +171,28 @@ impl Interface {
         Ok(())
     }
 
-    /// Refuses to change the deferral of a device whose NAPI instances have their own: the kernel
-    /// would overwrite those, and nobody could bring them back.
-    fn refuse_to_level(&self) -> Result<()> {
+    /// The same for the deferral of NAPI instances.
+    fn refuse_to_level(&self, change: &Change) -> Result<()> {
         // Kernels before 6.13 have none of their own.
-        let Ok(napis) = Netdev::open().and_then(|netdev| netdev.napis(self.name())) else {
-            return Ok(());
+        let Ok(napis) = Napis::read(self.name()) else { return Ok(()) };
+        let is_of_device = |setting: &Setting| {
+            *setting == Setting::IrqSuspendTimeout || setting.mechanism() == Mechanism::Deferral
         };
-        let device = read_deferral(&self.root, self.name())?;
-        let has_own = napis.iter().any(|napi| {
-            let timeout = napi.gro_flush_timeout.or(device.gro_flush_timeout);
-            let times = napi.defer_hard_irqs.map(u64::from).or(device.napi_defer_hard_irqs);
-            timeout != device.gro_flush_timeout || times != device.napi_defer_hard_irqs
-        });
-        ensure!(
-            !has_own,
-            "{}: some of its NAPI instances have a deferral of their own, which a change of the \
-             device's would overwrite; make them alike first; nothing was changed",
-            self.name()
-        );
+        let state = self.read_device()?;
+        for setting in change.settings().filter(is_of_device) {
+            let named = change.settings().filter_map(|other| match other {
+                Setting::Queue(queue, of) if *of == setting => Some(queue),
+                _ => None,
+            });
+            napis.refuse_to_level(setting, state.get(setting), &named.collect::<Vec<_>>())?;
+        }
         Ok(())
     }
+}
+
+/// A value of a parameter.
+fn value_of(parameter: Parameter, value: u32) -> Value {
+    if parameter.is_switch() { Value::Switch(value != 0) } else { Value::Number(value.into()) }
 }
 
 /// The network namespace of this thread, by its number; `only` where the kernel has but one.
@@ -143,61 +215,51 @@ impl Device for Interface {
             .map_or("a device without a driver".into(), |driver| format!("driver {}", driver.name))
     }
 
-    fn read(&self) -> Result<State> {
-        let mut state = State::default();
-        let coalesce = match self.ethtool.coalesce(self.name()) {
-            Err(error) if error.is_unsupported() => Coalesce::new(),
-            outcome => outcome?,
-        };
-        for (parameter, value) in coalesce.iter() {
-            if let Ok(setting) = parameter.name().parse::<Setting>() {
-                let value = match parameter.is_switch() {
-                    true => Value::Switch(value != 0),
-                    false => Value::Number(value.into()),
-                };
-                state.0.insert(setting, value);
+    fn read_with(&self, named: &[Setting]) -> Result<State> {
+        let mut state = self.read_device()?;
+        let is_of_napi = |setting: &Setting| setting.mechanism() == Mechanism::Napi;
+        let napis = named.iter().any(is_of_napi).then(|| Napis::read(self.name())).transpose()?;
+        for setting in named.iter().copied() {
+            if state.get(setting).is_some() {
+                continue;
             }
-        }
-        let deferral = read_deferral(&self.root, self.name())?;
-        let mut take = |setting, value: Option<u64>| {
-            state.0.extend(value.map(|value| (setting, Value::Number(value))));
-        };
-        take(Setting::GroFlushTimeout, deferral.gro_flush_timeout);
-        take(Setting::NapiDeferHardIrqs, deferral.napi_defer_hard_irqs);
-        BUSY.into_iter().for_each(|(setting, path)| take(setting, self.root.number(path)));
-        Ok(state)
-    }
-
-    fn change(&self, change: &Change) -> Result<()> {
-        let mut coalesce = Coalesce::new();
-        let mut deferral = Deferral::default();
-        for (setting, value) in &change.0 {
-            let number = value.number().with_context(|| format!("{setting} {value}: no number"))?;
-            match setting {
-                Setting::GroFlushTimeout => deferral.gro_flush_timeout = Some(number),
-                Setting::NapiDeferHardIrqs => deferral.napi_defer_hard_irqs = Some(number),
-                _ if setting.mechanism() == Mechanism::Coalescing => {
-                    let parameter: Parameter = setting.name().parse()?;
-                    coalesce.set(parameter, u32::try_from(number)?);
+            match (setting, setting.mechanism(), &napis) {
+                (_, Mechanism::Napi, Some(napis)) => {
+                    state.0.insert(setting, napis.value(setting)?);
+                }
+                (Setting::Queue(queue, _), Mechanism::QueueCoalescing, _) => {
+                    let own = self.read_queue(queue, &state)?;
+                    state.0.extend(own);
+                }
+                (_, Mechanism::Sysctl, _) => {
+                    let path = sysctl_path(setting).unwrap_or_default();
+                    state.0.insert(setting, self.read_sysctl(setting, &path)?);
                 }
                 _ => {}
             }
         }
-        let defers = deferral != Deferral::default();
-        if defers {
-            self.refuse_to_level()?;
+        Ok(state)
+    }
+
+    fn change(&self, change: &Change) -> Result<()> {
+        let requests = Requests::of(change)?;
+        self.refuse_to_level(change)?;
+        if !requests.coalesce.is_empty() {
+            self.refuse_to_level_queues(&requests)?;
+            self.ethtool.set_coalesce(self.name(), &requests.coalesce)?;
         }
-        if !coalesce.is_empty() {
-            self.refuse_to_level_queues(&coalesce)?;
-            self.ethtool.set_coalesce(self.name(), &coalesce)?;
+        for (queue, coalesce) in &requests.queues {
+            self.ethtool.set_queue_coalesce(self.name(), u32::from(*queue), coalesce)?;
         }
-        if defers {
-            write_deferral(&self.root, self.name(), &deferral)?;
-        }
-        for (setting, path) in BUSY {
-            if let Some(value) = change.number(setting) {
-                self.root.write(path, &value.to_string())?;
+        write_deferral(&self.root, self.name(), &requests.deferral)?;
+        if !requests.napis.is_empty() {
+            let napis = Napis::read(self.name())?;
+            for (queue, change) in &requests.napis {
+                napis.change(*queue, change)?;
             }
+        }
+        for (path, value) in &requests.sysctls {
+            self.root.write(path, &value.to_string())?;
         }
         Ok(())
     }

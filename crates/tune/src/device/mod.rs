@@ -3,15 +3,17 @@
 #[cfg(test)]
 pub mod fake;
 pub mod interface;
+mod napi;
 mod open;
 pub mod port;
+mod request;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 pub use open::{name_now, open, reopen};
 
-use super::setting::{Change, State};
+use super::setting::{Change, Setting, State};
 
 /// Which device it is, so that one that took its name later is not taken for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,11 +73,20 @@ pub trait Device {
     /// What drives it, for people: a driver's name.
     fn driver(&self) -> String;
 
-    /// Reads all settings that can be changed.
+    /// Reads the settings of the whole device, and of `named` those that are not: of single queues
+    /// and NAPI instances, and sysctls.
+    ///
+    /// # Errors
+    /// If the device is gone or does not say, or one that is named is not to be had now.
+    fn read_with(&self, named: &[Setting]) -> Result<State>;
+
+    /// Reads the settings of the whole device.
     ///
     /// # Errors
     /// If the device is gone, or does not say.
-    fn read(&self) -> Result<State>;
+    fn read(&self) -> Result<State> {
+        self.read_with(&[])
+    }
 
     /// Changes settings.
     ///
@@ -91,7 +102,9 @@ pub trait Device {
 
     /// What has to be set so that the device, which is in state `now`, is in state `before`.
     fn way_back(&self, before: &State, now: &State) -> Change {
-        before.restored_from(now)
+        let mut way = before.restored_from(now);
+        way.0.extend(before.overwritten_by(&way).0);
+        way
     }
 }
 

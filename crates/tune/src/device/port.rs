@@ -47,7 +47,7 @@ impl Device for LabPort {
         format!("the NIC of lab {}", self.identity.place)
     }
 
-    fn read(&self) -> Result<State> {
+    fn read_with(&self, _: &[Setting]) -> Result<State> {
         let port = self.state()?;
         let queue = port.queues.first().with_context(|| {
             format!("port {} has no queues; its lab is of another version", port.port)
@@ -74,7 +74,7 @@ impl Device for LabPort {
         let now = self.read()?;
         let strategy = strategy(&now, change)?;
         let Identity { place: lab, name, .. } = &self.identity;
-        let settings = vec![(Setting::Strategy.name().to_owned(), strategy.to_string())];
+        let settings = vec![(Setting::Strategy.name().into_owned(), strategy.to_string())];
         ask(lab, &Request::Set { port: name.clone(), queue: None, settings }).map(drop)
     }
 

@@ -89,15 +89,27 @@ impl Journal {
         self.trying.is_none() && self.kept.is_empty()
     }
 
-    /// Adds changes that are done to those before; what is as it first was is none any more.
+    /// Adds changes that are done to those before; what is as it first was is none any more,
+    /// except for a queue where the way back of its device would overwrite it.
     pub fn keep(&mut self, changed: Vec<Kept>) {
-        for change in changed {
-            match self.kept.iter_mut().find(|kept| kept.setting == change.setting) {
-                Some(kept) => kept.after = change.after,
-                None => self.kept.push(change),
+        for mut change in changed {
+            if let Some(kept) = self.kept.iter_mut().find(|kept| kept.setting == change.setting) {
+                kept.after = change.after;
+                continue;
             }
+            // What a queue had from an earlier change of its device, that one has brought.
+            let device = change.setting.of_device();
+            let device = self.kept.iter().find(|kept| Some(kept.setting) == device);
+            if let Some(device) = device.filter(|device| device.after == change.before) {
+                change.before = device.before.clone();
+            }
+            self.kept.push(change);
         }
-        self.kept.retain(|kept| kept.before != kept.after);
+        let devices = self.kept.iter().filter(|kept| kept.before != kept.after);
+        let devices: Vec<Setting> = devices.map(|kept| kept.setting).collect();
+        let is_overwritten =
+            |kept: &Kept| kept.setting.of_device().is_some_and(|of| devices.contains(&of));
+        self.kept.retain(|kept| kept.before != kept.after || is_overwritten(kept));
     }
 
     /// How the device was before the first change that was kept: those settings alone.
@@ -116,7 +128,10 @@ pub fn changed(before: &State, after: &State, asked: &[Setting]) -> Vec<Kept> {
         Some(Kept { setting: *setting, before: before.clone(), after: after.clone() })
     });
     let differs = |kept: &Kept| {
-        kept.before != kept.after
+        // A queue that is as it was, but not as its device.
+        let device = kept.setting.of_device();
+        let is_apart = device.is_some_and(|device| before.get(device) != after.get(device));
+        (kept.before != kept.after || is_apart)
             && (asked.contains(&kept.setting) || !after.is_driven(kept.setting))
     };
     pairs.filter(differs).collect()
@@ -151,6 +166,30 @@ mod tests {
         // Back by hand: nothing is left to undo.
         journal.keep(changed(&third, &first, &[Setting::RxUsecs]));
         assert!(journal.is_empty());
+    }
+
+    #[test]
+    fn a_queue_goes_back_to_what_its_device_was_first() {
+        let mut journal = journal();
+        let states = [
+            "rx-usecs 8 queue:1:rx-usecs 8",
+            "rx-usecs 50 queue:1:rx-usecs 50",
+            "rx-usecs 50 queue:1:rx-usecs 0",
+            "rx-usecs 8 queue:1:rx-usecs 8",
+        ]
+        .map(state);
+        // The first change named the device alone, so nobody looked at its queues.
+        let device = |at: usize| states[at].only(|setting| setting == Setting::RxUsecs);
+        journal.keep(changed(&device(0), &device(1), &[]));
+        journal.keep(changed(&states[1], &states[2], &[]));
+        assert_eq!(journal.first(), states[0]);
+        let way = states[0].restored_from(&states[2]);
+        assert_eq!(way.to_string(), "rx-usecs 8 queue:1:rx-usecs 8");
+        journal.keep(changed(&states[2], &states[3], &[]));
+        assert!(journal.is_empty(), "{journal:?}");
+        // A queue that was named and stayed as it was is put back over what its device brings.
+        journal.keep(changed(&states[0], &state("rx-usecs 50 queue:1:rx-usecs 8"), &[]));
+        assert_eq!(journal.first(), states[0]);
     }
 
     #[test]

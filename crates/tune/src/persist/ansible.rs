@@ -13,7 +13,7 @@ use crate::setting::{Mechanism, Setting, State, Value};
 /// The text.
 pub(super) fn text(subject: &Subject, settings: &State) -> String {
     let name = &subject.name;
-    let busy = settings.only(|setting| setting.mechanism() == Mechanism::BusyPolling);
+    let busy = settings.only(|setting| setting.mechanism() == Mechanism::Sysctl);
     let of_device = settings.only(|setting| busy.get(setting).is_none());
     let mut text = format!(
         "{}- name: {}\n  hosts: all\n  become: true\n  gather_facts: false\n  tasks:\n",

@@ -20,7 +20,7 @@ pub(super) fn file(subject: &Subject, settings: &State) -> File {
             text += &format!("    hardware-irq-coalesce-{setting} {value}\n");
         }
     }
-    let others = settings.only(|setting| setting.mechanism() == Mechanism::Deferral);
+    let others = settings.only(|setting| setting.mechanism() != Mechanism::Coalescing);
     for command in commands(name, &others) {
         text += &format!("    up {command}\n");
     }

@@ -24,7 +24,7 @@ pub(super) fn file(subject: &Subject, settings: &State) -> File {
     if let Some(words) = profile(settings) {
         text += &format!("# The same in a profile: nmcli connection modify PROFILE{words}\n");
     }
-    text += "PATH=/usr/sbin:/usr/bin:/sbin:/bin\n";
+    text += "PATH=/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin\n";
     text += &format!("case \"$1 $2\" in\n\"{name} up\" | \"{name} reapply\")\n");
     commands(name, settings).iter().for_each(|command| text += &format!("    {command}\n"));
     text += "    ;;\nesac\n";

@@ -8,7 +8,7 @@ use crate::setting::{Mechanism, State};
 
 /// The text.
 pub(super) fn text(subject: &Subject, settings: &State) -> String {
-    let of_device = settings.only(|setting| setting.mechanism() != Mechanism::BusyPolling);
+    let of_device = settings.only(|setting| setting.mechanism() != Mechanism::Sysctl);
     let mut text = format!("{}{{ pkgs, ... }}:\n{{\n", head(settings));
     if !of_device.0.is_empty() {
         let rules = udev::rules(&subject.name, &of_device, "${pkgs.ethtool}/bin/ethtool");

@@ -1,4 +1,4 @@
-//! `sysctl.d(5)`: busy polling, which is of the whole machine.
+//! `sysctl.d(5)`: busy polling and other sysctls, which are of the whole machine.
 
 use super::file::{File, MARK, Subject};
 use super::words::sysctl;
@@ -18,5 +18,5 @@ pub(super) fn file(subject: &Subject, settings: &State) -> File {
 
 /// The setting of a line.
 pub(super) fn setting_of<'a>(key: &str, value: &'a str) -> Option<(Setting, &'a str)> {
-    Some((key.strip_prefix("net.core.")?.replace('_', "-").parse().ok()?, value))
+    Some((format!("sysctl:{key}").parse().ok()?, value))
 }

@@ -23,15 +23,19 @@ fn files(subject: &Subject, settings: &State) -> Result<Vec<File>, String> {
     }
 }
 
-/// Each setting of a device, with a value.
+/// Each setting of a device and of a queue, and a sysctl, with a value.
 fn each() -> impl Iterator<Item = State> {
-    let settings = Setting::ALL.iter().filter(|setting| **setting != Setting::Strategy);
+    let of_device = || Setting::ALL.iter().copied();
+    let of_queue = of_device().filter_map(|setting| setting.of_queue(5));
+    let others = of_queue.chain(["sysctl:net.ipv4.conf.a/1.rp_filter".parse().unwrap()]);
+    let settings = of_device().filter(|setting| *setting != Setting::Strategy).chain(others);
     settings.map(|setting| {
         let value = match setting.unit() {
             Unit::Switch => Value::Switch(false),
+            Unit::Steps => Value::Text("1,256,n_8,n,n".into()),
             _ => Value::Number(7),
         };
-        State([(*setting, value)].into())
+        State([(setting, value)].into())
     })
 }
 
@@ -101,9 +105,15 @@ fn what_a_format_cannot_say_is_refused_with_those_that_can() {
          networkmanager, ifupdown, tuned, nmstate, ansible, nixos"
     );
     assert!(refusal(Format::Udev, "busy-poll 50").ends_with("--as systemd, tuned, ansible, nixos"));
+    let able = "those that can: --as networkmanager, ifupdown, nmstate";
+    for setting in ["irq-suspend-timeout 5", "queue:1:threaded on", "rx-profile 1,n,n"] {
+        assert!(refusal(Format::Systemd, setting).ends_with(able), "{setting}");
+    }
+    assert!(refusal(Format::Udev, "irq-suspend-timeout 5 busy-poll 5").contains("for some of"));
     for state in each() {
-        assert!(Format::Systemd.write(&subject(), &state).is_ok(), "{state}");
-        assert!(Format::Ansible.write(&subject(), &state).is_ok(), "{state}");
+        let formats = Format::value_variants().iter();
+        let able = formats.filter(|format| format.write(&subject(), &state).is_ok());
+        assert!(able.count() >= 3, "{state}");
     }
 }
 
@@ -123,7 +133,12 @@ fn each_format_is_what_its_reader_expects() {
     let all =
         state("adaptive-rx off rx-usecs 50 rx-frames-high 8 cqe-mode-rx on gro-flush-timeout 0");
     let deferring = state("rx-usecs 50 gro-flush-timeout 20us");
+    let of_queues = state(
+        "rx-usecs 50 queue:1:rx-usecs 0 queue:1:adaptive-rx off queue:0:irq-suspend-timeout 20us \
+         threaded on",
+    );
     for (format, settings, lines) in [
+        (Format::NetworkManager, &of_queues, "networkmanager_queues.txt"),
         (Format::NetworkManager, &deferring, "networkmanager.txt"),
         (Format::Ifupdown, &deferring, "ifupdown.txt"),
         (Format::Tuned, &deferring, "tuned.txt"),
@@ -152,4 +167,11 @@ fn what_a_link_file_cannot_say_is_a_rule() {
     ));
     assert_eq!(files[0].text.matches(does).count(), 2);
     assert!(files[1].text.ends_with("net.core.busy_poll = 50\n"));
+
+    let settings = state("threaded on queue:5:rx-usecs 0 sysctl:net.core.dev_weight 64");
+    let files = systemd(&subject(), &settings).unwrap();
+    let does = "ATTR{threaded}=\"1\", RUN+=\"/usr/sbin/ethtool --per-queue enp1s0 queue_mask 0x20 \
+                --coalesce rx-usecs 0\"";
+    assert!(files[0].text.contains(does), "{}", files[0].text);
+    assert!(files[1].text.ends_with("\nnet.core.dev_weight = 64\n"), "{}", files[1].text);
 }

@@ -6,7 +6,7 @@
 //! (TuneD's issue 726), and again for newer lines (819).
 
 use super::file::{File, Subject, head};
-use super::words::{ethtool, sysctl, sysfs};
+use super::words::{ethtool_runs, sysctl, sysfs};
 use crate::setting::State;
 
 /// Where profiles are: TuneD 2.23 has moved them to the second one.
@@ -28,15 +28,16 @@ pub(super) fn files(subject: &Subject, settings: &State) -> Vec<File> {
     let mut text = head(settings);
     text += &format!("[main]\nsummary=Interrupt coalescing of {name}\n");
     let mut files = Vec::new();
-    if let Some(words) = ethtool(settings) {
+    let runs = ethtool_runs(name, settings);
+    if !runs.is_empty() {
         text += &unit(
             &format!("earmark-{name}"),
             "script",
             std::iter::once("script=${i:PROFILE_DIR}/coalescing.sh\n".into()),
         );
+        let runs: String = runs.iter().map(|run| format!("ethtool {run}\n")).collect();
         let program = format!(
-            "#!/bin/sh\n{}PATH=/usr/sbin:/usr/bin:/sbin:/bin\n[ \"$1\" != start ] || exec ethtool \
-             -C {name} {words}\n",
+            "#!/bin/sh\n{}PATH=/usr/sbin:/usr/bin:/sbin:/bin\n[ \"$1\" = start ] || exit 0\n{runs}",
             head(settings)
         );
         files.push(File { path: script, text: program, is_program: true });

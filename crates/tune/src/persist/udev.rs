@@ -1,8 +1,8 @@
 //! A udev rule (`udev(7)`): attributes of the device that udev writes, and a run of `ethtool`.
 
 use super::file::{File, MARK, Subject};
-use super::words::{ethtool, sysfs};
-use crate::setting::{Setting, State};
+use super::words::{ethtool_runs, pairs_of_ethtool, sysfs};
+use crate::setting::{Setting, State, Unit};
 
 /// Its path.
 pub(super) fn path(device: &str) -> String {
@@ -19,8 +19,8 @@ pub(super) fn file(subject: &Subject, settings: &State) -> File {
 pub(super) fn rules(name: &str, settings: &State, program: &str) -> String {
     let mut does: String =
         sysfs(settings).map(|(file, value)| format!(", ATTR{{{file}}}=\"{value}\"")).collect();
-    if let Some(words) = ethtool(settings) {
-        does += &format!(", RUN+=\"{program} -C {name} {words}\"");
+    for run in ethtool_runs(name, settings) {
+        does += &format!(", RUN+=\"{program} {run}\"");
     }
     // The name that it will have; or, where nothing names devices, the kernel's.
     format!(
@@ -36,13 +36,16 @@ pub(super) fn pairs(line: &str) -> Vec<(Setting, &str)> {
         if let Some((name, value)) =
             part.strip_prefix("ATTR{").and_then(|rest| rest.split_once("}=\""))
         {
-            pairs.push((name.replace('_', "-"), value.trim_end_matches('"')));
-        } else if let Some((_, command)) = part.split_once("ethtool -C ") {
-            let words: Vec<&str> =
-                command.trim_end_matches('"').split_whitespace().skip(1).collect();
-            pairs.extend(words.chunks_exact(2).map(|pair| (pair[0].to_owned(), pair[1])));
+            let Ok(setting) = name.replace('_', "-").parse::<Setting>() else { continue };
+            let value = match (setting.unit(), value.trim_end_matches('"')) {
+                (Unit::Switch, "0") => "off",
+                (Unit::Switch, "1") => "on",
+                (_, value) => value,
+            };
+            pairs.push((setting, value));
+        } else if let Some((_, words)) = part.split_once("ethtool ") {
+            pairs.extend(pairs_of_ethtool(words.trim_end_matches('"')));
         }
     }
-    let known = pairs.into_iter().filter_map(|(name, value)| Some((name.parse().ok()?, value)));
-    known.collect()
+    pairs
 }

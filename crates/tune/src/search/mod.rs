@@ -10,7 +10,9 @@
 //!    between them are interpolated (logarithm of the figure, linear in the place on the axis), and
 //!    the next trial is where the goal is predicted to be met best; until the neighbours of the
 //!    best are known, or nothing better is to be expected.
-//! 2. *Other axes are tried at the best point only*, and followed as long as they help.
+//! 2. *Other axes are tried at the best point only*, and followed as long as they help. What each
+//!    has changed is taken to add up ([`effects`]), and what that lets expect of combinations is
+//!    tried as long as there are trials left.
 //! 3. *Noise is met by pairs.* Points are measured in rounds, A B C, C B A, so that a machine that
 //!    drifts drifts under all of them. In the end those that may be the best have further rounds;
 //!    after each, those that are worse beyond doubt leave (successive halving, but by evidence
@@ -18,6 +20,7 @@
 //!
 //! This module measures nothing itself, reads no clock, and with the same figures does the same.
 
+mod effects;
 mod finals;
 mod space;
 
@@ -28,6 +31,7 @@ use anyhow::Result;
 
 use super::figures::{Figures, linear, logarithm};
 use super::goal::Goal;
+use effects::Effects;
 
 /// How a search goes about.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +51,9 @@ impl Budget {
 
 /// What counts as the same: figures that differ by less than 5 %.
 pub const SAME: f64 = 0.048_790_164; // the logarithm of 1.05
+
+/// Costs that differ by no more are one.
+const TIE: f64 = 1e-6;
 
 /// A setting that was tried.
 #[derive(Clone, Debug)]
@@ -85,6 +92,7 @@ struct Search<'a> {
     goal: &'a Goal,
     budget: Budget,
     trials: Vec<Trial>,
+    effects: Effects,
     round: u32,
 }
 
@@ -113,7 +121,8 @@ pub fn search(
         }
         Method::Exhaustive(rounds) => Budget { trials: usize::MAX, rounds, finals: 0 },
     };
-    let mut search = Search { space, goal, budget, trials: Vec::new(), round: 0 };
+    let (trials, effects) = (Vec::new(), Effects::default());
+    let mut search = Search { space, goal, budget, trials, effects, round: 0 };
     if let Method::Exhaustive(_) = method {
         search.try_points(space.all(), measure)?;
         return search.finals(measure);
@@ -123,6 +132,7 @@ pub fn search(
     for axis in 1..space.axes.len() {
         search.follow_axis(axis, measure)?;
     }
+    search.refine(measure)?;
     search.finals(measure)
 }
 
@@ -218,6 +228,28 @@ impl Search<'_> {
         Ok(())
     }
 
+    /// Tries what the effects of all axes together let expect: where a limit leaves room for one
+    /// hold only, a shorter one on the first axis may make room for another that is worth more.
+    fn refine(&mut self, measure: &mut Measure<'_>) -> Result<()> {
+        let points = if self.effects.is_empty() { Vec::new() } else { self.space.all() };
+        while self.left() > 0 {
+            let Some(best) = self.best(|_| true) else { break };
+            let known = self.known();
+            let untried = points.iter().filter(|point| !self.is_tried(point));
+            let expected = untried.filter_map(|point| {
+                let figures = self.effects.expected(point, &known)?;
+                Some((point, self.goal.cost(&figures)))
+            });
+            let promising = expected.min_by(|a, b| a.1.total_cmp(&b.1));
+            let least = self.cost(best);
+            let Some((point, _)) = promising.filter(|(_, cost)| *cost < least - SAME / 2.0) else {
+                break;
+            };
+            self.try_beside_best(point.clone(), measure)?;
+        }
+        Ok(())
+    }
+
     /// Goes along another axis from the best point, as long as that helps.
     fn follow_axis(&mut self, axis: usize, measure: &mut Measure<'_>) -> Result<()> {
         let Some(best) = self.best(|point| matches!(point, Point::At(_))) else { return Ok(()) };
@@ -236,7 +268,10 @@ impl Search<'_> {
                 continue;
             }
             self.try_beside_best(point, measure)?;
-            let cost = self.cost(self.trials.len() - 1);
+            let last = self.trials.len() - 1;
+            let (here, there) = (self.trials[last].mean(), self.trials[best].mean());
+            self.effects.learn(axis, place, from[axis], &there, &here);
+            let cost = self.cost(last);
             if cost > before - SAME {
                 break;
             }
@@ -249,10 +284,7 @@ impl Search<'_> {
 /// Where on the first axis to look next; `None` if there is nothing to be expected of any place.
 fn next_place(known: &[(usize, Figures)], length: usize, goal: &Goal) -> Option<usize> {
     let cost = |figures: &Figures| goal.cost(figures);
-    let (best, least) = known
-        .iter()
-        .map(|(place, figures)| (*place, cost(figures)))
-        .min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let least = known.iter().map(|(_, figures)| cost(figures)).min_by(f64::total_cmp)?;
     let is_known = |place: usize| known.iter().any(|(at, _)| *at == place);
     let unknown = (0..length).filter(|place| !is_known(*place));
     let predicted = unknown.map(|place| (place, cost(&predict(known, place))));
@@ -261,14 +293,20 @@ fn next_place(known: &[(usize, Figures)], length: usize, goal: &Goal) -> Option<
         return Some(place);
     }
     // Nothing better is predicted; but a prediction is only as good as what is known near the best.
-    let below = known.iter().map(|(at, _)| *at).filter(|at| *at < best).max();
-    let above = known.iter().map(|(at, _)| *at).filter(|at| *at > best).min();
-    let below = below.map(|at| (best - at, at.midpoint(best)));
-    let above = above.map_or_else(
-        || (best + 1 < length).then(|| (length - best, best.midpoint(length))),
-        |at| Some((at - best, (at + best).div_ceil(2))),
-    );
-    let (gap, place) = below.into_iter().chain(above).max_by_key(|(gap, _)| *gap)?;
+    // Where several are as good, the widest gap beside one of them counts.
+    let best = known.iter().filter(|(_, figures)| cost(figures) <= least + TIE);
+    let gaps = best.flat_map(|(best, _)| {
+        let best = *best;
+        let below = known.iter().map(|(at, _)| *at).filter(|at| *at < best).max();
+        let above = known.iter().map(|(at, _)| *at).filter(|at| *at > best).min();
+        let below = below.map(|at| (best - at, at.midpoint(best)));
+        let above = above.map_or_else(
+            || (best + 1 < length).then(|| (length - best, best.midpoint(length))),
+            |at| Some((at - best, (at + best).div_ceil(2))),
+        );
+        below.into_iter().chain(above)
+    });
+    let (gap, place) = gaps.max_by_key(|(gap, _)| *gap)?;
     (gap > 1 && !is_known(place)).then_some(place)
 }
 

@@ -1,6 +1,8 @@
 //! The settings among which to search: axes, each a list of parts of a setting, and special ones.
 
-use crate::setting::{Change, Setting, State, Value};
+use std::collections::BTreeSet;
+
+use crate::setting::{Change, Setting, State, Value, profile};
 
 /// Microseconds of the first axis. Neighbours are apart by half or less of themselves: a setting
 /// between two of them is not far from either.
@@ -12,6 +14,19 @@ const FRAMES: [u64; 4] = [8, 32, 128, 0];
 
 /// Deferrals that are tried beside each time, in microseconds.
 const DEFERRALS: [u64; 3] = [20, 100, 0];
+
+/// Microseconds that completions of sending may wait, beside each time: 0 is the mildest.
+const COMPLETIONS: [u64; 2] = [128, 0];
+
+/// What the times of a DIM profile are divided by, for one that is kinder to latency.
+const PROFILE_DIVISOR: u32 = 4;
+
+/// How long interrupts may stay off while a program polls, in microseconds: longer than a program
+/// needs for what one poll has brought (`Documentation/networking/napi.rst`).
+const SUSPENDED: u64 = 20_000;
+
+/// Axes from which on a search has more trials.
+const MANY_AXES: usize = 4;
 
 /// How often in a row the kernel defers interrupts, where it does.
 const DEFERRED_TIMES: u64 = 2;
@@ -66,6 +81,9 @@ impl Space {
             let frames = |frames| Change(vec![(Setting::RxFrames, Value::Number(frames))]);
             axes.push(FRAMES.into_iter().map(frames).collect());
         }
+        if !axes.is_empty() {
+            axes.extend(beside_receiving(state));
+        }
         if let Some(first) = axes.first_mut().filter(|axis| limits_frames(axis)) {
             // None at all is what interrupts at once where there is no timer.
             first.rotate_right(1);
@@ -89,7 +107,21 @@ impl Space {
         if state.get(Setting::AdaptiveRx) == Some(&Value::Switch(false)) {
             specials.push(Change(vec![(Setting::AdaptiveRx, Value::Switch(true))]));
         }
+        specials.extend(shorter_profile(state));
         Self { present, specials, axes }
+    }
+
+    /// The settings that points may name, each once.
+    #[must_use]
+    pub fn settings(&self) -> BTreeSet<Setting> {
+        let parts = self.specials.iter().chain(self.axes.iter().flatten());
+        parts.flat_map(Change::settings).collect()
+    }
+
+    /// How many trials usually find the best.
+    #[must_use]
+    pub fn usual_trials(&self) -> usize {
+        if self.axes.len() < MANY_AXES { 10 } else { 12 }
     }
 
     /// How the device is, and these settings alone.
@@ -101,7 +133,7 @@ impl Space {
     }
 
     /// The same with busy polling as another axis, where it is to be had: it is of the whole
-    /// machine.
+    /// machine. Where NAPI instances can be suspended while a program polls, they are.
     ///
     /// # Errors
     /// If it is not to be had.
@@ -111,11 +143,49 @@ impl Space {
             return Err("busy polling is to be had on the machine's own network only".into());
         }
         let polls = Change(settings.map(|setting| (setting, Value::Number(BUSY))).to_vec());
-        self.axes.push(vec![Change::default(), polls]);
+        let mut places = vec![polls.clone()];
+        if let Some(Value::Number(_)) = state.get(Setting::IrqSuspendTimeout) {
+            let suspended = (Setting::IrqSuspendTimeout, Value::Number(SUSPENDED * 1_000));
+            places.push(Change([polls.0, vec![suspended]].concat()));
+        }
+        self.add_axis(places);
+        Ok(self)
+    }
+
+    /// The same with values of a setting as another axis.
+    ///
+    /// # Errors
+    /// If an axis has the setting already, or the present value is the only one.
+    pub fn with_knob(
+        mut self,
+        state: &State,
+        setting: Setting,
+        values: &[Value],
+    ) -> Result<Self, String> {
+        if self.settings().contains(&setting) {
+            return Err(format!("{setting} is tried already"));
+        }
+        let now = state.get(setting);
+        let others = values.iter().filter(|value| Some(*value) != now);
+        let places: Vec<Change> =
+            others.map(|value| Change(vec![(setting, value.clone())])).collect();
+        if places.is_empty() {
+            return Err(format!("{setting} has this value already; name others"));
+        }
+        self.add_axis(places);
+        Ok(self)
+    }
+
+    /// Adds an axis with these places, and one that changes nothing.
+    fn add_axis(&mut self, places: Vec<Change>) {
+        self.axes.push([vec![Change::default()], places].concat());
         if let Point::At(places) = &mut self.present {
             places.push(0);
+        } else if self.axes.len() == 1 {
+            // The present setting is on no axis yet: it is where this one begins.
+            self.specials.clear();
+            self.present = Point::At(vec![0]);
         }
-        Ok(self)
     }
 
     /// The setting at a point.
@@ -155,6 +225,32 @@ fn held(state: &State, usecs: u64) -> Change {
     let is_on = state.is_on(Setting::AdaptiveRx);
     let off = is_on.then_some((Setting::AdaptiveRx, Value::Switch(false)));
     Change(off.into_iter().chain([(Setting::RxUsecs, Value::Number(usecs))]).collect())
+}
+
+/// Axes of what is not the receive timer: completions of sending, and who polls.
+fn beside_receiving(state: &State) -> Vec<Vec<Change>> {
+    let mut axes = Vec::new();
+    let is_fixed = |setting| state.get(setting).is_some() && !state.is_driven(setting);
+    if is_fixed(Setting::TxUsecs) {
+        let usecs = |usecs| Change(vec![(Setting::TxUsecs, Value::Number(usecs))]);
+        axes.push(COMPLETIONS.into_iter().map(usecs).collect());
+    }
+    if state.get(Setting::Threaded).is_some() {
+        let threaded = |is_on| Change(vec![(Setting::Threaded, Value::Switch(is_on))]);
+        axes.push([false, true].into_iter().map(threaded).collect());
+    }
+    axes
+}
+
+/// Adaptive moderation with a profile whose times are shorter.
+fn shorter_profile(state: &State) -> Option<Change> {
+    state.get(Setting::AdaptiveRx)?;
+    let mut steps = profile::parse(&state.get(Setting::RxProfile)?.to_string()).ok()?;
+    steps.iter_mut().for_each(|step| {
+        step.usec = step.usec.map(|usec| usec.div_ceil(PROFILE_DIVISOR));
+    });
+    let shorter = (Setting::RxProfile, Value::Text(profile::text(&steps)));
+    Some(Change(vec![(Setting::AdaptiveRx, Value::Switch(true)), shorter]))
 }
 
 /// A time of the kernel's.
@@ -214,6 +310,32 @@ mod tests {
             space("rx-frames 0").axes[0].iter().map(ToString::to_string).collect();
         assert_eq!(tap, ["rx-frames 0", "rx-frames 8", "rx-frames 32", "rx-frames 128"]);
         assert_eq!(space("tx-usecs 5").all(), [Point::Special(0)]);
+
+        let more =
+            space("rx-usecs 0 tx-usecs 0 adaptive-rx off rx-profile 1,9,n_64,9,n threaded off");
+        let last: Vec<String> =
+            more.axes.iter().skip(1).map(|axis| axis.last().unwrap().to_string()).collect();
+        assert_eq!(last, ["tx-usecs 128", "threaded on"]);
+        assert_eq!(more.specials[1].to_string(), "adaptive-rx on rx-profile 1,9,n_16,9,n");
+        assert_eq!((more.usual_trials(), both.usual_trials()), (10, 10));
+        // What adaptive moderation chooses is no axis.
+        assert_eq!(space("rx-usecs 0 adaptive-tx on tx-usecs 0").axes.len(), 1);
+
+        let state: Change =
+            "rx-usecs 3 busy-poll 0 busy-read 0 irq-suspend-timeout 0".parse().unwrap();
+        let state = State(state.0.into_iter().collect());
+        let busy = Space::of(&state, 8).with_busy_polling(&state).unwrap();
+        let suspended = "rx-usecs 0 busy-poll 50 busy-read 50 irq-suspend-timeout 20000000";
+        assert_eq!(busy.change(&Point::At(vec![0, 2])).to_string(), suspended);
+        let knob: Setting = "queue:1:rx-usecs".parse().unwrap();
+        let values = [0, 8].map(Value::Number);
+        let space = busy.with_knob(&state, knob, &values).unwrap();
+        let text = space.change(&Point::At(vec![0, 1, 2])).to_string();
+        assert_eq!(text, "rx-usecs 0 busy-poll 50 busy-read 50 queue:1:rx-usecs 8");
+        assert!(space.with_knob(&state, knob, &values).unwrap_err().contains("tried already"));
+        let alone = Space::of(&State::default(), 8).with_knob(&state, knob, &values).unwrap();
+        assert_eq!((alone.all().len(), &alone.present), (3, &Point::At(vec![0])));
+        assert!(alone.settings().contains(&knob));
 
         let named = Space::among(&["rx-usecs 7".parse().unwrap(), "rx-usecs 9".parse().unwrap()]);
         let named = named.all().into_iter().map(|point| named.change(&point).to_string());

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Setting, Value};
+use super::{Setting, Unit, Value};
 
 /// Settings of a device as they were read. What is missing, the device does not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,8 +29,10 @@ impl State {
     /// Whether adaptive moderation is at work that changes `setting` by itself.
     #[must_use]
     pub fn is_driven(&self, setting: Setting) -> bool {
-        let adaptive = [Setting::AdaptiveRx, Setting::AdaptiveTx];
-        adaptive.into_iter().any(|adaptive| setting.follows(adaptive) && self.is_on(adaptive))
+        setting
+            .switches()
+            .into_iter()
+            .any(|adaptive| setting.follows(adaptive) && self.is_on(adaptive))
     }
 
     /// What has to be set so that a device in state `now` is in this one again: settings that
@@ -42,6 +44,17 @@ impl State {
                 && !(self.is_driven(**setting) && now.is_driven(**setting))
         };
         Change(self.0.iter().filter(differs).map(|(s, v)| (*s, v.clone())).collect())
+    }
+
+    /// Settings of single queues that `change` would overwrite with those of the device, as they
+    /// are here.
+    #[must_use]
+    pub fn overwritten_by(&self, change: &Change) -> Change {
+        let is_overwritten = |(setting, _): &(&Setting, &Value)| {
+            let device = setting.of_device().is_some_and(|device| change.get(device).is_some());
+            device && change.get(**setting).is_none() && !self.is_driven(**setting)
+        };
+        Change(self.0.iter().filter(is_overwritten).map(|(s, v)| (*s, v.clone())).collect())
     }
 
     /// What has to be set so that nothing holds a received packet back.
@@ -85,15 +98,20 @@ impl fmt::Display for State {
 pub struct Change(pub Vec<(Setting, Value)>);
 
 impl Change {
-    /// Reads names and values in turn, as `ethtool -C` takes them.
+    /// Reads names and values in turn, as `ethtool -C` takes them, or `NAME=VALUE` as one word.
     ///
     /// # Errors
     /// If a name is unknown, is there twice or has no value, or a value is none of its setting.
     pub fn parse<S: AsRef<str>>(words: &[S]) -> Result<Self, String> {
         let mut change = Self::default();
-        for pair in words.chunks(2) {
-            let setting: Setting = pair[0].as_ref().parse()?;
-            let Some(value) = pair.get(1) else {
+        let mut words = words.iter().map(AsRef::as_ref);
+        while let Some(word) = words.next() {
+            let (name, value) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (word, words.next()),
+            };
+            let setting: Setting = name.parse()?;
+            let Some(value) = value else {
                 return Err(format!(
                     "settings are pairs of name and value; `{setting}` has no value"
                 ));
@@ -101,7 +119,7 @@ impl Change {
             if change.get(setting).is_some() {
                 return Err(format!("{setting} is given twice"));
             }
-            change.0.push((setting, setting.parse_value(value.as_ref())?));
+            change.0.push((setting, setting.parse_value(value)?));
         }
         Ok(change)
     }
@@ -150,6 +168,39 @@ impl fmt::Display for Change {
             return f.write_str("no change");
         }
         pairs(f, self.0.iter().map(|(setting, value)| (setting, value)))
+    }
+}
+
+/// Values of one setting that are to be tried: `NAME=VALUE,VALUE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Knob {
+    /// The setting.
+    pub setting: Setting,
+    /// Its values, in the order given; at least one.
+    pub values: Vec<Value>,
+}
+
+impl FromStr for Knob {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, values) = text.split_once('=').ok_or_else(|| {
+            format!("{text}: write it like sysctl:net.core.netdev_budget=150,600")
+        })?;
+        let setting: Setting = name.parse()?;
+        // The steps of a profile have commas themselves.
+        let values = match setting.unit() {
+            Unit::Steps | Unit::Text => vec![setting.parse_value(values)?],
+            _ => values.split(',').map(|it| setting.parse_value(it)).collect::<Result<_, _>>()?,
+        };
+        Ok(Self { setting, values })
+    }
+}
+
+impl fmt::Display for Knob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values: Vec<String> = self.values.iter().map(ToString::to_string).collect();
+        write!(f, "{}={}", self.setting, values.join(","))
     }
 }
 

@@ -3,28 +3,55 @@
 //!
 //! What `ethtool -C` sets has ethtool's names (`Documentation/networking/ethtool-netlink.rst`,
 //! COALESCE_SET). NAPI deferral and busy polling have no command of ethtool's; they are called as
-//! the kernel calls them (`Documentation/networking/napi.rst`), with dashes.
+//! the kernel calls them (`Documentation/networking/napi.rst`), with dashes. `queue:1:rx-usecs` is
+//! the same of a single queue, `sysctl:net.core.netdev_budget` a number below `/proc/sys/net`.
 
 mod change;
+pub mod profile;
+mod sysctl;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use netdev::ethtool::Parameter;
 use serde::{Deserialize, Serialize};
 
-pub use change::{Change, State};
+pub use change::{Change, Knob, State};
+pub use sysctl::Sysctl;
 
 /// What part of the system a setting belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
     /// The driver's interrupt coalescing: `ethtool -C`.
     Coalescing,
-    /// The kernel's deferral of interrupts, one for each device.
+    /// That of a single queue: `ethtool --per-queue`.
+    QueueCoalescing,
+    /// The steps of adaptive moderation, which netlink alone has.
+    Profile,
+    /// The kernel's deferral of interrupts, one for each device: files of the device.
     Deferral,
-    /// Busy polling of sockets, one for the whole machine.
-    BusyPolling,
+    /// That of NAPI instances, one for each: netlink's `napi-set`.
+    Napi,
+    /// A number below `/proc/sys/net`, of a network or of the whole machine.
+    Sysctl,
     /// The whole setting of a NIC of ours, as `delay:75`.
     Strategy,
+}
+
+impl Mechanism {
+    /// The interface of the kernel that changes it.
+    #[must_use]
+    pub fn interface(self) -> &'static str {
+        match self {
+            Self::Coalescing | Self::Profile => "coalesce-set",
+            Self::QueueCoalescing => "per-queue",
+            Self::Deferral => "sysfs",
+            Self::Napi => "napi-set",
+            Self::Sysctl => "sysctl",
+            Self::Strategy => "lab",
+        }
+    }
 }
 
 /// The unit of a value.
@@ -38,9 +65,17 @@ pub enum Unit {
     Count,
     /// `on` or `off`.
     Switch,
+    /// The steps of adaptive moderation ([`profile`]).
+    Steps,
     /// Words.
     Text,
 }
+
+/// What the name of a setting of a single queue begins with.
+const QUEUE: &str = "queue:";
+
+/// What the name of any other number begins with.
+const SYSCTL: &str = "sysctl:";
 
 /// Declares the settings: a name, a mechanism and a unit for each.
 macro_rules! settings {
@@ -49,28 +84,47 @@ macro_rules! settings {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Setting {
             $($(#[$about])* $variant,)*
+            /// A setting of a single queue, or of the NAPI instance that polls it.
+            Queue(u16, &'static Setting),
+            /// Any number below `/proc/sys/net`.
+            Sysctl(Sysctl),
         }
 
         impl Setting {
-            /// All of them, in the order in which they are printed.
+            /// Those of a device, in the order in which they are printed.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             /// Its name, as ethtool or the kernel has it.
             #[must_use]
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
+            pub fn name(self) -> Cow<'static, str> {
+                match self {
+                    $(Self::$variant => $name.into(),)*
+                    Self::Queue(queue, of) => format!("{QUEUE}{queue}:{of}").into(),
+                    Self::Sysctl(name) => format!("{SYSCTL}{name}").into(),
+                }
             }
 
             /// What it belongs to.
             #[must_use]
             pub fn mechanism(self) -> Mechanism {
-                match self { $(Self::$variant => Mechanism::$mechanism,)* }
+                match self {
+                    $(Self::$variant => Mechanism::$mechanism,)*
+                    Self::Queue(_, of) if of.mechanism() == Mechanism::Coalescing => {
+                        Mechanism::QueueCoalescing
+                    }
+                    Self::Queue(..) => Mechanism::Napi,
+                    Self::Sysctl(_) => Mechanism::Sysctl,
+                }
             }
 
             /// The unit of its value.
             #[must_use]
             pub fn unit(self) -> Unit {
-                match self { $(Self::$variant => Unit::$unit,)* }
+                match self {
+                    $(Self::$variant => Unit::$unit,)*
+                    Self::Queue(_, of) => of.unit(),
+                    Self::Sysctl(_) => Unit::Count,
+                }
             }
         }
     };
@@ -137,25 +191,74 @@ settings! {
     RxCqeFrames, "rx-cqe-frames", Coalescing, Count;
     /// How long the first packet of a completion entry waits for others.
     RxCqeNsecs, "rx-cqe-nsecs", Coalescing, Nanos;
+    /// The steps of adaptive moderation of reception (DIM).
+    RxProfile, "rx-profile", Profile, Steps;
+    /// The same for transmission.
+    TxProfile, "tx-profile", Profile, Steps;
     /// How long the kernel may wait before it polls again, or lets the device interrupt.
     GroFlushTimeout, "gro-flush-timeout", Deferral, Nanos;
     /// How many empty polls the kernel makes before it lets the device interrupt.
     NapiDeferHardIrqs, "napi-defer-hard-irqs", Deferral, Count;
+    /// How long interrupts stay off while a program polls and finds something.
+    IrqSuspendTimeout, "irq-suspend-timeout", Napi, Nanos;
+    /// Kernel threads poll instead of the softirq.
+    Threaded, "threaded", Deferral, Switch;
     /// How long `poll` and `select` look at a device before they sleep (net.core.busy_poll).
-    BusyPoll, "busy-poll", BusyPolling, Micros;
+    BusyPoll, "busy-poll", Sysctl, Micros;
     /// How long a read looks at a device before it sleeps (net.core.busy_read).
-    BusyRead, "busy-read", BusyPolling, Micros;
+    BusyRead, "busy-read", Sysctl, Micros;
 }
 
 impl Setting {
     /// Whether adaptive moderation changes it by itself while `adaptive` is on.
     #[must_use]
     pub fn follows(self, adaptive: Self) -> bool {
-        match adaptive {
-            Self::AdaptiveRx => matches!(self, Self::RxUsecs | Self::RxFrames),
-            Self::AdaptiveTx => matches!(self, Self::TxUsecs | Self::TxFrames),
+        match (self, adaptive) {
+            (Self::RxUsecs | Self::RxFrames, Self::AdaptiveRx)
+            | (Self::TxUsecs | Self::TxFrames, Self::AdaptiveTx) => true,
+            (Self::Queue(own, of), Self::Queue(queue, adaptive)) => {
+                own == queue && of.follows(*adaptive)
+            }
             _ => false,
         }
+    }
+
+    /// The switches of adaptive moderation that it may follow.
+    #[must_use]
+    pub fn switches(self) -> [Self; 2] {
+        match self {
+            Self::Queue(queue, _) => {
+                [&Self::AdaptiveRx, &Self::AdaptiveTx].map(|adaptive| Self::Queue(queue, adaptive))
+            }
+            _ => [Self::AdaptiveRx, Self::AdaptiveTx],
+        }
+    }
+
+    /// The same of a single queue, if queues have it.
+    #[must_use]
+    pub fn of_queue(self, queue: u16) -> Option<Self> {
+        let of = Self::ALL.iter().find(|setting| **setting == self)?;
+        let has = match of.mechanism() {
+            Mechanism::Coalescing => self.parameter().is_some_and(Parameter::is_of_queues),
+            Mechanism::Deferral | Mechanism::Napi => true,
+            _ => false,
+        };
+        has.then_some(Self::Queue(queue, of))
+    }
+
+    /// The same of the whole device, if it is that of a queue.
+    #[must_use]
+    pub fn of_device(self) -> Option<Self> {
+        match self {
+            Self::Queue(_, of) => Some(*of),
+            _ => None,
+        }
+    }
+
+    /// The parameter of coalescing that it is, of the device or of a queue.
+    #[must_use]
+    pub fn parameter(self) -> Option<Parameter> {
+        self.of_device().unwrap_or(self).name().parse().ok()
     }
 
     /// Reads a value of this setting.
@@ -171,6 +274,9 @@ impl Setting {
                 _ => Err(format!("{name} {text}: on or off")),
             },
             Unit::Text => Ok(Value::Text(text.to_owned())),
+            Unit::Steps => profile::parse(text)
+                .map(|steps| Value::Text(profile::text(&steps)))
+                .map_err(|why| format!("{name} {why}")),
             unit => number(text, unit).map(Value::Number).map_err(|why| format!("{name} {why}")),
         }
     }
@@ -206,23 +312,53 @@ impl FromStr for Setting {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(name) = text.strip_prefix(SYSCTL) {
+            let name: Sysctl = name.parse()?;
+            // Those that have a shorter name.
+            let known = [Self::BusyPoll, Self::BusyRead].into_iter();
+            let known = known.zip(["net.core.busy_poll", "net.core.busy_read"]);
+            let known = known.filter(|(_, own)| *own == name.to_string()).map(|(known, _)| known);
+            return Ok(known.last().unwrap_or(Self::Sysctl(name)));
+        }
+        if let Some(rest) = text.strip_prefix(QUEUE) {
+            return of_queue(text, rest);
+        }
+        // As netdev.yaml has it.
+        let text = if text == "defer-hard-irqs" { "napi-defer-hard-irqs" } else { text };
         let known = Self::ALL.iter().find(|setting| setting.name() == text);
         known.copied().ok_or_else(|| {
-            let names: Vec<&str> = Self::ALL.iter().map(|setting| setting.name()).collect();
-            format!("no setting is called {text}; there are {}", names.join(", "))
+            let names: Vec<_> = Self::ALL.iter().map(|setting| setting.name()).collect();
+            format!(
+                "no setting is called {text}; there are {}, {QUEUE}NUMBER:NAME, {SYSCTL}NAME",
+                names.join(", ")
+            )
         })
     }
 }
 
+/// The setting of a queue that `text` is; `rest` is what follows its prefix.
+fn of_queue(text: &str, rest: &str) -> Result<Setting, String> {
+    let (number, name) = rest.split_once(':').unwrap_or((rest, ""));
+    let queue: u16 = number
+        .parse()
+        .map_err(|_| format!("{text}: write it like {QUEUE}1:rx-usecs; queues begin at 0"))?;
+    let setting: Setting = name.parse()?;
+    setting.of_queue(queue).ok_or_else(|| {
+        let all = Setting::ALL.iter().filter(|setting| setting.of_queue(0).is_some());
+        let names: Vec<_> = all.map(|setting| setting.name()).collect();
+        format!("{text}: a queue has no {name} of its own; it may have {}", names.join(", "))
+    })
+}
+
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(&self.name())
     }
 }
 
 impl Serialize for Setting {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
+        serializer.serialize_str(&self.name())
     }
 }
 
@@ -254,6 +390,15 @@ impl Value {
             Self::Text(_) => None,
         }
     }
+
+    /// Whether `now` is what was asked for: steps of a profile may leave numbers as they are.
+    #[must_use]
+    pub fn is_met_by(&self, now: &Self) -> bool {
+        match (self, now) {
+            (Self::Text(asked), Self::Text(now)) => profile::is_met(asked, now),
+            _ => self == now,
+        }
+    }
 }
 
 impl fmt::Display for Value {
@@ -281,6 +426,8 @@ mod tests {
             "rx-usecs 50 rx-frames 0 adaptive-rx off",
             "gro-flush-timeout 20000 napi-defer-hard-irqs 2 busy-poll 50",
             "strategy marked:75",
+            "queue:1:rx-usecs 0 queue:0:irq-suspend-timeout 20000 threaded on",
+            "sysctl:net.core.netdev_budget 600 rx-profile 1,256,n_8,n,n",
         ] {
             assert_eq!(change(text).to_string(), text);
         }
@@ -288,6 +435,24 @@ mod tests {
         assert_eq!(change("gro-flush-timeout 20us rx-usecs 1ms").to_string(), {
             "gro-flush-timeout 20000 rx-usecs 1000"
         });
+        let short = "queue:1:rx-usecs=0 sysctl:net/core/busy_poll=50 defer-hard-irqs=2";
+        let written = "queue:1:rx-usecs 0 busy-poll 50 napi-defer-hard-irqs 2";
+        assert_eq!(change(short).to_string(), written);
+    }
+
+    #[test]
+    fn values_to_try_are_read_and_written_alike() {
+        for text in [
+            "queue:1:rx-usecs=0,8",
+            "sysctl:net.core.dev_weight=64",
+            "threaded=on",
+            "rx-profile=1,n,n_8,n,n",
+        ] {
+            assert_eq!(text.parse::<Knob>().unwrap().to_string(), text);
+        }
+        for wrong in ["rx-usecs", "rx-usecs=", "rx-usecs=1,,2", "sysctl:vm.x=1", "rx-profile=1"] {
+            assert!(wrong.parse::<Knob>().is_err(), "{wrong}");
+        }
     }
 
     #[test]
@@ -317,6 +482,13 @@ mod tests {
             ("rx-usecs 500ns", "whole microseconds"),
             ("rx-frames 5us", "without a unit"),
             ("adaptive-rx maybe", "adaptive-rx maybe: on or off"),
+            ("queue:x:rx-usecs 5", "write it like queue:1:rx-usecs"),
+            ("queue:1 5", "no setting is called ;"),
+            ("queue:1:cqe-mode-rx on", "a queue has no cqe-mode-rx of its own; it may have"),
+            ("queue:1:busy-poll 5", "a queue has no busy-poll of its own"),
+            ("queue:1:queue:1:rx-usecs 5", "a queue has no queue:1:rx-usecs of its own"),
+            ("sysctl:vm.swappiness 5", "sysctl:vm.swappiness: the names begin with net."),
+            ("rx-profile 1,2", "1,2: a step is three numbers"),
         ] {
             let refusal = text.parse::<Change>().unwrap_err();
             assert!(refusal.contains(words), "{text}: {refusal}");
@@ -336,11 +508,23 @@ mod tests {
     }
 
     #[test]
+    fn what_a_queue_chooses_by_itself_is_its_own() {
+        let state = |text: &str| State(change(text).0.into_iter().collect());
+        let own = state("adaptive-rx on queue:1:adaptive-rx off queue:1:rx-usecs 8");
+        let [one, two] = [1, 2].map(|queue| Setting::RxUsecs.of_queue(queue).unwrap());
+        assert!(own.is_driven(Setting::RxUsecs) && !own.is_driven(one));
+        let driven = state("queue:2:adaptive-rx on queue:2:rx-usecs 8");
+        assert!(driven.is_driven(two) && !driven.is_driven(one));
+    }
+
+    #[test]
     fn a_state_survives_json() {
-        let state =
-            State(change("strategy delay:75 adaptive-rx on rx-usecs 8").0.into_iter().collect());
+        let text = "strategy delay:75 adaptive-rx on rx-usecs 8 queue:1:tx-usecs 9";
+        let state = State(change(text).0.into_iter().collect());
         let text = serde_json::to_string(&state).unwrap();
-        assert_eq!(text, r#"{"strategy":"delay:75","adaptive-rx":true,"rx-usecs":8}"#);
+        let expected =
+            r#"{"strategy":"delay:75","adaptive-rx":true,"rx-usecs":8,"queue:1:tx-usecs":9}"#;
+        assert_eq!(text, expected);
         assert_eq!(serde_json::from_str::<State>(&text).unwrap(), state);
     }
 }

@@ -22,7 +22,7 @@ use super::device::Device;
 use super::failpoint::failpoint;
 use super::guard::Guard;
 use super::journal::{Held, Journal, Kept, Store, Trying, changed};
-use super::setting::{Change, Setting, State, Value};
+use super::setting::{Change, Mechanism, Setting, State, Value};
 use report::errln;
 
 /// What became of one setting.
@@ -38,6 +38,8 @@ pub struct SettingResult {
     pub now: Option<Value>,
     /// What to make of that.
     pub verdict: Verdict,
+    /// The interface of the kernel that changes it.
+    pub by: &'static str,
 }
 
 /// What a device did with a setting.
@@ -65,6 +67,9 @@ impl SettingResult {
         let asked = shown(&self.asked);
         match self.verdict {
             Verdict::Taken if before == now => format!("{setting} {now}, as it was"),
+            Verdict::Taken if setting.mechanism() == Mechanism::Napi => {
+                format!("{setting} {before} -> {now} ({})", self.by)
+            }
             Verdict::Taken => format!("{setting} {before} -> {now}"),
             Verdict::Rounded => {
                 format!("{setting} {before} -> {now}: the device made {now} of {asked}")
@@ -82,8 +87,8 @@ impl SettingResult {
 }
 
 fn adaptive_of(setting: Setting) -> Setting {
-    let adaptive = [Setting::AdaptiveRx, Setting::AdaptiveTx];
-    adaptive.into_iter().find(|adaptive| setting.follows(*adaptive)).unwrap_or(Setting::AdaptiveRx)
+    let [receiving, sending] = setting.switches();
+    if setting.follows(sending) { sending } else { receiving }
 }
 
 /// Compares what was asked for with what a device says afterwards.
@@ -93,22 +98,25 @@ pub fn took(before: &State, change: &Change, after: &State) -> Vec<SettingResult
         let (was, now) = (before.get(*setting).cloned(), after.get(*setting).cloned());
         let verdict = if after.is_driven(*setting) {
             Verdict::Overridden
-        } else if now.as_ref() == Some(asked) {
+        } else if now.as_ref().is_some_and(|now| asked.is_met_by(now)) {
             Verdict::Taken
         } else if now == was {
             Verdict::Ignored
         } else {
             Verdict::Rounded
         };
-        SettingResult { setting: *setting, before: was, asked: Some(asked.clone()), now, verdict }
+        let by = setting.mechanism().interface();
+        let asked = Some(asked.clone());
+        SettingResult { setting: *setting, before: was, asked, now, verdict, by }
     });
     let along = changed(before, after, &[]).into_iter().filter(|kept| {
         // The strategy of a NIC of ours says again what its parts say.
-        change.get(kept.setting).is_none() && kept.setting != Setting::Strategy
+        let is_apart = kept.before == kept.after;
+        change.get(kept.setting).is_none() && kept.setting != Setting::Strategy && !is_apart
     });
     let along = along.map(|Kept { setting, before, after }| {
-        let verdict = Verdict::AlongWith;
-        SettingResult { setting, before: Some(before), asked: None, now: Some(after), verdict }
+        let (verdict, by) = (Verdict::AlongWith, setting.mechanism().interface());
+        SettingResult { setting, before: Some(before), asked: None, now: Some(after), verdict, by }
     });
     asked.chain(along).collect()
 }
@@ -118,7 +126,8 @@ pub fn took(before: &State, change: &Change, after: &State) -> Vec<SettingResult
 /// # Errors
 /// The setting, the device, and what it has instead.
 pub fn check(device: &dyn Device, change: &Change) -> Result<()> {
-    let state = device.read()?;
+    let named: Vec<Setting> = change.settings().collect();
+    let state = device.read_with(&named).context("nothing was changed")?;
     let name = &device.identity().name;
     if change.is_empty() {
         bail!("nothing to change; name settings and values, as in `rx-usecs 50`");
@@ -132,7 +141,7 @@ pub fn check(device: &dyn Device, change: &Change) -> Result<()> {
     }
     for setting in change.settings() {
         if state.get(setting).is_none() {
-            let has: Vec<&str> = state.0.keys().map(|setting| setting.name()).collect();
+            let has: Vec<_> = state.0.keys().map(|setting| setting.name()).collect();
             let (driver, has) = (device.driver(), has.join(", "));
             bail!("{name} ({driver}) has no {setting}; it has {has}; nothing was changed");
         }
@@ -147,21 +156,35 @@ pub struct Transaction<'a> {
     held: Held,
     journal: Journal,
     before: State,
+    /// What may be changed beyond the settings of the whole device.
+    named: Vec<Setting>,
     asked: Vec<Setting>,
     guard: Option<Guard>,
     open: bool,
 }
 
 impl<'a> Transaction<'a> {
-    /// Begins a change by `what`, a command of Earmark, with a guard.
+    /// Begins a change by `what`, a command of Earmark, with a guard. `named` are the settings that
+    /// it may change, if they are of single queues, NAPI instances or sysctls.
     ///
     /// # Errors
     /// If somebody else changes the device, or the journal cannot be written.
-    pub fn begin(device: &'a dyn Device, store: &Store, what: &str) -> Result<Self> {
-        Self::prepare(device, store, what, true)
+    pub fn begin(
+        device: &'a dyn Device,
+        store: &Store,
+        what: &str,
+        named: impl Iterator<Item = Setting>,
+    ) -> Result<Self> {
+        Self::prepare(device, store, what, named.collect(), true)
     }
 
-    fn prepare(device: &'a dyn Device, store: &Store, what: &str, guarded: bool) -> Result<Self> {
+    fn prepare(
+        device: &'a dyn Device,
+        store: &Store,
+        what: &str,
+        named: Vec<Setting>,
+        guarded: bool,
+    ) -> Result<Self> {
         let (store, identity) = (store.clone(), device.identity());
         let held = store.hold(identity)?;
         let mut journal = current(&store, device)?;
@@ -170,8 +193,9 @@ impl<'a> Transaction<'a> {
             undo(device, &store, &held, &mut journal)?;
             errln!("{}: what an Earmark that was killed had changed is undone", identity.name);
         }
+        refuse_shared(&store, &journal, &named)?;
         failpoint("begin: locked");
-        let before = device.read()?;
+        let before = device.read_with(&named)?;
         let guard = guarded.then(|| Guard::start(&store, identity)).transpose()?;
         failpoint("begin: guarded");
         let (what, process) = (what.to_owned(), std::process::id());
@@ -180,7 +204,11 @@ impl<'a> Transaction<'a> {
         journal.trying = Some(trying);
         store.write(&journal, &held)?;
         let asked = Vec::new();
-        Ok(Self { device, store, held, journal, before, asked, guard, open: true })
+        Ok(Self { device, store, held, journal, before, named, asked, guard, open: true })
+    }
+
+    fn read(&self) -> Result<State> {
+        self.device.read_with(&self.named)
     }
 
     /// How the device was.
@@ -200,11 +228,11 @@ impl<'a> Transaction<'a> {
                 self.asked.push(setting);
             }
         }
-        let before = self.device.read()?;
+        let before = self.read()?;
         failpoint("change: before");
         self.device.change(change).with_context(|| format!("set {change} on {name}"))?;
         failpoint("change: after");
-        let after = self.device.read()?;
+        let after = self.read()?;
         Ok(took(&before, change, &after))
     }
 
@@ -213,10 +241,12 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// If the device refuses.
     pub fn set(&mut self, change: &Change) -> Result<Vec<SettingResult>> {
-        let back = self.device.way_back(&self.before, &self.device.read()?);
+        let back = self.device.way_back(&self.before, &self.read()?);
         let named = |setting| change.get(setting).is_some();
         let mut whole = back.without(named);
         whole.0.extend(change.0.iter().cloned());
+        let beside = self.before.overwritten_by(&whole);
+        whole.0.extend(beside.0);
         if whole.is_empty() {
             return Ok(Vec::new());
         }
@@ -238,7 +268,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// If the journal cannot be written; the change is undone then.
     pub fn keep(mut self) -> Result<()> {
-        let after = self.device.read()?;
+        let after = self.read()?;
         let changed = changed(&self.before, &after, &self.asked);
         let mut journal = self.journal.clone();
         journal.trying = None;
@@ -255,7 +285,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// As for [`keep`](Self::keep).
     pub fn keep_for(mut self, seconds: f64) -> Result<()> {
-        let after = self.device.read()?;
+        let after = self.read()?;
         let until = since_boot() + (seconds * 1e9) as u64;
         let mut journal = self.journal.clone();
         if let Some(trying) = &mut journal.trying {
@@ -299,6 +329,27 @@ impl Drop for Transaction<'_> {
             Err(error) => errln!("{error:#}"),
         }
     }
+}
+
+/// Refuses to change a sysctl that was changed with another device: whichever of the two is rolled
+/// back last would win.
+fn refuse_shared(store: &Store, own: &Journal, named: &[Setting]) -> Result<()> {
+    let shared = |setting: &Setting| setting.mechanism() == Mechanism::Sysctl;
+    for other in store.all().into_iter().flatten() {
+        let is_other = other.boot == own.boot
+            && other.device.place == own.device.place
+            && !other.device.is(&own.device);
+        let kept = other.kept.iter().filter(|kept| is_other && shared(&kept.setting));
+        if let Some(kept) = kept.into_iter().find(|kept| named.contains(&kept.setting)) {
+            let (setting, name) = (kept.setting, &other.device.name);
+            bail!(
+                "{setting} is not {}'s alone, and was changed with {name}; change it there, or \
+                 call `earmark rollback {name}` first; nothing was changed",
+                own.device.name
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Refuses to change a device while an earlier change waits for the user's word.

@@ -21,7 +21,7 @@ impl Drop for Place {
 }
 
 fn begin<'a>(device: &'a FakeDevice, place: &Place) -> Transaction<'a> {
-    Transaction::prepare(device, &place.0, "test", false).unwrap()
+    Transaction::prepare(device, &place.0, "test", Vec::new(), false).unwrap()
 }
 
 fn settings(device: &FakeDevice) -> String {

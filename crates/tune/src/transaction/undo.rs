@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::device::Device;
 use crate::failpoint::failpoint;
 use crate::journal::{Held, Journal, Store};
-use crate::setting::{Change, State};
+use crate::setting::{Change, Mechanism, Setting, State};
 
 /// The boot that this is.
 ///
@@ -59,7 +59,9 @@ pub fn undo(device: &dyn Device, store: &Store, held: &Held, journal: &mut Journ
 /// # Errors
 /// If it is not; the message says what differs and how to set it by hand.
 pub fn put_back(device: &dyn Device, before: &State) -> Result<()> {
-    let way = device.way_back(before, &device.read()?);
+    let named: Vec<Setting> = before.0.keys().copied().collect();
+    let left = || Ok::<_, anyhow::Error>(device.way_back(before, &device.read_with(&named)?));
+    let way = left()?;
     if way.is_empty() {
         return Ok(());
     }
@@ -67,21 +69,23 @@ pub fn put_back(device: &dyn Device, before: &State) -> Result<()> {
     if let Err(refused) = device.change(&way) {
         // A driver may take settings in one order only; each has two turns.
         for _ in 0..2 {
-            for pair in &device.way_back(before, &device.read()?).0 {
+            for pair in &left()?.0 {
                 let _ = device.change(&Change(vec![pair.clone()]));
             }
         }
-        let left = device.way_back(before, &device.read()?);
+        let left = left()?;
         if !left.is_empty() {
             return Err(refused.context(by_hand(device, &left)));
         }
     }
     failpoint("undo: after");
-    let left = device.way_back(before, &device.read()?);
+    let left = left()?;
     if left.is_empty() { Ok(()) } else { bail!("{}", by_hand(device, &left)) }
 }
 
 fn by_hand(device: &dyn Device, left: &Change) -> String {
     let name = &device.identity().name;
-    format!("{name} is not as it was: put it right by hand: ethtool -C {name} {left}")
+    let is_coalescing = |setting: Setting| setting.mechanism() == Mechanism::Coalescing;
+    let command = if left.settings().all(is_coalescing) { "ethtool -C" } else { "earmark apply" };
+    format!("{name} is not as it was: put it right by hand: {command} {name} {left}")
 }
