@@ -90,7 +90,8 @@ fn what_a_device_cannot_do_is_refused_and_changes_nothing() {
         (&["tx-usecs", "5"][..], "b0 (the NIC of lab"),
         (&["rx-usecs", "5", "gro-flush-timeout", "5"], "has no gro-flush-timeout; it has strategy"),
         (&["rx-usecs", "1000001"], "rx-usecs is at most 1000000"),
-        (&["rx-usecs"], "2 values required"),
+        (&["rx-usecs"], "`rx-usecs` has no value"),
+        (&["queue:0:rx-usecs=5"], "has no queue:0:rx-usecs; it has strategy"),
         (&["rx-usec", "5"], "no setting is called rx-usec; there are"),
     ] {
         place.run(&[&["apply", "b0"], settings].concat()).refused(&[words]);
@@ -350,6 +351,161 @@ fn interfaces_are_put_back_whatever_is_killed_and_whenever() {
     }
 }
 
+/// A veth with two queues, whose driver has a NAPI instance for each while GRO is on.
+const TWO_QUEUES: &str = "ip link delete one
+     ip link add one numrxqueues 2 numtxqueues 2 type veth peer name two numrxqueues 2 numtxqueues 2
+     ip link set one up; ip link set two up
+     ethtool -K one gro on
+     state() {
+         cat /sys/class/net/one/threaded /proc/sys/net/core/somaxconn
+         earmark apply --dry-run one queue:0:irq-suspend-timeout 1 queue:1:irq-suspend-timeout 1 \\
+             queue:1:gro-flush-timeout 1 queue:0:defer-hard-irqs 1 | sed 's/.*would be: //'
+     }
+     echo 4000 > /proc/sys/net/core/somaxconn";
+
+/// What `state` prints before anything is changed.
+const AS_IT_WAS: &str = "0\n4000\nqueue:0:irq-suspend-timeout 0 -> 1 (napi-set)\n\
+                         queue:1:irq-suspend-timeout 0 -> 1 (napi-set)\n\
+                         queue:1:gro-flush-timeout 0 -> 1 (napi-set)\n\
+                         queue:0:napi-defer-hard-irqs 0 -> 1 (napi-set)\n";
+
+/// Whether NAPI instances have settings of their own here, as from Linux 6.13 on. Where they have
+/// none, says what `apply` says.
+fn has_napi_settings() -> bool {
+    let state = Directory::new();
+    let script =
+        format!("{TWO_QUEUES}; earmark apply --dry-run one queue:1:irq-suspend-timeout 5us");
+    let ended = in_network(&state, &script);
+    if ended.code != 0 {
+        ended.refused(&["Linux 6.13"]);
+    }
+    ended.code == 0
+}
+
+#[test]
+fn napi_instances_threads_and_sysctls_are_changed_and_put_back() {
+    common::needs("ethtool", "ethtool");
+    if !has_napi_settings() {
+        return;
+    }
+    let state = Directory::new();
+    let ended = in_network(
+        &state,
+        &format!(
+            "{TWO_QUEUES}
+             earmark apply one queue:1:irq-suspend-timeout 20us queue:0:defer-hard-irqs=3 \
+                 threaded on sysctl:net.core.somaxconn 77
+             state
+             earmark rollback one
+             state
+             earmark apply one irq-suspend-timeout 5us >/dev/null
+             earmark apply one queue:1:irq-suspend-timeout 6us >/dev/null
+             earmark rollback one
+             earmark apply one gro-flush-timeout 5us queue:1:gro-flush-timeout 0 >/dev/null
+             state | tail -2
+             earmark rollback one
+             state"
+        ),
+    );
+    let expected = format!(
+        "one: queue:1:irq-suspend-timeout 0 -> 20000 (napi-set)\n\
+         one: queue:0:napi-defer-hard-irqs 0 -> 3 (napi-set)\n\
+         one: threaded off -> on\none: sysctl:net.core.somaxconn 4000 -> 77\n\
+         way back: earmark rollback one   (that is threaded off queue:0:napi-defer-hard-irqs 0 \
+         queue:1:irq-suspend-timeout 0 sysctl:net.core.somaxconn 4000)\n\
+         1\n77\nqueue:0:irq-suspend-timeout 0 -> 1 (napi-set)\n\
+         queue:1:irq-suspend-timeout 20000 -> 1 (napi-set)\n\
+         queue:1:gro-flush-timeout 0 -> 1 (napi-set)\n\
+         queue:0:napi-defer-hard-irqs 3 -> 1 (napi-set)\n\
+         one is as it was: threaded off queue:0:napi-defer-hard-irqs 0 \
+         queue:1:irq-suspend-timeout 0 sysctl:net.core.somaxconn 4000\n\
+         {AS_IT_WAS}\
+         one is as it was: irq-suspend-timeout 0 queue:1:irq-suspend-timeout 0\n\
+         queue:1:gro-flush-timeout 0 -> 1 (napi-set)\n\
+         queue:0:napi-defer-hard-irqs 0 -> 1 (napi-set)\n\
+         one is as it was: gro-flush-timeout 0 queue:1:gro-flush-timeout 0\n\
+         {AS_IT_WAS}"
+    );
+    assert_eq!(ended.output(), expected, "{ended:?}");
+    assert!(!state.names().iter().any(|name| name.ends_with(".journal")), "{:?}", state.names());
+}
+
+#[test]
+fn napi_instances_threads_and_sysctls_are_put_back_whatever_is_killed_and_whenever() {
+    common::needs("ethtool", "ethtool");
+    if !has_napi_settings() {
+        return;
+    }
+    let state = Directory::new();
+    for guard in ["", "EARMARK_KILL_GUARD_TOO=1"] {
+        let script = format!(
+            "{TWO_QUEUES}
+             change='queue:1:irq-suspend-timeout 20us threaded on sysctl:net.core.somaxconn 77'
+             for step in $(seq 100); do
+                 if {guard} EARMARK_KILL_AT=$step {EARMARK} apply one $change >/dev/null 2>&1; then
+                     echo end at $step; exit
+                 fi
+                 earmark rollback one >/dev/null 2>&1
+                 state
+             done"
+        );
+        let ended = in_network(&state, &script);
+        let (states, end) = ended.output().split_once("end at ").unwrap();
+        let steps: usize = end.trim().parse().unwrap();
+        assert!(steps > 14, "only {steps} steps");
+        assert_eq!(states, AS_IT_WAS.repeat(steps - 1), "{ended:?}");
+    }
+}
+
+#[test]
+fn what_a_queue_or_a_sysctl_cannot_be_is_refused_and_changes_nothing() {
+    let state = Directory::new();
+    for (change, words) in [
+        ("queue:0:rx-usecs 0", "its driver does not offer this"),
+        ("queue:0:irq-suspend-timeout 0", "one has no NAPI instances now"),
+        ("sysctl:vm.swappiness 5", "the names begin with net."),
+        ("sysctl:net.core.nothing 5", "No such file or directory"),
+        ("sysctl:net.ipv4.tcp_congestion_control 5", "which is no number"),
+        ("rx-profile 1,n,n", "one (driver veth) has no rx-profile"),
+    ] {
+        let ended = in_network(&state, &format!("earmark apply one threaded off {change}"));
+        ended.refused(&[words]);
+    }
+    let ended = in_network(
+        &state,
+        "earmark apply one sysctl:net.core.somaxconn 77 >/dev/null
+         earmark apply two sysctl:net.core.somaxconn 78 || cat /proc/sys/net/core/somaxconn
+         earmark rollback >/dev/null",
+    );
+    assert_eq!(ended.output(), "77\n", "{ended:?}");
+    let words = "sysctl:net.core.somaxconn is not two's alone, and was changed with one";
+    assert!(ended.stderr.contains(words), "{ended:?}");
+}
+
+#[test]
+fn rollback_waits_for_a_device_that_is_down() {
+    common::needs("ethtool", "ethtool");
+    if !has_napi_settings() {
+        return;
+    }
+    let state = Directory::new();
+    let ended = in_network(
+        &state,
+        &format!(
+            "{TWO_QUEUES}
+             earmark apply one queue:1:irq-suspend-timeout 5us >/dev/null
+             ip link set one down
+             earmark rollback one || echo not yet
+             ip link set one up
+             earmark rollback one
+             state"
+        ),
+    );
+    let expected = format!("not yet\none is as it was: queue:1:irq-suspend-timeout 0\n{AS_IT_WAS}");
+    assert_eq!(ended.output(), expected, "{ended:?}");
+    assert!(ended.stderr.contains("one cannot be put back now"), "{ended:?}");
+}
+
 #[test]
 fn an_interface_that_was_renamed_is_put_back_under_its_new_name() {
     let state = Directory::new();
@@ -421,6 +577,52 @@ fn a_journal_that_is_a_device_a_pipe_or_a_link_is_refused_and_left() {
         ),
     );
     assert_eq!(ended.output(), "not yours");
+}
+
+#[test]
+fn queues_and_profiles_of_a_guests_own_driver_are_changed_and_put_back() {
+    // Linux's virtio-net again, with two queues.
+    let script = format!(
+        "export EARMARK_STATE_DIR=/run/tune
+         ethtool -L a0 combined 2
+         usecs() {{ ethtool --per-queue a0 queue_mask 3 --show-coalesce | sed -n 's/^rx-usecs:.//p'; }}
+         {EARMARK} apply a0 queue:1:rx-usecs 0 rx-profile 1,n,n_2,n,n_3,n,n_4,n,n_5,n,n | head -2
+         usecs
+         {EARMARK} apply a0 rx-usecs 40 2>&1 | tail -1
+         {EARMARK} apply a0 rx-usecs 40 queue:1:rx-usecs 9 >/dev/null; usecs
+         {EARMARK} apply a0 rx-profile 1,n,n 2>&1 | tail -1
+         {EARMARK} apply a0 queue:2:rx-usecs 5 2>&1 | tail -1
+         {EARMARK} rollback; usecs
+         for step in $(seq 1 4 60); do
+             if EARMARK_KILL_AT=$step {EARMARK} apply a0 queue:1:rx-usecs 0 >/dev/null 2>&1; then
+                 echo end at $step; exit
+             fi
+             {EARMARK} rollback >/dev/null 2>&1; usecs
+         done"
+    );
+    common::needs("ethtool", "ethtool");
+    let options = ["--hosts", "uml", "--queues", "2", "--strategy", "delay:75", "--on", "a"];
+    let ended = common::lab_run(&[&options[..], &[&script]].concat());
+    let profile = "rx-profile 1,256,n_8,256,n_64,256,n_128,256,n_256,256,n";
+    let changed = [
+        "a0: queue:1:rx-usecs 75 -> 0".to_owned(),
+        format!("a0: {profile} -> 1,256,n_2,256,n_3,256,n_4,256,n_5,256,n"),
+        "75\n0".into(),
+    ];
+    let said = ended.output();
+    assert!(said.starts_with(&changed.join("\n")), "{ended:?}");
+    for words in [
+        "the queues of a0 have rx-usecs of their own (ethtool -Q)",
+        "nothing was changed\n40\n9\n",
+        "the rx-profile of a0 has 5 steps, not 1; nothing was changed",
+        "a0 has no queue 2: there are 2, from 0 on",
+        &format!("a0 is as it was: rx-usecs 75 {profile} queue:1:rx-usecs 75\n75\n75\n"),
+    ] {
+        assert!(said.contains(words), "no {words} in {ended:?}");
+    }
+    let (_, killed) = said.rsplit_once("queue:1:rx-usecs 75\n").unwrap();
+    let (values, _) = killed.split_once("end at ").unwrap();
+    assert!(values.lines().count() >= 8 && values.lines().all(|it| it == "75"), "{ended:?}");
 }
 
 #[test]

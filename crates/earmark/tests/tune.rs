@@ -61,6 +61,36 @@ fn tune_leaves_alone_what_it_cannot_better() {
 }
 
 #[test]
+fn tune_tries_the_values_of_a_knob_and_picks_the_best() {
+    let state = Directory::new();
+    let file = "/proc/sys/net/core/somaxconn";
+    let ended = in_network(
+        &state,
+        &format!(
+            "echo 4000 > {file}
+             earmark tune one --command 'cat {file}' --knob sysctl:net.core.somaxconn=9,5000,7 --json
+             cat {file}
+             earmark rollback; cat {file}
+             earmark tune one --command 'cat {file}' --knob sysctl:net.core.nothing=9 || true
+             earmark tune one --command 'cat {file}' --knob queue:0:rx-usecs=9 || true
+             earmark tune one --command 'cat {file}' --knob threaded=on || true"
+        ),
+    );
+    let (json, rest) = ended.stdout.split_once("\n}\n").unwrap();
+    let outcome: Value = serde_json::from_str(&format!("{json}\n}}")).unwrap();
+    let took = outcome["took"].as_array().unwrap();
+    let took = took.iter().find(|took| took["setting"] == "sysctl:net.core.somaxconn").unwrap();
+    assert_eq!((&took["before"], &took["now"]), (&4_000.into(), &7.into()), "{outcome}");
+    assert_eq!(took["by"], "sysctl");
+    assert!(outcome["trials"].as_array().unwrap().len() <= 13, "{outcome}");
+    assert!(rest.starts_with("7\none is as it was: "), "{ended:?}");
+    assert!(rest.ends_with("\n4000\n"), "{ended:?}");
+    for words in ["No such file", "does not offer this", "--knob: threaded is tried already"] {
+        assert!(ended.stderr.contains(words), "no {words} in {ended:?}");
+    }
+}
+
+#[test]
 fn tune_among_tries_what_is_named_and_no_more() {
     let state = Directory::new();
     let among =

@@ -115,7 +115,7 @@ impl Interface {
         let queues = queues.unwrap_or(u32::from(queue) + 1);
         let all = self.ethtool.queue_coalesce(self.name(), queues)?;
         let found = all.iter().find(|one| one.queue == u32::from(queue)).with_context(|| {
-            format!("{} has {queues} queues, which begin at 0: none is {queue}", self.name())
+            format!("{} has no queue {queue}: there are {queues}, from 0 on", self.name())
         })?;
         let own = device.0.keys().filter_map(|setting| {
             let (of, parameter) = (setting.of_queue(queue)?, setting.parameter()?);
@@ -135,6 +135,25 @@ impl Interface {
             anyhow!("{setting} is {text:?}, which is no number of 0 or more; use: sysctl -w")
         })?;
         Ok(Value::Number(number))
+    }
+
+    /// Refuses a profile that has not the steps of the device: the kernel would take a part of it.
+    fn check_profiles(&self, change: &Change) -> Result<()> {
+        let state = self.read_device()?;
+        for setting in [Setting::RxProfile, Setting::TxProfile] {
+            let steps = |value: Option<&Value>| {
+                value.and_then(|value| profile::parse(&value.to_string()).ok()).map(|it| it.len())
+            };
+            let (own, asked) = (steps(state.get(setting)), steps(change.get(setting)));
+            ensure!(
+                asked.is_none() || asked == own,
+                "the {setting} of {} has {} steps, not {}; nothing was changed",
+                self.name(),
+                own.unwrap_or(0),
+                asked.unwrap_or(0)
+            );
+        }
+        Ok(())
     }
 
     /// Refuses to change settings of a device whose queues have their own (`ethtool -Q`): nobody
@@ -243,6 +262,7 @@ impl Device for Interface {
 
     fn change(&self, change: &Change) -> Result<()> {
         let requests = Requests::of(change)?;
+        self.check_profiles(change)?;
         self.refuse_to_level(change)?;
         if !requests.coalesce.is_empty() {
             self.refuse_to_level_queues(&requests)?;

@@ -53,7 +53,7 @@ impl Napis {
             self.queues.iter().filter(|queue| queue.direction == Direction::Rx).collect();
         let found = receiving.iter().find(|one| one.id == u32::from(queue));
         let Some(found) = found else {
-            bail!("{device} has {} queues, which begin at 0: none is {queue}", receiving.len());
+            bail!("{device} has no queue {queue}: there are {}, from 0 on", receiving.len());
         };
         let by_order = || {
             let is_alike = receiving.iter().all(|queue| queue.napi.is_none())

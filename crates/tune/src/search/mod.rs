@@ -219,8 +219,8 @@ impl Search<'_> {
     fn follow_first_axis(&mut self, measure: &mut Measure<'_>) -> Result<()> {
         let Some(axis) = self.space.axes.first() else { return Ok(()) };
         let length = axis.len();
-        // The other axes have a trial each, if they exist.
-        let reserved = self.space.axes.len() - 1;
+        // The other axes have their trials, if they exist.
+        let reserved = self.reserved(1);
         while self.left() > reserved {
             let Some(next) = next_place(&self.known(), length, self.goal) else { break };
             self.try_beside_best(self.on_first_axis(next), measure)?;
@@ -250,11 +250,17 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Goes along another axis from the best point, as long as that helps.
+    /// The trials of an axis beside the first one, and of those after it.
+    fn reserved(&self, from: usize) -> usize {
+        (from..self.space.axes.len()).map(|axis| self.space.trials_of(axis)).sum()
+    }
+
+    /// Goes along another axis from the best point, as long as that helps, or to its end if the
+    /// user has named it.
     fn follow_axis(&mut self, axis: usize, measure: &mut Measure<'_>) -> Result<()> {
         let Some(best) = self.best(|point| matches!(point, Point::At(_))) else { return Ok(()) };
         let Point::At(from) = self.trials[best].point.clone() else { return Ok(()) };
-        let later = self.space.axes.len() - 1 - axis;
+        let later = self.reserved(axis + 1);
         let mut before = self.cost(best);
         // From the far end, which is the mildest.
         for place in (1..self.space.axes[axis].len()).rev() {
@@ -272,10 +278,10 @@ impl Search<'_> {
             let (here, there) = (self.trials[last].mean(), self.trials[best].mean());
             self.effects.learn(axis, place, from[axis], &there, &here);
             let cost = self.cost(last);
-            if cost > before - SAME {
+            if cost > before - SAME && !self.space.is_named(axis) {
                 break;
             }
-            before = cost;
+            before = before.min(cost);
         }
         Ok(())
     }

@@ -53,6 +53,8 @@ pub struct Space {
     /// Parts of settings. The first axis is in the order of growing holds; the first place on each
     /// of the others changes nothing.
     pub axes: Vec<Vec<Change>>,
+    /// How many of the last axes the user has named: all their places are tried.
+    named: usize,
 }
 
 impl Space {
@@ -108,7 +110,7 @@ impl Space {
             specials.push(Change(vec![(Setting::AdaptiveRx, Value::Switch(true))]));
         }
         specials.extend(shorter_profile(state));
-        Self { present, specials, axes }
+        Self { present, specials, axes, named: 0 }
     }
 
     /// The settings that points may name, each once.
@@ -121,7 +123,9 @@ impl Space {
     /// How many trials usually find the best.
     #[must_use]
     pub fn usual_trials(&self) -> usize {
-        if self.axes.len() < MANY_AXES { 10 } else { 12 }
+        let (own, named) = self.axes.split_at(self.axes.len() - self.named);
+        let named: usize = named.iter().map(|axis| axis.len() - 1).sum();
+        named + if own.len() < MANY_AXES { 10 } else { 12 }
     }
 
     /// How the device is, and these settings alone.
@@ -129,7 +133,7 @@ impl Space {
     pub fn among(settings: &[Change]) -> Self {
         let present = [Change::default()];
         let specials = present.iter().chain(settings).cloned().collect();
-        Self { present: Point::Special(0), specials, axes: Vec::new() }
+        Self { present: Point::Special(0), specials, axes: Vec::new(), named: 0 }
     }
 
     /// The same with busy polling as another axis, where it is to be had: it is of the whole
@@ -173,7 +177,20 @@ impl Space {
             return Err(format!("{setting} has this value already; name others"));
         }
         self.add_axis(places);
+        self.named += 1;
         Ok(self)
+    }
+
+    /// Whether the user has named an axis.
+    #[must_use]
+    pub fn is_named(&self, axis: usize) -> bool {
+        axis >= self.axes.len() - self.named
+    }
+
+    /// How many trials an axis beside the first one has at least.
+    #[must_use]
+    pub fn trials_of(&self, axis: usize) -> usize {
+        if self.is_named(axis) { self.axes[axis].len() - 1 } else { 1 }
     }
 
     /// Adds an axis with these places, and one that changes nothing.
@@ -332,10 +349,13 @@ mod tests {
         let space = busy.with_knob(&state, knob, &values).unwrap();
         let text = space.change(&Point::At(vec![0, 1, 2])).to_string();
         assert_eq!(text, "rx-usecs 0 busy-poll 50 busy-read 50 queue:1:rx-usecs 8");
-        assert!(space.with_knob(&state, knob, &values).unwrap_err().contains("tried already"));
+        assert!(
+            space.clone().with_knob(&state, knob, &values).unwrap_err().contains("tried already")
+        );
         let alone = Space::of(&State::default(), 8).with_knob(&state, knob, &values).unwrap();
         assert_eq!((alone.all().len(), &alone.present), (3, &Point::At(vec![0])));
-        assert!(alone.settings().contains(&knob));
+        assert!(alone.settings().contains(&knob) && alone.is_named(0));
+        assert_eq!((space.usual_trials(), space.trials_of(2), space.trials_of(1)), (12, 2, 1));
 
         let named = Space::among(&["rx-usecs 7".parse().unwrap(), "rx-usecs 9".parse().unwrap()]);
         let named = named.all().into_iter().map(|point| named.change(&point).to_string());
