@@ -64,8 +64,8 @@ impl Handler {
     }
 
     /// Goes on up to `now`. If packets have been paid for: how many of those that `queue` has, to
-    /// be shown now, before the next call. `raised` is an interrupt that the queue has raised, which
-    /// is taken from there and reaches the host at `raised_until`.
+    /// be shown now, before the next call. `raised` is an interrupt that the queue has raised,
+    /// which is taken from there and reaches the host at `raised_until`.
     pub fn next<F, T>(
         &mut self,
         now: Instant,

@@ -1,5 +1,6 @@
 //! The device: a frontend whose ring 0 has commands of a PCI bus, ring 1 interrupts, and a card.
 
+mod charged;
 mod costs;
 
 use std::collections::VecDeque;
@@ -28,7 +29,7 @@ use vhost::session::ProtocolViolation;
 use super::card::{Card, Received, Sent};
 use super::message::{Command, HEADER, MAX_DATA, Signal};
 use super::model::Model;
-use costs::Charged;
+use charged::Charged;
 
 const COMMANDS: usize = 0;
 const INTERRUPTS: usize = 1;

@@ -190,7 +190,7 @@ impl TuneArgs {
         let knobs = self.knob.iter().map(|Text(knob)| knob.setting);
         let mut named: Vec<Setting> = knobs.collect();
         let state = device.read_with(&named).context("--knob")?;
-        for setting in named.iter().filter(|setting| state.get(**setting).is_none()) {
+        if let Some(setting) = named.iter().find(|setting| state.get(**setting).is_none()) {
             bail!("--knob: {} ({}) has no {setting}", self.device, device.driver());
         }
         if !self.busy_poll {

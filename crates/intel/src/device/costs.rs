@@ -2,40 +2,13 @@
 
 use base::time::{Duration, Instant};
 use hostside::Service;
-use hostside::charge::Handler;
 use nic::observer::Delivered;
 use vhost::session::ProtocolViolation;
 
 use super::{Device, raise};
-use crate::message::Signal;
 
 /// When a driver without a buffer for the end of work is tried again.
 const NO_BUFFER: Duration = Duration::from_micros(1);
-
-/// What has still to be paid for.
-#[derive(Debug, Default)]
-pub(super) struct Charged {
-    handler: Handler,
-    /// The vector for frames has fired, and nobody handles it yet.
-    is_raised: bool,
-    /// What the guest is told when it has paid.
-    signal: Option<Signal>,
-    /// Packets in the queue whose arrival the card has noticed.
-    noticed: usize,
-}
-
-impl Charged {
-    /// The vector for frames fires; nothing is told if it is masked.
-    pub(super) fn raise(&mut self, signal: Option<Signal>) {
-        self.is_raised = true;
-        self.signal = signal.or(self.signal);
-    }
-
-    /// When there is something to do next.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.handler.deadline()
-    }
-}
 
 impl Device {
     /// Lets the card see what has come, and the guest what it has paid for. What has come is a

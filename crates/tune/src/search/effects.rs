@@ -1,11 +1,12 @@
-//! What axes beside the first one change, and what that lets expect of points that nobody has tried.
+//! What figures are to be expected of points that nobody has tried: along the first axis, and with
+//! what other axes change.
 //!
 //! Times add up: a hold of 20 us more is 20 us more, whatever else there is. Rates and CPU time are
 //! taken to be multiplied. Neither is exact, which is why an expectation only says what to try.
 
 use std::collections::BTreeMap;
 
-use super::{Point, predict};
+use super::space::Point;
 use crate::figures::{Figures, Metric, linear, logarithm};
 
 /// What has been learnt of places on axes.
@@ -50,6 +51,22 @@ impl Effects {
         });
         Some(Figures(expected.collect()))
     }
+}
+
+/// The figures to be expected at a place: between two that are known, on the straight line between
+/// their logarithms; beyond all of them, on the line of the last two.
+pub(super) fn predict(known: &[(usize, Figures)], place: usize) -> Figures {
+    let above = known.iter().position(|(at, _)| *at > place).unwrap_or(known.len());
+    let pair = above.clamp(1, known.len().max(2) - 1);
+    let (Some((from, low)), Some((to, high))) = (known.get(pair - 1), known.get(pair)) else {
+        return known.first().map(|(_, figures)| figures.clone()).unwrap_or_default();
+    };
+    let share = (place as f64 - *from as f64) / (*to as f64 - *from as f64);
+    let figures = low.0.iter().filter_map(|(metric, low)| {
+        let (low, high) = (logarithm(*low), logarithm(high.get(*metric)?));
+        Some((*metric, linear(low + share * (high - low))))
+    });
+    Figures(figures.collect())
 }
 
 fn scaled(metric: Metric, value: f64) -> f64 {

@@ -11,7 +11,7 @@
 //!    the next trial is where the goal is predicted to be met best; until the neighbours of the
 //!    best are known, or nothing better is to be expected.
 //! 2. *Other axes are tried at the best point only*, and followed as long as they help. What each
-//!    has changed is taken to add up ([`effects`]), and what that lets expect of combinations is
+//!    has changed is taken to add up (`effects.rs`), and what that lets expect of combinations is
 //!    tried as long as there are trials left.
 //! 3. *Noise is met by pairs.* Points are measured in rounds, A B C, C B A, so that a machine that
 //!    drifts drifts under all of them. In the end those that may be the best have further rounds;
@@ -29,9 +29,9 @@ pub use space::{Point, Space};
 
 use anyhow::Result;
 
-use super::figures::{Figures, linear, logarithm};
+use super::figures::Figures;
 use super::goal::Goal;
-use effects::Effects;
+use effects::{Effects, predict};
 
 /// How a search goes about.
 #[derive(Clone, Copy, Debug)]
@@ -314,22 +314,6 @@ fn next_place(known: &[(usize, Figures)], length: usize, goal: &Goal) -> Option<
     });
     let (gap, place) = gaps.max_by_key(|(gap, _)| *gap)?;
     (gap > 1 && !is_known(place)).then_some(place)
-}
-
-/// The figures to be expected at a place: between two that are known, on the straight line between
-/// their logarithms; beyond all of them, on the line of the last two.
-fn predict(known: &[(usize, Figures)], place: usize) -> Figures {
-    let above = known.iter().position(|(at, _)| *at > place).unwrap_or(known.len());
-    let pair = above.clamp(1, known.len().max(2) - 1);
-    let (Some((from, low)), Some((to, high))) = (known.get(pair - 1), known.get(pair)) else {
-        return known.first().map(|(_, figures)| figures.clone()).unwrap_or_default();
-    };
-    let share = (place as f64 - *from as f64) / (*to as f64 - *from as f64);
-    let figures = low.0.iter().filter_map(|(metric, low)| {
-        let (low, high) = (logarithm(*low), logarithm(high.get(*metric)?));
-        Some((*metric, linear(low + share * (high - low))))
-    });
-    Figures(figures.collect())
 }
 
 #[cfg(test)]

@@ -314,11 +314,12 @@ impl FromStr for Setting {
     fn from_str(text: &str) -> Result<Self, String> {
         if let Some(name) = text.strip_prefix(SYSCTL) {
             let name: Sysctl = name.parse()?;
-            // Those that have a shorter name.
-            let known = [Self::BusyPoll, Self::BusyRead].into_iter();
-            let known = known.zip(["net.core.busy_poll", "net.core.busy_read"]);
-            let known = known.filter(|(_, own)| *own == name.to_string()).map(|(known, _)| known);
-            return Ok(known.last().unwrap_or(Self::Sysctl(name)));
+            // Two have a shorter name.
+            return Ok(match name.to_string().as_str() {
+                "net.core.busy_poll" => Self::BusyPoll,
+                "net.core.busy_read" => Self::BusyRead,
+                _ => Self::Sysctl(name),
+            });
         }
         if let Some(rest) = text.strip_prefix(QUEUE) {
             return of_queue(text, rest);

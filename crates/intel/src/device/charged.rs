@@ -1,0 +1,31 @@
+//! What a guest whose processor has costs has still to pay for.
+
+use base::time::Instant;
+use hostside::charge::Handler;
+
+use crate::message::Signal;
+
+/// What has still to be paid for.
+#[derive(Debug, Default)]
+pub(super) struct Charged {
+    pub(super) handler: Handler,
+    /// The vector for frames has fired, and nobody handles it yet.
+    pub(super) is_raised: bool,
+    /// What the guest is told when it has paid.
+    pub(super) signal: Option<Signal>,
+    /// Packets in the queue whose arrival the card has noticed.
+    pub(super) noticed: usize,
+}
+
+impl Charged {
+    /// The vector for frames fires; nothing is told if it is masked.
+    pub(super) fn raise(&mut self, signal: Option<Signal>) {
+        self.is_raised = true;
+        self.signal = signal.or(self.signal);
+    }
+
+    /// When there is something to do next.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.handler.deadline()
+    }
+}
