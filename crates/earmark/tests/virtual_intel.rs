@@ -78,8 +78,6 @@ fn what_the_cards_have_not_is_refused() {
         ("-s driver", "no registers"),
         ("--compare driver,delay:75", "no registers"),
         ("--nic e1000e --queues 2", "--queues"),
-        ("--nic e1000e --mtu 9000", "--mtu"),
-        ("--nic e1000 --costs paper", "--costs"),
         ("--nic e1000 --driver-options RxIntDelay", "NAME=VALUE"),
     ] {
         let words = format!("bench ping --world virtual {words}");
