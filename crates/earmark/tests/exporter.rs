@@ -273,6 +273,49 @@ PY"#,
 }
 
 #[test]
+fn exporter__explains_and_probes_in_the_background_and_answers_meanwhile() {
+    needs("promtool", "prometheus");
+    needs("python3", "python3");
+    let state = Directory::new();
+    state.write("client.py", CLIENT);
+    let ended = in_network(
+        &state,
+        &format!(
+            "ip link set lo up
+             {EARMARK} echo 2>/dev/null & echo=$!
+             {EARMARK} exporter --explain 127.0.0.1 --explain-every 1 \
+                 --probe 127.0.0.1,127.0.0.2 --probe-every 1 2>log & exporter=$!
+             trap 'kill $exporter $echo' EXIT
+             until grep -q '^of ' log; do sleep 0.02; kill -0 $exporter; done
+             python3 -c '
+from client import *
+def runs(of, host, outcome):
+    return value(f\"earmark_{{of}}_runs_total{{{{host=\\\"{{host}}\\\",outcome=\\\"{{outcome}}\\\"}}}}\")
+def wait(of, host):
+    while runs(of, host, \"done\") + runs(of, host, \"failed\") < 1:
+        time.sleep(0.1)
+wait(\"explain\", \"127.0.0.1\")
+wait(\"probe\", \"127.0.0.1\")
+print(get().split(\"\\r\\n\\r\\n\", 1)[1])' > text
+             promtool check metrics < text >&2
+             cat text log"
+        ),
+    );
+    let text = ended.output();
+    let line = |name: &str| text.lines().find(|line| line.starts_with(name));
+    let may_trace = rustix::process::geteuid().is_root();
+    let outcome = if may_trace { "done" } else { "failed" };
+    for (of, outcome) in [("explain", outcome), ("probe", "done")] {
+        let runs = format!("earmark_{of}_runs_total{{host=\"127.0.0.1\",outcome=\"{outcome}\"}} 1");
+        assert!(line(&runs).is_some(), "no `{runs}` in {text}");
+    }
+    let stage = "earmark_explain_stage_seconds_count{host=\"127.0.0.1\",stage=\"far\"}";
+    assert_eq!(line(stage).is_some(), may_trace, "{text}");
+    // What it says of the loopback depends on who else is at work; that it says something does not.
+    assert!(line("earmark_probe_verdicts_total{host=\"127.0.0.1\",side=").is_some(), "{text}");
+}
+
+#[test]
 fn exporter__takes_sockets_of_systemd() {
     needs("python3", "python3");
     let state = Directory::new();
@@ -376,6 +419,10 @@ fn odd_arguments__are_refused_with_a_next_step() {
         .refused(&["listen on 192.0.2.1:7013", "--listen"]);
     run(&["exporter", "--interval", "5"]).refused(&["--textfile"]);
     run(&["exporter", "--textfile", "x.prom", "--interval", "0"]).refused(&["1 to 86400 seconds"]);
+    run(&["exporter", "--probe-every", "5"]).refused(&["--probe"]);
+    run(&["exporter", "--print", "--explain", "h"]).refused(&["--print"]);
+    run(&["exporter", "--textfile", "x.prom", "--probe", "h"]).refused(&["add --interval"]);
+    run(&["exporter", "--probe", "h", "--probe-every", "0.5"]).refused(&["1 to 86400 seconds"]);
     run(&["exporter", "--textfile", "x.prom", "--listen", "[::1]:1"]).refused(&["--listen"]);
     run(&["exporter", "--textfile", "/no/such/x.prom"]).refused(&["write /no/such/x.prom"]);
     run(&["exporter", "--textfile", "/tmp"]).refused(&["/tmp is a directory"]);
@@ -393,6 +440,7 @@ fn the_page_lists_what_is_exported() {
             Kind::Gauge => "gauge",
             Kind::Counter => "counter",
             Kind::Info => "info",
+            Kind::Histogram(_) => "histogram",
         };
         let labels: Vec<String> = family.labels.iter().map(|it| format!("`{it}`")).collect();
         let help = family.help.trim_end_matches('.');

@@ -29,6 +29,7 @@
 //! - [`own`]: asks a host, and explains these requests;
 //! - [`program`]: runs a program or watches a device, and explains what it does;
 //! - [`report`]: the result, for people and as JSON;
+//! - [`stages`]: what a path is divided into;
 //! - [`sockets`]: which requests belong to which connection.
 
 #![forbid(unsafe_code)]
@@ -46,7 +47,7 @@ pub mod report;
 mod routes;
 mod signals;
 pub mod sockets;
-mod stages;
+pub mod stages;
 mod stamped;
 mod summary;
 mod target;

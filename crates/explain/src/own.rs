@@ -42,6 +42,14 @@ pub struct Settings {
 /// # Errors
 /// If nobody answers, or tracing is refused.
 pub fn explain(settings: &Settings) -> Result<Report> {
+    explain_each(settings, |_, _| {})
+}
+
+/// The same; `each` gets every request's nanoseconds in a stage, for all stages that occur.
+///
+/// # Errors
+/// If nobody answers, or tracing is refused.
+pub fn explain_each(settings: &Settings, each: impl FnMut(Stage, u64)) -> Result<Report> {
     let addresses = resolve(&settings.host, settings.port)?;
     let manner = Manner {
         to: addresses[0],
@@ -87,7 +95,7 @@ pub fn explain(settings: &Settings) -> Result<Report> {
     let record = client.join().map_err(|_| anyhow!("the thread that asks has panicked"))??;
     let account = tracer.finish(|_, path| keep(path));
     let own_hold = device.as_deref().map_or(OwnHold::Unknown, hold::of).or_stamped(&record.kept);
-    Ok(report(settings, to, Findings { device, own_hold, record, paths, account }))
+    Ok(report(settings, to, Findings { device, own_hold, record, paths, account }, each))
 }
 
 struct Findings {
@@ -98,11 +106,17 @@ struct Findings {
     account: super::tracer::Account,
 }
 
-fn report(settings: &Settings, to: SocketAddr, findings: Findings) -> Report {
+fn report(
+    settings: &Settings,
+    to: SocketAddr,
+    findings: Findings,
+    each: impl FnMut(Stage, u64),
+) -> Report {
     let Findings { device, own_hold, record, paths, account } = findings;
     let Matched { mut spaced, back_to_back, sum_error } = matched(&record, &paths);
     let mut far_busy = back_to_back;
     hold::split(&mut spaced, &own_hold);
+    spaced.each(each);
     hold::split(&mut far_busy, &own_hold);
     let mut references = References::of(&record);
     if device.as_deref() == Some("lo") {

@@ -74,6 +74,16 @@ impl Collection {
         self.0.is_empty()
     }
 
+    /// Calls `each` with every path's nanoseconds in a stage, for all stages that occur.
+    pub(crate) fn each(&self, mut each: impl FnMut(Stage, u64)) {
+        for stage in Stage::ALL {
+            let lengths = || self.0.iter().map(|lengths| lengths.of(stage));
+            if lengths().any(|nanos| nanos > 0) {
+                lengths().for_each(|nanos| each(stage, nanos));
+            }
+        }
+    }
+
     /// The median of all of a stage, in nanoseconds.
     #[must_use]
     pub(crate) fn median(&self, stage: Stage) -> Option<u64> {

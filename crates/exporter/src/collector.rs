@@ -18,6 +18,7 @@ use netdev::{DeviceError, Root, illegible_devices};
 use show::report::Report;
 use sys::netlink::{Netlink, NetlinkError};
 
+use crate::background::Background;
 use crate::interrupts::InterruptCounter;
 use crate::metric::Metric;
 use crate::name::label;
@@ -44,6 +45,7 @@ pub struct Collector {
     machine: Option<Machine>,
     known: BTreeMap<String, Known>,
     collections: u64,
+    background: Background,
 }
 
 /// What delays packets on any device.
@@ -87,7 +89,14 @@ impl Collector {
             machine: None,
             known: BTreeMap::new(),
             collections: 0,
+            background: Background::default(),
         })
+    }
+
+    /// Where measurements in the background put what they find, to be collected with the devices.
+    #[must_use]
+    pub fn background(&self) -> Background {
+        self.background.clone()
     }
 
     /// The devices that would be read now, by name.
@@ -103,6 +112,8 @@ impl Collector {
     /// # Errors
     /// If devices cannot be listed.
     pub fn collect(&mut self) -> Result<Vec<Sample>> {
+        let background = self.background();
+        let _reading = background.reading();
         let start = Instant::now();
         let mut devices = self.devices()?;
         let too_many = devices.len().saturating_sub(MAX_DEVICES);
@@ -127,6 +138,7 @@ impl Collector {
         samples.push(Sample::new(Metric::Collections, &[], self.collections));
         let duration = start.elapsed().as_secs_f64();
         samples.push(Sample::new(Metric::CollectDuration, &[], duration));
+        samples.extend(background.samples());
         samples.extend(process::samples());
         Ok(samples)
     }

@@ -12,6 +12,7 @@
 //! | [`metric`], [`sample`] | all metrics; values of them, and the text formats |
 //! | [`select`], [`name`] | which devices, and their names as labels |
 //! | [`reading`], [`collector`] | one device at one moment; all of them, again and again |
+//! | [`background`] | measurements that are taken seldom, and collected with the rest |
 //! | [`serve`], [`textfile`] | where the text goes |
 //!
 //! ```
@@ -32,6 +33,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod background;
 pub mod collector;
 mod interrupts;
 pub mod metric;

@@ -7,7 +7,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
 /// What a metric is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// A value that goes up and down.
     Gauge,
@@ -15,6 +15,8 @@ pub enum Kind {
     Counter,
     /// Labels; the value is always 1.
     Info,
+    /// How many values were at most so much, for each of these bounds; their number and sum.
+    Histogram(&'static [f64]),
 }
 
 /// How a metric is exported.
@@ -38,7 +40,7 @@ impl Family {
     pub fn name(&self) -> String {
         let unit = self.unit.map_or(String::new(), |unit| format!("_{}", unit.as_str()));
         let ending = match self.kind {
-            Kind::Gauge => "",
+            Kind::Gauge | Kind::Histogram(_) => "",
             Kind::Counter => "_total",
             Kind::Info => "_info",
         };
@@ -50,6 +52,7 @@ impl Family {
             Kind::Gauge => MetricType::Gauge,
             Kind::Counter => MetricType::Counter,
             Kind::Info => MetricType::Info,
+            Kind::Histogram(_) => MetricType::Histogram,
         }
     }
 }
@@ -60,7 +63,8 @@ const BYTES: Option<&Unit> = Some(&Unit::Bytes);
 
 /// Declares [`Metric`]: its variants, and how each is exported.
 macro_rules! metrics {
-    ($($variant:ident = $kind:ident $stem:literal $unit:ident $labels:expr, $help:literal;)*) => {
+    ($($variant:ident = $kind:ident$(($bounds:ident))? $stem:literal $unit:ident $labels:expr,
+       $help:literal;)*) => {
         /// A metric.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[allow(missing_docs, reason = "each variant has a help text")]
@@ -77,13 +81,20 @@ macro_rules! metrics {
             pub fn family(self) -> Family {
                 match self {
                     $(Self::$variant => Family {
-                        stem: $stem, kind: Kind::$kind, unit: $unit, labels: $labels, help: $help,
+                        stem: $stem,
+                        kind: Kind::$kind$(($bounds))?,
+                        unit: $unit,
+                        labels: $labels,
+                        help: $help,
                     },)*
                 }
             }
         }
     };
 }
+
+/// Upper bounds of stages and holds, in seconds: from one to ten thousand microseconds.
+const TIMES: &[f64] = &[5e-6, 10e-6, 25e-6, 50e-6, 100e-6, 250e-6, 1e-3, 10e-3];
 
 const DEVICE: &[&str] = &["device"];
 const DIRECTION: &[&str] = &["device", "direction"];
@@ -167,6 +178,17 @@ metrics! {
         "How long it took to read the devices this time.";
     CollectTime = Gauge "earmark_exporter_collect_time" SECONDS &[],
         "When they were read, in seconds since 1970.";
+    ExplainStage = Histogram(TIMES) "earmark_explain_stage" SECONDS &["host", "stage"],
+        "Where the time of requests to the host of --explain goes, by stage (as earmark explain).";
+    ExplainRuns = Counter "earmark_explain_runs" NO_UNIT &["host", "outcome"],
+        "How often such requests were traced: done, or failed.";
+    ProbeHold = Histogram(TIMES) "earmark_probe_hold" SECONDS &["host", "side", "family"],
+        "How long the holds are that probes of the hosts of --probe found, one value a probe (as \
+         earmark probe).";
+    ProbeVerdicts = Counter "earmark_probe_verdicts" NO_UNIT &["host", "side", "verdict"],
+        "What probes said of a side: hold, no-hold, or cannot-tell.";
+    ProbeRuns = Counter "earmark_probe_runs" NO_UNIT &["host", "outcome"],
+        "How often these hosts were probed: done, or failed.";
     Build = Info "earmark_build" NO_UNIT &["version"],
         "The version of Earmark.";
     OwnCpu = Counter "earmark_exporter_cpu" SECONDS &[],

@@ -3,7 +3,10 @@
 use std::fmt;
 
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, prometheus_text, text};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeMetric, NoLabelSet, prometheus_text, text,
+};
+use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::metric::{Kind, Metric};
@@ -20,12 +23,25 @@ pub struct Sample {
 }
 
 /// A value as it is printed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub enum Value {
     /// A number that is counted.
     Count(u64),
     /// A number that is measured.
     Number(f64),
+    /// Many that were measured.
+    Histogram(Histogram),
+}
+
+/// Nobody can read a histogram, so none equals another.
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Count(one), Self::Count(other)) => one == other,
+            (Self::Number(one), Self::Number(other)) => one == other,
+            _ => false,
+        }
+    }
 }
 
 impl From<u64> for Value {
@@ -115,15 +131,16 @@ impl Collector for Ordered {
                     continue;
                 }
                 let mut encoder = encoder.encode_family(&labels)?;
-                match (family.kind, sample.value) {
+                match (family.kind, &sample.value) {
                     (Kind::Counter, Value::Count(count)) => {
-                        encoder.encode_counter::<NoLabelSet, _, f64>(&count, None)?;
+                        encoder.encode_counter::<NoLabelSet, _, f64>(count, None)?;
                     }
                     (Kind::Counter, Value::Number(number)) => {
-                        encoder.encode_counter::<NoLabelSet, _, f64>(&number, None)?;
+                        encoder.encode_counter::<NoLabelSet, _, f64>(number, None)?;
                     }
-                    (_, Value::Count(count)) => encoder.encode_gauge(&count)?,
-                    (_, Value::Number(number)) => encoder.encode_gauge(&number)?,
+                    (_, Value::Count(count)) => encoder.encode_gauge(count)?,
+                    (_, Value::Number(number)) => encoder.encode_gauge(number)?,
+                    (_, Value::Histogram(histogram)) => histogram.encode(encoder)?,
                 }
             }
         }

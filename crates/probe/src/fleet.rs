@@ -65,14 +65,17 @@ pub struct Outcome {
     pub probe: Option<Report>,
 }
 
-/// A rate that several threads share: who sends much at once keeps all others waiting afterwards.
-struct Budget {
+/// A rate in packets a second that several threads share: who sends much at once keeps all others
+/// waiting afterwards.
+pub struct Budget {
     rate: u32,
     free_at: Mutex<Instant>,
 }
 
 impl Budget {
-    fn new(rate: u32) -> Self {
+    /// So many packets a second.
+    #[must_use]
+    pub fn new(rate: u32) -> Self {
         Self { rate: rate.max(1), free_at: Mutex::new(Instant::now()) }
     }
 
@@ -86,7 +89,10 @@ impl Budget {
     }
 
     /// Waits until so many packets may be sent.
-    fn take(&self, packets: usize) -> Result<(), Interrupted> {
+    ///
+    /// # Errors
+    /// If a signal asks to end.
+    pub fn take(&self, packets: usize) -> Result<(), Interrupted> {
         let begin = self.reserve(packets, Instant::now());
         loop {
             interrupted::check()?;

@@ -223,7 +223,9 @@ impl RoundTrips {
     }
 }
 
-const fn side(place: Place) -> &'static str {
+/// The word for a side.
+#[must_use]
+pub const fn side(place: Place) -> &'static str {
     match place {
         Place::Theirs => "theirs",
         Place::Mine => "mine",

@@ -1,5 +1,7 @@
 //! `earmark exporter`: metrics of devices for Prometheus.
 
+mod background;
+
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -15,6 +17,8 @@ use exporter::serve::{self, PORT};
 use exporter::textfile;
 use report::output::error_line;
 use report::{errln, output};
+
+use background::BackgroundArgs;
 
 /// What `earmark exporter` takes.
 #[derive(Args, Debug)]
@@ -39,6 +43,8 @@ pub struct ExporterArgs {
     /// more than once
     #[arg(long, value_name = "NAME")]
     exclude: Vec<String>,
+    #[command(flatten)]
+    background: BackgroundArgs,
 }
 
 /// Does what `args` say. It changes no device.
@@ -48,6 +54,11 @@ pub struct ExporterArgs {
 pub fn run(args: &ExporterArgs) -> Result<()> {
     let fits = args.interval.is_none_or(|interval| (1.0..=86_400.0).contains(&interval));
     ensure!(fits, "--interval is 1 to 86400 seconds");
+    args.background.check()?;
+    ensure!(
+        !args.background.is_any() || args.textfile.is_none() || args.interval.is_some(),
+        "--explain and --probe take longer than a file that is written once; add --interval"
+    );
     let selection = Selection::new(&args.device, &args.exclude)
         .context("--device, --exclude: patterns are those of a shell, as in eth* or enp?s0")?;
     if args.print {
@@ -56,7 +67,9 @@ pub fn run(args: &ExporterArgs) -> Result<()> {
         return Ok(());
     }
     if let Some(file) = &args.textfile {
-        return write(file, args.interval, Collector::open(selection, error_line)?);
+        let collector = Collector::open(selection, error_line)?;
+        args.background.start(&collector.background())?;
+        return write(file, args.interval, collector);
     }
     let listeners = listeners(args.listen)?;
     let collector = Collector::open(selection, error_line)?;
@@ -69,6 +82,7 @@ pub fn run(args: &ExporterArgs) -> Result<()> {
         0 => errln!("there is no such device now; those that come are read"),
         _ => errln!("of {}; devices that come are read, too", devices.join(", ")),
     }
+    args.background.start(&collector.background())?;
     match serve::run(listeners, collector, error_line)? {}
 }
 

@@ -67,7 +67,7 @@ fn everything() -> Reading {
 
 fn values(samples: &[Sample], metric: Metric) -> Vec<(String, Value)> {
     let of_metric = samples.iter().filter(|sample| sample.metric == metric);
-    of_metric.map(|it| (it.labels[1..].join(","), it.value)).collect()
+    of_metric.map(|it| (it.labels[1..].join(","), it.value.clone())).collect()
 }
 
 #[test]
