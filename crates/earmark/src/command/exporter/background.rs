@@ -15,9 +15,10 @@ use probe::report::side;
 use probe::run::{self, Limits};
 use report::{errln, output};
 
-/// For how long requests are traced, in seconds, and how many there are a second.
-const EXPLAIN_SECONDS: f64 = 1.0;
-const EXPLAIN_RATE: f64 = 200.0;
+/// For how long requests are traced, in seconds, and how many there are a second: of these the
+/// tracer, which traces in windows, sees a few hundred.
+const EXPLAIN_SECONDS: f64 = 5.0;
+const EXPLAIN_RATE: f64 = 500.0;
 
 /// Packets a second that a probe sends, pauses between its trains included.
 const PROBE_RATE: u32 = 1_000;
