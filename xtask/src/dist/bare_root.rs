@@ -8,14 +8,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::deb;
+use super::files::files;
 use super::stage::{Build, VERSION, fresh, write};
 use super::within::{self, Kernel};
+use super::{booted, deb};
 use crate::install::copy;
 use crate::{repo, shell};
-
-/// Where dpkg and systemd keep their own records, and change them whatever comes and goes.
-const RECORDS: [&str; 4] = ["/run/systemd/", "/var/cache/ldconfig/", "/var/lib/dpkg/", "/var/log/"];
 
 /// Services that must be there, and off.
 const UNITS: [&str; 4] = [
@@ -31,6 +29,7 @@ pub(super) struct Trial {
     first_answer: Duration,
     demo: Duration,
     purge: Duration,
+    services: Duration,
     /// Files that are there after the packages, and were not before.
     pub left: Vec<String>,
 }
@@ -42,6 +41,7 @@ impl Trial {
             ("first answer: show", self.first_answer),
             ("demo", self.demo),
             ("purge", self.purge),
+            ("services under systemd", self.services),
         ]
     }
 }
@@ -75,8 +75,9 @@ pub(super) fn check(build: &Build, packages: &[PathBuf]) -> Result<Trial> {
     let purge = timed(&root, &format!("dpkg --purge {names}"))?;
     let left: Vec<_> = files(&root)?.difference(&before).cloned().collect();
     ensure!(left.is_empty(), "purge leaves:\n{}", left.join("\n"));
+    let services = booted::check(&root)?;
     fs::remove_dir_all(&root).with_context(|| format!("remove {}", root.display()))?;
-    Ok(Trial { install, first_answer, demo, purge, left })
+    Ok(Trial { install, first_answer, demo, purge, services, left })
 }
 
 /// What the packages say must be true of the files that they bring.
@@ -128,14 +129,6 @@ fn script(root: &Path, script: &str) -> Command {
     let mut command = within::command(root, Kernel::Mounted, &["sh", "-ec", script]);
     command.env("DEBIAN_FRONTEND", "noninteractive");
     command
-}
-
-/// All files, by their paths from the root; without what dpkg writes for itself.
-fn files(root: &Path) -> Result<BTreeSet<String>> {
-    let list =
-        shell::output(shell::command("find").arg(root).args(["-xdev", "-printf", "/%P\\n"]))?;
-    let is_ours = |path: &&str| !RECORDS.iter().any(|record| path.starts_with(record));
-    Ok(list.lines().filter(is_ours).map(str::to_owned).collect())
 }
 
 /// The base system of this distribution, which debootstrap downloads once.

@@ -8,17 +8,24 @@
 //! | `licences.rs`, `allowed.rs`, `sbom.rs` | what is linked, under which licences |
 //! | `crates.rs` | the crates that are published |
 //! | `bare_root.rs`, `empty_root.rs` | tries them where nothing else is |
-//! | `within.rs` | runs a command there |
+//! | `booted.rs` | services under a systemd of their own |
+//! | `image.rs` | the container image, built and run |
+//! | `within.rs`, `mounts.rs` | runs a command there |
+//! | `files.rs` | what is there before and after |
 //! | `twice.rs` | the same bytes, built in another directory |
 //! | `report.rs` | sizes and times |
 
 mod allowed;
 mod artefacts;
 mod bare_root;
+mod booted;
 mod crates;
 mod deb;
 mod empty_root;
+mod files;
+mod image;
 mod licences;
+mod mounts;
 mod report;
 mod sbom;
 mod stage;
@@ -64,6 +71,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     crates::check(&build)?;
     report.trial = Some(bare_root::check(&build, &artefacts.packages)?);
     empty_root::check(&build, &artefacts.tarball)?;
+    let image = image::check(&build, &artefacts.tarball)?;
+    report.steps.push(("container image", image));
     if options.twice {
         twice::compare(&build, &artefacts.all())?;
         report.is_reproduced = true;

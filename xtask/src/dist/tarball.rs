@@ -1,6 +1,6 @@
 //! The static command with its manual and completions, for any Linux of this architecture.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
@@ -31,4 +31,12 @@ pub(super) fn make(build: &Build) -> Result<PathBuf> {
     tar.arg("--use-compress-program=gzip --no-name -9").arg("--file").arg(&archive);
     shell::run(tar.arg("--directory").arg(&directory).arg(&name))?;
     Ok(archive)
+}
+
+/// Unpacks what is in the directory of the tarball into another one.
+pub(super) fn unpack(tarball: &Path, into: &Path) -> Result<()> {
+    fresh(into)?;
+    let mut tar = shell::command("tar");
+    tar.args(["--extract", "--strip-components=1", "--file"]).arg(tarball);
+    shell::run(tar.arg("--directory").arg(into))
 }

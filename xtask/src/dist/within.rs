@@ -12,7 +12,11 @@ use anyhow::{Context, Result};
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind_recursive, unmount};
 use rustix::process::{chdir, pivot_root};
 
+use super::mounts;
 use crate::shell;
+
+/// Where programs are.
+pub(super) const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// What `cargo xtask within` takes.
 #[derive(clap::Args)]
@@ -20,6 +24,9 @@ pub(crate) struct Options {
     /// Without /proc, /sys and /dev
     #[arg(long)]
     empty: bool,
+    /// With what the first process of a container needs
+    #[arg(long, conflicts_with = "empty")]
+    boot: bool,
     /// The directory
     root: PathBuf,
     /// The command and its arguments
@@ -44,16 +51,27 @@ pub(super) fn command(root: &Path, kernel: Kernel, words: &[&str]) -> Command {
         command.arg("--empty");
     }
     command.arg(root).args(words);
-    command.env_clear().env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin").env("LC_ALL", "C.UTF-8");
+    command.env_clear().env("PATH", PATH).env("LC_ALL", "C.UTF-8");
     command
+}
+
+/// All that a command says in `root`, whatever its exit status.
+pub(super) fn said(root: &Path, kernel: Kernel, words: &[&str]) -> Result<String> {
+    let mut command = command(root, kernel, words);
+    let line = shell::line(&command);
+    let output = command.output().with_context(|| format!("start `{line}`"))?;
+    let said = [output.stdout, output.stderr].concat();
+    Ok(String::from_utf8_lossy(&said).into_owned())
 }
 
 /// Makes the directory the root of this process's mount namespace, and becomes the command.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let root = &options.root;
-    let enter = || -> rustix::io::Result<()> {
+    let enter = || -> Result<()> {
         mount_bind_recursive(root, root)?;
-        if !options.empty {
+        if options.boot {
+            mounts::mount_all(root)?;
+        } else if !options.empty {
             mount("proc", root.join("proc"), "proc", MountFlags::empty(), None)?;
             for place in ["sys", "dev"] {
                 mount_bind_recursive(Path::new("/").join(place), root.join(place))?;
@@ -63,7 +81,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         // The old root comes to lie over the new one, and is taken away.
         pivot_root(".", ".")?;
         unmount(".", UnmountFlags::DETACH)?;
-        chdir("/")
+        chdir("/")?;
+        Ok(())
     };
     enter().with_context(|| format!("make {} the root", root.display()))?;
     let (program, arguments) = options.command.split_first().context("no command")?;

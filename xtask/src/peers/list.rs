@@ -81,9 +81,10 @@ pub(super) const KERNEL_TOOLS: [Peer; 7] = [
 ];
 
 /// What `cargo xtask dist` packages with, and the machine that it installs packages on.
-pub(super) const PACKAGING_TOOLS: [Peer; 4] = [
+pub(super) const PACKAGING_TOOLS: [Peer; 5] = [
     peer("dh", "debhelper", "debhelper", "debhelper"),
     peer("lintian", "lintian", "lintian", "lintian"),
+    peer("buildah", "buildah", "buildah", "buildah"),
     peer("debootstrap", "debootstrap", "debootstrap", "debootstrap"),
     peer("pkg-config", "pkg-config", "pkgconf-pkg-config", "pkgconf"),
 ];
