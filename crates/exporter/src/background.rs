@@ -21,10 +21,13 @@ use crate::sample::{Sample, Value};
 /// The most of a processor that tasks use: half of the one per cent that the exporter may.
 pub const SHARE: f64 = 0.005;
 
+/// A metric with its labels.
+type Series = (Metric, Vec<String>);
+
 /// What is found, and when devices are read. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct Background {
-    found: Arc<Mutex<BTreeMap<(Metric, Vec<String>), Value>>>,
+    found: Arc<Mutex<BTreeMap<Series, Value>>>,
     reading: Arc<Mutex<()>>,
 }
 
@@ -74,7 +77,7 @@ impl Background {
     /// All that was found.
     #[must_use]
     pub fn samples(&self) -> Vec<Sample> {
-        let sample = |((metric, labels), value): (&(Metric, Vec<String>), &Value)| Sample {
+        let sample = |((metric, labels), value): (&Series, &Value)| Sample {
             metric: *metric,
             labels: labels.clone(),
             value: value.clone(),
@@ -118,7 +121,7 @@ fn varied(every: Duration, random: u64) -> Duration {
     every.mul_f64(0.9 + 0.2 * (random as f64 / u64::MAX as f64))
 }
 
-fn key(metric: Metric, labels: &[&str]) -> (Metric, Vec<String>) {
+fn key(metric: Metric, labels: &[&str]) -> Series {
     debug_assert_eq!(labels.len(), metric.family().labels.len(), "{metric:?}");
     (metric, labels.iter().map(|&label| label.to_owned()).collect())
 }
