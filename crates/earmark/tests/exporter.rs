@@ -282,23 +282,29 @@ fn exporter__explains_and_probes_in_the_background_and_answers_meanwhile() {
         &state,
         &format!(
             "ip link set lo up
-             {EARMARK} echo 2>/dev/null & echo=$!
-             {EARMARK} exporter --explain 127.0.0.1 --explain-every 1 \
-                 --probe 127.0.0.1,127.0.0.2 --probe-every 1 2>log & exporter=$!
-             trap 'kill $exporter $echo' EXIT
-             until grep -q '^of ' log; do sleep 0.02; kill -0 $exporter; done
+             {EARMARK} echo 2>echo & echo=$!
+             trap 'kill $echo' EXIT
+             until grep -q '^echo on' echo; do sleep 0.02; kill -0 $echo; done
+             # Two, as one would rest in between.
+             {EARMARK} exporter --explain 127.0.0.1 2>log & explains=$!
+             {EARMARK} exporter --probe 127.0.0.1 --listen 127.0.0.1:7014 2>log2 & probes=$!
+             trap 'kill $explains $probes $echo' EXIT
+             until grep -q '^of ' log && grep -q '^of ' log2; do sleep 0.02; kill -0 $probes; done
              python3 -c '
-from client import *
-def runs(of, host, outcome):
-    return value(f\"earmark_{{of}}_runs_total{{{{host=\\\"{{host}}\\\",outcome=\\\"{{outcome}}\\\"}}}}\")
-def wait(of, host):
-    while runs(of, host, \"done\") + runs(of, host, \"failed\") < 1:
-        time.sleep(0.1)
-wait(\"explain\", \"127.0.0.1\")
-wait(\"probe\", \"127.0.0.1\")
-print(get().split(\"\\r\\n\\r\\n\", 1)[1])' > text
-             promtool check metrics < text >&2
-             cat text log"
+import client
+def wait(of, port):
+    client.PORT = port
+    run = lambda text: any(
+        line.startswith(f\"earmark_{{of}}_runs_total\") and line.endswith(\" 1\")
+        for line in text.splitlines())
+    while not run(text := client.get()):
+        client.time.sleep(0.1)
+    print(text.split(\"\\r\\n\\r\\n\", 1)[1])
+wait(\"explain\", 7013)
+wait(\"probe\", 7014)' > text
+             grep 'earmark_probe_\\|earmark_explain_' text > ours
+             promtool check metrics < ours >&2
+             cat text log log2"
         ),
     );
     let text = ended.output();
