@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use intel::Model;
+use intel::{Adapter, Model};
 
 /// The NIC of a guest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -15,16 +15,19 @@ pub enum NicKind {
     E1000e,
     /// Intel's 82545GM: the driver e1000.
     E1000,
+    /// An adaptive virtual function of Intel's larger NICs: the driver iavf.
+    Iavf,
 }
 
 impl NicKind {
-    /// The card, if it is one of Intel's.
+    /// The adapter, if it is one of Intel's.
     #[must_use]
-    pub fn model(self) -> Option<Model> {
+    pub fn adapter(self) -> Option<Adapter> {
         match self {
             Self::Virtio => None,
-            Self::E1000e => Some(Model::E82574),
-            Self::E1000 => Some(Model::E82545),
+            Self::E1000e => Some(Adapter::Card(Model::E82574)),
+            Self::E1000 => Some(Adapter::Card(Model::E82545)),
+            Self::Iavf => Some(Adapter::Virtual),
         }
     }
 
@@ -35,6 +38,7 @@ impl NicKind {
             Self::Virtio => "virtio_net",
             Self::E1000e => "e1000e",
             Self::E1000 => "e1000",
+            Self::Iavf => "iavf",
         }
     }
 }

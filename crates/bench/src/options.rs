@@ -12,7 +12,7 @@ use std::str::FromStr;
 use anyhow::ensure;
 use clap::builder::ValueParserFactory;
 use hostside::processor::Costs;
-use intel::Model;
+use intel::Adapter;
 use lab::wait::Waiting;
 use nic::marker::Rules;
 use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Moderation, TimerKind};
@@ -213,7 +213,8 @@ options! {
         /// What the hosts are made of
         #[arg(value_enum)]
         hosts: Hosts => only_in(&[HostKind::Namespaces, HostKind::Guests]),
-        /// The NIC that guests find: virtio, or Intel's 82574L (e1000e) or 82545GM (e1000)
+        /// The NIC that guests find: virtio, or Intel's 82574L (e1000e), 82545GM (e1000) or
+        /// adaptive virtual function (iavf)
         #[arg(value_enum)]
         nic: NicKind => only_in(applicability::GUESTS),
         /// Parameters of its driver, as in InterruptThrottleRate=8000,RxIntDelay=0
@@ -436,7 +437,7 @@ impl NicOptions {
     /// # Errors
     /// If they do not go together.
     pub fn moderation(&self, usual: Moderation) -> anyhow::Result<Moderation> {
-        let usual = if self.card().is_some() { DRIVER } else { usual };
+        let usual = if self.adapter().is_some() { DRIVER } else { usual };
         let mut moderation = self.strategy.as_ref().map_or(usual, |Text(strategy)| *strategy);
         if let Some(rx_usecs) = self.rx_usecs {
             moderation = moderation.with_rx_usecs(rx_usecs)?;
@@ -448,10 +449,10 @@ impl NicOptions {
         Ok(moderation)
     }
 
-    /// The card of Intel's that guests find, if it is one.
+    /// The NIC of Intel's that guests find, if it is one.
     #[must_use]
-    pub fn card(&self) -> Option<Model> {
-        self.nic.unwrap_or_default().model()
+    pub fn adapter(&self) -> Option<Adapter> {
+        self.nic.unwrap_or_default().adapter()
     }
 
     /// Refuses a setting that leaves to a driver what the NIC has no registers for.
@@ -460,7 +461,7 @@ impl NicOptions {
     /// If it does.
     pub fn check(&self, moderation: Moderation) -> anyhow::Result<()> {
         ensure!(
-            moderation.timer != TimerKind::Driver || self.card().is_some(),
+            moderation.timer != TimerKind::Driver || self.adapter().is_some(),
             "{moderation}: this NIC has no registers for its driver to write; name a strategy, or \
              give guests another one: --nic e1000e"
         );

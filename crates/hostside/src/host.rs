@@ -23,6 +23,17 @@ pub enum Fetched {
     Nothing,
 }
 
+/// Where a frame off the wire goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// To the queue that the port chooses.
+    Port,
+    /// To this queue.
+    Queue(u16),
+    /// To none: the driver has not asked for it.
+    Nowhere,
+}
+
 /// How a guest stands to a port that it may connect to, and leave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attachment {
@@ -55,6 +66,12 @@ pub trait HostSide: Send {
     /// made others send them may have made room here.
     fn make_room(&mut self, port: &mut Port<Vec<u8>>) {
         let _ = port;
+    }
+
+    /// Where a frame off the wire goes, if the host's driver has told its device.
+    fn route(&self, frame: &[u8]) -> Route {
+        let _ = frame;
+        Route::Port
     }
 
     /// Takes the next frame that the host sent on `source` in place of what is in `frame`.

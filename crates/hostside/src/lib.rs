@@ -77,5 +77,5 @@ pub mod times;
 pub mod trace;
 pub mod work;
 
-pub use host::{Attachment, Fetched, HostSide, Service, VirtualHost};
+pub use host::{Attachment, Fetched, HostSide, Route, Service, VirtualHost};
 pub use port::HostPort;

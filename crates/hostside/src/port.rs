@@ -7,7 +7,7 @@ use nic::observer::Delivered;
 use nic::port::{Drop, Port, PortSettings};
 
 use crate::trace::Watch;
-use crate::{Fetched, HostSide, Service};
+use crate::{Fetched, HostSide, Route, Service};
 
 /// A port of the NIC, its host, and what is recorded of both.
 ///
@@ -69,9 +69,14 @@ impl<H: HostSide + ?Sized> HostPort<H> {
     /// Takes a frame off the wire.
     ///
     /// # Errors
-    /// Gives the frame back if it is none or the host has no room. Both are counted.
+    /// Gives the frame back if it is none or the host has no room, both of which are counted, or if
+    /// the host's driver has not asked for it.
     pub fn receive(&mut self, now: Instant, frame: Vec<u8>) -> Result<(), Drop<Vec<u8>>> {
-        self.port.receive(now, frame)
+        match self.host.route(&frame) {
+            Route::Port => self.port.receive(now, frame),
+            Route::Queue(queue) => self.port.receive_on(now, frame, Some(queue)),
+            Route::Nowhere => Err(Drop::Filtered(frame)),
+        }
     }
 
     /// Lets DMAs complete and timers run out.

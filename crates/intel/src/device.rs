@@ -1,4 +1,5 @@
-//! The device: a frontend whose ring 0 has commands of a PCI bus, ring 1 interrupts, and a card.
+//! The device: a frontend whose ring 0 has commands of a PCI bus, ring 1 interrupts, and a PCI
+//! function.
 
 mod charged;
 mod costs;
@@ -12,10 +13,11 @@ use base::time::{Duration, Instant};
 use hostside::charge::Outbox;
 use hostside::processor::{Busy, Costs, Processor};
 use hostside::trace::Watch;
-use hostside::{Attachment, Fetched, HostSide, Service, VirtualHost};
+use hostside::{Attachment, Fetched, HostSide, Route, Service, VirtualHost};
 use nic::moderation::TimerKind;
 use nic::observer::Delivered;
 use nic::port::Port;
+use nic::queue::Queue;
 use vhost::config::SessionSettings;
 use vhost::frontend::Frontend;
 use vhost::memory::Memory;
@@ -26,9 +28,10 @@ use vhost::message::{
 use vhost::ring::{Chain, Segment, length};
 use vhost::session::ProtocolViolation;
 
-use super::card::{Card, Received, Sent};
+use super::adapter::Adapter;
+use super::function::Function;
 use super::message::{Command, HEADER, MAX_DATA, Signal};
-use super::model::Model;
+use super::outcome::{Raised, Received, Sent};
 use charged::Charged;
 
 const COMMANDS: usize = 0;
@@ -47,20 +50,34 @@ const VERSION_1: u64 = vhost::config::VERSION_1;
 /// How a device is made.
 #[derive(Clone, Debug)]
 pub struct DeviceSettings {
-    /// Which card.
-    pub model: Model,
-    /// Its address, in the NVM.
+    /// Which adapter.
+    pub adapter: Adapter,
+    /// Its address.
     pub mac: [u8; 6],
+    /// Queue pairs of a virtual function, at most [`Adapter::max_pairs`]; cards have one.
+    pub pairs: u16,
+    /// The speed of a virtual function's link, in Mbit/s; cards have 1,000.
+    pub speed_mbit: u32,
     /// Notifications are messages, and interrupts wait for the guest's turn: for guests in virtual
     /// time.
     pub inband: bool,
     /// How long an interrupt takes from the NIC to the guest, where it is a message.
     pub interrupt_latency: Duration,
-    /// What the guest's kernel costs, where notifications are messages.
+    /// What the guest's kernel costs, where notifications are messages; cards only.
     pub costs: Costs,
 }
 
 impl DeviceSettings {
+    /// The function, as after power.
+    fn function(&self) -> Function {
+        self.adapter.function(self.mac, self.pairs, self.speed_mbit)
+    }
+
+    /// Whether what the guest does costs time.
+    fn has_costs(&self) -> bool {
+        matches!(self.adapter, Adapter::Card(_)) && self.inband && !self.costs.are_zero()
+    }
+
     fn session(&self) -> SessionSettings {
         let protocol = PROTOCOL_F_REPLY_ACK | PROTOCOL_F_BACKEND_REQ | PROTOCOL_F_CONFIG;
         let inband = if self.inband { PROTOCOL_F_INBAND_NOTIFICATIONS } else { 0 };
@@ -74,14 +91,15 @@ impl DeviceSettings {
     }
 }
 
-/// One of Intel's NICs that User-Mode Linux can connect to: the host's side of a port of one queue.
+/// One of Intel's NICs that User-Mode Linux can connect to: the host's side of a port, which has as
+/// many queues as the NIC.
 #[derive(Debug)]
 pub struct Device {
     settings: DeviceSettings,
     frontend: Frontend,
-    card: Card,
-    /// Packets that are in the guest's buffers and that no interrupt has told of.
-    shown: usize,
+    function: Function,
+    /// For each queue: packets that are in the guest's buffers and that no interrupt has told of.
+    shown: Vec<usize>,
     /// Interrupts on their way, and when they arrive.
     raised: VecDeque<(Instant, Signal)>,
     /// Those that have arrived and found no buffer on the guest's ring.
@@ -92,7 +110,7 @@ pub struct Device {
     processor: Option<Processor<Vec<u8>>>,
     outbox: Outbox,
     charged: Charged,
-    /// Packets that the port had no room for, as far as the card has counted them.
+    /// Packets that the port had no room for, as far as the function has counted them.
     ring_full: u64,
     refused: u64,
     chain: Chain,
@@ -108,13 +126,12 @@ impl Device {
     pub fn new(listener: UnixListener, settings: DeviceSettings) -> io::Result<Self> {
         Ok(Self {
             frontend: Frontend::new(listener, settings.session())?,
-            card: Card::new(settings.model, settings.mac),
-            processor: (settings.inband && !settings.costs.are_zero())
-                .then(|| Processor::new(settings.costs)),
+            function: settings.function(),
+            processor: settings.has_costs().then(|| Processor::new(settings.costs)),
             outbox: Outbox::default(),
             charged: Charged::default(),
+            shown: vec![0; settings.pairs.clamp(1, settings.adapter.max_pairs()).into()],
             settings,
-            shown: 0,
             raised: VecDeque::new(),
             waiting: Vec::new(),
             posted: 0,
@@ -128,12 +145,12 @@ impl Device {
 
     /// Plugs the cable in, or pulls it out; the driver is told.
     pub fn set_link(&mut self, link: bool) {
-        self.card.set_link(link);
+        self.function.set_link(link);
     }
 
     /// Obeys what the guest's bus has asked for.
     fn obey(&mut self, now: Instant) -> Result<(), ProtocolViolation> {
-        let Self { frontend, card, chain, request, answer, posted, .. } = self;
+        let Self { frontend, function, chain, request, answer, posted, .. } = self;
         let Some(session) = frontend.session() else { return Ok(()) };
         let Some(live) = session.ring(COMMANDS) else { return Ok(()) };
         let wrong = |error| ProtocolViolation::Ring { index: COMMANDS, error };
@@ -142,7 +159,9 @@ impl Device {
             let Some(head) = live.ring.take(live.memory, chain).map_err(wrong)? else { break };
             gather(live.memory, &chain.readable, request)?;
             match Command::parse(request) {
-                Some(command) => card.obey(now, command, answer),
+                Some(command) => function
+                    .obey(now, command, answer, live.memory)
+                    .map_err(ProtocolViolation::Dma)?,
                 // On a bus, nobody would answer.
                 None => answer.clear(),
             }
@@ -158,35 +177,36 @@ impl Device {
         Ok(())
     }
 
-    /// Lets the card count what the port had no room for.
+    /// Lets the function count what the port had no room for.
     fn count_missed(&mut self, service: &Service<'_>) {
         let missed = service.port.counters().ring_full;
         let new = missed.saturating_sub(self.ring_full);
         if new > 0 {
-            self.card.miss(u32::try_from(new).unwrap_or(u32::MAX));
+            self.function.miss(u32::try_from(new).unwrap_or(u32::MAX));
         }
         self.ring_full = missed;
     }
 
-    /// Copies completed packets into the guest's buffers, `limit` of them at most. They are causes
-    /// of interrupts if `are_causes`.
+    /// Copies completed packets of a queue into the guest's buffers, `limit` of them at most. They
+    /// are causes of interrupts if `are_causes`.
     fn copy(
         &mut self,
         now: Instant,
         service: &mut Service<'_>,
+        number: usize,
         (limit, are_causes): (usize, bool),
     ) -> Result<(), ProtocolViolation> {
-        let Self { frontend, card, shown, refused, .. } = self;
+        let Self { frontend, function, shown, refused, .. } = self;
         let Some(memory) = frontend.session().and_then(|session| session.memory()) else {
             return Ok(());
         };
-        let queue = &mut service.port.queues_mut()[0];
-        for frame in queue.completed_frames(*shown).take(limit) {
-            let received = card.receive(now, frame, memory, are_causes);
+        let queue = &mut service.port.queues_mut()[number];
+        for frame in queue.completed_frames(shown[number]).take(limit) {
+            let received = function.receive(now, number, frame, memory, are_causes);
             let received = received.map_err(ProtocolViolation::Dma)?;
             let is_lost = matches!(received, Received::Missed | Received::NoLink);
             *refused += u64::from(is_lost);
-            *shown += 1;
+            shown[number] += 1;
         }
         Ok(())
     }
@@ -194,30 +214,35 @@ impl Device {
     /// Carries out interrupts, whoever decided them, and re-arms.
     fn moderate(&mut self, now: Instant, service: &mut Service<'_>) {
         let Service { port, watch, pool, delivered } = service;
-        let queue = &mut port.queues_mut()[0];
+        let queues = port.queues_mut();
         let mut take = |packet: &Delivered, frame: Vec<u8>| {
             delivered(packet, &frame);
             pool.push(frame);
         };
         loop {
-            if self.card.take_rearmed() && queue.is_masked() {
-                queue.rearm(now, *watch);
+            let rearmed = self.function.take_rearmed();
+            for (number, queue) in queues.iter_mut().enumerate() {
+                if rearmed >> number & 1 != 0 && queue.is_masked() {
+                    queue.rearm(now, *watch);
+                }
+                if queue.take_interrupt() {
+                    self.function.interrupt_for_frames(now, number);
+                }
             }
-            if queue.take_interrupt() {
-                self.card.interrupt_for_frames(now);
-            }
-            self.card.advance(now);
-            let interrupts = self.card.take_raised();
+            self.function.advance(now);
+            let interrupts = self.function.take_raised();
             if interrupts.is_empty() {
                 break;
             }
-            for interrupt in interrupts {
-                if interrupt.is_for_frames {
-                    queue.interrupt(now, *watch);
-                    queue.take_interrupt();
+            for Raised { signal, queues: causes } in interrupts {
+                for (number, queue) in queues.iter_mut().enumerate() {
+                    if causes >> number & 1 != 0 {
+                        queue.interrupt(now, *watch);
+                        queue.take_interrupt();
+                    }
                 }
-                match interrupt.signal {
-                    signal if interrupt.is_for_frames && self.processor.is_some() => {
+                match signal {
+                    signal if causes != 0 && self.processor.is_some() => {
                         self.charged.raise(signal);
                     }
                     Some(signal) => {
@@ -226,15 +251,19 @@ impl Device {
                     None => {}
                 }
             }
-            if queue.is_masked() && self.processor.is_none() {
-                queue.poll(now, std::mem::take(&mut self.shown), *watch, &mut take);
+            for (queue, shown) in queues.iter_mut().zip(&mut self.shown) {
+                if queue.is_masked() && self.processor.is_none() {
+                    queue.poll(now, std::mem::take(shown), *watch, &mut take);
+                }
             }
         }
-        // A driver that polls finds by itself what is there.
-        if queue.is_masked() && self.shown > 0 {
-            queue.poll(now, std::mem::take(&mut self.shown), *watch, &mut take);
+        for (number, (queue, shown)) in queues.iter_mut().zip(&mut self.shown).enumerate() {
+            // A driver that polls finds by itself what is there.
+            if queue.is_masked() && *shown > 0 {
+                queue.poll(now, std::mem::take(shown), *watch, &mut take);
+            }
+            queue.set_size(*shown + self.function.room(number));
         }
-        queue.set_size(self.shown + self.card.room());
     }
 
     /// Hands interrupts over that have arrived, as far as the guest has buffers for them.
@@ -265,9 +294,9 @@ impl Device {
         Ok(())
     }
 
-    /// Another guest has come, or none is there: the card loses its power.
+    /// Another guest has come, or none is there: the function loses its power.
     fn power_off(&mut self) {
-        self.card = Card::new(self.settings.model, self.settings.mac);
+        self.function = self.settings.function();
         self.raised.clear();
         self.waiting.clear();
         self.posted = 0;
@@ -281,11 +310,18 @@ impl Device {
         service: &mut Service<'_>,
     ) -> Result<(), ProtocolViolation> {
         self.count_missed(service);
-        let by_registers = service.port.queues()[0].moderation().timer == TimerKind::Driver;
+        let by_registers = |queue: &Queue<_>| queue.moderation().timer == TimerKind::Driver;
         if self.processor.is_some() {
+            let by_registers = by_registers(&service.port.queues()[0]);
             self.serve_at_cost(now, service, by_registers)?;
         } else {
-            self.copy(now, service, (usize::MAX, by_registers))?;
+            for number in 0..service.port.queues().len().min(self.shown.len()) {
+                let by_registers = by_registers(&service.port.queues()[number]);
+                self.copy(now, service, number, (usize::MAX, by_registers))?;
+            }
+            if let Some(memory) = self.frontend.session().and_then(|session| session.memory()) {
+                self.function.attend(memory).map_err(ProtocolViolation::Dma)?;
+            }
             self.moderate(now, service);
         }
         if self.frontend.session().is_some_and(|session| session.is_poisoned()) {
@@ -297,14 +333,15 @@ impl Device {
     /// There is no guest: what has completed is lost, and nothing more is taken.
     fn discard(&mut self, now: Instant, service: &mut Service<'_>) {
         let Service { port, pool, .. } = service;
-        let queue = &mut port.queues_mut()[0];
-        self.shown = 0;
+        self.shown.fill(0);
         self.charged = Charged::default();
-        queue.set_size(0);
-        queue.take_interrupt();
-        let lost = queue.backlog();
-        if lost > 0 {
-            self.refused += queue.poll(now, lost, &mut (), |_, frame| pool.push(frame)) as u64;
+        for queue in port.queues_mut() {
+            queue.set_size(0);
+            queue.take_interrupt();
+            let lost = queue.backlog();
+            if lost > 0 {
+                self.refused += queue.poll(now, lost, &mut (), |_, frame| pool.push(frame)) as u64;
+            }
         }
     }
 }
@@ -321,22 +358,29 @@ impl HostSide for Device {
         let outcome = self.obey(now).and_then(|()| self.hand_over(now));
         self.frontend.account(outcome);
         if !self.frontend.is_connected() {
-            port.queues_mut()[0].set_size(0);
+            port.queues_mut().iter_mut().for_each(|queue| queue.set_size(0));
         }
     }
 
     fn make_room(&mut self, port: &mut Port<Vec<u8>>) {
         if self.frontend.is_connected() {
-            port.queues_mut()[0].set_size(self.shown + self.card.room());
+            let queues = port.queues_mut().iter_mut().zip(&self.shown);
+            for (number, (queue, shown)) in queues.enumerate() {
+                queue.set_size(shown + self.function.room(number));
+            }
         }
     }
 
+    fn route(&self, frame: &[u8]) -> Route {
+        self.function.route(frame)
+    }
+
     fn transmit(&mut self, now: Instant, _: usize, frame: &mut Vec<u8>) -> io::Result<Fetched> {
-        let Self { frontend, card, processor, outbox, .. } = self;
+        let Self { frontend, function, processor, outbox, .. } = self;
         let Some(memory) = frontend.session().and_then(|session| session.memory()) else {
             return Ok(Fetched::Nothing);
         };
-        let mut fetch = |frame: &mut Vec<u8>| match card.transmit(now, frame, memory)? {
+        let mut fetch = |frame: &mut Vec<u8>| match function.transmit(now, frame, memory)? {
             Sent::Frame => Ok(Fetched::Frame),
             Sent::More => Ok(Fetched::Dropped),
             Sent::Nothing => Ok(Fetched::Nothing),
@@ -372,7 +416,7 @@ impl HostSide for Device {
             return None;
         }
         let work = self.processor.as_ref().and_then(Processor::work_ends_at);
-        [self.card.deadline(), self.charged.deadline(), work].into_iter().flatten().min()
+        [self.function.deadline(), self.charged.deadline(), work].into_iter().flatten().min()
     }
 
     fn busy(&self, now: Instant) -> Option<Busy> {
@@ -400,9 +444,9 @@ impl HostSide for Device {
         Some(Attachment {
             connected,
             lost: self.frontend.lost().map(str::to_owned),
-            pairs_used: connected.into(),
-            pairs: 1,
-            too_long: self.card.too_long(),
+            pairs_used: if connected { self.function.pairs_used() } else { 0 },
+            pairs: self.shown.len() as u16,
+            too_long: self.function.too_long(),
         })
     }
 }

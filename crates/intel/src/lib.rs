@@ -1,9 +1,11 @@
-//! Intel's gigabit NICs, as PCI devices for the guests of vhost-user, with our NIC in them.
+//! Intel's gigabit NICs and adaptive virtual functions, as PCI devices for the guests of
+//! vhost-user, with our NIC in them.
 //!
-//! Linux's own drivers find an 82574L (`e1000e`) or an 82545GM (`e1000`), bring their link up, and
-//! moderate as on the real card: by `ITR`, `EITR`, `RDTR` and `RADV`, with whatever their adaptive
-//! algorithms write there. In virtual time a microsecond of theirs is one. Or a strategy of ours is
-//! in force in place of the registers, under the same driver.
+//! Linux's own drivers find an 82574L (`e1000e`), an 82545GM (`e1000`) or a virtual function
+//! (`iavf`), bring their link up, and moderate as on the real one: by `ITR`, `EITR`, `RDTR` and
+//! `RADV`, or `ITRN` of each queue pair, with whatever their adaptive algorithms write there. In
+//! virtual time a microsecond of theirs is one. Or a strategy of ours is in force in place of the
+//! registers, under the same driver.
 //!
 //! ```text
 //!   guest ── ring 0: reads and writes of registers ──▶ device ─▶ message ─▶ card ─┬─ configuration
@@ -23,28 +25,45 @@
 //! A queue is armed anew when the driver unmasks the cause of received frames. Until then the
 //! driver polls, and what arrives counts as taken at that moment.
 //!
+//! A virtual function has a vector for each queue pair, and its driver says which frames it wants,
+//! and on which queue: by addresses, rules of its flow director, and the hash under its key. That
+//! is asked before a frame enters a queue. What it sends interrupts by the same vector as what it
+//! receives, and takes along what has come.
+//!
 //! # What is not there
 //!
-//! One receive queue and one transmit queue, of the 82574's two each; no packet split, so packets
-//! have 1,500 bytes at most; received frames are not checked, nor are their VLAN tags removed, and
-//! the descriptors say so; no timestamps, no wake on LAN, no flash, no loopback for self-tests.
-//! Descriptors are written back at once, whatever `RXDCTL` and `TXDCTL` say of bursts: only the
-//! interrupt waits. Access to registers costs no time.
+//! Of the cards: the second queues of the 82574, timestamps, wake on LAN, the flash. Descriptors
+//! are written back at once, whatever `RXDCTL` and `TXDCTL` say of bursts: only the interrupt
+//! waits. Of the virtual function: what its driver is not offered, such as VLANs of virtchnl's
+//! second version, cloud filters, tunnels, and hashes over other fields; and costs of its guest.
+//! Access to registers costs no time.
 //!
 //! # A guest that breaks rules
 //!
-//! Registers take any value. Rings that cannot be are not used; a descriptor that points to no
-//! memory of the guest's costs it the port, as a broken ring of virtio does. Frames and segments
-//! are bounded, and so is the work of one round.
+//! Registers take any value, and messages that are wrong are refused with their proper status.
+//! Rings that cannot be are not used; a descriptor that points to no memory of the guest's costs it
+//! the port, as a broken ring of virtio does. Frames and segments are bounded, and so is the work
+//! of one round.
 
 #![forbid(unsafe_code)]
 
+mod adapter;
+mod address;
+mod bus;
 mod card;
 mod configuration;
 mod device;
 mod dma;
+mod function;
+mod inspect;
 mod message;
 mod model;
+mod offload;
+mod outcome;
+#[cfg(test)]
+mod testing;
+mod vf;
 
+pub use adapter::Adapter;
 pub use device::{Device, DeviceSettings};
 pub use model::Model;

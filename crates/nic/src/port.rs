@@ -70,13 +70,15 @@ pub enum Drop<F> {
     BadLength(F),
     /// The host does not keep up.
     RingFull(F),
+    /// The host's driver has not asked for it.
+    Filtered(F),
 }
 
 impl<F> Drop<F> {
     /// The frame.
     pub fn into_frame(self) -> F {
         match self {
-            Self::BadLength(frame) | Self::RingFull(frame) => frame,
+            Self::BadLength(frame) | Self::RingFull(frame) | Self::Filtered(frame) => frame,
         }
     }
 }
@@ -121,6 +123,19 @@ impl<F: AsRef<[u8]>> Port<F> {
     /// # Errors
     /// Gives the frame back if it is no Ethernet frame or the ring is full. Both are counted.
     pub fn receive(&mut self, now: Instant, frame: F) -> Result<(), Drop<F>> {
+        self.receive_on(now, frame, None)
+    }
+
+    /// The same, for a device that chooses the queue itself, where it names one that there is.
+    ///
+    /// # Errors
+    /// As for [`receive`](Self::receive).
+    pub fn receive_on(
+        &mut self,
+        now: Instant,
+        frame: F,
+        queue: Option<u16>,
+    ) -> Result<(), Drop<F>> {
         let bytes = frame.as_ref();
         if !(MIN_FRAME..=MAX_FRAME).contains(&bytes.len()) {
             self.bad_length += 1;
@@ -129,7 +144,9 @@ impl<F: AsRef<[u8]>> Port<F> {
         let length = bytes.len() as u32;
         let headers = headers::parse(bytes);
         let marked = headers.as_ref().is_ok_and(|headers| self.rules.classify(headers).mark);
-        let number = headers.as_ref().map_or(0, |headers| self.choose_queue(headers));
+        let named = queue.map(usize::from).filter(|queue| *queue < self.queues.len());
+        let chosen = || headers.as_ref().map_or(0, |headers| self.choose_queue(headers));
+        let number = named.unwrap_or_else(chosen);
         let busy_until = self.dma_free_at.max(now) + self.dma.transfer(length);
         let completed_at = busy_until + self.dma.latency;
         let descriptor = Descriptor { length, marked, arrived_at: now, completed_at };

@@ -89,7 +89,7 @@ impl Guests {
             settings.nic = Some(GuestNic {
                 socket: NIC_SOCKET.into(),
                 driver: nic.driver().to_owned(),
-                is_pci: options.card().is_some(),
+                is_pci: options.adapter().is_some(),
             });
             let parameters = options.driver_options.iter().flatten();
             settings.parameters.extend(parameters.map(|Text(it)| format!("{}.{it}", nic.driver())));
@@ -97,7 +97,8 @@ impl Guests {
             settings.seed = seed.wrapping_mul(1_000).wrapping_add(number as u64);
             settings.script = scripts.next();
             let ports = options.ports.unwrap_or(Ports::Both).numbers(names.len());
-            let ours = moderation.filter(|_| ports.contains(&number) && options.card().is_none());
+            let ours =
+                moderation.filter(|_| ports.contains(&number) && options.adapter().is_none());
             settings.coalescing =
                 ours.map(|moderation| (moderation.rx_usecs, moderation.rx_frames));
             settings.cpu = cpu;
@@ -108,7 +109,7 @@ impl Guests {
                 clocks.push((station.name.clone(), host.listen(CALENDAR_SOCKET)?));
             }
             let listener = host.listen(NIC_SOCKET)?;
-            let device: io::Result<Box<dyn HostSide>> = match options.card() {
+            let device: io::Result<Box<dyn HostSide>> = match options.adapter() {
                 None => {
                     let mut device = setup::device(options, number, station.mac, mtu);
                     device.inband = is_virtual;
@@ -116,10 +117,10 @@ impl Guests {
                     device.polled &= !is_virtual;
                     Device::new(listener, device).map(|device| Box::new(device) as _)
                 }
-                Some(model) => {
-                    let mut card = setup::card(options, number, station.mac, model)?;
-                    card.inband = is_virtual;
-                    intel::Device::new(listener, card).map(|device| Box::new(device) as _)
+                Some(adapter) => {
+                    let mut settings = setup::adapter(options, number, station.mac, adapter)?;
+                    settings.inband = is_virtual;
+                    intel::Device::new(listener, settings).map(|device| Box::new(device) as _)
                 }
             };
             let device =

@@ -37,7 +37,7 @@ pub(super) fn go_at(options: &NicOptions) -> Duration {
 }
 
 fn nic_delay(options: &NicOptions) -> Duration {
-    if options.card().is_some() { PCI_LINK } else { Duration::ZERO }
+    if options.adapter().is_some() { PCI_LINK } else { Duration::ZERO }
 }
 
 /// From the end of the measurement until servers stop: requests on their way may come back.

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use base::time::Duration;
 use hostside::HostSide;
-use intel::Model;
+use intel::Adapter;
 use lab::dataplane::{DataPlane, Handle};
 use lab::plane::PortPlan;
 use lab::wait::Waiting;
@@ -102,23 +102,42 @@ pub(super) fn device(
     }
 }
 
-/// One of Intel's cards that the driver of guest `number` finds at its port.
+/// The speed that a virtual function reports where the cable has none.
+const USUAL_SPEED_MBIT: u32 = 10_000;
+
+/// One of Intel's NICs that the driver of guest `number` finds at its port.
 ///
 /// # Errors
 /// If options ask for what it has not.
-pub(super) fn card(
+pub(super) fn adapter(
     options: &NicOptions,
     number: usize,
     mac: [u8; 6],
-    model: Model,
+    adapter: Adapter,
 ) -> Result<intel::DeviceSettings> {
     let name = options.nic.unwrap_or_default().driver();
-    ensure!(options.queues.unwrap_or(1) == 1, "--queues: {name} has one; leave it out");
-    let max = model.max_mtu();
+    let (pairs, max_pairs) = (options.queues.unwrap_or(1), adapter.max_pairs());
+    ensure!(pairs <= max_pairs, "--queues: {name} has at most {max_pairs}; ask for no more");
+    let max = adapter.max_mtu();
     ensure!(mtu(options)? <= max, "--mtu: packets of {name} have at most {max} bytes");
-    let interrupt_latency = micros(options.interrupt_latency);
     let costs = options.costs_of(number);
-    Ok(intel::DeviceSettings { model, mac, inband: false, interrupt_latency, costs })
+    ensure!(
+        adapter != Adapter::Virtual || costs.are_zero(),
+        "--costs and the like: they are not charged for {name}; leave them out, or give guests another NIC"
+    );
+    ensure!(
+        adapter != Adapter::Virtual || options.driver_options.iter().flatten().next().is_none(),
+        "--driver-options: {name} has no parameters; it is set by ethtool, as in ethtool -C"
+    );
+    Ok(intel::DeviceSettings {
+        adapter,
+        mac,
+        pairs,
+        speed_mbit: options.link_rate.unwrap_or(USUAL_SPEED_MBIT),
+        inband: false,
+        interrupt_latency: micros(options.interrupt_latency),
+        costs,
+    })
 }
 
 /// Refuses what only virtual time can do.
@@ -163,9 +182,9 @@ fn micros(value: Option<u32>) -> Duration {
     Duration::from_micros(value.unwrap_or(0).into())
 }
 
-/// The card of Intel's that guests have, if they have one, and what its driver is told.
+/// The NIC of Intel's that guests have, if they have one, and what its driver is told.
 fn describe_nic(options: &NicOptions) -> String {
-    let Some(nic) = options.nic.filter(|nic| nic.model().is_some()) else { return String::new() };
+    let Some(nic) = options.nic.filter(|nic| nic.adapter().is_some()) else { return String::new() };
     let told = options.driver_options.iter().flatten().map(|Text(option)| format!(" {option}"));
     nic.driver().to_owned() + &told.collect::<String>()
 }

@@ -3,10 +3,8 @@
 //! It knows no socket and no clock. Its owner hands on what the guest reads and writes, takes the
 //! frames that it sends, gives it those that come, and lets its timers run out.
 
-mod inspect;
 mod interrupts;
 mod memory;
-mod offload;
 mod receive;
 mod register;
 mod statistics;
@@ -15,39 +13,18 @@ mod transmit;
 use base::time::Instant;
 use vhost::memory::MemoryError;
 
-use super::configuration::{Configuration, MSIX_BAR};
+use super::bus::OnBus;
+use super::configuration::Configuration;
 use super::dma::Dma;
-use super::message::{Command, Signal};
-use super::model::{Model, REGISTERS, VECTORS};
+use super::message::Signal;
+use super::model::{Model, VECTORS};
+use super::outcome::{Raised, Received, Sent};
 use interrupts::{Interrupts, Line};
 use memory::{Microwire, Nvm, Phy};
 use receive::{Packet, Ring};
 use register::{self as r, Registers, cause};
 use statistics::Statistics;
-pub(crate) use transmit::Sent;
 use transmit::Transmitter;
-
-/// What became of a frame off the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Received {
-    /// It is in the driver's buffers.
-    Stored,
-    /// It was for others, or longer than the driver wants any.
-    Filtered,
-    /// The cable is out.
-    NoLink,
-    /// There were not enough buffers.
-    Missed,
-}
-
-/// An interrupt that went out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Raised {
-    /// What the guest's bus is told; nothing if the vector is masked there.
-    pub signal: Option<Signal>,
-    /// Whether it is the one that frames interrupt on.
-    pub is_for_frames: bool,
-}
 
 /// One card.
 #[derive(Debug)]
@@ -107,114 +84,6 @@ impl Card {
         let [a, b, c, d, e, f] = self.mac;
         registers.set(r::RAL, u32::from_le_bytes([a, b, c, d]));
         registers.set(r::RAL + 4, u32::from(u16::from_le_bytes([e, f])) | r::RAH_AV);
-    }
-
-    /// Does what the guest's bus asks for, and puts what is read into `answer`.
-    pub(crate) fn obey(&mut self, now: Instant, command: Command<'_>, answer: &mut Vec<u8>) {
-        answer.clear();
-        match command {
-            Command::ReadConfiguration { offset, size } => {
-                answer.resize(size, 0);
-                self.configuration.read(offset, answer);
-            }
-            Command::WriteConfiguration { offset, data } => {
-                self.configuration.write(offset, data);
-                self.signals.extend(self.configuration.take_unmasked());
-                self.rewire();
-            }
-            Command::Read { bar: MSIX_BAR, offset, size } => {
-                answer.resize(size, 0);
-                self.configuration.read_table(offset, answer);
-            }
-            Command::Write { bar: MSIX_BAR, offset, data } => {
-                self.configuration.write_table(offset, data);
-                self.signals.extend(self.configuration.take_unmasked());
-            }
-            Command::Read { bar: 0, offset, size } => {
-                answer.resize(size, 0);
-                for (at, word) in (offset..).step_by(4).zip(answer.chunks_mut(4)) {
-                    let value = register_at(at).map_or(u32::MAX, |at| self.read(at));
-                    word.copy_from_slice(&value.to_le_bytes()[..word.len()]);
-                }
-            }
-            Command::Write { bar: 0, offset, data } => {
-                // Registers are written as a whole (82574 datasheet, 10.1.1).
-                for (at, word) in (offset..).step_by(4).zip(data.chunks_exact(4)) {
-                    let value = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
-                    register_at(at).into_iter().for_each(|at| self.write(now, at, value));
-                }
-            }
-            Command::Fill { bar: 0, offset, size, value } => {
-                let value = u32::from_le_bytes([value; 4]);
-                for at in (offset..).step_by(4).take(size / 4) {
-                    register_at(at).into_iter().for_each(|at| self.write(now, at, value));
-                }
-            }
-            // Nobody answers there.
-            Command::Read { size, .. } => answer.resize(size, 0xFF),
-            Command::Write { .. } | Command::Fill { .. } => {}
-        }
-    }
-
-    fn read(&mut self, at: u32) -> u32 {
-        match at {
-            r::ICR => {
-                let masks = self.registers.get(r::CTRL_EXT) & r::CTRL_EXT_IAME != 0;
-                let masks = if masks { self.registers.get(r::IAM) } else { 0 };
-                self.interrupts.read(masks)
-            }
-            r::IMS => self.interrupts.mask(),
-            r::STATUS => self.registers.get(at) | if self.link { r::STATUS_LU } else { 0 },
-            statistics::FIRST..=statistics::LAST => self.statistics.read(at),
-            _ => self.registers.get(at),
-        }
-    }
-
-    fn write(&mut self, now: Instant, at: u32, value: u32) {
-        match at {
-            r::CTRL | r::CTRL_DUP if value & r::CTRL_RST != 0 => return self.reset(),
-            r::CTRL | r::CTRL_DUP => return self.control(value & !r::CTRL_PHY_RST),
-            r::EERD if value & 1 != 0 => {
-                let word = u32::from(self.nvm.word(value >> 2 & 0x3FFF));
-                return self.registers.set(at, word << 16 | value & 0xFFFC | 2);
-            }
-            r::EECD => {
-                let answer = self.nvm_control(value);
-                return self.registers.set(at, answer);
-            }
-            r::MDIC => {
-                let answer = self.talk_to_phy(value);
-                return self.registers.set(at, answer);
-            }
-            r::ICR => return self.interrupts.clear(value),
-            r::ICS => return self.interrupts.add(value & !cause::INT_ASSERTED),
-            r::IMS => return self.interrupts.unmask(value),
-            r::IMC => return self.interrupts.mask_off(value),
-            // Read-only.
-            r::STATUS | statistics::FIRST..=statistics::LAST => return,
-            r::RDTR if value & r::FLUSH_PARTIAL != 0 => self.interrupts.flush_received(now),
-            r::TIDV if value & r::FLUSH_PARTIAL != 0 => self.interrupts.flush_sent(now),
-            _ => {}
-        }
-        self.registers.set(at, value & r::writable(at));
-        match at {
-            r::RDTR | r::RADV => {
-                let (ticks, bound) = (self.registers.get(r::RDTR), self.registers.get(r::RADV));
-                self.interrupts.set_receive_delay(ticks, bound);
-            }
-            r::TIDV | r::TADV => {
-                let (ticks, bound) = (self.registers.get(r::TIDV), self.registers.get(r::TADV));
-                self.interrupts.set_transmit_delay(ticks, bound);
-            }
-            r::ITR => self.interrupts.set_interval(Line::Pin, value),
-            r::IVAR | r::EIAC | r::CTRL_EXT => self.rewire(),
-            _ => {
-                let vector = at.wrapping_sub(r::EITR) / 4;
-                if vector < VECTORS.into() {
-                    self.interrupts.set_interval(Line::Vector(vector as u8), value);
-                }
-            }
-        }
     }
 
     fn control(&mut self, value: u32) {
@@ -424,13 +293,11 @@ impl Card {
         let frames = self.interrupts.wiring.receive_line();
         let signals = self.signals.drain(..);
         let mut raised: Vec<Raised> =
-            signals.map(|signal| Raised { signal: Some(signal), is_for_frames: false }).collect();
-        raised.extend(
-            self.interrupts.take_fired().into_iter().map(|line| Raised {
-                signal: self.signal(line),
-                is_for_frames: Some(line) == frames,
-            }),
-        );
+            signals.map(|signal| Raised { signal: Some(signal), queues: 0 }).collect();
+        raised.extend(self.interrupts.take_fired().into_iter().map(|line| Raised {
+            signal: self.signal(line),
+            queues: u32::from(Some(line) == frames),
+        }));
         raised
     }
 
@@ -440,12 +307,77 @@ impl Card {
     }
 }
 
-/// A register's offset, if there may be one.
-fn register_at(offset: u64) -> Option<u32> {
-    u32::try_from(offset).ok().filter(|at| *at < REGISTERS && at.is_multiple_of(4))
+impl OnBus for Card {
+    fn configuration(&mut self) -> &mut Configuration {
+        &mut self.configuration
+    }
+
+    fn reconfigured(&mut self) {
+        self.signals.extend(self.configuration.take_unmasked());
+        self.rewire();
+    }
+
+    fn read(&mut self, at: u32) -> u32 {
+        match at {
+            r::ICR => {
+                let masks = self.registers.get(r::CTRL_EXT) & r::CTRL_EXT_IAME != 0;
+                let masks = if masks { self.registers.get(r::IAM) } else { 0 };
+                self.interrupts.read(masks)
+            }
+            r::IMS => self.interrupts.mask(),
+            r::STATUS => self.registers.get(at) | if self.link { r::STATUS_LU } else { 0 },
+            statistics::FIRST..=statistics::LAST => self.statistics.read(at),
+            _ => self.registers.get(at),
+        }
+    }
+
+    fn write(&mut self, now: Instant, at: u32, value: u32) {
+        match at {
+            r::CTRL | r::CTRL_DUP if value & r::CTRL_RST != 0 => return self.reset(),
+            r::CTRL | r::CTRL_DUP => return self.control(value & !r::CTRL_PHY_RST),
+            r::EERD if value & 1 != 0 => {
+                let word = u32::from(self.nvm.word(value >> 2 & 0x3FFF));
+                return self.registers.set(at, word << 16 | value & 0xFFFC | 2);
+            }
+            r::EECD => {
+                let answer = self.nvm_control(value);
+                return self.registers.set(at, answer);
+            }
+            r::MDIC => {
+                let answer = self.talk_to_phy(value);
+                return self.registers.set(at, answer);
+            }
+            r::ICR => return self.interrupts.clear(value),
+            r::ICS => return self.interrupts.add(value & !cause::INT_ASSERTED),
+            r::IMS => return self.interrupts.unmask(value),
+            r::IMC => return self.interrupts.mask_off(value),
+            // Read-only.
+            r::STATUS | statistics::FIRST..=statistics::LAST => return,
+            r::RDTR if value & r::FLUSH_PARTIAL != 0 => self.interrupts.flush_received(now),
+            r::TIDV if value & r::FLUSH_PARTIAL != 0 => self.interrupts.flush_sent(now),
+            _ => {}
+        }
+        self.registers.set(at, value & r::writable(at));
+        match at {
+            r::RDTR | r::RADV => {
+                let (ticks, bound) = (self.registers.get(r::RDTR), self.registers.get(r::RADV));
+                self.interrupts.set_receive_delay(ticks, bound);
+            }
+            r::TIDV | r::TADV => {
+                let (ticks, bound) = (self.registers.get(r::TIDV), self.registers.get(r::TADV));
+                self.interrupts.set_transmit_delay(ticks, bound);
+            }
+            r::ITR => self.interrupts.set_interval(Line::Pin, value),
+            r::IVAR | r::EIAC | r::CTRL_EXT => self.rewire(),
+            _ => {
+                let vector = at.wrapping_sub(r::EITR) / 4;
+                if vector < VECTORS.into() {
+                    self.interrupts.set_interval(Line::Vector(vector as u8), value);
+                }
+            }
+        }
+    }
 }
 
-#[cfg(test)]
-pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

@@ -6,14 +6,14 @@
 
 use vhost::memory::MemoryError;
 
-use super::inspect::inspect;
 use super::register::{
     ADDRESSES, CTRL, CTRL_VME, MTA, PSRCTL, RAH_AV, RAL, RCTL, RCTL_BAM, RCTL_BSEX,
     RCTL_DTYP_SPLIT, RCTL_EN, RCTL_LPE, RCTL_MPE, RCTL_SECRC, RCTL_UPE, RCTL_VFE, RDBAH, RDBAL,
-    RDH, RDLEN, RDT, RFCTL, RFCTL_EXSTEN, RXCSUM, Registers, VET, VFTA,
+    RDH, RDLEN, RDT, RFCTL, RFCTL_EXSTEN, RXCSUM, RXCSUM_IPOFL, RXCSUM_TUOFL, Registers, VET, VFTA,
 };
-use super::statistics::{Kind, address};
+use crate::address::{Kind, address};
 use crate::dma::Dma;
+use crate::inspect::{Checks, inspect};
 
 /// What head and tail count.
 const UNIT: u64 = 16;
@@ -55,7 +55,10 @@ impl Packet {
         bytes.clear();
         bytes.extend_from_slice(frame);
         bytes.resize(frame.len().max(SHORTEST), 0);
-        let found = inspect(bytes, registers.get(RXCSUM));
+        let checks = registers.get(RXCSUM);
+        let checks =
+            Checks { network: checks & RXCSUM_IPOFL != 0, transport: checks & RXCSUM_TUOFL != 0 };
+        let found = inspect(bytes, checks);
         let keeps_checksum = registers.get(RCTL) & RCTL_SECRC == 0;
         let checksum = keeps_checksum.then(|| CRC.checksum(bytes));
         (self.status, self.headers, self.tag) = (found.status, found.headers, 0);
@@ -312,8 +315,8 @@ fn is_hashed(registers: &Registers, to: &[u8; 6]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Bytes;
     use super::*;
+    use crate::testing::Bytes;
 
     fn ring(control: u32, extended: bool) -> Registers {
         let mut registers = Registers::new();

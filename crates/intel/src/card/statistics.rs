@@ -1,5 +1,7 @@
 //! What a card counts: registers that are cleared when they are read (82574 datasheet, 10.2.8).
 
+use crate::address::{Kind, address};
+
 /// Where the registers are.
 pub(super) const FIRST: u32 = 0x4000;
 pub(super) const LAST: u32 = 0x4124;
@@ -117,23 +119,6 @@ impl Statistics {
 fn by_length(octets: u64) -> u32 {
     let longer = LENGTHS.iter().filter(|last| octets > **last).count();
     4 * longer as u32
-}
-
-/// Whom a frame is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Unicast,
-    Multicast,
-    Broadcast,
-}
-
-/// Whom `frame` is for, by its first bytes.
-pub(super) fn address(frame: &[u8]) -> Kind {
-    match frame.first_chunk::<6>() {
-        Some([0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]) => Kind::Broadcast,
-        Some([first, ..]) if first & 1 != 0 => Kind::Multicast,
-        _ => Kind::Unicast,
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! A card and a driver's reads and writes, in time that the tests make.
 
-use super::testing::Bytes;
 use super::*;
+use crate::message::Command;
+use crate::testing::Bytes;
 
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
@@ -70,7 +71,7 @@ fn a_frame_interrupts_after_the_delay_that_the_driver_sets() {
         assert_eq!(due.since(at(1)).as_nanos(), 32_768);
         card.advance(due);
         let raised = card.take_raised();
-        assert!(raised.len() == 1 && raised[0].is_for_frames, "{raised:?}");
+        assert!(raised.len() == 1 && raised[0].queues == 1, "{raised:?}");
         let expected = match model {
             Model::E82574 => Signal::Msix { address: 0xA_0000, data: 0 },
             Model::E82545 => Signal::Intx,
@@ -114,10 +115,10 @@ fn a_message_that_is_due_while_its_entry_is_masked_is_sent_when_it_is_unmasked()
     mask(&mut card, 1);
     card.receive(at(1), &frame(), &memory, true).unwrap();
     card.advance(at(1));
-    assert_eq!(card.take_raised(), [Raised { signal: None, is_for_frames: true }]);
+    assert_eq!(card.take_raised(), [Raised { signal: None, queues: 1 }]);
     mask(&mut card, 0);
     let signal = Some(Signal::Msix { address: 0xA_0000, data: 0 });
-    assert_eq!(card.take_raised(), [Raised { signal, is_for_frames: false }]);
+    assert_eq!(card.take_raised(), [Raised { signal, queues: 0 }]);
     mask(&mut card, 0);
     assert_eq!(card.take_raised(), []);
 }

@@ -7,12 +7,13 @@ use nic::port::MAX_FRAME;
 use vhost::memory::MemoryError;
 
 use super::interrupts::Interrupts;
-use super::offload::{Context, MAX_PACKET, Wanted, prepare};
 use super::register::{
     CTRL, CTRL_VME, Registers, TCTL, TCTL_EN, TDBAH, TDBAL, TDH, TDLEN, TDT, TIDV, VET,
 };
 use super::statistics::Statistics;
 use crate::dma::Dma;
+use crate::offload::{Context, MAX_PACKET, Wanted, prepare};
+use crate::outcome::Sent;
 
 const DESCRIPTOR: u64 = 16;
 
@@ -41,17 +42,6 @@ const LENGTH: u32 = 0xF_FFFF;
 const DONE: u8 = 1;
 const INSERT_IP: u32 = 1 << 8;
 const INSERT_TRANSPORT: u32 = 1 << 9;
-
-/// What came of looking for a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sent {
-    /// A frame.
-    Frame,
-    /// None yet, though there are descriptors.
-    More,
-    /// None.
-    Nothing,
-}
 
 /// What is known between two descriptors.
 #[derive(Debug, Default)]
@@ -185,8 +175,8 @@ impl Transmitter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::Bytes;
     use super::*;
+    use crate::testing::Bytes;
 
     struct Card {
         registers: Registers,

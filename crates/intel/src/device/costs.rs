@@ -23,12 +23,12 @@ impl Device {
         for frame in queue.completed_frames(self.charged.noticed) {
             self.charged.noticed += 1;
             if by_registers {
-                self.card.notice(now, frame);
+                self.function.notice(now, frame);
             }
         }
         self.moderate(now, service);
         while let Some(count) = self.paid(now, service) {
-            self.copy(now, service, (count, false))?;
+            self.copy(now, service, 0, (count, false))?;
             self.charged.noticed = self.charged.noticed.saturating_sub(count);
             if let Some(signal) = self.charged.signal.take() {
                 raise(&mut self.raised, now, signal);
@@ -38,7 +38,7 @@ impl Device {
                 delivered(packet, &frame);
                 pool.push(frame);
             };
-            let shown = std::mem::take(&mut self.shown);
+            let shown = std::mem::take(&mut self.shown[0]);
             port.queues_mut()[0].poll(now, shown, *watch, &mut take);
             self.moderate(now, service);
         }
@@ -57,12 +57,14 @@ impl Device {
 
     /// Says that work has ended, in place of the NIC and for nothing.
     fn end_work(&mut self, now: Instant) -> Result<(), ProtocolViolation> {
-        let Self { frontend, processor: Some(processor), card, .. } = self else { return Ok(()) };
+        let Self { frontend, processor: Some(processor), function, .. } = self else {
+            return Ok(());
+        };
         let Some(memory) = frontend.session().and_then(|session| session.memory()) else {
             return Ok(());
         };
         while let Some(frame) = processor.take_ended(now) {
-            if !card.show(&frame, memory).map_err(ProtocolViolation::Dma)? {
+            if !function.show(&frame, memory).map_err(ProtocolViolation::Dma)? {
                 processor.work(now, NO_BUFFER, frame);
             }
         }

@@ -12,7 +12,7 @@
 use base::time::{Duration, Instant};
 use hostside::processor::Costs;
 use hostside::{Fetched, HostPort, HostSide};
-use intel::{Device, DeviceSettings, Model};
+use intel::{Adapter, Device, DeviceSettings, Model};
 use nic::port::{MAX_FRAME, PortSettings};
 use vhost::config::VERSION_1;
 use vhost::message::{F_PROTOCOL_FEATURES, PROTOCOL_F_INBAND_NOTIFICATIONS, VringState};
@@ -75,8 +75,10 @@ pub(crate) fn replay(bytes: &[u8]) {
     let mut input = Input::new(bytes);
     let (kind, setting) = (input.u8(), input.u8());
     let settings = DeviceSettings {
-        model: if kind & 1 == 0 { Model::E82574 } else { Model::E82545 },
+        adapter: Adapter::Card(if kind & 1 == 0 { Model::E82574 } else { Model::E82545 }),
         mac: [2, 0, 0, 0, 0, 10],
+        pairs: 1,
+        speed_mbit: 1_000,
         inband: kind & 0x80 != 0,
         interrupt_latency: Duration::from_micros(u64::from(kind >> 4 & 3)),
         costs: if kind & 0x40 == 0 { Costs::default() } else { COSTS },

@@ -15,14 +15,17 @@ use rustix::system::{finit_module, uname};
 /// of Debian's package `user-mode-linux`.
 const HOMES: [&str; 3] = ["/usr/lib/uml/modules", "/lib/modules", "/usr/lib/modules"];
 
+/// Where drivers show that the kernel has.
+const PLACES: [&str; 2] = ["/sys/module", "/sys/bus/pci/drivers"];
+
 /// What to do when modules cannot be used.
 const WAY_OUT: &str = "or use a kernel that has the driver built in: earmark kernel";
 
 /// Loads a driver after everything that it depends on. Nothing happens if the kernel has it.
 ///
-/// The driver must have parameters: only then does one that is built in show in `/sys/module`.
+/// One that is built in shows in `/sys/module` only if it has parameters, and at its bus anyway.
 pub(super) fn load(driver: &str) -> io::Result<()> {
-    if Path::new("/sys/module").join(driver).exists() {
+    if PLACES.iter().any(|place| Path::new(place).join(driver).exists()) {
         return Ok(());
     }
     let system = uname();

@@ -141,7 +141,7 @@ fn connect(settings: &InitSettings) -> Result<(), InitError> {
     netlink.up("lo").map_err(fail)?;
     let Some(nic) = &settings.nic else { return Ok(()) };
     let is_pci = nic.is_pci;
-    let nic = find_nic(&nic.driver)?;
+    let nic = find_nic(&nic.driver, is_pci)?;
     let interface = settings.station.interface();
     netlink.rename(&nic, &interface).map_err(fail)?;
     let link = LinkSettings { mtu: settings.mtu, ..LinkSettings::default() };
@@ -179,14 +179,24 @@ fn await_link(interface: &str) -> Result<(), InitError> {
 }
 
 /// The interface of the NIC, whose driver is loaded if that takes it.
-fn find_nic(driver: &str) -> Result<String, InitError> {
+fn find_nic(driver: &str, is_pci: bool) -> Result<String, InitError> {
     let look = || nic().map_err(doing("look for the NIC"));
     if let Some(name) = look()? {
         return Ok(name);
     }
     modules::load(driver).map_err(doing(format!("load the NIC's driver {driver}")))?;
-    let missing = || io::Error::other("the kernel has found none on its socket");
-    look()?.ok_or_else(missing).map_err(doing("look for the NIC"))
+    let since = Instant::now();
+    loop {
+        match look()? {
+            Some(name) => return Ok(name),
+            // A driver that has to agree with its device first takes its time.
+            None if is_pci && since.elapsed() <= LINK_PATIENCE => std::thread::sleep(LINK_POLL),
+            None => {
+                let missing = io::Error::other("the kernel has found none on its socket");
+                return Err(doing("look for the NIC")(missing));
+            }
+        }
+    }
 }
 
 /// The one interface that belongs to a device, if there is one.

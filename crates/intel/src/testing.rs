@@ -19,7 +19,8 @@ fn range(address: u64, length: usize, size: usize) -> Result<std::ops::Range<usi
     let outside = MemoryError::Address { address, length: length as u64 };
     let start = usize::try_from(address).ok().filter(|start| *start <= size);
     match start {
-        Some(start) if length <= size - start => Ok(start..start + length),
+        // As the guest's: nothing is nowhere.
+        Some(start) if (1..=size - start).contains(&length) => Ok(start..start + length),
         _ => Err(outside),
     }
 }

@@ -7,14 +7,14 @@
 use std::collections::VecDeque;
 
 /// The longest packet that is taken from a guest, before it is divided.
-pub(super) const MAX_PACKET: usize = 65_535 + 256;
+pub(crate) const MAX_PACKET: usize = 65_535 + 256;
 
 /// The most frames that one packet is divided into.
 const MAX_SEGMENTS: usize = 1_024;
 
 /// A context descriptor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Context {
+pub(crate) struct Context {
     /// Where the checksum of the IP header begins, is stored and ends (inclusive).
     ip: (usize, usize, usize),
     /// The same for TCP or UDP; an end of 0 is that of the packet.
@@ -32,12 +32,37 @@ const IPV4: u32 = 1 << 25;
 
 impl Context {
     /// A checksum from `start` to the end of the packet, stored at `at`.
-    pub(super) fn transport_only(start: usize, at: usize) -> Self {
+    pub(crate) fn transport_only(start: usize, at: usize) -> Self {
         Self { transport: (start, at, 0), is_tcp: true, ..Self::default() }
     }
 
+    /// Headers of IP at `network`, of TCP or UDP at `transport`, which end at `headers`;
+    /// the pair says whether they are IPv4 and TCP. `segment` is for dividing.
+    pub(crate) fn of_headers(
+        network: usize,
+        transport: usize,
+        headers: usize,
+        (is_ipv4, is_tcp): (bool, bool),
+        segment: usize,
+    ) -> Self {
+        let checksum = transport + if is_tcp { 16 } else { 6 };
+        Self {
+            ip: (network, network + 10, transport.saturating_sub(1)),
+            transport: (transport, checksum, 0),
+            is_tcp,
+            is_ipv4,
+            headers,
+            segment,
+        }
+    }
+
+    /// Where the header of TCP or UDP begins.
+    pub(crate) fn transport_starts_at(&self) -> usize {
+        self.transport.0
+    }
+
     /// From the sixteen bytes of a descriptor.
-    pub(super) fn parse(bytes: &[u8; 16]) -> Self {
+    pub(crate) fn parse(bytes: &[u8; 16]) -> Self {
         let half = |at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
         let command = u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]);
         Self {
@@ -53,7 +78,7 @@ impl Context {
 
 /// What of a context applies to a packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     /// Store the checksum of the IP header.
     pub ip_checksum: bool,
     /// Store the checksum of TCP or UDP.
@@ -63,7 +88,7 @@ pub(super) struct Wanted {
 }
 
 /// Does what is wanted with `packet`, and puts the frames into `frames`; how many.
-pub(super) fn prepare(
+pub(crate) fn prepare(
     mut packet: Vec<u8>,
     context: &Context,
     wanted: Wanted,
@@ -165,14 +190,15 @@ fn store(frame: &mut [u8], start: usize, at: usize, last: usize, never_zero: boo
 }
 
 /// The sum of RFC 1071.
-pub(super) fn sum(bytes: &[u8]) -> u16 {
+pub(crate) fn sum(bytes: &[u8]) -> u16 {
     let pairs = bytes
         .chunks(2)
         .map(|pair| u64::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])));
     fold(pairs.sum())
 }
 
-pub(super) fn fold(mut sum: u64) -> u16 {
+/// A sum of 16 bits, carries added.
+pub(crate) fn fold(mut sum: u64) -> u16 {
     while sum > 0xFFFF {
         sum = (sum >> 16) + (sum & 0xFFFF);
     }

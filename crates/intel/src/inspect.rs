@@ -1,35 +1,42 @@
-//! What the card finds out about a frame that it receives: where its headers end, and whether the
+//! What a NIC finds out about a frame that it receives: where its headers end, and whether the
 //! checksums of IP, TCP and UDP are right (82574 datasheet, 7.1.10).
 //!
 //! It knows Ethernet with one VLAN tag, IPv4 and IPv6 without extensions, TCP and UDP. What it does
 //! not know is not checked.
 
 use super::offload::{fold, sum};
-use super::register::{RXCSUM_IPOFL, RXCSUM_TUOFL};
 
-/// Bits of a descriptor's status: not checked; UDP, TCP or UDP, and IP were checked.
-const IXSM: u32 = 1 << 2;
-const UDPCS: u32 = 1 << 4;
-const TCPCS: u32 = 1 << 5;
-const IPCS: u32 = 1 << 6;
+/// Bits of a descriptor's status, as of the 82574: not checked; UDP, TCP or UDP, and IP were
+/// checked.
+pub(crate) const IXSM: u32 = 1 << 2;
+pub(crate) const UDPCS: u32 = 1 << 4;
+pub(crate) const TCPCS: u32 = 1 << 5;
+pub(crate) const IPCS: u32 = 1 << 6;
 /// Bits of its errors, as they are behind the status: TCP or UDP, and IP are wrong.
-const TCPE: u32 = 1 << 29;
-const IPE: u32 = 1 << 30;
+pub(crate) const TCPE: u32 = 1 << 29;
+pub(crate) const IPE: u32 = 1 << 30;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
 /// What is known of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Bits of status and errors.
     pub status: u32,
     /// Bytes of headers up to the payload of TCP or UDP; 0 if there are none.
     pub headers: usize,
 }
 
-/// Looks at `frame`; `checks` is `RXCSUM`.
-pub(super) fn inspect(frame: &[u8], checks: u32) -> Found {
+/// Which checksums are looked at.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Checks {
+    pub network: bool,
+    pub transport: bool,
+}
+
+/// Looks at `frame`.
+pub(crate) fn inspect(frame: &[u8], checks: Checks) -> Found {
     let mut found = Found::default();
     look(frame, checks, &mut found);
     if found.status & (IPCS | TCPCS) == 0 {
@@ -43,7 +50,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
 }
 
 /// None where the frame ends, or something that is not known begins.
-fn look(frame: &[u8], checks: u32, found: &mut Found) -> Option<()> {
+fn look(frame: &[u8], checks: Checks, found: &mut Found) -> Option<()> {
     let tag = if half(frame, 12)? == 0x8100 { 4 } else { 0 };
     let at = 14 + tag;
     let packet = frame.get(at..)?;
@@ -62,7 +69,7 @@ fn look(frame: &[u8], checks: u32, found: &mut Found) -> Option<()> {
         return None;
     }
     found.headers = at + header + shortest;
-    let check = check.filter(|_| checks & RXCSUM_TUOFL != 0)?;
+    let check = check.filter(|_| checks.transport)?;
     found.status |= check;
     let pseudo = u64::from(sum(addresses)) + u64::from(protocol) + payload.len() as u64;
     if fold(pseudo + u64::from(sum(payload))) != 0xFFFF {
@@ -74,13 +81,13 @@ fn look(frame: &[u8], checks: u32, found: &mut Found) -> Option<()> {
 /// Bytes of the header, the protocol behind it, both addresses, and its payload.
 type Ip<'a> = (usize, u8, &'a [u8], &'a [u8]);
 
-fn ipv4<'a>(packet: &'a [u8], checks: u32, found: &mut Found) -> Option<Ip<'a>> {
+fn ipv4<'a>(packet: &'a [u8], checks: Checks, found: &mut Found) -> Option<Ip<'a>> {
     let length = usize::from(packet.first()? & 15) * 4;
     if packet[0] >> 4 != 4 || length < 20 {
         return None;
     }
     let (header, payload) = packet.get(..half(packet, 2)?.into())?.split_at_checked(length)?;
-    if checks & RXCSUM_IPOFL != 0 {
+    if checks.network {
         found.status |= IPCS | if sum(header) == 0xFFFF { 0 } else { IPE };
     }
     // What a fragment is a part of cannot be checked.
@@ -98,7 +105,7 @@ fn ipv6(packet: &[u8]) -> Option<Ip<'_>> {
 mod tests {
     use super::*;
 
-    const BOTH: u32 = RXCSUM_IPOFL | RXCSUM_TUOFL;
+    const BOTH: Checks = Checks { network: true, transport: true };
 
     /// A frame whose checksums are right: IPv4 of 20 bytes or IPv6, then `payload`.
     fn frame(tag: bool, is_ipv4: bool, protocol: u8, checksum_at: usize, size: usize) -> Vec<u8> {
@@ -148,7 +155,7 @@ mod tests {
             let mut bad = good.clone();
             bad[headers] ^= 4;
             assert_eq!(inspect(&bad, BOTH).status, expected | TCPE);
-            assert_eq!(inspect(&good, 0), Found { status: IXSM, headers });
+            assert_eq!(inspect(&good, Checks::default()), Found { status: IXSM, headers });
         }
         let mut bad = frame(false, true, UDP, 6, 20);
         bad[14 + 8] ^= 1;
