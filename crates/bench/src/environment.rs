@@ -44,6 +44,9 @@ pub struct Environment {
     pub nic: String,
     /// Which packets are marked.
     pub mark: String,
+    /// Which packets have a queue of their own under settings with lanes; empty if none do.
+    #[serde(default)]
+    pub lane: String,
     /// The cable.
     pub link: String,
     /// Microseconds from an interrupt until the host has it; `None` if that is the machine's
@@ -78,6 +81,7 @@ impl Environment {
             nice: 0,
             nic: String::new(),
             mark: String::new(),
+            lane: String::new(),
             link: String::new(),
             interrupt_latency_us: None,
             costs: String::new(),

@@ -89,6 +89,8 @@ pub struct PortMeasurement {
     pub packets: u64,
     /// Those among them that were marked.
     pub marked: u64,
+    /// Frames about which rules of lanes decided.
+    pub steered: u64,
     /// Interrupts by reason.
     pub interrupts: BTreeMap<&'static str, u64>,
     /// Holds of its packets.
@@ -445,6 +447,7 @@ impl Rounds<'_> {
                 setting: port.setting.clone(),
                 packets: sum(&|port| port.delivered),
                 marked: sum(&|port| port.marked),
+                steered: sum(&|port| port.steered),
                 interrupts: interrupts.collect(),
                 hold_us: Quantiles::of(&self.holds(|of| of == number)),
                 ring_full: sum(&|port| port.ring_full),

@@ -9,13 +9,14 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use clap::builder::ValueParserFactory;
 use hostside::processor::Costs;
 use intel::Adapter;
 use lab::wait::Waiting;
+use nic::lanes::Lanes;
 use nic::marker::Rules;
-use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Moderation, TimerKind};
+use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, TimerKind};
 use serde::{Deserialize, Deserializer};
 
 use crate::applicability::{self, Declared, HostKind, Use, only_for, only_in};
@@ -207,6 +208,10 @@ options! {
         /// Which packets are marked: rules, first match wins, as in "tcp-psh & length<=512"
         #[arg(value_name = "RULES")]
         mark: Text<Rules>,
+        /// Which packets have a queue of their own under the strategy `lane`: rules, each with its
+        /// queue (else the last), as in "tcp-port=11211:1"
+        #[arg(value_name = "RULES")]
+        lane: Text<Lanes>,
         /// The ports that take the setting; the other one is `disabled`
         #[arg(value_enum)]
         ports: Ports,
@@ -449,13 +454,43 @@ impl NicOptions {
         Ok(moderation)
     }
 
+    /// The same, where it is the only setting: lanes that it does not have are refused.
+    ///
+    /// # Errors
+    /// If they do not go together.
+    pub fn only_setting(&self, usual: Moderation) -> anyhow::Result<Moderation> {
+        let moderation = self.moderation(usual)?;
+        self.check_lane_is_used(&[moderation])?;
+        Ok(moderation)
+    }
+
     /// The NIC of Intel's that guests find, if it is one.
     #[must_use]
     pub fn adapter(&self) -> Option<Adapter> {
         self.nic.unwrap_or_default().adapter()
     }
 
-    /// Refuses a setting that leaves to a driver what the NIC has no registers for.
+    /// The lanes in force under a setting.
+    #[must_use]
+    pub fn lanes(&self, moderation: Moderation) -> Lanes {
+        let lanes = self.lane.as_ref().filter(|_| moderation.marks == Marks::Lane);
+        lanes.map_or(Lanes::NONE, |Text(lanes)| lanes.clone())
+    }
+
+    /// Refuses lanes that none of `settings` has.
+    ///
+    /// # Errors
+    /// If there are such.
+    pub fn check_lane_is_used(&self, settings: &[Moderation]) -> anyhow::Result<()> {
+        ensure!(
+            self.lane.is_none() || settings.iter().any(|setting| setting.marks == Marks::Lane),
+            "--lane: no setting has lanes; name one that does, such as lane:75, or leave --lane out"
+        );
+        Ok(())
+    }
+
+    /// Refuses a setting that leaves to a driver what the NIC has no registers for, or whose lanes
+    /// the ports cannot have.
     ///
     /// # Errors
     /// If it does.
@@ -465,7 +500,15 @@ impl NicOptions {
             "{moderation}: this NIC has no registers for its driver to write; name a strategy, or \
              give guests another one: --nic e1000e"
         );
-        Ok(())
+        if moderation.marks != Marks::Lane {
+            return Ok(());
+        }
+        let lanes = self.lanes(moderation);
+        ensure!(
+            !lanes.is_empty(),
+            "{moderation}: which packets have a lane? Name them: --lane 'tcp-port=11211'"
+        );
+        lanes.check(self.queues.unwrap_or(1)).context("--lane: see --queues")
     }
 }
 

@@ -16,7 +16,7 @@ use crate::suggestions::SuggestedValues;
 use crate::world::WorldKind;
 
 /// Those that come with Earmark.
-const BUILT_IN: [(&str, &str); 9] = [
+const BUILT_IN: [(&str, &str); 10] = [
     ("e1000", include_str!("../../../scenarios/e1000.toml")),
     ("phase", include_str!("../../../scenarios/phase.toml")),
     ("bge", include_str!("../../../scenarios/bge.toml")),
@@ -26,6 +26,7 @@ const BUILT_IN: [(&str, &str); 9] = [
     ("bursts", include_str!("../../../scenarios/bursts.toml")),
     ("intel", include_str!("../../../scenarios/intel.toml")),
     ("strategies", include_str!("../../../scenarios/strategies.toml")),
+    ("lane", include_str!("../../../scenarios/lane.toml")),
 ];
 
 /// No scenario has more bytes.

@@ -83,6 +83,9 @@ pub struct PortRecord {
     pub delivered: u64,
     /// Frames that entered its rings with a mark.
     pub marked: u64,
+    /// Frames about which rules of lanes decided.
+    #[serde(default)]
+    pub steered: u64,
     /// Interrupts, by the names of their [`Reason`]s.
     pub interrupts: BTreeMap<String, u64>,
     /// Holds of the packets.
@@ -121,6 +124,7 @@ impl PortRecord {
             setting: port.queues[0].moderation.to_string(),
             delivered: port.counters.delivered,
             marked: port.counters.marked,
+            steered: port.lanes.iter().map(|(_, packets)| packets).sum(),
             interrupts: Reason::ALL.into_iter().map(count).collect(),
             holds: Distribution::of(&port.holds, 1),
             ring_full: port.counters.ring_full,

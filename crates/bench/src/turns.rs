@@ -308,6 +308,9 @@ fn cells(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Cell>> {
         }
         None => vec![nic.moderation(USUAL_SETTING)?],
     };
+    let after = options.change_to.as_ref().map(|Text(after)| *after);
+    after.map_or(Ok(()), |after| nic.check(after))?;
+    nic.check_lane_is_used(&settings.iter().copied().chain(after).collect::<Vec<_>>())?;
     let clients: Vec<_> = match &options.clients {
         Some(Text(range)) => range.each().map(Some).collect(),
         None => vec![None],
@@ -351,6 +354,7 @@ mod tests {
                 setting: setting.to_string(),
                 delivered: plan.seed,
                 marked: 0,
+                steered: 0,
                 interrupts: [("timer".to_owned(), plan.seed)].into(),
                 holds: values.clone(),
                 ring_full: 0,

@@ -363,7 +363,7 @@ pub enum NicCommand {
         json: bool,
     },
     /// Change settings, as `ethtool -C` does: rx-usecs 50, rx-frames 16, adaptive-rx on, strategy
-    /// marked:75, mark RULES
+    /// marked:75, mark RULES, lane 'tcp-port=11211:1'
     Set {
         /// The port, such as b0
         port: String,

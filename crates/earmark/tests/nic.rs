@@ -113,6 +113,35 @@ fn queues_change_one_by_one() {
 }
 
 #[test]
+fn lanes_begin_and_end_while_the_lab_runs() {
+    let mut lab = Lab::start(&["--strategy", "delay:75", "--queues", "2"]);
+    lab.set(&["b0", "lane", "length<=512:1", "strategy", "lane:5000"]);
+    let before = lab.show();
+    assert_eq!(settings(&before), ["delay:75", "delay:75", "delay:5000", "disabled"]);
+    let pings = lab.pings_ms();
+    let shown = lab.show();
+    let lane = |shown: &Value| shown[1]["lanes"][0]["packets"].as_u64().unwrap();
+    assert!(lane(&shown) - lane(&before) >= pings.len() as u64, "{shown}");
+    let packets =
+        |shown: &Value, number| queue(shown, 1, number)["counters"]["rx-packets"].as_u64().unwrap();
+    assert_eq!(packets(&shown, 0), packets(&before, 0), "all of them are short");
+    assert!(lab.nic(&["show", "b0"]).output().contains("lane: length<=512:1 ("), "{shown}");
+    for (wrong, why) in [
+        (&["lane", "length<=512:2"][..], "a lane names queue 2; there are 2 queues"),
+        (&["lane", "mx:0, dscp=1:1"], "the lanes take all queues (2)"),
+        (&["lane", "mx", "--queue", "1"], "drop --queue"),
+        (&["lane", "", "strategy", "lane:75"], "no rule says which packets have a lane"),
+    ] {
+        lab.nic(&[&["set", "b0"], wrong].concat()).refused(&[why]);
+        assert_eq!(lab.show()[1]["lanes"][0]["rule"], "length<=512:1");
+    }
+    lab.set(&["b0", "lane", "", "strategy", "delay:75"]);
+    let after = lab.show();
+    assert_eq!((settings(&after)[3], &after[1]["lanes"]), ("delay:75", &serde_json::json!([])));
+    lab.end().output();
+}
+
+#[test]
 fn one_wrong_setting_changes_nothing() {
     let lab = Lab::start(&["--strategy", "delay:75"]);
     let before = lab.show();

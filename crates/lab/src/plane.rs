@@ -291,7 +291,7 @@ impl Plane {
         self.ports.iter().map(|state| state.name.as_str()).collect()
     }
 
-    /// The NIC's side of port `number`, to change its rules.
+    /// The NIC's side of port `number`, to change its rules and lanes.
     pub fn port_mut(&mut self, number: usize) -> &mut Port<Vec<u8>> {
         &mut self.ports[number].inner.port
     }
@@ -307,7 +307,8 @@ impl Plane {
         self.ports[number].inner.host.evict()
     }
 
-    /// Changes the moderation of one queue of a port, or of all; packets may be pending.
+    /// Changes the moderation of one queue of a port, or of all; packets may be pending. A setting
+    /// with lanes means something else to queues that are one.
     pub fn set_moderation(
         &mut self,
         now: Instant,
@@ -316,11 +317,10 @@ impl Plane {
         moderation: Moderation,
     ) {
         let HostPort { port, watch, .. } = &mut self.ports[number].inner;
-        let chosen = |at: usize| queue.is_none_or(|queue| usize::from(queue) == at);
-        for (at, receive_queue) in port.queues_mut().iter_mut().enumerate() {
-            if chosen(at) {
-                receive_queue.set_moderation(now, moderation, watch);
-            }
+        let count = port.queues().len() as u16;
+        for at in (0..count).filter(|at| queue.is_none_or(|queue| queue == *at)) {
+            let moderation = moderation.of_queue(port.is_lane(at));
+            port.queues_mut()[usize::from(at)].set_moderation(now, moderation, watch);
         }
     }
 
@@ -365,6 +365,7 @@ impl PortState {
             queues: port.queues().iter().map(QueueSnapshot::of).collect(),
             counters: port.counters(),
             rules: port.rules().to_string(),
+            lanes: port.lanes().texts().zip(port.lane_packets().iter().copied()).collect(),
             holds: watch.holds.clone(),
             link: self.outgoing.counters(),
             refused: host.refused(),

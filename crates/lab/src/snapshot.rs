@@ -41,6 +41,8 @@ pub struct PortSnapshot {
     pub counters: Counters,
     /// The marking rules.
     pub rules: String,
+    /// Its lanes: each rule, and the packets that it has decided about.
+    pub lanes: Vec<(String, u64)>,
     /// Holds of the packets that its host took.
     pub holds: Times,
     /// The link on which the frames of its host leave.
@@ -89,6 +91,10 @@ impl Snapshot {
         for (port, before) in self.ports.iter_mut().zip(&earlier.ports) {
             port.counters = port.counters - before.counters;
             port.refused -= before.refused;
+            for ((rule, packets), (same, earlier)) in port.lanes.iter_mut().zip(&before.lanes) {
+                // Lanes that have changed meanwhile have counted anew.
+                *packets -= if rule == same { *earlier } else { 0 };
+            }
             port.link = port.link - before.link;
             port.holds.subtract(&before.holds);
             port.busy = port.busy.zip(before.busy).map(|(after, before)| after - before);

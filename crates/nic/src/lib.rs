@@ -90,6 +90,7 @@ pub mod descriptor;
 #[cfg(test)]
 mod frames;
 pub mod headers;
+pub mod lanes;
 pub mod link;
 pub mod marker;
 pub mod moderation;

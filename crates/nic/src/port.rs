@@ -1,7 +1,7 @@
 //! One port of the NIC: from the wire to its queues.
 //!
 //! ```text
-//! wire ─▶ classify (marker) ─▶ queue choice (RSS) ─▶ descriptor ─▶ DMA ─▶ moderation ─▶ interrupt
+//! wire ─▶ classify (marker) ─▶ queue (lane, RSS) ─▶ descriptor ─▶ DMA ─▶ moderation ─▶ interrupt
 //!         └─────────────── receive ────────────────────────────┘  └────── advance ───────────┘
 //! ```
 //!
@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use crate::counters::Counters;
 use crate::descriptor::Descriptor;
 use crate::headers::{self, Headers};
+use crate::lanes::{LaneError, Lanes, Steering};
 use crate::marker::Rules;
 use crate::moderation::{Moderation, Phase};
 use crate::observer::Observer;
@@ -88,6 +89,9 @@ impl<F> Drop<F> {
 pub struct Port<F> {
     queues: Vec<Queue<F>>,
     rss: Rss,
+    steering: Steering,
+    /// The host uses the first so many queues.
+    used: u16,
     rules: Rules,
     dma: Dma,
     dma_free_at: Instant,
@@ -109,6 +113,8 @@ impl<F: AsRef<[u8]>> Port<F> {
         Self {
             queues: (0..queues).map(queue).collect(),
             rss: Rss::new(DEFAULT_KEY, Indirection::equal(queues)),
+            steering: Steering::NONE,
+            used: queues,
             rules: settings.rules,
             dma: settings.dma,
             dma_free_at: now,
@@ -145,8 +151,11 @@ impl<F: AsRef<[u8]>> Port<F> {
         let headers = headers::parse(bytes);
         let marked = headers.as_ref().is_ok_and(|headers| self.rules.classify(headers).mark);
         let named = queue.map(usize::from).filter(|queue| *queue < self.queues.len());
-        let chosen = || headers.as_ref().map_or(0, |headers| self.choose_queue(headers));
-        let number = named.unwrap_or_else(chosen);
+        let chosen = || match headers.as_ref() {
+            Ok(headers) => self.choose_queue(headers),
+            Err(_) => (self.rss.unhashed().into(), None),
+        };
+        let (number, rule) = named.map_or_else(chosen, |queue| (queue, None));
         let busy_until = self.dma_free_at.max(now) + self.dma.transfer(length);
         let completed_at = busy_until + self.dma.latency;
         let descriptor = Descriptor { length, marked, arrived_at: now, completed_at };
@@ -154,6 +163,9 @@ impl<F: AsRef<[u8]>> Port<F> {
         queue.arrive(now, descriptor, frame).map_err(Drop::RingFull)?;
         queue.counters.malformed += u64::from(headers.is_err());
         self.dma_free_at = busy_until;
+        if let Some(rule) = rule {
+            self.steering.count(rule);
+        }
         Ok(())
     }
 
@@ -189,9 +201,48 @@ impl<F: AsRef<[u8]>> Port<F> {
     }
 
     /// Spreads the frames to come over the first `queues` queues, at least 1 and at most all.
+    ///
+    /// Queues of lanes are left out, unless nothing would be left.
     pub fn spread_over(&mut self, queues: u16) {
-        let queues = queues.clamp(1, self.queues.len() as u16);
-        self.rss.set_indirection(Indirection::equal(queues));
+        let count = self.queues.len() as u16;
+        self.used = queues.clamp(1, count);
+        self.steering.resolve(count, self.used);
+        let left = (0..self.used).filter(|queue| !self.is_lane(*queue));
+        let left: Vec<u16> = left.collect();
+        let table =
+            if left.is_empty() { Indirection::equal(self.used) } else { Indirection::over(&left) };
+        self.rss.set_indirection(table);
+    }
+
+    /// Lets rules choose the queues of frames to come; those that no rule decides about go by
+    /// their hash. Counters of lanes begin anew.
+    ///
+    /// # Errors
+    /// If the port lacks a queue, or the lanes leave none for the rest; nothing is changed.
+    pub fn set_lanes(&mut self, lanes: Lanes) -> Result<(), LaneError> {
+        let count = self.queues.len() as u16;
+        lanes.check(count)?;
+        self.steering = Steering::new(lanes, count, self.used);
+        self.spread_over(self.used);
+        Ok(())
+    }
+
+    /// The lanes in force.
+    #[must_use]
+    pub fn lanes(&self) -> &Lanes {
+        self.steering.lanes()
+    }
+
+    /// The packets that each rule of the lanes has decided about, in their order.
+    #[must_use]
+    pub fn lane_packets(&self) -> &[u64] {
+        self.steering.packets()
+    }
+
+    /// Whether a queue is for lanes alone.
+    #[must_use]
+    pub fn is_lane(&self, queue: u16) -> bool {
+        self.steering.takes(queue, self.queues.len() as u16)
     }
 
     /// The marking rules in force.
@@ -213,7 +264,88 @@ impl<F: AsRef<[u8]>> Port<F> {
         Counters { bad_length: self.bad_length, ..sum }
     }
 
-    fn choose_queue(&self, headers: &Headers) -> usize {
-        if self.queues.len() == 1 { 0 } else { usize::from(self.rss.queue_of(headers)) }
+    /// The queue, and the rule that decided about it, if one did.
+    fn choose_queue(&self, headers: &Headers) -> (usize, Option<usize>) {
+        if self.queues.len() == 1 && self.steering.lanes().is_empty() {
+            return (0, None);
+        }
+        let decision = self.steering.decide(headers);
+        let queue = decision.and_then(|(_, queue)| queue);
+        let queue = queue.unwrap_or_else(|| self.rss.queue_of(headers));
+        (usize::from(queue), decision.map(|(rule, _)| rule))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frames::{ethernet, tcp4};
+    use alloc::string::ToString;
+
+    fn port(queues: u16, lanes: &str) -> Port<Vec<u8>> {
+        let settings = PortSettings { queues, ..PortSettings::default() };
+        let mut port = Port::new(settings, Instant::ZERO);
+        port.set_lanes(lanes.parse().unwrap()).unwrap();
+        port
+    }
+
+    /// How many packets each queue gets of connections to two ports, of ARP, and of a frame whose
+    /// headers end early.
+    fn packets(port: &mut Port<Vec<u8>>) -> Vec<u64> {
+        for client in 1..=40 {
+            for server in [80, 5001] {
+                port.receive(Instant::ZERO, tcp4(client, server, 0, b"")).unwrap();
+            }
+        }
+        port.receive(Instant::ZERO, ethernet(0x0806, &[0; 46])).unwrap();
+        port.receive(Instant::ZERO, ethernet(0x0800, &[0x45])).unwrap();
+        port.queues().iter().map(|queue| queue.counters().packets).collect()
+    }
+
+    #[test]
+    fn a_lane_has_what_its_rule_matches_and_nothing_else() {
+        for (lanes, lane) in [("tcp-port=80", 2), ("tcp-port=80:1", 1), ("tcp-port=80:0", 0)] {
+            let mut port = port(3, lanes);
+            let packets = packets(&mut port);
+            assert_eq!(packets[lane], 40, "{lanes}: {packets:?}");
+            assert!(packets.iter().all(|packets| *packets > 0), "{lanes}: {packets:?}");
+            assert_eq!(port.lane_packets(), [40]);
+            assert_eq!(
+                [0, 1, 2].map(|queue| port.is_lane(queue)),
+                [0, 1, 2].map(|q| q == lane as u16)
+            );
+        }
+    }
+
+    #[test]
+    fn a_shared_lane_has_others_too_and_exceptions_are_counted() {
+        let mut port = port(2, "unmark tcp-port=1-10, tcp-port=80:1+rss");
+        let packets = packets(&mut port);
+        assert!(packets[1] > 30 && packets[0] > 0, "{packets:?}");
+        assert_eq!(port.lane_packets(), [20, 30]);
+        assert!(!port.is_lane(1));
+    }
+
+    #[test]
+    fn queues_that_the_host_does_not_use_get_nothing() {
+        let mut port = port(3, "tcp-port=80:2");
+        port.spread_over(2);
+        assert_eq!(packets(&mut port)[2], 0);
+        port.spread_over(3);
+        assert_eq!(packets(&mut port)[2], 40);
+        port.set_lanes(Lanes::NONE).unwrap();
+        assert!(!port.is_lane(2) && port.lane_packets().is_empty());
+    }
+
+    #[test]
+    fn impossible_lanes_change_nothing() {
+        let mut port = port(2, "tcp-port=80:1");
+        for (lanes, words) in
+            [("mx:2", "there are 2 queues"), ("mx:0, dscp=1:1", "take all queues")]
+        {
+            let error = port.set_lanes(lanes.parse().unwrap()).unwrap_err().to_string();
+            assert!(error.contains(words), "{error}");
+        }
+        assert_eq!(port.lanes().to_string(), "tcp-port=80:1");
     }
 }

@@ -16,7 +16,7 @@
 //! - an MX frame has no addresses to hash. Its destination endpoint is what one core should serve,
 //!   so the endpoint number takes the place of the hash: under an [equal](Indirection::equal) table
 //!   endpoint *e* below 128 has queue *e* modulo the number of queues, which a user can predict;
-//! - everything else goes to queue 0.
+//! - everything else goes to queue 0, or to the first in the table if that one is left out.
 
 use crate::headers::{Addresses, Headers};
 use alloc::boxed::Box;
@@ -59,6 +59,8 @@ pub struct Rss {
     /// For each input position, what each value of that byte adds to the hash.
     sums: Box<[[u32; 256]; INPUT_MAX]>,
     indirection: Indirection,
+    /// The queue of what has no hash.
+    unhashed: u16,
 }
 
 impl Indirection {
@@ -68,6 +70,13 @@ impl Indirection {
     pub fn equal(queues: u16) -> Self {
         let queues = usize::from(queues.max(1));
         Self { entries: core::array::from_fn(|index| (index % queues) as u16) }
+    }
+
+    /// The table that takes these queues in turn; without any, queue 0.
+    #[must_use]
+    pub fn over(queues: &[u16]) -> Self {
+        let queue = |index: usize| queues.get(index % queues.len().max(1)).copied().unwrap_or(0);
+        Self { entries: core::array::from_fn(queue) }
     }
 
     /// A table as it stands, for a port of `queues` queues.
@@ -86,6 +95,11 @@ impl Indirection {
     #[must_use]
     pub const fn entries(&self) -> &[u16; TABLE_LENGTH] {
         &self.entries
+    }
+
+    /// The queue of what has no hash: queue 0, if any hash leads there.
+    fn unhashed(&self) -> u16 {
+        if self.entries.contains(&0) { 0 } else { self.entries[0] }
     }
 
     /// The queue of a hash.
@@ -119,7 +133,8 @@ impl Rss {
                 table[value] = table[value & (value - 1)] ^ (bits >> (lowest + 1)) as u32;
             }
         }
-        Self { key, sums, indirection }
+        let unhashed = indirection.unhashed();
+        Self { key, sums, indirection, unhashed }
     }
 
     /// The key.
@@ -134,8 +149,15 @@ impl Rss {
         &self.indirection
     }
 
+    /// The queue of what has no hash.
+    #[inline]
+    pub(crate) const fn unhashed(&self) -> u16 {
+        self.unhashed
+    }
+
     /// Uses another indirection table from the next packet on.
     pub fn set_indirection(&mut self, indirection: Indirection) {
+        self.unhashed = indirection.unhashed();
         self.indirection = indirection;
     }
 
@@ -165,7 +187,7 @@ impl Rss {
             Some(endpoint) => Some(endpoint.into()),
             None => self.hash(headers),
         };
-        hash.map_or(0, |hash| self.indirection.queue(hash))
+        hash.map_or(self.unhashed, |hash| self.indirection.queue(hash))
     }
 
     /// What the input bytes from position `at` on add to the hash.
@@ -301,10 +323,12 @@ mod tests {
 
     #[test]
     fn other_frames_go_to_queue_0() {
+        let arp = parse(&ethernet(0x0806, &[0; 46])).unwrap();
+        assert_eq!(rss(8).queue_of(&arp), 0);
         let entries = Indirection::new([7; TABLE_LENGTH], 8).unwrap();
         let mut rss = rss(1);
         rss.set_indirection(entries);
-        assert_eq!(rss.queue_of(&parse(&ethernet(0x0806, &[0; 46])).unwrap()), 0);
+        assert_eq!(rss.queue_of(&arp), 7, "queue 0 is left out");
         assert_eq!(rss.queue_of(&parse(&tcp4(1, 2, 0, b"")).unwrap()), 7);
         assert_eq!(rss.queue_of(&parse(&mx(0, 0)).unwrap()), 7);
     }
@@ -321,6 +345,8 @@ mod tests {
     fn equal_table_takes_queues_in_turn() {
         assert_eq!(Indirection::equal(4).entries()[..6], [0, 1, 2, 3, 0, 1]);
         assert_eq!(Indirection::equal(0), Indirection::equal(1));
+        assert_eq!(Indirection::over(&[0, 2]).entries()[..5], [0, 2, 0, 2, 0]);
+        assert_eq!(Indirection::over(&[]), Indirection::equal(1));
         assert_eq!(Indirection::equal(1).entries(), &[0; TABLE_LENGTH]);
     }
 

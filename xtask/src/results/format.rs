@@ -26,8 +26,10 @@ pub(super) fn spread(result: &Value, figure: &str) -> String {
 /// The machine and the moment of a measurement.
 pub(super) fn environment(environment: &Value) -> String {
     let field = |name: &str| environment[name].as_str().unwrap_or_default();
+    let lane = field("lane");
+    let lane = if lane.is_empty() { String::new() } else { format!(" Lanes: `{lane}`.") };
     format!(
-        "\n{} x {}, Linux {}, load {}, {}, {}. NIC waits: {}. TCP: {}.\n`{}`\n",
+        "\n{} x {}, Linux {}, load {}, {}, {}. NIC waits: {}. TCP: {}.{lane}\n`{}`\n",
         environment["cpus"],
         field("cpu_model"),
         field("kernel"),

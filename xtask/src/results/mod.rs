@@ -21,8 +21,8 @@ use crate::{repo, shell};
 use format::{environment, list, number, spread};
 
 /// The scenarios that are measured.
-const SCENARIOS: [&str; 9] =
-    ["e1000", "phase", "bge", "odroid", "mixed", "openmx", "bursts", "intel", "strategies"];
+const SCENARIOS: [&str; 10] =
+    ["e1000", "phase", "bge", "odroid", "mixed", "openmx", "bursts", "intel", "strategies", "lane"];
 
 /// Where the demo's table goes in its page.
 const DEMO_PAGE: &str = "docs/bench.md";

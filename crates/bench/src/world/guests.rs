@@ -13,6 +13,7 @@ use lab::guest::protocol::TimedCommand;
 use lab::guest::{Guest, GuestNic, GuestSettings};
 use lab::host::Host;
 use lab::plane::PortPlan;
+use nic::lanes::Lanes;
 use nic::moderation::Moderation;
 use sys::station::Station;
 use vhost::Device;
@@ -101,6 +102,9 @@ impl Guests {
                 moderation.filter(|_| ports.contains(&number) && options.adapter().is_none());
             settings.coalescing =
                 ours.map(|moderation| (moderation.rx_usecs, moderation.rx_frames));
+            settings.channels = options.queues.filter(|_| options.card().is_none());
+            let lanes = ours.map_or(Lanes::NONE, |moderation| options.lanes(moderation));
+            settings.prompt_queues = lanes.queues(options.queues.unwrap_or(1));
             settings.cpu = cpu;
             if is_virtual {
                 settings.calendar_socket = Some(CALENDAR_SOCKET.into());

@@ -1,7 +1,6 @@
 //! The live world: hosts made of namespaces, our NIC between them, real time.
 
 use std::fs;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -43,9 +42,8 @@ pub struct Live {
     _control: control::server::Server,
     plane: Arc<Handle>,
     machines: Vec<Box<dyn Machine>>,
-    ports: Ports,
+    options: NicOptions,
     environment: Environment,
-    pcap: Option<PathBuf>,
 }
 
 /// The hosts of either kind, with their NIC.
@@ -139,9 +137,8 @@ impl Live {
             kernel: kernel.unwrap_or(machine.kernel),
             ..machine
         };
-        let ports = options.ports.unwrap_or(Ports::Both);
-        let pcap = options.pcap.clone();
-        let live = Self { _control: control, plane, machines, ports, environment, pcap };
+        let options = options.clone();
+        let live = Self { _control: control, plane, machines, options, environment };
         moderation.map_or(Ok(()), |moderation| live.set(moderation))?;
         Ok(live)
     }
@@ -157,8 +154,7 @@ impl Live {
     /// # Errors
     /// If the data plane has ended.
     pub fn set(&self, moderation: Moderation) -> Result<()> {
-        let ports = self.ports;
-        Ok(self.plane.call(move |plane| setup::set(plane, ports, moderation))?)
+        self.set_ports(self.options.ports.unwrap_or(Ports::Both), moderation)
     }
 
     /// Puts `moderation` into force on `ports`, whatever the options say.
@@ -166,7 +162,8 @@ impl Live {
     /// # Errors
     /// If the data plane has ended.
     pub fn set_ports(&self, ports: Ports, moderation: Moderation) -> Result<()> {
-        Ok(self.plane.call(move |plane| setup::set(plane, ports, moderation))?)
+        let lanes = self.options.lanes(moderation);
+        Ok(self.plane.call(move |plane| setup::set(plane, ports, moderation, &lanes))?)
     }
 
     /// What the NIC has counted so far.
@@ -227,7 +224,7 @@ impl Live {
     /// # Errors
     /// If the capture could not be written.
     pub fn finish(self) -> Result<()> {
-        setup::finish_capture(&self.plane, self.pcap.as_deref())
+        setup::finish_capture(&self.plane, self.options.pcap.as_deref())
     }
 }
 

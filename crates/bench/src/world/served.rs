@@ -36,7 +36,6 @@ impl Served {
     pub fn start(paths: [&Path; 2], options: &NicOptions, moderation: Moderation) -> Result<Self> {
         setup::in_real_time(options)?;
         let mtu = setup::mtu(options)?;
-        let taking = options.ports.unwrap_or(Ports::Both).numbers(paths.len());
         let stations = Station::all(&lab::names(paths.len()));
         let (mut sockets, mut plans) = (Vec::new(), Vec::new());
         for (number, (path, station)) in paths.into_iter().zip(&stations).enumerate() {
@@ -44,14 +43,11 @@ impl Served {
             sockets.push(socket);
             let device = Device::new(listener, setup::device(options, number, station.mac, mtu))
                 .with_context(|| format!("make the port behind {}", path.display()))?;
-            let mut plan =
-                setup::port_plan(options, number, station.interface(), Box::new(device))?;
-            if taking.contains(&number) {
-                plan.settings.moderation = moderation;
-            }
-            plans.push(plan);
+            plans.push(setup::port_plan(options, number, station.interface(), Box::new(device))?);
         }
         let plane = start_plane(plans, options)?;
+        let (ports, lanes) = (options.ports.unwrap_or(Ports::Both), options.lanes(moderation));
+        plane.call(move |plane| setup::set(plane, ports, moderation, &lanes))?;
         let control = Server::start(options.name.as_deref(), &plane, &[])?;
         Ok(Self { _control: control, plane, pcap: options.pcap.clone(), _sockets: sockets })
     }

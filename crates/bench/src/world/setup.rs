@@ -10,6 +10,7 @@ use lab::dataplane::{DataPlane, Handle};
 use lab::plane::PortPlan;
 use lab::wait::Waiting;
 use lab::{LabError, MAX_MTU, MIN_MTU};
+use nic::lanes::Lanes;
 use nic::link::LinkSettings;
 use nic::marker::Rules;
 use nic::moderation::Moderation;
@@ -65,9 +66,17 @@ pub(super) fn port_plan(
     Ok(PortPlan { name, host, settings, link: link(options, number as u64) })
 }
 
-/// Puts `moderation` into force on the ports of `plane` that take it.
-pub(super) fn set(plane: &mut DataPlane, ports: Ports, moderation: Moderation) {
+/// Puts `moderation` into force on the ports of `plane` that take it, with the lanes that belong to
+/// it.
+///
+/// # Panics
+/// If the ports cannot have these lanes, which [`NicOptions::check`] refuses.
+pub(super) fn set(plane: &mut DataPlane, ports: Ports, moderation: Moderation, lanes: &Lanes) {
     for number in ports.numbers(plane.plane().len()) {
+        let port = plane.plane().port_mut(number);
+        if port.lanes() != lanes {
+            port.set_lanes(lanes.clone()).expect("lanes were checked against the queues");
+        }
         plane.set_moderation(number, None, moderation);
     }
 }
@@ -220,6 +229,7 @@ pub(super) fn environment(
         privilege: privilege.to_string(),
         nic: describe_nic(options),
         mark: rules(options)?.to_string(),
+        lane: options.lane.as_ref().map_or_else(String::new, ToString::to_string),
         link: describe_link(options),
         ..Environment::read(world)
     })

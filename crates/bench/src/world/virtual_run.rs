@@ -70,8 +70,7 @@ pub(super) struct VirtualRun {
     _control: Server,
     plane: VirtualHandle,
     boot_list: Option<BootList>,
-    ports: Ports,
-    pcap: Option<PathBuf>,
+    options: NicOptions,
     kernel: PathBuf,
     /// When a program last said something, in real time.
     heard_at: RealInstant,
@@ -109,8 +108,8 @@ impl VirtualRun {
         let time = GuestTime::Virtual { scripts, seed };
         let guests = Guests::prepare(names, options, Some(moderation), time)?;
         let interfaces: Vec<&str> = guests.plans.iter().map(|plan| plan.name.as_str()).collect();
-        let pcap = options.pcap.clone();
-        let capture = pcap.as_deref().map(|path| Capture::create_virtual(path, &interfaces));
+        let capture =
+            options.pcap.as_deref().map(|path| Capture::create_virtual(path, &interfaces));
         let settings =
             VirtualSettings { end_with: Some(awaited.clone()), timeout: compute_timeout()? };
         let (plans, calendar) = (guests.plans, guests.calendar);
@@ -122,8 +121,7 @@ impl VirtualRun {
             awaited,
             plane,
             boot_list: Some(guests.boot_list),
-            ports: options.ports.unwrap_or(Ports::Both),
-            pcap,
+            options: options.clone(),
             kernel: guests.kernel,
             heard_at: RealInstant::now(),
             eta: None,
@@ -138,8 +136,9 @@ impl VirtualRun {
     /// # Errors
     /// If the data plane has ended.
     pub(super) fn set(&self, at: Instant, moderation: Moderation) -> Result<()> {
-        let ports = self.ports;
-        self.plane.at(at, move |plane| setup::set(plane, ports, moderation))?;
+        let (ports, lanes) =
+            (self.options.ports.unwrap_or(Ports::Both), self.options.lanes(moderation));
+        self.plane.at(at, move |plane| setup::set(plane, ports, moderation, &lanes))?;
         Ok(())
     }
 
@@ -195,7 +194,7 @@ impl VirtualRun {
         }
         self.check()?;
         self.hear_out(sink)?;
-        setup::finish_capture(self.plane.data_plane(), self.pcap.as_deref())
+        setup::finish_capture(self.plane.data_plane(), self.options.pcap.as_deref())
     }
 
     fn report_eta(&mut self) {

@@ -80,7 +80,7 @@ pub fn run(args: &LabRunArgs) -> Result<ExitCode> {
     check_taken(world, &args.nic)?;
     if world == WorldKind::Virtual {
         become_capable()?;
-        let moderation = args.nic.moderation(USUAL_SETTING)?;
+        let moderation = args.nic.only_setting(USUAL_SETTING)?;
         let status = virtual_lab::run(&commands, &awaited, &args.nic, moderation)?;
         return Ok(ExitCode::from(status as u8));
     }
@@ -137,7 +137,7 @@ pub fn shell(on: &str, options: &NicOptions) -> Result<ExitCode> {
 /// If the options do not go together, or the system refuses a part of it.
 pub(super) fn lab(hosts: usize, options: &NicOptions) -> Result<Live> {
     let privilege = become_capable()?;
-    let moderation = options.moderation(USUAL_SETTING)?;
+    let moderation = options.only_setting(USUAL_SETTING)?;
     Live::with_setting(hosts, options, Some(moderation), privilege)
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Result, bail, ensure};
 
 use crate::cli::{NicArgs, NicCommand};
 use lab::control::client::{ask, choose, labs};
-use lab::control::{AttachmentState, PortState, QueueState, Request};
+use lab::control::{AttachmentState, LaneState, PortState, QueueState, Request};
 use report::terminal::number;
 use report::terminal::{Stream, Width};
 use report::{errln, outln};
@@ -99,6 +99,8 @@ fn shown(port: &PortState, lab: &str, width: Width) -> String {
         format!("Coalesce parameters for {} (lab {lab}):", port.port),
         format!("mark: {}", if port.mark.is_empty() { "nothing" } else { &port.mark }),
     ];
+    let lane = |lane: &LaneState| format!("lane: {} ({} packets)", lane.rule, lane.packets);
+    lines.extend(port.lanes.iter().map(lane));
     lines.extend(port.vanished.as_ref().map(|why| format!("VANISHED: {why}")));
     lines.extend(port.attachment.as_ref().map(|it| format!("guest: {}", describe(it))));
     for (number, queue) in port.queues.iter().enumerate() {
@@ -217,14 +219,21 @@ mod tests {
         let port = PortState {
             port: "b0".into(),
             mark: "tcp-push & length<=128 | udp-port=123".into(),
+            lanes: vec![LaneState { rule: "tcp-port=11211:1+rss".into(), packets: large }],
             queues: vec![queue],
             hold_us: Some([75.0, 28_156.5, 123_456.7]),
             counters: [("rx-dropped".into(), large)].into(),
             vanished: None,
             attachment: None,
         };
-        let all =
-            ["rx-usecs: 75", "marked:75+frames:16", "stream-end", "rx-packets", "123456.7 us"];
+        let all = [
+            "rx-usecs: 75",
+            "tcp-port=11211:1+rss",
+            "marked:75+frames:16",
+            "stream-end",
+            "rx-packets",
+            "123456.7 us",
+        ];
         fits(|width| shown(&port, "demo", width), &all);
     }
 

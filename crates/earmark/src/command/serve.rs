@@ -22,7 +22,7 @@ pub fn run(sockets: [&Path; 2], options: &NicOptions) -> Result<()> {
     setup::check(options)?;
     // Before the sockets, so that no signal finds files that nobody removes.
     let mut signals = Signals::new(not_ignored(ENDING)).context("prepare to be interrupted")?;
-    let moderation = options.moderation(USUAL_SETTING)?;
+    let moderation = options.only_setting(USUAL_SETTING)?;
     let served = Served::start(sockets, options, moderation)?;
     let [a, b] = sockets.map(Path::display);
     let text = format!(

@@ -58,6 +58,9 @@ pub struct PortState {
     pub port: String,
     /// The marking rules.
     pub mark: String,
+    /// Its lanes: rules that choose a queue.
+    #[serde(default)]
+    pub lanes: Vec<LaneState>,
     /// Its queues.
     pub queues: Vec<QueueState>,
     /// Holds in microseconds since the lab began: p50, p99, max.
@@ -69,6 +72,15 @@ pub struct PortState {
     pub attachment: Option<AttachmentState>,
     /// Why the port is gone, if it is.
     pub vanished: Option<String>,
+}
+
+/// One rule that chooses a queue.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LaneState {
+    /// The rule with its queue, such as `tcp-port=11211:1`.
+    pub rule: String,
+    /// Packets that it has decided about.
+    pub packets: u64,
 }
 
 /// How the guest of a vhost-user port stands.

@@ -12,10 +12,11 @@ use crate::dataplane::{DataPlane, Handle};
 use crate::host::Host;
 use crate::snapshot::{PortSnapshot, QueueSnapshot};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use nic::lanes::Lanes;
 use nic::marker::Rules;
-use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Moderation, Profile, Reason, TimerKind};
+use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, Profile, Reason, TimerKind};
 
-use super::{AttachmentState, PREFIX, PortState, QueueState, Reply, Request};
+use super::{AttachmentState, LaneState, PREFIX, PortState, QueueState, Reply, Request};
 use hostside::distribution::Distribution;
 
 /// The longest request that is read, in bytes.
@@ -133,15 +134,15 @@ fn evict(plane: &mut DataPlane, port: &str) -> Result<()> {
 /// Changes settings of a port: all of them, or, if one is wrong, none.
 fn set(
     plane: &mut DataPlane,
-    port: &str,
+    name: &str,
     queue: Option<u16>,
     settings: &[(String, String)],
 ) -> Result<()> {
-    let number = number_of(plane, port)?;
+    let number = number_of(plane, name)?;
     let has_registers = plane.plane().has_registers(number);
     let queues = plane.plane().port_mut(number).queues();
     let mut changed = Vec::new();
-    let mut rules = None;
+    let (mut rules, mut lanes) = (None, None);
     for (at, state) in queues.iter().enumerate() {
         if queue.is_some_and(|queue| usize::from(queue) != at) {
             continue;
@@ -149,22 +150,33 @@ fn set(
         let before = *state.moderation();
         let mut moderation = before;
         let in_force = state.in_force();
-        for (name, value) in settings {
-            match name.as_str() {
+        for (setting, value) in settings {
+            match setting.as_str() {
                 "mark" => rules = Some(value.parse::<Rules>()?),
-                _ => moderation = apply(moderation, in_force, name, value)?,
+                "lane" => lanes = Some(value.parse::<Lanes>()?),
+                _ => moderation = apply(moderation, in_force, setting, value)?,
             }
         }
         changed.push((at as u16, moderation.checked()?));
         if moderation.timer == TimerKind::Driver && !has_registers {
-            bail!("port {port}: its host's driver has no registers to decide by; name a strategy");
+            bail!("port {name}: its host's driver has no registers to decide by; name a strategy");
         }
     }
     if changed.is_empty() {
-        bail!("port {port} has queues 0 to {}, not {}", queues.len() - 1, queue.unwrap_or(0));
+        bail!("port {name} has queues 0 to {}, not {}", queues.len() - 1, queue.unwrap_or(0));
     }
-    if rules.is_some() && queue.is_some() {
-        bail!("marking rules are those of the port: drop --queue");
+    if (rules.is_some() || lanes.is_some()) && queue.is_some() {
+        bail!("marking rules and lanes are those of the port: drop --queue");
+    }
+    let port = plane.plane().port_mut(number);
+    let has_lanes = !lanes.as_ref().unwrap_or(port.lanes()).is_empty();
+    ensure!(
+        has_lanes || changed.iter().all(|(_, moderation)| moderation.marks != Marks::Lane),
+        "no rule says which packets have a lane; name them: earmark nic set {name} lane \
+         'tcp-port=11211:1' strategy lane:75"
+    );
+    if let Some(lanes) = lanes {
+        port.set_lanes(lanes).with_context(|| format!("port {name}"))?;
     }
     for (at, moderation) in changed {
         plane.set_moderation(number, Some(at), moderation);
@@ -198,7 +210,8 @@ fn apply(moderation: Moderation, in_force: Profile, name: &str, value: &str) -> 
             _ => bail!("adaptive-rx {value}: on or off"),
         },
         _ => bail!(
-            "no setting is called {name}; there are strategy, rx-usecs, rx-frames, adaptive-rx, mark"
+            "no setting is called {name}; there are strategy, rx-usecs, rx-frames, adaptive-rx, mark, \
+             lane"
         ),
     })
 }
@@ -217,6 +230,11 @@ fn port_state(port: &PortSnapshot) -> PortState {
     PortState {
         port: port.name.clone(),
         mark: port.rules.clone(),
+        lanes: port
+            .lanes
+            .iter()
+            .map(|(rule, packets)| LaneState { rule: rule.clone(), packets: *packets })
+            .collect(),
         queues: port.queues.iter().map(queue_state).collect(),
         hold_us: (holds.count > 0).then_some([summary.p50_us, summary.p99_us, summary.max_us]),
         counters: counters

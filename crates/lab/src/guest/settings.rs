@@ -63,6 +63,10 @@ pub struct GuestSettings {
     /// `rx-usecs` and `rx-frames` that the guest tells its driver, which believes in 0 otherwise,
     /// whatever the NIC does.
     pub coalescing: Option<(u32, u32)>,
+    /// Pairs of queues that the guest's driver uses; without it, as many as it likes.
+    pub channels: Option<u16>,
+    /// Queues for which the guest tells its driver 0 us, whatever the others have.
+    pub prompt_queues: Vec<u16>,
     /// The processor that the kernel stays on.
     pub cpu: Option<usize>,
     /// More for the kernel's command line.
@@ -88,6 +92,8 @@ impl GuestSettings {
             script: None,
             seed: 0,
             coalescing: None,
+            channels: None,
+            prompt_queues: Vec::new(),
             cpu: None,
             parameters: Vec::new(),
         }
@@ -101,6 +107,8 @@ impl GuestSettings {
             mtu: self.mtu,
             seed: self.seed,
             coalescing: self.coalescing,
+            channels: self.channels,
+            prompt_queues: self.prompt_queues.clone(),
             script: self.script.clone(),
         }
     }
@@ -169,6 +177,8 @@ pub(super) struct InitSettings {
     pub(super) mtu: Option<u32>,
     pub(super) seed: u64,
     pub(super) coalescing: Option<(u32, u32)>,
+    pub(super) channels: Option<u16>,
+    pub(super) prompt_queues: Vec<u16>,
     pub(super) script: Option<Vec<TimedCommand>>,
 }
 

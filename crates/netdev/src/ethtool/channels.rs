@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::genl::for_each;
-use crate::tlv::{Malformed, Tlvs};
+use crate::tlv::{Malformed, Tlvs, Writer};
 
 /// Numbers of queues with an interrupt of their own, as `ethtool -l` has them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -32,6 +32,14 @@ impl Channels {
     }
 }
 
+/// `ETHTOOL_A_CHANNELS_COMBINED_COUNT`.
+const COMBINED: u16 = 9;
+
+/// Adds what `ETHTOOL_MSG_CHANNELS_SET` changes: how many queues do both.
+pub fn encode_combined(count: u32, request: &mut Writer) {
+    request.put_u32(COMBINED, count);
+}
+
 /// Reads the attributes of `ETHTOOL_MSG_CHANNELS_GET_REPLY`.
 ///
 /// # Errors
@@ -47,7 +55,7 @@ pub fn parse_channels(attributes: &[u8]) -> Result<Channels, Malformed> {
             6 => &mut channels.rx,
             7 => &mut channels.tx,
             8 => &mut channels.other,
-            9 => &mut channels.combined,
+            COMBINED => &mut channels.combined,
             _ => return Ok(()),
         };
         *field = Some(attribute.word()?);

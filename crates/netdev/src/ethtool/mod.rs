@@ -27,7 +27,7 @@ use super::genl::{About, Failure, Family};
 use super::tlv::{Malformed, Writer};
 use sys::ethtool::{Control, check_name};
 
-pub use channels::{Channels, parse_channels};
+pub use channels::{Channels, encode_combined, parse_channels};
 pub use coalesce::{Coalesce, ProfileStep, encode_coalesce, parse_coalesce};
 pub use driver::{Driver, parse_driver};
 pub use features::{Features, parse_features};
@@ -47,6 +47,7 @@ mod command {
     pub(super) const FEATURES: u8 = 11;
     pub(super) const RINGS: u8 = 15;
     pub(super) const CHANNELS: u8 = 17;
+    pub(super) const SET_CHANNELS: u8 = 18;
     pub(super) const COALESCE: u8 = 19;
     pub(super) const SET_COALESCE: u8 = 20;
     pub(super) const TIMESTAMPS: u8 = 25;
@@ -170,6 +171,19 @@ impl Ethtool {
     /// If there is no such device, or its driver does not say.
     pub fn channels(&self, device: &str) -> Result<Channels, DeviceError> {
         self.read("read the channels of", device, command::CHANNELS, parse_channels)
+    }
+
+    /// Sets how many queues both receive and send (`ethtool -L DEV combined N`).
+    ///
+    /// # Errors
+    /// If there is no such device, or its driver refuses; then nothing is changed.
+    pub fn set_combined_channels(&self, device: &str, count: u32) -> Result<(), DeviceError> {
+        let action = "change the channels of";
+        let fail = |failure: Failure| failure.of(action, device);
+        let mut request = about(device).map_err(fail)?;
+        encode_combined(count, &mut request);
+        let family = self.family(action, device)?;
+        family.ask(command::SET_CHANNELS, About::One, &request).map(drop).map_err(fail)
     }
 
     /// Which offloads are on, and which could be.

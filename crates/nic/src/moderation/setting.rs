@@ -13,6 +13,7 @@
 //! | `throttle:125+frames:32` | the same bound over another timer |
 //! | `marked:75`, `stream:75` | Algorithm 1 or 2 over `delay:75` |
 //! | `marked+throttle:125`, `stream+adaptive` | the same over another timer |
+//! | `lane:75` | what a rule sends to a queue of its own interrupts at once; the rest waits |
 //! | `marked:75+gap:20` | a mark interrupts at least 20 us after the interrupt before |
 
 use core::fmt;
@@ -104,6 +105,10 @@ pub enum Marks {
     Immediate,
     /// It interrupts when no more DMAs are pending (`stream`, Algorithm 2).
     Deferred,
+    /// Nothing; but a queue that is for [lanes](crate::lanes) alone interrupts at once (`lane`).
+    /// That is a setting of a port: each of its queues has what [`Moderation::of_queue`] makes of
+    /// it.
+    Lane,
 }
 
 /// One setting of a queue's moderation, in the words of `ethtool -c`.
@@ -126,7 +131,7 @@ pub struct Moderation {
 
 impl Moderation {
     /// The words that begin a setting.
-    pub const STRATEGIES: [&str; 11] = [
+    pub const STRATEGIES: [&str; 12] = [
         TimerKind::Disabled.name(),
         TimerKind::Delay.name(),
         TimerKind::Throttle.name(),
@@ -138,6 +143,7 @@ impl Moderation {
         "frames",
         "marked",
         "stream",
+        "lane",
     ];
 
     /// The bound of `quiet` where none is given, unless its `rx-usecs` are longer: the usual delay.
@@ -221,10 +227,20 @@ impl Moderation {
         if no_timer && (self.marks != Marks::Ignored || self.rx_frames > 0) {
             return Err(SettingError::NothingToHold);
         }
-        if self.gap_usecs > 0 && self.marks == Marks::Ignored {
+        if self.gap_usecs > 0 && matches!(self.marks, Marks::Ignored | Marks::Lane) {
             return Err(SettingError::NoMarks);
         }
         Ok(Self { rx_abs_usecs: if is_quiet { self.rx_abs_usecs } else { 0 }, ..self })
+    }
+
+    /// What one queue does if this is the setting of its port; `is_lane` if it is for lanes alone.
+    #[must_use]
+    pub fn of_queue(self, is_lane: bool) -> Self {
+        match (self.marks, is_lane) {
+            (Marks::Lane, true) => Self::DISABLED,
+            (Marks::Lane, false) => Self { marks: Marks::Ignored, ..self },
+            _ => self,
+        }
     }
 
     /// The word that `nic show` and tables use for the strategy as a whole.
@@ -233,6 +249,7 @@ impl Moderation {
         match self.marks {
             Marks::Immediate => "marked",
             Marks::Deferred => "stream",
+            Marks::Lane => "lane",
             Marks::Ignored => self.timer.name(),
         }
     }
@@ -273,13 +290,13 @@ impl fmt::Display for SettingError {
         match self {
             Self::UnknownStrategy => f.write_str(
                 "no such strategy; there are disabled, delay, throttle, periodic, quiet, itr, adaptive, driver, frames, \
-                 marked, stream (as in `delay:75`, `quiet:20/75`, `marked:75`, `marked+throttle:125`, \
+                 marked, stream, lane (as in `delay:75`, `quiet:20/75`, `marked:75`, `marked+throttle:125`, \
                  `delay:75+frames:32`, `marked:75+gap:20`)",
             ),
             Self::NotANumber => f.write_str(
                 "what follows the colon must be a whole number (rx-usecs in microseconds, or frames for `frames`)",
             ),
-            Self::Twice => f.write_str("a setting has one timer, one of marked and stream, and one frames"),
+            Self::Twice => f.write_str("a setting has one timer, one of marked, stream and lane, and one frames"),
             Self::UsecsTooLong => write!(f, "rx-usecs is at most {MAX_RX_USECS}"),
             Self::TooManyFrames => write!(f, "rx-frames is at most {MAX_RX_FRAMES}"),
             Self::NoUsecs(timer) => {
@@ -333,6 +350,7 @@ impl FromStr for Moderation {
             let repeated = match name {
                 "marked" => marks.replace((Marks::Immediate, first)).is_some(),
                 "stream" => marks.replace((Marks::Deferred, first)).is_some(),
+                "lane" => marks.replace((Marks::Lane, first)).is_some(),
                 "frames" => frames.replace(first.unwrap_or(Self::USUAL_RX_FRAMES)).is_some(),
                 "gap" => gap.replace(first.unwrap_or(Self::USUAL_GAP_USECS)).is_some(),
                 _ => {
@@ -424,6 +442,8 @@ mod tests {
             "marked+driver",
             "marked:75+frames:16",
             "marked:75+gap:20",
+            "lane:75",
+            "lane+throttle:125+frames:8",
             "stream+quiet:5/75+frames:16+gap:1",
         ] {
             assert_eq!(parse(text).unwrap().to_string(), text);
@@ -463,6 +483,16 @@ mod tests {
     }
 
     #[test]
+    fn each_queue_has_its_part_of_a_lane() {
+        let lane = parse("lane:75+frames:8").unwrap();
+        assert_eq!(lane.of_queue(true), Moderation::DISABLED);
+        assert_eq!(lane.of_queue(false).to_string(), "delay:75+frames:8");
+        for setting in ["marked:75", "delay:75", "disabled"].map(|text| parse(text).unwrap()) {
+            assert_eq!(setting.of_queue(true), setting);
+        }
+    }
+
+    #[test]
     fn impossible_settings_are_refused() {
         assert_eq!(parse("dealy:75"), Err(SettingError::UnknownStrategy));
         assert_eq!(parse(""), Err(SettingError::UnknownStrategy));
@@ -489,5 +519,8 @@ mod tests {
         assert_eq!(parse("marked+gap:1000001"), Err(SettingError::UsecsTooLong));
         assert_eq!(parse("marked+gap:20/30"), Err(SettingError::NoBound("gap")));
         assert_eq!(parse("marked+disabled"), Err(SettingError::NothingToHold));
+        assert_eq!(parse("lane+disabled"), Err(SettingError::NothingToHold));
+        assert_eq!(parse("lane:75+gap:20"), Err(SettingError::NoMarks));
+        assert_eq!(parse("lane:75+marked"), Err(SettingError::Twice));
     }
 }

@@ -85,7 +85,7 @@ impl Strategy {
             ($timer:expr, $plain:ident $marked:ident $stream:ident) => {{
                 let timer = Frames::new($timer, moderation.rx_frames);
                 match moderation.marks {
-                    Marks::Ignored => Self::$plain(timer),
+                    Marks::Ignored | Marks::Lane => Self::$plain(timer),
                     Marks::Immediate => Self::$marked(Marked::with_gap(timer, gap)),
                     Marks::Deferred => Self::$stream(Stream::with_gap(timer, gap)),
                 }

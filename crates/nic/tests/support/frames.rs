@@ -2,6 +2,7 @@
 //! true of any.
 
 use nic::headers::{self, Headers};
+use nic::lanes::Lanes;
 use nic::marker::{Rules, Verdict};
 use nic::port::{Drop, MAX_FRAME, MIN_FRAME, Port, PortSettings};
 use nic::time::Instant;
@@ -22,7 +23,9 @@ pub fn replay(bytes: &[u8]) {
         headers_are_sound(headers, frame);
         assert_eq!(rules.classify(headers), classify(&rules.to_string(), headers), "{rules}");
     }
-    port_receives(&rules, parsed.is_ok_and(|headers| rules.classify(&headers).mark), frame);
+    let marked = parsed.is_ok_and(|headers| rules.classify(&headers).mark);
+    port_receives(&rules, marked, frame);
+    lane_receives(&rules, marked, frame);
 }
 
 fn headers_are_sound(headers: &Headers, frame: &[u8]) {
@@ -128,4 +131,21 @@ fn port_receives(rules: &Rules, marked: bool, frame: &[u8]) {
     assert_eq!(counters.packets, u64::from(fits));
     assert_eq!(counters.marked, u64::from(fits && marked));
     assert_eq!(counters.malformed, u64::from(fits && headers::parse(frame).is_err()));
+}
+
+/// The rules as lanes: what they would mark gets to the queue that nothing else gets to.
+fn lane_receives(rules: &Rules, marked: bool, frame: &[u8]) {
+    let texts = (0..rules.len() as u8).filter_map(|index| rules.get(index));
+    let lane = |rule: &nic::marker::Rule| format!("{rule}{}", if rule.marks() { ":1" } else { "" });
+    let text = texts.map(lane).collect::<Vec<_>>().join(", ");
+    let lanes: Lanes = text.parse().expect("rules with a queue are lanes");
+    assert_eq!(lanes.to_string(), text);
+    let settings = PortSettings { queues: 3, ..Default::default() };
+    let mut port = Port::new(settings, Instant::ZERO);
+    port.set_lanes(lanes).expect("the queue is there");
+    if !port.is_lane(1) {
+        return;
+    }
+    let lane = u64::from(port.receive(Instant::ZERO, frame).is_ok() && marked);
+    assert_eq!(port.queues()[1].counters().packets, lane);
 }

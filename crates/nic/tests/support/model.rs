@@ -142,7 +142,7 @@ impl Model {
     /// When the mark that nothing but the gap holds back interrupts.
     fn mark_waits_until(&self) -> Option<Instant> {
         let ready = match self.setting.marks {
-            Marks::Ignored => false,
+            Marks::Ignored | Marks::Lane => false,
             Marks::Immediate => true,
             Marks::Deferred => self.backlog() == self.packets.len(),
         };
@@ -183,7 +183,7 @@ impl Model {
         };
         let mut marked = completed.iter().filter(|(_, marked)| *marked).map(|&(at, _)| at);
         match self.setting.marks {
-            Marks::Ignored => {}
+            Marks::Ignored | Marks::Lane => {}
             Marks::Immediate => {
                 if let Some(first) = marked.next() {
                     after_gap(first, Reason::Mark);

@@ -154,13 +154,16 @@ pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
 /// The settings that have their turns.
 fn settings(args: &MpirunArgs) -> Result<Vec<Moderation>> {
     if args.compare.is_empty() {
-        return Ok(vec![args.nic.moderation(USUAL_SETTING)?]);
+        return Ok(vec![args.nic.only_setting(USUAL_SETTING)?]);
     }
     ensure!(
         !args.nic.name_a_setting(),
         "--compare names whole settings: drop --strategy, --rx-usecs, --rx-frames"
     );
-    Ok(args.compare.iter().map(|Text(setting)| *setting).collect())
+    let settings: Vec<_> = args.compare.iter().map(|Text(setting)| *setting).collect();
+    settings.iter().try_for_each(|setting| args.nic.check(*setting))?;
+    args.nic.check_lane_is_used(&settings)?;
+    Ok(settings)
 }
 
 /// Hosts and how many of the ranks each has; those without one are left out.

@@ -16,6 +16,7 @@ use super::error::{InitError, doing};
 use super::modules;
 use crate::guest::settings::{InitSettings, SETTINGS};
 use netdev::coalescing;
+use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use sys::netlink::{LinkSettings, Netlink, NetlinkError};
 
 /// How long a PCI device may take until its link is up.
@@ -150,7 +151,22 @@ fn connect(settings: &InitSettings) -> Result<(), InitError> {
         // A kernel whose driver has no such settings has none that could be wrong.
         let _ = coalescing::set_coalescing(&interface, rx_usecs, rx_frames);
     }
+    set_queues(&interface, settings).map_err(doing(format!("set the queues of {interface}")))?;
     if is_pci { await_link(&interface) } else { Ok(()) }
+}
+
+/// Has the driver use the queues that the settings say, which is one for each processor otherwise.
+fn set_queues(interface: &str, settings: &InitSettings) -> io::Result<()> {
+    let Some(channels) = settings.channels else { return Ok(()) };
+    let ethtool = Ethtool::open().map_err(io::Error::other)?;
+    let now = ethtool.channels(interface).map_err(io::Error::other)?;
+    if now.combined != Some(channels.into()) {
+        ethtool.set_combined_channels(interface, channels.into()).map_err(io::Error::other)?;
+    }
+    let prompt = Coalesce::new().with(Parameter::RxUsecs, 0);
+    settings.prompt_queues.iter().try_for_each(|queue| {
+        ethtool.set_queue_coalesce(interface, (*queue).into(), &prompt).map_err(io::Error::other)
+    })
 }
 
 /// Takes a PCI device down before its driver is shut down and then removed, as the end of
