@@ -128,7 +128,11 @@ fn the_knobs_turn_in_the_order_printed_whatever_the_lab_began_with() {
     let commands: Vec<_> = divide(&knobs).1.iter().filter_map(|line| words(typed(line))).collect();
     assert!(commands.len() >= 6, "{commands:?}");
     for strategy in strategies {
-        let mut lab = Lab::start(&["--strategy", strategy]);
+        let lane: &[&str] = match strategy {
+            "lane" => &["--lane", "length<=512", "--queues", "2"],
+            _ => &[],
+        };
+        let mut lab = Lab::start(&[&["--strategy", strategy], lane].concat());
         for command in &commands {
             let mut typed = vec![EARMARK];
             typed.extend(command[1..].iter().map(String::as_str));
