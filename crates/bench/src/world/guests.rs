@@ -80,6 +80,7 @@ impl Guests {
         let program = std::env::current_exe().context("find the earmark program itself")?;
         let stations = Station::all(names);
         let nic = options.nic.unwrap_or_default();
+        let is_virtio = options.adapter().is_none();
         let is_virtual = scripts.is_some();
         let mut scripts = scripts.unwrap_or_default().into_iter();
         let cpu = if is_virtual { sys::cpu::of_this_process() } else { None };
@@ -90,7 +91,7 @@ impl Guests {
             settings.nic = Some(GuestNic {
                 socket: NIC_SOCKET.into(),
                 driver: nic.driver().to_owned(),
-                is_pci: options.adapter().is_some(),
+                is_pci: !is_virtio,
             });
             let parameters = options.driver_options.iter().flatten();
             settings.parameters.extend(parameters.map(|Text(it)| format!("{}.{it}", nic.driver())));
@@ -98,11 +99,9 @@ impl Guests {
             settings.seed = seed.wrapping_mul(1_000).wrapping_add(number as u64);
             settings.script = scripts.next();
             let ports = options.ports.unwrap_or(Ports::Both).numbers(names.len());
-            let ours =
-                moderation.filter(|_| ports.contains(&number) && options.adapter().is_none());
-            settings.coalescing =
-                ours.map(|moderation| (moderation.rx_usecs, moderation.rx_frames));
-            settings.channels = options.queues.filter(|_| options.card().is_none());
+            let ours = moderation.filter(|_| ports.contains(&number) && is_virtio);
+            settings.coalescing = ours.map(|setting| (setting.rx_usecs, setting.rx_frames));
+            settings.channels = options.queues.filter(|_| is_virtio);
             let lanes = ours.map_or(Lanes::NONE, |moderation| options.lanes(moderation));
             settings.prompt_queues = lanes.queues(options.queues.unwrap_or(1));
             settings.cpu = cpu;
