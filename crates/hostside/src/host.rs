@@ -109,6 +109,12 @@ pub trait HostSide: Send {
         false
     }
 
+    /// Plugs the host's cable in, or pulls it out; `false` if its NIC cannot tell its driver.
+    fn set_link(&mut self, up: bool) -> bool {
+        let _ = up;
+        false
+    }
+
     /// Disconnects the frontend that has the port; `false` if none has.
     fn evict(&mut self) -> bool {
         false

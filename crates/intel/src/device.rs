@@ -98,6 +98,8 @@ pub struct Device {
     settings: DeviceSettings,
     frontend: Frontend,
     function: Function,
+    /// The cable is in.
+    link: bool,
     /// For each queue: packets that are in the guest's buffers and that no interrupt has told of.
     shown: Vec<usize>,
     /// Interrupts on their way, and when they arrive.
@@ -132,6 +134,7 @@ impl Device {
             charged: Charged::default(),
             shown: vec![0; settings.pairs.clamp(1, settings.adapter.max_pairs()).into()],
             settings,
+            link: true,
             raised: VecDeque::new(),
             waiting: Vec::new(),
             posted: 0,
@@ -141,11 +144,6 @@ impl Device {
             request: Vec::new(),
             answer: Vec::new(),
         })
-    }
-
-    /// Plugs the cable in, or pulls it out; the driver is told.
-    pub fn set_link(&mut self, link: bool) {
-        self.function.set_link(link);
     }
 
     /// Obeys what the guest's bus has asked for.
@@ -297,6 +295,7 @@ impl Device {
     /// Another guest has come, or none is there: the function loses its power.
     fn power_off(&mut self) {
         self.function = self.settings.function();
+        self.function.set_link(self.link);
         self.raised.clear();
         self.waiting.clear();
         self.posted = 0;
@@ -428,6 +427,12 @@ impl HostSide for Device {
     }
 
     fn has_registers(&self) -> bool {
+        true
+    }
+
+    fn set_link(&mut self, up: bool) -> bool {
+        self.link = up;
+        self.card.set_link(up);
         true
     }
 

@@ -302,6 +302,14 @@ impl Plane {
         self.ports[number].inner.host.has_registers()
     }
 
+    /// Plugs the cable of port `number` in, or pulls it out; `false` if the NIC of its host cannot
+    /// tell its driver. Frames that arrive meanwhile are lost, and count as refused.
+    pub fn set_link(&mut self, now: Instant, number: usize, up: bool) -> bool {
+        let can = self.ports[number].inner.host.set_link(up);
+        self.serve(now);
+        can
+    }
+
     /// Disconnects the frontend of port `number`; `false` if there is none.
     pub fn evict(&mut self, number: usize) -> bool {
         self.ports[number].inner.host.evict()

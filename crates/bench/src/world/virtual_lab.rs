@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use lab::control::server as control;
 use lab::dataplane::DataPlane;
 use lab::guest::protocol::{Event, Order, Spawn, Stream, TimedCommand};
 use lab::names;
@@ -36,17 +38,57 @@ pub fn run(
     awaited: &[usize],
     options: &NicOptions,
     moderation: Moderation,
+    changes: Vec<PortChange>,
 ) -> Result<i32> {
     let mut lines = Lines::default();
     let take = &mut |from: Program, bytes: &[u8]| lines.take(from, bytes);
-    play((commands, awaited), options, moderation, &[], take)
+    play((commands, awaited), options, moderation, changes, take)
+}
+
+/// A change of a port while programs run: what `earmark nic set` would do at that moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortChange {
+    /// When, in virtual time.
+    at: Duration,
+    /// The port's name, such as `b0`.
+    port: String,
+    /// Names and values.
+    settings: Vec<(String, String)>,
+}
+
+impl PortChange {
+    /// A setting of a port that is in force before the awaited commands start.
+    #[must_use]
+    pub fn before(port: &str, moderation: Moderation) -> Self {
+        let settings = vec![("strategy".to_owned(), moderation.to_string())];
+        Self { at: SETTINGS_AT, port: port.to_owned(), settings }
+    }
+
+    /// From seconds since the awaited commands start, and a port with pairs of name and value.
+    ///
+    /// # Errors
+    /// If they are none, or a pair is wrong.
+    pub fn parse(seconds: &str, words: &str) -> Result<Self> {
+        let after: Option<Duration> =
+            seconds.parse().ok().and_then(|it| Duration::try_from_secs_f64(it).ok());
+        let after = after.with_context(|| format!("--at {seconds}: not a number of seconds"))?;
+        let mut words = words.split_whitespace().map(str::to_owned);
+        let port = words.next().context("--at: name a port, and what is to change there")?;
+        let rest: Vec<String> = words.collect();
+        let pairs = rest.chunks(2).map(|pair| Some((pair[0].clone(), pair.get(1)?.clone())));
+        let settings: Option<Vec<_>> = pairs.collect();
+        let settings = settings.filter(|settings| !settings.is_empty()).with_context(|| {
+            format!("--at {seconds} '{port} ...': NAME VALUE [NAME VALUE ...] as for `nic set`")
+        })?;
+        control::check(&settings)?;
+        Ok(Self { at: AWAITED_AT + after, port, settings })
+    }
 }
 
 /// A host, the number of a command from 1, and what it writes to.
 pub type Program = (usize, u32, Stream);
 
-/// The same, with `settings` of single ports in force before the awaited commands start, which no
-/// driver knows of; `take` gets what programs write.
+/// The same, and `take` gets what programs write.
 ///
 /// # Errors
 /// As of [`run`].
@@ -54,7 +96,7 @@ pub fn play(
     (commands, awaited): (&[(usize, String)], &[usize]),
     options: &NicOptions,
     moderation: Moderation,
-    settings: &[(usize, Moderation)],
+    changes: Vec<PortChange>,
     take: &mut dyn FnMut(Program, &[u8]),
 ) -> Result<i32> {
     let hosts = commands.iter().map(|(host, _)| host + 1).fold(2, usize::max);
@@ -69,9 +111,15 @@ pub fn play(
         };
         run.at(instant(Duration::from_secs(hours * 3_600)), report)?;
     }
-    for (port, moderation) in settings.iter().copied() {
-        let set = move |plane: &mut DataPlane| plane.set_moderation(port, None, moderation);
-        run.at(instant(SETTINGS_AT), set)?;
+    let (refuse, refused) = channel();
+    for PortChange { at, port, settings } in changes {
+        let refuse = refuse.clone();
+        let set = move |plane: &mut DataPlane| {
+            if let Err(error) = control::set(plane, &port, None, &settings) {
+                let _ = refuse.send(error);
+            }
+        };
+        run.at(instant(at), set)?;
     }
     let mut status = None;
     let mut failed = None;
@@ -84,6 +132,9 @@ pub fn play(
         }
         _ => {}
     })?;
+    if let Ok(error) = refused.try_recv() {
+        return Err(error.context("--at: change a port"));
+    }
     if let Some(error) = failed {
         bail!("start /bin/sh in a guest: {error}");
     }

@@ -21,7 +21,7 @@ use bench::options::NicOptions;
 use bench::world::WorldKind;
 use bench::world::live::Live;
 use bench::world::setup;
-use bench::world::virtual_lab;
+use bench::world::virtual_lab::{self, PortChange};
 use clap::Args;
 use report::errln;
 
@@ -52,6 +52,10 @@ pub struct LabRunArgs {
     /// depends on the speed of this machine, and a run with the same seed is the same again
     #[arg(long, value_enum, default_value_t)]
     pub time: Time,
+    /// Change a port so many seconds after the commands that are waited for start, as `earmark nic
+    /// set` would: --at 0.5 'b0 link down'; may be given more than once, with --time virtual
+    #[arg(long, num_args = 2, value_names = ["SECONDS", "SETTINGS"])]
+    pub at: Vec<String>,
     /// The NIC and the cable
     #[command(flatten)]
     pub nic: NicOptions,
@@ -78,10 +82,16 @@ pub fn run(args: &LabRunArgs) -> Result<ExitCode> {
     let awaited = awaited(args.until.as_deref(), &commands)?;
     let world = if args.time == Time::Virtual { WorldKind::Virtual } else { WorldKind::Live };
     check_taken(world, &args.nic)?;
+    ensure!(
+        world == WorldKind::Virtual || args.at.is_empty(),
+        "--at is for virtual time; type `earmark nic set` while the lab runs, or give --time virtual"
+    );
     if world == WorldKind::Virtual {
         become_capable()?;
         let moderation = args.nic.only_setting(USUAL_SETTING)?;
-        let status = virtual_lab::run(&commands, &awaited, &args.nic, moderation)?;
+        let changes = args.at.chunks_exact(2).map(|pair| PortChange::parse(&pair[0], &pair[1]));
+        let changes = changes.collect::<Result<_>>()?;
+        let status = virtual_lab::run(&commands, &awaited, &args.nic, moderation, changes)?;
         return Ok(ExitCode::from(status as u8));
     }
     let hosts = commands.iter().map(|(host, _)| host + 1).fold(2, usize::max);

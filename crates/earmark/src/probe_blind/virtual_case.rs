@@ -13,7 +13,7 @@ use nic::moderation::Moderation;
 use super::addresses::{FAR, NEAR};
 use super::bulk;
 use bench::options::NicOptions;
-use bench::world::virtual_lab::{self, Program};
+use bench::world::virtual_lab::{self, PortChange, Program};
 use probe::recording;
 
 /// The number of the prober among the commands.
@@ -43,9 +43,9 @@ pub(super) fn play(case: &Case) -> Result<Vec<Heard>> {
     // Several are played at once.
     let name = format!("{}-{}", std::process::id(), case.seed());
     let options = NicOptions { name: Some(name), seed: Some(case.seed()), ..NicOptions::default() };
-    let settings = [(0, mine), (1, theirs)];
+    let settings = vec![PortChange::before("a0", mine), PortChange::before("b0", theirs)];
     let commands = (commands.as_slice(), [0].as_slice());
-    let status = virtual_lab::play(commands, &options, Moderation::DISABLED, &settings, take)?;
+    let status = virtual_lab::play(commands, &options, Moderation::DISABLED, settings, take)?;
     ensure!(status == 0, "the prober ended with status {status}");
     Ok(recording::parse(written.as_slice()).context("read what the prober heard")?.1)
 }

@@ -191,7 +191,7 @@ fn step(guest: &mut Guest, bench: &mut Bench, input: &mut Input<'_>) {
         }
         8 => guest.set(0x3818, u32::from(input.u8() % 8)),
         9 => guest.set(0x2818, u32::from(input.u8() % 8)),
-        10 => bench.port.host.set_link(input.u8() & 1 != 0),
+        10 => assert!(bench.port.host.set_link(input.u8() & 1 != 0)),
         _ => {
             let (request, index, number) = (input.u8(), input.u8().into(), input.u8().into());
             guest.change(request, VringState { index, number });

@@ -131,8 +131,49 @@ fn evict(plane: &mut DataPlane, port: &str) -> Result<()> {
     Ok(())
 }
 
+/// Checks settings as far as that goes without a port, for a change that is to come.
+///
+/// # Errors
+/// If a name or a value is wrong.
+pub fn check(settings: &[(String, String)]) -> Result<()> {
+    let mut change = Change::to(Moderation::DISABLED);
+    let in_force = Profile { rx_usecs: 0, rx_frames: 0 };
+    settings.iter().try_for_each(|(name, value)| change.add(in_force, name, value))
+}
+
+/// What settings change.
+struct Change {
+    moderation: Moderation,
+    rules: Option<Rules>,
+    lanes: Option<Lanes>,
+    link: Option<bool>,
+}
+
+impl Change {
+    /// None yet: what is there is `moderation`.
+    const fn to(moderation: Moderation) -> Self {
+        Self { moderation, rules: None, lanes: None, link: None }
+    }
+
+    /// Adds one setting, by the name that `earmark nic set` has for it.
+    fn add(&mut self, in_force: Profile, name: &str, value: &str) -> Result<()> {
+        match (name, value) {
+            ("mark", rules) => self.rules = Some(rules.parse()?),
+            ("lane", lanes) => self.lanes = Some(lanes.parse()?),
+            ("link", "up") => self.link = Some(true),
+            ("link", "down") => self.link = Some(false),
+            ("link", _) => bail!("link {value}: up or down"),
+            _ => self.moderation = apply(self.moderation, in_force, name, value)?,
+        }
+        Ok(())
+    }
+}
+
 /// Changes settings of a port: all of them, or, if one is wrong, none.
-fn set(
+///
+/// # Errors
+/// If there is no such port, name or value, or the port cannot do it.
+pub fn set(
     plane: &mut DataPlane,
     name: &str,
     queue: Option<u16>,
@@ -142,22 +183,19 @@ fn set(
     let has_registers = plane.plane().has_registers(number);
     let queues = plane.plane().port_mut(number).queues();
     let mut changed = Vec::new();
-    let (mut rules, mut lanes) = (None, None);
+    let (mut rules, mut lanes, mut link) = (None, None, None);
     for (at, state) in queues.iter().enumerate() {
         if queue.is_some_and(|queue| usize::from(queue) != at) {
             continue;
         }
         let before = *state.moderation();
-        let mut moderation = before;
-        let in_force = state.in_force();
-        for (setting, value) in settings {
-            match setting.as_str() {
-                "mark" => rules = Some(value.parse::<Rules>()?),
-                "lane" => lanes = Some(value.parse::<Lanes>()?),
-                _ => moderation = apply(moderation, in_force, setting, value)?,
-            }
+        let mut change = Change::to(before);
+        for (name, value) in settings {
+            change.add(state.in_force(), name, value)?;
         }
-        changed.push((at as u16, moderation.checked()?));
+        let moderation = change.moderation.checked()?;
+        (rules, lanes, link) = (change.rules, change.lanes, change.link);
+        changed.push((at as u16, moderation));
         if moderation.timer == TimerKind::Driver && !has_registers {
             bail!("port {name}: its host's driver has no registers to decide by; name a strategy");
         }
@@ -178,6 +216,9 @@ fn set(
     if let Some(lanes) = lanes {
         port.set_lanes(lanes).with_context(|| format!("port {name}"))?;
     }
+    if link.is_some_and(|up| !plane.set_link(number, up)) {
+        bail!("port {name}: its host's NIC cannot lose its link; Intel's can: --nic e1000e");
+    }
     for (at, moderation) in changed {
         plane.set_moderation(number, Some(at), moderation);
     }
@@ -187,7 +228,7 @@ fn set(
     Ok(())
 }
 
-/// One setting, by ethtool's name.
+/// One setting of moderation, by ethtool's name.
 fn apply(moderation: Moderation, in_force: Profile, name: &str, value: &str) -> Result<Moderation> {
     let number = |max: u32| {
         let number = value.parse::<u32>();
@@ -211,7 +252,7 @@ fn apply(moderation: Moderation, in_force: Profile, name: &str, value: &str) -> 
         },
         _ => bail!(
             "no setting is called {name}; there are strategy, rx-usecs, rx-frames, adaptive-rx, mark, \
-             lane"
+             lane, link"
         ),
     })
 }

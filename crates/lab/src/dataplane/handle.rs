@@ -224,6 +224,12 @@ impl DataPlane {
         &mut self.plane
     }
 
+    /// Plugs the cable of a port in, or pulls it out; `false` if the NIC of its host cannot tell its
+    /// driver.
+    pub fn set_link(&mut self, number: usize, up: bool) -> bool {
+        self.plane.set_link(self.now, number, up)
+    }
+
     /// Changes the moderation of one queue of a port, or of all; packets may be pending.
     pub fn set_moderation(&mut self, number: usize, queue: Option<u16>, moderation: Moderation) {
         self.plane.set_moderation(self.now, number, queue, moderation);
