@@ -1,6 +1,6 @@
 //! What a packet and a message cost: instructions, decisions per second, frames per second, latency
 //! and bandwidth of MX. And, by name, what commands for real hosts are worth: [`explain`],
-//! [`probe`], [`tune`]; and what virtual time takes: [`virtual_time`].
+//! [`probe`], [`tune`]; what virtual time takes: [`virtual_time`]; and Intel's cards: [`intel`].
 //!
 //! Every figure goes to `docs/results/costs.json` with the machine it was measured on. A figure
 //! that cannot be measured here is listed with the reason instead of being left out in silence.
@@ -12,6 +12,7 @@ mod figure;
 mod files;
 mod frames;
 mod instructions;
+mod intel;
 mod mx;
 mod probe;
 mod tune;
@@ -51,6 +52,8 @@ enum Subject {
     },
     /// `earmark tune` against every setting, for docs/results/tune.json
     Tune(tune::Options),
+    /// Intel's cards at length: frames, link flaps, resets, for docs/results/intel-device.json
+    Intel(intel::Options),
     /// Real time of a round trip in virtual time, for docs/results/virtual.json
     Virtual(virtual_time::Options),
 }
@@ -89,6 +92,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(Subject::Probe(options)) => probe::run(options),
         Some(Subject::Explain { runs }) => explain::run(*runs),
         Some(Subject::Tune(options)) => tune::run(options),
+        Some(Subject::Intel(options)) => intel::run(options),
         Some(Subject::Virtual(options)) => virtual_time::run(options),
     }
 }

@@ -1,0 +1,159 @@
+//! What a card of Intel's is to its driver besides interrupts: links, resets, self-tests, counters,
+//! long frames. All in virtual time, so each expectation is exact.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+mod common;
+use common::virtual_bench::{TICK_US, number, p50, result};
+use common::{Directory, lab_run, needs, output};
+
+const CARDS: [&str; 2] = ["e1000e", "e1000"];
+
+/// What programs wrote in a lab in virtual time, with these options and commands.
+#[track_caller]
+fn lab(card: &str, options: &[&str]) -> String {
+    let always = ["--time", "virtual", "--nic", card];
+    lab_run(&[&always[..], options].concat()).output().to_owned()
+}
+
+/// What `ethtool -S` printed: counters by name.
+fn counters(text: &str) -> BTreeMap<String, u64> {
+    let pairs = text.lines().filter_map(|line| line.trim().split_once(": "));
+    pairs.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?))).collect()
+}
+
+#[test]
+fn the_drivers_own_self_test_passes() {
+    needs("ethtool", "ethtool");
+    for card in CARDS {
+        // Registers, NVM, interrupts, 640 frames that come back, the link; then traffic as before.
+        let text = lab(card, &["--on", "b", "ethtool -t b0 offline; sleep 3; ping -c 1 -4 a"]);
+        assert!(text.contains("result is PASS"), "{card}: {text}");
+        assert!(text.contains(" 0% packet loss"), "{card}: {text}");
+    }
+}
+
+#[test]
+fn a_link_that_was_down_loses_what_was_sent_meanwhile_and_nothing_else() {
+    for card in CARDS {
+        // A frame every 100 ms; two of them while the cable is out, which their sender cannot see.
+        let send = "for at in 1 2 3 4 5 6 7 8; do echo $at >/dev/udp/10.9.0.2/9; sleep 0.1; done";
+        let send = format!("ping -c 1 -4 b >/dev/null; bash -c '{send}'");
+        let flap = ["--at", "0.25", "b0 link down", "--at", "0.45", "b0 link up"];
+        let count = "sleep 2; awk '/^Udp:/ {value = $3} END {print value}' /proc/net/snmp";
+        let commands = ["--on", "a", &send, "--on", "b", count, "--until", "all"];
+        let text = lab(card, &[&flap[..], &commands].concat());
+        assert_eq!(text.trim(), "6", "{card}: datagrams to a port without a receiver");
+    }
+}
+
+#[test]
+fn a_driver_that_lets_its_card_go_and_takes_it_again_goes_on() {
+    for card in CARDS {
+        let script = format!(
+            "cd /sys/bus/pci/drivers/{card}; for time in 1 2 3; do \
+             echo 0000:00:00.0 > unbind; echo 0000:00:00.0 > bind; ip link set eth0 name b0; \
+             ip address add 10.9.0.2/24 dev b0; ip link set b0 up; sleep 0.1; ping -c 1 -4 a; done"
+        );
+        let text = lab(card, &["--on", "b", &script]);
+        assert_eq!(text.matches(" 0% packet loss").count(), 3, "{card}: {text}");
+    }
+}
+
+/// The groups of IPv6 that host a is in: all nodes, and the solicited ones of its addresses. Its
+/// card filters others.
+const GROUPS: [&str; 3] = ["33:33:00:00:00:01", "33:33:ff:00:00:01", "33:33:ff:00:00:0a"];
+
+/// What a card counts of the frames of a capture: as they leave a0, or as they come there.
+fn on_the_wire(path: &str, outward: bool) -> BTreeMap<&'static str, u64> {
+    let filter = "frame.interface_name == \"a0\"";
+    let fields = ["-T", "fields", "-e", "frame.len", "-e", "eth.dst", "-e", "eth.src"];
+    let mut tshark = Command::new("tshark");
+    let ended = output(tshark.args(["-r", path, "-Y", filter]).args(fields));
+    let mut counts = BTreeMap::new();
+    for line in ended.output().lines() {
+        let words: Vec<&str> = line.split('\t').collect();
+        let is_of_a = words[2] == "02:00:00:00:00:0a";
+        let is_for_others = words[1].starts_with("33:33") && !GROUPS.contains(&words[1]);
+        if is_of_a != outward || !outward && is_for_others {
+            continue;
+        }
+        let length: u64 = words[0].parse().unwrap();
+        let mut count = |name, by| *counts.entry(name).or_default() += by;
+        count("packets", 1);
+        count("bytes", length.max(60) + 4);
+        match words[1] {
+            "ff:ff:ff:ff:ff:ff" => count("broadcast", 1),
+            to if u8::from_str_radix(&to[..2], 16).unwrap() & 1 != 0 => count("multicast", 1),
+            _ => {}
+        }
+    }
+    counts
+}
+
+#[test]
+fn counters_of_the_driver_are_those_of_the_wire() {
+    needs("tshark", "tshark");
+    needs("iperf3", "iperf3");
+    for card in CARDS {
+        let directory = Directory::new();
+        let path = directory.file("lab.pcapng");
+        let traffic = "ping -c 2 -4 b >/dev/null; ping -c 2 -b 10.9.0.255 >/dev/null 2>&1; \
+             iperf3 -4 -c b -n 100K >/dev/null; sleep 1; ethtool -S a0";
+        let server = "iperf3 -s -1 >/dev/null";
+        let text = lab(card, &["--pcap", &path, "--on", "b", server, "--on", "a", traffic]);
+        let counted = counters(&text);
+        let get = |name: &str| counted.get(name).copied().unwrap_or_default();
+        for (outward, side) in [(true, "tx"), (false, "rx")] {
+            let wire = on_the_wire(&path, outward);
+            assert!(wire["packets"] > 20, "{wire:?}");
+            for name in ["packets", "bytes", "broadcast", "multicast"] {
+                let expected = wire.get(name).copied().unwrap_or_default();
+                assert_eq!(get(&format!("{side}_{name}")), expected, "{card}: {side}_{name}");
+            }
+        }
+        assert!(get("tx_tcp_seg_good") > 0 && get("rx_csum_offload_good") > 10, "{counted:?}");
+        let errors = counted.iter().filter(|(name, _)| name.contains("error"));
+        assert!(errors.clone().all(|(_, count)| *count == 0), "{card}: {counted:?}");
+    }
+}
+
+#[test]
+fn frames_of_9000_bytes_arrive_whole() {
+    for card in CARDS {
+        let ping = "ping -M do -s 8972 -c 2 -4 b";
+        let text = lab(card, &["--mtu", "9000", "--on", "a", ping]);
+        assert!(text.contains(" 0% packet loss"), "{card}: {text}");
+        let result = result(&format!("bulk --duration 0.02 --mtu 9000 --nic {card}"));
+        let rate = number(&result, "bulk_bits_per_s") / 1e6;
+        // 8948 of 9038 bytes on the wire are payload.
+        assert!((rate - 990.0).abs() < 6.0, "{card}: {rate} Mbit/s");
+    }
+}
+
+#[test]
+fn costs_are_charged_as_under_virtio() {
+    for nic in [
+        "e1000e --driver-options RxIntDelay=0,InterruptThrottleRate=0",
+        "e1000 --driver-options InterruptThrottleRate=0",
+        "e1000e -s disabled",
+    ] {
+        let udp = |more: &str| p50(&result(&format!("udp-rr --duration 0.02 --nic {nic} {more}")));
+        let free = udp("--seed 1");
+        for costs in ["--interrupt-cost 3000", "--packet-cost 3000", "--send-cost 3000"] {
+            let seen = udp(costs);
+            assert!((seen - free - 6.0).abs() <= TICK_US, "{nic} {costs}: {seen}, free {free}");
+        }
+    }
+    // Three of four frames find no room at a host that takes 50,000 a second.
+    let flood = "pps --duration 0.02 --rate 200000 --packet-cost 20000 --interrupt-cost 2000";
+    for card in CARDS {
+        let result = result(&format!("{flood} --nic {card} -s disabled"));
+        let port = &result["ports"][1];
+        let each_s = number(port, "packets") / 0.02;
+        assert!((each_s - 50_000.0).abs() <= 64.0 / 0.02, "{card}: {each_s}/s");
+        assert!(number(port, "ring_full") > 1_000.0, "{card}: {port}");
+        assert!(number(&port["processor"], "receive") > 0.98, "{card}: {port}");
+    }
+}
