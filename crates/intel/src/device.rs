@@ -432,7 +432,7 @@ impl HostSide for Device {
 
     fn set_link(&mut self, up: bool) -> bool {
         self.link = up;
-        self.card.set_link(up);
+        self.function.set_link(up);
         true
     }
 

@@ -180,6 +180,8 @@ pub fn set(
     settings: &[(String, String)],
 ) -> Result<()> {
     let number = number_of(plane, name)?;
+    let has_link = settings.iter().any(|(setting, _)| setting == "link");
+    ensure!(!has_link || settings.len() == 1, "link changes alone: in a command of its own");
     let has_registers = plane.plane().has_registers(number);
     let queues = plane.plane().port_mut(number).queues();
     let mut changed = Vec::new();
@@ -188,8 +190,7 @@ pub fn set(
         if queue.is_some_and(|queue| usize::from(queue) != at) {
             continue;
         }
-        let before = *state.moderation();
-        let mut change = Change::to(before);
+        let mut change = Change::to(*state.moderation());
         for (name, value) in settings {
             change.add(state.in_force(), name, value)?;
         }
