@@ -26,8 +26,11 @@ fn beside_bulk_a_lane_is_as_fast_as_disabled_and_interrupts_as_a_delay() {
     let [disabled, delay, lane] = results(["disabled", "delay:75", "lane:75"], words);
     assert_eq!(p50(&lane), p50(&disabled), "the urgent wait for nothing");
     assert!(p50(&delay) > 3.0 * p50(&lane));
-    let interrupts = |result| number(result, "interrupts_per_s");
-    assert!(interrupts(&lane) <= 1.1 * interrupts(&delay), "{lane} {delay}");
+    // Each packet of the lane costs one interrupt at most, and the bulk no more than before. What
+    // that is as a ratio depends on the port numbers: under the delay, requests that the hash puts
+    // into the queue of the bulk cost next to nothing.
+    let interrupts = |result| number(result, "interrupts");
+    assert!(interrupts(&lane) <= interrupts(&delay) + steered(&lane) as f64, "{lane} {delay}");
     // Fifty requests, as many answers, and nothing of the bulk.
     assert_eq!([&disabled, &delay, &lane].map(steered), [0, 0, 100]);
 }
