@@ -171,8 +171,8 @@ impl Bench {
         Ok(seen)
     }
 
-    /// A link that is down for 2 seconds and up for 2, and a ping every 100 ms: both drivers look at
-    /// their link a second after it has changed at the latest.
+    /// A link that is down for 2 seconds and up for 2, and a ping every 100 ms: both drivers look
+    /// at their link a second after it has changed at the latest.
     fn flap(&self, times: u32) -> Result<Value> {
         let mut options = Vec::new();
         for number in 0..times {

@@ -224,8 +224,8 @@ impl DataPlane {
         &mut self.plane
     }
 
-    /// Plugs the cable of a port in, or pulls it out; `false` if the NIC of its host cannot tell its
-    /// driver.
+    /// Plugs the cable of a port in, or pulls it out; `false` if the NIC of its host cannot tell
+    /// its driver.
     pub fn set_link(&mut self, number: usize, up: bool) -> bool {
         self.plane.set_link(self.now, number, up)
     }
