@@ -9,14 +9,15 @@
 //! Then it reads and writes registers, its configuration space, the table of MSI-X, descriptors and
 //! any memory.
 
-use base::time::{Duration, Instant};
+use base::time::Duration;
+use hostside::HostSide;
 use hostside::processor::Costs;
-use hostside::{Fetched, HostPort, HostSide};
 use intel::{Adapter, Device, DeviceSettings, Model};
-use nic::port::{MAX_FRAME, PortSettings};
+use nic::port::PortSettings;
 use vhost::config::VERSION_1;
 use vhost::message::{F_PROTOCOL_FEATURES, PROTOCOL_F_INBAND_NOTIFICATIONS, VringState};
 
+use super::bench::Bench;
 use super::guest::{Guest, SIZE};
 use super::input::Input;
 
@@ -61,15 +62,6 @@ const CFG_WRITE: u8 = 2;
 const MMIO_READ: u8 = 3;
 const MMIO_WRITE: u8 = 4;
 
-/// The port, its card, and what has passed.
-struct Bench {
-    port: HostPort<Device>,
-    pool: Vec<Vec<u8>>,
-    now: Instant,
-    arrived: usize,
-    delivered: usize,
-}
-
 /// Plays the steps.
 pub(crate) fn replay(bytes: &[u8]) {
     let mut input = Input::new(bytes);
@@ -88,16 +80,12 @@ pub(crate) fn replay(bytes: &[u8]) {
     let moderation = SETTINGS[usize::from(setting) % SETTINGS.len()].parse().expect("a setting");
     let port = PortSettings { queues: 1, ring: 16, moderation, ..PortSettings::default() };
     let device = Device::new(listener, settings).expect("a device");
-    let mut bench = Bench {
-        port: HostPort::new(Box::new(device), port, Instant::ZERO),
-        pool: Vec::new(),
-        now: Instant::ZERO,
-        arrived: 0,
-        delivered: 0,
-    };
+    let mut bench = Bench::new(device, port, MAX_TAKEN);
     guest.begin(F_PROTOCOL_FEATURES | VERSION_1, inband);
     // In the first round it is let in, in the others it is listened to.
-    (0..3).for_each(|_| bench.round());
+    for _ in 0..3 {
+        bench.round();
+    }
     let attachment = bench.port.host.attachment().expect("guests connect to it");
     assert!(attachment.connected, "a good guest: {:?}", attachment.lost);
     start(&mut guest, &mut bench, kind >> 1);
@@ -111,7 +99,7 @@ pub(crate) fn replay(bytes: &[u8]) {
 }
 
 /// What a driver does until it receives and sends; `format` is that of its receive descriptors.
-fn start(guest: &mut Guest, bench: &mut Bench, format: u8) {
+fn start(guest: &mut Guest, bench: &mut Bench<Device>, format: u8) {
     for at in 0..u64::from(SIZE) {
         guest.offer(1, &[(SIGNALS + 32 * at, 32, 2)]);
     }
@@ -152,12 +140,14 @@ fn start(guest: &mut Guest, bench: &mut Bench, format: u8) {
 }
 
 /// Does the next thing.
-fn step(guest: &mut Guest, bench: &mut Bench, input: &mut Input<'_>) {
+fn step(guest: &mut Guest, bench: &mut Bench<Device>, input: &mut Input<'_>) {
     match input.u8() % 12 {
-        0 => bench.pass(u64::from(input.u16())),
+        0 => {
+            bench.pass(u64::from(input.u16()));
+        }
         1 => {
             let (length, kind) = (input.u16(), input.u8());
-            bench.arrive(length.into(), kind, input.bytes(40));
+            bench.arrive(&head(kind, input.bytes(40)), length.into());
         }
         2 => {
             let register = REGISTERS[usize::from(input.u8()) % REGISTERS.len()];
@@ -219,60 +209,10 @@ impl Guest {
     }
 }
 
-impl Bench {
-    /// Time passes, and the device has a round.
-    fn pass(&mut self, micros: u64) {
-        self.now += Duration::from_micros(micros);
-        self.round();
-    }
-
-    /// A frame comes: for everybody or for the card, tagged, of IP.
-    fn arrive(&mut self, length: usize, kind: u8, content: &[u8]) {
-        let mut frame = self.pool.pop().unwrap_or_default();
-        frame.clear();
-        let to = if kind & 1 == 0 { [2, 0, 0, 0, 0, 10] } else { [0xFF; 6] };
-        frame.extend(to);
-        frame.extend([2, 0, 0, 0, 0, 11]);
-        frame.extend(if kind & 2 == 0 { &[][..] } else { &[0x81, 0, 0, 5] });
-        frame.extend([[8, 0], [0x86, 0xDD], [9, 9]][usize::from(kind >> 2) % 3]);
-        frame.extend(content);
-        frame.resize(length, 7);
-        self.port.make_room();
-        self.arrived += usize::from(self.port.receive(self.now, frame).is_ok());
-    }
-
-    /// What the data plane does at one moment.
-    fn round(&mut self) {
-        let Self { port, pool, now, delivered, .. } = self;
-        port.sync(*now, true);
-        let mut frame = Vec::new();
-        for _ in 0..MAX_TAKEN {
-            match port.transmit(*now, 0, &mut frame).expect("a port that is there") {
-                Fetched::Nothing | Fetched::Later(_) => break,
-                Fetched::Frame => assert!(frame.len() <= MAX_FRAME),
-                Fetched::Dropped => {}
-            }
-        }
-        port.advance(*now);
-        port.serve(*now, pool, &mut |_, _| *delivered += 1).expect("a port that is there");
-        if let Some(host) = port.host.virtual_time() {
-            host.answer_kick();
-            if host.next_irq_at().is_some_and(|at| at <= *now) {
-                host.raise_irqs(*now);
-                host.send_irqs();
-            }
-            assert!(host.next_irq_at().is_none_or(|at| at > *now));
-        }
-        self.check();
-    }
-
-    fn check(&self) {
-        let Self { delivered, arrived, .. } = self;
-        assert!(delivered <= arrived, "{delivered} delivered of {arrived}");
-        let due = self.port.deadline();
-        assert!(due.is_none_or(|due| due > self.now), "{due:?} at {:?}", self.now);
-        let attachment = self.port.host.attachment().expect("guests connect to it");
-        assert_eq!(attachment.connected, attachment.lost.is_none());
-        assert!(attachment.lost.is_none_or(|why| !why.is_empty()));
-    }
+/// A frame's first bytes: for everybody or for the card, tagged, of IP.
+fn head(kind: u8, content: &[u8]) -> Vec<u8> {
+    let to = if kind & 1 == 0 { [2, 0, 0, 0, 0, 10] } else { [0xFF; 6] };
+    let tag = if kind & 2 == 0 { &[][..] } else { &[0x81, 0, 0, 5] };
+    let ether_type = [[8, 0], [0x86, 0xDD], [9, 9]][usize::from(kind >> 2) % 3];
+    [&to[..], &[2, 0, 0, 0, 0, 11], tag, &ether_type, content].concat()
 }

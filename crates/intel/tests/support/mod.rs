@@ -1,6 +1,8 @@
 //! What the fuzzer and ordinary tests do with any bytes.
-#![allow(dead_code, reason = "the guest is shared with the device of virtio")]
+#![allow(dead_code, reason = "bench and guest are shared with the device of virtio")]
 
+#[path = "../../../vhost/tests/support/bench.rs"]
+pub(crate) mod bench;
 pub(crate) mod device;
 #[path = "../../../vhost/tests/support/guest.rs"]
 pub(crate) mod guest;
