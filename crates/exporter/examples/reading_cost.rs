@@ -1,7 +1,7 @@
 //! What it costs to read the devices: CPU time for each time.
 //!
-//! `cargo run --release -p earmark-exporter --example cost [TIMES [DEVICE...]]`; docs/exporter.md
-//! has figures.
+//! `cargo run --release -p earmark-exporter --example reading_cost [TIMES [DEVICE...]]`;
+//! docs/exporter.md has figures.
 
 use exporter::collector::Collector;
 use exporter::sample::{Format, encode};
