@@ -92,8 +92,10 @@ impl Snapshot {
             port.counters = port.counters - before.counters;
             port.refused -= before.refused;
             for ((rule, packets), (same, earlier)) in port.lanes.iter_mut().zip(&before.lanes) {
-                // Lanes that have changed meanwhile have counted anew.
-                *packets -= if rule == same { *earlier } else { 0 };
+                // Lanes that were set meanwhile have counted anew.
+                if rule == same {
+                    *packets = packets.checked_sub(*earlier).unwrap_or(*packets);
+                }
             }
             port.link = port.link - before.link;
             port.holds.subtract(&before.holds);

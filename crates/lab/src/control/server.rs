@@ -136,6 +136,9 @@ fn evict(plane: &mut DataPlane, port: &str) -> Result<()> {
 /// # Errors
 /// If a name or a value is wrong.
 pub fn check(settings: &[(String, String)]) -> Result<()> {
+    if link(settings)?.is_some() {
+        return Ok(());
+    }
     let mut change = Change::to(Moderation::DISABLED);
     let in_force = Profile { rx_usecs: 0, rx_frames: 0 };
     settings.iter().try_for_each(|(name, value)| change.add(in_force, name, value))
@@ -146,26 +149,35 @@ struct Change {
     moderation: Moderation,
     rules: Option<Rules>,
     lanes: Option<Lanes>,
-    link: Option<bool>,
 }
 
 impl Change {
     /// None yet: what is there is `moderation`.
     const fn to(moderation: Moderation) -> Self {
-        Self { moderation, rules: None, lanes: None, link: None }
+        Self { moderation, rules: None, lanes: None }
     }
 
     /// Adds one setting, by the name that `earmark nic set` has for it.
     fn add(&mut self, in_force: Profile, name: &str, value: &str) -> Result<()> {
-        match (name, value) {
-            ("mark", rules) => self.rules = Some(rules.parse()?),
-            ("lane", lanes) => self.lanes = Some(lanes.parse()?),
-            ("link", "up") => self.link = Some(true),
-            ("link", "down") => self.link = Some(false),
-            ("link", _) => bail!("link {value}: up or down"),
+        match name {
+            "mark" => self.rules = Some(value.parse()?),
+            "lane" => self.lanes = Some(value.parse()?),
             _ => self.moderation = apply(self.moderation, in_force, name, value)?,
         }
         Ok(())
+    }
+}
+
+/// Whether the link is to be up, if settings are about that. Nothing else changes with it.
+fn link(settings: &[(String, String)]) -> Result<Option<bool>> {
+    let Some((_, value)) = settings.iter().find(|(name, _)| name == "link") else {
+        return Ok(None);
+    };
+    ensure!(settings.len() == 1, "link changes alone: in a command of its own");
+    match value.as_str() {
+        "up" => Ok(Some(true)),
+        "down" => Ok(Some(false)),
+        _ => bail!("link {value}: up or down"),
     }
 }
 
@@ -180,12 +192,18 @@ pub fn set(
     settings: &[(String, String)],
 ) -> Result<()> {
     let number = number_of(plane, name)?;
-    let has_link = settings.iter().any(|(setting, _)| setting == "link");
-    ensure!(!has_link || settings.len() == 1, "link changes alone: in a command of its own");
+    if let Some(up) = link(settings)? {
+        ensure!(queue.is_none(), "the link is that of the port: drop --queue");
+        ensure!(
+            plane.set_link(number, up),
+            "port {name}: its host's NIC cannot lose its link; Intel's can: --nic e1000e"
+        );
+        return Ok(());
+    }
     let has_registers = plane.plane().has_registers(number);
     let queues = plane.plane().port_mut(number).queues();
     let mut changed = Vec::new();
-    let (mut rules, mut lanes, mut link) = (None, None, None);
+    let (mut rules, mut lanes) = (None, None);
     for (at, state) in queues.iter().enumerate() {
         if queue.is_some_and(|queue| usize::from(queue) != at) {
             continue;
@@ -195,7 +213,7 @@ pub fn set(
             change.add(state.in_force(), name, value)?;
         }
         let moderation = change.moderation.checked()?;
-        (rules, lanes, link) = (change.rules, change.lanes, change.link);
+        (rules, lanes) = (change.rules, change.lanes);
         changed.push((at as u16, moderation));
         if moderation.timer == TimerKind::Driver && !has_registers {
             bail!("port {name}: its host's driver has no registers to decide by; name a strategy");
@@ -216,9 +234,6 @@ pub fn set(
     );
     if let Some(lanes) = lanes {
         port.set_lanes(lanes).with_context(|| format!("port {name}"))?;
-    }
-    if link.is_some_and(|up| !plane.set_link(number, up)) {
-        bail!("port {name}: its host's NIC cannot lose its link; Intel's can: --nic e1000e");
     }
     for (at, moderation) in changed {
         plane.set_moderation(number, Some(at), moderation);
