@@ -333,7 +333,7 @@ fn nobody_sleeps_through_the_last_frame() {
             if received % 7 == 0 && received < FRAMES && !receiver.ring().arm(1) {
                 let asleep = std::time::Instant::now();
                 while !interrupt.swap(false, SeqCst) {
-                    assert!(asleep.elapsed().as_secs() < 10, "asleep at {received}");
+                    assert!(asleep.elapsed().as_secs() < 300, "asleep at {received}");
                     std::thread::yield_now();
                 }
             }
