@@ -121,7 +121,7 @@ fn a_shell_reads_a_script() {
 /// until it ends.
 ///
 /// The shell is bash: dash 0.5.12 loses a signal that comes while it starts a program (`onsig`
-/// returns at once while `vforked` is set), and then waits for a program that has not had it either.
+/// returns at once while `vforked` is set), and then waits for one that has not had it either.
 #[track_caller]
 fn interrupted(script: &str, again: bool, interrupt: fn(&Running, Signal)) -> common::Ended {
     common::needs("bash", "bash");

@@ -18,8 +18,8 @@ fn probed(setting: &str, probe: &str) -> Value {
 }
 
 /// A hold of `usecs` on this side is never moved. A machine that is busy may hide it, or whose it
-/// is, and that is said; it must not be denied. What a probe makes of the lateness of such a machine
-/// beside the hold is for the bench to say, and exact answers are for virtual time.
+/// is, and that is said; it must not be denied. What a probe makes of the lateness of such a
+/// machine beside the hold is for the bench to say, and exact answers are for virtual time.
 #[track_caller]
 fn neither_moved_nor_denied(seen: &Value, side: &str, usecs: f64) {
     let holds = seen["holds"].as_array().unwrap();

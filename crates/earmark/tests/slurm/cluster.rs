@@ -158,7 +158,9 @@ impl Cluster {
     }
 
     fn logs(&mut self) -> String {
-        self.lab.ask("tail -n 30 /run/slurm/slurmctld.log /run/slurm/slurmd.log").1
+        let directory = self.directory.path().display();
+        let files = format!("/run/slurm/slurmctld.log /run/slurm/slurmd.log {directory}/out/*");
+        self.lab.ask(&format!("tail -n 30 {files}")).1
     }
 }
 

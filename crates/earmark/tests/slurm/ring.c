@@ -26,7 +26,12 @@ int main(int count, char **words)
         MPI_Sendrecv_replace(block, length, MPI_CHAR, right, 7, left, 7, MPI_COMM_WORLD,
                              MPI_STATUS_IGNORE);
         for (int at = 0; at < length; at++)
-            if (block[at] != (char)(left + turn)) MPI_Abort(MPI_COMM_WORLD, 9);
+            if (block[at] != (char)(left + turn)) {
+                printf("rank %d, turn %d: byte %d of %d from %d is %d, not %d\n", rank, turn, at,
+                       length, left, block[at], (char)(left + turn));
+                fflush(stdout);
+                MPI_Abort(MPI_COMM_WORLD, 9);
+            }
         if (turn != 10) continue;
         MPI_Barrier(MPI_COMM_WORLD);
         if (rank == 0) { printf("busy\n"); fflush(stdout); }
