@@ -5,9 +5,10 @@
 //!
 //! Each transmission has a number of its own, a second one of the same frame too. When so many
 //! later transmissions have been acknowledged that reordering does not explain it, the frame is
-//! lost (RFC 9002, section 6.1.1, "packet threshold"). When nothing is acknowledged for a while,
-//! the first frame is sent again, to make the peer say what it has; after a second timeout all
-//! frames count as lost.
+//! lost (RFC 9002, section 6.1.1, "packet threshold"); or when one has been and the frame was sent
+//! so long ago that nothing explains it (6.1.2, "time threshold"). When nothing is acknowledged for
+//! a while, the first frame is sent again, to make the peer say what it has; after a second timeout
+//! all frames count as lost.
 //!
 //! If an acknowledgement shows that a frame had not been lost, but was only late, the threshold
 //! rises: networks that reorder are not sent everything twice.
@@ -349,7 +350,7 @@ impl Outbound {
         if progress.frames > 0 {
             self.pto_count = 0;
             self.update_bdp(now, &progress);
-            self.find_lost(&mut progress);
+            self.find_lost(now, config, &mut progress);
             if was_limiting {
                 self.congestion.on_ack(progress.frames);
             }
@@ -407,7 +408,7 @@ impl Outbound {
             self.rtt.update(now.since(frame.sent_at));
             progress.sample = Some((frame.sent_at, frame.delivered));
             self.largest_acked = self.largest_acked.max(frame.transmission);
-        } else if now.since(frame.sent_at).times(2) > self.rtt.smoothed() {
+        } else if now.since(frame.sent_at) >= self.rtt.shortest_answer() {
             self.largest_acked = self.largest_acked.max(frame.transmission);
         } else {
             // Too early for an answer to the second transmission.
@@ -417,19 +418,19 @@ impl Outbound {
     }
 
     /// Whatever was sent well before the latest that arrived is lost.
-    fn find_lost(&mut self, progress: &mut Progress) {
+    fn find_lost(&mut self, now: Instant, config: &Config, progress: &mut Progress) {
         if self.in_flight == 0 {
             return;
         }
+        let longest = self.first_pto(config);
         let bdp_frames = self.bdp_frames[0].max(self.bdp_frames[1]);
         // A window that is not used is not what filled a queue.
         let is_used = self.in_flight * 2 >= self.congestion.window();
         let Self { sent, largest_acked, packet_threshold, transmissions, congestion, .. } = self;
         for frame in sent {
-            if frame.state == State::Sent
-                && !frame.segment.is_bulk()
-                && frame.transmission + *packet_threshold <= *largest_acked
-            {
+            let is_overtaken = frame.transmission + *packet_threshold <= *largest_acked
+                || frame.transmission < *largest_acked && now.since(frame.sent_at) > longest;
+            if frame.state == State::Sent && !frame.segment.is_bulk() && is_overtaken {
                 frame.state = State::Lost;
                 progress.lost += 1;
                 if !is_used {
@@ -463,8 +464,12 @@ impl Outbound {
 
     /// The probe timeout: after this time an acknowledgement is missing.
     pub(crate) fn pto(&self, config: &Config) -> Duration {
-        let pto = (self.rtt.pto() + config.ack_delay).max(config.resend_min);
-        pto.times(1 << self.pto_count.min(16)).min(config.resend_max)
+        self.first_pto(config).times(1 << self.pto_count.min(16)).min(config.resend_max)
+    }
+
+    /// The same when none has passed in vain.
+    fn first_pto(&self, config: &Config) -> Duration {
+        (self.rtt.pto() + config.ack_delay).max(config.resend_min)
     }
 
     fn arm_pto(&mut self, now: Instant, config: &Config) {

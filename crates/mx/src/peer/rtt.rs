@@ -39,6 +39,13 @@ impl Rtt {
         self.min
     }
 
+    /// An answer that comes sooner is one to something else: half a round trip, as far as none was
+    /// shorter. The smoothed one may be out of date, since a frame that was sent twice says nothing
+    /// of it, and where all are there is nothing else.
+    pub(crate) fn shortest_answer(&self) -> Duration {
+        Duration::from_nanos(self.smoothed().as_nanos() / 2).min(self.min)
+    }
+
     /// The probe timeout.
     pub(crate) fn pto(&self) -> Duration {
         self.smoothed.map_or(FIRST, |smoothed| smoothed + self.rttvar.times(4))
