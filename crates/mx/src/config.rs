@@ -64,7 +64,8 @@ pub struct Config {
     pub ack_delay: Duration,
     /// The shortest time after which a frame is sent again that nothing is known of.
     pub resend_min: Duration,
-    /// The longest time between two attempts.
+    /// The longest time between two attempts; it is shorter if a peer would otherwise be lost after
+    /// fewer than 16 of them.
     pub resend_max: Duration,
     /// A peer is lost when nothing that is expected of it comes for this time, though it is
     /// probed: acknowledgements, the frames of a large message that were asked for, the rest of a
@@ -102,7 +103,18 @@ impl Default for Config {
     }
 }
 
+/// So many attempts have to fail before a peer is lost: where a frame in eight is lost, seven in a
+/// row are within a million seeds.
+const ATTEMPTS: u64 = 16;
+
 impl Config {
+    /// The longest time between two attempts, with what the time permits after which a peer is
+    /// lost.
+    pub(crate) fn longest_wait(&self) -> Duration {
+        let share = Duration::from_nanos(self.peer_timeout.as_nanos() / ATTEMPTS);
+        self.resend_max.min(share.max(self.resend_min))
+    }
+
     /// What is wrong with these settings, if anything.
     ///
     /// # Errors

@@ -105,7 +105,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(peer) = self.peers.get_mut(id) {
             let timeout = peer.outbound.pto(&self.config).times(1 << block.tries.min(8));
             (block.since, block.is_late) = (now, false);
-            block.timeout = timeout.min(self.config.resend_max);
+            block.timeout = timeout.min(self.config.longest_wait());
             if self.pulls.active.get(&block.pull).is_some_and(Pull::is_bulk) {
                 block.timeout = block.timeout.max(bulk::REPEATED_AFTER);
             }

@@ -464,7 +464,7 @@ impl Outbound {
 
     /// The probe timeout: after this time an acknowledgement is missing.
     pub(crate) fn pto(&self, config: &Config) -> Duration {
-        self.first_pto(config).times(1 << self.pto_count.min(16)).min(config.resend_max)
+        self.first_pto(config).times(1 << self.pto_count.min(16)).min(config.longest_wait())
     }
 
     /// The same when none has passed in vain.
