@@ -53,9 +53,30 @@ pub fn write_list(cpus: &[u32]) -> String {
     parts.into_iter().map(text).collect::<Vec<_>>().join(",")
 }
 
+/// Processors as the kernel's masks have them: `1,0000000f`; duplicates and order do not matter.
+#[must_use]
+pub fn write_mask(cpus: &[u32]) -> String {
+    let last = cpus.iter().max().map_or(0, |last| last / 32);
+    let word = |place: u32| {
+        let own = cpus.iter().filter(|cpu| **cpu / 32 == place);
+        own.fold(0_u32, |word, cpu| word | 1 << (cpu % 32))
+    };
+    let rest = (0..last).rev().map(|place| format!(",{:08x}", word(place)));
+    format!("{:x}", word(last)) + &rest.collect::<String>()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn masks_are_written_and_read_alike() {
+        for (cpus, mask) in [(&[][..], "0"), (&[0, 3], "9"), (&[1, 32, 64], "1,00000001,00000002")]
+        {
+            assert_eq!(write_mask(cpus), mask);
+            assert_eq!(parse_mask(mask).unwrap(), cpus);
+        }
+    }
 
     #[test]
     fn lists_and_masks_say_the_same() {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::cpus::parse_list;
+use super::cpus::{parse_list, write_list};
 use super::error::DeviceError;
 use super::root::{Root, directory_of};
 
@@ -170,9 +170,59 @@ pub fn affinity(root: &Root, number: u32) -> Affinity {
     Affinity { allowed: list("smp_affinity_list"), effective: list("effective_affinity_list") }
 }
 
+/// Sets the processors that may have an interrupt.
+///
+/// # Errors
+/// If there is no such interrupt, or the kernel refuses, as it does for those that it manages.
+pub fn set_affinity(root: &Root, number: u32, cpus: &[u32]) -> Result<(), DeviceError> {
+    root.write(&format!("proc/irq/{number}/smp_affinity_list"), &write_list(cpus))
+}
+
+/// The interrupt of a receive queue among those of a device, by the names that drivers give their
+/// handlers: `eth0-TxRx-1`, `iavf-eth0-TxRx-1`, `eth0-rx-1`, `virtio0-input.1`,
+/// `mlx5_comp1@pci:0000:17:00.0`. `None` where no name, or more than one, is that of the queue.
+#[must_use]
+pub fn of_queue(interrupts: &[Interrupt], queue: u32) -> Option<u32> {
+    let is_its = |one: &&Interrupt| one.handlers.iter().any(|name| queue_of(name) == Some(queue));
+    let mut its = interrupts.iter().filter(is_its);
+    let number = its.next()?.number;
+    its.next().is_none().then_some(number)
+}
+
+/// The receive queue that a handler's name ends with.
+fn queue_of(handler: &str) -> Option<u32> {
+    let name = handler.split('@').next()?;
+    let letters = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    let kind = letters.trim_end_matches(['-', '.', '_']).to_ascii_lowercase();
+    let receives = ["rx", "input", "comp"].iter().any(|end| kind.ends_with(end));
+    if receives { name[letters.len()..].parse().ok() } else { None }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_interrupt_of_a_queue_is_found_by_its_name() {
+        let named = |names: &[&str]| -> Vec<Interrupt> {
+            let one = |(number, name): (usize, &&str)| Interrupt {
+                number: number as u32,
+                handlers: vec![(*name).to_owned()],
+                ..Default::default()
+            };
+            names.iter().enumerate().map(one).collect()
+        };
+        for names in [
+            ["eth1", "eth1-TxRx-0", "eth1-TxRx-1", "eth1-tx-1"],
+            ["virtio0-config", "virtio0-input.0", "virtio0-input.1", "virtio0-output.1"],
+            ["mlx5_async0@pci:0000:17:00.0", "mlx5_comp0@pci:0000:17:00.0", "mlx5_comp1@pci:1", ""],
+        ] {
+            let interrupts = named(&names);
+            let found = [0, 1, 2].map(|queue| of_queue(&interrupts, queue));
+            assert_eq!(found, [Some(1), Some(2), None], "{names:?}");
+        }
+        assert_eq!(of_queue(&named(&["a-rx-1", "b-rx-1"]), 1), None, "which of them?");
+    }
 
     #[test]
     fn lines_have_counts_words_and_handlers() {

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::cpus::parse_mask;
+use super::cpus::{parse_mask, write_mask};
 use super::error::DeviceError;
 use super::netdev::Direction;
 use super::root::{Root, directory_of};
@@ -58,4 +58,23 @@ fn parse_name(name: &str) -> Option<(Direction, u32)> {
         ("tx", queue) => Some((Direction::Tx, queue.parse().ok()?)),
         _ => None,
     }
+}
+
+/// The processors whose packets a transmit queue sends (XPS); none: any. `None`: this kernel or
+/// device does not have it, as one with a single queue.
+#[must_use]
+pub fn read_xps(root: &Root, device: &str, queue: u32) -> Option<Vec<u32>> {
+    parse_mask(&root.word(&xps_path(device, queue).ok()?)?)
+}
+
+/// Sets them.
+///
+/// # Errors
+/// If there is no such queue, or the kernel refuses.
+pub fn write_xps(root: &Root, device: &str, queue: u32, cpus: &[u32]) -> Result<(), DeviceError> {
+    root.write(&xps_path(device, queue)?, &write_mask(cpus))
+}
+
+fn xps_path(device: &str, queue: u32) -> Result<String, DeviceError> {
+    Ok(format!("{}/queues/tx-{queue}/xps_cpus", directory_of(device)?))
 }

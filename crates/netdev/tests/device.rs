@@ -60,6 +60,29 @@ fn tap__takes_its_only_parameter_and_says_so() {
 }
 
 #[test]
+fn veth__has_no_rules_and_says_so() {
+    let host = host_with_veth();
+    ok(host.enter_net(|| {
+        let ethtool = ok(Ethtool::open());
+        let rule = "tcp4,dst-port:7,queue:0".parse().unwrap();
+        for refused in [
+            ethtool.flow_rules("one").map(drop),
+            ethtool.rss("one").map(drop),
+            ethtool.set_rss_table("one", &[0, 0]),
+            ethtool.insert_flow_rule("one", 0, &rule),
+            ethtool.delete_flow_rule("one", 0),
+            ethtool.set_ntuple("one", true),
+        ] {
+            let refused = refused.expect_err("it has one queue and no rules");
+            let text = refused.to_string();
+            assert!(refused.is_unsupported() || text.contains("Invalid"), "{text}");
+        }
+        assert!(!ok(ethtool.has_ntuple("one")));
+        assert!(ethtool.flow_rules("nosuch").expect_err("no device").is_no_device());
+    }));
+}
+
+#[test]
 fn veth__defers_interrupts_as_it_is_told() {
     let host = host_with_veth();
     ok(host.enter_net(|| {

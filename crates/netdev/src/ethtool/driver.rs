@@ -1,4 +1,4 @@
-//! The driver: its name, and its own counters. Both by ioctl, which every kernel has.
+//! The driver: its name, its own counters, its flags. All by ioctl, which every kernel has.
 //!
 //! Layout: `struct ethtool_drvinfo` and `struct ethtool_stats` of Linux,
 //! `include/uapi/linux/ethtool.h`.
@@ -8,8 +8,12 @@ use std::io;
 use serde::Serialize;
 
 use sys::ethtool::{
-    Control, DRIVER, DRIVER_WORDS, STATISTICS, STATISTICS_HEADER, STATISTICS_SPARE,
+    Control, DRIVER, DRIVER_WORDS, GET_FLAGS, SET_FLAGS, STATISTICS, STATISTICS_HEADER,
+    STATISTICS_SPARE,
 };
+
+/// Rules choose queues (`ETH_FLAG_NTUPLE`).
+pub(super) const NTUPLE: u32 = 1 << 27;
 
 /// Bytes of each of its texts.
 const TEXT: usize = 32;
@@ -58,6 +62,20 @@ pub(super) fn statistics(control: &Control, device: &str, count: usize) -> io::R
     }
     let values = words[STATISTICS_HEADER..].chunks_exact(2).take(count);
     Ok(values.map(|pair| join(pair[0], pair[1])).collect())
+}
+
+/// Switches that are older than features (`ETH_FLAG_...`).
+pub(super) fn flags(control: &Control, device: &str) -> io::Result<u32> {
+    let mut words = [GET_FLAGS, 0];
+    control.ethtool(device, &mut words)?;
+    Ok(words[1])
+}
+
+/// Turns one of them on or off.
+pub(super) fn set_flag(control: &Control, device: &str, flag: u32, on: bool) -> io::Result<()> {
+    let flags = flags(control, device)?;
+    let flags = if on { flags | flag } else { flags & !flag };
+    control.ethtool(device, &mut [SET_FLAGS, flags])
 }
 
 /// A number of 64 bits from its two words as they lie in memory.

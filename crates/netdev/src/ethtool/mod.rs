@@ -12,11 +12,14 @@ mod channels;
 mod coalesce;
 mod driver;
 mod features;
+mod flow_rule;
+mod flow_rules;
 mod legacy;
 mod link;
 mod parameter;
 mod per_queue;
 mod rings;
+mod rss;
 mod strings;
 mod timestamps;
 
@@ -31,11 +34,14 @@ pub use channels::{Channels, encode_combined, parse_channels};
 pub use coalesce::{Coalesce, ProfileStep, encode_coalesce, parse_coalesce};
 pub use driver::{Driver, parse_driver};
 pub use features::{Features, parse_features};
+pub use flow_rule::{Action, Field, Flow, FlowRule, parse_flow_rule};
+pub use flow_rules::{FlowRules, PlacedRule};
 pub use legacy::parse_legacy;
 pub use link::{Link, parse_link_modes, parse_link_state};
 pub use parameter::{Parameter, UnknownParameter};
 pub use per_queue::QueueCoalesce;
 pub use rings::{Rings, parse_rings};
+pub use rss::{HashFields, Rss, parse_rss};
 pub use strings::parse_strings;
 pub use timestamps::{Timestamps, parse_timestamps};
 
@@ -184,6 +190,105 @@ impl Ethtool {
         encode_combined(count, &mut request);
         let family = self.family(action, device)?;
         family.ask(command::SET_CHANNELS, About::One, &request).map(drop).map_err(fail)
+    }
+
+    /// How many queues receive: for drivers that do not say how many channels there are.
+    ///
+    /// # Errors
+    /// If there is no such device, or its driver does not say.
+    pub fn receive_queues(&self, device: &str) -> Result<u32, DeviceError> {
+        flow_rules::receive_queues(&self.control, device)
+            .map_err(|cause| refused("read the receive queues of", device, cause))
+    }
+
+    /// How the device spreads packets over its queues (`ethtool -x`).
+    ///
+    /// # Errors
+    /// If there is no such device, or its driver does not say.
+    pub fn rss(&self, device: &str) -> Result<Rss, DeviceError> {
+        rss::read(&self.control, device).map_err(|cause| refused("read the hash of", device, cause))
+    }
+
+    /// Sets the table that makes queues of hashes (`ethtool -X`); it is as long as before.
+    ///
+    /// # Errors
+    /// If there is no such device, or its driver refuses; then nothing is changed.
+    pub fn set_rss_table(&self, device: &str, table: &[u32]) -> Result<(), DeviceError> {
+        rss::set_table(&self.control, device, table)
+            .map_err(|cause| refused("change the hash's table of", device, cause))
+    }
+
+    /// What the hash of these packets is made of.
+    ///
+    /// # Errors
+    /// If there is no such device, or its driver does not say.
+    pub fn hash_fields(&self, device: &str, flow: Flow) -> Result<HashFields, DeviceError> {
+        rss::hash_fields(&self.control, device, flow)
+            .map_err(|cause| refused("read what is hashed by", device, cause))
+    }
+
+    /// Where the device has rules that choose queues (`ethtool -n`).
+    ///
+    /// # Errors
+    /// If there is no such device, or its driver has none.
+    pub fn flow_rules(&self, device: &str) -> Result<FlowRules, DeviceError> {
+        flow_rules::rules(&self.control, device)
+            .map_err(|cause| refused("read the rules of", device, cause))
+    }
+
+    /// The rule at a location; `None`: there is none.
+    ///
+    /// # Errors
+    /// If there is no such device, or its driver has none.
+    pub fn flow_rule(
+        &self,
+        device: &str,
+        location: u32,
+    ) -> Result<Option<PlacedRule>, DeviceError> {
+        flow_rules::rule(&self.control, device, location)
+            .map_err(|cause| refused("read a rule of", device, cause))
+    }
+
+    /// Adds a rule. Drivers replace one that is at the location without a word.
+    ///
+    /// # Errors
+    /// If there is no such device, or its driver refuses.
+    pub fn insert_flow_rule(
+        &self,
+        device: &str,
+        location: u32,
+        rule: &FlowRule,
+    ) -> Result<(), DeviceError> {
+        flow_rules::insert(&self.control, device, location, rule)
+            .map_err(|cause| refused("add a rule to", device, cause))
+    }
+
+    /// Removes the rule at a location.
+    ///
+    /// # Errors
+    /// If there is no such device or rule, or its driver refuses.
+    pub fn delete_flow_rule(&self, device: &str, location: u32) -> Result<(), DeviceError> {
+        flow_rules::delete(&self.control, device, location)
+            .map_err(|cause| refused("remove a rule of", device, cause))
+    }
+
+    /// Whether rules count: `ntuple-filters` of `ethtool -k`.
+    ///
+    /// # Errors
+    /// If there is no such device.
+    pub fn has_ntuple(&self, device: &str) -> Result<bool, DeviceError> {
+        driver::flags(&self.control, device)
+            .map(|flags| flags & driver::NTUPLE != 0)
+            .map_err(|cause| refused("read the flags of", device, cause))
+    }
+
+    /// Makes rules count or not (`ethtool -K DEV ntuple on`). Off removes them.
+    ///
+    /// # Errors
+    /// If there is no such device, or its driver refuses.
+    pub fn set_ntuple(&self, device: &str, on: bool) -> Result<(), DeviceError> {
+        driver::set_flag(&self.control, device, driver::NTUPLE, on)
+            .map_err(|cause| refused("switch the rules of", device, cause))
     }
 
     /// Which offloads are on, and which could be.

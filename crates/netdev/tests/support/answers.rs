@@ -5,8 +5,9 @@
 
 use netdev::cpus::{parse_list, parse_mask, write_list};
 use netdev::ethtool::{
-    encode_coalesce, parse_channels, parse_coalesce, parse_driver, parse_features, parse_legacy,
-    parse_link_modes, parse_link_state, parse_rings, parse_strings, parse_timestamps,
+    FlowRule, encode_coalesce, parse_channels, parse_coalesce, parse_driver, parse_features,
+    parse_flow_rule, parse_legacy, parse_link_modes, parse_link_state, parse_rings, parse_rss,
+    parse_strings, parse_timestamps,
 };
 use netdev::interrupts::parse_interrupts;
 use netdev::message::{self, Message};
@@ -50,13 +51,20 @@ fn attributes(bytes: &[u8]) {
     let _ = (parse_strings(bytes), parse_driver(bytes));
     let _ = (parse_napi(bytes), parse_queue(bytes), parse_queue_counters(bytes));
     let words = bytes.chunks_exact(4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
-    let _ = parse_legacy(&words.collect::<Vec<_>>());
+    let words: Vec<u32> = words.collect();
+    let _ = (parse_legacy(&words), parse_rss(&words));
+    if let Some(rule) = parse_flow_rule(bytes) {
+        assert_eq!(rule.to_string().parse(), Ok(rule));
+    }
 }
 
 fn text(text: &str) {
     for interrupt in parse_interrupts(text) {
         assert!(interrupt.counts.iter().all(|(cpu, _)| text.contains(&cpu.to_string())));
         let _ = interrupt.total();
+    }
+    if let Ok(rule) = text.parse::<FlowRule>() {
+        assert_eq!(rule.to_string().parse(), Ok(rule));
     }
     let _ = (parse_softnet(text), parse_cpuinfo(text), names_in_proc_net_dev(text));
     for cpus in [parse_list(text), parse_mask(text)].into_iter().flatten() {
