@@ -198,6 +198,18 @@ impl Rss {
     }
 }
 
+/// The Toeplitz hash by its definition, bit by bit: for hashes now and then, of any NIC. Of a key
+/// that is too short for the input, bits beyond its end count as 0.
+#[must_use]
+pub fn toeplitz(key: &[u8], input: &[u8]) -> u32 {
+    let bit = |bytes: &[u8], index: usize| {
+        bytes.get(index / 8).is_some_and(|byte| byte >> (7 - index % 8) & 1 == 1)
+    };
+    let window =
+        |from| (from..from + 32).fold(0, |window, index| window << 1 | u32::from(bit(key, index)));
+    (0..input.len() * 8).filter(|&index| bit(input, index)).fold(0, |sum, at| sum ^ window(at))
+}
+
 impl fmt::Debug for Rss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rss")
@@ -247,15 +259,6 @@ mod tests {
             }
             _ => unreachable!(),
         }
-    }
-
-    /// The hash by its definition, bit by bit.
-    fn toeplitz(key: &[u8; KEY_LENGTH], input: &[u8]) -> u32 {
-        let bit = |bytes: &[u8], index: usize| bytes[index / 8] >> (7 - index % 8) & 1 == 1;
-        let window = |from| {
-            (from..from + 32).fold(0, |window, index| window << 1 | u32::from(bit(key, index)))
-        };
-        (0..input.len() * 8).filter(|&index| bit(input, index)).fold(0, |sum, at| sum ^ window(at))
     }
 
     #[test]

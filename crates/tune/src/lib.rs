@@ -44,6 +44,7 @@
 //! - [`workload`], [`peer`], [`trial`]: what is played meanwhile, with a far host;
 //! - [`world`]: the same with a NIC of ours between two hosts of ours;
 //! - [`session`], [`recommendation`]: a whole run, and what it finds;
+//! - [`lane`]: a queue for urgent packets, of what a device has;
 //! - [`persist`], [`links`]: files that bring settings back at each boot, and those of others.
 
 #![forbid(unsafe_code)]
@@ -56,6 +57,7 @@ mod front;
 pub mod goal;
 pub mod guard;
 pub mod journal;
+pub mod lane;
 pub mod links;
 pub mod peer;
 pub mod persist;

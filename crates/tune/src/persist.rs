@@ -88,8 +88,9 @@ impl Format {
             Mechanism::Coalescing => self != Self::Link || link_key(setting).is_some(),
             Mechanism::Deferral => self != Self::Link,
             Mechanism::QueueCoalescing => !matches!(self, Self::Link | Self::Ansible),
-            // NAPI instances are there while the device is up, and udev runs before.
-            Mechanism::Napi | Mechanism::Profile => {
+            // NAPI instances are there while the device is up, and so are rules and interrupts of
+            // many drivers; udev runs before.
+            Mechanism::Napi | Mechanism::Profile | Mechanism::Steering | Mechanism::Placement => {
                 matches!(self, Self::NetworkManager | Self::Ifupdown | Self::Nmstate)
             }
             Mechanism::Sysctl => {

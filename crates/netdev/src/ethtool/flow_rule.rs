@@ -234,6 +234,13 @@ impl FlowRule {
         }
     }
 
+    /// Whether all bits of a field count.
+    #[must_use]
+    pub fn has_whole(&self, field: Field) -> bool {
+        let mask = self.get(field).mask;
+        mask != 0 && mask == field.full(self.flow)
+    }
+
     fn get(&self, field: Field) -> Masked<u128> {
         let wide = |word: Masked<u16>| Masked { value: word.value.into(), mask: word.mask.into() };
         self.addresses

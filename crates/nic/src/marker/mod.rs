@@ -62,6 +62,24 @@ pub struct Rule {
     tests: Vec<Test>,
 }
 
+/// One test of a rule, for those who tell another device of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// The frame has this flag: `mx` or `tcp-psh`.
+    Flag(&'static str),
+    /// A value of the field is in `lo..=hi`; with `negate`, none is.
+    Value {
+        /// The name of the field, such as `tcp-port`.
+        field: &'static str,
+        /// The smallest value.
+        lo: u16,
+        /// The largest value.
+        hi: u16,
+        /// The others are meant.
+        negate: bool,
+    },
+}
+
 /// What the rules say of one frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
@@ -130,6 +148,11 @@ impl Rules {
         self.rules.get(usize::from(index))
     }
 
+    /// The rules, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter()
+    }
+
     /// How many rules there are, at most [`MAX_RULES`].
     #[must_use]
     pub fn len(&self) -> usize {
@@ -155,6 +178,18 @@ impl Rule {
     #[must_use]
     pub const fn marks(&self) -> bool {
         self.mark
+    }
+
+    /// Its tests, flags first; all of them must hold.
+    pub fn conditions(&self) -> impl Iterator<Item = Condition> {
+        let flags = FLAGS.into_iter().filter(|(_, fact)| self.needs.contains(*fact));
+        let values = self.tests.iter().map(|test| Condition::Value {
+            field: test.field.name(),
+            lo: test.lo,
+            hi: test.hi,
+            negate: test.negate,
+        });
+        flags.map(|(name, _)| Condition::Flag(name)).chain(values)
     }
 }
 

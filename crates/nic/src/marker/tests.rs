@@ -268,3 +268,12 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_rule_tells_its_conditions() {
+    let rules: Rules = "unmark tcp-port!=80-90 & tcp-psh, length<=512".parse().unwrap();
+    let all: Vec<Vec<Condition>> = rules.iter().map(|rule| rule.conditions().collect()).collect();
+    let value = |field, negate, lo, hi| Condition::Value { field, lo, hi, negate };
+    let first = vec![Condition::Flag("tcp-psh"), value("tcp-port", true, 80, 90)];
+    assert_eq!(all, [first, vec![value("length", false, 0, 512)]]);
+}

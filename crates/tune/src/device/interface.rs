@@ -1,5 +1,6 @@
 //! A network interface of this machine as a device: its driver over the kernel's `ethtool` family,
-//! the deferral of interrupts by its files and over the `netdev` family, sysctls by theirs.
+//! the deferral of interrupts by its files and over the `netdev` family, sysctls by theirs; what
+//! chooses queues and processors is in `steering.rs`.
 
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +14,10 @@ use netdev::{Root, list_devices};
 
 use super::napi::Napis;
 use super::request::{Requests, sysctl_path};
+use super::steering::Steering;
 use super::{Counted, Device, DeviceKind, Identity, Reopened};
+use crate::failpoint::failpoint;
+use crate::setting::steering::Placed;
 use crate::setting::{Change, Mechanism, Setting, State, Value, profile};
 
 /// The network namespace of this thread.
@@ -71,6 +75,10 @@ impl Interface {
 
     fn name(&self) -> &str {
         &self.identity.name
+    }
+
+    fn steering(&self) -> Steering<'_> {
+        Steering { ethtool: &self.ethtool, root: &self.root, name: self.name() }
     }
 
     /// The settings of the whole device, as its driver and its files have them.
@@ -246,6 +254,10 @@ impl Device for Interface {
                 (_, Mechanism::Napi, Some(napis)) => {
                     state.0.insert(setting, napis.value(setting)?);
                 }
+                (_, Mechanism::Steering | Mechanism::Placement, _) => {
+                    let value = self.steering().read(setting)?;
+                    state.0.extend(value.map(|value| (setting, value)));
+                }
                 (Setting::Queue(queue, _), Mechanism::QueueCoalescing, _) => {
                     let own = self.read_queue(queue, &state)?;
                     state.0.extend(own);
@@ -263,13 +275,16 @@ impl Device for Interface {
     fn change(&self, change: &Change) -> Result<()> {
         let requests = Requests::of(change)?;
         self.check_profiles(change)?;
+        self.steering().check(&requests)?;
         self.refuse_to_level(change)?;
+        self.steering().begin(&requests)?;
         if !requests.coalesce.is_empty() {
             self.refuse_to_level_queues(&requests)?;
             self.ethtool.set_coalesce(self.name(), &requests.coalesce)?;
         }
         for (queue, coalesce) in &requests.queues {
             self.ethtool.set_queue_coalesce(self.name(), u32::from(*queue), coalesce)?;
+            failpoint("change: a queue's coalescing");
         }
         write_deferral(&self.root, self.name(), &requests.deferral)?;
         if !requests.napis.is_empty() {
@@ -281,7 +296,19 @@ impl Device for Interface {
         for (path, value) in &requests.sysctls {
             self.root.write(path, &value.to_string())?;
         }
-        Ok(())
+        self.steering().finish(&requests)
+    }
+
+    fn way_back(&self, before: &State, now: &State) -> Change {
+        let mut way = before.restored_from(now);
+        way.0.extend(before.overwritten_by(&way).0);
+        // Without `ntuple` a driver forgets all rules, those that others have added since, too.
+        let own: Vec<Placed> = way.settings().filter_map(Setting::placed).collect();
+        let forgets = way.get(Setting::Ntuple) == Some(&Value::Switch(false));
+        if forgets && self.steering().has_other_rules(&own) {
+            way.0.retain(|(setting, _)| *setting != Setting::Ntuple);
+        }
+        way
     }
 
     fn counted(&self) -> Result<Counted> {

@@ -7,6 +7,7 @@ mod napi;
 mod open;
 pub mod port;
 mod request;
+mod steering;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};

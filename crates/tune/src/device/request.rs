@@ -7,6 +7,7 @@ use netdev::deferral::Deferral;
 use netdev::ethtool::Coalesce;
 use netdev::netdev::{NapiChange, Threaded};
 
+use crate::setting::steering::{Placed, parse_cpus, parse_table};
 use crate::setting::{Change, Mechanism, Setting, Value, profile};
 
 /// A change, apart by the interfaces that it takes. What is empty is not asked for.
@@ -20,6 +21,14 @@ pub(super) struct Requests {
     pub(super) deferral: Deferral,
     /// Of the NAPI instances of single queues; `None`: of all.
     pub(super) napis: BTreeMap<Option<u16>, NapiChange>,
+    /// Whether rules count.
+    pub(super) ntuple: Option<bool>,
+    /// The queue of each hash.
+    pub(super) rss_table: Option<Vec<u32>>,
+    /// Rules that shall be there, or not.
+    pub(super) rules: Vec<(Placed, bool)>,
+    /// Processors of queues: of their interrupts, or of what they send.
+    pub(super) placement: Vec<((u16, Setting), Vec<u32>)>,
     /// Files below the root, and their numbers.
     pub(super) sysctls: Vec<(String, u64)>,
 }
@@ -55,6 +64,16 @@ impl Requests {
                     _ => self.coalesce.tx_profile = Some(steps),
                 }
             }
+            (Setting::Ntuple, _) => self.ntuple = Some(number()? != 0),
+            (Setting::Rule(placed), _) => self.rules.push((placed, number()? != 0)),
+            (Setting::RssTable, _) => {
+                let table = parse_table(&value.to_string()).map_err(anyhow::Error::msg)?;
+                self.rss_table = Some(table);
+            }
+            (Setting::Queue(queue, of), Mechanism::Placement) => {
+                let cpus = parse_cpus(&value.to_string()).map_err(anyhow::Error::msg)?;
+                self.placement.push(((queue, *of), cpus));
+            }
             (Setting::GroFlushTimeout, _) => self.deferral.gro_flush_timeout = Some(number()?),
             (Setting::NapiDeferHardIrqs, _) => {
                 self.deferral.napi_defer_hard_irqs = Some(number()?);
@@ -66,7 +85,8 @@ impl Requests {
                 let path = sysctl_path(setting).context("this is no sysctl")?;
                 self.sysctls.push((path, number()?));
             }
-            (_, Mechanism::Deferral | Mechanism::Strategy) => {
+            (_, Mechanism::Deferral | Mechanism::Strategy | Mechanism::Placement)
+            | (_, Mechanism::Steering) => {
                 anyhow::bail!("an interface of this machine does not have it")
             }
         }
@@ -142,9 +162,13 @@ mod tests {
         for setting in Setting::ALL.iter().filter(|setting| **setting != Setting::Strategy) {
             let value = match setting.mechanism() {
                 Mechanism::Profile => Value::Text("1,n,n".into()),
+                Mechanism::Placement => Value::Text("1".into()),
+                _ if *setting == Setting::RssTable => Value::Text("1".into()),
                 _ => Value::Number(1),
             };
-            let change = Change(vec![(*setting, value)]);
+            // Processors are those of queues.
+            let own = setting.of_queue(1).filter(|_| setting.mechanism() == Mechanism::Placement);
+            let change = Change(vec![(own.unwrap_or(*setting), value)]);
             assert_ne!(Requests::of(&change).unwrap(), Requests::default(), "{setting}");
         }
         assert!(Requests::of(&"strategy delay:75".parse().unwrap()).is_err());

@@ -23,16 +23,18 @@ fn files(subject: &Subject, settings: &State) -> Result<Vec<File>, String> {
     }
 }
 
-/// Each setting of a device and of a queue, and a sysctl, with a value.
+/// Each setting of a device and of a queue, a sysctl and a rule, with a value.
 fn each() -> impl Iterator<Item = State> {
     let of_device = || Setting::ALL.iter().copied();
     let of_queue = of_device().filter_map(|setting| setting.of_queue(5));
-    let others = of_queue.chain(["sysctl:net.ipv4.conf.a/1.rp_filter".parse().unwrap()]);
+    let others = ["sysctl:net.ipv4.conf.a/1.rp_filter", "rule:7:tcp4,dst-port:1,queue:5"];
+    let others = of_queue.chain(others.map(|name| name.parse().unwrap()));
     let settings = of_device().filter(|setting| *setting != Setting::Strategy).chain(others);
     settings.map(|setting| {
         let value = match setting.unit() {
             Unit::Switch => Value::Switch(false),
             Unit::Steps => Value::Text("1,256,n_8,n,n".into()),
+            Unit::Table | Unit::Cpus => Value::Text("7".into()),
             _ => Value::Number(7),
         };
         State([(setting, value)].into())
@@ -137,8 +139,12 @@ fn each_format_is_what_its_reader_expects() {
         "rx-usecs 50 queue:1:rx-usecs 0 queue:1:adaptive-rx off queue:0:irq-suspend-timeout 20us \
          threaded on",
     );
+    let lane = state(
+        "ntuple on rss-table 0/128 queue:1:rx-usecs 0 rule:1023:tcp4,dst-port:11211,queue:1 on",
+    );
     for (format, settings, lines) in [
         (Format::NetworkManager, &of_queues, "networkmanager_queues.txt"),
+        (Format::NetworkManager, &lane, "networkmanager_lane.txt"),
         (Format::NetworkManager, &deferring, "networkmanager.txt"),
         (Format::Ifupdown, &deferring, "ifupdown.txt"),
         (Format::Tuned, &deferring, "tuned.txt"),

@@ -87,8 +87,10 @@ pub(super) fn commands(name: &str, settings: &State) -> Vec<String> {
     let coalescing = ethtool_runs(name, settings).into_iter().map(|run| format!("ethtool {run}"));
     let deferral =
         sysfs(settings).map(|(file, value)| format!("echo {value} > /sys/class/net/{name}/{file}"));
-    let ours = settings
-        .only(|setting| matches!(setting.mechanism(), Mechanism::Napi | Mechanism::Profile));
+    let ours = settings.only(|setting| {
+        use Mechanism::{Napi, Placement, Profile, Steering};
+        matches!(setting.mechanism(), Napi | Profile | Steering | Placement)
+    });
     let ours = (!ours.0.is_empty()).then(|| format!("earmark apply {name} {ours}"));
     coalescing.chain(deferral).chain(ours).collect()
 }

@@ -190,7 +190,9 @@ impl FromStr for Knob {
         let setting: Setting = name.parse()?;
         // The steps of a profile have commas themselves.
         let values = match setting.unit() {
-            Unit::Steps | Unit::Text => vec![setting.parse_value(values)?],
+            Unit::Steps | Unit::Table | Unit::Cpus | Unit::Text => {
+                vec![setting.parse_value(values)?]
+            }
             _ => values.split(',').map(|it| setting.parse_value(it)).collect::<Result<_, _>>()?,
         };
         Ok(Self { setting, values })

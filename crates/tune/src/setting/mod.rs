@@ -8,6 +8,7 @@
 
 mod change;
 pub mod profile;
+pub mod steering;
 mod sysctl;
 
 use std::borrow::Cow;
@@ -18,6 +19,7 @@ use netdev::ethtool::Parameter;
 use serde::{Deserialize, Serialize};
 
 pub use change::{Change, Knob, State};
+use steering::Placed;
 pub use sysctl::Sysctl;
 
 /// What part of the system a setting belongs to.
@@ -33,6 +35,11 @@ pub enum Mechanism {
     Deferral,
     /// That of NAPI instances, one for each: netlink's `napi-set`.
     Napi,
+    /// Which queue a packet goes to: rules, and the table of the hash (`ethtool -N`, `-X`).
+    Steering,
+    /// Which processors a queue's interrupts and packets go to: files of `/proc/irq` and of the
+    /// device.
+    Placement,
     /// A number below `/proc/sys/net`, of a network or of the whole machine.
     Sysctl,
     /// The whole setting of a NIC of ours, as `delay:75`.
@@ -48,6 +55,8 @@ impl Mechanism {
             Self::QueueCoalescing => "per-queue",
             Self::Deferral => "sysfs",
             Self::Napi => "napi-set",
+            Self::Steering => "ioctl",
+            Self::Placement => "procfs and sysfs",
             Self::Sysctl => "sysctl",
             Self::Strategy => "lab",
         }
@@ -67,9 +76,16 @@ pub enum Unit {
     Switch,
     /// The steps of adaptive moderation ([`profile`]).
     Steps,
+    /// Queues for each hash ([`steering`]).
+    Table,
+    /// Processors ([`steering`]).
+    Cpus,
     /// Words.
     Text,
 }
+
+/// What the name of a rule begins with.
+const RULE: &str = "rule:";
 
 /// What the name of a setting of a single queue begins with.
 const QUEUE: &str = "queue:";
@@ -88,6 +104,8 @@ macro_rules! settings {
             Queue(u16, &'static Setting),
             /// Any number below `/proc/sys/net`.
             Sysctl(Sysctl),
+            /// Whether there is this rule.
+            Rule(Placed),
         }
 
         impl Setting {
@@ -101,6 +119,7 @@ macro_rules! settings {
                     $(Self::$variant => $name.into(),)*
                     Self::Queue(queue, of) => format!("{QUEUE}{queue}:{of}").into(),
                     Self::Sysctl(name) => format!("{SYSCTL}{name}").into(),
+                    Self::Rule(placed) => format!("{RULE}{placed}").into(),
                 }
             }
 
@@ -112,8 +131,12 @@ macro_rules! settings {
                     Self::Queue(_, of) if of.mechanism() == Mechanism::Coalescing => {
                         Mechanism::QueueCoalescing
                     }
+                    Self::Queue(_, of) if of.mechanism() == Mechanism::Placement => {
+                        Mechanism::Placement
+                    }
                     Self::Queue(..) => Mechanism::Napi,
                     Self::Sysctl(_) => Mechanism::Sysctl,
+                    Self::Rule(_) => Mechanism::Steering,
                 }
             }
 
@@ -124,6 +147,7 @@ macro_rules! settings {
                     $(Self::$variant => Unit::$unit,)*
                     Self::Queue(_, of) => of.unit(),
                     Self::Sysctl(_) => Unit::Count,
+                    Self::Rule(_) => Unit::Switch,
                 }
             }
         }
@@ -203,6 +227,14 @@ settings! {
     IrqSuspendTimeout, "irq-suspend-timeout", Napi, Nanos;
     /// Kernel threads poll instead of the softirq.
     Threaded, "threaded", Deferral, Switch;
+    /// Rules that choose queues count (`ntuple-filters` of `ethtool -k`).
+    Ntuple, "ntuple", Steering, Switch;
+    /// The queue of each hash (`ethtool -x`).
+    RssTable, "rss-table", Steering, Table;
+    /// The processors that the interrupt of a receive queue may go to.
+    SmpAffinity, "smp-affinity", Placement, Cpus;
+    /// The processors whose packets a transmit queue sends.
+    XpsCpus, "xps-cpus", Placement, Cpus;
     /// How long `poll` and `select` look at a device before they sleep (net.core.busy_poll).
     BusyPoll, "busy-poll", Sysctl, Micros;
     /// How long a read looks at a device before it sleeps (net.core.busy_read).
@@ -240,7 +272,7 @@ impl Setting {
         let of = Self::ALL.iter().find(|setting| **setting == self)?;
         let has = match of.mechanism() {
             Mechanism::Coalescing => self.parameter().is_some_and(Parameter::is_of_queues),
-            Mechanism::Deferral | Mechanism::Napi => true,
+            Mechanism::Deferral | Mechanism::Napi | Mechanism::Placement => true,
             _ => false,
         };
         has.then_some(Self::Queue(queue, of))
@@ -251,6 +283,15 @@ impl Setting {
     pub fn of_device(self) -> Option<Self> {
         match self {
             Self::Queue(_, of) => Some(*of),
+            _ => None,
+        }
+    }
+
+    /// The rule that it is.
+    #[must_use]
+    pub fn placed(self) -> Option<Placed> {
+        match self {
+            Self::Rule(placed) => Some(placed),
             _ => None,
         }
     }
@@ -276,6 +317,12 @@ impl Setting {
             Unit::Text => Ok(Value::Text(text.to_owned())),
             Unit::Steps => profile::parse(text)
                 .map(|steps| Value::Text(profile::text(&steps)))
+                .map_err(|why| format!("{name} {why}")),
+            Unit::Table => steering::parse_table(text)
+                .map(|table| Value::Text(steering::table_text(&table)))
+                .map_err(|why| format!("{name} {why}")),
+            Unit::Cpus => steering::parse_cpus(text)
+                .map(|cpus| Value::Text(steering::cpus_text(&cpus)))
                 .map_err(|why| format!("{name} {why}")),
             unit => number(text, unit).map(Value::Number).map_err(|why| format!("{name} {why}")),
         }
@@ -324,13 +371,17 @@ impl FromStr for Setting {
         if let Some(rest) = text.strip_prefix(QUEUE) {
             return of_queue(text, rest);
         }
+        if let Some(rest) = text.strip_prefix(RULE) {
+            return rest.parse().map(Self::Rule);
+        }
         // As netdev.yaml has it.
         let text = if text == "defer-hard-irqs" { "napi-defer-hard-irqs" } else { text };
         let known = Self::ALL.iter().find(|setting| setting.name() == text);
         known.copied().ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|setting| setting.name()).collect();
             format!(
-                "no setting is called {text}; there are {}, {QUEUE}NUMBER:NAME, {SYSCTL}NAME",
+                "no setting is called {text}; there are {}, {QUEUE}NUMBER:NAME, {SYSCTL}NAME, \
+                 {RULE}PLACE:RULE",
                 names.join(", ")
             )
         })
@@ -429,6 +480,8 @@ mod tests {
             "strategy marked:75",
             "queue:1:rx-usecs 0 queue:0:irq-suspend-timeout 20000 threaded on",
             "sysctl:net.core.netdev_budget 600 rx-profile 1,256,n_8,n,n",
+            "ntuple on rss-table 0,2/128 queue:1:smp-affinity 3 queue:1:xps-cpus none",
+            "rule:1023:tcp4,dst-port:11211,queue:1 on rule:7:ip6,src-ip:fe80::1,drop off",
         ] {
             assert_eq!(change(text).to_string(), text);
         }
@@ -489,6 +542,10 @@ mod tests {
             ("queue:1:busy-poll 5", "a queue has no busy-poll of its own"),
             ("queue:1:queue:1:rx-usecs 5", "a queue has no queue:1:rx-usecs of its own"),
             ("sysctl:vm.swappiness 5", "sysctl:vm.swappiness: the names begin with net."),
+            ("rule:7 on", "is no kind of packets"),
+            ("rule:7:tcp4,dst-port:1,queue:1 maybe", "on or off"),
+            ("rss-table 0,x", "rss-table 0,x: queues, as in"),
+            ("queue:1:xps-cpus x", "queue:1:xps-cpus x: processors, as in"),
             ("rx-profile 1,2", "1,2: a step is three numbers"),
         ] {
             let refusal = text.parse::<Change>().unwrap_err();

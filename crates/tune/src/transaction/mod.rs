@@ -178,7 +178,7 @@ impl<'a> Transaction<'a> {
         Self::prepare(device, store, what, named.collect(), true)
     }
 
-    fn prepare(
+    pub(crate) fn prepare(
         device: &'a dyn Device,
         store: &Store,
         what: &str,
@@ -209,6 +209,12 @@ impl<'a> Transaction<'a> {
 
     fn read(&self) -> Result<State> {
         self.device.read_with(&self.named)
+    }
+
+    /// The name of the device.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.device.identity().name
     }
 
     /// How the device was.

@@ -1,0 +1,93 @@
+//! What a device has of the parts of a lane.
+
+use anyhow::{Context, Result};
+use netdev::DeviceError;
+use netdev::ethtool::{Ethtool, Flow, FlowRules, HashFields, Rss};
+
+use crate::device::Device;
+use crate::setting::{Setting, State};
+
+/// What a device has.
+#[derive(Clone, Debug, Default)]
+pub struct Capabilities {
+    /// Its name.
+    pub device: String,
+    /// What drives it, for people.
+    pub driver: String,
+    /// How many queues receive.
+    pub queues: u32,
+    /// How many could, if the driver says.
+    pub max_queues: Option<u32>,
+    /// Whether rules count; `None`: the driver offers no switch for that.
+    pub ntuple: Option<bool>,
+    /// Where it has rules; `None`: its driver has none.
+    pub rules: Option<FlowRules>,
+    /// Its hash; `None`: its driver does not show it.
+    pub rss: Option<Rss>,
+    /// What packets of TCP over IPv4 are hashed by, if the driver says.
+    pub tcp_hash: Option<HashFields>,
+    /// The same of UDP.
+    pub udp_hash: Option<HashFields>,
+    /// Whether queues have coalescing of their own.
+    pub per_queue: bool,
+    /// Its settings, and processors of queues where they can be chosen.
+    pub state: State,
+}
+
+impl Capabilities {
+    /// Reads them.
+    ///
+    /// # Errors
+    /// If the device cannot be read at all; what it does not have is no error.
+    pub fn read(device: &dyn Device) -> Result<Self> {
+        let name = &device.identity().name;
+        let ethtool = Ethtool::open()?;
+        let channels = optional(ethtool.channels(name))?;
+        let queues = match channels.map(|channels| channels.receiving()) {
+            Some(queues) if queues > 0 => queues,
+            _ => optional(ethtool.receive_queues(name))?.unwrap_or(1),
+        };
+        let max_queues = channels.and_then(|it| it.combined_max.max(it.rx_max));
+        let features = optional(ethtool.features(name))?.unwrap_or_default();
+        let switch = "rx-ntuple-filter";
+        let ntuple = features.is_offered(switch).then(|| features.is_on(switch));
+        let per_queue = optional(ethtool.queue_coalesce(name, queues))?.is_some();
+        let of_queues = (0..u16::try_from(queues).unwrap_or(u16::MAX)).flat_map(|queue| {
+            [Setting::SmpAffinity, Setting::XpsCpus].map(|setting| setting.of_queue(queue))
+        });
+        let named: Vec<Setting> = of_queues.flatten().collect();
+        let state = device.read_with(&named).with_context(|| format!("read {name}"))?;
+        Ok(Self {
+            device: name.clone(),
+            driver: device.driver(),
+            queues,
+            max_queues,
+            ntuple,
+            rules: optional(ethtool.flow_rules(name))?,
+            rss: optional(ethtool.rss(name))?.filter(|rss| !rss.table.is_empty()),
+            tcp_hash: optional(ethtool.hash_fields(name, Flow::Tcp4))?,
+            udp_hash: optional(ethtool.hash_fields(name, Flow::Udp4))?,
+            per_queue,
+            state,
+        })
+    }
+
+    /// Free places for rules, the last first, as `ethtool -N` takes them; so rules of others that
+    /// stand before keep their say.
+    pub fn places(&self) -> impl Iterator<Item = u32> {
+        let rules = self.rules.clone().unwrap_or_default();
+        // A driver that does not say how many there are takes small numbers.
+        let size = if rules.size == 0 { 64 } else { rules.size };
+        (0..size).rev().filter(move |place| !rules.locations.contains(place))
+    }
+}
+
+/// What a driver does not have is no error; that there is no such device is one.
+fn optional<T>(outcome: Result<T, DeviceError>) -> Result<Option<T>> {
+    match outcome {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_no_device() || error.is_denied() => Err(error.into()),
+        // Drivers refuse what they do not have in many ways.
+        Err(_) => Ok(None),
+    }
+}

@@ -1,0 +1,393 @@
+//! Plans for devices as their drivers in Linux describe them, and a lane on one that takes some
+//! rules, killed at each step.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::bail;
+use netdev::ethtool::{FlowRules, HashFields, Rss};
+use serde::{Deserialize, Serialize};
+
+use super::*;
+use crate::device::{Counted, Device, DeviceKind, Identity};
+use crate::failpoint::failpoint;
+use crate::journal::Store;
+use crate::setting::State;
+use crate::transaction::{current, put_back, undo};
+
+fn state(text: &str) -> State {
+    State(text.parse::<Change>().unwrap().0.into_iter().collect())
+}
+
+/// iavf with four queues: everything.
+fn whole() -> Capabilities {
+    Capabilities {
+        device: "eth0".into(),
+        driver: "driver iavf".into(),
+        queues: 4,
+        max_queues: Some(16),
+        ntuple: Some(false),
+        rules: Some(FlowRules { size: 128, chooses: false, locations: vec![127, 5] }),
+        rss: Some(Rss {
+            table: [0, 1, 2, 3].repeat(16),
+            key: nic::rss::DEFAULT_KEY.to_vec(),
+            function: 1,
+            transform: 0,
+        }),
+        tcp_hash: Some(HashFields { addresses: true, ports: true }),
+        udp_hash: Some(HashFields { addresses: true, ports: false }),
+        per_queue: true,
+        state: state(
+            "adaptive-rx on rx-usecs 50 queue:0:smp-affinity 0-3 queue:3:smp-affinity 0-3 \
+             queue:0:xps-cpus none queue:1:xps-cpus 1-2 queue:3:xps-cpus none",
+        ),
+    }
+}
+
+fn wanted(packets: &str) -> Wanted {
+    Wanted { packets: packets.into(), ..Wanted::default() }
+}
+
+#[track_caller]
+fn refused(wanted: &Wanted, device: &Capabilities) -> String {
+    plan(wanted, device).unwrap_err().to_string()
+}
+
+#[test]
+fn a_device_with_everything_has_a_whole_lane() {
+    let plan = plan(&wanted("tcp-port=11211"), &whole()).unwrap();
+    let expected = "ntuple on rss-table 0,1,2,0:2,1,2,1,0,1,2:2/64 queue:3:adaptive-rx off \
+                    queue:3:rx-usecs 0";
+    assert_eq!(plan.change.to_string(), expected);
+    assert_eq!((plan.queue, &plan.places[..]), (3, &[126, 125, 124, 123][..]));
+    assert!(plan.lost.is_empty(), "{:?}", plan.lost);
+    // All that may be tried is in the journal first.
+    assert_eq!(plan.settings().len(), 4 + 4 + 1);
+}
+
+#[test]
+fn what_is_told_of_a_lane_counts() {
+    let told = Wanted {
+        queue: Some(1),
+        rx_usecs: 8,
+        rest_usecs: Some(100),
+        cpu: Some(2),
+        ..wanted("udp-port=7")
+    };
+    let plan = plan(&told, &whole()).unwrap();
+    let expected = "ntuple on rss-table 0:2,2,3,0,2:2,3,0,3,2,3/64 adaptive-rx off rx-usecs 100 \
+                    queue:1:adaptive-rx off queue:1:rx-usecs 8 queue:1:xps-cpus 2";
+    assert_eq!(plan.change.to_string(), expected);
+    // Its interrupt is not known.
+    assert_eq!(plan.lost, ["which processor its interrupt goes to cannot be chosen on eth0"]);
+    let told = Wanted { queue: Some(3), ..told };
+    let plan = super::plan(&told, &whole()).unwrap();
+    let text = plan.change.to_string();
+    for words in [
+        "queue:3:smp-affinity 2 queue:0:smp-affinity 0-1,3",
+        "queue:3:xps-cpus 2 queue:1:xps-cpus 1",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+}
+
+#[test]
+fn a_missing_part_is_lost_and_said() {
+    // igb: one value for all queues, and a hash whose table can be set.
+    let igb = Capabilities { per_queue: false, state: state("rx-usecs 3"), ..whole() };
+    let made = plan(&wanted("ethertype=0x88f7"), &igb).unwrap();
+    assert!(made.lost[0].contains("one coalescing for all queues"), "{:?}", made.lost);
+    assert!(made.lost[0].contains("(rx-usecs 3), but not behind them"), "{:?}", made.lost);
+    let at_once = Capabilities { state: state("rx-usecs 0"), ..igb };
+    assert!(plan(&wanted("mx"), &at_once).unwrap().lost.len() == 1, "only what mx cannot");
+    let silent = Capabilities { rss: None, ..whole() };
+    let made = plan(&wanted("dscp=46"), &silent).unwrap();
+    assert!(made.lost[0].contains("does not show the table of its hash"), "{:?}", made.lost);
+    let bare = Capabilities { state: State::default(), ..whole() };
+    let made = plan(&wanted("dscp=46"), &bare).unwrap();
+    assert!(made.lost[0].contains("no coalescing to set"), "{:?}", made.lost);
+}
+
+#[test]
+fn without_rules_or_queues_there_is_a_reason_and_what_is_left() {
+    let (no_rules, packets) = (Capabilities { rules: None, ..whole() }, wanted("tcp-port=7"));
+    let said = refused(&packets, &no_rules);
+    let hash = "what is left: a far host that chooses its port numbers by the hash: earmark lane \
+                eth0 'tcp-port=7' --by-hash HOST; nothing was changed";
+    assert!(said.contains("has no rules that choose a queue") && said.contains(hash), "{said}");
+    let said = refused(&wanted("dscp=46"), &no_rules);
+    assert!(said.contains("nothing is left that would do the same"), "{said}");
+    let virtio = Capabilities { rules: None, rss: None, ..whole() };
+    assert!(refused(&packets, &virtio).contains("nothing is left"), "no hash either");
+
+    let single = Capabilities { queues: 1, ..whole() };
+    let said = refused(&packets, &single);
+    assert!(said.contains("up to 16: ethtool -L eth0 combined 2"), "{said}");
+    let said = refused(&packets, &Capabilities { max_queues: Some(1), ..single });
+    assert!(said.contains("one receive queue") && said.contains("nothing is left"), "{said}");
+
+    let full = FlowRules { size: 4, chooses: false, locations: vec![0, 1, 2] };
+    let said = refused(&packets, &Capabilities { rules: Some(full), ..whole() });
+    assert!(said.contains("has 1 places for rules left, and this takes 3 more"), "{said}");
+    let said = refused(&Wanted { queue: Some(4), ..packets }, &whole());
+    assert!(said.contains("has no queue 4: there are 4, from 0 on"), "{said}");
+}
+
+#[test]
+fn ports_are_chosen_where_the_hash_is_known() {
+    let hosts = Some(("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()));
+    let by_hash = Wanted { by_hash: hosts, ..wanted("tcp-port=11211") };
+    let plan = plan(&by_hash, &Capabilities { rules: None, ..whole() }).unwrap();
+    let expected = "queue:3:adaptive-rx off queue:3:rx-usecs 0";
+    let table = plan.change.get(Setting::RssTable).unwrap().to_string();
+    let table = parse_table(&table).unwrap();
+    assert_eq!(table.iter().filter(|queue| **queue == 3).count(), 1, "{table:?}");
+    assert_eq!(plan.change.without(|it| it == Setting::RssTable).to_string(), expected);
+    assert!(plan.candidates.is_empty() && plan.lost[0].contains("one in 64"), "{plan:?}");
+    assert!(plan.ports.unwrap().of_peer.len() > 800);
+
+    let udp = Wanted { by_hash: hosts, ..wanted("udp-port=7") };
+    let said = refused(&udp, &whole());
+    assert!(said.contains("ports are not in the hash of udp4") && said.contains("sdfn"), "{said}");
+    let said = refused(&Wanted { by_hash: hosts, ..wanted("dscp=46") }, &whole());
+    assert!(said.contains("for one port of a service alone"), "{said}");
+    let said = refused(&by_hash, &Capabilities { rss: None, ..whole() });
+    assert!(said.contains("does not show the table"), "{said}");
+}
+
+/// A device in a file, which outlives a process that is killed. Its driver takes rules of some
+/// kinds, and answers as those of Linux do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Recorded {
+    #[serde(skip)]
+    path: PathBuf,
+    #[serde(skip, default = "identity")]
+    identity: Identity,
+    /// All but the rules.
+    state: State,
+    /// Rules by their places.
+    rules: std::collections::BTreeMap<u32, String>,
+    /// Beginnings of rules that it takes.
+    takes: Vec<String>,
+}
+
+fn identity() -> Identity {
+    let (kind, place) = (DeviceKind::Interface, "nowhere".to_owned());
+    Identity { kind, name: "eth0".into(), place, number: 1, address: None }
+}
+
+const FIRST: &str = "ntuple off rss-table 0,1,2,3/64 adaptive-rx on rx-usecs 50 \
+                     queue:3:adaptive-rx on queue:3:rx-usecs 50";
+
+impl Recorded {
+    fn new(path: &Path, takes: &[&str]) -> Self {
+        let theirs = "udp4,dst-port:319,queue:2".to_owned();
+        let device = Self {
+            path: path.to_owned(),
+            identity: identity(),
+            state: state(FIRST),
+            rules: [(127, theirs)].into(),
+            takes: takes.iter().map(ToString::to_string).collect(),
+        };
+        device.write();
+        device
+    }
+
+    fn now(&self) -> Self {
+        let text = fs::read_to_string(&self.path).unwrap();
+        Self { path: self.path.clone(), ..serde_json::from_str(&text).unwrap() }
+    }
+
+    fn write(&self) {
+        let beside = self.path.with_extension("new");
+        fs::write(&beside, serde_json::to_string(self).unwrap()).unwrap();
+        fs::rename(beside, &self.path).unwrap();
+    }
+}
+
+impl Device for Recorded {
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn driver(&self) -> String {
+        "recorded".into()
+    }
+
+    fn read_with(&self, named: &[Setting]) -> Result<State> {
+        let now = self.now();
+        let mut state = now.state.clone();
+        for setting in named {
+            if let Setting::Rule(placed) = setting {
+                let is_there = now.rules.get(&placed.location) == Some(&placed.rule.to_string());
+                state.0.insert(*setting, Value::Switch(is_there));
+            }
+        }
+        Ok(state)
+    }
+
+    fn change(&self, change: &Change) -> Result<()> {
+        for (setting, value) in &change.0 {
+            let mut now = self.now();
+            match setting {
+                Setting::Rule(placed) if *value == Value::Switch(true) => {
+                    let rule = placed.rule.to_string();
+                    if !self.takes.iter().any(|start| rule.starts_with(start)) {
+                        bail!("Operation not supported");
+                    }
+                    anyhow::ensure!(!now.rules.contains_key(&placed.location), "it is taken");
+                    now.rules.insert(placed.location, rule);
+                }
+                Setting::Rule(placed) => {
+                    now.rules.remove(&placed.location);
+                }
+                _ => {
+                    now.state.0.insert(*setting, value.clone());
+                }
+            }
+            now.write();
+            failpoint("the device has changed a setting");
+        }
+        Ok(())
+    }
+
+    fn counted(&self) -> Result<Counted> {
+        Ok(Counted::default())
+    }
+}
+
+/// A directory of its own, which goes away.
+struct Place(PathBuf);
+
+impl Place {
+    fn new() -> Self {
+        let thread = std::thread::current().id();
+        let name = format!("earmark-lane-{}-{thread:?}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn store(&self) -> Store {
+        Store::find(Some(&self.0)).unwrap()
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Makes a lane on the device in `place`, without a guard, as `earmark lane` does.
+fn make_lane(device: &Recorded, place: &Path, packets: &str) -> Result<Made> {
+    let capabilities = Capabilities { state: device.read()?, ..whole() };
+    let plan = plan(&wanted(packets), &capabilities)?;
+    let store = Store::find(Some(place))?;
+    let mut transaction = Transaction::prepare(device, &store, "lane", plan.settings(), false)?;
+    let made = make(&mut transaction, &plan)?;
+    transaction.keep()?;
+    Ok(made)
+}
+
+#[test]
+fn a_driver_takes_what_it_can_and_the_rest_is_said() {
+    let place = Place::new();
+    let device = Recorded::new(&place.0.join("device"), &["tcp4", "ip4,tos:184,"]);
+    let made = make_lane(&device, &place.0, "tcp-port=11211, dscp=46").unwrap();
+    let rules: Vec<String> = made.rules.iter().map(|(placed, _)| placed.to_string()).collect();
+    let expected = [
+        "126:tcp4,dst-port:11211,queue:3",
+        "125:tcp4,src-port:11211,queue:3",
+        "122:ip4,tos:184,queue:3",
+    ];
+    assert_eq!(rules, expected);
+    for words in [
+        "takes no rule tcp6,dst-port:11211,queue:3: Operation not supported",
+        "takes no rule ip6,tos:184,queue:3",
+        "congestion notification",
+    ] {
+        assert!(made.lost.iter().any(|lost| lost.contains(words)), "{words}: {:?}", made.lost);
+    }
+    // All of it goes by the journal, and nothing of others.
+    let store = place.store();
+    let journal = current(&store, &device).unwrap();
+    assert_eq!(queues_of_lanes(&journal), [3]);
+    assert_eq!(of_lanes(&journal).len(), journal.kept.len());
+    put_back(&device, &journal.first()).unwrap();
+    assert_eq!(device.now(), device);
+}
+
+#[test]
+fn where_no_rule_is_taken_the_device_is_as_it_was() {
+    for (takes, left) in [
+        (&["ether"][..], "what is left: VLAN priority, for senders that set it: earmark lane eth0"),
+        (&[], "nothing is left"),
+    ] {
+        let place = Place::new();
+        let device = Recorded::new(&place.0.join("device"), takes);
+        let said = format!("{:#}", make_lane(&device, &place.0, "tcp-port=11211").unwrap_err());
+        assert!(said.contains("takes none of the rules") && said.contains(left), "{said}");
+        assert_eq!(device.now(), device);
+        assert!(place.store().all().is_empty());
+    }
+}
+
+#[test]
+fn a_rule_that_others_put_in_the_place_stays() {
+    let place = Place::new();
+    let device = Recorded::new(&place.0.join("device"), &["tcp4"]);
+    make_lane(&device, &place.0, "tcp-port=11211").unwrap();
+    let mut now = device.now();
+    let theirs = "tcp4,dst-port:22,queue:0".to_owned();
+    now.rules.insert(126, theirs.clone());
+    now.write();
+    put_back(&device, &current(&place.store(), &device).unwrap().first()).unwrap();
+    assert_eq!(device.now().rules[&126], theirs);
+    assert_eq!(device.now().rules.len(), 2, "{:?}", device.now().rules);
+    assert_eq!(device.now().state, device.state);
+}
+
+/// Where the child of the test below finds its device.
+const CHILD: &str = "EARMARK_TEST_LANE";
+
+#[test]
+fn child_that_makes_a_lane() {
+    let Some(path) = std::env::var_os(CHILD).map(PathBuf::from) else { return };
+    let mut device: Recorded =
+        serde_json::from_str(&fs::read_to_string(path.join("device")).unwrap()).unwrap();
+    device.path = path.join("device");
+    make_lane(&device, &path, "tcp-port=11211, dscp=46").unwrap();
+}
+
+#[test]
+fn a_lane_that_is_killed_at_any_step_is_undone() {
+    let mut steps = 0;
+    loop {
+        let place = Place::new();
+        let device = Recorded::new(&place.0.join("device"), &["tcp4", "ip4,tos:184,"]);
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "lane::tests::child_that_makes_a_lane"]).env(CHILD, &place.0);
+        let ended = child.env("EARMARK_KILL_AT", (steps + 1).to_string()).output().unwrap();
+        let store = place.store();
+        let mut journal = current(&store, &device).unwrap();
+        let was_kept = journal.trying.is_none() && !journal.kept.is_empty();
+        // What the next command does, or the guard.
+        let held = store.try_hold(device.identity()).unwrap().unwrap();
+        undo(&device, &store, &held, &mut journal).unwrap();
+        if was_kept {
+            assert_eq!(device.now().rules.len(), 4, "killed at step {steps}: half a lane");
+            put_back(&device, &journal.first()).unwrap();
+        }
+        assert_eq!(device.now(), device, "killed at step {steps}");
+        if ended.status.success() {
+            assert!(was_kept);
+            break;
+        }
+        steps += 1;
+        assert!(steps < 100, "there is no end of steps");
+    }
+    // The journal twice, four settings, and each rule.
+    assert!(steps >= 20, "only {steps} steps");
+}

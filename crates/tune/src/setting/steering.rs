@@ -1,0 +1,161 @@
+//! What chooses queues and processors, as text: rules with their places, the table of the hash,
+//! sets of processors.
+
+use std::fmt;
+use std::str::FromStr;
+
+use netdev::cpus::{parse_list, write_list};
+use netdev::ethtool::FlowRule;
+
+/// No table has more entries.
+const MAX_ENTRIES: usize = 65_536;
+
+/// No processors.
+const NONE: &str = "none";
+
+/// A rule at a place of its own. Which rule it is belongs to its name: a journal of one that was
+/// added can only ever remove that one, and not what somebody else has put there since.
+///
+/// As text `1023:tcp4,dst-port:11211,queue:1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Placed {
+    /// Its location: drivers look at lower ones first, or at all at once.
+    pub location: u32,
+    /// The rule.
+    pub rule: FlowRule,
+}
+
+impl FromStr for Placed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (location, rule) = text.split_once(':').unwrap_or((text, ""));
+        let location = location.parse().map_err(|_| {
+            format!(
+                "rule:{text}: a rule has a place, as in rule:1023:tcp4,dst-port:11211,queue:1; \
+                 `{location}` is none"
+            )
+        })?;
+        Ok(Self { location, rule: rule.parse()? })
+    }
+}
+
+impl fmt::Display for Placed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.location, self.rule)
+    }
+}
+
+/// A table of queues as text: what it repeats, and how many entries it has. `0,1/128` is 0, 1, 0,
+/// 1, ... up to the 128th; `0:127,1` is 0 for 127 times, and then 1.
+#[must_use]
+pub fn table_text(table: &[u32]) -> String {
+    let repeats = |length: &usize| (0..table.len()).all(|at| table[at] == table[at % length]);
+    let period = (1..table.len()).find(repeats).unwrap_or(table.len());
+    let runs: Vec<String> = table[..period]
+        .chunk_by(|one, next| one == next)
+        .map(|run| match run {
+            [queue] => queue.to_string(),
+            run => format!("{}:{}", run[0], run.len()),
+        })
+        .collect();
+    let size = if period < table.len() { format!("/{}", table.len()) } else { String::new() };
+    runs.join(",") + &size
+}
+
+/// The table of such a text.
+///
+/// # Errors
+/// If it is none.
+pub fn parse_table(text: &str) -> Result<Vec<u32>, String> {
+    let wrong = || {
+        format!(
+            "{text}: queues, as in 0,1/128: 0 and 1 in turn, 128 entries in all; 0:127,1 is 0 \
+                 for 127 times"
+        )
+    };
+    let (runs, size) = match text.split_once('/') {
+        Some((runs, size)) => (runs, Some(size.parse().map_err(|_| wrong())?)),
+        None => (text, None),
+    };
+    let mut once = Vec::new();
+    for run in runs.split(',') {
+        let (queue, times) = run.split_once(':').unwrap_or((run, "1"));
+        let (Ok(queue), Ok(times)) = (queue.parse::<u32>(), times.parse::<usize>()) else {
+            return Err(wrong());
+        };
+        if times > MAX_ENTRIES - once.len() {
+            return Err(wrong());
+        }
+        once.extend(std::iter::repeat_n(queue, times));
+    }
+    let size = size.unwrap_or(once.len());
+    if once.is_empty() || !(1..=MAX_ENTRIES).contains(&size) || once.len() > size {
+        return Err(wrong());
+    }
+    Ok(once.iter().copied().cycle().take(size).collect())
+}
+
+/// Processors as text: `0-3,8`, or `none`.
+#[must_use]
+pub fn cpus_text(cpus: &[u32]) -> String {
+    if cpus.is_empty() { NONE.into() } else { write_list(cpus) }
+}
+
+/// The processors of such a text.
+///
+/// # Errors
+/// If it is none.
+pub fn parse_cpus(text: &str) -> Result<Vec<u32>, String> {
+    let cpus = if text == NONE { Some(Vec::new()) } else { parse_list(text) };
+    cpus.filter(|cpus| text == NONE || !cpus.is_empty())
+        .ok_or_else(|| format!("{text}: processors, as in 0-3,8, or none"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_read_and_written_alike() {
+        let lone: Vec<u32> = [vec![0; 127], vec![1]].concat();
+        for (table, text) in [
+            (vec![0, 1, 0, 1, 0, 1, 0, 1], "0,1/8"),
+            (vec![0, 1, 2, 0, 1, 2, 0, 1], "0,1,2/8"),
+            (vec![3; 128], "3/128"),
+            (vec![0, 0, 1, 1, 0, 0, 1, 1], "0:2,1:2/8"),
+            (lone, "0:127,1"),
+            (vec![5], "5"),
+        ] {
+            assert_eq!(table_text(&table), text);
+            assert_eq!(parse_table(text), Ok(table));
+        }
+        for wrong in ["", "0,", "0/0", "0,1/1", "a", "0:x", "0/99999999", "0:65537", "-1", "0:0"] {
+            assert!(parse_table(wrong).unwrap_err().contains("queues, as in"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn processors_are_read_and_written_alike() {
+        for text in ["0-3,8", "none", "5"] {
+            assert_eq!(cpus_text(&parse_cpus(text).unwrap()), text);
+        }
+        for wrong in ["", "x", "3-1", ",", "99999999"] {
+            assert!(parse_cpus(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn rules_have_places() {
+        let text = "1023:tcp6,src-ip:fe80::1,queue:1";
+        assert_eq!(text.parse::<Placed>().unwrap().to_string(), text);
+        for (wrong, words) in [
+            ("tcp4,queue:1", "a rule has a place"),
+            ("1", "is no kind of packets"),
+            ("-1:tcp4,queue:1", "a rule has a place"),
+            ("4294967296:tcp4,queue:1", "a rule has a place"),
+        ] {
+            assert!(wrong.parse::<Placed>().unwrap_err().contains(words), "{wrong}");
+        }
+    }
+}
