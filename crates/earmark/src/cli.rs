@@ -10,6 +10,7 @@ use crate::command::calibrate::CalibrateArgs;
 use crate::command::explain::ExplainArgs;
 use crate::command::exporter::ExporterArgs;
 use crate::command::lab::LabRunArgs;
+use crate::command::lane::LaneArgs;
 use crate::command::mpirun::MpirunArgs;
 use crate::command::mx::MxCommand;
 use crate::command::persist::PersistArgs;
@@ -100,6 +101,13 @@ pub enum Command {
     /// What the device really took is read back and told. If anything fails, and if this is
     /// killed, the device is as it was.
     Apply(ApplyArgs),
+    /// A queue for urgent packets on a NIC of this machine: rules, a timer and a table, together
+    ///
+    /// Rules of the NIC (ntuple) send the packets to a queue that interrupts at once, the hash
+    /// leaves that queue out, and the others wait as before. What the NIC lacks is said, and what
+    /// is left; if nothing is, nothing is changed. Undone like any change. Without RULES, says
+    /// which lanes there are.
+    Lane(LaneArgs),
     /// Keep a change that was made with `apply --confirm-within`
     Confirm(RollbackArgs),
     /// Undo what Earmark has changed

@@ -56,6 +56,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         }
         Command::At { address, words } => return tune::peer::at(address, &words[1]),
         Command::Apply(args) => command::apply::apply(&args)?,
+        Command::Lane(args) => command::lane::run(&args)?,
         Command::Confirm(args) => command::apply::confirm(&args)?,
         Command::Persist(args) => command::persist::run(&args)?,
         Command::Rollback(args) => command::apply::rollback(&args)?,

@@ -1,13 +1,10 @@
 //! Linux's `iavf` on an adaptive virtual function, against what its registers and messages mean.
 
-use std::collections::BTreeMap;
-use std::fs;
-
 use serde_json::Value;
 
 mod common;
 use common::virtual_bench::{self, TICK_US, number, result};
-use common::{Directory, needs, run};
+use common::{Directory, holds, needs, run};
 
 /// What a ping of 98 bytes takes there and back over the usual cable: 20 us and 122 bytes at
 /// 1 Gbit/s, each way.
@@ -22,25 +19,6 @@ fn lab(options: &[&str], on_a: &str, on_b: &str) -> String {
     run(&[&always[..], options, &["--on", "a", on_a, "--on", "b", on_b]].concat())
         .output()
         .to_owned()
-}
-
-/// How often each queue held a packet for each time in ns, as a capture says of both ports.
-fn holds(path: &str) -> BTreeMap<(u16, u64), usize> {
-    let bytes = fs::read(path).unwrap();
-    let text = String::from_utf8_lossy(&bytes);
-    let mut holds = BTreeMap::new();
-    for comment in text.split("hold=").skip(1) {
-        let number = |text: &str| -> Option<u64> {
-            text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
-        };
-        let (micros, rest) = comment.split_once('.').unwrap();
-        let queue = rest.split_once("queue=").and_then(|(_, queue)| number(queue));
-        let (Some(micros), Some(nanos), Some(queue)) = (number(micros), number(rest), queue) else {
-            panic!("no hold in {}", comment.get(..80).unwrap_or(comment));
-        };
-        *holds.entry((queue as u16, micros * 1_000 + nanos)).or_default() += 1;
-    }
-    holds
 }
 
 /// Pings on a, one when the other is back. The first of them follow a pause.

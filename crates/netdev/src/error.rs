@@ -98,6 +98,12 @@ impl DeviceError {
         }
     }
 
+    /// Whether the driver has something else to do first.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.code() == Some(libc::EBUSY)
+    }
+
     /// Whether there is no such device.
     #[must_use]
     pub fn is_no_device(&self) -> bool {

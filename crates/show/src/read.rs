@@ -12,6 +12,7 @@ use netdev::{
 };
 
 use super::delays::delays_of;
+use super::lanes::Source;
 use super::report::{Report, Unreadable, Vector};
 
 /// The devices of this network, as far as it can be read.
@@ -72,6 +73,8 @@ impl Report {
         let netdev = notes.take("NAPI instances", Netdev::open());
         let napis = netdev.as_ref().and_then(|it| notes.take("NAPI instances", it.napis(name)));
         let queues = netdev.as_ref().and_then(|it| notes.take("queues", it.queues(name)));
+        let lanes = notes.take("rules", Source::read(&ethtool, netdev.as_ref(), name));
+        let lanes = lanes.unwrap_or_default().lanes(coalescing.as_ref(), &queue_coalescing);
         let mut report = Self {
             name: name.to_owned(),
             delays: Vec::new(),
@@ -79,6 +82,7 @@ impl Report {
             link: notes.take("link", ethtool.link(name)),
             coalescing,
             queue_coalescing,
+            lanes,
             rings: notes.take("rings", ethtool.rings(name)),
             channels,
             features: notes.take("features", ethtool.features(name)),

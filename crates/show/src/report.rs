@@ -8,6 +8,7 @@ use netdev::netdev::{Napi, Queue};
 use serde::Serialize;
 
 use super::delay::Delay;
+use super::lanes::Lane;
 
 /// Raised when a field of the JSON changes its meaning or goes.
 pub const SCHEMA: u32 = 1;
@@ -27,6 +28,8 @@ pub struct Report {
     pub coalescing: Option<Coalesce>,
     /// The same for queues that differ from it.
     pub queue_coalescing: Vec<QueueCoalesce>,
+    /// Its queues that rules send packets to.
+    pub lanes: Vec<Lane>,
     /// Its rings.
     pub rings: Option<Rings>,
     /// Its queues' number.

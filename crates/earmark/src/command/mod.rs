@@ -9,6 +9,7 @@ pub mod exporter;
 pub mod guest;
 pub mod kernel;
 pub mod lab;
+pub mod lane;
 pub(crate) mod merged;
 pub mod mpirun;
 pub mod mx;

@@ -5,7 +5,7 @@
 
 pub(crate) mod virtual_bench;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -530,4 +530,23 @@ fn interfaces() -> BTreeSet<String> {
 fn mounted_namespaces() -> BTreeSet<String> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
     mounts.lines().filter(|line| line.contains(" - nsfs ")).map(str::to_owned).collect()
+}
+
+/// How often each queue held a packet for each time in ns, as a capture says of both ports.
+pub(crate) fn holds(path: &str) -> BTreeMap<(u16, u64), usize> {
+    let bytes = fs::read(path).unwrap();
+    let text = String::from_utf8_lossy(&bytes);
+    let mut holds = BTreeMap::new();
+    for comment in text.split("hold=").skip(1) {
+        let number = |text: &str| -> Option<u64> {
+            text.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+        };
+        let (micros, rest) = comment.split_once('.').unwrap();
+        let queue = rest.split_once("queue=").and_then(|(_, queue)| number(queue));
+        let (Some(micros), Some(nanos), Some(queue)) = (number(micros), number(rest), queue) else {
+            panic!("no hold in {}", comment.get(..80).unwrap_or(comment));
+        };
+        *holds.entry((queue as u16, micros * 1_000 + nanos)).or_default() += 1;
+    }
+    holds
 }

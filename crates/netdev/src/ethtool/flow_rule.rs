@@ -241,6 +241,18 @@ impl FlowRule {
         mask != 0 && mask == field.full(self.flow)
     }
 
+    /// Whether it is what a driver may have made of `asked`: for the same kind of packets and with
+    /// the same action, but without some of what was to count.
+    #[must_use]
+    pub fn is_left_of(&self, asked: &Self) -> bool {
+        let is_left = |field: Field| {
+            let (own, asked) = (self.get(field), asked.get(field));
+            own.mask & !asked.mask == 0 && own.value == asked.value & own.mask
+        };
+        (self.flow, self.action) == (asked.flow, asked.action)
+            && Field::ALL.into_iter().all(is_left)
+    }
+
     fn get(&self, field: Field) -> Masked<u128> {
         let wide = |word: Masked<u16>| Masked { value: word.value.into(), mask: word.mask.into() };
         self.addresses
@@ -327,6 +339,10 @@ pub fn parse_flow_rule(bytes: &[u8]) -> Option<FlowRule> {
             .to_vec();
         if kind & WITH_TAGS == 0 {
             masks.truncate(52);
+        }
+        if flow == Flow::Ip4 {
+            // The kind says it already; some drivers set it, too.
+            masks[VERSION_PLACE] = 0;
         }
         masks
     };
@@ -492,6 +508,19 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_of_a_rule_is_known() {
+        let rule = |text: &str| text.parse::<FlowRule>().unwrap();
+        let asked = rule("ip4,src-ip:10.0.0.7,tos:184,queue:1");
+        for left in ["ip4,queue:1", "ip4,tos:184/0xfc,queue:1", "ip4,src-ip:10.0.0.0/8,queue:1"] {
+            assert!(rule(left).is_left_of(&asked), "{left}");
+        }
+        for other in ["ip4,queue:2", "ip6,queue:1", "ip4,tos:4/0xfc,queue:1", "ip4,drop"] {
+            assert!(!rule(other).is_left_of(&asked), "{other}");
+        }
+        assert!(asked.is_left_of(&asked) && !asked.is_left_of(&rule("ip4,tos:184,queue:1")));
+    }
+
+    #[test]
     fn rules_that_ask_for_more_are_others() {
         let rule: FlowRule = "ip4,src-ip:10.0.0.7,queue:1".parse().unwrap();
         let with = |at: usize, value: u8| {
@@ -500,6 +529,7 @@ mod tests {
             parse_flow_rule(&bytes)
         };
         assert_eq!(with(4 + 20, 7), Some(rule), "a value without a mask does not count");
+        assert_eq!(with(76 + 13, 0xff), Some(rule), "the version, as iavf has it");
         assert_eq!(with(76 + 14, 0xff), None, "a protocol");
         let ring = offset_of!(RuleLayout, ring_cookie);
         assert_eq!(with(ring + 4, 1), None, "a virtual function");

@@ -5,6 +5,7 @@ mod nic;
 
 use netdev::ethtool::Parameter;
 
+use super::lanes::Lane;
 use super::lines::{Lines, us};
 use super::report::Report;
 use host::{busy_polling, machine, napi, processors, softirq, steering};
@@ -38,6 +39,7 @@ pub fn screen(report: &Report, width: Width) -> Lines {
     lines.gap();
     lines.group("NIC", [nic(report)]);
     lines.group("coalescing", coalescing(report));
+    lines.group("lanes", report.lanes.iter().map(Lane::describe));
     if report.has_files() {
         lines.group("interrupts", interrupts(report));
     }

@@ -10,7 +10,7 @@ use netdev::deferral::{read_deferral, write_deferral};
 use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use netdev::interrupts::{of_device, read_interrupts};
 use netdev::statistics::read_statistics;
-use netdev::{Root, list_devices};
+use netdev::{DeviceError, Root, list_devices};
 
 use super::napi::Napis;
 use super::request::{Requests, sysctl_path};
@@ -217,6 +217,29 @@ impl Interface {
     }
 }
 
+/// Whether it has no profiles, which netlink alone takes.
+fn is_plain(coalesce: &Coalesce) -> bool {
+    coalesce.rx_profile.is_none() && coalesce.tx_profile.is_none()
+}
+
+/// Sets coalescing in one request; or, where the driver refuses, its values before its switches:
+/// iavf takes no values together with adaptive moderation.
+fn in_turn(
+    coalesce: &Coalesce,
+    set: impl Fn(&Coalesce) -> Result<(), DeviceError>,
+) -> Result<(), DeviceError> {
+    let Err(refused) = set(coalesce) else { return Ok(()) };
+    let (mut values, mut switches) = (Coalesce::new(), Coalesce::new());
+    for (parameter, value) in coalesce.iter() {
+        let part = if parameter.is_switch() { &mut switches } else { &mut values };
+        part.set(parameter, value);
+    }
+    if values.is_empty() || switches.is_empty() || !is_plain(coalesce) {
+        return Err(refused);
+    }
+    set(&values).and_then(|()| set(&switches)).map_err(|_| refused)
+}
+
 /// A value of a parameter.
 fn value_of(parameter: Parameter, value: u32) -> Value {
     if parameter.is_switch() { Value::Switch(value != 0) } else { Value::Number(value.into()) }
@@ -280,10 +303,12 @@ impl Device for Interface {
         self.steering().begin(&requests)?;
         if !requests.coalesce.is_empty() {
             self.refuse_to_level_queues(&requests)?;
-            self.ethtool.set_coalesce(self.name(), &requests.coalesce)?;
+            in_turn(&requests.coalesce, |part| self.ethtool.set_coalesce(self.name(), part))?;
         }
         for (queue, coalesce) in &requests.queues {
-            self.ethtool.set_queue_coalesce(self.name(), u32::from(*queue), coalesce)?;
+            in_turn(coalesce, |part| {
+                self.ethtool.set_queue_coalesce(self.name(), u32::from(*queue), part)
+            })?;
             failpoint("change: a queue's coalescing");
         }
         write_deferral(&self.root, self.name(), &requests.deferral)?;

@@ -4,11 +4,11 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use netdev::Root;
 use netdev::ethtool::{Ethtool, PlacedRule};
 use netdev::interrupts::{affinity, of_device, of_queue, read_interrupts, set_affinity};
 use netdev::netdev::{Direction, Netdev};
 use netdev::steering::{read_xps, write_xps};
+use netdev::{DeviceError, Root};
 
 use super::request::Requests;
 use crate::failpoint::failpoint;
@@ -19,8 +19,9 @@ use crate::setting::{Setting, Value};
 /// virtual function asks the physical one, as iavf does.
 const SETTLING: Duration = Duration::from_millis(50);
 
-/// How often a rule that is going is looked for.
+/// How long between two looks for a rule that is going, and how many looks there are.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+const TRIES: u32 = 500;
 
 /// That part of an interface.
 pub(super) struct Steering<'a> {
@@ -38,10 +39,7 @@ impl Steering<'_> {
                 .rss(self.name)
                 .map(|rss| (!rss.table.is_empty()).then(|| Value::Text(table_text(&rss.table)))),
             Setting::Ntuple => self.ethtool.has_ntuple(self.name).map(|on| Some(Value::Switch(on))),
-            Setting::Rule(placed) => self
-                .ethtool
-                .flow_rule(self.name, placed.location)
-                .map(|it| Some(Value::Switch(it.and_then(PlacedRule::known) == Some(placed.rule)))),
+            Setting::Rule(placed) => self.is_there(&placed).map(|it| Some(Value::Switch(it))),
             Setting::Queue(queue, of) => {
                 let cpus = match of {
                     Setting::XpsCpus => read_xps(self.root, self.name, queue.into()),
@@ -85,9 +83,8 @@ impl Steering<'_> {
         for (placed, _) in requests.rules.iter().filter(|(_, is_on)| !is_on) {
             // Another one that is there by now is somebody else's.
             if self.is_there(placed)? {
-                self.ethtool.delete_flow_rule(self.name, placed.location)?;
+                self.remove(placed.location)?;
                 failpoint("change: a rule is gone");
-                self.await_end(placed)?;
             }
         }
         Ok(())
@@ -132,20 +129,27 @@ impl Steering<'_> {
         Ok(())
     }
 
-    /// Waits until a rule that was removed is gone: some drivers only ask for that.
-    fn await_end(&self, placed: &Placed) -> Result<()> {
-        for _ in 0..200 {
-            if !self.is_there(placed)? {
-                return Ok(());
-            }
+    /// Removes whatever rule is there. Some drivers only ask the device for that, and refuse while
+    /// they still ask for the rule to be added.
+    fn remove(&self, location: u32) -> Result<()> {
+        let mut tries = 0..TRIES;
+        while let Err(error) = self.ethtool.delete_flow_rule(self.name, location) {
+            ensure!(error.is_busy() && tries.next().is_some(), error);
             sleep(POLL_INTERVAL);
         }
-        bail!("{} still has the rule {} that it said was gone", self.name, placed.rule)
+        while self.ethtool.flow_rule(self.name, location)?.is_some() {
+            ensure!(tries.next().is_some(), "{} keeps the rule at {location}", self.name);
+            sleep(POLL_INTERVAL);
+        }
+        Ok(())
     }
 
-    fn is_there(&self, placed: &Placed) -> Result<bool> {
+    /// Whether a rule is there, or what the driver may have made of it: one that was just added
+    /// has to be known for ours even if this process ends before it has looked.
+    fn is_there(&self, placed: &Placed) -> Result<bool, DeviceError> {
         let there = self.ethtool.flow_rule(self.name, placed.location)?;
-        Ok(there == Some(PlacedRule::Known(placed.rule)))
+        let there = there.and_then(PlacedRule::known);
+        Ok(there.is_some_and(|rule| rule.is_left_of(&placed.rule)))
     }
 
     fn add(&self, placed: &Placed) -> Result<()> {
@@ -165,8 +169,8 @@ impl Steering<'_> {
             Some(PlacedRule::Known(rule)) if rule == placed.rule => Ok(()),
             None => bail!("{name} said yes to the rule {} and ignored it", placed.rule),
             Some(other) => {
-                // It would not be known again.
-                self.ethtool.delete_flow_rule(name, location)?;
+                // It may fit more than was asked for, and would not be known again.
+                self.remove(location)?;
                 let other = other.known().map_or("something else".into(), |it| it.to_string());
                 bail!("{name} made {other} of the rule {}; it is gone again", placed.rule)
             }

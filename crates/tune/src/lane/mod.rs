@@ -128,7 +128,7 @@ fn no_rule(transaction: &mut Transaction<'_>, plan: &Plan, refused: &[String]) -
             "VLAN priority, for senders that set it: earmark lane {name} vlan-priority={PRIORITY}"
         )
     });
-    Refusal { reason, left: left.into_iter().collect() }
+    Refusal { reason, left: Some(left.into_iter().collect()) }
 }
 
 /// Of what a journal has kept: what makes up lanes, and each thing as it was before.

@@ -48,18 +48,19 @@ pub struct Plan {
 pub struct Refusal {
     /// What is missing.
     pub reason: String,
-    /// What could be done instead; nothing, maybe.
-    pub left: Vec<String>,
+    /// What could be done instead, if the device lacks something; nothing, maybe.
+    pub left: Option<Vec<String>>,
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; ", self.reason)?;
-        if self.left.is_empty() {
-            f.write_str("nothing is left that would do the same; nothing was changed")
-        } else {
-            write!(f, "what is left: {}; nothing was changed", self.left.join("; or "))
+        f.write_str(&self.reason)?;
+        match self.left.as_deref() {
+            None => {}
+            Some([]) => f.write_str("; nothing is left that would do the same")?,
+            Some(left) => write!(f, "; what is left: {}", left.join("; or "))?,
         }
+        f.write_str("; nothing was changed")
     }
 }
 
@@ -81,23 +82,28 @@ pub fn plan(wanted: &Wanted, device: &Capabilities) -> Result<Plan, Refusal> {
     Ok(plan)
 }
 
+/// Refuses what was asked for.
 fn refuse(reason: impl Into<String>) -> Refusal {
-    Refusal { reason: reason.into(), left: Vec::new() }
+    Refusal { reason: reason.into(), left: None }
+}
+
+/// Says what the device lacks, and what is left.
+fn lack(reason: impl Into<String>, left: Vec<String>) -> Refusal {
+    Refusal { reason: reason.into(), left: Some(left) }
 }
 
 /// The queue of the lane, if there is another one for the rest.
 fn queue(wanted: &Wanted, device: &Capabilities) -> Result<u16, Refusal> {
     let Capabilities { device: name, queues, .. } = device;
     if *queues < 2 {
-        let mut refusal = refuse(format!(
+        let reason = format!(
             "{name} ({}) has one receive queue, and a lane takes one beside it",
             device.driver
-        ));
-        let more = device.max_queues.filter(|most| *most > 1);
-        refusal.left.extend(more.map(|most| {
+        );
+        let more = device.max_queues.filter(|most| *most > 1).map(|most| {
             format!("more queues, up to {most}: ethtool -L {name} combined 2, and this again")
-        }));
-        return Err(refusal);
+        });
+        return Err(lack(reason, more.into_iter().collect()));
     }
     let last = u16::try_from(queues - 1).unwrap_or(u16::MAX);
     let queue = wanted.queue.unwrap_or(last);
@@ -114,7 +120,7 @@ fn by_rules(wanted: &Wanted, device: &Capabilities, plan: &mut Plan) -> Result<(
             "{} ({}) has no rules that choose a queue (ntuple)",
             device.device, device.driver
         );
-        return Err(Refusal { reason, left: by_hash_instead(wanted, device) });
+        return Err(lack(reason, by_hash_instead(wanted, device)));
     }
     plan.places = device.places().take(translation.candidates.len()).collect();
     let missing = translation.candidates.len() - plan.places.len();
@@ -175,17 +181,17 @@ fn by_ports(
             wanted.packets
         )));
     };
-    let why = |why: String| refuse(format!("{} ({}): {why}", device.device, device.driver));
+    let why =
+        |why: String| lack(format!("{} ({}): {why}", device.device, device.driver), Vec::new());
     let Some(rss) = &device.rss else {
         return Err(why("the driver does not show the table of its hash".into()));
     };
     match if is_tcp { device.tcp_hash } else { device.udp_hash } {
         Some(fields) if !fields.ports => {
             let (kind, name) = (if is_tcp { "tcp4" } else { "udp4" }, &device.device);
-            let mut refusal = why(format!("ports are not in the hash of {kind}"));
             let command = format!("put them in: ethtool -N {name} rx-flow-hash {kind} sdfn");
-            refusal.left.push(command);
-            return Err(refusal);
+            let refusal = why(format!("ports are not in the hash of {kind}"));
+            return Err(lack(refusal.reason, vec![command]));
         }
         Some(_) => {}
         None => plan.lost.push(

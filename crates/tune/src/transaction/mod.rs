@@ -261,6 +261,18 @@ impl<'a> Transaction<'a> {
         Ok(took)
     }
 
+    /// Makes settings be as they once were, whatever order the device takes them in.
+    ///
+    /// # Errors
+    /// If they are not.
+    pub fn restore(&mut self, once: &State) -> Result<Vec<SettingResult>> {
+        let before = self.read()?;
+        let change = self.device.way_back(once, &before);
+        self.asked.extend(change.settings());
+        put_back(self.device, once)?;
+        Ok(took(&before, &change, &self.read()?))
+    }
+
     /// Puts the device back as it was, and goes on.
     ///
     /// # Errors

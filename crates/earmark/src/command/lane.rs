@@ -1,0 +1,280 @@
+//! `earmark lane`: a queue for urgent packets on a NIC of this machine.
+
+use std::net::{IpAddr, UdpSocket};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use netdev::Root;
+use serde::Serialize;
+
+use super::apply::{DeviceArgs, seconds_or_minutes};
+use report::{errln, outln};
+use show::lanes::Lane;
+use show::report::Report;
+use sys::interrupted;
+use tune::device::Device;
+use tune::journal::{Kept, Store};
+use tune::lane::by_hash::Ports;
+use tune::lane::{Capabilities, Made, Plan, Wanted, make, of_lanes, plan, queues_of_lanes};
+use tune::setting::{Setting, State};
+use tune::transaction::{SettingResult, Transaction, current};
+
+/// How many ports are printed.
+const PORTS: usize = 8;
+
+/// What `earmark lane` takes.
+#[derive(Args, Debug)]
+pub struct LaneArgs {
+    /// The device, such as eth0
+    #[arg(value_name = "DEV")]
+    pub device: String,
+    /// Which packets, in the language of marks, and by src-ip=ADDRESS and dst-ip=ADDRESS; without
+    /// it, the lanes that there are
+    #[arg(value_name = "RULES")]
+    pub packets: Option<String>,
+    /// Its queue, from 0 on; without it the last one
+    #[arg(long, value_name = "N", requires = "packets")]
+    pub queue: Option<u16>,
+    /// Microseconds that its packets may wait for their interrupt
+    #[arg(long, default_value_t = 0, value_name = "MICROSECONDS", requires = "packets")]
+    pub rx_usecs: u32,
+    /// Microseconds that all other packets may wait; without it, as now
+    #[arg(long, value_name = "MICROSECONDS", requires = "packets")]
+    pub rest_usecs: Option<u32>,
+    /// The processor for its interrupt and its transmit queue; those of other queues leave it
+    #[arg(long, value_name = "N", requires = "packets")]
+    pub cpu: Option<u32>,
+    /// Make no rules: say which port numbers hash to the queue, for connections with this host
+    #[arg(long, value_name = "ADDRESS", requires = "packets")]
+    pub by_hash: Option<IpAddr>,
+    /// Say what would be changed, and change nothing; what the driver refuses is not known then
+    #[arg(long, requires = "packets")]
+    pub dry_run: bool,
+    /// Undo the change after so many seconds unless `earmark confirm` comes before
+    #[arg(long, value_name = "SECONDS", value_parser = seconds_or_minutes)]
+    #[arg(conflicts_with = "dry_run", requires = "packets")]
+    pub confirm_within: Option<f64>,
+    /// Remove the lanes that Earmark has made; rules of others stay
+    #[arg(long, conflicts_with = "packets")]
+    pub remove: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The device
+    #[command(flatten)]
+    pub at: DeviceArgs,
+}
+
+/// A rule that is there.
+#[derive(Serialize)]
+struct Rule {
+    place: u32,
+    rule: String,
+    asked: String,
+}
+
+/// What `--json` prints of a lane that was made.
+#[derive(Serialize)]
+struct Printed<'a> {
+    schema_version: u32,
+    device: &'a str,
+    driver: &'a str,
+    dry_run: bool,
+    queue: u16,
+    rules: Vec<Rule>,
+    settings: Vec<SettingResult>,
+    ports: Option<&'a Ports>,
+    lost: Vec<String>,
+    confirm_within_s: Option<f64>,
+    way_back: String,
+}
+
+/// What `--json` prints of lanes that there are.
+#[derive(Serialize)]
+struct Listed<'a> {
+    schema_version: u32,
+    device: &'a str,
+    lanes: &'a [Lane],
+    by_hash: &'a [u16],
+}
+
+/// Does what `args` say.
+///
+/// # Errors
+/// If the device cannot have such a lane, or refuses; it is as it was, then.
+pub fn run(args: &LaneArgs) -> Result<()> {
+    ensure!(
+        args.at.lab.is_none(),
+        "a port of a lab has lanes of its own: earmark nic set PORT lane RULES strategy lane"
+    );
+    let (store, device) = args.at.open(&args.device)?;
+    let device = device.as_ref();
+    match &args.packets {
+        Some(packets) => add(args, packets, &store, device),
+        None if args.remove => remove(args, &store, device),
+        None => list(args, &store, device),
+    }
+}
+
+/// The address from which packets to a host go. None is sent.
+fn local_address(peer: IpAddr) -> Result<IpAddr> {
+    let any = if peer.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+    let find = || {
+        let socket = UdpSocket::bind(any)?;
+        socket.connect((peer, 9))?;
+        socket.local_addr()
+    };
+    Ok(find().with_context(|| format!("find the way to {peer}; look at: ip route"))?.ip())
+}
+
+fn add(args: &LaneArgs, packets: &str, store: &Store, device: &dyn Device) -> Result<()> {
+    let by_hash = args.by_hash.map(|peer| Ok::<_, anyhow::Error>((peer, local_address(peer)?)));
+    let wanted = Wanted {
+        packets: packets.to_owned(),
+        queue: args.queue,
+        rx_usecs: args.rx_usecs,
+        rest_usecs: args.rest_usecs,
+        cpu: args.cpu,
+        by_hash: by_hash.transpose()?,
+    };
+    let capabilities = Capabilities::read(device)?;
+    let plan = plan(&wanted, &capabilities)?;
+    if args.dry_run {
+        let asked = |place: (&u32, &tune::lane::Candidate)| Rule {
+            place: *place.0,
+            rule: place.1.ways.first().map(ToString::to_string).unwrap_or_default(),
+            asked: place.1.asked.clone(),
+        };
+        let rules = plan.places.iter().zip(&plan.candidates).map(asked).collect();
+        let made = Made { lost: plan.lost.clone(), ..Made::default() };
+        return print(args, &capabilities.driver, &plan, rules, made);
+    }
+    interrupted::watch().context("take signals")?;
+    let mut transaction = Transaction::begin(device, store, "lane", plan.settings().into_iter())?;
+    let mut made = make(&mut transaction, &plan)?;
+    interrupted::check()?;
+    match args.confirm_within {
+        Some(seconds) => transaction.keep_for(seconds)?,
+        None => transaction.keep()?,
+    }
+    let rules = std::mem::take(&mut made.rules).into_iter().map(|(placed, asked)| Rule {
+        place: placed.location,
+        rule: placed.rule.to_string(),
+        asked,
+    });
+    let rules = rules.collect();
+    print(args, &capabilities.driver, &plan, rules, made)
+}
+
+fn print(args: &LaneArgs, driver: &str, plan: &Plan, rules: Vec<Rule>, made: Made) -> Result<()> {
+    let name = &args.device;
+    let way_back = format!("earmark lane {name} --remove");
+    if args.json {
+        let printed = Printed {
+            schema_version: 1,
+            device: name,
+            driver,
+            dry_run: args.dry_run,
+            queue: plan.queue,
+            rules,
+            settings: made.settings,
+            ports: plan.ports.as_ref(),
+            lost: made.lost,
+            confirm_within_s: args.confirm_within,
+            way_back,
+        };
+        outln!("{}", serde_json::to_string_pretty(&printed)?);
+        return Ok(());
+    }
+    let would = if args.dry_run { "would be: " } else { "" };
+    for rule in &rules {
+        outln!("{name}: {would}queue {} by the rule {}:{}", plan.queue, rule.place, rule.rule);
+    }
+    for setting in &made.settings {
+        outln!("{name}: {}", setting.describe());
+    }
+    if args.dry_run && !plan.change.is_empty() {
+        outln!("{name}: would be: {}", plan.change);
+    }
+    if let (Some(ports), Some(peer)) = (&plan.ports, args.by_hash) {
+        outln!("{name}: queue {} by {}", plan.queue, describe(ports, peer));
+    }
+    made.lost.iter().for_each(|lost| outln!("{name}: lost: {lost}"));
+    if args.dry_run {
+        return Ok(());
+    }
+    if let Some(seconds) = args.confirm_within {
+        outln!("to keep it: earmark confirm {name}   (within {seconds} s, else it is undone)");
+    }
+    outln!("way back: {way_back}");
+    Ok(())
+}
+
+fn describe(ports: &Ports, peer: IpAddr) -> String {
+    let some = |ports: &[u16]| {
+        let first: Vec<String> = ports.iter().take(PORTS).map(u16::to_string).collect();
+        format!("{}, ... ({} in all; --json has them)", first.join(", "), ports.len())
+    };
+    format!(
+        "the port that a client on {peer} sends from: {}; or that one here does: {}",
+        some(&ports.of_peer),
+        some(&ports.here)
+    )
+}
+
+/// Puts back what lanes have changed, and nothing else.
+fn remove(args: &LaneArgs, store: &Store, device: &dyn Device) -> Result<()> {
+    let name = &args.device;
+    let journal = current(store, device)?;
+    let kept: Vec<Kept> = of_lanes(&journal).into_iter().cloned().collect();
+    ensure!(
+        !kept.is_empty(),
+        "Earmark has made no lane on {name} since the machine was started; rules of others: \
+         ethtool -n {name}"
+    );
+    let named: Vec<Setting> = kept.iter().map(|kept| kept.setting).collect();
+    let before = State(kept.into_iter().map(|kept| (kept.setting, kept.before)).collect());
+    interrupted::watch().context("take signals")?;
+    let mut transaction = Transaction::begin(device, store, "lane", named.iter().copied())?;
+    let took = transaction.restore(&before)?;
+    interrupted::check()?;
+    transaction.keep()?;
+    forget(store, device, &named)?;
+    if args.json {
+        outln!("{}", serde_json::to_string_pretty(&took)?);
+        return Ok(());
+    }
+    took.iter().for_each(|took| outln!("{name}: {}", took.describe()));
+    outln!("{name} has no lane of Earmark's any more");
+    Ok(())
+}
+
+/// Takes settings out of the journal that are not any more what Earmark made them.
+fn forget(store: &Store, device: &dyn Device, settings: &[Setting]) -> Result<()> {
+    let held = store.hold(device.identity())?;
+    let (mut journal, now) = (current(store, device)?, device.read_with(settings)?);
+    let is_ours = |kept: &Kept| now.get(kept.setting) == Some(&kept.after);
+    journal.kept.retain(|kept| !settings.contains(&kept.setting) || is_ours(kept));
+    store.write(&journal, &held)
+}
+
+/// Says which lanes there are, whoever has made them.
+fn list(args: &LaneArgs, store: &Store, device: &dyn Device) -> Result<()> {
+    let report = Report::read(&Root::here(), &device.identity().name, std::time::Duration::ZERO)?;
+    let of_ours = queues_of_lanes(&current(store, device)?);
+    let has_rules = |queue: &u16| report.lanes.iter().any(|it| it.queue == u32::from(*queue));
+    let by_hash: Vec<u16> = of_ours.into_iter().filter(|queue| !has_rules(queue)).collect();
+    let name = &args.device;
+    if args.json {
+        let listed =
+            Listed { schema_version: 1, device: name, lanes: &report.lanes, by_hash: &by_hash };
+        outln!("{}", serde_json::to_string_pretty(&listed)?);
+        return Ok(());
+    }
+    report.lanes.iter().for_each(|lane| outln!("{name}: {}", lane.describe()));
+    by_hash.iter().for_each(|queue| outln!("{name}: queue {queue}, by the choice of ports"));
+    if report.lanes.is_empty() && by_hash.is_empty() {
+        errln!("{name} has no lane; for one: earmark lane {name} tcp-port=11211");
+    }
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! `earmark lane` in guests: Linux's own drivers on NICs of ours, in virtual time. iavf has all
+//! that a lane takes; virtio_net has coalescing for each queue, and no rules.
+
+use std::collections::BTreeMap;
+
+mod common;
+use common::{Directory, EARMARK, holds, needs, run};
+
+/// What a guest says that plays this script on b, beside one on a, which ends the run. `look`
+/// prints all that a lane may change; the journals are in a directory of their own.
+#[track_caller]
+fn guests(options: &[&str], on_a: &str, on_b: &str) -> String {
+    needs("ping", "iputils-ping");
+    needs("ethtool", "ethtool");
+    let state = Directory::new();
+    let always = ["lab", "run", "--time", "virtual"];
+    let on_b = format!(
+        "export EARMARK_STATE_DIR={} earmark={EARMARK}
+        look() {{
+            ethtool -n b0; ethtool -x b0; ethtool -k b0 | grep ntuple
+            ethtool --per-queue b0 --show-coalesce
+        }}
+        {on_b}",
+        state.file("state")
+    );
+    let ended = run(&[&always[..], options, &["--on", "a", on_a, "--on", "b", &on_b]].concat());
+    ended.output().to_owned()
+}
+
+const IAVF: [&str; 4] = ["--nic", "iavf", "--queues", "4"];
+
+/// Two queues; without adaptive moderation, so that a queue's interval is known.
+const TWO: &str = "ethtool -L b0 combined 2; sleep 0.5
+    ethtool -C b0 adaptive-rx off adaptive-tx off rx-usecs 50 tx-usecs 0; sleep 0.1";
+
+#[test]
+fn urgent_packets_interrupt_at_once_and_others_wait() {
+    let directory = Directory::new();
+    let path = directory.file("lab.pcapng");
+    let ping = "ping -4 -q -c 10 -A";
+    let on_a = format!(
+        "ethtool -C a0 adaptive-rx off rx-usecs 0; sleep 3
+        {ping} -Q 184 b > /dev/null; {ping} b > /dev/null; sleep 9"
+    );
+    let on_b = format!(
+        "{TWO}; $earmark lane b0 dscp=46 --rest-usecs 200; $earmark show b0; sleep 5
+        $earmark lane b0; $earmark lane b0 --remove; $earmark lane b0"
+    );
+    let said = guests(&[&IAVF[..], &["--pcap", &path]].concat(), &on_a, &on_b);
+    for words in [
+        "b0: queue 1 by the rule 127:ip4,tos:184,queue:1\n",
+        "b0: rss-table 0,1/64 -> 0/64\n",
+        "b0: rx-usecs 50 -> 200\n",
+        "b0: queue:1:rx-usecs 50 -> 0\n",
+        "lost: the device compares whole bytes",
+        "way back: earmark lane b0 --remove\n",
+        // `show`, before and after.
+        "lanes        queue 1, interrupts at once, for its rules alone, 0 packets: 126:ip6",
+        "b0: queue 1, interrupts at once, for its rules alone, 10 packets: 126:ip6,tos:184,queue:1; \
+         127:ip4,tos:184,queue:1\n",
+        "b0: rule:127:ip4,tos:184,queue:1 on -> off\n",
+        "b0: rss-table 0/64 -> 0,1/64\n",
+        "b0 has no lane of Earmark's any more\n",
+    ] {
+        assert!(said.contains(words), "no `{words}` in {said}");
+    }
+    let mut of_queue: BTreeMap<u16, Vec<(u64, usize)>> = BTreeMap::new();
+    for ((queue, hold), times) in holds(&path) {
+        of_queue.entry(queue).or_default().push((hold, times));
+    }
+    // The urgent ones, to the nanosecond; of the others, those that came within the interval.
+    assert_eq!(of_queue[&1], [(0, 10)], "{of_queue:?}");
+    let waited = of_queue[&0].iter().filter(|(hold, _)| (100_000..=200_000).contains(hold));
+    assert!(waited.map(|(_, times)| times).sum::<usize>() >= 8, "{of_queue:?}");
+}
+
+#[test]
+fn ports_that_hash_to_a_queue_lead_there() {
+    needs("python3", "python3");
+    let count = "import json,sys
+ports = json.load(sys.stdin)['ports']['of_peer']
+print('expected', sum(port in range(2000, 3000) for port in ports))";
+    let send = "import socket
+for port in range(2000, 3000):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind(('0.0.0.0', port))
+    s.sendto(b'x', ('10.9.0.2', 7))";
+    let table = "ethtool -x b0 | head -9 | tail -1";
+    let on_b = format!(
+        "{TWO}; {table}; $earmark lane b0 udp-port=7 --by-hash 10.9.0.1 --json | python3 -c \"{count}\"
+        $earmark lane b0; {table}; sleep 6
+        ethtool -S b0 | grep 'rx-1.packets'; $earmark rollback b0; {table}"
+    );
+    let on_a = format!("sleep 3; python3 -c \"{send}\"; sleep 9");
+    let said = guests(&IAVF, &on_a, &on_b);
+    let number = |name: &str| -> u32 {
+        let (_, rest) = said.split_once(name).unwrap_or_else(|| panic!("no {name} in {said}"));
+        rest.split_whitespace().next().unwrap().parse().unwrap()
+    };
+    // One in 64, more or less: those that were named, and no others.
+    assert_eq!(number("rx-1.packets:"), number("expected"), "{said}");
+    assert!(number("expected") > 5, "{said}");
+    assert!(said.contains("b0: queue 1, by the choice of ports\n"), "{said}");
+    assert!(said.contains("b0 is as it was: rss-table 0,1/64 queue:1:rx-usecs 50"), "{said}");
+    let tables: Vec<&str> = said.lines().filter(|line| line.contains("56:  ")).collect();
+    assert!(tables.len() == 3 && tables[0] == tables[2] && tables[0] != tables[1], "{said}");
+}
+
+#[test]
+fn a_lane_that_is_killed_at_any_step_is_undone() {
+    // A rule of somebody else's, and one of ours that the driver takes in another way.
+    let on_b = "ethtool -L b0 combined 3; sleep 0.5
+        ethtool -N b0 flow-type udp4 dst-port 319 action 2 loc 127; sleep 0.2; look > /tmp/before
+        for step in $(seq 200); do
+            said=$(eval $guard EARMARK_KILL_AT=$step $earmark lane b0 \\
+                \"'tcp-port=11211, vlan-priority=5'\" 2>&1) && break
+            $earmark rollback b0 > /dev/null 2>&1
+            sleep 0.1; look > /tmp/after
+            cmp /tmp/before /tmp/after || { echo killed at $step; diff /tmp/before /tmp/after; }
+        done
+        echo $guard end at $step; look > /tmp/after; cmp -s /tmp/before /tmp/after && echo no lane
+        $earmark lane b0 --remove > /dev/null
+        sleep 0.1; look > /tmp/after; cmp /tmp/before /tmp/after; ls $EARMARK_STATE_DIR";
+    let both = ["", "EARMARK_KILL_GUARD_TOO=1"].map(|guard| format!("guard={guard}\n{on_b}\n"));
+    let on_b = both.concat().replace("/tmp/", "$EARMARK_STATE_DIR.");
+    let said = guests(&IAVF, "sleep 300", &format!("mkdir -p $EARMARK_STATE_DIR\n{on_b}"));
+    let mut ends = 0;
+    for line in said.lines() {
+        match line.split_once("end at ") {
+            Some((_, step)) => {
+                // The journal twice, the hash's table, two settings, four rules and a fifth.
+                assert!(step.parse::<u32>().unwrap() > 25, "{said}");
+                ends += 1;
+            }
+            None => assert!(line.ends_with(".lock") || line.ends_with(".guard"), "{said}"),
+        }
+    }
+    assert_eq!(ends, 2, "{said}");
+}
+
+#[test]
+fn a_driver_without_rules_ends_with_the_reason() {
+    let lane = "$earmark lane b0 tcp-port=11211";
+    let on_b = format!(
+        "ethtool -L b0 combined 1; {lane} 2>&1; ethtool -L b0 combined 2
+        {lane} 2>&1; {lane} --by-hash 10.9.0.1 2>&1
+        {lane} --queue 2 2>&1; $earmark lane b0 2>&1; $earmark lane b0 --remove 2>&1
+        ls $EARMARK_STATE_DIR
+        for step in $(seq 100); do
+            EARMARK_KILL_AT=$step $earmark apply b0 queue:1:rx-usecs 7 > /dev/null 2>&1 && break
+            $earmark rollback b0 > /dev/null 2>&1
+            ethtool --per-queue b0 queue_mask 2 --show-coalesce | grep rx-usecs:
+        done; echo end at $step"
+    );
+    let said = guests(&["--queues", "2"], "sleep 100", &on_b);
+    for words in [
+        "has one receive queue, and a lane takes one beside it; what is left: more queues, up to \
+         2: ethtool -L b0 combined 2, and this again; nothing was changed",
+        "b0 (driver virtio_net) has no rules that choose a queue (ntuple); nothing is left that \
+         would do the same; nothing was changed",
+        "the driver does not show the table of its hash",
+        "b0 has no queue 2: there are 2, from 0 on",
+        "b0 has no lane; for one: earmark lane b0 tcp-port=11211",
+        "Earmark has made no lane on b0",
+    ] {
+        assert!(said.contains(words), "no `{words}` in {said}");
+    }
+    assert!(!said.contains(".journal"), "{said}");
+    // What the driver has of a lane is put back, too.
+    let (before, end) = said.rsplit_once("end at ").unwrap();
+    let values: Vec<&str> = before.lines().filter(|line| line.starts_with("rx-usecs:")).collect();
+    assert!(values.len() >= 14 && values.iter().all(|line| *line == "rx-usecs: 75"), "{said}");
+    assert_eq!(end.trim(), (values.len() + 1).to_string());
+}
