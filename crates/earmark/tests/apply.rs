@@ -351,6 +351,38 @@ fn interfaces_are_put_back_whatever_is_killed_and_whenever() {
     }
 }
 
+#[test]
+fn transmit_queues_are_given_processors_and_put_back() {
+    let state = Directory::new();
+    let ended = in_network(
+        &state,
+        "ip link delete one
+         ip link add one numtxqueues 2 numrxqueues 2 type veth peer name two
+         cat /sys/class/net/one/queues/tx-1/xps_cpus
+         earmark apply one queue:1:xps-cpus 0 queue:0:xps-cpus=none
+         earmark rollback one >/dev/null
+         for step in $(seq 100); do
+             EARMARK_KILL_AT=$step earmark apply one queue:1:xps-cpus 0 2>/dev/null && break
+             earmark rollback one >/dev/null 2>&1
+             cat /sys/class/net/one/queues/tx-1/xps_cpus
+         done
+         cat /sys/class/net/one/queues/tx-1/xps_cpus
+         earmark apply one rule:1:tcp4,dst-port:7,queue:1 on || true
+         earmark apply one queue:1:smp-affinity 0 || true
+         earmark apply one rss-table 0,1/128 || true",
+    );
+    let said = ended.output();
+    let parts: Vec<&str> = said.split("one: queue:1:xps-cpus none -> 0\n").collect();
+    assert!(parts.len() == 3 && parts[2].ends_with("\n1\n"), "{said}");
+    let masks: Vec<&str> = parts[1].lines().filter(|line| line.starts_with('0')).collect();
+    let is_none = |mask: &&str| mask.trim_matches(['0', ',']).is_empty();
+    assert!(masks.len() >= 14 && masks.iter().all(is_none), "{said}");
+    assert!(parts[1].contains("one: queue:0:xps-cpus none, as it was\n"), "{said}");
+    for part in ["rule:1:tcp4,dst-port:7,queue:1", "queue:1:smp-affinity", "rss-table"] {
+        assert!(ended.stderr.contains(&format!("has no {part}; it has")), "{ended:?}");
+    }
+}
+
 /// A veth with two queues, whose driver has a NAPI instance for each while GRO is on.
 const TWO_QUEUES: &str = "ip link delete one
      ip link add one numrxqueues 2 numtxqueues 2 type veth peer name two numrxqueues 2 numtxqueues 2

@@ -43,14 +43,19 @@ fn urgent_packets_interrupt_at_once_and_others_wait() {
         {ping} -Q 184 b > /dev/null; {ping} b > /dev/null; sleep 9"
     );
     let on_b = format!(
-        "{TWO}; $earmark lane b0 dscp=46 --rest-usecs 200; $earmark show b0; sleep 5
-        $earmark lane b0; $earmark lane b0 --remove; $earmark lane b0"
+        "{TWO}; $earmark lane b0 dscp=46 --rest-usecs 100; $earmark show b0
+        $earmark lane b0 dscp=46 --rest-usecs 200; sleep 5
+        $earmark lane b0; $earmark persist b0 --as networkmanager --print
+        $earmark lane b0 --remove; $earmark lane b0"
     );
     let said = guests(&[&IAVF[..], &["--pcap", &path]].concat(), &on_a, &on_b);
     for words in [
         "b0: queue 1 by the rule 127:ip4,tos:184,queue:1\n",
         "b0: rss-table 0,1/64 -> 0/64\n",
-        "b0: rx-usecs 50 -> 200\n",
+        "b0: rx-usecs 50 -> 100\n",
+        // Again, for another time of the rest.
+        "b0: rx-usecs 100 -> 200\n",
+        "b0: queue:1:rx-usecs 0, as it was\n",
         "b0: queue:1:rx-usecs 50 -> 0\n",
         "lost: the device compares whole bytes",
         "way back: earmark lane b0 --remove\n",
@@ -58,6 +63,8 @@ fn urgent_packets_interrupt_at_once_and_others_wait() {
         "lanes        queue 1, interrupts at once, for its rules alone, 0 packets: 126:ip6",
         "b0: queue 1, interrupts at once, for its rules alone, 10 packets: 126:ip6,tos:184,queue:1; \
          127:ip4,tos:184,queue:1\n",
+        "    earmark apply b0 rss-table 0/64 rule:126:ip6,tos:184,queue:1 on \
+         rule:127:ip4,tos:184,queue:1 on\n",
         "b0: rule:127:ip4,tos:184,queue:1 on -> off\n",
         "b0: rss-table 0/64 -> 0,1/64\n",
         "b0 has no lane of Earmark's any more\n",

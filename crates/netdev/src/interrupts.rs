@@ -225,6 +225,21 @@ mod tests {
     }
 
     #[test]
+    fn an_interrupt_is_moved_by_its_file() {
+        let path = std::env::temp_dir().join(format!("earmark-irq-{}", std::process::id()));
+        let directory = path.join("proc/irq/67");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::fs::write(directory.join("smp_affinity_list"), "0-3").unwrap();
+        let root = Root::at(&path);
+        set_affinity(&root, 67, &[0, 1, 3]).unwrap();
+        let allowed = affinity(&root, 67).allowed;
+        let missing = set_affinity(&root, 68, &[0]).unwrap_err();
+        std::fs::remove_dir_all(&path).unwrap();
+        assert_eq!(allowed, Some(vec![0, 1, 3]));
+        assert!(missing.is_unsupported(), "{missing}");
+    }
+
+    #[test]
     fn lines_have_counts_words_and_handlers() {
         let text = "           CPU0       CPU2\n\
                     \x20 0:         44          0   IO-APIC   2-edge      timer\n\

@@ -2,10 +2,14 @@
 
 use anyhow::{Context, Result};
 use netdev::DeviceError;
-use netdev::ethtool::{Ethtool, Flow, FlowRules, HashFields, Rss};
+use netdev::ethtool::{Ethtool, Flow, FlowRules, HashFields, PlacedRule, Rss};
 
 use crate::device::Device;
+use crate::setting::steering::Placed;
 use crate::setting::{Setting, State};
+
+/// How many rules are looked at; whoever has more has no use for a lane made by hand.
+const MAX_READ: usize = 512;
 
 /// What a device has.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +26,8 @@ pub struct Capabilities {
     pub ntuple: Option<bool>,
     /// Where it has rules; `None`: its driver has none.
     pub rules: Option<FlowRules>,
+    /// The rules that are there, as far as they can be said.
+    pub there: Vec<Placed>,
     /// Its hash; `None`: its driver does not show it.
     pub rss: Option<Rss>,
     /// What packets of TCP over IPv4 are hashed by, if the driver says.
@@ -57,13 +63,22 @@ impl Capabilities {
         });
         let named: Vec<Setting> = of_queues.flatten().collect();
         let state = device.read_with(&named).with_context(|| format!("read {name}"))?;
+        let rules = optional(ethtool.flow_rules(name))?;
+        let mut there = Vec::new();
+        let places = rules.iter().flat_map(|rules| &rules.locations).take(MAX_READ);
+        for location in places.copied() {
+            let rule = optional(ethtool.flow_rule(name, location))?.flatten();
+            let rule = rule.and_then(PlacedRule::known);
+            there.extend(rule.map(|rule| Placed { location, rule }));
+        }
         Ok(Self {
             device: name.clone(),
             driver: device.driver(),
             queues,
             max_queues,
             ntuple,
-            rules: optional(ethtool.flow_rules(name))?,
+            rules,
+            there,
             rss: optional(ethtool.rss(name))?.filter(|rss| !rss.table.is_empty()),
             tcp_hash: optional(ethtool.hash_fields(name, Flow::Tcp4))?,
             udp_hash: optional(ethtool.hash_fields(name, Flow::Udp4))?,

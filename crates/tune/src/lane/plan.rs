@@ -122,7 +122,14 @@ fn by_rules(wanted: &Wanted, device: &Capabilities, plan: &mut Plan) -> Result<(
         );
         return Err(lack(reason, by_hash_instead(wanted, device)));
     }
-    plan.places = device.places().take(translation.candidates.len()).collect();
+    // What is there already, of an earlier lane maybe, stays where it is.
+    let known = |candidate: &Candidate| {
+        let there = device.there.iter().find(|placed| candidate.ways.contains(&placed.rule));
+        there.map(|placed| placed.location)
+    };
+    let mut free = device.places();
+    let places = translation.candidates.iter().map_while(|it| known(it).or_else(|| free.next()));
+    plan.places = places.collect();
     let missing = translation.candidates.len() - plan.places.len();
     if missing > 0 {
         return Err(refuse(format!(

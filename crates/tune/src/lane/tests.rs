@@ -29,6 +29,7 @@ fn whole() -> Capabilities {
         max_queues: Some(16),
         ntuple: Some(false),
         rules: Some(FlowRules { size: 128, chooses: false, locations: vec![127, 5] }),
+        there: Vec::new(),
         rss: Some(Rss {
             table: [0, 1, 2, 3].repeat(16),
             key: nic::rss::DEFAULT_KEY.to_vec(),
@@ -64,6 +65,17 @@ fn a_device_with_everything_has_a_whole_lane() {
     assert!(plan.lost.is_empty(), "{:?}", plan.lost);
     // All that may be tried is in the journal first.
     assert_eq!(plan.settings().len(), 4 + 4 + 1);
+}
+
+#[test]
+fn rules_that_are_there_stay_where_they_are() {
+    let rule = |text: &str| text.parse().unwrap();
+    let there = vec![
+        Placed { location: 5, rule: rule("tcp4,src-port:11211,queue:3") },
+        Placed { location: 127, rule: rule("tcp4,dst-port:11211,queue:2") },
+    ];
+    let plan = plan(&wanted("tcp-port=11211"), &Capabilities { there, ..whole() }).unwrap();
+    assert_eq!(plan.places, [126, 5, 125, 124], "only what leads to the same queue");
 }
 
 #[test]
