@@ -172,9 +172,12 @@ fn provider() -> PathBuf {
 }
 
 /// What commands on host a begin with.
+///
+/// On a busy machine PMIx of Slurm 22.05 often fails to connect its daemons with each other, and
+/// then kills the job; by way of Slurm's own connections it does not.
 fn environment(directory: &Directory) -> String {
     format!(
-        "export SLURM_CONF={0}/slurm.conf TMPDIR=/run/tmp\n\
+        "export SLURM_CONF={0}/slurm.conf TMPDIR=/run/tmp SLURM_PMIX_DIRECT_CONN=false\n\
          eval \"$({EARMARK} mpirun --print-env --mpi openmpi --provider {0})\"\n\
          nobody() {{ setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all \
          --bounding-set=-all \"$@\"; }}\n",
