@@ -69,7 +69,7 @@ fn veth__has_no_rules_and_says_so() {
             ethtool.flow_rules("one").map(drop),
             ethtool.rss("one").map(drop),
             ethtool.set_rss_table("one", &[0, 0]),
-            ethtool.insert_flow_rule("one", 0, &rule),
+            ethtool.insert_flow_rule("one", Some(0), &rule),
             ethtool.delete_flow_rule("one", 0),
             ethtool.set_ntuple("one", true),
         ] {

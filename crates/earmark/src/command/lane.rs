@@ -68,7 +68,8 @@ pub struct LaneArgs {
 /// A rule that is there.
 #[derive(Serialize)]
 struct Rule {
-    place: u32,
+    /// `None`: the driver has chosen it.
+    place: Option<u32>,
     rule: String,
     asked: String,
 }
@@ -140,7 +141,7 @@ fn add(args: &LaneArgs, packets: &str, store: &Store, device: &dyn Device) -> Re
     let capabilities = Capabilities::read(device)?;
     let plan = plan(&wanted, &capabilities)?;
     if args.dry_run {
-        let asked = |place: (&u32, &tune::lane::Candidate)| Rule {
+        let asked = |place: (&Option<u32>, &tune::lane::Candidate)| Rule {
             place: *place.0,
             rule: place.1.ways.first().map(ToString::to_string).unwrap_or_default(),
             asked: place.1.asked.clone(),
@@ -188,7 +189,8 @@ fn print(args: &LaneArgs, driver: &str, plan: &Plan, rules: Vec<Rule>, made: Mad
     }
     let would = if args.dry_run { "would be: " } else { "" };
     for rule in &rules {
-        outln!("{name}: {would}queue {} by the rule {}:{}", plan.queue, rule.place, rule.rule);
+        let place = rule.place.map_or_else(|| "any".into(), |place| place.to_string());
+        outln!("{name}: {would}queue {} by the rule {place}:{}", plan.queue, rule.rule);
     }
     for setting in &made.settings {
         outln!("{name}: {}", setting.describe());

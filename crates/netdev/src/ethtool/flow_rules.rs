@@ -26,6 +26,9 @@ use sys::ethtool::{
 /// In the answer to [`RULE_COUNT`]: the driver can choose locations (`RX_CLS_LOC_SPECIAL`).
 const CHOOSES: u64 = 0x8000_0000;
 
+/// The location that leaves the choice to the driver (`RX_CLS_LOC_ANY`).
+const ANYWHERE: u32 = u32::MAX;
+
 /// The rules of a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowRules {
@@ -144,12 +147,12 @@ pub(super) fn rule(
 pub(super) fn insert(
     control: &Control,
     device: &str,
-    location: u32,
+    location: Option<u32>,
     rule: &FlowRule,
 ) -> io::Result<()> {
     let mut words = request(INSERT_RULE);
     words.set_rule(&rule.encode());
-    words.set_location(location);
+    words.set_location(location.unwrap_or(ANYWHERE));
     control.ethtool(device, words.as_mut())
 }
 

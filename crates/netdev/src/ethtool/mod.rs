@@ -249,14 +249,15 @@ impl Ethtool {
             .map_err(|cause| refused("read a rule of", device, cause))
     }
 
-    /// Adds a rule. Drivers replace one that is at the location without a word.
+    /// Adds a rule; without a location, where the driver likes, if it can choose. Drivers replace
+    /// one that is at the location without a word.
     ///
     /// # Errors
     /// If there is no such device, or its driver refuses.
     pub fn insert_flow_rule(
         &self,
         device: &str,
-        location: u32,
+        location: Option<u32>,
         rule: &FlowRule,
     ) -> Result<(), DeviceError> {
         flow_rules::insert(&self.control, device, location, rule)

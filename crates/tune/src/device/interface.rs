@@ -330,7 +330,7 @@ impl Device for Interface {
         // Without `ntuple` a driver forgets all rules, those that others have added since, too.
         let own: Vec<Placed> = way.settings().filter_map(Setting::placed).collect();
         let forgets = way.get(Setting::Ntuple) == Some(&Value::Switch(false));
-        if forgets && self.steering().has_other_rules(&own) {
+        if forgets && self.steering().rules().has_others(&own) {
             way.0.retain(|(setting, _)| *setting != Setting::Ntuple);
         }
         way

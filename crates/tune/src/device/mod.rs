@@ -7,6 +7,7 @@ mod napi;
 mod open;
 pub mod port;
 mod request;
+mod rules;
 mod steering;
 
 use anyhow::Result;

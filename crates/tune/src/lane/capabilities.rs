@@ -69,6 +69,8 @@ impl Capabilities {
         for location in places.copied() {
             let rule = optional(ethtool.flow_rule(name, location))?.flatten();
             let rule = rule.and_then(PlacedRule::known);
+            let chooses = rules.as_ref().is_some_and(|rules| rules.chooses);
+            let location = (!chooses).then_some(location);
             there.extend(rule.map(|rule| Placed { location, rule }));
         }
         Ok(Self {
@@ -88,12 +90,14 @@ impl Capabilities {
     }
 
     /// Free places for rules, the last first, as `ethtool -N` takes them; so rules of others that
-    /// stand before keep their say.
-    pub fn places(&self) -> impl Iterator<Item = u32> {
+    /// stand before keep their say. Where the driver chooses, there is no end of them.
+    pub fn places(&self) -> impl Iterator<Item = Option<u32>> {
         let rules = self.rules.clone().unwrap_or_default();
         // A driver that does not say how many there are takes small numbers.
         let size = if rules.size == 0 { 64 } else { rules.size };
-        (0..size).rev().filter(move |place| !rules.locations.contains(place))
+        let (chosen, size) = if rules.chooses { (MAX_READ, 0) } else { (0, size) };
+        let free = (0..size).rev().filter(move |place| !rules.locations.contains(place));
+        free.map(Some).chain(std::iter::repeat_n(None, chosen))
     }
 }
 

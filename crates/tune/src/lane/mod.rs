@@ -55,7 +55,7 @@ impl Plan {
     }
 
     /// The rule that is tried where the device takes no other.
-    fn by_priority(&self, location: u32) -> Placed {
+    fn by_priority(&self, location: Option<u32>) -> Placed {
         let rule = FlowRule::new(Flow::Ether, self.queue);
         Placed { location, rule: rule.with_mask(Field::Vlan, PRIORITY << 13, 0b111 << 13) }
     }

@@ -35,8 +35,8 @@ pub struct Plan {
     pub change: Change,
     /// The rules.
     pub candidates: Vec<Candidate>,
-    /// Places for them.
-    pub places: Vec<u32>,
+    /// Places for them; `None`: wherever the driver puts it.
+    pub places: Vec<Option<u32>>,
     /// Ports that lead there without rules.
     pub ports: Option<Ports>,
     /// What the device lacks, and what that costs: a sentence each.

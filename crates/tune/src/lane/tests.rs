@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use netdev::ethtool::{FlowRules, HashFields, Rss};
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,7 @@ fn a_device_with_everything_has_a_whole_lane() {
     let expected = "ntuple on rss-table 0,1,2,0:2,1,2,1,0,1,2:2/64 queue:3:adaptive-rx off \
                     queue:3:rx-usecs 0";
     assert_eq!(plan.change.to_string(), expected);
-    assert_eq!((plan.queue, &plan.places[..]), (3, &[126, 125, 124, 123][..]));
+    assert_eq!((plan.queue, &plan.places[..]), (3, &[126, 125, 124, 123].map(Some)[..]));
     assert!(plan.lost.is_empty(), "{:?}", plan.lost);
     // All that may be tried is in the journal first.
     assert_eq!(plan.settings().len(), 4 + 4 + 1);
@@ -71,11 +71,20 @@ fn a_device_with_everything_has_a_whole_lane() {
 fn rules_that_are_there_stay_where_they_are() {
     let rule = |text: &str| text.parse().unwrap();
     let there = vec![
-        Placed { location: 5, rule: rule("tcp4,src-port:11211,queue:3") },
-        Placed { location: 127, rule: rule("tcp4,dst-port:11211,queue:2") },
+        Placed { location: Some(5), rule: rule("tcp4,src-port:11211,queue:3") },
+        Placed { location: Some(127), rule: rule("tcp4,dst-port:11211,queue:2") },
     ];
     let plan = plan(&wanted("tcp-port=11211"), &Capabilities { there, ..whole() }).unwrap();
-    assert_eq!(plan.places, [126, 5, 125, 124], "only what leads to the same queue");
+    assert_eq!(plan.places, [126, 5, 125, 124].map(Some), "only what leads to the same queue");
+}
+
+#[test]
+fn a_driver_that_chooses_places_is_let() {
+    let rules = Some(FlowRules { size: 4, chooses: true, locations: vec![0, 1, 2] });
+    let plan = plan(&wanted("tcp-port=11211"), &Capabilities { rules, ..whole() }).unwrap();
+    assert_eq!(plan.places, [None; 4]);
+    let settings = plan.settings();
+    assert!(settings.iter().any(|it| it.name() == "rule:any:tcp4,dst-port:11211,queue:3"));
 }
 
 #[test]
@@ -232,7 +241,8 @@ impl Device for Recorded {
         let mut state = now.state.clone();
         for setting in named {
             if let Setting::Rule(placed) = setting {
-                let is_there = now.rules.get(&placed.location) == Some(&placed.rule.to_string());
+                let rule = placed.location.and_then(|location| now.rules.get(&location));
+                let is_there = rule == Some(&placed.rule.to_string());
                 state.0.insert(*setting, Value::Switch(is_there));
             }
         }
@@ -248,11 +258,12 @@ impl Device for Recorded {
                     if !self.takes.iter().any(|start| rule.starts_with(start)) {
                         bail!("Operation not supported");
                     }
-                    anyhow::ensure!(!now.rules.contains_key(&placed.location), "it is taken");
-                    now.rules.insert(placed.location, rule);
+                    let location = placed.location.context("it does not choose")?;
+                    anyhow::ensure!(!now.rules.contains_key(&location), "it is taken");
+                    now.rules.insert(location, rule);
                 }
                 Setting::Rule(placed) => {
-                    now.rules.remove(&placed.location);
+                    placed.location.map(|location| now.rules.remove(&location));
                 }
                 _ => {
                     now.state.0.insert(*setting, value.clone());

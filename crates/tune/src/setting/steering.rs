@@ -10,17 +10,22 @@ use netdev::ethtool::FlowRule;
 /// No table has more entries.
 const MAX_ENTRIES: usize = 65_536;
 
+/// Whatever place the driver chooses.
+const ANY: &str = "any";
+
 /// No processors.
 const NONE: &str = "none";
 
 /// A rule at a place of its own. Which rule it is belongs to its name: a journal of one that was
 /// added can only ever remove that one, and not what somebody else has put there since.
 ///
-/// As text `1023:tcp4,dst-port:11211,queue:1`.
+/// As text `1023:tcp4,dst-port:11211,queue:1`. Some drivers choose places by themselves; then it is
+/// `any`, and the rule is known by its content alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Placed {
-    /// Its location: drivers look at lower ones first, or at all at once.
-    pub location: u32,
+    /// Its location: drivers look at lower ones first, or at all at once. `None`: the driver's
+    /// choice.
+    pub location: Option<u32>,
     /// The rule.
     pub rule: FlowRule,
 }
@@ -30,10 +35,11 @@ impl FromStr for Placed {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (location, rule) = text.split_once(':').unwrap_or((text, ""));
-        let location = location.parse().map_err(|_| {
+        let number = location.parse().ok().map(Some);
+        let location = number.or((location == ANY).then_some(None)).ok_or_else(|| {
             format!(
-                "rule:{text}: a rule has a place, as in rule:1023:tcp4,dst-port:11211,queue:1; \
-                 `{location}` is none"
+                "rule:{text}: a rule has a place, as in rule:1023:tcp4,dst-port:11211,queue:1, or \
+                 {ANY}; `{location}` is none"
             )
         })?;
         Ok(Self { location, rule: rule.parse()? })
@@ -42,7 +48,10 @@ impl FromStr for Placed {
 
 impl fmt::Display for Placed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.location, self.rule)
+        match self.location {
+            Some(location) => write!(f, "{location}:{}", self.rule),
+            None => write!(f, "{ANY}:{}", self.rule),
+        }
     }
 }
 
@@ -147,8 +156,9 @@ mod tests {
 
     #[test]
     fn rules_have_places() {
-        let text = "1023:tcp6,src-ip:fe80::1,queue:1";
-        assert_eq!(text.parse::<Placed>().unwrap().to_string(), text);
+        for text in ["1023:tcp6,src-ip:fe80::1,queue:1", "any:ip4,tos:184,queue:1"] {
+            assert_eq!(text.parse::<Placed>().unwrap().to_string(), text);
+        }
         for (wrong, words) in [
             ("tcp4,queue:1", "a rule has a place"),
             ("1", "is no kind of packets"),
