@@ -1,8 +1,8 @@
 //! Answers of netlink that were recorded.
 
 use netdev::ethtool::{
-    Parameter, parse_channels, parse_coalesce, parse_features, parse_link_modes, parse_link_state,
-    parse_rings, parse_strings, parse_timestamps,
+    Parameter, parse_channels, parse_coalesce, parse_features, parse_flow_rule, parse_link_modes,
+    parse_link_state, parse_rings, parse_rss, parse_strings, parse_timestamps,
 };
 use netdev::netdev::{Direction, Napi, Threaded, parse_napi, parse_queue, parse_queue_counters};
 
@@ -75,6 +75,42 @@ fn veth__all() {
     assert_eq!(parse_napi(&answer("veth", "napi")).unwrap().threaded, Some(Threaded::Disabled));
 }
 
+/// The rules that a driver answered, as text; those that cannot be said as nothing.
+fn rules(driver: &str) -> Vec<String> {
+    let rules = answers(driver, "rule");
+    let text = |bytes: &Vec<u8>| parse_flow_rule(bytes).map(|rule| rule.to_string());
+    rules.iter().map(|bytes| text(bytes).unwrap_or_default()).collect()
+}
+
+#[test]
+fn iavf__rules_and_hash() {
+    let expected = [
+        "tcp4,dst-port:11211,queue:1",
+        // It sets the version, whose mask nobody asked for.
+        "ip4,tos:184,queue:1",
+        "udp6,src-ip:fe80::1,dst-port:7,queue:0",
+        "ether,ethertype:0x86df,drop",
+    ];
+    assert_eq!(rules("iavf"), expected);
+    let rss = parse_rss(&words(&answer("iavf", "rss")));
+    assert_eq!((rss.table.len(), rss.key.len()), (64, 52));
+    assert_eq!((&rss.table[..3], &rss.key[..2]), (&[0, 1, 0][..], &[0x28, 0x92][..]));
+    assert!(rss.is_toeplitz());
+}
+
+#[test]
+fn igb_and_ixgbe__rules_as_their_sources_have_them() {
+    let expected = ["ether,vlan:40960/0xe000,queue:2", "ether,ethertype:0x88f7,queue:1", ""];
+    assert_eq!(rules("igb"), expected, "the last is by a MAC address");
+    let expected = ["tcp4,dst-port:11211,queue:3", "", "udp4,src-port:123,drop"];
+    assert_eq!(rules("ixgbe"), expected, "the second is of a pool");
+}
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    let word = |four: &[u8]| u32::from_ne_bytes([four[0], four[1], four[2], four[3]]);
+    bytes.chunks_exact(4).map(word).collect()
+}
+
 #[test]
 fn recorded_answers__cut_short_or_changed__never_panic() {
     let requests = ["coalesce", "rings", "channels", "link_modes", "timestamps", "strings", "napi"];
@@ -97,4 +133,5 @@ fn all_parsers(bytes: &[u8]) {
     let _ = (parse_link_modes(bytes), parse_link_state(bytes), parse_timestamps(bytes));
     let _ = (parse_strings(bytes), parse_napi(bytes), parse_queue(bytes));
     let _ = parse_queue_counters(bytes);
+    let _ = (parse_flow_rule(bytes), parse_rss(&words(bytes)));
 }
