@@ -39,11 +39,12 @@ fn urgent_packets_interrupt_at_once_and_others_wait() {
     let path = directory.file("lab.pcapng");
     let ping = "ping -4 -q -c 10 -A";
     let on_a = format!(
-        "ethtool -C a0 adaptive-rx off rx-usecs 0; sleep 3
-        {ping} -Q 184 b > /dev/null; {ping} b > /dev/null; sleep 9"
+        "ethtool -C a0 adaptive-rx off rx-usecs 0; sleep 2; ping -c 1 b > /dev/null
+        {ping} -Q 184 b; sleep 3; {ping} -Q 184 b; {ping} b; sleep 9"
     );
     let on_b = format!(
-        "{TWO}; $earmark lane b0 dscp=46 --rest-usecs 100; $earmark show b0
+        "{TWO}; ethtool -C b0 rx-usecs 0; sleep 3; ethtool -C b0 rx-usecs 50
+        $earmark lane b0 dscp=46 --rest-usecs 100; $earmark show b0
         $earmark lane b0 dscp=46 --rest-usecs 200; sleep 5
         $earmark lane b0; $earmark persist b0 --as networkmanager --print
         $earmark lane b0 --remove; $earmark lane b0"
@@ -60,23 +61,34 @@ fn urgent_packets_interrupt_at_once_and_others_wait() {
         "lost: the device compares whole bytes",
         "way back: earmark lane b0 --remove\n",
         // `show`, before and after.
-        "lanes        queue 1, interrupts at once, for its rules alone, 0 packets: 126:ip6",
-        "b0: queue 1, interrupts at once, for its rules alone, 10 packets: 126:ip6,tos:184,queue:1; \
+        "lanes        queue 1, interrupts at once, for its rules alone, 11 packets: 126:ip6",
+        "b0: queue 1, interrupts at once, for its rules alone, 21 packets: 126:ip6,tos:184,queue:1; \
          127:ip4,tos:184,queue:1\n",
         "    earmark apply b0 rss-table 0/64 rule:126:ip6,tos:184,queue:1 on \
          rule:127:ip4,tos:184,queue:1 on\n",
         "b0: rule:127:ip4,tos:184,queue:1 on -> off\n",
+        // As the others are by now.
+        "b0: queue:1:rx-usecs 0 -> 200\n",
         "b0: rss-table 0/64 -> 0,1/64\n",
         "b0 has no lane of Earmark's any more\n",
     ] {
         assert!(said.contains(words), "no `{words}` in {said}");
     }
+    // Without any hold, over the lane, and as the rest: in ms, by ping. Drivers write an interval
+    // when they next poll, so the first pings may still wait.
+    let times = said.lines().filter_map(|line| line.strip_prefix("rtt min/avg/max/mdev = "));
+    let times: Vec<Vec<f64>> = times
+        .map(|line| line.split(['/', ' ']).take(3).map(|time| time.parse().unwrap()).collect())
+        .collect();
+    let [free, urgent, rest] = &times[..] else { panic!("three times in {said}") };
+    let (least, most) = (free[0], urgent[2]);
+    assert!((most - least).abs() <= 0.001 && rest[0] > least + 0.1, "{times:?}");
     let mut of_queue: BTreeMap<u16, Vec<(u64, usize)>> = BTreeMap::new();
     for ((queue, hold), times) in holds(&path) {
         of_queue.entry(queue).or_default().push((hold, times));
     }
     // The urgent ones, to the nanosecond; of the others, those that came within the interval.
-    assert_eq!(of_queue[&1], [(0, 10)], "{of_queue:?}");
+    assert!(of_queue[&1].iter().all(|(hold, _)| *hold == 0), "{of_queue:?}");
     let waited = of_queue[&0].iter().filter(|(hold, _)| (100_000..=200_000).contains(hold));
     assert!(waited.map(|(_, times)| times).sum::<usize>() >= 8, "{of_queue:?}");
 }

@@ -15,8 +15,10 @@ use sys::interrupted;
 use tune::device::Device;
 use tune::journal::{Kept, Store};
 use tune::lane::by_hash::Ports;
-use tune::lane::{Capabilities, Made, Plan, Wanted, make, of_lanes, plan, queues_of_lanes};
-use tune::setting::{Setting, State};
+use tune::lane::{
+    Capabilities, Made, Plan, Wanted, make, of_lanes, plan, queues_of_lanes, without_lanes,
+};
+use tune::setting::Setting;
 use tune::transaction::{SettingResult, Transaction, current};
 
 /// How many ports are printed.
@@ -228,14 +230,13 @@ fn describe(ports: &Ports, peer: IpAddr) -> String {
 fn remove(args: &LaneArgs, store: &Store, device: &dyn Device) -> Result<()> {
     let name = &args.device;
     let journal = current(store, device)?;
-    let kept: Vec<Kept> = of_lanes(&journal).into_iter().cloned().collect();
+    let named: Vec<Setting> = of_lanes(&journal).iter().map(|kept| kept.setting).collect();
     ensure!(
-        !kept.is_empty(),
+        !named.is_empty(),
         "Earmark has made no lane on {name} since the machine was started; rules of others: \
          ethtool -n {name}"
     );
-    let named: Vec<Setting> = kept.iter().map(|kept| kept.setting).collect();
-    let before = State(kept.into_iter().map(|kept| (kept.setting, kept.before)).collect());
+    let before = without_lanes(&journal, &device.read_with(&named)?);
     interrupted::watch().context("take signals")?;
     let mut transaction = Transaction::begin(device, store, "lane", named.iter().copied())?;
     let took = transaction.restore(&before)?;

@@ -92,6 +92,7 @@ impl Journal {
     /// Adds changes that are done to those before; what is as it first was is none any more,
     /// except for a queue where the way back of its device would overwrite it.
     pub fn keep(&mut self, changed: Vec<Kept>) {
+        let earlier = self.kept.clone();
         for mut change in changed {
             if let Some(kept) = self.kept.iter_mut().find(|kept| kept.setting == change.setting) {
                 kept.after = change.after;
@@ -99,7 +100,7 @@ impl Journal {
             }
             // What a queue had from an earlier change of its device, that one has brought.
             let device = change.setting.of_device();
-            let device = self.kept.iter().find(|kept| Some(kept.setting) == device);
+            let device = earlier.iter().find(|kept| Some(kept.setting) == device);
             if let Some(device) = device.filter(|device| device.after == change.before) {
                 change.before = device.before.clone();
             }
@@ -187,6 +188,11 @@ mod tests {
         assert_eq!(way.to_string(), "rx-usecs 8 queue:1:rx-usecs 8");
         journal.keep(changed(&states[2], &states[3], &[]));
         assert!(journal.is_empty(), "{journal:?}");
+        // Device and queue in one change, after one of the device alone.
+        journal.keep(changed(&device(0), &device(1), &[]));
+        journal.keep(changed(&states[1], &state("rx-usecs 60 queue:1:rx-usecs 0"), &[]));
+        assert_eq!(journal.first(), states[0]);
+        journal.kept.clear();
         // A queue that was named and stayed as it was is put back over what its device brings.
         journal.keep(changed(&states[0], &state("rx-usecs 50 queue:1:rx-usecs 8"), &[]));
         assert_eq!(journal.first(), states[0]);

@@ -28,7 +28,7 @@ pub use plan::{Plan, Refusal, Wanted, plan};
 
 use crate::journal::{Journal, Kept};
 use crate::setting::steering::{Placed, parse_table};
-use crate::setting::{Change, Mechanism, Setting, Value};
+use crate::setting::{Change, Mechanism, Setting, State, Value};
 use crate::transaction::{SettingResult, Transaction, Verdict};
 use netdev::ethtool::{Field, Flow, FlowRule};
 
@@ -143,6 +143,19 @@ pub fn of_lanes(journal: &Journal) -> Vec<&Kept> {
         _ => false,
     };
     journal.kept.iter().filter(is_of_lane).collect()
+}
+
+/// How a device was without its lanes, which is in state `now`. A queue that was as its device is
+/// to be so again, whatever has become of the device since.
+#[must_use]
+pub fn without_lanes(journal: &Journal, now: &State) -> State {
+    let followed = |kept: &Kept| {
+        let of = kept.setting.of_device()?;
+        let device = journal.kept.iter().find(|it| it.setting == of)?;
+        (device.before == kept.before).then(|| now.get(of).cloned()).flatten()
+    };
+    let before = |kept: &Kept| followed(kept).unwrap_or_else(|| kept.before.clone());
+    State(of_lanes(journal).into_iter().map(|kept| (kept.setting, before(kept))).collect())
 }
 
 /// The queues of lanes: those of rules that were added, and those that the hash's table was made to

@@ -13,7 +13,6 @@ use super::*;
 use crate::device::{Counted, Device, DeviceKind, Identity};
 use crate::failpoint::failpoint;
 use crate::journal::Store;
-use crate::setting::State;
 use crate::transaction::{current, put_back, undo};
 
 fn state(text: &str) -> State {
@@ -340,6 +339,35 @@ fn a_driver_takes_what_it_can_and_the_rest_is_said() {
     assert_eq!(of_lanes(&journal).len(), journal.kept.len());
     put_back(&device, &journal.first()).unwrap();
     assert_eq!(device.now(), device);
+}
+
+#[test]
+fn without_its_lane_a_queue_is_as_its_device_has_become() {
+    let mut journal = Journal::new("boot", identity());
+    let change = |journal: &mut Journal, before: &str, after: &str| {
+        journal.keep(crate::journal::changed(&state(before), &state(after), &[]));
+    };
+    // By hand, then a lane with `--rest-usecs`, then by hand again.
+    change(&mut journal, "rx-usecs 3", "rx-usecs 50");
+    let rule = "rule:7:tcp4,dst-port:80,queue:1";
+    change(
+        &mut journal,
+        &format!("rx-usecs 50 queue:1:rx-usecs 50 queue:2:rx-usecs 50 {rule} off"),
+        &format!("rx-usecs 100 queue:1:rx-usecs 0 queue:2:rx-usecs 8 {rule} on"),
+    );
+    change(&mut journal, "rx-usecs 100", "rx-usecs 200");
+    let now = state(&format!("rx-usecs 200 queue:1:rx-usecs 0 queue:2:rx-usecs 8 {rule} on"));
+    let without = without_lanes(&journal, &now);
+    assert_eq!(without.to_string(), format!("queue:1:rx-usecs 200 {rule} off"));
+    // The whole way back is to what was first.
+    let first = format!("rx-usecs 3 queue:1:rx-usecs 3 queue:2:rx-usecs 3 {rule} off");
+    assert_eq!(journal.first().to_string(), first);
+    // One that had a value of its own gets that.
+    let mut journal = Journal::new("boot", identity());
+    let both = ["rx-usecs 50 queue:1:rx-usecs 8", "rx-usecs 100 queue:1:rx-usecs 0"];
+    change(&mut journal, &format!("{} {rule} off", both[0]), &format!("{} {rule} on", both[1]));
+    let without = without_lanes(&journal, &state(both[1]));
+    assert_eq!(without.get(Setting::RxUsecs.of_queue(1).unwrap()), Some(&Value::Number(8)));
 }
 
 #[test]
