@@ -126,10 +126,42 @@ for port in range(2000, 3000):
 }
 
 #[test]
+fn rules_that_do_not_count_are_switched_on_and_off_again() {
+    let show = "sleep 0.2; ethtool -k b0 | grep ntuple; ethtool -n b0 2>&1 | grep 'Filter:\\|not'";
+    let on_b = format!(
+        "{TWO}; ethtool -K b0 ntuple off; {show}
+        $earmark lane b0 tcp-port=80 --dry-run; $earmark lane b0 'length<=60' 2>&1; {show}
+        $earmark lane b0 tcp-port=80 > /dev/null; {show}; $earmark rollback b0 > /dev/null; {show}
+        $earmark lane b0 tcp-port=80 > /dev/null
+        ethtool -N b0 flow-type udp4 dst-port 319 action 0 loc 3
+        $earmark rollback b0 2>&1 | grep -v 'b0 is as it was: rss-table'; {show}
+        ls $EARMARK_STATE_DIR"
+    );
+    let said = guests(&IAVF, "sleep 30", &on_b);
+    let dry = "lost: rules do not count now; where there is room is known once they do";
+    assert!(said.contains(dry) && said.contains("all packets would go to the lane"), "{said}");
+    let is_shown = |line: &&str| {
+        ["ntuple-", "ntuple stays", "Filter", "rxclass"].iter().any(|it| line.contains(it))
+    };
+    let shown: Vec<&str> = said.lines().filter(is_shown).collect();
+    let (off, none) =
+        ("ntuple-filters: off", "rxclass: Cannot get RX class rule count: Operation not supported");
+    let on = "ntuple-filters: on";
+    let expected = [
+        &[off, none, off, none, on, "Filter: 124", "Filter: 125", "Filter: 126", "Filter: 127"][..],
+        &[off, none],
+        &["b0: ntuple stays on, for the rules that others have added since", on, "Filter: 3"],
+    ];
+    assert_eq!(shown, expected.concat(), "{said}");
+    assert!(!said.contains(".journal"), "{said}");
+}
+
+#[test]
 fn a_lane_that_is_killed_at_any_step_is_undone() {
     // A rule of somebody else's, and one of ours that the driver takes in another way.
     let on_b = "ethtool -L b0 combined 3; sleep 0.5
-        ethtool -N b0 flow-type udp4 dst-port 319 action 2 loc 127; sleep 0.2; look > /tmp/before
+        ethtool -N b0 flow-type udp4 dst-port 319 action 2 loc 127; sleep 0.2
+        $ntuple; sleep 0.2; look > /tmp/before
         for step in $(seq 200); do
             said=$(eval $guard EARMARK_KILL_AT=$step $earmark lane b0 \\
                 \"'tcp-port=11211, vlan-priority=5'\" 2>&1) && break
@@ -140,8 +172,11 @@ fn a_lane_that_is_killed_at_any_step_is_undone() {
         echo $guard end at $step; look > /tmp/after; cmp -s /tmp/before /tmp/after && echo no lane
         $earmark lane b0 --remove > /dev/null
         sleep 0.1; look > /tmp/after; cmp /tmp/before /tmp/after; ls $EARMARK_STATE_DIR";
-    let both = ["", "EARMARK_KILL_GUARD_TOO=1"].map(|guard| format!("guard={guard}\n{on_b}\n"));
-    let on_b = both.concat().replace("/tmp/", "$EARMARK_STATE_DIR.");
+    // The second time rules do not count yet.
+    let first = format!("guard= ntuple=true\n{on_b}\n");
+    let second =
+        format!("guard=EARMARK_KILL_GUARD_TOO=1 ntuple='ethtool -K b0 ntuple off'\n{on_b}\n");
+    let on_b = (first + &second).replace("/tmp/", "$EARMARK_STATE_DIR.");
     let said = guests(&IAVF, "sleep 300", &format!("mkdir -p $EARMARK_STATE_DIR\n{on_b}"));
     let mut ends = 0;
     for line in said.lines() {

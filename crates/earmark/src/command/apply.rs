@@ -14,7 +14,7 @@ use sys::interrupted;
 use tune::device::{self, Device, Reopened};
 use tune::journal::{Journal, Store};
 use tune::recover;
-use tune::setting::{Change, State};
+use tune::setting::{Change, Setting, State, Value};
 use tune::transaction::{
     self, SettingResult, Transaction, Verdict, boot, check, current, put_back, since_boot, undo,
 };
@@ -282,6 +282,17 @@ fn journals(store: &Store, args: &RollbackArgs) -> Result<Vec<Journal>> {
     Ok(all.into_iter().filter(meant).collect())
 }
 
+/// What of `before` a device that was put back is in, and a line about what it is not in: `ntuple`
+/// stays on while others have rules.
+pub(super) fn settled(name: &str, device: &dyn Device, before: &State) -> Result<State> {
+    let (setting, off) = (Setting::Ntuple, Value::Switch(false));
+    if before.get(setting) == Some(&off) && device.read_with(&[setting])?.is_on(setting) {
+        errln!("{name}: ntuple stays on, for the rules that others have added since");
+        return Ok(before.only(|it| it != setting));
+    }
+    Ok(before.clone())
+}
+
 fn roll_back(store: &Store, journal: &Journal) -> Result<bool> {
     let mut name = journal.device.name.clone();
     let device = match device::reopen(&journal.device)? {
@@ -320,6 +331,7 @@ fn roll_back(store: &Store, journal: &Journal) -> Result<bool> {
     put_back(device, &first)?;
     journal.kept.clear();
     store.write(&journal, &held)?;
+    let first = settled(&name, device, &first)?;
     outln!("{name} is as it was{}{first}", if first.0.is_empty() { "" } else { ": " });
     Ok(true)
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use netdev::Root;
 use serde::Serialize;
 
-use super::apply::{DeviceArgs, seconds_or_minutes};
+use super::apply::{DeviceArgs, seconds_or_minutes, settled};
 use report::{errln, outln};
 use show::lanes::Lane;
 use show::report::Report;
@@ -16,7 +16,8 @@ use tune::device::Device;
 use tune::journal::{Kept, Store};
 use tune::lane::by_hash::Ports;
 use tune::lane::{
-    Capabilities, Made, Plan, Wanted, make, of_lanes, plan, queues_of_lanes, without_lanes,
+    Begun, Candidate, Capabilities, Made, Plan, Wanted, begin, of_lanes, plan, queues_of_lanes,
+    without_lanes,
 };
 use tune::setting::Setting;
 use tune::transaction::{SettingResult, Transaction, current};
@@ -140,22 +141,14 @@ fn add(args: &LaneArgs, packets: &str, store: &Store, device: &dyn Device) -> Re
         cpu: args.cpu,
         by_hash: by_hash.transpose()?,
     };
-    let capabilities = Capabilities::read(device)?;
-    let plan = plan(&wanted, &capabilities)?;
     if args.dry_run {
-        let asked = |place: (&Option<u32>, &tune::lane::Candidate)| Rule {
-            place: *place.0,
-            rule: place.1.ways.first().map(ToString::to_string).unwrap_or_default(),
-            asked: place.1.asked.clone(),
-        };
-        let rules = plan.places.iter().zip(&plan.candidates).map(asked).collect();
-        let made = Made { lost: plan.lost.clone(), ..Made::default() };
-        return print(args, &capabilities.driver, &plan, rules, made);
+        return dry_run(args, &wanted, &Capabilities::read(device)?);
     }
     interrupted::watch().context("take signals")?;
-    let mut transaction = Transaction::begin(device, store, "lane", plan.settings().into_iter())?;
-    let mut made = make(&mut transaction, &plan)?;
+    let mut begun = begin(device, store, &wanted)?;
+    let mut made = begun.make()?;
     interrupted::check()?;
+    let Begun { transaction, plan, driver, .. } = begun;
     match args.confirm_within {
         Some(seconds) => transaction.keep_for(seconds)?,
         None => transaction.keep()?,
@@ -166,7 +159,23 @@ fn add(args: &LaneArgs, packets: &str, store: &Store, device: &dyn Device) -> Re
         asked,
     });
     let rules = rules.collect();
-    print(args, &capabilities.driver, &plan, rules, made)
+    print(args, &driver, &plan, rules, made)
+}
+
+fn dry_run(args: &LaneArgs, wanted: &Wanted, device: &Capabilities) -> Result<()> {
+    let hides = device.hides_rules() && wanted.by_hash.is_none();
+    let mut plan = if hides { plan(wanted, &device.with_room()) } else { plan(wanted, device) }?;
+    if hides {
+        plan.lost.push("rules do not count now; where there is room is known once they do".into());
+    }
+    let asked = |(place, candidate): (&Option<u32>, &Candidate)| Rule {
+        place: *place,
+        rule: candidate.ways.first().map(ToString::to_string).unwrap_or_default(),
+        asked: candidate.asked.clone(),
+    };
+    let rules = plan.places.iter().zip(&plan.candidates).map(asked).collect();
+    let made = Made { lost: plan.lost.clone(), ..Made::default() };
+    print(args, &device.driver, &plan, rules, made)
 }
 
 fn print(args: &LaneArgs, driver: &str, plan: &Plan, rules: Vec<Rule>, made: Made) -> Result<()> {
@@ -248,6 +257,7 @@ fn remove(args: &LaneArgs, store: &Store, device: &dyn Device) -> Result<()> {
         return Ok(());
     }
     took.iter().for_each(|took| outln!("{name}: {}", took.describe()));
+    settled(name, device, &before)?;
     outln!("{name} has no lane of Earmark's any more");
     Ok(())
 }

@@ -89,6 +89,19 @@ impl Capabilities {
         })
     }
 
+    /// Whether rules do not count, and the driver therefore does not show its own: iavf is such a
+    /// one.
+    #[must_use]
+    pub fn hides_rules(&self) -> bool {
+        self.rules.is_none() && self.ntuple == Some(false)
+    }
+
+    /// The same as if it had room for rules, until it shows them.
+    #[must_use]
+    pub fn with_room(&self) -> Self {
+        Self { rules: Some(FlowRules::default()), ..self.clone() }
+    }
+
     /// Free places for rules, the last first, as `ethtool -N` takes them; so rules of others that
     /// stand before keep their say. Where the driver chooses, there is no end of them.
     pub fn places(&self) -> impl Iterator<Item = Option<u32>> {

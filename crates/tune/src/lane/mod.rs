@@ -26,7 +26,8 @@ pub use capabilities::Capabilities;
 pub use mark::Candidate;
 pub use plan::{Plan, Refusal, Wanted, plan};
 
-use crate::journal::{Journal, Kept};
+use crate::device::Device;
+use crate::journal::{Journal, Kept, Store};
 use crate::setting::steering::{Placed, parse_table};
 use crate::setting::{Change, Mechanism, Setting, State, Value};
 use crate::transaction::{SettingResult, Transaction, Verdict};
@@ -63,6 +64,53 @@ impl Plan {
 
 /// A priority that switches and hosts use for what is urgent.
 const PRIORITY: u128 = 5;
+
+/// A lane that is being made.
+pub struct Begun<'a> {
+    /// The change, with all that it may touch in the journal.
+    pub transaction: Transaction<'a>,
+    /// What is to be done.
+    pub plan: Plan,
+    /// What drives the device.
+    pub driver: String,
+    /// What was changed already, so that the device shows its rules.
+    changed: Vec<SettingResult>,
+}
+
+/// Reads a device, makes a plan, and begins the change.
+///
+/// # Errors
+/// If there can be no such lane, or somebody else changes the device.
+pub fn begin<'a>(device: &'a dyn Device, store: &Store, wanted: &Wanted) -> Result<Begun<'a>> {
+    let found = Capabilities::read(device)?;
+    let driver = found.driver.clone();
+    if wanted.by_hash.is_some() || !found.hides_rules() {
+        let plan = plan(wanted, &found)?;
+        let transaction = Transaction::begin(device, store, "lane", plan.settings().into_iter())?;
+        return Ok(Begun { transaction, plan, driver, changed: Vec::new() });
+    }
+    // All other reasons are known before anything is changed.
+    plan(wanted, &found.with_room())?;
+    let named = std::iter::once(Setting::Ntuple);
+    let mut transaction = Transaction::begin(device, store, "lane", named)?;
+    let on = Change(vec![(Setting::Ntuple, Value::Switch(true))]);
+    let changed = transaction.change(&on)?;
+    let plan = plan(wanted, &Capabilities::read(device)?)?;
+    transaction.extend(plan.settings())?;
+    Ok(Begun { transaction, plan, driver, changed })
+}
+
+impl Begun<'_> {
+    /// Puts the plan into force.
+    ///
+    /// # Errors
+    /// As for [`make`].
+    pub fn make(&mut self) -> Result<Made> {
+        let mut made = make(&mut self.transaction, &self.plan)?;
+        made.settings.splice(0..0, std::mem::take(&mut self.changed));
+        Ok(made)
+    }
+}
 
 /// Puts a plan into force.
 ///

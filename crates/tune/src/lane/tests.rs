@@ -10,9 +10,8 @@ use netdev::ethtool::{FlowRules, HashFields, Rss};
 use serde::{Deserialize, Serialize};
 
 use super::*;
-use crate::device::{Counted, Device, DeviceKind, Identity};
+use crate::device::{Counted, DeviceKind, Identity};
 use crate::failpoint::failpoint;
-use crate::journal::Store;
 use crate::transaction::{current, put_back, undo};
 
 fn state(text: &str) -> State {

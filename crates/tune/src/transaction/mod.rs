@@ -207,6 +207,24 @@ impl<'a> Transaction<'a> {
         Ok(Self { device, store, held, journal, before, named, asked, guard, open: true })
     }
 
+    /// Takes in more settings that it may change: those that the device shows only after a change.
+    ///
+    /// # Errors
+    /// If they cannot be read, or the journal cannot be written; what was changed so far is undone
+    /// with the rest, then.
+    pub fn extend(&mut self, named: Vec<Setting>) -> Result<()> {
+        refuse_shared(&self.store, &self.journal, &named)?;
+        self.named.extend(named);
+        let now = self.read()?;
+        for (setting, value) in now.0 {
+            self.before.0.entry(setting).or_insert(value);
+        }
+        if let Some(trying) = &mut self.journal.trying {
+            trying.before = self.before.clone();
+        }
+        self.store.write(&self.journal, &self.held)
+    }
+
     fn read(&self) -> Result<State> {
         self.device.read_with(&self.named)
     }
