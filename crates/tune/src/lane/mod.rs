@@ -10,7 +10,7 @@
 //! its settings are those that `earmark apply` knows, too.
 //!
 //! Rules come last, when their queue is ready. A device refuses rules only when it is asked for
-//! them, so some are there in several ways ([`mark`]), and the first that it takes is kept.
+//! them, so some are there in several ways (`mark.rs`), and the first that it takes is kept.
 //!
 //! Which settings make up a lane is in the journal, as all that was changed: [`of_lanes`] picks
 //! them. Rules that are not there belong to others.
