@@ -61,9 +61,7 @@ fn urgent_packets_interrupt_at_once_and_others_wait() {
         "lost: the device compares whole bytes",
         "way back: earmark lane b0 --remove\n",
         // `show`, before and after.
-        "lanes        queue 1, interrupts at once, for its rules alone, 11 packets: 126:ip6",
-        "b0: queue 1, interrupts at once, for its rules alone, 21 packets: 126:ip6,tos:184,queue:1; \
-         127:ip4,tos:184,queue:1\n",
+        "packets: 126:ip6,tos:184,queue:1; 127:ip4,tos:184,queue:1\n",
         "    earmark apply b0 rss-table 0/64 rule:126:ip6,tos:184,queue:1 on \
          rule:127:ip4,tos:184,queue:1 on\n",
         "b0: rule:127:ip4,tos:184,queue:1 on -> off\n",
@@ -74,6 +72,14 @@ fn urgent_packets_interrupt_at_once_and_others_wait() {
     ] {
         assert!(said.contains(words), "no `{words}` in {said}");
     }
+    // What the queue had before it was a lane depends on the key of the hash, which is random.
+    let packets = |head: &str| -> u64 {
+        let head = format!("{head}queue 1, interrupts at once, for its rules alone, ");
+        let (_, rest) = said.split_once(&head).unwrap_or_else(|| panic!("no `{head}` in {said}"));
+        rest.split_once(' ').unwrap().0.parse().unwrap()
+    };
+    let (first, both) = (packets("lanes        "), packets("b0: "));
+    assert!(first >= 10 && both == first + 10, "{said}");
     // Without any hold, over the lane, and as the rest: in ms, by ping. Drivers write an interval
     // when they next poll, so the first pings may still wait.
     let times = said.lines().filter_map(|line| line.strip_prefix("rtt min/avg/max/mdev = "));
@@ -82,7 +88,8 @@ fn urgent_packets_interrupt_at_once_and_others_wait() {
         .collect();
     let [free, urgent, rest] = &times[..] else { panic!("three times in {said}") };
     let (least, most) = (free[0], urgent[2]);
-    assert!((most - least).abs() <= 0.001 && rest[0] > least + 0.1, "{times:?}");
+    // Each is cut to a microsecond by ping.
+    assert!((most - least).abs() < 0.002 && rest[0] > least + 0.1, "{times:?}");
     let mut of_queue: BTreeMap<u16, Vec<(u64, usize)>> = BTreeMap::new();
     for ((queue, hold), times) in holds(&path) {
         of_queue.entry(queue).or_default().push((hold, times));
