@@ -85,3 +85,21 @@ fn what_the_cards_have_not_is_refused() {
         run(&words).refused(&[why]);
     }
 }
+
+/// 70,000 and 20,000 interrupts a second, in whole ticks of 256 ns, as `e1000_update_itr` and
+/// `e1000_set_itr` of e1000e choose them.
+#[test]
+fn e1000e_changes_its_interval_when_a_flow_begins() {
+    let json = run(&["adaptive", "--nic", "e1000e", "--json", "rr-then"]).json();
+    let modes = json["traffic"][0]["modes"].as_array().unwrap();
+    let intervals = |mode: usize| -> Vec<f64> {
+        let seen = modes[mode]["intervals"].as_array().unwrap().iter();
+        seen.map(|seen| number(seen, "interval_us")).collect()
+    };
+    assert_eq!(intervals(0), [55.0 * 0.256, 195.0 * 0.256], "{json}");
+    let changed = number(&modes[0]["intervals"][1], "at_us");
+    assert!((100_000.0..=101_000.0).contains(&changed), "{json}");
+    assert_eq!((intervals(1), intervals(2)), (vec![195.0 * 0.256], vec![488.0 * 0.256]), "{json}");
+    let p50 = |mode: usize| number(&modes[mode]["latency_us"], "p50");
+    assert!(p50(3) < p50(0) && p50(0) < p50(1) && p50(1) < p50(2), "{json}");
+}

@@ -103,10 +103,12 @@ pub trait HostSide: Send {
         None
     }
 
-    /// Whether the host's driver moderates by registers of the device, so that the setting `driver`
-    /// means something.
-    fn has_registers(&self) -> bool {
-        false
+    /// The least time between two interrupts of a receive queue that the host's driver has asked
+    /// for by registers of the device. `None` if it has none, so that the setting `driver` means
+    /// nothing.
+    fn interval(&self, queue: usize) -> Option<Duration> {
+        let _ = queue;
+        None
     }
 
     /// Plugs the host's cable in, or pulls it out; `false` if its NIC cannot tell its driver.

@@ -426,8 +426,8 @@ impl HostSide for Device {
         if self.settings.inband { Some(self) } else { None }
     }
 
-    fn has_registers(&self) -> bool {
-        true
+    fn interval(&self, queue: usize) -> Option<Duration> {
+        Some(self.function.interval(queue))
     }
 
     fn set_link(&mut self, up: bool) -> bool {

@@ -1,6 +1,6 @@
 //! A PCI function of either kind, a card or a virtual function, as the device deals with it.
 
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use hostside::Route;
 use vhost::memory::{Memory, MemoryError};
 
@@ -52,6 +52,14 @@ impl Function {
         match self {
             Self::Card(card) => card.set_link(link),
             Self::Virtual(function) => function.set_link(link),
+        }
+    }
+
+    /// The least time between two interrupts for frames of a queue.
+    pub(crate) fn interval(&self, queue: usize) -> Duration {
+        match self {
+            Self::Card(card) => card.interval(),
+            Self::Virtual(function) => function.interval(queue),
         }
     }
 

@@ -299,7 +299,14 @@ impl Plane {
     /// Whether the host of port `number` has moderation registers of its own.
     #[must_use]
     pub fn has_registers(&self, number: usize) -> bool {
-        self.ports[number].inner.host.has_registers()
+        self.interval(number, 0).is_some()
+    }
+
+    /// The least time between two interrupts of a receive queue that the driver of the host of port
+    /// `number` has asked for, if it moderates by registers.
+    #[must_use]
+    pub fn interval(&self, number: usize, queue: usize) -> Option<Duration> {
+        self.ports[number].inner.host.interval(queue)
     }
 
     /// Plugs the cable of port `number` in, or pulls it out; `false` if the NIC of its host cannot

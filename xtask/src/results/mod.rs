@@ -123,6 +123,10 @@ fn measure(directory: &Path, only: &[String]) -> Result<()> {
     if wanted("adaptive") {
         println!("adaptive against Linux's own");
         print_to("adaptive.json", &["adaptive", "--json"])?;
+        for nic in ["e1000e", "e1000", "iavf"] {
+            let file = format!("adaptive-{nic}.json");
+            print_to(&file, &["adaptive", "--nic", nic, "--json"])?;
+        }
     }
     if wanted("mpi") {
         mpi::measure(&directory.join("mpi.json"), false)?;

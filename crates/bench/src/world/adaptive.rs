@@ -20,7 +20,7 @@ use crate::experiment::{A, B, Plan};
 use crate::options::{NicOptions, Ports};
 
 /// How often it is looked what is in force.
-const STEP: Duration = Duration::from_micros(50);
+pub(super) const STEP: Duration = Duration::from_micros(50);
 
 /// When the NIC, or the guest's driver, starts to adapt.
 const ADAPT_AT: Duration = Duration::from_millis(800);
@@ -104,7 +104,7 @@ fn ethtool() -> Spawn {
 }
 
 /// Lets the players that are `late` go `at` a later moment.
-fn delay(plan: &Plan, late: &[usize], scripts: &mut [Vec<TimedCommand>], at: Duration) {
+pub(super) fn delay(plan: &Plan, late: &[usize], scripts: &mut [Vec<TimedCommand>], at: Duration) {
     for (place, part) in script::parts(plan).enumerate() {
         let of_the_part = |cue: &&mut TimedCommand| cue.program == part.program;
         for cue in scripts[part.host].iter_mut().filter(of_the_part) {

@@ -4,6 +4,7 @@ pub mod adaptive;
 pub mod agents;
 mod eta;
 mod guests;
+pub mod intervals;
 mod kind;
 pub mod live;
 mod script;

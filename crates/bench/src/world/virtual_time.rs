@@ -107,18 +107,18 @@ impl World for Virtual {
 }
 
 /// What programs have written, by guest and program.
-type Outputs = BTreeMap<(usize, u32), Output>;
+pub(super) type Outputs = BTreeMap<(usize, u32), Output>;
 
 /// What one program has written, and how it ended.
 #[derive(Debug, Default)]
-struct Output {
+pub(super) struct Output {
     out: Vec<u8>,
     err: Vec<u8>,
     end: Option<String>,
 }
 
 impl Output {
-    fn note(&mut self, event: Event) {
+    pub(super) fn note(&mut self, event: Event) {
         match event {
             Event::Output(Stream::Output, bytes) => self.out.extend(bytes),
             Event::Output(Stream::Error, bytes) => self.err.extend(bytes),
@@ -135,7 +135,7 @@ impl Output {
 }
 
 /// What the agents of `plan` measured.
-fn records(plan: &Plan, outputs: &Outputs) -> Result<Vec<(Part, Record)>> {
+pub(super) fn records(plan: &Plan, outputs: &Outputs) -> Result<Vec<(Part, Record)>> {
     let mut records = Vec::new();
     let nothing = Output::default();
     for part in script::parts(plan) {

@@ -1,4 +1,8 @@
-//! `earmark adaptive`: Linux's own adaptive moderation against ours, on the same traffic.
+//! `earmark adaptive`: Linux's own adaptive moderation against ours, on the same traffic, and the
+//! intervals that Intel's drivers choose.
+
+mod intel;
+mod traffic;
 
 use anyhow::Result;
 use clap::Args;
@@ -6,15 +10,19 @@ use serde::Serialize;
 use sys::privilege::become_capable;
 
 use bench::environment::{Environment, VIRTUAL};
-use bench::experiment::{Experiment, Plan};
 use bench::measurement::SCHEMA;
-use bench::options::ExperimentOptions;
+use bench::nic_kind::NicKind;
 use bench::world::adaptive::{Change, Decider, changes};
 use report::outln;
+use traffic::{Traffic, all};
 
 /// What `earmark adaptive` takes.
 #[derive(Args, Debug)]
 pub struct AdaptiveArgs {
+    /// The NIC of the guests; with one of Intel's, the intervals that its driver asks for in each
+    /// of its modes, and what comes of them, beside `marked:75`
+    #[arg(long, value_enum, default_value_t)]
+    nic: NicKind,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -24,14 +32,6 @@ pub struct AdaptiveArgs {
     /// Seconds of traffic
     #[arg(long, default_value_t = 0.2, value_parser = bench::options::duration)]
     duration: f64,
-}
-
-/// What is sent, and which players go late.
-struct Traffic {
-    name: &'static str,
-    about: &'static str,
-    plan: Plan,
-    late: Vec<usize>,
 }
 
 /// What `--json` prints.
@@ -62,11 +62,13 @@ struct Compared {
 /// If there is no kernel for guests, or a guest does not do what it should.
 pub fn run(args: &AdaptiveArgs) -> Result<()> {
     let privilege = become_capable()?;
+    let mut traffic = all(args.duration);
+    traffic.retain(|it| args.only.as_ref().is_none_or(|only| it.name.starts_with(only.as_str())));
+    if args.nic != NicKind::Virtio {
+        return intel::run(args.nic, &traffic, args.json, privilege);
+    }
     let mut compared = Vec::new();
-    for traffic in all(args.duration) {
-        if args.only.as_ref().is_some_and(|only| !traffic.name.starts_with(only.as_str())) {
-            continue;
-        }
+    for traffic in traffic {
         let outcome = compare(&traffic, args.duration)?;
         if !args.json {
             print(&outcome);
@@ -126,47 +128,6 @@ fn print(compared: &Compared) {
     }
     let share = compared.agree_us as f64 / compared.duration_s / 1e4;
     outln!("  the same profile in force for {share:.1} % of the time\n");
-}
-
-fn all(duration_s: f64) -> Vec<Traffic> {
-    let plan = |experiment: Experiment, options: ExperimentOptions, clients| {
-        let options =
-            ExperimentOptions { warmup: Some(0.0), duration: Some(duration_s), ..options };
-        experiment.plan(&options, clients, 1)
-    };
-    let usual = ExperimentOptions::default;
-    let rate = |rate| ExperimentOptions { rate: Some(rate), ..usual() };
-    let traffic = |name, about, plan| Traffic { name, about, plan, late: Vec::new() };
-    let mut slow_then_fast = plan(Experiment::Pps, rate(10_000), None);
-    let fast = plan(Experiment::Pps, rate(100_000), None).players.remove(1);
-    slow_then_fast.players.push(fast);
-    vec![
-        traffic("pps-10k", "10 000 datagrams a second", plan(Experiment::Pps, rate(10_000), None)),
-        traffic("pps-100k", "100 000 a second", plan(Experiment::Pps, rate(100_000), None)),
-        traffic("bulk", "one TCP flow as fast as it goes", plan(Experiment::Bulk, usual(), None)),
-        traffic(
-            "rr",
-            "TCP round trips, one after the other",
-            plan(Experiment::TcpRr, usual(), None),
-        ),
-        traffic("rr-8", "the same on 8 connections", plan(Experiment::TcpRr, usual(), Some(8))),
-        Traffic {
-            name: "slow-then-fast",
-            about: "10 000 datagrams a second, and from half-time on 100 000 more",
-            plan: slow_then_fast,
-            late: vec![2],
-        },
-        Traffic {
-            name: "rr-then-bulk",
-            about: "1000 TCP round trips a second, and from half-time on a TCP flow",
-            plan: plan(
-                Experiment::Mixed,
-                ExperimentOptions { bulk_rate: Some(900), ..usual() },
-                None,
-            ),
-            late: vec![3],
-        },
-    ]
 }
 
 #[cfg(test)]

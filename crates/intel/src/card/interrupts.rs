@@ -160,6 +160,17 @@ impl Interrupts {
         }
     }
 
+    /// The throttle of the line that frames interrupt on.
+    pub(super) fn interval(&self) -> Duration {
+        match self.wiring.receive_line() {
+            Some(Line::Pin) => self.pin.gap(),
+            Some(Line::Vector(vector)) => {
+                self.vectors.get(usize::from(vector)).map_or(Duration::ZERO, Throttle::gap)
+            }
+            None => Duration::ZERO,
+        }
+    }
+
     /// A frame is in memory: it is a cause when its delay is over.
     pub(super) fn frame_received(&mut self, now: Instant) {
         delayed(&mut self.receive, now, &mut self.causes);

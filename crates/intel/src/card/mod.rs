@@ -10,7 +10,7 @@ mod register;
 mod statistics;
 mod transmit;
 
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use vhost::memory::MemoryError;
 
 use super::bus::OnBus;
@@ -276,6 +276,11 @@ impl Card {
     /// Interrupts for frames at once, whatever the registers say of delays.
     pub(crate) fn interrupt_for_frames(&mut self, now: Instant) {
         self.interrupts.interrupt_for_frames(now);
+    }
+
+    /// The least time between two interrupts for frames.
+    pub(crate) fn interval(&self) -> Duration {
+        self.interrupts.interval()
     }
 
     /// Lets timers run out.

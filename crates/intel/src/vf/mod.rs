@@ -22,7 +22,7 @@ mod transmit;
 mod vector;
 mod virtchnl;
 
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use hostside::Route;
 use vhost::memory::MemoryError;
 
@@ -323,6 +323,13 @@ impl VirtualFunction {
             });
         }
         raised
+    }
+
+    /// The least time between two interrupts for frames of a queue.
+    pub(crate) fn interval(&self, queue: usize) -> Duration {
+        let State { pairs, vectors, .. } = &self.state;
+        let wire = pairs.get(queue).and_then(|pair| pair.receive_wire);
+        wire.map_or(Duration::ZERO, |wire| vectors[wire.vector].gap(wire.index))
     }
 
     /// The receive queues whose vectors the driver has enabled since the last call.

@@ -83,6 +83,11 @@ impl Vector {
         self.ticks.get(index).copied().unwrap_or(0)
     }
 
+    /// The same as time; none for causes that are not throttled.
+    pub(super) fn gap(&self, index: usize) -> Duration {
+        TICK.times(self.interval(index).into())
+    }
+
     /// Sets an interval, in ticks of 2 us; what waits already waits no longer than the new one.
     pub(super) fn set_interval(&mut self, index: usize, ticks: u32) {
         if let (Some(kept), Some(throttle)) =

@@ -23,6 +23,12 @@ impl Throttle {
         Self { gap, last_interrupt: None, expires: None }
     }
 
+    /// The gap.
+    #[must_use]
+    pub const fn gap(&self) -> Duration {
+        self.gap
+    }
+
     /// Changes the gap; it counts from the last interrupt. A timer that already runs keeps its
     /// deadline.
     pub fn set_gap(&mut self, gap: Duration) {

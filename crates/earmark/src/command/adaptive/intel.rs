@@ -1,0 +1,196 @@
+//! Intel's drivers: which interval each asks its NIC for, on the same traffic.
+
+use anyhow::Result;
+use bench::environment::{Environment, VIRTUAL};
+use bench::measurement::{Quantiles, Rounds, SCHEMA};
+use bench::nic_kind::NicKind;
+use bench::options::{NicOptions, Text};
+use bench::world::intervals::{Interval, intervals, shares};
+use report::outln;
+use serde::Serialize;
+use sys::privilege::Privilege;
+
+use super::traffic::Traffic;
+
+/// The speed of the link: that of the cards of the first articles' kind.
+const LINK_MBIT: u32 = 1_000;
+
+/// How many changes are printed for people.
+const PRINTED: usize = 6;
+
+/// Who moderates: a name, what the driver is told, and the NIC's setting.
+struct Mode {
+    name: &'static str,
+    driver_options: &'static [&'static str],
+    setting: &'static str,
+}
+
+const fn mode(name: &'static str, driver_options: &'static [&'static str]) -> Mode {
+    Mode { name, driver_options, setting: "driver" }
+}
+
+/// e1000e's receive delay is none of its throttle's: without it, the throttle is what one sees.
+const E1000E: [Mode; 4] = [
+    mode("dynamic", &["InterruptThrottleRate=1", "RxIntDelay=0", "RxAbsIntDelay=0"]),
+    mode("conservative", &["InterruptThrottleRate=3", "RxIntDelay=0", "RxAbsIntDelay=0"]),
+    mode("8000/s", &["InterruptThrottleRate=8000", "RxIntDelay=0", "RxAbsIntDelay=0"]),
+    Mode { name: "marked:75", driver_options: &["RxIntDelay=0"], setting: "marked:75" },
+];
+
+const E1000: [Mode; 4] = [
+    mode("dynamic", &["InterruptThrottleRate=1"]),
+    mode("conservative", &["InterruptThrottleRate=3"]),
+    mode("8000/s", &["InterruptThrottleRate=8000"]),
+    Mode { name: "marked:75", driver_options: &[], setting: "marked:75" },
+];
+
+const IAVF: [Mode; 2] =
+    [mode("adaptive", &[]), Mode { name: "marked:75", driver_options: &[], setting: "marked:75" }];
+
+/// What `--json` prints.
+#[derive(Debug, Serialize)]
+struct Traces {
+    schema_version: u32,
+    environment: Environment,
+    driver: &'static str,
+    link_mbit: u32,
+    traffic: Vec<Trace>,
+}
+
+/// One kind of traffic.
+#[derive(Debug, Serialize)]
+struct Trace {
+    name: &'static str,
+    about: &'static str,
+    duration_s: f64,
+    modes: Vec<Outcome>,
+}
+
+/// What came of it in one mode.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    mode: &'static str,
+    driver_options: &'static [&'static str],
+    setting: &'static str,
+    /// In the order in which the NIC had them; the setting `marked:75` does not use them.
+    intervals: Vec<Interval>,
+    shares: Vec<Share>,
+    /// How often another interval was asked for, each second.
+    changes_per_s: f64,
+    interrupts_per_s: Option<f64>,
+    latency_us: Option<Quantiles>,
+    transactions_per_s: Option<f64>,
+    bulk_bits_per_s: Option<f64>,
+    datagrams_per_s: Option<f64>,
+}
+
+/// For how much of the time an interval was in force.
+#[derive(Debug, Serialize)]
+struct Share {
+    interval_us: f64,
+    share: f64,
+}
+
+/// Plays each kind of traffic in each mode of the driver of `nic`.
+pub(super) fn run(
+    nic: NicKind,
+    traffic: &[Traffic],
+    json: bool,
+    privilege: Privilege,
+) -> Result<()> {
+    let modes: &[Mode] = match nic {
+        NicKind::E1000e => &E1000E,
+        NicKind::E1000 => &E1000,
+        NicKind::Iavf => &IAVF,
+        NicKind::Virtio => &[],
+    };
+    let environment =
+        Environment { privilege: privilege.to_string(), ..Environment::read(VIRTUAL) };
+    let mut traces = Vec::new();
+    for traffic in traffic {
+        let modes = modes.iter().map(|mode| play(traffic, nic, mode, &environment));
+        let trace = Trace {
+            name: traffic.name,
+            about: traffic.about,
+            duration_s: traffic.plan.duration_s,
+            modes: modes.collect::<Result<_>>()?,
+        };
+        if !json {
+            print(&trace);
+        }
+        traces.push(trace);
+    }
+    if json {
+        let traces = Traces {
+            schema_version: SCHEMA,
+            environment,
+            driver: nic.driver(),
+            link_mbit: LINK_MBIT,
+            traffic: traces,
+        };
+        outln!("{}", serde_json::to_string_pretty(&traces)?);
+    }
+    Ok(())
+}
+
+fn play(
+    traffic: &Traffic,
+    nic: NicKind,
+    mode: &Mode,
+    environment: &Environment,
+) -> Result<Outcome> {
+    let told = mode.driver_options.iter().map(|option| option.parse().map(Text));
+    let told = told.collect::<Result<Vec<_>, &str>>().map_err(anyhow::Error::msg)?;
+    let options = NicOptions {
+        nic: Some(nic),
+        link_rate: Some(LINK_MBIT),
+        driver_options: (!told.is_empty()).then_some(told),
+        ..NicOptions::default()
+    };
+    let traced = intervals(&traffic.plan, &traffic.late, &options, mode.setting.parse()?)?;
+    let rounds = Rounds {
+        setting: mode.setting.to_owned(),
+        clients: None,
+        slices: std::slice::from_ref(&traced.slice),
+        missed: &[],
+        reports_half: false,
+    };
+    let measured = rounds.measurement(environment.clone());
+    let seconds = traffic.plan.warmup_s + traffic.plan.duration_s;
+    let shares = shares(&traced.intervals, (seconds * 1e6) as u64).into_iter();
+    let shares = shares.map(|(ns, share)| Share { interval_us: ns as f64 / 1e3, share });
+    Ok(Outcome {
+        mode: mode.name,
+        driver_options: mode.driver_options,
+        setting: mode.setting,
+        changes_per_s: traced.intervals.len().saturating_sub(1) as f64 / seconds,
+        shares: shares.collect(),
+        intervals: traced.intervals,
+        interrupts_per_s: measured.interrupts_per_s,
+        latency_us: measured.latency_us,
+        transactions_per_s: measured.transactions_per_s,
+        bulk_bits_per_s: measured.bulk_bits_per_s,
+        datagrams_per_s: measured.datagrams_per_s,
+    })
+}
+
+fn print(trace: &Trace) {
+    outln!("{}: {}", trace.name, trace.about);
+    for outcome in &trace.modes {
+        let mut told = Vec::new();
+        if outcome.setting == "driver" {
+            let step =
+                |it: &Interval| format!("{:.1} ms {} us", it.at_us as f64 / 1e3, it.interval_us);
+            told.extend(outcome.intervals.iter().take(PRINTED).map(step));
+            let more = outcome.intervals.len().saturating_sub(PRINTED);
+            told.extend((more > 0).then(|| format!("and {more} more")));
+        }
+        told.extend(outcome.interrupts_per_s.map(|rate| format!("{rate:.0} interrupts/s")));
+        told.extend(
+            outcome.latency_us.map(|it| format!("p50 {:.1} us, p99 {:.1} us", it.p50, it.p99)),
+        );
+        told.extend(outcome.bulk_bits_per_s.map(|bits| format!("{:.0} Mbit/s", bits / 1e6)));
+        outln!("  {:<13} {}", outcome.mode, told.join(", "));
+    }
+    outln!("");
+}
