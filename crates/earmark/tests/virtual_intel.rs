@@ -101,5 +101,6 @@ fn e1000e_changes_its_interval_when_a_flow_begins() {
     assert!((100_000.0..=101_000.0).contains(&changed), "{json}");
     assert_eq!((intervals(1), intervals(2)), (vec![195.0 * 0.256], vec![488.0 * 0.256]), "{json}");
     let p50 = |mode: usize| number(&modes[mode]["latency_us"], "p50");
-    assert!(p50(3) < p50(0) && p50(0) < p50(1) && p50(1) < p50(2), "{json}");
+    // Beside the flow, in the second half, where a period of either dynamic mode is the same.
+    assert!([0, 1].iter().all(|&mode| p50(3) < p50(mode) && p50(mode) < p50(2)), "{json}");
 }

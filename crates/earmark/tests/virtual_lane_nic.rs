@@ -29,8 +29,10 @@ fn guests(options: &[&str], on_a: &str, on_b: &str) -> String {
 
 const IAVF: [&str; 4] = ["--nic", "iavf", "--queues", "4"];
 
-/// Two queues; without adaptive moderation, so that a queue's interval is known.
+/// Two queues, a key of the hash that is the same each time (drivers choose one at random), and no
+/// adaptive moderation, so that a queue's interval is known.
 const TWO: &str = "ethtool -L b0 combined 2; sleep 0.5
+    ethtool -X b0 hkey $(printf '6d:5a:56:da:25:5b:0e:c2:41:67:25:3d:43%.0s:' 1 2 3 4 | sed s/:$//)
     ethtool -C b0 adaptive-rx off adaptive-tx off rx-usecs 50 tx-usecs 0; sleep 0.1";
 
 #[test]
@@ -72,14 +74,13 @@ fn urgent_packets_interrupt_at_once_and_others_wait() {
     ] {
         assert!(said.contains(words), "no `{words}` in {said}");
     }
-    // What the queue had before it was a lane depends on the key of the hash, which is random.
     let packets = |head: &str| -> u64 {
         let head = format!("{head}queue 1, interrupts at once, for its rules alone, ");
         let (_, rest) = said.split_once(&head).unwrap_or_else(|| panic!("no `{head}` in {said}"));
         rest.split_once(' ').unwrap().0.parse().unwrap()
     };
     let (first, both) = (packets("lanes        "), packets("b0: "));
-    assert!(first >= 10 && both == first + 10, "{said}");
+    assert_eq!(both, first + 10, "{said}");
     // Without any hold, over the lane, and as the rest: in ms, by ping. Drivers write an interval
     // when they next poll, so the first pings may still wait.
     let times = said.lines().filter_map(|line| line.strip_prefix("rtt min/avg/max/mdev = "));
@@ -88,8 +89,9 @@ fn urgent_packets_interrupt_at_once_and_others_wait() {
         .collect();
     let [free, urgent, rest] = &times[..] else { panic!("three times in {said}") };
     let (least, most) = (free[0], urgent[2]);
-    // Each is cut to a microsecond by ping.
-    assert!((most - least).abs() < 0.002 && rest[0] > least + 0.1, "{times:?}");
+    // Each is cut to a microsecond by ping. The first of the rest may come after a silence, and
+    // does not wait then: their mean.
+    assert!((most - least).abs() < 0.002 && rest[1] > least + 0.1, "{times:?}");
     let mut of_queue: BTreeMap<u16, Vec<(u64, usize)>> = BTreeMap::new();
     for ((queue, hold), times) in holds(&path) {
         of_queue.entry(queue).or_default().push((hold, times));

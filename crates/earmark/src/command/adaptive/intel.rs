@@ -62,6 +62,8 @@ struct Traces {
 struct Trace {
     name: &'static str,
     about: &'static str,
+    /// Seconds before those that are measured.
+    warmup_s: f64,
     duration_s: f64,
     modes: Vec<Outcome>,
 }
@@ -112,6 +114,7 @@ pub(super) fn run(
         let trace = Trace {
             name: traffic.name,
             about: traffic.about,
+            warmup_s: traffic.plan.warmup_s,
             duration_s: traffic.plan.duration_s,
             modes: modes.collect::<Result<_>>()?,
         };

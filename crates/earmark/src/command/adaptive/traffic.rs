@@ -11,18 +11,20 @@ pub(super) struct Traffic {
     pub(super) late: Vec<usize>,
 }
 
-/// Every kind of traffic, each of so many seconds.
+/// Every kind of traffic, each of so many seconds; of one that changes at half-time, what comes
+/// after is what is measured.
 pub(super) fn all(duration_s: f64) -> Vec<Traffic> {
-    let plan = |experiment: Experiment, options: ExperimentOptions, clients| {
-        let options =
-            ExperimentOptions { warmup: Some(0.0), duration: Some(duration_s), ..options };
-        experiment.plan(&options, clients, 1)
+    let timed = |experiment: Experiment, options: ExperimentOptions, clients, warmup_s| {
+        let (warmup, duration) = (Some(warmup_s), Some(duration_s - warmup_s));
+        experiment.plan(&ExperimentOptions { warmup, duration, ..options }, clients, 1)
     };
+    let plan = |experiment, options, clients| timed(experiment, options, clients, 0.0);
+    let second_half = |experiment, options| timed(experiment, options, None, duration_s / 2.0);
     let usual = ExperimentOptions::default;
     let rate = |rate| ExperimentOptions { rate: Some(rate), ..usual() };
     let traffic = |name, about, plan| Traffic { name, about, plan, late: Vec::new() };
-    let mut slow_then_fast = plan(Experiment::Pps, rate(10_000), None);
-    let fast = plan(Experiment::Pps, rate(100_000), None).players.remove(1);
+    let mut slow_then_fast = second_half(Experiment::Pps, rate(10_000));
+    let fast = second_half(Experiment::Pps, rate(100_000)).players.remove(1);
     slow_then_fast.players.push(fast);
     vec![
         traffic("pps-10k", "10 000 datagrams a second", plan(Experiment::Pps, rate(10_000), None)),
@@ -43,10 +45,9 @@ pub(super) fn all(duration_s: f64) -> Vec<Traffic> {
         Traffic {
             name: "rr-then-bulk",
             about: "1000 TCP round trips a second, and from half-time on a TCP flow",
-            plan: plan(
+            plan: second_half(
                 Experiment::Mixed,
                 ExperimentOptions { bulk_rate: Some(900), ..usual() },
-                None,
             ),
             late: vec![3],
         },
