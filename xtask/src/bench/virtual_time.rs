@@ -70,9 +70,9 @@ pub(super) fn run(options: &Options) -> Result<()> {
             repo::target_directory()?.join("release/earmark")
         }
     };
-    let ours = Program { path, kernel: None };
+    let ours = Program { path, kernel: None, nic: "virtio" };
     let kernel = options.with_kernel.clone();
-    let other = options.with.clone().map(|path| Program { path, kernel });
+    let other = options.with.clone().map(|path| Program { path, kernel, nic: "virtio" });
     let (mut before, mut now) = (Vec::new(), Vec::new());
     for _ in 0..options.runs {
         if let Some(other) = &other {
@@ -90,15 +90,16 @@ pub(super) fn run(options: &Options) -> Result<()> {
     files::write(&report, &options.output)
 }
 
-/// An `earmark`, and the kernel of its guests; without one, that which it finds.
-struct Program {
-    path: PathBuf,
-    kernel: Option<PathBuf>,
+/// An `earmark`, and the NIC and the kernel of its guests; without one, that which it finds.
+pub(super) struct Program {
+    pub(super) path: PathBuf,
+    pub(super) kernel: Option<PathBuf>,
+    pub(super) nic: &'static str,
 }
 
 /// What a run took and did.
 #[derive(Clone, Debug, PartialEq)]
-struct Run {
+pub(super) struct Run {
     /// The kernel of the guests.
     guests: String,
     /// Seconds of real time.
@@ -111,7 +112,10 @@ struct Run {
 
 impl Program {
     /// A long run without what a short one takes.
-    fn measure(&self) -> Result<Run> {
+    ///
+    /// # Errors
+    /// If a run fails, or what is left is nothing.
+    pub(super) fn measure(&self) -> Result<Run> {
         let (short, long) = (self.run(SHORT)?, self.run(LONG)?);
         let run = long.without(&short);
         ensure!(run.wall > 0.0 && run.round_trips > 0.0, "a long run is no longer than {short:?}");
@@ -121,7 +125,7 @@ impl Program {
     fn run(&self, seconds: f64) -> Result<Run> {
         let mut command = Command::new(&self.path);
         command.args(["bench", "tcp-rr", "--world", "virtual", "-s", "disabled", "--seed", "1"]);
-        command.args(["--rounds", "1", "--warmup", "0", "--json"]);
+        command.args(["--rounds", "1", "--warmup", "0", "--json", "--nic", self.nic]);
         command.args(["--duration", &seconds.to_string()]);
         command.envs(self.kernel.iter().map(|kernel| ("EARMARK_KERNEL", kernel)));
         // Guests are children of a child, which has waited for them when it ends.
@@ -149,15 +153,20 @@ impl Run {
 }
 
 fn side(runs: &[Run]) -> Side {
+    let guests = runs.first().map_or_else(String::new, |run| run.guests.clone());
+    Side { guests, figures: figures("virtual time", runs) }
+}
+
+/// What a round trip takes, and how fast events go, by these runs of what `title` says.
+pub(super) fn figures(title: &str, runs: &[Run]) -> Vec<Figure> {
     let figure = |name: &str, unit, value: fn(&Run) -> f64| {
-        Figure::new(format!("virtual time, {name}"), unit, runs.iter().map(value).collect())
+        Figure::new(format!("{title}, {name}"), unit, runs.iter().map(value).collect())
     };
-    let figures = vec![
+    vec![
         figure("real time", "us per round trip", |run| run.wall * 1.0e6 / run.round_trips),
         figure("CPU time", "us per round trip", |run| run.cpu * 1.0e6 / run.round_trips),
         figure("events", "per second of real time", |run| run.events / run.wall),
-    ];
-    Side { guests: runs.first().map_or_else(String::new, |run| run.guests.clone()), figures }
+    ]
 }
 
 /// Seconds of CPU of all children that have ended and were waited for (`man 5 proc`).
