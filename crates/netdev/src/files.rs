@@ -25,6 +25,8 @@ pub struct DeviceFiles {
     pub driver: Option<String>,
     /// The bus that it is on, such as `pci` or `virtio`; `None`: it is made of software.
     pub bus: Option<String>,
+    /// Vendor and device on a PCI bus, such as `8086:10d3`.
+    pub pci_id: Option<String>,
     /// The devices that it is made of, such as those of a bond or below a VLAN.
     pub lower: Vec<String>,
     /// Whether it is up, as in `up`, `down` or `unknown`.
@@ -73,10 +75,13 @@ pub fn read_device(root: &Root, device: &str) -> Result<DeviceFiles, DeviceError
         let affinity = affinity(root, one.number);
         (one, affinity)
     };
+    let bus = root.link_name(&file("device/subsystem"));
+    let is_pci = bus.as_deref() == Some("pci");
     Ok(DeviceFiles {
         ifindex,
         driver: root.link_name(&file("device/driver")),
-        bus: root.link_name(&file("device/subsystem")),
+        bus,
+        pci_id: is_pci.then(|| pci_id(root, &directory)).flatten(),
         lower: lower_devices(root, &directory),
         state: root.word(&file("operstate")),
         mtu: root.number(&file("mtu")),
@@ -88,6 +93,14 @@ pub fn read_device(root: &Root, device: &str) -> Result<DeviceFiles, DeviceError
         statistics: read_statistics(root, device).unwrap_or_default(),
         ..read_machine(root)
     })
+}
+
+fn pci_id(root: &Root, directory: &str) -> Option<String> {
+    let part = |name: &str| {
+        let word = root.word(&format!("{directory}/device/{name}"))?;
+        word.strip_prefix("0x").map(str::to_owned)
+    };
+    Some(format!("{}:{}", part("vendor")?, part("device")?))
 }
 
 fn lower_devices(root: &Root, directory: &str) -> Vec<String> {

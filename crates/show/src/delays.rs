@@ -6,7 +6,7 @@
 use netdev::ethtool::Parameter;
 
 use super::delay::Delay;
-use super::drivers::{Timer, is_software, longest_adaptive, timer_of};
+use super::drivers::{Timer, hidden_delay, is_software, longest_adaptive, timer_of};
 use super::report::Report;
 
 /// What holds packets back on this device, the longest first, then what is not known in numbers; as
@@ -15,6 +15,7 @@ use super::report::Report;
 pub fn delays_of(report: &Report) -> Vec<Delay> {
     let mut delays: Vec<Delay> = [
         coalescing(report),
+        receive_delay(report),
         completion_entries(report),
         deferral(report),
         idle(report),
@@ -102,6 +103,16 @@ fn adaptive(report: &Report) -> Delay {
         longest.map(f64::from),
         format!("adaptive-rx is on: the driver chooses rx-usecs by the traffic, {chosen}{now}"),
     )
+}
+
+/// What nobody can read is no bound.
+fn receive_delay(report: &Report) -> Option<Delay> {
+    let usecs = hidden_delay(report.driver_name(), report.files.pci_id.as_deref()?)?;
+    let what = format!(
+        "the driver sets a receive delay (RDTR) of {usecs:.3} us on this card, on top, unless its \
+         parameter RxIntDelay says otherwise; neither can be read"
+    );
+    Some(Delay::new("receive-delay", None, what))
 }
 
 fn completion_entries(report: &Report) -> Option<Delay> {
@@ -264,6 +275,15 @@ mod tests {
         let step = |usec| ProfileStep { usec: Some(usec), ..ProfileStep::default() };
         reported.coalescing.as_mut().unwrap().rx_profile = Some(vec![step(2), step(512)]);
         only(&reported, "coalescing", Some(512.0), "between 0 and 512 us");
+    }
+
+    #[test]
+    fn a_delay_that_no_command_shows_is_told_of_with_its_card() {
+        let mut report = device("e1000e", &[]);
+        report.files.pci_id = Some("8086:10d3".into());
+        only(&report, "receive-delay", None, "32.768 us on this card");
+        report.files.pci_id = Some("8086:153a".into());
+        assert_eq!(delays_of(&report), []);
     }
 
     #[test]

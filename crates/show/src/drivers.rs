@@ -50,6 +50,23 @@ pub(super) fn longest_adaptive(driver: &str, is_cqe: bool) -> Option<u32> {
     }
 }
 
+/// The receive delay in microseconds that a driver sets by itself, and that neither `ethtool -c` nor
+/// another command shows; `pci_id` is vendor and device.
+///
+/// e1000e has cards write descriptors back in bursts (`FLAG2_DMA_BURST`: 82571, 82572, 82574 and
+/// 80003ES2LAN), and sets `RDTR` and `RADV` of those to 32 ticks of 1.024 us (`e1000_configure_rx`)
+/// unless its parameters say otherwise, which are not in sysfs.
+pub(super) fn hidden_delay(driver: &str, pci_id: &str) -> Option<f64> {
+    const IN_BURSTS: [&str; 19] = [
+        "105e", "105f", "1060", "10a4", "10a5", "10bc", "10d5", "10d9", "10da", // 82571
+        "107d", "107e", "107f", "10b9", // 82572
+        "10d3", "10f6", // 82574
+        "1096", "1098", "10ba", "10bb", // 80003ES2LAN
+    ];
+    let device = pci_id.strip_prefix("8086:")?;
+    (driver == "e1000e" && IN_BURSTS.contains(&device)).then_some(32.0 * 1.024)
+}
+
 /// Whether a device is made of software that calls the stack itself: no interrupt, no ring.
 pub(super) fn is_software(driver: &str) -> bool {
     matches!(

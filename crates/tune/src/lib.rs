@@ -50,6 +50,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod answers;
 pub mod device;
 mod failpoint;
 pub mod figures;

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::answers::Answers;
 use super::figures::{Figures, Metric};
 use super::front::{front, price};
 use super::goal::{Direction, Goal, Miss};
@@ -89,6 +90,8 @@ pub struct TrialRow {
     pub on_front: bool,
     /// Why the device refused it, if it did.
     pub refused: Option<String>,
+    /// What the device made of it, if something else was in force than what it was asked for.
+    pub otherwise: Option<String>,
 }
 
 /// Whether the pick meets all limits of the goal.
@@ -187,15 +190,14 @@ fn by_goal(
 }
 
 impl Recommendation {
-    /// Of a search; the device refused the points of `refused`, each for a reason. The pick is not
-    /// verified, nor in force.
+    /// Of a search, with what the device said to its points. The pick is not verified, nor in force.
     #[must_use]
     pub fn new(
         subject: Subject,
         space: &Space,
         goal: &Goal,
         found: &Found,
-        refused: &[(Point, String)],
+        answers: &Answers,
     ) -> Self {
         let Subject { device, driver, workload, before, environment, measurements } = subject;
         Self {
@@ -204,7 +206,7 @@ impl Recommendation {
             driver,
             workload,
             goal: goal.to_string(),
-            trials: Self::rows(space, goal, found, refused),
+            trials: Self::rows(space, goal, found, answers),
             measurements,
             present: found.trials.iter().position(|trial| trial.point == space.present),
             pick: found.best,
@@ -220,23 +222,22 @@ impl Recommendation {
     }
 
     /// A row for each trial.
-    fn rows(
-        space: &Space,
-        goal: &Goal,
-        found: &Found,
-        refused: &[(Point, String)],
-    ) -> Vec<TrialRow> {
+    fn rows(space: &Space, goal: &Goal, found: &Found, answers: &Answers) -> Vec<TrialRow> {
         let figures: Vec<Figures> = found.trials.iter().map(Trial::mean).collect();
         let front = front(&figures, goal.latency());
         let row = |((trial, figures), on_front): ((&Trial, Figures), bool)| {
             let change = space.change(&trial.point);
-            let refused = refused.iter().find(|(point, _)| *point == trial.point);
+            let said = |to: &[(Point, String)]| {
+                let mut those = to.iter().filter(|(point, _)| *point == trial.point);
+                those.next().map(|(_, words)| words.clone())
+            };
             TrialRow {
                 setting: if change.is_empty() { PRESENT.into() } else { change.to_string() },
                 rounds: trial.rounds.len(),
                 figures,
                 on_front,
-                refused: refused.map(|(_, why)| why.clone()),
+                refused: said(&answers.refused),
+                otherwise: said(&answers.otherwise),
             }
         };
         found.trials.iter().zip(figures).zip(front).map(row).collect()
@@ -297,6 +298,7 @@ impl Recommendation {
             _ if at == self.pick => "picked".into(),
             _ if self.present == Some(at) => "as it was".into(),
             row if row.refused.is_some() => "refused".into(),
+            row if row.otherwise.is_some() => "not as asked".into(),
             _ if self.rivals.contains(&at) => "as good".into(),
             row if row.on_front => "front".into(),
             _ => String::new(),
@@ -316,6 +318,10 @@ impl Recommendation {
         if self.present == Some(self.pick) {
             sentences.push("nothing that was tried is better than how the device is".into());
         }
+        sentences.extend(self.trials.iter().filter_map(|row| {
+            let otherwise = row.otherwise.as_ref()?;
+            Some(format!("{} was not measured as asked: {otherwise}", row.setting))
+        }));
         if !self.limits.goal_met {
             let missed = self.limits.missed.join("; ");
             sentences.push(format!("no setting meets the goal; the pick is the nearest: {missed}"));
@@ -517,6 +523,7 @@ mod tests {
             figures: figures.clone(),
             on_front: true,
             refused: None,
+            otherwise: None,
         };
         let goal = "min p99 where interrupts<5000";
         let draw = |width| {

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail, ensure};
 use bench::environment::{Environment, VIRTUAL};
 use sys::interrupted;
 
+use super::answers::Answers;
 use super::device::Device;
 use super::figures::Figures;
 use super::goal::Goal;
@@ -47,7 +48,7 @@ struct Tuner<'a> {
     play: &'a Play,
     transaction: Transaction<'a>,
     progress: &'a mut Progress<'a>,
-    refused: Vec<(Point, String)>,
+    answers: Answers,
     measurements: usize,
 }
 
@@ -68,9 +69,9 @@ pub fn tune_device<'a>(
     play.once(device, 0)?;
     let transaction = Transaction::begin(device, store, "tune", space.settings().into_iter())?;
     let before = transaction.before().clone();
-    let refused = Vec::new();
+    let answers = Answers::default();
     let mut tuner =
-        Tuner { request, device, play, transaction, progress, refused, measurements: 0 };
+        Tuner { request, device, play, transaction, progress, answers, measurements: 0 };
     let found = search(space, goal, request.method, &mut |point: &Point| tuner.measure(point))?;
     let pick = &found.trials[found.best];
     ensure!(
@@ -88,7 +89,7 @@ pub fn tune_device<'a>(
         environment: Environment::read("host"),
         measurements: tuner.measurements,
     };
-    let mut recommendation = Recommendation::new(subject, space, goal, &found, &tuner.refused);
+    let mut recommendation = Recommendation::new(subject, space, goal, &found, &tuner.answers);
     recommendation.verified = verified;
     recommendation.limits = Limits::of(goal, &pick_figures);
     let is_wanted = recommendation.limits.goal_met || request.best_effort;
@@ -138,7 +139,7 @@ pub fn tune_world(
         measurements,
     };
     world.finish().context("end the world")?;
-    Ok(Recommendation::new(subject, space, goal, &found, &[]))
+    Ok(Recommendation::new(subject, space, goal, &found, &Answers::default()))
 }
 
 impl Tuner<'_> {
@@ -149,10 +150,15 @@ impl Tuner<'_> {
         (self.progress)(&change);
         if change.is_empty() {
             self.transaction.reset()?;
-        } else if let Err(error) = self.transaction.set(&change) {
-            self.refused.push((point.clone(), format!("{error:#}")));
-            self.transaction.reset()?;
-            return Ok(Figures::default());
+        } else {
+            match self.transaction.set(&change) {
+                Ok(took) => self.answers.note(point, &took),
+                Err(error) => {
+                    self.answers.refused.push((point.clone(), format!("{error:#}")));
+                    self.transaction.reset()?;
+                    return Ok(Figures::default());
+                }
+            }
         }
         self.measurements += 1;
         self.play.once(self.device, self.measurements as u64)
