@@ -217,15 +217,10 @@ fn settings(args: &PersistArgs, store: &Store, device: &dyn Device) -> Result<St
     if !kept.0.is_empty() {
         errln!("persisted before, and kept: {kept}");
     }
-    for adaptive in new.0.keys().flat_map(|setting| {
-        let switches = setting.switches().into_iter();
-        switches.filter(|adaptive| setting.follows(*adaptive))
-    }) {
-        // A fixed value says nothing beside a switch that overrides it.
-        if all.get(adaptive).is_some() {
-            all.0.extend(now.only(|setting| setting == adaptive).0);
-        }
-    }
+    // A fixed value says nothing beside a switch that overrides it, and drivers that start with
+    // that switch on, such as iavf, refuse it then.
+    let overrides = |adaptive| new.0.keys().any(|setting| setting.follows(adaptive));
+    all.0.extend(now.only(overrides).0);
     all.0.extend(new.0);
     Ok(all)
 }

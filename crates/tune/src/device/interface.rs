@@ -198,6 +198,32 @@ impl Interface {
         Ok(())
     }
 
+    /// Makes the requests of coalescing.
+    fn coalesce(&self, requests: &Requests) -> Result<(), DeviceError> {
+        if !requests.coalesce.is_empty() {
+            in_turn(&requests.coalesce, |part| self.ethtool.set_coalesce(self.name(), part))?;
+        }
+        for (queue, coalesce) in &requests.queues {
+            in_turn(coalesce, |part| {
+                self.ethtool.set_queue_coalesce(self.name(), u32::from(*queue), part)
+            })?;
+            failpoint("change: a queue's coalescing");
+        }
+        Ok(())
+    }
+
+    /// Adaptive moderation that chooses what `change` asks for, and stays on: iavf and others take
+    /// no value beside it.
+    fn overrides(&self, change: &Change) -> Option<String> {
+        let state = self.read_device().ok()?;
+        let switches = change.settings().flat_map(|setting| {
+            setting.switches().into_iter().filter(move |adaptive| setting.follows(*adaptive))
+        });
+        let mut on =
+            switches.filter(|adaptive| state.is_on(*adaptive) && change.get(*adaptive).is_none());
+        on.next().map(|adaptive| format!("{adaptive} is on, which may be why: add {adaptive} off"))
+    }
+
     /// The same for the deferral of NAPI instances.
     fn refuse_to_level(&self, change: &Change) -> Result<()> {
         // Kernels before 6.13 have none of their own.
@@ -303,14 +329,11 @@ impl Device for Interface {
         self.steering().begin(&requests)?;
         if !requests.coalesce.is_empty() {
             self.refuse_to_level_queues(&requests)?;
-            in_turn(&requests.coalesce, |part| self.ethtool.set_coalesce(self.name(), part))?;
         }
-        for (queue, coalesce) in &requests.queues {
-            in_turn(coalesce, |part| {
-                self.ethtool.set_queue_coalesce(self.name(), u32::from(*queue), part)
-            })?;
-            failpoint("change: a queue's coalescing");
-        }
+        self.coalesce(&requests).map_err(|refused| match self.overrides(change) {
+            Some(why) => anyhow::Error::new(refused).context(why),
+            None => refused.into(),
+        })?;
         write_deferral(&self.root, self.name(), &requests.deferral)?;
         if !requests.napis.is_empty() {
             let napis = Napis::read(self.name())?;
