@@ -8,7 +8,7 @@ pub(crate) fn reasons(verdict: &Verdict, judged: &[(Place, Judged)]) -> Vec<Stri
     let mut said: Vec<String> = verdict.findings.iter().map(hold).collect();
     said.extend(verdict.excluded.iter().map(|(place, above)| no_hold(*place, *above, judged)));
     said.extend(verdict.unclear.iter().map(|unclear| cannot_tell(unclear, verdict.answered)));
-    said.extend(verdict.acquittals.iter().map(acquittal));
+    said.extend(verdict.acquittals.iter().map(|it| acquittal(it, &verdict.findings)));
     if let Some(bend) = verdict.offset_bend.filter(|bend| bend.abs() > 0.5) {
         let (who, way) = if bend > 0.0 { ("their", "ahead") } else { ("my", "behind") };
         said.push(format!(
@@ -100,8 +100,17 @@ fn hold(finding: &Finding) -> String {
     format!("{what}{}, {}{remedy}", frames.unwrap_or_default(), receiving(*place))
 }
 
-fn acquittal(acquittal: &Acquittal) -> String {
+fn acquittal(acquittal: &Acquittal, findings: &[Finding]) -> String {
+    let throttled = |place: &Place| {
+        findings.iter().any(|it| it.place == *place && it.family == Family::Throttle)
+    };
     match acquittal {
+        // Behind a throttle, a second timer of the NIC delays those alone that do not wait anyway.
+        Acquittal::Waking { place, after, takes } if throttled(place) => format!(
+            "beside it, {takes:.1} us {} after more than about {after:.0} us of silence, and only then: an idle state, or a \
+             delay of the same NIC (RDTR on some of Intel's), which looks alike; `earmark show` there names what is known",
+            receiving(*place)
+        ),
         Acquittal::Waking { place, after, takes } => format!(
             "not a hold: {takes:.1} us {} after more than about {after:.0} us of silence, and only then: an idle state",
             receiving(*place)
@@ -126,5 +135,30 @@ fn receiving(place: Place) -> &'static str {
         Place::Theirs => "at the far host's receiving",
         Place::Mine => "at my receiving",
         Place::Nowhere | Place::Unknown => "on the way round",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::Interval;
+
+    #[test]
+    fn an_idle_state_beside_a_throttle_may_be_a_second_timer() {
+        let waking = Acquittal::Waking { place: Place::Mine, after: 38.0, takes: 32.5 };
+        assert!(acquittal(&waking, &[]).ends_with("and only then: an idle state"));
+        let usecs = Interval { value: 49.9, low: 49.5, high: 50.3 };
+        let finding = Finding {
+            place: Place::Mine,
+            family: Family::Throttle,
+            usecs,
+            lone_usecs: 0.0,
+            frames: None,
+            confidence: 1.0,
+        };
+        let said = acquittal(&waking, std::slice::from_ref(&finding));
+        assert!(said.contains("which looks alike"), "{said}");
+        let theirs = [Finding { place: Place::Theirs, ..finding }];
+        assert!(acquittal(&waking, &theirs).starts_with("not a hold"));
     }
 }

@@ -54,10 +54,7 @@ pub use session::{EventRequest, Missing, Session, Unit};
 #[derive(Debug, thiserror::Error)]
 pub enum PerfError {
     /// There is no tracefs.
-    #[error(
-        "open tracefs: {0}; run as root, or mount it: \
-         sudo mount -t tracefs -o mode=755 tracefs /sys/kernel/tracing"
-    )]
+    #[error("open tracefs: {0}; {remedy}", remedy = tracefs_remedy(.0))]
     Tracefs(#[source] io::Error),
     /// A file of tracefs cannot be read.
     #[error("read {file} of tracefs: {cause}; run as root")]
@@ -111,6 +108,18 @@ pub enum PerfError {
     /// Which processors there are is not known.
     #[error("read /sys/devices/system/cpu/online: {0}; is /sys mounted?")]
     Processors(#[source] io::Error),
+}
+
+fn tracefs_remedy(cause: &io::Error) -> &'static str {
+    match cause.raw_os_error() {
+        Some(libc::ENODEV) => {
+            "this kernel has none, nor tracepoints: it takes one with CONFIG_TRACING"
+        }
+        _ => {
+            "run as root, or mount it: \
+             sudo mount -t tracefs -o mode=755 tracefs /sys/kernel/tracing"
+        }
+    }
 }
 
 fn remedy(cause: &io::Error) -> &'static str {
