@@ -1,6 +1,5 @@
 //! `earmark mpirun`: a program of Debian's Open MPI on hosts of ours, and what it leaves behind.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -267,9 +266,7 @@ fn provider_is_given_the_name_that_libfabric_wants() {
 
 /// A launcher that says this of its version.
 fn launcher(directory: &Directory, says: &str) -> String {
-    let path = directory.write("launcher", &format!("#!/bin/sh\necho '{says}'\n"));
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    path
+    directory.script("launcher", &format!("#!/bin/sh\necho '{says}'\n"))
 }
 
 #[test]

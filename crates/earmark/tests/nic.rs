@@ -229,8 +229,7 @@ fn the_lab_of_another_user_is_named_with_its_user() {
     let lab = Lab::start(&[]);
     // The command may be where another user cannot go.
     let directory = common::Directory::new();
-    let command = directory.file("earmark");
-    std::fs::copy(EARMARK, &command).unwrap();
+    let command = directory.program("earmark", std::fs::File::open(EARMARK).unwrap().into());
     let mut ask = Command::new("setpriv");
     ask.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", &command]);
     let refusal = output(ask.args(["nic", "--lab", lab.name(), "show", "b0"]));

@@ -3,8 +3,6 @@
 //!
 //! They need a kernel with virtual time: `earmark kernel`.
 
-use std::fs::{Permissions, set_permissions};
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use bench::kernel::{self, Needs};
@@ -169,14 +167,10 @@ fn kernels_without_virtual_time_are_refused_at_once() {
     let packaged = "/usr/bin/linux.uml";
     assert!(std::path::Path::new(packaged).exists(), "apt-get install user-mode-linux");
     let directory = Directory::new();
-    let script = |name: &str, text: &str, mode: u32| {
-        let path = directory.write(name, &format!("{text}\n{}", marker()));
-        set_permissions(&path, Permissions::from_mode(mode)).unwrap();
-        path
-    };
-    let other = script("other", &format!("#!/bin/sh\nexec {packaged} \"$@\""), 0o755);
-    let silent = script("silent", "#!/bin/true", 0o755);
-    let locked = script("locked", "#!/bin/true", 0o644);
+    let script = |name, text: &str| directory.script(name, &format!("{text}\n{}", marker()));
+    let other = script("other", &format!("#!/bin/sh\nexec {packaged} \"$@\""));
+    let silent = script("silent", "#!/bin/true");
+    let locked = directory.write("locked", &format!("#!/bin/true\n{}", marker()));
     for (kernel, words) in [
         (packaged, &["lacks the changes", "earmark kernel", "EARMARK_KERNEL"][..]),
         ("/bin/true", &["lacks the changes"]),
@@ -200,8 +194,7 @@ fn an_init_that_cannot_start_is_told() {
         marker(),
         real.display()
     );
-    let kernel = directory.write("kernel", &script);
-    set_permissions(&kernel, Permissions::from_mode(0o755)).unwrap();
+    let kernel = directory.script("kernel", &script);
     let ended = lab(&[("EARMARK_KERNEL", &kernel)], &["--on", "a", "true"]);
     ended.refused(&["its kernel has ended", "/no/init"]);
 }

@@ -28,7 +28,8 @@ fn has(said: &str, all: &[&str]) {
 #[test]
 fn e1000e_has_a_delay_that_only_its_card_tells_of() {
     // Its throttle is off, so that the delay is all there is.
-    let on_b = "exec 2>&1; $earmark show b0; $earmark apply b0 rx-usecs 7; $earmark apply b0 tx-usecs 50
+    let on_b =
+        "exec 2>&1; $earmark show b0; $earmark apply b0 rx-usecs 7; $earmark apply b0 tx-usecs 50
         $earmark apply b0 rx-usecs 125; $earmark rollback b0; ethtool -c b0
         ethtool -C b0 rx-usecs 0; $earmark explain -- ping -c 1 a; sleep 30";
     let on_a = "sleep 3; ethtool -C a0 rx-usecs 0; ping -c 1 b; $earmark probe b --kind icmp";

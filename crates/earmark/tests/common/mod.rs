@@ -60,6 +60,24 @@ impl Directory {
         path
     }
 
+    /// Copies a program into it; its path.
+    ///
+    /// By a process of its own: a child that another thread has just forked keeps what this process
+    /// writes open until it begins its program, and "Text file busy" would be the answer.
+    pub(crate) fn program(&self, name: &str, from: Stdio) -> String {
+        let path = self.file(name);
+        let mut copy = Command::new("install");
+        let ended = copy.args(["-m", "755", "/dev/stdin", &path]).stdin(from).status();
+        assert!(ended.unwrap().success(), "install {path}");
+        path
+    }
+
+    /// Writes a script that can be executed; its path.
+    pub(crate) fn script(&self, name: &str, text: &str) -> String {
+        let source = self.write(&format!("{name}.source"), text);
+        self.program(name, fs::File::open(source).unwrap().into())
+    }
+
     /// The names of its files.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         let entries = fs::read_dir(&self.0).unwrap();

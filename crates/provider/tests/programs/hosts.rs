@@ -6,7 +6,6 @@
 //! one. The kernel ends a holder when the test ends, however that happens, and removes the rest.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -81,8 +80,13 @@ impl Hosts {
         let pin = "#!/bin/sh\nexec taskset -c $((${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}} % $(nproc)))\
                    \x20\"$@\"\n";
         for (name, text) in [("enter", enter), ("rsh", rsh), ("pin", pin.to_owned())] {
-            fs::write(self.path(name), text).unwrap();
-            fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+            // By a process of its own: what this one writes, a child that another thread has just
+            // forked keeps open, and so busy, until it begins its program.
+            let source = self.path(&format!("{name}.source"));
+            fs::write(&source, text).unwrap();
+            let mut copy = Command::new("install");
+            copy.args(["-m", "755"]).args([&source, &self.path(name)]);
+            assert!(copy.status().unwrap().success(), "{copy:?}");
         }
     }
 

@@ -9,6 +9,8 @@ use anyhow::{Context, Result, anyhow, ensure};
 use netdev::deferral::{read_deferral, write_deferral};
 use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use netdev::interrupts::{of_device, read_interrupts};
+use netdev::netdev::QueueCounters;
+use netdev::queue_names::queues_among;
 use netdev::statistics::read_statistics;
 use netdev::{DeviceError, Root, list_devices};
 
@@ -212,6 +214,14 @@ impl Interface {
         Ok(())
     }
 
+    /// What the queues have received, if the driver counts that. The device's own counters may be
+    /// some time behind: iavf asks for them every 2 seconds.
+    fn packets_of_queues(&self) -> Option<u64> {
+        let counters = queues_among(&self.ethtool.statistics(self.name()).ok()?);
+        let packets = |queue: &QueueCounters| queue.counters.get("rx-packets").copied();
+        counters.iter().filter_map(packets).reduce(u64::wrapping_add)
+    }
+
     /// Adaptive moderation that chooses what `change` asks for, and stays on: iavf and others take
     /// no value beside it.
     fn overrides(&self, change: &Change) -> Option<String> {
@@ -364,7 +374,13 @@ impl Device for Interface {
         let interrupts = of_device(&self.root, self.name(), &all)?;
         let total = interrupts.iter().fold(0_u64, |sum, one| sum.wrapping_add(one.total()));
         let interrupts = (!interrupts.is_empty()).then_some(total);
-        let packets = read_statistics(&self.root, self.name())?;
-        Ok(Counted { interrupts, packets: packets.get("rx_packets").copied().unwrap_or(0) })
+        let packets = match self.packets_of_queues() {
+            Some(packets) => packets,
+            None => {
+                let all = read_statistics(&self.root, self.name())?;
+                all.get("rx_packets").copied().unwrap_or(0)
+            }
+        };
+        Ok(Counted { interrupts, packets })
     }
 }
