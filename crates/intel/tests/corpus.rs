@@ -10,3 +10,8 @@ use replay::replay_corpus;
 fn intel_device() {
     assert!(replay_corpus("intel_device", support::device::replay) > 10);
 }
+
+#[test]
+fn intel_function() {
+    assert!(replay_corpus("intel_function", support::function::replay) > 10);
+}

@@ -3,7 +3,9 @@
 
 #[path = "../../../vhost/tests/support/bench.rs"]
 pub(crate) mod bench;
+pub(crate) mod bus;
 pub(crate) mod device;
+pub(crate) mod function;
 #[path = "../../../vhost/tests/support/guest.rs"]
 pub(crate) mod guest;
 #[path = "../../../vhost/tests/support/input.rs"]

@@ -1,0 +1,9 @@
+//! A virtual function of Intel's, whose guest does anything to its bus, queues and messages.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../crates/intel/tests/support/mod.rs"]
+mod support;
+
+fuzz_target!(|bytes: &[u8]| support::function::replay(bytes));
