@@ -138,6 +138,7 @@ fn costs_are_charged_as_under_virtio() {
         "e1000e --driver-options RxIntDelay=0,InterruptThrottleRate=0",
         "e1000 --driver-options InterruptThrottleRate=0",
         "e1000e -s disabled",
+        "iavf -s disabled",
     ] {
         let udp = |more: &str| p50(&result(&format!("udp-rr --duration 0.02 --nic {nic} {more}")));
         let free = udp("--seed 1");
@@ -148,7 +149,7 @@ fn costs_are_charged_as_under_virtio() {
     }
     // Three of four frames find no room at a host that takes 50,000 a second.
     let flood = "pps --duration 0.02 --rate 200000 --packet-cost 20000 --interrupt-cost 2000";
-    for card in CARDS {
+    for card in [CARDS[0], CARDS[1], "iavf"] {
         let result = result(&format!("{flood} --nic {card} -s disabled"));
         let port = &result["ports"][1];
         let each_s = number(port, "packets") / 0.02;

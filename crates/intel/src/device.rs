@@ -63,7 +63,7 @@ pub struct DeviceSettings {
     pub inband: bool,
     /// How long an interrupt takes from the NIC to the guest, where it is a message.
     pub interrupt_latency: Duration,
-    /// What the guest's kernel costs, where notifications are messages; cards only.
+    /// What the guest's kernel costs, where notifications are messages.
     pub costs: Costs,
 }
 
@@ -75,7 +75,7 @@ impl DeviceSettings {
 
     /// Whether what the guest does costs time.
     fn has_costs(&self) -> bool {
-        matches!(self.adapter, Adapter::Card(_)) && self.inband && !self.costs.are_zero()
+        self.inband && !self.costs.are_zero()
     }
 
     fn session(&self) -> SessionSettings {
@@ -108,10 +108,11 @@ pub struct Device {
     waiting: Vec<Signal>,
     /// Writes whose completion the guest has not been called for.
     posted: usize,
-    /// The guest's processor, if what it does costs time, and what it has still to pay for.
+    /// The guest's processor, if what it does costs time, and what it has still to pay for: frames
+    /// that it sends, and what each queue has received.
     processor: Option<Processor<Vec<u8>>>,
     outbox: Outbox,
-    charged: Charged,
+    charged: Vec<Charged>,
     /// Packets that the port had no room for, as far as the function has counted them.
     ring_full: u64,
     refused: u64,
@@ -126,13 +127,14 @@ impl Device {
     /// # Errors
     /// If the socket cannot be watched.
     pub fn new(listener: UnixListener, settings: DeviceSettings) -> io::Result<Self> {
+        let pairs = usize::from(settings.pairs.clamp(1, settings.adapter.max_pairs()));
         Ok(Self {
             frontend: Frontend::new(listener, settings.session())?,
             function: settings.function(),
             processor: settings.has_costs().then(|| Processor::new(settings.costs)),
             outbox: Outbox::default(),
-            charged: Charged::default(),
-            shown: vec![0; settings.pairs.clamp(1, settings.adapter.max_pairs()).into()],
+            charged: (0..pairs).map(|_| Charged::default()).collect(),
+            shown: vec![0; pairs],
             settings,
             link: true,
             raised: VecDeque::new(),
@@ -240,8 +242,12 @@ impl Device {
                     }
                 }
                 match signal {
+                    // Drivers have a vector for each queue: several on one pay for each.
                     signal if causes != 0 && self.processor.is_some() => {
-                        self.charged.raise(signal);
+                        let charged = self.charged.iter_mut().enumerate();
+                        charged
+                            .filter(|(number, _)| causes >> number & 1 != 0)
+                            .for_each(|(_, charged)| charged.raise(signal));
                     }
                     Some(signal) => {
                         raise(&mut self.raised, now + self.settings.interrupt_latency, signal);
@@ -300,7 +306,7 @@ impl Device {
         self.waiting.clear();
         self.posted = 0;
         self.outbox.reset();
-        self.charged = Charged::default();
+        self.charged.fill_with(Charged::default);
     }
 
     fn serve_guest(
@@ -309,17 +315,15 @@ impl Device {
         service: &mut Service<'_>,
     ) -> Result<(), ProtocolViolation> {
         self.count_missed(service);
-        let by_registers = |queue: &Queue<_>| queue.moderation().timer == TimerKind::Driver;
+        if let Some(memory) = self.frontend.session().and_then(|session| session.memory()) {
+            self.function.attend(memory).map_err(ProtocolViolation::Dma)?;
+        }
         if self.processor.is_some() {
-            let by_registers = by_registers(&service.port.queues()[0]);
-            self.serve_at_cost(now, service, by_registers)?;
+            self.serve_at_cost(now, service)?;
         } else {
             for number in 0..service.port.queues().len().min(self.shown.len()) {
-                let by_registers = by_registers(&service.port.queues()[number]);
-                self.copy(now, service, number, (usize::MAX, by_registers))?;
-            }
-            if let Some(memory) = self.frontend.session().and_then(|session| session.memory()) {
-                self.function.attend(memory).map_err(ProtocolViolation::Dma)?;
+                let are_causes = is_by_registers(&service.port.queues()[number]);
+                self.copy(now, service, number, (usize::MAX, are_causes))?;
             }
             self.moderate(now, service);
         }
@@ -333,7 +337,7 @@ impl Device {
     fn discard(&mut self, now: Instant, service: &mut Service<'_>) {
         let Service { port, pool, .. } = service;
         self.shown.fill(0);
-        self.charged = Charged::default();
+        self.charged.fill_with(Charged::default);
         for queue in port.queues_mut() {
             queue.set_size(0);
             queue.take_interrupt();
@@ -415,7 +419,8 @@ impl HostSide for Device {
             return None;
         }
         let work = self.processor.as_ref().and_then(Processor::work_ends_at);
-        [self.function.deadline(), self.charged.deadline(), work].into_iter().flatten().min()
+        let charged = self.charged.iter().filter_map(Charged::deadline).min();
+        [self.function.deadline(), charged, work].into_iter().flatten().min()
     }
 
     fn busy(&self, now: Instant) -> Option<Busy> {
@@ -480,6 +485,11 @@ impl VirtualHost for Device {
     fn answer_kick(&mut self) {
         self.frontend.answer_kick();
     }
+}
+
+/// Whether the driver's registers say when a queue interrupts.
+fn is_by_registers(queue: &Queue<Vec<u8>>) -> bool {
+    queue.moderation().timer == TimerKind::Driver
 }
 
 /// Puts an interrupt that arrives at `at` into its place among those that are on their way.

@@ -97,11 +97,12 @@ impl Function {
         }
     }
 
-    /// A frame is off the wire, and will be in memory later: it begins its delay. Hosts with costs
-    /// have cards.
-    pub(crate) fn notice(&mut self, now: Instant, frame: &[u8]) {
-        if let Self::Card(card) = self {
-            card.notice(now, frame);
+    /// A frame is off the wire, and will be in memory later: it is a cause of an interrupt, if it
+    /// is taken.
+    pub(crate) fn notice(&mut self, now: Instant, queue: usize, frame: &[u8]) {
+        match self {
+            Self::Card(card) => card.notice(now, frame),
+            Self::Virtual(function) => function.notice(queue, frame),
         }
     }
 
@@ -112,7 +113,7 @@ impl Function {
     pub(crate) fn show(&mut self, frame: &[u8], memory: &Memory) -> Result<bool, MemoryError> {
         match self {
             Self::Card(card) => card.show(frame, memory),
-            Self::Virtual(_) => Ok(true),
+            Self::Virtual(function) => function.show(frame, memory),
         }
     }
 

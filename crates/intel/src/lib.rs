@@ -35,7 +35,7 @@
 //! Of the cards: the second queues of the 82574, timestamps, wake on LAN, the flash. Descriptors
 //! are written back at once, whatever `RXDCTL` and `TXDCTL` say of bursts: only the interrupt
 //! waits. Of the virtual function: what its driver is not offered, such as VLANs of virtchnl's
-//! second version, cloud filters, tunnels, and hashes over other fields; and costs of its guest.
+//! second version, cloud filters, tunnels, and hashes over other fields.
 //! Access to registers costs no time.
 //!
 //! # A guest that breaks rules

@@ -129,11 +129,6 @@ pub(super) fn adapter(
     ensure!(pairs <= max_pairs, "--queues: {name} has at most {max_pairs}; ask for no more");
     let max = adapter.max_mtu();
     ensure!(mtu(options)? <= max, "--mtu: packets of {name} have at most {max} bytes");
-    let costs = options.costs_of(number);
-    ensure!(
-        adapter != Adapter::Virtual || costs.are_zero(),
-        "--costs and the like: they are not charged for {name}; leave them out, or give guests another NIC"
-    );
     ensure!(
         adapter != Adapter::Virtual || options.driver_options.iter().flatten().next().is_none(),
         "--driver-options: {name} has no parameters; it is set by ethtool, as in ethtool -C"
@@ -145,7 +140,7 @@ pub(super) fn adapter(
         speed_mbit: options.link_rate.unwrap_or(USUAL_SPEED_MBIT),
         inband: false,
         interrupt_latency: micros(options.interrupt_latency),
-        costs,
+        costs: options.costs_of(number),
     })
 }
 

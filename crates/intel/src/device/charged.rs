@@ -1,4 +1,4 @@
-//! What a guest whose processor has costs has still to pay for.
+//! What a guest whose processor has costs has still to pay for, in one queue.
 
 use base::time::Instant;
 use hostside::charge::Handler;
@@ -13,7 +13,7 @@ pub(super) struct Charged {
     pub(super) is_raised: bool,
     /// What the guest is told when it has paid.
     pub(super) signal: Option<Signal>,
-    /// Packets in the queue whose arrival the card has noticed.
+    /// Packets in the queue whose arrival the NIC has noticed.
     pub(super) noticed: usize,
 }
 

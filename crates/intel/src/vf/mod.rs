@@ -211,9 +211,65 @@ impl VirtualFunction {
         memory: &impl Dma,
         is_cause: bool,
     ) -> Result<Received, MemoryError> {
+        if self.takes(queue, frame) && self.store(queue, frame, memory)? {
+            self.state.statistics.received(&self.packet);
+            if is_cause {
+                self.cause(queue);
+            }
+            return Ok(Received::Stored);
+        }
+        self.miss(1);
+        Ok(Received::Missed)
+    }
+
+    /// A frame is off the wire, and will be in memory later: it is a cause of an interrupt, if it
+    /// is taken.
+    pub(crate) fn notice(&mut self, queue: usize, frame: &[u8]) {
+        if self.takes(queue, frame) {
+            self.cause(queue);
+        }
+    }
+
+    /// Shows the driver a frame that is not the wire's, and interrupts for it, for nothing; whether
+    /// there was room.
+    ///
+    /// # Errors
+    /// If an address that the driver gave is none of the guest's.
+    pub(crate) fn show(&mut self, frame: &[u8], memory: &impl Dma) -> Result<bool, MemoryError> {
+        let is_stored = self.store(0, frame, memory)?;
+        if is_stored
+            && let Some(wire) = self.state.pairs[0].receive_wire
+            && self.state.vectors[wire.vector].announce()
+        {
+            self.signals.extend(self.configuration.message(wire.vector as u8));
+        }
+        Ok(is_stored)
+    }
+
+    /// Whether a queue has a buffer, and the frame is not longer than its driver takes.
+    fn takes(&self, queue: usize, frame: &[u8]) -> bool {
+        let receive = self.state.pairs.get(queue).map(|pair| &pair.receive);
+        receive.is_some_and(|receive| receive.room() > 0 && !receive.is_too_long(frame))
+    }
+
+    /// The frames of a queue are a cause of interrupts, by their interval.
+    fn cause(&mut self, queue: usize) {
+        let State { pairs, vectors, .. } = &mut self.state;
+        if let Some(wire) = pairs.get(queue).and_then(|pair| pair.receive_wire) {
+            vectors[wire.vector].cause(wire.index);
+        }
+    }
+
+    /// Writes a frame into buffers of a queue, as it is then in `packet`; whether there were enough.
+    fn store(
+        &mut self,
+        queue: usize,
+        frame: &[u8],
+        memory: &impl Dma,
+    ) -> Result<bool, MemoryError> {
         let headers = nic::headers::parse(frame).ok();
-        let State { pairs, vectors, strips_tags, steering, statistics, .. } = &mut self.state;
-        let Some(pair) = pairs.get_mut(queue) else { return Ok(Received::Missed) };
+        let State { pairs, strips_tags, steering, .. } = &mut self.state;
+        let Some(pair) = pairs.get_mut(queue) else { return Ok(false) };
         let description = Description {
             findings: checks::inspect(frame, headers.as_ref()),
             hash: headers.and_then(|headers| steering.hash(&headers)),
@@ -225,15 +281,7 @@ impl VirtualFunction {
         if description.tag.is_some() {
             filters::strip(packet);
         }
-        if pair.receive.is_too_long(packet) || !pair.receive.put(packet, &description, memory)? {
-            statistics.receive_discards += 1;
-            return Ok(Received::Missed);
-        }
-        statistics.received(packet);
-        if let Some(wire) = pair.receive_wire.filter(|_| is_cause) {
-            vectors[wire.vector].cause(wire.index);
-        }
-        Ok(Received::Stored)
+        pair.receive.put(packet, &description, memory)
     }
 
     /// Frames found no buffer.

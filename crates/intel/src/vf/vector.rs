@@ -103,6 +103,15 @@ impl Vector {
         self.pending[index % 4] = true;
     }
 
+    /// A frame that is not the wire's is in memory; whether the driver takes an interrupt for it,
+    /// which is no cause and leaves no trace in the intervals.
+    pub(super) fn announce(&mut self) -> bool {
+        if !self.enabled {
+            self.cause(NO_ITR);
+        }
+        std::mem::take(&mut self.enabled)
+    }
+
     /// Whether an interrupt is due; then it goes out, and the driver has to enable the next.
     pub(super) fn take_interrupt(&mut self, now: Instant) -> bool {
         if !self.enabled {
