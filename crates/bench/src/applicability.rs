@@ -38,6 +38,9 @@ pub(crate) const REAL: &[HostKind] = &[HostKind::Namespaces, HostKind::Guests, H
 /// Where hosts bring their own drivers, and we start them.
 pub(crate) const GUESTS: &[HostKind] = &[HostKind::Guests, HostKind::Virtual];
 
+/// Where a driver finds a virtio device.
+pub(crate) const VIRTIO: &[HostKind] = &[HostKind::Guests, HostKind::Virtual, HostKind::Served];
+
 /// What one run looks at.
 #[derive(Clone, Copy, Debug)]
 pub struct Use {

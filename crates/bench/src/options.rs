@@ -228,6 +228,10 @@ options! {
         /// Receive queues of each port
         #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
         queues: u16,
+        /// The driver of a virtio device sets by which key and table packets are spread over its
+        /// queues, as by `ethtool -X`
+        #[arg(num_args = 0..=1, default_missing_value = "true")]
+        rss: bool => only_in(applicability::VIRTIO),
         /// Packets that a receive ring holds, as `ethtool -G rx`
         #[arg(value_parser = clap::value_parser!(u32).range(16..=65_536), value_name = "PACKETS")]
         ring: u32 => only_in(&[HostKind::Namespaces]),

@@ -214,6 +214,21 @@ impl<F: AsRef<[u8]>> Port<F> {
         self.rss.set_indirection(table);
     }
 
+    /// How frames are spread.
+    #[must_use]
+    pub fn rss(&self) -> &Rss {
+        &self.rss
+    }
+
+    /// Spreads the frames to come over the first `queues` queues as `rss` says, whose table and
+    /// queue of what has no hash have to be among them.
+    pub fn set_rss(&mut self, queues: u16, rss: Rss) {
+        let count = self.queues.len() as u16;
+        self.used = queues.clamp(1, count);
+        self.steering.resolve(count, self.used);
+        self.rss = rss;
+    }
+
     /// Lets rules choose the queues of frames to come; those that no rule decides about go by
     /// their hash. Counters of lanes begin anew.
     ///

@@ -10,7 +10,8 @@
 //! So each input byte has a table of 256 sums, built once, and a packet costs one look-up per
 //! byte: 12 for TCP over IPv4. The tables take 36 KiB.
 //!
-//! Three kinds of packets are not hashed whole:
+//! A driver may have fewer types of packets hashed ([`HashTypes`]). Otherwise three kinds are not
+//! hashed whole:
 //! - a fragment is hashed by its addresses alone, the first one too, or the fragments of one
 //!   datagram would part;
 //! - an MX frame has no addresses to hash. Its destination endpoint is what one core should serve,
@@ -18,7 +19,7 @@
 //!   endpoint *e* below 128 has queue *e* modulo the number of queues, which a user can predict;
 //! - everything else goes to queue 0, or to the first in the table if that one is left out.
 
-use crate::headers::{Addresses, Headers};
+use crate::headers::{Addresses, Headers, TCP};
 use alloc::boxed::Box;
 use core::fmt;
 
@@ -52,6 +53,40 @@ pub struct NoSuchQueue {
     pub queues: u16,
 }
 
+/// Which packets are hashed: IP, and of TCP and UDP the ports as well, of either version.
+///
+/// The bits are those of virtio (virtio 1.3, section 5.1.6.4.3.1, `VIRTIO_NET_HASH_TYPE_*`), of
+/// which those for IPv6 with extension headers are no types of their own here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HashTypes(u32);
+
+impl HashTypes {
+    /// All of them.
+    pub const ALL: Self = Self(0x3F);
+
+    /// IP by its addresses; the next two bits are TCP's and UDP's, with ports.
+    const IPV4: u32 = 1 << 0;
+    const IPV6: u32 = 1 << 3;
+
+    /// Those that virtio's bits name.
+    #[must_use]
+    pub const fn of_virtio(bits: u32) -> Self {
+        Self(bits & Self::ALL.0)
+    }
+
+    /// As virtio has them.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    #[inline]
+    const fn with_ports(self, version: u32, protocol: Option<u8>) -> bool {
+        let shift = if matches!(protocol, Some(TCP)) { 1 } else { 2 };
+        self.0 & version << shift != 0
+    }
+}
+
 /// A hash key and an indirection table, ready to be used.
 #[derive(Clone)]
 pub struct Rss {
@@ -59,6 +94,7 @@ pub struct Rss {
     /// For each input position, what each value of that byte adds to the hash.
     sums: Box<[[u32; 256]; INPUT_MAX]>,
     indirection: Indirection,
+    types: HashTypes,
     /// The queue of what has no hash.
     unhashed: u16,
 }
@@ -134,7 +170,7 @@ impl Rss {
             }
         }
         let unhashed = indirection.unhashed();
-        Self { key, sums, indirection, unhashed }
+        Self { key, sums, indirection, types: HashTypes::ALL, unhashed }
     }
 
     /// The key.
@@ -161,21 +197,30 @@ impl Rss {
         self.indirection = indirection;
     }
 
-    /// The Toeplitz hash of an IP packet; `None` for any other frame.
+    /// Hashes these types of packets alone, from the next one on; all others go to `unhashed`.
+    pub fn set_types(&mut self, types: HashTypes, unhashed: u16) {
+        (self.types, self.unhashed) = (types, unhashed);
+    }
+
+    /// The Toeplitz hash of an IP packet; `None` for any other frame, and for types that are not
+    /// hashed.
     #[inline]
     #[must_use]
     pub fn hash(&self, headers: &Headers) -> Option<u32> {
-        let (hash, behind) = match headers.addresses() {
+        let (addresses, version): (&[u8], _) = match headers.addresses() {
             Addresses::None => return None,
-            Addresses::V4(addresses) => (self.sum(0, addresses), addresses.len()),
-            Addresses::V6(addresses) => (self.sum(0, addresses), addresses.len()),
+            Addresses::V4(addresses) => (addresses, HashTypes::IPV4),
+            Addresses::V6(addresses) => (addresses, HashTypes::IPV6),
         };
+        let hash = self.sum(0, addresses);
         match headers.ports() {
-            Some((source, destination)) if !headers.is_fragment() => {
+            Some((source, destination))
+                if !headers.is_fragment() && self.types.with_ports(version, headers.protocol()) =>
+            {
                 let ports = u32::from(source) << 16 | u32::from(destination);
-                Some(hash ^ self.sum(behind, &ports.to_be_bytes()))
+                Some(hash ^ self.sum(addresses.len(), &ports.to_be_bytes()))
             }
-            _ => Some(hash),
+            _ => (self.types.0 & version != 0).then_some(hash),
         }
     }
 
@@ -314,6 +359,22 @@ mod tests {
         assert_ne!(hash(&udp4(1, 2, b"")), hash(&udp4(1, 3, b"")));
         assert_eq!(hash(&udp4(1, 2, b"")), hash(&tcp4(1, 2, 0, b"")));
         assert_eq!(hash(&udp4(1, 2, b"")), hash(&tagged(0x8100, 3, &udp4(1, 2, b""))));
+    }
+
+    #[test]
+    fn what_is_not_among_the_types_is_hashed_by_less_or_not_at_all() {
+        let frames = [udp4(1, 2, b""), tcp4(1, 2, 0, b"")].map(|frame| parse(&frame).unwrap());
+        let [all, addresses, none] = [0x3F, 0x01, 0x38].map(|bits| {
+            let mut rss = rss(128);
+            rss.set_types(HashTypes::of_virtio(bits), 5);
+            frames.each_ref().map(|headers| (rss.hash(headers), rss.queue_of(headers)))
+        });
+        assert_eq!((all[0], none), (all[1], [(None, 5); 2]));
+        assert_eq!(addresses[0], addresses[1]);
+        assert_ne!(addresses[0], all[0]);
+        let mut udp = rss(128);
+        udp.set_types(HashTypes::of_virtio(0x04), 5);
+        assert_eq!([udp.hash(&frames[0]), udp.hash(&frames[1])], [all[0].0, None]);
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use base::time::Instant;
 use nic::moderation::{Moderation, Profile};
 use nic::port::Port;
+use nic::rss::{Indirection, Rss};
 
-use super::control::{self, Coalesce, Command};
+use super::control::{self, Coalesce, Command, Spread};
 use super::receive::{Receiver, in_buffer};
 use super::ring::{Chain, DriverEvent, RingError};
 use super::send::Sender;
@@ -18,7 +19,12 @@ pub(super) struct Target<'a> {
     pub(super) watch: &'a mut Watch,
     pub(super) receivers: &'a mut [Receiver],
     pub(super) senders: &'a mut [Sender],
+    /// Pairs that the guest uses, and those that the port spreads packets over.
     pub(super) pairs: &'a mut u16,
+    pub(super) spread: &'a mut u16,
+    pub(super) is_spread_by_guest: &'a mut bool,
+    /// The guest was offered to say how packets are spread.
+    pub(super) has_rss: bool,
 }
 
 impl Target<'_> {
@@ -36,6 +42,7 @@ impl Target<'_> {
                 }
                 possible
             }
+            Some(Command::Spread(spread)) => self.spread(*spread),
             Some(Command::CoalesceTransmit(Coalesce { usecs, packets })) => {
                 self.senders.iter_mut().all(|sender| sender.coalesce(self.now, usecs, packets))
             }
@@ -56,6 +63,28 @@ impl Target<'_> {
             }
         };
         control::Answer { ack: if done { control::OK } else { control::ERR }, result }
+    }
+
+    /// Spreads packets as the guest wants it, if it was offered that and there are such queues.
+    fn spread(&mut self, spread: Spread) -> bool {
+        let Spread { types, unclassified, table, pairs, key } = spread;
+        let all = self.receivers.len() as u16;
+        let Ok(table) = Indirection::new(table, all) else { return false };
+        if !self.has_rss || unclassified >= all || !(1..=all).contains(&pairs) {
+            return false;
+        }
+        // A key costs some ten thousand operations, another table none.
+        let mut rss = if *self.port.rss().key() == key {
+            let mut rss = self.port.rss().clone();
+            rss.set_indirection(table);
+            rss
+        } else {
+            Rss::new(key, table)
+        };
+        rss.set_types(types, unclassified);
+        self.port.set_rss(pairs, rss);
+        (*self.pairs, *self.spread, *self.is_spread_by_guest) = (pairs, pairs, true);
+        true
     }
 
     fn coalesce_receive(&mut self, pair: usize, Coalesce { usecs, packets }: Coalesce) -> bool {

@@ -2,11 +2,12 @@
 
 use base::time::Duration;
 use hostside::processor::Costs;
+use nic::rss::{HashTypes, KEY_LENGTH, TABLE_LENGTH};
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::virtio_net::{
     VIRTIO_NET_F_CTRL_VQ, VIRTIO_NET_F_MAC, VIRTIO_NET_F_MQ, VIRTIO_NET_F_MRG_RXBUF,
-    VIRTIO_NET_F_MTU, VIRTIO_NET_F_NOTF_COAL, VIRTIO_NET_F_SPEED_DUPLEX, VIRTIO_NET_F_STATUS,
-    VIRTIO_NET_F_VQ_NOTF_COAL, VIRTIO_NET_S_LINK_UP,
+    VIRTIO_NET_F_MTU, VIRTIO_NET_F_NOTF_COAL, VIRTIO_NET_F_RSS, VIRTIO_NET_F_SPEED_DUPLEX,
+    VIRTIO_NET_F_STATUS, VIRTIO_NET_F_VQ_NOTF_COAL, VIRTIO_NET_S_LINK_UP,
 };
 use virtio_bindings::virtio_ring::{VIRTIO_RING_F_EVENT_IDX, VIRTIO_RING_F_INDIRECT_DESC};
 
@@ -26,6 +27,8 @@ pub const MRG_RXBUF: u64 = 1 << VIRTIO_NET_F_MRG_RXBUF;
 pub const CTRL_VQ: u64 = 1 << VIRTIO_NET_F_CTRL_VQ;
 /// There can be more than one pair of queues.
 pub const MQ: u64 = 1 << VIRTIO_NET_F_MQ;
+/// The guest sets the key and the table by which packets are spread.
+pub const RSS: u64 = 1 << VIRTIO_NET_F_RSS;
 
 /// What a device offers to its frontends.
 #[derive(Clone, Debug)]
@@ -51,6 +54,9 @@ pub struct DeviceSettings {
     pub mtu: u16,
     /// Pairs of queues, 1 to 64; as many as the port has queues.
     pub pairs: u16,
+    /// With several pairs, the guest sets how packets are spread over them, as by `ethtool -X`.
+    /// Drivers choose their key at random.
+    pub rss: bool,
     /// Kicks and interrupts are messages, and interrupts wait for
     /// [`send_irqs`](hostside::VirtualHost::send_irqs): for guests in virtual time.
     pub inband: bool,
@@ -76,6 +82,7 @@ impl Default for DeviceSettings {
             mac: [2, 0, 0, 0, 0, 1],
             mtu: 1_500,
             pairs: 1,
+            rss: false,
             inband: false,
             counts_rings: false,
             interrupt_latency: Duration::ZERO,
@@ -104,7 +111,11 @@ impl DeviceSettings {
             VIRTIO_NET_F_SPEED_DUPLEX,
         ];
         let features = always.iter().fold(F_PROTOCOL_FEATURES, |bits, bit| bits | 1 << bit);
-        if self.pairs > 1 { features | MQ } else { features }
+        match (self.pairs > 1, self.rss) {
+            (true, true) => features | MQ | RSS,
+            (true, false) => features | MQ,
+            (false, _) => features,
+        }
     }
 
     /// The protocol features of such a device.
@@ -132,10 +143,10 @@ impl DeviceSettings {
         }
     }
 
-    /// `struct virtio_net_config` up to `duplex` (`include/uapi/linux/virtio_net.h`).
+    /// `struct virtio_net_config` (`include/uapi/linux/virtio_net.h`).
     #[must_use]
-    pub fn config(&self) -> [u8; 17] {
-        let mut config = [0; 17];
+    pub fn config(&self) -> [u8; 24] {
+        let mut config = [0; 24];
         config[..6].copy_from_slice(&self.mac);
         config[6..8].copy_from_slice(&(VIRTIO_NET_S_LINK_UP as u16).to_le_bytes());
         config[8..10].copy_from_slice(&self.pairs.to_le_bytes());
@@ -143,6 +154,11 @@ impl DeviceSettings {
         let speed = if self.speed_mbit == 0 { u32::MAX } else { self.speed_mbit };
         config[12..16].copy_from_slice(&speed.to_le_bytes());
         config[16] = 1; // full duplex
+        if self.features() & RSS != 0 {
+            config[17] = KEY_LENGTH as u8;
+            config[18..20].copy_from_slice(&(TABLE_LENGTH as u16).to_le_bytes());
+            config[20..].copy_from_slice(&HashTypes::ALL.bits().to_le_bytes());
+        }
         config
     }
 }
@@ -155,10 +171,13 @@ mod tests {
     fn config_is_laid_out_as_in_the_header_file() {
         let settings = DeviceSettings { pairs: 2, speed_mbit: 10_000, ..DeviceSettings::default() };
         let expected = [2, 0, 0, 0, 0, 1, 1, 0, 2, 0, 0xDC, 5, 0x10, 0x27, 0, 0, 1];
-        assert_eq!(settings.config(), expected);
-        assert_eq!(settings.features() & MQ, MQ);
-        let single = DeviceSettings { pairs: 1, speed_mbit: 0, ..settings };
-        assert_eq!(single.features() & MQ, 0);
+        assert_eq!(settings.config(), [&expected[..], &[0; 7]].concat()[..]);
+        assert_eq!(settings.features() & (MQ | RSS), MQ);
+        let rss = DeviceSettings { rss: true, ..settings };
+        assert_eq!(rss.config()[17..], [40, 128, 0, 0x3F, 0, 0, 0]);
+        assert_eq!(rss.features() & (MQ | RSS), MQ | RSS);
+        let single = DeviceSettings { pairs: 1, speed_mbit: 0, ..rss };
+        assert_eq!(single.features() & (MQ | RSS), 0);
         assert_eq!(single.config()[12..16], [0xFF; 4]);
     }
 }

@@ -4,11 +4,12 @@
 //! sometimes a result that it writes. Addresses and receive modes are accepted and do nothing:
 //! the port hands its guest every frame, and the standard allows filters to be imperfect.
 
+use nic::rss::{HashTypes, KEY_LENGTH, TABLE_LENGTH};
 use virtio_bindings::virtio_net::{
-    VIRTIO_NET_CTRL_MAC, VIRTIO_NET_CTRL_MQ, VIRTIO_NET_CTRL_MQ_VQ_PAIRS_SET,
-    VIRTIO_NET_CTRL_NOTF_COAL, VIRTIO_NET_CTRL_NOTF_COAL_RX_SET, VIRTIO_NET_CTRL_NOTF_COAL_TX_SET,
-    VIRTIO_NET_CTRL_NOTF_COAL_VQ_GET, VIRTIO_NET_CTRL_NOTF_COAL_VQ_SET, VIRTIO_NET_CTRL_RX,
-    VIRTIO_NET_ERR, VIRTIO_NET_OK,
+    VIRTIO_NET_CTRL_MAC, VIRTIO_NET_CTRL_MQ, VIRTIO_NET_CTRL_MQ_RSS_CONFIG,
+    VIRTIO_NET_CTRL_MQ_VQ_PAIRS_SET, VIRTIO_NET_CTRL_NOTF_COAL, VIRTIO_NET_CTRL_NOTF_COAL_RX_SET,
+    VIRTIO_NET_CTRL_NOTF_COAL_TX_SET, VIRTIO_NET_CTRL_NOTF_COAL_VQ_GET,
+    VIRTIO_NET_CTRL_NOTF_COAL_VQ_SET, VIRTIO_NET_CTRL_RX, VIRTIO_NET_ERR, VIRTIO_NET_OK,
 };
 
 /// The command was carried out.
@@ -16,8 +17,8 @@ pub(super) const OK: u8 = VIRTIO_NET_OK as u8;
 /// It was not, and nothing has changed.
 pub(super) const ERR: u8 = VIRTIO_NET_ERR as u8;
 
-/// Bytes of a command that are looked at; the longest that matters has 14.
-pub(super) const MAX_COMMAND: usize = 64;
+/// Bytes of a command that are looked at; the longest that matters sets how packets are spread.
+pub(super) const MAX_COMMAND: usize = 2 + 8 + 2 * TABLE_LENGTH + 3 + KEY_LENGTH;
 
 /// A pair of coalescing parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +29,52 @@ pub(super) struct Coalesce {
     pub(super) packets: u32,
 }
 
-/// What a guest wants.
+/// How a guest wants packets to be spread (`struct virtio_net_rss_config`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Spread {
+    /// What is hashed.
+    pub(super) types: HashTypes,
+    /// The queue of what is not.
+    pub(super) unclassified: u16,
+    /// The queue of each hash by its low bits; a shorter table is repeated.
+    pub(super) table: [u16; TABLE_LENGTH],
+    /// Transmit queues in use.
+    pub(super) pairs: u16,
+    /// The key; a shorter one ends with zeros.
+    pub(super) key: [u8; KEY_LENGTH],
+}
+
+impl Spread {
+    /// Reads one; `None` if it is too short, or its table or its key is too long.
+    fn parse(data: &[u8]) -> Option<Self> {
+        let half = |at: usize| data.get(at..at + 2)?.try_into().ok().map(u16::from_le_bytes);
+        let types = u32::from_le_bytes(data.get(..4)?.try_into().ok()?);
+        let (entries, unclassified) = (usize::from(half(4)?) + 1, half(6)?);
+        if !entries.is_power_of_two() || entries > TABLE_LENGTH {
+            return None;
+        }
+        let mut table = [0; TABLE_LENGTH];
+        for (index, entry) in table.iter_mut().enumerate() {
+            *entry = half(8 + 2 * (index % entries))?;
+        }
+        let behind = 8 + 2 * entries;
+        let length = usize::from(*data.get(behind + 2)?);
+        let mut key = [0; KEY_LENGTH];
+        key.get_mut(..length)?.copy_from_slice(data.get(behind + 3..behind + 3 + length)?);
+        let types = HashTypes::of_virtio(types);
+        Some(Self { types, unclassified, table, pairs: half(behind)?, key })
+    }
+}
+
+/// What a guest wants.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     /// Something that is accepted and has no effect.
     Accepted,
     /// Use this many pairs of queues.
     SetPairs(u16),
+    /// Spread packets like this.
+    Spread(Box<Spread>),
     /// Moderate all transmit queues.
     CoalesceTransmit(Coalesce),
     /// Moderate all receive queues.
@@ -55,6 +95,9 @@ pub(super) fn parse(bytes: &[u8]) -> Option<Command> {
     Some(match (class, command) {
         (VIRTIO_NET_CTRL_RX, 0..=5) | (VIRTIO_NET_CTRL_MAC, 0 | 1) => Command::Accepted,
         (VIRTIO_NET_CTRL_MQ, VIRTIO_NET_CTRL_MQ_VQ_PAIRS_SET) => Command::SetPairs(half(0)?),
+        (VIRTIO_NET_CTRL_MQ, VIRTIO_NET_CTRL_MQ_RSS_CONFIG) => {
+            Command::Spread(Box::new(Spread::parse(data)?))
+        }
         (VIRTIO_NET_CTRL_NOTF_COAL, VIRTIO_NET_CTRL_NOTF_COAL_TX_SET) => {
             Command::CoalesceTransmit(coalesce(0)?)
         }
@@ -106,6 +149,34 @@ mod tests {
         assert_eq!(parse(&[4, 0, 2, 0]), Some(Command::SetPairs(2)));
         assert_eq!(parse(&[0, 1, 1]), Some(Command::Accepted));
         assert_eq!(parse(&[1, 1, 2, 0, 0, 0, 0, 1]), Some(Command::Accepted));
+    }
+
+    #[test]
+    fn a_table_and_a_key_are_read_as_linux_sends_them() {
+        let table = (0..TABLE_LENGTH as u16).flat_map(|index| (index % 3).to_le_bytes());
+        let table: Vec<u8> = table.collect();
+        let key = [7; KEY_LENGTH];
+        let head = [4, 1, 0x3F, 0, 0, 0, 127, 0, 1, 0];
+        let bytes = [&head[..], &table, &[3, 0, 40], &key].concat();
+        assert_eq!(bytes.len(), MAX_COMMAND);
+        let Some(Command::Spread(spread)) = parse(&bytes) else { panic!("not read") };
+        assert_eq!((spread.types, spread.unclassified, spread.pairs), (HashTypes::ALL, 1, 3));
+        assert_eq!((spread.table[..4].to_vec(), spread.key), (vec![0, 1, 2, 0], key));
+        for length in 0..bytes.len() {
+            assert_eq!(parse(&bytes[..length]), None);
+        }
+        // Two entries, a key of one byte.
+        let short = [4, 1, 1, 0, 0, 0, 1, 0, 0, 0, 5, 0, 6, 0, 2, 0, 1, 9];
+        let Some(Command::Spread(spread)) = parse(&short) else { panic!("not read") };
+        assert_eq!(
+            (spread.table[126..].to_vec(), spread.key[..2].to_vec()),
+            (vec![5, 6], vec![9, 0])
+        );
+        for (at, wrong) in [(6, 2), (7, 1), (16, 41)] {
+            let mut bytes = [&short[..], &[0; 600]].concat();
+            bytes[at] = wrong;
+            assert_eq!(parse(&bytes), None, "{at}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixListener;
 
 use base::time::Instant;
 use nic::port::Port;
+use nic::rss::{DEFAULT_KEY, Indirection, Rss};
 
 use super::command::AskedAt;
 use super::config::DeviceSettings;
@@ -40,6 +41,8 @@ pub struct Device {
     turn: usize,
     /// Pairs that the port spreads its frames over.
     spread: u16,
+    /// The guest has set a key and a table of its own.
+    is_spread_by_guest: bool,
     /// The guest's processor, if what it does costs time. Work is for whoever has sent a frame.
     processor: Option<Processor<Vec<u8>>>,
     /// Where in the control ring the guest was last asked to kick.
@@ -62,6 +65,7 @@ impl Device {
             senders: (0..pairs).map(|_| Sender::new(Instant::ZERO)).collect(),
             turn: 0,
             spread: settings.pairs,
+            is_spread_by_guest: false,
             processor: (settings.inband && !settings.costs.are_zero())
                 .then(|| Processor::new(settings.costs)),
             command_asked_at: None,
@@ -98,6 +102,11 @@ impl HostSide for Device {
         if self.frontend.sync(ready) {
             self.pairs = 1;
             self.command_asked_at = None;
+            if std::mem::take(&mut self.is_spread_by_guest) {
+                self.spread = self.settings.pairs;
+                port.set_rss(self.spread, Rss::new(DEFAULT_KEY, Indirection::equal(self.spread)));
+                port.spread_over(self.spread);
+            }
             self.receivers.iter_mut().for_each(Receiver::forget);
             self.senders.iter_mut().for_each(Sender::forget);
         }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use rustix::event::epoll;
 
-use super::config::{CTRL_VQ, EVENT_IDX, MQ, MRG_RXBUF, SessionSettings, VERSION_1};
+use super::config::{CTRL_VQ, EVENT_IDX, MQ, MRG_RXBUF, RSS, SessionSettings, VERSION_1};
 use super::connection::{Connection, ConnectionError};
 use super::memory::{Memory, MemoryError};
 use super::message::{
@@ -461,6 +461,12 @@ impl Session {
     #[must_use]
     pub fn chooses_pairs(&self) -> bool {
         self.features & CTRL_VQ != 0 && self.features & MQ != 0
+    }
+
+    /// Whether the guest may say by a command how packets are spread.
+    #[must_use]
+    pub fn chooses_spread(&self) -> bool {
+        self.chooses_pairs() && self.features & RSS != 0
     }
 
     /// Whether the frontend has handed over sockets, by which it may hold its own connection open.

@@ -102,6 +102,7 @@ pub(super) fn device(
         mac,
         mtu,
         pairs: options.queues.unwrap_or(1),
+        rss: options.rss.unwrap_or(false),
         inband: false,
         counts_rings: false,
         interrupt_latency: micros(options.interrupt_latency),
@@ -127,6 +128,10 @@ pub(super) fn adapter(
     let name = options.nic.unwrap_or_default().driver();
     let (pairs, max_pairs) = (options.queues.unwrap_or(1), adapter.max_pairs());
     ensure!(pairs <= max_pairs, "--queues: {name} has at most {max_pairs}; ask for no more");
+    ensure!(
+        !options.rss.unwrap_or(false),
+        "--rss: it is for virtio; iavf always sets key and table, and Intel's cards have one queue"
+    );
     let max = adapter.max_mtu();
     ensure!(mtu(options)? <= max, "--mtu: packets of {name} have at most {max} bytes");
     ensure!(

@@ -66,6 +66,9 @@ impl Device {
                 receivers: &mut self.receivers,
                 senders: &mut self.senders,
                 pairs: &mut self.pairs,
+                spread: &mut self.spread,
+                is_spread_by_guest: &mut self.is_spread_by_guest,
+                has_rss: session.chooses_spread(),
             };
             let answer = target.carry_out(command);
             let Some(mut live) = session.ring(index) else { return Ok(()) };

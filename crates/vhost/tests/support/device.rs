@@ -46,6 +46,7 @@ pub(crate) fn replay(bytes: &[u8]) {
     let (kind, missing, setting) = (input.u8(), input.u8(), input.u8());
     let pairs = u16::from(1 + kind % 3);
     let settings = DeviceSettings {
+        rss: true,
         mac: [2, 0, 0, 0, 0, 10],
         mtu: 1500,
         pairs,
