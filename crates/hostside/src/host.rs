@@ -68,8 +68,9 @@ pub trait HostSide: Send {
         let _ = port;
     }
 
-    /// Where a frame off the wire goes, if the host's driver has told its device.
-    fn route(&self, frame: &[u8]) -> Route {
+    /// Where a frame off the wire goes, if the host's driver has told its device, which may count
+    /// what it refuses.
+    fn route(&mut self, frame: &[u8]) -> Route {
         let _ = frame;
         Route::Port
     }

@@ -31,7 +31,7 @@ use vhost::session::ProtocolViolation;
 use super::adapter::Adapter;
 use super::function::Function;
 use super::message::{Command, HEADER, MAX_DATA, Signal};
-use super::outcome::{Raised, Received, Sent};
+use super::outcome::{Raised, Sent};
 use charged::Charged;
 
 const COMMANDS: usize = 0;
@@ -202,10 +202,8 @@ impl Device {
         };
         let queue = &mut service.port.queues_mut()[number];
         for frame in queue.completed_frames(shown[number]).take(limit) {
-            let received = function.receive(now, number, frame, memory, are_causes);
-            let received = received.map_err(ProtocolViolation::Dma)?;
-            let is_lost = matches!(received, Received::Missed | Received::NoLink);
-            *refused += u64::from(is_lost);
+            let is_stored = function.receive(now, number, frame, memory, are_causes);
+            *refused += u64::from(!is_stored.map_err(ProtocolViolation::Dma)?);
             shown[number] += 1;
         }
         Ok(())
@@ -374,7 +372,11 @@ impl HostSide for Device {
         }
     }
 
-    fn route(&self, frame: &[u8]) -> Route {
+    fn route(&mut self, frame: &[u8]) -> Route {
+        if !self.function.listens() {
+            self.refused += 1;
+            return Route::Nowhere;
+        }
         self.function.route(frame)
     }
 

@@ -7,7 +7,7 @@ use vhost::memory::{Memory, MemoryError};
 use super::bus::OnBus;
 use super::card::Card;
 use super::message::Command;
-use super::outcome::{Raised, Received, Sent};
+use super::outcome::{Raised, Sent};
 use super::vf::VirtualFunction;
 
 /// One function.
@@ -71,15 +71,30 @@ impl Function {
         }
     }
 
-    /// Where a frame off the wire goes. Cards look at it when it is in their queue.
-    pub(crate) fn route(&self, frame: &[u8]) -> Route {
+    /// Whether the cable is in, and what comes from there is received.
+    pub(crate) fn listens(&self) -> bool {
         match self {
-            Self::Card(_) => Route::Port,
+            Self::Card(card) => card.listens(),
+            Self::Virtual(function) => function.listens(),
+        }
+    }
+
+    /// Where a frame off the wire goes; what is refused is counted.
+    pub(crate) fn route(&mut self, frame: &[u8]) -> Route {
+        match self {
+            Self::Card(card) => {
+                if card.accepts(frame) {
+                    Route::Port
+                } else {
+                    Route::Nowhere
+                }
+            }
             Self::Virtual(function) => function.route(frame),
         }
     }
 
-    /// A frame is off the wire, for a queue. It is a cause of an interrupt if `is_cause`.
+    /// A frame that was let in is in memory, for a queue: it goes into the driver's buffers, unless
+    /// there are too few; whether it does. It is a cause of an interrupt if `is_cause`.
     ///
     /// # Errors
     /// As for [`obey`](Self::obey).
@@ -90,18 +105,18 @@ impl Function {
         frame: &[u8],
         memory: &Memory,
         is_cause: bool,
-    ) -> Result<Received, MemoryError> {
+    ) -> Result<bool, MemoryError> {
         match self {
             Self::Card(card) => card.receive(now, frame, memory, is_cause),
             Self::Virtual(function) => function.receive(queue, frame, memory, is_cause),
         }
     }
 
-    /// A frame is off the wire, and will be in memory later: it is a cause of an interrupt, if it
-    /// is taken.
+    /// A frame was let in, and will be in memory later: it is a cause of an interrupt, if there is
+    /// a buffer.
     pub(crate) fn notice(&mut self, now: Instant, queue: usize, frame: &[u8]) {
         match self {
-            Self::Card(card) => card.notice(now, frame),
+            Self::Card(card) => card.notice(now),
             Self::Virtual(function) => function.notice(queue, frame),
         }
     }

@@ -25,10 +25,12 @@
 //! A queue is armed anew when the driver unmasks the cause of received frames. Until then the
 //! driver polls, and what arrives counts as taken at that moment.
 //!
-//! A virtual function has a vector for each queue pair, and its driver says which frames it wants,
-//! and on which queue: by addresses, rules of its flow director, and the hash under its key. That
-//! is asked before a frame enters a queue. What it sends interrupts by the same vector as what it
-//! receives, and takes along what has come.
+//! A driver says which frames it wants, by addresses, groups and VLANs. That is asked when a frame
+//! is off the wire: one that is refused takes no place in a queue and starts no timer.
+//!
+//! A virtual function has a vector for each queue pair, and its driver says on which queue it wants
+//! a frame: by rules of its flow director, and the hash under its key. What it sends interrupts by
+//! the same vector as what it receives, and takes along what has come.
 //!
 //! # What is not there
 //!

@@ -2,19 +2,6 @@
 
 use super::message::Signal;
 
-/// What became of a frame off the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Received {
-    /// It is in the driver's buffers.
-    Stored,
-    /// It was for others, or longer than the driver wants any.
-    Filtered,
-    /// The cable is out.
-    NoLink,
-    /// There were not enough buffers.
-    Missed,
-}
-
 /// What came of looking for a frame that the driver sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {

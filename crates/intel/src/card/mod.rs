@@ -18,7 +18,7 @@ use super::configuration::Configuration;
 use super::dma::Dma;
 use super::message::Signal;
 use super::model::{Model, VECTORS};
-use super::outcome::{Raised, Received, Sent};
+use super::outcome::{Raised, Sent};
 use interrupts::{Interrupts, Line};
 use memory::{Microwire, Nvm, Phy};
 use receive::{Packet, Ring};
@@ -138,7 +138,29 @@ impl Card {
         receive::room(&self.registers)
     }
 
-    /// A frame is off the wire. It is a cause of an interrupt if `is_cause`, after its delay.
+    /// Whether what comes off the wire is received: the cable is in, and nothing loops.
+    pub(crate) fn listens(&self) -> bool {
+        self.link && !self.loops()
+    }
+
+    /// Whether a frame is for this card, and not longer than the driver wants any; others are
+    /// counted. A card that does not receive looks at none.
+    pub(crate) fn accepts(&mut self, frame: &[u8]) -> bool {
+        if self.registers.get(r::RCTL) & r::RCTL_EN == 0 {
+            return true;
+        }
+        let is_oversize = receive::is_oversize(&self.registers, frame);
+        let is_accepted = !is_oversize && receive::accepts(&self.registers, frame);
+        if is_oversize {
+            self.statistics.oversize(frame);
+        } else if !is_accepted {
+            self.statistics.filtered(frame);
+        }
+        is_accepted
+    }
+
+    /// A frame that was [accepted](Self::accepts) goes into the driver's buffers, unless there are
+    /// too few; whether it does. It is a cause of an interrupt if `is_cause`, after its delay.
     ///
     /// # Errors
     /// If an address that the driver gave is none of the guest's.
@@ -148,28 +170,7 @@ impl Card {
         frame: &[u8],
         memory: &impl Dma,
         is_cause: bool,
-    ) -> Result<Received, MemoryError> {
-        if !self.link || self.loops() {
-            return Ok(Received::NoLink);
-        }
-        self.store(now, frame, memory, is_cause)
-    }
-
-    fn store(
-        &mut self,
-        now: Instant,
-        frame: &[u8],
-        memory: &impl Dma,
-        is_cause: bool,
-    ) -> Result<Received, MemoryError> {
-        if receive::is_oversize(&self.registers, frame) {
-            self.statistics.oversize(frame);
-            return Ok(Received::Filtered);
-        }
-        if !receive::accepts(&self.registers, frame) {
-            self.statistics.filtered(frame);
-            return Ok(Received::Filtered);
-        }
+    ) -> Result<bool, MemoryError> {
         self.packet.take(frame, &self.registers);
         let before = self.room();
         let ring = Ring::of(&self.registers);
@@ -178,7 +179,7 @@ impl Card {
             ring.map_or(Ok(false), |ring| ring.put(packet, memory, &mut self.registers))?;
         if !stored {
             self.miss(1);
-            return Ok(Received::Missed);
+            return Ok(false);
         }
         self.statistics.received(frame);
         if is_cause {
@@ -187,7 +188,7 @@ impl Card {
         if (self.room()..before).contains(&self.least_room()) {
             self.interrupts.add(cause::RXDMT0);
         }
-        Ok(Received::Stored)
+        Ok(true)
     }
 
     /// Whether what is sent comes back, in the PHY or in the MAC, and nothing else comes.
@@ -195,13 +196,10 @@ impl Card {
         self.phy.loops() || self.registers.get(r::RCTL) & r::RCTL_LBM == r::RCTL_LBM_MAC
     }
 
-    /// A frame is off the wire, and will be in memory later: it begins its delay, if it is taken.
-    pub(crate) fn notice(&mut self, now: Instant, frame: &[u8]) {
-        let is_taken = self.link
-            && !self.loops()
-            && !receive::is_oversize(&self.registers, frame)
-            && receive::accepts(&self.registers, frame);
-        if is_taken && self.room() > 0 {
+    /// A frame that was [accepted](Self::accepts) will be in memory later: it begins its delay, if
+    /// there is a buffer.
+    pub(crate) fn notice(&mut self, now: Instant) {
+        if self.room() > 0 {
             self.interrupts.frame_received(now);
         }
     }
@@ -262,7 +260,9 @@ impl Card {
         let card = (&mut self.registers, &mut self.interrupts, &mut self.statistics);
         let sent = self.transmitter.next(now, frame, card, memory)?;
         if loops && sent == Sent::Frame {
-            self.store(now, frame, memory, true)?;
+            if self.accepts(frame) {
+                self.receive(now, frame, memory, true)?;
+            }
             return Ok(Sent::More);
         }
         Ok(sent)

@@ -31,7 +31,7 @@ use super::configuration::{Configuration, Identity};
 use super::dma::Dma;
 use super::message::Signal;
 use super::model::REGISTERS;
-use super::outcome::{Raised, Received, Sent};
+use super::outcome::{Raised, Sent};
 use admin::{Admin, Message};
 use filters::Filters;
 use flow::Action;
@@ -187,9 +187,14 @@ impl VirtualFunction {
         self.state.pairs.get(queue).map_or(0, |pair| pair.receive.room())
     }
 
+    /// Whether the cable is in.
+    pub(crate) fn listens(&self) -> bool {
+        self.link
+    }
+
     /// Where a frame off the wire goes.
     pub(crate) fn route(&self, frame: &[u8]) -> Route {
-        if !self.link || !self.state.filters.accept(frame) {
+        if !self.state.filters.accept(frame) {
             return Route::Nowhere;
         }
         match nic::headers::parse(frame).map(|headers| self.state.steering.choose(&headers)) {
@@ -199,8 +204,9 @@ impl VirtualFunction {
         }
     }
 
-    /// A frame that [`route`](Self::route) let in is for this queue. It is a cause of an interrupt
-    /// if `is_cause`.
+    /// A frame that [`route`](Self::route) let in is for this queue: it goes into the driver's
+    /// buffers, unless there are too few; whether it does. It is a cause of an interrupt if
+    /// `is_cause`.
     ///
     /// # Errors
     /// If an address that the driver gave is none of the guest's.
@@ -210,20 +216,20 @@ impl VirtualFunction {
         frame: &[u8],
         memory: &impl Dma,
         is_cause: bool,
-    ) -> Result<Received, MemoryError> {
+    ) -> Result<bool, MemoryError> {
         if self.takes(queue, frame) && self.store(queue, frame, memory)? {
             self.state.statistics.received(&self.packet);
             if is_cause {
                 self.cause(queue);
             }
-            return Ok(Received::Stored);
+            return Ok(true);
         }
         self.miss(1);
-        Ok(Received::Missed)
+        Ok(false)
     }
 
-    /// A frame is off the wire, and will be in memory later: it is a cause of an interrupt, if it
-    /// is taken.
+    /// A frame that [`route`](Self::route) let in will be in memory later: it is a cause of an
+    /// interrupt, if it is taken.
     pub(crate) fn notice(&mut self, queue: usize, frame: &[u8]) {
         if self.takes(queue, frame) {
             self.cause(queue);

@@ -221,8 +221,7 @@ fn each_queue_has_its_own_interval_and_vector() {
     for (queue, due) in [(0, 10), (1, 60)] {
         let register = r::DYN_CTLN + 4 * queue as u32;
         for arrival in [1, 10] {
-            let stored = rig.function.receive(queue, &frame(), &rig.memory, true).unwrap();
-            assert_eq!(stored, Received::Stored);
+            assert!(rig.function.receive(queue, &frame(), &rig.memory, true).unwrap());
             let raised = rig.interrupts(at(10));
             if arrival == 1 {
                 let data = queue as u32 + 1;
@@ -326,7 +325,7 @@ fn the_link_is_told_of() {
     rig.function.attend(&rig.memory).unwrap();
     let (operation, _, event) = rig.take().expect("an event");
     assert_eq!((operation, event[8]), (op::EVENT, 0));
-    assert_eq!(rig.function.route(&frame()), Route::Nowhere);
+    assert!(!rig.function.listens());
 }
 
 /// Whatever a guest reads, writes and sends, the function neither panics nor works without end.

@@ -38,7 +38,7 @@ pub(crate) fn replay(bytes: &[u8]) {
 }
 
 /// What a driver does until it receives and sends; `format` is that of its receive descriptors.
-fn start(rig: &mut Rig, format: u8) {
+pub(crate) fn start(rig: &mut Rig, format: u8) {
     for number in 0..32_u64 {
         let address = (BUFFERS + 0x100 * number).to_le_bytes();
         rig.guest.write(u64::from(RECEIVE_RING) + 8 * number, &address);
