@@ -119,6 +119,54 @@ fn counters_of_the_driver_are_those_of_the_wire() {
     }
 }
 
+/// The EtherType, the numbers of VLANs and the direction of the pings of a capture, in order.
+fn tagged_pings(path: &str) -> Vec<String> {
+    let mut tshark = Command::new("tshark");
+    let fields = ["-T", "fields", "-e", "vlan.id", "-e", "vlan.etype", "-e", "ip.src"];
+    let filter = "icmp && frame.interface_name == \"b0\"";
+    let ended = output(tshark.args(["-r", path, "-Y", filter]).args(fields));
+    ended.output().lines().map(|line| line.replace('\t', " ")).collect()
+}
+
+#[test]
+fn a_vlan_has_its_tag_from_the_card_and_other_vlans_are_filtered() {
+    needs("tshark", "tshark");
+    needs("ethtool", "ethtool");
+    let vlan = |host: char, end: u8, id: u8| {
+        format!(
+            "ip link add link {host}0 name {host}0.{id} type vlan id {id}; \
+             ip address add 10.{id}.0.{end}/24 dev {host}0.{id}; ip link set {host}0.{id} up; "
+        )
+    };
+    // A virtual function asks for its counters, and has them a little later.
+    let count = |host: char| {
+        format!("ethtool -S {host}0 >/dev/null; sleep 3; ethtool -S {host}0 | sed 's/^ */{host}-/'")
+    };
+    for nic in [CARDS[0], CARDS[1], "iavf"] {
+        let directory = Directory::new();
+        let path = directory.file("lab.pcapng");
+        let pings = "sleep 2; ping -c 2 -4 10.5.0.2; ping -c 1 -W 1 -4 10.6.0.2; sleep 3";
+        let on_a = format!("{}{}{pings}; {}", vlan('a', 1, 5), vlan('a', 1, 6), count('a'));
+        let on_b = format!("{}ethtool -k b0; sleep 9; {}", vlan('b', 2, 5), count('b'));
+        let hosts = ["--on", "a", &on_a, "--on", "b", &on_b, "--until", "all"];
+        let text = lab(nic, &[&["--pcap", &path][..], &hosts].concat());
+        assert!(text.contains("2 packets transmitted, 2 received"), "{nic}: {text}");
+        assert!(text.contains("1 packets transmitted, 0 received"), "{nic}: {text}");
+        for offload in ["rx-vlan-offload: on", "tx-vlan-offload: on", "rx-vlan-filter: on"] {
+            assert!(text.contains(offload), "{nic}: no `{offload}` in {text}");
+        }
+        let pair = ["5 0x0800 10.5.0.1", "5 0x0800 10.5.0.2"];
+        assert_eq!(tagged_pings(&path), [pair, pair].concat(), "{nic}");
+        // One question for an address of VLAN 5, and others of VLAN 6, which b is not in.
+        let counted = counters(&text);
+        let (sent, received) = (counted["a-tx_broadcast"], counted["b-rx_broadcast"]);
+        // `e1000e_set_rx_mode` writes a value of RCTL in which the filter that it has just enabled
+        // is off.
+        let expected = if nic == "e1000e" { sent } else { 1 };
+        assert!(sent > 1 && received == expected, "{nic}: {received} of {sent}");
+    }
+}
+
 #[test]
 fn frames_of_9000_bytes_arrive_whole() {
     for card in CARDS {
