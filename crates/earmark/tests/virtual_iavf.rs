@@ -127,9 +127,9 @@ fn costs_fit_into_an_interval_and_are_paid_by_each_queue() {
     // 42 us of wire and 10 of cost fit into the 64 us that the driver chooses.
     assert!((free - 64.0).abs() <= TICK_US && (paid - free).abs() <= TICK_US, "{free}, {paid}");
 
-    let on_b = "ethtool -L b0 combined 2; sleep 0.1;
+    let on_b = "ethtool -L b0 combined 2; sleep 0.5;
         ethtool -N b0 flow-type ip4 src-ip 10.9.0.1 action 1 loc 5; sleep 4; ethtool -S b0";
-    let on_a = "sleep 1; ping -4 -q -c 1 b >/dev/null; ping -4 -q -c 3 -i 0.2 b; sleep 4";
+    let on_a = "sleep 2; ping -4 -q -c 1 b >/dev/null; ping -4 -q -c 3 -i 0.2 b; sleep 4";
     let costs = ["--interrupt-cost", "3000", "--packet-cost", "2000", "-s", "disabled"];
     let said = lab(&[&["--queues", "2"][..], &costs].concat(), on_a, on_b);
     assert!(said.contains("rx-1.packets: 4\n"), "{said}");

@@ -50,8 +50,8 @@ pub(super) fn longest_adaptive(driver: &str, is_cqe: bool) -> Option<u32> {
     }
 }
 
-/// The receive delay in microseconds that a driver sets by itself, and that neither `ethtool -c` nor
-/// another command shows; `pci_id` is vendor and device.
+/// The receive delay in microseconds that a driver sets by itself, and that neither `ethtool -c`
+/// nor another command shows; `pci_id` is vendor and device.
 ///
 /// e1000e has cards write descriptors back in bursts (`FLAG2_DMA_BURST`: 82571, 82572, 82574 and
 /// 80003ES2LAN), and sets `RDTR` and `RADV` of those to 32 ticks of 1.024 us (`e1000_configure_rx`)

@@ -190,7 +190,8 @@ fn by_goal(
 }
 
 impl Recommendation {
-    /// Of a search, with what the device said to its points. The pick is not verified, nor in force.
+    /// Of a search, with what the device said to its points. The pick is not verified, nor in
+    /// force.
     #[must_use]
     pub fn new(
         subject: Subject,

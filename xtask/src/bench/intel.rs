@@ -82,7 +82,8 @@ pub(super) fn run(options: &Options) -> Result<()> {
     let mut parts = Parts(Vec::new());
     let (frames, times) = (options.frames, options.times);
     for case in &theory::CASES {
-        parts.attempt(case.nic, case.what, || case.play(&program))?;
+        let lab = |options: &[&str]| lab(&program, case.nic, options);
+        parts.attempt(case.nic, case.what, || case.play(&lab))?;
     }
     for nic in CARDS {
         let bench = Bench { program: &program, nic };

@@ -266,7 +266,7 @@ impl VirtualFunction {
         }
     }
 
-    /// Writes a frame into buffers of a queue, as it is then in `packet`; whether there were enough.
+    /// Writes a frame into buffers of a queue, and keeps it as written; whether there were enough.
     fn store(
         &mut self,
         queue: usize,

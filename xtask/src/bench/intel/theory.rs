@@ -9,8 +9,6 @@
 //! and one for what came, since both share a vector. Under `iavf` they share one as well, but have
 //! intervals of their own, and that for what was sent is 0 here.
 
-use std::path::Path;
-
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
@@ -32,6 +30,9 @@ const BATCHES: usize = 5;
 
 /// How far the mean may be from theory: the readings of the clock at either end, shared out.
 const TOLERANCE_NS: f64 = 2.0 * CLOCK_NS as f64 / ROUND_TRIPS as f64;
+
+/// What programs write in a lab in virtual time with a case's NIC and these options.
+pub(super) type Lab<'a> = dyn Fn(&[&str]) -> Result<String> + 'a;
 
 /// A driver, and what is known of it.
 pub(super) struct Case {
@@ -103,13 +104,14 @@ count, batches = map(int, sys.argv[1:])
 print('ns', sorted(play(count) for _ in range(batches))[batches // 2])";
 
 impl Case {
-    /// Plays all values twice; means, theory, and how far they are apart.
+    /// Plays all values twice in a lab with these options; means, theory, and how far they are
+    /// apart.
     ///
     /// # Errors
     /// If the two runs differ, or a mean is not what theory says.
-    pub(super) fn play(&self, program: &Path) -> Result<Value> {
-        let seen = self.run(program)?;
-        ensure!(seen == self.run(program)?, "two runs differ");
+    pub(super) fn play(&self, lab: &Lab<'_>) -> Result<Value> {
+        let seen = self.run(lab)?;
+        ensure!(seen == self.run(lab)?, "two runs differ");
         let (mut rows, mut largest) = (Vec::new(), 0.0_f64);
         for (usecs, total) in RX_USECS.into_iter().zip(seen) {
             let mean = total as f64 / f64::from(ROUND_TRIPS);
@@ -129,7 +131,7 @@ impl Case {
     }
 
     /// What the round trips of a batch took together at each value, in ns.
-    fn run(&self, program: &Path) -> Result<Vec<u64>> {
+    fn run(&self, lab: &Lab<'_>) -> Result<Vec<u64>> {
         let values = RX_USECS.map(|usecs| usecs.to_string()).join(" ");
         // Four seconds for each value, of which the client has the last two; the first round trips
         // are for drivers that write an interval when they next poll.
@@ -143,7 +145,7 @@ impl Case {
         let mut options: Vec<&str> = vec!["--link-rate", "1000"];
         options.extend(self.driver_options.iter().flat_map(|told| ["--driver-options", told]));
         options.extend(["--on", "b", &on_b, "--on", "a", &on_a]);
-        let text = super::lab(program, self.nic, &options)?;
+        let text = lab(&options)?;
         let seen = text.lines().filter_map(|line| line.strip_prefix("ns ")?.parse().ok());
         let seen: Vec<u64> = seen.collect();
         ensure!(seen.len() == RX_USECS.len(), "{} results in {text}", seen.len());
