@@ -168,3 +168,56 @@ pub(super) fn answer_command(
         DriverEvent::After(index) => index == before,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nic::port::PortSettings;
+    use nic::rss::{DEFAULT_KEY, HashTypes, KEY_LENGTH, TABLE_LENGTH};
+
+    const PAIRS: u16 = 4;
+
+    /// What a guest that may say how packets are spread is answered, and the port after that.
+    fn spread(wanted: Spread, has_rss: bool) -> (u8, Port<Vec<u8>>, u16) {
+        let settings = PortSettings { queues: PAIRS, ..PortSettings::default() };
+        let mut port = Port::new(settings, Instant::ZERO);
+        let mut receivers: Vec<_> = (0..PAIRS).map(|_| Receiver::default()).collect();
+        let (mut pairs, mut spread, mut is_spread_by_guest) = (1, 1, false);
+        let mut target = Target {
+            now: Instant::ZERO,
+            port: &mut port,
+            watch: &mut Watch::default(),
+            receivers: &mut receivers,
+            senders: &mut [],
+            pairs: &mut pairs,
+            spread: &mut spread,
+            is_spread_by_guest: &mut is_spread_by_guest,
+            has_rss,
+        };
+        let answer = target.carry_out(Some(Command::Spread(Box::new(wanted))));
+        assert_eq!((pairs, is_spread_by_guest), (spread, answer.ack == control::OK));
+        (answer.ack, port, pairs)
+    }
+
+    #[test]
+    fn a_guest_that_was_offered_it_sets_key_and_table() {
+        let types = HashTypes::ALL;
+        let mut table = [0; TABLE_LENGTH];
+        table[127] = 3;
+        let wanted = Spread { types, unclassified: 1, table, pairs: 2, key: [9; KEY_LENGTH] };
+        let (ack, port, pairs) = spread(wanted, true);
+        assert_eq!((ack, pairs, port.rss().key()), (control::OK, 2, &wanted.key));
+        assert_eq!(port.rss().indirection().entries(), &table);
+        let beyond = Spread { table: [PAIRS; TABLE_LENGTH], ..wanted };
+        for (wanted, has_rss) in [
+            (wanted, false),
+            (beyond, true),
+            (Spread { unclassified: PAIRS, ..wanted }, true),
+            (Spread { pairs: 0, ..wanted }, true),
+            (Spread { pairs: PAIRS + 1, ..wanted }, true),
+        ] {
+            let (ack, port, pairs) = spread(wanted, has_rss);
+            assert_eq!((ack, pairs, port.rss().key()), (control::ERR, 1, &DEFAULT_KEY));
+        }
+    }
+}
