@@ -72,6 +72,14 @@ pub(crate) const fn only_for(experiments: &'static [&'static [Experiment]]) -> A
     Applicability { experiments, ..ALL }
 }
 
+/// Taken by the experiments of these lists only, and in these places only.
+pub(crate) const fn only_for_in(
+    experiments: &'static [&'static [Experiment]],
+    places: &'static [HostKind],
+) -> Applicability {
+    Applicability { places, experiments }
+}
+
 fn includes<T: PartialEq>(takers: &[T], one: &T) -> bool {
     takers.is_empty() || takers.contains(one)
 }

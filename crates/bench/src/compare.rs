@@ -152,10 +152,7 @@ pub fn of(turns: &Turns<'_>, mut played: Played) -> Result<Comparison> {
     let mut results = Vec::new();
     for (cell, CellRounds { slices, missed }) in turns.cells.iter().zip(&rounds) {
         let (clients, reports_half) = (cell.clients, experiment.reports_half());
-        let setting = match change_to {
-            Some(after) => format!("{} then {after}", cell.moderation),
-            None => cell.moderation.to_string(),
-        };
+        let setting = cell.setting(change_to);
         let rounds = Rounds { setting, clients, slices, missed, reports_half };
         let mut measurement = rounds.measurement(environment.clone());
         measurement.one_way = match change_to {

@@ -65,6 +65,7 @@ pub mod measurement;
 pub mod nic_kind;
 pub mod one_way;
 pub mod options;
+pub mod polling;
 pub mod ratio;
 pub mod records;
 pub mod scenario;

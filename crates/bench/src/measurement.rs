@@ -220,6 +220,11 @@ pub struct Measurement {
     pub message_bytes_per_s: Option<f64>,
     /// Interrupts of both hosts for each of them, where nothing else is on its way.
     pub interrupts_per_message: Option<f64>,
+    /// Packets that programs received by busy polling, where that is compared.
+    pub busy_polled: Option<u64>,
+    /// Cores that programs of both hosts kept busy by polling, where they may for a time: all of
+    /// each wait, up to that time.
+    pub polling_cpu: Option<f64>,
     /// Interrupts of both hosts.
     pub interrupts: Option<u64>,
     /// The same, a second.
@@ -316,6 +321,7 @@ impl Rounds<'_> {
         let alone = self.total(Slice::messages_alone);
         let latency_us = Quantiles::of(&latency);
         let asked = asker.as_ref().map(|asker| asker.per_second(Counter::Transactions));
+        let polls = |counter| self.total(|slice| slice.polls(counter));
         let missed = |counter| asker.as_ref().map_or(0, |asker| asker.counter(counter));
         Measurement {
             setting: self.setting.clone(),
@@ -336,6 +342,8 @@ impl Rounds<'_> {
             messages_per_s: messages.map(|messages| messages / seconds),
             message_bytes_per_s: bytes.map(|bytes| bytes / seconds),
             interrupts_per_message: alone.and_then(|alone| ratio(interrupts as f64, alone)),
+            busy_polled: polls(Counter::BusyPolled).map(|packets| packets as u64),
+            polling_cpu: polls(Counter::PollingNanos).map(|nanos| nanos / (seconds * 1e9)),
             interrupts: any.then_some(interrupts),
             interrupts_per_s: ratio(interrupts as f64, seconds),
             interrupts_by_reason: self.by_reason(),

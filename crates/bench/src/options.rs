@@ -19,12 +19,13 @@ use nic::marker::Rules;
 use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, TimerKind};
 use serde::{Deserialize, Deserializer};
 
-use crate::applicability::{self, Declared, HostKind, Use, only_for, only_in};
+use crate::applicability::{self, Declared, HostKind, Use, only_for, only_for_in, only_in};
 use crate::costs::{CostSet, EachHost};
 use crate::experiment::Experiment;
 use crate::keys;
 use crate::marks::MarkNames;
 use crate::nic_kind::{DriverOption, NicKind};
+use crate::polling::Polling;
 use crate::suggestions::SuggestedValues;
 use crate::world::WorldKind;
 
@@ -177,6 +178,8 @@ const SIZED: &[&[E]] = &[ANSWERED, &[E::Ping, E::Mixed]];
 const SERVED: &[&[E]] = &[ANSWERED, &[E::Mixed], MX_ROUND_TRIPS, &[E::MxMixed]];
 /// Those with connections that ask.
 const ASKING: &[&[E]] = &[ANSWERED, &[E::Ping, E::Mixed], MX_ROUND_TRIPS, &[E::MxMixed]];
+/// Those of which all agents have sockets that can be polled.
+const POLLED: &[&[E]] = &[ANSWERED, &[E::Mixed]];
 /// Those that ask again when the answer is there, and not on a schedule of their own.
 const CLOSED: &[&[E]] = &[ANSWERED, &[E::Ping, E::Memcached], MX_ROUND_TRIPS];
 /// Those that can keep a schedule.
@@ -325,6 +328,10 @@ options! {
         /// The client spins instead of sleeping: no wake-up of its own, and a core gone
         #[arg(num_args = 0..=1, default_missing_value = "true")]
         client_spin: bool => only_in(applicability::REAL),
+        /// How hosts get at packets, to compare in turn: epoll (sleep), defer:USECS,
+        /// busy:USECS, suspend:USECS, so-busy-poll:USECS
+        #[arg(value_name = "MODES", value_delimiter = ',')]
+        poll: Vec<Text<Polling>> => only_for_in(POLLED, applicability::GUESTS),
         /// CPU work of the server for each request, in microseconds
         #[arg(value_name = "USECS", value_parser = up_to(LONGEST_WORK_US))]
         compute: u32 => only_for(SERVED),

@@ -45,6 +45,8 @@ impl Timing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counter {
+    /// Packets that this host's programs received by busy polling.
+    BusyPolled,
     /// Payload bytes received.
     BytesReceived,
     /// Payload bytes handed to the transport.
@@ -69,6 +71,8 @@ pub enum Counter {
     Refused,
     /// Answers that match no request: duplicates, or later than the timeout.
     Stray,
+    /// Nanoseconds in which waits polled: all of each wait, up to the time for which it may.
+    PollingNanos,
     /// Requests answered: by a client, answers received; by a server, answers sent.
     Transactions,
     /// Requests due in the window and still unanswered at its end.

@@ -169,6 +169,14 @@ impl Slice {
         self.records.iter().map(|(_, record)| record.counter(counter)).sum()
     }
 
+    /// What programs of both hosts have counted of their polls, if they poll: each host has one of
+    /// these agents.
+    pub(crate) fn polls(&self, counter: Counter) -> Option<u64> {
+        let agents = [Part::Asker, Part::Answerer].into_iter().filter_map(|part| self.record(part));
+        let counts = agents.filter_map(|agent| agent.counters.get(&counter));
+        counts.copied().reduce(|sum, one| sum + one)
+    }
+
     /// Messages of MX, where there were any.
     pub(crate) fn messages(&self) -> Option<u64> {
         Some(self.counted(Counter::MessagesReceived)).filter(|messages| *messages > 0)

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::attempt::{CellRounds, attempt};
 use crate::environment::Environment;
-use crate::experiment::{Experiment, USUAL_SETTING};
+use crate::experiment::{A, B, Experiment, USUAL_SETTING};
 use crate::options::{ExperimentOptions, NicOptions, Text};
+use crate::polling::Polling;
 use crate::scenario::Run;
 use crate::slice::{NotMeasured, Slice};
 use crate::sweep::{Merged, Results, Shard};
@@ -27,6 +28,18 @@ const USUAL_ROUNDS: u32 = 3;
 pub(crate) struct Cell {
     pub(crate) moderation: Moderation,
     pub(crate) clients: Option<u32>,
+    /// Where that is compared, too.
+    pub(crate) polling: Option<Polling>,
+}
+
+impl Cell {
+    /// What is in force, as the user would write it.
+    pub(crate) fn setting(&self, change_to: Option<Moderation>) -> String {
+        let Self { moderation, polling, .. } = self;
+        let then = change_to.map(|after| format!(" then {after}")).unwrap_or_default();
+        let polling = polling.map(|polling| format!(", {polling}")).unwrap_or_default();
+        format!("{moderation}{then}{polling}")
+    }
 }
 
 /// All turns of an experiment.
@@ -166,10 +179,12 @@ impl<'a> Turns<'a> {
         for case in own {
             let mut turns = Vec::new();
             for (round, cell) in self.turns_in(case) {
-                let Cell { moderation, clients } = self.cells[cell];
-                progress.step(&format!("{}, {moderation}", self.experiment.name()));
+                let Cell { moderation, clients, polling } = self.cells[cell];
+                let setting = self.cells[cell].setting(change_to);
+                progress.step(&format!("{}, {setting}", self.experiment.name()));
                 let seed = seed.wrapping_add(u64::from(round));
                 let plan = self.experiment.plan(self.options, clients, seed);
+                let plan = plan.polling(polling.unwrap_or(Polling::EPOLL));
                 turns.push(attempt(&*world, &plan, moderation, change_to)?);
             }
             cases.push(PlayedCase { case, turns });
@@ -315,9 +330,23 @@ fn cells(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Cell>> {
         Some(Text(range)) => range.each().map(Some).collect(),
         None => vec![None],
     };
-    let cell = |moderation, clients| Cell { moderation, clients };
-    let each = clients.iter().flat_map(|&clients| settings.iter().map(move |&s| cell(s, clients)));
-    Ok(each.collect())
+    let pollings: Vec<_> = match &options.poll {
+        Some(pollings) => pollings.iter().map(|Text(polling)| Some(*polling)).collect(),
+        None => vec![None],
+    };
+    let costs = [A, B].iter().any(|host| !nic.costs_of(*host).are_zero());
+    ensure!(
+        !costs || pollings.iter().flatten().all(Polling::is_epoll),
+        "--poll: what a host costs is charged to its interrupts (--costs and its kin), and who \
+         polls by itself would find nothing before; drop one of the two"
+    );
+    let mut cells = Vec::new();
+    for &clients in &clients {
+        for &moderation in &settings {
+            cells.extend(pollings.iter().map(|&polling| Cell { moderation, clients, polling }));
+        }
+    }
+    Ok(cells)
 }
 
 #[cfg(test)]

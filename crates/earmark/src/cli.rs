@@ -22,6 +22,7 @@ use crate::command::watch::WatchArgs;
 use crate::probe_blind::BlindArgs;
 use crate::probe_blind::bulk::BulkArgs;
 use bench::experiment::Experiment;
+use bench::kernel::Suite;
 use bench::options::{ExperimentOptions, NicOptions, duration};
 use bench::scenario;
 use bench::sweep::ShardArgs;
@@ -142,7 +143,12 @@ pub enum Command {
     /// Find or build the Linux kernel that guests run, and print its path
     ///
     /// Building takes about four minutes, once. The sources come from apt; nothing needs root.
-    Kernel,
+    Kernel {
+        /// One of the newest series in this suite of the distribution's archive, as in
+        /// trixie-backports; guests run it where `EARMARK_KERNEL` names it
+        #[arg(long)]
+        suite: Option<Suite>,
+    },
     /// Measure what an interrupt and a packet cost on this machine, for virtual time
     ///
     /// Floods a host with frames that it drops, and with datagrams, with an interrupt for each and

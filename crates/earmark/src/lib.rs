@@ -66,7 +66,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::ProbeBlind(args) => probe_blind::run(&args)?,
         Command::ProbeBulk(args) => probe_blind::bulk::run(&args)?,
         Command::Scenario { name } => scenarios(name.as_deref())?,
-        Command::Kernel => command::kernel::run()?,
+        Command::Kernel { suite } => command::kernel::run(suite.as_ref())?,
         Command::Reproduce(args) => command::reproduce::run(&args)?,
         Command::Calibrate(args) => command::calibrate::run(&args)?,
         Command::Adaptive(args) => command::adaptive::run(&args)?,

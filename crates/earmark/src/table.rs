@@ -68,7 +68,7 @@ impl Column {
 }
 
 /// A ratio is left out before its figure; those of latency and interrupts are left out last.
-const COLUMNS: [Column; 20] = [
+const COLUMNS: [Column; 22] = [
     plain("min us", 6, |it| latency(it, |quantiles| quantiles.min)),
     plain("p50 us", 0, |it| latency(it, |quantiles| quantiles.p50)).compared(
         Figure::LatencyP50,
@@ -107,6 +107,11 @@ const COLUMNS: [Column; 20] = [
         1,
     ),
     plain("host busy %", 1, |it| number(it.busiest_host().map(|busy| busy * 100.0), 1)),
+    plain("busy-polled %", 2, |it| {
+        let part = it.busy_polled.zip(it.packets).map(|(polled, all)| polled as f64 / all as f64);
+        number(part.map(|part| part * 100.0), 1)
+    }),
+    plain("polling cpu", 1, |it| number(it.polling_cpu, 2)),
     plain("pkts/int", 4, |it| number(it.packets_per_interrupt, 1)),
     plain("hold p50", 5, |it| hold(it, |quantiles| quantiles.p50)),
     plain("hold p99", 6, |it| hold(it, |quantiles| quantiles.p99)),

@@ -22,6 +22,7 @@
 //! assert!(sys::clock::now() >= before);
 //! ```
 
+pub mod busy_poll;
 pub mod clock;
 pub mod cpu;
 pub mod ethtool;

@@ -7,6 +7,7 @@ mod format;
 mod messages;
 mod mpi;
 pub(crate) mod npb;
+mod polling;
 mod reproduce;
 mod tradeoff;
 mod worlds;
@@ -49,6 +50,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     page += &chronyd(&read(&directory.join("odroid-virtual.json"))?);
     page += &tradeoff::page(&read(&directory.join("tradeoff.json"))?);
+    let polling = directory.join("polling.json");
+    if polling.exists() {
+        page += &polling::page(&read(&polling)?);
+    }
     page += &reproduce::page(&read(&directory.join("reproduce.json"))?);
     page += &worlds::page(&read(&directory.join("worlds.json"))?);
     let mpi = directory.join("mpi.json");
@@ -73,8 +78,8 @@ pub(crate) struct Options {
     /// Measure nothing; write the pages from the JSON files that are there
     #[arg(long)]
     write_only: bool,
-    /// Measure these parts alone: a scenario's name, chronyd, tradeoff, reproduce, worlds,
-    /// adaptive, mpi, mpi-within-host, demo
+    /// Measure these parts alone: a scenario's name, chronyd, tradeoff, polling, reproduce,
+    /// worlds, adaptive, mpi, mpi-within-host, demo
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -84,8 +89,17 @@ const HEAD: &str = "# Results\n\n\
     microseconds. A range in brackets is the smallest and largest median of a round.\n";
 
 /// The parts that are no scenarios.
-const PARTS: [&str; 8] =
-    ["chronyd", "tradeoff", "reproduce", "worlds", "adaptive", "mpi", "mpi-within-host", "demo"];
+const PARTS: [&str; 9] = [
+    "chronyd",
+    "tradeoff",
+    "polling",
+    "reproduce",
+    "worlds",
+    "adaptive",
+    "mpi",
+    "mpi-within-host",
+    "demo",
+];
 
 fn measure(directory: &Path, only: &[String]) -> Result<()> {
     for name in only {
@@ -110,6 +124,9 @@ fn measure(directory: &Path, only: &[String]) -> Result<()> {
             let words = ["run", "--release", "--package", "earmark", "--example", example, "--"];
             shell::run(shell::cargo(words).arg(directory))?;
         }
+    }
+    if wanted("polling") {
+        polling::measure(&earmark, &directory.join("polling.json"))?;
     }
     if wanted("reproduce") {
         println!("what the documents report");

@@ -8,11 +8,13 @@
 
 use super::clock::{Clock, cpu_ns};
 use super::control::{Command, Control};
-use super::poller::{Events, Poller};
+use super::polled;
+use super::poller::{Events, Poller, Ready};
 use super::port::{Arrival, Port, explain};
 use super::worker::Worker;
+use crate::polling::Polling;
 use crate::workload::{
-    Action, Connection, Duration, Event, Instant, Now, Recorder, Window, Workload,
+    Action, Connection, Counter, Duration, Event, Instant, Now, Recorder, Window, Workload,
 };
 use std::io;
 
@@ -20,27 +22,33 @@ const STDIN: u64 = u64::MAX;
 /// Larger than any datagram, and than what a stream usually has at once.
 const BUFFER_BYTES: usize = 128 * 1024;
 
-/// CPU time used in the window. The marks are set in the first turn after the moment they stand
-/// for; until that turn the agent slept, which uses none.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct CpuMeter {
-    start_ns: Option<u64>,
-    end_ns: Option<u64>,
+/// By how much a count that only grows has grown in the window, as CPU time does. The marks are set
+/// in the first turn after the moment they stand for; until that turn the agent slept, which uses
+/// none.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Meter {
+    read: fn() -> u64,
+    start: Option<u64>,
+    end: Option<u64>,
 }
 
-impl CpuMeter {
+impl Meter {
+    pub(super) fn new(read: fn() -> u64) -> Self {
+        Self { read, start: None, end: None }
+    }
+
     pub(super) fn observe(&mut self, at: Instant, window: Window) {
-        if self.start_ns.is_none() && at >= window.start {
-            self.start_ns = Some(cpu_ns());
+        if self.start.is_none() && at >= window.start {
+            self.start = Some((self.read)());
         }
-        if self.end_ns.is_none() && at >= window.end {
-            self.end_ns = Some(cpu_ns());
+        if self.end.is_none() && at >= window.end {
+            self.end = Some((self.read)());
         }
     }
 
-    pub(super) fn used_ns(self) -> u64 {
-        let end_ns = self.end_ns.unwrap_or_else(cpu_ns);
-        self.start_ns.map_or(0, |start_ns| end_ns.saturating_sub(start_ns))
+    pub(super) fn grown(self) -> u64 {
+        let end = self.end.unwrap_or_else(self.read);
+        self.start.map_or(0, |start| end.saturating_sub(start))
     }
 }
 
@@ -60,6 +68,8 @@ pub(super) struct RunTotals {
     pub(super) cpu_ns: u64,
     /// How often the peer's host refused a datagram.
     pub(super) refused: u64,
+    /// Packets that came in by busy polling of this host's programs, if they poll.
+    pub(super) polled: Option<u64>,
 }
 
 /// See the module.
@@ -75,7 +85,9 @@ pub(super) struct Driver {
     spin: bool,
     /// A server listens to its parent while it serves. The window is relative to *go*.
     control: Option<(Control, Window)>,
-    cpu: CpuMeter,
+    cpu: Meter,
+    polling: Polling,
+    polled: Meter,
 }
 
 impl Driver {
@@ -84,7 +96,7 @@ impl Driver {
         poller: Poller,
         clock: Clock,
         worker: Worker,
-        spin: bool,
+        (spin, polling): (bool, Polling),
     ) -> Self {
         Self {
             port,
@@ -96,7 +108,9 @@ impl Driver {
             worker,
             spin,
             control: None,
-            cpu: CpuMeter::default(),
+            cpu: Meter::new(cpu_ns),
+            polling,
+            polled: Meter::new(polled::packets),
         }
     }
 
@@ -119,11 +133,16 @@ impl Driver {
         let mut buffer = vec![0; BUFFER_BYTES];
         let mut event = Event::Start;
         let mut now = Now { at: Instant::ZERO, wall_ns: 0 };
+        let mut waited_since = None;
         loop {
             if !matches!(event, Event::Sent { .. }) || workload.needs_time_of_sent() {
                 now = self.clock.now();
             }
-            self.cpu.observe(now.at, recorder.window());
+            if let Some((since, longest)) = waited_since.take().zip(self.polling.longest()) {
+                let polled = now.at.since(since).min(longest).as_nanos();
+                recorder.count(now.at, Counter::PollingNanos, polled);
+            }
+            self.observe(now.at, recorder.window());
             event = match workload.next(now, event, recorder) {
                 Action::Send { connection, bytes } => {
                     let sent = self.port.send(&self.poller, connection, bytes);
@@ -139,10 +158,13 @@ impl Driver {
                     self.worker.work(work)?;
                     Event::Computed
                 }
-                Action::Wait { until } => match self.wait(now.at, until, &mut buffer, recorder)? {
-                    Woken::Stop => break,
-                    woken => event_of(&woken, &buffer),
-                },
+                Action::Wait { until } => {
+                    waited_since = Some(now.at);
+                    match self.wait(now.at, until, &mut buffer, recorder)? {
+                        Woken::Stop => break,
+                        woken => event_of(&woken, &buffer),
+                    }
+                }
                 Action::Done => break,
                 Action::Fail(why) => return Err(format!("{}: {why}", self.port.address())),
             };
@@ -152,11 +174,19 @@ impl Driver {
 
     fn totals(&mut self, window: Window) -> RunTotals {
         let at = self.clock.at();
-        self.cpu.observe(at, window);
+        self.observe(at, window);
         RunTotals {
             window_ns: at.min(window.end).since(window.start).as_nanos(),
-            cpu_ns: self.cpu.used_ns(),
+            cpu_ns: self.cpu.grown(),
             refused: self.port.refused(),
+            polled: (!self.polling.is_epoll()).then(|| self.polled.grown()),
+        }
+    }
+
+    fn observe(&mut self, at: Instant, window: Window) {
+        self.cpu.observe(at, window);
+        if !self.polling.is_epoll() {
+            self.polled.observe(at, window);
         }
     }
 
@@ -185,12 +215,40 @@ impl Driver {
                     return Ok(Woken::Time);
                 }
             }
+            if let Some(arrival) = self.read_busily(until, buffer)? {
+                return Ok(Woken::Arrival(arrival));
+            }
             let left = until.map(|until| until.since(now));
             let timeout = if self.spin { Some(Duration::ZERO) } else { left };
             self.index = 0;
             let waited = self.poller.wait(&mut self.events, timeout);
             waited.map_err(|error| format!("wait for events: {error}"))?;
             polled = true;
+        }
+    }
+
+    /// Reads from all sockets in turn, which has the kernel poll, until one of them has something or
+    /// the time for that is over.
+    fn read_busily(
+        &mut self,
+        until: Option<Instant>,
+        buffer: &mut [u8],
+    ) -> Result<Option<Arrival>, String> {
+        let Some(poll) = self.polling.of_socket() else { return Ok(None) };
+        let end = self.clock.at() + Duration::from_micros(poll.usecs.into());
+        let end = until.map_or(end, |until| until.min(end));
+        loop {
+            for token in 0..self.port.sockets() {
+                let ready = Ready { token, writable: false, readable: true };
+                let read = self.port.receive(&self.poller, ready, buffer);
+                let arrival = read.map_err(|error| self.failed("receive from", &error))?;
+                if arrival != Arrival::Nothing {
+                    return Ok(Some(arrival));
+                }
+            }
+            if self.clock.at() >= end {
+                return Ok(None);
+            }
         }
     }
 

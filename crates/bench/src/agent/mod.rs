@@ -24,6 +24,7 @@ mod frames;
 mod icmp;
 mod mx;
 mod outgoing;
+mod polled;
 mod poller;
 mod port;
 mod result;
@@ -80,7 +81,7 @@ fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
     if spec.transport() == Transport::Mx {
         return mx::drive(spec);
     }
-    let poller = Poller::new().map_err(|error| format!("create an epoll object: {error}"))?;
+    let poller = Poller::new(spec.poll)?;
     let port = open(spec, &poller)?;
     let worker = Worker::new(spec)?;
     let address = port.address();
@@ -97,7 +98,7 @@ fn drive(spec: &AgentSpec) -> Result<Option<Record>, String> {
         }
     }
     let clock = Clock::start(workload.reads_wall_clock());
-    let mut driver = Driver::new(port, poller, clock, worker, spec.spin);
+    let mut driver = Driver::new(port, poller, clock, worker, (spec.spin, spec.poll));
     if spec.workload.is_server() {
         driver.obey(control, spec.window())?;
     }

@@ -11,8 +11,9 @@
 //! servers; a thread of theirs reads the parent's orders and wakes them when there is one.
 
 use super::clock::Clock;
+use super::clock::cpu_ns;
 use super::control::{Command, Control, print};
-use super::driver::{CpuMeter, RunTotals};
+use super::driver::{Meter, RunTotals};
 use super::outgoing::{Filler, OutgoingMessage};
 use super::result::record;
 use super::spec::{AgentSpec, MxSpec, Peer};
@@ -121,7 +122,7 @@ struct Driver {
     name: String,
     clock: Clock,
     worker: Worker,
-    cpu: CpuMeter,
+    cpu: Meter,
     orders: Option<Orders>,
     filler: Filler,
     /// Peers and match information, by the number of the connection.
@@ -150,7 +151,7 @@ impl Driver {
             endpoint: Arc::new(endpoint),
             clock: Clock::start(false),
             worker: Worker::new(spec)?,
-            cpu: CpuMeter::default(),
+            cpu: Meter::new(cpu_ns),
             orders: None,
             filler: Filler::default(),
             connections: Vec::new(),
@@ -226,7 +227,7 @@ impl Driver {
         let (at, window) = (self.clock.at(), recorder.window());
         self.cpu.observe(at, window);
         let window_ns = at.min(window.end).since(window.start).as_nanos();
-        Ok(RunTotals { window_ns, cpu_ns: self.cpu.used_ns(), refused: 0 })
+        Ok(RunTotals { window_ns, cpu_ns: self.cpu.grown(), refused: 0, polled: None })
     }
 
     /// Sends a message; the bytes of it that the workload waits for, or 0 if there is room for

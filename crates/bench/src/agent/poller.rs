@@ -4,12 +4,14 @@
 //! unless its feature `linux_5_11` is on. The thread's timer slack is set to 1 ns beside it,
 //! otherwise the kernel adds up to 50 us to every timeout.
 
+use crate::polling::Polling;
 use crate::workload::Duration;
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
 use std::io;
+use sys::busy_poll::{self, BusyPoll};
 
 /// The most sockets that one wait reports.
 const EVENTS_MAX: usize = 64;
@@ -28,6 +30,8 @@ pub(super) struct Ready {
 /// See the module.
 pub(super) struct Poller {
     epoll: OwnedFd,
+    /// How reads of its sockets poll, if they do.
+    of_socket: Option<BusyPoll>,
 }
 
 /// What one wait reported. Kept apart from the poller so that sockets can be added while it is
@@ -53,8 +57,23 @@ impl Events {
 }
 
 impl Poller {
-    pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { epoll: epoll::create(CreateFlags::CLOEXEC)? })
+    pub(super) fn new(polling: Polling) -> Result<Self, String> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)
+            .map_err(|error| format!("create an epoll object: {error}"))?;
+        if let Some(poll) = polling.of_epoll() {
+            busy_poll::set_epoll(&epoll, poll).map_err(|error| {
+                format!("have epoll_wait poll ({polling}): {error}; this takes Linux 6.9 or newer")
+            })?;
+        }
+        Ok(Self { epoll, of_socket: polling.of_socket() })
+    }
+
+    /// Reports this socket under `token` when it can be read.
+    pub(super) fn add_socket(&self, socket: impl AsFd, token: u64) -> io::Result<()> {
+        if let Some(poll) = self.of_socket {
+            busy_poll::set_socket(&socket, poll)?;
+        }
+        self.add(socket, token)
     }
 
     /// Reports this descriptor under `token` when it can be read.

@@ -36,6 +36,11 @@ pub(super) trait Port {
     /// Does one read (or accept, or write of what was left over) on a socket that is ready.
     fn receive(&mut self, poller: &Poller, ready: Ready, buffer: &mut [u8]) -> io::Result<Arrival>;
 
+    /// How many sockets there are to read from; their tokens are the numbers from 0.
+    fn sockets(&self) -> u64 {
+        0
+    }
+
     /// How many reads to do on a ready socket before asking the kernel again which ones are ready.
     /// One keeps many connections in the order of arrival; more spare a system call each where one
     /// socket has them all.

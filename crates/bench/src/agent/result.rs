@@ -11,6 +11,9 @@ pub(super) fn record(spec: &AgentSpec, totals: RunTotals, mut recorder: Recorder
     if totals.refused > 0 {
         counters.insert(Counter::Refused, totals.refused);
     }
+    if let Some(polled) = totals.polled {
+        counters.insert(Counter::BusyPolled, polled);
+    }
     Record {
         schema: SCHEMA,
         workload: spec.workload.kind().to_owned(),

@@ -1,6 +1,7 @@
 //! The specification of an agent: a workload, where, and for how long.
 
 use crate::marks::MarkNames;
+use crate::polling::Polling;
 use crate::workload::{Duration, Framing, Instant, Window, WorkloadSpec};
 use mx::address::{Address, NicId};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -41,6 +42,9 @@ pub struct AgentSpec {
     /// Spin instead of sleeping: no wake-up in the latency, one CPU gone.
     #[serde(default)]
     pub spin: bool,
+    /// How it waits for what comes; tcp and udp only.
+    #[serde(default = "Polling::epoll", skip_serializing_if = "Polling::is_epoll")]
+    pub poll: Polling,
     /// The host's time is virtual: computing takes none, so work is slept through, and a spin
     /// would last for ever.
     #[serde(default)]

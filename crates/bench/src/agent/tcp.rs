@@ -64,7 +64,7 @@ impl Tcp {
         let listen = || {
             let listener = again_until(give_up, in_use, || TcpListener::bind(address))?;
             listener.set_nonblocking(true)?;
-            poller.add(&listener, LISTENER)?;
+            poller.add_socket(&listener, LISTENER)?;
             Ok((listener.local_addr()?, listener))
         };
         let (address, listener) = listen().map_err(|e| explain("listen at", address, &e))?;
@@ -74,7 +74,7 @@ impl Tcp {
     fn add(&mut self, poller: &Poller, socket: TcpStream) -> io::Result<()> {
         socket.set_nonblocking(true)?;
         socket.set_nodelay(true)?;
-        poller.add(&socket, self.streams.len() as u64)?;
+        poller.add_socket(&socket, self.streams.len() as u64)?;
         self.streams.push(Some(Stream { socket, backlog: Vec::new(), taken: 0 }));
         Ok(())
     }
@@ -147,6 +147,10 @@ fn is_end(error: &io::Error) -> bool {
 impl Port for Tcp {
     fn address(&self) -> String {
         self.address.to_string()
+    }
+
+    fn sockets(&self) -> u64 {
+        self.streams.len() as u64
     }
 
     fn send(&mut self, poller: &Poller, connection: Connection, bytes: &[u8]) -> io::Result<usize> {

@@ -40,7 +40,7 @@ impl Udp {
             let socket = UdpSocket::bind((any, 0))?;
             socket.connect(address)?;
             socket.set_nonblocking(true)?;
-            poller.add(&socket, token as u64)?;
+            poller.add_socket(&socket, token as u64)?;
             Ok(socket)
         };
         let sockets: io::Result<Vec<_>> = (0..connections).map(open).collect();
@@ -53,7 +53,7 @@ impl Udp {
         let open = || {
             let socket = UdpSocket::bind(address)?;
             socket.set_nonblocking(true)?;
-            poller.add(&socket, 0)?;
+            poller.add_socket(&socket, 0)?;
             Ok((socket.local_addr()?, socket))
         };
         let (address, socket) = open().map_err(|error| explain("listen at", address, &error))?;
@@ -151,6 +151,10 @@ impl Port for Udp {
             }
             Err(error) => Err(error),
         }
+    }
+
+    fn sockets(&self) -> u64 {
+        self.sockets.len() as u64
     }
 
     fn reads_per_wakeup(&self) -> u32 {

@@ -20,6 +20,7 @@ use nic::moderation::{Moderation, TimerKind};
 
 use crate::agent::{AgentSpec, Transport};
 use crate::options::ExperimentOptions;
+use crate::polling::Polling;
 use crate::slice::Part;
 use crate::workload::{
     BulkReceiverSpec, BulkSenderSpec, FrameSenderSpec, MemcachedClientSpec, NtpClientSpec,
@@ -61,6 +62,21 @@ pub struct Plan {
     pub duration_s: f64,
     /// Where everything random comes from.
     pub seed: u64,
+    /// How hosts get at packets.
+    pub polling: Polling,
+}
+
+impl Plan {
+    /// The same, with hosts and agents that get at packets in this way.
+    #[must_use]
+    pub fn polling(mut self, polling: Polling) -> Self {
+        for player in &mut self.players {
+            if let Role::Agent(_, agent) = &mut player.role {
+                agent.poll = polling;
+            }
+        }
+        Self { polling, ..self }
+    }
 }
 
 impl Experiment {
@@ -108,7 +124,8 @@ impl Experiment {
         let (experiment, clients) = (self, clients.unwrap_or(1));
         let builder =
             PlanBuilder { experiment, options, site, clients, seed, warmup_s, duration_s };
-        Plan { players: builder.players(), warmup_s, duration_s, seed }
+        let polling = Polling::EPOLL;
+        Plan { players: builder.players(), warmup_s, duration_s, seed, polling }
     }
 }
 
@@ -266,6 +283,7 @@ impl PlanBuilder<'_> {
             warmup_ms: millis(self.warmup_s),
             duration_ms: millis(self.duration_s),
             seed: self.seed,
+            poll: Polling::EPOLL,
             virtual_time: false,
             processor: None,
             series: self.options.change_to.is_some(),

@@ -4,13 +4,17 @@ use std::ffi::OsStr;
 use std::fmt::Arguments;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use super::cache::{Cache, numbers};
+use super::cache::Cache;
+use super::edit::{self, Edit};
+use super::pci::PCI_OVER_VIRTIO;
+use super::process::{output_of, piped, run};
 use super::recipe;
+use super::sources::{Sources, Suite};
 
 /// The programs that the build runs, and Debian's packages of them.
 const TOOLS: [(&str, &str); 10] = [
@@ -26,34 +30,34 @@ const TOOLS: [(&str, &str); 10] = [
     ("strip", "binutils"),
 ];
 
-/// The kernel: one that was built by this recipe, or a new one of the newest sources. `report`
-/// gets a line before each step.
+/// The kernel: one that was built by this recipe, or a new one of the newest sources: of those that
+/// the machine's apt knows, or of a suite. `report` gets a line before each step.
 ///
 /// # Errors
 /// If the sources or a tool are missing, or a step of the build fails.
-pub fn find_or_build(report: fn(Arguments<'_>)) -> Result<PathBuf> {
-    let cache = Cache::open()?;
+pub fn find_or_build(suite: Option<&Suite>, report: fn(Arguments<'_>)) -> Result<PathBuf> {
+    let cache = Cache::open(suite)?;
     if let Some(path) = cache.newest() {
         return Ok(path);
     }
     check_tools()?;
-    let (package, version) = newest_sources()?;
     let lock = cache.lock(report)?;
-    let kernel = cache.kernel(&version);
+    let workshop = cache.workshop(&lock)?;
+    let (directory, started) = (workshop.path(), Instant::now());
+    let sources = Sources::newest(suite, directory)?;
+    let kernel = cache.kernel(&sources.version);
     if kernel.is_file() {
         // Somebody else has built it while this one waited.
         return Ok(kernel);
     }
-    let workshop = cache.workshop(&lock)?;
-    let (directory, started) = (workshop.path(), Instant::now());
-    let build = Build { directory, package: &package, started, report };
+    let build = Build { directory, sources: &sources, started, report };
     build.download()?;
     build.unpack()?;
     build.configure()?;
     let built = build.compile()?;
     // A reader sees the whole kernel or none.
     fs::rename(&built, &kernel).with_context(|| format!("create {}", kernel.display()))?;
-    build.report(&format!("built {version}"));
+    build.report(&format!("built {}", sources.version));
     Ok(kernel)
 }
 
@@ -82,31 +86,10 @@ fn check_tools() -> Result<()> {
     );
 }
 
-/// The newest package of sources that apt knows, and its version.
-fn newest_sources() -> Result<(String, String)> {
-    let pattern = "^linux-source-[0-9.]+$";
-    let found = text(Command::new("apt-cache").args(["search", "--names-only", pattern]))?;
-    let oldest = vec![u64::from(recipe::OLDEST.0), u64::from(recipe::OLDEST.1)];
-    let names = found.lines().filter_map(|line| line.split_whitespace().next());
-    let Some(package) =
-        names.filter(|name| numbers(name) >= oldest).max_by_key(|name| numbers(name))
-    else {
-        let series = format!("{}.{}", oldest[0], oldest[1]);
-        bail!(
-            "find the sources of Linux {series} or newer: apt knows no linux-source-{series}; \
-             update its lists with: apt-get update (Debian 12 has it among its security updates)"
-        );
-    };
-    let shown = text(Command::new("apt-cache").args(["show", "--no-all-versions", package]))?;
-    let version = shown.lines().find_map(|line| line.strip_prefix("Version: "));
-    let version = version.with_context(|| format!("apt-cache show {package}: no version"))?;
-    Ok((package.to_owned(), version.to_owned()))
-}
-
 /// One build in its directory.
 struct Build<'a> {
     directory: &'a Path,
-    package: &'a str,
+    sources: &'a Sources,
     started: Instant,
     report: fn(Arguments<'_>),
 }
@@ -118,14 +101,13 @@ impl Build<'_> {
     }
 
     fn source(&self) -> PathBuf {
-        self.directory.join(self.package)
+        self.directory.join(&self.sources.package)
     }
 
     fn download(&self) -> Result<()> {
-        self.report(&format!("downloading {} (150 MB)", self.package));
-        let mut apt = Command::new("apt-get");
-        apt.args(["download", "-q", self.package]).current_dir(self.directory);
-        run(&mut apt).context("download the sources; if apt's lists are old: apt-get update")
+        self.report(&format!("downloading {} (150 MB)", self.sources.package));
+        run(self.sources.download().current_dir(self.directory))
+            .context("download the sources; if apt's lists are old: apt-get update")
     }
 
     /// Unpacks the archive inside the package straight from one pipe into the next.
@@ -137,13 +119,15 @@ impl Build<'_> {
             .context("find the downloaded package: apt-get left no .deb file")?;
         let mut package = Command::new("dpkg-deb");
         let mut package = piped(package.arg("--fsys-tarfile").arg(&deb))?;
-        let inner = format!("./usr/src/{}.tar.xz", self.package);
+        let inner = format!("./usr/src/{}.tar.xz", self.sources.package);
         let mut archive = Command::new("tar");
         archive.args(["--extract", "--to-stdout", &inner]).stdin(output_of(&mut package));
         let mut archive = piped(&mut archive)?;
         let mut files = Command::new("tar");
         files.args(["--extract", "--xz"]).current_dir(self.directory);
-        files.args(recipe::LEFT_OUT.map(|part| format!("--exclude={}/{part}", self.package)));
+        files.args(
+            recipe::LEFT_OUT.map(|part| format!("--exclude={}/{part}", self.sources.package)),
+        );
         let unpacked = run(files.stdin(output_of(&mut archive)));
         let whole = package.wait()?.success() && archive.wait()?.success();
         unpacked?;
@@ -167,10 +151,13 @@ impl Build<'_> {
         let is_essential =
             |line: &&&str| recipe::ESSENTIAL.iter().any(|option| line.starts_with(option));
         if let Some(line) = missing.iter().find(is_essential) {
-            bail!("configure {}: it does not take {line}; please report this", self.package);
+            bail!(
+                "configure {}: it does not take {line}; please report this",
+                self.sources.package
+            );
         }
         if !missing.is_empty() {
-            self.report(&format!("{} does not take {}", self.package, missing.join(", ")));
+            self.report(&format!("{} does not take {}", self.sources.package, missing.join(", ")));
         }
         Ok(())
     }
@@ -181,52 +168,37 @@ impl Build<'_> {
         };
         let (file, text) = recipe::REPLACED;
         write(&self.source().join(file), text)?;
-        self.must_edit(&[recipe::NO_RANDOMNESS])?;
-        self.must_edit(&recipe::INTERRUPTED_AND_RUN)?;
-        self.must_edit(&recipe::PCI_OVER_VIRTIO)
+        self.must_edit(&[&[recipe::NO_RANDOMNESS]])?;
+        self.must_edit(&[&recipe::INTERRUPTED_AND_RUN])?;
+        self.must_edit(&PCI_OVER_VIRTIO)
     }
 
-    fn must_edit(&self, edits: &[recipe::Edit]) -> Result<()> {
-        if !self.edit(edits)? {
-            bail!("edit {}: it has not what {edits:?} replace; please report this", self.package);
+    /// Makes the edits of one series.
+    fn must_edit(&self, series: &[&[Edit]]) -> Result<()> {
+        for edits in series {
+            if edit::make(edits, &self.source())? {
+                return Ok(());
+            }
         }
-        Ok(())
+        let files: Vec<_> = series.iter().filter_map(|edits| Some(edits.first()?.file)).collect();
+        bail!(
+            "edit {}: none of {} has what is replaced there; please report this",
+            self.sources.package,
+            files.join(", ")
+        );
     }
 
     fn make_faster(&self) -> Result<()> {
         for edits in recipe::WHERE_NEEDED {
-            self.edit(edits)?;
+            edit::make(edits, &self.source())?;
         }
         for edits in recipe::FASTER {
-            if !self.edit(edits)? {
-                let package = &self.package;
+            if !edit::make(edits, &self.source())? {
+                let package = &self.sources.package;
                 self.report(&format!("{package} is another series; guests will be slower"));
             }
         }
         Ok(())
-    }
-
-    /// Makes all of `edits`, or none if the text of one is not in its file exactly once.
-    fn edit(&self, edits: &[recipe::Edit]) -> Result<bool> {
-        let mut files: Vec<(PathBuf, String)> = Vec::new();
-        for recipe::Edit { file, from, to } in edits {
-            let path = self.source().join(file);
-            let position = files.iter().position(|(edited, _)| *edited == path);
-            let text = match position {
-                Some(position) => files.swap_remove(position).1,
-                None => {
-                    fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?
-                }
-            };
-            if text.matches(from).count() != 1 {
-                return Ok(false);
-            }
-            files.push((path, text.replace(from, to)));
-        }
-        for (path, text) in files {
-            fs::write(&path, text).with_context(|| format!("write {}", path.display()))?;
-        }
-        Ok(true)
     }
 
     fn compile(&self) -> Result<PathBuf> {
@@ -247,36 +219,4 @@ impl Build<'_> {
         }
         make
     }
-}
-
-/// Runs a step silently; its standard error is part of the error.
-fn run(command: &mut Command) -> Result<()> {
-    output(command).map(drop)
-}
-
-/// Runs a command; what it wrote to its standard output.
-fn text(command: &mut Command) -> Result<String> {
-    let output = output(command)?;
-    String::from_utf8(output.stdout).with_context(|| format!("read the output of {command:?}"))
-}
-
-fn output(command: &mut Command) -> Result<Output> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().with_context(|| format!("start {name}"))?;
-    if !output.status.success() {
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        let lines: Vec<_> = stderr.trim_end().lines().collect();
-        let last = lines[lines.len().saturating_sub(12)..].join("\n");
-        bail!("run {command:?}: {}\n{last}", output.status);
-    }
-    Ok(output)
-}
-
-fn piped(command: &mut Command) -> Result<std::process::Child> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    command.stdout(Stdio::piped()).spawn().with_context(|| format!("start {name}"))
-}
-
-fn output_of(child: &mut std::process::Child) -> Stdio {
-    child.stdout.take().expect("it is piped").into()
 }

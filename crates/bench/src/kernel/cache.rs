@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
 
 use super::recipe;
+use super::sources::Suite;
 
 /// The directory of built kernels.
 pub(super) struct Cache {
@@ -15,8 +16,9 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// The cache of this user; its directory need not exist yet.
-    pub(super) fn open() -> Result<Self> {
+    /// The cache of this user; its directory need not exist yet. Kernels of a suite have one of
+    /// their own, so guests run them only where they are named.
+    pub(super) fn open(suite: Option<&Suite>) -> Result<Self> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let base = match (variable("XDG_CACHE_HOME"), variable("HOME")) {
             (Some(cache), _) => PathBuf::from(cache),
@@ -25,7 +27,8 @@ impl Cache {
                 "find the cache directory: neither XDG_CACHE_HOME nor HOME is set; set one"
             ),
         };
-        Ok(Self { directory: base.join("earmark/kernel") })
+        let own = base.join("earmark/kernel");
+        Ok(Self { directory: suite.map_or(own.clone(), |suite| own.join(suite.to_string())) })
     }
 
     /// The newest kernel that was built by the present recipe.

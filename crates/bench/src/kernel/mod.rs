@@ -9,11 +9,16 @@
 //! ```
 //!
 //! The name ends in a hash of the version, the [`recipe`] and the configuration, so a kernel that
-//! was built otherwise is not mistaken for this one.
+//! was built otherwise is not mistaken for this one. Kernels of [other suites](Suite) are in
+//! directories of their own; guests run them where `EARMARK_KERNEL` names them.
 
 mod build;
 mod cache;
+mod edit;
+mod pci;
+mod process;
 pub mod recipe;
+mod sources;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,6 +26,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail, ensure};
 
 pub use build::find_or_build;
+pub use sources::Suite;
 
 /// Names a kernel to use, whatever the cache has.
 pub const VARIABLE: &str = "EARMARK_KERNEL";
@@ -51,7 +57,7 @@ pub fn find(needs: Needs) -> Result<PathBuf> {
         }
         return Ok(path);
     }
-    if let Some(path) = cache::Cache::open()?.newest() {
+    if let Some(path) = cache::Cache::open(None)?.newest() {
         return Ok(path);
     }
     match needs {

@@ -1,5 +1,8 @@
 //! How the kernel is made: everything that its result depends on, besides the sources.
 
+use super::edit::Edit;
+use super::pci::PCI_OVER_VIRTIO;
+
 /// The options that the kernel has beyond none at all.
 pub const CONFIG: &str = include_str!("um.config");
 
@@ -36,17 +39,6 @@ pub const NO_RANDOMNESS: Edit = Edit {
     from: "return getrandom(buf, len, flags);",
     to: "return -ENOSYS;",
 };
-
-/// One piece of text in a file, which is replaced before the build.
-#[derive(Debug)]
-pub struct Edit {
-    /// The file.
-    pub file: &'static str,
-    /// What is in it once.
-    pub from: &'static str,
-    /// What takes its place.
-    pub to: &'static str,
-}
 
 /// A guest whose turn it is and that takes interrupts before its turn begins may still run as long
 /// as its calendar lets it: without the first edit, each of them costs two more messages. One that
@@ -155,103 +147,6 @@ struct virtio_uml_vq_info {
 			time_travel_share_interrupts(ev, &vu_dev->vq_irq_vq_map);
 		if (ev && !vu_dev->suspended)
 ",
-    },
-];
-
-/// A PCI device over virtio is of use for NICs: its registers are read right, and its pin works.
-///
-/// A read shares a buffer with the reads of interrupt handlers, so no interrupt may come before it
-/// has its answer. It finds the completions of the writes before it first, and without the third
-/// edit lets a microsecond pass for each, in which an interrupt comes in virtual time all the same.
-/// The legacy interrupt of a device has no chip, so no driver gets it.
-pub const PCI_OVER_VIRTIO: [Edit; 7] = [
-    Edit {
-        file: "arch/um/drivers/virt-pci.c",
-        from: "	size_t bytes = sizeof(buf->data);
-
-	if (!dev)
-		return ULONG_MAX;
-
-",
-        to: "	size_t bytes = sizeof(buf->data);
-	unsigned long flags;
-
-	if (!dev)
-		return ULONG_MAX;
-
-	local_irq_save(flags);
-",
-    },
-    Edit {
-        file: "arch/um/drivers/virt-pci.c",
-        from: "	put_cpu_var(um_pci_msg_bufs);
-	return ret;
-}
-
-static void um_pci_cfgspace_write(",
-        to: "	put_cpu_var(um_pci_msg_bufs);
-	local_irq_restore(flags);
-	return ret;
-}
-
-static void um_pci_cfgspace_write(",
-    },
-    Edit {
-        file: "arch/um/drivers/virt-pci.c",
-        from: "		if (completed && !HANDLE_IS_NO_FREE(completed))
-			kfree(completed);
-",
-        to: "		if (completed && !HANDLE_IS_NO_FREE(completed)) {
-			kfree(completed);
-			continue;
-		}
-",
-    },
-    Edit {
-        file: "arch/um/drivers/virt-pci.c",
-        from: "	unsigned long ret = ULONG_MAX;
-
-	buf = get_cpu_var(um_pci_msg_bufs);
-	data = buf->data;
-
-	switch (size) {",
-        to: "	unsigned long ret = ULONG_MAX;
-	unsigned long flags;
-
-	local_irq_save(flags);
-	buf = get_cpu_var(um_pci_msg_bufs);
-	data = buf->data;
-
-	switch (size) {",
-    },
-    Edit {
-        file: "arch/um/drivers/virt-pci.c",
-        from: "	put_cpu_var(um_pci_msg_bufs);
-	return ret;
-}
-
-static void um_pci_bar_copy_to(",
-        to: "	put_cpu_var(um_pci_msg_bufs);
-	local_irq_restore(flags);
-	return ret;
-}
-
-static void um_pci_bar_copy_to(",
-    },
-    Edit {
-        file: "arch/um/drivers/virt-pci.c",
-        from: "	um_pci_devices[free].dev = dev;
-	vdev->priv = dev;
-",
-        to: "	irq_set_chip_and_handler(dev->irq, &dummy_irq_chip, handle_simple_irq);
-	um_pci_devices[free].dev = dev;
-	vdev->priv = dev;
-",
-    },
-    Edit {
-        file: "arch/um/drivers/virt-pci.c",
-        from: "#include <linux/msi.h>\n",
-        to: "#include <linux/msi.h>\n#include <linux/irq.h>\n",
     },
 ];
 

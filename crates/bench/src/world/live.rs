@@ -22,6 +22,7 @@ use sys::privilege::Privilege;
 
 use super::agents::Players;
 use super::guests::{GuestTime, Guests, kernel_name};
+use super::host_settings::Applied;
 use super::{World, setup};
 use crate::environment::Environment;
 use crate::experiment::Plan;
@@ -199,6 +200,13 @@ impl Live {
     }
 
     fn play(&self, plan: &Plan, change_to: Option<Moderation>) -> Result<Slice> {
+        let applied = Applied::new(&self.machines, plan.polling)?;
+        let slice = self.play_on(plan, change_to);
+        applied.map_or(Ok(()), Applied::undo)?;
+        slice
+    }
+
+    fn play_on(&self, plan: &Plan, change_to: Option<Moderation>) -> Result<Slice> {
         let mut running = Players::start(&plan.players, &self.machines)?;
         let begin = Instant::now();
         let until = |running: &mut Players, seconds: f64| {

@@ -4,6 +4,7 @@ pub mod adaptive;
 pub mod agents;
 mod eta;
 mod guests;
+mod host_settings;
 pub mod intervals;
 mod kind;
 pub mod live;

@@ -1,6 +1,7 @@
 //! What guests in virtual time do, and when: a script for each, written before they boot.
 //!
 //! ```text
+//! 0.25 s     settings of interfaces are made
 //! 0.3 s      servers start
 //! 0.5 s      clients start, and connect
 //! 1 s        all agents go; warm-up, then the measurement
@@ -12,12 +13,16 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use lab::guest::protocol::{Order, Spawn, TimedCommand};
+use lab::guest::protocol::{Order, Spawn, Text, TimedCommand};
 
 use sys::station::Station;
 
+use super::host_settings;
 use crate::experiment::{Plan, Player, Role};
 use crate::options::NicOptions;
+
+/// When settings of the guests' interfaces are made.
+const SETTINGS_AT: Duration = Duration::from_millis(250);
 
 /// When servers start.
 const SERVERS_AT: Duration = Duration::from_millis(300);
@@ -64,6 +69,11 @@ pub(super) fn parts(plan: &Plan) -> impl Iterator<Item = Part<'_>> {
     (1..).zip(&plan.players).map(|(program, player)| Part { host: player.host, program, player })
 }
 
+/// The number of the program that makes the settings of a guest's interface.
+pub(super) fn settings_program(plan: &Plan) -> u32 {
+    plan.players.len() as u32 + 1
+}
+
 /// The scripts of the guests that play `plan`, with costs as in `options`.
 ///
 /// # Errors
@@ -87,6 +97,11 @@ pub(super) fn of(plan: &Plan, options: &NicOptions) -> Result<Vec<Vec<TimedComma
             }
         }
     }
+    for (script, station) in scripts.iter_mut().zip(&stations) {
+        let Some(words) = host_settings::apply(&station.interface(), plan.polling) else { break };
+        let order = Order::Spawn(Spawn { words: own(&words)?, ..played() });
+        script.insert(0, order_at(delay + SETTINGS_AT, settings_program(plan), order));
+    }
     for script in &mut scripts {
         script.push(order_at(stop + END_AFTER, 0, Order::PowerOff));
     }
@@ -106,18 +121,28 @@ fn spawn(role: &Role, processor: Option<String>) -> Result<Spawn> {
             spec.processor = processor;
             // A spin has no end where time stands still meanwhile.
             spec.spin = false;
-            let program = std::env::current_exe().context("find the earmark program itself")?;
-            let spec = serde_json::to_string(&spec)?;
-            vec![program.into_os_string().into(), "agent".into(), spec.as_str().into()]
+            own(&["agent".to_owned(), serde_json::to_string(&spec)?])?
         }
         Role::Program(words) => words.iter().map(|word| word.as_str().into()).collect(),
     };
     let input = matches!(role, Role::Agent(..));
-    Ok(Spawn { words, input, environment: environment(), ..Spawn::default() })
+    Ok(Spawn { words, input, ..played() })
+}
+
+/// This program, with arguments.
+fn own(arguments: &[String]) -> Result<Vec<Text>> {
+    let program = std::env::current_exe().context("find the earmark program itself")?;
+    let arguments = arguments.iter().map(|argument| argument.as_str().into());
+    Ok(std::iter::once(program.into_os_string().into()).chain(arguments).collect())
+}
+
+/// A program as all are that play.
+fn played() -> Spawn {
+    Spawn { environment: environment(), ..Spawn::default() }
 }
 
 /// What a program finds in its environment: the same in every run.
-pub(super) fn environment() -> Vec<(lab::guest::protocol::Text, lab::guest::protocol::Text)> {
+pub(super) fn environment() -> Vec<(Text, Text)> {
     let path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     [("PATH", path), ("HOME", "/root"), ("LANG", "C.UTF-8"), ("TERM", "dumb")]
         .map(|(name, value)| (name.into(), value.into()))

@@ -21,7 +21,7 @@ use sys::privilege::Privilege;
 use super::guests::kernel_name;
 use super::script;
 use super::virtual_run::{VirtualRun, instant, with_usual_cable};
-use super::{World, setup};
+use super::{World, host_settings, setup};
 use crate::costs;
 use crate::environment::{Environment, VIRTUAL};
 use crate::experiment::{A, B, Plan, Role};
@@ -115,6 +115,7 @@ pub(super) struct Output {
     out: Vec<u8>,
     err: Vec<u8>,
     end: Option<String>,
+    succeeded: bool,
 }
 
 impl Output {
@@ -127,6 +128,7 @@ impl Output {
                 self.end = Some(format!("could not be started: {error}"));
             }
             Event::Exited(status) => {
+                self.succeeded = status.code() == 0;
                 self.end = Some(format!("ended with status {}", status.code()));
             }
             _ => {}
@@ -138,6 +140,13 @@ impl Output {
 pub(super) fn records(plan: &Plan, outputs: &Outputs) -> Result<Vec<(Part, Record)>> {
     let mut records = Vec::new();
     let nothing = Output::default();
+    if plan.polling.settings().is_some() {
+        for (number, host) in names(2).iter().enumerate() {
+            let program = script::settings_program(plan);
+            let output = outputs.get(&(number, program)).unwrap_or(&nothing);
+            host_settings::check(host, plan.polling, output.succeeded, &output.err)?;
+        }
+    }
     for part in script::parts(plan) {
         let output = outputs.get(&(part.host, part.program)).unwrap_or(&nothing);
         let host = &names(part.host + 1)[part.host];

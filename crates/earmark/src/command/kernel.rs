@@ -2,15 +2,15 @@
 
 use anyhow::Result;
 
-use bench::kernel;
+use bench::kernel::{self, Suite};
 use report::{outln, output};
 
-/// Finds the kernel or builds it, and prints where it is.
+/// Finds the kernel, or that of `suite`, or builds it, and prints where it is.
 ///
 /// # Errors
 /// If it cannot be built.
-pub fn run() -> Result<()> {
-    let path = kernel::find_or_build(output::error_line)?;
+pub fn run(suite: Option<&Suite>) -> Result<()> {
+    let path = kernel::find_or_build(suite, output::error_line)?;
     outln!("{}", path.display());
     Ok(())
 }

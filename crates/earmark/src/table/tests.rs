@@ -23,6 +23,8 @@ pub(crate) fn measurement(setting: &str) -> Measurement {
     environment.cpu_model = "a processor of 128 cores at 2.25 GHz".into();
     environment.link = "1000 Mbit/s, 50 us, no loss".into();
     Measurement {
+        busy_polled: None,
+        polling_cpu: None,
         setting: setting.into(),
         clients: None,
         seconds: 6.0,

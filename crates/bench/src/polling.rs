@@ -1,0 +1,197 @@
+//! How guests and the programs on them get at the packets that have come: what rivals moderation by
+//! the NIC (`Documentation/networking/napi.rst` of Linux).
+
+use std::fmt;
+use std::str::FromStr;
+
+use base::time::Duration;
+use serde::{Deserialize, Serialize};
+use sys::busy_poll::BusyPoll;
+
+/// Who looks for packets when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PollMode {
+    /// Programs sleep in `epoll_wait`; an interrupt has the kernel poll.
+    Epoll,
+    /// The same, and after an interrupt the kernel polls by a timer until it has found nothing a few
+    /// times: `gro-flush-timeout` with `napi-defer-hard-irqs`.
+    Defer,
+    /// `epoll_wait` polls for a time before it sleeps (`EPIOCSPARAMS`, Linux 6.9).
+    Busy,
+    /// While `epoll_wait` finds something, its polls are the only ones; when it does not, the kernel
+    /// polls by a timer: `irq-suspend-timeout` (Linux 6.13).
+    Suspend,
+    /// Reads poll for a time before the program sleeps, and interrupts stay off meanwhile
+    /// (`SO_BUSY_POLL`, `SO_PREFER_BUSY_POLL`).
+    SoBusyPoll,
+}
+
+impl PollMode {
+    const ALL: [Self; 5] = [Self::Epoll, Self::Defer, Self::Busy, Self::Suspend, Self::SoBusyPoll];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Epoll => "epoll",
+            Self::Defer => "defer",
+            Self::Busy => "busy",
+            Self::Suspend => "suspend",
+            Self::SoBusyPoll => "so-busy-poll",
+        }
+    }
+
+    /// Microseconds where nobody says otherwise, as in the measurements that came with
+    /// `irq-suspend-timeout`: 20 of a timer, 200 of a program that polls. A mode without any has 0.
+    fn usual_usecs(self) -> u32 {
+        match self {
+            Self::Epoll => 0,
+            Self::Defer | Self::Suspend => 20,
+            Self::Busy | Self::SoBusyPoll => 200,
+        }
+    }
+}
+
+/// For how long interrupts may be suspended at most: the application is taken for dead then.
+const SUSPEND_TIMEOUT: &str = "20ms";
+
+/// After how many polls by the timer that found nothing the kernel waits for interrupts again.
+const EMPTY_POLLS: u32 = 2;
+
+/// Packets of one poll: as many as the kernel's own polls take.
+const BUDGET: u16 = 64;
+
+/// The longest time, a second.
+const MAX_USECS: u32 = 1_000_000;
+
+/// A mode and its time, written as in `busy:200`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Polling {
+    /// Who looks for packets when.
+    pub mode: PollMode,
+    /// Microseconds of the timer, or for which a program polls.
+    pub usecs: u32,
+}
+
+impl Polling {
+    /// Programs sleep.
+    pub const EPOLL: Self = Self { mode: PollMode::Epoll, usecs: 0 };
+
+    /// [`EPOLL`](Self::EPOLL), as a default.
+    pub(crate) fn epoll() -> Self {
+        Self::EPOLL
+    }
+
+    /// Whether it is [`EPOLL`](Self::EPOLL).
+    #[must_use]
+    pub fn is_epoll(&self) -> bool {
+        *self == Self::EPOLL
+    }
+
+    /// How waits of an epoll object poll, if they do.
+    pub(crate) fn of_epoll(self) -> Option<BusyPoll> {
+        match self.mode {
+            PollMode::Busy => Some(BusyPoll { usecs: self.usecs, budget: BUDGET, prefer: false }),
+            PollMode::Suspend => Some(BusyPoll { usecs: 0, budget: BUDGET, prefer: true }),
+            _ => None,
+        }
+    }
+
+    /// How reads of a socket poll, if they do.
+    pub(crate) fn of_socket(self) -> Option<BusyPoll> {
+        let polls = self.mode == PollMode::SoBusyPoll;
+        polls.then_some(BusyPoll { usecs: self.usecs, budget: BUDGET, prefer: true })
+    }
+
+    /// For how long a wait polls at most, if it does for a time.
+    pub(crate) fn longest(self) -> Option<Duration> {
+        let polls = matches!(self.mode, PollMode::Busy | PollMode::SoBusyPoll);
+        polls.then(|| Duration::from_micros(self.usecs.into()))
+    }
+
+    /// What `earmark apply` is to set on the host's interface, if anything.
+    pub(crate) fn settings(self) -> Option<String> {
+        let timer =
+            |usecs: u32| format!("gro-flush-timeout {usecs}us napi-defer-hard-irqs {EMPTY_POLLS}");
+        match self.mode {
+            PollMode::Epoll | PollMode::Busy => None,
+            PollMode::Defer => Some(timer(self.usecs)),
+            PollMode::Suspend => {
+                Some(format!("{} irq-suspend-timeout {SUSPEND_TIMEOUT}", timer(self.usecs)))
+            }
+            // As long as the program polls, each poll puts the timer off. Both as long as each
+            // other would be a trap: a host would give up just before the other one answers.
+            PollMode::SoBusyPoll => Some(timer(PollMode::Defer.usual_usecs())),
+        }
+    }
+}
+
+impl FromStr for Polling {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, usecs) = match text.split_once(':') {
+            Some((name, usecs)) => (name, Some(usecs)),
+            None => (text, None),
+        };
+        let mode = PollMode::ALL.into_iter().find(|mode| mode.name() == name);
+        let mode = mode.ok_or_else(|| {
+            let names = PollMode::ALL.map(PollMode::name).join(", ");
+            format!("`{text}`: hosts have packets by one of {names}, as in busy or busy:50")
+        })?;
+        let usecs = match usecs {
+            None => mode.usual_usecs(),
+            Some(_) if mode == PollMode::Epoll => {
+                return Err(format!("`{text}`: {name} has no time of its own"));
+            }
+            Some(usecs) => {
+                usecs.parse().ok().filter(|usecs| (1..=MAX_USECS).contains(usecs)).ok_or_else(
+                    || format!("`{text}`: {name} takes 1 to {MAX_USECS} microseconds"),
+                )?
+            }
+        };
+        Ok(Self { mode, usecs })
+    }
+}
+
+impl fmt::Display for Polling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.mode.name())?;
+        if self.mode == PollMode::Epoll { Ok(()) } else { write!(f, ":{}", self.usecs) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_can_be_read() {
+        for text in ["epoll", "defer:20", "busy:200", "suspend:50", "so-busy-poll:1"] {
+            assert_eq!(text.parse::<Polling>().unwrap().to_string(), text);
+        }
+        assert_eq!("busy".parse::<Polling>().unwrap().to_string(), "busy:200");
+        assert_eq!("epoll".parse::<Polling>(), Ok(Polling::EPOLL));
+    }
+
+    #[test]
+    fn wrong_ones_are_refused_with_the_choice() {
+        let error = |text: &str| text.parse::<Polling>().unwrap_err();
+        assert!(error("spin").contains("epoll, defer, busy, suspend, so-busy-poll"));
+        assert!(error("epoll:5").contains("no time"));
+        for text in ["busy:0", "busy:", "busy:x", "busy:1000001"] {
+            assert!(error(text).contains("1 to 1000000"), "{text}");
+        }
+    }
+
+    #[test]
+    fn hosts_get_what_a_mode_needs_of_them() {
+        let settings = |text: &str| text.parse::<Polling>().unwrap().settings();
+        assert_eq!(settings("epoll"), None);
+        assert_eq!(settings("busy"), None);
+        let timer = "gro-flush-timeout 20us napi-defer-hard-irqs 2";
+        assert_eq!(settings("defer"), Some(timer.into()));
+        assert_eq!(settings("suspend"), Some(format!("{timer} irq-suspend-timeout 20ms")));
+        assert_eq!(settings("so-busy-poll:50"), Some(timer.into()));
+    }
+}

@@ -1,0 +1,82 @@
+//! Settings of guests' interfaces: `earmark apply` makes them there, as it would on any host.
+
+use std::process::{Child, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use lab::machine::Machine;
+use sys::station::Station;
+
+use crate::polling::{PollMode, Polling};
+
+/// What gives `interface` what `polling` needs, if that is anything.
+pub(super) fn apply(interface: &str, polling: Polling) -> Option<Vec<String>> {
+    let settings = polling.settings()?;
+    let words = ["apply", interface].into_iter().chain(settings.split(' '));
+    Some(words.map(str::to_owned).collect())
+}
+
+/// Refuses a host on which that failed.
+pub(super) fn check(host: &str, polling: Polling, succeeded: bool, stderr: &[u8]) -> Result<()> {
+    let stderr = String::from_utf8_lossy(stderr);
+    let kernel = match polling.mode {
+        PollMode::Suspend => "; `earmark kernel --suite SUITE` builds a newer one for guests",
+        _ => "",
+    };
+    ensure!(
+        succeeded,
+        "--poll {polling}: earmark apply on guest {host}: {}{kernel}",
+        stderr.trim()
+    );
+    Ok(())
+}
+
+/// Guests in real time whose interfaces have settings of a round.
+pub(super) struct Applied<'a, M: Machine> {
+    machines: &'a [M],
+}
+
+impl<'a, M: Machine> Applied<'a, M> {
+    /// Makes the settings, if there are any.
+    ///
+    /// # Errors
+    /// If a guest refuses them.
+    pub(super) fn new(machines: &'a [M], polling: Polling) -> Result<Option<Self>> {
+        if polling.settings().is_none() {
+            return Ok(None);
+        }
+        let applied = Self { machines };
+        for (machine, interface) in machines.iter().zip(interfaces(machines)) {
+            let words = apply(&interface, polling).context("no settings to make")?;
+            let output = start(machine, &words)?.wait_with_output()?;
+            check(machine.name(), polling, output.status.success(), &output.stderr)?;
+        }
+        Ok(Some(applied))
+    }
+
+    /// Undoes them, so that the next round finds none.
+    ///
+    /// # Errors
+    /// If a guest does not.
+    pub(super) fn undo(self) -> Result<()> {
+        for (machine, interface) in self.machines.iter().zip(interfaces(self.machines)) {
+            let output = start(machine, &["rollback".into(), interface])?.wait_with_output()?;
+            if !output.status.success() {
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                bail!("earmark rollback on guest {}: {}", machine.name(), stderr.trim());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn interfaces(machines: &[impl Machine]) -> impl Iterator<Item = String> {
+    let names: Vec<String> = machines.iter().map(|machine| machine.name().to_owned()).collect();
+    Station::all(&names).into_iter().map(|station| station.interface())
+}
+
+fn start(machine: &impl Machine, words: &[String]) -> Result<Child> {
+    let program = std::env::current_exe().context("find the earmark program itself")?;
+    let mut command = machine.command(program.as_os_str());
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    Ok(machine.spawn(&mut command)?)
+}

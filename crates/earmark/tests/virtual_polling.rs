@@ -1,0 +1,66 @@
+//! Ways in which guests get at packets, beside moderation by the NIC: in virtual time they are
+//! exact. Guests here have Linux 6.12, which cannot suspend interrupts.
+
+use serde_json::Value;
+
+mod common;
+use common::run;
+
+/// What `bench` measures of each of `modes` under `delay:75`: a round trip in microseconds,
+/// interrupts, and the part of the packets that busy polling brought in.
+fn measured(experiment: &[&str], modes: &str) -> Vec<(f64, u64, Option<f64>)> {
+    let options = ["--world", "virtual", "--warmup", "0.005", "--duration", "0.01", "--json"];
+    let setting = ["--strategy", "delay:75", "--poll", modes];
+    let ended = run(&[&["bench"], experiment, &options, &setting].concat());
+    let comparison = ended.json();
+    let results = comparison["results"].as_array().unwrap();
+    let figures = |it: &Value| {
+        let packets = it["packets"].as_f64().unwrap();
+        let polled = it["busy_polled"].as_f64().map(|polled| polled / packets);
+        (it["latency_us"]["p50"].as_f64().unwrap(), it["interrupts"].as_u64().unwrap(), polled)
+    };
+    results.iter().map(figures).collect()
+}
+
+#[test]
+fn who_polls_does_not_wait_for_the_nic() {
+    for experiment in ["tcp-rr", "udp-rr"] {
+        let modes = "epoll,defer:50,busy,so-busy-poll,busy:20";
+        let [epoll, defer, busy, reads, short] = measured(&[experiment], modes)[..] else {
+            panic!("five modes")
+        };
+        // The cable takes 41.3 us there and back, each hold 75, the clock's readings up to 2.
+        assert!((191.3..=193.3).contains(&epoll.0), "{experiment}: {epoll:?}");
+        assert_eq!(epoll.2, None);
+        // The kernel's timer has ended long before the packet comes, and interrupts are on again.
+        assert!((epoll.0 - defer.0).abs() < 0.6, "{experiment}: {defer:?}");
+        assert_eq!((defer.1, defer.2), (epoll.1, Some(0.0)));
+        for polls in [busy, reads] {
+            assert!((41.3..=46.0).contains(&polls.0), "{experiment}: {polls:?}");
+            assert_eq!(polls.1, 0, "the NIC waits for 75 us, and they find the packet");
+            assert!(polls.2.unwrap() > 0.99, "{experiment}: {polls:?}");
+        }
+        // It sleeps before the answer is there, and nothing has been gained.
+        assert!((epoll.0 - short.0).abs() < 0.6, "{experiment}: {short:?}");
+        assert_eq!(short.2, Some(0.0));
+    }
+}
+
+#[test]
+fn results_repeat() {
+    let experiment = ["mixed", "--rate", "5000"];
+    let modes = "defer,busy,so-busy-poll";
+    assert_eq!(measured(&experiment, modes), measured(&experiment, modes));
+}
+
+#[test]
+fn what_cannot_be_had_is_refused() {
+    for (options, why) in [
+        (&["--world", "virtual", "--poll", "suspend"][..], "earmark kernel --suite"),
+        (&["--world", "virtual", "--poll", "busy", "--costs", "paper"], "--costs"),
+        (&["--poll", "busy"], "--hosts uml"),
+        (&["--world", "virtual", "--poll", "spin"], "epoll, defer, busy, suspend"),
+    ] {
+        run(&[&["bench", "tcp-rr"], options].concat()).refused(&[why]);
+    }
+}
