@@ -14,13 +14,13 @@ use sys::busy_poll::BusyPoll;
 pub enum PollMode {
     /// Programs sleep in `epoll_wait`; an interrupt has the kernel poll.
     Epoll,
-    /// The same, and after an interrupt the kernel polls by a timer until it has found nothing a few
-    /// times: `gro-flush-timeout` with `napi-defer-hard-irqs`.
+    /// The same, and after an interrupt the kernel polls by a timer until it has found nothing a
+    /// few times: `gro-flush-timeout` with `napi-defer-hard-irqs`.
     Defer,
     /// `epoll_wait` polls for a time before it sleeps (`EPIOCSPARAMS`, Linux 6.9).
     Busy,
-    /// While `epoll_wait` finds something, its polls are the only ones; when it does not, the kernel
-    /// polls by a timer: `irq-suspend-timeout` (Linux 6.13).
+    /// While `epoll_wait` finds something, its polls are the only ones; when it does not, the
+    /// kernel polls by a timer: `irq-suspend-timeout` (Linux 6.13).
     Suspend,
     /// Reads poll for a time before the program sleeps, and interrupts stay off meanwhile
     /// (`SO_BUSY_POLL`, `SO_PREFER_BUSY_POLL`).

@@ -12,7 +12,8 @@ use rustix::ioctl::{Opcode, opcode};
 /// How a wait polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BusyPoll {
-    /// For how many microseconds it does before it sleeps; a wait that is to end at once polls once.
+    /// For how many microseconds it does before it sleeps; a wait that is to end at once polls
+    /// once.
     pub usecs: u32,
     /// How many packets one poll takes; more than 64 need `CAP_NET_ADMIN`.
     pub budget: u16,
@@ -59,7 +60,7 @@ pub fn set_socket(socket: impl AsFd, poll: BusyPoll) -> io::Result<()> {
         let length = size_of::<libc::c_int>() as libc::socklen_t;
         let value = (&raw const value).cast();
         let socket = socket.as_fd().as_raw_fd();
-        // SAFETY: the kernel reads `length` bytes at `value`, which is an int that lives until then.
+        // SAFETY: the kernel reads `length` bytes at `value`, an int that lives until then.
         let set = unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, option, value, length) };
         if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     };

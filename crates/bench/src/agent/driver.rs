@@ -227,8 +227,8 @@ impl Driver {
         }
     }
 
-    /// Reads from all sockets in turn, which has the kernel poll, until one of them has something or
-    /// the time for that is over.
+    /// Reads from all sockets in turn, which has the kernel poll, until one of them has something
+    /// or the time for that is over.
     fn read_busily(
         &mut self,
         until: Option<Instant>,

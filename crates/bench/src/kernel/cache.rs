@@ -9,6 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::recipe;
 use super::sources::Suite;
+use super::versions::numbers;
 
 /// The directory of built kernels.
 pub(super) struct Cache {
@@ -94,12 +95,6 @@ fn is_current(name: &str) -> bool {
     parts.is_some_and(|(version, hash)| recipe::hash(version) == hash)
 }
 
-/// The numbers in a version, by which versions compare.
-pub(super) fn numbers(version: &str) -> Vec<u64> {
-    let digits = version.split(|c: char| !c.is_ascii_digit());
-    digits.filter_map(|digits| digits.parse().ok()).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,11 +106,5 @@ mod tests {
         assert!(is_current(path.file_name().unwrap().to_str().unwrap()));
         assert!(!is_current("linux-6.12.117-1~deb12u1-0123456789abcdef"));
         assert!(!is_current("build"));
-    }
-
-    #[test]
-    fn versions_compare_by_their_numbers() {
-        assert!(numbers("linux-source-6.12") > numbers("linux-source-6.2"));
-        assert!(numbers("6.12.117-1") > numbers("6.12.99-2"));
     }
 }

@@ -19,6 +19,7 @@ mod pci;
 mod process;
 pub mod recipe;
 mod sources;
+mod versions;
 
 use std::fs;
 use std::path::{Path, PathBuf};

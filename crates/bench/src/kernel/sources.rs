@@ -14,9 +14,9 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 
-use super::cache::numbers;
 use super::process::text;
 use super::recipe;
+use super::versions::numbers;
 
 /// A suite of the distribution's archive, as in `sources.list(5)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
