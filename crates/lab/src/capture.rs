@@ -6,7 +6,12 @@
 //!
 //! ```text
 //! mark=yes hold=75.103us interrupt=412 reason=timer queue=0
+//! mark=no hold=0.000us interrupt=412 reason=timer off=20.004us queue=0
 //! ```
+//!
+//! The second frame came 20 us after the interrupt, and the host had not switched it on again: it
+//! was still polling, or had put that off (`napi-defer-hard-irqs`). Then the host takes the frame
+//! when it polls, which nothing tells the NIC.
 //!
 //! The data plane must not wait for a disk, so a thread of its own writes the file.
 //! Format: IETF draft-ietf-opsawg-pcapng, blocks SHB, IDB and EPB.
@@ -17,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::JoinHandle;
 
-use base::time::Instant;
+use base::time::{Duration, Instant};
 use nic::observer::Delivered;
 
 use crate::calendar::BEGINNING_OF_TIME;
@@ -150,17 +155,21 @@ impl Drop for Capture {
 
 /// What a frame's comment says.
 fn comment(delivered: &Delivered) -> String {
-    let mark = if delivered.descriptor.marked { "yes" } else { "no" };
-    let hold = delivered.hold.as_nanos();
-    let (micros, nanos) = (hold / 1_000, hold % 1_000);
-    let queue = delivered.queue;
-    match &delivered.interrupt {
-        Some(interrupt) => format!(
-            "mark={mark} hold={micros}.{nanos:03}us interrupt={} reason={} queue={queue}",
-            interrupt.number, interrupt.reason
-        ),
-        None => format!("mark={mark} hold={micros}.{nanos:03}us polled queue={queue}"),
-    }
+    let Delivered { queue, descriptor, .. } = delivered;
+    let mark = if descriptor.marked { "yes" } else { "no" };
+    let hold = micros(delivered.hold);
+    let Some(interrupt) = &delivered.interrupt else {
+        return format!("mark={mark} hold={hold} polled queue={queue}");
+    };
+    let off = descriptor.completed_at.since(interrupt.at);
+    let off = if off > Duration::ZERO { format!(" off={}", micros(off)) } else { String::new() };
+    let (number, reason) = (interrupt.number, interrupt.reason);
+    format!("mark={mark} hold={hold} interrupt={number} reason={reason}{off} queue={queue}")
+}
+
+fn micros(duration: Duration) -> String {
+    let nanos = duration.as_nanos();
+    format!("{}.{:03}us", nanos / 1_000, nanos % 1_000)
 }
 
 fn write(
@@ -239,6 +248,9 @@ fn packet(record: &Record, epoch_nanos: u64) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nic::descriptor::Descriptor;
+    use nic::moderation::Reason;
+    use nic::observer::Interrupted;
 
     #[test]
     fn blocks_are_framed_by_their_length() {
@@ -266,6 +278,33 @@ mod tests {
         assert_eq!(block[12..20], [1, 0, 0, 0, 5, 0, 0, 0]);
         assert_eq!(block[28..89], [0xAB; 61]);
         assert!(block.windows(8).any(|window| window == b"mark=yes"));
+    }
+
+    #[test]
+    fn a_frame_that_no_interrupt_told_of_has_how_long_they_were_off() {
+        let interrupt = Interrupted {
+            queue: 0,
+            number: 4,
+            at: Instant::from_nanos(75_000),
+            reason: Reason::Timer,
+            packets: 1,
+        };
+        let came = |nanos| Delivered {
+            queue: 0,
+            descriptor: Descriptor {
+                length: 64,
+                marked: false,
+                arrived_at: Instant::from_nanos(nanos),
+                completed_at: Instant::from_nanos(nanos),
+            },
+            at: Instant::from_nanos(95_004),
+            hold: Instant::from_nanos(75_000).since(Instant::from_nanos(nanos)),
+            interrupt: Some(interrupt),
+        };
+        let text = "mark=no hold=75.000us interrupt=4 reason=timer queue=0";
+        assert_eq!(comment(&came(0)), text);
+        let text = "mark=no hold=0.000us interrupt=4 reason=timer off=20.004us queue=0";
+        assert_eq!(comment(&came(95_004)), text);
     }
 
     #[test]
