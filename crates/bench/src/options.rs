@@ -332,6 +332,10 @@ options! {
         /// busy:USECS, suspend:USECS, so-busy-poll:USECS
         #[arg(value_name = "MODES", value_delimiter = ',')]
         poll: Vec<Text<Polling>> => only_for_in(POLLED, applicability::GUESTS),
+        /// Settings of both hosts' interfaces, as `earmark apply` takes them; given several
+        /// times, each in turn
+        #[arg(value_name = "SETTINGS")]
+        apply: Vec<String> => only_in(applicability::GUESTS),
         /// CPU work of the server for each request, in microseconds
         #[arg(value_name = "USECS", value_parser = up_to(LONGEST_WORK_US))]
         compute: u32 => only_for(SERVED),

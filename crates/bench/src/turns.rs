@@ -30,15 +30,18 @@ pub(crate) struct Cell {
     pub(crate) clients: Option<u32>,
     /// Where that is compared, too.
     pub(crate) polling: Option<Polling>,
+    /// Settings of the hosts' interfaces, where there are any.
+    pub(crate) apply: Option<String>,
 }
 
 impl Cell {
     /// What is in force, as the user would write it.
     pub(crate) fn setting(&self, change_to: Option<Moderation>) -> String {
-        let Self { moderation, polling, .. } = self;
+        let Self { moderation, polling, apply, .. } = self;
         let then = change_to.map(|after| format!(" then {after}")).unwrap_or_default();
         let polling = polling.map(|polling| format!(", {polling}")).unwrap_or_default();
-        format!("{moderation}{then}{polling}")
+        let apply = apply.as_ref().map(|apply| format!(", {apply}")).unwrap_or_default();
+        format!("{moderation}{then}{polling}{apply}")
     }
 }
 
@@ -179,12 +182,13 @@ impl<'a> Turns<'a> {
         for case in own {
             let mut turns = Vec::new();
             for (round, cell) in self.turns_in(case) {
-                let Cell { moderation, clients, polling } = self.cells[cell];
-                let setting = self.cells[cell].setting(change_to);
-                progress.step(&format!("{}, {setting}", self.experiment.name()));
+                let cell = &self.cells[cell];
+                let Cell { moderation, clients, .. } = *cell;
+                progress.step(&format!("{}, {}", self.experiment.name(), cell.setting(change_to)));
                 let seed = seed.wrapping_add(u64::from(round));
                 let plan = self.experiment.plan(self.options, clients, seed);
-                let plan = plan.polling(polling.unwrap_or(Polling::EPOLL));
+                let settings = cell.apply.as_deref().unwrap_or_default();
+                let plan = plan.with(cell.polling.unwrap_or(Polling::EPOLL), settings);
                 turns.push(attempt(&*world, &plan, moderation, change_to)?);
             }
             cases.push(PlayedCase { case, turns });
@@ -340,10 +344,17 @@ fn cells(nic: &NicOptions, options: &ExperimentOptions) -> Result<Vec<Cell>> {
         "--poll: what a host costs is charged to its interrupts (--costs and its kin), and who \
          polls by itself would find nothing before; drop one of the two"
     );
+    let applied = match &options.apply {
+        Some(applied) => applied.iter().cloned().map(Some).collect(),
+        None => vec![None],
+    };
     let mut cells = Vec::new();
     for &clients in &clients {
         for &moderation in &settings {
-            cells.extend(pollings.iter().map(|&polling| Cell { moderation, clients, polling }));
+            for &polling in &pollings {
+                let cell = |apply| Cell { moderation, clients, polling, apply };
+                cells.extend(applied.iter().cloned().map(cell));
+            }
         }
     }
     Ok(cells)

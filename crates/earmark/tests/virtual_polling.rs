@@ -47,6 +47,19 @@ fn who_polls_does_not_wait_for_the_nic() {
 }
 
 #[test]
+fn a_sender_that_waits_for_completions_sends_a_ring_full_of_frames_in_each_interval() {
+    let options = ["--world", "virtual", "--warmup", "0.01", "--duration", "0.05", "--json"];
+    let apply =
+        ["--apply", "tx-usecs 1000 tx-frames 256", "--apply", "tx-usecs 10000 tx-frames 256"];
+    let comparison = run(&[&["bench", "pps"], &options[..], &apply].concat()).json();
+    let rates = comparison["results"].as_array().unwrap().iter();
+    let rates: Vec<f64> = rates.map(|it| it["datagrams_per_s"].as_f64().unwrap()).collect();
+    // A frame is 0.67 us of a gigabit; the ring has 256, and is full while the driver waits.
+    assert!((218_000.0..=256_000.0).contains(&rates[0]), "{rates:?}");
+    assert_eq!(rates[1], 25_600.0);
+}
+
+#[test]
 fn results_repeat() {
     let experiment = ["mixed", "--rate", "5000"];
     let modes = "defer,busy,so-busy-poll";
@@ -58,6 +71,10 @@ fn what_cannot_be_had_is_refused() {
     for (options, why) in [
         (&["--world", "virtual", "--poll", "suspend"][..], "earmark kernel --suite"),
         (&["--world", "virtual", "--poll", "busy", "--costs", "paper"], "--costs"),
+        (
+            &["--world", "virtual", "--apply", "rx-usecs soon"],
+            "earmark apply rx-usecs soon on guest a",
+        ),
         (&["--poll", "busy"], "--hosts uml"),
         (&["--world", "virtual", "--poll", "spin"], "epoll, defer, busy, suspend"),
     ] {

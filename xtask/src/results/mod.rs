@@ -54,6 +54,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if polling.exists() {
         page += &polling::page(&read(&polling)?);
     }
+    let transmission = directory.join("transmission.json");
+    if transmission.exists() {
+        page += &polling::page_transmission(&read(&transmission)?);
+    }
     page += &reproduce::page(&read(&directory.join("reproduce.json"))?);
     page += &worlds::page(&read(&directory.join("worlds.json"))?);
     let mpi = directory.join("mpi.json");
@@ -78,8 +82,8 @@ pub(crate) struct Options {
     /// Measure nothing; write the pages from the JSON files that are there
     #[arg(long)]
     write_only: bool,
-    /// Measure these parts alone: a scenario's name, chronyd, tradeoff, polling, reproduce,
-    /// worlds, adaptive, mpi, mpi-within-host, demo
+    /// Measure these parts alone: a scenario's name, chronyd, tradeoff, polling,
+    /// transmission, reproduce, worlds, adaptive, mpi, mpi-within-host, demo
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     only: Vec<String>,
 }
@@ -89,10 +93,11 @@ const HEAD: &str = "# Results\n\n\
     microseconds. A range in brackets is the smallest and largest median of a round.\n";
 
 /// The parts that are no scenarios.
-const PARTS: [&str; 9] = [
+const PARTS: [&str; 10] = [
     "chronyd",
     "tradeoff",
     "polling",
+    "transmission",
     "reproduce",
     "worlds",
     "adaptive",
@@ -127,6 +132,9 @@ fn measure(directory: &Path, only: &[String]) -> Result<()> {
     }
     if wanted("polling") {
         polling::measure(&earmark, &directory.join("polling.json"))?;
+    }
+    if wanted("transmission") {
+        polling::measure_transmission(&earmark, &directory.join("transmission.json"))?;
     }
     if wanted("reproduce") {
         println!("what the documents report");

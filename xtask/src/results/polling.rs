@@ -1,4 +1,5 @@
-//! Ways to packets beside moderation by the NIC, at three loads of one server.
+//! What hosts do beside moderation by the NIC: ways to packets, at three loads of one server, and
+//! a sender that waits for completions.
 
 use std::path::Path;
 use std::process::Command;
@@ -33,12 +34,58 @@ pub(super) fn measure(earmark: &Path, file: &Path) -> Result<()> {
         bench.args(["--rate", rate, "--warmup", "0.02", "--duration", "0.1", "--json"]);
         bench.args(["--compare", SETTINGS, "--poll", MODES]);
         bench.env("EARMARK_KERNEL", kernel.trim()).current_dir(repo::root());
-        let comparison: Value = serde_json::from_str(&shell::output(&mut bench)?)
-            .with_context(|| format!("reading what `{}` printed", shell::line(&bench)))?;
-        loads.push(json!({ "load": load, "comparison": comparison }));
+        loads.push(json!({ "load": load, "comparison": comparison(&mut bench)? }));
     }
-    let text = serde_json::to_string_pretty(&json!({ "loads": loads }))? + "\n";
+    write(file, &json!({ "loads": loads }))
+}
+
+/// `tx-usecs`, with a ring of 256 frames whose end is not waited for.
+const COMPLETIONS: [&str; 4] = ["0", "100", "1000", "10000"];
+
+/// Measures a sender of datagrams whose completions are moderated, and writes `file`.
+///
+/// # Errors
+/// If a bench fails.
+pub(super) fn measure_transmission(earmark: &Path, file: &Path) -> Result<()> {
+    println!("transmission, in virtual time");
+    let mut bench = Command::new(earmark);
+    bench.args(["bench", "pps", "--world", "virtual", "--strategy", "delay:75", "--json"]);
+    bench.args(["--warmup", "0.02", "--duration", "0.1"]).current_dir(repo::root());
+    for usecs in COMPLETIONS {
+        bench.args(["--apply", &format!("tx-usecs {usecs} tx-frames 256")]);
+    }
+    write(file, &comparison(&mut bench)?)
+}
+
+fn comparison(bench: &mut Command) -> Result<Value> {
+    serde_json::from_str(&shell::output(bench)?)
+        .with_context(|| format!("reading what `{}` printed", shell::line(bench)))
+}
+
+fn write(file: &Path, json: &Value) -> Result<()> {
+    let text = serde_json::to_string_pretty(json)? + "\n";
     std::fs::write(file, text).with_context(|| format!("writing {}", file.display()))
+}
+
+/// The section of `transmission.json`.
+pub(super) fn page_transmission(json: &Value) -> String {
+    let mut text = String::from(
+        "\n## A sender that waits for completions\n\n\
+         Datagrams of 18 bytes as fast as they go through a ring of 256 frames, at 1 Gbit/s, in\n\
+         virtual time. The driver stops its queue when the ring is full, and starts it at the\n\
+         interrupt for completions.\n\n\
+         | setting | datagrams/s | interrupts/s of the receiver |\n|---|---|---|\n",
+    );
+    for result in list(json, "results") {
+        text += &format!(
+            "| `{}` | {} | {} |\n",
+            result["setting"].as_str().unwrap_or_default(),
+            number(&result["datagrams_per_s"], 0),
+            number(&result["interrupts_per_s"], 0),
+        );
+    }
+    let first = list(json, "results").next();
+    text + &first.map(|result| super::environment(&result["environment"])).unwrap_or_default()
 }
 
 const HEAD: &str = "\n## Ways to packets\n\n\

@@ -62,20 +62,23 @@ pub struct Plan {
     pub duration_s: f64,
     /// Where everything random comes from.
     pub seed: u64,
-    /// How hosts get at packets.
-    pub polling: Polling,
+    /// What `earmark apply` is to set on the hosts' interfaces first; empty if nothing.
+    pub settings: String,
 }
 
 impl Plan {
-    /// The same, with hosts and agents that get at packets in this way.
+    /// The same, with hosts and agents that get at packets in this way, and `settings` of their
+    /// interfaces.
     #[must_use]
-    pub fn polling(mut self, polling: Polling) -> Self {
+    pub fn with(mut self, polling: Polling, settings: &str) -> Self {
         for player in &mut self.players {
             if let Role::Agent(_, agent) = &mut player.role {
                 agent.poll = polling;
             }
         }
-        Self { polling, ..self }
+        let of_polling = polling.settings().unwrap_or_default();
+        let settings = format!("{of_polling} {settings}").trim().to_owned();
+        Self { settings, ..self }
     }
 }
 
@@ -124,8 +127,8 @@ impl Experiment {
         let (experiment, clients) = (self, clients.unwrap_or(1));
         let builder =
             PlanBuilder { experiment, options, site, clients, seed, warmup_s, duration_s };
-        let polling = Polling::EPOLL;
-        Plan { players: builder.players(), warmup_s, duration_s, seed, polling }
+        let settings = String::new();
+        Plan { players: builder.players(), warmup_s, duration_s, seed, settings }
     }
 }
 

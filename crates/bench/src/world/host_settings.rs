@@ -6,27 +6,21 @@ use anyhow::{Context, Result, bail, ensure};
 use lab::machine::Machine;
 use sys::station::Station;
 
-use crate::polling::{PollMode, Polling};
-
-/// What gives `interface` what `polling` needs, if that is anything.
-pub(super) fn apply(interface: &str, polling: Polling) -> Option<Vec<String>> {
-    let settings = polling.settings()?;
-    let words = ["apply", interface].into_iter().chain(settings.split(' '));
-    Some(words.map(str::to_owned).collect())
+/// The arguments that give `interface` these settings.
+pub(super) fn apply(interface: &str, settings: &str) -> Vec<String> {
+    let words = ["apply", interface].into_iter().chain(settings.split_whitespace());
+    words.map(str::to_owned).collect()
 }
 
 /// Refuses a host on which that failed.
-pub(super) fn check(host: &str, polling: Polling, succeeded: bool, stderr: &[u8]) -> Result<()> {
+pub(super) fn check(host: &str, settings: &str, succeeded: bool, stderr: &[u8]) -> Result<()> {
     let stderr = String::from_utf8_lossy(stderr);
-    let kernel = match polling.mode {
-        PollMode::Suspend => "; `earmark kernel --suite SUITE` builds a newer one for guests",
-        _ => "",
+    let kernel = if settings.contains("irq-suspend-timeout") {
+        "; `earmark kernel --suite SUITE` builds a newer one for guests"
+    } else {
+        ""
     };
-    ensure!(
-        succeeded,
-        "--poll {polling}: earmark apply on guest {host}: {}{kernel}",
-        stderr.trim()
-    );
+    ensure!(succeeded, "earmark apply {settings} on guest {host}: {}{kernel}", stderr.trim());
     Ok(())
 }
 
@@ -40,15 +34,14 @@ impl<'a, M: Machine> Applied<'a, M> {
     ///
     /// # Errors
     /// If a guest refuses them.
-    pub(super) fn new(machines: &'a [M], polling: Polling) -> Result<Option<Self>> {
-        if polling.settings().is_none() {
+    pub(super) fn new(machines: &'a [M], settings: &str) -> Result<Option<Self>> {
+        if settings.is_empty() {
             return Ok(None);
         }
         let applied = Self { machines };
         for (machine, interface) in machines.iter().zip(interfaces(machines)) {
-            let words = apply(&interface, polling).context("no settings to make")?;
-            let output = start(machine, &words)?.wait_with_output()?;
-            check(machine.name(), polling, output.status.success(), &output.stderr)?;
+            let output = start(machine, &apply(&interface, settings))?.wait_with_output()?;
+            check(machine.name(), settings, output.status.success(), &output.stderr)?;
         }
         Ok(Some(applied))
     }

@@ -98,7 +98,10 @@ pub(super) fn of(plan: &Plan, options: &NicOptions) -> Result<Vec<Vec<TimedComma
         }
     }
     for (script, station) in scripts.iter_mut().zip(&stations) {
-        let Some(words) = host_settings::apply(&station.interface(), plan.polling) else { break };
+        if plan.settings.is_empty() {
+            break;
+        }
+        let words = host_settings::apply(&station.interface(), &plan.settings);
         let order = Order::Spawn(Spawn { words: own(&words)?, ..played() });
         script.insert(0, order_at(delay + SETTINGS_AT, settings_program(plan), order));
     }

@@ -140,11 +140,11 @@ impl Output {
 pub(super) fn records(plan: &Plan, outputs: &Outputs) -> Result<Vec<(Part, Record)>> {
     let mut records = Vec::new();
     let nothing = Output::default();
-    if plan.polling.settings().is_some() {
+    if !plan.settings.is_empty() {
         for (number, host) in names(2).iter().enumerate() {
             let program = script::settings_program(plan);
             let output = outputs.get(&(number, program)).unwrap_or(&nothing);
-            host_settings::check(host, plan.polling, output.succeeded, &output.err)?;
+            host_settings::check(host, &plan.settings, output.succeeded, &output.err)?;
         }
     }
     for part in script::parts(plan) {
