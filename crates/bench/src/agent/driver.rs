@@ -88,6 +88,8 @@ pub(super) struct Driver {
     cpu: Meter,
     polling: Polling,
     polled: Meter,
+    /// The socket that was read last, by who reads without being told.
+    read_last: u64,
 }
 
 impl Driver {
@@ -111,6 +113,7 @@ impl Driver {
             cpu: Meter::new(cpu_ns),
             polling,
             polled: Meter::new(polled::packets),
+            read_last: 0,
         }
     }
 
@@ -215,8 +218,14 @@ impl Driver {
                     return Ok(Woken::Time);
                 }
             }
-            if let Some(arrival) = self.read_busily(until, buffer)? {
-                return Ok(Woken::Arrival(arrival));
+            if let Some(poll) = self.polling.of_socket() {
+                let end = self.clock.at() + Duration::from_micros(poll.usecs.into());
+                let end = until.map_or(end, |until| until.min(end));
+                let found = self.read_busily(end, buffer)?;
+                if let Some(arrival) = found {
+                    return Ok(Woken::Arrival(arrival));
+                }
+                now = self.clock.at();
             }
             let left = until.map(|until| until.since(now));
             let timeout = if self.spin { Some(Duration::ZERO) } else { left };
@@ -229,17 +238,13 @@ impl Driver {
 
     /// Reads from all sockets in turn, which has the kernel poll, until one of them has something
     /// or the time for that is over.
-    fn read_busily(
-        &mut self,
-        until: Option<Instant>,
-        buffer: &mut [u8],
-    ) -> Result<Option<Arrival>, String> {
-        let Some(poll) = self.polling.of_socket() else { return Ok(None) };
-        let end = self.clock.at() + Duration::from_micros(poll.usecs.into());
-        let end = until.map_or(end, |until| until.min(end));
+    fn read_busily(&mut self, end: Instant, buffer: &mut [u8]) -> Result<Option<Arrival>, String> {
         loop {
-            for token in 0..self.port.sockets() {
-                let ready = Ready { token, writable: false, readable: true };
+            let sockets = self.port.sockets();
+            for _ in 0..sockets {
+                // Each in its turn: none may keep the others from being read.
+                self.read_last = (self.read_last + 1) % sockets;
+                let ready = Ready { token: self.read_last, writable: false, readable: true };
                 let read = self.port.receive(&self.poller, ready, buffer);
                 let arrival = read.map_err(|error| self.failed("receive from", &error))?;
                 if arrival != Arrival::Nothing {

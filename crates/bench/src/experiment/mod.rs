@@ -62,22 +62,32 @@ pub struct Plan {
     pub duration_s: f64,
     /// Where everything random comes from.
     pub seed: u64,
-    /// What `earmark apply` is to set on the hosts' interfaces first; empty if nothing.
-    pub settings: String,
+    /// Hosts, and what `earmark apply` is to set on their interfaces first.
+    pub settings: Vec<(usize, String)>,
 }
 
 impl Plan {
     /// The same, with hosts and agents that get at packets in this way, and `settings` of their
     /// interfaces.
+    ///
+    /// A host that asks on a schedule stays as it is: it is the measuring instrument, and
+    /// `epoll_wait` that polls is late for a moment of the program's own.
     #[must_use]
     pub fn with(mut self, polling: Polling, settings: &str) -> Self {
-        for player in &mut self.players {
+        let on_schedule = self.players.iter().find_map(|player| match &player.role {
+            Role::Agent(_, agent) if agent.workload.keeps_schedule() => Some(player.host),
+            _ => None,
+        });
+        let is_left = |host: usize| on_schedule == Some(host);
+        for player in self.players.iter_mut().filter(|player| !is_left(player.host)) {
             if let Role::Agent(_, agent) = &mut player.role {
                 agent.poll = polling;
             }
         }
         let of_polling = polling.settings().unwrap_or_default();
-        let settings = format!("{of_polling} {settings}").trim().to_owned();
+        let text = format!("{of_polling} {settings}").trim().to_owned();
+        let hosts = [A, B].into_iter().filter(|host| !text.is_empty() && !is_left(*host));
+        let settings = hosts.map(|host| (host, text.clone())).collect();
         Self { settings, ..self }
     }
 }
@@ -127,7 +137,7 @@ impl Experiment {
         let (experiment, clients) = (self, clients.unwrap_or(1));
         let builder =
             PlanBuilder { experiment, options, site, clients, seed, warmup_s, duration_s };
-        let settings = String::new();
+        let settings = Vec::new();
         Plan { players: builder.players(), warmup_s, duration_s, seed, settings }
     }
 }

@@ -180,6 +180,12 @@ impl WorkloadSpec {
         )
     }
 
+    /// Does it ask when a request is due, whatever the answers do?
+    #[must_use]
+    pub fn keeps_schedule(&self) -> bool {
+        matches!(self, Self::RrClient(spec) if spec.rate_per_s.is_some())
+    }
+
     /// How many connections a client opens; 0 for a server.
     #[must_use]
     pub fn connections(&self) -> usize {

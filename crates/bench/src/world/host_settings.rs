@@ -26,24 +26,25 @@ pub(super) fn check(host: &str, settings: &str, succeeded: bool, stderr: &[u8]) 
 
 /// Guests in real time whose interfaces have settings of a round.
 pub(super) struct Applied<'a, M: Machine> {
-    machines: &'a [M],
+    machines: Vec<(&'a M, String)>,
 }
 
 impl<'a, M: Machine> Applied<'a, M> {
-    /// Makes the settings, if there are any.
+    /// Makes the settings of each of these hosts.
     ///
     /// # Errors
     /// If a guest refuses them.
-    pub(super) fn new(machines: &'a [M], settings: &str) -> Result<Option<Self>> {
-        if settings.is_empty() {
-            return Ok(None);
-        }
-        let applied = Self { machines };
-        for (machine, interface) in machines.iter().zip(interfaces(machines)) {
+    pub(super) fn new(machines: &'a [M], settings: &[(usize, String)]) -> Result<Self> {
+        let names: Vec<String> = machines.iter().map(|machine| machine.name().to_owned()).collect();
+        let stations = Station::all(&names);
+        let mut applied = Self { machines: Vec::new() };
+        for (host, settings) in settings {
+            let (machine, interface) = (&machines[*host], stations[*host].interface());
             let output = start(machine, &apply(&interface, settings))?.wait_with_output()?;
             check(machine.name(), settings, output.status.success(), &output.stderr)?;
+            applied.machines.push((machine, interface));
         }
-        Ok(Some(applied))
+        Ok(applied)
     }
 
     /// Undoes them, so that the next round finds none.
@@ -51,7 +52,7 @@ impl<'a, M: Machine> Applied<'a, M> {
     /// # Errors
     /// If a guest does not.
     pub(super) fn undo(self) -> Result<()> {
-        for (machine, interface) in self.machines.iter().zip(interfaces(self.machines)) {
+        for (machine, interface) in self.machines {
             let output = start(machine, &["rollback".into(), interface])?.wait_with_output()?;
             if !output.status.success() {
                 let stderr = String::from_utf8_lossy(&output.stderr);
@@ -60,11 +61,6 @@ impl<'a, M: Machine> Applied<'a, M> {
         }
         Ok(())
     }
-}
-
-fn interfaces(machines: &[impl Machine]) -> impl Iterator<Item = String> {
-    let names: Vec<String> = machines.iter().map(|machine| machine.name().to_owned()).collect();
-    Station::all(&names).into_iter().map(|station| station.interface())
 }
 
 fn start(machine: &impl Machine, words: &[String]) -> Result<Child> {

@@ -202,7 +202,7 @@ impl Live {
     fn play(&self, plan: &Plan, change_to: Option<Moderation>) -> Result<Slice> {
         let applied = Applied::new(&self.machines, &plan.settings)?;
         let slice = self.play_on(plan, change_to);
-        applied.map_or(Ok(()), Applied::undo)?;
+        applied.undo()?;
         slice
     }
 

@@ -97,11 +97,9 @@ pub(super) fn of(plan: &Plan, options: &NicOptions) -> Result<Vec<Vec<TimedComma
             }
         }
     }
-    for (script, station) in scripts.iter_mut().zip(&stations) {
-        if plan.settings.is_empty() {
-            break;
-        }
-        let words = host_settings::apply(&station.interface(), &plan.settings);
+    for (host, settings) in &plan.settings {
+        let (script, station) = (&mut scripts[*host], &stations[*host]);
+        let words = host_settings::apply(&station.interface(), settings);
         let order = Order::Spawn(Spawn { words: own(&words)?, ..played() });
         script.insert(0, order_at(delay + SETTINGS_AT, settings_program(plan), order));
     }

@@ -140,12 +140,10 @@ impl Output {
 pub(super) fn records(plan: &Plan, outputs: &Outputs) -> Result<Vec<(Part, Record)>> {
     let mut records = Vec::new();
     let nothing = Output::default();
-    if !plan.settings.is_empty() {
-        for (number, host) in names(2).iter().enumerate() {
-            let program = script::settings_program(plan);
-            let output = outputs.get(&(number, program)).unwrap_or(&nothing);
-            host_settings::check(host, &plan.settings, output.succeeded, &output.err)?;
-        }
+    for (host, settings) in &plan.settings {
+        let output = outputs.get(&(*host, script::settings_program(plan))).unwrap_or(&nothing);
+        let name = &names(host + 1)[*host];
+        host_settings::check(name, settings, output.succeeded, &output.err)?;
     }
     for part in script::parts(plan) {
         let output = outputs.get(&(part.host, part.program)).unwrap_or(&nothing);
