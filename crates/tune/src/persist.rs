@@ -12,6 +12,7 @@ mod link;
 mod network_manager;
 mod nixos;
 mod nmstate;
+mod service;
 mod sysctl;
 mod tuned;
 mod udev;
@@ -28,7 +29,8 @@ pub use link::{link_key, link_section, section};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "lowercase")]
 pub enum Format {
-    /// A systemd .link file, a udev rule for what that cannot say, and sysctl.d for sysctls
+    /// A systemd .link file, a udev rule for what that cannot say, sysctl.d for sysctls, and a
+    /// service for what takes a device that is up
     Systemd,
     /// A systemd .link file alone
     Link,
@@ -88,14 +90,12 @@ impl Format {
             Mechanism::Coalescing => self != Self::Link || link_key(setting).is_some(),
             Mechanism::Deferral => self != Self::Link,
             Mechanism::QueueCoalescing => !matches!(self, Self::Link | Self::Ansible),
-            // NAPI instances are there while the device is up, and so are rules and interrupts of
-            // many drivers; udev runs before.
-            Mechanism::Napi | Mechanism::Profile | Mechanism::Steering | Mechanism::Placement => {
-                matches!(self, Self::NetworkManager | Self::Ifupdown | Self::Nmstate)
-            }
-            Mechanism::Sysctl => {
-                matches!(self, Self::Systemd | Self::Tuned | Self::Ansible | Self::Nixos)
-            }
+            // They take a device that is up; udev runs before.
+            _ if words::needs_device_up(setting) => matches!(
+                self,
+                Self::Systemd | Self::NetworkManager | Self::Ifupdown | Self::Nmstate
+            ),
+            _ => matches!(self, Self::Systemd | Self::Tuned | Self::Ansible | Self::Nixos),
         }
     }
 
@@ -103,7 +103,11 @@ impl Format {
     #[must_use]
     pub fn paths(self, device: &str) -> Vec<String> {
         match self {
-            Self::Systemd => vec![link::path(device), udev::path(device), sysctl::path(device)],
+            Self::Systemd => {
+                let mut paths = vec![link::path(device), udev::path(device), sysctl::path(device)];
+                paths.extend(service::paths(device));
+                paths
+            }
             Self::Link => vec![link::path(device)],
             Self::Udev => vec![udev::path(device)],
             Self::NetworkManager => vec![network_manager::path(device)],
@@ -148,11 +152,8 @@ impl Format {
         }
         let names: Vec<_> = cannot.0.keys().map(|setting| setting.name()).collect();
         let all = |format: &&Self| cannot.0.keys().all(|setting| format.can_say(*setting));
-        let mut able: Vec<String> =
+        let able: Vec<String> =
             Self::value_variants().iter().filter(all).map(|format| format.name()).collect();
-        if able.is_empty() {
-            able.push("one format for some of them, another one for the rest".into());
-        }
         Err(format!(
             "{} cannot say {}; those that can: --as {}",
             self.name(),
@@ -162,12 +163,13 @@ impl Format {
     }
 }
 
-/// What each of the three can say best.
+/// What each of the files can say best.
 fn systemd(subject: &Subject, settings: &State) -> Result<Vec<File>, String> {
     let linked = settings.only(|setting| link_key(setting).is_some());
     let busy = settings.only(|setting| setting.mechanism() == Mechanism::Sysctl);
-    let others =
-        settings.only(|setting| linked.get(setting).is_none() && busy.get(setting).is_none());
+    let ours = settings.only(words::needs_device_up);
+    let others = settings
+        .only(|setting| [&linked, &busy, &ours].iter().all(|group| group.get(setting).is_none()));
     let mut files = Vec::new();
     if !linked.0.is_empty() {
         files.push(link::link(subject, &linked)?);
@@ -177,6 +179,9 @@ fn systemd(subject: &Subject, settings: &State) -> Result<Vec<File>, String> {
     }
     if !busy.0.is_empty() {
         files.push(sysctl::file(subject, &busy));
+    }
+    if !ours.0.is_empty() {
+        files.extend(service::files(subject, &ours));
     }
     Ok(files)
 }
@@ -221,9 +226,9 @@ pub fn without(format: Format, name: &str, text: &str, gone: &[Setting]) -> Opti
     }
     match format.write(&subject, &left).ok()? {
         Written::Files(files) => {
-            let is_program = text.starts_with("#!");
-            let file = files.into_iter().find(|file| file.is_program == is_program);
-            file.map(|file| file.text)
+            let kind = |text: &str| (text.starts_with("#!"), text.contains("\n[Service]\n"));
+            let mut texts = files.into_iter().map(|file| file.text);
+            texts.find(|other| kind(other) == kind(text))
         }
         Written::Text(text) => Some(text),
     }

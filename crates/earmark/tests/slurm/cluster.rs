@@ -127,11 +127,20 @@ impl Cluster {
     }
 
     /// What jobs have on these nodes, each line with the number of its node.
+    ///
+    /// Each task writes to a file of its own: `srun` may find its connection to a task reset, and
+    /// end the others, if that task ends before it has read what comes from `srun`.
     #[track_caller]
     pub(crate) fn left(&mut self, nodes: &str, options: &str) -> String {
         let count = nodes.split(',').count();
-        let srun = format!("srun --mpi=none -l -w {nodes} -N{count} -n{count} {options}");
-        self.run(&format!("{srun} sh left.sh"))
+        let files = "--input=none --output=out/left-%t --error=out/left-%t";
+        let srun = format!("srun --mpi=none -w {nodes} -N{count} -n{count} {files} {options}");
+        let numbers: Vec<String> = (0..count).map(|number| number.to_string()).collect();
+        let read = "sed \"s/^/$number: /\" out/left-$number";
+        self.run(&format!(
+            "rm -f out/left-*; {srun} sh left.sh && for number in {}; do {read}; done",
+            numbers.join(" ")
+        ))
     }
 
     /// Waits until jobs have nothing any more on a node whose power is cut.

@@ -107,11 +107,12 @@ fn what_a_format_cannot_say_is_refused_with_those_that_can() {
          networkmanager, ifupdown, tuned, nmstate, ansible, nixos"
     );
     assert!(refusal(Format::Udev, "busy-poll 50").ends_with("--as systemd, tuned, ansible, nixos"));
-    let able = "those that can: --as networkmanager, ifupdown, nmstate";
+    let able = "those that can: --as systemd, networkmanager, ifupdown, nmstate";
     for setting in ["irq-suspend-timeout 5", "queue:1:threaded on", "rx-profile 1,n,n"] {
-        assert!(refusal(Format::Systemd, setting).ends_with(able), "{setting}");
+        assert!(refusal(Format::Udev, setting).ends_with(able), "{setting}");
     }
-    assert!(refusal(Format::Udev, "irq-suspend-timeout 5 busy-poll 5").contains("for some of"));
+    let both = refusal(Format::Udev, "irq-suspend-timeout 5 busy-poll 5");
+    assert!(both.ends_with("those that can: --as systemd"), "{both}");
     for state in each() {
         let formats = Format::value_variants().iter();
         let able = formats.filter(|format| format.write(&subject(), &state).is_ok());
@@ -173,6 +174,24 @@ fn what_a_link_file_cannot_say_is_a_rule() {
     ));
     assert_eq!(files[0].text.matches(does).count(), 2);
     assert!(files[1].text.ends_with("net.core.busy_poll = 50\n"));
+
+    let settings = state("rx-usecs 50 irq-suspend-timeout 20ms gro-flush-timeout 20us");
+    let of_lan = Subject { name: "br-lan".into(), ..Subject::default() };
+    let files = systemd(&of_lan, &settings).unwrap();
+    let places: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(
+        places[1..],
+        [
+            "/etc/udev/rules.d/90-earmark-br-lan.rules",
+            "/etc/systemd/system/earmark-br\\x2dlan.service",
+            "/etc/systemd/system/sys-subsystem-net-devices-br\\x2dlan.device.d/earmark.conf",
+        ]
+    );
+    let runs = "\nExecStart=earmark apply br-lan irq-suspend-timeout 20000000\n";
+    assert!(files[2].text.contains(runs), "{}", files[2].text);
+    assert!(files[3].text.ends_with("\n[Unit]\nWants=earmark-br\\x2dlan.service\n"));
+    let ours = settings_of(&files[3].text);
+    assert_eq!(ours, state("irq-suspend-timeout 20ms"));
 
     let settings = state("threaded on queue:5:rx-usecs 0 sysctl:net.core.dev_weight 64");
     let files = systemd(&subject(), &settings).unwrap();

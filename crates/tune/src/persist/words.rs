@@ -87,12 +87,20 @@ pub(super) fn commands(name: &str, settings: &State) -> Vec<String> {
     let coalescing = ethtool_runs(name, settings).into_iter().map(|run| format!("ethtool {run}"));
     let deferral =
         sysfs(settings).map(|(file, value)| format!("echo {value} > /sys/class/net/{name}/{file}"));
-    let ours = settings.only(|setting| {
-        use Mechanism::{Napi, Placement, Profile, Steering};
-        matches!(setting.mechanism(), Napi | Profile | Steering | Placement)
-    });
-    let ours = (!ours.0.is_empty()).then(|| format!("earmark apply {name} {ours}"));
-    coalescing.chain(deferral).chain(ours).collect()
+    coalescing.chain(deferral).chain(of_ours(name, settings)).collect()
+}
+
+/// Whether a setting takes a command of ours, and a device that is up: NAPI instances are there
+/// while it is, and so are rules and interrupts of many drivers.
+pub(super) fn needs_device_up(setting: Setting) -> bool {
+    use Mechanism::{Napi, Placement, Profile, Steering};
+    matches!(setting.mechanism(), Napi | Profile | Steering | Placement)
+}
+
+/// That command; `None` if none of the settings takes it.
+pub(super) fn of_ours(name: &str, settings: &State) -> Option<String> {
+    let ours = settings.only(needs_device_up);
+    (!ours.0.is_empty()).then(|| format!("earmark apply {name} {ours}"))
 }
 
 #[cfg(test)]
