@@ -100,12 +100,12 @@ impl Facts {
     pub(crate) const NONE: Self = Self(0);
     /// The sender of this MX frame marked it.
     pub(crate) const MX_MARK: Self = Self(0x01);
-    /// A TCP segment with PSH.
-    pub(crate) const TCP_PSH: Self = Self(0x02);
+    /// There is an IP header, so a code point and a protocol.
+    pub(crate) const IP: Self = Self(0x02);
     /// There is a VLAN tag, so a priority.
     pub(crate) const VLAN: Self = Self(0x04);
-    /// There is an IP header, so a code point and a protocol.
-    pub(crate) const IP: Self = Self(0x08);
+    /// A TCP segment with PSH: the bit that it is in the TCP header, too.
+    pub(crate) const TCP_PSH: Self = Self(TCP_FLAG_PSH);
     /// There are ports, and they are those of TCP.
     pub(crate) const TCP_PORTS: Self = Self(0x10);
     /// There are ports, and they are those of UDP.

@@ -15,13 +15,14 @@ use super::*;
 pub fn parse(frame: &[u8]) -> Result<Headers, Malformed> {
     let (ethernet, payload) =
         frame.split_first_chunk::<ETHERNET_LENGTH>().ok_or(Malformed::EthernetTruncated)?;
-    let ethernet = Ethernet {
-        length: frame.len().try_into().unwrap_or(u16::MAX),
-        ether_type: u16::from_be_bytes([ethernet[12], ethernet[13]]),
-        vlan_priority: 0,
-        facts: Facts::NONE,
-    };
-    ethernet.network(payload)
+    let length = frame.len().try_into().unwrap_or(u16::MAX);
+    let behind = |ether_type| Ethernet { length, ether_type, vlan_priority: 0, facts: Facts::NONE };
+    let ether_type = [ethernet[12], ethernet[13]];
+    // The usual packet first, by the bytes as they are.
+    if ether_type == ETHER_TYPE_IPV4.to_be_bytes() {
+        return behind(ETHER_TYPE_IPV4).ipv4(payload);
+    }
+    behind(u16::from_be_bytes(ether_type)).network(payload)
 }
 
 /// What the Ethernet header says.
@@ -50,6 +51,15 @@ struct Transport {
     facts: Facts,
 }
 
+impl Ip {
+    #[inline(always)]
+    fn v4(header: &[u8; 20], facts: Facts) -> Self {
+        let [.., a, b, c, d, e, f, g, h] = *header;
+        let addresses = Addresses::V4([a, b, c, d, e, f, g, h]);
+        Self { dscp: header[1] >> 2, protocol: header[9], facts, addresses }
+    }
+}
+
 impl Ethernet {
     /// Skips VLAN tags, the first of which is known to be there.
     #[cold]
@@ -70,7 +80,7 @@ impl Ethernet {
     }
 
     /// What follows the EtherType.
-    #[inline(always)]
+    #[inline(never)]
     fn network(self, payload: &[u8]) -> Result<Headers, Malformed> {
         match self.ether_type {
             ETHER_TYPE_IPV4 => self.ipv4(payload),
@@ -96,18 +106,19 @@ impl Ethernet {
         let payload = packet.get(header_length..total_length).ok_or(Malformed::Ipv4TotalLength)?;
 
         // Three flags and the offset: only "more fragments" and the offset make a fragment.
-        let fragment = u16::from_be_bytes([header[6], header[7]]);
-        let [.., a, b, c, d, e, f, g, h] = *header;
-        let ip = Ip {
-            dscp: header[1] >> 2,
-            protocol: header[9],
-            facts: Facts::FRAGMENT.when(fragment & 0x3fff != 0),
-            addresses: Addresses::V4([a, b, c, d, e, f, g, h]),
-        };
-        if fragment & 0x1fff == 0 {
-            self.transport(ip, payload)
-        } else {
-            Ok(self.ip(ip, Transport::NONE))
+        if u16::from_ne_bytes([header[6], header[7]]) & u16::from_be(0x3fff) != 0 {
+            return self.fragment(header, payload);
+        }
+        self.transport(Ip::v4(header, Facts::NONE), payload)
+    }
+
+    /// A fragment of an IPv4 packet; only the first one has ports.
+    #[cold]
+    fn fragment(self, header: &[u8; 20], payload: &[u8]) -> Result<Headers, Malformed> {
+        let ip = Ip::v4(header, Facts::FRAGMENT);
+        match u16::from_be_bytes([header[6], header[7]]) & 0x1fff {
+            0 => self.transport(ip, payload),
+            _ => Ok(self.ip(ip, Transport::NONE)),
         }
     }
 
@@ -172,16 +183,16 @@ impl Ethernet {
     /// The first bytes of the upper layer: RFC 9293 section 3.1, RFC 768.
     #[inline(always)]
     fn transport(self, ip: Ip, payload: &[u8]) -> Result<Headers, Malformed> {
-        match ip.protocol {
-            TCP => {
-                let header = payload.first_chunk::<20>().ok_or(Malformed::TcpTruncated)?;
-                let header_length = usize::from(header[12] >> 4) * 4;
-                if header_length < header.len() || header_length > payload.len() {
-                    return Err(Malformed::TcpTruncated);
-                }
-                let psh = Facts::TCP_PSH.when(header[13] & TCP_FLAG_PSH != 0);
-                Ok(self.ip(ip, Transport::new(header, Facts::TCP_PORTS.with(psh))))
+        if ip.protocol == TCP {
+            let header = payload.first_chunk::<20>().ok_or(Malformed::TcpTruncated)?;
+            let header_length = usize::from(header[12] >> 4) * 4;
+            if header_length < header.len() || header_length > payload.len() {
+                return Err(Malformed::TcpTruncated);
             }
+            let psh = Facts::TCP_PSH.when(header[13] & TCP_FLAG_PSH != 0);
+            return Ok(self.ip(ip, Transport::new(header, Facts::TCP_PORTS.with(psh))));
+        }
+        match ip.protocol {
             UDP => {
                 let header = payload.first_chunk::<8>().ok_or(Malformed::UdpTruncated)?;
                 Ok(self.ip(ip, Transport::new(header, Facts::UDP_PORTS)))
@@ -224,10 +235,9 @@ impl Transport {
     /// Both protocols begin with the ports.
     #[inline]
     const fn new<const N: usize>(header: &[u8; N], facts: Facts) -> Self {
-        Self {
-            source: u16::from_be_bytes([header[0], header[1]]),
-            destination: u16::from_be_bytes([header[2], header[3]]),
-            facts,
-        }
+        // Both at once, the source in the lower half: as they are stored.
+        let ports = u32::from_be_bytes([header[0], header[1], header[2], header[3]]);
+        let ports = ports.rotate_left(16);
+        Self { source: ports as u16, destination: (ports >> 16) as u16, facts }
     }
 }

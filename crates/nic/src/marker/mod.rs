@@ -59,7 +59,9 @@ pub struct Rule {
     mark: bool,
     /// The flags it asks for, and the existence of every field it tests.
     needs: Facts,
-    tests: Vec<Test>,
+    /// Most rules have one test, which is read without a detour.
+    first: Option<Test>,
+    others: Vec<Test>,
 }
 
 /// One test of a rule, for those who tell another device of it.
@@ -97,7 +99,8 @@ struct Test {
     negate: bool,
     field: Field,
     lo: u16,
-    hi: u16,
+    /// `hi - lo`, which is what a packet is compared with.
+    span: u16,
 }
 
 /// What a test looks at.
@@ -171,7 +174,13 @@ impl Rule {
     #[inline]
     #[must_use]
     pub fn matches(&self, headers: &Headers) -> bool {
-        headers.has(self.needs) && self.tests.iter().all(|test| test.holds(headers))
+        headers.has(self.needs)
+            && self.first.as_ref().is_none_or(|test| test.holds(headers))
+            && self.others.iter().all(|test| test.holds(headers))
+    }
+
+    fn tests(&self) -> impl Iterator<Item = &Test> {
+        self.first.iter().chain(&self.others)
     }
 
     /// Whether it marks what it matches.
@@ -183,10 +192,10 @@ impl Rule {
     /// Its tests, flags first; all of them must hold.
     pub fn conditions(&self) -> impl Iterator<Item = Condition> {
         let flags = FLAGS.into_iter().filter(|(_, fact)| self.needs.contains(*fact));
-        let values = self.tests.iter().map(|test| Condition::Value {
+        let values = self.tests().map(|test| Condition::Value {
             field: test.field.name(),
             lo: test.lo,
-            hi: test.hi,
+            hi: test.hi(),
             negate: test.negate,
         });
         flags.map(|(name, _)| Condition::Flag(name)).chain(values)
@@ -195,14 +204,17 @@ impl Rule {
 
 impl Test {
     const fn new(field: Field, negate: bool, lo: u16, hi: u16) -> Self {
-        Self { values: field.values(), negate, field, lo, hi }
+        Self { values: field.values(), negate, field, lo, span: hi - lo }
+    }
+
+    const fn hi(&self) -> u16 {
+        self.lo + self.span
     }
 
     #[inline]
     fn holds(&self, headers: &Headers) -> bool {
         // One comparison instead of two: below `lo` the difference wraps to a large number.
-        let span = self.hi.wrapping_sub(self.lo);
-        let inside = |value| headers.value(value).wrapping_sub(self.lo) <= span;
+        let inside = |value| headers.value(value).wrapping_sub(self.lo) <= self.span;
         let [a, b] = self.values;
         (inside(a) || inside(b)) != self.negate
     }
@@ -279,14 +291,15 @@ impl fmt::Display for Rule {
                 separator = " & ";
             }
         }
-        f.write_str(if self.tests.is_empty() { "" } else { separator })?;
-        separated(f, &self.tests, " & ")
+        f.write_str(if self.first.is_none() { "" } else { separator })?;
+        separated(f, self.tests(), " & ")
     }
 }
 
 impl fmt::Display for Test {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { field, negate, lo, hi, .. } = *self;
+        let Self { field, negate, lo, .. } = *self;
+        let hi = self.hi();
         f.write_str(field.name())?;
         let number = |value| Number { value, hex: field == Field::EtherType };
         match (negate, lo, hi) {
@@ -312,8 +325,12 @@ impl fmt::Display for Number {
     }
 }
 
-fn separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T], by: &str) -> fmt::Result {
-    for (index, item) in items.iter().enumerate() {
+fn separated<T: fmt::Display>(
+    f: &mut fmt::Formatter<'_>,
+    items: impl IntoIterator<Item = T>,
+    by: &str,
+) -> fmt::Result {
+    for (index, item) in items.into_iter().enumerate() {
         f.write_str(if index == 0 { "" } else { by })?;
         item.fmt(f)?;
     }

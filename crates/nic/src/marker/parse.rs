@@ -108,7 +108,7 @@ fn accepted(f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (name, _) in FLAGS {
         write!(f, "{name}, ")?;
     }
-    super::separated(f, &Field::ALL.map(Field::name), ", ")
+    super::separated(f, Field::ALL.map(Field::name), ", ")
 }
 
 impl FromStr for Rules {
@@ -135,7 +135,8 @@ fn parse_rule(text: &str) -> Result<Rule, Problem> {
     let unmarked = text
         .strip_prefix("unmark")
         .filter(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
-    let mut rule = Rule { mark: unmarked.is_none(), needs: Facts::NONE, tests: Vec::new() };
+    let mut rule =
+        Rule { mark: unmarked.is_none(), needs: Facts::NONE, first: None, others: Vec::new() };
     for (count, text) in unmarked.unwrap_or(text).split('&').map(str::trim).enumerate() {
         if count == MAX_TESTS {
             return Err(Problem::TooManyTests);
@@ -151,7 +152,11 @@ fn parse_rule(text: &str) -> Result<Rule, Problem> {
             rule.needs = rule.needs.with(fact);
         } else if let Some(field) = Field::ALL.into_iter().find(|field| field.name() == name) {
             rule.needs = rule.needs.with(field.needs());
-            rule.tests.push(parse_test(field, rest, text)?);
+            let test = parse_test(field, rest, text)?;
+            match rule.first {
+                None => rule.first = Some(test),
+                Some(_) => rule.others.push(test),
+            }
         } else {
             return Err(Problem::UnknownTest(name.into()));
         }

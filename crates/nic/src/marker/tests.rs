@@ -211,7 +211,9 @@ fn any_rules() -> impl Strategy<Value = Rules> {
         .prop_filter("a rule needs a test", |(_, flags, tests)| flags.len() + tests.len() > 0)
         .prop_map(|(mark, flags, tests)| {
             let facts = tests.iter().map(|test| test.field.needs()).chain(flags);
-            Rule { mark, needs: facts.fold(Facts::NONE, Facts::with), tests }
+            let needs = facts.fold(Facts::NONE, Facts::with);
+            let mut tests = tests.into_iter();
+            Rule { mark, needs, first: tests.next(), others: tests.collect() }
         });
     prop::collection::vec(rule, 0..=6).prop_map(|rules| Rules { rules })
 }
@@ -226,7 +228,7 @@ fn naive(test: &Test, headers: &Headers) -> bool {
         Field::UdpPort => headers.ports().filter(|_| headers.protocol() == Some(headers::UDP)),
         Field::Length => Some((headers.length(), headers.length())),
     };
-    let range = test.lo..=test.hi;
+    let range = test.lo..=test.hi();
     values.is_some_and(|(a, b)| (range.contains(&a) || range.contains(&b)) ^ test.negate)
 }
 
@@ -259,7 +261,7 @@ proptest! {
             let holds = |rule: &Rule| {
                 (headers.mx_mark() || !rule.needs.contains(Facts::MX_MARK))
                     && (headers.tcp_psh() || !rule.needs.contains(Facts::TCP_PSH))
-                    && rule.tests.iter().all(|test| naive(test, &headers))
+                    && rule.tests().all(|test| naive(test, &headers))
             };
             let first = rules.rules.iter().position(holds);
             let verdict = rules.classify(&headers);
