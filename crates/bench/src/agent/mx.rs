@@ -10,8 +10,7 @@
 //! Clients sleep in the endpoint, so that the interrupt for a message wakes them directly. So do
 //! servers; a thread of theirs reads the parent's orders and wakes them when there is one.
 
-use super::clock::Clock;
-use super::clock::cpu_ns;
+use super::clock::{Clock, cpu_ns};
 use super::control::{Command, Control, print};
 use super::driver::{Meter, RunTotals};
 use super::outgoing::{Filler, OutgoingMessage};

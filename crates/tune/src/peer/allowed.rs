@@ -52,7 +52,10 @@ pub(super) fn allowed(text: &[u8], asker: IpAddr, own: IpAddr) -> Result<Allowed
         "{kind} over {transport} is not played for other hosts"
     );
     bounded(&spec.workload)?;
-    ensure!(!spec.spin && !spec.series, "spin and series are not for other hosts");
+    ensure!(
+        !spec.spin && !spec.series && spec.poll.is_epoll(),
+        "spin, poll and series are not for other hosts"
+    );
     let run_ms = spec.warmup_ms.saturating_add(spec.duration_ms);
     ensure!(run_ms <= MAX_RUN_MS, "a run of {run_ms} ms is too long: at most {MAX_RUN_MS}");
     let port = spec.socket_address().map_err(|why| anyhow!("{why}"))?.port();
@@ -138,6 +141,7 @@ mod tests {
             (client(r#","transport":"icmp""#), "not played"),
             (client(r#","duration_ms":9999999"#), "too long"),
             (client(r#","spin":true"#), "not for other hosts"),
+            (client(r#","poll":{"mode":"busy","usecs":9}"#), "not for other hosts"),
             (client("").replace(":5000", ":19"), "port 19 is not for other hosts"),
             (client("").replace(":5000", ":0"), "port 0 is not for other hosts"),
             (client("").replace(r#""kind""#, r#""connections":1001,"kind""#), "at most 1000"),
