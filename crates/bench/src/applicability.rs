@@ -1,6 +1,6 @@
 //! Who takes which option: an option that nothing would look at is refused, not dropped in silence.
 //!
-//! Each option's line in `options.rs` names those that take it; `--help`, the command line and
+//! Each option's line in `options` names those that take it; `--help`, the command line and
 //! scenarios all read it there.
 
 use anyhow::{Result, bail};

@@ -1,0 +1,304 @@
+//! The NIC, its cable, and what hosts are made of.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use anyhow::{Context, ensure};
+use hostside::processor::Costs;
+use intel::Adapter;
+use lab::wait::Waiting;
+use nic::lanes::Lanes;
+use nic::marker::Rules;
+use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, TimerKind};
+use serde::{Deserialize, Deserializer};
+
+use super::values::{Text, percent, up_to};
+use crate::applicability::{self, Declared, HostKind, Use, only_in};
+use crate::costs::{CostSet, EachHost};
+use crate::keys;
+use crate::nic_kind::{DriverOption, NicKind};
+use crate::world::WorldKind;
+
+/// As the driver says, which is the usual setting where it can.
+const DRIVER: Moderation = Moderation { timer: TimerKind::Driver, ..Moderation::DISABLED };
+
+/// What hosts are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Hosts {
+    /// Network namespaces of this machine's kernel.
+    #[default]
+    Namespaces,
+    /// User-Mode Linux: each has a kernel of its own, and its `ethtool -C` sets our NIC.
+    Uml,
+}
+
+/// Some of the ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Ports {
+    /// Host a's.
+    A,
+    /// Host b's.
+    B,
+    /// Both, or all.
+    #[value(alias = "all")]
+    Both,
+}
+
+impl Ports {
+    /// Their numbers, where there are `count` ports.
+    #[must_use]
+    pub fn numbers(self, count: usize) -> Range<usize> {
+        match self {
+            Self::A => 0..1,
+            Self::B => 1..2,
+            Self::Both => 0..count,
+        }
+    }
+}
+
+options! {
+    /// The NIC and the cable of a lab.
+    NicOptions {
+        /// Moderation, STRATEGY[:rx-usecs]: delay:75, marked:75, marked:75+gap:20, quiet:20/75,
+        /// throttle:125, periodic:128, itr, adaptive, disabled; driver: as its registers say
+        #[arg(short, value_name = "SETTING", hide_possible_values = true)]
+        strategy: Text<Moderation>,
+        /// Microseconds of the strategy's timer, as `ethtool -C rx-usecs`
+        #[arg(value_name = "USECS", value_parser = up_to(MAX_RX_USECS))]
+        rx_usecs: u32,
+        /// Interrupt at this many frames even before the timer, as `ethtool -C rx-frames`
+        #[arg(value_name = "FRAMES", value_parser = up_to(MAX_RX_FRAMES))]
+        rx_frames: u32,
+        /// Which packets are marked: rules, first match wins, as in "tcp-psh & length<=512"
+        #[arg(value_name = "RULES")]
+        mark: Text<Rules>,
+        /// Which packets have a queue of their own under the strategy `lane`: rules, each with its
+        /// queue (else the last), as in "tcp-port=11211:1"
+        #[arg(value_name = "RULES")]
+        lane: Text<Lanes>,
+        /// The ports that take the setting; the other one is `disabled`
+        #[arg(value_enum)]
+        ports: Ports,
+        /// What the hosts are made of
+        #[arg(value_enum)]
+        hosts: Hosts => only_in(&[HostKind::Namespaces, HostKind::Guests]),
+        /// The NIC that guests find: virtio, or Intel's 82574L (e1000e), 82545GM (e1000) or
+        /// adaptive virtual function (iavf)
+        #[arg(value_enum)]
+        nic: NicKind => only_in(applicability::GUESTS),
+        /// Parameters of its driver, as in InterruptThrottleRate=8000,RxIntDelay=0
+        #[arg(value_name = "NAME=VALUE", value_delimiter = ',')]
+        driver_options: Vec<Text<DriverOption>> => only_in(applicability::GUESTS),
+        /// Receive queues of each port
+        #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
+        queues: u16,
+        /// The driver of a virtio device sets by which key and table packets are spread over its
+        /// queues, as by `ethtool -X`
+        #[arg(num_args = 0..=1, default_missing_value = "true")]
+        rss: bool => only_in(applicability::VIRTIO),
+        /// Packets that a receive ring holds, as `ethtool -G rx`
+        #[arg(value_parser = clap::value_parser!(u32).range(16..=65_536), value_name = "PACKETS")]
+        ring: u32 => only_in(&[HostKind::Namespaces]),
+        /// Microseconds from arrival until a frame is in host memory: what `stream` looks ahead
+        #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=10_000))]
+        dma_latency: u32,
+        /// Microseconds from an interrupt until the host has it
+        #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+        interrupt_latency: u32 => only_in(&[HostKind::Virtual]),
+        /// Nanoseconds of a host's processor for an interrupt: for all hosts, or a's,b's
+        #[arg(value_name = "NS")]
+        interrupt_cost: EachHost => only_in(&[HostKind::Virtual]),
+        /// The same for each packet that it receives
+        #[arg(value_name = "NS")]
+        packet_cost: EachHost => only_in(&[HostKind::Virtual]),
+        /// The same for each packet that it sends
+        #[arg(value_name = "NS")]
+        send_cost: EachHost => only_in(&[HostKind::Virtual]),
+        /// The same for an interrupt that finds it idle, on top
+        #[arg(value_name = "NS")]
+        wakeup_cost: EachHost => only_in(&[HostKind::Virtual]),
+        /// For how many nanoseconds it is idle before it has to wake up
+        #[arg(value_name = "NS")]
+        idle_after: EachHost => only_in(&[HostKind::Virtual]),
+        /// Costs that were measured somewhere, where the options above say nothing
+        #[arg(value_enum, value_name = "SET")]
+        costs: CostSet => only_in(&[HostKind::Virtual]),
+        /// How the NIC waits: sleep, precise (spin just before deadlines) or spin (a whole core)
+        wait: Text<Waiting> => only_in(applicability::REAL),
+        /// Transmit completions interrupt, too, as on a NIC with one vector for both
+        #[arg(num_args = 0..=1, default_missing_value = "true")]
+        transmit_interrupts: bool,
+        /// Rate of the cable in Mbit/s; without it, as fast as the machine, or 1000 in virtual time
+        #[arg(value_name = "MBIT", value_parser = link_rate)]
+        link_rate: u32,
+        /// Latency of the cable in microseconds, each way; without it none, or 20 in virtual time
+        #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=10_000_000))]
+        link_latency: u32,
+        /// Frames that the cable loses, in percent
+        #[arg(value_name = "PERCENT", value_parser = percent)]
+        link_loss: f64,
+        /// Frames that the cable duplicates, in percent
+        #[arg(value_name = "PERCENT", value_parser = percent)]
+        link_duplicate: f64,
+        /// Frames that the cable lets others overtake, in percent
+        #[arg(value_name = "PERCENT", value_parser = percent)]
+        link_reorder: f64,
+        /// By how many microseconds an overtaken frame is late
+        #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=10_000_000))]
+        link_reorder_delay: u32,
+        /// Seed of everything random
+        seed: u64,
+        /// Largest packet, in bytes, without the Ethernet header
+        #[arg(value_name = "BYTES")]
+        mtu: u32,
+        /// Write what crosses the ports to a pcapng file, with mark, hold and interrupt as comments
+        #[arg(value_name = "FILE")]
+        pcap: PathBuf,
+        /// Name of the lab, for `earmark nic --lab`
+        #[arg(value_name = "NAME")]
+        name: String,
+    }
+}
+
+fn link_rate(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(0) => {
+            Err("over a cable of 0 Mbit/s nothing passes; for one that is no limit, leave it \
+                      out, or in virtual time give --link-rate 4294967295"
+                .into())
+        }
+        Ok(rate) => Ok(rate),
+        Err(_) => Err("a rate is a whole number of Mbit/s, 1 to 4294967295".into()),
+    }
+}
+
+impl NicOptions {
+    /// Where hosts in `world` are, made as these options say.
+    #[must_use]
+    pub fn place(&self, world: WorldKind) -> HostKind {
+        match (world, self.hosts.unwrap_or_default()) {
+            (WorldKind::Virtual, _) => HostKind::Virtual,
+            (WorldKind::Live, Hosts::Uml) => HostKind::Guests,
+            (WorldKind::Live, Hosts::Namespaces) => HostKind::Namespaces,
+        }
+    }
+
+    /// Whether they name a setting, in whole or in part.
+    pub fn name_a_setting(&self) -> bool {
+        self.strategy.is_some() || self.rx_usecs.is_some() || self.rx_frames.is_some()
+    }
+
+    /// What host `number` costs in virtual time.
+    #[must_use]
+    pub fn costs_of(&self, number: usize) -> Costs {
+        let set = self.costs.map(CostSet::costs).unwrap_or_default();
+        let one =
+            |given: &Option<EachHost>, usual| given.as_ref().map_or(usual, |it| it.of(number));
+        Costs {
+            interrupt: one(&self.interrupt_cost, set.interrupt),
+            packet: one(&self.packet_cost, set.packet),
+            send: one(&self.send_cost, set.send),
+            wakeup: one(&self.wakeup_cost, set.wakeup),
+            idle_after: one(&self.idle_after, set.idle_after),
+        }
+    }
+
+    /// The setting that `--strategy`, `--rx-usecs` and `--rx-frames` describe together.
+    ///
+    /// # Errors
+    /// If they do not go together.
+    pub fn moderation(&self, usual: Moderation) -> anyhow::Result<Moderation> {
+        let usual = if self.adapter().is_some() { DRIVER } else { usual };
+        let mut moderation = self.strategy.as_ref().map_or(usual, |Text(strategy)| *strategy);
+        if let Some(rx_usecs) = self.rx_usecs {
+            moderation = moderation.with_rx_usecs(rx_usecs)?;
+        }
+        if let Some(rx_frames) = self.rx_frames {
+            moderation = moderation.with_rx_frames(rx_frames)?;
+        }
+        self.check(moderation)?;
+        Ok(moderation)
+    }
+
+    /// The same, where it is the only setting: lanes that it does not have are refused.
+    ///
+    /// # Errors
+    /// If they do not go together.
+    pub fn only_setting(&self, usual: Moderation) -> anyhow::Result<Moderation> {
+        let moderation = self.moderation(usual)?;
+        self.check_lane_is_used(&[moderation])?;
+        Ok(moderation)
+    }
+
+    /// The NIC of Intel's that guests find, if it is one.
+    #[must_use]
+    pub fn adapter(&self) -> Option<Adapter> {
+        self.nic.unwrap_or_default().adapter()
+    }
+
+    /// The lanes in force under a setting.
+    #[must_use]
+    pub fn lanes(&self, moderation: Moderation) -> Lanes {
+        let lanes = self.lane.as_ref().filter(|_| moderation.marks == Marks::Lane);
+        lanes.map_or(Lanes::NONE, |Text(lanes)| lanes.clone())
+    }
+
+    /// Refuses lanes that none of `settings` has.
+    ///
+    /// # Errors
+    /// If there are such.
+    pub fn check_lane_is_used(&self, settings: &[Moderation]) -> anyhow::Result<()> {
+        ensure!(
+            self.lane.is_none() || settings.iter().any(|setting| setting.marks == Marks::Lane),
+            "--lane: no setting has lanes; name one that does, such as lane:75, or leave --lane out"
+        );
+        Ok(())
+    }
+
+    /// Refuses a setting that leaves to a driver what the NIC has no registers for, or whose lanes
+    /// the ports cannot have.
+    ///
+    /// # Errors
+    /// If it does.
+    pub fn check(&self, moderation: Moderation) -> anyhow::Result<()> {
+        ensure!(
+            moderation.timer != TimerKind::Driver || self.adapter().is_some(),
+            "{moderation}: this NIC has no registers for its driver to write; name a strategy, or \
+             give guests another one: --nic e1000e"
+        );
+        if moderation.marks != Marks::Lane {
+            return Ok(());
+        }
+        let lanes = self.lanes(moderation);
+        ensure!(
+            !lanes.is_empty(),
+            "{moderation}: which packets have a lane? Name them: --lane 'tcp-port=11211'"
+        );
+        lanes.check(self.queues.unwrap_or(1)).context("--lane: see --queues")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_wins_over_the_scenario() {
+        let flags = NicOptions { rx_usecs: Some(50), ..NicOptions::default() };
+        let scenario: NicOptions = toml::from_str("strategy = 'delay:393'\nqueues = 2").unwrap();
+        let both = flags.or(scenario);
+        assert_eq!(both.moderation(Moderation::DISABLED).unwrap().to_string(), "delay:50");
+        assert_eq!(both.queues, Some(2));
+    }
+
+    #[test]
+    fn a_cost_wins_over_the_set() {
+        let text = "costs = 'paper'\npacket-cost = 500\nsend-cost = '0,7'";
+        let options: NicOptions = toml::from_str(text).unwrap();
+        let costs = options.costs_of(1);
+        let [interrupt, packet, send] =
+            [costs.interrupt, costs.packet, costs.send].map(base::time::Duration::as_nanos);
+        assert_eq!((interrupt, packet, send), (191, 500, 7));
+        assert!(options.costs_of(0).send == base::time::Duration::ZERO);
+    }
+}
