@@ -295,7 +295,7 @@ pub const BUILD: [(&str, &str); 4] = [
     ("KBUILD_BUILD_HOST", "virtual-time"),
 ];
 
-/// What the banner of a kernel says that was built by this recipe, with its [edits](Edit).
+/// What the banner of a kernel says that was built by this recipe, with its edits.
 pub const BUILDER: &[u8] = b"(earmark@virtual-time)";
 
 /// Parts of the sources that are not unpacked: other architectures, and drivers that this kernel
