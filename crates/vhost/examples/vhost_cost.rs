@@ -3,15 +3,18 @@
 //!
 //! One thread is the NIC and spins; the other drives both ports. Or one thread does both in turn,
 //! which tells what the work costs without what it costs to share memory between cores, even on a
-//! busy machine.
+//! busy machine. `at` measures another program that joins two ports, by the sockets of these.
 //!
 //! ```console
 //! $ cargo run --release --example vhost_cost -- time both 64 2
+//! FRAMES NANOSECONDS ALLOCATIONS
+//! $ cargo run --release --example vhost_cost -- at both 64 2 a.sock b.sock
 //! FRAMES NANOSECONDS ALLOCATIONS
 //! ```
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::env;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -63,8 +66,7 @@ static COUNTING: Counting = Counting;
 
 /// What is measured.
 struct Task {
-    /// The NIC has no thread of its own, and its work is done in turn with that of the drivers.
-    alone: bool,
+    joins: Joins,
     /// Frames go both ways at once.
     both: bool,
     /// Bytes of a frame.
@@ -73,13 +75,37 @@ struct Task {
     span: u64,
 }
 
+/// Who joins the two ports.
+enum Joins {
+    /// A NIC in a thread of its own.
+    Nic,
+    /// A NIC without a thread, whose work is done in turn with that of the drivers.
+    InTurn,
+    /// Another program, whose ports have these sockets.
+    Program([PathBuf; 2]),
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let Some(task) = parse(&arguments) else {
-        eprintln!("vhost_cost: use time|alone one|both BYTES SECONDS|ROUNDS, 14 to 1514 bytes");
+        eprintln!(
+            "vhost_cost: use time|alone|at one|both BYTES SECONDS|ROUNDS [SOCKET SOCKET], 14 to \
+             1514 bytes"
+        );
         return ExitCode::FAILURE;
     };
-    match if task.alone { alone(&task) } else { together(&task) } {
+    let measured = match &task.joins {
+        Joins::Nic => {
+            let nic = Nic::start(NicSettings { waiting: Waiting::Spin, ..NicSettings::default() });
+            together(&task, [nic.driver(0), nic.driver(1)])
+        }
+        Joins::InTurn => alone(&task),
+        Joins::Program([a, b]) => {
+            let connect = |path| Driver::connect(path, DriverSettings::default());
+            connect(a).and_then(|a| together(&task, [a, connect(b)?]))
+        }
+    };
+    match measured {
         Ok([frames, nanos, allocations]) => {
             println!("{frames} {nanos} {allocations}");
             ExitCode::SUCCESS
@@ -92,17 +118,20 @@ fn main() -> ExitCode {
 }
 
 fn parse(arguments: &[String]) -> Option<Task> {
-    let [threads, direction, length, span] = arguments else { return None };
-    let second = |words: [&str; 2], word: &str| Some(words.iter().position(|w| *w == word)? == 1);
+    let [joins, direction, length, span, sockets @ ..] = arguments else { return None };
+    let joins = match (joins.as_str(), sockets) {
+        ("time", []) => Joins::Nic,
+        ("alone", []) => Joins::InTurn,
+        ("at", [a, b]) => Joins::Program([a, b].map(PathBuf::from)),
+        _ => return None,
+    };
     let length = length.parse().ok().filter(|length| (14..=1514).contains(length))?;
-    let (alone, both) = (second(["time", "alone"], threads)?, second(["one", "both"], direction)?);
-    Some(Task { alone, both, length, span: span.parse().ok()? })
+    let both = ["one", "both"].iter().position(|word| word == direction)? == 1;
+    Some(Task { joins, both, length, span: span.parse().ok()? })
 }
 
-/// Two threads: frames that were received, nanoseconds, allocations.
-fn together(task: &Task) -> Result<[u64; 3], DriverError> {
-    let nic = Nic::start(NicSettings { waiting: Waiting::Spin, ..NicSettings::default() });
-    let mut drivers = [nic.driver(0), nic.driver(1)];
+/// Drivers in this thread: frames that were received, nanoseconds, allocations.
+fn together(task: &Task, mut drivers: [Driver; 2]) -> Result<[u64; 3], DriverError> {
     let frame = traffic::frame(0, task.length);
     let mut run = |span: Duration| {
         let (allocations, start) = (ALLOCATIONS.load(Ordering::Relaxed), Instant::now());

@@ -1,6 +1,7 @@
 //! What a packet and a message cost: instructions, decisions per second, frames per second, latency
 //! and bandwidth of MX. And, by name, what commands for real hosts are worth: [`explain`],
-//! [`probe`], [`tune`]; what virtual time takes: [`virtual_time`]; and Intel's cards: [`intel`].
+//! [`probe`], [`tune`]; what virtual time takes: [`virtual_time`]; Intel's cards: [`intel`]; and
+//! DPDK's testpmd in our NIC's place: [`testpmd`].
 //!
 //! Every figure goes to `docs/results/costs.json` with the machine it was measured on. A figure
 //! that cannot be measured here is listed with the reason instead of being left out in silence.
@@ -15,6 +16,7 @@ mod instructions;
 mod intel;
 mod mx;
 mod probe;
+mod testpmd;
 mod tune;
 mod vhost;
 mod virtual_time;
@@ -54,6 +56,8 @@ enum Subject {
     Tune(tune::Options),
     /// Intel's cards at length: frames, link flaps, resets, for docs/results/intel-device.json
     Intel(intel::Options),
+    /// Our NIC beside dpdk-testpmd, for docs/results/testpmd.json
+    Testpmd(testpmd::Options),
     /// Real time of a round trip in virtual time, for docs/results/virtual.json
     Virtual(virtual_time::Options),
 }
@@ -93,6 +97,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(Subject::Explain { runs }) => explain::run(*runs),
         Some(Subject::Tune(options)) => tune::run(options),
         Some(Subject::Intel(options)) => intel::run(options),
+        Some(Subject::Testpmd(options)) => testpmd::run(options),
         Some(Subject::Virtual(options)) => virtual_time::run(options),
     }
 }

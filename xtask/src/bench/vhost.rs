@@ -9,10 +9,10 @@ use super::figure::{Figure, Goal};
 use crate::shell;
 
 /// A frame of the shortest payload, and the usual longest, in bytes without FCS.
-const SIZES: [u32; 2] = [64, 1_500];
+pub(super) const SIZES: [u32; 2] = [64, 1_500];
 
 /// Seconds of a run with two threads, and rounds of one with a single thread.
-const SECONDS: &str = "2";
+pub(super) const SECONDS: &str = "2";
 const ROUNDS: &str = "50000";
 
 /// What is asked of short frames that go both ways.
@@ -26,7 +26,8 @@ pub(super) fn measure(program: &Path, runs: u32) -> Result<Vec<Figure>> {
         for size in SIZES {
             let bytes = size.to_string();
             let mut run = |threads, span| -> Result<Vec<Run>> {
-                let runs = (0..runs).map(|_| Run::new(program, [threads, direction, &bytes, span]));
+                let runs =
+                    (0..runs).map(|_| Run::new(program, &[threads, direction, &bytes, span]));
                 let runs = runs.collect::<Result<Vec<_>>>()?;
                 allocations.extend(runs.iter().map(|run| run.allocations));
                 Ok(runs)
@@ -49,14 +50,14 @@ pub(super) fn measure(program: &Path, runs: u32) -> Result<Vec<Figure>> {
 
 /// What one run of the program counted.
 #[derive(Debug, PartialEq)]
-struct Run {
+pub(super) struct Run {
     frames: f64,
     nanos: f64,
     allocations: f64,
 }
 
 impl Run {
-    fn new(program: &Path, arguments: [&str; 4]) -> Result<Self> {
+    pub(super) fn new(program: &Path, arguments: &[&str]) -> Result<Self> {
         let mut command = Command::new(program);
         let output = shell::output(command.args(arguments))?;
         Self::parse(&output).with_context(|| format!("`{}` said {output:?}", shell::line(&command)))
@@ -72,7 +73,7 @@ impl Run {
         (run.frames > 0.0 && run.nanos > 0.0 && numbers.next().is_none()).then_some(run)
     }
 
-    fn rate(&self) -> f64 {
+    pub(super) fn rate(&self) -> f64 {
         self.frames * 1.0e9 / self.nanos
     }
 

@@ -137,7 +137,8 @@ impl Driver {
         Ok(driver)
     }
 
-    /// The Ethernet address of the port.
+    /// The Ethernet address of the port; 02:00:00:00:00:00 if the port has none to tell of, as
+    /// those of DPDK.
     #[must_use]
     pub fn mac(&self) -> [u8; 6] {
         self.agreement.mac

@@ -48,6 +48,18 @@ const WANTED: [u32; 10] = [
 /// its fields are.
 const CONFIGURATION: usize = 12;
 const MAX_PAIRS_AT: usize = 8;
+
+/// The features whose values are in the configuration.
+const CONFIGURED: [u32; 5] = [
+    VIRTIO_NET_F_MAC,
+    VIRTIO_NET_F_MTU,
+    VIRTIO_NET_F_STATUS,
+    VIRTIO_NET_F_CTRL_VQ,
+    VIRTIO_NET_F_MQ,
+];
+
+/// The configuration of a device that has none: an address that nobody owns.
+const UNCONFIGURED: [u8; CONFIGURATION] = [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 const MTU_AT: usize = 10;
 
 /// The smallest MTU of IPv4, and of a virtio device (virtio 1.2, section 5.1.4.1).
@@ -103,13 +115,15 @@ impl Agreement {
         if protocol & PROTOCOL_F_REPLY_ACK != 0 {
             frontend.expect_acknowledgements();
         }
-        if protocol & PROTOCOL_F_CONFIG == 0 {
-            return Err(DriverError::Lacks("a configuration (protocol feature 9)"));
+        let bits = |bits: &[u32]| bits.iter().fold(0_u64, |all, bit| all | 1 << bit);
+        let mut features = offered & bits(&WANTED);
+        let is_configured = protocol & PROTOCOL_F_CONFIG != 0;
+        if !is_configured {
+            // What its fields would say is for the one who starts both, as with DPDK's ports.
+            features &= !bits(&CONFIGURED);
         }
-        let wanted = WANTED.iter().fold(0, |wanted, bit| wanted | 1 << bit);
-        let features = offered & wanted;
-        let agreement =
-            Self::from_configuration(features, settings, |length| frontend.configuration(length))?;
+        let read = is_configured.then_some(|length| frontend.configuration(length));
+        let agreement = Self::from_configuration(features, settings, read)?;
         let request = Request::SetFeatures(features | F_PROTOCOL_FEATURES);
         frontend.request("choose features", &request, &[])?;
         Ok(agreement)
@@ -118,17 +132,16 @@ impl Agreement {
     fn from_configuration(
         features: u64,
         settings: &DriverSettings,
-        read: impl FnOnce(usize) -> Result<Vec<u8>, DriverError>,
+        read: Option<impl FnOnce(usize) -> Result<Vec<u8>, DriverError>>,
     ) -> Result<Self, DriverError> {
         let mut agreement = Self { features, mac: [0; 6], mtu: USUAL_MTU, max_pairs: 1 };
-        for (bit, name) in
-            [(VIRTIO_F_VERSION_1, "virtio version 1"), (VIRTIO_NET_F_MAC, "a MAC address")]
-        {
-            if !agreement.has(bit) {
-                return Err(DriverError::Lacks(name));
-            }
+        if !agreement.has(VIRTIO_F_VERSION_1) {
+            return Err(DriverError::Lacks("virtio version 1"));
         }
-        let bytes = read(CONFIGURATION)?;
+        if read.is_some() && !agreement.has(VIRTIO_NET_F_MAC) {
+            return Err(DriverError::Lacks("a MAC address"));
+        }
+        let bytes = read.map_or(Ok(UNCONFIGURED.into()), |read| read(CONFIGURATION))?;
         agreement.mac.copy_from_slice(&bytes[..6]);
         let field = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         if agreement.has(VIRTIO_NET_F_MQ) {
@@ -279,10 +292,20 @@ mod tests {
     fn reach(features: u64, settings: DriverSettings) -> Result<Agreement, DriverError> {
         // MAC, status, 4 pairs, MTU 9000.
         let configuration = vec![2, 0, 0, 0, 0, 10, 1, 0, 4, 0, 0x28, 0x23];
-        Agreement::from_configuration(features, &settings, |length| {
+        let read = |length| {
             assert_eq!(length, configuration.len());
             Ok(configuration)
-        })
+        };
+        Agreement::from_configuration(features, &settings, Some(read))
+    }
+
+    #[test]
+    fn device_without_a_configuration_has_an_address_that_nobody_owns() {
+        let features = 1 << VIRTIO_F_VERSION_1;
+        let read = None::<fn(usize) -> Result<Vec<u8>, DriverError>>;
+        let agreement = Agreement::from_configuration(features, &DriverSettings::default(), read);
+        let Agreement { mac, mtu, max_pairs, .. } = agreement.unwrap();
+        assert_eq!((mac, mtu, max_pairs), ([2, 0, 0, 0, 0, 0], USUAL_MTU, 1));
     }
 
     #[test]
