@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::str::FromStr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::process::text;
 use super::recipe;
@@ -124,8 +124,19 @@ fn read_lists(suite: &Suite, directory: &Path) -> Result<Vec<OsString>> {
     option("Acquire::Languages", Path::new("none"));
     let mut update = Command::new("apt-get");
     update.args(&options).args(["update", "-q", "--error-on=any"]).env("LC_ALL", "C");
-    text(&mut update).with_context(|| format!("read the lists of the suite {suite}"))?;
+    let updated = update.output().context("start apt-get")?;
+    ensure!(
+        updated.status.success(),
+        "read the lists of the suite {suite}: {}; is there such a suite?",
+        errors(&String::from_utf8_lossy(&updated.stderr))
+    );
     Ok(options)
+}
+
+/// What apt calls errors among all that it says.
+fn errors(said: &str) -> String {
+    let errors: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("E: ")).collect();
+    if errors.is_empty() { said.trim().to_owned() } else { errors.join(" ") }
 }
 
 /// Where this machine gets its own release from.
@@ -161,6 +172,13 @@ mod tests {
         for name in ["", "-o", "../etc", "sid main", "sid\nURIs: x", ".hidden", "a/b"] {
             assert!(name.parse::<Suite>().is_err(), "{name:?}");
         }
+    }
+
+    #[test]
+    fn of_what_apt_says_errors_count() {
+        let said = "W: Download is performed unsandboxed\nE: no Release file.\nE: none at all.\n";
+        assert_eq!(errors(said), "no Release file. none at all.");
+        assert_eq!(errors("killed\n"), "killed");
     }
 
     #[test]
