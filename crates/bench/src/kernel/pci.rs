@@ -102,8 +102,8 @@ static void um_pci_bar_copy_to(",
     },
 ];
 
-/// For later series (7.3), where each device has buffers of its own. Completions that an interrupt
-/// handler's command takes are still lost to the command that it interrupted.
+/// For later series (7.3), where each device has buffers of its own. A command of an interrupt
+/// handler would still take the completions that the interrupted one waits for.
 const TWO_FILES: [Edit; 5] = [
     Edit {
         file: "arch/um/drivers/virtio_pcidev.c",
