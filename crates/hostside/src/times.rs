@@ -5,9 +5,8 @@
 //! its count beside the histogram, until there are too many of them, as there soon are where the
 //! machine's noise is in the values; from then on there is the histogram alone.
 
-use std::collections::HashMap;
-
 use hdrhistogram::Histogram;
+use rustc_hash::FxHashMap;
 
 /// Different values that are kept, 512 KiB of them.
 pub(crate) const MAX_VALUES: usize = 16_384;
@@ -16,7 +15,7 @@ pub(crate) const MAX_VALUES: usize = 16_384;
 #[derive(Clone, Debug)]
 pub struct Times {
     histogram: Histogram<u64>,
-    counts: Option<HashMap<u64, u64>>,
+    counts: Option<FxHashMap<u64, u64>>,
     longest: u64,
 }
 
@@ -28,7 +27,7 @@ impl Times {
     #[must_use]
     pub fn up_to(longest: u64) -> Self {
         let histogram = Histogram::new_with_max(longest, 3).expect("the bounds are valid");
-        Self { histogram, counts: Some(HashMap::new()), longest }
+        Self { histogram, counts: Some(FxHashMap::default()), longest }
     }
 
     /// Counts a span of `nanos`.
