@@ -37,6 +37,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if !options.write_only {
         measure(&directory, &options.only)?;
     }
+    // A part that has not been measured yet has no section.
+    let optional = |file: &str, section: fn(&Value) -> String| -> Result<String> {
+        let path = directory.join(file);
+        if path.exists() { Ok(section(&read(&path)?)) } else { Ok(String::new()) }
+    };
     let mut page = String::from(HEAD);
     for name in SCENARIOS {
         let path = directory.join(format!("{name}.json"));
@@ -50,28 +55,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     page += &chronyd(&read(&directory.join("odroid-virtual.json"))?);
     page += &tradeoff::page(&read(&directory.join("tradeoff.json"))?);
-    let polling = directory.join("polling.json");
-    if polling.exists() {
-        page += &polling::page(&read(&polling)?);
-    }
-    let transmission = directory.join("transmission.json");
-    if transmission.exists() {
-        page += &polling::page_transmission(&read(&transmission)?);
-    }
+    page += &optional("polling.json", polling::page)?;
+    page += &optional("transmission.json", polling::page_transmission)?;
     page += &reproduce::page(&read(&directory.join("reproduce.json"))?);
     page += &worlds::page(&read(&directory.join("worlds.json"))?);
-    let mpi = directory.join("mpi.json");
-    if mpi.exists() {
-        page += &mpi::page(&read(&mpi)?);
-    }
-    let within_host = directory.join("mpi-within-host.json");
-    if within_host.exists() {
-        page += &mpi::page_within_host(&read(&within_host)?);
-    }
-    let npb = directory.join("npb.json");
-    if npb.exists() {
-        page += &npb::page(&read(&npb)?);
-    }
+    page += &optional("mpi.json", mpi::page)?;
+    page += &optional("mpi-within-host.json", mpi::page_within_host)?;
+    page += &optional("npb.json", npb::page)?;
     fs::write(directory.join("README.md"), page)?;
     let demo = read(&directory.join("demo.json"))?;
     put_into_page(&demo_table(&demo))
