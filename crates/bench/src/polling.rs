@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use sys::busy_poll::BusyPoll;
 
 /// Who looks for packets when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PollMode {
     /// Programs sleep in `epoll_wait`; an interrupt has the kernel poll.
+    #[default]
     Epoll,
     /// The same, and after an interrupt the kernel polls by a timer until it has found nothing a
     /// few times: `gro-flush-timeout` with `napi-defer-hard-irqs`.
@@ -64,7 +65,7 @@ const BUDGET: u16 = 64;
 const MAX_USECS: u32 = 1_000_000;
 
 /// A mode and its time, written as in `busy:200`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Polling {
     /// Who looks for packets when.
@@ -74,18 +75,10 @@ pub struct Polling {
 }
 
 impl Polling {
-    /// Programs sleep.
-    pub const EPOLL: Self = Self { mode: PollMode::Epoll, usecs: 0 };
-
-    /// [`EPOLL`](Self::EPOLL), as a default.
-    pub(crate) fn epoll() -> Self {
-        Self::EPOLL
-    }
-
-    /// Whether it is [`EPOLL`](Self::EPOLL).
+    /// Whether programs sleep, and nothing is set for them.
     #[must_use]
     pub fn is_epoll(&self) -> bool {
-        *self == Self::EPOLL
+        *self == Self::default()
     }
 
     /// How waits of an epoll object poll, if they do.
@@ -171,7 +164,7 @@ mod tests {
             assert_eq!(text.parse::<Polling>().unwrap().to_string(), text);
         }
         assert_eq!("busy".parse::<Polling>().unwrap().to_string(), "busy:200");
-        assert_eq!("epoll".parse::<Polling>(), Ok(Polling::EPOLL));
+        assert_eq!("epoll".parse::<Polling>(), Ok(Polling::default()));
     }
 
     #[test]

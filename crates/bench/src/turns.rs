@@ -188,7 +188,7 @@ impl<'a> Turns<'a> {
                 let seed = seed.wrapping_add(u64::from(round));
                 let plan = self.experiment.plan(self.options, clients, seed);
                 let settings = cell.apply.as_deref().unwrap_or_default();
-                let plan = plan.with(cell.polling.unwrap_or(Polling::EPOLL), settings);
+                let plan = plan.with(cell.polling.unwrap_or_default(), settings);
                 turns.push(attempt(&*world, &plan, moderation, change_to)?);
             }
             cases.push(PlayedCase { case, turns });

@@ -43,7 +43,7 @@ pub struct AgentSpec {
     #[serde(default)]
     pub spin: bool,
     /// How it waits for what comes; tcp and udp only.
-    #[serde(default = "Polling::epoll", skip_serializing_if = "Polling::is_epoll")]
+    #[serde(default, skip_serializing_if = "Polling::is_epoll")]
     pub poll: Polling,
     /// The host's time is virtual: computing takes none, so work is slept through, and a spin
     /// would last for ever.

@@ -296,7 +296,7 @@ impl PlanBuilder<'_> {
             warmup_ms: millis(self.warmup_s),
             duration_ms: millis(self.duration_s),
             seed: self.seed,
-            poll: Polling::EPOLL,
+            poll: Polling::default(),
             virtual_time: false,
             processor: None,
             series: self.options.change_to.is_some(),
