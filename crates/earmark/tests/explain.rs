@@ -270,7 +270,6 @@ fn server__at_the_end_of_the_duration_or_at_a_signal__is_reported_at_once() {
             if line == "{" || !json.is_empty() {
                 json += &format!("{line}\n");
             }
-            assert!(!json.is_empty() || !server.has_ended(), "no report");
         }
         let report: Value = serde_json::from_str(&json).unwrap();
         let end = if signal.is_some() { "signal" } else { "duration" };

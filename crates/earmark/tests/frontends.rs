@@ -217,7 +217,7 @@ fn ping(guest: &mut Running) -> f64 {
         if let Some((_, time)) = line.rsplit_once("time=") {
             shortest = shortest.min(time.trim_end_matches(" ms").parse().unwrap());
         }
-        if line == "PINGED" || line.is_empty() && guest.has_ended() {
+        if line == "PINGED" {
             break;
         }
     }
