@@ -96,6 +96,30 @@ static unsigned long fp_known[FP_SIZE];
     },
 ];
 
+/// Processors have more registers than this kernel has room for: AMX alone has 8 KiB of them. No
+/// program uses those: it would ask first, by a system call that this kernel does not have. But the
+/// machine takes registers back only all at once, so zeros follow; of too many it takes what it
+/// has. Later series ask how many there are.
+const MANY_REGISTERS: [Edit; 2] = [
+    Edit {
+        file: "arch/x86/um/os-Linux/registers.c",
+        from: "#include <stdlib.h>\n",
+        to: "#include <stdlib.h>\n#include <string.h>\n",
+    },
+    Edit {
+        file: "arch/x86/um/os-Linux/registers.c",
+        from: "		iov.iov_base = fp_regs;
+		iov.iov_len = FP_SIZE * sizeof(unsigned long);
+		if (ptrace(PTRACE_SETREGSET,",
+        to: "		static unsigned long all[8192];
+
+		memcpy(all, fp_regs, FP_SIZE * sizeof(unsigned long));
+		iov.iov_base = all;
+		iov.iov_len = sizeof(all);
+		if (ptrace(PTRACE_SETREGSET,",
+    },
+];
+
 /// A guest kicks its device by a bit in the calendar's shared memory, which is looked at when its
 /// turn ends, and lets no time pass before: neither a message, nor an answer to wait for. The first
 /// kick of a ring starts it, and stays a message; so does that of a ring without a callback, whose
@@ -283,7 +307,8 @@ const FILTERED_CALLS: [Edit; 1] = [Edit {
 pub const FASTER: [&[Edit]; 2] = [&SHARED_NOTIFICATIONS, &CLOCK_IN_MEMORY];
 
 /// Edits that some series need: those that have their texts.
-pub const WHERE_NEEDED: [&[Edit]; 3] = [&KEPT_REGISTERS, &PROCESSOR_NUMBER, &FILTERED_CALLS];
+pub const WHERE_NEEDED: [&[Edit]; 4] =
+    [&MANY_REGISTERS, &KEPT_REGISTERS, &PROCESSOR_NUMBER, &FILTERED_CALLS];
 
 /// Variables of the build. Its date, place and builder are part of what a kernel takes for
 /// randomness, so two builds of the same sources would give different results. The last two are in

@@ -109,10 +109,17 @@ pub enum GuestError {
 /// How long the last words of a kernel that has ended are waited for.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
+/// What a kernel says that has too little room for the registers of the processor, as those before
+/// 6.13 have for AMX. That of `earmark kernel` has enough.
+const FEW_REGISTERS: &str = "set fp regs failed";
+
 /// What a kernel said that did not get far.
 fn first_words(messages: &[String]) -> String {
     let words = last_words(messages);
-    if messages.is_empty() { words + "; try another kernel: earmark kernel" } else { words }
+    if messages.is_empty() || messages.iter().any(|line| line.contains(FEW_REGISTERS)) {
+        return words + "; try another kernel: earmark kernel";
+    }
+    words
 }
 
 fn last_words(messages: &[String]) -> String {
