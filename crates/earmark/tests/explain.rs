@@ -7,7 +7,7 @@
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, TryRecvError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -88,18 +88,47 @@ fn add_up(explained: &Value) {
     assert!((sum - total).abs() < 0.01 + total / 1e6, "{sum} {total}");
 }
 
+/// What `find` finds in a report, with ever more effort: on a machine whose other traffic uses up
+/// what tracing may cost, a short time says nothing.
+#[track_caller]
+fn with_effort(report: impl Fn(u32) -> Value, find: impl Fn(&Value) -> Option<&Value>) -> Value {
+    let found = [1, 4, 16].into_iter().find_map(|effort| {
+        let report = report(effort);
+        let one = find(&report).cloned();
+        let account = &report["account"];
+        let half = account["elapsed_s"].as_f64().map(|all| all / 2.0);
+        let has_missed = account["odds"]["lost_events"].as_u64() > Some(0)
+            || account["traced_s"].as_f64() < half;
+        assert!(one.is_some() || has_missed, "{report}");
+        one
+    });
+    found.expect("packets within a window of tracing")
+}
+
+/// The first thing that a report explains.
+fn first(report: &Value) -> Option<&Value> {
+    report["explained"].get(0)
+}
+
 #[test]
 fn host__over_tcp_and_udp__has_stages_that_add_up() {
     let _alone = alone();
+    if !may_trace() {
+        return;
+    }
     let port = echo().to_string();
     for udp in [false, true] {
-        let mut words = vec!["explain", "127.0.0.1", "--port", &port, "--duration", "1", "--json"];
-        words.extend(udp.then_some("--udp"));
-        let Some(report) = explained(&run(&words)) else { return };
-        assert_eq!(report["schema"], "earmark-explain/1");
-        assert_eq!(report["device"], "lo");
-        let one = &report["explained"][0];
-        assert!(one["requests"].as_u64().unwrap() > 0, "{report}");
+        let report = |effort: u32| {
+            let duration = effort.to_string();
+            let words = ["explain", "127.0.0.1", "--port", &port, "--json", "--duration"];
+            let words = [&words[..], &[&duration], if udp { &["--udp"] } else { &[] }].concat();
+            let report = explained(&run(&words)).unwrap();
+            assert_eq!(report["schema"], "earmark-explain/1");
+            assert_eq!(report["device"], "lo");
+            report
+        };
+        let one = &with_effort(report, first);
+        assert!(one["requests"].as_u64().unwrap() > 0, "{one}");
         add_up(one);
         let names: Vec<&str> = stages(one).iter().map(|(name, _)| *name).collect();
         for name in ["stack-out", "far", "stack-in", "take"] {
@@ -121,51 +150,55 @@ fn host__that_nobody_echoes_on__is_an_error_with_a_next_step() {
 #[test]
 fn device__with_traffic__tells_who_receives() {
     let _alone = alone();
+    if !may_trace() {
+        return;
+    }
     let port = echo();
-    let has_ended = AtomicBool::new(false);
-    let ended = std::thread::scope(|scope| {
-        scope.spawn(|| {
+    let all = std::thread::scope(|scope| {
+        // Whoever sends hears when this end is dropped.
+        let (_sends, told) = mpsc::channel::<()>();
+        scope.spawn(move || {
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
             socket.connect(("127.0.0.1", port)).unwrap();
-            while !has_ended.load(Ordering::Relaxed) {
+            while told.try_recv() == Err(TryRecvError::Empty) {
                 socket.send(b"x").unwrap();
                 let _ = socket.recv(&mut [0; 8]);
                 // Often enough that a window of tracing has many of them.
                 std::thread::sleep(Duration::from_micros(200));
             }
         });
-        let ended = run(&["explain", "lo", "--duration", "3", "--json"]);
-        has_ended.store(true, Ordering::Relaxed);
-        ended
+        let report = |effort: u32| {
+            let duration = (3 * effort).to_string();
+            explained(&run(&["explain", "lo", "--duration", &duration, "--json"])).unwrap()
+        };
+        with_effort(report, first)
     });
-    let Some(report) = explained(&ended) else { return };
-    let all = &report["explained"][0];
-    let subject = all["subject"].as_str().unwrap_or_else(|| panic!("{report}"));
-    assert!(subject.contains("lo receives"), "{report}");
+    assert!(all["subject"].as_str().unwrap().contains("lo receives"), "{all}");
     assert_eq!(all["role"], "receives");
-    add_up(all);
+    add_up(&all);
 }
 
 #[test]
 fn program__is_run_and_its_sockets_are_explained() {
     let _alone = alone();
-    let port = echo();
-    let script = format!(
-        "exec 3<>/dev/tcp/127.0.0.1/{port}; for i in $(seq 300); do echo x >&3; read -r y <&3; \
-         done; exit 7"
-    );
-    let ended = run(&["explain", "--json", "--", "bash", "-c", &script]);
-    if rustix::process::geteuid().is_root() {
-        assert_eq!(ended.code, 7, "the program's own status: {ended:?}");
-        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
-        let one = &report["explained"][0];
-        let subject = format!("TCP requests to 127.0.0.1:{port}");
-        assert_eq!(one["subject"], subject.as_str(), "{report}");
-        assert_eq!(one["role"], "asks");
-        add_up(one);
-    } else {
-        explained(&ended);
+    if !may_trace() {
+        return;
     }
+    let port = echo();
+    let report = |effort: u32| {
+        let script = format!(
+            "exec 3<>/dev/tcp/127.0.0.1/{port}; for i in $(seq {}); do echo x >&3; read -r y <&3; \
+             done; exit 7",
+            300 * effort
+        );
+        let ended = run(&["explain", "--json", "--", "bash", "-c", &script]);
+        assert_eq!(ended.code, 7, "the program's own status: {ended:?}");
+        serde_json::from_str(&ended.stdout).unwrap()
+    };
+    let one = with_effort(report, first);
+    assert_eq!(one["subject"], format!("TCP requests to 127.0.0.1:{port}"), "{one}");
+    assert_eq!(one["role"], "asks");
+    add_up(&one);
 }
 
 /// A port that nobody listens on.
@@ -218,28 +251,21 @@ fn served(program: &str) -> Value {
     })
 }
 
-/// What a server in Python was found to do, with ever more effort: on a machine whose other traffic
-/// uses up what tracing may cost, a short time says nothing.
+/// What a server in Python was found to do.
 fn explained_server(program: &str, ask: impl Fn(u16, &mut Running, u32)) -> Value {
     let _alone = alone();
     needs("python3", "python3");
-    let found = [1, 4, 16].into_iter().find_map(|effort| {
-        let port = free_port();
-        let program = format!("PORT = {port}\n{program}");
+    let port = free_port();
+    let program = format!("PORT = {port}\n{program}");
+    let subject = format!("TCP requests from 127.0.0.1 to port {port}");
+    let report = |effort| {
         let mut server = explaining("600", &["python3", "-c", &program]);
         ask(port, &mut server, effort);
-        let report: Value = serde_json::from_str(server.end().output()).unwrap();
-        let subject = format!("TCP requests from 127.0.0.1 to port {port}");
-        let explained = report["explained"].as_array().unwrap();
-        let one = explained.iter().find(|it| it["subject"] == *subject).cloned();
-        let account = &report["account"];
-        let half = account["elapsed_s"].as_f64().map(|all| all / 2.0);
-        let has_missed = account["odds"]["lost_events"].as_u64() > Some(0)
-            || account["traced_s"].as_f64() < half;
-        assert!(one.is_some() || has_missed, "{report}");
-        one
+        serde_json::from_str(server.end().output()).unwrap()
+    };
+    let one = with_effort(report, |report| {
+        report["explained"].as_array().unwrap().iter().find(|it| it["subject"] == *subject)
     });
-    let one = found.expect("requests within a window of tracing");
     assert_eq!(one["role"], "answers");
     add_up(&one);
     one
@@ -373,29 +399,27 @@ fn program__that_is_too_short__is_told_why_there_is_no_table() {
 #[test]
 fn lab__that_holds_packets_on_this_side__is_named_with_the_command() {
     let _alone = alone();
+    if !may_trace() {
+        return;
+    }
     // The hold is 30 ms: no wake-up takes as long.
     let command = env!("CARGO_BIN_EXE_earmark");
-    let directory = Directory::new();
-    let ready = directory.file("ready");
-    let explain =
-        format!("{command} explain b --udp --port 7 --size 8 --duration 2 --rate 20 --json");
-    let ended = lab_run(&[
-        "--strategy",
-        "delay:30000",
-        "--ports",
-        "a",
-        "--on",
-        "b",
-        &udp_echo(7, &ready),
-        "--on",
-        "a",
-        &once_ready(&ready, &explain),
-    ]);
-    let Some(report) = explained(&ended) else { return };
-    let one = &report["explained"][0];
-    assert_eq!(one["verdict"]["cause"]["own"], "hold", "{report}");
+    let report = |effort: u32| {
+        let directory = Directory::new();
+        let ready = directory.file("ready");
+        let explain = format!(
+            "{command} explain b --udp --port 7 --size 8 --duration {} --rate 20 --json",
+            2 * effort
+        );
+        let (server, client) = (udp_echo(7, &ready), once_ready(&ready, &explain));
+        let hosts = ["--ports", "a", "--on", "b", &server, "--on", "a", &client];
+        let ended = lab_run(&[&["--strategy", "delay:30000"], &hosts[..]].concat());
+        explained(&ended).unwrap()
+    };
+    let one = &with_effort(report, first);
+    assert_eq!(one["verdict"]["cause"]["own"], "hold", "{one}");
     assert_eq!(one["verdict"]["side"], "mine");
-    assert!(one["verdict"]["takes"].as_str().unwrap().contains("set a0 rx-usecs 0"), "{report}");
+    assert!(one["verdict"]["takes"].as_str().unwrap().contains("set a0 rx-usecs 0"), "{one}");
     let hold = stages(one).iter().find(|(name, _)| *name == "hold").unwrap().1;
     assert!(hold >= 25_000.0, "{hold}");
     add_up(one);
