@@ -111,14 +111,22 @@ impl<S: Source, R: Sink> Core<S, R> {
             return self.advance();
         }
         let any = self.receive(None)?;
-        if any && self.engine.is_quiet(self.now) {
-            // What the program waits for is not to wait for the port. An acknowledgement that is
-            // not due yet goes with what the program sends next.
-            self.note_events();
-        } else if any {
-            self.send()?;
+        if any {
+            self.send_if_any()?;
         }
         Ok(any)
+    }
+
+    /// As [`send`](Self::send), but leaves the port alone if the engine has nothing for it: what the
+    /// program waits for is not to wait for the port. An acknowledgement that is not due yet goes
+    /// with what the program sends next.
+    pub(super) fn send_if_any(&mut self) -> Result<(), MxError> {
+        if !self.engine.is_quiet(self.now) {
+            return self.send();
+        }
+        self.note_events();
+        self.hand_over_timer();
+        Ok(())
     }
 
     /// Receives what has come. Without `now` the clock is looked at when there is something.

@@ -355,7 +355,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
             // A program that sends and waits for nothing has not heard of what peers permit.
             core.advance()?;
         }
-        core.send()?;
+        core.send_if_any()?;
         core.leadership.polled(now);
         Ok(asked)
     }

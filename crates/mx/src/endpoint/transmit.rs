@@ -84,7 +84,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
             if let Some(outgoing) = self.write_to(now, id, out) {
                 self.schedule.turns_left = self.schedule.turns_left.saturating_sub(1);
-                self.wake(id);
+                if self.peers.get(id).is_some_and(|peer| !peer.is_quiet(now)) {
+                    self.wake(id);
+                }
                 self.set_timer(now, id);
                 return Some(outgoing);
             }
