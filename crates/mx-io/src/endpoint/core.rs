@@ -117,9 +117,9 @@ impl<S: Source, R: Sink> Core<S, R> {
         Ok(any)
     }
 
-    /// As [`send`](Self::send), but leaves the port alone if the engine has nothing for it: what the
-    /// program waits for is not to wait for the port. An acknowledgement that is not due yet goes
-    /// with what the program sends next.
+    /// As [`send`](Self::send), but leaves the port alone if the engine has nothing for it: what
+    /// the program waits for is not to wait for the port. An acknowledgement that is not due yet
+    /// goes with what the program sends next.
     pub(super) fn send_if_any(&mut self) -> Result<(), MxError> {
         if !self.engine.is_quiet(self.now) {
             return self.send();
