@@ -155,12 +155,12 @@ fn device__with_traffic__tells_who_receives() {
     }
     let port = echo();
     let all = std::thread::scope(|scope| {
-        // Whoever sends hears when this end is dropped.
-        let (_sends, told) = mpsc::channel::<()>();
+        // The sender stops when this end is dropped, by a panic as well.
+        let (_running, stopped) = mpsc::channel::<()>();
         scope.spawn(move || {
             let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
             socket.connect(("127.0.0.1", port)).unwrap();
-            while told.try_recv() == Err(TryRecvError::Empty) {
+            while stopped.try_recv() == Err(TryRecvError::Empty) {
                 socket.send(b"x").unwrap();
                 let _ = socket.recv(&mut [0; 8]);
                 // Often enough that a window of tracing has many of them.

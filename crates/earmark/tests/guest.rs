@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use bench::kernel::{self, Needs};
+use bench::kernel::{self, Needs, PACKAGED};
 use lab::guest::protocol::{Event, Order, Spawn, Status, Stream, TimedCommand};
 use lab::guest::{Guest, GuestError, GuestSettings};
 use lab::host::Host;
@@ -17,8 +17,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use sys::station::Station;
 
 mod common;
-use common::packaged::{self, PACKAGED};
-use common::{EARMARK, Ended, soon};
+use common::{EARMARK, Ended, packaged, soon};
 
 /// Much longer than a boot takes, so that a loaded machine does not matter.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -5,12 +5,11 @@
 
 use std::process::{Command, Stdio};
 
-use bench::kernel::{self, Needs};
+use bench::kernel::{self, Needs, PACKAGED};
 use rustix::process::{Pid, Signal, kill_process};
 
 mod common;
-use common::packaged::{self, PACKAGED};
-use common::{Directory, Ended, Running, Traced, earmark, needs, soon, unique};
+use common::{Directory, Ended, Running, Traced, earmark, needs, packaged, soon, unique};
 
 const BENCH: &[&str] = &["bench", "udp-rr", "--world", "virtual", "--duration", "60"];
 const LAB: &[&str] = &["lab", "run", "--time", "virtual", "--on", "a", "ping -i 0.001 b"];

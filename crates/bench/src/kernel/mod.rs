@@ -33,7 +33,7 @@ pub use sources::Suite;
 pub const VARIABLE: &str = "EARMARK_KERNEL";
 
 /// Where Debian's package `user-mode-linux` puts its kernel.
-const PACKAGED: &str = "/usr/bin/linux.uml";
+pub const PACKAGED: &str = "/usr/bin/linux.uml";
 
 /// What a world wants of its kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

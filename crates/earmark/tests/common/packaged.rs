@@ -1,8 +1,5 @@
 //! The kernel for guests that distributions package.
 
-/// Where Debian's package `user-mode-linux` puts it.
-pub(crate) const PACKAGED: &str = "/usr/bin/linux.uml";
-
 /// What to say where it cannot boot.
 pub(crate) const REFUSAL: &[&str] = &["its kernel has ended", "try another kernel: earmark kernel"];
 
