@@ -18,5 +18,5 @@ fn an_acknowledgement_that_nothing_takes_along_goes_out_when_it_is_due() {
     assert_eq!(acks(&pair), before + 1);
     pair.run(secs(10));
     assert_eq!((acks(&pair), pair.ends[0].counters().resent), (before + 1, 0));
-    assert!(pair.ends.iter().all(|end| end.deadline().is_none()), "nothing is left to do");
+    assert!(pair.ends.iter_mut().all(|end| end.deadline().is_none()), "nothing is left to do");
 }

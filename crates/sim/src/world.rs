@@ -348,7 +348,7 @@ impl World {
                 Planned::Room(host),
             );
         }
-        let deadline = state.end.as_ref().and_then(End::deadline);
+        let deadline = state.end.as_mut().and_then(End::deadline);
         if let Some(at) = deadline
             && state.timer.is_none_or(|timer| timer > at)
         {

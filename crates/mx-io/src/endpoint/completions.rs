@@ -38,8 +38,11 @@ pub(super) struct CompletionQueue<R> {
     queue: VecDeque<Option<Completed<R>>>,
     /// The place of the one at the front, counted from the first there ever was.
     front: u64,
-    /// The place of each.
+    /// The place of each, up to the one at `indexed`.
     places: FxHashMap<Request, u64>,
+    indexed: u64,
+    /// How many there are.
+    count: usize,
     /// Those that have not ended, and that nobody wants to hear of.
     forgotten: FxHashSet<Request>,
 }
@@ -50,6 +53,8 @@ impl<R> Default for CompletionQueue<R> {
             queue: VecDeque::new(),
             front: 0,
             places: FxHashMap::default(),
+            indexed: 0,
+            count: 0,
             forgotten: FxHashSet::default(),
         }
     }
@@ -62,38 +67,51 @@ impl<R> CompletionQueue<R> {
         if !self.forgotten.is_empty() && self.forgotten.remove(&request) {
             return;
         }
-        self.places.insert(request, self.front + self.queue.len() as u64);
         self.queue.push_back(Some(completed));
+        self.count += 1;
+    }
+
+    /// The place of the completion of this request. Those that came since the last time are only
+    /// now noted: one who takes the first that there is does not need it.
+    fn place_of(&mut self, request: Request) -> Option<u64> {
+        let first = self.indexed.max(self.front);
+        let new = self.queue.range((first - self.front) as usize..);
+        for (place, completed) in (first..).zip(new) {
+            self.places.extend(completed.as_ref().map(|completed| (completed.request, place)));
+        }
+        self.indexed = self.front + self.queue.len() as u64;
+        self.places.get(&request).copied()
     }
 
     /// A request that has ended and that somebody wants; it leaves the queue.
     pub(super) fn take(&mut self, want: Filter) -> Option<Completed<R>> {
         let place = match want {
-            Filter::One(request) => (self.places.remove(&request)? - self.front) as usize,
+            Filter::One(request) => (self.place_of(request)? - self.front) as usize,
             Filter::Any(..) => {
                 let fits = |it: &Option<Completed<R>>| it.as_ref().is_some_and(|it| want.fits(it));
-                let place = self.queue.iter().position(fits)?;
-                self.places.remove(&self.queue[place].as_ref()?.request);
-                place
+                self.queue.iter().position(fits)?
             }
         };
-        let completed = self.queue[place].take();
+        let completed = self.queue[place].take()?;
+        self.count -= 1;
+        if self.front + (place as u64) < self.indexed {
+            self.places.remove(&completed.request);
+        }
         while let Some(None) = self.queue.front() {
             self.queue.pop_front();
             self.front += 1;
         }
-        if self.queue.len() > GAPS + 2 * self.places.len() {
+        if self.queue.len() > GAPS + 2 * self.count {
             self.close_gaps();
         }
-        completed
+        Some(completed)
     }
 
     /// One that nobody takes must not make those behind it stay as gaps.
     fn close_gaps(&mut self) {
         self.queue.retain(Option::is_some);
-        for (place, completed) in (self.front..).zip(self.queue.iter().flatten()) {
-            self.places.insert(completed.request, place);
-        }
+        self.places.clear();
+        self.indexed = self.front;
     }
 
     fn each(&self) -> impl Iterator<Item = &Completed<R>> {
@@ -118,9 +136,9 @@ impl<R> CompletionQueue<R> {
     }
 
     /// Whether a request has ended that is wanted.
-    pub(super) fn has(&self, want: Filter) -> bool {
+    pub(super) fn has(&mut self, want: Filter) -> bool {
         match want {
-            Filter::One(request) => self.places.contains_key(&request),
+            Filter::One(request) => self.place_of(request).is_some(),
             Filter::Any(..) => self.each().any(|completed| want.fits(completed)),
         }
     }

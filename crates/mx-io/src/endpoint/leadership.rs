@@ -199,8 +199,9 @@ impl Leadership {
     }
 
     /// Wakes who sleeps on the port and would miss what is due, so that it sets a timer.
-    pub(super) fn hand_over_timer(&self, due: Option<Instant>) {
-        if let ((role, Some(until)), Some(due)) = (self.sleeper(), due)
+    pub(super) fn hand_over_timer(&self, due: impl FnOnce() -> Option<Instant>) {
+        if let (role, Some(until)) = self.sleeper()
+            && let Some(due) = due()
             && due < until
             && !self.is_watched(role, due)
         {

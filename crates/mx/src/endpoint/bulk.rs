@@ -123,7 +123,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             BulkPath::Full => {}
         }
         self.wake(id);
-        self.set_timer(now, id);
+        self.timer_changed(now, id);
     }
 }
 

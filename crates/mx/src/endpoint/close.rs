@@ -34,7 +34,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 peer.outbound.queue.push_back(Item::Close);
             }
             self.wake(id);
-            self.set_timer(now, id);
+            self.timer_changed(now, id);
         }
         self.drop_waiting(now);
         let receives: Vec<_> = self.receives.keys().collect();
@@ -74,7 +74,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(peer) = self.peers.get_mut(id) {
             peer.outbound.notifies.push_back(Notify { region, delivered: REFUSED });
             self.wake(id);
-            self.set_timer(now, id);
+            self.timer_changed(now, id);
         }
     }
 

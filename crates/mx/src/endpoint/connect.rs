@@ -68,7 +68,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.due.connects = 1;
         }
         self.wake(id);
-        self.set_timer(now, id);
+        self.timer_changed(now, id);
         Ok(id)
     }
 
@@ -85,7 +85,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 (peer.connect_at, peer.attempts) = (Some(now + CONNECT_AGAIN), 0);
                 peer.due.probe = true;
                 self.wake(id);
-                self.set_timer(now, id);
+                self.timer_changed(now, id);
             }
             Link::Connecting => {}
             // It has asked as well, and is just being asked whether it is still there.
@@ -93,7 +93,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 peer.key = key;
                 peer.wanted_until = Some(now + timeout);
                 peer.connect_until = Some(now + Duration::from_nanos(timeout.as_nanos() / 2));
-                self.set_timer(now, id);
+                self.timer_changed(now, id);
             }
         }
     }
@@ -108,7 +108,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         (peer.connect_at, peer.attempts) = (Some(now + CONNECT_AGAIN), 0);
         peer.due = Due { connects: 1, ..Due::default() };
         self.wake(id);
-        self.set_timer(now, id);
+        self.timer_changed(now, id);
     }
 
     fn connect_to_self(&mut self, id: PeerId, key: u32) -> PeerId {
@@ -192,7 +192,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.due.answer = Some(connect.token);
         }
         self.wake(id);
-        self.set_timer(now, id);
+        self.timer_changed(now, id);
     }
 
     fn answer_arrived(
@@ -234,7 +234,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.inbound.ack_now();
         }
         self.wake(id);
-        self.set_timer(now, id);
+        self.timer_changed(now, id);
     }
 
     /// The other end has introduced itself.

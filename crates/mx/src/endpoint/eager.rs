@@ -100,7 +100,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if peer.granted.after(peer.granted_sent) as u32 > peer.share / 2 {
             peer.inbound.ack_now();
             self.wake(id);
-            self.set_timer(now, id);
+            self.timer_changed(now, id);
         }
     }
 
@@ -116,7 +116,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 peer.inbound.ack_now();
             }
             self.wake(id);
-            self.set_timer(now, id);
+            self.timer_changed(now, id);
         }
     }
 

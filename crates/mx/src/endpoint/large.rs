@@ -235,7 +235,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(peer) = self.peers.get_mut(id) {
             peer.outbound.notifies.push_back(Notify { region, delivered: wanted });
             self.wake(id);
-            self.set_timer(now, id);
+            self.timer_changed(now, id);
         }
     }
 

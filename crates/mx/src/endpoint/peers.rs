@@ -30,10 +30,12 @@ pub(super) struct Peers {
 }
 
 impl Peers {
+    #[inline]
     pub(super) fn get(&self, id: PeerId) -> Option<&Peer> {
         self.slots.get(id)
     }
 
+    #[inline]
     pub(super) fn get_mut(&mut self, id: PeerId) -> Option<&mut Peer> {
         self.slots.get_mut(id)
     }

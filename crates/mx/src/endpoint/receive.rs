@@ -52,18 +52,18 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     ) -> Option<PeerId> {
         let known = self.peers.at(address);
         let knows_token =
-            |id: &PeerId| self.peers.get(*id).is_some_and(|peer| peer.token == header.token);
-        if known
-            .filter(knows_token)
-            .is_some_and(|id| self.peers.get(id).is_some_and(|peer| peer.theirs.is_none()))
+            |id: &PeerId| self.peers.get(*id).filter(|peer| peer.token == header.token);
+        if let Some(id) = known
+            && let Some(peer) = knows_token(&id)
         {
-            // It has overtaken the answer to our request, or that was lost. It will come again.
-            self.counters.drop(Drop::Stranger);
-            return None;
-        }
-        if let Some(id) = known.filter(knows_token) {
+            if peer.theirs.is_none() {
+                // It has overtaken the answer to our request, or that was lost. It will come again.
+                self.counters.drop(Drop::Stranger);
+                return None;
+            }
             return self.has_checksum(id, header).then_some(id);
         }
+        let knows_token = |id: &PeerId| knows_token(id).is_some();
         if let Some(id) = self.peers.candidates.get(&address).copied().filter(knows_token) {
             // The peer is alive, and another one than before.
             if let Some(old) = known {
@@ -166,7 +166,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.lose(now, id, Code::Protocol);
         }
         self.wake(id);
-        self.set_timer(now, id);
+        self.timer_changed(now, id);
     }
 
     /// What every frame says: that its sender is there, what it has, and what it permits.

@@ -95,7 +95,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         peer.outbound.queue.push_back(Item::Message(send));
         self.wake(id);
-        self.set_timer(now, id);
+        self.timer_changed(now, id);
         Ok(send)
     }
 

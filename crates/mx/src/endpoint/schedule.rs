@@ -25,4 +25,6 @@ pub(super) struct Schedule {
     /// How many turns of peers are left before the next answer to a pull request.
     pub(super) turns_left: u8,
     pub(super) timers: BTreeSet<(Instant, PeerId)>,
+    /// The peer whose timer is not set as it has to be, and when that changed.
+    pub(super) changed: Option<(Instant, PeerId)>,
 }

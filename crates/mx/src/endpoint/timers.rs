@@ -19,21 +19,29 @@ const PROBE_AGAIN: Duration = Duration::from_millis(5);
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// When [`Endpoint::handle_timeout`] has to be called. It may be a little early.
-    pub fn deadline(&self) -> Option<Instant> {
+    pub fn deadline(&mut self) -> Option<Instant> {
+        if let Some((changed_at, id)) = self.schedule.changed.take() {
+            self.set_timer(changed_at, id);
+        }
         self.schedule.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Whether something is due that was to be done later when [`deadline`](Self::deadline) was
+    /// asked for, told at less cost.
+    pub fn is_overdue(&self, now: Instant) -> bool {
+        self.schedule.timers.first().is_some_and(|(at, _)| *at <= now)
     }
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while let Some(&(at, id)) = self.schedule.timers.first()
-            && at <= now
+        while self.deadline().is_some_and(|at| at <= now)
+            && let Some((_, id)) = self.schedule.timers.pop_first()
         {
-            self.schedule.timers.pop_first();
             if let Some(peer) = self.peers.get_mut(id) {
                 peer.timer_at = None;
             }
             self.expire_peer(now, id);
-            self.set_timer(now, id);
+            self.timer_changed(now, id);
         }
     }
 
@@ -81,8 +89,17 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.wake(id);
     }
 
-    /// Sets the timer of a peer after something has changed.
-    pub(super) fn set_timer(&mut self, now: Instant, id: PeerId) {
+    /// Something has changed on which the timer of a peer depends. It is set when somebody wants to
+    /// know it, or that of another changes: most often the same changes again before that.
+    pub(super) fn timer_changed(&mut self, now: Instant, id: PeerId) {
+        if let Some((changed_at, other)) = self.schedule.changed.replace((now, id))
+            && other != id
+        {
+            self.set_timer(changed_at, other);
+        }
+    }
+
+    fn set_timer(&mut self, now: Instant, id: PeerId) {
         let Some(peer) = self.peers.get_mut(id) else { return };
         if peer.update_expected(now) {
             peer.probe_every = probe_interval(&self.config);

@@ -44,6 +44,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     pub fn lacks_credit(&self) -> bool {
         let lacks = |id: &PeerId| {
             let peer = self.peers.get(*id)?;
+            if peer.outbound.credit() >= self.config.eager_max {
+                return None;
+            }
             let Some(Item::Message(send)) = peer.outbound.queue.front() else { return None };
             let sending = self.sends.get(*send)?;
             let is_announced = next_frame(&self.config, peer, sending) == FrameType::Rendezvous;
@@ -87,7 +90,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 if self.peers.get(id).is_some_and(|peer| !peer.is_quiet(now)) {
                     self.wake(id);
                 }
-                self.set_timer(now, id);
+                self.timer_changed(now, id);
                 return Some(outgoing);
             }
         }

@@ -98,7 +98,7 @@ pub(crate) fn replay_frames(bytes: &[u8]) {
     }
     *losing.borrow_mut() = 0;
     pair.run(secs(60));
-    for end in &pair.ends {
+    for end in &mut pair.ends {
         // Whoever still waits owes nothing, and whatever is due has been done.
         assert!(end.deadline().is_none_or(|deadline| deadline > pair.now), "{}", end.dump());
     }

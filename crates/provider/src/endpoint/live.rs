@@ -172,6 +172,9 @@ impl Live {
             fault::of_error(&error);
         }
         let count = ends.len();
+        if count == 0 {
+            return 0;
+        }
         for completed in ends.drain(..) {
             self.ended(completed);
         }

@@ -266,6 +266,9 @@ impl Port for PacketPort {
     }
 
     fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
+        if !self.ring.is_ready() && !self.replies.is_ready() {
+            return Ok(0);
+        }
         let mut replies_first = self.replies_first;
         let look = |replies, most| Ok(self.look(replies, most, take));
         let came = in_turns(&mut replies_first, budget, look);

@@ -39,6 +39,8 @@ pub(super) struct Ring {
     /// Which block, and which slot there, is next.
     block: usize,
     slot: usize,
+    /// Where that begins.
+    current: NonNull<u8>,
 }
 
 // SAFETY: the mapping is not tied to a thread, and slots are read through `&mut self` only.
@@ -78,7 +80,8 @@ impl Ring {
         // JUSTIFICATION: that is the only way to see a ring.
         let start = unsafe { mmap(null_mut(), bytes, protection, flags, socket.as_fd(), 0) }?;
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { start, bytes, slot_bytes, slots_per_block, block: 0, slot: 0 })
+        let (block, slot, current) = (0, 0, start);
+        Ok(Self { start, bytes, slot_bytes, slots_per_block, block, slot, current })
     }
 
     /// Whether there is a frame.
@@ -98,12 +101,16 @@ impl Ring {
             self.slot = 0;
             self.block = (self.block + 1) % (self.bytes / BLOCK);
         }
+        let at = self.block * BLOCK + self.slot * self.slot_bytes;
+        // SAFETY: block and slot are below their numbers, and all of them are in the mapping.
+        // JUSTIFICATION: the ring is only known by its address.
+        self.current = unsafe { self.start.add(at) };
         Some(seen)
     }
 
     /// The frame in the current slot, which must be ours.
     fn frame(&self) -> Slot<'_> {
-        let header = self.current().cast::<libc::tpacket2_hdr>();
+        let header = self.current.cast::<libc::tpacket2_hdr>();
         // SAFETY: the slot is ours, is aligned, and begins with a header, all of whose bits have
         // meaning.
         // JUSTIFICATION: the ring is only known by its address.
@@ -115,26 +122,18 @@ impl Ring {
         }
         // SAFETY: `at` is inside of the slot.
         // JUSTIFICATION: the ring is only known by its address.
-        let start = unsafe { self.current().add(at) };
+        let start = unsafe { self.current.add(at) };
         // SAFETY: these bytes are inside of the slot, the kernel has written them, and does not
         // touch them until the slot is its own, which takes `&mut self`.
         // JUSTIFICATION: a copy would cost as much as the rest.
         Slot::Frame(unsafe { NonNull::slice_from_raw_parts(start, length).as_ref() })
     }
 
-    /// Where the next slot begins.
-    fn current(&self) -> NonNull<u8> {
-        let at = self.block * BLOCK + self.slot * self.slot_bytes;
-        // SAFETY: block and slot are below their numbers, and all of them are in the mapping.
-        // JUSTIFICATION: the ring is only known by its address.
-        unsafe { self.start.add(at) }
-    }
-
     fn status(&self) -> &AtomicU32 {
         const AT: usize = offset_of!(libc::tpacket2_hdr, tp_status);
         // SAFETY: the header is in the mapping.
-        // JUSTIFICATION: as in `current`.
-        let word = unsafe { self.current().add(AT) }.cast::<u32>();
+        // JUSTIFICATION: the ring is only known by its address.
+        let word = unsafe { self.current.add(AT) }.cast::<u32>();
         // SAFETY: the word is aligned, stays mapped as long as `self`, and is only ever accessed as
         // an atomic while it may change.
         // JUSTIFICATION: it is shared with the kernel.
