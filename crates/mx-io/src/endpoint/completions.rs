@@ -155,12 +155,11 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn one_that_nobody_takes_keeps_no_others() {
+    /// Ends of receives that never were.
+    fn ends() -> impl FnMut(&mut CompletionQueue<()>) -> Request {
         let address = Address { nic: NicId([2; 6]), endpoint: 1 };
         let mut engine = Endpoint::<Bytes, Vec<u8>>::new(Config::default(), address, 1).unwrap();
-        let mut queue = CompletionQueue::<()>::default();
-        let mut add = |queue: &mut CompletionQueue<()>| {
+        move |queue| {
             let receive = engine.irecv(Instant::ZERO, None, Match::ANY, Vec::new(), 0).unwrap();
             let request = Request::Receive(receive);
             let (code, peer) = (Code::Success, None);
@@ -168,15 +167,42 @@ mod tests {
                 Status { code, peer, match_info: 0, length: 0, transferred: 0, context: 0 };
             queue.add(Completed { request, status, sink: None });
             request
-        };
+        }
+    }
+
+    fn taken(queue: &mut CompletionQueue<()>, want: Filter) -> Option<Request> {
+        queue.take(want).map(|taken| taken.request)
+    }
+
+    #[test]
+    fn each_is_taken_once_in_turn_or_out_of_turn() {
+        const ANY: Filter = Filter::Any(Match::ANY);
+        let (mut queue, mut add) = (CompletionQueue::default(), ends());
+        let [a, b, c, d] = [(); 4].map(|()| add(&mut queue));
+        assert_eq!(taken(&mut queue, ANY), Some(a));
+        assert_eq!(taken(&mut queue, Filter::One(c)), Some(c));
+        let e = add(&mut queue);
+        assert_eq!(taken(&mut queue, ANY), Some(b));
+        assert!(!queue.has(Filter::One(a)) && !queue.has(Filter::One(c)));
+        assert!(queue.has(Filter::One(d)) && queue.has(Filter::One(e)) && queue.has(ANY));
+        assert_eq!(taken(&mut queue, Filter::One(e)), Some(e));
+        assert_eq!(taken(&mut queue, ANY), Some(d));
+        let f = add(&mut queue);
+        assert_eq!(taken(&mut queue, Filter::One(d)), None);
+        assert_eq!(taken(&mut queue, Filter::One(f)), Some(f));
+        assert!(!queue.has(ANY) && queue.queue.is_empty() && queue.places.is_empty());
+    }
+
+    #[test]
+    fn one_that_nobody_takes_keeps_no_others() {
+        let (mut queue, mut add) = (CompletionQueue::default(), ends());
         let oldest = add(&mut queue);
         for _ in 0..10_000 {
             let request = add(&mut queue);
-            let taken = queue.take(Filter::One(request));
-            assert_eq!(taken.map(|taken| taken.request), Some(request));
+            assert_eq!(taken(&mut queue, Filter::One(request)), Some(request));
         }
         assert!(queue.queue.len() <= GAPS + 2, "{}", queue.queue.len());
-        assert_eq!(queue.take(Filter::One(oldest)).map(|it| it.request), Some(oldest));
+        assert_eq!(taken(&mut queue, Filter::One(oldest)), Some(oldest));
         assert!(queue.queue.is_empty() && queue.places.is_empty());
     }
 }
