@@ -303,12 +303,11 @@ fn a_driver_that_is_a_module_is_loaded() {
     common::needs("ping", "iputils-ping");
     common::needs("ethtool", "ethtool");
     // Only a module has this file.
-    let look = "cat /sys/module/virtio_net/initstate; ping -q -c 2 -i 0.05 -w 60 b; \
+    let look = "cat /sys/module/virtio_net/initstate; ping -q -c 2 -i 0.05 -w 60 b && \
                 ethtool -c a0; ethtool -C a0 rx-usecs 393 && ethtool -c a0";
     let Some(ended) = packaged_lab(&[], look) else { return };
     let said = ended.output();
     assert!(said.starts_with("live\n"), "{ended:?}");
-    assert!(said.contains(" 2 received"), "{ended:?}");
     let told: Vec<_> = said.lines().filter(|line| line.starts_with("rx-usecs:")).collect();
     assert_eq!(told, ["rx-usecs: 75", "rx-usecs: 393"], "{ended:?}");
 }

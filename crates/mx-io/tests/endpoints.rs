@@ -256,9 +256,10 @@ fn others_may_look() {
     assert!(report::running().unwrap().contains(&address));
     let seen = report::ask(&address).unwrap();
     assert_eq!((seen.pid, &seen.address), (std::process::id(), &address));
-    for counter in ["received-small", "messages-received", "sent-connect"] {
-        assert!(seen.counters.contains(&(counter.to_owned(), 1)), "{counter}: {seen:?}");
-    }
+    let counted = |name| seen.counters.iter().find(|(counter, _)| counter == name).unwrap().1;
+    assert_eq!(counted("messages-received"), 1, "{seen:?}");
+    // On a busy machine frames go again.
+    assert!(counted("received-small") >= 1 && counted("sent-connect") >= 1, "{seen:?}");
     assert!(seen.text().contains("port-frames-in: "), "{seen:?}");
     assert_eq!(report::serve(observer.clone()).unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
     drop(served);

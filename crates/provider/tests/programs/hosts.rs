@@ -62,6 +62,8 @@ impl Hosts {
         let mut command = Command::new("timeout");
         command.args(["-k", "5", "600"]).arg(self.path("enter")).arg(host).arg(program);
         command.env("FI_PROVIDER_PATH", self.path("provider")).env("EARMARK_PORT", "packet:eth0");
+        // Open MPI names its directory there after the host, and two jobs may not begin at once.
+        command.env("TMPDIR", "/run");
         command
     }
 
@@ -116,6 +118,7 @@ impl Drop for Hosts {
 fn holder(name: &str, directory: &Path) -> Child {
     let script = format!(
         "hostname {name} && mount -t tmpfs tmpfs /dev/shm && mount -t sysfs sysfs /sys && \
+         mount -t tmpfs tmpfs /run && \
          mount --bind '{0}/hosts' /etc/hosts && touch '{0}/{name}' && exec sleep infinity",
         directory.display()
     );
