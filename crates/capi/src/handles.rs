@@ -15,6 +15,7 @@ use mx::address::{Address, NicId};
 use mx::ids::PeerId;
 use mx::status::Code;
 use mx_io::endpoint::{Completed, Endpoint, Request};
+use mx_io::memory::Copies;
 use slotmap::{Key, KeyData, SlotMap};
 
 use crate::abi::{
@@ -22,7 +23,7 @@ use crate::abi::{
 };
 use crate::codes::{self, earmark_mx_return_t as Return};
 use crate::guard::{Failure, guard};
-use crate::message::{Copies, Outgoing, Place};
+use crate::message::{Outgoing, Place};
 use crate::state;
 
 slotmap::new_key_type! {

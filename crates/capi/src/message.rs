@@ -1,10 +1,9 @@
 //! Messages as MX reads and writes them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mx::buffers::{Sink, Source};
-use mx_io::memory::Payload;
+use mx_io::memory::{Copies, Payload};
 
 use crate::memory::{CallerSegments, Parts};
 
@@ -14,60 +13,38 @@ const SHORT: usize = 128;
 /// How many bytes of copies there may be; what is sent beyond that is not sent eagerly.
 const MAX_COPIED: usize = 64 << 20;
 
-/// Bytes that the sends of an endpoint have copied and that have not arrived.
-#[derive(Debug, Default)]
-pub(crate) struct Copies(AtomicUsize);
-
-impl Copies {
-    /// Whether further messages should not be copied.
-    pub(crate) fn are_many(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >= MAX_COPIED
-    }
+/// Whether further messages should not be copied.
+pub(crate) fn are_many(copies: &Copies) -> bool {
+    copies.bytes() >= MAX_COPIED
 }
-
-type Body = Payload<Parts, SHORT>;
 
 /// A message to send.
 #[derive(Debug)]
-pub(crate) struct Outgoing {
-    body: Body,
-    copies: Arc<Copies>,
-}
+pub(crate) struct Outgoing(Payload<Parts, SHORT>);
 
 impl Outgoing {
     /// A message that is read now.
     pub(crate) fn copied(from: &CallerSegments, copies: &Arc<Copies>) -> Self {
-        Self::new(Body::copied(from), copies)
+        Self(Payload::copied(from, copies))
     }
 
     /// A message that is read from the user's memory until its send has ended.
-    pub(crate) fn lent(from: CallerSegments, copies: &Arc<Copies>) -> Self {
-        Self::new(Body::Lent(from), copies)
-    }
-
-    fn new(body: Body, copies: &Arc<Copies>) -> Self {
-        copies.0.fetch_add(body.allocated(), Ordering::Relaxed);
-        Self { body, copies: Arc::clone(copies) }
-    }
-}
-
-impl Drop for Outgoing {
-    fn drop(&mut self) {
-        self.copies.0.fetch_sub(self.body.allocated(), Ordering::Relaxed);
+    pub(crate) const fn lent(from: CallerSegments) -> Self {
+        Self(Payload::Lent(from))
     }
 }
 
 impl Source for Outgoing {
     fn length(&self) -> u64 {
-        self.body.length() as u64
+        self.0.length() as u64
     }
 
     fn read(&self, offset: u64, into: &mut [u8]) {
-        self.body.read(offset as usize, into);
+        self.0.read(offset as usize, into);
     }
 
     fn piece(&self, offset: u64, most: usize) -> &[u8] {
-        self.body.piece(offset as usize, most)
+        self.0.piece(offset as usize, most)
     }
 }
 
@@ -108,9 +85,9 @@ mod tests {
             assert_eq!(copied.length(), length as u64);
             copied.read(0, &mut read);
             assert!(read.iter().enumerate().all(|(index, byte)| *byte == index as u8));
-            assert_eq!(copies.0.load(Ordering::Relaxed), if length > SHORT { length } else { 0 });
+            assert_eq!(copies.bytes(), if length > SHORT { length } else { 0 });
             drop(copied);
-            assert_eq!(copies.0.load(Ordering::Relaxed), 0);
+            assert_eq!(copies.bytes(), 0);
         }
     }
 }

@@ -129,7 +129,7 @@ fn flags_are_read() {
 
 #[test]
 fn body_of_each_type_is_read() {
-    let instance = "0x0123456789abcdef|0xfeedbeef|0x00000005|2|9000|1|1";
+    let instance = "0x0123456789abcdef|0xfeedbeef|0x00000005|3|9000|1|1";
     let pull = Pull {
         region: 6,
         pull: 7,

@@ -278,37 +278,43 @@ fn server__at_the_end_of_the_duration_or_at_a_signal__is_reported_at_once() {
         return;
     }
     for signal in [None, Some(Signal::INT), Some(Signal::TERM)] {
-        let port = free_port();
-        let duration = if signal.is_some() { "600" } else { "4" };
-        let program = [EARMARK, "echo", "--port", &port.to_string()];
-        let mut server = explaining(duration, &program);
-        let mut stream = connect(port, &mut server);
-        (0..1_000).for_each(|_| {
-            ask(&mut stream);
-            std::thread::sleep(Duration::from_millis(2));
-        });
-        if let Some(signal) = signal {
-            server.signal(signal);
-        }
-        let mut json = String::new();
-        while !json.ends_with("\n}\n") {
-            let line = server.line();
-            if line == "{" || !json.is_empty() {
-                json += &format!("{line}\n");
-            }
-        }
-        let report: Value = serde_json::from_str(&json).unwrap();
-        let end = if signal.is_some() { "signal" } else { "duration" };
-        assert_eq!(report["program"]["end"], end, "{report}");
-        assert_eq!(report["explained"][0]["role"], "answers", "{report}");
-        if signal.is_none() {
-            // It runs on, and gets what comes later.
-            ask(&mut stream);
-            server.signal(Signal::TERM);
-        }
-        let expected = if signal == Some(Signal::INT) { 130 } else { 143 };
-        assert_eq!(server.end().code, expected, "the program's own end, {signal:?}");
+        let one = with_effort(|effort| report_of_server(signal, effort), first);
+        assert_eq!(one["role"], "answers", "{one}");
     }
+}
+
+/// What is reported of a server at a signal, or at the end of the duration.
+fn report_of_server(signal: Option<Signal>, effort: u32) -> Value {
+    let port = free_port();
+    let duration = if signal.is_some() { "600".to_owned() } else { (4 * effort).to_string() };
+    let program = [EARMARK, "echo", "--port", &port.to_string()];
+    let mut server = explaining(&duration, &program);
+    let mut stream = connect(port, &mut server);
+    (0..1_000 * effort).for_each(|_| {
+        ask(&mut stream);
+        std::thread::sleep(Duration::from_millis(2));
+    });
+    if let Some(signal) = signal {
+        server.signal(signal);
+    }
+    let mut json = String::new();
+    while !json.ends_with("\n}\n") {
+        let line = server.line();
+        if line == "{" || !json.is_empty() {
+            json += &format!("{line}\n");
+        }
+    }
+    let report: Value = serde_json::from_str(&json).unwrap();
+    let end = if signal.is_some() { "signal" } else { "duration" };
+    assert_eq!(report["program"]["end"], end, "{report}");
+    if signal.is_none() {
+        // It runs on, and gets what comes later.
+        ask(&mut stream);
+        server.signal(Signal::TERM);
+    }
+    let expected = if signal == Some(Signal::INT) { 130 } else { 143 };
+    assert_eq!(server.end().code, expected, "the program's own end, {signal:?}");
+    report
 }
 
 #[test]

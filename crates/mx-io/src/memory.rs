@@ -4,6 +4,12 @@
 //! Whoever makes a [`Segment`] vouches that the memory stays lent. From then on it is safe to use.
 //! [`Segments`] are the memory of one message, [`Payload`] is a message that is sent.
 
+mod copies;
+
+use std::sync::Arc;
+
+pub use copies::{Copied, Copies};
+
 /// A part of memory that is lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
@@ -118,25 +124,32 @@ pub enum Payload<P, const SHORT: usize> {
     /// A copy without memory of its own: the bytes, and how many there are.
     Short([u8; SHORT], usize),
     /// A copy.
-    Copied(Box<[u8]>),
+    Copied(Copied),
     /// The program's memory, until the send has ended.
     Lent(Segments<P>),
 }
 
 impl<P: AsRef<[Segment]>, const SHORT: usize> Payload<P, SHORT> {
-    /// Copies a message.
-    pub fn copied(from: &Segments<P>) -> Self {
+    /// Copies a message into memory of `copies`.
+    pub fn copied(from: &Segments<P>, copies: &Arc<Copies>) -> Self {
         let length = from.length();
         if length <= SHORT {
             let mut bytes = [0; SHORT];
             from.read(0, &mut bytes[..length]);
             return Self::Short(bytes, length);
         }
-        let mut bytes = Vec::with_capacity(length);
-        while bytes.len() < length {
-            bytes.extend_from_slice(from.piece(bytes.len(), length));
-        }
-        Self::Copied(bytes.into())
+        Self::headed(&[], from, copies)
+    }
+
+    /// Copies a message behind a `head`.
+    pub fn headed(head: &[u8], from: &Segments<P>, copies: &Arc<Copies>) -> Self {
+        let length = head.len() + from.length();
+        Self::Copied(Copied::new(copies, length, |bytes| {
+            bytes.extend_from_slice(head);
+            while bytes.len() < length {
+                bytes.extend_from_slice(from.piece(bytes.len() - head.len(), length));
+            }
+        }))
     }
 
     /// How many bytes there are.
@@ -146,11 +159,6 @@ impl<P: AsRef<[Segment]>, const SHORT: usize> Payload<P, SHORT> {
             Self::Copied(bytes) => bytes.len(),
             Self::Lent(segments) => segments.length(),
         }
-    }
-
-    /// How many bytes of memory a copy takes beside this.
-    pub fn allocated(&self) -> usize {
-        if let Self::Copied(bytes) = self { bytes.len() } else { 0 }
     }
 
     /// Fills `into` with what lies at `offset`.

@@ -13,7 +13,7 @@ use mx::ids::PeerId;
 use mx::matching::Match;
 use mx::outgoing::BulkPath;
 use mx::status::{Code, Event};
-use mx::wire::{self, BULK_PAYLOAD, Body, FrameType, Header, Pull};
+use mx::wire::{self, BULK_EAGER, BULK_PAYLOAD, Body, FrameType, Header, Pull};
 use support::{Pair, address, frame_type, frames, pattern, secs};
 
 /// The frames that have left, by type and length.
@@ -207,7 +207,7 @@ fn request_for_frames_of_a_strange_length_is_dropped() {
         pair.run(Duration::from_millis(50));
         assert_eq!(count(&log, FrameType::Reply), (0, 0), "{payload}");
     }
-    assert_eq!(wire::BULK_FRAME, 24 + 16 + 4 + BULK_PAYLOAD);
+    assert_eq!(wire::BULK_FRAME, 24 + 16 + 4 + BULK_EAGER);
 }
 
 /// Two ends that exchange messages in parts.

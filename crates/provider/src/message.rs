@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mx::buffers::{Sink, Source};
-use mx_io::memory::Payload;
+use mx_io::memory::{Copies, Payload};
 
 use crate::bits::HEADER;
 use crate::memory::{self, Parts, Segments};
@@ -20,15 +20,14 @@ const MAX_MESSAGES: usize = 1 << 16;
 /// What the sends of an endpoint keep that have not arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    bytes: AtomicUsize,
+    copies: Arc<Copies>,
     messages: AtomicUsize,
 }
 
 impl Backlog {
     /// Whether a sender has to wait.
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes.load(Ordering::Relaxed) >= MAX_COPIED
-            || self.messages.load(Ordering::Relaxed) >= MAX_MESSAGES
+        self.copies.bytes() >= MAX_COPIED || self.messages.load(Ordering::Relaxed) >= MAX_MESSAGES
     }
 }
 
@@ -45,7 +44,7 @@ pub(crate) struct Outgoing {
 impl Outgoing {
     /// A message that is read now.
     pub(crate) fn copied(header: [u8; HEADER], from: &Segments, backlog: &Arc<Backlog>) -> Self {
-        Self::new(header, Body::copied(from), backlog)
+        Self::new(header, Body::copied(from, &backlog.copies), backlog)
     }
 
     /// A message that is read from the user's memory until its send has ended.
@@ -55,15 +54,10 @@ impl Outgoing {
 
     /// A request, and after it what is read now.
     pub(crate) fn with_request(request: &[u8], from: &Segments, backlog: &Arc<Backlog>) -> Self {
-        let mut bytes = vec![0; request.len() + from.length()].into_boxed_slice();
-        let (head, rest) = bytes.split_at_mut(request.len());
-        head.copy_from_slice(request);
-        from.read(0, rest);
-        Self::new([0; HEADER], Body::Copied(bytes), backlog)
+        Self::new([0; HEADER], Body::headed(request, from, &backlog.copies), backlog)
     }
 
     fn new(header: [u8; HEADER], body: Body, backlog: &Arc<Backlog>) -> Self {
-        backlog.bytes.fetch_add(body.allocated(), Ordering::Relaxed);
         backlog.messages.fetch_add(1, Ordering::Relaxed);
         Self { header, body, backlog: Arc::clone(backlog) }
     }
@@ -71,7 +65,6 @@ impl Outgoing {
 
 impl Drop for Outgoing {
     fn drop(&mut self) {
-        self.backlog.bytes.fetch_sub(self.body.allocated(), Ordering::Relaxed);
         self.backlog.messages.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn layout_is_as_documented() {
-        let expected = [3, 0, 255, 7, 0, 0, 0, 0, 1, 2, 3, 4, 2, 0, 0, 0, 0, 9, 7, 5, 0, 2, 0, 0];
+        let expected = [3, 0, 255, 7, 0, 0, 0, 0, 1, 2, 3, 4, 2, 0, 0, 0, 0, 9, 7, 5, 0, 3, 0, 0];
         assert_eq!(bytes("alpha", false), [&expected[..], b"alpha"].concat());
         assert_eq!(bytes("alpha", true)[0], 4);
     }

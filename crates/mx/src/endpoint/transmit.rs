@@ -21,8 +21,7 @@ use crate::peer::{Item, Link, Resent, Segment};
 use crate::seq::Seq;
 use crate::status::Code;
 use crate::wire::{
-    self, BITMAP, BULK_PAYLOAD, Body, Connect, ConnectStatus, FrameType, Header, Nack, Pull,
-    VERSION,
+    self, BITMAP, BULK_EAGER, Body, Connect, ConnectStatus, FrameType, Header, Nack, Pull, VERSION,
 };
 
 /// Of so many turns one is for answers to pull requests, whoever else waits.
@@ -197,7 +196,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             sending.begun = total;
             Segment::Small(send)
         } else {
-            let payload = if bulk { BULK_PAYLOAD } else { medium_payload(peer) };
+            let payload = if bulk { BULK_EAGER } else { medium_payload(peer) };
             let offset = sending.begun;
             let length = (total - offset).min(payload as u32);
             sending.begun += length;

@@ -46,7 +46,7 @@ mod write;
 
 pub(crate) use parse::parse_reply_head;
 pub use parse::{Malformed, parse};
-pub use run::{BULK_FRAME, BULK_PAYLOAD, RUN, RUN_FRAMES, RUN_HEAD, Run};
+pub use run::{BULK_EAGER, BULK_FRAME, BULK_PAYLOAD, RUN, RUN_FRAMES, RUN_HEAD, Run};
 pub use write::write;
 pub(crate) use write::{overhead, write_data, write_head};
 
@@ -55,7 +55,7 @@ use crate::seq::Seq;
 /// The EtherType of MX frames: the one that Open-MX uses by default.
 pub const ETHER_TYPE: u16 = 0x86df;
 /// The version of the protocol, which two endpoints compare when they connect.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// Bytes of the header that every frame begins with.
 pub const HEADER: usize = 24;
 /// Bytes of the checksum, where there is one.

@@ -1,6 +1,7 @@
 //! Bulk frames: what a path for them carries ([`BulkPath`](crate::outgoing::BulkPath)).
 //!
-//! A bulk frame is longer than the MTU, and has no more than [`BULK_PAYLOAD`] bytes of data.
+//! A bulk frame is longer than the MTU, and has no more than [`BULK_PAYLOAD`] bytes of data, or
+//! [`BULK_EAGER`] of an eager message.
 //! Several replies in a row may go as a *run*: one head, that of the first, and the data of all. So
 //! a sender hands hundreds of kilobytes to the kernel at once, straight from the message. At the
 //! other end [`Run`] makes frames of them again, while they come.
@@ -14,8 +15,10 @@ use crate::config::BLOCK_FRAMES;
 
 /// Bytes of data in a bulk frame; the last one of a message has fewer.
 pub const BULK_PAYLOAD: usize = 32 << 10;
+/// Bytes of an eager message in a bulk frame: one of 32 KiB, and what a layer above puts before it.
+pub const BULK_EAGER: usize = BULK_PAYLOAD + 64;
 /// Bytes of the longest bulk frame.
-pub const BULK_FRAME: usize = BULK_PAYLOAD + overhead(FrameType::Medium, true);
+pub const BULK_FRAME: usize = BULK_EAGER + overhead(FrameType::Medium, true);
 /// The most replies in a run: those to one request.
 pub const RUN_FRAMES: u32 = BLOCK_FRAMES;
 /// Bytes of the longest run.

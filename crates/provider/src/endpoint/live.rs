@@ -103,6 +103,8 @@ impl Live {
         let config = Config {
             mtu: port.mtu(),
             small_max: 512,
+            // Of 32 KiB, as programs and MPIs send them.
+            eager_max: HEADER as u32 + (32 << 10),
             head: HEADER as u8,
             peer_timeout: span(settings.peer_timeout),
             ..Config::default()
