@@ -10,14 +10,6 @@ use crate::memory::{CallerSegments, Parts};
 /// Messages up to here are kept within their request.
 const SHORT: usize = 128;
 
-/// How many bytes of copies there may be; what is sent beyond that is not sent eagerly.
-const MAX_COPIED: usize = 64 << 20;
-
-/// Whether further messages should not be copied.
-pub(crate) fn are_many(copies: &Copies) -> bool {
-    copies.bytes() >= MAX_COPIED
-}
-
 /// A message to send.
 #[derive(Debug)]
 pub(crate) struct Outgoing(Payload<Parts, SHORT>);

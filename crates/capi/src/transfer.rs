@@ -14,7 +14,7 @@ use crate::codes::earmark_mx_return_t;
 use crate::guard::{Failure, place};
 use crate::handles::{self, Kind, Open};
 use crate::memory::{CallerSegments, lent};
-use crate::message::{Outgoing, Place, are_many};
+use crate::message::{Outgoing, Place};
 
 /// Sends a message. The request ends when its memory may be used again; whether the message was
 /// received only earmark_mx_issend() tells. Without a request nobody hears of the end, and the
@@ -115,7 +115,7 @@ fn send(
     let is_eager = !synchronous && from.length() <= open.eager_max;
     // An eager message is read again after its end, so it is copied; of what is announced, its
     // receiver says when it has all. With many copies on their way, nothing more is sent eagerly.
-    let announces = synchronous || is_eager && are_many(&open.copies) && issue.request.is_some();
+    let announces = synchronous || is_eager && open.copies.are_many() && issue.request.is_some();
     let copies = issue.request.is_none() || is_eager && !announces;
     let source = if copies { Outgoing::copied(&from, &open.copies) } else { Outgoing::lent(from) };
     let send = |context| {

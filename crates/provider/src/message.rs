@@ -12,8 +12,6 @@ use crate::memory::{self, Parts, Segments};
 /// Messages up to here are kept within their request.
 const SHORT: usize = 96;
 
-/// How many bytes of copies there may be before senders have to wait.
-const MAX_COPIED: usize = 64 << 20;
 /// How many messages may be on their way before senders have to wait.
 const MAX_MESSAGES: usize = 1 << 16;
 
@@ -27,7 +25,7 @@ pub(crate) struct Backlog {
 impl Backlog {
     /// Whether a sender has to wait.
     pub(crate) fn is_full(&self) -> bool {
-        self.copies.bytes() >= MAX_COPIED || self.messages.load(Ordering::Relaxed) >= MAX_MESSAGES
+        self.copies.are_many() || self.messages.load(Ordering::Relaxed) >= MAX_MESSAGES
     }
 }
 

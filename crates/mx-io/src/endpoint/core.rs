@@ -131,7 +131,7 @@ impl<S: Source, R: Sink> Core<S, R> {
 
     /// Receives what has come. Without `now` the clock is looked at when there is something.
     fn receive(&mut self, mut now: Option<Instant>) -> Result<bool, MxError> {
-        let is_short = now.is_none();
+        let knows_time = now.is_some();
         let Self { engine, port, asker, .. } = self;
         let take = &mut Came { engine, asker, now: &mut now };
         let frames = port.receive(BUDGET, take).map_err(|error| self.breaks(error))?;
@@ -141,10 +141,8 @@ impl<S: Source, R: Sink> Core<S, R> {
         // What seems to be missing may only not have been looked at: this thread may have been
         // away.
         let is_all = frames < BUDGET;
-        let engine = &mut self.engine;
-        let is_due = |engine: &mut Engine<S, R>| engine.deadline().is_some_and(|due| due <= now);
-        if is_all && if is_short { engine.is_overdue(now) } else { is_due(engine) } {
-            engine.handle_timeout(now);
+        if is_all && (knows_time || self.engine.is_overdue(now)) {
+            self.engine.handle_timeout(now);
         }
         Ok(frames > 0 || is_changed)
     }

@@ -11,10 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Copies of so many bytes are pooled. Shorter ones are no burden to an allocator, longer ones are
 /// not eager.
 const POOLED: std::ops::RangeInclusive<usize> = 1 << 10..=64 << 10;
-/// Binary logarithms of the sizes that there are, from the least to the largest.
+/// How many sizes there are: powers of two.
 const CLASSES: usize = (POOLED.end().ilog2() - POOLED.start().ilog2() + 1) as usize;
 /// So many bytes are kept at most: as many as 64 messages of 32 KiB, the window of many programs.
 const MAX_SPARE: usize = 2 << 20;
+/// With so many bytes of copies, an endpoint should not make more.
+const MANY: usize = 64 << 20;
 
 /// What an endpoint has copied, and memory for more of it.
 #[derive(Debug, Default)]
@@ -40,6 +42,11 @@ impl Copies {
     /// Bytes of copies that there are now.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether further messages should not be copied before some have arrived.
+    pub fn are_many(&self) -> bool {
+        self.bytes() >= MANY
     }
 
     /// Memory for so many bytes.

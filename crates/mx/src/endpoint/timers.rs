@@ -26,8 +26,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.schedule.timers.first().map(|(at, _)| *at)
     }
 
-    /// Whether something is due that was to be done later when [`deadline`](Self::deadline) was
-    /// asked for, told at less cost.
+    /// Whether something is due, as far as timers are set. That of a peer that has changed is not,
+    /// before [`deadline`](Self::deadline) is asked for, so this costs less.
     pub fn is_overdue(&self, now: Instant) -> bool {
         self.schedule.timers.first().is_some_and(|(at, _)| *at <= now)
     }

@@ -175,6 +175,7 @@ impl Live {
         }
         let count = ends.len();
         if count == 0 {
+            // As most of the time, for one who looks again and again.
             return 0;
         }
         for completed in ends.drain(..) {

@@ -266,6 +266,7 @@ impl Port for PacketPort {
     }
 
     fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
+        // As most of the time, for one who looks again and again.
         if !self.ring.is_ready() && !self.replies.is_ready() {
             return Ok(0);
         }

@@ -39,7 +39,7 @@ pub(super) struct Ring {
     /// Which block, and which slot there, is next.
     block: usize,
     slot: usize,
-    /// Where that begins.
+    /// Where that begins, worked out once: it is looked at again and again.
     current: NonNull<u8>,
 }
 
