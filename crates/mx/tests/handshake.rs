@@ -73,16 +73,34 @@ fn frames_before_a_lost_answer_are_not_lost() {
 }
 
 #[test]
-fn a_lost_third_leg_is_asked_for() {
+fn a_lost_third_leg_is_repeated() {
     let mut pair = Pair::new(config());
-    lose_two(&mut pair, 0, FrameType::Ack);
+    lose_two(&mut pair, 0, FrameType::Probe);
     let a = pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
+    pair.run(secs(0));
+    let b = pair.ends[1].peers().next().unwrap();
+    // It waits until a is known to be alive.
+    pair.ends[1].isend(pair.now, b, 1, pattern(10), 0).unwrap();
     pair.run(secs(30));
-    pair.ends[0].isend(pair.now, a, 1, pattern(10), 0).unwrap();
-    pair.run(secs(30));
-    let events = pair.take(0);
-    assert!(!events.iter().any(|event| matches!(event, Event::Lost(..))), "{events:?}");
-    assert_eq!(pair.ends[1].counters().unexpected, 1);
+    assert!(matches!(pair.take(0)[..], [Event::Connected(id, Code::Success)] if id == a));
+    assert_eq!(pair.ends[0].counters().unexpected, 1);
+    let sent = |end: usize, of: FrameType| pair.ends[end].counters().sent[of.index()];
+    assert_eq!(sent(0, FrameType::Probe), 3, "two are lost, and the third is answered");
+    assert_eq!(sent(1, FrameType::Probe), 0);
+}
+
+#[test]
+fn one_that_answers_and_dies_is_lost() {
+    let mut pair = Pair::new(config());
+    pair.tap = Box::new(|from, frame| from == 0 || frame_type(frame) == FrameType::Connect);
+    let a = pair.ends[0].connect(pair.now, address(1), KEY, secs(1)).unwrap();
+    pair.run(secs(6));
+    let [Event::Connected(first, Code::Success), Event::Lost(then, Code::Unreachable)] =
+        pair.take(0)[..]
+    else {
+        panic!()
+    };
+    assert_eq!([first, then], [a, a]);
 }
 
 #[test]

@@ -120,22 +120,46 @@ fn a_message_beyond_its_credit_ends_the_connection() {
     }
 }
 
+/// A request that claims to be from another address than it is.
+fn request(number: u32) -> Vec<u8> {
+    let connect = Connect {
+        instance: number.into(),
+        token: number,
+        key: 0,
+        version: wire::VERSION,
+        mtu: 1500,
+        status: ConnectStatus::Request,
+        crc: false,
+    };
+    frame(header(0, number, 0), &Body::Connect(connect))
+}
+
+#[test]
+fn a_forged_request_brings_one_frame_and_no_longer_one() {
+    let mut pair = Pair::new(Config::default());
+    let brought = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let keep = brought.clone();
+    pair.tap = Box::new(move |from, frame| {
+        if from == 1 {
+            keep.borrow_mut().push(frame.len());
+        }
+        false
+    });
+    for number in 0..20 {
+        let request = request(number % 7);
+        brought.borrow_mut().clear();
+        pair.ends[1].handle_frame(pair.now, address(0).nic, &request);
+        pair.run(secs(if number % 2 == 0 { 0 } else { 30 }));
+        assert_eq!(brought.borrow()[..], [request.len()], "{number}");
+    }
+}
+
 #[test]
 fn requests_of_strangers_take_up_little_and_not_for_long() {
     let (mut pair, [to, _]) = Pair::connected(Config::default());
     for number in 0..5_000_u32 {
-        let connect = Connect {
-            instance: number.into(),
-            token: number,
-            key: 0,
-            version: wire::VERSION,
-            mtu: 1500,
-            status: ConnectStatus::Request,
-            crc: false,
-        };
         let [a, b, c, d] = number.to_be_bytes();
-        let request = frame(header(0, number, 0), &Body::Connect(connect));
-        pair.ends[1].handle_frame(pair.now, NicId([6, 6, a, b, c, d]), &request);
+        pair.ends[1].handle_frame(pair.now, NicId([6, 6, a, b, c, d]), &request(number));
     }
     assert!(pair.ends[1].peers().count() <= 1_025);
     let config = pair.ends[1].config();

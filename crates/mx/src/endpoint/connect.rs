@@ -4,8 +4,12 @@
 //!  a                                      b
 //!  │── connect: request, token Ta ───────▶│ frames to a must bear Ta from now on
 //!  │◀─ connect: accepted, token Tb ───────│ (this frame bears Ta)
-//!  │── any frame bears Tb ───────────────▶│ a is alive: it is not an old request
+//!  │── probe, or any frame that bears Tb ▶│ a is alive: it is not an old request
+//!  │◀─ any frame that bears Ta ───────────│ b knows it
 //! ```
+//!
+//! Only a repeats what may be lost: its request, then its probe. Until b has heard Tb, its frames
+//! may go to an address that somebody has forged, so it sends one for each request and no other.
 //!
 //! Each end chooses a token at random, and drops frames of the other that do not bear it. A request
 //! from a peer that b already has, in another life, replaces that peer only when a frame arrives
@@ -93,6 +97,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 peer.key = key;
                 peer.wanted_until = Some(now + timeout);
                 peer.connect_until = Some(now + Duration::from_nanos(timeout.as_nanos() / 2));
+                peer.connect_at = Some(now + CONNECT_AGAIN);
                 self.timer_changed(now, id);
             }
         }
@@ -231,7 +236,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         if let Some(peer) = self.peers.get_mut(id) {
             // The third leg: it shows that we are alive.
-            peer.inbound.ack_now();
+            peer.due.probe = true;
         }
         self.wake(id);
         self.timer_changed(now, id);
@@ -247,16 +252,13 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         peer.crc = config.crc || connect.crc;
         peer.inbound = Inbound::new(header.seq);
         peer.outbound.meet(header);
-        (peer.connect_at, peer.due.connects) = (None, 0);
+        // One that never says another word was never alive, or did not live to hear the third leg.
+        peer.connect_until = Some(now + config.peer_timeout);
+        (peer.connect_at, peer.attempts, peer.due.connects) = (None, 0, 0);
         if peer.link == Link::Connecting {
             peer.link = Link::Up;
-            peer.connect_until = None;
+            peer.connect_at = Some(now + CONNECT_AGAIN);
             self.events.push_back(Event::Connected(id, Code::Success));
-        } else {
-            // One that never says another word was never alive. It is asked, since the frame that
-            // would show it may be lost, and no other may follow.
-            peer.connect_until = Some(now + config.peer_timeout);
-            (peer.connect_at, peer.attempts) = (Some(now + CONNECT_AGAIN), 0);
         }
     }
 }

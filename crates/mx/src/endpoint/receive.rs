@@ -173,7 +173,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     fn on_header(&mut self, now: Instant, id: PeerId, header: &Header, bitmap: &[u8]) {
         let Some(peer) = self.peers.get_mut(id) else { return };
         peer.liveness.received(Expected::AnyFrame, now);
-        if peer.link == Link::Answered || peer.wanted_until.is_some() {
+        if peer.connect_until.is_some() || peer.wanted_until.is_some() {
             peer.link = Link::Up;
             (peer.connect_until, peer.connect_at) = (None, None);
             if peer.wanted_until.take().is_some() {

@@ -55,14 +55,17 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                     return self.start_over(now, id);
                 }
             }
-            return self.lose(now, id, Code::Timeout);
+            let is_up = peer.link == Link::Up;
+            return self.lose(now, id, if is_up { Code::Unreachable } else { Code::Timeout });
         }
         if is_over(peer.liveness.deadline(self.config.peer_timeout)) {
             return self.lose(now, id, Code::Unreachable);
         }
         if peer.link == Link::Up && is_over(peer.wanted_until) {
             // It does not answer. Whether it is gone shows when something is expected of it.
-            (peer.wanted_until, peer.connect_at) = (None, None);
+            peer.wanted_until = None;
+            // It may not have heard yet that we are alive.
+            peer.connect_at = peer.connect_at.filter(|_| peer.connect_until.is_some());
             self.events.push_back(Event::Connected(id, Code::Timeout));
         }
         if is_over(peer.connect_at) {

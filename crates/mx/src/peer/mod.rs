@@ -84,8 +84,9 @@ pub(crate) struct Peer {
     pub(crate) crc: bool,
     /// The key that it asks for, as far as somebody here gave one.
     pub(crate) key: u32,
-    /// When to give up connecting, and how often that was tried.
+    /// When to give up connecting: it has not shown yet that it knows this connection.
     pub(crate) connect_until: Option<Instant>,
+    /// When to ask it again, and how often that was done.
     pub(crate) connect_at: Option<Instant>,
     pub(crate) attempts: u32,
     /// Somebody here wants it too, for so long, though it was the other end that asked.
