@@ -75,8 +75,7 @@ impl Play {
     pub fn once(&self, device: &dyn Device, seed: u64) -> Result<Figures> {
         match self {
             Self::Workload { workload, options, clients, site, hosts } => {
-                let plan = workload.experiment().plan_at(site, options, Some(*clients), seed);
-                play(&plan, hosts, device)
+                play(&workload.plan(site, options, *clients, seed), hosts, device)
             }
             Self::Command(command) => run_command(command, device),
         }

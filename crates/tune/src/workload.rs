@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use bench::experiment::{Experiment, Site};
+use bench::experiment::{Experiment, Plan, Role, Site};
+use bench::options::ExperimentOptions;
 
 /// The host whose device is tuned.
 pub const HERE: usize = 0;
@@ -66,14 +67,25 @@ impl Workload {
         let addresses = [here, there];
         Site { addresses, server, sink: HERE, port: PORT, starts_memcached: false }
     }
+
+    /// Who plays what there: `clients` connections ask at once, servers of ours serve the other of
+    /// the two hosts alone, and everything random follows from `seed`.
+    #[must_use]
+    pub fn plan(self, site: &Site, options: &ExperimentOptions, clients: u32, seed: u64) -> Plan {
+        let mut plan = self.experiment().plan_at(site, options, Some(clients), seed);
+        for player in plan.players.iter_mut().filter(|player| player.server) {
+            if let Role::Agent(_, spec) = &mut player.role {
+                spec.for_host = Some(site.addresses[1 - player.host].to_canonical());
+            }
+        }
+        plan
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use bench::agent::AgentSpec;
-    use bench::experiment::Role;
-    use bench::options::ExperimentOptions;
     use bench::slice::Part;
     use clap::ValueEnum;
 
@@ -84,8 +96,7 @@ mod tests {
             let named = workload.to_possible_value().unwrap();
             assert_eq!(workload.name(), named.get_name());
             let site = workload.site(here, there);
-            let options = ExperimentOptions::default();
-            let players = workload.experiment().plan_at(&site, &options, Some(2), 1).players;
+            let players = workload.plan(&site, &ExperimentOptions::default(), 2, 1).players;
             let servers = players.iter().filter(|player| player.server).count();
             assert!(players[..servers].iter().all(|player| player.server), "{workload:?}");
             for player in &players {
@@ -93,8 +104,9 @@ mod tests {
                 let json = serde_json::to_string(spec).unwrap();
                 let read = AgentSpec::parse(&json).unwrap();
                 // Whoever listens does so at its own address.
-                let own = if player.host == HERE { here } else { there };
+                let (own, other) = if player.host == HERE { (here, there) } else { (there, here) };
                 assert_eq!(read.socket_address().unwrap().ip() == own, player.server, "{part:?}");
+                assert_eq!(read.for_host, player.server.then_some(other), "{part:?}");
             }
             let asks =
                 players.iter().any(|player| matches!(&player.role, Role::Agent(Part::Asker, _)));

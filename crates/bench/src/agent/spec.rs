@@ -26,8 +26,8 @@ pub struct AgentSpec {
     /// The endpoint; mx transport only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mx: Option<MxSpec>,
-    /// The other host that it works for, under `earmark serve`: a server serves that address
-    /// alone, and the agent's memory is limited. TCP only.
+    /// The other host that it works for, with `earmark tune` or `earmark serve`: a server serves
+    /// that address alone, and the agent's memory is limited. TCP only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_host: Option<IpAddr>,
     /// From `go` to the start of the measurement window.
