@@ -11,6 +11,9 @@ use super::{
 };
 use std::collections::VecDeque;
 
+/// So many requests may wait. More come in only while a client reads no answers.
+const MAX_JOBS: usize = 1 << 18;
+
 /// A request that has been read and not yet answered.
 #[derive(Clone, Copy, Debug)]
 struct Job {
@@ -108,6 +111,9 @@ impl Workload for RrServer {
             Event::Received { connection, bytes } => {
                 recorder.count(now.at, Counter::BytesReceived, bytes.len() as u64);
                 self.received(connection, bytes);
+                if self.jobs.len() > MAX_JOBS {
+                    return Action::Fail("a client sends requests and does not read the answers");
+                }
             }
             Event::Sent { connection, backlog } if backlog > 0 => self.blocked = Some(connection),
             Event::Drained { connection } => self.unblock(connection),
@@ -173,6 +179,18 @@ mod tests {
         script.handle(5, Event::Sent { connection: 0, backlog: 1 });
         let closed = script.handle(6, Event::Closed { connection: 0 });
         assert_eq!(closed, Did::Send(1, b"y".to_vec()));
+    }
+
+    #[test]
+    fn a_client_that_reads_no_answers_is_not_served_for_ever() {
+        let mut script = script(&RrServerSpec::default(), Framing::Stream);
+        script.start();
+        assert_eq!(script.received(1, 0, &[0]), Did::Send(0, b"y".to_vec()));
+        script.handle(2, Event::Sent { connection: 0, backlog: 1 });
+        let requests = vec![0; MAX_JOBS];
+        assert_eq!(script.received(3, 0, &requests), Did::Wait(None));
+        let Did::Fail(why) = script.received(4, 0, &[0]) else { panic!("it goes on") };
+        assert!(why.contains("does not read"), "{why}");
     }
 
     #[test]
