@@ -87,7 +87,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             Link::Up => {
                 peer.wanted_until = Some(now + timeout);
                 (peer.connect_at, peer.attempts) = (Some(now + CONNECT_AGAIN), 0);
-                peer.due.probe = true;
+                peer.due.ask();
                 self.wake(id);
                 self.timer_changed(now, id);
             }
@@ -236,7 +236,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         if let Some(peer) = self.peers.get_mut(id) {
             // The third leg: it shows that we are alive.
-            peer.due.probe = true;
+            peer.due.ask();
         }
         self.wake(id);
         self.timer_changed(now, id);

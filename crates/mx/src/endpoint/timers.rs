@@ -75,14 +75,16 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.ask_to_connect();
         }
         if is_over(peer.outbound.deadline()) {
-            peer.due.probe |= peer.outbound.on_pto(now, &self.config) == 0;
+            if peer.outbound.on_pto(now, &self.config) == 0 {
+                peer.due.ask();
+            }
             self.counters.pto_count += 1;
         }
         peer.inbound.handle_timeout(now);
         if is_over(peer.probe_at) {
             peer.probe_every = peer.probe_every.times(2).min(probe_interval(&self.config));
             peer.probe_at = Some(now + peer.probe_every);
-            peer.due.probe = true;
+            peer.due.ask();
             peer.liveness.probed();
         }
         let answered_at = peer.liveness.since(Expected::Reply);

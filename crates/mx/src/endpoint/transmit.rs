@@ -104,7 +104,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(token) = peer.due.answer.take() {
             return self.write_connect(id, ConnectStatus::Accepted, token, out);
         }
-        if peer.link == Link::Answered && core::mem::take(&mut peer.due.probe) {
+        if peer.link == Link::Answered && peer.due.take_probe() {
             return self.write_control(id, &Body::Probe, out);
         }
         if !peer.is_reachable() {
@@ -134,7 +134,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             let marked = self.end_burst(id);
             return self.write_ack(id, marked, out);
         }
-        if core::mem::take(&mut peer.due.probe) {
+        if peer.due.take_probe() {
             return self.write_control(id, &Body::Probe, out);
         }
         None

@@ -67,8 +67,22 @@ pub(crate) struct Due {
     pub(crate) connects: u8,
     /// The answer to one, and the token that it has to bear.
     pub(crate) answer: Option<u32>,
-    /// A question whether anybody is there.
-    pub(crate) probe: bool,
+    /// Questions whether anybody is there.
+    pub(crate) probes: u8,
+}
+
+impl Due {
+    /// One question, if none is due yet.
+    pub(crate) fn ask(&mut self) {
+        self.probes = self.probes.max(1);
+    }
+
+    /// Whether there is a question to send now.
+    pub(crate) fn take_probe(&mut self) -> bool {
+        let is_due = self.probes > 0;
+        self.probes = self.probes.saturating_sub(1);
+        is_due
+    }
 }
 
 /// Another endpoint.
@@ -186,8 +200,8 @@ impl Peer {
 
     /// Whether there is nothing to send to it now.
     pub(crate) fn is_quiet(&self, now: Instant) -> bool {
-        let Due { connects, answer, probe } = self.due;
-        let is_due = connects > 0 || answer.is_some() || probe || self.inbound.is_due(now);
+        let Due { connects, answer, probes } = self.due;
+        let is_due = connects > 0 || answer.is_some() || probes > 0 || self.inbound.is_due(now);
         !is_due && self.to_request.is_empty() && self.burst == 0 && self.outbound.is_quiet()
     }
 
@@ -197,10 +211,11 @@ impl Peer {
     /// every second frame is lost, a request and its answer in turn would always lose the same.
     pub(crate) fn ask_to_connect(&mut self) {
         let is_second = self.attempts.is_multiple_of(2);
+        let times = 1 + u8::from(is_second);
         match self.link {
-            Link::Connecting => self.due.connects = 1 + u8::from(is_second),
+            Link::Connecting => self.due.connects = times,
             Link::Answered if is_second => self.due.answer = self.theirs.map(|theirs| theirs.token),
-            Link::Answered | Link::Up => self.due.probe = true,
+            Link::Answered | Link::Up => self.due.probes = times,
         }
     }
 
