@@ -110,13 +110,7 @@ fn an_interrupt_reports_what_was_seen() {
     let echoing = Echoing::start();
     // Each takes some four seconds, so a minute and more is left when the first has ended.
     let arguments = ["--count", "200", "--total-rate", "50", "--json"];
-    let addresses = (1..=20).map(|number| format!("10.1.0.{number}"));
-    for address in addresses.clone() {
-        let mut add = Command::new("ip");
-        let added = echoing.host.output(add.args(["addr", "add", &address, "dev", "lo"])).unwrap();
-        assert!(added.status.success(), "{added:?}");
-    }
-    let list: String = addresses.map(|address| address + "\n").collect();
+    let list: String = (1..=20).map(|number| format!("127.0.0.{number}\n")).collect();
     let mut command = echoing.command(&list, &arguments);
     let errors = echoing.files.file("errors");
     let errors_file = std::fs::File::create(&errors).unwrap();

@@ -10,6 +10,7 @@
 //! | [`netlink`], [`station`] | interfaces, and the addresses of hosts |
 //! | [`packet`] | packet sockets |
 //! | [`stamps`] | timestamps of datagrams, by the kernel and by NICs |
+//! | [`replies`] | answers that leave from the address that was asked |
 //! | [`privilege`] | rights, with and without root |
 //! | [`signals`], [`interrupted`] | which signals a command acts on, and whether one has come |
 //! | [`interrupts`] | SIGINT, and who gets it |
@@ -36,6 +37,7 @@ pub mod packet;
 pub mod page;
 pub mod privilege;
 pub mod refusals;
+pub mod replies;
 pub mod seed;
 pub mod signals;
 pub mod stamps;

@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::thread::set_current_timer_slack;
 use sys::clock::wall_clock_nanos;
+use sys::replies;
 use sys::stamps::Stamped;
 
 use super::args::EchoArgs;
@@ -33,6 +34,7 @@ pub(super) fn serve(udp: &UdpSocket, args: &EchoArgs, refusals: &Refusals) -> Re
     set_current_timer_slack(NonZeroU64::new(1)).context("ask for exact timers")?;
     // Where the kernel gives no stamps the moment of reading has to do.
     let stamped = Stamped::new(udp.try_clone()?.into(), false)?;
+    replies::report_addresses(udp).context("ask for the addresses of requests")?;
     let mut rate = Rate::new(args.rate, Instant::now());
     let (mut waiting, mut buffer) = (BinaryHeap::new(), vec![0; BUFFER]);
     loop {
@@ -67,9 +69,9 @@ pub(super) fn serve(udp: &UdpSocket, args: &EchoArgs, refusals: &Refusals) -> Re
         if let Ok(bytes) = <[u8; LENGTH]>::try_from(&*bytes) {
             let is_wanted = wait <= LONGEST_WAIT && waiting.len() < MOST_WAITING;
             let due = Instant::now() + if is_wanted { wait } else { Duration::ZERO };
-            waiting.push(Reverse(Waiting { due, from, bytes }));
+            waiting.push(Reverse(Waiting { due, from, to: received.to, bytes }));
         } else {
-            send(udp, bytes, from);
+            send(udp, bytes, from, received.to);
         }
     }
 }
@@ -95,6 +97,8 @@ fn refusal(
 struct Waiting {
     due: Instant,
     from: SocketAddr,
+    /// The address that was asked.
+    to: Option<IpAddr>,
     bytes: [u8; LENGTH],
 }
 
@@ -108,20 +112,20 @@ fn prepare(bytes: &mut [u8], at: u64) -> Duration {
     Duration::from_nanos(wait)
 }
 
-/// Sends an answer, with the time.
-fn send(udp: &UdpSocket, bytes: &mut [u8], to: SocketAddr) {
+/// Sends an answer, with the time, from the address that was asked.
+fn send(udp: &UdpSocket, bytes: &mut [u8], to: SocketAddr, from: Option<IpAddr>) {
     if let Some(sent) = bytes.get_mut(LENGTH - 8..LENGTH) {
         sent.copy_from_slice(&wall_clock_nanos().to_be_bytes());
     }
     // An answer that cannot be sent is lost, as others are on their way.
-    let _ = udp.send_to(bytes, to);
+    let _ = replies::send(udp, bytes, to, from);
 }
 
 /// Sends what is due.
 fn answer_due(udp: &UdpSocket, waiting: &mut BinaryHeap<Reverse<Waiting>>) {
     while waiting.peek().is_some_and(|Reverse(first)| first.due <= Instant::now()) {
-        let Some(Reverse(Waiting { from, mut bytes, .. })) = waiting.pop() else { return };
-        send(udp, &mut bytes, from);
+        let Some(Reverse(Waiting { from, to, mut bytes, .. })) = waiting.pop() else { return };
+        send(udp, &mut bytes, from, to);
     }
 }
 

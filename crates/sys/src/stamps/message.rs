@@ -2,8 +2,10 @@
 
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsRawFd, OwnedFd};
+
+use crate::replies;
 
 /// When a packet passed, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,6 +20,8 @@ pub struct Stamps {
 pub(super) struct Message {
     pub(super) length: usize,
     pub(super) from: Option<SocketAddr>,
+    /// The address that it was sent to, if the socket reports it.
+    pub(super) to: Option<IpAddr>,
     pub(super) stamps: Stamps,
     /// Which datagram a transmit stamp is of.
     pub(super) number: Option<u32>,
@@ -46,7 +50,7 @@ pub(super) fn receive(socket: &OwnedFd, buffer: &mut [u8], flags: i32) -> io::Re
     let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
     let used = (header.msg_controllen as usize).min(beside.0.len());
     let mut message =
-        Message { length, from: address(&from), stamps: Stamps::default(), number: None };
+        Message { length, from: address(&from), to: None, stamps: Stamps::default(), number: None };
     parse(&beside.0[..used], &mut message);
     Ok(message)
 }
@@ -72,7 +76,7 @@ fn parse(mut bytes: &[u8], message: &mut Message) {
             (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
                 message.number = number(data);
             }
-            _ => {}
+            _ => message.to = replies::address(level, kind, data).or(message.to),
         }
         bytes = bytes.get(length.next_multiple_of(8)..).unwrap_or_default();
     }
@@ -122,7 +126,7 @@ mod tests {
 
     fn parsed(bytes: &[u8]) -> (Stamps, Option<u32>) {
         let mut message =
-            Message { length: 0, from: None, stamps: Stamps::default(), number: None };
+            Message { length: 0, from: None, to: None, stamps: Stamps::default(), number: None };
         parse(bytes, &mut message);
         (message.stamps, message.number)
     }

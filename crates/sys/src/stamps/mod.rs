@@ -12,9 +12,10 @@ mod message;
 
 use std::io;
 use std::mem::size_of_val;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use message::Message;
 pub use message::Stamps;
 
 /// What is asked for of everything: when the kernel, and when the NIC, received it. A NIC stamps
@@ -43,6 +44,8 @@ pub struct Received {
     pub length: usize,
     /// Who sent it, where the socket is not connected.
     pub from: Option<SocketAddr>,
+    /// Where it was sent to, with [`report_addresses`](crate::replies::report_addresses).
+    pub to: Option<IpAddr>,
     /// When.
     pub stamps: Stamps,
 }
@@ -80,8 +83,8 @@ impl Stamped {
     /// # Errors
     /// Those of `recvmsg`; that there is nothing is [`io::ErrorKind::WouldBlock`].
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Received> {
-        let message = message::receive(&self.socket, buffer, 0)?;
-        Ok(Received { length: message.length, from: message.from, stamps: message.stamps })
+        let Message { length, from, to, stamps, .. } = message::receive(&self.socket, buffer, 0)?;
+        Ok(Received { length, from, to, stamps })
     }
 
     /// The number and the stamps of a datagram that was sent, if they have come meanwhile.
