@@ -4,10 +4,11 @@
 //! Neither `rustix` nor `nix` has these calls, hence the `unsafe` here.
 
 use std::io;
-use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::ioctl::{Opcode, opcode};
+
+use crate::option;
 
 /// How a wait polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,14 +57,7 @@ pub fn set_epoll(epoll: impl AsFd, poll: BusyPoll) -> io::Result<()> {
 /// # Errors
 /// `EPERM` without `CAP_NET_ADMIN`, `ENOPROTOOPT` before Linux 5.11.
 pub fn set_socket(socket: impl AsFd, poll: BusyPoll) -> io::Result<()> {
-    let set = |option: libc::c_int, value: libc::c_int| {
-        let length = size_of::<libc::c_int>() as libc::socklen_t;
-        let value = (&raw const value).cast();
-        let socket = socket.as_fd().as_raw_fd();
-        // SAFETY: the kernel reads `length` bytes at `value`, an int that lives until then.
-        let set = unsafe { libc::setsockopt(socket, libc::SOL_SOCKET, option, value, length) };
-        if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-    };
+    let set = |option, value| option::set(&socket, libc::SOL_SOCKET, option, value);
     set(libc::SO_BUSY_POLL, poll.usecs.cast_signed())?;
     set(libc::SO_BUSY_POLL_BUDGET, poll.budget.into())?;
     set(libc::SO_PREFER_BUSY_POLL, poll.prefer.into())

@@ -6,12 +6,14 @@
 //! address a datagram was sent to, and from which one another is to leave.
 
 use std::io;
-use std::mem::{size_of, size_of_val, zeroed};
+use std::mem::{size_of, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::net::addr::{SocketAddrArg, SocketAddrOpaque};
 use rustix::net::{AddressFamily, sockopt};
+
+use crate::option;
 
 /// Bytes of the header of a control message.
 const HEADER: usize = size_of::<libc::cmsghdr>();
@@ -24,18 +26,10 @@ const LONGEST: usize = (HEADER + 20).next_multiple_of(8);
 /// If the kernel refuses.
 pub fn report_addresses(socket: impl AsFd) -> io::Result<()> {
     let socket = socket.as_fd();
-    let (level, option) = match sockopt::socket_domain(socket)? {
-        AddressFamily::INET => (libc::SOL_IP, libc::IP_PKTINFO),
-        _ => (libc::SOL_IPV6, libc::IPV6_RECVPKTINFO),
-    };
-    let on: libc::c_int = 1;
-    let length = size_of_val(&on) as libc::socklen_t;
-    // SAFETY: `on` outlives the call, and its size is given.
-    // JUSTIFICATION: rustix does not know the options.
-    let set = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const on).cast(), length)
-    };
-    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    match sockopt::socket_domain(socket)? {
+        AddressFamily::INET => option::set(socket, libc::SOL_IP, libc::IP_PKTINFO, 1),
+        _ => option::set(socket, libc::SOL_IPV6, libc::IPV6_RECVPKTINFO, 1),
+    }
 }
 
 /// The address in a control message of this level and kind, if there is one from which an answer

@@ -11,12 +11,13 @@
 mod message;
 
 use std::io;
-use std::mem::size_of_val;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use message::Message;
 pub use message::Stamps;
+
+use crate::option;
 
 /// What is asked for of everything: when the kernel, and when the NIC, received it. A NIC stamps
 /// what it receives only if somebody has configured it to (`hwstamp_ctl`, `ptp4l`).
@@ -58,18 +59,8 @@ impl Stamped {
     /// If the kernel refuses, as a very old or a sandboxed one may.
     pub fn new(socket: OwnedFd, sent: bool) -> io::Result<Self> {
         let flags = WANTED | if sent { SENT } else { 0 };
-        // SAFETY: `flags` outlives the call, and its size is given.
-        // JUSTIFICATION: rustix does not know the option.
-        let set = unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_TIMESTAMPING,
-                (&raw const flags).cast(),
-                size_of_val(&flags) as libc::socklen_t,
-            )
-        };
-        if set == 0 { Ok(Self { socket }) } else { Err(io::Error::last_os_error()) }
+        option::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags.cast_signed())?;
+        Ok(Self { socket })
     }
 
     /// The socket.
