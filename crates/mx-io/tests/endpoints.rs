@@ -31,11 +31,12 @@ fn lives() -> impl Iterator<Item = Life> {
 
 fn pair(config: Config, life: Life) -> (End, End) {
     let wire = Wire::new(1500, 512).unwrap();
-    let open = |number: u8| {
-        let port = wire.port(NicId([2, 0, 0, 0, 0, number]), number).unwrap();
-        End::open(Box::new(port), config, life).unwrap()
-    };
-    (open(1), open(2))
+    (open(&wire, 1, config, life), open(&wire, 2, config, life))
+}
+
+fn open(wire: &Wire, number: u8, config: Config, life: Life) -> End {
+    let port = wire.port(NicId([2, 0, 0, 0, 0, number]), number).unwrap();
+    End::open(Box::new(port), config, life).unwrap()
 }
 
 /// Peers that are connected; without progress threads both have to be driven.
@@ -211,10 +212,7 @@ fn nobody_there_is_told() {
 #[test]
 fn connecting_again_finds_the_next_life() {
     let wire = Wire::new(1500, 512).unwrap();
-    let open = |number: u8| {
-        let port = wire.port(NicId([2, 0, 0, 0, 0, number]), number).unwrap();
-        End::open(Box::new(port), Config::default(), Life::default()).unwrap()
-    };
+    let open = |number| open(&wire, number, Config::default(), Life::default());
     let (a, b) = (open(1), open(2));
     let (to, old) = (b.address(), connect(&a, &b));
     assert_eq!(connect(&a, &b), old, "the connection is still the same");
@@ -227,6 +225,25 @@ fn connecting_again_finds_the_next_life() {
     let sent = a.issend(new, 7, Bytes::from_static(b"hello")).unwrap();
     assert_eq!(receive(&b, 5).status.code, Code::Success);
     assert_eq!(a.wait(sent, Some(LONG)).unwrap().unwrap().status.code, Code::Success);
+}
+
+#[test]
+fn last_words_of_a_peer_do_not_show_that_it_is_alive() {
+    let wire = Wire::new(1500, 512).unwrap();
+    let open = |number, progress| {
+        open(&wire, number, Config::default(), Life { progress, ..Life::default() })
+    };
+    // Nothing that comes is looked at unless `a` is told to.
+    let (a, b) = (open(1, Progress::Manual), open(2, Progress::Thread));
+    let old = connect(&a, &b);
+    a.isend(old, 7, Bytes::from_static(b"hello")).unwrap();
+    let to_a = receive(&b, 5).status.peer.unwrap();
+    for _ in 0..200 {
+        b.isend(to_a, 7, Bytes::from_static(b"farewell")).unwrap();
+    }
+    drop(b);
+    let b = open(2, Progress::Thread);
+    assert_ne!(connect(&a, &b), old, "a connection to a life that is over");
 }
 
 #[test]

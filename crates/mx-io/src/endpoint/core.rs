@@ -26,6 +26,8 @@ const BUDGET: usize = 64;
 /// One who looks again and again does what is due every so many looks, which is about once in a
 /// microsecond.
 const LOOKS: u32 = 16;
+/// Whoever catches up advances so many times at most, while frames come faster than they are taken.
+const CATCH_UP: u32 = 256;
 
 /// The engine, its port, and what has ended.
 pub(super) struct Core<S, R> {
@@ -100,6 +102,17 @@ impl<S: Source, R: Sink> Core<S, R> {
                 return Ok(any);
             }
         }
+    }
+
+    /// Receives what has come so far. It says nothing about the time after: of a peer that is asked
+    /// next whether it is alive, it may be the last word.
+    pub(super) fn catch_up(&mut self) -> Result<(), MxError> {
+        for _ in 0..CATCH_UP {
+            if !self.advance()? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Advances if a frame has come, and now and then if none has. This is for one who looks again

@@ -173,6 +173,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     ) -> Result<Request, MxError> {
         let timeout = clock::span(timeout);
         let mut core = self.core()?;
+        core.catch_up()?;
         let now = core.tick();
         let peer = core.engine.connect(now, address, key, timeout)?;
         core.connecting.insert(peer, label);
