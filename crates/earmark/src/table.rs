@@ -274,15 +274,19 @@ fn footer(results: &[Measurement], legend: &str) -> String {
     } else {
         format!(" Costs of a host: {}.", environment.costs)
     };
+    let measured = match first.seconds {
+        // A run in virtual time may be that short.
+        seconds if seconds < 1.0 => format!("{:.0} ms", seconds * 1e3),
+        seconds => format!("{seconds:.1} s"),
+    };
     format!(
         "\n\n{legend}NIC waits: {}; {overshoot}.{nic}{interrupts}{costs} Marks: {}. Cable: {}. TCP: {}.\n\
-         {}, {:.1} s for each setting.",
+         {}, {measured} for each setting.",
         environment.wait,
         if environment.mark.is_empty() { "nothing" } else { &environment.mark },
         environment.link,
         environment.congestion_control,
         environment.machine(),
-        first.seconds,
     )
 }
 

@@ -17,6 +17,7 @@
 //! | `marked:75+gap:20` | a mark interrupts at least 20 us after the interrupt before |
 
 use core::fmt;
+use core::num::IntErrorKind;
 use core::str::FromStr;
 
 use super::ItrMode;
@@ -329,7 +330,11 @@ impl FromStr for Moderation {
     type Err = SettingError;
 
     fn from_str(text: &str) -> Result<Self, SettingError> {
-        let number = |text: &str| text.parse().map_err(|_| SettingError::NotANumber);
+        // One that is too large for the type is too large for the setting.
+        let number = |text: &str| match text.parse::<u32>().map_err(|error| *error.kind()) {
+            Err(IntErrorKind::PosOverflow) => Ok(u32::MAX),
+            parsed => parsed.map_err(|_| SettingError::NotANumber),
+        };
         let mut timer: Option<(TimerKind, Option<u32>)> = None;
         let mut marks: Option<(Marks, Option<u32>)> = None;
         let (mut frames, mut bound, mut gap) = (None, None, None);
@@ -501,6 +506,7 @@ mod tests {
         assert_eq!(parse("delay:75+throttle:10"), Err(SettingError::Twice));
         assert_eq!(parse("marked:75+delay:50"), Err(SettingError::Twice));
         assert_eq!(parse("delay:1000001"), Err(SettingError::UsecsTooLong));
+        assert_eq!(parse("delay:99999999999"), Err(SettingError::UsecsTooLong));
         assert_eq!(parse("frames:65536"), Err(SettingError::TooManyFrames));
         assert_eq!(parse("disabled:75"), Err(SettingError::NoUsecs("disabled")));
         assert_eq!(parse("periodic:0"), Err(SettingError::NoPeriod));
