@@ -26,7 +26,8 @@ fn writes_its_own_files_and_removes_them() {
          earmark persist one --write --root $root >/dev/null
          earmark persist one --remove --root $root
          earmark persist one --remove --root $root
-         earmark persist one rx-usecs 2>&1 || true",
+         earmark persist one rx-usecs 2>&1 || true
+         earmark persist one rx-usecs=50 2>&1 || true",
     );
     for words in [
         "Earmark has changed nothing of one; apply something first",
@@ -37,6 +38,7 @@ fn writes_its_own_files_and_removes_them() {
         "\nremoved: ",
         "\nnothing of one is persisted below",
         "one (driver veth) has no rx-usecs",
+        "rx-usecs=50: name the setting alone, as `rx-usecs`",
     ] {
         assert!(ended.output().contains(words), "no {words} in {ended:?}");
     }

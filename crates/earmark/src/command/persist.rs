@@ -184,8 +184,16 @@ fn root_flag(args: &PersistArgs) -> String {
 }
 
 fn parsed(names: &[String]) -> Result<Vec<Setting>> {
-    let parsed = names.iter().map(|name| name.parse());
-    parsed.collect::<Result<_, String>>().map_err(|why| anyhow!("{why}"))
+    let setting = |name: &String| {
+        name.parse().map_err(|why: String| match name.split_once('=') {
+            Some((known, _)) if known.parse::<Setting>().is_ok() => anyhow!(
+                "{name}: name the setting alone, as `{known}`; its value is the one in force, which \
+                 `earmark apply` sets"
+            ),
+            _ => anyhow!("{why}"),
+        })
+    };
+    names.iter().map(setting).collect()
 }
 
 fn names(settings: &State) -> String {
