@@ -274,10 +274,11 @@ fn footer(results: &[Measurement], legend: &str) -> String {
     } else {
         format!(" Costs of a host: {}.", environment.costs)
     };
-    let measured = match first.seconds {
-        // A run in virtual time may be that short.
-        seconds if seconds < 1.0 => format!("{:.0} ms", seconds * 1e3),
-        seconds => format!("{seconds:.1} s"),
+    // A run in virtual time may last some milliseconds.
+    let measured = if first.seconds < 1.0 {
+        format!("{:.0} ms", first.seconds * 1e3)
+    } else {
+        format!("{:.1} s", first.seconds)
     };
     format!(
         "\n\n{legend}NIC waits: {}; {overshoot}.{nic}{interrupts}{costs} Marks: {}. Cable: {}. TCP: {}.\n\

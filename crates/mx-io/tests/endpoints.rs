@@ -233,7 +233,7 @@ fn last_words_of_a_peer_do_not_show_that_it_is_alive() {
     let open = |number, progress| {
         open(&wire, number, Config::default(), Life { progress, ..Life::default() })
     };
-    // Nothing that comes is looked at unless `a` is told to.
+    // `a` processes nothing between its calls.
     let (a, b) = (open(1, Progress::Manual), open(2, Progress::Thread));
     let old = connect(&a, &b);
     a.isend(old, 7, Bytes::from_static(b"hello")).unwrap();

@@ -17,8 +17,8 @@ use crate::option;
 
 /// Bytes of the header of a control message.
 const HEADER: usize = size_of::<libc::cmsghdr>();
-/// Bytes of a control message with `struct in6_pktinfo`, the longer one, and its padding.
-const LONGEST: usize = (HEADER + 20).next_multiple_of(8);
+/// Bytes of a control message with `struct in6_pktinfo` and its padding; `in_pktinfo` is shorter.
+const CONTROL_LENGTH: usize = (HEADER + 20).next_multiple_of(8);
 
 /// From now on each datagram that comes says which address it was sent to.
 ///
@@ -60,7 +60,7 @@ pub fn send(
     to: SocketAddr,
     from: Option<IpAddr>,
 ) -> io::Result<()> {
-    let mut room = Room([0; LONGEST]);
+    let mut room = Room([0; CONTROL_LENGTH]);
     let length = from.map_or(0, |from| write(from, &mut room.0));
     match send_with(&socket, bytes, to, &mut room.0[..length]) {
         // It may be that of a broadcast, or no longer one of this host.
@@ -71,10 +71,10 @@ pub fn send(
 
 /// Room for a control message, aligned as its header is.
 #[repr(C, align(8))]
-struct Room([u8; LONGEST]);
+struct Room([u8; CONTROL_LENGTH]);
 
 /// Writes the control message that names this address; its length with the padding.
-fn write(from: IpAddr, room: &mut [u8; LONGEST]) -> usize {
+fn write(from: IpAddr, room: &mut [u8; CONTROL_LENGTH]) -> usize {
     let mut data = [0; 20];
     let (level, kind, length) = match from {
         IpAddr::V4(from) => {

@@ -26,8 +26,8 @@ const BUDGET: usize = 64;
 /// One who looks again and again does what is due every so many looks, which is about once in a
 /// microsecond.
 const LOOKS: u32 = 16;
-/// Whoever catches up advances so many times at most, while frames come faster than they are taken.
-const CATCH_UP: u32 = 256;
+/// Limit of rounds of [`Core::catch_up`], in case frames arrive faster than they are processed.
+const CATCH_UP_ROUNDS: u32 = 256;
 
 /// The engine, its port, and what has ended.
 pub(super) struct Core<S, R> {
@@ -104,10 +104,10 @@ impl<S: Source, R: Sink> Core<S, R> {
         }
     }
 
-    /// Receives what has come so far. It says nothing about the time after: of a peer that is asked
-    /// next whether it is alive, it may be the last word.
+    /// Processes what has arrived so far. To be called before a peer is probed: frames that arrived
+    /// before the probe do not show that the peer is still alive.
     pub(super) fn catch_up(&mut self) -> Result<(), MxError> {
-        for _ in 0..CATCH_UP {
+        for _ in 0..CATCH_UP_ROUNDS {
             if !self.advance()? {
                 break;
             }
