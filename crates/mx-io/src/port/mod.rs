@@ -49,6 +49,7 @@ pub mod faulty;
 mod inbox;
 pub mod local;
 mod message;
+mod name;
 mod outbox;
 pub mod packet;
 pub mod shm;

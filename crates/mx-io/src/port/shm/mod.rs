@@ -60,8 +60,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use base::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use rustix::event::epoll;
-use rustix::net::{SocketAddrUnix, bind, listen};
 
+use super::name::{Listener, REMEDY};
 use super::{
     Address, BulkState, Identity, LATER, NicId, Port, PortCounters, PortError, Room, TakeFrame,
     Transmitted, WriteFrame, check_mtu,
@@ -133,7 +133,7 @@ pub struct ShmPort {
     endpoint: u8,
     settings: ShmSettings,
     network: Network,
-    listener: OwnedFd,
+    listener: Listener,
     /// A listener that could not accept who is waiting.
     owes: bool,
     /// Watches the listener and all connections.
@@ -194,16 +194,10 @@ impl ShmPort {
         }
         let network = Network::here();
         let name = name(settings.scope, (nic, endpoint));
-        let calls = Calls::new();
-        let listening = listen_as(&network, &name);
-        let ((listener, epoll), calls) =
-            listening.and_then(|it| Ok((it, calls?))).map_err(|cause| {
-                if cause.kind() == io::ErrorKind::AddrInUse {
-                    return PortError::Taken { endpoint, port: port.clone(), holder: None };
-                }
-                let remedy = "check the limit on open files: ulimit -n";
-                PortError::system("listen for endpoints of this host", &port, remedy)(cause)
-            })?;
+        let listener = Listener::new(&name, BACKLOG, (&port, endpoint), || network.socket())?;
+        let refused = PortError::system("open shared memory", &port, REMEDY);
+        let epoll = watch(&listener).map_err(&refused)?;
+        let calls = Calls::new().map_err(&refused)?;
         Ok(Self {
             nic,
             endpoint,
@@ -329,15 +323,12 @@ fn number((nic, endpoint): Key) -> u64 {
     u64::from_be_bytes([0, a, b, c, d, e, f, endpoint])
 }
 
-/// A socket that listens, and an epoll that watches it.
-fn listen_as(network: &Network, name: &str) -> io::Result<(OwnedFd, OwnedFd)> {
-    let listener = network.socket()?;
-    bind(&listener, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
-    listen(&listener, BACKLOG)?;
+/// An epoll that watches a listener.
+fn watch(listener: &Listener) -> io::Result<OwnedFd> {
     let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-    epoll::add(&epoll, &listener, epoll::EventData::new_u64(LISTENER), flags)?;
-    Ok((listener, epoll))
+    epoll::add(&epoll, listener, epoll::EventData::new_u64(LISTENER), flags)?;
+    Ok(epoll)
 }
 
 #[cfg(test)]
