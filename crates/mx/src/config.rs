@@ -90,7 +90,8 @@ impl Default for Config {
             window: 256,
             blocks: 4,
             pull_window: 256,
-            peer_credit: 1 << 20,
+            // The window of many programs, 64 messages of 16 KiB, with what layers put before them.
+            peer_credit: (1 << 20) + (64 << 10),
             unexpected_bytes: 256 << 20,
             unexpected_messages: 1 << 20,
             early_bytes: 16 << 20,

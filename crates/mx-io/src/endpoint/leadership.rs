@@ -8,8 +8,8 @@
 //! | state | leader | progress thread |
 //! |---|---|---|
 //! | idle | none; no call for a [`LEASE`] | drives, sleeps on the port |
-//! | polled | none; a call within a `LEASE` | looks after each `LEASE` |
-//! | led | drives, sleeps on the port without timers | looks after each `LEASE`, sees to timers |
+//! | polled | none; a call within a `LEASE` | looks now and then |
+//! | led | drives, sleeps on the port without timers | looks now and then, sees to timers |
 //! | led for long | drives, sets its own timers | sleeps until its bell rings |
 //!
 //! | from | event | to | action |
@@ -22,6 +22,9 @@
 //! | led for long | the leader leaves | polled | wake a follower, the progress thread |
 //! | polled | no call for a `LEASE`: [`Leadership::is_over`] | idle | |
 //! | polled | the program sleeps: [`Leadership::release`] | idle | wake the progress thread |
+//!
+//! *Now and then* is after a `LEASE`, and after up to four if the application has driven for long:
+//! each look takes the processor from a program that polls.
 //!
 //! The machine has no clock and does no I/O but to ring; its owner has the lock of the endpoint.
 
@@ -38,6 +41,13 @@ use super::sources::{Role, Sources};
 /// While the application has driven the endpoint within this time, the progress thread leaves it to
 /// the application.
 pub(super) const LEASE: Duration = Duration::from_micros(500);
+
+/// The progress thread looks again after this part of the time for which the application has
+/// driven: if it stops, this is how long nobody drives.
+const LOOK_AFTER: u64 = 8;
+/// It looks after this time at the latest, so that a peer resends one frame in vain at most
+/// ([`Config::resend_min`](mx::config::Config::resend_min)).
+const MAX_LOOK_AFTER: Duration = Duration::from_millis(2);
 
 /// A leader that has been there for so many leases stays for a while: the progress thread stops
 /// looking, and is woken when it leaves.
@@ -153,13 +163,18 @@ impl Leadership {
         self.standby = Standby::No;
     }
 
-    /// The progress thread leaves the endpoint to a leader that it has seen since `since`, or to
-    /// the next call: until when it sleeps, or until its bell rings.
-    pub(super) fn stand_by(&mut self, now: Instant, since: Instant) -> Option<Instant> {
-        let lease = clock::span(LEASE);
-        let is_long = now.since(since) >= lease.times(LONG);
-        self.standby = if is_long { Standby::UntilBell } else { Standby::Until(now + lease) };
-        (!is_long).then(|| now + lease)
+    /// The progress thread leaves the endpoint to the application, which drives since `begun`, and
+    /// has a leader since `led`: until when it sleeps, or until its bell rings.
+    pub(super) fn stand_by(
+        &mut self,
+        now: Instant,
+        begun: Instant,
+        led: Instant,
+    ) -> Option<Instant> {
+        let is_long = now.since(led) >= clock::span(LEASE).times(LONG);
+        let at = look_at(now, begun);
+        self.standby = if is_long { Standby::UntilBell } else { Standby::Until(at) };
+        (!is_long).then_some(at)
     }
 
     /// Whether the progress thread will see to what is `due`, a lease late at most, so that a
@@ -235,5 +250,25 @@ impl Leadership {
     /// Wakes the progress thread.
     pub(super) fn wake_progress(&self) {
         self.sources.ring(Role::Progress);
+    }
+}
+
+/// When the progress thread looks again whether the application still drives, as it does since
+/// `begun`.
+pub(super) fn look_at(now: Instant, begun: Instant) -> Instant {
+    let part = base::time::Duration::from_nanos(now.since(begun).as_nanos() / LOOK_AFTER);
+    now + part.clamp(clock::span(LEASE), clock::span(MAX_LOOK_AFTER))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_are_rarer_the_longer_the_application_has_driven() {
+        let micros = |us: u64| Instant::from_nanos(us * 1000);
+        let looks = |us| look_at(micros(us), micros(0)).since(micros(us)).as_nanos() / 1000;
+        let after: Vec<u64> = [0, 4_000, 8_000, 16_000, 1_000_000].map(looks).into();
+        assert_eq!(after, [500, 500, 1_000, 2_000, 2_000]);
     }
 }

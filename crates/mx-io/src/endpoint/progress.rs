@@ -3,7 +3,7 @@
 use std::num::NonZeroU64;
 
 use super::error::MxError;
-use super::leadership::LEASE;
+use super::leadership::look_at;
 use super::shared::Shared;
 use super::sources::Role;
 use mx::buffers::{Sink, Source};
@@ -45,7 +45,8 @@ fn drive<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<bool, MxError> {
 
 /// Sleeps as long as the application drives the endpoint.
 fn stand_by<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<(), MxError> {
-    let mut since = clock::now();
+    let begun = clock::now();
+    let mut led = begun;
     loop {
         let now = clock::now();
         // Whoever has the lock drives, and should not have to wait for this thread.
@@ -56,18 +57,18 @@ fn stand_by<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<(), MxError> {
                 return Ok(());
             }
             if !core.leadership.has_leader() {
-                since = now;
+                led = now;
             }
             // A leader that sleeps leaves timers to this thread.
             if core.engine.deadline().is_some_and(|due| due <= now) {
                 core.advance()?;
             }
-            let until = core.leadership.stand_by(now, since);
+            let until = core.leadership.stand_by(now, begun, led);
             core.hand_over_timer();
             until
         } else {
-            since = now;
-            Some(now + clock::span(LEASE))
+            led = now;
+            Some(look_at(now, begun))
         };
         let slept = shared.sources.wait_for_bell(Role::Progress, due);
         slept.map_err(|error| MxError::System(error.into()))?;

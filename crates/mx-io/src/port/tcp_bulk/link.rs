@@ -168,8 +168,8 @@ impl Link {
         self.rewind();
         let room = self.room.len() - self.end;
         // What comes with the head of a run has to be copied.
-        let wanted =
-            if self.expects_run && self.run.is_none() { BEGINNING.min(room) } else { room };
+        let may_begin = self.expects_run && self.run.is_none() && self.start == self.end;
+        let wanted = if may_begin { BEGINNING.min(room) } else { room };
         let (came, _) =
             recv(&self.stream, &mut self.room[self.end..self.end + wanted], RecvFlags::DONTWAIT)?;
         self.end += came;

@@ -63,6 +63,20 @@ fn lengths_that_no_frame_has_end_the_connection() {
     }
 }
 
+#[test]
+fn message_that_comes_instead_of_data_takes_two_calls() {
+    let (mut link, mut other) = connected();
+    link.expect_run();
+    let bytes = record(16_441, 16_441);
+    other.write_all(&bytes).unwrap();
+    while rustix::io::ioctl_fionread(&link).unwrap() < bytes.len() as u64 {
+        std::thread::yield_now();
+    }
+    let mut came = Vec::new();
+    let calls = link.receive(PEER, &mut |_, frame: &[u8]| came.push(frame.len()));
+    assert_eq!((calls.unwrap(), came), (2, vec![16_441]));
+}
+
 /// A prefix and the head of a run, and its data.
 fn run(data: usize) -> (Vec<u8>, Vec<u8>) {
     let header = Header {
