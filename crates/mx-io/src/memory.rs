@@ -152,6 +152,13 @@ impl<P: AsRef<[Segment]>, const SHORT: usize> Payload<P, SHORT> {
         }))
     }
 
+    /// Copies what is lent.
+    pub fn keep(&mut self, copies: &Arc<Copies>) {
+        if let Self::Lent(segments) = self {
+            *self = Self::copied(segments, copies);
+        }
+    }
+
     /// How many bytes there are.
     pub fn length(&self) -> usize {
         match self {

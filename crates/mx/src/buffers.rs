@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use bytes::Bytes;
 
 /// A message that is being sent. It may be read many times, until its request is complete, and
-/// eager messages until all of it is acknowledged.
+/// eager messages until all of it is acknowledged, unless the memory is lent.
 pub trait Source {
     /// Bytes of the message.
     fn length(&self) -> u64;
@@ -23,6 +23,15 @@ pub trait Source {
         let _ = (offset, most);
         &[]
     }
+
+    /// Whether it may be read only until its request is complete. Then the request of an eager
+    /// message waits for the acknowledgement, or for [`keep`](Self::keep).
+    fn is_lent(&self) -> bool {
+        false
+    }
+
+    /// Takes a copy of what is lent.
+    fn keep(&mut self) {}
 }
 
 /// The place for a message.

@@ -37,11 +37,14 @@ pub struct BulkState {
     /// Eager messages of more bytes than this gain by it, if that is known better than
     /// [`Config::bulk_min`](crate::config::Config::bulk_min) has it.
     pub min: Option<u32>,
+    /// Whether data that are [not written](crate::endpoint::Endpoint::data) to frames may be read
+    /// after the frame was handed over.
+    pub reads_later: bool,
 }
 
 impl From<BulkPath> for BulkState {
     fn from(path: BulkPath) -> Self {
-        Self { path, min: None }
+        Self { path, ..Self::default() }
     }
 }
 

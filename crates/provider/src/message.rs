@@ -92,6 +92,14 @@ impl Source for Outgoing {
             _ => self.body.piece(offset - HEADER, most),
         }
     }
+
+    fn is_lent(&self) -> bool {
+        matches!(self.body, Body::Lent(_))
+    }
+
+    fn keep(&mut self) {
+        self.body.keep(&self.backlog.copies);
+    }
 }
 
 /// What a message that is about remote memory comes for.

@@ -118,6 +118,15 @@ impl<S: Source, R: Sink> Core<S, R> {
     /// Advances if a frame has come, and now and then if none has. This is for one who looks again
     /// and again: the clock costs more than a look into the port.
     pub(super) fn look(&mut self) -> Result<bool, MxError> {
+        let any = self.look_for_frames()?;
+        // One at a time: the rest may be acknowledged until the next look.
+        if self.engine.end_lent() {
+            self.note_events();
+        }
+        Ok(any)
+    }
+
+    fn look_for_frames(&mut self) -> Result<bool, MxError> {
         self.looks = self.looks.wrapping_add(1);
         let is_due = self.looks.is_multiple_of(LOOKS);
         if is_due || !self.leadership.is_awake() || self.blocked.is_some() {
@@ -128,6 +137,17 @@ impl<S: Source, R: Sink> Core<S, R> {
             self.send_if_any()?;
         }
         Ok(any)
+    }
+
+    /// Ends sends that only wait for an acknowledgement, before the program sleeps; whether there
+    /// were any.
+    pub(super) fn end_lent(&mut self) -> bool {
+        let mut any = false;
+        while self.engine.end_lent() {
+            any = true;
+        }
+        self.note_events();
+        any
     }
 
     /// As [`send`](Self::send), but leaves the port alone if the engine has nothing for it: what

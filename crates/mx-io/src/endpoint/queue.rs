@@ -71,6 +71,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     pub fn ring_next(&self) -> Result<bool, MxError> {
         let mut core = self.core()?;
         core.advance()?;
+        core.end_lent();
         if core.ended.has(ALL) {
             return Ok(false);
         }

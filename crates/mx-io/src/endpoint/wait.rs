@@ -186,7 +186,7 @@ impl<S: Source, R: Sink> Shared<S, R> {
                 Waiting::Spin => true,
                 Waiting::Hybrid(span) => now.since(begun) < clock::span(span),
             };
-            if advanced || spins {
+            if advanced || spins || core.end_lent() {
                 has_slept = false;
                 // Others want the lock, too.
                 drop(core);

@@ -8,9 +8,12 @@ use base::time::Instant;
 use super::requests::Delivery;
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
-use crate::ids::{MessageId, PeerId};
+use crate::ids::{MessageId, PeerId, SendId};
 use crate::peer::{Arriving, Target};
 use crate::status::Code;
+
+/// Of the sends in memory that was lent, so many are remembered in vain.
+const ENDED_LENT: usize = 256;
 
 /// A piece of an eager message.
 #[derive(Clone, Copy)]
@@ -22,6 +25,36 @@ pub(super) struct Piece<'a> {
 }
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
+    /// All of a message has left.
+    pub(super) fn eager_left(&mut self, send: SendId) {
+        let Some(sending) = self.sends.get(send) else { return };
+        let total = sending.total;
+        if !sending.source.is_lent() || total == 0 {
+            return self.complete_send(send, Code::Success, total);
+        }
+        if self.lent.len() > ENDED_LENT + self.sends.len() {
+            let sends = &self.sends;
+            self.lent.retain(|lent| sends.contains_key(*lent));
+        }
+        self.lent.push_back(send);
+    }
+
+    /// Ends a send that only waits for an acknowledgement because its memory is lent; false if none
+    /// does. What is lost is sent again from a copy. For one whose program waits for such ends.
+    pub fn end_lent(&mut self) -> bool {
+        while let Some(send) = self.lent.pop_front() {
+            if let Some(sending) = self.sends.get_mut(send)
+                && !sending.is_complete
+            {
+                sending.source.keep();
+                let total = sending.total;
+                self.complete_send(send, Code::Success, total);
+                return true;
+            }
+        }
+        false
+    }
+
     /// A piece has come; pieces come in order. An error breaks the protocol.
     pub(super) fn arrived(&mut self, now: Instant, id: PeerId, piece: Piece<'_>) -> Result<(), ()> {
         let Some(peer) = self.peers.get_mut(id) else { return Ok(()) };

@@ -158,6 +158,8 @@ pub struct Endpoint<S, R> {
     early_bytes: u64,
 
     sends: SlotMap<SendId, Sending<S>>,
+    /// Eager messages in memory that is lent, in the order in which they left. Some may have ended.
+    lent: VecDeque<SendId>,
     receives: SlotMap<ReceiveId, Receiving<R>>,
     messages: SlotMap<MessageId, Message>,
     matching: Matching,
@@ -196,6 +198,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             reserved_bytes: 0,
             early_bytes: 0,
             sends: SlotMap::with_key(),
+            lent: VecDeque::new(),
             receives: SlotMap::with_key(),
             messages: SlotMap::with_key(),
             matching: Matching::new(config.context),

@@ -215,10 +215,17 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         };
         let Some(sending) = self.sends.get_mut(id) else { return };
         sending.unacked -= 1;
-        // A large message is complete when it was received.
-        if sending.unacked == 0 && sending.is_out && sending.is_complete {
-            self.sends.remove(id);
+        if sending.unacked > 0 || !sending.is_out {
+            return;
         }
+        // A large message is complete when it was received. Of another one memory was lent.
+        let (is_eager, total) = (sending.begun > 0, sending.total);
+        if is_eager {
+            self.complete_send(id, Code::Success, total);
+        } else if !sending.is_complete {
+            return;
+        }
+        self.sends.remove(id);
     }
 
     /// A numbered frame: it is processed in its turn.

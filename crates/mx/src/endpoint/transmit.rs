@@ -19,7 +19,6 @@ use crate::large::{Block, Job, Region};
 use crate::outgoing::{BulkPath, Outgoing};
 use crate::peer::{Item, Link, Resent, Segment};
 use crate::seq::Seq;
-use crate::status::Code;
 use crate::wire::{
     self, BITMAP, BULK_EAGER, Body, Connect, ConnectStatus, FrameType, Header, Nack, Pull, VERSION,
 };
@@ -177,6 +176,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             return None;
         }
         sending.unacked += 1;
+        if bulk && peer.bulk.reads_later {
+            sending.source.keep();
+        }
         let outbound = &mut peer.outbound;
         if frame_type == FrameType::Rendezvous {
             let is_short = is_short(&self.config, sending);
@@ -207,7 +209,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         outbound.has_begun = !sending.is_out;
         if sending.is_out {
             outbound.queue.pop_front();
-            self.complete_send(send, Code::Success, total.into());
+            self.eager_left(send);
         }
         Some(segment)
     }

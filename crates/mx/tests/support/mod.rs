@@ -9,10 +9,11 @@ use std::collections::VecDeque;
 use base::time::{Duration, Instant};
 use bytes::Bytes;
 use mx::address::{Address, NicId};
+use mx::buffers::Source;
 use mx::config::Config;
 use mx::endpoint::Endpoint;
 use mx::ids::PeerId;
-use mx::outgoing::BulkPath;
+use mx::outgoing::BulkState;
 use mx::status::{Code, Event};
 use mx::wire::{self, Body, FrameType, Header};
 
@@ -22,9 +23,9 @@ pub(crate) type End = Endpoint<Bytes, Vec<u8>>;
 pub(crate) type Tap = Box<dyn FnMut(usize, &mut Vec<u8>) -> bool>;
 
 /// Two endpoints, and a microsecond of wire between them.
-pub(crate) struct Pair {
+pub(crate) struct Pair<S = Bytes> {
     pub(crate) now: Instant,
-    pub(crate) ends: [End; 2],
+    pub(crate) ends: [Endpoint<S, Vec<u8>>; 2],
     wires: [VecDeque<(Instant, Vec<u8>)>; 2],
     pub(crate) events: [Vec<Event<Vec<u8>>>; 2],
     /// These do nothing, and their frames wait.
@@ -43,7 +44,21 @@ pub(crate) fn address(number: u8) -> Address {
 
 impl Pair {
     pub(crate) fn new(config: Config) -> Self {
-        let end = |number| End::new(config, address(number), 77 + u64::from(number)).unwrap();
+        Self::of_any(config)
+    }
+
+    /// Two that are connected, and how each calls the other.
+    pub(crate) fn connected(config: Config) -> (Self, [PeerId; 2]) {
+        let mut pair = Self::new(config);
+        let ids = pair.connect();
+        (pair, ids)
+    }
+}
+
+impl<S: Source> Pair<S> {
+    /// Two that send messages of any kind.
+    pub(crate) fn of_any(config: Config) -> Self {
+        let end = |number| Endpoint::new(config, address(number), 77 + u64::from(number)).unwrap();
         Self {
             now: Instant::from_micros(1),
             ends: [end(0), end(1)],
@@ -57,15 +72,14 @@ impl Pair {
         }
     }
 
-    /// Two that are connected, and how each calls the other.
-    pub(crate) fn connected(config: Config) -> (Self, [PeerId; 2]) {
-        let mut pair = Self::new(config);
-        let a = pair.ends[0].connect(pair.now, address(1), config.key, secs(1)).unwrap();
-        pair.run(secs(0));
-        assert!(matches!(pair.events[0][..], [Event::Connected(id, Code::Success)] if id == a));
-        pair.events[0].clear();
-        let b = pair.ends[1].peers().next().unwrap();
-        (pair, [a, b])
+    /// Connects them: how each calls the other.
+    pub(crate) fn connect(&mut self) -> [PeerId; 2] {
+        let key = self.ends[1].config().key;
+        let a = self.ends[0].connect(self.now, address(1), key, secs(1)).unwrap();
+        self.run(secs(0));
+        assert!(matches!(self.events[0][..], [Event::Connected(id, Code::Success)] if id == a));
+        self.events[0].clear();
+        [a, self.ends[1].peers().next().unwrap()]
     }
 
     /// Goes on until nothing happens, or for so long.
@@ -128,7 +142,8 @@ impl Pair {
     }
 
     /// From now on there is this path for bulk frames.
-    pub(crate) fn set_bulk_path(&mut self, path: BulkPath) {
+    pub(crate) fn set_bulk_path(&mut self, path: impl Into<BulkState>) {
+        let path = path.into();
         for number in 0..2 {
             self.ends[number].set_bulk_path(self.now, address(1 - number as u8), path);
         }

@@ -18,6 +18,10 @@ pub(super) const SILENT: u64 = u64::MAX;
 /// The context of sends that are counted, and not reported otherwise.
 pub(super) const COUNTED: u64 = u64::MAX - 1;
 
+/// Messages of so many bytes are sent from the program's memory, and copied only if that has to be
+/// free before they are acknowledged. To copy fewer costs no more than to look whether they are.
+const LENT: usize = 4 << 10;
+
 /// A call that sends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Send {
@@ -60,7 +64,8 @@ impl Live {
         self.has_room()?;
         let peer = self.peer(send.to)?;
         let header = bits::header(send.data);
-        let is_copied = HEADER + length <= self.eager_max || send.flags & FI_INJECT != 0;
+        let is_eager = HEADER + length <= self.eager_max;
+        let is_copied = send.flags & FI_INJECT != 0 || is_eager && (length < LENT || peer.is_self);
         let message = if is_copied {
             Outgoing::copied(header, &send.memory, &self.backlog)
         } else {

@@ -208,7 +208,7 @@ impl ShmPort {
 
     fn changed(&mut self, (nic, endpoint): Key, path: BulkPath) {
         // All that one frame of the MTU has no room for gains.
-        let state = BulkState { path, min: Some(0) };
+        let state = BulkState { path, min: Some(0), reads_later: self.settings.reads_memory };
         self.changes.push((Address { nic, endpoint }, state));
     }
 }

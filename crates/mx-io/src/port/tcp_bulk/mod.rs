@@ -430,7 +430,10 @@ impl Bulk {
     }
 
     fn changed(&mut self, (nic, endpoint): Key, path: BulkPath) {
-        self.changes.push((Address { nic, endpoint }, BulkState { path, min: self.min }));
+        self.changes.push((
+            Address { nic, endpoint },
+            BulkState { path, min: self.min, reads_later: false },
+        ));
     }
 
     fn listen(&self, token: u64, flags: EventFlags) {

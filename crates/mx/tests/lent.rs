@@ -1,0 +1,153 @@
+//! Messages whose memory is lent: they are copied only if the memory has to be free before they are
+//! acknowledged.
+
+mod support;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use base::time::Duration;
+use mx::buffers::Source;
+use mx::config::Config;
+use mx::ids::PeerId;
+use mx::matching::Match;
+use mx::outgoing::{BulkPath, BulkState};
+use mx::status::{Code, Event};
+use mx::wire::FrameType;
+use support::{Pair, frame_type, pattern, secs};
+
+const BYTES: usize = 10_000;
+
+#[derive(Debug)]
+struct Memory {
+    lent: Vec<u8>,
+    copy: Option<Vec<u8>>,
+}
+
+/// A message in memory that is lent, which tests look at and change.
+#[derive(Clone, Debug)]
+struct Lent(Rc<RefCell<Memory>>);
+
+impl Lent {
+    fn new() -> Self {
+        Self(Rc::new(RefCell::new(Memory { lent: pattern(BYTES).to_vec(), copy: None })))
+    }
+
+    fn is_copied(&self) -> bool {
+        self.0.borrow().copy.is_some()
+    }
+
+    /// The program changes what it has lent.
+    fn change(&self) {
+        self.0.borrow_mut().lent.fill(0);
+    }
+}
+
+impl Source for Lent {
+    fn length(&self) -> u64 {
+        BYTES as u64
+    }
+
+    fn read(&self, offset: u64, into: &mut [u8]) {
+        let Memory { lent, copy } = &*self.0.borrow();
+        let at = offset as usize;
+        into.copy_from_slice(&copy.as_ref().unwrap_or(lent)[at..at + into.len()]);
+    }
+
+    fn is_lent(&self) -> bool {
+        !self.is_copied()
+    }
+
+    fn keep(&mut self) {
+        let Memory { lent, copy } = &mut *self.0.borrow_mut();
+        copy.get_or_insert_with(|| lent.clone());
+    }
+}
+
+/// Two that are connected, the second of which waits for a message.
+fn connected() -> (Pair<Lent>, PeerId) {
+    let mut pair = Pair::of_any(Config::default());
+    let [to, from] = pair.connect();
+    pair.ends[1].irecv(pair.now, Some(from), Match::exact(1), vec![0; BYTES], 0).unwrap();
+    (pair, to)
+}
+
+/// Sends a message that the second end does not see yet.
+fn send(pair: &mut Pair<Lent>, to: PeerId) -> Lent {
+    let lent = Lent::new();
+    pair.asleep[1] = true;
+    pair.ends[0].isend(pair.now, to, 1, lent.clone(), 0).unwrap();
+    pair.run(secs(0));
+    lent
+}
+
+/// How sends of the first end have ended.
+fn ends(pair: &mut Pair<Lent>) -> Vec<Code> {
+    let end = |event| match event {
+        Event::Sent(_, status) => Some(status.code),
+        _ => None,
+    };
+    pair.take(0).into_iter().filter_map(end).collect()
+}
+
+/// Whether the second end has the message as it was sent.
+fn has_come(pair: &mut Pair<Lent>) -> bool {
+    matches!(&pair.take(1)[..], [Event::Received(_, _, bytes)] if bytes[..] == pattern(BYTES)[..])
+}
+
+#[test]
+fn send_ends_with_the_acknowledgement_and_nothing_is_copied() {
+    let (mut pair, to) = connected();
+    let lent = send(&mut pair, to);
+    assert_eq!(ends(&mut pair), []);
+    assert_eq!(pair.ends[0].open_requests().0.len(), 1);
+    pair.asleep[1] = false;
+    pair.run(secs(1));
+    assert_eq!(ends(&mut pair), [Code::Success]);
+    assert!(has_come(&mut pair) && !lent.is_copied());
+    assert!(!pair.ends[0].end_lent());
+    assert_eq!(pair.ends[0].usage().sends, 0);
+}
+
+#[test]
+fn what_is_lost_is_sent_from_a_copy_if_the_memory_was_wanted_back() {
+    let (mut pair, to) = connected();
+    let mut drops = 4;
+    pair.tap = Box::new(move |_, frame| {
+        drops -= i32::from(frame_type(frame) == FrameType::Medium && drops > 0);
+        frame_type(frame) != FrameType::Medium || drops == 0
+    });
+    let lent = send(&mut pair, to);
+    assert!(pair.ends[0].end_lent() && lent.is_copied());
+    lent.change();
+    pair.asleep[1] = false;
+    pair.run(secs(1));
+    assert_eq!(ends(&mut pair), [Code::Success]);
+    assert!(pair.ends[0].counters().resent > 0 && has_come(&mut pair));
+    assert_eq!(pair.ends[0].usage().sends, 0);
+}
+
+#[test]
+fn send_to_a_peer_that_is_lost_fails() {
+    let (mut pair, to) = connected();
+    pair.tap = Box::new(|_, _| false);
+    let lent = send(&mut pair, to);
+    pair.run(secs(10));
+    assert_eq!(ends(&mut pair), [Code::Unreachable]);
+    assert!(!lent.is_copied() && !pair.ends[0].end_lent());
+    assert_eq!(pair.ends[0].usage().sends, 0);
+}
+
+#[test]
+fn path_that_is_read_later_gets_a_copy() {
+    let (mut pair, to) = connected();
+    let path = BulkState { path: BulkPath::Open, min: Some(0), reads_later: true };
+    pair.set_bulk_path(path);
+    let lent = send(&mut pair, to);
+    assert_eq!(ends(&mut pair), [Code::Success]);
+    assert!(lent.is_copied());
+    lent.change();
+    pair.asleep[1] = false;
+    pair.run(Duration::from_millis(10));
+    assert!(has_come(&mut pair));
+}
