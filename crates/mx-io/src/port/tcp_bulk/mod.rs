@@ -30,8 +30,8 @@
 //! an address there, at a port from 1024 on, but to none behind a router, on another
 //! interface, or of this host alone.
 //!
-//! A spinning thread looks at connections only while it expects something there, since that takes a
-//! system call. A sleeping thread sleeps on both descriptors.
+//! A spinning thread looks at connections the more rarely the more often it has done so in vain,
+//! since that takes a system call. A sleeping thread sleeps on both descriptors.
 
 mod asks;
 mod connect;
@@ -66,10 +66,10 @@ use opening::{Opening, never_pace};
 use pages::Pages;
 use sys::clock;
 
-/// For how many vain looks after the last sign of bulk frames a spinning thread still looks: some
-/// milliseconds.
-const WARM: u32 = 10_000;
-/// How often it looks otherwise, since peers may send at any time: every so many times.
+/// How often a spinning thread looks at connections: once in so many looks at the outer port, while
+/// it has done so in vain fewer times than the second number says.
+const LOOK_EVERY: [(u32, u32); 3] = [(1, 16), (4, 64), (16, 512)];
+/// How often it does so otherwise, since peers may send at any time.
 const COLD: u32 = 64;
 
 /// The most connections that are being opened at a time.
@@ -125,7 +125,9 @@ struct Bulk {
     pages: Pages,
     /// Connections that keep some bytes back, since others were to follow.
     corked: Vec<u64>,
-    warm: u32,
+    /// Looks at connections in vain since the last sign of bulk frames, and looks at the outer port
+    /// since then.
+    vain: u32,
     looks: u32,
     counters: PortCounters,
 }
@@ -239,6 +241,11 @@ impl<P: Port> Port for TcpBulkPort<P> {
     }
 }
 
+/// Once in how many looks at the outer port a thread looks at connections, after so many in vain.
+fn look_every(vain: u32) -> u32 {
+    LOOK_EVERY.iter().find(|(_, times)| vain < *times).map_or(COLD, |(every, _)| *every)
+}
+
 impl Bulk {
     fn new(outer: &impl Port, interface: u32, address: Ipv4Addr) -> io::Result<Self> {
         let listener = TcpListener::bind(SocketAddrV4::new(address, 0))?;
@@ -267,7 +274,7 @@ impl Bulk {
             staging: vec![0; PREFIX + BULK_FRAME].into(),
             pages: Pages::default(),
             corked: Vec::new(),
-            warm: 0,
+            vain: u32::MAX,
             looks: 0,
             counters: PortCounters::default(),
         })
@@ -311,7 +318,7 @@ impl Bulk {
         }
         if self.links.contains_key(&peer) {
             if frame_type == PULL {
-                self.warm = WARM;
+                self.vain = 0;
                 if let Some(link) = self.link(peer) {
                     link.expect_run();
                 }
@@ -322,7 +329,7 @@ impl Bulk {
             return;
         }
         if let Some(nonce) = self.asked.ask(peer, clock::now()) {
-            self.warm = WARM;
+            self.vain = 0;
             self.asks.push((peer, Ask::Call(self.address, nonce)));
         }
     }
@@ -350,7 +357,7 @@ impl Bulk {
         }
         self.counters.went(1, outgoing.length);
         self.counters.bulk_out += 1;
-        self.warm = WARM;
+        self.vain = 0;
         if is_full {
             self.counters.full += 1;
             self.listen(token, EventFlags::IN | EventFlags::OUT);
@@ -376,13 +383,13 @@ impl Bulk {
     }
 
     /// Whether to look at connections this time.
-    const fn is_due(&mut self) -> bool {
+    fn is_due(&mut self) -> bool {
         self.looks += 1;
-        if self.warm == 0 && self.looks < COLD {
-            return false;
+        let is_due = self.looks >= look_every(self.vain);
+        if is_due {
+            self.looks = 0;
         }
-        self.looks = 0;
-        true
+        is_due
     }
 
     /// Looks at connections where something has happened: how many frames have come.
@@ -424,7 +431,7 @@ impl Bulk {
                 None => self.accept(),
             }
         }
-        self.warm = if events.is_empty() { self.warm.saturating_sub(1) } else { WARM };
+        self.vain = if events.is_empty() { self.vain.saturating_add(1) } else { 0 };
         // A connection may have had more frames than were asked for.
         seen.min(budget)
     }
