@@ -8,8 +8,8 @@
 //! | state | leader | progress thread |
 //! |---|---|---|
 //! | idle | none; no call for a [`LEASE`] | drives, sleeps on the port |
-//! | polled | none; a call within a `LEASE` | looks now and then |
-//! | led | drives, sleeps on the port without timers | looks now and then, sees to timers |
+//! | polled | none; a call within a `LEASE` | looks after a `LEASE`, more rarely if that lasts |
+//! | led | drives, sleeps on the port without timers | looks after each `LEASE`, sees to timers |
 //! | led for long | drives, sets its own timers | sleeps until its bell rings |
 //!
 //! | from | event | to | action |
@@ -23,8 +23,7 @@
 //! | polled | no call for a `LEASE`: [`Leadership::is_over`] | idle | |
 //! | polled | the program sleeps: [`Leadership::release`] | idle | wake the progress thread |
 //!
-//! *Now and then* is after a `LEASE`, and after up to four if the application has driven for long:
-//! each look takes the processor from a program that polls.
+//! Each look takes the processor from a program that polls.
 //!
 //! The machine has no clock and does no I/O but to ring; its owner has the lock of the endpoint.
 
@@ -42,8 +41,8 @@ use super::sources::{Role, Sources};
 /// the application.
 pub(super) const LEASE: Duration = Duration::from_micros(500);
 
-/// The progress thread looks again after this part of the time for which the application has
-/// driven: if it stops, this is how long nobody drives.
+/// If the application only polls, the progress thread looks again after this part of the time for
+/// which it has: if it stops, this is how long nobody drives.
 const LOOK_AFTER: u64 = 8;
 /// It looks after this time at the latest, so that a peer resends one frame in vain at most
 /// ([`Config::resend_min`](mx::config::Config::resend_min)).
@@ -82,6 +81,8 @@ struct Follower {
 /// The machine.
 pub(super) struct Leadership {
     leader: Leader,
+    /// There was one since the progress thread has looked.
+    was_led: bool,
     followers: Vec<Follower>,
     /// When a thread of the application last drove.
     driven_at: Instant,
@@ -95,6 +96,7 @@ impl Leadership {
     pub(super) const fn new(sources: Arc<Sources>) -> Self {
         Self {
             leader: Leader::None,
+            was_led: false,
             followers: Vec::new(),
             driven_at: Instant::ZERO,
             standby: Standby::No,
@@ -110,11 +112,13 @@ impl Leadership {
     /// The calling thread drives until this is completed.
     pub(super) const fn lead(&mut self, want: Filter) {
         self.leader = Leader::WaitsFor(want);
+        self.was_led = true;
     }
 
     /// The calling thread drives until the endpoint is closed.
     pub(super) const fn lead_to_close(&mut self) {
         self.leader = Leader::Closes;
+        self.was_led = true;
     }
 
     /// The leader leaves. A follower becomes the next, if there is one.
@@ -163,16 +167,16 @@ impl Leadership {
         self.standby = Standby::No;
     }
 
-    /// The progress thread leaves the endpoint to the application, which drives since `begun`, and
-    /// has a leader since `led`: until when it sleeps, or until its bell rings.
-    pub(super) fn stand_by(
-        &mut self,
-        now: Instant,
-        begun: Instant,
-        led: Instant,
-    ) -> Option<Instant> {
+    /// Whether there is a leader, or was one since this was last asked.
+    pub(super) fn was_led(&mut self) -> bool {
+        let has_leader = self.has_leader();
+        std::mem::replace(&mut self.was_led, has_leader)
+    }
+
+    /// The progress thread leaves the endpoint to the application, which has a leader since `led`:
+    /// it sleeps until `at`, or until its bell rings.
+    pub(super) fn stand_by(&mut self, now: Instant, at: Instant, led: Instant) -> Option<Instant> {
         let is_long = now.since(led) >= clock::span(LEASE).times(LONG);
-        let at = look_at(now, begun);
         self.standby = if is_long { Standby::UntilBell } else { Standby::Until(at) };
         (!is_long).then_some(at)
     }
@@ -254,8 +258,11 @@ impl Leadership {
 }
 
 /// When the progress thread looks again whether the application still drives, as it does since
-/// `begun`.
-pub(super) fn look_at(now: Instant, begun: Instant) -> Instant {
+/// `begun`, with a leader or without.
+pub(super) fn look_at(now: Instant, begun: Instant, is_led: bool) -> Instant {
+    if is_led {
+        return now + clock::span(LEASE);
+    }
     let part = base::time::Duration::from_nanos(now.since(begun).as_nanos() / LOOK_AFTER);
     now + part.clamp(clock::span(LEASE), clock::span(MAX_LOOK_AFTER))
 }
@@ -265,10 +272,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_are_rarer_the_longer_the_application_has_driven() {
-        let micros = |us: u64| Instant::from_nanos(us * 1000);
-        let looks = |us| look_at(micros(us), micros(0)).since(micros(us)).as_nanos() / 1000;
-        let after: Vec<u64> = [0, 4_000, 8_000, 16_000, 1_000_000].map(looks).into();
-        assert_eq!(after, [500, 500, 1_000, 2_000, 2_000]);
+    fn looks_are_rarer_the_longer_the_application_has_polled() {
+        let after = |us: u64, is_led| {
+            let (begun, now) = (Instant::ZERO, Instant::from_micros(us));
+            look_at(now, begun, is_led).since(now).as_nanos() / 1000
+        };
+        let times = [0, 4_000, 8_000, 16_000, 1_000_000];
+        assert_eq!(times.map(|us| after(us, false)), [500, 500, 1_000, 2_000, 2_000]);
+        assert_eq!(times.map(|us| after(us, true)), [500; 5]);
     }
 }

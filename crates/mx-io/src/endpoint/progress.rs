@@ -46,7 +46,7 @@ fn drive<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<bool, MxError> {
 /// Sleeps as long as the application drives the endpoint.
 fn stand_by<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<(), MxError> {
     let begun = clock::now();
-    let mut led = begun;
+    let (mut led, mut is_led) = (begun, true);
     loop {
         let now = clock::now();
         // Whoever has the lock drives, and should not have to wait for this thread.
@@ -63,12 +63,13 @@ fn stand_by<S: Source, R: Sink>(shared: &Shared<S, R>) -> Result<(), MxError> {
             if core.engine.deadline().is_some_and(|due| due <= now) {
                 core.advance()?;
             }
-            let until = core.leadership.stand_by(now, begun, led);
+            is_led = core.leadership.was_led();
+            let until = core.leadership.stand_by(now, look_at(now, begun, is_led), led);
             core.hand_over_timer();
             until
         } else {
             led = now;
-            Some(look_at(now, begun))
+            Some(look_at(now, begun, is_led))
         };
         let slept = shared.sources.wait_for_bell(Role::Progress, due);
         slept.map_err(|error| MxError::System(error.into()))?;
