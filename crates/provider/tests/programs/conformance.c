@@ -257,6 +257,33 @@ static void mixed(int count)
     done("mixed");
 }
 
+/* A buffer is free when its send has ended, whether or not its message has arrived by then. */
+static void reused(int count)
+{
+    enum { LONGEST = 33000 };
+    unsigned char *buffer = malloc(LONGEST);
+    for (int i = 0; is_pair() && i < count; i++) {
+        int length = 3000 + i * 6151 % (LONGEST - 3000), is_over = 0;
+        MPI_Request request;
+        if (rank != 0) {
+            MPI_Recv(buffer, length, MPI_BYTE, 0, 19, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            CHECK(is_filled(buffer, length, i));
+            continue;
+        }
+        fill(buffer, length, i);
+        if (i % 3 == 0) {
+            MPI_Send(buffer, length, MPI_BYTE, peer(), 19, MPI_COMM_WORLD);
+        } else {
+            MPI_Isend(buffer, length, MPI_BYTE, peer(), 19, MPI_COMM_WORLD, &request);
+            while (i % 3 == 1 && !is_over) MPI_Test(&request, &is_over, MPI_STATUS_IGNORE);
+            if (!is_over) MPI_Wait(&request, MPI_STATUS_IGNORE);
+        }
+        memset(buffer, 0xee, length);
+    }
+    free(buffer);
+    done("reused");
+}
+
 static void collectives(void)
 {
     static const int counts[] = { 1, 100, 20000 };
@@ -408,6 +435,7 @@ int main(int argc, char **argv)
     vectors();
     unexpected(wants(argc, argv, "short") ? 2000 : 20000);
     mixed(wants(argc, argv, "short") ? 100 : 500);
+    reused(wants(argc, argv, "short") ? 500 : 5000);
     collectives();
     if (wants(argc, argv, "rma")) {
         one_sided();
