@@ -46,6 +46,10 @@ int main(int count, char **words) {
 }
 "#;
 
+/// What is compiled into it.
+const KEEP_LOADED: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../provider/tests/programs/keep_loaded.c");
+
 /// The program, compiled.
 struct Compiled {
     directory: Directory,
@@ -79,7 +83,7 @@ impl Compiled {
         let compiled = Self { directory: Directory::new(), launcher };
         let source = compiled.directory.write("program.c", PROGRAM);
         let mut mpicc = Command::new(compiler);
-        output(mpicc.args(["-O1", "-o", &compiled.program(), &source])).output();
+        output(mpicc.args(["-O1", "-o", &compiled.program(), &source, KEEP_LOADED])).output();
         compiled
     }
 

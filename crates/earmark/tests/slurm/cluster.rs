@@ -66,10 +66,11 @@ impl Cluster {
     /// Compiles a program, which is then in the directory of the cluster.
     #[track_caller]
     pub(crate) fn compile(&self, source: &str) {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
-        let program = self.directory.path().join(source.file_stem().unwrap());
+        let sources = [source, "../provider/tests/programs/keep_loaded.c"];
+        let sources = sources.map(|path| Path::new(env!("CARGO_MANIFEST_DIR")).join(path));
+        let program = self.directory.path().join(sources[0].file_stem().unwrap());
         let mut mpicc = Command::new("mpicc");
-        output(mpicc.args(["-O1", "-pthread", "-o"]).arg(program).arg(source)).output();
+        output(mpicc.args(["-O1", "-pthread", "-o"]).arg(program).args(sources)).output();
     }
 
     /// Runs a script on host a, in the directory of the cluster; its status, and all it wrote.
