@@ -179,25 +179,30 @@ impl Memory {
             .any(Watched::is_poisoned)
     }
 
-    /// A part of a ring, for good: `length` bytes at an address of the frontend.
+    /// A part of a ring, for good: `count` words at an address of the frontend.
     ///
     /// # Errors
     /// If they are not all in one region, or not aligned.
-    pub fn area(&self, user: u64, length: usize, alignment: usize) -> Result<Area, MemoryError> {
-        if !user.is_multiple_of(alignment as u64) {
-            return Err(MemoryError::Alignment { address: user, alignment });
-        }
+    pub fn area<W>(
+        &self,
+        user: u64,
+        count: usize,
+        alignment: usize,
+    ) -> Result<Area<W>, MemoryError> {
+        let alignment = alignment.max(align_of::<W>());
+        let length = count.saturating_mul(size_of::<W>()) as u64;
         let found = self.mappings.iter().find_map(|mapping| {
             let offset = user.checked_sub(mapping.region.user_address)?;
-            mapping.at(offset, length as u64)
+            mapping.at(offset, length)
         });
-        let missing = MemoryError::Address { address: user, length: length as u64 };
+        let missing = MemoryError::Address { address: user, length };
         let start = found.ok_or(missing)?;
         // The frontend's addresses say nothing of ours.
-        if !(start.as_ptr() as usize).is_multiple_of(alignment) {
+        let is_aligned = |address: u64| address.is_multiple_of(alignment as u64);
+        if !is_aligned(user) || !is_aligned(start.as_ptr() as u64) {
             return Err(MemoryError::Alignment { address: user, alignment });
         }
-        Ok(Area { _mappings: Arc::clone(&self.mappings), start, length })
+        Ok(Area { _mappings: Arc::clone(&self.mappings), start: start.cast(), count })
     }
 
     /// Copies bytes at an address of the guest.
@@ -219,9 +224,29 @@ impl Memory {
     /// If they are not all in one region.
     #[inline]
     pub fn write(&self, guest: u64, bytes: &[u8]) -> Result<(), MemoryError> {
-        let to = self.locate(guest, bytes.len() as u64)?.as_ptr();
-        // SAFETY: as in `read`; nothing in this process refers to guest memory.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        self.write_parts(guest, [bytes])
+    }
+
+    /// Copies parts to an address of the guest, one behind the other.
+    ///
+    /// # Errors
+    /// If they are not all in one region.
+    #[inline]
+    pub fn write_parts<const N: usize>(
+        &self,
+        guest: u64,
+        parts: [&[u8]; N],
+    ) -> Result<(), MemoryError> {
+        let length = parts.iter().map(|part| part.len()).sum::<usize>();
+        let start = self.locate(guest, length as u64)?;
+        let mut written = 0;
+        for part in parts {
+            // SAFETY: `locate` checked that `length` bytes are mapped, of which these are.
+            let to = unsafe { start.add(written) }.as_ptr();
+            // SAFETY: as in `read`; nothing in this process refers to guest memory.
+            unsafe { ptr::copy_nonoverlapping(part.as_ptr(), to, part.len()) };
+            written += part.len();
+        }
         Ok(())
     }
 
@@ -238,61 +263,59 @@ impl Memory {
     }
 }
 
-/// A piece of guest memory whose bounds were checked once. It keeps the memory mapped.
-#[derive(Clone, Debug)]
-pub struct Area {
+/// Words of guest memory, atomics of one size, whose bounds were checked once. It keeps the memory
+/// mapped.
+#[derive(Debug)]
+pub struct Area<W> {
     _mappings: Arc<Foreign<Vec<Mapping>>>,
-    start: NonNull<u8>,
-    length: usize,
+    start: NonNull<W>,
+    count: usize,
 }
 
 // SAFETY: a pointer into a `Mapping`, which may be sent, and kept by the field beside it.
-unsafe impl Send for Area {}
+unsafe impl<W: Send> Send for Area<W> {}
+
+impl<W> Area<W> {
+    #[inline]
+    fn word(&self, index: usize) -> &W {
+        assert!(index < self.count, "word {index} is outside an area of {}", self.count);
+        // SAFETY: `Memory::area` checked that `count` words are mapped.
+        let word = unsafe { self.start.add(index) };
+        // SAFETY: it also checked the alignment. The word is an atomic: guest memory is only
+        // accessed with those and copies, as a plain load could be torn or done twice.
+        unsafe { word.as_ref() }
+    }
+}
 
 macro_rules! words {
-    ($($load:ident, $store:ident, $word:ty, $atomic:ty;)*) => {$(
-        /// Reads a word, in the byte order of the guest's devices (little endian).
-        ///
-        /// # Panics
-        /// If it is not inside the area, or not aligned: a defect, since offsets are ours.
-        #[inline]
-        #[must_use]
-        pub fn $load(&self, offset: usize, order: Ordering) -> $word {
-            let pointer = self.word(offset, size_of::<$word>()).cast();
-            // SAFETY: `word` checked bounds and alignment; guest memory is only accessed with
-            // atomics and copies. A plain load could be torn or done twice.
-            <$word>::from_le(unsafe { <$atomic>::from_ptr(pointer) }.load(order))
-        }
+    ($($atomic:ty, $word:ty;)*) => {$(
+        impl Area<$atomic> {
+            /// Reads a word, in the byte order of the guest's devices (little endian).
+            ///
+            /// # Panics
+            /// If it is not inside the area: a defect, since the index is ours.
+            #[inline]
+            #[must_use]
+            pub fn load(&self, index: usize, order: Ordering) -> $word {
+                <$word>::from_le(self.word(index).load(order))
+            }
 
-        /// Writes a word.
-        ///
-        /// # Panics
-        /// As for reading.
-        #[inline]
-        pub fn $store(&self, offset: usize, value: $word, order: Ordering) {
-            let pointer = self.word(offset, size_of::<$word>()).cast();
-            // SAFETY: as for reading.
-            unsafe { <$atomic>::from_ptr(pointer) }.store(value.to_le(), order);
+            /// Writes a word.
+            ///
+            /// # Panics
+            /// As for reading.
+            #[inline]
+            pub fn store(&self, index: usize, value: $word, order: Ordering) {
+                self.word(index).store(value.to_le(), order);
+            }
         }
     )*};
 }
 
-impl Area {
-    words! {
-        load_u16, store_u16, u16, AtomicU16;
-        load_u32, store_u32, u32, AtomicU32;
-        load_u64, store_u64, u64, AtomicU64;
-    }
-
-    #[inline]
-    fn word(&self, offset: usize, size: usize) -> *mut u8 {
-        let inside = offset <= self.length && size <= self.length - offset;
-        assert!(inside, "offset {offset} is outside an area of {} bytes", self.length);
-        // SAFETY: inside the area, as was just checked.
-        let pointer = unsafe { self.start.add(offset) }.as_ptr();
-        assert!((pointer as usize).is_multiple_of(size), "offset {offset} is not aligned");
-        pointer
-    }
+words! {
+    AtomicU16, u16;
+    AtomicU32, u32;
+    AtomicU64, u64;
 }
 
 #[cfg(test)]
@@ -330,9 +353,10 @@ pub(super) mod tests {
         let mut bytes = [0; 4];
         again.read(0x1FFE, &mut bytes).unwrap();
         assert_eq!(&bytes, b"abcd");
-        let area = again.area(0x7000_0FFC, 8, 4).unwrap();
-        assert_eq!(area.load_u32(0, Ordering::Relaxed).to_le_bytes(), [0, 0, b'a', b'b']);
-        area.store_u16(4, 0x0102, Ordering::Release);
+        let area = again.area::<AtomicU32>(0x7000_0FFC, 2, 4).unwrap();
+        assert_eq!(area.load(0, Ordering::Relaxed).to_le_bytes(), [0, 0, b'a', b'b']);
+        let area = again.area::<AtomicU16>(0x7000_0FFC, 4, 4).unwrap();
+        area.store(2, 0x0102, Ordering::Release);
         memory.read(0x2000, &mut bytes).unwrap();
         assert_eq!(bytes, [2, 1, 0, 0]);
     }
@@ -345,13 +369,13 @@ pub(super) mod tests {
         for address in [0, 0xFFF, 0x2000, u64::MAX, u64::MAX - 0xFFF] {
             assert!(matches!(memory.read(address, &mut byte), Err(MemoryError::Address { .. })));
             assert!(memory.write(address, &byte).is_err());
-            assert!(memory.area(address, 1, 1).is_err());
+            assert!(memory.area::<u8>(address, 1, 1).is_err());
         }
         assert!(memory.read(0x1001, &mut [0; 0x1000]).is_err());
-        assert!(memory.area(0x7000_0000, 0x1001, 1).is_err());
-        assert!(memory.area(0x7000_0000, usize::MAX, 1).is_err());
+        assert!(memory.area::<u8>(0x7000_0000, 0x1001, 1).is_err());
+        assert!(memory.area::<u8>(0x7000_0000, usize::MAX, 1).is_err());
         assert!(matches!(
-            memory.area(0x7000_0001, 2, 2),
+            memory.area::<AtomicU16>(0x7000_0001, 1, 1),
             Err(MemoryError::Alignment { alignment: 2, .. })
         ));
     }

@@ -256,14 +256,11 @@ pub(super) fn put(
         used.push(UsedElement { head, length: length as u32 });
         room += length;
     }
-    let mut header = [0; PACKET_HEADER];
-    header[NUM_BUFFERS..][..2].copy_from_slice(&(used.len() as u16).to_le_bytes());
+    let header = header(used.len() as u16);
     match chain.writable[..] {
         // Almost always: a frame in one piece.
         [Segment { address, length }] if u64::from(length) >= needed => {
-            let behind = address.saturating_add(PACKET_HEADER as u64);
-            let written = live.memory.write(address, &header);
-            written.and_then(|()| live.memory.write(behind, frame)).map_err(in_buffer)?;
+            live.memory.write_parts(address, [&header, frame]).map_err(in_buffer)?;
         }
         _ => scatter(live.memory, &chain.writable, &header, frame).map_err(in_buffer)?,
     }
@@ -271,6 +268,16 @@ pub(super) fn put(
         live.ring.add_used(head, length);
     }
     Ok(Some(used.len() as u16))
+}
+
+/// The header of a packet in so many buffers.
+#[inline]
+fn header(buffers: u16) -> [u8; PACKET_HEADER] {
+    const { assert!(NUM_BUFFERS + 2 == PACKET_HEADER) }
+    let mut header = [0; PACKET_HEADER];
+    // As the half of a word: a copy in words would wait for a half that was written by itself.
+    header[NUM_BUFFERS - 2..].copy_from_slice(&(u32::from(buffers) << 16).to_le_bytes());
+    header
 }
 
 /// Writes the header and the frame, one after the other, across the segments.

@@ -18,7 +18,7 @@
 //! to where it has looked, and then looks again. Between the store and the load there is a full
 //! fence on both sides (`virtio_store_mb` in Linux), so that one of the two always sees the other.
 
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
 
 use virtio_bindings::virtio_ring::{
     VRING_AVAIL_ALIGN_SIZE, VRING_AVAIL_F_NO_INTERRUPT, VRING_DESC_ALIGN_SIZE,
@@ -37,10 +37,10 @@ pub const MAX_SEGMENTS: usize = 1_024;
 
 const DESCRIPTOR: usize = 16;
 
-/// Where the parts of the available and the used ring begin.
+/// Where the parts of the available and the used ring begin, in words of 16 bits.
 const FLAGS: usize = 0;
-const INDEX: usize = 2;
-const ELEMENTS: usize = 4;
+const INDEX: usize = 1;
+const ELEMENTS: usize = 2;
 
 /// What a driver did wrong.
 #[derive(Debug, thiserror::Error)]
@@ -121,9 +121,10 @@ pub fn length(segments: &[Segment]) -> u64 {
 /// A ring that packets pass through.
 #[derive(Debug)]
 pub struct Ring {
-    descriptors: Area,
-    available: Area,
-    used: Area,
+    descriptors: Area<AtomicU64>,
+    available: Area<AtomicU16>,
+    used: Area<AtomicU16>,
+    used_elements: Area<AtomicU32>,
     size: u16,
     event_index: bool,
     /// What of `available` has been taken.
@@ -153,23 +154,27 @@ impl Ring {
         if !size.is_power_of_two() || size > MAX_SIZE {
             return Err(wrong);
         }
-        let area = |what, user, length, alignment: u32| {
-            let area = memory.area(user, length, alignment as usize);
-            area.map_err(|error| RingError::Memory { what, error })
-        };
         let entries = usize::from(size);
-        let descriptors = DESCRIPTOR * entries;
-        let descriptors =
-            area("descriptor table", address.descriptors, descriptors, VRING_DESC_ALIGN_SIZE)?;
-        let available = 6 + 2 * entries;
-        let available =
-            area("available ring", address.available, available, VRING_AVAIL_ALIGN_SIZE)?;
-        let used = area("used ring", address.used, 6 + 8 * entries, VRING_USED_ALIGN_SIZE)?;
-        let used_index = used.load_u16(INDEX, Ordering::Relaxed);
+        let at = |what| move |error| RingError::Memory { what, error };
+        let descriptors = memory
+            .area(address.descriptors, 2 * entries, VRING_DESC_ALIGN_SIZE as usize)
+            .map_err(at("descriptor table"))?;
+        let available = memory
+            .area(address.available, ELEMENTS + entries + 1, VRING_AVAIL_ALIGN_SIZE as usize)
+            .map_err(at("available ring"))?;
+        let used: Area<AtomicU16> = memory
+            .area(address.used, ELEMENTS + 4 * entries + 1, VRING_USED_ALIGN_SIZE as usize)
+            .map_err(at("used ring"))?;
+        // Inside of the one before.
+        let used_elements = memory
+            .area(address.used + 2 * ELEMENTS as u64, 2 * entries, VRING_USED_ALIGN_SIZE as usize)
+            .map_err(at("used ring"))?;
+        let used_index = used.load(INDEX, Ordering::Relaxed);
         Ok(Self {
             descriptors,
             available,
             used,
+            used_elements,
             size,
             event_index,
             taken: base,
@@ -209,7 +214,7 @@ impl Ring {
     /// If they are more than the ring holds.
     #[inline]
     pub fn available(&mut self) -> Result<u16, RingError> {
-        let offered = self.available.load_u16(INDEX, Ordering::Acquire);
+        let offered = self.available.load(INDEX, Ordering::Acquire);
         let available = offered.wrapping_sub(self.taken);
         if available > self.size {
             return Err(RingError::TooMany { available, size: self.size });
@@ -236,7 +241,7 @@ impl Ring {
             return Ok(None);
         }
         let at = usize::from(self.taken & (self.size - 1));
-        let head = self.available.load_u16(ELEMENTS + 2 * at, Ordering::Relaxed);
+        let head = self.available.load(ELEMENTS + at, Ordering::Relaxed);
         let first = self.descriptor(head)?;
         if first.has(VRING_DESC_F_NEXT | VRING_DESC_F_INDIRECT) {
             self.follow(memory, head, chain)?;
@@ -258,9 +263,9 @@ impl Ring {
         if index >= self.size {
             return Err(RingError::Index { index, size: self.size.into() });
         }
-        let at = DESCRIPTOR * usize::from(index);
-        let address = self.descriptors.load_u64(at, Ordering::Relaxed);
-        let rest = self.descriptors.load_u64(at + 8, Ordering::Relaxed);
+        let at = 2 * usize::from(index);
+        let address = self.descriptors.load(at, Ordering::Relaxed);
+        let rest = self.descriptors.load(at + 1, Ordering::Relaxed);
         Ok(Descriptor::new(address, rest))
     }
 
@@ -290,9 +295,9 @@ impl Ring {
     /// [flushed](Self::flush_used).
     #[inline]
     pub fn add_used(&mut self, head: u16, length: u32) {
-        let at = ELEMENTS + 8 * usize::from(self.used_index & (self.size - 1));
-        self.used.store_u32(at, u32::from(head), Ordering::Relaxed);
-        self.used.store_u32(at + 4, length, Ordering::Relaxed);
+        let at = 2 * usize::from(self.used_index & (self.size - 1));
+        self.used_elements.store(at, u32::from(head), Ordering::Relaxed);
+        self.used_elements.store(at + 1, length, Ordering::Relaxed);
         self.used_index = self.used_index.wrapping_add(1);
     }
 
@@ -303,7 +308,7 @@ impl Ring {
         if self.published == self.used_index {
             return false;
         }
-        self.used.store_u16(INDEX, self.used_index, Ordering::Release);
+        self.used.store(INDEX, self.used_index, Ordering::Release);
         self.published = self.used_index;
         fence(Ordering::SeqCst);
         true
@@ -314,10 +319,10 @@ impl Ring {
     #[must_use]
     pub fn driver_event(&self) -> DriverEvent {
         if self.event_index {
-            let at = ELEMENTS + 2 * usize::from(self.size);
-            return DriverEvent::After(self.available.load_u16(at, Ordering::Acquire));
+            let at = ELEMENTS + usize::from(self.size);
+            return DriverEvent::After(self.available.load(at, Ordering::Acquire));
         }
-        let flags = self.available.load_u16(FLAGS, Ordering::Acquire);
+        let flags = self.available.load(FLAGS, Ordering::Acquire);
         if u32::from(flags) & VRING_AVAIL_F_NO_INTERRUPT == 0 {
             DriverEvent::All
         } else {
@@ -329,10 +334,10 @@ impl Ring {
     /// one before it saw this: look once more afterwards.
     pub fn ask_for_kick(&mut self) {
         if self.event_index {
-            let at = ELEMENTS + 8 * usize::from(self.size);
-            self.used.store_u16(at, self.taken, Ordering::Relaxed);
+            let at = ELEMENTS + 4 * usize::from(self.size);
+            self.used.store(at, self.taken, Ordering::Relaxed);
         } else {
-            self.used.store_u16(FLAGS, 0, Ordering::Relaxed);
+            self.used.store(FLAGS, 0, Ordering::Relaxed);
         }
         fence(Ordering::SeqCst);
     }
@@ -341,7 +346,7 @@ impl Ring {
     /// driver passes the one that stands there, and then keeps quiet for 65535 buffers.
     pub fn want_no_kick(&mut self) {
         if !self.event_index {
-            self.used.store_u16(FLAGS, VRING_USED_F_NO_NOTIFY as u16, Ordering::Relaxed);
+            self.used.store(FLAGS, VRING_USED_F_NO_NOTIFY as u16, Ordering::Relaxed);
         }
     }
 }
