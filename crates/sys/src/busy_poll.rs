@@ -57,7 +57,7 @@ pub fn set_epoll(epoll: impl AsFd, poll: BusyPoll) -> io::Result<()> {
 /// # Errors
 /// `EPERM` without `CAP_NET_ADMIN`, `ENOPROTOOPT` before Linux 5.11.
 pub fn set_socket(socket: impl AsFd, poll: BusyPoll) -> io::Result<()> {
-    let set = |option, value| option::set(&socket, libc::SOL_SOCKET, option, value);
+    let set = |option, value| option::set_int(&socket, libc::SOL_SOCKET, option, value);
     set(libc::SO_BUSY_POLL, poll.usecs.cast_signed())?;
     set(libc::SO_BUSY_POLL_BUDGET, poll.budget.into())?;
     set(libc::SO_PREFER_BUSY_POLL, poll.prefer.into())

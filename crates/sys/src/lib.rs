@@ -33,7 +33,7 @@ pub mod interrupts;
 pub mod kernel;
 pub mod memory;
 pub mod netlink;
-mod option;
+pub mod option;
 pub mod packet;
 pub mod page;
 pub mod privilege;

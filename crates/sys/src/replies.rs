@@ -27,8 +27,8 @@ const CONTROL_LENGTH: usize = (HEADER + 20).next_multiple_of(8);
 pub fn report_addresses(socket: impl AsFd) -> io::Result<()> {
     let socket = socket.as_fd();
     match sockopt::socket_domain(socket)? {
-        AddressFamily::INET => option::set(socket, libc::SOL_IP, libc::IP_PKTINFO, 1),
-        _ => option::set(socket, libc::SOL_IPV6, libc::IPV6_RECVPKTINFO, 1),
+        AddressFamily::INET => option::set_int(socket, libc::SOL_IP, libc::IP_PKTINFO, 1),
+        _ => option::set_int(socket, libc::SOL_IPV6, libc::IPV6_RECVPKTINFO, 1),
     }
 }
 

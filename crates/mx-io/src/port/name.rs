@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, bind, connect, listen};
 
-use super::{PortError, socket};
+use super::PortError;
+use sys::option;
 
 /// How long a forked child may take until it executes its program.
 const FORKED_FOR: Duration = Duration::from_secs(5);
@@ -100,7 +101,7 @@ fn was_given_up(name: &str) -> bool {
 fn holder(name: &str, socket: &OwnedFd) -> Option<u32> {
     connect(socket, &SocketAddrUnix::new_abstract_name(name.as_bytes()).ok()?).ok()?;
     let [pid, _user, _group] =
-        socket::words(socket.as_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED).ok()?;
+        option::words(socket.as_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED).ok()?;
     (pid != 0).then_some(pid)
 }
 

@@ -1,45 +1,10 @@
-//! Socket options that no safe call takes.
+//! What ports of several kinds do with their sockets.
 
 use std::io;
-use std::mem::size_of;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::io::Errno;
-
-/// Sets an option whose value is the bytes of a `T`.
-///
-/// # Safety
-/// The kernel takes a `T` for this option, and whatever `T` points to.
-pub(super) unsafe fn set<T>(
-    socket: BorrowedFd<'_>,
-    level: libc::c_int,
-    option: libc::c_int,
-    value: &T,
-) -> io::Result<()> {
-    let length = size_of::<T>() as libc::socklen_t;
-    let fd = socket.as_raw_fd();
-    // SAFETY: `value` has `length` bytes and outlives the call; the caller vouches for what they
-    // mean.
-    // JUSTIFICATION: rustix has no call for these options.
-    let outcome =
-        unsafe { libc::setsockopt(fd, level, option, (&raw const *value).cast(), length) };
-    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Reads an option into words; those that the kernel does not write stay 0.
-pub(super) fn words<const N: usize>(
-    socket: BorrowedFd<'_>,
-    level: libc::c_int,
-    option: libc::c_int,
-) -> io::Result<[u32; N]> {
-    let mut words = [0; N];
-    let mut length = size_of::<[u32; N]>() as libc::socklen_t;
-    let (fd, to) = (socket.as_raw_fd(), words.as_mut_ptr().cast());
-    // SAFETY: the kernel writes at most `length` bytes to `words`, and any bytes are words.
-    // JUSTIFICATION: rustix has no call for these options.
-    let outcome = unsafe { libc::getsockopt(fd, level, option, to, &raw mut length) };
-    if outcome == 0 { Ok(words) } else { Err(io::Error::last_os_error()) }
-}
+use sys::option;
 
 /// Asks for that much room for what waits to be received and sent, beyond the limits of the system
 /// if that is allowed, as far as it gives otherwise.
@@ -62,17 +27,14 @@ pub(super) fn set_room(socket: impl AsFd, receive: Option<usize>, send: usize) {
 
 /// Lets a socket for datagrams put together those that come in a row from one sender (`UDP_GRO`).
 pub(super) fn merge_datagrams(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: the option takes a number.
-    // JUSTIFICATION: rustix has no call for it.
-    unsafe { set(socket, libc::SOL_UDP, libc::UDP_GRO, &on) }
+    option::set_int(socket, libc::SOL_UDP, libc::UDP_GRO, 1)
 }
 
 /// How many datagrams or frames came while a socket had no room for them.
 pub(super) fn dropped(socket: BorrowedFd<'_>) -> u64 {
     /// Words of what `SO_MEMINFO` tells (`SK_MEMINFO_VARS`).
     const WORDS: usize = 9;
-    let memory = words::<WORDS>(socket, libc::SOL_SOCKET, libc::SO_MEMINFO);
+    let memory = option::words::<WORDS>(socket, libc::SOL_SOCKET, libc::SO_MEMINFO);
     memory.map_or(0, |words| words[libc::SK_MEMINFO_DROPS as usize].into())
 }
 

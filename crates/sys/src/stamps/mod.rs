@@ -59,7 +59,7 @@ impl Stamped {
     /// If the kernel refuses, as a very old or a sandboxed one may.
     pub fn new(socket: OwnedFd, sent: bool) -> io::Result<Self> {
         let flags = WANTED | if sent { SENT } else { 0 };
-        option::set(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags.cast_signed())?;
+        option::set_int(&socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPING, flags.cast_signed())?;
         Ok(Self { socket })
     }
 

@@ -13,7 +13,9 @@ use std::os::fd::BorrowedFd;
 
 use ::mx::wire::{ETHER_TYPE, FLAG_ASK, FLAG_MARK, FrameType};
 
-use crate::port::{ENDPOINT_AT, EVERYBODY, NicId, QUERY, socket};
+use sys::option;
+
+use crate::port::{ENDPOINT_AT, EVERYBODY, NicId, QUERY};
 
 const LOAD_WORD: u16 = 0x20;
 const LOAD_HALF: u16 = 0x28;
@@ -117,7 +119,7 @@ pub(super) fn attach(
     // SAFETY: the option takes a `sock_fprog`, which points to as many steps as it says, and the
     // kernel copies them.
     // JUSTIFICATION: there is no safe call for it.
-    unsafe { socket::set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program) }
+    unsafe { option::set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program) }
 }
 
 #[cfg(test)]

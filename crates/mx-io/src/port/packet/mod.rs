@@ -43,6 +43,7 @@ use filter::Class;
 use packet_socket::PacketSocket;
 use ring::{Ring, Slot};
 use sys::netlink::Netlink;
+use sys::option;
 
 /// Bytes of an Ethernet header.
 const HEADER: usize = 14;
@@ -300,7 +301,7 @@ impl Port for PacketPort {
         // Packets and drops since this was last asked.
         let statistics = libc::PACKET_STATISTICS;
         for socket in [&self.socket, &self.reply_socket] {
-            if let Ok([_, drops]) = socket::words(socket.as_fd(), libc::SOL_PACKET, statistics) {
+            if let Ok([_, drops]) = option::words(socket.as_fd(), libc::SOL_PACKET, statistics) {
                 self.counters.overrun += u64::from(drops);
             }
         }
@@ -367,10 +368,7 @@ fn open_socket(interface: &str) -> Result<OwnedFd, PortError> {
 
 /// Past the queueing discipline, with room to send, onto the interface.
 fn set_up(socket: BorrowedFd<'_>, index: u32) -> io::Result<()> {
-    let (on, level) = (1 as libc::c_int, libc::SOL_PACKET);
-    // SAFETY: the option takes an `int`.
-    // JUSTIFICATION: there is no safe call for it.
-    unsafe { socket::set(socket, level, libc::PACKET_QDISC_BYPASS, &on) }?;
+    option::set_int(socket, libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, 1)?;
     socket::set_room(socket, None, SEND_ROOM);
     sys::packet::bind(socket, index, ETHER_TYPE)
 }

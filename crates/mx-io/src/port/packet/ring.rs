@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::port::socket;
+use sys::option;
 
 /// Memory of a block, in bytes: it has to be contiguous, so the kernel should not need much of it.
 const BLOCK: usize = 64 << 10;
@@ -59,9 +59,7 @@ impl Ring {
     /// Gives a socket a ring of about `bytes` bytes for frames of up to `mtu` bytes.
     pub(super) fn new(socket: BorrowedFd<'_>, mtu: usize, bytes: usize) -> io::Result<Self> {
         let version = libc::tpacket_versions::TPACKET_V2 as libc::c_int;
-        // SAFETY: the option takes an `int`.
-        // JUSTIFICATION: there is no safe call for it.
-        unsafe { socket::set(socket, libc::SOL_PACKET, libc::PACKET_VERSION, &version) }?;
+        option::set_int(socket, libc::SOL_PACKET, libc::PACKET_VERSION, version)?;
         let slot_bytes = (BEFORE_PACKET + mtu).next_multiple_of(ALIGNMENT);
         let slots_per_block = BLOCK / slot_bytes;
         let blocks = bytes.div_ceil(BLOCK).max(1);
@@ -73,7 +71,7 @@ impl Ring {
         };
         // SAFETY: the option takes a `tpacket_req` with version 2.
         // JUSTIFICATION: there is no safe call for it.
-        unsafe { socket::set(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request) }?;
+        unsafe { option::set(socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request) }?;
         let bytes = blocks * BLOCK;
         let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
         // SAFETY: the kernel chooses the address, and maps the memory of the ring there.

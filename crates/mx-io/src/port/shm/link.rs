@@ -26,7 +26,8 @@ use rustix::net::{
 use super::calls::Calls;
 use super::remote::Remote;
 use super::ring::{Consumer, Producer, Wake, is_possible};
-use crate::port::{NicId, socket};
+use crate::port::NicId;
+use sys::option;
 
 /// What a greeting begins with: who speaks, and in which version.
 const GREETING: [u8; 8] = *b"earmark\x02";
@@ -247,7 +248,7 @@ impl AsFd for Inbound {
 /// The number of the process on the other side, if it belongs to the user of this one, or to root;
 /// 0 if it has none here.
 fn trusted_process(other: BorrowedFd<'_>) -> Option<u32> {
-    let [process, user, _] = socket::words(other, libc::SOL_SOCKET, libc::SO_PEERCRED).ok()?;
+    let [process, user, _] = option::words(other, libc::SOL_SOCKET, libc::SO_PEERCRED).ok()?;
     let own = rustix::process::geteuid().as_raw();
     (user == own || user == 0).then_some(process)
 }

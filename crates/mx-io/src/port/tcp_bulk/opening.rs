@@ -15,7 +15,8 @@ use rustix::net::{
 
 use super::Key;
 use super::asks::{Nonce, key_of};
-use crate::port::{NicId, socket};
+use crate::port::NicId;
+use sys::option;
 
 /// Bytes of what the caller says first: its NIC, its endpoint, a zero, the nonce it was asked with.
 const HELLO: usize = 8 + size_of::<u64>();
@@ -163,11 +164,6 @@ pub(super) fn never_pace(socket: impl AsFd) {
 /// Peers are on the segment of the interface. No other address gets a packet: none behind a router,
 /// on another interface, or of this host alone.
 fn only_neighbours(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: the option takes a number.
-    // JUSTIFICATION: rustix has no call for it.
-    unsafe { socket::set(socket, libc::SOL_SOCKET, libc::SO_DONTROUTE, &on) }?;
-    // SAFETY: the option takes the index of an interface, an int as wide as this.
-    // JUSTIFICATION: rustix has no call for it.
-    unsafe { socket::set(socket, libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX, &interface) }
+    option::set_int(socket, libc::SOL_SOCKET, libc::SO_DONTROUTE, 1)?;
+    option::set_int(socket, libc::SOL_SOCKET, libc::SO_BINDTOIFINDEX, interface.cast_signed())
 }

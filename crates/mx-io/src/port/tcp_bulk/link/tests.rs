@@ -8,7 +8,7 @@ use ::mx::wire::{self, BULK_PAYLOAD, Body, Header, RUN_FRAMES};
 
 use super::super::super::Arrivals;
 use super::*;
-use crate::port::socket::words;
+use sys::option::words;
 
 const PEER: NicId = NicId([2, 0, 0, 0, 0, 1]);
 
