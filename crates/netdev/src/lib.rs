@@ -38,6 +38,8 @@
 //! bytes of `genlmsghdr` and little else, and neither it nor `netlink-packet-core` reads the
 //! sentences in which the kernel says why it refused.
 
+#![forbid(unsafe_code)]
+
 pub mod coalescing;
 pub mod cpus;
 pub mod deferral;
