@@ -3,7 +3,12 @@
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
+use std::net::UdpSocket;
 use std::process::{Child, ChildStdout, Command, Stdio};
+
+#[path = "common/port.rs"]
+mod port;
+use port::HeldPort;
 
 /// A running agent, killed if a test fails on the way.
 struct Agent {
@@ -201,8 +206,10 @@ fn ntp_on_an_unprivileged_port() {
 
 #[test]
 fn a_refused_datagram_is_an_error_that_asks_for_the_server() {
-    // A port that was free a moment ago.
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // The system gives it to nobody else, and its owner takes datagrams from another port alone.
+    let owner = UdpSocket::bind("127.0.0.1:0").unwrap();
+    owner.connect("127.0.0.1:1").unwrap();
+    let free = owner.local_addr().unwrap();
     let spec = json!({"workload": {"kind": "rr-client", "timeout_ms": 10}, "transport": "udp",
                       "address": free.to_string(), "duration_ms": 2000});
     let (mut agent, _) = Agent::ready(&spec);
@@ -216,9 +223,9 @@ fn a_refused_datagram_is_an_error_that_asks_for_the_server() {
 
 #[test]
 fn a_refused_connection_is_an_error_after_five_seconds() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let mut agent =
-        Agent::start(&json!({"workload": {"kind": "rr-client"}, "address": free.to_string()}));
+    let held = HeldPort::new();
+    let free = format!("127.0.0.1:{}", held.number);
+    let mut agent = Agent::start(&json!({"workload": {"kind": "rr-client"}, "address": free}));
     let error = agent.line();
     let expected = format!("connect to {free}: Connection refused; is the server agent up?");
     assert_eq!(error, json!({"event": "error", "message": expected}));

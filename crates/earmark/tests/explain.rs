@@ -15,6 +15,7 @@ use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use serde_json::Value;
 
 mod common;
+use common::port::HeldPort;
 use common::{
     Directory, EARMARK, Ended, Running, earmark, lab_run, needs, once_ready, run, udp_echo,
 };
@@ -201,11 +202,6 @@ fn program__is_run_and_its_sockets_are_explained() {
     add_up(&one);
 }
 
-/// A port that nobody listens on.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 /// Connects to a server that is about to start.
 fn connect(port: u16, server: &mut Running) -> TcpStream {
     loop {
@@ -255,7 +251,8 @@ fn served(program: &str) -> Value {
 fn explained_server(program: &str, ask: impl Fn(u16, &mut Running, u32)) -> Value {
     let _alone = alone();
     needs("python3", "python3");
-    let port = free_port();
+    let held = HeldPort::new();
+    let port = held.number;
     let program = format!("PORT = {port}\n{program}");
     let subject = format!("TCP requests from 127.0.0.1 to port {port}");
     let report = |effort| {
@@ -285,7 +282,8 @@ fn server__at_the_end_of_the_duration_or_at_a_signal__is_reported_at_once() {
 
 /// What is reported of a server at a signal, or at the end of the duration.
 fn report_of_server(signal: Option<Signal>, effort: u32) -> Value {
-    let port = free_port();
+    let held = HeldPort::new();
+    let port = held.number;
     let duration = if signal.is_some() { "600".to_owned() } else { (4 * effort).to_string() };
     let program = [EARMARK, "echo", "--port", &port.to_string()];
     let mut server = explaining(&duration, &program);

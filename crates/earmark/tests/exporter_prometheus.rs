@@ -22,6 +22,7 @@ use exporter::sample::{Format, encode};
 use serde_json::Value;
 
 mod common;
+use common::port::HeldPort;
 use common::{Directory, EARMARK, Lab, Running, needs, output, soon};
 
 fn packaging(name: &str) -> PathBuf {
@@ -166,7 +167,7 @@ fn background_exporter() -> u16 {
 
 /// A Prometheus at a port of the loopback.
 struct Prometheus {
-    port: u16,
+    port: HeldPort,
     _run: Running,
     _directory: Directory,
 }
@@ -192,11 +193,11 @@ impl Prometheus {
                  - job_name: earmark\n  static_configs: [{{targets: [{targets}]}}]\n"
             ),
         );
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = HeldPort::new();
         let run = Running::start(Command::new("prometheus").args([
             format!("--config.file={config}"),
             format!("--storage.tsdb.path={}", directory.file("data")),
-            format!("--web.listen-address=127.0.0.1:{port}"),
+            format!("--web.listen-address=127.0.0.1:{}", port.number),
         ]));
         let prometheus = Self { port, _run: run, _directory: directory };
         soon("Prometheus is ready", || prometheus.get("/-/ready").is_some());
@@ -205,7 +206,7 @@ impl Prometheus {
 
     /// The body of an answer; `None` if there is none that is good.
     fn get(&self, path: &str) -> Option<String> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port.number)).ok()?;
         write!(stream, "GET {path} HTTP/1.0\r\n\r\n").ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::io::Write;
-use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
 mod common;
+use common::port::HeldPort;
 use common::{Directory, EARMARK, Running, needs, soon, unique};
 
 /// The command, started with SIGINT and SIGHUP ignored.
@@ -16,11 +16,6 @@ fn deaf(arguments: &[&str]) -> Running {
     let mut command = Command::new("env");
     command.args(["--default-signal=TERM", "--ignore-signal=INT,HUP", EARMARK]).args(arguments);
     Running::start(command.stdin(Stdio::piped()))
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Whether a set of signals in `/proc/PID/status` has this one.
@@ -35,8 +30,9 @@ fn has(run: &Running, set: &str, signal: Signal) -> bool {
 fn ignored_signals_stay_ignored_and_others_end_the_command() {
     let directory = Directory::new();
     let [a, b] = ["a.sock", "b.sock"].map(|name| directory.file(name));
-    let port = free_port().to_string();
-    let listen = format!("127.0.0.1:{}", free_port());
+    let held = [HeldPort::new(), HeldPort::new()];
+    let port = held[0].number.to_string();
+    let listen = format!("127.0.0.1:{}", held[1].number);
     for (arguments, code) in [
         (&["nic", "serve", &a, &b, "--name", &unique("deaf")][..], 0),
         (&["mx", "perf", "--port", "udp:127.0.0.1", "--endpoint", "3"], 0),

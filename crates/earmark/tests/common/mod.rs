@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 pub(crate) mod packaged;
+pub(crate) mod port;
 pub(crate) mod virtual_bench;
 
 use std::collections::{BTreeMap, BTreeSet};
