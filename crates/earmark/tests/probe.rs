@@ -54,8 +54,7 @@ fn any_echo__round_trips_hold_what_the_nic_holds() {
 fn delay_of_theirs__is_a_hold_of_theirs() {
     let seen = probed("delay:1000", "b");
     assert_eq!(seen["kind"], "udp", "our own echo is tried first");
-    let answered = seen["answered"].as_u64().unwrap() as f64;
-    assert!(answered > 0.5 * seen["sent"].as_f64().unwrap(), "{seen}");
+    assert_ne!(seen["answered"], 0, "{seen}");
     assert!(!seen["words"].as_array().unwrap().is_empty(), "{seen}");
     neither_moved_nor_denied(&seen, "theirs", 1_000.0);
 }
