@@ -12,7 +12,7 @@ use super::command::AskedAt;
 use super::config::DeviceSettings;
 use super::frontend::Frontend;
 use super::receive::Receiver;
-use super::ring::Chain;
+use super::ring::{Chain, MAX_SEGMENTS};
 use super::send::Sender;
 use super::session::ProtocolViolation;
 use hostside::processor::{Busy, Processor};
@@ -21,6 +21,9 @@ use hostside::{Attachment, Fetched, HostSide, Service, VirtualHost};
 
 /// Control commands that are taken in one round: other ports wait meanwhile.
 const BATCH: usize = 16;
+
+/// Descriptors after which frames wait for the next round: those of a hostile guest may have many.
+const DESCRIPTORS: usize = MAX_SEGMENTS;
 
 /// The largest number of queue pairs: their rings have numbers of 8 bits in messages.
 const MAX_PAIRS: u16 = 64;
@@ -39,6 +42,8 @@ pub struct Device {
     senders: Vec<Sender>,
     /// The transmit queue whose turn it is.
     turn: usize,
+    /// Descriptors of the frames that were taken in this round.
+    descriptors: usize,
     /// Pairs that the port spreads its frames over.
     spread: u16,
     /// The guest has set a key and a table of its own.
@@ -64,6 +69,7 @@ impl Device {
             receivers: (0..pairs).map(|_| Receiver::default()).collect(),
             senders: (0..pairs).map(|_| Sender::new(Instant::ZERO)).collect(),
             turn: 0,
+            descriptors: 0,
             spread: settings.pairs,
             is_spread_by_guest: false,
             processor: (settings.inband && !settings.costs.are_zero())
@@ -99,6 +105,7 @@ impl HostSide for Device {
     }
 
     fn sync(&mut self, now: Instant, ready: bool, port: &mut Port<Vec<u8>>, watch: &mut Watch) {
+        self.descriptors = 0;
         if self.frontend.sync(ready) {
             self.pairs = 1;
             self.command_asked_at = None;

@@ -37,6 +37,10 @@ pub const MAX_SEGMENTS: usize = 1_024;
 
 const DESCRIPTOR: usize = 16;
 
+/// How many buffers ahead one is [fetched](Ring::prefetch): what lies in the cache of another
+/// processor takes as long to come as a few short frames to handle.
+const PREFETCH_AHEAD: u16 = 4;
+
 /// Where the parts of the available and the used ring begin, in words of 16 bits.
 const FLAGS: usize = 0;
 const INDEX: usize = 1;
@@ -250,6 +254,18 @@ impl Ring {
         }
         self.taken = self.taken.wrapping_add(1);
         Ok(Some(head))
+    }
+
+    /// Begins to fetch a buffer that [`take`](Self::take) will return soon, if one is known.
+    #[inline]
+    pub fn prefetch(&self, memory: &Memory) {
+        if self.offered.wrapping_sub(self.taken) > PREFETCH_AHEAD {
+            let at = usize::from(self.taken.wrapping_add(PREFETCH_AHEAD) & (self.size - 1));
+            let head = self.available.load(ELEMENTS + at, Ordering::Relaxed);
+            if let Ok(descriptor) = self.descriptor(head) {
+                memory.prefetch(descriptor.segment.address);
+            }
+        }
     }
 
     /// Puts the last `count` buffers back that [`take`](Self::take) returned and that were not

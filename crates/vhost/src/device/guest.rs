@@ -132,14 +132,34 @@ impl Virtqueue {
             self.describe(head + 1, self.buffer(head + 1), room, false);
             self.store(16 * u64::from(head + 1) + 12, 2);
         }
-        self.store(AVAILABLE + 4 + 2 * u64::from(self.offered % SIZE), head);
-        self.offered = self.offered.wrapping_add(1);
-        self.store(AVAILABLE + 2, self.offered);
+        self.publish(head);
         true
     }
 
+    /// Offers a frame each of whose bytes has a descriptor of its own, in an indirect table.
+    pub(super) fn offer_bytes(&mut self, count: u16) {
+        let head = self.free.pop_front().unwrap();
+        let table = self.buffer(head);
+        for index in 0..count {
+            self.describe_in(table, index, table, 1, index + 1 < count);
+        }
+        self.describe(head, table, 16 * u32::from(count), false);
+        self.store(16 * u64::from(head) + 12, 4);
+        self.publish(head);
+    }
+
+    fn publish(&mut self, head: u16) {
+        self.store(AVAILABLE + 4 + 2 * u64::from(self.offered % SIZE), head);
+        self.offered = self.offered.wrapping_add(1);
+        self.store(AVAILABLE + 2, self.offered);
+    }
+
     fn describe(&self, index: u16, address: u64, length: u32, next: bool) {
-        let at = self.base() + 16 * u64::from(index);
+        self.describe_in(self.base(), index, address, length, next);
+    }
+
+    fn describe_in(&self, table: u64, index: u16, address: u64, length: u32, next: bool) {
+        let at = table + 16 * u64::from(index);
         self.memory.write(at, &address.to_le_bytes()).unwrap();
         self.memory.write(at + 8, &length.to_le_bytes()).unwrap();
         self.memory.write(at + 12, &u16::from(next).to_le_bytes()).unwrap();

@@ -6,7 +6,7 @@ use hostside::{Fetched, Service};
 use nic::observer::Delivered;
 use nic::port::Port;
 
-use super::{BATCH, Device};
+use super::{BATCH, DESCRIPTORS, Device};
 use crate::command::{Target, answer_command, take_command};
 use crate::receive::Nic;
 use crate::session::ProtocolViolation;
@@ -88,6 +88,9 @@ impl Device {
         now: Instant,
         frame: &mut Vec<u8>,
     ) -> Result<Fetched, ProtocolViolation> {
+        if self.descriptors >= DESCRIPTORS {
+            return Ok(Fetched::Later(now));
+        }
         let mut later: Option<Instant> = None;
         for _ in 0..self.senders.len() {
             match self.take_from(self.turn, now, frame)? {
@@ -107,7 +110,7 @@ impl Device {
         now: Instant,
         frame: &mut Vec<u8>,
     ) -> Result<Fetched, ProtocolViolation> {
-        let Self { frontend, senders, settings, processor, .. } = self;
+        let Self { frontend, senders, settings, processor, descriptors, .. } = self;
         let Some(session) = frontend.session() else { return Ok(Fetched::Nothing) };
         let (sender, index) = (&mut senders[pair], 2 * pair + 1);
         let Some(mut live) = session.ring(index) else { return Ok(Fetched::Nothing) };
@@ -117,6 +120,9 @@ impl Device {
                 sender.take_at_cost((now, processor), &mut live, settings.polled, frame)
             }
         };
+        if let Ok(Fetched::Frame | Fetched::Dropped) = taken {
+            *descriptors += sender.descriptors();
+        }
         taken.map_err(|error| ProtocolViolation::Ring { index, error })
     }
 

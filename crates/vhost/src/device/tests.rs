@@ -400,3 +400,17 @@ fn messages_of_one_round_are_bounded() {
         assert_eq!(answers, BATCH, "round {round}");
     }
 }
+
+#[test]
+fn descriptors_of_one_round_are_bounded() {
+    let mut plane = Plane::new("descriptors", "disabled", false);
+    let mut guest = Guest::connect(&mut plane, FEATURES, 0);
+    (0..6).for_each(|_| guest.rings[1].offer_bytes(256));
+    plane.round(at(1), &[]);
+    assert_eq!(plane.sent.len(), DESCRIPTORS / 256);
+    let mut frame = Vec::new();
+    let next = plane.port.transmit(at(1), 0, &mut frame).unwrap();
+    assert_eq!(next, Fetched::Later(at(1)), "nobody has to kick for the rest");
+    plane.round(at(2), &[]);
+    assert_eq!(plane.sent.len(), 6);
+}
