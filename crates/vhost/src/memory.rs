@@ -7,6 +7,11 @@
 //! A file that is not plain memory or on a local disk is refused: a page of a file system in user
 //! space may take its owner's time to arrive, and the data plane would wait for it.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::{
+    asm,
+    x86_64::{_MM_HINT_T0, _mm_prefetch},
+};
 use std::io;
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
@@ -69,6 +74,15 @@ pub enum MemoryError {
         /// What it should be a multiple of.
         alignment: usize,
     },
+}
+
+/// What is done with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It is read.
+    Read,
+    /// It is written, so no other processor may keep it.
+    Write,
 }
 
 /// A mapped region.
@@ -251,21 +265,27 @@ impl Memory {
         Ok(())
     }
 
-    /// Begins to fetch the first bytes at an address of the guest, if there are any: they will be
-    /// read soon, and are in the cache of another processor.
+    /// Begins to fetch the first two cache lines at an address of the guest, if there are any: they
+    /// will be accessed soon, and are in the cache of another processor.
     #[inline]
-    pub fn prefetch(&self, guest: u64) {
+    pub fn prefetch(&self, guest: u64, access: Access) {
         #[cfg(target_arch = "x86_64")]
         if let Ok(start) = self.locate(guest, 1) {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
             for line in [0, CACHE_LINE] {
-                let bytes = start.as_ptr().wrapping_add(line).cast();
-                // SAFETY: it reads nothing, and no address makes it fault.
-                unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes) };
+                let bytes = start.as_ptr().wrapping_add(line);
+                match access {
+                    // SAFETY: this reads nothing, and no address makes it fault.
+                    Access::Read => unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.cast()) },
+                    // SAFETY: as above. Processors that do not know it do nothing. There is no
+                    // intrinsic that is this instruction whatever the target's features.
+                    Access::Write => unsafe {
+                        asm!("prefetchw [{}]", in(reg) bytes, options(nostack, preserves_flags));
+                    },
+                }
             }
         }
         #[cfg(not(target_arch = "x86_64"))]
-        let _ = guest;
+        let _ = (guest, access);
     }
 
     #[inline]

@@ -10,7 +10,7 @@ use nic::queue::Queue;
 use virtio_bindings::virtio_net::virtio_net_hdr_v1;
 
 use super::coalesce::Coalescing;
-use super::memory::{Memory, MemoryError};
+use super::memory::{Access, Memory, MemoryError};
 use super::ring::{self, Chain, DriverEvent, MAX_SEGMENTS, Ring, RingError, Segment};
 use super::session::LiveRing;
 use hostside::charge::Handler;
@@ -147,6 +147,7 @@ impl Receiver {
     ) -> Result<(), RingError> {
         let mut most = 0;
         for frame in queue.completed_frames(self.ends.len()).take(limit) {
+            live.ring.prefetch(live.memory, Access::Write, frame.len());
             match put(live, frame, &mut self.chain, &mut self.used)? {
                 Some(buffers) => most = most.max(buffers),
                 None => self.refused += 1,

@@ -26,7 +26,7 @@ use virtio_bindings::virtio_ring::{
     VRING_USED_F_NO_NOTIFY,
 };
 
-use super::memory::{Area, Memory, MemoryError};
+use super::memory::{Access, Area, Memory, MemoryError};
 use super::message::VringAddress;
 
 /// The largest ring (virtio 1.3, 2.7).
@@ -40,6 +40,8 @@ const DESCRIPTOR: usize = 16;
 /// How many buffers ahead one is [fetched](Ring::prefetch): what lies in the cache of another
 /// processor takes as long to come as a few short frames to handle.
 const PREFETCH_AHEAD: u16 = 4;
+/// Up to how many bytes a frame is short.
+const SHORT: usize = 256;
 
 /// Where the parts of the available and the used ring begin, in words of 16 bits.
 const FLAGS: usize = 0;
@@ -256,14 +258,15 @@ impl Ring {
         Ok(Some(head))
     }
 
-    /// Begins to fetch a buffer that [`take`](Self::take) will return soon, if one is known.
+    /// Begins to fetch a buffer that [`take`](Self::take) will return soon, if one is known, beside
+    /// a frame of so many bytes. With long ones the processor sees by itself what comes next.
     #[inline]
-    pub fn prefetch(&self, memory: &Memory) {
-        if self.offered.wrapping_sub(self.taken) > PREFETCH_AHEAD {
+    pub fn prefetch(&self, memory: &Memory, access: Access, frame: usize) {
+        if frame <= SHORT && self.offered.wrapping_sub(self.taken) > PREFETCH_AHEAD {
             let at = usize::from(self.taken.wrapping_add(PREFETCH_AHEAD) & (self.size - 1));
             let head = self.available.load(ELEMENTS + at, Ordering::Relaxed);
             if let Ok(descriptor) = self.descriptor(head) {
-                memory.prefetch(descriptor.segment.address);
+                memory.prefetch(descriptor.segment.address, access);
             }
         }
     }

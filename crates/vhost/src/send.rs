@@ -6,6 +6,7 @@ use nic::moderation::{Moderation, Profile, Unseen};
 use nic::vector::Vector;
 
 use super::coalesce::Coalescing;
+use super::memory::Access;
 use super::receive::{PACKET_HEADER, in_buffer};
 use super::ring::{self, Chain, DriverEvent, Ring, RingError};
 use super::session::LiveRing;
@@ -15,9 +16,6 @@ use hostside::processor::Processor;
 
 /// The longest frame that is taken from a guest.
 const MAX_FRAME: u64 = nic::port::MAX_FRAME as u64;
-
-/// Bytes up to which frames are handled faster than they come from the cache of another processor.
-const SHORT: u64 = 256;
 
 /// One transmit ring's state beside the ring itself.
 #[derive(Debug)]
@@ -136,11 +134,10 @@ impl Sender {
             self.too_long += 1;
             return Ok(false);
         }
-        if length <= SHORT {
-            live.ring.prefetch(live.memory);
-        }
+        let length = length as usize;
+        live.ring.prefetch(live.memory, Access::Read, length);
         // Without clearing it first: bytes that are there already need no zeros.
-        frame.resize(length as usize, 0);
+        frame.resize(length, 0);
         let (mut skip, mut filled) = (PACKET_HEADER as u64, 0);
         for segment in &self.chain.readable {
             let before = skip.min(segment.length.into());
