@@ -206,7 +206,7 @@ fn ntp_on_an_unprivileged_port() {
 
 #[test]
 fn a_refused_datagram_is_an_error_that_asks_for_the_server() {
-    // The system gives it to nobody else, and its owner takes datagrams from another port alone.
+    // The kernel assigns it to no other socket, and its owner takes datagrams from port 1 alone.
     let owner = UdpSocket::bind("127.0.0.1:0").unwrap();
     owner.connect("127.0.0.1:1").unwrap();
     let free = owner.local_addr().unwrap();

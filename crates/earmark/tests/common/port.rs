@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use rustix::net::sockopt::set_socket_reuseaddr;
 use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
 
-/// A TCP port of the loopback. It is bound, so the system gives it to nobody, and it does not
-/// listen, so a server that takes addresses that were used, as servers do, may listen on it.
+/// A TCP port of the loopback. It is bound, so the kernel assigns it to no other socket, and it
+/// does not listen, so a server that sets `SO_REUSEADDR`, as servers do, may listen on it.
 pub(crate) struct HeldPort {
     pub(crate) number: u16,
     _holder: OwnedFd,

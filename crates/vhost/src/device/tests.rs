@@ -410,7 +410,7 @@ fn descriptors_of_one_round_are_bounded() {
     assert_eq!(plane.sent.len(), DESCRIPTORS / 256);
     let mut frame = Vec::new();
     let next = plane.port.transmit(at(1), 0, &mut frame).unwrap();
-    assert_eq!(next, Fetched::Later(at(1)), "nobody has to kick for the rest");
+    assert_eq!(next, Fetched::Later(at(1)), "the rest needs no kick");
     plane.round(at(2), &[]);
     assert_eq!(plane.sent.len(), 6);
 }
