@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 mod common;
+use common::mpi::compile;
 use common::{Directory, EARMARK, Ended, Running, Traced, earmark, needs, output, run, unique};
 
 /// Each rank sends its number around, says where it is, and ends as it is told.
@@ -46,10 +47,6 @@ int main(int count, char **words) {
 }
 "#;
 
-/// What is compiled into it.
-const KEEP_LOADED: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../provider/tests/programs/keep_loaded.c");
-
 /// The program, compiled.
 struct Compiled {
     directory: Directory,
@@ -82,8 +79,7 @@ impl Compiled {
     fn with(compiler: &str, launcher: Option<String>) -> Self {
         let compiled = Self { directory: Directory::new(), launcher };
         let source = compiled.directory.write("program.c", PROGRAM);
-        let mut mpicc = Command::new(compiler);
-        output(mpicc.args(["-O1", "-o", &compiled.program(), &source, KEEP_LOADED])).output();
+        compile(compiler, source.as_ref(), compiled.program().as_ref());
         compiled
     }
 

@@ -246,8 +246,7 @@ impl Ring {
         if self.offered == self.taken && self.available()? == 0 {
             return Ok(None);
         }
-        let at = usize::from(self.taken & (self.size - 1));
-        let head = self.available.load(ELEMENTS + at, Ordering::Relaxed);
+        let head = self.head(self.taken);
         let first = self.descriptor(head)?;
         if first.has(VRING_DESC_F_NEXT | VRING_DESC_F_INDIRECT) {
             self.follow(memory, head, chain)?;
@@ -263,8 +262,7 @@ impl Ring {
     #[inline]
     pub fn prefetch(&self, memory: &Memory, access: Access, frame: usize) {
         if frame <= SHORT && self.offered.wrapping_sub(self.taken) > PREFETCH_AHEAD {
-            let at = usize::from(self.taken.wrapping_add(PREFETCH_AHEAD) & (self.size - 1));
-            let head = self.available.load(ELEMENTS + at, Ordering::Relaxed);
+            let head = self.head(self.taken.wrapping_add(PREFETCH_AHEAD));
             if let Ok(descriptor) = self.descriptor(head) {
                 memory.prefetch(descriptor.segment.address, access);
             }
@@ -275,6 +273,13 @@ impl Ring {
     /// used.
     pub fn put_back(&mut self, count: u16) {
         self.taken = self.taken.wrapping_sub(count);
+    }
+
+    /// The first descriptor of the buffer that was offered as this number.
+    #[inline]
+    fn head(&self, number: u16) -> u16 {
+        let at = usize::from(number & (self.size - 1));
+        self.available.load(ELEMENTS + at, Ordering::Relaxed)
     }
 
     #[inline]

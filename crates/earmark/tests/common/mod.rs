@@ -3,6 +3,7 @@
 //! They need root, or the rights that `earmark lab` needs, and `/dev/net/tun`.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod mpi;
 pub(crate) mod packaged;
 pub(crate) mod port;
 pub(crate) mod virtual_bench;

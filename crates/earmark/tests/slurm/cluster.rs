@@ -2,10 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::common::{Directory, EARMARK, Lab, needs, output};
+use crate::common::mpi::compile;
+use crate::common::{Directory, EARMARK, Lab, needs};
 
 /// The nodes.
 pub(crate) const NODES: [&str; 3] = ["a", "b", "c"];
@@ -66,11 +66,9 @@ impl Cluster {
     /// Compiles a program, which is then in the directory of the cluster.
     #[track_caller]
     pub(crate) fn compile(&self, source: &str) {
-        let sources = [source, "../provider/tests/programs/keep_loaded.c"];
-        let sources = sources.map(|path| Path::new(env!("CARGO_MANIFEST_DIR")).join(path));
-        let program = self.directory.path().join(sources[0].file_stem().unwrap());
-        let mut mpicc = Command::new("mpicc");
-        output(mpicc.args(["-O1", "-pthread", "-o"]).arg(program).args(sources)).output();
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(source);
+        let program = self.directory.path().join(source.file_stem().unwrap());
+        compile("mpicc", &source, &program);
     }
 
     /// Runs a script on host a, in the directory of the cluster; its status, and all it wrote.

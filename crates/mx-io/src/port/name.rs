@@ -100,8 +100,7 @@ fn was_given_up(name: &str) -> bool {
 /// kind.
 fn holder(name: &str, socket: &OwnedFd) -> Option<u32> {
     connect(socket, &SocketAddrUnix::new_abstract_name(name.as_bytes()).ok()?).ok()?;
-    let [pid, _user, _group] =
-        option::words(socket.as_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED).ok()?;
+    let [pid, _user, _group] = option::words(socket, libc::SOL_SOCKET, libc::SO_PEERCRED).ok()?;
     (pid != 0).then_some(pid)
 }
 

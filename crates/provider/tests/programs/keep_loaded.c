@@ -2,8 +2,7 @@
  * Compiled into a program of MPI: what Open MPI 4 calls after it was unloaded stays loaded
  *
  * MPI_Finalize unloads mca_pmix_ext3x while the library's own thread may have an event of PMIx before
- * it, whose callback is there. On a busy machine a rank then ends, rarely, with a segmentation fault,
- * whatever carries the messages.
+ * it, whose callback is there. On a busy machine a rank then ends, rarely, with a segmentation fault.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -12,7 +12,6 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use ::mx::wire::{ETHER_TYPE, FLAG_ASK, FLAG_MARK, FrameType};
-
 use sys::option;
 
 use crate::port::{ENDPOINT_AT, EVERYBODY, NicId, QUERY};

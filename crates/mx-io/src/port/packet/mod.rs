@@ -301,7 +301,7 @@ impl Port for PacketPort {
         // Packets and drops since this was last asked.
         let statistics = libc::PACKET_STATISTICS;
         for socket in [&self.socket, &self.reply_socket] {
-            if let Ok([_, drops]) = option::words(socket.as_fd(), libc::SOL_PACKET, statistics) {
+            if let Ok([_, drops]) = option::words(socket, libc::SOL_PACKET, statistics) {
                 self.counters.overrun += u64::from(drops);
             }
         }

@@ -15,7 +15,6 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
-
 use sys::option;
 
 /// Memory of a block, in bytes: it has to be contiguous, so the kernel should not need much of it.
