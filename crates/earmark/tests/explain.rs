@@ -99,6 +99,7 @@ fn with_effort(report: impl Fn(u32) -> Value, find: impl Fn(&Value) -> Option<&V
         let account = &report["account"];
         let half = account["elapsed_s"].as_f64().map(|all| all / 2.0);
         let has_missed = account["odds"]["lost_events"].as_u64() > Some(0)
+            || report["left_out"]["requests"].as_u64() > Some(0)
             || account["traced_s"].as_f64() < half;
         assert!(one.is_some() || has_missed, "{report}");
         one

@@ -24,9 +24,6 @@ use super::{hold, stages};
 /// Sockets that are reported one by one, those with the most requests.
 const SOCKETS: usize = 5;
 
-/// Fewer requests than this are not worth a table.
-const FEWEST: usize = 5;
-
 /// Paths of one kind: through the same socket, asked or answered.
 struct Group {
     role: Role,
@@ -155,10 +152,6 @@ fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str
     let (mut explained, mut left_out) = (Vec::new(), LeftOut::default());
     let mut holds: BTreeMap<String, OwnHold> = BTreeMap::new();
     for (subject, Group { role, device, mut paths }) in groups {
-        if paths.len() < FEWEST {
-            left_out.add(paths.len());
-            continue;
-        }
         let own_hold = match &device {
             Some(device) => holds.entry(device.clone()).or_insert_with(|| hold::of(device)).clone(),
             None => OwnHold::Unknown,
@@ -166,7 +159,10 @@ fn report(groups: BTreeMap<String, Group>, account: Account, device: Option<&str
         if role == Role::Asks {
             hold::split(&mut paths, &own_hold);
         }
-        let Some(summary) = paths.summary() else { continue };
+        let Some(summary) = paths.summary() else {
+            left_out.add(paths.len());
+            continue;
+        };
         let case = VerdictInput {
             summary: &summary,
             far: Far::Unknown,

@@ -122,9 +122,12 @@ impl Report {
     fn why_nothing(&self) -> String {
         let LeftOut { sockets, requests } = self.left_out;
         let why = match self.program {
+            _ if requests > 0 && sockets == 1 => {
+                format!("too few requests were followed for a table: {requests}")
+            }
             _ if requests > 0 => format!(
-                "too few requests were followed: {requests} in all, of {sockets} sockets, each \
-                 fewer than a table needs"
+                "too few requests were followed for a table: {requests} in all, of {sockets} \
+                 sockets"
             ),
             Some(ProgramRun { end: EndReason::Program, traced_for_s }) => format!(
                 "the program ended after {traced_for_s:.2} s, and no answer to a request over TCP \
@@ -310,9 +313,7 @@ mod tests {
         let mut lengths = Lengths::default();
         lengths.add(Stage::Far, 250_000);
         lengths.add(Stage::WakeUp, 10_000);
-        let mut all = Collection::default();
-        all.add(lengths);
-        let summary = all.summary().unwrap();
+        let summary = Collection::of(lengths).summary().unwrap();
         let own_hold = OwnHold::Set { rx_usecs: 50, rx_frames: 0, adaptive: false };
         let case = VerdictInput {
             summary: &summary,
@@ -378,13 +379,12 @@ mod tests {
             "{}",
             short.text(Width::columns(80))
         );
-        let left_out = LeftOut { sockets: 2, requests: 3 };
-        let few = Report { left_out, ..short };
-        assert!(
-            few.text(Width::columns(80)).replace('\n', " ").contains("3 in all, of 2 sockets"),
-            "{}",
-            few.text(Width::columns(80))
-        );
+        for (sockets, words) in [(1, "for a table: 3."), (2, "for a table: 3 in all, of 2 sockets")]
+        {
+            let left_out = LeftOut { sockets, requests: 3 };
+            let text = Report { left_out, ..short.clone() }.text(Width::columns(80));
+            assert!(text.replace('\n', " ").contains(words), "{text}");
+        }
     }
 
     #[test]

@@ -11,6 +11,9 @@ use super::stages::{Lengths, Stage};
 /// Paths that are kept at most: more do not make quantiles better.
 const MAX_PATHS: usize = 200_000;
 
+/// Fewer paths than this tell what happened to them, and not what happens.
+const FEWEST: usize = 5;
+
 /// One stage of many paths, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct StageRow {
@@ -55,6 +58,12 @@ pub struct Totals {
 pub(crate) struct Collection(Vec<Lengths>);
 
 impl Collection {
+    /// Just enough paths of these lengths for a table.
+    #[cfg(test)]
+    pub(crate) fn of(lengths: Lengths) -> Self {
+        Self(vec![lengths; FEWEST])
+    }
+
     /// Adds one.
     pub(crate) fn add(&mut self, lengths: Lengths) {
         if self.0.len() < MAX_PATHS {
@@ -95,9 +104,12 @@ impl Collection {
         self.0.iter_mut().for_each(|lengths| lengths.shift(from, to, nanos));
     }
 
-    /// The table; `None` if there are no paths.
+    /// The table; `None` if there are too few paths for one.
     #[must_use]
     pub(crate) fn summary(&self) -> Option<Summary> {
+        if self.len() < FEWEST {
+            return None;
+        }
         let mut ranked = self.0.clone();
         ranked.sort_by_key(Lengths::total);
         let middle = around_middle(&ranked);
@@ -109,7 +121,6 @@ impl Collection {
             p50_us: micros(quantile(sorted, 0.5).unwrap_or(0)),
             p99_us: micros(quantile(sorted, 0.99).unwrap_or(0)),
         };
-        ranked.first()?;
         let stages = Stage::ALL.into_iter().filter_map(|stage| {
             let sorted = sorted(ranked.iter().map(|lengths| lengths.of(stage)));
             sorted.last().filter(|most| **most > 0)?;
@@ -209,11 +220,11 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_summary_and_one_is_its_own() {
-        assert_eq!(Collection::default().summary(), None);
-        let mut one = Collection::default();
-        one.add(lengths(4_000, 0));
-        let summary = one.summary().unwrap();
+    fn few_paths_have_no_summary() {
+        let enough = Collection::of(lengths(4_000, 0));
+        let few = Collection(enough.0[1..].to_vec());
+        assert_eq!((Collection::default().summary(), few.summary()), (None, None));
+        let summary = enough.summary().unwrap();
         assert_eq!((summary.total.typical_us, summary.total.p99_us), (4.0, 4.0));
     }
 

@@ -293,9 +293,7 @@ mod tests {
     fn summary(of: &[(Stage, u64)]) -> Summary {
         let mut lengths = Lengths::default();
         of.iter().for_each(|(stage, us)| lengths.add(*stage, us * 1_000));
-        let mut all = Collection::default();
-        all.add(lengths);
-        all.summary().unwrap()
+        Collection::of(lengths).summary().unwrap()
     }
 
     fn judge(summary: &Summary, far: Far, own_hold: &OwnHold) -> Verdict {

@@ -363,7 +363,8 @@ impl Lab {
     pub(crate) fn pings_ms(&mut self) -> Vec<f64> {
         needs("ping", "iputils-ping");
         // So far apart that no request shares another one's hold, even if the machine is busy.
-        let (status, text) = self.ask("ping -n -c 5 -i 0.1 -W 2 b");
+        // With a deadline it waits for five answers, and not only for two more round trips.
+        let (status, text) = self.ask("ping -n -c 5 -i 0.1 -w 60 b");
         assert_eq!(status, 0, "{text}");
         ping_times_ms(&text)
     }
