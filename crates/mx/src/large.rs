@@ -273,11 +273,6 @@ impl Pull {
         let runs_dry = self.offset < self.wanted && u64::from(self.open) < half;
         is_last || is_half || runs_dry || block.tries > 0
     }
-
-    /// Bytes that are wanted of the frame that begins at `offset`.
-    pub(crate) fn wanted_of_frame(&self, offset: u64) -> u64 {
-        (self.wanted - offset).min(self.payload.into())
-    }
 }
 
 /// A block, and which of its frames are missing.

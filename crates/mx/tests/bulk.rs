@@ -299,7 +299,7 @@ fn receive_run(end: &mut Endpoint<Vec<Bytes>, Vec<u8>>, bytes: &[u8], piece: usi
             assert_eq!(skip, 0, "a place that there was is there until the frame has come");
             let (here, rest) = data.split_at(run.next());
             end.handle_frame(now, from, &[&run.head(), here].concat());
-            run.advance();
+            run.advance(run.next());
             data = rest;
             continue;
         };
@@ -309,10 +309,11 @@ fn receive_run(end: &mut Endpoint<Vec<Bytes>, Vec<u8>>, bytes: &[u8], piece: usi
         data = rest;
         placed += count;
         skip += count;
-        while run.left() > 0 && skip >= run.next() {
-            end.handle_placed(now, from, &run.head());
-            skip -= run.next();
-            run.advance();
+        let whole = run.whole(skip);
+        if whole > 0 {
+            end.handle_placed(now, from, &run.head(), whole);
+            skip -= whole;
+            run.advance(whole);
         }
     }
     placed

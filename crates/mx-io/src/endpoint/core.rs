@@ -324,8 +324,8 @@ impl<S: Source, R: Sink> Arrivals for Came<'_, S, R> {
         self.engine.place(from, head, skip, most)
     }
 
-    fn placed(&mut self, from: NicId, head: &[u8; RUN_HEAD], _length: usize) {
+    fn placed(&mut self, from: NicId, head: &[u8; RUN_HEAD], length: usize) {
         let now = *self.now.get_or_insert_with(clock::now);
-        self.engine.handle_placed(now, from, head);
+        self.engine.handle_placed(now, from, head, length);
     }
 }

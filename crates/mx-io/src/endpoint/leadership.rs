@@ -87,7 +87,7 @@ pub(super) struct Leadership {
     /// When a thread of the application last drove.
     driven_at: Instant,
     standby: Standby,
-    /// Until when each role will sleep on the port, if it does.
+    /// Until when each role will sleep on the port, if it does and nobody has woken it.
     sleeps_until: [Option<Instant>; 2],
     sources: Arc<Sources>,
 }
@@ -198,6 +198,13 @@ impl Leadership {
         self.sleeps_until == [None; 2]
     }
 
+    /// Wakes this role, which sleeps on the port. Once is enough, however long it takes until it
+    /// has a processor: then it looks into the port, as one that is awake does.
+    fn wake(&mut self, role: Role) {
+        self.set_sleep(role, None);
+        self.sources.ring(role);
+    }
+
     /// Who sleeps on the port if anybody does, and until when.
     const fn sleeper(&self) -> (Role, Option<Instant>) {
         let role = match self.leader {
@@ -209,33 +216,33 @@ impl Leadership {
 
     /// Frames were sent, and not all if the port `is_blocked`. Who sleeps on the port has to know
     /// of a port without room; one that closes the endpoint looks after each frame.
-    pub(super) fn sent(&self, is_blocked: bool) {
+    pub(super) fn sent(&mut self, is_blocked: bool) {
         if let (role, Some(_)) = self.sleeper()
             && (is_blocked || self.leader == Leader::Closes)
         {
-            self.sources.ring(role);
+            self.wake(role);
         }
     }
 
     /// Wakes who sleeps on the port and would miss what is due, so that it sets a timer.
-    pub(super) fn hand_over_timer(&self, due: impl FnOnce() -> Option<Instant>) {
+    pub(super) fn hand_over_timer(&mut self, due: impl FnOnce() -> Option<Instant>) {
         if let (role, Some(until)) = self.sleeper()
             && let Some(due) = due()
             && due < until
             && !self.is_watched(role, due)
         {
-            self.sources.ring(role);
+            self.wake(role);
         }
     }
 
     /// Wakes who waits for this.
-    pub(super) fn completed<R>(&self, completed: &Completed<R>) {
+    pub(super) fn completed<R>(&mut self, completed: &Completed<R>) {
         // Another thread may have received what the leader sleeps for.
         if let Leader::WaitsFor(want) = self.leader
             && want.fits(completed)
             && self.sleeps_until[Role::Leader as usize].is_some()
         {
-            self.sources.ring(Role::Leader);
+            self.wake(Role::Leader);
         }
         let wanted = |follower: &&Follower| follower.want.fits(completed);
         if let Some(follower) = self.followers.iter().find(wanted) {

@@ -63,6 +63,13 @@ impl PortCounters {
         self.bytes_in += bytes as u64;
     }
 
+    /// Counts bulk frames that came.
+    pub(super) fn came_bulk(&mut self, frames: usize, bytes: usize) {
+        self.frames_in += frames as u64;
+        self.bytes_in += bytes as u64;
+        self.bulk_in += frames as u64;
+    }
+
     /// Counts frames that went.
     pub(super) fn went(&mut self, frames: usize, bytes: usize) {
         self.frames_out += frames as u64;

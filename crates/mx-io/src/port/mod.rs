@@ -149,7 +149,8 @@ pub trait Arrivals {
         None
     }
 
-    /// The data of a frame, of so many bytes, have come there.
+    /// The data of whole bulk frames have come there: of the one with this head, and of those after
+    /// it, `length` bytes in all.
     fn placed(&mut self, from: NicId, head: &[u8; RUN_HEAD], length: usize) {
         let _ = (from, head, length);
     }

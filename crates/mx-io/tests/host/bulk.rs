@@ -126,7 +126,7 @@ impl Arrivals for Came {
 
     fn placed(&mut self, _from: NicId, _head: &[u8; RUN_HEAD], length: usize) {
         self.told += length;
-        self.frames += 1;
+        self.frames += length.div_ceil(BULK_PAYLOAD);
     }
 }
 

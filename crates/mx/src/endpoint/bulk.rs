@@ -7,10 +7,10 @@
 //! one that does not answer.
 //!
 //! The data of a bulk frame are not copied if they lie in one place and no checksum is wanted: the
-//! port takes them from the message. The kernel may even send the memory of the message itself, as
-//! [`Source`] allows until the message is complete. If a peer is lost, messages are complete of
-//! which something is on the path: it has to be closed before they end. At the other end a port
-//! asks where data belong ([`Endpoint::place`]), and receives them there.
+//! port takes them from the message. It may even let the peer read the memory of the message
+//! itself, as [`Source`] allows until the message is complete. If a peer is lost, messages are
+//! complete of which something is on the path: it has to be closed before they end. At the other
+//! end a port asks where data belong ([`Endpoint::place`]), and receives them there.
 
 use base::time::{Duration, Instant};
 

@@ -136,8 +136,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         any
     }
 
-    /// A frame of a large message has come, of so many bytes; its data, unless they are in place
-    /// already. An error breaks the protocol.
+    /// Frames of a large message have come, from this one on, of so many bytes; the data of one,
+    /// unless they are in place already. An error breaks the protocol.
     pub(super) fn replied(
         &mut self,
         now: Instant,
@@ -155,22 +155,26 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.counters.drop(Drop::Duplicate);
             return Ok(());
         };
-        let offset = block.offset + u64::from(bit) * u64::from(pull.payload);
+        let payload = u64::from(pull.payload);
+        let offset = block.offset + u64::from(bit) * payload;
+        let most = if data.is_some() { 1 } else { block.count - bit };
+        let count = (length as u64).div_ceil(payload).clamp(1, most.into());
         // The sender does not know how much of the message fits here.
-        if length as u64 != (pull.length - offset).min(pull.payload.into()) {
+        if length as u64 != (pull.length - offset).min(count * payload) {
             return Err(());
         }
-        let wanted = pull.wanted_of_frame(offset);
+        let wanted = (pull.wanted - offset).min(length as u64);
+        let count = count as u32;
         let (request, first_answer) = (block.request, block.tries == 0);
-        if block.missing & 1 << bit == 0 {
+        let frames = first_bits(count) << bit;
+        if block.missing & frames != frames {
             self.counters.drop(Drop::Duplicate);
             return Ok(());
         }
-        block.missing &= !(1 << bit);
-        if let Some(counted) = block.counted.checked_sub(1) {
-            block.counted = counted;
-            self.pulls.in_flight -= 1;
-        }
+        block.missing &= !frames;
+        let counted = count.min(block.counted);
+        block.counted -= counted;
+        self.pulls.in_flight -= counted;
         let is_complete = block.missing == 0;
         peer.liveness.received(Expected::Reply, now);
         let pto = peer.outbound.pto(&self.config);
@@ -184,7 +188,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 false => pto,
             };
         }
-        let asks_again = is_overtaken(peer, request);
+        let asks_again = is_overtaken(peer, request, count);
         if is_complete {
             remove_block(peer, name, index);
         }
@@ -336,12 +340,12 @@ fn remove_block(peer: &mut Peer, pull: u32, index: u32) {
     }
 }
 
-/// Counts that an answer to this request has come: whether it shows that frames of an earlier one
-/// are lost.
-fn is_overtaken(peer: &mut Peer, request: u64) -> bool {
+/// Counts that so many answers to this request have come: whether they show that frames of an
+/// earlier one are lost.
+fn is_overtaken(peer: &mut Peer, request: u64, answers: u32) -> bool {
     let Some(earliest) = peer.requested.front_mut().filter(|block| block.request < request) else {
         return false;
     };
-    earliest.later += 1;
+    earliest.later += answers;
     earliest.later >= LATER
 }

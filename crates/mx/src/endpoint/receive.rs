@@ -14,7 +14,7 @@ use crate::ids::PeerId;
 use crate::large::Announced;
 use crate::peer::{Expected, Item, Link, Peer, Place, Segment};
 use crate::status::{Code, Event};
-use crate::wire::{self, Body, FrameType, Header, Nack, NackReason, RUN_HEAD};
+use crate::wire::{self, BULK_PAYLOAD, Body, FrameType, Header, Nack, NackReason, RUN_HEAD};
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// A frame has come from this interface: `bytes` is what follows the EtherType. Whatever it is,
@@ -128,8 +128,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// The place of data that are about to come, in the receive that they are for: those behind
     /// this `head` of a reply, of which `skip` bytes have come, and those of the replies right
     /// after it, `most` bytes at most. They are to be received there;
-    /// [`handle_placed`](Self::handle_placed) is to be called for each frame that is whole. `None`
-    /// if they have to come as frames.
+    /// [`handle_placed`](Self::handle_placed) is to be called for frames that are whole. `None` if
+    /// they have to come as frames.
     pub fn place(
         &mut self,
         from: NicId,
@@ -137,7 +137,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         skip: usize,
         most: usize,
     ) -> Option<&mut [u8]> {
-        let (header, name, index, _) = wire::parse_reply_head(head)?;
+        let (header, name, index) = wire::parse_reply_head(head)?;
         let id = self.peers.at(Address { nic: from, endpoint: header.from })?;
         let peer = self.peers.get_mut(id)?;
         let is_known = peer.token == header.token && peer.theirs.is_some() && !peer.crc;
@@ -147,14 +147,21 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.place_of(id, (name, index), skip, most)
     }
 
-    /// The data of a frame have come where [`place`](Self::place) said.
-    pub fn handle_placed(&mut self, now: Instant, from: NicId, head: &[u8; RUN_HEAD]) {
-        let Some((header, name, index, length)) = wire::parse_reply_head(head) else {
+    /// The data of bulk frames have come where [`place`](Self::place) said: of the one with this
+    /// `head`, and of those after it, `length` bytes in all.
+    pub fn handle_placed(
+        &mut self,
+        now: Instant,
+        from: NicId,
+        head: &[u8; RUN_HEAD],
+        length: usize,
+    ) {
+        let Some((header, name, index)) = wire::parse_reply_head(head) else {
             return self.counters.drop(Drop::Malformed);
         };
         let address = Address { nic: from, endpoint: header.from };
         let Some(id) = self.peer_of(now, address, &header, FrameType::Reply) else { return };
-        self.counters.received[FrameType::Reply.index()] += 1;
+        self.counters.received[FrameType::Reply.index()] += length.div_ceil(BULK_PAYLOAD) as u64;
         self.on_header(now, id, &header, &[]);
         let result = self.replied(now, id, (name, index), length, None);
         self.end_of_frame(now, id, result);

@@ -62,14 +62,13 @@ pub fn parse(bytes: &[u8]) -> Result<(Header, Body<'_>), Malformed> {
 }
 
 /// Reads what comes before the data of a reply without a checksum: its header, the name of the
-/// transfer, the number of the frame, and how many bytes of data follow.
-pub(crate) fn parse_reply_head(head: &[u8; RUN_HEAD]) -> Option<(Header, u32, u32, usize)> {
+/// transfer, and the number of the frame.
+pub(crate) fn parse_reply_head(head: &[u8; RUN_HEAD]) -> Option<(Header, u32, u32)> {
     let (layout, rest) = HeaderLayout::read_from_prefix(head).ok()?;
     let reply = ReplyLayout::read_from_bytes(rest).ok()?;
     let header = header(&layout);
-    let length = usize::from(layout.length.get()).checked_sub(RUN_HEAD - HEADER)?;
     let is_reply = layout.frame_type == FrameType::Reply as u8 && !header.crc;
-    is_reply.then_some((header, reply.pull.get(), reply.index.get(), length))
+    is_reply.then_some((header, reply.pull.get(), reply.index.get()))
 }
 
 fn header(layout: &HeaderLayout) -> Header {

@@ -74,9 +74,16 @@ impl Run {
         head
     }
 
-    /// Goes on to the frame after the next one.
-    pub fn advance(&mut self) {
-        self.left -= self.next();
-        self.reply.index = self.reply.index.get().wrapping_add(1).into();
+    /// Of so many bytes of data that come next, those of whole frames.
+    #[must_use]
+    pub fn whole(&self, bytes: usize) -> usize {
+        if bytes < self.left { bytes / BULK_PAYLOAD * BULK_PAYLOAD } else { self.left }
+    }
+
+    /// Goes on to the frame after so many [whole](Self::whole) ones.
+    pub fn advance(&mut self, bytes: usize) {
+        self.left -= bytes;
+        let frames = bytes.div_ceil(BULK_PAYLOAD) as u32;
+        self.reply.index = self.reply.index.get().wrapping_add(frames).into();
     }
 }

@@ -187,7 +187,7 @@ pub(crate) fn frames(bytes: Vec<u8>) -> Vec<Vec<u8>> {
     while !data.is_empty() {
         let (here, rest) = data.split_at(run.next());
         frames.push([&run.head(), here].concat());
-        run.advance();
+        run.advance(run.next());
         data = rest;
     }
     frames

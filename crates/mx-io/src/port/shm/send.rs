@@ -54,7 +54,7 @@ impl ShmPort {
             (first, lead) = lead.split_at(lead.len().min(run.next()));
             (second, data) = data.split_at(run.next() - first.len());
             has_room = self.send(to, Kind::Frame, &[&run.head(), first, second]);
-            run.advance();
+            run.advance(run.next());
         }
         has_room
     }

@@ -1,6 +1,6 @@
 //! Frames that come from endpoints of this host.
 
-use mx::wire::{RUN_HEAD, Run};
+use mx::wire::{BULK_PAYLOAD, RUN_HEAD, Run};
 
 use super::ShmPort;
 use super::link::Inbound;
@@ -99,7 +99,7 @@ impl Referred<'_, '_> {
         let (first, place) = self.frame[..all].split_at_mut(head.len());
         first.copy_from_slice(head);
         data.fetch(self.inbound, place, is_wanted)?;
-        self.count(all);
+        self.counters.came_bulk(1, all);
         self.take.take(self.from, &self.frame[..all]);
         Some(())
     }
@@ -114,7 +114,11 @@ impl Referred<'_, '_> {
                 data.fetch(self.inbound, place, true)?;
                 data = data.after(place.len());
                 placed += place.len();
-                placed = self.note_placed(&mut run, placed);
+                if let whole @ 1.. = run.whole(placed) {
+                    self.note_placed(&head, whole);
+                    placed -= whole;
+                    run.advance(whole);
+                }
                 continue;
             }
             if placed == 0 {
@@ -123,25 +127,16 @@ impl Referred<'_, '_> {
             // Otherwise it had a place, and nobody wants it any more.
             data = data.after(next - placed);
             placed = 0;
-            run.advance();
+            run.advance(next);
         }
         Some(())
     }
 
-    /// So many bytes are in place: how many are after the frames that are whole.
-    fn note_placed(&mut self, run: &mut Run, mut placed: usize) -> usize {
-        while run.left() > 0 && placed >= run.next() {
-            self.count(RUN_HEAD + run.next());
-            self.take.placed(self.from, &run.head(), run.next());
-            placed -= run.next();
-            run.advance();
-        }
-        placed
-    }
-
-    fn count(&mut self, bytes: usize) {
-        self.counters.came(bytes);
-        self.counters.bulk_in += 1;
+    /// So many bytes of whole frames are in place.
+    fn note_placed(&mut self, head: &[u8; RUN_HEAD], bytes: usize) {
+        let frames = bytes.div_ceil(BULK_PAYLOAD);
+        self.counters.came_bulk(frames, frames * RUN_HEAD + bytes);
+        self.take.placed(self.from, head, bytes);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What comes over a connection.
 
-use ::mx::wire::RUN_HEAD;
+use ::mx::wire::{BULK_PAYLOAD, RUN_HEAD};
 
 use super::super::{Arrivals, NicId, PortCounters, TakeFrame, endpoint_of};
 
@@ -13,17 +13,16 @@ pub(super) struct Counted<'a, 'b> {
 }
 
 impl Counted<'_, '_> {
-    fn came(&mut self, length: usize) {
-        self.counters.came(length);
-        self.counters.bulk_in += 1;
-        *self.seen += 1;
+    fn came(&mut self, frames: usize, bytes: usize) {
+        self.counters.came_bulk(frames, bytes);
+        *self.seen += frames;
     }
 }
 
 impl Arrivals for Counted<'_, '_> {
     fn take(&mut self, from: NicId, frame: &[u8]) {
         if endpoint_of(frame) == Some(self.endpoint) {
-            self.came(frame.len());
+            self.came(1, frame.len());
             self.take.take(from, frame);
         } else {
             self.counters.strange += 1;
@@ -42,7 +41,8 @@ impl Arrivals for Counted<'_, '_> {
     }
 
     fn placed(&mut self, from: NicId, head: &[u8; RUN_HEAD], length: usize) {
-        self.came(RUN_HEAD + length);
+        let frames = length.div_ceil(BULK_PAYLOAD);
+        self.came(frames, frames * RUN_HEAD + length);
         self.take.placed(from, head, length);
     }
 }

@@ -11,7 +11,6 @@ use rustix::net::sockopt::set_socket_linger;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
 use super::super::{NicId, TakeFrame};
-use super::pages::Pages;
 use sys::memory::CACHE_LINE;
 
 /// Bytes of the length before each frame.
@@ -22,10 +21,6 @@ const ROOM: usize = 256 << 10;
 
 /// Of what comes when a run may begin so much is received at first: its head, and little more.
 const BEGINNING: usize = 512;
-
-/// Data of more bytes than this are sent from where they lie. To find the pages of fewer costs more
-/// than a copy.
-const COPIED: usize = 40 << 10;
 
 /// A connection.
 pub(super) struct Link {
@@ -85,29 +80,14 @@ impl Link {
     /// Sends a frame: its prefix with its first bytes, and the `data` that follow. Another one
     /// follows soon if there is `more`. What the kernel does not take now goes with
     /// [`flush`](Self::flush).
-    pub(super) fn send(
-        &mut self,
-        pages: &mut Pages,
-        head: &[u8],
-        data: &[u8],
-        more: bool,
-    ) -> io::Result<()> {
-        let are_pages = data.len() >= COPIED;
-        let copied = if are_pages { &[] } else { data };
-        let sent = push(&self.stream, [head, copied], more || are_pages)?;
+    ///
+    /// The kernel copies the data. It could send the pages of the message instead (`vmsplice(2)`),
+    /// but on one machine the receiver then reads them out of the sender's cache, which is slower
+    /// for all that was written just before.
+    pub(super) fn send(&mut self, head: &[u8], data: &[u8], more: bool) -> io::Result<()> {
+        let sent = push(&self.stream, [head, data], more)?;
         self.rest.extend_from_slice(&head[sent.min(head.len())..]);
-        self.rest.extend_from_slice(&copied[sent.saturating_sub(head.len())..]);
-        let mut data = if are_pages { data } else { &[] };
-        if !self.is_full() && !data.is_empty() {
-            let sent = pages.send(&self.stream, data, more, &mut self.rest)?;
-            data = &data[sent..];
-        }
-        if !self.is_full() && !data.is_empty() {
-            // This host does not send pages, or not these.
-            let sent = push(&self.stream, [data, &[]], more)?;
-            data = &data[sent..];
-        }
-        self.rest.extend_from_slice(data);
+        self.rest.extend_from_slice(&data[sent.saturating_sub(head.len())..]);
         Ok(())
     }
 
@@ -213,16 +193,16 @@ impl Link {
     fn deliver_run(&mut self, from: NicId, take: &mut TakeFrame<'_>) -> bool {
         let Some(run) = &mut self.run else { return false };
         let waiting = self.end - self.start;
+        let (head, length) = (run.head(), run.next());
         if self.dropped > 0 {
             let count = self.dropped.min(waiting);
             self.dropped -= count;
             self.start += count;
             if self.dropped == 0 {
-                self.next_of_run();
+                self.advance_run(length);
             }
             return count > 0;
         }
-        let (head, length) = (run.head(), run.next());
         if waiting > 0
             && let Some(place) = take.place(from, &head, self.placed, run.left() - self.placed)
         {
@@ -245,25 +225,26 @@ impl Link {
         self.room[at..self.start].copy_from_slice(&head);
         self.start += length;
         take.take(from, &self.room[at..self.start]);
-        self.next_of_run();
+        self.advance_run(length);
         true
     }
 
     /// So many bytes have come to their place.
     fn note_placed(&mut self, count: usize, from: NicId, take: &mut TakeFrame<'_>) {
         self.placed += count;
-        while let Some(run) = &self.run
-            && self.placed >= run.next()
+        if let Some(run) = &self.run
+            && let whole @ 1.. = run.whole(self.placed)
         {
-            take.placed(from, &run.head(), run.next());
-            self.placed -= run.next();
-            self.next_of_run();
+            take.placed(from, &run.head(), whole);
+            self.placed -= whole;
+            self.advance_run(whole);
         }
     }
 
-    fn next_of_run(&mut self) {
+    /// So many bytes of whole frames have been dealt with.
+    fn advance_run(&mut self, bytes: usize) {
         if let Some(run) = &mut self.run {
-            run.advance();
+            run.advance(bytes);
             self.run = self.run.take().filter(|run| run.left() > 0);
         }
     }

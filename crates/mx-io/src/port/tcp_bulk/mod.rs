@@ -39,7 +39,6 @@ mod counted;
 mod link;
 mod offload;
 mod opening;
-mod pages;
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -63,7 +62,6 @@ use counted::Counted;
 use link::{Link, PREFIX};
 use offload::segments_late;
 use opening::{Opening, never_pace};
-use pages::Pages;
 use sys::clock;
 
 /// How often a spinning thread looks at connections: once in so many looks at the outer port, while
@@ -122,7 +120,6 @@ struct Bulk {
     changes: Vec<(Address, BulkState)>,
     /// Where the engine writes, since the outer port has room for short frames only.
     staging: Box<[u8]>,
-    pages: Pages,
     /// Connections that keep some bytes back, since others were to follow.
     corked: Vec<u64>,
     /// Looks at connections in vain since the last sign of bulk frames, and looks at the outer port
@@ -272,7 +269,6 @@ impl Bulk {
             asks: Vec::new(),
             changes: Vec::new(),
             staging: vec![0; PREFIX + BULK_FRAME].into(),
-            pages: Pages::default(),
             corked: Vec::new(),
             vain: u32::MAX,
             looks: 0,
@@ -350,7 +346,7 @@ impl Bulk {
         if more {
             self.corked.push(token);
         }
-        let sent = link.send(&mut self.pages, head, data, more);
+        let sent = link.send(head, data, more);
         let is_full = link.is_full();
         if sent.is_err() {
             return self.close(token);

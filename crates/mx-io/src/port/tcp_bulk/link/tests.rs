@@ -105,7 +105,7 @@ fn run_comes_as_frames() {
     for data in [BULK_PAYLOAD + 1, BULK_PAYLOAD + 20, 3 * BULK_PAYLOAD, RUN - RUN_HEAD] {
         let (head, data) = run(data);
         let (mut came, mut asked) = (Vec::new(), Vec::new());
-        other.send(&mut Pages::default(), &head, &data, false).unwrap();
+        other.send(&head, &data, false).unwrap();
         while came.len() < data.len() {
             let take = &mut |_, frame: &[u8]| {
                 let (header, body) = wire::parse(frame).unwrap();
@@ -130,11 +130,10 @@ fn what_the_kernel_does_not_take_goes_later() {
     let mut other = open(other);
     let (head, data) = run(RUN - RUN_HEAD);
     let frame = record(BULK_FRAME as u32, BULK_FRAME);
-    let mut pages = Pages::default();
     for (head, data, frames) in [(&frame, &Vec::new(), 1), (&head, &data, RUN_FRAMES)] {
         let (mut sent, mut came) = (0, 0);
         while !link.is_full() {
-            link.send(&mut pages, head, data, true).unwrap();
+            link.send(head, data, true).unwrap();
             sent += frames;
         }
         while came < sent {
@@ -174,8 +173,9 @@ impl Arrivals for Memory {
         self.bytes.get_mut(at..end).filter(|place| !place.is_empty())
     }
 
-    fn placed(&mut self, _: NicId, head: &[u8; RUN_HEAD], _: usize) {
-        self.placed.push(u32::from_be_bytes(*head.last_chunk().unwrap()));
+    fn placed(&mut self, _: NicId, head: &[u8; RUN_HEAD], length: usize) {
+        let index = u32::from_be_bytes(*head.last_chunk().unwrap());
+        self.placed.extend(index..index + length.div_ceil(BULK_PAYLOAD) as u32);
     }
 }
 
@@ -199,7 +199,7 @@ fn data_go_to_their_place_while_they_have_one() {
             head[index..].fill(0);
             let bytes = vec![0; data.len()];
             let mut memory = Memory { bytes, until, placed: Vec::new(), frames: Vec::new() };
-            other.send(&mut Pages::default(), &head, &data, false).unwrap();
+            other.send(&head, &data, false).unwrap();
             let frames = RUN_FRAMES - u32::from(dropped);
             while ((memory.placed.len() + memory.frames.len()) as u32) < frames {
                 link.receive(PEER, &mut memory).unwrap();
@@ -230,7 +230,7 @@ fn unsent(link: &Link) -> u32 {
 fn what_is_kept_back_leaves_when_nothing_follows() {
     let (link, other) = connected();
     let mut other = open(other);
-    other.send(&mut Pages::default(), &record(100, 100), &[], true).unwrap();
+    other.send(&record(100, 100), &[], true).unwrap();
     assert_eq!(unsent(&other), 104);
     other.push();
     assert_eq!(unsent(&other), 0);
