@@ -81,9 +81,9 @@ impl Link {
     /// follows soon if there is `more`. What the kernel does not take now goes with
     /// [`flush`](Self::flush).
     ///
-    /// The kernel copies the data. It could send the pages of the message instead (`vmsplice(2)`),
-    /// but on one machine the receiver then reads them out of the sender's cache, which is slower
-    /// for all that was written just before.
+    /// The kernel copies the data. It could send the pages of the message instead (`vmsplice(2)`);
+    /// between namespaces of one machine, which is all that was measured, the receiver then reads
+    /// what was written just before out of the sender's cache, and that takes longer.
     pub(super) fn send(&mut self, head: &[u8], data: &[u8], more: bool) -> io::Result<()> {
         let sent = push(&self.stream, [head, data], more)?;
         self.rest.extend_from_slice(&head[sent.min(head.len())..]);
