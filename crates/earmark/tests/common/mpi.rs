@@ -6,13 +6,13 @@ use std::process::Command;
 use super::output;
 
 /// What is compiled into each of them; it says why.
-const KEEP_LOADED: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../provider/tests/programs/keep_loaded.c");
+const FINALIZE: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../provider/tests/programs/finalize.c");
 
 /// Compiles a program with an MPI's compiler.
 #[track_caller]
 pub(crate) fn compile(mpicc: &str, source: &Path, program: &Path) {
     let mut mpicc = Command::new(mpicc);
-    mpicc.args(["-O1", "-pthread", "-o"]).arg(program).arg(source).arg(KEEP_LOADED);
+    mpicc.args(["-O1", "-pthread", "-o"]).arg(program).arg(source).arg(FINALIZE);
     output(&mut mpicc).output();
 }

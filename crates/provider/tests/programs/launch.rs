@@ -39,7 +39,7 @@ impl Mpi {
     /// Compiles a program that is beside the tests.
     pub(crate) fn compile(&self, hosts: &Hosts, name: &str) -> PathBuf {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-        let parts = [name, "keep_loaded"].map(|part| sources.join(part).with_extension("c"));
+        let parts = [name, "finalize"].map(|part| sources.join(part).with_extension("c"));
         let program = hosts.path(&format!("{name}-{:?}", self.kind));
         let mut compiler = Command::new(self.programs.join("mpicc"));
         run(compiler.arg("-O1").arg("-o").arg(&program).args(parts).arg("-pthread"));
