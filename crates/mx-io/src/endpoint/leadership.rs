@@ -87,7 +87,7 @@ pub(super) struct Leadership {
     /// When a thread of the application last drove.
     driven_at: Instant,
     standby: Standby,
-    /// Until when each role will sleep on the port, if it does and nobody has woken it.
+    /// Until when each role will sleep on the port, if it does and was not woken.
     sleeps_until: [Option<Instant>; 2],
     sources: Arc<Sources>,
 }
