@@ -274,6 +274,8 @@ mod tests {
         let matched = matched(&record, &paths);
         assert_eq!((matched.spaced.len(), matched.back_to_back.len()), (1, 1));
         assert_eq!(matched.sum_error, Some(SumError { p50: 0.01, p99: 0.01 }));
+        let stages = Stage::ALL.into_iter().filter_map(|stage| matched.spaced.median(stage));
+        assert_eq!(stages.sum::<u64>(), 1_000);
         assert_eq!(matched.spaced.median(Stage::StackOut), Some(5));
     }
 }

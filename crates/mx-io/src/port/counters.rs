@@ -1,5 +1,7 @@
 //! What a port counts.
 
+use mx::wire::{BULK_PAYLOAD, RUN_HEAD};
+
 /// The counters of a port, each with its name in lists.
 macro_rules! counters {
     ($($(#[doc = $doc:literal])+ $field:ident $name:literal,)+) => {
@@ -68,6 +70,13 @@ impl PortCounters {
         self.frames_in += frames as u64;
         self.bytes_in += bytes as u64;
         self.bulk_in += frames as u64;
+    }
+
+    /// Counts bulk frames whose data, so many bytes, have come to their place: how many they are.
+    pub(super) fn placed(&mut self, data: usize) -> usize {
+        let frames = data.div_ceil(BULK_PAYLOAD);
+        self.came_bulk(frames, frames * RUN_HEAD + data);
+        frames
     }
 
     /// Counts frames that went.

@@ -1,11 +1,10 @@
 /*
  * Compiled into a program of MPI: that Open MPI 4 crashes when it has nothing left to do is no failure
  *
- * MPI_Finalize takes the library to pieces while its own thread may have an event of PMIx before it:
- * then that thread calls what was unloaded, or writes to what was freed. On a busy machine a rank so
- * ends, rarely, with SIGSEGV or SIGABRT, on every network, after all that the program did. It says so
- * here and ends well, unless there is a piece of Earmark on the stack. Before the launcher knows that
- * a rank has finished, it does not take that for a good end.
+ * On a busy machine a rank ends, rarely, with SIGSEGV or SIGABRT in MPI_Finalize, over Open MPI's own
+ * TCP, too, after all that the program did: a thread of the library has called what was unloaded, and
+ * its heap was found in disorder. It says so here and ends well, unless there is a piece of Earmark on
+ * the stack. Before the launcher knows that a rank has finished, it does not take that for a good end.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

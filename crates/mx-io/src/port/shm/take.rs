@@ -1,6 +1,6 @@
 //! Frames that come from endpoints of this host.
 
-use mx::wire::{BULK_PAYLOAD, RUN_HEAD, Run};
+use mx::wire::{RUN_HEAD, Run};
 
 use super::ShmPort;
 use super::link::Inbound;
@@ -115,7 +115,8 @@ impl Referred<'_, '_> {
                 data = data.after(place.len());
                 placed += place.len();
                 if let whole @ 1.. = run.whole(placed) {
-                    self.note_placed(&head, whole);
+                    self.counters.placed(whole);
+                    self.take.placed(self.from, &head, whole);
                     placed -= whole;
                     run.advance(whole);
                 }
@@ -130,13 +131,6 @@ impl Referred<'_, '_> {
             run.advance(next);
         }
         Some(())
-    }
-
-    /// So many bytes of whole frames are in place.
-    fn note_placed(&mut self, head: &[u8; RUN_HEAD], bytes: usize) {
-        let frames = bytes.div_ceil(BULK_PAYLOAD);
-        self.counters.came_bulk(frames, frames * RUN_HEAD + bytes);
-        self.take.placed(self.from, head, bytes);
     }
 }
 

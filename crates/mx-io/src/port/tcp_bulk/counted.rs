@@ -1,6 +1,6 @@
 //! What comes over a connection.
 
-use ::mx::wire::{BULK_PAYLOAD, RUN_HEAD};
+use ::mx::wire::RUN_HEAD;
 
 use super::super::{Arrivals, NicId, PortCounters, TakeFrame, endpoint_of};
 
@@ -12,21 +12,14 @@ pub(super) struct Counted<'a, 'b> {
     pub(super) take: &'a mut TakeFrame<'b>,
 }
 
-impl Counted<'_, '_> {
-    fn came(&mut self, frames: usize, bytes: usize) {
-        self.counters.came_bulk(frames, bytes);
-        *self.seen += frames;
-    }
-}
-
 impl Arrivals for Counted<'_, '_> {
     fn take(&mut self, from: NicId, frame: &[u8]) {
+        *self.seen += 1;
         if endpoint_of(frame) == Some(self.endpoint) {
-            self.came(1, frame.len());
+            self.counters.came_bulk(1, frame.len());
             self.take.take(from, frame);
         } else {
             self.counters.strange += 1;
-            *self.seen += 1;
         }
     }
 
@@ -41,8 +34,7 @@ impl Arrivals for Counted<'_, '_> {
     }
 
     fn placed(&mut self, from: NicId, head: &[u8; RUN_HEAD], length: usize) {
-        let frames = length.div_ceil(BULK_PAYLOAD);
-        self.came(frames, frames * RUN_HEAD + length);
+        *self.seen += self.counters.placed(length);
         self.take.placed(from, head, length);
     }
 }
