@@ -96,8 +96,11 @@ pub(crate) fn of(heard: &[Heard], judged: &Judged) -> Place {
             continue;
         }
         let wait = (received.saturating_sub(probe.sent)) as f64 / 1e3 - floor;
-        theirs.push((wait - if_theirs(hold, gap)).abs());
-        mine.push((wait - waking - if_mine).abs().min((wait - if_mine).abs()));
+        // Either way this host may have had to wake up for the answer: a side that alone might say
+        // so would explain more by chance.
+        let unexplained = |by: f64| (wait - by).abs().min((wait - waking - by).abs());
+        theirs.push(unexplained(if_theirs(hold, gap)));
+        mine.push(unexplained(if_mine));
     }
     let all = theirs.len();
     let for_theirs = theirs.iter().zip(&mine).filter(|(theirs, mine)| theirs < mine).count();
@@ -110,5 +113,72 @@ pub(crate) fn of(heard: &[Heard], judged: &Judged) -> Place {
         (true, vote) if vote >= VOTES && theirs < mine => Place::Theirs,
         (true, vote) if vote <= -VOTES && mine < theirs => Place::Mine,
         _ => Place::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::apart::Distances;
+    use crate::explanation::Waking;
+    use crate::heard::Probe;
+    use crate::train::Train;
+    use crate::verdict::Interval;
+
+    const HOLD: f64 = 430.0;
+    const GAP: f64 = 25.0;
+
+    /// What round trips showed of a far delay, on a machine too busy to tell it from a throttle of
+    /// one that has to wake up.
+    fn throttle() -> Judged {
+        Judged {
+            family: Family::Throttle,
+            usecs: Interval::around(HOLD, 9.0),
+            frames: None,
+            waking: Some(Waking { after: 360.0, takes: 296.0 }),
+            confidence: 0.7,
+            noise: 20.0,
+            stray: 0.18,
+            stray_usecs: 1_344.0,
+            lone: 423.0,
+            distances: Distances::of(&Series::of(&[], Way::Round, 0.0)),
+        }
+    }
+
+    /// Two packets of which the second waits for so long.
+    fn pair(purpose: Purpose, gap: f64, wait: f64) -> Heard {
+        let probe = |at: f64, back: Option<f64>| Probe {
+            sent: (at * 1e3) as u64,
+            received: back.map(|back| (back * 1e3) as u64),
+            nic: None,
+            far: None,
+            silent: back.is_none(),
+        };
+        let train = Train { number: 0, purpose, quiet: 0, sends: Vec::new() };
+        Heard { train, probes: vec![probe(0.0, None), probe(gap, Some(gap + wait))] }
+    }
+
+    /// Whose it is, if a probe waits so long for each gap, 0 to 1, and an even number.
+    fn named(wait: impl Fn(f64, f64) -> f64) -> Place {
+        let primed = (0..48).map(|at| {
+            let (share, other) = (f64::from(at) / 48.0, f64::from(at * 7 % 48) / 48.0);
+            pair(Purpose::Primed, share * HOLD, GAP + wait(share, other))
+        });
+        let unheld = (0..100).map(|_| pair(Purpose::Lone, 5_000.0, GAP));
+        of(&primed.chain(unheld).collect::<Vec<_>>(), &throttle())
+    }
+
+    #[test]
+    fn waits_that_have_nothing_to_do_with_the_gap_name_no_side() {
+        assert_eq!(named(|_, even| HOLD * even), Place::Unknown);
+        assert_eq!(named(|_, even| 0.8 * HOLD * even), Place::Unknown);
+    }
+
+    #[test]
+    fn waits_that_the_silent_packet_shortens_are_theirs_and_others_are_mine() {
+        assert_eq!(named(|share, even| HOLD * (1.0 - share) + 20.0 * even), Place::Theirs);
+        assert_eq!(named(|share, even| HOLD * (1.0 - share) + 296.0 + 20.0 * even), Place::Theirs);
+        assert_eq!(named(|_, even| 20.0 * even), Place::Mine);
+        assert_eq!(named(|_, even| 296.0 + 20.0 * even), Place::Mine);
     }
 }
