@@ -6,7 +6,7 @@ use std::process::{Child, ExitStatus};
 use anyhow::{Context, Result};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use signal_hook::consts::SIGINT;
-use sys::signals::{ENDING, not_ignored};
+use sys::signals::{ENDING, register};
 
 /// Signals that have come and are not passed on yet.
 pub(super) struct Signals {
@@ -21,7 +21,7 @@ impl Signals {
     /// # Errors
     /// If the system does not let us.
     pub(super) fn watch() -> Result<Self> {
-        let coming = signal_hook::iterator::Signals::new(not_ignored(ENDING));
+        let coming = register(ENDING, signal_hook::iterator::Signals::new);
         Ok(Self { coming: coming.context("take signals")?, is_repeated: false })
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use std::io;
 
-use crate::signals::{ENDING, not_ignored};
+use crate::signals::{ENDING, register};
 use signal_hook::flag;
 
 /// A signal has asked this process to end.
@@ -22,11 +22,12 @@ static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 /// If the system does not let us.
 pub fn watch() -> io::Result<()> {
     let interrupted = FLAG.get_or_init(Arc::default);
-    for signal in not_ignored(ENDING) {
-        flag::register_conditional_default(signal, Arc::clone(interrupted))
-            .and_then(|_| flag::register(signal, Arc::clone(interrupted)))?;
-    }
-    Ok(())
+    register(ENDING, |signals| {
+        signals.into_iter().try_for_each(|signal| {
+            flag::register_conditional_default(signal, Arc::clone(interrupted))?;
+            flag::register(signal, Arc::clone(interrupted)).map(drop)
+        })
+    })
 }
 
 /// Whether one has come.

@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpgrp, kill_process};
 use signal_hook::consts::SIGINT;
+use signal_hook::flag;
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::raw::WithRawSiginfo;
 
-use crate::signals::not_ignored;
+use crate::signals::register;
 
 /// `si_code` of a signal that the kernel sends, as for Ctrl-C; siginfo.h.
 const SI_KERNEL: i32 = 0x80;
@@ -35,12 +36,13 @@ const GRACE: Duration = Duration::from_millis(100);
 /// If the signal or a thread cannot be had.
 pub fn outlive(status: i32) -> io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    if not_ignored([SIGINT]).next().is_none() {
-        return Ok(interrupted);
-    }
-    signal_hook::flag::register_conditional_shutdown(SIGINT, status, Arc::clone(&interrupted))?;
-    signal_hook::flag::register(SIGINT, Arc::clone(&interrupted))?;
-    let mut signals = SignalsInfo::<WithRawSiginfo>::new([SIGINT])?;
+    let mut signals = register([SIGINT], |signals| {
+        for &signal in &signals {
+            flag::register_conditional_shutdown(signal, status, Arc::clone(&interrupted))?;
+            flag::register(signal, Arc::clone(&interrupted))?;
+        }
+        SignalsInfo::<WithRawSiginfo>::new(signals)
+    })?;
     let pass_on = move || {
         for _ in signals.forever().filter(|info| info.si_code != SI_KERNEL) {
             thread::sleep(GRACE);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use crate::signals::{ENDING, not_ignored};
+use crate::signals::{ENDING, register};
 
 /// How often refusals are reported at most.
 const REPORT_EVERY: Duration = Duration::from_secs(10);
@@ -75,7 +75,7 @@ impl Refusals {
     /// # Errors
     /// If signals cannot be taken or a thread not be started.
     pub fn report_at_the_end(self: &Arc<Self>) -> io::Result<()> {
-        let mut signals = Signals::new(not_ignored(ENDING))?;
+        let mut signals = register(ENDING, Signals::new)?;
         let refusals = Arc::clone(self);
         let wait = move || {
             let Some(signal) = signals.forever().next() else { return };

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use signal_hook::iterator::Signals;
-use sys::signals::{ENDING, not_ignored};
+use sys::signals::{ENDING, register};
 
 use bench::applicability::{HostKind, Use};
 use bench::experiment::USUAL_SETTING;
@@ -21,7 +21,7 @@ pub fn run(sockets: [&Path; 2], options: &NicOptions) -> Result<()> {
     options.check_taken(&[Use { experiment: None, place: HostKind::Served }])?;
     setup::check(options)?;
     // Before the sockets, so that no signal finds files that nobody removes.
-    let mut signals = Signals::new(not_ignored(ENDING)).context("prepare to be interrupted")?;
+    let mut signals = register(ENDING, Signals::new).context("prepare to be interrupted")?;
     let moderation = options.only_setting(USUAL_SETTING)?;
     let served = Served::start(sockets, options, moderation)?;
     let [a, b] = sockets.map(Path::display);

@@ -24,7 +24,7 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 use super::channel::{Channel, message};
 use super::protocol::{Event, Order, Size, Spawn, Stream, WINDOW};
 use super::waiter::Waiter;
-use sys::signals::not_ignored;
+use sys::signals::register;
 
 /// What a pipe takes at once without blocking if it takes anything.
 const CHUNK: usize = 4096;
@@ -158,7 +158,9 @@ enum Peer {
 impl Proxy {
     fn new(stream: UnixStream) -> io::Result<Self> {
         let (read, write) = UnixStream::pair()?;
-        let signals = SignalDelivery::with_pipe(read, write, SignalOnly, not_ignored(PASSED_ON))?;
+        let signals = register(PASSED_ON, |signals| {
+            SignalDelivery::with_pipe(read, write, SignalOnly, signals)
+        })?;
         Ok(Self {
             guest: Channel::new(stream.try_clone()?.into(), stream.into())?,
             signals,

@@ -2,34 +2,6 @@
 //!
 //! All of them are async-signal-safe: they neither allocate nor lock.
 
-use std::mem::MaybeUninit;
-
-/// A set of signals as the kernel masks them.
-pub(super) type Mask = libc::sigset_t;
-
-/// Blocks every signal that can be blocked for this thread; returns the mask before.
-pub(super) fn block_signals() -> Mask {
-    let mut all = MaybeUninit::uninit();
-    // SAFETY: the pointer is valid; libc alone knows the layout of the set.
-    unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // SAFETY: the call has just written it.
-    set_mask(unsafe { all.assume_init_ref() })
-}
-
-/// Brings back the mask that [`block_signals`] returned.
-pub(super) fn restore_signals(before: &Mask) {
-    set_mask(before);
-}
-
-fn set_mask(mask: &Mask) -> Mask {
-    let mut before = MaybeUninit::uninit();
-    // SAFETY: both pointers are valid for the call. A forked child must not run this process's
-    // signal handlers, and only a mask set before the fork prevents that.
-    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, before.as_mut_ptr()) };
-    // SAFETY: the call fails for an unknown first argument only, so it has written the old mask.
-    unsafe { before.assume_init() }
-}
-
 /// Lets the kernel reap the children of this process.
 pub(super) fn ignore_children() {
     // SAFETY: no handler is installed. Process 1 of a host has to get rid of orphans.

@@ -186,7 +186,7 @@ fn clone_holder(blueprint: &Blueprint, life_line: RawFd) -> io::Result<(u32, Own
         | libc::SIGCHLD;
     let mut pidfd: RawFd = -1;
     // The holder inherits the mask and never unblocks: it would run this process's handlers.
-    let before = forked::block_signals();
+    let held_back = sys::signals::hold_back();
     // SAFETY: without CLONE_VM this is a fork: the child has a copy of all memory, on the same
     // stack addresses. It only runs `hold`, which is async-signal-safe and never returns. The
     // pointer is valid. Namespaces have to be made by the fork itself, or the child would not be
@@ -207,7 +207,7 @@ fn clone_holder(blueprint: &Blueprint, life_line: RawFd) -> io::Result<(u32, Own
         -1 => Err(io::Error::last_os_error()),
         _ => u32::try_from(pid).map_err(io::Error::other),
     };
-    forked::restore_signals(&before);
+    drop(held_back);
     // SAFETY: the clone has succeeded, so the kernel put a new descriptor there that nobody else
     // owns. There is no safe way to own a number.
     outcome.map(|pid| (pid, unsafe { OwnedFd::from_raw_fd(pidfd) }))

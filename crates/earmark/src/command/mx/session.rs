@@ -28,7 +28,8 @@ use mx_io::port::{self, LAST_ENDPOINT, PortSpec};
 use mx_io::report::{Dumper, Reporter, dump_on, serve};
 use serde::{Deserialize, Serialize};
 use signal_hook::consts::SIGUSR1;
-use sys::signals::{ENDING, not_ignored};
+use signal_hook::flag;
+use sys::signals::{ENDING, register};
 
 use super::address::display;
 use bench::marks::MarkNames;
@@ -144,6 +145,15 @@ pub(super) struct Task {
 
 impl Session {
     pub(super) fn open(args: &EndArgs) -> Result<Self> {
+        let over = Arc::default();
+        if args.peer.is_none() {
+            // Before the endpoint has a thread, which signals would reach.
+            register(ENDING, |signals| {
+                let mut signals = signals.into_iter();
+                signals.try_for_each(|signal| flag::register(signal, Arc::clone(&over)).map(drop))
+            })
+            .context("prepare to be interrupted")?;
+        }
         let numbers = args.endpoint.map_or(1..=LAST_ENDPOINT, |number| number..=number);
         let mut port = port::open_free(&args.port, numbers)?;
         let mut tally = None;
@@ -156,13 +166,6 @@ impl Session {
         let Text(MarkNames(marks)) = args.marks;
         let config = Config { mtu: port.mtu(), key, marks, ..Config::default() };
         let end = End::open(port, config, Life { waiting: args.wait.into(), ..Life::default() })?;
-        let over = Arc::default();
-        if args.peer.is_none() {
-            for signal in not_ignored(ENDING) {
-                signal_hook::flag::register(signal, Arc::clone(&over))
-                    .context("prepare to be interrupted")?;
-            }
-        }
         let _dumper = dump_on(SIGUSR1, vec![end.observer()]).context("listen to SIGUSR1")?;
         let _reporter = serve(end.observer()).ok();
         Ok(Self { end, tally, _dumper, _reporter, over })
