@@ -20,6 +20,11 @@ use super::{hold, routes, stamped};
 /// The name of the thread that asks.
 const ASKS: &str = "earmark-asks";
 
+/// Windows of tracing have room for so many requests, more than a report needs, unless they would
+/// be longer than so many nanoseconds: on a busy machine the next one may be after the end.
+const WIDE_FOR: u64 = 10;
+const WIDEST: u64 = 1_000_000_000;
+
 /// What to ask, and how.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -80,7 +85,7 @@ pub fn explain_each(settings: &Settings, each: impl FnMut(Stage, u64)) -> Result
     let mut tracer = Tracer::open(target)?;
     // Another one of these may run.
     tracer.follow(std::process::id());
-    tracer.widen(10 * round_trip);
+    tracer.widen(WIDE_FOR.saturating_mul(round_trip + manner.pause()).min(WIDEST));
     let mut paths = Vec::new();
     let mut keep = |path: Path| {
         if path.role == Role::Asks {

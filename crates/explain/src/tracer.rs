@@ -165,7 +165,7 @@ impl Tracer {
         self.adopted = clock::now().as_nanos();
     }
 
-    /// Makes windows at least this long: several round trips have to fit.
+    /// Makes windows at least this long: several requests have to fit.
     pub(crate) fn widen(&mut self, nanos: u64) {
         self.at_least = self.at_least.max(nanos);
     }
