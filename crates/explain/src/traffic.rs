@@ -31,8 +31,8 @@ const UNANSWERED: usize = 10;
 
 /// Rounds of references.
 const ROUNDS: u64 = 12;
-/// The requests back to back, and the pairs, take one part in so many of the time each: where a
-/// round trip is long, most requests are spaced all the same.
+/// The requests back to back, and the pairs, may take one part in so many of the time each, and
+/// there is one of each in a round: where a round trip is long, there are others all the same.
 const PART: u64 = 4;
 const HANDSHAKES: usize = 4;
 const BACK_TO_BACK: usize = 25;

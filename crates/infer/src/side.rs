@@ -158,7 +158,8 @@ mod tests {
         Heard { train, probes: vec![probe(0.0, None), probe(gap, Some(gap + wait))] }
     }
 
-    /// Whose it is, if a probe waits so long for each gap, 0 to 1, and an even number.
+    /// Whose it is, if a probe waits so long: `wait` gets the gap as a share of the hold, and a
+    /// share that has nothing to do with it; both are spread evenly.
     fn named(wait: impl Fn(f64, f64) -> f64) -> Place {
         let primed = (0..48).map(|at| {
             let (share, other) = (f64::from(at) / 48.0, f64::from(at * 7 % 48) / 48.0);

@@ -17,7 +17,7 @@ use signal_hook::flag;
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::raw::WithRawSiginfo;
 
-use crate::signals::register;
+use crate::signals::{is_ignored, register};
 
 /// `si_code` of a signal that the kernel sends, as for Ctrl-C; siginfo.h.
 const SI_KERNEL: i32 = 0x80;
@@ -36,11 +36,12 @@ const GRACE: Duration = Duration::from_millis(100);
 /// If the signal or a thread cannot be had.
 pub fn outlive(status: i32) -> io::Result<Arc<AtomicBool>> {
     let interrupted = Arc::new(AtomicBool::new(false));
+    if is_ignored(SIGINT) {
+        return Ok(interrupted);
+    }
     let mut signals = register([SIGINT], |signals| {
-        for &signal in &signals {
-            flag::register_conditional_shutdown(signal, status, Arc::clone(&interrupted))?;
-            flag::register(signal, Arc::clone(&interrupted))?;
-        }
+        flag::register_conditional_shutdown(SIGINT, status, Arc::clone(&interrupted))?;
+        flag::register(SIGINT, Arc::clone(&interrupted))?;
         SignalsInfo::<WithRawSiginfo>::new(signals)
     })?;
     let pass_on = move || {

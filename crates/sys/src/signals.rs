@@ -3,8 +3,8 @@
 //! The rule for all commands is that of POSIX shells: a signal that is ignored when the command
 //! starts stays ignored. `nohup` ignores SIGHUP for what it starts, and a shell without job control
 //! ignores SIGINT and SIGQUIT for what it starts with `&`: they say that this signal is not meant
-//! for the command. A signal that has no handler of ours stays ignored by itself; a handler is
-//! installed by [`register`] alone.
+//! for the command. A signal that has no handler of ours stays ignored by itself, and [`register`]
+//! gives none to one that is ignored.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -57,7 +57,7 @@ fn set_mask(mask: &libc::sigset_t) -> libc::sigset_t {
     unsafe { before.assume_init() }
 }
 
-fn is_ignored(signal: i32) -> bool {
+pub(crate) fn is_ignored(signal: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: nothing is set, and `action` is valid for what is written. No safe call tells what a
     // signal does.
