@@ -45,6 +45,8 @@ pub struct Calibration {
     pub send_ns: Spread,
     /// Each measurement behind them.
     pub points: Vec<Point>,
+    /// Those that have no figures.
+    pub missed: Vec<Missed>,
     /// The machine.
     pub environment: Environment,
 }
@@ -76,6 +78,19 @@ pub struct Point {
     pub programs_ns: f64,
 }
 
+/// A measurement without figures.
+#[derive(Clone, Debug, Serialize)]
+pub struct Missed {
+    /// The experiment.
+    pub experiment: String,
+    /// The setting.
+    pub setting: String,
+    /// The round, from 1.
+    pub round: u32,
+    /// What was seen instead.
+    pub why: String,
+}
+
 impl Calibration {
     /// The options of virtual time that these constants are.
     #[must_use]
@@ -88,7 +103,8 @@ impl Calibration {
     }
 }
 
-/// Measures, `rounds` times, each setting for so many seconds.
+/// Measures, `rounds` times, each setting for so many seconds. A measurement that has no figures,
+/// on a machine that is too busy, costs the others nothing.
 ///
 /// # Errors
 /// If the world cannot be built, or an experiment fails.
@@ -98,12 +114,15 @@ pub fn run(
     privilege: Privilege,
     progress: &Progress,
 ) -> Result<Calibration> {
-    let mut points = Vec::new();
+    let (mut points, mut missed) = (Vec::new(), Vec::new());
     let mut environment = None;
     for round in 1..=rounds {
         for experiment in [Experiment::InvalidFrames, Experiment::Pps] {
             for measured in measure(experiment, seconds, privilege, progress)? {
-                points.push(Point::of(experiment, round, &measured)?);
+                match Point::of(experiment, round, &measured) {
+                    Some(point) => points.push(point),
+                    None => missed.push(Missed::of(experiment, round, &measured)),
+                }
                 environment.get_or_insert(measured.environment);
             }
         }
@@ -116,6 +135,7 @@ pub fn run(
         datagrams: constants(&points, Experiment::Pps, rounds)?,
         send_ns: spread(send.map(|point| point.programs_ns)).context(nothing)?,
         points,
+        missed,
         environment: environment.context("nothing was measured; give --rounds 1 or more")?,
     })
 }
@@ -140,17 +160,14 @@ fn measure(
 }
 
 impl Point {
-    fn of(experiment: Experiment, round: u32, measured: &Measurement) -> Result<Self> {
-        let missing = || {
-            let (name, setting) = (experiment.name(), &measured.setting);
-            format!("{name} under {setting} moved nothing; give --duration more seconds")
-        };
-        let cpu = measured.cpu.with_context(missing)?;
-        let packets = measured.packets.filter(|packets| *packets > 0).with_context(missing)? as f64;
-        let interrupts = measured.interrupts.with_context(missing)? as f64;
+    /// None of a measurement without figures.
+    fn of(experiment: Experiment, round: u32, measured: &Measurement) -> Option<Self> {
+        let cpu = measured.cpu?;
+        let packets = measured.packets.filter(|packets| *packets > 0)? as f64;
+        let interrupts = measured.interrupts? as f64;
         let dropped: u64 = measured.ports.iter().map(|port| port.ring_full + port.refused).sum();
         let nanos = measured.seconds * 1e9;
-        Ok(Self {
+        Some(Self {
             experiment: experiment.name(),
             setting: measured.setting.clone(),
             round,
@@ -158,6 +175,18 @@ impl Point {
             receive_ns: cpu.host_receive * nanos / packets,
             programs_ns: (cpu.host - cpu.host_receive) * nanos / (packets + dropped as f64),
         })
+    }
+}
+
+impl Missed {
+    fn of(experiment: Experiment, round: u32, measured: &Measurement) -> Self {
+        let why = measured.rounds.iter().find_map(|round| round.not_measured.clone());
+        Self {
+            experiment: experiment.name(),
+            setting: measured.setting.clone(),
+            round,
+            why: why.unwrap_or_else(|| "the hosts took no packets".into()),
+        }
     }
 }
 

@@ -71,8 +71,17 @@ fn words(calibration: &Calibration, rounds: u32) -> String {
     } else {
         ""
     };
+    let missed = calibration.missed.first().map_or_else(String::new, |first| {
+        format!(
+            " {} measurements have no figures; {} under {}: {}.",
+            calibration.missed.len(),
+            first.experiment,
+            first.setting,
+            first.why
+        )
+    });
     format!(
-        "Medians of {rounds} rounds, on {} x {}, load {:.2}.{doubt} What waking an idle processor \
+        "Medians of {rounds} rounds, on {} x {}, load {:.2}.{missed}{doubt} What waking an idle processor \
          costs is not among them. For `earmark bench --world virtual`:",
         environment.cpus, environment.cpu_model, environment.load_average,
     )
