@@ -143,17 +143,14 @@ fn arrive(cuts: &mut Cuts, arrival: &Arrival, take: (u64, u64)) {
         cuts.cut(Stage::Softirq, arrival.softirq);
     }
     cuts.cut(Stage::StackIn, arrival.ready.or(arrival.woken));
-    let is_known = match (arrival.woken, arrival.runs) {
-        (Some(woken), Some(runs)) => {
-            cuts.cut(Stage::StackIn, Some(woken));
-            cuts.cut(Stage::WakeUp, Some(runs));
-            true
-        }
-        // It was awake.
-        (woken, _) => woken.is_none(),
-    };
+    // Otherwise it was awake: one that is woken while it goes to sleep may never leave its
+    // processor.
+    if let (Some(woken), Some(runs)) = (arrival.woken, arrival.runs) {
+        cuts.cut(Stage::StackIn, Some(woken));
+        cuts.cut(Stage::WakeUp, Some(runs));
+    }
     // It comes for the data when it comes; one that waited in the call itself was there before.
-    if is_known && take.0 > cuts.last {
+    if take.0 > cuts.last {
         cuts.cut(Stage::Busy, Some(take.0));
     }
     cuts.cut(Stage::Take, Some(take.1));
@@ -260,14 +257,18 @@ mod tests {
     #[test]
     fn program_that_was_awake_was_busy_until_it_came() {
         let mut path = whole();
-        (path.arrival.woken, path.arrival.runs) = (None, None);
+        path.arrival.runs = None;
         path.take.0 = 135_000;
-        let lengths = lengths(&path).unwrap();
-        assert_eq!((lengths.of(Stage::WakeUp), lengths.of(Stage::Busy)), (0, 25_000));
-        assert_eq!(lengths.total(), 141_000);
+        // Woken before it had gone to sleep, or not at all.
+        for woken in [path.arrival.woken, None] {
+            path.arrival.woken = woken;
+            let lengths = lengths(&path).unwrap();
+            assert_eq!((lengths.of(Stage::WakeUp), lengths.of(Stage::Busy)), (0, 25_000));
+            assert_eq!(lengths.total(), 141_000);
+        }
         // One that waits without sleeping came before.
         path.take.0 = 1_500;
-        let lengths = super::lengths(&path).unwrap();
+        let lengths = lengths(&path).unwrap();
         assert_eq!((lengths.of(Stage::Busy), lengths.of(Stage::Take)), (0, 32_000));
     }
 
