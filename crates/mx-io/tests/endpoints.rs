@@ -291,7 +291,7 @@ fn ends_come_in_their_order_with_their_contexts() {
         let (a, b) = pair(Config::default(), life);
         let to_b = connect(&a, &b);
         // Of the connection.
-        a.drain(9, |_| ()).unwrap();
+        a.drain(9, |_, _| ()).unwrap();
         for context in 0..9 {
             let post = |now, engine: &mut mx::endpoint::Endpoint<Bytes, Vec<u8>>| {
                 engine.irecv(now, None, Match::exact(context), vec![0; 8], 100 + context)
@@ -306,8 +306,8 @@ fn ends_come_in_their_order_with_their_contexts() {
         let (mut sent, mut received) = (Vec::new(), Vec::new());
         let until = Instant::now() + LONG;
         while sent.len() + received.len() < 18 && Instant::now() < until {
-            a.drain(2, |end| sent.push(end.status.context)).unwrap();
-            b.drain(2, |end| received.push(end.status.context)).unwrap();
+            a.drain(2, |_, end| sent.push(end.status.context)).unwrap();
+            b.drain(2, |_, end| received.push(end.status.context)).unwrap();
         }
         assert_eq!(sent, (0..9).collect::<Vec<_>>());
         assert_eq!(received, (100..109).collect::<Vec<_>>());

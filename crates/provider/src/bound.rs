@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// An endpoint that is enabled.
 pub(crate) trait Driven: Debug + Send + Sync {
-    /// Passes on what has ended, unless another thread is doing so.
+    /// Passes on what has ended.
     fn progress(&self);
 
     /// Has it ring when the next request ends; false if one has ended, or if it is broken.

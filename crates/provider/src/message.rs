@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mx::buffers::{Sink, Source};
+use mx::ids::PeerId;
 use mx_io::memory::{Copies, Payload};
 
 use crate::bits::HEADER;
@@ -23,6 +24,11 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
+    /// Takes note of how many messages there are.
+    pub(crate) fn note(&self, messages: usize) {
+        self.messages.store(messages, Ordering::Relaxed);
+    }
+
     /// Whether a sender has to wait.
     pub(crate) fn is_full(&self) -> bool {
         self.copies.are_many() || self.messages.load(Ordering::Relaxed) >= MAX_MESSAGES
@@ -36,34 +42,25 @@ type Body = Payload<Parts, SHORT>;
 pub(crate) struct Outgoing {
     header: [u8; HEADER],
     body: Body,
-    backlog: Arc<Backlog>,
+    /// Where a copy is kept of what is lent, if it has to be.
+    copies: Option<Arc<Copies>>,
 }
 
 impl Outgoing {
     /// A message that is read now.
-    pub(crate) fn copied(header: [u8; HEADER], from: &Segments, backlog: &Arc<Backlog>) -> Self {
-        Self::new(header, Body::copied(from, &backlog.copies), backlog)
+    pub(crate) fn copied(header: [u8; HEADER], from: &Segments, backlog: &Backlog) -> Self {
+        Self { header, body: Body::copied(from, &backlog.copies), copies: None }
     }
 
     /// A message that is read from the user's memory until its send has ended.
-    pub(crate) fn lent(header: [u8; HEADER], from: &Segments, backlog: &Arc<Backlog>) -> Self {
-        Self::new(header, Body::Lent(*from), backlog)
+    pub(crate) fn lent(header: [u8; HEADER], from: &Segments, backlog: &Backlog) -> Self {
+        Self { header, body: Body::Lent(*from), copies: Some(Arc::clone(&backlog.copies)) }
     }
 
     /// A request, and after it what is read now.
-    pub(crate) fn with_request(request: &[u8], from: &Segments, backlog: &Arc<Backlog>) -> Self {
-        Self::new([0; HEADER], Body::headed(request, from, &backlog.copies), backlog)
-    }
-
-    fn new(header: [u8; HEADER], body: Body, backlog: &Arc<Backlog>) -> Self {
-        backlog.messages.fetch_add(1, Ordering::Relaxed);
-        Self { header, body, backlog: Arc::clone(backlog) }
-    }
-}
-
-impl Drop for Outgoing {
-    fn drop(&mut self) {
-        self.backlog.messages.fetch_sub(1, Ordering::Relaxed);
+    pub(crate) fn with_request(request: &[u8], from: &Segments, backlog: &Backlog) -> Self {
+        let body = Body::headed(request, from, &backlog.copies);
+        Self { header: [0; HEADER], body, copies: None }
     }
 }
 
@@ -98,7 +95,9 @@ impl Source for Outgoing {
     }
 
     fn keep(&mut self) {
-        self.body.keep(&self.backlog.copies);
+        if let Some(copies) = self.copies.take() {
+            self.body.keep(&copies);
+        }
     }
 }
 
@@ -119,6 +118,13 @@ pub(crate) enum Remote {
     },
 }
 
+/// What comes into a place for several messages, one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Many {
+    /// The one they come from, if it is to be one.
+    pub(crate) source: Option<PeerId>,
+}
+
 /// The place for a message, and what its receiver wants to know at the end.
 #[derive(Debug)]
 pub(crate) struct Place {
@@ -126,8 +132,8 @@ pub(crate) struct Place {
     pub(crate) memory: Segments,
     /// Whether its end is reported.
     pub(crate) completion: bool,
-    /// It takes several messages, one after the other, from this address of the user's.
-    pub(crate) many: Option<u64>,
+    /// It takes several messages.
+    pub(crate) many: Option<Many>,
     /// It is about remote memory.
     pub(crate) remote: Option<Box<Remote>>,
 }
@@ -207,7 +213,7 @@ mod tests {
         for length in [0, 1, SHORT, SHORT + 1, 300] {
             let mut bytes: Vec<u8> = (0..length).map(|index| index as u8).collect();
             let memory = borrow_iov!(one, bytes.as_mut_ptr(), length);
-            let (header, backlog) = (bits::header(Some(7)), Arc::default());
+            let (header, backlog) = (bits::header(Some(7)), Backlog::default());
             let copied = Outgoing::copied(header, &memory, &backlog);
             for message in [copied, Outgoing::lent(header, &memory, &backlog)] {
                 let total = message.length() as usize;
@@ -228,7 +234,7 @@ mod tests {
 
     #[test]
     fn backlog_is_full_while_messages_are_kept() {
-        let backlog = Arc::default();
+        let backlog = Backlog::default();
         let mut bytes = vec![0_u8; 1 << 20];
         let memory = borrow_iov!(one, bytes.as_mut_ptr(), bytes.len());
         let kept: Vec<_> =
@@ -236,5 +242,7 @@ mod tests {
         assert!(backlog.is_full());
         drop(kept);
         assert!(!backlog.is_full());
+        backlog.note(MAX_MESSAGES);
+        assert!(backlog.is_full());
     }
 }

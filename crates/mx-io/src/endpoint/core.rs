@@ -150,6 +150,15 @@ impl<S: Source, R: Sink> Core<S, R> {
         any
     }
 
+    /// Sends what requests have made.
+    pub(super) fn send_asked(&mut self) -> Result<(), MxError> {
+        if self.engine.lacks_credit() {
+            // A program that sends and waits for nothing has not heard of what peers permit.
+            self.advance()?;
+        }
+        self.send_if_any()
+    }
+
     /// As [`send`](Self::send), but leaves the port alone if the engine has nothing for it: what
     /// the program waits for is not to wait for the port. An acknowledgement that is not due yet
     /// goes with what the program sends next.

@@ -54,6 +54,7 @@ use self::completions::Filter;
 use self::core::Core;
 pub use self::error::MxError;
 pub use self::event_fd::EventFd;
+pub use self::queue::Turn;
 pub use self::request::{Completed, Label, Request};
 use self::shared::Shared;
 pub use self::shared::Waiting;
@@ -352,11 +353,7 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
         let mut core = self.core()?;
         let now = core.tick();
         let asked = ask(&mut core.engine, now)?;
-        if core.engine.lacks_credit() {
-            // A program that sends and waits for nothing has not heard of what peers permit.
-            core.advance()?;
-        }
-        core.send_if_any()?;
+        core.send_asked()?;
         core.leadership.polled(now);
         Ok(asked)
     }

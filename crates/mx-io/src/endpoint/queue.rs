@@ -12,9 +12,34 @@ use mx::status::Refusal;
 
 use super::Endpoint;
 use super::completions::Filter;
+use super::core::Core;
 use super::error::MxError;
 use super::event_fd::EventFd;
 use super::request::Completed;
+use sys::clock;
+
+/// What one may do with the engine who is shown what has ended.
+#[derive(Debug)]
+pub struct Turn<'a, S, R> {
+    engine: &'a mut mx::endpoint::Endpoint<S, R>,
+    has_asked: bool,
+}
+
+impl<S, R> Turn<'_, S, R> {
+    /// Asks the engine for something. What that makes is sent when all ends have been shown.
+    pub fn ask<T>(
+        &mut self,
+        ask: impl FnOnce(&mut mx::endpoint::Endpoint<S, R>, Instant) -> T,
+    ) -> T {
+        self.has_asked = true;
+        ask(self.engine, clock::now())
+    }
+
+    /// The engine, for what makes nothing to send.
+    pub const fn engine(&mut self) -> &mut mx::endpoint::Endpoint<S, R> {
+        self.engine
+    }
+}
 
 /// The end of any request.
 const ALL: Filter = Filter::Any(Match::ANY);
@@ -33,11 +58,15 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
 
     /// Passes ends to `take`, in their order, `most` at most, and says how many there were. Frames
     /// are received first if no end is known: this is for one who calls it again and again. The
-    /// endpoint is locked meanwhile: `take` must not call it.
+    /// endpoint is locked meanwhile: `take` must not call it, but has the engine.
     ///
     /// # Errors
     /// If the port is broken.
-    pub fn drain(&self, most: usize, mut take: impl FnMut(Completed<R>)) -> Result<usize, MxError> {
+    pub fn drain(
+        &self,
+        most: usize,
+        mut take: impl FnMut(&mut Turn<'_, S, R>, Completed<R>),
+    ) -> Result<usize, MxError> {
         let mut core = self.shared.lock();
         if !core.ended.has(ALL) {
             core.check()?;
@@ -45,12 +74,18 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
             let now = core.now();
             core.leadership.polled(now);
         }
+        let Core { engine, ended, .. } = &mut *core;
+        let mut turn = Turn { engine, has_asked: false };
         let mut taken = 0;
         while taken < most
-            && let Some(completed) = core.ended.take(ALL)
+            && let Some(completed) = ended.take(ALL)
         {
-            take(completed);
+            take(&mut turn, completed);
             taken += 1;
+        }
+        if turn.has_asked && !core.is_broken() {
+            core.tick();
+            core.send_asked()?;
         }
         Ok(taken)
     }

@@ -252,8 +252,13 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             posted: self.matching.posted(),
             pulling: self.pulls.in_flight,
             jobs: self.regions.waiting(),
-            sends: self.sends.len(),
+            sends: self.sends(),
         }
+    }
+
+    /// How many sends are not acknowledged, or not even complete: their messages are kept.
+    pub fn sends(&self) -> usize {
+        self.sends.len()
     }
 
     /// The next event.

@@ -1,20 +1,19 @@
 //! Completions of MX requests as completions of libfabric.
 
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use mx::ids::PeerId;
 use mx::status::{Code, Status};
 use mx_io::endpoint::{Completed, Request};
 
-use super::live::Live;
-use super::receive::Receive;
+use super::live::{Live, Turn};
 use super::send::{COUNTED, SILENT, flag_of, sent_entry};
 use crate::abi::constants::{FI_MULTI_RECV, FI_RECV, FI_REMOTE_CQ_DATA};
 use crate::bits::{self, HEADER, Kind};
 use crate::cq::{Entry, Failure};
 use crate::fault::{self, warn};
 use crate::memory;
-use crate::message::Place;
+use crate::message::{Many, Place};
 
 /// Where the next message of a buffer for several begins: at a multiple of this, as programs like
 /// it that put structures there.
@@ -22,17 +21,17 @@ const ALIGNMENT: usize = 16;
 
 impl Live {
     /// A request has ended.
-    pub(super) fn ended(&self, completed: Completed<Place>) {
+    pub(super) fn ended(&self, turn: &mut Turn<'_>, completed: Completed<Place>) {
         match (completed.request, completed.sink) {
             (_, Some(Place { remote: Some(remote), header, .. })) => {
-                self.came(&completed.status, header, *remote);
+                self.came(turn, &completed.status, header, *remote);
             }
-            (_, Some(place)) => self.received(&completed.status, &place),
+            (_, Some(place)) => self.received(turn, &completed.status, &place),
             (Request::Connect(_), None) => {
                 let code = completed.status.code;
                 if code != Code::Success {
                     let peer = completed.status.peer;
-                    let address = peer.and_then(|peer| self.address_of(peer));
+                    let address = peer.and_then(|peer| turn.engine().address_of(peer));
                     let peer = address.map_or("a peer".to_owned(), |address| address.to_string());
                     warn(&format!("{} connects to {peer}: {code}", self.address));
                 }
@@ -44,22 +43,17 @@ impl Live {
         }
     }
 
-    fn address_of(&self, peer: mx::ids::PeerId) -> Option<mx::address::Address> {
-        self.mx.with_engine(|engine, _| Ok(engine.address_of(peer))).ok().flatten()
-    }
-
-    /// The number of a peer's address, if the program has inserted it.
-    fn number_of(&self, peer: mx::ids::PeerId) -> Option<u64> {
-        let mut known = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
-        // Numbers go when the program removes them.
-        let is_still =
-            |(number, address): &&(u64, _)| self.addresses.get(*number) == Some(*address);
-        if let Some((number, _)) = known.get(&peer).filter(is_still) {
-            return Some(*number);
+    /// The number of a peer's address, if the program has inserted it. The engine keeps it.
+    fn number_of(&self, turn: &mut Turn<'_>, peer: PeerId) -> Option<u64> {
+        let engine = turn.engine();
+        let address = engine.address_of(peer)?;
+        // Numbers go when the program removes them, and none was kept at first.
+        let is_its_own = |number: &u64| self.addresses.get(*number) == Some(address);
+        if let Some(number) = engine.peer_context(peer).filter(is_its_own) {
+            return Some(number);
         }
-        let address = self.address_of(peer)?;
         let number = self.addresses.number_of(address)?;
-        known.insert(peer, (number, address));
+        engine.set_peer_context(peer, number);
         Some(number)
     }
 
@@ -80,13 +74,15 @@ impl Live {
         self.tx.complete(Entry { failure, ..entry });
     }
 
-    fn received(&self, status: &Status, place: &Place) {
+    fn received(&self, turn: &mut Turn<'_>, status: &Status, place: &Place) {
         let kind = Kind::of(status.match_info);
         let header = HEADER as u64;
         let length = status.transferred.saturating_sub(header) as usize;
         let excess = (status.length - status.transferred) as usize;
         let failure = fault::of_code(status.code).map(|error| Failure { error, excess });
         let data = bits::data(&place.header);
+        let peer = status.peer.filter(|_| self.reports_sources);
+        let source = peer.and_then(|peer| self.number_of(turn, peer));
         let mut entry = Entry {
             context: status.context as usize,
             flags: FI_RECV | flag_of(kind) | data.map_or(0, |_| FI_REMOTE_CQ_DATA),
@@ -94,25 +90,22 @@ impl Live {
             buffer: memory::first(&place.memory).start() as usize,
             data: data.unwrap_or(0),
             tag: status.match_info & bits::TAG,
-            source: status.peer.filter(|_| self.reports_sources).and_then(|id| self.number_of(id)),
+            source,
             failure,
         };
         self.rx.count(failure.is_none());
-        if let Some(from) = place.many {
+        if let Some(Many { source }) = place.many {
             let rest = memory::rest(&place.memory, length.next_multiple_of(ALIGNMENT));
             let is_gone = matches!(status.code, Code::Cancelled | Code::Aborted)
                 || rest.length() < self.least_left.load(Ordering::Relaxed).max(1);
-            let next = Receive {
-                kind,
-                from,
-                tag: 0,
-                ignore: 0,
-                memory: rest,
-                context: entry.context,
-                flags: FI_MULTI_RECV,
-                completion: place.completion,
-            };
-            if is_gone || self.post(&next).is_err() {
+            let next = Place { many: place.many, ..Place::new(rest, place.completion) };
+            let matching = bits::of_receive(kind, 0, 0);
+            let context = status.context;
+            let is_posted = !is_gone
+                && turn
+                    .ask(|engine, now| engine.irecv(now, source, matching, next, context))
+                    .is_ok();
+            if !is_posted {
                 entry.flags |= FI_MULTI_RECV;
             }
         }

@@ -10,7 +10,7 @@ use libc::EINVAL;
 use mx::address::Address;
 use mx::config::Config;
 use mx::ids::{MessageId, PeerId};
-use mx_io::endpoint::{Completed, Endpoint, Life, MxError};
+use mx_io::endpoint::{Endpoint, Life, MxError};
 use mx_io::port::faulty::FaultyPort;
 use mx_io::port::{LAST_ENDPOINT, open_free};
 
@@ -23,6 +23,9 @@ use crate::fault::{self, warn};
 use crate::message::{Backlog, Outgoing, Place};
 use crate::regions::Regions;
 use crate::settings::Settings;
+
+/// An endpoint that shows what has ended.
+pub(super) type Turn<'a> = mx_io::endpoint::Turn<'a, Outgoing, Place>;
 
 const BATCH: usize = 64;
 /// How long an endpoint that is closed waits for its peers to have everything.
@@ -53,13 +56,9 @@ pub(crate) struct Live {
     pub(super) transfers: AtomicU32,
     /// Receivers learn who has sent (`FI_SOURCE`).
     pub(super) reports_sources: bool,
-    /// Numbers and addresses of known peers.
-    pub(super) sources: Mutex<HashMap<PeerId, (u64, Address)>>,
     /// Receives may name whom they want messages from.
     pub(super) directed: bool,
-    pub(super) backlog: Arc<Backlog>,
-    /// Held by whoever passes ends on, so that they stay in order; kept for its memory.
-    pump: Mutex<Vec<Completed<Place>>>,
+    pub(super) backlog: Backlog,
     /// Messages that were claimed, by the context of whoever did.
     pub(super) claims: Mutex<HashMap<usize, MessageId>>,
     /// A buffer for several messages is given back when less than this is left of it.
@@ -76,9 +75,7 @@ impl std::fmt::Debug for Live {
 
 impl Driven for Live {
     fn progress(&self) {
-        if let Ok(mut ends) = self.pump.try_lock() {
-            self.pump(&mut ends);
-        }
+        self.pass_on();
     }
 
     fn ring_next(&self) -> bool {
@@ -127,10 +124,8 @@ impl Live {
             regions,
             transfers: AtomicU32::new(0),
             reports_sources,
-            sources: Mutex::default(),
             directed,
-            backlog: Arc::default(),
-            pump: Mutex::default(),
+            backlog: Backlog::default(),
             claims: Mutex::default(),
             least_left: AtomicUsize::new(least_left),
             eager_max: config.eager_max as usize,
@@ -163,25 +158,18 @@ impl Live {
 
     /// Passes on all that has ended.
     pub(super) fn drain(&self) {
-        let mut ends = self.pump.lock().unwrap_or_else(PoisonError::into_inner);
-        while self.pump(&mut ends) > 0 {}
+        while self.pass_on() > 0 {}
     }
 
-    fn pump(&self, ends: &mut Vec<Completed<Place>>) -> usize {
-        if let Err(error) = self.mx.drain(BATCH, |completed| ends.push(completed)) {
+    /// Passes on some of what has ended, and says how many they were.
+    fn pass_on(&self) -> usize {
+        let passed = self.mx.drain(BATCH, |turn, end| self.ended(turn, end));
+        passed.unwrap_or_else(|error| {
             // Every request is refused from now on, which programs may not notice if they only
             // wait: this is reported once.
             fault::of_error(&error);
-        }
-        let count = ends.len();
-        if count == 0 {
-            // As most of the time, for one who looks again and again.
-            return 0;
-        }
-        for completed in ends.drain(..) {
-            self.ended(completed);
-        }
-        count
+            0
+        })
     }
 
     /// Closes the endpoint, and waits a while for its peers to have everything.

@@ -15,7 +15,7 @@ use crate::bits::{self, HEADER, Kind};
 use crate::cq::{Entry, Failure};
 use crate::fault;
 use crate::memory::Segments;
-use crate::message::Place;
+use crate::message::{Many, Place};
 
 /// A call that receives.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ impl Live {
     pub(super) fn post(&self, receive: &Receive) -> Result<(), i32> {
         let source = self.source(receive.from)?;
         let matching = bits::of_receive(receive.kind, receive.tag, receive.ignore);
-        let many = (receive.flags & FI_MULTI_RECV != 0).then_some(receive.from);
+        let many = (receive.flags & FI_MULTI_RECV != 0).then_some(Many { source });
         let place = Place { many, ..Place::new(receive.memory, receive.completion) };
         let context = receive.context as u64;
         let posted =

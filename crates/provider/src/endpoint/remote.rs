@@ -3,12 +3,14 @@
 
 use std::sync::atomic::Ordering;
 
+use base::time::Instant;
 use libc::{EACCES, EAGAIN, EINVAL, EMSGSIZE};
+use mx::endpoint::Endpoint;
 use mx::ids::PeerId;
 use mx::matching::Match;
-use mx::status::{Code, Status};
+use mx::status::{Code, Refusal, Status};
 
-use super::live::Live;
+use super::live::{Live, Turn};
 use super::send::{COUNTED, SILENT};
 use crate::abi::constants::{
     FI_FENCE, FI_INJECT, FI_READ, FI_REMOTE_CQ_DATA, FI_REMOTE_WRITE, FI_RMA, FI_WRITE,
@@ -88,6 +90,7 @@ impl Live {
                 let matching = Match::exact(bits::of_answer(id));
                 engine.irecv(now, Some(peer), matching, place, context)?;
             }
+            self.backlog.note(engine.sends());
             Ok(())
         });
         sent.map_err(|error| fault::of_error(&error))
@@ -97,6 +100,8 @@ impl Live {
     pub(super) fn has_room(&self) -> Result<(), i32> {
         if self.backlog.is_full() {
             self.progress();
+            let sends = self.mx.with_engine(|engine, _| Ok(engine.sends()));
+            self.backlog.note(sends.map_err(|error| fault::of_error(&error))?);
             if self.backlog.is_full() {
                 return Err(EAGAIN);
             }
@@ -106,32 +111,33 @@ impl Live {
 
     /// Posts receives for requests of peers.
     pub(super) fn accept_requests(&self) -> Result<(), i32> {
-        (0..PLACES).try_for_each(|_| self.await_request(vec![0; LENGTH + SHORT].into()))
-    }
-
-    fn await_request(&self, bytes: Box<[u8]>) -> Result<(), i32> {
-        let place = Place::for_remote(memory::nothing(), Remote::Request(bytes));
-        let matching = Match::exact(bits::OF_REQUEST);
-        let posted =
-            self.mx.with_engine(|engine, now| engine.irecv(now, None, matching, place, SILENT));
-        posted.map(drop).map_err(|error| fault::of_error(&error))
+        let bytes = || vec![0; LENGTH + SHORT].into();
+        let posted = self.mx.with_engine(|engine, now| {
+            (0..PLACES).try_for_each(|_| await_request(engine, now, bytes()))
+        });
+        posted.map_err(|error| fault::of_error(&error))
     }
 
     /// A message that has to do with remote memory has come, or will not come any more.
-    pub(super) fn came(&self, status: &Status, header: [u8; HEADER], remote: Remote) {
+    pub(super) fn came(
+        &self,
+        turn: &mut Turn<'_>,
+        status: &Status,
+        header: [u8; HEADER],
+        remote: Remote,
+    ) {
         match remote {
             Remote::Request(bytes) => {
                 let length = status.transferred.saturating_sub(HEADER as u64) as usize;
                 if let (Code::Success, Some(peer)) = (status.code, status.peer) {
                     match Request::decode(&bytes[..length.min(bytes.len())]) {
-                        Some((request, bytes)) => self.serve(peer, &request, bytes),
+                        Some((request, bytes)) => self.serve(turn, peer, &request, bytes),
                         None => warn(&format!("{}: a request that is none", self.address)),
                     }
                 }
                 if !matches!(status.code, Code::Cancelled | Code::Aborted)
-                    && let Err(error) = self.await_request(bytes)
+                    && let Err(error) = turn.ask(|engine, now| await_request(engine, now, bytes))
                 {
-                    let error = fault::text(error);
                     warn(&format!("{} serves fewer requests: {error}", self.address));
                 }
             }
@@ -192,7 +198,7 @@ impl Live {
     }
 
     /// Does what a peer asks for.
-    fn serve(&self, peer: PeerId, request: &Request, bytes: &[u8]) {
+    fn serve(&self, turn: &mut Turn<'_>, peer: PeerId, request: &Request, bytes: &[u8]) {
         let writes = request.operation != Operation::Read;
         let found = self.regions.find(request.key, request.offset, request.length, writes);
         if let Err(error) = found {
@@ -209,25 +215,23 @@ impl Live {
                     memory.write(0, bytes);
                     self.tell_of_write(request.data, request.length);
                 }
-                self.answer(peer, request.id, found.map(|_| memory::nothing()));
+                self.answer(turn, peer, request.id, found.map(|_| memory::nothing()));
             }
-            Operation::Read => self.answer(peer, request.id, found),
+            Operation::Read => self.answer(turn, peer, request.id, found),
             Operation::WriteLong => {
                 let place = Place::for_remote(
                     found.unwrap_or_else(|_| memory::nothing()),
                     Remote::Bytes { data: request.data },
                 );
                 let matching = Match::exact(bits::of_bytes(request.id));
-                let posted = self.mx.with_engine(|engine, now| {
-                    engine.irecv(now, Some(peer), matching, place, SILENT)
-                });
                 // A peer that is gone wants nothing any more.
-                drop(posted);
+                let _ =
+                    turn.ask(|engine, now| engine.irecv(now, Some(peer), matching, place, SILENT));
             }
         }
     }
 
-    fn answer(&self, peer: PeerId, id: u32, with: Result<Segments, i32>) {
+    fn answer(&self, turn: &mut Turn<'_>, peer: PeerId, id: u32, with: Result<Segments, i32>) {
         let (header, memory) = match with {
             Ok(memory) => (bits::header(None), memory),
             Err(error) => (bits::refusal(error), memory::nothing()),
@@ -235,11 +239,9 @@ impl Live {
         let is_copied = HEADER + memory.length() <= self.eager_max;
         let message = if is_copied { Outgoing::copied } else { Outgoing::lent };
         let message = message(header, &memory, &self.backlog);
-        let matching = bits::of_answer(id);
-        let sent =
-            self.mx.with_engine(|engine, now| engine.isend(now, peer, matching, message, SILENT));
         // As above.
-        drop(sent);
+        let matching = bits::of_answer(id);
+        let _ = turn.ask(|engine, now| engine.isend(now, peer, matching, message, SILENT));
     }
 
     /// Reports a write of a peer to the program, if the peer wants that.
@@ -248,4 +250,14 @@ impl Live {
         let flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA;
         self.rx.complete(Entry { flags, length: length as usize, data, ..Entry::default() });
     }
+}
+
+/// Posts a receive for a request of a peer.
+fn await_request(
+    engine: &mut Endpoint<Outgoing, Place>,
+    now: Instant,
+    bytes: Box<[u8]>,
+) -> Result<(), Refusal> {
+    let place = Place::for_remote(memory::nothing(), Remote::Request(bytes));
+    engine.irecv(now, None, Match::exact(bits::OF_REQUEST), place, SILENT).map(drop)
 }

@@ -81,11 +81,13 @@ impl Live {
         };
         let match_info = bits::of_message(send.kind, send.tag);
         let sent = self.mx.with_engine(|engine, now| {
-            if synchronous {
+            let sent = if synchronous {
                 engine.issend(now, peer.id, match_info, message, context)
             } else {
                 engine.isend(now, peer.id, match_info, message, context)
-            }
+            };
+            self.backlog.note(engine.sends());
+            sent
         });
         sent.map_err(|error| fault::of_error(&error))?;
         if ends_now {
