@@ -31,9 +31,8 @@
 //! | an address | six bytes of interface, the number of the endpoint, and a mark (`address.rs`) |
 //! | progress, manual or automatic | a thread of the endpoint's, while nobody reads a queue |
 //!
-//! Everything may be called from any thread. An endpoint has a lock around what it keeps of
-//! completions (*pump*), the MX endpoint has one around the engine, and each queue has one; they
-//! are taken in this order.
+//! Everything may be called from any thread. The MX endpoint has a lock around the engine, under
+//! which ends are passed on, and each queue has one; they are taken in this order.
 
 mod abi;
 mod address;

@@ -18,7 +18,7 @@ use super::event_fd::EventFd;
 use super::request::Completed;
 use sys::clock;
 
-/// What one may do with the engine who is shown what has ended.
+/// The engine, for one who is shown what has ended ([`Endpoint::drain`]) and wants more of it.
 #[derive(Debug)]
 pub struct Turn<'a, S, R> {
     engine: &'a mut mx::endpoint::Endpoint<S, R>,
