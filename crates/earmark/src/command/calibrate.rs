@@ -81,8 +81,8 @@ fn words(calibration: &Calibration, rounds: u32) -> String {
         )
     });
     format!(
-        "Medians of {rounds} rounds, on {} x {}, load {:.2}.{missed}{doubt} What waking an idle processor \
-         costs is not among them. For `earmark bench --world virtual`:",
+        "Medians of {rounds} rounds, on {} x {}, load {:.2}.{missed}{doubt} What waking an idle \
+         processor costs is not among them. For `earmark bench --world virtual`:",
         environment.cpus, environment.cpu_model, environment.load_average,
     )
 }
