@@ -8,9 +8,7 @@ use libc::{EFAULT, EINVAL, iovec};
 
 use super::live::Live;
 use super::object::{Ep, enabled};
-use super::receive::Receive;
-use super::remote::Transfer;
-use super::send::Send;
+use super::setup::Side;
 use crate::abi::constants::{FI_EOPBADSTATE, FI_INJECT, FI_REMOTE_CQ_DATA};
 use crate::abi::transfers::{FidEp, Msg, RmaMsg, TaggedMsg};
 use crate::abi::{arg_ref, fid_ref};
@@ -21,17 +19,35 @@ use crate::memory::{Segments, borrow_iov};
 /// What a call moves.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Subject {
-    /// A message; when it is sent, nothing is ignored.
-    Message { kind: Kind, tag: u64, ignore: u64 },
-    /// Memory of the peer.
-    Memory { offset: u64, key: u64 },
+    Message(Envelope),
+    Memory(Memory),
+}
+
+/// What messages are matched by; when one is sent, nothing is ignored.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Envelope {
+    pub(super) kind: Kind,
+    pub(super) tag: u64,
+    pub(super) ignore: u64,
+}
+
+/// Memory of a peer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Memory {
+    pub(super) offset: u64,
+    pub(super) key: u64,
 }
 
 impl Subject {
-    pub(super) const UNTAGGED: Self = Self::Message { kind: Kind::Untagged, tag: 0, ignore: 0 };
+    pub(super) const UNTAGGED: Self =
+        Self::Message(Envelope { kind: Kind::Untagged, tag: 0, ignore: 0 });
 
     pub(super) const fn tagged(tag: u64, ignore: u64) -> Self {
-        Self::Message { kind: Kind::Tagged, tag, ignore }
+        Self::Message(Envelope { kind: Kind::Tagged, tag, ignore })
+    }
+
+    pub(super) const fn memory(offset: u64, key: u64) -> Self {
+        Self::Memory(Memory { offset, key })
     }
 }
 
@@ -42,30 +58,49 @@ pub(super) enum Direction {
     Out,
 }
 
-/// The arguments that all calls have.
+/// What all calls have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Call {
-    pub(super) subject: Subject,
+    /// The memory on this side.
     pub(super) memory: Segments,
     pub(super) peer: u64,
     pub(super) data: Option<u64>,
-    pub(super) context: *mut c_void,
+    pub(super) context: usize,
+    pub(super) flags: u64,
+    /// Its end is reported.
+    pub(super) completion: bool,
+}
+
+impl Call {
+    /// A call without flags, whose end is not reported.
+    pub(super) fn new(
+        memory: Segments,
+        peer: u64,
+        data: Option<u64>,
+        context: *mut c_void,
+    ) -> Self {
+        Self { memory, peer, data, context: context as usize, flags: 0, completion: false }
+    }
 }
 
 /// A call without flags: the endpoint has some for it.
-pub(super) fn plain(ep: *mut FidEp, direction: Direction, call: Call) -> isize {
+pub(super) fn plain(
+    ep: *mut FidEp,
+    direction: Direction,
+    subject: Subject,
+    mut call: Call,
+) -> isize {
     let live = enabled!(ep);
-    let side = match (direction, call.subject) {
-        (Direction::In, Subject::Message { .. }) => &live.rx,
-        _ => &live.tx,
-    };
-    let flags = side.flags();
-    submit(live, direction, &call, flags, side.wants_completion(flags))
+    let side = side(live, direction, subject);
+    call.flags = side.flags();
+    call.completion = side.wants_completion(call.flags);
+    submit(live, direction, subject, &call)
 }
 
 /// A call whose memory may be used again at once, and that is not completed.
-pub(super) fn injected(ep: *mut FidEp, call: Call) -> isize {
-    submit(enabled!(ep), Direction::Out, &call, FI_INJECT, false)
+pub(super) fn injected(ep: *mut FidEp, subject: Subject, mut call: Call) -> isize {
+    call.flags = FI_INJECT;
+    submit(enabled!(ep), Direction::Out, subject, &call)
 }
 
 /// A call that a structure describes.
@@ -76,50 +111,45 @@ pub(super) fn described<M: Described>(
     flags: u64,
 ) -> isize {
     let live = enabled!(ep);
-    let Some(call) = arg_ref!(message).and_then(|message| message.call(flags)) else {
+    let Some((subject, mut call)) = arg_ref!(message).and_then(|message| message.call(flags))
+    else {
         return -(EINVAL as isize);
     };
-    let side = match (direction, call.subject) {
-        (Direction::In, Subject::Message { .. }) => &live.rx,
-        _ => &live.tx,
-    };
-    submit(live, direction, &call, flags, side.wants_completion(flags))
+    call.flags = flags;
+    call.completion = side(live, direction, subject).wants_completion(flags);
+    submit(live, direction, subject, &call)
 }
 
-fn submit(live: &Live, direction: Direction, call: &Call, flags: u64, completion: bool) -> isize {
-    let Call { subject, memory, peer, data, context } = *call;
-    if !memory.is_possible() {
+/// Where the end of a call is reported.
+const fn side(live: &Live, direction: Direction, subject: Subject) -> &Side {
+    match (direction, subject) {
+        (Direction::In, Subject::Message(_)) => &live.rx,
+        _ => &live.tx,
+    }
+}
+
+/// Does what a call asks for: 0, or a number of libfabric.
+fn submit(live: &Live, direction: Direction, subject: Subject, call: &Call) -> isize {
+    if !call.memory.is_possible() {
         fault::warn_of_memory();
         return -(EFAULT as isize);
     }
-    let context = context as usize;
-    match (direction, subject) {
-        (Direction::In, Subject::Message { kind, tag, ignore }) => live.receive(&Receive {
-            kind,
-            from: peer,
-            tag,
-            ignore,
-            memory,
-            context,
-            flags,
-            completion,
-        }),
-        (Direction::Out, Subject::Message { kind, tag, .. }) => {
-            live.send(&Send { kind, to: peer, tag, data, memory, context, flags, completion })
-        }
-        (_, Subject::Memory { offset, key }) => {
-            let writes = direction == Direction::Out;
-            let transfer =
-                Transfer { writes, memory, peer, offset, key, data, context, flags, completion };
-            live.transfer(&transfer)
-        }
+    let done = match (direction, subject) {
+        (Direction::In, Subject::Message(envelope)) => live.receive(envelope, call),
+        (Direction::Out, Subject::Message(envelope)) => live.send(envelope, call),
+        (Direction::In, Subject::Memory(remote)) => live.transfer(false, remote, call),
+        (Direction::Out, Subject::Memory(remote)) => live.transfer(true, remote, call),
+    };
+    match done {
+        Ok(()) => 0,
+        Err(error) => -(error as isize),
     }
 }
 
 /// A structure that describes a call.
 pub(super) trait Described {
     /// The call, or nothing if there cannot be such a one.
-    fn call(&self, flags: u64) -> Option<Call>;
+    fn call(&self, flags: u64) -> Option<(Subject, Call)>;
 }
 
 /// Memory in several pieces, and the remote CQ data if the flags say that there is some.
@@ -134,28 +164,27 @@ fn pieces(
 }
 
 impl Described for Msg {
-    fn call(&self, flags: u64) -> Option<Call> {
+    fn call(&self, flags: u64) -> Option<(Subject, Call)> {
         let Self { addr: peer, context, .. } = *self;
         let (memory, data) = pieces(self.iov, self.iov_count, self.data, flags)?;
-        Some(Call { subject: Subject::UNTAGGED, memory, peer, data, context })
+        Some((Subject::UNTAGGED, Call::new(memory, peer, data, context)))
     }
 }
 
 impl Described for TaggedMsg {
-    fn call(&self, flags: u64) -> Option<Call> {
+    fn call(&self, flags: u64) -> Option<(Subject, Call)> {
         let Self { addr: peer, context, tag, ignore, .. } = *self;
         let (memory, data) = pieces(self.iov, self.iov_count, self.data, flags)?;
-        Some(Call { subject: Subject::tagged(tag, ignore), memory, peer, data, context })
+        Some((Subject::tagged(tag, ignore), Call::new(memory, peer, data, context)))
     }
 }
 
 impl Described for RmaMsg {
-    fn call(&self, flags: u64) -> Option<Call> {
+    fn call(&self, flags: u64) -> Option<(Subject, Call)> {
         let Self { addr: peer, context, .. } = *self;
         let at = arg_ref!(self.rma_iov).filter(|_| self.rma_iov_count == 1)?;
         let (memory, data) = pieces(self.iov, self.iov_count, self.data, flags)?;
-        let subject = Subject::Memory { offset: at.addr, key: at.key };
-        Some(Call { subject, memory, peer, data, context })
+        Some((Subject::memory(at.addr, at.key), Call::new(memory, peer, data, context)))
     }
 }
 
@@ -187,8 +216,7 @@ macro_rules! table {
             context: *mut c_void,
         ) -> isize {
             let memory = borrow_iov!(one, buffer, length);
-            let call = Call { subject: $incoming, memory, peer, data: None, context };
-            plain(ep, Direction::In, call)
+            plain(ep, Direction::In, $incoming, Call::new(memory, peer, None, context))
         }
 
         unsafe extern "C" fn recvv(
@@ -201,8 +229,7 @@ macro_rules! table {
             context: *mut c_void,
         ) -> isize {
             let Some(memory) = borrow_iov!(of, list, count) else { return -(EINVAL as isize) };
-            let call = Call { subject: $incoming, memory, peer, data: None, context };
-            plain(ep, Direction::In, call)
+            plain(ep, Direction::In, $incoming, Call::new(memory, peer, None, context))
         }
 
         unsafe extern "C" fn recvmsg(
@@ -223,8 +250,7 @@ macro_rules! table {
             context: *mut c_void,
         ) -> isize {
             let memory = borrow_iov!(one, buffer.cast_mut(), length);
-            let call = Call { subject: $outgoing, memory, peer, data: None, context };
-            plain(ep, Direction::Out, call)
+            plain(ep, Direction::Out, $outgoing, Call::new(memory, peer, None, context))
         }
 
         unsafe extern "C" fn sendv(
@@ -237,8 +263,7 @@ macro_rules! table {
             context: *mut c_void,
         ) -> isize {
             let Some(memory) = borrow_iov!(of, list, count) else { return -(EINVAL as isize) };
-            let call = Call { subject: $outgoing, memory, peer, data: None, context };
-            plain(ep, Direction::Out, call)
+            plain(ep, Direction::Out, $outgoing, Call::new(memory, peer, None, context))
         }
 
         unsafe extern "C" fn sendmsg(
@@ -258,7 +283,7 @@ macro_rules! table {
         ) -> isize {
             let (memory, context) =
                 (borrow_iov!(one, buffer.cast_mut(), length), std::ptr::null_mut());
-            injected(ep, Call { subject: $outgoing, memory, peer, data: None, context })
+            injected(ep, $outgoing, Call::new(memory, peer, None, context))
         }
 
         unsafe extern "C" fn senddata(
@@ -272,8 +297,7 @@ macro_rules! table {
             context: *mut c_void,
         ) -> isize {
             let memory = borrow_iov!(one, buffer.cast_mut(), length);
-            let call = Call { subject: $outgoing, memory, peer, data: Some(data), context };
-            plain(ep, Direction::Out, call)
+            plain(ep, Direction::Out, $outgoing, Call::new(memory, peer, Some(data), context))
         }
 
         unsafe extern "C" fn injectdata(
@@ -286,7 +310,7 @@ macro_rules! table {
         ) -> isize {
             let (memory, context) =
                 (borrow_iov!(one, buffer.cast_mut(), length), std::ptr::null_mut());
-            injected(ep, Call { subject: $outgoing, memory, peer, data: Some(data), context })
+            injected(ep, $outgoing, Call::new(memory, peer, Some(data), context))
         }
     };
 }

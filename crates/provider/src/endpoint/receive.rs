@@ -6,52 +6,36 @@ use libc::{EINVAL, ENOENT, ENOMSG};
 use mx::endpoint::Found;
 use mx::ids::PeerId;
 
+use super::calls::{Call, Envelope};
 use super::live::Live;
 use super::send::flag_of;
 use crate::abi::constants::{
     FI_ADDR_UNSPEC, FI_CLAIM, FI_DISCARD, FI_MULTI_RECV, FI_PEEK, FI_RECV, FI_REMOTE_CQ_DATA,
 };
-use crate::bits::{self, HEADER, Kind};
+use crate::bits::{self, HEADER};
 use crate::cq::{Entry, Failure};
 use crate::fault;
-use crate::memory::Segments;
 use crate::message::{Many, Place};
 
-/// A call that receives.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Receive {
-    pub(super) kind: Kind,
-    pub(super) from: u64,
-    pub(super) tag: u64,
-    pub(super) ignore: u64,
-    pub(super) memory: Segments,
-    pub(super) context: usize,
-    pub(super) flags: u64,
-    pub(super) completion: bool,
-}
-
 impl Live {
-    /// Receives a message, or does what the flags say instead: 0, or a number of libfabric.
-    pub(super) fn receive(&self, receive: &Receive) -> isize {
-        let done = if receive.flags & FI_PEEK != 0 {
-            self.peek(receive)
-        } else if receive.flags & (FI_CLAIM | FI_DISCARD) != 0 {
-            self.receive_claimed(receive)
+    /// Receives a message, or does what the flags say instead; or says why not with a number of
+    /// libfabric.
+    pub(super) fn receive(&self, envelope: Envelope, call: &Call) -> Result<(), i32> {
+        if call.flags & FI_PEEK != 0 {
+            self.peek(envelope, call)
+        } else if call.flags & (FI_CLAIM | FI_DISCARD) != 0 {
+            self.receive_claimed(envelope, call)
         } else {
-            self.post(receive)
-        };
-        match done {
-            Ok(()) => 0,
-            Err(error) => -(error as isize),
+            self.post(envelope, call)
         }
     }
 
-    pub(super) fn post(&self, receive: &Receive) -> Result<(), i32> {
-        let source = self.source(receive.from)?;
-        let matching = bits::of_receive(receive.kind, receive.tag, receive.ignore);
-        let many = (receive.flags & FI_MULTI_RECV != 0).then_some(Many { source });
-        let place = Place { many, ..Place::new(receive.memory, receive.completion) };
-        let context = receive.context as u64;
+    fn post(&self, envelope: Envelope, call: &Call) -> Result<(), i32> {
+        let source = self.source(call.peer)?;
+        let matching = bits::of_receive(envelope.kind, envelope.tag, envelope.ignore);
+        let many = (call.flags & FI_MULTI_RECV != 0).then_some(Many { source });
+        let place = Place { many, ..Place::new(call.memory, call.completion) };
+        let context = call.context as u64;
         let posted =
             self.mx.with_engine(|engine, now| engine.irecv(now, source, matching, place, context));
         posted.map(drop).map_err(|error| fault::of_error(&error))
@@ -66,10 +50,10 @@ impl Live {
     }
 
     /// Looks for a message. What is found is reported as an end, and so is that nothing was.
-    fn peek(&self, receive: &Receive) -> Result<(), i32> {
-        let source = self.source(receive.from)?;
-        let matching = bits::of_receive(receive.kind, receive.tag, receive.ignore);
-        let is_taken = receive.flags & (FI_CLAIM | FI_DISCARD) != 0;
+    fn peek(&self, envelope: Envelope, call: &Call) -> Result<(), i32> {
+        let source = self.source(call.peer)?;
+        let matching = bits::of_receive(envelope.kind, envelope.tag, envelope.ignore);
+        let is_taken = call.flags & (FI_CLAIM | FI_DISCARD) != 0;
         // What has come since the last look counts, too.
         self.mx.progress().map_err(|error| fault::of_error(&error))?;
         let mut header = [0; HEADER];
@@ -81,23 +65,23 @@ impl Live {
             };
             if let Some(Found { message, .. }) = found {
                 engine.look(message, &mut header);
-                if receive.flags & FI_DISCARD != 0 {
+                if call.flags & FI_DISCARD != 0 {
                     engine.discard(now, message, Place::nowhere());
                 }
             }
             Ok(found)
         });
         let found = found.map_err(|error| fault::of_error(&error))?;
-        let flags = FI_RECV | flag_of(receive.kind);
-        let entry = Entry { context: receive.context, flags, ..Entry::default() };
+        let flags = FI_RECV | flag_of(envelope.kind);
+        let entry = Entry { context: call.context, flags, ..Entry::default() };
         let Some(Found { message, match_info, length, .. }) = found else {
             let failure = Some(Failure { error: ENOMSG, excess: 0 });
-            self.rx.complete(Entry { tag: receive.tag, failure, ..entry });
+            self.rx.complete(Entry { tag: envelope.tag, failure, ..entry });
             return Ok(());
         };
-        if receive.flags & (FI_CLAIM | FI_DISCARD) == FI_CLAIM {
+        if call.flags & (FI_CLAIM | FI_DISCARD) == FI_CLAIM {
             let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
-            claims.insert(receive.context, message);
+            claims.insert(call.context, message);
         }
         let data = bits::data(&header);
         self.rx.complete(Entry {
@@ -111,24 +95,24 @@ impl Live {
     }
 
     /// Receives the message that was claimed with this context, or drops it.
-    fn receive_claimed(&self, receive: &Receive) -> Result<(), i32> {
+    fn receive_claimed(&self, envelope: Envelope, call: &Call) -> Result<(), i32> {
         let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
-        let message = claims.remove(&receive.context).ok_or(EINVAL)?;
+        let message = claims.remove(&call.context).ok_or(EINVAL)?;
         drop(claims);
-        let context = receive.context as u64;
-        let is_unwanted = receive.flags & FI_DISCARD != 0;
+        let context = call.context as u64;
+        let is_unwanted = call.flags & FI_DISCARD != 0;
         let done = self.mx.with_engine(|engine, now| {
             if is_unwanted {
                 engine.discard(now, message, Place::nowhere());
                 return Ok(());
             }
-            let place = Place::new(receive.memory, receive.completion);
+            let place = Place::new(call.memory, call.completion);
             engine.receive_message(now, message, place, context).map(drop)
         });
         done.map_err(|error| fault::of_error(&error))?;
-        if is_unwanted && receive.completion {
-            let flags = FI_RECV | flag_of(receive.kind);
-            self.rx.complete(Entry { context: receive.context, flags, ..Entry::default() });
+        if is_unwanted && call.completion {
+            let flags = FI_RECV | flag_of(envelope.kind);
+            self.rx.complete(Entry { context: call.context, flags, ..Entry::default() });
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use mx::ids::PeerId;
 use mx::matching::Match;
 use mx::status::{Code, Refusal, Status};
 
+use super::calls::{Call, Memory};
 use super::live::{Live, Turn};
 use super::send::{COUNTED, SILENT};
 use crate::abi::constants::{
@@ -24,32 +25,12 @@ use crate::memory::{self, Segments};
 use crate::message::{Outgoing, Place, Remote};
 use crate::rma::{LENGTH, Operation, PLACES, Request, SHORT};
 
-/// A call that writes to, or reads from, the memory of a peer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Transfer {
-    pub(super) writes: bool,
-    /// The memory on this side.
-    pub(super) memory: Segments,
-    pub(super) peer: u64,
-    pub(super) offset: u64,
-    pub(super) key: u64,
-    pub(super) data: Option<u64>,
-    pub(super) context: usize,
-    pub(super) flags: u64,
-    pub(super) completion: bool,
-}
-
 impl Live {
-    /// Writes to, or reads from, the memory of a peer: 0, or a number of libfabric.
-    pub(super) fn transfer(&self, transfer: &Transfer) -> isize {
-        match self.try_transfer(transfer) {
-            Ok(()) => 0,
-            Err(error) => -(error as isize),
-        }
-    }
-
-    fn try_transfer(&self, transfer: &Transfer) -> Result<(), i32> {
-        let Transfer { writes, memory, offset, key, data, flags, completion, .. } = *transfer;
+    /// Writes to the memory of a peer, or reads from there; or says why not with a number of
+    /// libfabric.
+    pub(super) fn transfer(&self, writes: bool, remote: Memory, call: &Call) -> Result<(), i32> {
+        let Call { memory, data, flags, completion, .. } = *call;
+        let Memory { offset, key } = remote;
         let length = memory.length();
         let is_injected = flags & FI_INJECT != 0;
         if is_injected && length > INJECT {
@@ -59,7 +40,7 @@ impl Live {
             return Err(EINVAL);
         }
         self.has_room()?;
-        let peer = self.peer(transfer.peer)?.id;
+        let peer = self.peer(call.peer)?.id;
         let operation = match (writes, length <= SHORT) {
             (true, true) => Operation::Write,
             (true, false) => Operation::WriteLong,
@@ -75,7 +56,7 @@ impl Live {
             let message = if is_copied { Outgoing::copied } else { Outgoing::lent };
             message(bits::header(None), &memory, &self.backlog)
         });
-        let context = transfer.context as u64;
+        let context = call.context as u64;
         let is_known = completion || !is_injected;
         let sent = self.mx.with_engine(|engine, now| {
             engine.isend(now, peer, bits::OF_REQUEST, request, SILENT)?;

@@ -4,6 +4,6 @@ super::calls::table! {
     RmaOps, RmaMsg:
         read = recv, readv = recvv, readmsg = recvmsg, write = send, writev = sendv,
         writemsg = sendmsg, inject = inject, writedata = senddata, injectdata = injectdata;
-    incoming(offset, key) => Subject::Memory { offset, key };
-    outgoing(offset, key) => Subject::Memory { offset, key };
+    incoming(offset, key) => Subject::memory(offset, key);
+    outgoing(offset, key) => Subject::memory(offset, key);
 }

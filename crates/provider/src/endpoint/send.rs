@@ -2,6 +2,7 @@
 
 use libc::{EINVAL, EMSGSIZE};
 
+use super::calls::{Call, Envelope};
 use super::live::Live;
 use crate::abi::constants::{
     FI_DELIVERY_COMPLETE, FI_FENCE, FI_INJECT, FI_MSG, FI_SEND, FI_TAGGED,
@@ -10,7 +11,6 @@ use crate::bits::{self, HEADER, Kind};
 use crate::cq::Entry;
 use crate::fault;
 use crate::info::offer::INJECT;
-use crate::memory::Segments;
 use crate::message::Outgoing;
 
 /// The context of sends that have ended for the user already.
@@ -22,19 +22,6 @@ pub(super) const COUNTED: u64 = u64::MAX - 1;
 /// free before they are acknowledged. To copy fewer costs no more than to look whether they are.
 const LENT: usize = 4 << 10;
 
-/// A call that sends.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Send {
-    pub(super) kind: Kind,
-    pub(super) to: u64,
-    pub(super) tag: u64,
-    pub(super) data: Option<u64>,
-    pub(super) memory: Segments,
-    pub(super) context: usize,
-    pub(super) flags: u64,
-    pub(super) completion: bool,
-}
-
 /// The flags of completions of this kind.
 pub(super) const fn flag_of(kind: Kind) -> u64 {
     match kind {
@@ -44,42 +31,37 @@ pub(super) const fn flag_of(kind: Kind) -> u64 {
 }
 
 impl Live {
-    /// Sends a message: 0, or a number of libfabric.
-    pub(super) fn send(&self, send: &Send) -> isize {
-        match self.try_send(send) {
-            Ok(()) => 0,
-            Err(error) => -(error as isize),
-        }
-    }
-
-    fn try_send(&self, send: &Send) -> Result<(), i32> {
-        let length = send.memory.length();
-        if send.flags & FI_INJECT != 0 && length > INJECT {
+    /// Sends a message, or says why not with a number of libfabric.
+    pub(super) fn send(&self, envelope: Envelope, call: &Call) -> Result<(), i32> {
+        let Envelope { kind, tag, .. } = envelope;
+        let Call { memory, flags, .. } = call;
+        let length = memory.length();
+        if flags & FI_INJECT != 0 && length > INJECT {
             return Err(EMSGSIZE);
         }
         // Sends to one peer arrive in order, but nothing makes one wait for all before it.
-        if send.flags & FI_FENCE != 0 || send.tag > bits::TAG {
+        if flags & FI_FENCE != 0 || tag > bits::TAG {
             return Err(EINVAL);
         }
         self.has_room()?;
-        let peer = self.peer(send.to)?;
-        let header = bits::header(send.data);
+        let peer = self.peer(call.peer)?;
+        let header = bits::header(call.data);
         let is_eager = HEADER + length <= self.eager_max;
-        let is_copied = send.flags & FI_INJECT != 0 || is_eager && (length < LENT || peer.is_self);
+        let is_copied = flags & FI_INJECT != 0 || is_eager && (length < LENT || peer.is_self);
         let message = if is_copied {
-            Outgoing::copied(header, &send.memory, &self.backlog)
+            Outgoing::copied(header, memory, &self.backlog)
         } else {
-            Outgoing::lent(header, &send.memory, &self.backlog)
+            Outgoing::lent(header, memory, &self.backlog)
         };
-        let synchronous = send.flags & FI_DELIVERY_COMPLETE != 0;
+        let synchronous = flags & FI_DELIVERY_COMPLETE != 0;
         // A message to oneself ends when it is received, but a copy needs nothing more now.
         let ends_now = peer.is_self && is_copied && !synchronous;
-        let context = match (ends_now, send.completion) {
+        let context = match (ends_now, call.completion) {
             (true, _) => SILENT,
-            (false, true) => send.context as u64,
+            (false, true) => call.context as u64,
             (false, false) => COUNTED,
         };
-        let match_info = bits::of_message(send.kind, send.tag);
+        let match_info = bits::of_message(kind, tag);
         let sent = self.mx.with_engine(|engine, now| {
             let sent = if synchronous {
                 engine.issend(now, peer.id, match_info, message, context)
@@ -92,8 +74,8 @@ impl Live {
         sent.map_err(|error| fault::of_error(&error))?;
         if ends_now {
             self.tx.count(true);
-            if send.completion {
-                self.tx.complete(sent_entry(send.context, send.kind));
+            if call.completion {
+                self.tx.complete(sent_entry(call.context, kind));
             }
         }
         Ok(())
