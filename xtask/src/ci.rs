@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::{demo, dist, header, kernel, peers, repo, screenshots, shell, tidy, toolchain};
+use crate::{demo, dist, header, kernel, peers, repo, screenshots, shell, suite, tidy, toolchain};
 
 const BARE_TARGET: &str = "x86_64-unknown-none";
 
@@ -75,7 +75,11 @@ fn steps() -> Vec<Step> {
             action: Box::new(header::check),
         },
         Step::cargo("lints", "clippy --workspace --all-targets -- -D warnings"),
-        Step::cargo("tests", "test --workspace --no-fail-fast"),
+        Step {
+            name: "tests",
+            again: "cargo test --workspace --no-fail-fast".into(),
+            action: Box::new(suite::run),
+        },
         Step::command("documentation", || {
             let mut doc = shell::cargo(["doc", "--workspace", "--no-deps"]);
             doc.env("RUSTDOCFLAGS", "-D warnings");

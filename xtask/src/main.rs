@@ -16,6 +16,7 @@ mod results;
 mod root;
 mod screenshots;
 mod shell;
+mod suite;
 mod tidy;
 mod toolchain;
 
