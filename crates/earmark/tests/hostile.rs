@@ -159,7 +159,7 @@ PY
 fn serve__its_agents_serve_the_paired_host_alone_and_within_their_memory() {
     let ended = against_serve(
         r#"mkfifo orders
-        agent '{"workload":{"kind":"rr-server","response_bytes":65536},"address":"0.0.0.0:7011"}' <orders >agent &
+        agent '{"workload":{"kind":"rr-server","response_bytes":65536},"address":"0.0.0.0:7011"}' <orders >agent & own=$!
         exec 3>orders
         until grep -q ready agent; do sleep 0.02; done
         pid=$(pgrep -P $serve)
@@ -184,7 +184,7 @@ except OSError: pass
 print('peak', peak)
 PY
         agent '{"workload":{"kind":"rr-server"},"address":"0.0.0.0:7012"}' </dev/null
-        exec 3>&-; cat agent"#,
+        exec 3>&-; wait $own || true; cat agent"#,
     );
     assert!(ended.stdout.contains("other 0\npeer 1\n"), "{ended:?}");
     assert!(ended.stdout.contains("does not read the answers"), "{ended:?}");
