@@ -17,7 +17,8 @@ use super::kinds::Veth;
 
 pub(crate) type End = Endpoint<Bytes, Vec<u8>>;
 
-const SECOND: Duration = Duration::from_secs(1);
+/// Longer than any busy machine takes.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Endpoint `number` of a host.
 pub(crate) fn open(veth: &Veth, host: usize, number: u8, waiting: Waiting) -> End {
@@ -33,14 +34,14 @@ fn messages_go_within_the_host_and_beyond() {
             [(0, 1), (0, 2), (1, 1)].map(|(host, number)| open(&veth, host, number, waiting));
         for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 1), (0, 0)] {
             let (from, to) = (&ends[from], &ends[to]);
-            let peer = ok(from.connect(to.address(), 0, SECOND * 5));
+            let peer = ok(from.connect(to.address(), 0, PATIENCE));
             for size in [0, 100, 10_000, 2_000_000] {
                 let message = Bytes::from((0..size).map(|at| at as u8).collect::<Vec<_>>());
                 let receive = ok(to.irecv(None, Match::exact(7), vec![0; size]));
                 let sent = ok(from.isend(peer, 7, message.clone()));
-                let got = ok(to.wait(receive, Some(SECOND * 20))).expect("a message");
+                let got = ok(to.wait(receive, Some(PATIENCE))).expect("a message");
                 assert_eq!((got.status.code, got.sink.unwrap()), (Code::Success, message.into()));
-                let sent = ok(from.wait(sent, Some(SECOND * 20))).expect("it was sent");
+                let sent = ok(from.wait(sent, Some(PATIENCE))).expect("it was sent");
                 assert_eq!(sent.status.code, Code::Success);
             }
         }
@@ -51,16 +52,16 @@ fn messages_go_within_the_host_and_beyond() {
 fn peer_on_the_same_host_that_goes_away_is_lost() {
     let veth = Veth::new(1500);
     let (a, b) = (open(&veth, 0, 1, Waiting::Sleep), open(&veth, 0, 2, Waiting::Sleep));
-    let peer = ok(a.connect(b.address(), 0, SECOND * 5));
+    let peer = ok(a.connect(b.address(), 0, PATIENCE));
     drop(b);
     // Another life of the same endpoint can be talked to.
     let b = open(&veth, 0, 2, Waiting::Sleep);
     ok(a.isend(peer, 1, vec![1; 100].into()));
     until("the end of the old peer", || a.peers().is_empty());
-    let again = ok(a.connect(b.address(), 0, SECOND * 5));
+    let again = ok(a.connect(b.address(), 0, PATIENCE));
     let receive = ok(b.irecv(None, Match::exact(5), vec![0; 4]));
     ok(a.isend(again, 5, vec![9; 4].into()));
-    let got = ok(b.wait(receive, Some(SECOND * 10))).expect("a message");
+    let got = ok(b.wait(receive, Some(PATIENCE))).expect("a message");
     assert_eq!(got.sink.unwrap(), [9; 4]);
 }
 
@@ -75,10 +76,10 @@ fn more_than_there_is_credit_for_waits_and_nothing_is_lost() {
             let life = Life { progress: Progress::Thread, waiting };
             ok(End::open(Box::new(port), Config::default(), life))
         });
-        let peer = ok(a.connect(b.address(), 0, SECOND * 5));
+        let peer = ok(a.connect(b.address(), 0, PATIENCE));
         let part = |number: usize| data.slice(number..number + SIZE);
         let send = |number| ok(a.isend(peer, 6, part(number)));
-        let within = |end: &End, request| match ok(end.wait(request, Some(SECOND * 60))) {
+        let within = |end: &End, request| match ok(end.wait(request, Some(PATIENCE))) {
             Some(completed) => completed,
             None => panic!("{}\n{}", a.dump(), b.dump()),
         };
