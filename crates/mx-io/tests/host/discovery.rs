@@ -17,12 +17,11 @@ use sys::netlink::Netlink;
 use sys::station::Station;
 
 use super::common::ok;
-use super::frames::until;
+use super::frames::{PATIENCE, until};
 use super::kinds::Veth;
 use super::messages::{End, open};
 
 const SOON: Duration = Duration::from_secs(2);
-const LONG: Duration = Duration::from_secs(300);
 const OTHER: NicId = NicId([2, 0, 0, 0, 0, 9]);
 
 fn named(veth: &Veth, host: usize, number: u8, name: &str) -> End {
@@ -62,8 +61,8 @@ fn hosts_find_each_other_by_name() {
     // One who is there is found at once; one who is not there is on a host that is.
     let begin = Instant::now();
     let target: Target = ok("beta/9".parse());
-    assert_eq!(ok(a1.resolve(&target, &Peers::default(), LONG)), b9.address());
-    assert!(begin.elapsed() < LONG / 2);
+    assert_eq!(ok(a1.resolve(&target, &Peers::default(), PATIENCE)), b9.address());
+    assert!(begin.elapsed() < PATIENCE / 2);
     let (absent, expected) = (ok("beta/77".parse()), Address { endpoint: 77, ..b9.address() });
     until("an answer of the host", || {
         a1.resolve(&absent, &Peers::default(), SOON).is_ok_and(|found| found == expected)
@@ -75,8 +74,8 @@ fn hosts_find_each_other_by_name() {
     // The file comes first, and so do addresses.
     let peers = ok(Peers::parse("02:00:00:00:00:09 beta").map_err(|(_, what)| what));
     let expected = Address { nic: OTHER, endpoint: 9 };
-    assert_eq!(ok(a1.resolve(&target, &peers, LONG)), expected);
-    assert_eq!(ok(a1.resolve(&Target::Address(expected), &Peers::default(), LONG)), expected);
+    assert_eq!(ok(a1.resolve(&target, &peers, PATIENCE)), expected);
+    assert_eq!(ok(a1.resolve(&Target::Address(expected), &Peers::default(), PATIENCE)), expected);
 }
 
 #[test]
@@ -88,7 +87,7 @@ fn port_without_an_engine_finds_hosts_too() {
     expected.sort_by_key(|it| it.address);
     all_are_found(&expected, || ok(discover(&mut port, None, SOON)));
     let target = ok("alpha/1".parse());
-    assert_eq!(ok(resolve(&mut port, &target, &Peers::default(), LONG)), near.address());
+    assert_eq!(ok(resolve(&mut port, &target, &Peers::default(), PATIENCE)), near.address());
     // It does not answer itself.
     all_are_found(&[found("beta", &far)], || ok(near.discover(None, SOON)));
 }
@@ -98,7 +97,7 @@ fn only_the_file_knows_hosts_over_udp() {
     let settings = UdpSettings::new(std::net::Ipv4Addr::LOCALHOST);
     let mut port = ok(UdpPort::open(1, &settings));
     let peers = ok(Peers::parse("10.9.0.1:9000 alpha").map_err(|(_, what)| what));
-    let known = ok(resolve(&mut port, &ok("alpha/3".parse()), &peers, LONG));
+    let known = ok(resolve(&mut port, &ok("alpha/3".parse()), &peers, PATIENCE));
     assert_eq!(known, Address { nic: NicId([10, 9, 0, 1, 0x23, 0x28]), endpoint: 3 });
     let unknown = resolve(&mut port, &ok("beta/3".parse()), &peers, SOON).unwrap_err();
     assert!(matches!(unknown, ResolveError::Nobody { .. }), "{unknown}");
@@ -181,7 +180,7 @@ fn forged_and_broken_frames_are_ignored() {
 fn next(tap: &Tap) -> Vec<u8> {
     let (begin, mut frame) = (Instant::now(), Vec::new());
     while !ok(tap.transmit(0, &mut frame)) {
-        assert!(begin.elapsed() < LONG, "nothing is sent");
+        assert!(begin.elapsed() < PATIENCE, "nothing is sent");
         std::thread::yield_now();
     }
     frame

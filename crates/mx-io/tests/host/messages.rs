@@ -1,7 +1,6 @@
 //! Endpoints of one interface, and of two, with the default port.
 
 use std::net::Ipv4Addr;
-use std::time::Duration;
 
 use bytes::Bytes;
 use mx::config::Config;
@@ -12,13 +11,10 @@ use mx_io::port::local::LocalPort;
 use mx_io::port::udp::UdpSettings;
 
 use super::common::ok;
-use super::frames::until;
+use super::frames::{PATIENCE, until};
 use super::kinds::Veth;
 
 pub(crate) type End = Endpoint<Bytes, Vec<u8>>;
-
-/// Longer than any busy machine takes.
-const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Endpoint `number` of a host.
 pub(crate) fn open(veth: &Veth, host: usize, number: u8, waiting: Waiting) -> End {

@@ -9,6 +9,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// Bytes of the shortest frame: a header.
 pub(crate) const SHORTEST: usize = 24;
 
+/// Longer than any busy machine takes.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+
 /// Where frames go.
 #[derive(Clone, Copy)]
 pub(crate) struct To {
@@ -92,7 +95,7 @@ fn poll_for(port: &dyn Port, flags: PollFlags, span: Timespec) -> bool {
 pub(crate) fn until(what: &str, mut step: impl FnMut() -> bool) {
     let start = Instant::now();
     while !step() {
-        assert!(start.elapsed() < Duration::from_secs(300), "{what}: still not after 300 s");
+        assert!(start.elapsed() < PATIENCE, "{what}: still not after {PATIENCE:?}");
         std::thread::yield_now();
     }
 }
