@@ -41,7 +41,8 @@ pub trait Sink {
 
     /// Takes the bytes at `offset`. The engine stays below [`Sink::capacity`], and does not always
     /// write in order. It writes no byte twice, but what it has received into a
-    /// [`piece`](Self::piece).
+    /// [`piece`](Self::piece), or could not [read](crate::endpoint::Endpoint::next_read) to the
+    /// end.
     fn write(&mut self, offset: u64, from: &[u8]);
 
     /// The place of the bytes from `offset` on, `most` of them at most, as far as it lies in one

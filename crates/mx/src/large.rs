@@ -194,14 +194,6 @@ impl Job {
     }
 }
 
-/// A large message that a peer has announced under the name `region`.
-#[derive(Clone, Copy)]
-pub(crate) struct Announced {
-    pub(crate) match_info: u64,
-    pub(crate) total: u64,
-    pub(crate) region: u32,
-}
-
 /// A large message of a peer's that comes to us.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pull {

@@ -37,14 +37,35 @@ pub struct BulkState {
     /// Eager messages of more bytes than this gain by it, if that is known better than
     /// [`Config::bulk_min`](crate::config::Config::bulk_min) has it.
     pub min: Option<u32>,
-    /// Whether data that are [not written](crate::endpoint::Endpoint::data) to frames may be read
-    /// after the frame was handed over.
-    pub reads_later: bool,
+    /// Whether the peer can read large messages where they lie: the
+    /// [data](crate::endpoint::Endpoint::data) of announcements are the messages, and may be read
+    /// until these are complete.
+    pub reads_memory: bool,
 }
 
 impl From<BulkPath> for BulkState {
     fn from(path: BulkPath) -> Self {
         Self { path, ..Self::default() }
+    }
+}
+
+/// Where the data of a message lie that a peer has announced, as the port says through which the
+/// announcement has come. The engine keeps it until there is a place for them
+/// ([`Endpoint::next_read`](crate::endpoint::Endpoint::next_read)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// Where in the memory of the peer.
+    pub at: u64,
+    /// How many bytes: all of the message but perhaps its first ones.
+    pub length: u64,
+    /// By which the port knows until when they are there.
+    pub record: [u64; 2],
+}
+
+impl Reference {
+    /// The bytes from `offset` on, `length` of them.
+    pub(crate) const fn part(self, offset: u64, length: u64) -> Self {
+        Self { at: self.at + offset, length, ..self }
     }
 }
 

@@ -6,12 +6,10 @@ mod support;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use base::time::Duration;
 use mx::buffers::Source;
 use mx::config::Config;
 use mx::ids::PeerId;
 use mx::matching::Match;
-use mx::outgoing::{BulkPath, BulkState};
 use mx::status::{Code, Event};
 use mx::wire::FrameType;
 use support::{Pair, frame_type, pattern, secs};
@@ -136,18 +134,4 @@ fn send_to_a_peer_that_is_lost_fails() {
     assert_eq!(ends(&mut pair), [Code::Unreachable]);
     assert!(!lent.is_copied() && !pair.ends[0].end_lent());
     assert_eq!(pair.ends[0].usage().sends, 0);
-}
-
-#[test]
-fn path_that_is_read_later_gets_a_copy() {
-    let (mut pair, to) = connected();
-    let path = BulkState { path: BulkPath::Open, min: Some(0), reads_later: true };
-    pair.set_bulk_path(path);
-    let lent = send(&mut pair, to);
-    assert_eq!(ends(&mut pair), [Code::Success]);
-    assert!(lent.is_copied());
-    lent.change();
-    pair.asleep[1] = false;
-    pair.run(Duration::from_millis(10));
-    assert!(has_come(&mut pair));
 }

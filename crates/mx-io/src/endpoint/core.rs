@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base::time::Instant;
 use mx::buffers::{Sink, Source};
-use mx::endpoint::Endpoint as Engine;
+use mx::endpoint::{Endpoint as Engine, Read};
 use mx::ids::PeerId;
 use mx::outgoing::Outgoing;
 use mx::status::Event;
@@ -18,7 +18,7 @@ use super::leadership::Leadership;
 use super::request::{Completed, Label, Request};
 use super::sources::Sources;
 use crate::discovery::{self, Asker};
-use crate::port::{Arrivals, Frames, NicId, Port, PortError, Room, Transmitted};
+use crate::port::{Arrivals, Frames, NicId, Port, PortError, Reference, Room, Transmitted};
 use sys::clock;
 
 /// Frames that are taken at a time, as a driver does (NAPI).
@@ -177,8 +177,12 @@ impl<S: Source, R: Sink> Core<S, R> {
         let Self { engine, port, asker, .. } = self;
         let take = &mut Came { engine, asker, now: &mut now };
         let frames = port.receive(BUDGET, take).map_err(|error| self.breaks(error))?;
-        let Some(now) = now else { return Ok(frames > 0) };
-        self.now = now;
+        self.now = now.unwrap_or(self.now);
+        let has_read = self.read();
+        if now.is_none() {
+            return Ok(has_read);
+        }
+        let now = self.now;
         let is_changed = self.note_bulk_paths();
         // What seems to be missing may only not have been looked at: this thread may have been
         // away.
@@ -186,7 +190,17 @@ impl<S: Source, R: Sink> Core<S, R> {
         if is_all && (knows_time || self.engine.is_overdue(now)) {
             self.engine.handle_timeout(now);
         }
-        Ok(frames > 0 || is_changed)
+        Ok(frames > 0 || is_changed || has_read)
+    }
+
+    /// Reads the next piece of a message that is to be read where it lies; whether there is one.
+    fn read(&mut self) -> bool {
+        let Self { engine, port, .. } = self;
+        let Some(Read { from, reference, place }) = engine.next_read() else { return false };
+        let is_read = port.read(from, reference, place);
+        let now = self.tick();
+        self.engine.handle_read(now, is_read);
+        true
     }
 
     /// Tells the engine of paths for bulk frames; whether there was something to tell.
@@ -321,6 +335,11 @@ impl<S: Source, R: Sink> Arrivals for Came<'_, S, R> {
         if !self.asker.handle_frame(now, from, frame) {
             self.engine.handle_frame(now, from, frame);
         }
+    }
+
+    fn take_reference(&mut self, from: NicId, frame: &[u8], reference: Reference) {
+        let now = *self.now.get_or_insert_with(clock::now);
+        self.engine.handle_reference(now, from, frame, reference);
     }
 
     fn place(

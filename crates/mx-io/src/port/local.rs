@@ -11,7 +11,7 @@
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 
-use mx::wire::{BULK_FRAME, RUN_HEAD};
+use mx::wire::BULK_FRAME;
 
 use super::packet::{PacketPort, PacketSettings};
 use super::shm::{ShmPort, ShmSettings};
@@ -19,7 +19,7 @@ use super::tcp_bulk::TcpBulkPort;
 use super::udp::{UdpPort, UdpSettings};
 use super::{
     Address, Arrivals, BROADCAST, BulkState, Filtered, Identity, LATER, MORE_READINESS, NicId,
-    Port, PortCounters, PortError, Room, TakeFrame, Transmitted, WriteFrame, in_turns,
+    Port, PortCounters, PortError, Reference, Room, TakeFrame, Transmitted, WriteFrame, in_turns,
 };
 
 /// A port with a way within this host.
@@ -136,18 +136,10 @@ impl Arrivals for Near<'_, '_> {
         }
     }
 
-    fn place(
-        &mut self,
-        from: NicId,
-        head: &[u8; RUN_HEAD],
-        skip: usize,
-        most: usize,
-    ) -> Option<&mut [u8]> {
-        (self.is_near)(self.own, from).then(|| self.take.place(from, head, skip, most)).flatten()
-    }
-
-    fn placed(&mut self, from: NicId, head: &[u8; RUN_HEAD], length: usize) {
-        self.take.placed(from, head, length);
+    fn take_reference(&mut self, from: NicId, frame: &[u8], reference: Reference) {
+        if (self.is_near)(self.own, from) {
+            self.take.take_reference(from, frame, reference);
+        }
     }
 }
 
@@ -202,6 +194,10 @@ impl<P: Port> Port for LocalPort<P> {
     fn close_bulk_path(&mut self, peer: Address) {
         self.shm.close_bulk_path(peer);
         self.outer.close_bulk_path(peer);
+    }
+
+    fn read(&mut self, peer: Address, reference: Reference, place: &mut [u8]) -> bool {
+        self.shm.read(peer, reference, place)
     }
 
     fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {

@@ -66,7 +66,7 @@ use std::time::Duration;
 use ::mx::address::Address;
 pub use ::mx::address::NicId;
 pub use ::mx::config::{MAX_MTU, MIN_MTU};
-pub use ::mx::outgoing::{BulkPath, BulkState, Outgoing};
+pub use ::mx::outgoing::{BulkPath, BulkState, Outgoing, Reference};
 use ::mx::wire::RUN_HEAD;
 pub use claim::Claim;
 pub use counters::PortCounters;
@@ -97,7 +97,7 @@ pub trait Frames {
     fn next(&mut self, room: &mut [u8]) -> Option<Outgoing>;
 
     /// The last bytes of that frame, as far as they were not written, which is so for bulk frames
-    /// only ([`Endpoint::data`](::mx::endpoint::Endpoint::data)).
+    /// and announcements only ([`Endpoint::data`](::mx::endpoint::Endpoint::data)).
     fn data(&self) -> &[u8] {
         &[]
     }
@@ -135,6 +135,12 @@ where
 pub trait Arrivals {
     /// A frame has come: its sender, and what follows the EtherType.
     fn take(&mut self, from: NicId, frame: &[u8]);
+
+    /// An announcement has come of a message that can be [read](Port::read).
+    fn take_reference(&mut self, from: NicId, frame: &[u8], reference: Reference) {
+        let _ = reference;
+        self.take(from, frame);
+    }
 
     /// The place of data that are about to come, if they have one
     /// ([`Endpoint::place`](::mx::endpoint::Endpoint::place)).
@@ -205,6 +211,13 @@ pub trait Port: Send {
     /// Closes the path for bulk frames to this peer: nothing of what has not left leaves any more.
     fn close_bulk_path(&mut self, peer: Address) {
         let _ = peer;
+    }
+
+    /// Reads a part of a message that this peer has announced, from where it lies; `false` if it is
+    /// not there, or no longer. Then it is to be asked for.
+    fn read(&mut self, peer: Address, reference: Reference, place: &mut [u8]) -> bool {
+        let _ = (peer, reference, place);
+        false
     }
 
     /// Hands up to `budget` frames to `take`, each as its sender and what follows the EtherType,

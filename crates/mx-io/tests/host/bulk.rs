@@ -1,4 +1,4 @@
-//! Frames longer than the MTU within a host, and data that are read from their sender's memory.
+//! Frames longer than the MTU within a host, and messages that are read in their sender's memory.
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,9 @@ use mx::wire::{self, BULK_FRAME, BULK_PAYLOAD, Body, Header, RUN, RUN_HEAD};
 use mx_io::port::local::LocalPort;
 use mx_io::port::shm::{ShmPort, ShmSettings};
 use mx_io::port::udp::UdpSettings;
-use mx_io::port::{Arrivals, BulkPath, Frames, NicId, Outgoing, Port, Transmitted};
+use mx_io::port::{
+    Arrivals, BulkPath, BulkState, Frames, NicId, Outgoing, Port, Reference, Transmitted,
+};
 
 use super::common::ok;
 use super::frames::{To, send, take, until, wait_for_room};
@@ -47,12 +49,27 @@ fn told(port: &mut ShmPort, of: &ShmPort) -> Vec<BulkPath> {
     all.into_iter().filter(|(peer, _)| *peer == address).map(|(_, state)| state.path).collect()
 }
 
-/// A reply of a large message: its head and the first bytes of its data, and the others.
-struct Replies<'a> {
+/// Frames of this body and these data, of which `data` has all but the `lead`.
+struct Long<'a> {
+    body: Body<'a>,
     lead: usize,
     data: &'a [u8],
     count: usize,
     is_data: bool,
+}
+
+/// A reply of a large message.
+fn replies(lead: usize, data: &[u8], count: usize) -> Long<'_> {
+    let first = &data[..data.len().min(BULK_PAYLOAD)];
+    let body = Body::Reply { pull: 8, index: 0, data: first };
+    Long { body, lead, data, count, is_data: false }
+}
+
+/// An announcement of data that can be read, without their `lead`.
+fn announcements(lead: usize, data: &[u8], count: usize) -> Long<'_> {
+    let total = data.len() as u64;
+    let body = Body::Rendezvous { match_info: 5, total, region: 6, head: &data[..lead] };
+    Long { body, lead, data, count, is_data: false }
 }
 
 /// What every head has.
@@ -70,13 +87,15 @@ const HEADER: Header = Header {
     window: 7,
 };
 
-impl Frames for Replies<'_> {
+impl Frames for Long<'_> {
     fn next(&mut self, room: &mut [u8]) -> Option<Outgoing> {
         self.is_data = self.count > 0;
         self.count = self.count.checked_sub(1)?;
-        let first = &self.data[..self.data.len().min(BULK_PAYLOAD)];
-        wire::write(&HEADER, &Body::Reply { pull: 8, index: 0, data: first }, room);
-        let length = RUN_HEAD + self.data.len();
+        let written = wire::write(&HEADER, &self.body, room);
+        let length = match self.body {
+            Body::Reply { .. } => RUN_HEAD + self.data.len(),
+            _ => written + self.data.len() - self.lead,
+        };
         Some(Outgoing { to: NIC, endpoint: B, marked: false, length })
     }
 
@@ -85,16 +104,12 @@ impl Frames for Replies<'_> {
     }
 }
 
-/// What comes, in frames or in its place.
+/// What comes: frames with data, and references.
 #[derive(Default)]
 struct Came {
-    /// There is a place for it.
-    has_place: bool,
     data: Vec<u8>,
-    /// Bytes of `data` that came to their place, and those that were told of.
-    placed: usize,
-    told: usize,
     frames: usize,
+    references: Vec<Reference>,
 }
 
 impl Arrivals for Came {
@@ -106,27 +121,13 @@ impl Arrivals for Came {
         self.frames += 1;
     }
 
-    fn place(
-        &mut self,
-        from: NicId,
-        _head: &[u8; RUN_HEAD],
-        skip: usize,
-        most: usize,
-    ) -> Option<&mut [u8]> {
-        if !self.has_place {
-            return None;
-        }
-        assert_eq!((from, skip), (NIC, self.placed - self.told));
-        // In several pieces.
-        let most = most.min(100_000);
-        self.placed += most;
-        self.data.resize(self.placed, 0);
-        Some(&mut self.data[self.placed - most..])
-    }
-
-    fn placed(&mut self, _from: NicId, _head: &[u8; RUN_HEAD], length: usize) {
-        self.told += length;
-        self.frames += length.div_ceil(BULK_PAYLOAD);
+    fn take_reference(&mut self, from: NicId, frame: &[u8], reference: Reference) {
+        let (_, body) = wire::parse(frame).unwrap();
+        let Body::Rendezvous { match_info: 5, total, region: 6, head } = body else {
+            panic!("{body:?}")
+        };
+        assert_eq!((from, total), (NIC, head.len() as u64 + reference.length));
+        self.references.push(reference);
     }
 }
 
@@ -135,65 +136,121 @@ fn bytes(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn runs_come_whole_however_they_travel() {
-    for (test, reads, has_place) in [(0, true, true), (1, true, false), (2, false, false)] {
-        let (mut a, mut b) = pair(test, reads);
-        for length in [BULK_PAYLOAD + 1, BULK_PAYLOAD + 20, 3 * BULK_PAYLOAD, RUN - RUN_HEAD] {
-            for lead in [0, 8, 64] {
-                let data = bytes(length);
-                let mut replies = Replies { lead, data: &data, count: 1, is_data: false };
-                let before = b.counters();
-                let mut outcome = ok(a.transmit(&mut replies));
-                let mut came = Came { has_place, ..Came::default() };
-                until("the run comes", || {
-                    // First: what finds no room twice with a while between is lost.
-                    ok(b.receive(64, &mut came));
-                    if outcome != Transmitted::Drained {
-                        outcome = ok(a.transmit(&mut replies));
-                    }
-                    came.frames == length.div_ceil(BULK_PAYLOAD)
-                });
-                assert!(came.data == data, "{length} bytes, {lead} of them with the head");
-                assert_eq!(came.told, if has_place { length } else { 0 });
-                let counted = b.counters().frames_in - before.frames_in;
-                assert_eq!(counted, came.frames as u64);
-            }
+fn runs_come_whole_as_frames() {
+    let (mut a, mut b) = pair(0, false);
+    for length in [BULK_PAYLOAD + 1, BULK_PAYLOAD + 20, 3 * BULK_PAYLOAD, RUN - RUN_HEAD] {
+        for lead in [0, 8, 64] {
+            let data = bytes(length);
+            let mut replies = replies(lead, &data, 1);
+            let before = b.counters();
+            let mut outcome = ok(a.transmit(&mut replies));
+            let mut came = Came::default();
+            until("the run comes", || {
+                // First: what finds no room twice with a while between is lost.
+                ok(b.receive(64, &mut came));
+                if outcome != Transmitted::Drained {
+                    outcome = ok(a.transmit(&mut replies));
+                }
+                came.frames == length.div_ceil(BULK_PAYLOAD)
+            });
+            assert!(came.data == data, "{length} bytes, {lead} of them with the head");
+            let counted = b.counters().frames_in - before.frames_in;
+            assert_eq!(counted, came.frames as u64);
         }
-        assert_eq!(b.counters().strange, 0);
     }
+    assert_eq!(b.counters().strange, 0);
 }
 
 #[test]
 fn single_frames_of_any_length_come_whole() {
-    for reads in [true, false] {
-        let (mut a, mut b) = pair(3, reads);
-        for length in [1, 1477, 5000, 20_000, BULK_PAYLOAD] {
-            let data = bytes(length);
-            let lead = if length > 9000 { 8 } else { length };
-            let mut replies = Replies { lead, data: &data, count: 3, is_data: false };
-            assert_eq!(ok(a.transmit(&mut replies)), Transmitted::Drained);
-            for _ in 0..3 {
-                let mut came = Came::default();
-                until("a frame comes", || ok(b.receive(1, &mut came)) == 1);
-                assert!(came.data == data, "{length}");
-            }
+    let (mut a, mut b) = pair(1, false);
+    for length in [1, 1477, 5000, 20_000, BULK_PAYLOAD] {
+        let data = bytes(length);
+        let mut replies = replies(if length > 9000 { 8 } else { length }, &data, 3);
+        assert_eq!(ok(a.transmit(&mut replies)), Transmitted::Drained);
+        for _ in 0..3 {
+            let mut came = Came::default();
+            until("a frame comes", || ok(b.receive(1, &mut came)) == 1);
+            assert!(came.data == data, "{length}");
         }
     }
 }
 
+/// Sends announcements from one port to the other; what they refer to.
+fn announce(a: &mut ShmPort, b: &mut ShmPort, mut announcements: Long<'_>) -> Vec<Reference> {
+    let count = announcements.count;
+    assert_eq!(ok(a.transmit(&mut announcements)), Transmitted::Drained);
+    let mut came = Came::default();
+    until("announcements come", || {
+        ok(b.receive(64, &mut came));
+        came.references.len() == count
+    });
+    came.references
+}
+
+/// The port of the endpoint that announces.
+const SENDER: Address = Address { nic: NIC, endpoint: A };
+
+#[test]
+fn what_is_announced_is_read_where_it_lies_in_any_order() {
+    let (mut a, mut b) = pair(2, true);
+    for (length, lead) in [(9300, 0), (20_000, 9), (3 << 20, 16)] {
+        let data = bytes(length);
+        let references = announce(&mut a, &mut b, announcements(lead, &data, 3));
+        for reference in references.into_iter().rev() {
+            let mut place = vec![0; length - lead];
+            assert!(b.read(SENDER, reference, &mut place));
+            assert!(place == data[lead..], "{length}");
+            // A part of it.
+            let part = Reference { at: reference.at + 1000, length: 50, ..reference };
+            assert!(b.read(SENDER, part, &mut place[..50]));
+            assert!(place[..50] == data[lead + 1000..][..50], "{length}");
+        }
+    }
+    assert_eq!((b.counters().strange, a.counters().bulk_out), (0, 9));
+}
+
 #[test]
 fn data_that_change_their_use_are_not_taken_for_what_they_were() {
-    let (mut a, mut b) = pair(4, true);
-    let data = bytes(RUN - RUN_HEAD);
-    let mut replies = Replies { lead: 0, data: &data, count: 2, is_data: false };
-    assert_eq!(ok(a.transmit(&mut replies)), Transmitted::Drained);
+    let (mut a, mut b) = pair(3, true);
+    let data = bytes(50_000);
+    let mut place = vec![0; data.len()];
+    let references = announce(&mut a, &mut b, announcements(0, &data, 2));
+    assert!(b.read(SENDER, references[0], &mut place));
+    // Another endpoint's, or another connection's.
+    let stranger = Address { endpoint: 77, ..SENDER };
+    assert!(!b.read(stranger, references[0], &mut place));
+    let [connection, end] = references[0].record;
+    let other = Reference { record: [connection + 1, end], ..references[0] };
+    assert!(!b.read(SENDER, other, &mut place));
     // The peer is lost, say.
     a.close_bulk_path(Address { nic: NIC, endpoint: B });
-    drop(data);
-    send(&mut a, To::port(&b), &[(7, 60)]);
-    // What was voided is counted, and what follows comes.
-    assert_eq!(take(&mut b, 1).len(), 1);
-    assert_eq!(b.counters().strange, 2);
+    assert!(references.iter().all(|reference| !b.read(SENDER, *reference, &mut place)));
+    // What is announced later is there, until the connection ends.
+    let later = announce(&mut a, &mut b, announcements(0, &data, 1));
+    assert!(b.read(SENDER, later[0], &mut place) && place == data);
+    drop(a);
+    assert!(!b.read(SENDER, later[0], &mut place));
+    assert_eq!(b.counters().strange, 5);
+}
+
+#[test]
+fn sender_hears_that_its_memory_cannot_be_read_and_keeps_its_path() {
+    let (mut a, mut b) = pair(4, true);
+    let data = bytes(50_000);
+    let reference = announce(&mut a, &mut b, announcements(0, &data, 1))[0];
+    // Where nothing is.
+    let nowhere = Reference { at: 8, ..reference };
+    assert!(!b.read(SENDER, nowhere, &mut [0; 100]));
+    let of_b = Address { nic: NIC, endpoint: B };
+    let mut states = Vec::new();
+    until("the sender hears of it", || {
+        assert!(take_once(&mut a).is_empty());
+        states.extend(a.bulk_changes());
+        !states.is_empty()
+    });
+    let expected = BulkState { path: BulkPath::Open, min: Some(0), reads_memory: false };
+    assert_eq!(states, [(of_b, expected)]);
 }
 
 #[test]
@@ -201,7 +258,7 @@ fn path_is_there_as_long_as_the_connection_and_closes_when_something_is_lost() {
     let (mut a, b) = pair(5, false);
     // Nobody takes these, until they are lost.
     let data = bytes(BULK_FRAME / 2);
-    let mut replies = Replies { lead: 0, data: &data, count: 50, is_data: false };
+    let mut replies = replies(0, &data, 50);
     while let Transmitted::Full(room) = ok(a.transmit(&mut replies)) {
         wait_for_room(&mut a, room);
     }

@@ -7,20 +7,23 @@
 //! one that does not answer.
 //!
 //! The data of a bulk frame are not copied if they lie in one place and no checksum is wanted: the
-//! port takes them from the message. It may even let the peer read the memory of the message
-//! itself, as [`Source`] allows until the message is complete. If a peer is lost, messages are
-//! complete of which something is on the path: it has to be closed before they end. At the other
-//! end a port asks where data belong ([`Endpoint::place`]), and receives them there.
+//! port takes them from the message. At the other end a port asks where data belong
+//! ([`Endpoint::place`]), and receives them there.
+//!
+//! Some ports can do without frames: they let the peer [read](super::reads) the memory of a message
+//! that was announced, as [`Source`] allows until it is complete. If a peer is lost, so are
+//! messages of which something is on the path: it has to be closed before they end.
 
 use base::time::{Duration, Instant};
 
 use super::Endpoint;
 use crate::address::Address;
 use crate::buffers::{Sink, Source};
-use crate::config::MAX_MTU;
+use crate::config::{Config, MAX_MTU};
 use crate::ids::SendId;
 use crate::large::{Job, Region, first_bits};
 use crate::outgoing::{BulkPath, BulkState, Data, Outgoing};
+use crate::peer::Peer;
 use crate::wire::{self, BULK_PAYLOAD, Body, FrameType, Header, RUN_FRAMES};
 
 /// A request for bulk frames is repeated if none has come for so long.
@@ -125,6 +128,20 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.wake(id);
         self.timer_changed(now, id);
     }
+}
+
+/// How much of a message its announcement takes along, and how much of it lies in one place after
+/// that and may be read there, if that is all, and the peer can.
+pub(super) fn readable(
+    config: &Config,
+    peer: &Peer,
+    source: &impl Source,
+    total: u64,
+) -> Option<(usize, usize)> {
+    let can = peer.bulk.path == BulkPath::Open && peer.bulk.reads_memory && !peer.crc;
+    let length = usize::try_from(total).ok().filter(|length| can && *length > MAX_MTU.into())?;
+    let (lead, rest) = in_one_place(source, 0, length);
+    (lead <= config.head.into() && lead + rest == length).then_some((lead, rest))
 }
 
 /// Of so many bytes of a message: how many to copy, and how many lie in one place after those.

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use base::time::Instant;
 
+use super::announced::Announced;
 use super::requests::Delivery;
 use super::schedule::Stray;
 use super::{Contents, Endpoint, Message};
@@ -42,7 +43,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             let comes = |peer: &Peer| {
                 peer.arriving.is_some_and(|arriving| arriving.target == Target::Receive(receive))
             };
-            let in_transfer = self.pulls.active.values().any(|pull| pull.receive == receive)
+            let in_transfer = self.coming().any(|pull| pull.receive == receive)
                 || self.peers.slots.values().any(comes);
             let Some(receiving) = self.receives.get(receive).filter(|_| !in_transfer) else {
                 continue;
@@ -61,7 +62,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             let Some(Message { source, contents, .. }) = self.messages.remove(id) else { continue };
             self.matching.drop_messages(source, |waiting| waiting == id);
             match contents {
-                Contents::Announced { region, .. } => self.refuse(now, source, region),
+                Contents::Announced(Announced { region, .. }) => self.refuse(now, source, region),
                 Contents::Eager(data, _) => self.release(now, source, data.len() as u32),
                 Contents::Local(_) => {}
             }
@@ -179,7 +180,7 @@ impl Message {
     fn is_here(&self) -> bool {
         match &self.contents {
             Contents::Eager(data, have) => data.len() == *have as usize,
-            Contents::Announced { .. } => false,
+            Contents::Announced(_) => false,
             Contents::Local(_) => true,
         }
     }

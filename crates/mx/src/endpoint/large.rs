@@ -5,15 +5,15 @@ use alloc::vec::Vec;
 
 use base::time::{Duration, Instant};
 
+use super::announced::Announced;
 use super::bulk;
-use super::head::Head;
 use super::payload::{payload, payload_from};
 use super::requests::Delivery;
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
 use crate::ids::{PeerId, ReceiveId};
-use crate::large::{Announced, Block, Job, Pull, first_bits};
+use crate::large::{Block, Job, Pull, first_bits};
 use crate::peer::{Expected, Peer};
 use crate::status::Code;
 use crate::wire::{self, BULK_PAYLOAD, Notify, REFUSED};
@@ -27,21 +27,15 @@ const MAX_JOBS: usize = 4096;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// A peer has announced a large message.
-    pub(super) fn announced(
-        &mut self,
-        now: Instant,
-        id: PeerId,
-        announced: Announced,
-        head: &[u8],
-    ) {
-        let Announced { match_info, total, region } = announced;
+    pub(super) fn announced(&mut self, now: Instant, id: PeerId, announced: Announced) {
+        let Announced { match_info, total, region, .. } = announced;
         if let Some(receive) = self.matching.match_message(match_info, id) {
             return self.start_pull(now, receive, id, announced);
         }
         if self.closing {
             return self.refuse(now, id, region);
         }
-        let contents = Contents::Announced { region, head: Head::new(head) };
+        let contents = Contents::Announced(announced);
         let message = self.messages.insert(Message { source: id, match_info, total, contents });
         self.matching.keep(message, match_info, id);
         self.counters.unexpected += 1;
@@ -55,7 +49,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         id: PeerId,
         announced: Announced,
     ) {
-        let Announced { match_info, total: length, region } = announced;
+        let Announced { match_info, total: length, region, head, reference } = announced;
         let Some(peer) = self.peers.get(id) else {
             let code = self.peers.why_lost(id);
             let delivery = Delivery { match_info, length, transferred: 0 };
@@ -84,8 +78,21 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if wanted == 0 {
             return self.finish_pull(now, pull);
         }
+        match reference {
+            Some(reference) => self.begin_read(now, pull, reference, head),
+            None => self.ask(now, pull),
+        }
+    }
+
+    /// Asks for a message, as long as the window permits.
+    pub(super) fn ask(&mut self, now: Instant, pull: Pull) {
         self.pulls.insert(pull);
         self.ask_for_more(now);
+    }
+
+    /// The large messages that are on their way.
+    pub(super) fn coming(&self) -> impl Iterator<Item = &Pull> {
+        self.pulls.active.values().chain(self.reads.pulls())
     }
 
     /// Asks for blocks as long as the window of all pulls permits.
@@ -231,7 +238,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     }
 
     /// All that is wanted has come.
-    fn finish_pull(&mut self, now: Instant, pull: Pull) {
+    pub(super) fn finish_pull(&mut self, now: Instant, pull: Pull) {
         let Pull { peer: id, region, receive, length, wanted, .. } = pull;
         let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
         let delivery = Delivery { match_info, length, transferred: wanted };
@@ -303,9 +310,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.complete_send(send, code, 0);
             self.sends.remove(send);
         }
-        let pulls = self.pulls.active.values().filter(|pull| pull.peer == id).copied();
-        let pulls: Vec<_> = pulls.collect();
+        let pulls: Vec<_> = self.coming().filter(|pull| pull.peer == id).copied().collect();
         self.pulls.active.retain(|_, pull| pull.peer != id);
+        self.reads.forget(id);
         for pull in pulls {
             let match_info =
                 self.receives.get(pull.receive).map_or(0, |receive| receive.match_info);

@@ -1,10 +1,11 @@
 //! Peeking at the first bytes of messages that no receive has taken.
 
+use super::bulk::readable;
 use super::marks::Waited;
 use super::{Contents, Endpoint, Message, Sending};
 use crate::buffers::{Sink, Source};
 use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Data, Outgoing};
 use crate::wire::{self, Body, FrameType, Header};
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
@@ -16,7 +17,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let Message { total, contents, .. } = self.messages.get(message)?;
         let known = match contents {
             Contents::Eager(data, have) => &data[..*have as usize],
-            Contents::Announced { head, .. } => head.as_bytes(),
+            Contents::Announced(announced) => announced.head.as_bytes(),
             Contents::Local(send) => {
                 let length = into.len().min(*total as usize);
                 self.sends.get(*send)?.source.read(0, &mut into[..length]);
@@ -47,11 +48,14 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let marked = self.decide_mark(id, FrameType::Rendezvous, waited);
         let Sending { match_info, total, source, .. } = self.sends.get(send)?;
         let (match_info, total) = (*match_info, *total);
+        let readable = readable(&self.config, self.peers.get(id)?, source, total);
         let length = u64::from(self.config.head).min(total) as usize;
         let body = Body::Rendezvous { match_info, total, region, head: &[] };
         let header = Header { marked, ..header };
         let fill = |place: &mut [u8]| source.read(0, place);
-        let length = wire::write_data(&header, &body, length, out, fill);
-        self.went_out(id, FrameType::Rendezvous, marked, length)
+        let written = wire::write_data(&header, &body, length, out, fill);
+        self.data = readable.map(|(lead, length)| Data { send, offset: lead as u64, length });
+        let referred = self.data().len();
+        self.went_out(id, FrameType::Rendezvous, marked, written + referred)
     }
 }

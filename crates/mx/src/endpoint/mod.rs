@@ -11,29 +11,33 @@
 //! - tells by [`Endpoint::set_bulk_path`] if there is another path to a peer, for long frames,
 //!   whose data it may take from [`Endpoint::data`]; and closes those that
 //!   [`Endpoint::poll_lost_path`] names;
+//! - reads what [`Endpoint::next_read`] names, if it has passed on where it lies;
 //! - takes events from [`Endpoint::poll_event`] until there are none;
 //! - calls [`Endpoint::handle_timeout`] at [`Endpoint::deadline`], which any call may change. A
 //!   late call delays resends and acknowledgements, and breaks nothing.
 //!
 //! Nothing else is needed for progress. In particular, no request has to be asked about.
 
+mod announced;
 mod bulk;
 mod close;
 mod connect;
 mod dump;
 mod eager;
-mod head;
 mod large;
 mod look;
 mod marks;
 mod payload;
 mod peers;
+mod reading;
+mod reads;
 mod receive;
 mod requests;
 mod schedule;
 mod timers;
 mod transmit;
 
+pub use reads::Read;
 pub use requests::Found;
 
 use alloc::collections::{BTreeMap, VecDeque};
@@ -53,8 +57,9 @@ use crate::outgoing::{BulkState, Data};
 use crate::peer::{Peer, Segment};
 use crate::seq::Seq;
 use crate::status::Event;
-use head::Head;
+use announced::Announced;
 use peers::Peers;
+use reading::Reads;
 use schedule::{Schedule, Stray};
 
 /// A request to send.
@@ -101,7 +106,7 @@ enum Contents {
     /// An eager message, and how many bytes of it are there.
     Eager(Vec<u8>, u32),
     /// One that has to be pulled.
-    Announced { region: u32, head: Head },
+    Announced(Announced),
     /// One from this endpoint to itself.
     Local(SendId),
 }
@@ -168,6 +173,7 @@ pub struct Endpoint<S, R> {
 
     regions: Regions,
     pulls: Pulls,
+    reads: Reads,
 
     schedule: Schedule,
     events: VecDeque<Event<R>>,
@@ -205,6 +211,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             full: false,
             regions: Regions::new(random.next_u64() as u32),
             pulls: Pulls::new(random.next_u64() as u32, &config),
+            reads: Reads::default(),
             schedule: Schedule::default(),
             events: VecDeque::new(),
             done: Vec::new(),

@@ -5,13 +5,13 @@ use alloc::boxed::Box;
 use base::time::Instant;
 
 use super::Endpoint;
+use super::announced::{Announced, Head};
 use super::eager::Piece;
 use super::schedule::Stray;
 use crate::address::{Address, NicId};
 use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
 use crate::ids::PeerId;
-use crate::large::Announced;
 use crate::peer::{Expected, Item, Link, Peer, Place, Segment};
 use crate::status::{Code, Event};
 use crate::wire::{self, BULK_PAYLOAD, Body, FrameType, Header, Nack, NackReason, RUN_HEAD};
@@ -299,7 +299,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 self.arrived(now, id, Piece { match_info, total, offset, data })
             }
             Body::Rendezvous { match_info, total, region, head } => {
-                self.announced(now, id, Announced { match_info, total, region }, head);
+                let (head, reference) = (Head::new(head), self.reads.reference.take());
+                self.announced(now, id, Announced { match_info, total, region, head, reference });
                 Ok(())
             }
             Body::Notify(notify) => {

@@ -7,7 +7,6 @@ use base::time::Instant;
 use super::{Contents, Endpoint, Message, Receiving, Sending};
 use crate::buffers::{Sink, Source};
 use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
-use crate::large::Announced;
 use crate::matching::{Match, Pattern};
 use crate::peer::{Item, Target};
 use crate::status::{Code, Event, Refusal, Status};
@@ -228,10 +227,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let Message { source, match_info, total, contents } = message;
         match contents {
             Contents::Local(send) => self.deliver_locally(send, receive),
-            Contents::Announced { region, .. } => {
-                let announced = Announced { match_info, total, region };
-                self.start_pull(now, receive, source, announced);
-            }
+            Contents::Announced(announced) => self.start_pull(now, receive, source, announced),
             Contents::Eager(data, have) => {
                 self.release(now, source, data.len() as u32);
                 let taken = self.write(receive, 0, &data[..have as usize]);

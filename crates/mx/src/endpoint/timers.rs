@@ -18,8 +18,13 @@ const PROBES: u64 = 8;
 const PROBE_AGAIN: Duration = Duration::from_millis(5);
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
-    /// When [`Endpoint::handle_timeout`] has to be called. It may be a little early.
+    /// When [`Endpoint::handle_timeout`] has to be called: a little early, perhaps, and at once if
+    /// there is something to [read](Endpoint::next_read).
     pub fn deadline(&mut self) -> Option<Instant> {
+        if self.reads.is_empty() { self.timer() } else { Some(Instant::ZERO) }
+    }
+
+    fn timer(&mut self) -> Option<Instant> {
         if let Some((changed_at, id)) = self.schedule.changed.take() {
             self.set_timer(changed_at, id);
         }
@@ -34,7 +39,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// Does what is due.
     pub fn handle_timeout(&mut self, now: Instant) {
-        while self.deadline().is_some_and(|at| at <= now)
+        while self.timer().is_some_and(|at| at <= now)
             && let Some((_, id)) = self.schedule.timers.pop_first()
         {
             if let Some(peer) = self.peers.get_mut(id) {

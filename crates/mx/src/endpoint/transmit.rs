@@ -145,6 +145,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(notify) = peer.outbound.notifies.pop_front() {
             return Some(Segment::Notify(notify));
         }
+        let peer = self.peers.get(id)?;
         match *peer.outbound.queue.front()? {
             Item::Message(send) => self.next_of_message(id, send),
             // Whoever closes waits until its messages have been fetched, and those that have begun
@@ -152,12 +153,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             Item::Close
                 if peer.announced > 0
                     || peer.arriving.is_some()
-                    || self.pulls.active.values().any(|pull| pull.peer == id) =>
+                    || self.coming().any(|pull| pull.peer == id) =>
             {
                 None
             }
             Item::Close => {
-                peer.outbound.queue.pop_front();
+                self.peers.get_mut(id)?.outbound.queue.pop_front();
                 Some(Segment::Close)
             }
         }
@@ -176,9 +177,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             return None;
         }
         sending.unacked += 1;
-        if bulk && peer.bulk.reads_later {
-            sending.source.keep();
-        }
         let outbound = &mut peer.outbound;
         if frame_type == FrameType::Rendezvous {
             let is_short = is_short(&self.config, sending);

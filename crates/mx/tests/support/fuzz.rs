@@ -7,7 +7,7 @@ use base::time::Duration;
 use mx::config::{Config, ContextBits};
 use mx::ids::{PeerId, ReceiveId};
 use mx::matching::Match;
-use mx::outgoing::BulkPath;
+use mx::outgoing::{BulkPath, Reference};
 use mx::status::Event;
 
 use super::{Pair, address, pattern, secs};
@@ -43,7 +43,8 @@ impl<'a> Bytes<'a> {
 /// | byte modulo 8 | then | |
 /// |---|---|---|
 /// | 0 | sender, length, bytes | a frame as it stands |
-/// | 1, 2 | frame, place, value | a frame that was sent before, changed |
+/// | 1 | frame, place, value | a frame that was sent before, changed |
+/// | 2 | these, length, exponent | the same, as one that refers to so many bytes |
 /// | 3 | exponent | time goes by |
 /// | 4, 5 | length | a message, and a receive for it |
 /// | 6 | count | so many frames are lost |
@@ -80,7 +81,14 @@ pub(crate) fn replay_frames(bytes: &[u8]) {
                     seal(&mut frame);
                 }
                 let to = usize::from(frame[2] == 1);
-                pair.ends[to].handle_frame(pair.now, address(1 - to as u8).nic, &frame);
+                let (end, from) = (&mut pair.ends[to], address(1 - to as u8).nic);
+                if op == 2 {
+                    let length = u64::from(bytes.next()) << (bytes.next() % 60);
+                    let reference = Reference { at: 0, length, record: [frame[place].into(); 2] };
+                    end.handle_reference(pair.now, from, &frame, reference);
+                } else {
+                    end.handle_frame(pair.now, from, &frame);
+                }
             }
             3 => pair.run(Duration::from_micros(1 << (bytes.next() % 24))),
             op @ (4 | 5) => {

@@ -138,6 +138,11 @@ impl<S: Source> Pair<S> {
             while let Some(event) = self.ends[from].poll_event() {
                 self.events[from].push(event);
             }
+            // What fuzzers refer to is there or not.
+            while let Some(read) = self.ends[from].next_read() {
+                let is_there = read.reference.record[0].is_multiple_of(2);
+                self.ends[from].handle_read(self.now, is_there);
+            }
         }
     }
 

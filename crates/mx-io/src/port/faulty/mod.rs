@@ -18,8 +18,8 @@ use ::mx::wire::FrameType;
 
 pub use self::setting::{BadFaults, Fault, Faults, Rule};
 use super::{
-    Address, BulkState, Filtered, Identity, Outgoing, Port, PortCounters, PortError, TakeFrame,
-    Transmitted, WriteFrame,
+    Address, BulkState, Filtered, Identity, Outgoing, Port, PortCounters, PortError, Reference,
+    TakeFrame, Transmitted, WriteFrame,
 };
 
 /// How many frames were lost, doubled and delayed; clones count together.
@@ -154,6 +154,10 @@ impl Port for FaultyPort {
 
     fn close_bulk_path(&mut self, peer: Address) {
         self.port.close_bulk_path(peer);
+    }
+
+    fn read(&mut self, peer: Address, reference: Reference, place: &mut [u8]) -> bool {
+        self.port.read(peer, reference, place)
     }
 
     fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {

@@ -26,11 +26,11 @@ use rustix::net::{
 use super::calls::Calls;
 use super::remote::Remote;
 use super::ring::{Consumer, Producer, Wake, is_possible};
-use crate::port::NicId;
+use crate::port::{NicId, Reference};
 use sys::option;
 
 /// What a greeting begins with: who speaks, and in which version.
-const GREETING: [u8; 8] = *b"earmark\x02";
+const GREETING: [u8; 8] = *b"earmark\x03";
 /// Bytes of a greeting: the above, where a number is and which one, lines of the ring, NIC,
 /// endpoint, a reserved one.
 const LENGTH: usize = 8 + 8 + 8 + 4 + 6 + 2;
@@ -210,18 +210,22 @@ impl Inbound {
         }
     }
 
-    /// Reads what the latest record refers to. `false` if it is not there, or no longer what was
-    /// meant. If it `is_wanted`, the sender hears that it is not there: what comes twice may not be
-    /// the second time.
-    pub(super) fn fetch(&mut self, at: u64, place: &mut [u8], is_wanted: bool) -> bool {
+    /// Whether it is a connection of this endpoint's.
+    pub(super) fn is_from(&self, endpoint: Key) -> bool {
+        self.ring.as_ref().is_some_and(|(from, _)| *from == endpoint)
+    }
+
+    /// Reads what a record refers to. `false` if it is no longer what was meant, or is not there,
+    /// which the sender hears.
+    pub(super) fn fetch(&mut self, reference: Reference, place: &mut [u8]) -> bool {
+        let Reference { at, record: [_, end], .. } = reference;
         let is_read = self.read(at, place);
         // The sender may have given up meanwhile; or it has died, and another process has its
         // number.
         self.read_bell();
         let Some((_, ring)) = &self.ring else { return false };
-        let is_meant = self.socket.is_some() && ring.was_valid();
+        let is_meant = self.socket.is_some() && ring.was_valid(end);
         if let Some(socket) = &self.socket
-            && is_wanted
             && is_meant
             && !is_read
         {
@@ -369,7 +373,9 @@ mod tests {
         let at = data.as_ptr() as u64;
         let fetched = |inbound: &mut Inbound, at| {
             let mut place = [0; 17];
-            inbound.fetch(at, &mut place, true).then_some(place)
+            let end = inbound.ring.as_ref().unwrap().1.end();
+            let reference = Reference { at, length: 17, record: [inbound.number, end] };
+            inbound.fetch(reference, &mut place).then_some(place)
         };
         // A number that is not the one: this is not the memory of that process.
         let (a, mut inbound) = pair();
@@ -397,6 +403,7 @@ mod tests {
         // The sender is gone.
         assert!(producer.push(Kind::Reference, &[&[0; 16]]));
         inbound.ring.as_mut().unwrap().1.pop(&mut vec![0; ROOM]);
+        assert_eq!(fetched(&mut inbound, at), Some(data));
         drop(a);
         assert_eq!(fetched(&mut inbound, at), None);
     }

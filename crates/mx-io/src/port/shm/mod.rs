@@ -13,9 +13,9 @@
 //! bell.
 //!
 //! Frames may be longer than the MTU: there is a [path for bulk frames](super::BulkPath) to each
-//! endpoint, once both have a connection to the other. Of long ones the data are not in the ring if
-//! the receiver may read the memory of the sender (`remote.rs`): a record refers to them, and the
-//! receiver has the kernel copy them to where they belong, once. Elsewhere they are in the ring.
+//! endpoint, once both have a connection to the other. Large messages are not in the ring if the
+//! receiver may read the memory of the sender (`remote.rs`): their announcement refers to them, and
+//! the receiver has the kernel copy them to where they belong, once.
 //!
 //! # What is lost
 //!
@@ -63,8 +63,8 @@ use rustix::event::epoll;
 
 use super::name::{Listener, REMEDY};
 use super::{
-    Address, BulkState, Identity, LATER, NicId, Port, PortCounters, PortError, Room, TakeFrame,
-    Transmitted, WriteFrame, check_mtu,
+    Address, BulkState, Identity, LATER, NicId, Port, PortCounters, PortError, Reference, Room,
+    TakeFrame, Transmitted, WriteFrame, check_mtu,
 };
 use calls::Calls;
 use link::{Inbound, Key, Outbound};
@@ -155,11 +155,9 @@ pub struct ShmPort {
     spare: Option<OwnedFd>,
     /// What has found no room.
     staged: VecDeque<(Key, Kind, Box<[u8]>)>,
-    /// Where a frame is written that is to be sent, where one comes to, and where it is put
-    /// together if it comes in parts.
+    /// Where a frame is written that is to be sent, and where one comes to.
     staging: Vec<u8>,
     record: Vec<u8>,
-    frame: Vec<u8>,
     /// What the engine has not been told of paths.
     changes: Vec<(Address, BulkState)>,
     looked: Instant,
@@ -218,7 +216,6 @@ impl ShmPort {
             staged: VecDeque::new(),
             staging: vec![0; ROOM],
             record: vec![0; ROOM],
-            frame: vec![0; ROOM],
             changes: Vec::new(),
             looked: clock::now(),
             batches: 0,
@@ -251,6 +248,10 @@ impl Port for ShmPort {
 
     fn close_bulk_path(&mut self, peer: Address) {
         self.void((peer.nic, peer.endpoint));
+    }
+
+    fn read(&mut self, peer: Address, reference: Reference, place: &mut [u8]) -> bool {
+        self.fetch(peer, reference, place)
     }
 
     fn receive(&mut self, budget: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {

@@ -53,7 +53,7 @@ const fn lines_of(bytes: usize) -> u64 {
 pub(super) enum Kind {
     /// A frame.
     Frame = 0,
-    /// The beginning of a frame or a run, and where the rest lies in the memory of the producer.
+    /// The announcement of a message, and where that lies in the memory of the producer.
     Reference = 1,
 }
 
@@ -301,14 +301,17 @@ impl Consumer {
         ((word >> 32) as u32 == (self.next + 1) as u32).then_some(word as u32)
     }
 
-    /// Whether the memory that the latest record refers to was still what was meant when it was
-    /// read.
-    pub(super) fn was_valid(&self) -> bool {
+    /// Where the latest record ends.
+    pub(super) const fn end(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether the memory that the record which ends there refers to was still what was meant when
+    /// it was read.
+    pub(super) fn was_valid(&self, end: u64) -> bool {
         // After the memory was read.
         fence(Ordering::SeqCst);
-        let void = self.ring.void().load(Ordering::Relaxed);
-        // The record ends at `next`.
-        self.next > void
+        end > self.ring.void().load(Ordering::Relaxed)
     }
 
     /// Asks the producer to wake this side; `true` if there is a record already.
@@ -425,16 +428,17 @@ mod tests {
         let mut room = vec![0; ROOM];
         assert!((0..2).all(|_| producer.push(Kind::Reference, &[&[1; 9]])));
         assert_eq!(consumer.pop(&mut room), Next::Record(Kind::Reference, 9));
-        assert!(consumer.was_valid());
+        let first = consumer.end();
+        assert!(consumer.was_valid(first));
         producer.void();
-        assert!(!consumer.was_valid());
         consumer.pop(&mut room);
-        assert!(!consumer.was_valid());
+        assert!(!consumer.was_valid(first) && !consumer.was_valid(consumer.end()));
         assert!(producer.push(Kind::Reference, &[&[1; 9]]));
         consumer.pop(&mut room);
-        assert!(consumer.was_valid());
+        let last = consumer.end();
+        assert!(!consumer.was_valid(first) && consumer.was_valid(last));
         drop(producer);
-        assert!(!consumer.was_valid());
+        assert!(!consumer.was_valid(last));
     }
 
     #[test]

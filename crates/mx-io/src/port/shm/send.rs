@@ -1,7 +1,7 @@
 //! Frames on their way to endpoints of this host.
 
 use base::time::Instant;
-use mx::wire::{BULK_PAYLOAD, RUN_HEAD, Run};
+use mx::wire::{BULK_PAYLOAD, FrameType, RUN_HEAD, Run};
 use rustix::event::epoll;
 
 use super::link::{Key, Outbound};
@@ -9,10 +9,6 @@ use super::ring::Kind;
 use super::{ABSENCE, OUTBOUND, SEND_TIMEOUT, ShmPort, name, number};
 use crate::port::{Address, BulkPath, BulkState};
 use sys::clock;
-
-/// Data of more bytes than this are referred to, if the receiver may read them where they lie: to
-/// call the kernel costs as much as to copy some 10 KiB twice.
-const REFERRED: usize = 16 << 10;
 
 impl ShmPort {
     /// Whether somebody waits for frames for this endpoint.
@@ -30,11 +26,10 @@ impl ShmPort {
     /// that follow these. `false` if there is no room for all of it, so that no other may come
     /// before it is [flushed](Self::flush). What nobody waits for is lost.
     pub(in crate::port) fn offer(&mut self, to: Key, first: &[u8], data: &[u8]) -> bool {
-        if data.len() > REFERRED && self.link(to).is_some_and(|link| link.is_read == Some(true)) {
-            let place = [data.as_ptr() as u64, data.len() as u64].map(u64::to_ne_bytes);
-            let [at, length] = &place;
+        if first.first() == Some(&(FrameType::Rendezvous as u8)) && !data.is_empty() {
+            let [at, length] = [data.as_ptr() as u64, data.len() as u64].map(u64::to_ne_bytes);
             self.counters.went(0, data.len());
-            return self.send(to, Kind::Reference, &[at, length, first]);
+            return self.send(to, Kind::Reference, &[&at, &length, first]);
         }
         let all = first.len() + data.len();
         let run = first.split_first_chunk().filter(|_| all > RUN_HEAD + BULK_PAYLOAD);
@@ -187,8 +182,7 @@ impl ShmPort {
         }
         match (before, link.is_read) {
             (None, Some(_)) => self.changed(key, BulkPath::Open),
-            // It could not read some, and those are lost.
-            (Some(true), Some(false)) => self.reopen(key),
+            (Some(true), Some(false)) => self.changed(key, BulkPath::Open),
             _ => {}
         }
     }
@@ -206,9 +200,11 @@ impl ShmPort {
         }
     }
 
-    fn changed(&mut self, (nic, endpoint): Key, path: BulkPath) {
+    fn changed(&mut self, key @ (nic, endpoint): Key, path: BulkPath) {
+        let link = self.outbound.get(&number(key));
+        let reads_memory = link.is_some_and(|link| link.is_read == Some(true));
         // All that one frame of the MTU has no room for gains.
-        let state = BulkState { path, min: Some(0), reads_later: self.settings.reads_memory };
+        let state = BulkState { path, min: Some(0), reads_memory };
         self.changes.push((Address { nic, endpoint }, state));
     }
 }

@@ -435,7 +435,7 @@ impl Bulk {
     fn changed(&mut self, (nic, endpoint): Key, path: BulkPath) {
         self.changes.push((
             Address { nic, endpoint },
-            BulkState { path, min: self.min, reads_later: false },
+            BulkState { path, min: self.min, reads_memory: false },
         ));
     }
 

@@ -1,0 +1,114 @@
+//! Large messages that are read where they lie.
+//!
+//! A port may be able to read the memory of a peer: [`BulkState::reads_memory`]. Then an
+//! announcement refers to the message ([`Endpoint::data`]), and its receiver asks for nothing: when
+//! there is a place for the message, the owner of the engine reads it, piece by piece, and does
+//! what else there is to do in between.
+//!
+//! ```text
+//!  sender                          receiver
+//!    │──── rendezvous (reference) ────▶│ matched: it reads the message
+//!    │◀─── notify ─────────────────────│ all is there, or as much as fitted
+//! ```
+//!
+//! What cannot be read is [asked for](crate::large), as any other large message.
+//!
+//! [`BulkState::reads_memory`]: crate::outgoing::BulkState::reads_memory
+
+use base::time::Instant;
+
+use super::Endpoint;
+use super::announced::Head;
+use super::reading::{Reading, Reads};
+use crate::address::{Address, NicId};
+use crate::buffers::{Sink, Source};
+use crate::large::Pull;
+use crate::outgoing::Reference;
+
+/// The most bytes that are read at once: so long, some 0.1 ms, the owner does nothing else.
+const PIECE: u64 = 1 << 20;
+/// The same if they have to be copied again.
+const COPIED: usize = 32 << 10;
+
+/// A part of a message that is to be read now.
+#[derive(Debug)]
+pub struct Read<'a> {
+    /// In whose memory.
+    pub from: Address,
+    /// Where it is.
+    pub reference: Reference,
+    /// Where it goes, which is as long.
+    pub place: &'a mut [u8],
+}
+
+impl<S: Source, R: Sink> Endpoint<S, R> {
+    /// As [`handle_frame`](Self::handle_frame), of an announcement whose message the port can read.
+    pub fn handle_reference(
+        &mut self,
+        now: Instant,
+        from: NicId,
+        bytes: &[u8],
+        reference: Reference,
+    ) {
+        self.reads.reference = Some(reference);
+        self.handle_frame(now, from, bytes);
+        // It may have been another frame, or have come too early; then the message is asked for.
+        self.reads.reference = None;
+    }
+
+    /// A message that was announced has a place: it is read, or else asked for.
+    pub(super) fn begin_read(
+        &mut self,
+        now: Instant,
+        pull: Pull,
+        reference: Reference,
+        head: Head,
+    ) {
+        let lead = pull.length.checked_sub(reference.length);
+        let in_head = |lead: &u64| *lead <= head.as_bytes().len() as u64 && *lead < pull.wanted;
+        let Some(offset) = lead.filter(in_head) else { return self.ask(now, pull) };
+        self.reads.queue.push_back(Reading { pull: Pull { offset, ..pull }, reference, head });
+    }
+
+    /// What is to be read next, if anything is. Say by [`handle_read`](Self::handle_read) whether
+    /// it could be, before any other call.
+    pub fn next_read(&mut self) -> Option<Read<'_>> {
+        let Reads { queue, asked, room, .. } = &mut self.reads;
+        let Reading { pull, reference, .. } = queue.front()?;
+        let from = self.peers.get(pull.peer)?.address;
+        let sink = &mut self.receives.get_mut(pull.receive)?.sink;
+        let most = (pull.wanted - pull.offset).min(PIECE) as usize;
+        let length = sink.piece(pull.offset, most).len();
+        let is_copied = length == 0;
+        *asked = if is_copied { most.min(COPIED) } else { length };
+        room.clear();
+        let place = if is_copied {
+            room.resize(*asked, 0);
+            &mut room[..]
+        } else {
+            sink.piece(pull.offset, length)
+        };
+        let lead = pull.length - reference.length;
+        let reference = reference.part(pull.offset - lead, *asked as u64);
+        Some(Read { from, reference, place })
+    }
+
+    /// What [`next_read`](Self::next_read) named is in its place, or cannot be read.
+    pub fn handle_read(&mut self, now: Instant, is_read: bool) {
+        let Some(mut reading) = self.reads.queue.pop_front() else { return };
+        let Reading { pull, reference, head } = &mut reading;
+        if !is_read {
+            return self.ask(now, Pull { offset: 0, ..*pull });
+        }
+        let room = core::mem::take(&mut self.reads.room);
+        self.write(pull.receive, pull.offset, &room);
+        self.reads.room = room;
+        pull.offset += self.reads.asked as u64;
+        if pull.offset < pull.wanted {
+            return self.reads.queue.push_front(reading);
+        }
+        let lead = (pull.length - reference.length) as usize;
+        self.write(pull.receive, 0, &head.as_bytes()[..lead]);
+        self.finish_pull(now, *pull);
+    }
+}
