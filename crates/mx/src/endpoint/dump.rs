@@ -28,7 +28,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.matching.posted(),
             self.matching.waiting(),
             self.regions.announced.len(),
-            self.pulls.active.len(),
+            self.coming().count(),
             self.pulls.in_flight,
             if self.full { ", full" } else { "" },
             if self.closing { ", closing" } else { "" },
