@@ -137,41 +137,45 @@ fn bytes(count: usize) -> Vec<u8> {
 
 #[test]
 fn runs_come_whole_as_frames() {
-    let (mut a, mut b) = pair(0, false);
-    for length in [BULK_PAYLOAD + 1, BULK_PAYLOAD + 20, 3 * BULK_PAYLOAD, RUN - RUN_HEAD] {
-        for lead in [0, 8, 64] {
-            let data = bytes(length);
-            let mut replies = replies(lead, &data, 1);
-            let before = b.counters();
-            let mut outcome = ok(a.transmit(&mut replies));
-            let mut came = Came::default();
-            until("the run comes", || {
-                // First: what finds no room twice with a while between is lost.
-                ok(b.receive(64, &mut came));
-                if outcome != Transmitted::Drained {
-                    outcome = ok(a.transmit(&mut replies));
-                }
-                came.frames == length.div_ceil(BULK_PAYLOAD)
-            });
-            assert!(came.data == data, "{length} bytes, {lead} of them with the head");
-            let counted = b.counters().frames_in - before.frames_in;
-            assert_eq!(counted, came.frames as u64);
+    for reads in [true, false] {
+        let (mut a, mut b) = pair(0, reads);
+        for length in [BULK_PAYLOAD + 1, BULK_PAYLOAD + 20, 3 * BULK_PAYLOAD, RUN - RUN_HEAD] {
+            for lead in [0, 8, 64] {
+                let data = bytes(length);
+                let mut replies = replies(lead, &data, 1);
+                let before = b.counters();
+                let mut outcome = ok(a.transmit(&mut replies));
+                let mut came = Came::default();
+                until("the run comes", || {
+                    // First: what finds no room twice with a while between is lost.
+                    ok(b.receive(64, &mut came));
+                    if outcome != Transmitted::Drained {
+                        outcome = ok(a.transmit(&mut replies));
+                    }
+                    came.frames == length.div_ceil(BULK_PAYLOAD)
+                });
+                assert!(came.data == data, "{length} bytes, {lead} of them with the head");
+                let counted = b.counters().frames_in - before.frames_in;
+                assert_eq!(counted, came.frames as u64);
+            }
         }
+        assert_eq!(b.counters().strange, 0);
     }
-    assert_eq!(b.counters().strange, 0);
 }
 
 #[test]
 fn single_frames_of_any_length_come_whole() {
-    let (mut a, mut b) = pair(1, false);
-    for length in [1, 1477, 5000, 20_000, BULK_PAYLOAD] {
-        let data = bytes(length);
-        let mut replies = replies(if length > 9000 { 8 } else { length }, &data, 3);
-        assert_eq!(ok(a.transmit(&mut replies)), Transmitted::Drained);
-        for _ in 0..3 {
-            let mut came = Came::default();
-            until("a frame comes", || ok(b.receive(1, &mut came)) == 1);
-            assert!(came.data == data, "{length}");
+    for reads in [true, false] {
+        let (mut a, mut b) = pair(1, reads);
+        for length in [1, 1477, 5000, 20_000, BULK_PAYLOAD] {
+            let data = bytes(length);
+            let mut replies = replies(if length > 9000 { 8 } else { length }, &data, 3);
+            assert_eq!(ok(a.transmit(&mut replies)), Transmitted::Drained);
+            for _ in 0..3 {
+                let mut came = Came::default();
+                until("a frame comes", || ok(b.receive(1, &mut came)) == 1);
+                assert!(came.data == data, "{length}");
+            }
         }
     }
 }
@@ -226,7 +230,9 @@ fn data_that_change_their_use_are_not_taken_for_what_they_were() {
     // The peer is lost, say.
     a.close_bulk_path(Address { nic: NIC, endpoint: B });
     assert!(references.iter().all(|reference| !b.read(SENDER, *reference, &mut place)));
-    // What is announced later is there, until the connection ends.
+    // What follows comes, and what is announced later is there until the connection ends.
+    send(&mut a, To::port(&b), &[(7, 60)]);
+    assert_eq!(take(&mut b, 1).len(), 1);
     let later = announce(&mut a, &mut b, announcements(0, &data, 1));
     assert!(b.read(SENDER, later[0], &mut place) && place == data);
     drop(a);

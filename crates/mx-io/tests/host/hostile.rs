@@ -129,7 +129,6 @@ fn garbage_does_no_harm() {
             came.numbers.last() == Some(&(calls.len() as u32))
         });
     }
-    assert_eq!(came.numbers.len(), calls.len());
     // One ring has a frame that cannot be one. Of six references three are some, and lead nowhere.
     until("what is no frame", || {
         ok(a.receive(64, &mut came));
@@ -140,6 +139,7 @@ fn garbage_does_no_harm() {
         let hostile = Address { nic: NIC, endpoint: 77 };
         assert!(!a.read(hostile, *reference, &mut place), "{reference:?}");
     }
+    assert!(came.numbers.iter().copied().eq(1..=calls.len() as u32), "{:?}", came.numbers);
     assert_eq!((a.counters().strange, came.references.len()), (7, 3));
 }
 

@@ -28,6 +28,13 @@ pub(super) struct Reading {
     pub(super) head: Head,
 }
 
+impl Reading {
+    /// How many bytes of the message are in the head alone.
+    pub(super) const fn lead(&self) -> u64 {
+        self.pull.length - self.reference.length
+    }
+}
+
 impl Reads {
     /// The messages.
     pub(super) fn pulls(&self) -> impl Iterator<Item = &Pull> {

@@ -74,7 +74,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// it could be, before any other call.
     pub fn next_read(&mut self) -> Option<Read<'_>> {
         let Reads { queue, asked, room, .. } = &mut self.reads;
-        let Reading { pull, reference, .. } = queue.front()?;
+        let reading = queue.front()?;
+        let pull = &reading.pull;
         let from = self.peers.get(pull.peer)?.address;
         let sink = &mut self.receives.get_mut(pull.receive)?.sink;
         let most = (pull.wanted - pull.offset).min(PIECE) as usize;
@@ -88,15 +89,15 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         } else {
             sink.piece(pull.offset, length)
         };
-        let lead = pull.length - reference.length;
-        let reference = reference.part(pull.offset - lead, *asked as u64);
+        let reference = reading.reference.part(pull.offset - reading.lead(), *asked as u64);
         Some(Read { from, reference, place })
     }
 
     /// What [`next_read`](Self::next_read) named is in its place, or cannot be read.
     pub fn handle_read(&mut self, now: Instant, is_read: bool) {
         let Some(mut reading) = self.reads.queue.pop_front() else { return };
-        let Reading { pull, reference, head } = &mut reading;
+        let lead = reading.lead() as usize;
+        let Reading { pull, head, .. } = &mut reading;
         if !is_read {
             return self.ask(now, Pull { offset: 0, ..*pull });
         }
@@ -107,7 +108,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if pull.offset < pull.wanted {
             return self.reads.queue.push_front(reading);
         }
-        let lead = (pull.length - reference.length) as usize;
         self.write(pull.receive, 0, &head.as_bytes()[..lead]);
         self.finish_pull(now, *pull);
     }
