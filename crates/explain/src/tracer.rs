@@ -66,6 +66,9 @@ pub struct Account {
     pub packets: u64,
     /// Interrupts that asked for receiving, in windows.
     pub interrupts: u64,
+    /// How often tracing was off between two windows, or after the last one. A program may do all
+    /// that it does in one of them.
+    pub gaps: u64,
     /// Seconds in windows, and altogether.
     pub traced_s: f64,
     /// Seconds altogether.
@@ -204,7 +207,7 @@ impl Tracer {
         let waits = open.shown < ENOUGH && cost < self.credit;
         if !waits && length >= self.at_least && paid_off && cost > (length as f64 * SHARE) as u64 {
             let (since, seen, cpu_before) = (open.since, open.seen, open.cpu);
-            self.close(&mut look);
+            self.interrupt(&mut look);
             self.cpu_at_close = cpu();
             let own = self.cpu_at_close.saturating_sub(cpu_before);
             let cost = (self.account.seen - seen) * EVENT + own;
@@ -212,7 +215,7 @@ impl Tracer {
         } else if open.filter != self.filter {
             // There is somebody new, whom the filters do not let pass.
             let next = self.session()?;
-            self.close(&mut look);
+            self.interrupt(&mut look);
             return self.enable(next);
         }
         Ok(())
@@ -262,6 +265,12 @@ impl Tracer {
             self.tree.refresh();
             self.filter = self.tree.filter();
         }
+    }
+
+    /// Ends the window, if there is one, before the time is over.
+    fn interrupt(&mut self, look: &mut impl FnMut(&Decoder, Path)) {
+        self.account.gaps += 1;
+        self.close(look);
     }
 
     /// Ends the window, if there is one.
