@@ -265,14 +265,14 @@ impl Memory {
         Ok(())
     }
 
-    /// Begins to fetch the first two cache lines at an address of the guest, if there are any: they
-    /// will be accessed soon, and are in the cache of another processor.
+    /// Begins to fetch bytes at an address of the guest, if there are any: they will be accessed
+    /// soon, and are in the cache of another processor.
     #[inline]
-    pub fn prefetch(&self, guest: u64, access: Access) {
+    pub fn prefetch(&self, guest: u64, length: usize, access: Access) {
         #[cfg(target_arch = "x86_64")]
-        if let Ok(start) = self.locate(guest, 1) {
-            for line in [0, CACHE_LINE] {
-                let bytes = start.as_ptr().wrapping_add(line);
+        if let Ok(start) = self.locate(guest, length as u64) {
+            for line in 0..length.div_ceil(CACHE_LINE) {
+                let bytes = start.as_ptr().wrapping_add(line * CACHE_LINE);
                 match access {
                     // SAFETY: this reads nothing, and no address makes it fault.
                     Access::Read => unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.cast()) },
@@ -285,7 +285,7 @@ impl Memory {
             }
         }
         #[cfg(not(target_arch = "x86_64"))]
-        let _ = (guest, access);
+        let _ = (guest, length, access);
     }
 
     #[inline]

@@ -147,7 +147,7 @@ impl Receiver {
     ) -> Result<(), RingError> {
         let mut most = 0;
         for frame in queue.completed_frames(self.ends.len()).take(limit) {
-            live.ring.prefetch(live.memory, Access::Write, frame.len());
+            live.ring.prefetch(live.memory, Access::Write, PACKET_HEADER + frame.len());
             match put(live, frame, &mut self.chain, &mut self.used)? {
                 Some(buffers) => most = most.max(buffers),
                 None => self.refused += 1,

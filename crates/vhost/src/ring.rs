@@ -40,8 +40,8 @@ const DESCRIPTOR: usize = 16;
 /// How many buffers ahead one is [fetched](Ring::prefetch): what lies in the cache of another
 /// processor takes as long to come as a few short frames to handle.
 const PREFETCH_AHEAD: u16 = 4;
-/// Up to how many bytes a frame is short.
-const SHORT: usize = 256;
+/// At most so many bytes of it, which is room for a usual frame.
+const PREFETCHED: usize = 1_536;
 
 /// Where the parts of the available and the used ring begin, in words of 16 bits.
 const FLAGS: usize = 0;
@@ -257,14 +257,15 @@ impl Ring {
         Ok(Some(head))
     }
 
-    /// Begins to fetch a buffer that [`take`](Self::take) will return soon, if one is known, beside
-    /// a frame of so many bytes. With long ones the processor sees by itself what comes next.
+    /// Begins to fetch a buffer that [`take`](Self::take) will return soon, if one is known. What
+    /// it holds is expected to be as long as what is handled now, which has so many bytes.
     #[inline]
-    pub fn prefetch(&self, memory: &Memory, access: Access, frame: usize) {
-        if frame <= SHORT && self.offered.wrapping_sub(self.taken) > PREFETCH_AHEAD {
+    pub fn prefetch(&self, memory: &Memory, access: Access, bytes: usize) {
+        if self.offered.wrapping_sub(self.taken) > PREFETCH_AHEAD {
             let head = self.head(self.taken.wrapping_add(PREFETCH_AHEAD));
             if let Ok(descriptor) = self.descriptor(head) {
-                memory.prefetch(descriptor.segment.address, access);
+                let Segment { address, length } = descriptor.segment;
+                memory.prefetch(address, bytes.min(PREFETCHED).min(length as usize), access);
             }
         }
     }

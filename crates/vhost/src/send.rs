@@ -135,7 +135,7 @@ impl Sender {
             return Ok(false);
         }
         let length = length as usize;
-        live.ring.prefetch(live.memory, Access::Read, length);
+        live.ring.prefetch(live.memory, Access::Read, PACKET_HEADER + length);
         // Without clearing it first: bytes that are there already need no zeros.
         frame.resize(length, 0);
         let (mut skip, mut filled) = (PACKET_HEADER as u64, 0);
