@@ -70,10 +70,11 @@ pub(super) fn page_within_host(outcome: &Value) -> String {
 /// Where the figures come from.
 fn origin(outcome: &Value) -> String {
     format!(
-        "\n{}; {}, {} rounds.\n",
+        "\n{}; {}, {} rounds. TCP: {}.\n",
         outcome["environment"]["text"].as_str().unwrap_or_default(),
         outcome["mpi"].as_str().unwrap_or_default(),
-        outcome["rounds"]
+        outcome["rounds"],
+        outcome["congestion_control"].as_str().unwrap_or("the machine's")
     )
 }
 

@@ -75,6 +75,7 @@ fn main() {
     };
     let mut out = json!({
         "schema_version": 1, "rounds": rounds, "mpi": version.lines().next(),
+        "congestion_control": hosts::CONGESTION_CONTROL,
     });
     if let (Value::Object(out), Value::Object(mut figures)) = (&mut out, figures) {
         out.append(&mut figures);

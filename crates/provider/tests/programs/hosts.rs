@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 pub(crate) const NAMES: [&str; 2] = ["ea", "eb"];
 /// Their network.
 pub(crate) const NETWORK: &str = "10.77.0.0/24";
+/// How their TCP finds its speed. What the machine prefers may pace, as BBR does, and then carries
+/// a fraction of what a cable without delay can; all kernels have this one.
+pub(crate) const CONGESTION_CONTROL: &str = "reno";
 
 pub(crate) struct Hosts {
     holders: Vec<Child>,
@@ -118,8 +121,9 @@ impl Drop for Hosts {
 fn holder(name: &str, directory: &Path) -> Child {
     let script = format!(
         "hostname {name} && mount -t tmpfs tmpfs /dev/shm && mount -t sysfs sysfs /sys && \
-         mount -t tmpfs tmpfs /run && \
-         mount --bind '{0}/hosts' /etc/hosts && touch '{0}/{name}' && exec sleep infinity",
+         mount -t tmpfs tmpfs /run && mount --bind '{0}/hosts' /etc/hosts && \
+         echo {CONGESTION_CONTROL} > /proc/sys/net/ipv4/tcp_congestion_control && \
+         touch '{0}/{name}' && exec sleep infinity",
         directory.display()
     );
     let mut command = Command::new("setpriv");
