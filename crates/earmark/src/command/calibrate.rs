@@ -73,7 +73,7 @@ fn words(calibration: &Calibration, rounds: u32) -> String {
     };
     let missed = calibration.missed.first().map_or_else(String::new, |first| {
         format!(
-            " {} measurements have no figures; {} under {}: {}.",
+            " Measurements without figures: {}; first {} under {}: {}.",
             calibration.missed.len(),
             first.experiment,
             first.setting,
