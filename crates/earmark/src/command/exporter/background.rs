@@ -122,12 +122,14 @@ fn explain(background: &Background, host: &str) -> Result<()> {
         rate: EXPLAIN_RATE,
         seconds: EXPLAIN_SECONDS,
     };
-    let report = own::explain_each(&settings, |stage, nanos| {
+    let mut has_any = false;
+    own::explain_each(&settings, |stage, nanos| {
+        has_any = true;
         let stage = serde_json::to_value(stage).unwrap_or_default();
         let labels = [host, stage.as_str().unwrap_or_default()];
         background.observe(Metric::ExplainStage, &labels, nanos as f64 / 1e9);
     })?;
-    ensure!(!report.explained.is_empty(), "none of its answers was traced from end to end");
+    ensure!(has_any, "none of its answers was traced from end to end");
     Ok(())
 }
 
