@@ -311,6 +311,13 @@ wait(\"probe\", 7014, \"done\")' > text
     );
     let text = ended.output();
     let line = |name: &str| text.lines().find(|line| line.starts_with(name));
+    for (of, outcome) in [("explain", outcome), ("probe", "done")] {
+        let runs = format!("earmark_{of}_runs_total{{host=\"127.0.0.1\",outcome=\"{outcome}\"}} ");
+        let count = line(&runs).map(|line| &line[runs.len()..]);
+        // A scrape may come after the second run of `--explain`.
+        let is_right = |count| count == "1" || of == "explain" && count != "0";
+        assert!(count.is_some_and(is_right), "no `{runs}1` in {text}");
+    }
     let stage = "earmark_explain_stage_seconds_count{host=\"127.0.0.1\",stage=\"far\"}";
     assert_eq!(line(stage).is_some(), may_trace, "{text}");
     // What it says of the loopback depends on who else is at work; that it says something does not.

@@ -207,7 +207,7 @@ impl Tracer {
         let waits = open.shown < ENOUGH && cost < self.credit;
         if !waits && length >= self.at_least && paid_off && cost > (length as f64 * SHARE) as u64 {
             let (since, seen, cpu_before) = (open.since, open.seen, open.cpu);
-            self.interrupt(&mut look);
+            self.leave_gap(&mut look);
             self.cpu_at_close = cpu();
             let own = self.cpu_at_close.saturating_sub(cpu_before);
             let cost = (self.account.seen - seen) * EVENT + own;
@@ -215,7 +215,7 @@ impl Tracer {
         } else if open.filter != self.filter {
             // There is somebody new, whom the filters do not let pass.
             let next = self.session()?;
-            self.interrupt(&mut look);
+            self.leave_gap(&mut look);
             return self.enable(next);
         }
         Ok(())
@@ -267,8 +267,8 @@ impl Tracer {
         }
     }
 
-    /// Ends the window, if there is one, before the time is over.
-    fn interrupt(&mut self, look: &mut impl FnMut(&Decoder, Path)) {
+    /// Ends the window before the time is over.
+    fn leave_gap(&mut self, look: &mut impl FnMut(&Decoder, Path)) {
         self.account.gaps += 1;
         self.close(look);
     }

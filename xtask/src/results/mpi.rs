@@ -69,12 +69,14 @@ pub(super) fn page_within_host(outcome: &Value) -> String {
 
 /// Where the figures come from.
 fn origin(outcome: &Value) -> String {
+    // Within a host there is none.
+    let tcp = outcome["congestion_control"].as_str().map(|name| format!(" TCP: {name}."));
     format!(
-        "\n{}; {}, {} rounds. TCP: {}.\n",
+        "\n{}; {}, {} rounds.{}\n",
         outcome["environment"]["text"].as_str().unwrap_or_default(),
         outcome["mpi"].as_str().unwrap_or_default(),
         outcome["rounds"],
-        outcome["congestion_control"].as_str().unwrap_or("the machine's")
+        tcp.unwrap_or_default()
     )
 }
 

@@ -71,11 +71,10 @@ fn main() {
         json!({ "within_host": within_host(rounds, &is_wanted) })
     } else {
         let framings = [false, true].map(|offloads| framing(offloads, rounds, &is_wanted));
-        json!({ "framings": framings })
+        json!({ "congestion_control": hosts::CONGESTION_CONTROL, "framings": framings })
     };
     let mut out = json!({
         "schema_version": 1, "rounds": rounds, "mpi": version.lines().next(),
-        "congestion_control": hosts::CONGESTION_CONTROL,
     });
     if let (Value::Object(out), Value::Object(mut figures)) = (&mut out, figures) {
         out.append(&mut figures);
