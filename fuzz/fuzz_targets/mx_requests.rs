@@ -3,7 +3,8 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/mx/tests/support/mod.rs"]
+#[allow(dead_code, reason = "tests use the rest")]
+#[path = "../../crates/mx/tests/engine/support/mod.rs"]
 mod support;
 
 fuzz_target!(|bytes: &[u8]| support::fuzz::replay_requests(bytes));

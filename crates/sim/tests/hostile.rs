@@ -1,6 +1,6 @@
 //! A peer that lies, among honest ones: nothing of what it says reaches their messages.
 
-#[path = "../../mx/tests/support/lies.rs"]
+#[path = "../../mx/tests/engine/support/lies.rs"]
 mod lies;
 
 use base::prng::Prng;

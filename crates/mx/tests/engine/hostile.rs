@@ -1,7 +1,7 @@
 //! Frames that no honest peer sends: they do no harm.
 
-mod support;
-
+use crate::support::lies::{POISON, any_body, frame, header};
+use crate::support::{Pair, address, pattern, secs};
 use base::prng::Prng;
 use mx::address::NicId;
 use mx::config::Config;
@@ -9,8 +9,6 @@ use mx::counters::Drop;
 use mx::matching::Match;
 use mx::status::{Code, Event};
 use mx::wire::{self, Body, Connect, ConnectStatus, FrameType};
-use support::lies::{POISON, any_body, frame, header};
-use support::{Pair, address, pattern, secs};
 
 #[test]
 fn frames_of_strangers_change_nothing() {

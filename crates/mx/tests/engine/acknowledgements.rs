@@ -1,11 +1,9 @@
 //! What happens when nothing else does: acknowledgements that wait for company in vain.
 
-mod support;
-
+use crate::support::{Pair, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::wire::FrameType;
-use support::{Pair, pattern, secs};
 
 #[test]
 fn an_acknowledgement_that_nothing_takes_along_goes_out_when_it_is_due() {

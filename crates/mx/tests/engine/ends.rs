@@ -1,17 +1,15 @@
 //! How messages, connections and endpoints end, and what they leave behind: nothing.
 
-mod support;
-
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::support::{End, Pair, address, frame_type, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::endpoint::Usage;
 use mx::matching::Match;
 use mx::status::{Code, Event};
 use mx::wire::FrameType;
-use support::{End, Pair, address, frame_type, pattern, secs};
 
 /// A pair of which the second end does not get to see a certain frame of the first.
 fn without(nth: usize, unwanted: FrameType) -> (Pair, [mx::ids::PeerId; 2], Rc<Cell<bool>>) {

@@ -1,7 +1,6 @@
 //! Large messages that are read where they lie.
 
-mod support;
-
+use crate::support::{address, frame_type, frames, pattern, secs};
 use base::time::{Duration, Instant};
 use bytes::Bytes;
 use mx::buffers::Sink;
@@ -12,7 +11,6 @@ use mx::matching::Match;
 use mx::outgoing::{BulkPath, BulkState, Reference};
 use mx::status::{Code, Event};
 use mx::wire::{self, FrameType};
-use support::{address, frame_type, frames, pattern, secs};
 
 /// A place in one piece, or in none.
 struct Place {

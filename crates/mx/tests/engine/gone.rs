@@ -1,14 +1,12 @@
 //! When a peer counts as gone: when what it owes does not come, and not when it is only slow.
 
-mod support;
-
+use crate::support::{End, Pair, address, frame_type, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::ids::PeerId;
 use mx::matching::Match;
 use mx::status::{Code, Event};
 use mx::wire::FrameType;
-use support::{End, Pair, address, frame_type, pattern, secs};
 
 const TIMEOUT: Duration = Duration::from_millis(500);
 

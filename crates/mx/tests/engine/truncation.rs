@@ -1,12 +1,10 @@
 //! Receives that are shorter than the message, at both ends.
 
-mod support;
-
+use crate::support::{Pair, pattern, secs};
 use mx::config::Config;
 use mx::endpoint::Endpoint;
 use mx::matching::Match;
 use mx::status::{Code, Event};
-use support::{Pair, pattern, secs};
 
 #[test]
 fn what_fits_is_delivered_and_both_ends_know() {

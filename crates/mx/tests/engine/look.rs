@@ -1,10 +1,8 @@
 //! The beginning of messages that nobody has received.
 
-mod support;
-
+use crate::support::{Pair, pattern, secs};
 use mx::config::Config;
 use mx::matching::Match;
-use support::{Pair, pattern, secs};
 
 #[test]
 fn beginning_of_a_message_is_known_before_it_is_received() {

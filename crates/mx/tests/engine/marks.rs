@@ -1,15 +1,13 @@
 //! Which frames are marked: exactly those that a host waits for.
 
-mod support;
-
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::support::{self, Pair, frame_type, pattern, secs};
 use mx::config::{Config, Marks};
 use mx::matching::Match;
 use mx::wire::{self, Body, FLAG_MARK, FrameType};
-use support::{Pair, frame_type, pattern, secs};
 
 type Log = Rc<RefCell<Vec<(usize, Vec<u8>)>>>;
 

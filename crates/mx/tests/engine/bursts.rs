@@ -1,14 +1,12 @@
 //! Of frames that leave together to one peer, the last one that a host waits for is marked.
 
-mod support;
-
+use crate::support::{self, End, Pair, frame_type, pattern, secs};
 use base::time::Instant;
 use mx::config::{Config, Marks};
 use mx::endpoint::Endpoint;
 use mx::ids::PeerId;
 use mx::matching::Match;
 use mx::wire::{self, Body, FLAG_MARK, FrameType, Header};
-use support::{End, Pair, frame_type, pattern, secs};
 
 /// A frame of any of these sizes is one of this many, at the usual MTU.
 const FRAMES: [(usize, u32); 6] = [(0, 1), (128, 1), (129, 1), (1_500, 2), (5_800, 4), (5_900, 5)];

@@ -1,16 +1,14 @@
 //! How two endpoints become peers, when frames are lost, late or come twice, and when lives end.
 
-mod support;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::support::{self, End, Pair, address, frame_type, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::matching::Match;
 use mx::status::{Code, Event};
 use mx::wire::{Body, Connect, FrameType};
-use support::{End, Pair, address, frame_type, pattern, secs};
 
 const KEY: u32 = 9;
 

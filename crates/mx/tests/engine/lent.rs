@@ -1,18 +1,16 @@
 //! Messages whose memory is lent: they are copied only if the memory has to be free before they are
 //! acknowledged.
 
-mod support;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::support::{Pair, frame_type, pattern, secs};
 use mx::buffers::Source;
 use mx::config::Config;
 use mx::ids::PeerId;
 use mx::matching::Match;
 use mx::status::{Code, Event};
 use mx::wire::FrameType;
-use support::{Pair, frame_type, pattern, secs};
 
 const BYTES: usize = 10_000;
 

@@ -1,11 +1,9 @@
 //! Messages of all kinds between two endpoints, on a wire without faults.
 
-mod support;
-
+use crate::support::{Pair, pattern, secs};
 use mx::config::Config;
 use mx::matching::Match;
 use mx::status::{Code, Event};
-use support::{Pair, pattern, secs};
 
 const SIZES: [usize; 14] =
     [0, 1, 31, 128, 129, 1_460, 1_461, 32_768, 32_769, 46_976, 46_977, 234_880, 1 << 20, 5_000_001];

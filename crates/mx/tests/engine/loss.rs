@@ -1,17 +1,15 @@
 //! Frames of each type that are lost, doubled or late: whatever is asked for is done all the same.
 
-mod support;
-
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::support::{End, Pair, address, frame_type, pattern, secs};
 use base::time::Duration;
 use mx::config::Config;
 use mx::endpoint::Endpoint;
 use mx::matching::Match;
 use mx::status::{Code, Event};
 use mx::wire::FrameType;
-use support::{End, Pair, address, frame_type, pattern, secs};
 
 const SIZES: [usize; 6] = [0, 100, 129, 10_000, 40_000, 200_000];
 

@@ -1,5 +1,4 @@
 //! Two endpoints on a perfect wire.
-#![allow(dead_code, reason = "each test uses a part of it")]
 
 pub(crate) mod fuzz;
 pub(crate) mod lies;

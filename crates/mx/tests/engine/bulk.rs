@@ -1,10 +1,9 @@
 //! Bulk frames: what goes over a path of their own, and what happens when that changes.
 
-mod support;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use crate::support::{self, Pair, address, frame_type, frames, pattern, secs};
 use base::time::{Duration, Instant};
 use bytes::Bytes;
 use mx::config::{Config, MAX_MTU};
@@ -14,7 +13,6 @@ use mx::matching::Match;
 use mx::outgoing::BulkPath;
 use mx::status::{Code, Event};
 use mx::wire::{self, BULK_EAGER, BULK_PAYLOAD, Body, FrameType, Header, Pull};
-use support::{Pair, address, frame_type, frames, pattern, secs};
 
 /// The frames that have left, by type and length.
 type Log = Rc<RefCell<Vec<(FrameType, usize)>>>;

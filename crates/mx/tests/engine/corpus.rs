@@ -1,9 +1,9 @@
 //! What the fuzzers know, on every `cargo test` and without a fuzzer.
 
-#[path = "../../../fuzz/replay.rs"]
+#[path = "../../../../fuzz/replay.rs"]
 mod replay;
-mod support;
 
+use crate::support;
 use replay::replay_corpus;
 
 #[test]
