@@ -76,8 +76,8 @@ pub struct Counters {
     pub resent: u64,
     /// Those of them that had only been late.
     pub resent_needlessly: u64,
-    /// Times that nothing was heard while something was under way.
-    pub pto_count: u64,
+    /// Probe timeouts (PTO, RFC 9002 section 6.2): nothing was heard while something was under way.
+    pub probe_timeouts: u64,
     /// Blocks that were asked for again.
     pub asked_again: u64,
     /// Messages sent, of every kind.
@@ -111,7 +111,7 @@ impl Counters {
             ("marked", self.marked),
             ("resent", self.resent),
             ("resent-needlessly", self.resent_needlessly),
-            ("pto_count", self.pto_count),
+            ("probe-timeouts", self.probe_timeouts),
             ("asked-again", self.asked_again),
             ("messages-sent", self.messages_sent),
             ("messages-received", self.messages_received),

@@ -83,7 +83,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             if peer.outbound.on_pto(now, &self.config) == 0 {
                 peer.due.ask();
             }
-            self.counters.pto_count += 1;
+            self.counters.probe_timeouts += 1;
         }
         peer.inbound.handle_timeout(now);
         if is_over(peer.probe_at) {
