@@ -93,7 +93,7 @@ fn add_up(explained: &Value) {
 /// what tracing may cost, a short time says nothing. What was traced without a gap has to be there.
 #[track_caller]
 fn with_effort(report: impl Fn(u32) -> Value, find: impl Fn(&Value) -> Option<&Value>) -> Value {
-    let found = [1, 4, 16].into_iter().find_map(|effort| {
+    let found = [1, 4, 16, 64].into_iter().find_map(|effort| {
         let report = report(effort);
         let one = find(&report).cloned();
         let account = &report["account"];
