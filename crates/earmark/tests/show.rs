@@ -185,7 +185,7 @@ fn watch__counts_what_goes_through() {
     let host = host();
     let mut watch = earmark(&["watch", "lo", "--json", "--interval", "0.5", "--count", "1"]);
     let watch = host.spawn(watch.stdout(Stdio::piped())).unwrap();
-    // Datagrams to a port where nobody is, until it has looked; errors come back for them.
+    // Datagrams to a port without a socket, until it has looked; errors come back for them.
     let mut send = Command::new("bash");
     send.args(["-c", "while :; do echo > /dev/udp/127.0.0.1/9; sleep 0.005; done"]);
     let mut sender = host.spawn(send.stderr(Stdio::null())).unwrap();
