@@ -90,11 +90,8 @@ fn a_change_acts() {
     lab.pings_ms();
     let marked = lab.show();
     assert_eq!(marked[1]["mark"], "length<=512");
-    assert!(interrupts(&marked, "mark") > 0, "{marked}");
-    assert!(
-        queue(&marked, 1, 0)["counters"]["rx-marked"].as_u64() >= Some(5),
-        "each request: {marked}"
-    );
+    assert!(interrupts(&marked, "mark") >= 5, "each request: {marked}");
+    assert!(queue(&marked, 1, 0)["counters"]["rx-marked"].as_u64() >= Some(5), "{marked}");
 }
 
 #[test]
