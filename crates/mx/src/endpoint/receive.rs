@@ -14,7 +14,9 @@ use crate::counters::Drop;
 use crate::ids::PeerId;
 use crate::peer::{Expected, Item, Link, Peer, Place, Segment};
 use crate::status::{Code, Event};
-use crate::wire::{self, BULK_PAYLOAD, Body, FrameType, Header, Nack, NackReason, RUN_HEAD};
+use crate::wire::{
+    self, BULK_PAYLOAD, Body, FrameType, Header, Nack, NackReason, REFUSAL, RUN_HEAD,
+};
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// A frame has come from this interface: `bytes` is what follows the EtherType. Whatever it is,
@@ -35,20 +37,21 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             Body::Connect(connect) => self.connect_arrived(now, address, &header, connect),
             Body::Nack(nack) => self.nack_arrived(now, address, nack),
             _ => {
-                if let Some(id) = self.peer_of(now, address, &header, body.frame_type()) {
+                let refuse = body.frame_type().is_refused() && bytes.len() >= REFUSAL;
+                if let Some(id) = self.peer_of(now, address, &header, refuse) {
                     self.peer_sent(now, id, &header, body, bytes);
                 }
             }
         }
     }
 
-    /// The peer that sent a frame, if it knows our token.
+    /// The peer that sent a frame, if it knows our token; whether to `refuse` the frame otherwise.
     fn peer_of(
         &mut self,
         now: Instant,
         address: Address,
         header: &Header,
-        frame_type: FrameType,
+        refuse: bool,
     ) -> Option<PeerId> {
         let known = self.peers.at(address);
         let knows_token =
@@ -79,7 +82,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         self.counters.drop(if known.is_some() { Drop::BadToken } else { Drop::Stranger });
         // One who waits for an answer should not wait in vain.
-        if frame_type.is_sequenced() || matches!(frame_type, FrameType::Probe | FrameType::Pull) {
+        if refuse {
             let (to, token, reason) = (address, header.token, NackReason::BadToken);
             self.stray(Stray::Nack { to, token, reason });
         }
@@ -160,7 +163,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             return self.counters.drop(Drop::Malformed);
         };
         let address = Address { nic: from, endpoint: header.from };
-        let Some(id) = self.peer_of(now, address, &header, FrameType::Reply) else { return };
+        let Some(id) = self.peer_of(now, address, &header, false) else { return };
         self.counters.received[FrameType::Reply.index()] += length.div_ceil(BULK_PAYLOAD) as u64;
         self.on_header(now, id, &header, &[]);
         let result = self.replied(now, id, (name, index), length, None);

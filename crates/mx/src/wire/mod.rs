@@ -29,7 +29,8 @@
 //!   one, and takes so many more.
 //! - **credit**: how many bytes of eager messages its receiver may send, counted modulo 2^32 since
 //!   they connected.
-//! - **length** of the body: Ethernet pads short frames.
+//! - **length** of the body: Ethernet pads short frames, and [`write()`] those that may be
+//!   [refused](FrameType::is_refused).
 //!
 //! The types bear the numbers of their relatives in Open-MX (`omx_wire.h`), the layouts do not.
 //!
@@ -48,7 +49,7 @@ pub(crate) use parse::parse_reply_head;
 pub use parse::{Malformed, parse};
 pub use run::{BULK_EAGER, BULK_FRAME, BULK_PAYLOAD, RUN, RUN_FRAMES, RUN_HEAD, Run};
 pub use write::write;
-pub(crate) use write::{overhead, write_data, write_head};
+pub(crate) use write::{REFUSAL, overhead, write_data, write_head};
 
 use crate::seq::Seq;
 
@@ -162,6 +163,13 @@ impl FrameType {
     #[must_use]
     pub const fn is_sequenced(self) -> bool {
         matches!(self, Self::Small | Self::Medium | Self::Rendezvous | Self::Notify | Self::Close)
+    }
+
+    /// Whether a stranger's frame of this type is refused by a nack, since its sender waits for an
+    /// answer. It is at least as long as the nack, so that a forged one brings no more than it has.
+    #[must_use]
+    pub const fn is_refused(self) -> bool {
+        self.is_sequenced() || matches!(self, Self::Probe | Self::Pull)
     }
 
     fn from_number(number: u8) -> Option<Self> {

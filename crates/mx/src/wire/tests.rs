@@ -73,7 +73,11 @@ proptest! {
         let length = write(&header, &body, &mut out);
         // Ethernet pads short frames.
         prop_assert_eq!(parse(&out[..length + padding]), Ok((header, body)));
-        for short in 0..length {
+        let body_bytes = usize::from(u16::from_be_bytes([out[22], out[23]]));
+        let said = HEADER + body_bytes + if header.crc { CHECKSUM } else { 0 };
+        let least = if body.frame_type().is_refused() { REFUSAL } else { 0 };
+        prop_assert_eq!(length, said.max(least));
+        for short in 0..said {
             prop_assert!(parse(&out[..short]).is_err());
         }
         prop_assert_eq!(out[1] & FLAG_MARK != 0, header.marked);

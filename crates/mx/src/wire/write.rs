@@ -12,6 +12,9 @@ use super::{Body, CHECKSUM, FLAG_ASK, FLAG_CRC, FLAG_FULL, FLAG_MARK, FrameType,
 /// CRC32C, of the kind that takes sixteen bytes a step.
 static CRC32C: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&CRC_32_ISCSI);
 
+/// Bytes of the frame that refuses another.
+pub(crate) const REFUSAL: usize = overhead(FrameType::Nack, true);
+
 pub(super) fn crc32c(bytes: &[u8]) -> u32 {
     CRC32C.checksum(bytes)
 }
@@ -42,14 +45,17 @@ pub(crate) fn write_data(
     fill: impl FnOnce(&mut [u8]),
 ) -> usize {
     let fixed = write_head(header, body, length, out);
-    let end = fixed + length;
+    let mut end = fixed + length;
     fill(&mut out[fixed..end]);
-    if !header.crc {
+    if header.crc {
+        let sum = crc32c(&out[..end]);
+        end += put(&sum.to_be_bytes(), &mut out[end..]);
+    }
+    if end >= REFUSAL || !body.frame_type().is_refused() {
         return end;
     }
-    let sum = crc32c(&out[..end]);
-    put(&sum.to_be_bytes(), &mut out[end..]);
-    end + CHECKSUM
+    out[end..REFUSAL].fill(0);
+    REFUSAL
 }
 
 /// Writes what comes before the data of a frame, `length` bytes, and says how long that is.

@@ -8,7 +8,7 @@ use mx::config::Config;
 use mx::counters::Drop;
 use mx::matching::Match;
 use mx::status::{Code, Event};
-use mx::wire::{self, Body, Connect, ConnectStatus, FrameType};
+use mx::wire::{self, Body, Connect, ConnectStatus, FrameType, Header};
 
 #[test]
 fn frames_of_strangers_change_nothing() {
@@ -149,6 +149,39 @@ fn a_forged_request_brings_one_frame_and_no_longer_one() {
         pair.ends[1].handle_frame(pair.now, address(0).nic, &request);
         pair.run(secs(if number % 2 == 0 { 0 } else { 30 }));
         assert_eq!(brought.borrow()[..], [request.len()], "{number}");
+    }
+}
+
+#[test]
+fn a_forged_frame_brings_no_more_bytes_than_it_has() {
+    let mut pair = Pair::new(Config::default());
+    let brought = std::rc::Rc::new(std::cell::Cell::new(0));
+    let sum = brought.clone();
+    pair.tap = Box::new(move |_, frame| {
+        sum.set(sum.get() + frame.len());
+        false
+    });
+    let (mut random, data) = (Prng::new(5), vec![POISON; 16]);
+    let mut refused = [0; FrameType::ALL.len()];
+    for number in 0..20_000 {
+        let body = any_body(&mut random, &data);
+        let crc = number % 2 == 0;
+        let whole = frame(Header { crc, ..header(number, number, 0) }, &body);
+        let length = usize::from(u16::from_be_bytes([whole[22], whole[23]]));
+        let least = wire::HEADER + length + if crc { 4 } else { 0 };
+        // As an endpoint sends it, and without what it is padded with.
+        for forged in [&whole[..], &whole[..least]] {
+            brought.set(0);
+            pair.ends[1].handle_frame(pair.now, address(0).nic, forged);
+            pair.run(secs(0));
+            assert!(brought.get() <= forged.len(), "{forged:?}: {} bytes", brought.get());
+            let is_whole = forged.len() == whole.len();
+            refused[body.frame_type().index()] += u32::from(is_whole && brought.get() > 0);
+        }
+    }
+    // The shortest of those who wait for an answer get one.
+    for waiting in [FrameType::Small, FrameType::Pull, FrameType::Probe, FrameType::Close] {
+        assert!(refused[waiting.index()] > 0, "{}", waiting.name());
     }
 }
 
