@@ -86,16 +86,18 @@ impl Asker {
         let frame = Frame::parse(bytes).filter(|it| it.sender.nic == from && it.sender != self.own);
         match frame {
             Some(frame) if frame.is_reply => self.on_answer(&frame),
-            Some(frame) => self.on_question(now, &frame),
+            Some(frame) => self.on_question(now, &frame, bytes.len()),
             None => {}
         }
         true
     }
 
-    fn on_question(&mut self, now: Instant, question: &Frame<'_>) {
+    /// An answer is never longer than its question of `length` bytes, which may be forged.
+    fn on_question(&mut self, now: Instant, question: &Frame<'_>, length: usize) {
         let is_meant = [EVERYBODY, self.own.endpoint].contains(&question.to);
-        let name = self.name.as_ref();
-        if !is_meant || name.is_none_or(|name| ![name, ""].contains(&question.name)) {
+        let Some(name) = &self.name else { return };
+        let is_long_enough = self.answer(name, question.sender, question.nonce).length() <= length;
+        if !is_meant || ![name, ""].contains(&question.name) || !is_long_enough {
             return;
         }
         let (left, counted) = &mut self.allowance;
@@ -108,6 +110,10 @@ impl Asker {
             *left -= 1;
             self.answers.push_back((question.sender, question.nonce));
         }
+    }
+
+    fn answer<'a>(&self, name: &'a str, to: Address, nonce: u64) -> Frame<'a> {
+        Frame::new(true, self.own, to.endpoint, nonce, name)
     }
 
     fn on_answer(&mut self, answer: &Frame<'_>) {
@@ -126,7 +132,7 @@ impl Asker {
         if let Some(name) = &self.name
             && let Some((to, nonce)) = self.answers.pop_front()
         {
-            let length = Frame::new(true, self.own, to.endpoint, nonce, name).write(out);
+            let length = self.answer(name, to, nonce).write(out);
             return Some(Outgoing { to: to.nic, endpoint: to.endpoint, marked: false, length });
         }
         let is_due = |(_, question): &(&u64, &mut Question)| question.due <= now;
@@ -204,6 +210,21 @@ mod tests {
         assert!(!arrive(B.nic, Frame { name: "gamma", ..good }), "of another host");
         assert!(!arrive(B.nic, Frame { to: 4, ..good }), "to another endpoint");
         assert!(arrive(B.nic, good));
+    }
+
+    #[test]
+    fn answers_are_no_longer_than_questions() {
+        let question = Frame::new(false, B, EVERYBODY, 7, "");
+        let (mut asked, mut answered) = ([0; MAX_FRAME], [0; MAX_FRAME]);
+        assert_eq!(question.write(&mut asked), MAX_FRAME);
+        for (name, least) in [("a", 25), ("alpha", 29), (&*"x".repeat(80), MAX_FRAME)] {
+            for length in question.length()..=MAX_FRAME {
+                let mut a = Asker::new(A, Some(name.to_owned()));
+                assert!(a.handle_frame(NOW, B.nic, &asked[..length]));
+                let answer = a.transmit(NOW, &mut answered).map(|outgoing| outgoing.length);
+                assert_eq!(answer, (length >= least).then_some(least), "{name}, {length} bytes");
+            }
+        }
     }
 
     #[test]

@@ -61,11 +61,16 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Writes it to the start of `frame`; how many bytes.
+    /// Bytes without padding.
+    pub(super) fn length(&self) -> usize {
+        HEADER + self.name.len()
+    }
+
+    /// Writes it to the start of `frame`, a question with room for any answer; how many bytes.
     pub(super) fn write(&self, frame: &mut [u8]) -> usize {
         let kind = if self.is_reply { REPLY } else { QUERY };
         let Address { nic, endpoint } = self.sender;
-        let length = HEADER + self.name.len();
+        let length = self.length();
         frame[..4].copy_from_slice(&[kind, 0, self.to, endpoint]);
         frame[4..12].copy_from_slice(&self.nonce.to_be_bytes());
         frame[12..18].copy_from_slice(&nic.0);
@@ -73,7 +78,11 @@ impl<'a> Frame<'a> {
         frame[20..22].copy_from_slice(&self.version.to_be_bytes());
         frame[22..HEADER].fill(0);
         frame[HEADER..length].copy_from_slice(self.name.as_bytes());
-        length
+        if self.is_reply {
+            return length;
+        }
+        frame[length..MAX_FRAME].fill(0);
+        MAX_FRAME
     }
 }
 
@@ -99,7 +108,7 @@ mod tests {
     #[test]
     fn layout_is_as_documented() {
         let expected = [3, 0, 255, 7, 0, 0, 0, 0, 1, 2, 3, 4, 2, 0, 0, 0, 0, 9, 7, 5, 0, 3, 0, 0];
-        assert_eq!(bytes("alpha", false), [&expected[..], b"alpha"].concat());
+        assert_eq!(bytes("alpha", false), [&expected[..], b"alpha", &[0; 75]].concat());
         assert_eq!(bytes("alpha", true)[0], 4);
     }
 

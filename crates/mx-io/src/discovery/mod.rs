@@ -16,7 +16,8 @@
 //! - **to**: an endpoint; 255 in a question is everybody.
 //! - **nonce**: chosen at random by the asker. An answer repeats it.
 //! - **NIC**, **endpoint** of the sender, which has to agree with the frame's other words on that.
-//! - **length** of the name, 0 to 80 bytes; what follows the name is padding.
+//! - **length** of the name, 0 to 80 bytes; what follows the name is padding. A question has
+//!   enough of it for any answer, since no answer is longer than its question.
 //! - **version** of the protocol that the sender speaks.
 //! - **name** of the host: in an answer that of the sender, in a question the one that is looked
 //!   for, or none for all.
@@ -26,7 +27,7 @@
 //! An endpoint gives 32 answers at once and 100 in a second; others wait for the question to be
 //! repeated. Whoever is on the segment can claim any name, as with ARP; where that matters, there
 //! is a file ([`Peers`]), which is asked first. Over UDP there are no broadcasts, and only the
-//! file.
+//! file; questions that come there are dropped.
 
 mod asker;
 mod error;

@@ -294,8 +294,12 @@ pub const LAST_ENDPOINT: u8 = EVERYBODY - 1;
 
 /// Whether a frame is for an endpoint: by its number, or as a question to everybody.
 fn is_for(frame: &[u8], endpoint: u8) -> bool {
-    let is_question = || frame.first().is_some_and(|kind| *kind == QUERY);
-    endpoint_of(frame).is_some_and(|to| to == endpoint || to == EVERYBODY && is_question())
+    endpoint_of(frame).is_some_and(|to| to == endpoint || to == EVERYBODY && is_question(frame))
+}
+
+/// Whether a frame asks who is there.
+fn is_question(frame: &[u8]) -> bool {
+    frame.first() == Some(&QUERY)
 }
 
 /// The endpoint that a frame is for; `None` if the frame is too short to say so.

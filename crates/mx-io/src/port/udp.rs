@@ -22,7 +22,7 @@ use super::inbox::{Inbox, MESSAGES};
 use super::outbox::Outbox;
 use super::{
     Identity, NicId, Port, PortCounters, PortError, Room, TakeFrame, Transmitted, WriteFrame,
-    check_mtu, endpoint_of, socket,
+    check_mtu, endpoint_of, is_question, socket,
 };
 
 /// What a UDP port is like.
@@ -145,7 +145,7 @@ impl UdpPort {
             frames += 1;
             if frame.len() > self.mtu.into() {
                 counters.too_long += 1;
-            } else if endpoint_of(frame) == Some(self.endpoint) {
+            } else if endpoint_of(frame) == Some(self.endpoint) && !is_question(frame) {
                 counters.came(frame.len());
                 take.take(nic_id(message.from), frame);
             } else {
@@ -241,7 +241,7 @@ pub fn socket_address(nic: NicId) -> SocketAddrV4 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::port::Outgoing;
+    use crate::port::{Outgoing, QUERY};
 
     #[test]
     fn names_are_addresses() {
@@ -264,6 +264,21 @@ mod tests {
         ] {
             assert!(UdpPort::open(1, &bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn questions_of_discovery_are_dropped() {
+        let mut port = UdpPort::open(1, &UdpSettings::new(Ipv4Addr::LOCALHOST)).unwrap();
+        let asker = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let frame = |kind| [kind, 0, 1, 2].repeat(26);
+        for kind in [QUERY, 35] {
+            asker.send_to(&frame(kind), socket_address(port.nic_id())).unwrap();
+        }
+        let mut came = Vec::new();
+        while came.is_empty() {
+            port.receive(8, &mut |_, frame: &[u8]| came.push(frame.to_vec())).unwrap();
+        }
+        assert_eq!((came, port.counters().strange), (vec![frame(35)], 1));
     }
 
     #[test]
