@@ -96,7 +96,7 @@ impl Asker {
     fn on_question(&mut self, now: Instant, question: &Frame<'_>, length: usize) {
         let is_meant = [EVERYBODY, self.own.endpoint].contains(&question.to);
         let Some(name) = &self.name else { return };
-        let is_long_enough = self.answer(name, question.sender, question.nonce).length() <= length;
+        let is_long_enough = length >= frame::length(name);
         if !is_meant || ![name, ""].contains(&question.name) || !is_long_enough {
             return;
         }
@@ -110,10 +110,6 @@ impl Asker {
             *left -= 1;
             self.answers.push_back((question.sender, question.nonce));
         }
-    }
-
-    fn answer<'a>(&self, name: &'a str, to: Address, nonce: u64) -> Frame<'a> {
-        Frame::new(true, self.own, to.endpoint, nonce, name)
     }
 
     fn on_answer(&mut self, answer: &Frame<'_>) {
@@ -132,7 +128,7 @@ impl Asker {
         if let Some(name) = &self.name
             && let Some((to, nonce)) = self.answers.pop_front()
         {
-            let length = self.answer(name, to, nonce).write(out);
+            let length = Frame::new(true, self.own, to.endpoint, nonce, name).write(out);
             return Some(Outgoing { to: to.nic, endpoint: to.endpoint, marked: false, length });
         }
         let is_due = |(_, question): &(&u64, &mut Question)| question.due <= now;
@@ -218,7 +214,7 @@ mod tests {
         let (mut asked, mut answered) = ([0; MAX_FRAME], [0; MAX_FRAME]);
         assert_eq!(question.write(&mut asked), MAX_FRAME);
         for (name, least) in [("a", 25), ("alpha", 29), (&*"x".repeat(80), MAX_FRAME)] {
-            for length in question.length()..=MAX_FRAME {
+            for length in frame::length("")..=MAX_FRAME {
                 let mut a = Asker::new(A, Some(name.to_owned()));
                 assert!(a.handle_frame(NOW, B.nic, &asked[..length]));
                 let answer = a.transmit(NOW, &mut answered).map(|outgoing| outgoing.length);

@@ -35,6 +35,11 @@ pub(super) fn is_ours(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|kind| [QUERY, REPLY].contains(kind))
 }
 
+/// Bytes of a frame with this name, without padding.
+pub(super) const fn length(name: &str) -> usize {
+    HEADER + name.len()
+}
+
 impl<'a> Frame<'a> {
     /// A frame of this version.
     pub(super) fn new(is_reply: bool, sender: Address, to: u8, nonce: u64, name: &'a str) -> Self {
@@ -61,16 +66,11 @@ impl<'a> Frame<'a> {
         })
     }
 
-    /// Bytes without padding.
-    pub(super) fn length(&self) -> usize {
-        HEADER + self.name.len()
-    }
-
     /// Writes it to the start of `frame`, a question with room for any answer; how many bytes.
     pub(super) fn write(&self, frame: &mut [u8]) -> usize {
         let kind = if self.is_reply { REPLY } else { QUERY };
         let Address { nic, endpoint } = self.sender;
-        let length = self.length();
+        let length = length(self.name);
         frame[..4].copy_from_slice(&[kind, 0, self.to, endpoint]);
         frame[4..12].copy_from_slice(&self.nonce.to_be_bytes());
         frame[12..18].copy_from_slice(&nic.0);
