@@ -612,6 +612,35 @@ fn a_journal_that_is_a_device_a_pipe_or_a_link_is_refused_and_left() {
 }
 
 #[test]
+fn a_journal_that_cannot_be_read_keeps_no_other_device_from_its_way_back() {
+    let state = Directory::new();
+    let ended = in_network(
+        &state,
+        "earmark apply one gro-flush-timeout 5us >/dev/null
+         earmark apply --confirm-within 300 two gro-flush-timeout 6us >/dev/null
+         echo half of a journ >net+1+zero.journal
+         earmark confirm two
+         earmark rollback two || echo but
+         earmark rollback || echo but
+         cat /sys/class/net/one/gro_flush_timeout /sys/class/net/two/gro_flush_timeout",
+    );
+    assert_eq!(
+        ended.output(),
+        "two: kept; way back: earmark rollback two
+two is as it was: gro-flush-timeout 0
+but
+one is as it was: gro-flush-timeout 0
+but
+0
+0
+",
+        "{ended:?}"
+    );
+    let said = ended.stderr.matches("net+1+zero.journal; put the device right by hand").count();
+    assert_eq!(said, 3, "{ended:?}");
+}
+
+#[test]
 fn queues_and_profiles_of_a_guests_own_driver_are_changed_and_put_back() {
     // Linux's virtio-net again, with two queues.
     let script = format!(

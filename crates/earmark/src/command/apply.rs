@@ -220,7 +220,9 @@ fn print(
 pub fn confirm(args: &RollbackArgs) -> Result<()> {
     let store = Store::find(args.at.state_dir.as_deref())?;
     let mut confirmed = 0;
-    for journal in journals(&store, args)? {
+    let (meant, unreadable) = journals(&store, args)?;
+    unreadable.iter().for_each(|why| errln!("{why}"));
+    for journal in meant {
         let Some(trying) = &journal.trying else { continue };
         let Some(until) = trying.until.filter(|until| *until > since_boot()) else { continue };
         let held = store.hold(&journal.device)?;
@@ -244,12 +246,12 @@ pub fn confirm(args: &RollbackArgs) -> Result<()> {
 /// Brings devices back to what they were before Earmark changed them first.
 ///
 /// # Errors
-/// If one cannot be.
+/// If one cannot be, or a journal cannot be read; the others are put back nevertheless.
 pub fn rollback(args: &RollbackArgs) -> Result<()> {
     let store = Store::find(args.at.state_dir.as_deref())?;
-    let mut failed = Vec::new();
+    let (meant, mut failed) = journals(&store, args)?;
     let mut undone = 0;
-    for journal in journals(&store, args)? {
+    for journal in meant {
         match roll_back(&store, &journal) {
             Ok(done) => undone += u32::from(done),
             Err(error) => failed.push(format!("{error:#}")),
@@ -265,12 +267,12 @@ pub fn rollback(args: &RollbackArgs) -> Result<()> {
     Ok(())
 }
 
-/// The journals of this boot that are meant.
-fn journals(store: &Store, args: &RollbackArgs) -> Result<Vec<Journal>> {
+/// The journals of this boot that are meant, and what is the matter with those that cannot be read,
+/// whose devices are not known.
+fn journals(store: &Store, args: &RollbackArgs) -> Result<(Vec<Journal>, Vec<String>)> {
     let boot = boot()?;
     // As it is known by, and as it is called.
     let wanted = args.device.as_ref().map(|name| (name, device_name(&Root::here(), name)));
-    let all: Vec<Journal> = store.all().into_iter().collect::<Result<_>>()?;
     let meant = |journal: &Journal| {
         let named = wanted.as_ref().is_none_or(|(name, real)| {
             **name == journal.device.name
@@ -279,7 +281,15 @@ fn journals(store: &Store, args: &RollbackArgs) -> Result<Vec<Journal>> {
         let lab = args.at.lab.as_ref().filter(|lab| !lab.is_empty());
         journal.boot == boot && named && lab.is_none_or(|lab| *lab == journal.device.place)
     };
-    Ok(all.into_iter().filter(meant).collect())
+    let (mut journals, mut unreadable) = (Vec::new(), Vec::new());
+    for journal in store.all() {
+        match journal {
+            Ok(journal) if meant(&journal) => journals.push(journal),
+            Ok(_) => {}
+            Err(why) => unreadable.push(format!("{why:#}")),
+        }
+    }
+    Ok((journals, unreadable))
 }
 
 /// What of `before` a device that was put back is in, and a line about what it is not in: `ntuple`
