@@ -47,7 +47,8 @@ const VAGUE: f64 = 0.5;
 const MOSTLY_LATE: f64 = 0.25;
 
 /// Packets have to come at less than this share of a throttle to tell it: at longer distances
-/// alone, a delay that adapts to the rate looks the same.
+/// alone, a delay that adapts to the rate looks the same, and one that drifts as if it began at the
+/// release before.
 const CLOSE: f64 = 0.5;
 
 /// Corrections of the drift: each leaves a small part of what there was, and none follows one that
@@ -115,8 +116,7 @@ impl Judged {
     pub(crate) fn is_supported(&self) -> bool {
         let Interval { value, high, .. } = self.usecs;
         let is_kept = self.distances.bound().is_some_and(|bound| bound < FURTHER * value);
-        let is_close = || self.distances.shortest().is_some_and(|usecs| usecs < CLOSE * value);
-        if self.family == Family::Throttle && !is_close() {
+        if self.family == Family::Throttle && self.distances.closest() >= CLOSE * value {
             return false;
         }
         let is_lateness = self.stray > MOSTLY_LATE && self.stray_usecs > value;

@@ -95,7 +95,8 @@ fn places(heard: &[Heard], unheld: &[Heard], stamped: bool) -> Vec<(Place, Judge
     }
     match (direction::round(heard), direction::round(unheld)) {
         (Some(round), Some(unheld)) => side::by_varying(round, unheld),
-        (Some(round), None) => vec![(side::of(heard, &round), round)],
+        (Some(round), None) if round.is_supported() => vec![(side::of(heard, &round), round)],
+        (Some(round), None) => vec![(Place::Nowhere, round)],
         (None, _) => Vec::new(),
     }
 }
@@ -129,7 +130,9 @@ fn finding((place, judged): &(Place, Judged)) -> Option<Finding> {
 }
 
 fn acquittals((place, judged): &(Place, Judged)) -> Vec<Acquittal> {
-    let waking = judged.waking.map(|waking| Acquittal::Waking {
+    // What is left beside a hold that the data does not bear out is borne out by nothing.
+    let is_told = judged.family == Family::None || judged.is_supported();
+    let waking = judged.waking.filter(|_| is_told).map(|waking| Acquittal::Waking {
         place: *place,
         after: waking.after,
         takes: waking.takes,

@@ -1,9 +1,9 @@
 //! Where no hold was found: is there none, or could the data not have shown one?
 
-use crate::apart::PAIRS;
+use crate::apart::CLOSEST;
 use crate::direction::Judged;
 use crate::heard::{Heard, Probe};
-use crate::stats::sorted;
+use crate::stats::{quantile, sorted};
 use crate::verdict::{Finding, Place, Unclear, Why};
 
 /// "No hold" is said where everything above this is excluded, in microseconds; else that the data
@@ -63,8 +63,8 @@ fn reasons(heard: &[Heard], judged: Option<&Judged>) -> Vec<Why> {
     if (answered as f64) < MIN_ANSWERED * all as f64 {
         why.push(Why::Lost);
     }
-    let spacing = spacing(heard);
-    if let Some(usecs) = spacing.filter(|usecs| *usecs > SHORT) {
+    let usecs = spacing(heard);
+    if usecs > SHORT {
         why.push(Why::Spacing { usecs });
     }
     if all < FEW {
@@ -80,10 +80,10 @@ fn reasons(heard: &[Heard], judged: Option<&Judged>) -> Vec<Why> {
     why
 }
 
-/// How close probes were to one another in their trains, in microseconds: as many were closer as a
-/// distance needs to be reported.
-fn spacing(heard: &[Heard]) -> Option<f64> {
+/// How close probes were to one another in their trains, in microseconds, but for those that are
+/// too few to tell.
+fn spacing(heard: &[Heard]) -> f64 {
     let gap = |pair: &[Probe]| pair[1].sent.saturating_sub(pair[0].sent) as f64 / 1e3;
     let gaps = heard.iter().flat_map(|heard| heard.probes.windows(2).map(gap));
-    sorted(gaps.collect()).get(PAIRS).copied()
+    quantile(&sorted(gaps.collect()), CLOSEST)
 }

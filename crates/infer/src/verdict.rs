@@ -147,7 +147,7 @@ pub struct Unclear {
 pub enum Why {
     /// Too many probes were not answered.
     Lost,
-    /// Probes were sent no closer than this, in microseconds.
+    /// Most probes were sent no closer than this, in microseconds.
     Spacing {
         /// The distance.
         usecs: f64,

@@ -41,7 +41,7 @@ fn cannot_tell(unclear: &Unclear, (answered, asked): (usize, usize)) -> String {
              does not, tells"
         ),
         Why::Spacing { usecs } => format!(
-            "probes were at least {usecs:.0} us apart, and shorter holds leave such packets as far apart as they came: \
+            "most probes were at least {usecs:.0} us apart, and shorter holds leave such packets as far apart as they came: \
              a higher --rate, or none, tells"
         ),
         Why::Few { sent } => {

@@ -310,6 +310,31 @@ fn probes_further_apart_than_a_delay__cannot_tell_it_from_none() {
     assert!(finding.usecs.low <= 700.0 && 700.0 <= finding.usecs.high, "{finding:?}");
 }
 
+/// All interrupts are a probe's distance apart, as a throttle of that length leaves them, and a few
+/// packets come closer, since the sender is late now and then.
+#[test]
+fn probes_further_apart_than_a_delay_that_drifts__are_no_throttle() {
+    let abilities = Abilities { silent: true, least_gap: 200_000, ..Abilities::default() };
+    let mut train = 0;
+    let drifting = |arrived: &[u64]| {
+        train += 1;
+        delayed(arrived, 120_000 + train * 37 % 80 * 1_000)
+    };
+    let mut heard = hear(abilities, drifting, <[u64]>::to_vec);
+    for heard in &mut heard {
+        for at in (7..heard.probes.len()).step_by(29) {
+            let [.., late, next] = &mut heard.probes[..=at] else { continue };
+            let joined = late.received.map(|received| received + 150_000);
+            (late.sent, late.received, next.received) = (late.sent + 150_000, joined, joined);
+        }
+    }
+    let verdict = judge(&heard);
+    assert!(verdict.findings.iter().all(|finding| finding.family == Family::Delay), "{verdict:?}");
+    let idle = |acquittal: &Acquittal| matches!(acquittal, Acquittal::Waking { .. });
+    assert!(!verdict.acquittals.iter().any(idle), "{verdict:?}");
+    assert!(!verdict.acquits());
+}
+
 #[test]
 fn no_hold__is_said_with_what_is_excluded() {
     let abilities = Abilities { stamps: true, ..Abilities::default() };
