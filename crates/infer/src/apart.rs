@@ -7,8 +7,8 @@
 //! is longer than that. No floor, no clock and no family is needed for it, and noise of any kind
 //! can only hide that pairs were apart.
 
-use crate::series::Series;
-use crate::stats::{quantile, sorted};
+use crate::series::{Point, Series};
+use crate::stats::sorted;
 
 /// A pair kept its distance if that changed by less than this share. A tick of a quarter of the
 /// distance changes it by more as often as not, so it is not excluded by what it leaves alone.
@@ -27,13 +27,9 @@ const PAIRS: usize = 12;
 pub(crate) struct Distances {
     /// By class: how many pairs there are, and how many kept their distance.
     classes: Vec<(usize, usize)>,
-    /// This share of pairs came closer, in microseconds.
-    closest: f64,
+    /// All distances, in microseconds, sorted.
+    sorted: Vec<f64>,
 }
-
-/// What packets that come close do is told by this share of them. Where a plan keeps packets apart,
-/// a sender that is late still sends a few in a row: up to one in twenty on a virtual machine.
-pub(crate) const CLOSEST: f64 = 0.125;
 
 /// A server that answers one request after the other keeps them apart, too, whether they came
 /// together or not: distances below so many of its steps say nothing.
@@ -43,13 +39,12 @@ impl Distances {
     pub(crate) fn of(series: &Series) -> Self {
         let least = STEPS * series.service();
         let mut classes = vec![(0, 0); CLASSES.len()];
-        let mut distances = Vec::new();
+        let came = |pair: &[Point]| pair[1].arrived - pair[0].arrived;
         for pair in series.points.windows(2) {
-            let came = pair[1].arrived - pair[0].arrived;
+            let came = came(pair);
             if came < least {
                 continue;
             }
-            distances.push(came);
             let released = pair[1].released - pair[0].released;
             let class = (2.0 * came.max(f64::MIN_POSITIVE).log2()).floor() as i32 - CLASSES.start;
             if let Some((count, kept)) = classes.get_mut(class.max(-1) as usize) {
@@ -57,14 +52,14 @@ impl Distances {
                 *kept += usize::from((released - came).abs() < TOLERANCE * came);
             }
         }
-        let closest = quantile(&sorted(distances), CLOSEST);
-        Self { classes, closest }
+        Self { classes, sorted: sorted(series.points.windows(2).map(came).collect()) }
     }
 
-    /// The distance below which there are enough pairs to tell what packets do that come as close,
-    /// in microseconds.
-    pub(crate) const fn closest(&self) -> f64 {
-        self.closest
+    /// Of the pairs that came closer than four times `usecs`, how many came closer than that: the
+    /// share of them, 0 where there is none.
+    pub(crate) fn closer(&self, usecs: f64) -> f64 {
+        let below = |usecs: f64| self.sorted.partition_point(|came| *came < usecs) as f64;
+        below(usecs) / below(4.0 * usecs).max(1.0)
     }
 
     /// No hold is longer than this, in microseconds; nothing if no distance was kept.

@@ -51,6 +51,11 @@ const MOSTLY_LATE: f64 = 0.25;
 /// release before.
 const CLOSE: f64 = 0.5;
 
+/// Of those that come at less than twice the throttle, this share has to: half or more do under
+/// the usual plan. Where a plan keeps packets apart, a sender that is late still sends some in a
+/// row, a fifth of them and more on a busy machine.
+const CLOSE_SHARE: f64 = 0.4;
+
 /// Corrections of the drift: each leaves a small part of what there was, and none follows one that
 /// is below [`NO_DRIFT`].
 const CORRECTIONS: usize = 4;
@@ -116,7 +121,8 @@ impl Judged {
     pub(crate) fn is_supported(&self) -> bool {
         let Interval { value, high, .. } = self.usecs;
         let is_kept = self.distances.bound().is_some_and(|bound| bound < FURTHER * value);
-        if self.family == Family::Throttle && self.distances.closest() >= CLOSE * value {
+        let is_close = || self.distances.closer(CLOSE * value) > CLOSE_SHARE;
+        if self.family == Family::Throttle && !is_close() {
             return false;
         }
         let is_lateness = self.stray > MOSTLY_LATE && self.stray_usecs > value;

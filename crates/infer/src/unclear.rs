@@ -1,6 +1,5 @@
 //! Where no hold was found: is there none, or could the data not have shown one?
 
-use crate::apart::CLOSEST;
 use crate::direction::Judged;
 use crate::heard::{Heard, Probe};
 use crate::stats::{quantile, sorted};
@@ -16,6 +15,10 @@ const MIN_ANSWERED: f64 = 0.75;
 
 /// A third of the packets that the usual plan sends: fewer may leave out whole kinds of trains.
 const FEW: usize = 2_000;
+
+/// Probes are as far apart as all but this share of them: a sender that is late sends some in a
+/// row.
+const IN_A_ROW: f64 = 0.25;
 
 /// What is excluded at a place: holds above so many microseconds.
 pub(crate) type Excluded = (Place, f64);
@@ -80,10 +83,9 @@ fn reasons(heard: &[Heard], judged: Option<&Judged>) -> Vec<Why> {
     why
 }
 
-/// How close probes were to one another in their trains, in microseconds, but for those that are
-/// too few to tell.
+/// How close most probes were to one another in their trains, in microseconds.
 fn spacing(heard: &[Heard]) -> f64 {
     let gap = |pair: &[Probe]| pair[1].sent.saturating_sub(pair[0].sent) as f64 / 1e3;
     let gaps = heard.iter().flat_map(|heard| heard.probes.windows(2).map(gap));
-    quantile(&sorted(gaps.collect()), CLOSEST)
+    quantile(&sorted(gaps.collect()), IN_A_ROW)
 }
