@@ -121,7 +121,11 @@ impl Judged {
     pub(crate) fn is_supported(&self) -> bool {
         let Interval { value, high, .. } = self.usecs;
         let is_kept = self.distances.bound().is_some_and(|bound| bound < FURTHER * value);
-        let is_close = || self.distances.closer(CLOSE * value) > CLOSE_SHARE;
+        let close = CLOSE * value;
+        let is_close = || {
+            self.distances.shortest().is_some_and(|usecs| usecs < close)
+                && self.distances.closer(close) > CLOSE_SHARE
+        };
         if self.family == Family::Throttle && !is_close() {
             return false;
         }
