@@ -7,7 +7,7 @@
 //! is longer than that. No floor, no clock and no family is needed for it, and noise of any kind
 //! can only hide that pairs were apart.
 
-use crate::series::{Point, Series};
+use crate::series::Series;
 use crate::stats::sorted;
 
 /// A pair kept its distance if that changed by less than this share. A tick of a quarter of the
@@ -39,9 +39,10 @@ impl Distances {
     pub(crate) fn of(series: &Series) -> Self {
         let least = STEPS * series.service();
         let mut classes = vec![(0, 0); CLASSES.len()];
-        let came = |pair: &[Point]| pair[1].arrived - pair[0].arrived;
+        let mut distances = Vec::new();
         for pair in series.points.windows(2) {
-            let came = came(pair);
+            let came = pair[1].arrived - pair[0].arrived;
+            distances.push(came);
             if came < least {
                 continue;
             }
@@ -52,7 +53,7 @@ impl Distances {
                 *kept += usize::from((released - came).abs() < TOLERANCE * came);
             }
         }
-        Self { classes, sorted: sorted(series.points.windows(2).map(came).collect()) }
+        Self { classes, sorted: sorted(distances) }
     }
 
     /// Of the pairs that came closer than four times `usecs`, how many came closer than that: the
