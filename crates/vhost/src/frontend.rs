@@ -8,6 +8,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
+use std::sync::{Arc, Weak};
 
 use base::time::Instant;
 use hostside::VirtualHost;
@@ -35,13 +36,31 @@ const BATCH: usize = 16;
 /// Descriptors and mappings that wait to be closed, at which a frontend is sent away.
 const MAX_UNCLOSED: usize = 512;
 
+/// Has connections accepted again when it is dropped. The reaper drops it, after all that waited to
+/// be closed when accepting ended; the epoll then wakes the owner of the device by itself.
+#[derive(Debug)]
+struct Reopening {
+    epoll: Arc<OwnedFd>,
+    /// None if the device is gone meanwhile.
+    listener: Weak<UnixListener>,
+}
+
+impl Drop for Reopening {
+    fn drop(&mut self) {
+        if let Some(listener) = self.listener.upgrade() {
+            // The entry is there, so this needs no memory, and does not fail.
+            let event = epoll::EventData::new_u64(LISTENER);
+            let _ = epoll::modify(&*self.epoll, &*listener, event, epoll::EventFlags::IN);
+        }
+    }
+}
+
 /// The socket of a device, and who is connected to it.
 #[derive(Debug)]
 pub struct Frontend {
     settings: SessionSettings,
-    listener: UnixListener,
-    /// Connections are accepted. They are not while too much waits to be closed.
-    accepts: bool,
+    /// Watched for connections, except while too much waits to be closed.
+    listener: Arc<UnixListener>,
     pub(super) watching: Watching,
     guest: Option<Guest>,
     lost: Option<String>,
@@ -75,9 +94,10 @@ impl Frontend {
     pub fn new(listener: UnixListener, settings: SessionSettings) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let watching = Watching::new(KICK, BACKEND)?;
-        let mut frontend = Self {
-            listener,
-            accepts: false,
+        let event = epoll::EventData::new_u64(LISTENER);
+        epoll::add(&*watching.epoll, &listener, event, epoll::EventFlags::IN)?;
+        Ok(Self {
+            listener: Arc::new(listener),
             watching,
             guest: None,
             lost: None,
@@ -85,16 +105,7 @@ impl Frontend {
             calls: vec![None; settings.rings],
             raised: Vec::new(),
             settings,
-        };
-        frontend.watch_listener()?;
-        Ok(frontend)
-    }
-
-    fn watch_listener(&mut self) -> io::Result<()> {
-        let token = epoll::EventData::new_u64(LISTENER);
-        epoll::add(&*self.watching.epoll, &self.listener, token, epoll::EventFlags::IN)?;
-        self.accepts = true;
-        Ok(())
+        })
     }
 
     /// What becomes readable when there is something to do.
@@ -124,12 +135,7 @@ impl Frontend {
     /// Takes what has come at the descriptors if one is `ready`; whether another guest has come, of
     /// whose rings nothing is known.
     pub fn sync(&mut self, ready: bool) -> bool {
-        let another = ready && self.listen();
-        if !self.accepts && self.watching.reaper.pending() == 0 {
-            // Without a listener nobody can connect, which shows.
-            let _ = self.watch_listener();
-        }
-        another
+        ready && self.listen()
     }
 
     fn listen(&mut self) -> bool {
@@ -194,9 +200,17 @@ impl Frontend {
                 another = true;
             }
         }
-        // Whoever connects now waits until the reaper has caught up.
-        self.accepts = epoll::delete(&*self.watching.epoll, &self.listener).is_err();
+        self.pause();
         another
+    }
+
+    /// Accepts no more connections until the reaper has closed what waits for it now.
+    fn pause(&self) {
+        let Watching { epoll, reaper, .. } = &self.watching;
+        let event = epoll::EventData::new_u64(LISTENER);
+        let _ = epoll::modify(&**epoll, &*self.listener, event, epoll::EventFlags::empty());
+        let listener = Arc::downgrade(&self.listener);
+        reaper.drop_later(Box::new(Reopening { epoll: Arc::clone(epoll), listener }));
     }
 
     /// Obeys messages, until there are none or one has to wait for its answer.
@@ -317,5 +331,45 @@ impl Guest {
             Answer::WhenServed(message) => self.owed = Some(message),
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::DeviceSettings;
+    use crate::reaper::Foreign;
+    use crate::reaper::tests::Stubborn;
+    use rustix::event::{PollFd, PollFlags, poll};
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixStream};
+    use std::sync::mpsc::sync_channel;
+
+    fn is_ready(frontend: &Frontend, seconds: i64) -> bool {
+        let patience = Timespec { tv_sec: seconds, tv_nsec: 0 };
+        poll(&mut [PollFd::new(&frontend.fd(), PollFlags::IN)], Some(&patience)).unwrap() > 0
+    }
+
+    #[test]
+    fn who_waits_for_the_reaper_is_accepted_when_it_is_done() {
+        let name = format!("earmark-test-{}-reopening", std::process::id());
+        let address = SocketAddr::from_abstract_name(name).unwrap();
+        let listener = UnixListener::bind_addr(&address).unwrap();
+        let settings = DeviceSettings::default().session();
+        let mut frontend = Frontend::new(listener, settings).unwrap();
+        let reaper = frontend.watching.reaper.clone();
+        let (release, wait) = sync_channel(0);
+        drop(Foreign::new(Stubborn(wait), &reaper));
+        (0..MAX_UNCLOSED).for_each(|_| drop(Foreign::new((), &reaper)));
+
+        let _peer = UnixStream::connect_addr(&address).unwrap();
+        assert!(is_ready(&frontend, 0));
+        assert!(!frontend.sync(true), "too much waits to be closed");
+        assert!(!is_ready(&frontend, 0), "nothing can be done until the reaper is");
+        release.send(()).unwrap();
+        // From here on nothing but the frontend's descriptor says that there is something to do.
+        assert!(is_ready(&frontend, 120), "the frontend that waits is noticed");
+        assert!(frontend.sync(true));
+        assert!(frontend.is_connected());
     }
 }

@@ -43,7 +43,8 @@ impl Reaper {
         self.pending.load(Ordering::Relaxed)
     }
 
-    fn drop_later(&self, thing: Box<dyn Send>) {
+    /// Drops `thing` after all that waits already.
+    pub(super) fn drop_later(&self, thing: Box<dyn Send>) {
         self.pending.fetch_add(1, Ordering::Relaxed);
         // The thread lives as long as there is a sender.
         let _ = self.queue.send(thing);
@@ -114,7 +115,7 @@ pub(super) mod tests {
     }
 
     /// Blocks whoever drops it until something is said.
-    struct Stubborn(Receiver<()>);
+    pub(in super::super) struct Stubborn(pub(in super::super) Receiver<()>);
 
     impl Drop for Stubborn {
         fn drop(&mut self) {
