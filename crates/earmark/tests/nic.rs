@@ -239,6 +239,52 @@ fn the_lab_of_another_user_is_named_with_its_user() {
 }
 
 #[test]
+fn a_stranger_at_the_name_of_a_lab_is_named_and_not_heard() {
+    common::needs("python3", "python3");
+    let listen = "import os, socket, sys
+os.setgid(65534)
+os.setuid(65534)
+listeners = [socket.socket(socket.AF_UNIX) for name in sys.argv[1:]]
+for listener, name in zip(listeners, sys.argv[1:]):
+    listener.bind(chr(0) + name)
+    listener.listen()
+    if os.fork() == 0:
+        while True:
+            connection, _ = listener.accept()
+            try: connection.sendall(b'{\"refused\":\"\\u001b[2Jrun this\"}\\n')
+            except OSError: pass";
+    let script = "
+        python3 -c \"$1\" earmark/lab/theirs earmark-mx/report/02:00:00:00:00:01/3 \\
+            > /dev/null 2>&1 & stranger=$!
+        for try in $(seq 3000); do
+            [ $(grep -c @earmark /proc/net/unix) = 2 ] && break
+            sleep 0.02
+        done
+        wait $stranger
+        $0 nic labs
+        for words in 'nic show' 'nic --lab theirs show' 'nic --lab theirs set b0 rx-usecs 5' \\
+            'lab run --name theirs --on a true' 'mx counters' \\
+            'mx counters 02:00:00:00:00:01/3 --dump'
+        do
+            $0 $words && echo \"$words worked\"
+        done
+        exit 1";
+    let mut apart = Command::new("unshare");
+    apart.args(["--net", "--pid", "--fork", "--kill-child", "sh", "-c", script, EARMARK, listen]);
+    let ended = output(&mut apart);
+    assert_eq!(ended.stdout, "", "{ended:?}");
+    ended.refused(&[
+        "lab theirs is that of user nobody\n",
+        "no lab of yours runs here; lab theirs belongs to user nobody",
+        "sudo -u nobody earmark nic --lab theirs",
+        "a lab named theirs of user nobody runs already",
+        "endpoint 02:00:00:00:00:01/3 is left out: it belongs to user nobody",
+        "look at MX endpoint 02:00:00:00:00:01/3: it belongs to user nobody",
+    ]);
+    assert!(!ended.stderr.contains("run this"), "{ended:?}");
+}
+
+#[test]
 fn several_labs_are_told_apart() {
     let script = "
         earmark lab run --name first --on a 'exec sleep 300' & first=$!

@@ -54,7 +54,7 @@ pub(crate) fn is_virtual(device: &str) -> bool {
 /// known whose this one is.
 fn counted(device: &str) -> Option<OwnHold> {
     let mut found = None;
-    for lab in client::labs().ok()? {
+    for lab in client::labs().ok()?.own {
         let Ok(ports) = client::ask(&lab, &Request::Show) else { continue };
         let Some(port) = ports.into_iter().find(|port| port.port == device) else { continue };
         if found.is_some() {

@@ -8,7 +8,6 @@
 //! [`dump_on`] prints the same on standard error when a signal comes.
 
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
@@ -21,11 +20,12 @@ use serde::{Deserialize, Serialize};
 use signal_hook::iterator::Signals;
 
 use super::port::PortCounters;
+use sys::peer::{self, Credentials, Server};
 
 /// What the names of the sockets begin with; the address follows.
 const PREFIX: &str = "earmark-mx/report/";
 
-/// How long either side waits for the other one.
+/// How long either side waits for the other one, all its bytes together.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The longest report that is read, in bytes: that of some hundred thousand requests.
@@ -116,7 +116,7 @@ pub fn serve(observer: Observer) -> io::Result<Reporter> {
     let socket = UnixListener::bind_addr(&SocketAddr::from_abstract_name(name)?)?;
     let listener = socket.try_clone()?;
     let thread = std::thread::Builder::new().name("mx-report".into()).spawn(move || {
-        while let Ok((stream, _)) = listener.accept() {
+        while let Some(stream) = peer::accept(&listener) {
             // Whoever goes away in between has no use for an answer.
             let _ = answer(stream, &observer);
         }
@@ -126,8 +126,7 @@ pub fn serve(observer: Observer) -> io::Result<Reporter> {
 
 fn answer(mut stream: UnixStream, observer: &Observer) -> io::Result<()> {
     stream.set_write_timeout(Some(TIMEOUT))?;
-    let user = rustix::net::sockopt::socket_peercred(stream.as_fd())?.uid;
-    if user != rustix::process::geteuid() && !user.is_root() {
+    if !Credentials::of(&stream)?.are_trusted() {
         return Ok(());
     }
     let Some(report) = observer.look() else { return Ok(()) };
@@ -148,14 +147,7 @@ impl Drop for Reporter {
 /// # Errors
 /// If the kernel does not list its sockets.
 pub fn running() -> io::Result<Vec<String>> {
-    let sockets = std::fs::read_to_string("/proc/net/unix")?;
-    let marker = format!(" @{PREFIX}");
-    let name = |line: &str| line.split_once(&marker).map(|(_, name)| name.to_owned());
-    let mut names: Vec<String> = sockets.lines().filter_map(name).collect();
-    // A socket with connections is listed once for each.
-    names.sort();
-    names.dedup();
-    Ok(names)
+    Ok(peer::listening(PREFIX)?.into_iter().map(|socket| socket.name).collect())
 }
 
 /// Looks at the endpoint of this address.
@@ -163,16 +155,11 @@ pub fn running() -> io::Result<Vec<String>> {
 /// # Errors
 /// If nobody serves it, it belongs to another user, or it does not answer.
 pub fn ask(address: &str) -> io::Result<Report> {
-    let name = SocketAddr::from_abstract_name(format!("{PREFIX}{address}"))?;
-    let stream = UnixStream::connect_addr(&name)?;
-    stream.set_read_timeout(Some(TIMEOUT))?;
+    let server = Server::connect(&format!("{PREFIX}{address}"), TIMEOUT)?;
     let mut text = Vec::new();
-    stream.take(MAX_REPORT).read_to_end(&mut text)?;
+    server.take(MAX_REPORT).read_to_end(&mut text)?;
     if text.is_empty() {
-        return Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            "it gives no answer: it is being closed, or belongs to another user",
-        ));
+        return Err(io::Error::other("it gives no answer: it is being closed, or is root's"));
     }
     Ok(serde_json::from_slice(&text)?)
 }

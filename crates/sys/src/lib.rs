@@ -9,6 +9,7 @@
 //! | [`ethtool`] | what `ethtool` asks of drivers by ioctl |
 //! | [`netlink`], [`station`] | interfaces, and the addresses of hosts |
 //! | [`packet`] | packet sockets |
+//! | [`peer`] | whose the other end of a Unix socket is, and servers that are asked within limits |
 //! | [`stamps`] | timestamps of datagrams, by the kernel and by NICs |
 //! | [`replies`] | answers that leave from the address that was asked |
 //! | [`privilege`] | rights, with and without root |
@@ -36,6 +37,7 @@ pub mod netlink;
 pub mod option;
 pub mod packet;
 pub mod page;
+pub mod peer;
 pub mod privilege;
 pub mod refusals;
 pub mod replies;

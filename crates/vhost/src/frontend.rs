@@ -13,6 +13,7 @@ use std::sync::{Arc, Weak};
 use base::time::Instant;
 use hostside::VirtualHost;
 use rustix::event::{Timespec, epoll};
+use sys::peer::Credentials;
 
 use super::config::SessionSettings;
 use super::connection::Connection;
@@ -314,8 +315,8 @@ impl VirtualHost for Frontend {
 
 /// The process at the other end of a socket; none if it is not in sight of ours.
 fn process_of(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
-    let credentials = rustix::net::sockopt::socket_peercred(socket).ok()?;
-    rustix::process::pidfd_open(credentials.pid, rustix::process::PidfdFlags::empty()).ok()
+    let process = Credentials::of(socket).ok()?.process?;
+    rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok()
 }
 
 impl Guest {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, bail, ensure};
 
 use crate::cli::{NicArgs, NicCommand};
-use lab::control::client::{ask, choose, labs};
+use lab::control::client::{Labs, ask, choose, labs};
 use lab::control::{AttachmentState, LaneState, PortState, QueueState, Request};
 use report::terminal::number;
 use report::terminal::{Stream, Width};
@@ -27,7 +27,9 @@ pub fn run(args: &NicArgs) -> Result<()> {
     }
     match &args.command {
         NicCommand::Labs => {
-            labs()?.iter().for_each(|lab| outln!("{lab}"));
+            let Labs { own, others } = labs()?;
+            own.iter().for_each(|lab| outln!("{lab}"));
+            others.iter().for_each(|(lab, user)| errln!("lab {lab} is that of user {user}"));
             Ok(())
         }
         NicCommand::Show { port, queue, json } => {

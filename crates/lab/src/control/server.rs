@@ -1,7 +1,6 @@
 //! The lab's side of the control socket.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::AsFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::{Arc, Weak};
@@ -18,11 +17,12 @@ use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, Profile, R
 
 use super::{AttachmentState, LaneState, PREFIX, PortState, QueueState, Reply, Request};
 use hostside::distribution::Distribution;
+use sys::peer::{self, Credentials};
 
 /// The longest request that is read, in bytes.
 const MAX_REQUEST: u64 = 65_536;
 
-/// How long a client may take to send its request.
+/// How long a client may take to send its request, and to take the answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Serves a lab's control sockets until it is dropped; their names are free again then.
@@ -46,7 +46,12 @@ impl Server {
             let address = SocketAddr::from_abstract_name(format!("{PREFIX}{name}"))?;
             UnixListener::bind_addr(&address).map_err(|error| match error.kind() {
                 std::io::ErrorKind::AddrInUse => {
-                    anyhow!("a lab named {name} runs already; choose another name with --name")
+                    let owner = peer::owner(&format!("{PREFIX}{name}"));
+                    let whose =
+                        owner.map_or_else(|_| String::new(), |user| format!(" of user {user}"));
+                    anyhow!(
+                        "a lab named {name}{whose} runs already; choose another name with --name"
+                    )
                 }
                 _ => anyhow!("open the control socket of lab {name}: {error}"),
             })
@@ -80,7 +85,7 @@ impl Drop for Server {
 
 /// Answers clients one by one, until the socket is shut down.
 fn serve(listener: &UnixListener, plane: &Weak<Handle>) {
-    while let Ok((stream, _)) = listener.accept() {
+    while let Some(stream) = peer::accept(listener) {
         let Some(plane) = plane.upgrade() else { return };
         // A client that goes away or talks nonsense is its own problem.
         let _ = answer(&stream, &plane);
@@ -89,8 +94,8 @@ fn serve(listener: &UnixListener, plane: &Weak<Handle>) {
 
 fn answer(stream: &UnixStream, plane: &Handle) -> Result<()> {
     stream.set_read_timeout(Some(TIMEOUT))?;
-    let peer = rustix::net::sockopt::socket_peercred(stream.as_fd())?;
-    let reply = if peer.uid == rustix::process::geteuid() || peer.uid.is_root() {
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    let reply = if Credentials::of(stream)?.are_trusted() {
         let mut line = String::new();
         BufReader::new(stream.take(MAX_REQUEST)).read_line(&mut line)?;
         obey(&line, plane).unwrap_or_else(|error| Reply::Refused(format!("{error:#}")))

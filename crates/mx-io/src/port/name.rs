@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::net::{SocketAddrUnix, bind, connect, listen};
 
 use super::PortError;
-use sys::option;
+use sys::peer::Credentials;
 
 /// How long a forked child may take until it executes its program.
 const FORKED_FOR: Duration = Duration::from_secs(5);
@@ -100,8 +100,8 @@ fn was_given_up(name: &str) -> bool {
 /// kind.
 fn holder(name: &str, socket: &OwnedFd) -> Option<u32> {
     connect(socket, &SocketAddrUnix::new_abstract_name(name.as_bytes()).ok()?).ok()?;
-    let [pid, _user, _group] = option::words(socket, libc::SOL_SOCKET, libc::SO_PEERCRED).ok()?;
-    (pid != 0).then_some(pid)
+    let process = Credentials::of(socket).ok()?.process?;
+    Some(process.as_raw_nonzero().get().unsigned_abs())
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub fn reopen(identity: &Identity) -> Result<Reopened> {
         DeviceKind::Interface => Interface::reopen(identity)
             .with_context(|| format!("look for {}, which has a journal", identity.name)),
         DeviceKind::Port => {
-            let runs = client::labs()?.contains(&identity.place)
+            let runs = client::labs()?.own.contains(&identity.place)
                 && client::socket(&identity.place)? == identity.number;
             if !runs {
                 return Ok(Reopened::Gone);

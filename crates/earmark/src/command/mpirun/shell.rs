@@ -37,6 +37,10 @@ const WITH_VALUE: [&str; 6] = ["-F", "-S", "-i", "-l", "-o", "-p"];
 /// The exit status of `ssh` where it could not do its work.
 const FAILED: u8 = 255;
 
+/// The longest request that is read, in bytes: a word of a command has 128 KiB at most (`execve(2)`),
+/// and JSON makes six bytes of some.
+const MAX_REQUEST: u64 = 1 << 20;
+
 /// What is to run where.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct ShellRequest {
@@ -120,7 +124,7 @@ fn is_first(one: &impl AsFd, other: &impl AsFd) -> bool {
 fn answer(stream: &UnixStream, hosts: &[&Host], until: &UnixStream) -> Result<()> {
     let streams = streams(stream)?;
     let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line)?;
+    BufReader::new(stream.take(MAX_REQUEST)).read_line(&mut line)?;
     let order: ShellRequest = serde_json::from_str(&line)?;
     let status = match start(&order, hosts, streams) {
         Ok(mut child) => attend(&mut child, stream, until)?,

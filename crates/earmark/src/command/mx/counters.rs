@@ -1,11 +1,13 @@
 //! `earmark mx counters`: what running endpoints have counted.
 
+use std::io;
+
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use mx_io::discovery::{Peers, Target};
 use mx_io::report::{Report, ask, running};
 
-use report::{outln, output};
+use report::{errln, outln};
 
 /// What `earmark mx counters` takes.
 #[derive(Args, Debug)]
@@ -26,7 +28,6 @@ pub struct CountersArgs {
 
 /// Prints counters.
 pub(super) fn run(args: &CountersArgs) -> Result<()> {
-    let list = || running().context("list MX endpoints: read /proc/net/unix");
     let reports = match &args.address {
         Some(target) => {
             // Whoever runs on this host is looked at by its address.
@@ -34,17 +35,10 @@ pub(super) fn run(args: &CountersArgs) -> Result<()> {
                 format!("look at MX endpoint {target}: give its address, MAC/ENDPOINT")
             })?;
             let address = address.to_string();
-            let report = ask(&address).with_context(|| {
-                let known = list().map_or_else(|_| String::new(), |known| known.join(", "));
-                let known = if known.is_empty() { "none".to_owned() } else { known };
-                format!(
-                    "look at MX endpoint {address}: it does not run in this network namespace, or \
-                     does not serve its counters (mx_io::report::serve); those that do: {known}"
-                )
-            })?;
+            let report = ask(&address).map_err(|error| not_there(&address, error))?;
             vec![report]
         }
-        None => list()?.iter().filter_map(|address| ask(address).ok()).collect(),
+        None => listed()?.iter().filter_map(|address| look_at(address)).collect(),
     };
     if reports.is_empty() {
         bail!(
@@ -60,12 +54,41 @@ pub(super) fn run(args: &CountersArgs) -> Result<()> {
     Ok(())
 }
 
+fn listed() -> Result<Vec<String>> {
+    running().context("list MX endpoints: read /proc/net/unix")
+}
+
+/// Why an endpoint does not answer, and what to do.
+fn not_there(address: &str, error: io::Error) -> anyhow::Error {
+    let what = format!("look at MX endpoint {address}");
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        return anyhow::Error::new(error).context(what);
+    }
+    let known = listed().map_or_else(|_| String::new(), |known| known.join(", "));
+    let known = if known.is_empty() { "none".to_owned() } else { known };
+    anyhow::Error::new(error).context(format!(
+        "{what}: it does not run in this network namespace, or does not serve its counters \
+         (mx_io::report::serve); those that do: {known}"
+    ))
+}
+
+/// What an endpoint answers, if it does. One of another user is only named.
+fn look_at(address: &str) -> Option<Report> {
+    match ask(address) {
+        Ok(report) => Some(report),
+        Err(error) => {
+            errln!("MX endpoint {address} is left out: {error}");
+            None
+        }
+    }
+}
+
 fn show(report: &Report, args: &CountersArgs) {
     outln!("endpoint {} of process {}:", report.address, report.pid);
     for (name, count) in report.counters.iter().filter(|(_, count)| args.all || *count > 0) {
         outln!("  {name}: {count}");
     }
     if args.dump {
-        output::bytes(report.dump.as_bytes());
+        outln!("{}", report.dump.trim_end());
     }
 }

@@ -27,7 +27,7 @@ use super::calls::Calls;
 use super::remote::Remote;
 use super::ring::{Consumer, Producer, Wake, is_possible};
 use crate::port::{NicId, Reference};
-use sys::option;
+use sys::peer::Credentials;
 
 /// What a greeting begins with: who speaks, and in which version.
 const GREETING: [u8; 8] = *b"earmark\x03";
@@ -252,9 +252,8 @@ impl AsFd for Inbound {
 /// The number of the process on the other side, if it belongs to the user of this one, or to root;
 /// 0 if it has none here.
 fn trusted_process(other: BorrowedFd<'_>) -> Option<u32> {
-    let [process, user, _] = option::words(other, libc::SOL_SOCKET, libc::SO_PEERCRED).ok()?;
-    let own = rustix::process::geteuid().as_raw();
-    (user == own || user == 0).then_some(process)
+    let other = Credentials::of(other).ok().filter(Credentials::are_trusted)?;
+    Some(other.process.map_or(0, |process| process.as_raw_nonzero().get().unsigned_abs()))
 }
 
 /// What a sender says first.
