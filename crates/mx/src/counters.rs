@@ -7,7 +7,7 @@ use crate::wire::FrameType;
 pub enum Drop {
     /// It is no frame of this protocol, or its checksum is wrong.
     Malformed,
-    /// It has no checksum, and the peers agreed on one.
+    /// It has no checksum, although the peers agreed on one, or it would change a connection.
     NoChecksum,
     /// It is for another endpoint.
     NotForUs,
@@ -86,6 +86,9 @@ pub struct Counters {
     pub messages_received: u64,
     /// Messages that arrived before anybody wanted them.
     pub unexpected: u64,
+    /// Messages and receives that wait and were looked at, to find those that belong together or
+    /// to a peer that was lost: the work of matching.
+    pub compared: u64,
     /// Eager messages that were announced instead, since the peer permitted no more bytes.
     pub without_credit: u64,
     /// Peers that were lost.
@@ -116,6 +119,7 @@ impl Counters {
             ("messages-sent", self.messages_sent),
             ("messages-received", self.messages_received),
             ("unexpected", self.unexpected),
+            ("compared", self.compared),
             ("without-credit", self.without_credit),
             ("peers-lost", self.peers_lost),
         ];

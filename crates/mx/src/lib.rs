@@ -113,4 +113,5 @@ pub mod outgoing;
 mod peer;
 pub mod seq;
 pub mod status;
+mod waiting;
 pub mod wire;

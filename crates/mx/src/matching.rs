@@ -7,9 +7,11 @@
 //! the order in which they were sent, so two that fit the same receives are received in order.
 
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
 
 use crate::config::ContextBits;
 use crate::ids::{MessageId, PeerId, ReceiveId};
+use crate::waiting::{Waiting, WaitingMessages};
 
 /// The messages that a receive takes: those whose match information agrees with `info` in all bits
 /// of `mask`.
@@ -46,86 +48,79 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
-    fn fits(&self, match_info: u64, source: PeerId) -> bool {
+    pub(crate) fn fits(&self, waiting: &Waiting) -> bool {
+        self.takes(waiting.match_info, waiting.source)
+    }
+
+    fn takes(&self, match_info: u64, source: PeerId) -> bool {
         self.wanted.accepts(match_info) && self.source.is_none_or(|wanted| wanted == source)
     }
-}
-
-/// A message that no receive has taken.
-#[derive(Clone, Copy, Debug)]
-struct Waiting {
-    message: MessageId,
-    match_info: u64,
-    source: PeerId,
-}
-
-/// The queues of one context.
-#[derive(Debug, Default)]
-struct Queues {
-    posted: VecDeque<(ReceiveId, Pattern)>,
-    waiting: VecDeque<Waiting>,
 }
 
 /// Receives that wait for messages, and messages that wait for receives.
 #[derive(Debug)]
 pub(crate) struct Matching {
     bits: ContextBits,
-    contexts: BTreeMap<u16, Queues>,
-    waiting: u32,
+    /// The receives of each context.
+    posted: BTreeMap<u16, VecDeque<(ReceiveId, Pattern)>>,
+    /// The messages of all contexts. A mask covers the context, so those of others never fit.
+    waiting: WaitingMessages,
 }
 
 impl Matching {
     pub(crate) fn new(bits: ContextBits) -> Self {
-        Self { bits, contexts: BTreeMap::new(), waiting: 0 }
+        let (posted, waiting) = (BTreeMap::new(), WaitingMessages::default());
+        Self { bits, posted, waiting }
     }
 
     /// Messages that wait.
-    pub(crate) const fn waiting(&self) -> u32 {
-        self.waiting
+    pub(crate) fn waiting(&self) -> u32 {
+        self.waiting.len() as u32
     }
 
     /// Receives that wait.
     pub(crate) fn posted(&self) -> usize {
-        self.contexts.values().map(|queues| queues.posted.len()).sum()
+        self.posted.values().map(VecDeque::len).sum()
     }
 
     /// A receive waits from now on.
     pub(crate) fn post(&mut self, receive: ReceiveId, pattern: Pattern) {
-        self.queues(pattern.wanted.info).posted.push_back((receive, pattern));
+        let context = self.bits.of(pattern.wanted.info);
+        self.posted.entry(context).or_default().push_back((receive, pattern));
     }
 
-    /// The receive that a message belongs to; it waits no longer.
-    pub(crate) fn match_message(&mut self, match_info: u64, source: PeerId) -> Option<ReceiveId> {
-        let posted = &mut self.queues(match_info).posted;
-        let place = posted.iter().position(|(_, pattern)| pattern.fits(match_info, source))?;
-        posted.remove(place).map(|(receive, _)| receive)
+    /// The receive that a message belongs to; it waits no longer. Adds to `compared` how many
+    /// receives were looked at.
+    pub(crate) fn match_message(
+        &mut self,
+        match_info: u64,
+        source: PeerId,
+        compared: &mut u64,
+    ) -> Option<ReceiveId> {
+        let posted = self.posted.get_mut(&self.bits.of(match_info))?;
+        let place = posted.iter().position(|(_, pattern)| pattern.takes(match_info, source));
+        *compared += place.map_or(posted.len(), |place| place + 1) as u64;
+        posted.remove(place?).map(|(receive, _)| receive)
     }
 
     /// A message waits from now on.
     pub(crate) fn keep(&mut self, message: MessageId, match_info: u64, source: PeerId) {
-        self.waiting += 1;
-        self.queues(match_info).waiting.push_back(Waiting { message, match_info, source });
+        self.waiting.push(Waiting { message, match_info, source });
     }
 
     /// The first message that fits, which goes on waiting.
-    pub(crate) fn find(&self, pattern: &Pattern) -> Option<MessageId> {
-        let queues = self.contexts.get(&self.bits.of(pattern.wanted.info))?;
-        let fits = |message: &&Waiting| pattern.fits(message.match_info, message.source);
-        queues.waiting.iter().find(fits).map(|waiting| waiting.message)
+    pub(crate) fn find(&mut self, pattern: &Pattern, compared: &mut u64) -> Option<MessageId> {
+        self.waiting.find(pattern, compared)
     }
 
     /// The first message that fits; it waits no longer.
-    pub(crate) fn take(&mut self, pattern: &Pattern) -> Option<MessageId> {
-        let waiting = &mut self.contexts.get_mut(&self.bits.of(pattern.wanted.info))?.waiting;
-        let fits = |message: &Waiting| pattern.fits(message.match_info, message.source);
-        let place = waiting.iter().position(fits)?;
-        self.waiting -= 1;
-        waiting.remove(place).map(|waiting| waiting.message)
+    pub(crate) fn take(&mut self, pattern: &Pattern, compared: &mut u64) -> Option<MessageId> {
+        self.waiting.take(pattern, compared)
     }
 
     /// A receive waits no longer; false if it did not.
     pub(crate) fn withdraw(&mut self, receive: ReceiveId, match_info: u64) -> bool {
-        let posted = &mut self.queues(match_info).posted;
+        let Some(posted) = self.posted.get_mut(&self.bits.of(match_info)) else { return false };
         let place = posted.iter().position(|(waiting, _)| *waiting == receive);
         place.is_some_and(|place| posted.remove(place).is_some())
     }
@@ -134,19 +129,21 @@ impl Matching {
     pub(crate) fn drop_messages(
         &mut self,
         source: PeerId,
-        mut gone: impl FnMut(MessageId) -> bool,
+        compared: &mut u64,
+        gone: impl FnMut(MessageId) -> bool,
     ) {
-        for queues in self.contexts.values_mut() {
-            let before = queues.waiting.len();
-            queues.waiting.retain(|waiting| waiting.source != source || !gone(waiting.message));
-            self.waiting -= (before - queues.waiting.len()) as u32;
-        }
+        self.waiting.remove_from(source, compared, gone);
+    }
+
+    /// No message waits any longer.
+    pub(crate) fn drop_all_messages(&mut self) {
+        self.waiting = WaitingMessages::default();
     }
 
     /// The receives that name this peer wait no longer; each is passed to `gone`.
     pub(crate) fn drop_receives(&mut self, source: PeerId, mut gone: impl FnMut(ReceiveId)) {
-        for queues in self.contexts.values_mut() {
-            queues.posted.retain(|(receive, pattern)| {
+        for posted in self.posted.values_mut() {
+            posted.retain(|(receive, pattern)| {
                 let stays = pattern.source != Some(source);
                 if !stays {
                     gone(*receive);
@@ -156,7 +153,9 @@ impl Matching {
         }
     }
 
-    fn queues(&mut self, match_info: u64) -> &mut Queues {
-        self.contexts.entry(self.bits.of(match_info)).or_default()
+    /// No receive waits any longer; these did.
+    pub(crate) fn drop_all_receives(&mut self) -> Vec<ReceiveId> {
+        let posted = core::mem::take(&mut self.posted);
+        posted.into_values().flatten().map(|(receive, _)| receive).collect()
     }
 }

@@ -10,7 +10,7 @@ use super::schedule::Stray;
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
 use crate::ids::PeerId;
-use crate::peer::{Item, Link, Peer, Target};
+use crate::peer::{Item, Link};
 use crate::status::{Code, Event};
 use crate::wire::{Header, Notify, REFUSED};
 
@@ -38,18 +38,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.timer_changed(now, id);
         }
         self.drop_waiting(now);
-        let receives: Vec<_> = self.receives.keys().collect();
-        for receive in receives {
-            let comes = |peer: &Peer| {
-                peer.arriving.is_some_and(|arriving| arriving.target == Target::Receive(receive))
-            };
-            let in_transfer = self.coming().any(|pull| pull.receive == receive)
-                || self.peers.slots.values().any(comes);
-            let Some(receiving) = self.receives.get(receive).filter(|_| !in_transfer) else {
-                continue;
-            };
-            let match_info = receiving.match_info;
-            self.matching.withdraw(receive, match_info);
+        // The others have taken a message that comes.
+        for receive in self.matching.drop_all_receives() {
+            let match_info = self.receives.get(receive).map_or(0, |receive| receive.match_info);
             self.complete_receive(receive, Code::Aborted, None, Delivery::nothing(match_info));
         }
     }
@@ -57,23 +48,27 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Nobody will receive what waits. Two that close would wait for each other, if it went on
     /// taking up room, or promised to be pulled.
     fn drop_waiting(&mut self, now: Instant) {
+        self.matching.drop_all_messages();
         let ids: Vec<_> = self.messages.keys().collect();
         for id in ids {
-            let Some(Message { source, contents, .. }) = self.messages.remove(id) else { continue };
-            self.matching.drop_messages(source, |waiting| waiting == id);
+            let Some(Message { source, contents, .. }) = self.remove_message(id) else { continue };
             match contents {
                 Contents::Announced(Announced { region, .. }) => self.refuse(now, source, region),
                 Contents::Eager(data, _) => self.release(now, source, data.len() as u32),
                 Contents::Local(_) => {}
             }
         }
-        self.unless_full(now);
+        let peers: Vec<_> = self.peers.addresses().collect();
+        for (_, id) in peers {
+            self.unless_full(now, id);
+        }
     }
 
     /// Tells a peer that nobody will pull its message.
     pub(super) fn refuse(&mut self, now: Instant, id: PeerId, region: u32) {
         if let Some(peer) = self.peers.get_mut(id) {
             peer.outbound.notifies.push_back(Notify { region, delivered: REFUSED });
+            self.takes_room(id);
             self.wake(id);
             self.timer_changed(now, id);
         }
@@ -117,7 +112,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(arriving) = self.peers.get_mut(id).and_then(|peer| peer.arriving.take()) {
             self.break_off(id, arriving, code);
         }
-        self.end_waiting(id);
+        self.end_waiting(id, code);
         let mut receives = Vec::new();
         self.matching.drop_receives(id, |receive| receives.push(receive));
         for receive in receives {
@@ -126,7 +121,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         self.peers.clear_address(address, id);
         self.forget(id, code);
-        self.unless_full(now);
         // What was asked of it takes up no room any more.
         self.ask_for_more(now);
     }
@@ -136,18 +130,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let Some(peer) = self.peers.get_mut(id) else { return };
         let mut left = Vec::new();
         peer.outbound.abandon(|send| left.push(send));
-        for (message, kept) in &self.messages {
-            if let Message { source, contents: Contents::Local(send), .. } = kept
-                && *source == id
-            {
-                self.matching.drop_messages(id, |waiting| waiting == message);
-                left.push(*send);
-            }
-        }
-        self.messages.retain(|_, message| match message.contents {
-            Contents::Local(_) => message.source != id,
-            _ => true,
-        });
         for send in left {
             self.complete_send(send, code, 0);
             // A message of several frames is in the list several times.
@@ -155,12 +137,26 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// Messages that wait and have not arrived will not; the others stay.
-    fn end_waiting(&mut self, id: PeerId) {
-        let Self { messages, matching, .. } = self;
-        let is_gone = |message: &Message| message.source == id && !message.is_here();
-        matching.drop_messages(id, |waiting| messages.get(waiting).is_some_and(is_gone));
-        messages.retain(|_, message| !is_gone(message));
+    /// Messages that wait and have not arrived will not; the others stay. Those to this endpoint
+    /// itself are sends that end now.
+    fn end_waiting(&mut self, id: PeerId, code: Code) {
+        let Self { messages, matching, counters, .. } = self;
+        let is_gone = |id| messages.get(id).is_some_and(|message: &Message| !message.is_here());
+        let claimed = self.claimed.iter().filter(|(peer, _)| *peer == id);
+        let claimed = claimed.map(|(_, message)| *message);
+        let mut gone: Vec<_> = claimed.filter(|message| is_gone(*message)).collect();
+        matching.drop_messages(id, &mut counters.compared, |message| {
+            let gone_now = is_gone(message);
+            gone.extend(gone_now.then_some(message));
+            gone_now
+        });
+        for message in gone {
+            let contents = self.remove_message(message).map(|message| message.contents);
+            if let Some(Contents::Local(send)) = contents {
+                self.complete_send(send, code, 0);
+                self.sends.remove(send);
+            }
+        }
     }
 
     /// Takes a peer off all lists.
@@ -176,12 +172,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 }
 
 impl Message {
-    /// Whether all of its bytes are here.
+    /// Whether all of its bytes are here, whatever becomes of its sender.
     fn is_here(&self) -> bool {
         match &self.contents {
             Contents::Eager(data, have) => data.len() == *have as usize,
-            Contents::Announced(_) => false,
-            Contents::Local(_) => true,
+            Contents::Announced(_) | Contents::Local(_) => false,
         }
     }
 }

@@ -21,7 +21,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         writeln!(
             to,
             "endpoint {}: {} peers, {} sends, {} receives posted, {} messages unexpected, \
-             {} large sends, {} large receives ({} frames asked for){}{}",
+             {} large sends, {} large receives ({} frames asked for){}",
             self.address,
             self.peers.addresses().count(),
             self.sends.len(),
@@ -30,7 +30,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             self.regions.announced.len(),
             self.coming().count(),
             self.pulls.in_flight,
-            if self.full { ", full" } else { "" },
             if self.closing { ", closing" } else { "" },
         )?;
         for (_, id) in self.peers.addresses() {
@@ -61,7 +60,7 @@ impl core::fmt::Display for PeerLine<'_> {
         write!(
             f,
             "  peer {}: {:?}, mtu {}, next in {}, next out {}, round trip {}, {} queued, \
-             {} asked for, {} announced, {} bytes unexpected of {}",
+             {} asked for, {} announced, {} bytes unexpected of {}, {} messages waiting{}",
             peer.address,
             peer.link,
             peer.mtu,
@@ -73,6 +72,8 @@ impl core::fmt::Display for PeerLine<'_> {
             peer.announced,
             peer.unexpected,
             peer.share,
+            peer.waiting,
+            if peer.full_since.is_some() { ", full" } else { "" },
         )
     }
 }

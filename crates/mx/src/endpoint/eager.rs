@@ -1,7 +1,6 @@
 //! Eager messages: those that arrive before a receive asks for them.
 
 use alloc::vec;
-use alloc::vec::Vec;
 
 use base::time::Instant;
 
@@ -98,11 +97,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let Piece { match_info, total, .. } = piece;
         let Some(peer) = self.peers.get_mut(id) else { return Err(()) };
         // A peer that sends more than it was permitted could fill our memory.
-        if u64::from(peer.unexpected) + u64::from(total) > peer.share.into() {
+        let bytes = u64::from(peer.unexpected) + u64::from(total);
+        if bytes > peer.share.into() || !peer.may_begin(self.config.window) {
             return Err(());
         }
         peer.unexpected += total;
-        let target = if let Some(receive) = self.matching.match_message(match_info, id) {
+        let target = if let Some(receive) = self.match_message(match_info, id) {
             self.release(now, id, total);
             Target::Receive(receive)
         } else if self.closing {
@@ -112,10 +112,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         } else {
             let contents = Contents::Eager(vec![0; total as usize], 0);
             let message = Message { source: id, match_info, total: total.into(), contents };
-            let message = self.messages.insert(message);
-            self.matching.keep(message, match_info, id);
-            self.counters.unexpected += 1;
-            Target::Message(message)
+            Target::Message(self.keep_message(message))
         };
         Ok(Arriving { match_info, total, have: 0, target })
     }
@@ -137,22 +134,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// When enough messages have been received, peers may begin new ones.
-    pub(super) fn unless_full(&mut self, now: Instant) {
-        if !self.full || self.matching.waiting() > self.config.unexpected_messages / 4 * 3 {
-            return;
-        }
-        self.full = false;
-        let peers: Vec<_> = self.peers.addresses().collect();
-        for (_, id) in peers {
-            if let Some(peer) = self.peers.get_mut(id) {
-                peer.inbound.ack_now();
-            }
-            self.wake(id);
-            self.timer_changed(now, id);
-        }
-    }
-
     /// The pieces that are missing will never come.
     pub(super) fn break_off(&mut self, id: PeerId, arriving: Arriving, code: Code) {
         match arriving.target {
@@ -165,8 +146,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 self.complete_receive(receive, code, Some(id), delivery);
             }
             Target::Message(message) => {
-                self.matching.drop_messages(id, |waiting| waiting == message);
-                if self.messages.remove(message).is_some()
+                let compared = &mut self.counters.compared;
+                self.matching.drop_messages(id, compared, |waiting| waiting == message);
+                if self.remove_message(message).is_some()
                     && let Some(peer) = self.peers.get_mut(id)
                 {
                     peer.unexpected -= arriving.total;

@@ -26,19 +26,24 @@ const LATENESS: Duration = Duration::from_micros(100);
 const MAX_JOBS: usize = 4096;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
-    /// A peer has announced a large message.
-    pub(super) fn announced(&mut self, now: Instant, id: PeerId, announced: Announced) {
+    /// A peer has announced a large message. An error breaks the protocol.
+    pub(super) fn announced(
+        &mut self,
+        now: Instant,
+        id: PeerId,
+        announced: Announced,
+    ) -> Result<(), ()> {
         let Announced { match_info, total, region, .. } = announced;
-        if let Some(receive) = self.matching.match_message(match_info, id) {
-            return self.start_pull(now, receive, id, announced);
+        self.peers.get(id).filter(|peer| peer.may_begin(self.config.window)).ok_or(())?;
+        if let Some(receive) = self.match_message(match_info, id) {
+            self.start_pull(now, receive, id, announced);
+        } else if self.closing {
+            self.refuse(now, id, region);
+        } else {
+            let contents = Contents::Announced(announced);
+            self.keep_message(Message { source: id, match_info, total, contents });
         }
-        if self.closing {
-            return self.refuse(now, id, region);
-        }
-        let contents = Contents::Announced(announced);
-        let message = self.messages.insert(Message { source: id, match_info, total, contents });
-        self.matching.keep(message, match_info, id);
-        self.counters.unexpected += 1;
+        Ok(())
     }
 
     /// A receive has taken a message that was announced.
@@ -245,6 +250,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         self.complete_receive(receive, delivery.code(), Some(id), delivery);
         if let Some(peer) = self.peers.get_mut(id) {
             peer.outbound.notifies.push_back(Notify { region, delivered: wanted });
+            self.takes_room(id);
             self.wake(id);
             self.timer_changed(now, id);
         }

@@ -33,6 +33,7 @@ mod reading;
 mod reads;
 mod receive;
 mod requests;
+mod room;
 mod schedule;
 mod timers;
 mod transmit;
@@ -40,7 +41,7 @@ mod transmit;
 pub use reads::Read;
 pub use requests::Found;
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use base::prng::Prng;
@@ -167,9 +168,9 @@ pub struct Endpoint<S, R> {
     lent: VecDeque<SendId>,
     receives: SlotMap<ReceiveId, Receiving<R>>,
     messages: SlotMap<MessageId, Message>,
+    /// Those that somebody has claimed, and their peers.
+    claimed: BTreeSet<(PeerId, MessageId)>,
     matching: Matching,
-    /// Too many messages wait: frames ask peers to begin no new ones.
-    full: bool,
 
     regions: Regions,
     pulls: Pulls,
@@ -207,8 +208,8 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             lent: VecDeque::new(),
             receives: SlotMap::with_key(),
             messages: SlotMap::with_key(),
+            claimed: BTreeSet::new(),
             matching: Matching::new(config.context),
-            full: false,
             regions: Regions::new(random.next_u64() as u32),
             pulls: Pulls::new(random.next_u64() as u32, &config),
             reads: Reads::default(),

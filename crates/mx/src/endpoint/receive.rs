@@ -175,6 +175,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if result.is_err() {
             self.lose(now, id, Code::Protocol);
         }
+        self.unless_full(now, id);
         self.wake(id);
         self.timer_changed(now, id);
     }
@@ -281,7 +282,6 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 self.process(now, id, body)?;
             }
         }
-        self.full |= self.matching.waiting() >= self.config.unexpected_messages;
         Ok(())
     }
 
@@ -303,8 +303,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             }
             Body::Rendezvous { match_info, total, region, head } => {
                 let (head, reference) = (Head::new(head), self.reads.reference.take());
-                self.announced(now, id, Announced { match_info, total, region, head, reference });
-                Ok(())
+                self.announced(now, id, Announced { match_info, total, region, head, reference })
             }
             Body::Notify(notify) => {
                 self.notified(id, notify);

@@ -117,7 +117,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if self.closing {
             return Err(Refusal::Closing);
         }
-        let waiting = self.matching.take(&pattern);
+        let waiting = self.matching.take(&pattern, &mut self.counters.compared);
         if let (None, Some(source)) = (waiting, source)
             && self.peers.get(source).is_none()
         {
@@ -162,9 +162,16 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     ///
     /// # Errors
     /// As for [`Endpoint::irecv`], as far as the mask is concerned.
-    pub fn probe(&self, source: Option<PeerId>, wanted: Match) -> Result<Option<Found>, Refusal> {
+    pub fn probe(
+        &mut self,
+        source: Option<PeerId>,
+        wanted: Match,
+    ) -> Result<Option<Found>, Refusal> {
         let pattern = self.pattern(source, wanted)?;
-        Ok(self.matching.find(&pattern).and_then(|message| self.found(message)))
+        Ok(self
+            .matching
+            .find(&pattern, &mut self.counters.compared)
+            .and_then(|message| self.found(message)))
     }
 
     /// The first message that fits and that nobody has received. It is the caller's from now on: it
@@ -178,8 +185,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         wanted: Match,
     ) -> Result<Option<Found>, Refusal> {
         let pattern = self.pattern(source, wanted)?;
-        let message = self.matching.take(&pattern);
-        Ok(message.and_then(|message| self.found(message)))
+        let message = self.matching.take(&pattern, &mut self.counters.compared);
+        let found = message.and_then(|message| self.found(message));
+        self.claimed.extend(found.map(|found| (found.peer, found.message)));
+        Ok(found)
     }
 
     /// Receives a message that was claimed into a place that nobody looks at, `nowhere`, which need
@@ -223,7 +232,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// A receive takes a message that has waited.
     pub(super) fn bind(&mut self, now: Instant, receive: ReceiveId, id: MessageId) {
-        let Some(message) = self.messages.remove(id) else { return };
+        let Some(message) = self.remove_message(id) else { return };
         let Message { source, match_info, total, contents } = message;
         match contents {
             Contents::Local(send) => self.deliver_locally(send, receive),
@@ -242,7 +251,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 }
             }
         }
-        self.unless_full(now);
+        self.unless_full(now, source);
     }
 
     /// Writes a piece of a message as far as there is place for it, and says how much that was.
@@ -298,14 +307,12 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// A message to this endpoint itself: it is received from where it lies, so it always ends when
     /// it was received.
     fn send_to_self(&mut self, peer: PeerId, send: SendId, match_info: u64, total: u64) {
-        if let Some(receive) = self.matching.match_message(match_info, peer) {
+        if let Some(receive) = self.match_message(match_info, peer) {
             self.deliver_locally(send, receive);
             return;
         }
         let contents = Contents::Local(send);
-        let message = self.messages.insert(Message { source: peer, match_info, total, contents });
-        self.matching.keep(message, match_info, peer);
-        self.counters.unexpected += 1;
+        self.keep_message(Message { source: peer, match_info, total, contents });
     }
 
     fn deliver_locally(&mut self, send: SendId, receive: ReceiveId) {

@@ -374,7 +374,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         Some(Header {
             marked: false,
             crc: peer.crc,
-            full: self.full,
+            full: peer.full_since.is_some(),
             ask: false,
             to: peer.address.endpoint,
             from: self.address.endpoint,

@@ -115,6 +115,11 @@ pub(crate) struct Peer {
     pub(crate) share: u32,
     /// Bytes of its eager messages that nobody has received.
     pub(crate) unexpected: u32,
+    /// Messages of it that nobody has received, of any kind.
+    pub(crate) waiting: u32,
+    /// It must begin no more messages: the number of the frame that was the next one of its when
+    /// that was decided.
+    pub(crate) full_since: Option<Seq>,
     /// What was granted in the last frame to it.
     pub(crate) granted_sent: Seq,
 
@@ -174,6 +179,8 @@ impl Peer {
             granted: Seq(0),
             share: 0,
             unexpected: 0,
+            waiting: 0,
+            full_since: None,
             granted_sent: Seq(0),
             requested: VecDeque::new(),
             to_request: VecDeque::new(),

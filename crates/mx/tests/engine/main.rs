@@ -16,5 +16,6 @@ mod loss;
 mod marks;
 mod messages;
 mod reads;
+mod room;
 mod support;
 mod truncation;

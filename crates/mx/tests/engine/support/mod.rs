@@ -1,6 +1,7 @@
 //! Two endpoints on a perfect wire.
 
 pub(crate) mod fuzz;
+pub(crate) mod guest;
 pub(crate) mod lies;
 
 use std::collections::VecDeque;

@@ -1,0 +1,214 @@
+//! What all peers share: one that takes all it can get leaves enough for the others.
+
+use crate::support::guest::Guest;
+use crate::support::{End, address};
+use base::time::Instant;
+use mx::config::Config;
+use mx::matching::Match;
+use mx::status::{Code, Event};
+use mx::wire::{Body, FrameType};
+
+const NOW: Instant = Instant::from_micros(1);
+/// What nobody receives.
+const UNWANTED: u64 = 1 << 40;
+
+fn end(config: Config) -> End {
+    End::new(config, address(1), 3).unwrap()
+}
+
+/// Announces messages until it is asked not to; how many.
+fn announces_all(end: &mut End, guest: &mut Guest) -> u32 {
+    for count in 1..1 << 20 {
+        guest.announces(end, NOW, UNWANTED | u64::from(count));
+        guest.hears(end, NOW);
+        // An acknowledgement is due after 250 us, or with the next probe.
+        guest.says(end, NOW, &Body::Probe);
+        guest.hears(end, NOW);
+        if guest.is_full {
+            return count;
+        }
+    }
+    panic!("one peer may send any number");
+}
+
+fn events(end: &mut End) -> Vec<Event<Vec<u8>>> {
+    std::iter::from_fn(|| end.poll_event()).collect()
+}
+
+#[test]
+fn one_peer_leaves_room_for_the_messages_of_others() {
+    let mut end = end(Config { unexpected_messages: 1_000, ..Config::default() });
+    let mut greedy = Guest::connected(&mut end, NOW, 1);
+    assert_eq!(announces_all(&mut end, &mut greedy), 500);
+    let mut other = Guest::connected(&mut end, NOW, 2);
+    assert!(!other.is_full);
+    events(&mut end);
+    // Whether they are expected or not, short or long.
+    for first in [true, false] {
+        let receive = |end: &mut End| {
+            end.irecv(NOW, None, Match::exact(1), vec![0; 9], 0).unwrap();
+            end.irecv(NOW, None, Match::exact(2), vec![0; 9_000], 0).unwrap();
+        };
+        if first {
+            receive(&mut end);
+        }
+        other.says(&mut end, NOW, &Body::Small(1, b"something"));
+        other.says(
+            &mut end,
+            NOW,
+            &Body::Rendezvous { match_info: 2, total: 9_000, region: 5, head: &[] },
+        );
+        if !first {
+            receive(&mut end);
+        }
+        let ends = events(&mut end);
+        let [Event::Received(_, status, data)] = &ends[..] else { panic!("{ends:?}") };
+        assert_eq!((status.code, &data[..]), (Code::Success, &b"something"[..]));
+        other.came.clear();
+        other.hears(&mut end, NOW);
+        assert!(!other.is_full && other.came.contains(&FrameType::Pull), "{:?}", other.came);
+    }
+    assert_eq!(announces_all(&mut end, &mut other), 250);
+}
+
+#[test]
+fn the_last_of_many_peers_may_send_something_too() {
+    let mut end = end(Config { unexpected_messages: 1_000, ..Config::default() });
+    let counts: Vec<_> = (1..40)
+        .map(|number| {
+            let mut guest = Guest::connected(&mut end, NOW, number);
+            announces_all(&mut end, &mut guest)
+        })
+        .collect();
+    assert_eq!(counts[..4], [500, 250, 125, 64]);
+    assert!(counts[4..].iter().all(|count| *count == 64), "{counts:?}");
+}
+
+#[test]
+fn one_who_has_no_room_and_goes_on_is_no_peer_any_more() {
+    let config = Config { unexpected_messages: 1_000, ..Config::default() };
+    for is_eager in [false, true] {
+        let mut end = end(config);
+        let mut greedy = Guest::connected(&mut end, NOW, 1);
+        announces_all(&mut end, &mut greedy);
+        events(&mut end);
+        // What is under way when it hears that is taken.
+        for count in 0..2 * u32::from(config.window) {
+            let waiting = end.usage().waiting;
+            assert!(waiting <= 500 + u32::from(config.window));
+            if is_eager {
+                greedy.says(&mut end, NOW, &Body::Small(UNWANTED, b""));
+            } else {
+                greedy.announces(&mut end, NOW, UNWANTED);
+            }
+            let is_lost =
+                events(&mut end).iter().any(|it| matches!(it, Event::Lost(_, Code::Protocol)));
+            if is_lost {
+                assert_eq!(count, u32::from(config.window) - 1);
+                break;
+            }
+        }
+        assert_eq!(end.peers().count(), 0, "it goes on for ever");
+        assert_eq!(end.usage().waiting, if is_eager { 255 } else { 0 });
+    }
+}
+
+#[test]
+fn ends_of_transfers_that_a_peer_does_not_take_are_room_that_it_takes() {
+    let mut end = end(Config { unexpected_messages: 1_000, ..Config::default() });
+    let mut greedy = Guest::connected(&mut end, NOW, 1);
+    greedy.is_deaf = true;
+    let mut count = 0;
+    while !greedy.is_full {
+        count += 1;
+        assert!(count < 2_000, "ends of transfers become more and more");
+        end.irecv(NOW, None, Match::ANY, vec![], 0).unwrap();
+        greedy.announces(&mut end, NOW, 1);
+        greedy.says(&mut end, NOW, &Body::Probe);
+        greedy.hears(&mut end, NOW);
+    }
+    assert_eq!(end.peers().count(), 1);
+}
+
+/// An endpoint, and a peer that has announced so many messages.
+fn with_announced(count: u32) -> (End, Guest) {
+    let mut end = end(Config::default());
+    let mut greedy = Guest::connected(&mut end, NOW, 1);
+    for number in 0..count {
+        greedy.announces(&mut end, NOW, UNWANTED | u64::from(number));
+        if number % 64 == 0 {
+            greedy.hears(&mut end, NOW);
+        }
+    }
+    (end, greedy)
+}
+
+#[test]
+fn messages_of_one_peer_do_not_slow_down_those_of_others() {
+    let (mut end, _) = with_announced(20_000);
+    let mut other = Guest::connected(&mut end, NOW, 2);
+    let source = end.peers().last();
+    let masked = Match { info: 1, mask: u64::MAX ^ 0xff00 };
+    for (source, wanted) in
+        [(source, Match::exact(1)), (None, Match::exact(1)), (source, masked), (None, masked)]
+    {
+        for is_expected in [true, false] {
+            let before = end.counters().compared;
+            for _ in 0..1_000 {
+                let sends = |end: &mut End, other: &mut Guest| {
+                    other.says(end, NOW, &Body::Small(1, b"something"));
+                };
+                if !is_expected {
+                    sends(&mut end, &mut other);
+                }
+                end.irecv(NOW, source, wanted, vec![0; 9], 0).unwrap();
+                if is_expected {
+                    sends(&mut end, &mut other);
+                }
+            }
+            assert_eq!(
+                events(&mut end).iter().filter(|it| matches!(it, Event::Received(..))).count(),
+                1_000
+            );
+            // Once all of them, perhaps; and then some each time.
+            let compared = end.counters().compared - before;
+            assert!(compared < 20_000 + 100 * 1_000, "{source:?} {wanted:?}: {compared}");
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_peer_costs_what_it_has_sent() {
+    let (mut end, mut greedy) = with_announced(20_000);
+    let mut other = Guest::connected(&mut end, NOW, 2);
+    let before = end.counters().compared;
+    other.says(&mut end, NOW, &Body::Close);
+    let short = end.counters().compared - before;
+    assert!(short < 100, "{short}");
+    greedy.says(&mut end, NOW, &Body::Close);
+    let long = end.counters().compared - before - short;
+    assert!(long < 20_100, "{long}");
+    assert_eq!((end.usage().waiting, end.peers().count()), (0, 0));
+}
+
+#[test]
+fn closing_costs_what_there_is_to_refuse() {
+    let count = 100_000;
+    let (mut end, mut greedy) = with_announced(count);
+    let before = end.counters().compared;
+    end.close(NOW);
+    let compared = end.counters().compared - before;
+    assert!(compared <= u64::from(count), "{compared}");
+    assert_eq!(end.usage().waiting, 0);
+    // It hears of each, and then that this is the end.
+    let mut rounds = 0;
+    greedy.came.clear();
+    while !end.is_closed() {
+        rounds += 1;
+        assert!(rounds < 2 * count, "it does not end");
+        greedy.hears(&mut end, NOW);
+        greedy.says(&mut end, NOW, &Body::Ack(&[]));
+    }
+    let refusals = greedy.came.iter().filter(|it| **it == FrameType::Notify).count();
+    assert_eq!((refusals, greedy.came.last()), (count as usize, Some(&FrameType::Close)));
+}

@@ -1,0 +1,90 @@
+//! A peer made by hand, which sends what it likes.
+
+use super::End;
+use super::lies::{frame, header};
+use base::time::Instant;
+use mx::address::NicId;
+use mx::wire::{self, Body, Connect, ConnectStatus, FrameType, Header};
+
+/// A peer of an endpoint, at a NIC of its own.
+pub(crate) struct Guest {
+    pub(crate) nic: NicId,
+    token: u32,
+    seq: u32,
+    ack: u32,
+    /// It acknowledges nothing.
+    pub(crate) is_deaf: bool,
+    /// Whether it was last asked to begin no more messages.
+    pub(crate) is_full: bool,
+    /// The types of the frames that came.
+    pub(crate) came: Vec<FrameType>,
+}
+
+/// A request to connect, which may claim to be from any address.
+pub(crate) fn request(number: u32) -> Connect {
+    Connect {
+        instance: number.into(),
+        token: number,
+        key: 0,
+        version: wire::VERSION,
+        mtu: 1500,
+        status: ConnectStatus::Request,
+        crc: false,
+    }
+}
+
+impl Guest {
+    /// One that has sent a request, and was answered if there is a token.
+    pub(crate) fn asks(end: &mut End, now: Instant, number: u32) -> Self {
+        let [a, b, c, d] = number.to_be_bytes();
+        let nic = NicId([a, b, c, d, 6, 6]);
+        let (is_deaf, is_full, came) = (false, false, Vec::new());
+        let mut guest = Self { nic, token: 0, seq: 0, ack: 0, is_deaf, is_full, came };
+        let asks = frame(header(0, 0, 0), &Body::Connect(request(number)));
+        end.handle_frame(now, nic, &asks);
+        guest.hears(end, now);
+        guest
+    }
+
+    /// One that is connected.
+    pub(crate) fn connected(end: &mut End, now: Instant, number: u32) -> Self {
+        let mut guest = Self::asks(end, now, number);
+        assert_ne!(guest.token, 0, "guest {number} was not answered");
+        guest.says(end, now, &Body::Probe);
+        guest.hears(end, now);
+        guest
+    }
+
+    /// Sends a frame.
+    pub(crate) fn says(&mut self, end: &mut End, now: Instant, body: &Body<'_>) {
+        let header = Header { ask: false, ..header(self.token, self.seq, self.ack) };
+        self.seq = self.seq.wrapping_add(u32::from(body.frame_type().is_sequenced()));
+        end.handle_frame(now, self.nic, &frame(header, body));
+    }
+
+    /// Takes the frames that the endpoint sends, of which none is for others.
+    pub(crate) fn hears(&mut self, end: &mut End, now: Instant) {
+        let mut out = vec![0; wire::BULK_FRAME];
+        while let Some(outgoing) = end.transmit(now, &mut out) {
+            if outgoing.to != self.nic {
+                continue;
+            }
+            let (header, body) = wire::parse(&out[..outgoing.length]).unwrap();
+            self.is_full = header.full;
+            self.came.push(body.frame_type());
+            match body {
+                Body::Connect(connect) => (self.token, self.ack) = (connect.token, header.seq.0),
+                _ if body.frame_type().is_sequenced() && !self.is_deaf => {
+                    self.ack = self.ack.max(header.seq.0.wrapping_add(1));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Announces a message that nobody may want.
+    pub(crate) fn announces(&mut self, end: &mut End, now: Instant, match_info: u64) {
+        let body = Body::Rendezvous { match_info, total: 1 << 40, region: self.seq, head: &[] };
+        self.says(end, now, &body);
+    }
+}
