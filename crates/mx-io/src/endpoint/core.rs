@@ -26,8 +26,9 @@ const BUDGET: usize = 64;
 /// One who looks again and again does what is due every so many looks, which is about once in a
 /// microsecond.
 const LOOKS: u32 = 16;
-/// Limit of rounds of [`Core::catch_up`], in case frames arrive faster than they are processed.
-const CATCH_UP_ROUNDS: u32 = 256;
+/// Limit of rounds of [`Core::advance`], and of batches after which what is due is done although
+/// there are more, in case frames arrive faster than they are processed.
+const ROUNDS: u32 = 64;
 
 /// The engine, its port, and what has ended.
 pub(super) struct Core<S, R> {
@@ -51,6 +52,8 @@ pub(super) struct Core<S, R> {
     pub(super) blocked: Option<Room>,
     /// How often [`look`](Self::look) was called.
     looks: u32,
+    /// Batches since all frames were taken that had come.
+    behind: u32,
     pub(super) stopping: bool,
     /// The time, as of the latest look at the clock: each costs as much as a small message.
     now: Instant,
@@ -72,6 +75,7 @@ impl<S: Source, R: Sink> Core<S, R> {
             signals_next: false,
             blocked: None,
             looks: 0,
+            behind: 0,
             stopping: false,
             now: Instant::ZERO,
             broken: None,
@@ -90,9 +94,10 @@ impl<S: Source, R: Sink> Core<S, R> {
     }
 
     /// Receives what has come, does what is due, sends what there is to send; whether frames came.
+    /// Whoever calls it has something else to look at, too, so it returns although more may come.
     pub(super) fn advance(&mut self) -> Result<bool, MxError> {
         let mut any = false;
-        loop {
+        for _ in 0..ROUNDS {
             let now = self.tick();
             any |= self.receive(Some(now))?;
             self.send()?;
@@ -102,12 +107,14 @@ impl<S: Source, R: Sink> Core<S, R> {
                 return Ok(any);
             }
         }
+        self.leadership.wake_sleepers();
+        Ok(true)
     }
 
     /// Processes what has arrived so far. To be called before a peer is probed: frames that arrived
     /// before the probe do not show that the peer is still alive.
     pub(super) fn catch_up(&mut self) -> Result<(), MxError> {
-        for _ in 0..CATCH_UP_ROUNDS {
+        for _ in 0..ROUNDS {
             if !self.advance()? {
                 break;
             }
@@ -187,7 +194,8 @@ impl<S: Source, R: Sink> Core<S, R> {
         // What seems to be missing may only not have been looked at: this thread may have been
         // away.
         let is_all = frames < BUDGET;
-        if is_all && (knows_time || self.engine.is_overdue(now)) {
+        self.behind = if is_all || self.behind == ROUNDS { 0 } else { self.behind + 1 };
+        if self.behind == 0 && (knows_time || self.engine.is_overdue(now)) {
             self.engine.handle_timeout(now);
         }
         Ok(frames > 0 || is_changed || has_read)
@@ -355,5 +363,88 @@ impl<S: Source, R: Sink> Arrivals for Came<'_, S, R> {
     fn placed(&mut self, from: NicId, head: &[u8; RUN_HEAD], length: usize) {
         let now = *self.now.get_or_insert_with(clock::now);
         self.engine.handle_placed(now, from, head, length);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::{BorrowedFd, OwnedFd};
+
+    use base::time::Duration;
+    use bytes::Bytes;
+    use mx::config::Config;
+
+    use super::*;
+    use crate::endpoint::completions::Filter;
+    use crate::endpoint::sources::Role;
+    use crate::port::{Identity, PortCounters, TakeFrame, WriteFrame};
+
+    /// A port to which more frames come than anybody can take.
+    struct Flood(OwnedFd);
+
+    impl Port for Flood {
+        fn identity(&self) -> Identity {
+            Identity { nic: NicId([2; 6]), endpoint: 1, mtu: 1500 }
+        }
+
+        fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {
+            while write.next(&mut [0; 1500]).is_some() {}
+            Ok(Transmitted::Drained)
+        }
+
+        fn receive(&mut self, most: usize, take: &mut TakeFrame<'_>) -> Result<usize, PortError> {
+            (0..most).for_each(|_| take.take(NicId([6; 6]), &[0; 36]));
+            Ok(most)
+        }
+
+        fn arm(&mut self) -> Result<bool, PortError> {
+            Ok(true)
+        }
+
+        fn readiness(&self) -> BorrowedFd<'_> {
+            std::os::fd::AsFd::as_fd(&self.0)
+        }
+
+        fn clear(&mut self) -> Result<(), PortError> {
+            Ok(())
+        }
+
+        fn counters(&mut self) -> PortCounters {
+            PortCounters::default()
+        }
+    }
+
+    fn flooded() -> Core<Bytes, Vec<u8>> {
+        let port = Flood(std::fs::File::open("/dev/null").unwrap().into());
+        let Identity { nic, endpoint, .. } = port.identity();
+        let address = mx::address::Address { nic, endpoint };
+        let engine = Engine::new(Config::default(), address, 1).unwrap();
+        let sources = Arc::new(Sources::of(&port).unwrap());
+        Core::new(engine, Box::new(port), sources)
+    }
+
+    #[test]
+    fn a_flood_keeps_nobody_who_has_something_else_to_look_at() {
+        let mut core = flooded();
+        core.leadership.set_sleep(Role::Progress, Some(Instant::from_nanos(u64::MAX)));
+        assert!(core.advance().unwrap());
+        // Nobody has armed the port: whoever sleeps on it has to look.
+        assert!(core.leadership.is_awake());
+    }
+
+    #[test]
+    fn a_flood_does_not_keep_timers_from_running() {
+        let mut core = flooded();
+        let to = mx::address::Address { nic: NicId([4; 6]), endpoint: 1 };
+        let now = core.tick();
+        core.engine.connect(now, to, 0, Duration::ZERO).unwrap();
+        let ended = Filter::Any(mx::matching::Match::ANY);
+        for _ in 0..=2 * ROUNDS {
+            if core.ended.has(ended) {
+                return;
+            }
+            core.advance().unwrap();
+        }
+        panic!("the time-out of a request to connect is not looked at");
     }
 }

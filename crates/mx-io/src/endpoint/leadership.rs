@@ -205,6 +205,15 @@ impl Leadership {
         self.sources.ring(role);
     }
 
+    /// Wakes all who sleep on the port, since the caller leaves it without arming it.
+    pub(super) fn wake_sleepers(&mut self) {
+        for role in [Role::Leader, Role::Progress] {
+            if self.sleeps_until[role as usize].is_some() {
+                self.wake(role);
+            }
+        }
+    }
+
     /// Who sleeps on the port if anybody does, and until when.
     const fn sleeper(&self) -> (Role, Option<Instant>) {
         let role = match self.leader {
