@@ -43,7 +43,7 @@
 //!   [`compare`]: figures;
 //! - [`options`], [`applicability`], [`suggestions`], [`marks`], [`scenario`]: what is asked for;
 //! - [`calibrate`], [`costs`]: what an interrupt and a packet cost a host, measured and modelled;
-//! - [`kernel`], [`environment`], [`files`]: the guests' kernel, this machine, files.
+//! - [`kernel`], [`environment`]: the guests' kernel, this machine.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
@@ -56,7 +56,6 @@ pub mod compare;
 pub mod costs;
 pub mod environment;
 pub mod experiment;
-pub mod files;
 pub mod histogram;
 pub mod kernel;
 mod keys;

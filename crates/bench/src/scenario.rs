@@ -10,10 +10,10 @@ use serde::Deserialize;
 
 use crate::applicability::Use;
 use crate::experiment::Experiment;
-use crate::files::read_text;
 use crate::options::{ExperimentOptions, NicOptions};
 use crate::suggestions::SuggestedValues;
 use crate::world::WorldKind;
+use sys::files::read_text;
 
 /// Those that come with Earmark.
 const BUILT_IN: [(&str, &str); 10] = [

@@ -55,7 +55,7 @@ impl Npb {
     /// # Errors
     /// If it cannot be read.
     pub fn text(path: &Path) -> Result<String> {
-        bench::files::read_text(path, LARGEST).with_context(|| doing(path))
+        sys::files::read_text(path, LARGEST).with_context(|| doing(path))
     }
 
     /// What the file at `path` says, whose text this is.

@@ -17,6 +17,7 @@
 //! | [`interrupts`] | SIGINT, and who gets it |
 //! | [`refusals`] | which clients a service takes, and whom it has refused |
 //! | [`icmp`], [`wait`] | pings, and waiting for a descriptor |
+//! | [`files`] | files of users and of others: bounded reads, writes that follow no link of another user |
 //! | [`seed`] | numbers that no other process has |
 //!
 //! ```
@@ -28,6 +29,7 @@ pub mod busy_poll;
 pub mod clock;
 pub mod cpu;
 pub mod ethtool;
+pub mod files;
 pub mod icmp;
 pub mod interrupted;
 pub mod interrupts;

@@ -8,8 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::shard::{Shard, without_shard};
-use crate::files::read_text;
 use report::SCHEMA;
+use sys::files::read_text;
 
 /// No file of a shard has more bytes.
 const LARGEST: u64 = 1 << 30;

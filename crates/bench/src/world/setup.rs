@@ -20,9 +20,9 @@ use sys::privilege::Privilege;
 use vhost::DeviceSettings;
 
 use crate::environment::Environment;
-use crate::files::writable;
 use crate::options::{NicOptions, Ports, Text};
 use report::errln;
+use sys::files::writable;
 
 /// Which packets are marked where the user does not say: those of MX that ask for it, and short
 /// pushed TCP segments, which is what requests and answers look like, and bulk data and

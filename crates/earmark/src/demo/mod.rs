@@ -26,7 +26,6 @@ use crate::cli::DemoArgs;
 use bench::attempt::{CellRounds, attempt, refuse_nothing};
 use bench::environment::Environment;
 use bench::experiment::Experiment;
-use bench::files::writable;
 use bench::measurement::{Rounds, SCHEMA};
 use bench::options::{ExperimentOptions, NicOptions, Text};
 use bench::world::World;
@@ -34,6 +33,7 @@ use bench::world::live::Live;
 use report::progress::Progress;
 use report::terminal::Width;
 use report::{self, Timeline, outln, output};
+use sys::files::writable;
 
 /// Those of which the report shows a few hundred microseconds.
 const TIMELINES: [&str; 3] = ["disabled", "delay:75", "marked:75"];

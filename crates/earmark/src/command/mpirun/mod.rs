@@ -29,7 +29,6 @@ use sys::station::{IPV4_PREFIX, Station};
 use crate::command::lab::{code, lab, outlive_interrupts, wait};
 use bench::applicability::{HostKind, Use};
 use bench::experiment::USUAL_SETTING;
-use bench::files::writable;
 use bench::measurement::SCHEMA;
 use bench::options::{Hosts, NicOptions, Text};
 use bench::world::World;
@@ -39,6 +38,7 @@ use launcher::{Launcher, Mpi, require_program};
 use report::errln;
 use report::terminal::Width;
 use results::{MpiResults, SettingRuns};
+use sys::files::writable;
 use variables::Net;
 
 /// What `earmark mpirun` takes.

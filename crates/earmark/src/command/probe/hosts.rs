@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
-use bench::files::read_text;
 use probe::fleet::{Outcome, Pace, parse_hosts, probe};
 use report::terminal::{NOTHING, Table, Width};
 use report::{SCHEMA, errln, outln};
+use sys::files::read_text;
 use sys::interrupted;
 
 /// No list of hosts has more bytes.

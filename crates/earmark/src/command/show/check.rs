@@ -6,12 +6,12 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use bench::files::read_text;
 use report::terminal::Width;
 use report::{errln, outln};
 use show::check::{BUILT_IN, Checked, Outcome, Policy, Ruling, check};
 use show::lines::Lines;
 use show::report::{Report, SCHEMA};
+use sys::files::read_text;
 
 /// The status of a policy that cannot be read, as that of a wrong option.
 const WRONG_POLICY: u8 = 2;
