@@ -384,7 +384,9 @@ fn ntp_request(number: u32) -> [u8; 48] {
     packet
 }
 
-fn ntp_answer(bytes: &[u8]) -> Option<(u32, Option<Far>)> {
+/// Reads an NTP server's answer: which request, and the far times; nothing if it is none.
+#[must_use]
+pub fn ntp_answer(bytes: &[u8]) -> Option<(u32, Option<Far>)> {
     let nanos = |at: usize| {
         let stamp = u64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?);
         let seconds = (stamp >> 32).checked_sub(NTP_EPOCH)?;
@@ -398,7 +400,9 @@ fn ntp_answer(bytes: &[u8]) -> Option<(u32, Option<Far>)> {
     Some((number, Some(Far { received: nanos(32)?, sent: nanos(40)? })))
 }
 
-fn ping_answer(bytes: &[u8], raw_identifier: Option<u16>) -> Option<(u32, Option<Far>)> {
+/// Reads an echo reply of ICMP; a raw socket's has an IP header, and is ours by its identifier.
+#[must_use]
+pub fn ping_answer(bytes: &[u8], raw_identifier: Option<u16>) -> Option<(u32, Option<Far>)> {
     let payload = bytes.get(icmp::payload_start(bytes, raw_identifier)?..)?;
     Some((u32::from_be_bytes(payload.get(..4)?.try_into().ok()?), None))
 }

@@ -76,7 +76,11 @@ pub fn write(path: &Path, origin: &Origin, heard: &[Heard]) -> Result<()> {
         .with_context(|| format!("write recording {}", path.display()))
 }
 
-fn put(mut out: impl Write, origin: &Origin, heard: &[Heard]) -> Result<()> {
+/// Writes trains to `out`.
+///
+/// # Errors
+/// If it cannot be written to.
+pub fn put(mut out: impl Write, origin: &Origin, heard: &[Heard]) -> Result<()> {
     writeln!(out, "{}", serde_json::to_string(origin)?)?;
     for heard in heard {
         writeln!(out, "{}", serde_json::to_string(&row(heard))?)?;

@@ -77,7 +77,8 @@ pub(super) fn serve(udp: &UdpSocket, args: &EchoArgs, refusals: &Refusals) -> Re
 }
 
 /// Why a datagram is not answered, if it is not.
-fn refusal(
+#[must_use]
+pub fn refusal(
     bytes: &[u8],
     from: SocketAddr,
     (own_port, allow): (u16, &[IpAddr]),
@@ -104,7 +105,7 @@ struct Waiting {
 
 /// Makes an answer of a request that the kernel received `at`, but for the moment of sending: how
 /// long it is to wait.
-fn prepare(bytes: &mut [u8], at: u64) -> Duration {
+pub fn prepare(bytes: &mut [u8], at: u64) -> Duration {
     bytes[..4].copy_from_slice(&ANSWER);
     let Some(times) = bytes.get_mut(SHORTEST..LENGTH) else { return Duration::ZERO };
     let wait = u64::from_be_bytes(std::array::from_fn(|byte| times[byte]));

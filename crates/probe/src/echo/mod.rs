@@ -26,6 +26,8 @@ mod streams;
 mod wire;
 
 pub use args::EchoArgs;
+#[doc(hidden)]
+pub use datagrams::{prepare, refusal};
 pub use wire::{
     Answer, LENGTH, LONGEST_WAIT, MOST_WAITING, PORT, SHORTEST, answer, belong_together, request,
 };
