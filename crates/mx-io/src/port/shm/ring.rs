@@ -335,12 +335,13 @@ impl Consumer {
         self.low().is_some()
     }
 
-    /// Records that were lost since this was last asked.
+    /// Records that were lost since this was last asked, modulo 2^32: a hostile producer may write
+    /// any number, and the sum of what all of them write must not overflow.
     pub(super) fn lost(&mut self) -> u64 {
         let lost = self.ring.lost().load(Ordering::Relaxed);
-        let since = lost.wrapping_sub(self.lost);
+        let since = lost.wrapping_sub(self.lost) as u32;
         self.lost = lost;
-        since
+        since.into()
     }
 }
 
@@ -485,6 +486,13 @@ mod tests {
         let (mut producer, mut consumer) = of(0, 0, 9);
         producer.ring.word(0).store(word(7, 0, 9), Ordering::Release);
         assert_eq!(consumer.pop(&mut room), Next::Nothing);
+        // A count of lost records that is anything: the sum of two such counts is still a count.
+        let mut sum = 0_u64;
+        for lost in [u64::MAX, 5, u64::MAX] {
+            producer.ring.lost().store(lost, Ordering::Relaxed);
+            sum += consumer.lost();
+        }
+        assert_eq!(sum, 2 * u64::from(u32::MAX) + 1);
         // A consumer that has taken more than there was.
         while push(&mut producer, &[1; 9]) {}
         for lie in [lines, 7777, u64::MAX] {
