@@ -7,6 +7,21 @@ mod support;
 use replay::replay_corpus;
 
 #[test]
+fn mx_bulk() {
+    assert!(replay_corpus("mx_bulk", support::bulk::replay) > 10);
+}
+
+#[test]
 fn mx_discovery() {
     assert!(replay_corpus("mx_discovery", support::discovery::replay) > 20);
+}
+
+#[test]
+fn mx_shm() {
+    assert!(replay_corpus("mx_shm", support::shm::replay) > 10);
+}
+
+#[test]
+fn mx_texts() {
+    assert!(replay_corpus("mx_texts", support::texts::replay) > 10);
 }
