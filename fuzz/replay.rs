@@ -1,4 +1,5 @@
 //! How tests of every crate replay what the fuzzers know.
+#![allow(clippy::print_stdout, reason = "a test shows which file it reads")]
 
 use std::fs;
 use std::path::Path;

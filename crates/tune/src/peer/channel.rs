@@ -9,6 +9,9 @@
 //! one, `serve` answers with [`WRONG_CODE`]; other connections that it does not want it closes.
 //! No answer is longer than what it answers until the other side has sent more than its greeting.
 
+#[cfg(any(test, feature = "checks"))]
+pub mod checks;
+
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
@@ -30,7 +33,7 @@ pub(super) const MAX_TEXT: usize = 16_384;
 /// Bytes by which a message is longer than its text.
 const TAG: usize = 16;
 
-/// The longest message of a handshake: an ephemeral key and a tag.
+/// Bytes of each message of a handshake, the longest there are: an ephemeral key and a tag.
 const MAX_HANDSHAKE: usize = 48;
 
 /// Instead of the second message of the handshake.
@@ -79,6 +82,8 @@ pub(super) fn answer(
 ) -> Result<Option<(Sender, Receiver)>> {
     let mut handshake = builder(&code.key())?.build_responder()?;
     let greeting = receive(&stream, Some(until), MAX_HANDSHAKE)?.context("it said nothing")?;
+    // A shorter one would get an answer that is longer than it.
+    ensure!(greeting.len() == MAX_HANDSHAKE, "{} bytes are no greeting", greeting.len());
     if handshake.read_message(&greeting, &mut []).is_err() {
         send(&stream, WRONG_CODE)?;
         return Ok(None);

@@ -29,6 +29,9 @@ use anyhow::{Context, Result, ensure};
 use lab::host::HostError;
 use lab::machine::Machine;
 
+#[cfg(any(test, feature = "checks"))]
+#[doc(hidden)]
+pub use channel::checks;
 use channel::{Receiver, Sender};
 use code::{Code, VARIABLE};
 pub use serve::{ServeArgs, Server};
