@@ -65,7 +65,8 @@ pub(super) fn setting_of<'a>(key: &str, value: &'a str) -> Option<(Setting, &'a 
 /// The text without some settings.
 pub(super) fn without(text: &str, gone: &[Setting]) -> String {
     let keys: Vec<&str> = gone.iter().filter_map(|setting| link_key(*setting)).collect();
-    let stays = |line: &&str| line.split_once('=').is_none_or(|(key, _)| !keys.contains(&key));
+    let stays =
+        |line: &&str| line.split_once('=').is_none_or(|(key, _)| !keys.contains(&key.trim()));
     text.lines().filter(stays).map(|line| format!("{line}\n")).collect()
 }
 

@@ -96,6 +96,10 @@ fn a_setting_is_taken_out_of_a_file_of_every_format() {
         assert!(is_ours(&after) && !after.contains("rx-frames"), "{after}");
         assert_eq!(without(*format, "enp1s0", &after, &[Setting::RxUsecs]), None);
     }
+    // Edited by hand, as systemd reads it, too.
+    let spaced = format!("{MARK}\n[Link]\nRxCoalesceSec = 5us\nTxCoalesceSec = 9us\n");
+    let after = without(Format::Link, "enp1s0", &spaced, &[Setting::RxUsecs]).unwrap();
+    assert_eq!(settings_of(&after), state("tx-usecs 9"), "{after}");
 }
 
 #[test]
