@@ -5,7 +5,7 @@ use std::io::pipe;
 use std::process::{Command, Output, Stdio};
 
 mod common;
-use common::{Traced, earmark};
+use common::{Directory, Traced, earmark, in_network};
 
 /// What shells tell of a program that SIGPIPE has ended.
 const NOBODY_READS: i32 = 141;
@@ -71,4 +71,59 @@ fn a_full_disk_is_told() {
     let said = String::from_utf8_lossy(&ended.stderr);
     assert_eq!(ended.status.code(), Some(1), "{said}");
     assert!(said.contains("standard output") && !said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn a_change_whose_report_cannot_be_written_stays_and_is_reported_on_standard_error() {
+    let state = Directory::new();
+    let gro = "cat /sys/class/net/one/gro_flush_timeout /sys/class/net/tap/gro_flush_timeout";
+    let tune = "--command 'cat /sys/class/net/one/gro_flush_timeout' --higher-is-better --trials 3";
+    let ended = in_network(
+        &state,
+        &format!(
+            "lost() {{ \"$@\" >/dev/full || echo status $? >&2; {gro} >&2; }}
+             piped() {{ (\"$@\" || echo status $? >&2) | true; {gro} >&2; }}
+             for device in one tap; do lost earmark apply $device gro-flush-timeout 5us; done
+             lost earmark rollback
+             for device in one tap; do earmark apply --confirm-within 600s $device \
+                 gro-flush-timeout 5us >/dev/null; done
+             lost earmark confirm; piped earmark rollback
+             lost earmark apply --json --confirm-within 600s one gro-flush-timeout 5us
+             earmark rollback >/dev/null
+             lost earmark tune one {tune} --report /none/page; earmark rollback >/dev/null
+             lost earmark apply --dry-run one gro-flush-timeout 5us
+             lost earmark tune one {tune} --dry-run"
+        ),
+    );
+    assert_eq!(ended.code, 0, "{ended:?}");
+    let mut rest = ended.stderr.as_str();
+    for words in [
+        "earmark: write to standard output: No space left on device (os error 28); what was done \
+         stays as it is. The report:\none: gro-flush-timeout 0 -> 5000\n\
+         way back: earmark rollback one   (that is gro-flush-timeout 0)\nstatus 4\n5000\n0\n",
+        "way back: earmark rollback tap   (that is gro-flush-timeout 0)\nstatus 4\n5000\n5000\n",
+        // All devices, not only the first.
+        "one is as it was: gro-flush-timeout 0\n",
+        "status 4\n0\n0\n",
+        "one: kept; way back: earmark rollback one\n",
+        "tap: kept; way back: earmark rollback tap\n",
+        "status 4\n5000\n5000\n",
+        "earmark: write to standard output: Broken pipe (os error 32)",
+        "one is as it was: gro-flush-timeout 0\n",
+        "status 4\n0\n0\n",
+        "\"confirm_within_s\": 600.0,",
+        "status 4\n5000\n0\n",
+        "earmark: write /none/page: No such file",
+        "in force; way back: earmark rollback one\n",
+        "status 4\n",
+        // Nothing is changed, and nothing is done.
+        "earmark: write to standard output; make room where it goes",
+        "status 1\n0\n0\n",
+        "earmark: write to standard output; make room where it goes",
+        "status 1\n0\n0\n",
+    ] {
+        let (_, after) = rest.split_once(words).unwrap_or_else(|| panic!("no `{words}` in {rest}"));
+        rest = after;
+    }
+    assert_eq!(rest, "");
 }

@@ -4,16 +4,32 @@
 //! without a message, with the status that shells know from programs that write to a closed pipe.
 //! It ends by unwinding, not by the signal, so that all that it has set up is undone on the way, as
 //! after any other end.
+//!
+//! A command that has changed what stays changed says so ([`settled`]). From then on it goes on to
+//! its end, whatever becomes of its report: what standard output does not take goes to standard
+//! error, and the exit status says that ([`UNREPORTED`]). So any other failure means that nothing
+//! was changed, or that it is undone.
 
 use std::fmt::{self, Arguments, Write as _};
 use std::io::{self, ErrorKind, Write, stderr, stdout};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 
 /// 128 and the number of SIGPIPE.
 const CLOSED_PIPE: u8 = 128 + 13;
+
+/// The exit status of a command that has done its work, and whose report standard output did not
+/// take.
+pub const UNREPORTED: u8 = 4;
+
+/// Something was changed and stays so.
+static IS_SETTLED: AtomicBool = AtomicBool::new(false);
+
+/// The report goes to standard error since then.
+static IS_DIVERTED: AtomicBool = AtomicBool::new(false);
 
 /// Why a result was not written; what unwinds.
 struct Unwritten(io::Error);
@@ -30,14 +46,40 @@ macro_rules! errln {
     ($($words:tt)*) => { $crate::output::error_line(format_args!($($words)*)) };
 }
 
-/// Writes a line, or ends the command.
-pub fn line(words: Arguments<'_>) {
-    check(writeln!(stdout(), "{}", Legible(words)));
+/// From now on the command goes to its end although its report may be lost: it has changed what
+/// stays changed.
+pub fn settled() {
+    IS_SETTLED.store(true, Ordering::Relaxed);
 }
 
-/// Writes text as it is, or ends the command.
+/// Writes a line, or ends the command, unless it has to go to its end.
+pub fn line(words: Arguments<'_>) {
+    write(|output| writeln!(output, "{}", Legible(words)));
+}
+
+/// Writes text as it is, or ends the command, unless it has to go to its end.
 pub fn bytes(bytes: &[u8]) {
-    check(stdout().write_all(bytes).and_then(|()| stdout().flush()));
+    write(|output| output.write_all(bytes).and_then(|()| output.flush()));
+}
+
+/// Writes to standard output, or to standard error if the first one takes no more and the command
+/// has to go to its end.
+fn write(result: impl Fn(&mut dyn Write) -> io::Result<()>) {
+    if !IS_DIVERTED.load(Ordering::Relaxed) {
+        let Err(error) = result(&mut stdout()) else { return };
+        if !IS_SETTLED.load(Ordering::Relaxed) {
+            // Unlike a panic this says nothing itself.
+            resume_unwind(Box::new(Unwritten(error)));
+        }
+        unreported(&format_args!("write to standard output: {error}"));
+    }
+    let _ = result(&mut stderr());
+}
+
+/// Says why a part of the report cannot be had; the rest of it goes to standard error.
+pub fn unreported(why: &dyn fmt::Display) {
+    IS_DIVERTED.store(true, Ordering::Relaxed);
+    error_line(format_args!("earmark: {why}; what was done stays as it is. The report:"));
 }
 
 /// Writes a line on standard error; one that is closed is ignored.
@@ -73,19 +115,13 @@ impl fmt::Write for Escape<'_, '_> {
     }
 }
 
-fn check(written: io::Result<()>) {
-    if let Err(error) = written {
-        // Unlike a panic this says nothing itself.
-        resume_unwind(Box::new(Unwritten(error)));
-    }
-}
-
-/// Runs a command until it ends, or until its standard output is closed; its exit status.
+/// Runs a command until it ends, or until its standard output takes no more; its exit status.
 ///
 /// # Errors
 /// Those of the command, and that its results cannot be written.
 pub fn while_read(command: impl FnOnce() -> Result<ExitCode>) -> Result<ExitCode> {
     let panic = match catch_unwind(AssertUnwindSafe(command)) {
+        Ok(Ok(_)) if IS_DIVERTED.load(Ordering::Relaxed) => return Ok(ExitCode::from(UNREPORTED)),
         Ok(ended) => return ended,
         Err(panic) => panic,
     };
@@ -128,7 +164,7 @@ mod tests {
         let mut is_undone = false;
         let ended = while_read(|| {
             let _host = Undone(&mut is_undone);
-            check(Err(ErrorKind::BrokenPipe.into()));
+            write(|_| Err(ErrorKind::BrokenPipe.into()));
             unreachable!("it has ended");
         });
         assert_eq!(format!("{:?}", ended.unwrap()), format!("{:?}", ExitCode::from(141)));
@@ -147,7 +183,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_an_error() {
         let error = while_read(|| {
-            check(Err(ErrorKind::StorageFull.into()));
+            write(|_| Err(ErrorKind::StorageFull.into()));
             Ok(ExitCode::SUCCESS)
         });
         assert!(error.unwrap_err().to_string().contains("standard output"));

@@ -9,7 +9,7 @@ use netdev::{Root, device_name};
 use serde::Serialize;
 
 use bench::options::duration;
-use report::{errln, outln};
+use report::{errln, outln, output};
 use sys::interrupted;
 use tune::device::{self, Device, Reopened};
 use tune::journal::{Journal, Store};
@@ -233,6 +233,7 @@ pub fn confirm(args: &RollbackArgs) -> Result<()> {
         };
         journal.keep(trying.changed);
         store.write(&journal, &held)?;
+        output::settled();
         outln!("{}: kept; way back: earmark rollback {0}", journal.device.name);
         confirmed += 1;
     }
@@ -342,6 +343,7 @@ fn roll_back(store: &Store, journal: &Journal) -> Result<bool> {
     journal.kept.clear();
     store.write(&journal, &held)?;
     let first = settled(&name, device, &first)?;
+    output::settled();
     outln!("{name} is as it was{}{first}", if first.0.is_empty() { "" } else { ": " });
     Ok(true)
 }

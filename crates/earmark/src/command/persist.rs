@@ -10,7 +10,7 @@ use clap::Args;
 use netdev::{Root, device_name};
 
 use super::apply::DeviceArgs;
-use report::{errln, outln};
+use report::{errln, outln, output};
 use tune::device::{Device, DeviceKind};
 use tune::journal::Store;
 use tune::links::{Matches, Traits, drop_ins, foreign};
@@ -68,6 +68,10 @@ pub fn run(args: &PersistArgs) -> Result<()> {
         args.at.lab.is_none(),
         "a lab ends with its process: nothing of it can be made to last; give it a --strategy"
     );
+    if args.write || args.remove || args.output.is_some() {
+        // All files or none, whatever becomes of what is said of them.
+        output::settled();
+    }
     if args.remove {
         return remove(args);
     }

@@ -1,6 +1,6 @@
 //! `earmark tune`: the settings of a device that suit a workload.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -13,7 +13,7 @@ use bench::options::{Clients, ExperimentOptions, NicOptions, Ports, Text, durati
 use bench::world::WorldKind;
 use report::progress::Progress;
 use report::terminal::Width;
-use report::{errln, outln};
+use report::{errln, outln, output};
 use sys::interrupted;
 use tune::device::Device;
 use tune::figures::Metric;
@@ -312,14 +312,20 @@ fn in_world(args: &TuneArgs, world: WorldKind, goal: &Goal) -> Result<Recommenda
     recommendation
 }
 
+fn write_page(path: &Path, found: &Recommendation) -> Result<()> {
+    let page = report::render(&found.report()).context("draw the report")?;
+    std::fs::write(path, page).with_context(|| format!("write {}", path.display()))?;
+    errln!("report: {}", path.display());
+    Ok(())
+}
+
 /// Prints what was found; the exit status.
 fn print(args: &TuneArgs, found: &Recommendation) -> Result<ExitCode> {
     let status =
         if found.limits.goal_met { ExitCode::SUCCESS } else { ExitCode::from(GOAL_MISSED) };
-    if let Some(path) = &args.report {
-        let page = report::render(&found.report()).context("draw the report")?;
-        std::fs::write(path, page).with_context(|| format!("write {}", path.display()))?;
-        errln!("report: {}", path.display());
+    match args.report.as_deref().map_or(Ok(()), |path| write_page(path, found)) {
+        Err(why) if found.applied => output::unreported(&output::message(&why)),
+        written => written?,
     }
     if args.json {
         outln!("{}", serde_json::to_string_pretty(found)?);

@@ -23,7 +23,7 @@ use super::failpoint::failpoint;
 use super::guard::Guard;
 use super::journal::{Held, Journal, Kept, Store, Trying, changed};
 use super::setting::{Change, Mechanism, Setting, State, Value};
-use report::errln;
+use report::{errln, output};
 
 /// What became of one setting.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
@@ -313,6 +313,7 @@ impl<'a> Transaction<'a> {
         self.store.write(&journal, &self.held)?;
         self.open = false;
         failpoint("keep: done");
+        output::settled();
         self.guard.take().map_or(Ok(()), Guard::dismiss)
     }
 
@@ -334,6 +335,7 @@ impl<'a> Transaction<'a> {
         let guard = self.guard.take().context("no guard waits for the confirmation")?;
         guard.wait_for_confirmation()?;
         self.open = false;
+        output::settled();
         Ok(())
     }
 
