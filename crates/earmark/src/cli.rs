@@ -218,11 +218,31 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether somebody waits for what it says who might want to know that a device was left
-    /// changed; commands that change devices undo that by themselves.
+    /// Whether it says first that a device was left changed. Commands that change devices undo that
+    /// by themselves; of those that another program starts, nobody reads it.
     #[must_use]
-    pub fn is_for_users(&self) -> bool {
-        matches!(self, Self::Demo(_) | Self::Bench(_) | Self::Lab(_) | Self::Nic(_) | Self::Mx(_))
+    pub fn reminds(&self) -> bool {
+        let undoes = matches!(
+            self,
+            Self::Apply(_)
+                | Self::Lane(_)
+                | Self::Confirm(_)
+                | Self::Rollback(_)
+                | Self::Persist(_)
+                | Self::Tune(_)
+        );
+        let is_started_by_a_program = matches!(
+            self,
+            Self::Guard { .. }
+                | Self::At { .. }
+                | Self::Agent { .. }
+                | Self::RemoteShell { .. }
+                | Self::GuestInit { .. }
+                | Self::GuestExec { .. }
+                | Self::ProbeBulk(_)
+                | Self::Completions { .. }
+        );
+        !undoes && !is_started_by_a_program
     }
 
     /// Whether it runs what older kernels cannot: hosts of ours, their traffic, or MX.

@@ -29,7 +29,7 @@ use report::{errln, outln, output};
 /// # Errors
 /// What failed, on what, and what to do next.
 pub fn run(command: Command) -> Result<ExitCode> {
-    if command.is_for_users() {
+    if command.reminds() {
         tune::recover::reminders().iter().for_each(|line| errln!("{line}"));
     }
     if command.needs_a_recent_kernel() {

@@ -42,6 +42,7 @@ pub struct Collector {
     netlink: Netlink,
     selection: Selection,
     report: fn(Arguments<'_>),
+    more: fn() -> Vec<Sample>,
     machine: Option<Machine>,
     known: BTreeMap<String, Known>,
     collections: u64,
@@ -86,11 +87,18 @@ impl Collector {
             netlink: Netlink::open()?,
             selection,
             report,
+            more: Vec::new,
             machine: None,
             known: BTreeMap::new(),
             collections: 0,
             background: Background::default(),
         })
+    }
+
+    /// Collects what `more` says with the devices, each time.
+    #[must_use]
+    pub fn with(self, more: fn() -> Vec<Sample>) -> Self {
+        Self { more, ..self }
     }
 
     /// Where measurements in the background put what they find, to be collected with the devices.
@@ -138,6 +146,7 @@ impl Collector {
         samples.push(Sample::new(Metric::Collections, &[], self.collections));
         let duration = start.elapsed().as_secs_f64();
         samples.push(Sample::new(Metric::CollectDuration, &[], duration));
+        samples.extend((self.more)());
         samples.extend(background.samples());
         samples.extend(process::samples());
         Ok(samples)

@@ -1,18 +1,24 @@
 //! What killed predecessors have left behind, found by the next command.
 
+use std::io::ErrorKind;
+use std::path::Path;
+
 use anyhow::Result;
 
 use super::device::{self, Reopened};
-use super::journal::{Journal, Store};
-use super::transaction::{boot, current, undo};
+use super::journal::{Journal, OF_ROOT, Store};
+use super::transaction::{boot, current, since_boot, undo};
 
 /// What is the matter with a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum JournalState {
     /// Somebody is at it, or it is done.
     Consistent,
-    /// Whoever changed the device is dead, and so is the guard.
+    /// Whoever changed the device is dead, and so are the guards.
     Orphaned,
+    /// Nobody has confirmed the change in time, and the guards have not undone it: they are dead, or
+    /// stopped.
+    Overdue,
     /// The machine has been started anew since, which undid everything.
     Stale,
 }
@@ -33,17 +39,46 @@ pub fn recover(store: &Store) -> Vec<String> {
 /// A line for each device of which [`recover`] would undo something. It changes nothing.
 #[must_use]
 pub fn reminders() -> Vec<String> {
-    let Ok(store) = Store::find(None) else { return Vec::new() };
-    let journals = store.all().into_iter().flatten();
-    let orphans = journals
-        .filter(|journal| past(&store, journal).is_ok_and(|state| state == JournalState::Orphaned));
-    let reminder = |journal: Journal| {
-        let name = journal.device.name;
-        format!(
-            "{name}: an Earmark that was changing it was killed; undo it with `earmark rollback`"
-        )
+    places().iter().flat_map(reminders_of).collect()
+}
+
+/// How many lines [`reminders`] has; `None` where this user may not read all journals.
+#[must_use]
+pub fn overdue() -> Option<usize> {
+    let is_refused = |store: &Store| {
+        let listed = std::fs::read_dir(store.directory());
+        listed.is_err_and(|error| error.kind() != ErrorKind::NotFound)
     };
-    orphans.map(reminder).collect()
+    (!places().iter().any(is_refused)).then(|| reminders().len())
+}
+
+/// Where journals are that this user may want to know of: its own, and those of root.
+fn places() -> Vec<Store> {
+    let mut places: Vec<Store> = Store::find(None).into_iter().collect();
+    if !rustix::process::geteuid().is_root() {
+        places.extend(Store::find(Some(Path::new(OF_ROOT))));
+    }
+    places
+}
+
+fn reminders_of(store: &Store) -> Vec<String> {
+    let reminder = |journal: Journal| {
+        let state = past(store, &journal).ok()?;
+        let waits = journal.trying?.until.is_some();
+        let what = match (state, waits) {
+            (JournalState::Overdue, _) => {
+                "a change that nobody confirmed in time is still in force, for its guards were \
+                 stopped or killed"
+            }
+            (JournalState::Orphaned, true) => {
+                "a change waits for its confirmation, and the guards that would undo it were killed"
+            }
+            (JournalState::Orphaned, false) => "an Earmark that was changing it was killed",
+            (JournalState::Consistent | JournalState::Stale, _) => return None,
+        };
+        Some(format!("{}: {what}; undo it with `earmark rollback`", journal.device.name))
+    };
+    store.all().into_iter().flatten().filter_map(reminder).collect()
 }
 
 fn past(store: &Store, journal: &Journal) -> Result<JournalState> {
@@ -51,8 +86,12 @@ fn past(store: &Store, journal: &Journal) -> Result<JournalState> {
         return Ok(JournalState::Stale);
     }
     let Some(trying) = &journal.trying else { return Ok(JournalState::Consistent) };
+    // The locks of guards that are stopped say nothing, and other users may not look at them.
+    if trying.is_overdue(since_boot()) {
+        return Ok(JournalState::Overdue);
+    }
     if trying.until.is_some() && store.guard(&journal.device)?.is_none() {
-        // The guard waits for the user.
+        // A guard waits for the user.
         return Ok(JournalState::Consistent);
     }
     Ok(store
@@ -65,7 +104,7 @@ fn recover_one(store: &Store, journal: &Journal) -> Result<Option<String>> {
     match past(store, journal)? {
         JournalState::Consistent => Ok(None),
         JournalState::Stale => forget(store, journal).map(|()| None),
-        JournalState::Orphaned => {
+        JournalState::Orphaned | JournalState::Overdue => {
             let held = store.hold(&journal.device)?;
             let device = match device::reopen(&journal.device)? {
                 Reopened::Here(device) => device,
@@ -74,12 +113,15 @@ fn recover_one(store: &Store, journal: &Journal) -> Result<Option<String>> {
             };
             // Somebody may have been quicker.
             let mut journal = current(store, device.as_ref())?;
-            if journal.trying.is_none() {
-                return Ok(None);
-            }
+            let Some(trying) = &journal.trying else { return Ok(None) };
+            let what = if trying.until.is_some() {
+                "a change that nobody confirmed was left in force, for its guards were stopped or \
+                 killed"
+            } else {
+                "an Earmark was killed while it changed it"
+            };
             undo(device.as_ref(), store, &held, &mut journal)?;
-            let name = &journal.device.name;
-            Ok(Some(format!("{name}: an Earmark was killed while it changed it; that is undone")))
+            Ok(Some(format!("{}: {what}; that is undone", journal.device.name)))
         }
     }
 }

@@ -161,7 +161,10 @@ impl Tuner<'_> {
             }
         }
         self.measurements += 1;
-        self.play.once(self.device, self.measurements as u64)
+        let figures = self.play.once(self.device, self.measurements as u64);
+        // A play that failed while this process was stopped failed because of that.
+        self.transaction.check_in_force()?;
+        figures
     }
 
     /// Measures the pick again, in turns with how the device was; and the figures of the pick of

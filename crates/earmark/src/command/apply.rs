@@ -220,9 +220,7 @@ fn print(
 pub fn confirm(args: &RollbackArgs) -> Result<()> {
     let store = Store::find(args.at.state_dir.as_deref())?;
     let mut confirmed = 0;
-    let (meant, unreadable) = journals(&store, args)?;
-    unreadable.iter().for_each(|why| errln!("{why}"));
-    for journal in meant {
+    for journal in journals(&store, args)?.0 {
         let Some(trying) = &journal.trying else { continue };
         let Some(until) = trying.until.filter(|until| *until > since_boot()) else { continue };
         let held = store.hold(&journal.device)?;
@@ -237,6 +235,9 @@ pub fn confirm(args: &RollbackArgs) -> Result<()> {
         outln!("{}: kept; way back: earmark rollback {0}", journal.device.name);
         confirmed += 1;
     }
+    // What was confirmed in time is kept by now, and what was not is undone; journals that cannot
+    // be read are named.
+    recover::recover(&store).iter().for_each(|line| errln!("{line}"));
     ensure!(
         confirmed > 0,
         "no change waits for a confirmation; its time was over and it was undone, or there was none"

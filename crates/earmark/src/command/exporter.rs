@@ -11,12 +11,14 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use exporter::collector::Collector;
-use exporter::sample::{Format, encode};
+use exporter::metric::Metric;
+use exporter::sample::{Format, Sample, encode};
 use exporter::select::Selection;
 use exporter::serve::{self, PORT};
 use exporter::textfile;
 use report::output::error_line;
 use report::{errln, output};
+use tune::recover;
 
 use background::BackgroundArgs;
 
@@ -62,17 +64,17 @@ pub fn run(args: &ExporterArgs) -> Result<()> {
     let selection = Selection::new(&args.device, &args.exclude)
         .context("--device, --exclude: patterns are those of a shell, as in eth* or enp?s0")?;
     if args.print {
-        let mut collector = Collector::open(selection, error_line)?;
+        let mut collector = open(selection)?;
         output::bytes(encode(&collector.collect()?, Format::Plain).as_bytes());
         return Ok(());
     }
     if let Some(file) = &args.textfile {
-        let collector = Collector::open(selection, error_line)?;
+        let collector = open(selection)?;
         args.background.start(&collector.background())?;
         return write(file, args.interval, collector);
     }
     let listeners = listeners(args.listen)?;
-    let collector = Collector::open(selection, error_line)?;
+    let collector = open(selection)?;
     let devices = collector.devices()?;
     for listener in &listeners {
         let places = listener.local_addr().map(|at| format!("http://{at}/metrics"));
@@ -84,6 +86,15 @@ pub fn run(args: &ExporterArgs) -> Result<()> {
     }
     args.background.start(&collector.background())?;
     match serve::run(listeners, collector, error_line)? {}
+}
+
+/// What reads the devices, and whether a change of one is overdue, where this user may know that.
+fn open(selection: Selection) -> Result<Collector> {
+    let overdue = || {
+        let overdue = recover::overdue().map(|changes| changes as u64);
+        overdue.map(|it| Sample::new(Metric::ChangesOverdue, &[], it)).into_iter().collect()
+    };
+    Ok(Collector::open(selection, error_line)?.with(overdue))
 }
 
 /// Where to listen: the sockets that systemd has passed, or `--listen`.

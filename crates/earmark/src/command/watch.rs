@@ -14,6 +14,7 @@ use report::terminal::{Stream, Width};
 use report::{errln, outln};
 use show::rates::{Meter, QueueRates, Rates};
 use show::report::SCHEMA;
+use tune::recover;
 
 /// Lines of a terminal after which the header is said again.
 const HEADER_EVERY: usize = 20;
@@ -56,6 +57,8 @@ pub fn run(args: &WatchArgs) -> Result<()> {
     if let Some(remark) = columns.left_out("a wider terminal, or --json,").filter(|_| !args.json) {
         errln!("{remark}");
     }
+    // What was overdue at the start is said already.
+    let mut overdue = recover::reminders();
     let (mut printed, mut lines) = (0, 0);
     while args.count.is_none_or(|count| printed < count) {
         sleep(Duration::from_secs_f64(args.interval));
@@ -72,6 +75,9 @@ pub fn run(args: &WatchArgs) -> Result<()> {
             lines += rows.len();
             rows.iter().for_each(|row| outln!("{}", columns.row(row)));
         }
+        let reminders = recover::reminders();
+        reminders.iter().filter(|it| !overdue.contains(it)).for_each(|it| errln!("{it}"));
+        overdue = reminders;
         before = now;
         printed += 1;
     }

@@ -25,6 +25,13 @@ use serde::{Deserialize, Serialize};
 use super::device::Identity;
 use super::setting::{Setting, State, Value};
 
+/// The nanoseconds that a guard may take to undo a change whose time is over.
+const TIME_TO_UNDO: u64 = 5_000_000_000;
+
+/// Where the journals of root are. Everybody may read them, so that every user's `earmark show` and
+/// an exporter without rights see what is overdue; all that they say can be read of the devices, too.
+pub(crate) const OF_ROOT: &str = "/run/earmark";
+
 /// The version of the file's layout.
 pub const SCHEMA: u32 = 1;
 
@@ -62,6 +69,14 @@ pub struct Trying {
     /// Until when the user may confirm, in nanoseconds of `CLOCK_BOOTTIME`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<u64>,
+}
+
+impl Trying {
+    /// Whether guards that live would have undone it by `now`, for want of a confirmation.
+    #[must_use]
+    pub fn is_overdue(&self, now: u64) -> bool {
+        self.until.is_some_and(|until| now > until.saturating_add(TIME_TO_UNDO))
+    }
 }
 
 /// A setting that was changed.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{FlockOperation, OFlags, flock};
 
-use super::{Journal, SCHEMA};
+use super::{Journal, OF_ROOT, SCHEMA};
 use crate::device::{DeviceKind, Identity};
 use crate::failpoint::failpoint;
 
@@ -46,7 +46,7 @@ impl Store {
     pub fn find(given: Option<&Path>) -> Result<Self> {
         let named = given.map(Path::to_owned);
         let variable = || std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from);
-        let root = || rustix::process::geteuid().is_root().then(|| PathBuf::from("/run/earmark"));
+        let root = || rustix::process::geteuid().is_root().then(|| PathBuf::from(OF_ROOT));
         let own = || std::env::var_os("XDG_RUNTIME_DIR").map(|run| Path::new(&run).join("earmark"));
         let directory = named.or_else(variable).or_else(root).or_else(own).context(
             "find a place for the journal: there is no XDG_RUNTIME_DIR; name one with --state-dir",
@@ -116,7 +116,7 @@ impl Store {
 
     fn lock(&self, device: &Identity, end: &str) -> Result<Option<Held>> {
         let path = self.file(device, end);
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.directory).with_context(
+        fs::DirBuilder::new().recursive(true).mode(0o755).create(&self.directory).with_context(
             || format!("create {}; name another place with --state-dir", self.directory.display()),
         )?;
         let open = OpenOptions::new()
@@ -171,7 +171,7 @@ impl Store {
             let beside = self.file(&journal.device, ".new");
             // What is there is half of a journal at best, or a link to a file of somebody else's.
             let _ = fs::remove_file(&beside);
-            let create = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&beside);
+            let create = OpenOptions::new().create_new(true).write(true).mode(0o644).open(&beside);
             let mut file = create.with_context(|| fail("write"))?;
             failpoint("journal: created");
             let text = serde_json::to_string_pretty(journal)? + "\n";

@@ -13,10 +13,11 @@
 //!
 //! An error, or the end of the function that holds a [`Transaction`], undoes it. Ctrl-C and signals
 //! set a flag that whoever works looks at ([`sys::interrupted`]). SIGKILL is the guard's
-//! business, and where guard and process are killed together, that of the next command
+//! business, and so is a process that is stopped: [`Transaction::check_in_force`] says whether the
+//! guard has acted. Where guard and process are killed together, the next command undoes the change
 //! ([`super::recover`]).
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::device::Device;
 use super::failpoint::failpoint;
@@ -311,8 +312,9 @@ impl<'a> Transaction<'a> {
         journal.keep(changed);
         failpoint("keep: before");
         self.store.write(&journal, &self.held)?;
-        self.open = false;
         failpoint("keep: done");
+        self.check_in_force()?;
+        self.open = false;
         output::settled();
         self.guard.take().map_or(Ok(()), Guard::dismiss)
     }
@@ -332,8 +334,9 @@ impl<'a> Transaction<'a> {
         failpoint("keep: before");
         self.store.write(&journal, &self.held)?;
         failpoint("keep: to be confirmed");
-        let guard = self.guard.take().context("no guard waits for the confirmation")?;
-        guard.wait_for_confirmation()?;
+        let guard = self.guard.as_mut().context("no guard waits for the confirmation")?;
+        let waits = guard.wait_for_confirmation()?;
+        self.refuse_undone(waits)?;
         self.open = false;
         output::settled();
         Ok(())
@@ -342,9 +345,32 @@ impl<'a> Transaction<'a> {
     /// Undoes the change.
     ///
     /// # Errors
-    /// If the device is not as it was; the journal remembers how that is.
+    /// If the device is not as it was; the journal remembers how that is. Or if it was undone
+    /// before, as [`check_in_force`](Self::check_in_force) has it.
     pub fn undo(mut self) -> Result<()> {
-        self.close()
+        let was_in_force = self.check_in_force();
+        self.close()?;
+        was_in_force
+    }
+
+    /// Goes on if the changes so far are in force, and were all the time: what was measured since
+    /// the last one is true of it.
+    ///
+    /// # Errors
+    /// If the guard has undone them because this process was stopped, or if the guard was killed.
+    pub fn check_in_force(&mut self) -> Result<()> {
+        let in_force = self.guard.as_mut().map_or(Ok(true), Guard::is_in_force)?;
+        self.refuse_undone(in_force)
+    }
+
+    fn refuse_undone(&self, in_force: bool) -> Result<()> {
+        let name = self.name();
+        ensure!(
+            in_force,
+            "{name} was put back as it was while this process was stopped, so nothing that it has \
+             measured or changed counts; start it again"
+        );
+        Ok(())
     }
 
     fn close(&mut self) -> Result<()> {

@@ -57,6 +57,28 @@ fn a_change_that_is_kept_finds_its_way_back() {
 }
 
 #[test]
+fn what_the_guard_has_undone_since_the_process_was_stopped_is_neither_kept_nor_true() {
+    type End = fn(Transaction<'_>) -> Result<()>;
+    let ends: [End; 4] = [
+        |transaction| transaction.keep(),
+        |transaction| transaction.keep_for(600.0),
+        |transaction| transaction.undo(),
+        |mut transaction| transaction.check_in_force(),
+    ];
+    for end in ends {
+        let place = Place::new();
+        let device = FakeDevice::new("eth0", "rx-usecs 3");
+        let mut transaction = begin(&device, &place);
+        transaction.guard = Some(Guard::that_has_undone());
+        transaction.change(&"rx-usecs 50".parse().unwrap()).unwrap();
+        let error = end(transaction).unwrap_err().to_string();
+        assert!(error.contains("put back as it was while this process was stopped"), "{error}");
+        assert_eq!(settings(&device), "rx-usecs 3");
+        assert!(place.0.read(device.identity()).unwrap().is_none());
+    }
+}
+
+#[test]
 fn half_of_a_request_is_undone_when_the_other_half_is_refused() {
     let place = Place::new();
     let mut device = FakeDevice::new("eth0", "rx-usecs 3 rx-frames 0");
