@@ -153,7 +153,7 @@ fn one_wrong_setting_changes_nothing() {
         (&["rx-usecs", "1000001"], "rx-usecs is at most 1000000"),
         (&["rx-usecs", "4294967296"], "not a whole number of 0 to 1000000"),
         (&["rx-usecs", "50", "strategy", "dealy"], "no such strategy; there are"),
-        (&["mark", "mx", "strategy", "periodic:0"], "a periodic tick needs"),
+        (&["mark", "mx", "adaptive-rx", "on", "rx-usecs", "5"], "chooses rx-usecs"),
         (&["strategy", "quiet:20/10"], "the bound of `quiet` is at least its rx-usecs"),
         (&["strategy", "itr:2"], "`itr` has the modes 1 (dynamic) and 3 (conservative)"),
         (&["strategy", "delay:75+gap:20"], "a gap is one before marks"),

@@ -5,6 +5,7 @@ use nic::moderation::{Moderation, Profile};
 use nic::port::Port;
 use nic::rss::{Indirection, Rss};
 
+use super::coalesce::coalesce;
 use super::control::{self, Coalesce, Command, Spread};
 use super::receive::{Receiver, in_buffer};
 use super::ring::{Chain, DriverEvent, RingError};
@@ -46,15 +47,15 @@ impl Target<'_> {
             Some(Command::CoalesceTransmit(Coalesce { usecs, packets })) => {
                 self.senders.iter_mut().all(|sender| sender.coalesce(self.now, usecs, packets))
             }
-            Some(Command::CoalesceReceive(coalesce)) => {
-                (0..pairs).all(|pair| self.coalesce_receive(pair, coalesce))
+            Some(Command::CoalesceReceive(numbers)) => {
+                (0..pairs).all(|pair| self.coalesce_receive(pair, numbers))
             }
-            Some(Command::CoalesceRing(ring, coalesce)) => {
+            Some(Command::CoalesceRing(ring, numbers)) => {
                 let pair = usize::from(ring / 2);
-                let Coalesce { usecs, packets } = coalesce;
+                let Coalesce { usecs, packets } = numbers;
                 match self.senders.get_mut(pair) {
                     Some(sender) if ring % 2 == 1 => sender.coalesce(self.now, usecs, packets),
-                    _ => self.coalesce_receive(pair, coalesce),
+                    _ => self.coalesce_receive(pair, numbers),
                 }
             }
             Some(Command::Ask(ring)) => {
@@ -88,11 +89,9 @@ impl Target<'_> {
     }
 
     fn coalesce_receive(&mut self, pair: usize, Coalesce { usecs, packets }: Coalesce) -> bool {
-        let receiver = self.receivers.get_mut(pair);
-        let queue = self.port.queues_mut().get_mut(pair);
-        let (Some(receiver), Some(queue)) = (receiver, queue) else { return false };
+        let Some(queue) = self.port.queues_mut().get_mut(pair) else { return false };
         let before: Moderation = *queue.moderation();
-        let Ok(moderation) = receiver.coalescing.set(before, usecs, packets) else { return false };
+        let Ok(moderation) = coalesce(before, usecs, packets) else { return false };
         // Linux sends what has not changed as well; a timer that runs need not start anew.
         if moderation != before {
             queue.set_moderation(self.now, moderation, self.watch);

@@ -166,6 +166,7 @@ pub mod session;
 mod sigbus;
 mod signal;
 
+pub use coalesce::coalesce;
 pub use config::DeviceSettings;
 pub use device::Device;
 pub use hostside::{Attachment, Fetched, HostPort, HostSide, VirtualHost};

@@ -9,7 +9,6 @@ use nic::observer::Delivered;
 use nic::queue::Queue;
 use virtio_bindings::virtio_net::virtio_net_hdr_v1;
 
-use super::coalesce::Coalescing;
 use super::memory::{Access, Memory, MemoryError};
 use super::ring::{self, Chain, DriverEvent, MAX_SEGMENTS, Ring, RingError, Segment};
 use super::session::LiveRing;
@@ -38,8 +37,6 @@ pub(super) struct Receiver {
     pub(super) handler: Handler,
     /// A ring was made anew: whatever was signalled to its guest before is signalled once more.
     pub(super) restarted: bool,
-    /// The guest's coalescing parameters.
-    pub(super) coalescing: Coalescing,
     /// Frames that the guest had no room for.
     pub(super) refused: u64,
     pub(super) chain: Chain,

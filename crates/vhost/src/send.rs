@@ -5,7 +5,7 @@ use base::time::Instant;
 use nic::moderation::{Moderation, Profile, Unseen};
 use nic::vector::Vector;
 
-use super::coalesce::Coalescing;
+use super::coalesce::coalesce;
 use super::memory::Access;
 use super::receive::{PACKET_HEADER, in_buffer};
 use super::ring::{self, Chain, DriverEvent, Ring, RingError};
@@ -27,7 +27,6 @@ pub(super) struct Sender {
     first: Option<Instant>,
     moderation: Moderation,
     vector: Vector,
-    coalescing: Coalescing,
     /// The setting has changed since the timer was last set.
     changed: bool,
     /// The ring position at which the guest was last asked to kick.
@@ -47,7 +46,6 @@ impl Sender {
             first: None,
             moderation: Moderation::DISABLED,
             vector: Vector::new(&Moderation::DISABLED, now),
-            coalescing: Coalescing::default(),
             changed: false,
             asked_at: None,
             chain: Chain::default(),
@@ -189,7 +187,7 @@ impl Sender {
 
     /// Takes the guest's coalescing parameters; `false` if they cannot be.
     pub(super) fn coalesce(&mut self, now: Instant, usecs: u32, packets: u32) -> bool {
-        let Ok(moderation) = self.coalescing.set(self.moderation, usecs, packets) else {
+        let Ok(moderation) = coalesce(self.moderation, usecs, packets) else {
             return false;
         };
         self.moderation = moderation;

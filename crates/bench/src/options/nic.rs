@@ -9,7 +9,9 @@ use intel::Adapter;
 use lab::wait::Waiting;
 use nic::lanes::Lanes;
 use nic::marker::Rules;
-use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, TimerKind};
+use nic::moderation::{
+    Coalesce, MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, Profile, TimerKind,
+};
 use serde::{Deserialize, Deserializer};
 
 use super::values::{Text, percent, up_to};
@@ -209,13 +211,10 @@ impl NicOptions {
     /// If they do not go together.
     pub fn moderation(&self, usual: Moderation) -> anyhow::Result<Moderation> {
         let usual = if self.adapter().is_some() { DRIVER } else { usual };
-        let mut moderation = self.strategy.as_ref().map_or(usual, |Text(strategy)| *strategy);
-        if let Some(rx_usecs) = self.rx_usecs {
-            moderation = moderation.with_rx_usecs(rx_usecs)?;
-        }
-        if let Some(rx_frames) = self.rx_frames {
-            moderation = moderation.with_rx_frames(rx_frames)?;
-        }
+        let strategy = self.strategy.as_ref().map_or(usual, |Text(strategy)| *strategy);
+        let (rx_usecs, rx_frames) = (self.rx_usecs, self.rx_frames);
+        let change = Coalesce { rx_usecs, rx_frames, adaptive_rx: None };
+        let moderation = strategy.coalesce(change, Profile::default())?;
         self.check(moderation)?;
         Ok(moderation)
     }

@@ -100,7 +100,7 @@ impl Guests {
             settings.script = scripts.next();
             let ports = options.ports.unwrap_or(Ports::Both).numbers(names.len());
             let ours = moderation.filter(|_| ports.contains(&number) && is_virtio);
-            settings.coalescing = ours.map(|setting| (setting.rx_usecs, setting.rx_frames));
+            settings.coalescing = ours.and_then(drivers_numbers);
             settings.channels = options.queues.filter(|_| is_virtio);
             let lanes = ours.map_or(Lanes::NONE, |moderation| options.lanes(moderation));
             settings.prompt_queues = lanes.queues(options.queues.unwrap_or(1));
@@ -135,6 +135,13 @@ impl Guests {
         let calendar = Calendar::new(clocks).context("prepare the calendar")?;
         Ok(Self { boot_list: BootList(prepared), plans, calendar, kernel })
     }
+}
+
+/// The `rx-usecs` and `rx-frames` that a guest's driver sets so that it believes in what is in force:
+/// none if they would change the setting.
+fn drivers_numbers(setting: Moderation) -> Option<(u32, u32)> {
+    let numbers = (setting.rx_usecs, setting.rx_frames);
+    (vhost::coalesce(setting, numbers.0, numbers.1) == Ok(setting)).then_some(numbers)
 }
 
 /// Guests that are ready to boot.

@@ -199,14 +199,24 @@ impl Live {
         Ok(self.plane.call(|plane| plane.plane().events())?)
     }
 
-    fn play(&self, plan: &Plan, change_to: Option<Moderation>) -> Result<Slice> {
+    fn play(
+        &self,
+        plan: &Plan,
+        moderation: Moderation,
+        change_to: Option<Moderation>,
+    ) -> Result<Slice> {
         let applied = Applied::new(&self.machines, &plan.settings)?;
-        let slice = self.play_on(plan, change_to);
+        let slice = self.play_on(plan, moderation, change_to);
         applied.undo()?;
         slice
     }
 
-    fn play_on(&self, plan: &Plan, change_to: Option<Moderation>) -> Result<Slice> {
+    fn play_on(
+        &self,
+        plan: &Plan,
+        moderation: Moderation,
+        change_to: Option<Moderation>,
+    ) -> Result<Slice> {
         let mut running = Players::start(&plan.players, &self.machines)?;
         let begin = Instant::now();
         let until = |running: &mut Players, seconds: f64| {
@@ -222,9 +232,11 @@ impl Live {
         until(&mut running, plan.warmup_s + plan.duration_s / 2.0);
         change_to.map_or(Ok(()), |after| self.set(after))?;
         until(&mut running, plan.warmup_s + plan.duration_s);
-        let nic = self.snapshot()?.since(&before);
+        let after = self.snapshot()?;
         let records = running.finish(Duration::from_secs_f64(plan.warmup_s + plan.duration_s))?;
-        Ok(Slice::new(records, &nic))
+        setup::ensure_in_force(&before, &self.options, moderation)?;
+        setup::ensure_in_force(&after, &self.options, change_to.unwrap_or(moderation))?;
+        Ok(Slice::new(records, &after.since(&before)))
     }
 
     /// Ends the world; the capture, if there is one, is complete afterwards.
@@ -252,7 +264,7 @@ impl World for Live {
         let seeds = setup::streams(plan.seed);
         self.plane.call(|plane| plane.plane().reseed_links(seeds))?;
         // A host or a port that is gone explains whatever the agents complain of.
-        self.play(plan, change_to).or_else(|error| self.snapshot().and(Err(error)))
+        self.play(plan, moderation, change_to).or_else(|error| self.snapshot().and(Err(error)))
     }
 
     fn finish(self: Box<Self>) -> Result<()> {

@@ -8,6 +8,7 @@ use hostside::HostSide;
 use intel::Adapter;
 use lab::dataplane::{DataPlane, Handle};
 use lab::plane::PortPlan;
+use lab::snapshot::Snapshot;
 use lab::wait::Waiting;
 use lab::{LabError, MAX_MTU, MIN_MTU};
 use nic::lanes::Lanes;
@@ -79,6 +80,32 @@ pub(super) fn set(plane: &mut DataPlane, ports: Ports, moderation: Moderation, l
         }
         plane.set_moderation(number, None, moderation);
     }
+}
+
+/// Makes sure that a figure has the name of what was in force: that the ports which take
+/// `moderation` had it, or one like it, when `snapshot` was taken.
+///
+/// # Errors
+/// If a queue had another one; which, and that the guest's driver may have set it.
+pub(super) fn ensure_in_force(
+    snapshot: &Snapshot,
+    options: &NicOptions,
+    moderation: Moderation,
+) -> Result<()> {
+    let lanes = options.lanes(moderation).queues(options.queues.unwrap_or(1));
+    for number in options.ports.unwrap_or(Ports::Both).numbers(snapshot.ports.len()) {
+        let port = &snapshot.ports[number];
+        for (queue, state) in (0..).zip(&port.queues) {
+            let (wanted, found) = (moderation.of_queue(lanes.contains(&queue)), state.moderation);
+            ensure!(
+                found == wanted || (found.is_immediate() && wanted.is_immediate()),
+                "queue {queue} of port {} had `{found}` in force instead of `{wanted}`: the driver of \
+                 its host has changed it, or `earmark nic set`; a figure would have the wrong name",
+                port.name
+            );
+        }
+    }
+    Ok(())
 }
 
 /// The largest packet of a guest's interface, in bytes: what namespaces may have, guests may.

@@ -96,8 +96,11 @@ impl World for Virtual {
         })?;
         self.warned.set(self.warned.get() || run.has_eta_reported());
         let stopped = "virtual time ended before the measurement did";
-        let before = before.try_recv().context(stopped)?;
-        let nic = after.try_recv().context(stopped)?.since(&before);
+        let (before, after) = (before.try_recv(), after.try_recv());
+        let (before, after) = (before.context(stopped)?, after.context(stopped)?);
+        setup::ensure_in_force(&before, &options, moderation)?;
+        setup::ensure_in_force(&after, &options, change_to.unwrap_or(moderation))?;
+        let nic = after.since(&before);
         Ok(Slice::new(records(plan, &outputs)?, &nic))
     }
 

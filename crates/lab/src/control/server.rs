@@ -13,7 +13,9 @@ use crate::snapshot::{PortSnapshot, QueueSnapshot};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use nic::lanes::Lanes;
 use nic::marker::Rules;
-use nic::moderation::{MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, Profile, Reason, TimerKind};
+use nic::moderation::{
+    Coalesce, MAX_RX_FRAMES, MAX_RX_USECS, Marks, Moderation, Profile, Reason, TimerKind,
+};
 
 use super::{AttachmentState, LaneState, PREFIX, PortState, QueueState, Reply, Request};
 use hostside::distribution::Distribution;
@@ -144,32 +146,31 @@ pub fn check(settings: &[(String, String)]) -> Result<()> {
     if link(settings)?.is_some() {
         return Ok(());
     }
-    let mut change = Change::to(Moderation::DISABLED);
-    let in_force = Profile { rx_usecs: 0, rx_frames: 0 };
-    settings.iter().try_for_each(|(name, value)| change.add(in_force, name, value))
+    Change::read(settings).map(drop)
 }
 
 /// What settings change.
+#[derive(Default)]
 struct Change {
-    moderation: Moderation,
+    strategy: Option<Moderation>,
+    coalesce: Coalesce,
     rules: Option<Rules>,
     lanes: Option<Lanes>,
 }
 
 impl Change {
-    /// None yet: what is there is `moderation`.
-    const fn to(moderation: Moderation) -> Self {
-        Self { moderation, rules: None, lanes: None }
-    }
-
-    /// Adds one setting, by the name that `earmark nic set` has for it.
-    fn add(&mut self, in_force: Profile, name: &str, value: &str) -> Result<()> {
-        match name {
-            "mark" => self.rules = Some(value.parse()?),
-            "lane" => self.lanes = Some(value.parse()?),
-            _ => self.moderation = apply(self.moderation, in_force, name, value)?,
+    /// Reads settings, by the names that `earmark nic set` has for them.
+    fn read(settings: &[(String, String)]) -> Result<Self> {
+        let mut change = Self::default();
+        for (name, value) in settings {
+            match name.as_str() {
+                "mark" => change.rules = Some(value.parse()?),
+                "lane" => change.lanes = Some(value.parse()?),
+                "strategy" => change.strategy = Some(value.parse()?),
+                _ => read_parameter(&mut change.coalesce, name, value)?,
+            }
         }
-        Ok(())
+        Ok(change)
     }
 }
 
@@ -207,18 +208,14 @@ pub fn set(
     }
     let has_registers = plane.plane().has_registers(number);
     let queues = plane.plane().port_mut(number).queues();
+    let Change { strategy, coalesce, rules, lanes } = Change::read(settings)?;
     let mut changed = Vec::new();
-    let (mut rules, mut lanes) = (None, None);
     for (at, state) in queues.iter().enumerate() {
         if queue.is_some_and(|queue| usize::from(queue) != at) {
             continue;
         }
-        let mut change = Change::to(*state.moderation());
-        for (name, value) in settings {
-            change.add(state.in_force(), name, value)?;
-        }
-        let moderation = change.moderation.checked()?;
-        (rules, lanes) = (change.rules, change.lanes);
+        let before = strategy.unwrap_or(*state.moderation());
+        let moderation = before.coalesce(coalesce, state.in_force())?;
         changed.push((at as u16, moderation));
         if moderation.timer == TimerKind::Driver && !has_registers {
             bail!("port {name}: its host's driver has no registers to decide by; name a strategy");
@@ -249,33 +246,24 @@ pub fn set(
     Ok(())
 }
 
-/// One setting of moderation, by ethtool's name.
-fn apply(moderation: Moderation, in_force: Profile, name: &str, value: &str) -> Result<Moderation> {
+/// Reads one parameter of `ethtool -C` into `change`.
+fn read_parameter(change: &mut Coalesce, name: &str, value: &str) -> Result<()> {
     let number = |max: u32| {
-        let number = value.parse::<u32>();
-        number.map_err(|_| anyhow!("{name} {value}: not a whole number of 0 to {max}"))
+        let number = value.parse::<u32>().ok();
+        number.ok_or_else(|| anyhow!("{name} {value}: not a whole number of 0 to {max}")).map(Some)
     };
-    Ok(match name {
-        "strategy" => value.parse()?,
-        "rx-usecs" => moderation.timed(number(MAX_RX_USECS)?),
-        "rx-frames" => Moderation { rx_frames: number(MAX_RX_FRAMES)?, ..moderation },
-        "adaptive-rx" => match value {
-            "on" => {
-                Moderation { timer: TimerKind::Adaptive, rx_usecs: 0, rx_frames: 0, ..moderation }
-            }
-            "off" if moderation.timer == TimerKind::Adaptive => {
-                // What adaptive moderation chose last stays in force.
-                let Profile { rx_usecs, rx_frames } = in_force;
-                Moderation { timer: TimerKind::Delay, rx_usecs, rx_frames, ..moderation }
-            }
-            "off" => moderation,
-            _ => bail!("adaptive-rx {value}: on or off"),
-        },
+    match (name, value) {
+        ("rx-usecs", _) => change.rx_usecs = number(MAX_RX_USECS)?,
+        ("rx-frames", _) => change.rx_frames = number(MAX_RX_FRAMES)?,
+        ("adaptive-rx", "on") => change.adaptive_rx = Some(true),
+        ("adaptive-rx", "off") => change.adaptive_rx = Some(false),
+        ("adaptive-rx", _) => bail!("adaptive-rx {value}: on or off"),
         _ => bail!(
             "no setting is called {name}; there are strategy, rx-usecs, rx-frames, adaptive-rx, mark, \
              lane, link"
         ),
-    })
+    }
+    Ok(())
 }
 
 fn port_state(port: &PortSnapshot) -> PortState {

@@ -13,7 +13,7 @@
 use crate::time::Instant;
 
 /// A delay and a frame count, as `struct dim_cq_moder`: one step of the ladder that DIM climbs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Profile {
     /// Delay after the first packet, in microseconds.
     pub rx_usecs: u32,

@@ -65,6 +65,7 @@ macro_rules! forward_to_timer {
 }
 
 mod adaptive;
+mod coalesce;
 mod delay;
 mod dim;
 mod disabled;
@@ -83,6 +84,7 @@ mod testing;
 mod throttle;
 
 pub use adaptive::Adaptive;
+pub use coalesce::Coalesce;
 pub use delay::Delay;
 pub use dim::Profile;
 pub use disabled::Disabled;

@@ -166,43 +166,6 @@ impl Moderation {
         gap_usecs: 0,
     };
 
-    /// The same setting with another `rx-usecs`; a bound of `quiet` that is shorter grows.
-    ///
-    /// # Errors
-    /// If the timer takes none, or not this one.
-    pub fn with_rx_usecs(self, rx_usecs: u32) -> Result<Self, SettingError> {
-        self.lasting(rx_usecs).checked()
-    }
-
-    const fn lasting(self, rx_usecs: u32) -> Self {
-        let is_quiet = matches!(self.timer, TimerKind::Quiet);
-        let grows = is_quiet && self.rx_abs_usecs < rx_usecs;
-        let rx_abs_usecs = if grows { rx_usecs } else { self.rx_abs_usecs };
-        Self { rx_usecs, rx_abs_usecs, ..self }
-    }
-
-    /// The same setting with `rx-usecs` as `ethtool -C` sets it: a timer that has no such number
-    /// becomes `delay`, and `itr` a `throttle`, so that the number acts; a bound of `quiet` that is
-    /// shorter grows. Marks and `rx-frames` stay. Not checked.
-    #[must_use]
-    pub const fn timed(self, rx_usecs: u32) -> Self {
-        let timer = match self.timer {
-            TimerKind::Disabled if rx_usecs == 0 => TimerKind::Disabled,
-            TimerKind::Disabled | TimerKind::Adaptive | TimerKind::Driver => TimerKind::Delay,
-            TimerKind::Itr(_) => TimerKind::Throttle,
-            timer => timer,
-        };
-        Self { timer, ..self.lasting(rx_usecs) }
-    }
-
-    /// The same setting with another `rx-frames`.
-    ///
-    /// # Errors
-    /// If it is above [`MAX_RX_FRAMES`].
-    pub fn with_rx_frames(self, rx_frames: u32) -> Result<Self, SettingError> {
-        Self { rx_frames, ..self }.checked()
-    }
-
     /// The setting itself, if a NIC can do it.
     ///
     /// # Errors
@@ -216,9 +179,6 @@ impl Moderation {
         }
         if self.rx_usecs > 0 && !self.timer.takes_rx_usecs() {
             return Err(SettingError::NoUsecs(self.timer.name()));
-        }
-        if self.rx_usecs == 0 && self.timer == TimerKind::Periodic {
-            return Err(SettingError::NoPeriod);
         }
         let is_quiet = self.timer == TimerKind::Quiet;
         if is_quiet && self.rx_abs_usecs < self.rx_usecs {
@@ -242,6 +202,13 @@ impl Moderation {
             (Marks::Lane, false) => Self { marks: Marks::Ignored, ..self },
             _ => self,
         }
+    }
+
+    /// Whether every packet interrupts as soon as its DMA has completed.
+    #[must_use]
+    pub const fn is_immediate(&self) -> bool {
+        let is_zero = self.timer.takes_rx_usecs() && self.rx_usecs == 0;
+        is_zero || self.rx_frames == 1 || matches!(self.timer, TimerKind::Disabled)
     }
 
     /// The word that `nic show` and tables use for the strategy as a whole.
@@ -274,8 +241,6 @@ pub enum SettingError {
     NoUsecs(&'static str),
     /// A mode that `itr` does not have.
     NoMode,
-    /// A periodic tick of 0 us.
-    NoPeriod,
     /// A bound for a timer other than `quiet`.
     NoBound(&'static str),
     /// A bound of `quiet` that is shorter than its `rx-usecs`.
@@ -284,6 +249,8 @@ pub enum SettingError {
     NoMarks,
     /// Marks or frames over `disabled`, which never holds anything back.
     NothingToHold,
+    /// `rx-usecs` or `rx-frames` together with `adaptive-rx on`.
+    AdaptiveChooses,
 }
 
 impl fmt::Display for SettingError {
@@ -313,12 +280,14 @@ impl fmt::Display for SettingError {
                 "`itr` has the modes 1 (dynamic) and 3 (conservative); for a rate of your own set \
                  its gap: `throttle:125` is 8000 interrupts a second",
             ),
-            Self::NoPeriod => f.write_str("a periodic tick needs rx-usecs of 1 or more"),
             Self::NoMarks => {
                 f.write_str("a gap is one before marks; it goes with marked or stream, as in `marked:75+gap:20`")
             }
             Self::NothingToHold => f.write_str(
                 "marks and rx-frames shorten a wait, and `disabled` never waits; choose a timer such as delay:75",
+            ),
+            Self::AdaptiveChooses => f.write_str(
+                "with adaptive-rx on, the NIC chooses rx-usecs and rx-frames itself; leave them out",
             ),
         }
     }
@@ -469,25 +438,6 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_without_rx_usecs_becomes_a_delay() {
-        for (before, rx_usecs, after) in [
-            ("disabled", 50, "delay:50"),
-            ("disabled", 0, "disabled"),
-            ("adaptive", 50, "delay:50"),
-            ("adaptive", 0, "delay:0"),
-            ("stream+adaptive", 50, "stream:50"),
-            ("throttle:125+frames:8", 50, "throttle:50+frames:8"),
-            ("stream+itr:3", 50, "stream+throttle:50"),
-            ("quiet:20/75", 50, "quiet:50/75"),
-            ("quiet:20/75", 100, "quiet:100/100"),
-        ] {
-            assert_eq!(parse(before).unwrap().timed(rx_usecs).to_string(), after, "{before}");
-        }
-        let quiet = parse("quiet:20/75").unwrap();
-        assert_eq!(quiet.with_rx_usecs(80).unwrap().to_string(), "quiet:80/80");
-    }
-
-    #[test]
     fn each_queue_has_its_part_of_a_lane() {
         let lane = parse("lane:75+frames:8").unwrap();
         assert_eq!(lane.of_queue(true), Moderation::DISABLED);
@@ -509,7 +459,6 @@ mod tests {
         assert_eq!(parse("delay:99999999999"), Err(SettingError::UsecsTooLong));
         assert_eq!(parse("frames:65536"), Err(SettingError::TooManyFrames));
         assert_eq!(parse("disabled:75"), Err(SettingError::NoUsecs("disabled")));
-        assert_eq!(parse("periodic:0"), Err(SettingError::NoPeriod));
         assert_eq!(parse("itr:0"), Err(SettingError::NoMode));
         assert_eq!(parse("itr:8000"), Err(SettingError::NoMode));
         assert_eq!(parse("marked:75+itr"), Err(SettingError::NoUsecs("itr")));

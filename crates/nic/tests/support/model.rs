@@ -213,6 +213,8 @@ impl Model {
                 let gap = self.itr.expect("the harness sets it").gap();
                 self.interrupted_at.map_or(oldest, |last| oldest.max(last + gap))
             }
+            // Its ticks have no distance.
+            TimerKind::Periodic if usecs == Duration::ZERO => oldest,
             TimerKind::Periodic => {
                 let first = usecs.as_nanos() * u64::from(self.phase.0) / (1 << 32);
                 let mut tick = self.set_at + Duration::from_nanos(first);

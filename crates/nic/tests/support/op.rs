@@ -26,7 +26,7 @@ pub enum Op {
 
 /// The settings that tests choose from: every timer, with and without marks and frames, and the
 /// limits. The corpus of the fuzz target names them by their number: new ones go to the end.
-pub const SETTINGS: [&str; 42] = [
+pub const SETTINGS: [&str; 44] = [
     "disabled",
     "delay:0",
     "delay:3",
@@ -69,6 +69,8 @@ pub const SETTINGS: [&str; 42] = [
     "stream:7+gap:5",
     "stream+periodic:9+gap:4",
     "lane:7+frames:3",
+    "periodic:0",
+    "marked+periodic:0",
 ];
 
 /// Number `index` of [`SETTINGS`], counted round.

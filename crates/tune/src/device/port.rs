@@ -2,7 +2,7 @@
 //! socket, as `earmark nic set` does.
 
 use anyhow::{Context, Result, anyhow, ensure};
-use nic::moderation::{Moderation, TimerKind};
+use nic::moderation::{Coalesce, Moderation, Profile, TimerKind};
 
 use super::{Counted, Device, DeviceKind, Identity};
 use crate::setting::{Change, Setting, State, Value};
@@ -100,8 +100,7 @@ fn usecs(strategy: &str, in_force: u32) -> u32 {
     }
 }
 
-/// The strategy that `now` becomes by `change`, in ethtool's sense: `rx-usecs 50` gives one that
-/// never waited a delay of 50 us, and `adaptive-rx off` leaves what was chosen last.
+/// The strategy that `now` becomes by `change` ([`Moderation::coalesce`]).
 ///
 /// # Errors
 /// If that is no strategy.
@@ -110,37 +109,21 @@ pub fn strategy(now: &State, change: &Change) -> Result<Moderation> {
     let Some(Value::Text(text)) = now.get(Setting::Strategy) else {
         anyhow::bail!("the NIC does not tell its strategy; its lab is of another version")
     };
-    let mut moderation = match change.get(Setting::Strategy) {
+    let before = match change.get(Setting::Strategy) {
         Some(Value::Text(text)) => written(text)?,
         _ => written(text)?,
     };
-    let number = |setting| change.number(setting).and_then(|number| u32::try_from(number).ok());
-    match change.get(Setting::AdaptiveRx) {
-        Some(Value::Switch(true)) => {
-            let timer = TimerKind::Adaptive;
-            return Ok(Moderation { timer, rx_usecs: 0, rx_frames: 0, ..moderation }.checked()?);
-        }
-        Some(Value::Switch(false)) if moderation.timer == TimerKind::Adaptive => {
-            let read = |setting| now.get(setting).and_then(Value::number).unwrap_or(0) as u32;
-            let (rx_usecs, rx_frames) = (read(Setting::RxUsecs), read(Setting::RxFrames));
-            moderation = Moderation { timer: TimerKind::Delay, rx_usecs, rx_frames, ..moderation };
-        }
-        _ => {}
-    }
-    let (rx_usecs, rx_frames) = (number(Setting::RxUsecs), number(Setting::RxFrames));
-    if rx_usecs == Some(0) && rx_frames.unwrap_or(0) == 0 && moderation.timer == TimerKind::Delay {
-        // Nothing to wait for: every packet interrupts.
-        let timer = Moderation::DISABLED.timer;
-        return Ok(Moderation { timer, rx_usecs: 0, rx_frames: 0, ..moderation }.checked()?);
-    }
-    let is_picked = matches!(moderation.timer, TimerKind::Itr(_));
-    if let Some(rx_usecs) = rx_usecs.filter(|usecs| is_picked || *usecs != moderation.rx_usecs) {
-        moderation = moderation.timed(rx_usecs);
-    }
-    if let Some(rx_frames) = rx_frames.filter(|frames| *frames != moderation.rx_frames) {
-        moderation = moderation.with_rx_frames(rx_frames)?;
-    }
-    Ok(moderation.checked()?)
+    let read = |setting| now.get(setting).and_then(Value::number).unwrap_or(0) as u32;
+    let chosen = Profile { rx_usecs: read(Setting::RxUsecs), rx_frames: read(Setting::RxFrames) };
+    // What is too large for the type is too large for the setting.
+    let number =
+        |setting| change.number(setting).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+    let coalesce = Coalesce {
+        adaptive_rx: change.get(Setting::AdaptiveRx).and_then(Value::switch),
+        rx_usecs: number(Setting::RxUsecs),
+        rx_frames: number(Setting::RxFrames),
+    };
+    Ok(before.coalesce(coalesce, chosen)?)
 }
 
 #[cfg(test)]
@@ -161,22 +144,14 @@ mod tests {
 
     #[test]
     fn settings_of_ethtool_make_strategies() {
-        assert_eq!(becomes("disabled", "rx-usecs 50"), "delay:50");
-        assert_eq!(becomes("delay:75+frames:8", "rx-usecs 50"), "delay:50+frames:8");
         assert_eq!(becomes("delay:75", "rx-usecs 50 rx-frames 16"), "delay:50+frames:16");
-        assert_eq!(becomes("delay:75", "rx-usecs 0"), "disabled");
-        assert_eq!(becomes("disabled", "rx-usecs 0"), "disabled");
-        assert_eq!(becomes("throttle:125", "rx-usecs 10"), "throttle:10");
+        assert_eq!(becomes("marked:75", "rx-usecs 0"), "marked:0");
         assert_eq!(becomes("delay:75", "adaptive-rx on"), "adaptive");
         assert_eq!(becomes("adaptive", "adaptive-rx off"), "delay:32+frames:8");
         assert_eq!(becomes("adaptive", "adaptive-rx off rx-usecs 9 rx-frames 0"), "delay:9");
-        assert_eq!(becomes("adaptive", "rx-usecs 50"), "delay:50");
-        assert_eq!(becomes("itr", "rx-usecs 50"), "throttle:50");
-        assert_eq!(becomes("itr", "rx-usecs 0"), "throttle:0");
-        assert_eq!((usecs("marked+itr:1", 14), usecs("delay:14", 14)), (250, 14));
-        assert_eq!(becomes("quiet:20/75", "rx-usecs 50"), "quiet:50/75");
         assert_eq!(becomes("adaptive", "strategy marked:60"), "marked:60");
-        assert_eq!(becomes("marked:60", "rx-usecs 20"), "marked:20");
+        assert_eq!(becomes("adaptive", "strategy marked:60 rx-usecs 20"), "marked:20");
+        assert_eq!((usecs("marked+itr:1", 14), usecs("delay:14", 14)), (250, 14));
     }
 
     #[test]

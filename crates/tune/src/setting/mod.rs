@@ -443,6 +443,15 @@ impl Value {
         }
     }
 
+    /// Whether a switch is on; others are no switches.
+    #[must_use]
+    pub fn switch(&self) -> Option<bool> {
+        match self {
+            Self::Switch(on) => Some(*on),
+            _ => None,
+        }
+    }
+
     /// Whether `now` is what was asked for: steps of a profile may leave numbers as they are.
     #[must_use]
     pub fn is_met_by(&self, now: &Self) -> bool {
