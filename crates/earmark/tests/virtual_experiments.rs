@@ -184,6 +184,32 @@ fn a_setting_under_which_nothing_comes_back_costs_the_others_nothing() {
     run(&[&always[..], &["--strategy", "delay:300000"]].concat()).refused(&["no request was"]);
 }
 
+/// Every strategy, and each with `frames:1`, under which no packet waits whatever the timer is. A
+/// world refuses a round in which something else was in force, as after a guest's own command.
+#[test]
+fn a_figure_has_the_name_of_what_was_in_force() {
+    let strategies = ["disabled", "delay:50", "throttle:900", "periodic:900", "quiet:50/60"];
+    let followers = ["itr:3", "adaptive", "marked:50", "stream:50"];
+    let settings = [&strategies[..], &followers].concat();
+    let prompt = settings[1..].iter().map(|setting| format!("{setting}+frames:1"));
+    let all: Vec<String> = settings.iter().map(ToString::to_string).chain(prompt).collect();
+    let always = ["--warmup", "0.01", "--duration", "0.05", "--mark", "mx", "--json"];
+    for world in ["virtual", "live"] {
+        let compare = ["bench", "udp-rr", "--world", world, "--compare", &all.join(",")];
+        let outcome = run(&[&compare[..], &always].concat()).json();
+        let results = outcome["results"].as_array().unwrap();
+        let named = results.iter().map(|result| result["setting"].as_str().unwrap());
+        assert!(named.eq(all.iter().map(String::as_str)), "{outcome}");
+        if world == "virtual" {
+            let means: Vec<f64> =
+                results.iter().map(|result| number(&result["latency_us"], "mean")).collect();
+            let (waiting, prompt) = means[1..].split_at(settings.len() - 1);
+            assert!(waiting.iter().all(|mean| *mean > means[0] + 5.0), "{means:?}");
+            assert!(prompt.iter().all(|mean| *mean == means[0]), "{means:?}");
+        }
+    }
+}
+
 /// Requests at a multiple of the period meet the tick in one phase, and it is the seed's.
 #[test]
 fn the_seed_says_where_ticks_stand() {
