@@ -10,7 +10,7 @@ use exporter::metric::{Kind, Metric};
 use exporter::reading::MAX_SERIES;
 
 mod common;
-use common::{Directory, EARMARK, Ended, in_network, needs, run};
+use common::{Directory, EARMARK, ENDLESS, Ended, in_network, needs, run};
 
 /// What Python scripts import.
 const CLIENT: &str = "import socket, sys, time, os
@@ -322,6 +322,38 @@ wait(\"probe\", 7014, \"done\")' > text
     assert_eq!(line(stage).is_some(), may_trace, "{text}");
     // What it says of the loopback depends on who else is at work; that it says something does not.
     assert!(line("earmark_probe_verdicts_total{host=\"127.0.0.1\",side=").is_some(), "{text}");
+}
+
+#[test]
+fn exporter__a_host_that_never_stops_talking__keeps_no_other_from_being_probed() {
+    needs("python3", "python3");
+    let state = Directory::new();
+    state.write("client.py", CLIENT);
+    state.write("endless.py", ENDLESS);
+    // Without pings, only what talks without end is left to ask there.
+    let ended = in_network(
+        &state,
+        &format!(
+            "ip link set lo up
+             echo 1 > /proc/sys/net/ipv4/icmp_echo_ignore_all
+             {EARMARK} echo --listen 127.0.0.1 2>echo & echo=$!
+             python3 endless.py 127.0.0.2 7007 & endless=$!
+             trap 'kill $echo $endless' EXIT
+             until grep -q '^echo on' echo && test -e endless; do sleep 0.02; kill -0 $endless; done
+             {EARMARK} exporter --probe 127.0.0.2,127.0.0.1 2>log & exporter=$!
+             trap 'kill $exporter $echo $endless' EXIT
+             until grep -q '^of ' log; do sleep 0.02; kill -0 $exporter; done
+             python3 -c '
+import client
+runs = \"earmark_probe_runs_total\"
+while not client.value(runs + \"{{host=\\\"127.0.0.1\\\",outcome=\\\"done\\\"}}\"):
+    client.time.sleep(0.1)
+assert client.value(runs + \"{{host=\\\"127.0.0.2\\\",outcome=\\\"failed\\\"}}\") == 1'
+             cat log"
+        ),
+    );
+    let why = "it sends more than it is asked for; it is no echo";
+    assert!(ended.output().contains(why), "{ended:?}");
 }
 
 #[test]

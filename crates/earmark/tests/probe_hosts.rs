@@ -10,7 +10,7 @@ use serde_json::Value;
 use sys::station::Station;
 
 mod common;
-use common::{Directory, Ended, earmark, run, soon};
+use common::{Directory, EARMARK, ENDLESS, Ended, earmark, in_network, needs, run, soon};
 
 /// A host on which our echo runs, and a place for files.
 struct Echoing {
@@ -74,6 +74,33 @@ fn a_host_that_fails_is_a_row_and_the_others_are_probed() {
 
     let ended = echoing.probe("127.0.0.1\n::1\n", &["--count", "200", "--parallel", "2"]);
     assert_eq!(ended.output().lines().count(), 4, "{ended:?}");
+}
+
+#[test]
+fn a_host_that_never_stops_talking_fails_and_the_others_are_probed() {
+    needs("python3", "python3");
+    let state = Directory::new();
+    state.write("endless.py", ENDLESS);
+    state.write("hosts", "127.0.0.2\n127.0.0.1\n");
+    let ended = in_network(
+        &state,
+        &format!(
+            "ip link set lo up
+         {EARMARK} echo --listen 127.0.0.1 2>ready & echo=$!
+         python3 endless.py 127.0.0.2 7007 & endless=$!
+         trap 'kill $echo $endless' EXIT
+         until test -s ready && test -e endless; do sleep 0.02; kill -0 $endless; done
+         earmark probe --hosts hosts --kind tcp --count 200 || echo status $?
+         earmark probe 127.0.0.2 --kind tcp || echo status $?"
+        ),
+    );
+    ended.output();
+    let why = "it sends more than it is asked for; it is no echo";
+    // Lines are as wide as a terminal.
+    let said = ended.stdout.replace('\n', " ");
+    assert!(said.contains(why) && ended.stderr.contains(why), "{ended:?}");
+    assert!(ended.stderr.contains("2 of 2: 127.0.0.1 probed"), "{ended:?}");
+    assert_eq!(ended.stdout.matches("status 1").count(), 2, "{ended:?}");
 }
 
 #[test]

@@ -25,6 +25,9 @@ const ASKS: &str = "earmark-asks";
 const WIDE_FOR: u64 = 10;
 const WIDEST: u64 = 1_000_000_000;
 
+/// The most addresses of a name that are tried.
+const MAX_ADDRESSES: usize = 8;
+
 /// What to ask, and how.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -231,6 +234,7 @@ fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>> {
     let found = (host, port).to_socket_addrs().with_context(|| format!("look up {host}"))?;
     let mut found: Vec<SocketAddr> = found.collect();
     found.sort_by_key(SocketAddr::is_ipv6);
+    found.truncate(MAX_ADDRESSES);
     ensure!(!found.is_empty(), "{host} has no address");
     Ok(found)
 }

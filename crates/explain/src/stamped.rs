@@ -5,14 +5,16 @@
 //! a microsecond or two of DMA and interrupt. Each of the two spans is read from one clock, so the
 //! clocks need not agree.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use netdev::ethtool::Ethtool;
 use rustix::net::{SendFlags, send};
 use sys::stamps::{Stamped, Stamps};
+
+use super::traffic::{TIMEOUT, read_answer};
 
 /// How often the stamps of a request are looked for, and with which pauses: a NIC may give its own
 /// later than the answer is there.
@@ -48,14 +50,12 @@ impl Stamper {
     pub(crate) fn ask(&self, request: &[u8]) -> io::Result<Option<u64>> {
         send(self.0.socket(), request, SendFlags::NOSIGNAL)?;
         let mut answer = vec![0; request.len()];
-        let (mut length, mut received) = (0, Stamps::default());
-        while length < answer.len() {
-            let part = self.0.receive(&mut answer[length..])?;
-            if part.length == 0 {
-                return Err(ErrorKind::UnexpectedEof.into());
-            }
-            (length, received) = (length + part.length, part.stamps);
-        }
+        let mut received = Stamps::default();
+        read_answer(Instant::now() + TIMEOUT, &mut answer, |rest| {
+            let part = self.0.receive(rest)?;
+            received = part.stamps;
+            Ok(part.length)
+        })?;
         let mut sent = Stamps::default();
         for _ in 0..LOOKS {
             while let Some((_, stamps)) = self.0.sent()? {
@@ -82,7 +82,7 @@ fn kept(sent: Stamps, received: Stamps) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read, Write};
+    use std::io::{ErrorKind, Read, Write};
     use std::net::{TcpListener, TcpStream, UdpSocket};
     use std::thread;
 

@@ -7,11 +7,11 @@
 //! packets, some requests are *stamped*. Interleaved, all of them see the same machine and the same
 //! wire.
 
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::num::NonZeroU64;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use base::prng::Prng;
@@ -19,15 +19,21 @@ use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
 use rustix::thread::set_current_timer_slack;
 use sys::clock;
+use sys::streams::time_left;
 
 use super::stamped::Stamper;
 use probe::echo;
 
-/// How long an answer may take.
-const TIMEOUT: Duration = Duration::from_secs(4);
+/// How long an answer may take, and how much longer than it is to a run, whatever the far side does.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Requests at most that are not answered, before we give up.
 const UNANSWERED: usize = 10;
+
+/// The most datagrams that may come before an answer and are none.
+const STRANGE: usize = 100;
+
+const STRANGER: &str = "it sends something else than it was sent; it is no echo";
 
 /// Rounds of references.
 const ROUNDS: u64 = 12;
@@ -148,21 +154,52 @@ impl Socket {
         }
     }
 
+    /// Receives the answer to the request that `bytes` are.
     fn receive(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        let (asked, until) = (bytes.to_vec(), Instant::now() + TIMEOUT);
         match self {
-            Self::Tcp(stream) => stream.read_exact(bytes),
+            Self::Tcp(stream) => {
+                read_answer(until, bytes, |rest| stream.read(rest))?;
+                if bytes != asked {
+                    return Err(io::Error::new(ErrorKind::InvalidData, STRANGER));
+                }
+                Ok(())
+            }
             Self::Udp(socket) => {
                 // One that comes too late is not the answer to this request.
-                let expected = bytes.to_vec();
-                loop {
+                for _ in 0..STRANGE {
                     let length = socket.recv(bytes)?;
-                    if echo::belong_together(&bytes[..length], &expected) {
+                    if echo::belong_together(&bytes[..length], &asked) {
                         return Ok(());
                     }
+                    time_left(until)?;
                 }
+                Err(io::Error::new(ErrorKind::InvalidData, STRANGER))
             }
         }
     }
+}
+
+/// Reads until `answer` is full, piece by piece. The deadline is looked at only between two pieces:
+/// a read by itself ends by the time-out of the socket, and whole answers cost no call more.
+pub(crate) fn read_answer(
+    until: Instant,
+    answer: &mut [u8],
+    mut read: impl FnMut(&mut [u8]) -> io::Result<usize>,
+) -> io::Result<()> {
+    let mut filled = 0;
+    while filled < answer.len() {
+        if filled > 0 {
+            time_left(until)?;
+        }
+        match read(&mut answer[filled..]) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// Asks.
@@ -172,6 +209,8 @@ pub(crate) struct Requester {
     bytes: Vec<u8>,
     /// Requests so far, by which answers are told apart.
     number: u64,
+    /// When there is no time for further requests, in nanoseconds of `CLOCK_MONOTONIC`.
+    end: u64,
     stamper: Option<Stamper>,
     record: Record,
 }
@@ -187,11 +226,15 @@ impl Requester {
         let socket = Socket::open(&manner)?;
         let bytes = vec![0; manner.size];
         let (stamper, record) = (None, Record::default());
-        let mut requester = Self { socket, manner, bytes, number: 0, stamper, record };
+        let end = clock::now().as_nanos() + 10 * TIMEOUT.as_nanos() as u64;
+        let mut requester = Self { socket, manner, bytes, number: 0, end, stamper, record };
         for _ in 0..10 {
+            if requester.is_over() {
+                break;
+            }
             requester.ask(RequestKind::BackToBack)?;
         }
-        if requester.record.unanswered == 10 {
+        if requester.record.asked.is_empty() {
             bail!("nobody echoes at {}; is what listens there an echo?", manner.to);
         }
         Ok(requester)
@@ -264,7 +307,7 @@ impl Requester {
 
     /// A datagram may be lost, but not many of them, and a stream loses none.
     fn forgive(&mut self, error: io::Error) -> Result<()> {
-        let late = matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+        let late = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut);
         self.record.unanswered += 1;
         let udp = matches!(self.socket, Socket::Udp(_));
         if late && udp && self.record.unanswered < UNANSWERED {
@@ -286,6 +329,7 @@ impl Requester {
         let started = clock::now().as_nanos();
         let mut random = Prng::new(started);
         let (length, mean) = (self.manner.nanos, self.manner.pause());
+        self.end = started.saturating_add(length).saturating_add(TIMEOUT.as_nanos() as u64);
         let mut next_round = length / (2 * ROUNDS);
         loop {
             let elapsed = clock::now().as_nanos() - started;
@@ -302,20 +346,34 @@ impl Requester {
         Ok(self.record)
     }
 
+    /// Whether the far side has taken up all the time that it may.
+    fn is_over(&self) -> bool {
+        clock::now().as_nanos() >= self.end
+    }
+
     fn references(&mut self, warm: u64) -> Result<()> {
         if !self.manner.udp {
             for _ in 0..HANDSHAKES {
+                if self.is_over() {
+                    break;
+                }
                 self.record.handshakes.extend(handshake(self.manner.to).ok());
                 sleep(Duration::from_millis(2));
             }
         }
         let fit = (self.manner.nanos / ROUNDS / PART / warm.max(1)) as usize;
         for _ in 0..fit.clamp(1, BACK_TO_BACK) {
+            if self.is_over() {
+                break;
+            }
             self.ask(RequestKind::BackToBack)?;
         }
         self.stamped();
         let gap = (warm / 3).clamp(50_000, 2_000_000);
         for _ in 0..fit.clamp(1, PAIRS) {
+            if self.is_over() {
+                break;
+            }
             sleep(Duration::from_millis(2));
             self.pair(gap)?;
         }
@@ -381,6 +439,72 @@ fn handshake(to: SocketAddr) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    /// A requester of a server that does as `serve` says with each connection.
+    fn at(serve: fn(TcpStream) -> io::Result<()>, size: usize, nanos: u64) -> Result<Requester> {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let to = server.local_addr().unwrap();
+        thread::spawn(move || {
+            for stream in server.incoming() {
+                thread::spawn(move || serve(stream.unwrap()));
+            }
+        });
+        Requester::connect(Manner { to, udp: false, size, rate: 1_000.0, nanos })
+    }
+
+    #[test]
+    fn a_server_that_never_stops_is_no_echo() {
+        let endless = |mut stream: TcpStream| loop {
+            stream.write_all(&[b'x'; 4_096])?;
+        };
+        let Err(refusal) = at(endless, 64, 1) else { panic!("it is taken for an echo") };
+        assert!(format!("{refusal:#}").contains(STRANGER), "{refusal:#}");
+    }
+
+    #[test]
+    fn an_answer_in_many_pieces_has_one_deadline() {
+        let past = Instant::now();
+        let (mut answer, mut reads) = ([0; 64], 0);
+        let late = read_answer(past, &mut answer, |_| {
+            reads += 1;
+            Ok(1)
+        });
+        assert_eq!((late.unwrap_err().kind(), reads), (ErrorKind::TimedOut, 1));
+        read_answer(past, &mut answer, |rest| Ok(rest.len())).unwrap();
+    }
+
+    #[test]
+    fn references_end_with_the_time_of_the_run() {
+        let echo = |mut stream: TcpStream| loop {
+            let mut byte = [0];
+            stream.read_exact(&mut byte)?;
+            stream.write_all(&byte)?;
+        };
+        let mut requester = at(echo, 1, 1_000_000_000).unwrap();
+        requester.record = Record::default();
+        requester.end = 0;
+        requester.references(1).unwrap();
+        assert_eq!((requester.record.asked.len(), requester.record.handshakes.len()), (0, 0));
+    }
+
+    #[test]
+    fn datagrams_that_are_no_answers_are_passed_over_but_not_without_end() {
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let manner =
+            Manner { to: far.local_addr().unwrap(), udp: true, size: 64, rate: 1_000.0, nanos: 1 };
+        let mut socket = Socket::open(&manner).unwrap();
+        let mut hear = |strange: usize| {
+            socket.send(&[b'?'; 64]).unwrap();
+            let (_, here) = far.recv_from(&mut [0; 64]).unwrap();
+            (0..strange).for_each(|_| assert!(far.send_to(b"strange", here).is_ok()));
+            far.send_to(&[b'?'; 64], here).unwrap();
+            socket.receive(&mut [b'?'; 64])
+        };
+        hear(STRANGE - 1).unwrap();
+        assert_eq!(hear(STRANGE).unwrap_err().to_string(), STRANGER);
+    }
 
     #[test]
     fn earmark_echo_answers_datagrams_of_any_size_that_has_a_number() {

@@ -18,6 +18,8 @@ use super::run::{self, Limits};
 /// How long a wait goes on without a look at whether it is still wanted.
 const GLANCE: Duration = Duration::from_millis(50);
 
+const UNPROBED: &str = "interrupted before it was probed";
+
 /// The hosts of a list, one a line, each once; what follows a `#` is a comment.
 ///
 /// # Errors
@@ -136,10 +138,11 @@ pub fn probe(hosts: &[String], pace: &Pace, done: impl Fn(usize, &Outcome) + Syn
 fn probe_one(host: &str, pace: &Pace, budget: &Budget) -> Outcome {
     let outcome = |error: Option<String>, probe| Outcome { host: host.to_owned(), error, probe };
     if interrupted::is() {
-        return outcome(Some("interrupted before it was probed".into()), None);
+        return outcome(Some(UNPROBED.into()), None);
     }
     let mut prober = match Prober::find(host, pace.kind, pace.port) {
         Ok(prober) => prober,
+        Err(error) if error.is::<Interrupted>() => return outcome(Some(UNPROBED.into()), None),
         Err(error) => return outcome(Some(report::output::message(&error)), None),
     };
     let mut plan = run::plan(&prober, pace.limits);

@@ -16,6 +16,7 @@ use sys::stamps::Stamped;
 
 use super::echo;
 use sys::icmp;
+use sys::interrupted;
 use sys::wait::wait_writable;
 
 /// Seconds from 1900, where NTP begins, to 1970.
@@ -26,6 +27,21 @@ const PING: usize = 16;
 
 /// How long an echo may take to show that it is there.
 const FIRST_REPLY_WITHIN: Duration = Duration::from_millis(300);
+
+/// The most addresses of a name that are tried.
+const MAX_ADDRESSES: usize = 8;
+
+/// The most datagrams that are received from an echo, beyond four for each request: of an address
+/// that is pinged by others as well, a raw socket gets all answers, and on this host all requests.
+const MAX_UNASKED: u32 = 1 << 16;
+
+/// The most bytes of an answer of memcached to `version`.
+const MAX_VERSION: usize = 128;
+
+/// How long requests of a stream may wait in all until the far side has read those before.
+const READ_WITHIN: Duration = Duration::from_secs(5);
+
+const UNASKED: &str = "it sends more than it is asked for; it is no echo";
 
 /// Which echo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, Serialize, Deserialize)]
@@ -94,6 +110,10 @@ pub struct Prober {
     /// Requests of a stream that are not answered, and bytes of the answer that has begun.
     asked: VecDeque<u32>,
     partial: usize,
+    /// What is left of [`READ_WITHIN`].
+    patience: Duration,
+    /// Datagrams that were received.
+    received: u32,
     /// The first transmit stamp that belongs to requests of the plan.
     sent: u32,
     /// The NIC stamped the answer to the await_first_reply.
@@ -104,7 +124,7 @@ impl Prober {
     /// Finds an echo at `host`: the given one, or the first that answers.
     ///
     /// # Errors
-    /// If none does; what was tried, and what to do.
+    /// If none does; what was tried, and what to do. If a signal asks to end.
     pub fn find(host: &str, kind: Option<EchoKind>, port: Option<u16>) -> Result<Self> {
         let kinds = kind.map_or_else(|| EchoKind::ALL.to_vec(), |kind| vec![kind]);
         let mut why = Vec::new();
@@ -114,18 +134,21 @@ impl Prober {
                 .with_context(|| format!("look up {host}; is the name right?"))?
                 // The kernel's echo is asked over IPv4.
                 .filter(|address| kind != EchoKind::Icmp || address.is_ipv4())
+                .take(MAX_ADDRESSES)
                 .collect();
             if addresses.is_empty() {
                 why.push(format!("{}: {host} has no IPv4 address", kind.name()));
             }
             // An echo may listen on one of them alone.
             for address in addresses {
+                interrupted::check()?;
                 match Self::open(address, kind).and_then(Self::await_first_reply) {
                     Ok(prober) => return Ok(prober),
                     Err(error) => why.push(format!("{} at {address}: {error:#}", kind.name())),
                 }
             }
         }
+        interrupted::check()?;
         bail!("nothing at {host} answers ({}); start `earmark echo` there", why.join("; "))
     }
 
@@ -166,6 +189,8 @@ impl Prober {
             stream,
             asked: VecDeque::new(),
             partial: 0,
+            patience: READ_WITHIN,
+            received: 0,
             sent: 0,
             nic_stamps: false,
         })
@@ -181,6 +206,7 @@ impl Prober {
             }
             let end = Instant::now() + FIRST_REPLY_WITHIN;
             while Instant::now() < end {
+                interrupted::check()?;
                 match self.receive() {
                     Ok(Some(answer)) => {
                         self.nic_stamps = answer.nic.is_some();
@@ -268,7 +294,7 @@ impl Prober {
                 let Some(stream) = &mut self.stream else {
                     return Err(ErrorKind::NotConnected.into());
                 };
-                write_whole(stream, bytes)?;
+                write_whole(stream, bytes, &mut self.patience)?;
                 self.asked.push_back(number);
             }
         }
@@ -298,10 +324,11 @@ impl Prober {
         Ok(None)
     }
 
-    /// The next answer, if one has come.
+    /// The next answer, if one has come. What is no answer is passed over, but not without end:
+    /// whoever sends more than it was asked for is no echo.
     ///
     /// # Errors
-    /// Those of receiving.
+    /// Those of receiving, and that it is no echo.
     pub fn receive(&mut self) -> io::Result<Option<Reply>> {
         let mut buffer = [0; 512];
         loop {
@@ -319,6 +346,12 @@ impl Prober {
             let bytes = &buffer[..received.length];
             let nic = received.stamps.hardware;
             let heard = |(number, far)| Reply { number, at, nic, far };
+            if self.stream.is_none() {
+                self.received = self.received.saturating_add(1);
+                if self.received > MAX_UNASKED.saturating_add(self.sent.saturating_mul(4)) {
+                    return Err(io::Error::new(ErrorKind::InvalidData, UNASKED));
+                }
+            }
             let answer = match self.kind {
                 EchoKind::Udp => echo::answer(bytes).map(|answer| {
                     let far = answer.times.map(|(received, sent)| Far { received, sent });
@@ -330,7 +363,7 @@ impl Prober {
                     if bytes.is_empty() {
                         return Err(ErrorKind::UnexpectedEof.into());
                     }
-                    self.streamed(bytes).map(|number| (number, None))
+                    self.streamed(bytes)?.map(|number| (number, None))
                 }
             };
             if let Some(answer) = answer {
@@ -340,17 +373,20 @@ impl Prober {
     }
 
     /// The request that these bytes complete the answer to.
-    fn streamed(&mut self, bytes: &[u8]) -> Option<u32> {
+    fn streamed(&mut self, bytes: &[u8]) -> io::Result<Option<u32>> {
         self.partial += bytes.len();
+        if self.asked.is_empty() || self.partial > MAX_VERSION {
+            return Err(io::Error::new(ErrorKind::InvalidData, UNASKED));
+        }
         let ends = match self.kind {
             EchoKind::Tcp => self.partial == echo::LENGTH,
             _ => bytes == b"\n",
         };
         if !ends {
-            return None;
+            return Ok(None);
         }
         self.partial = 0;
-        self.asked.pop_front()
+        Ok(self.asked.pop_front())
     }
 
     /// Whether it is on this very host, where no NIC is in between.
@@ -361,13 +397,26 @@ impl Prober {
     }
 }
 
-/// Writes all of `bytes`, even if the other side has to make room first.
-fn write_whole(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+/// Writes all of `bytes`, even if the other side has to make room first, as long as `patience`
+/// lasts.
+fn write_whole(
+    stream: &mut TcpStream,
+    mut bytes: &[u8],
+    patience: &mut Duration,
+) -> io::Result<()> {
     while !bytes.is_empty() {
         match stream.write(bytes) {
             Ok(written) => bytes = &bytes[written..],
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => wait_writable(&*stream)?,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if patience.is_zero() {
+                    let why = "it does not read what it is sent; it is no echo";
+                    return Err(io::Error::new(ErrorKind::TimedOut, why));
+                }
+                let begin = Instant::now();
+                wait_writable(&*stream, Some(*patience))?;
+                *patience = patience.saturating_sub(begin.elapsed());
+            }
             Err(error) => return Err(error),
         }
     }
@@ -410,6 +459,9 @@ pub fn ping_answer(bytes: &[u8], raw_identifier: Option<u16>) -> Option<(u32, Op
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::TcpListener;
+    use std::sync::mpsc;
+    use std::thread;
 
     #[test]
     fn ntp_times_are_nanoseconds_since_1970() {
@@ -423,5 +475,73 @@ mod tests {
         let far = Far { received: 3_500_000_000, sent: 3_500_000_000 };
         assert_eq!(ntp_answer(&packet), Some((9, Some(far))));
         assert_eq!(ntp_answer(&packet[..30]), None);
+    }
+
+    /// Time for what hangs if it is wrong.
+    const PATIENCE: Duration = Duration::from_secs(120);
+
+    /// What comes of a search for an echo of this kind where a server sends `words` again and
+    /// again, and reads nothing.
+    fn found_at_endless(kind: EchoKind, words: &'static [u8]) -> String {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = server.local_addr().unwrap().port();
+        thread::spawn(move || {
+            let (mut stream, _) = server.accept().unwrap();
+            while stream.write_all(words).is_ok() {}
+        });
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            let found = Prober::find("127.0.0.1", Some(kind), Some(port));
+            sender.send(found.map(drop).unwrap_err().to_string())
+        });
+        receiver.recv_timeout(PATIENCE).expect("it ends")
+    }
+
+    #[test]
+    fn a_server_that_never_stops_is_no_echo() {
+        for (kind, words) in [
+            (EchoKind::Tcp, &[b'x'; 65_536][..]),
+            (EchoKind::Memcached, &[b'x'; 65_536]),
+            (EchoKind::Memcached, b"VERSION 1\r\nVERSION 1\r\nVERSION 1\r\n"),
+            (EchoKind::Memcached, b"\n\n\n\n"),
+        ] {
+            let why = found_at_endless(kind, words);
+            assert!(why.contains(UNASKED), "{kind:?}: {why}");
+        }
+    }
+
+    #[test]
+    fn datagrams_that_are_no_answers_are_passed_over_but_not_without_end() {
+        let far = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let mut prober = Prober::open(far.local_addr().unwrap(), EchoKind::Udp).unwrap();
+        prober.request(7, 0).unwrap();
+        let (_, here) = far.recv_from(&mut [0; 64]).unwrap();
+        // All of a batch that the socket has room for is one call of `receive`.
+        let mut send = |words: &[u8], count: u32| {
+            (0..count).for_each(|_| assert!(far.send_to(words, here).is_ok()));
+            prober.receive()
+        };
+        let mut sent = 0;
+        while sent + 64 <= MAX_UNASKED {
+            assert!(send(b"no answer", 64).unwrap().is_none());
+            sent += 64;
+        }
+        let answer = send(&echo::request(7, 0), 1).unwrap().unwrap();
+        assert_eq!(answer.number, 7);
+        let refusal = send(b"no answer", 64).unwrap_err().to_string();
+        assert_eq!(refusal, UNASKED);
+    }
+
+    #[test]
+    fn a_server_that_does_not_read_is_given_up_once_for_all() {
+        let server = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut stream = TcpStream::connect(server.local_addr().unwrap()).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let words = vec![0; 64 << 20];
+        let mut patience = Duration::from_millis(50);
+        for _ in 0..2 {
+            let late = write_whole(&mut stream, &words, &mut patience).unwrap_err();
+            assert_eq!((late.kind(), patience), (ErrorKind::TimedOut, Duration::ZERO));
+        }
     }
 }

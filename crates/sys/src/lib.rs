@@ -18,6 +18,7 @@
 //! | [`refusals`] | which clients a service takes, and whom it has refused |
 //! | [`icmp`], [`wait`] | pings, and waiting for a descriptor |
 //! | [`files`] | files of users and of others: bounded reads, writes that follow no link of another user |
+//! | [`streams`] | all bytes of a stream by one deadline |
 //! | [`seed`] | numbers that no other process has |
 //!
 //! ```
@@ -47,4 +48,5 @@ pub mod seed;
 pub mod signals;
 pub mod stamps;
 pub mod station;
+pub mod streams;
 pub mod wait;

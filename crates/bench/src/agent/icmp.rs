@@ -56,7 +56,7 @@ impl Port for Icmp {
         loop {
             match send(&self.sockets[connection], &self.packet, SendFlags::empty()) {
                 Ok(_) => return Ok(0),
-                Err(Errno::AGAIN) => wait_writable(&self.sockets[connection])?,
+                Err(Errno::AGAIN) => wait_writable(&self.sockets[connection], None)?,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -15,6 +15,9 @@ const CONNECT_FOR: Duration = Duration::from_secs(5);
 /// How long a server for another host waits for its port; less than a parent waits for an agent.
 const LISTEN_FOR: Duration = Duration::from_secs(8);
 
+/// The most connections that are accepted before those that are there are read again.
+const ACCEPTS: usize = 32;
+
 /// Between two attempts of either.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
 
@@ -80,7 +83,8 @@ impl Tcp {
     }
 
     fn accept(&mut self, poller: &Poller) -> io::Result<()> {
-        while let Some(listener) = &self.listener {
+        for _ in 0..ACCEPTS {
+            let Some(listener) = &self.listener else { break };
             match listener.accept() {
                 // It is closed at once.
                 Ok((_, from)) if self.only.is_some_and(|only| only != from.ip().to_canonical()) => {
@@ -214,5 +218,25 @@ impl Port for Tcp {
         // Closing the socket also takes it off the poller.
         self.streams[connection] = None;
         Ok(Arrival::Closed(connection))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::polling::Polling;
+
+    #[test]
+    fn connections_are_read_however_many_others_come() {
+        let poller = Poller::new(Polling::default()).unwrap();
+        let mut port = Tcp::listen(&poller, "127.0.0.1:0".parse().unwrap(), None).unwrap();
+        let address = port.address;
+        let connect = |_| TcpStream::connect(address).unwrap();
+        let waiting: Vec<TcpStream> = (0..ACCEPTS + 1).map(connect).collect();
+        let ready = Ready { token: LISTENER, writable: false, readable: true };
+        assert_eq!(port.receive(&poller, ready, &mut []).unwrap(), Arrival::Nothing);
+        assert_eq!(port.streams.len(), ACCEPTS);
+        assert_eq!(port.receive(&poller, ready, &mut []).unwrap(), Arrival::Nothing);
+        assert_eq!(port.streams.len(), waiting.len());
     }
 }

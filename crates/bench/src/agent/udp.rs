@@ -92,7 +92,9 @@ pub(super) fn send_batch(socket: impl AsFd, bytes: &[u8], each: usize) -> io::Re
         let count = (rest.len() / each).min(BATCH);
         match sendmmsg(&socket, &mut messages[..count], SendFlags::empty()) {
             Ok(sent) => rest = &rest[sent * each..],
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::NOBUFS) => wait_writable(&socket)?,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::NOBUFS) => {
+                wait_writable(&socket, None)?;
+            }
             Err(rustix::io::Errno::INTR) => {}
             // The answer to an earlier datagram; the error is cleared by being reported.
             Err(rustix::io::Errno::CONNREFUSED) => refused += 1,
@@ -117,7 +119,8 @@ impl Port for Udp {
             match sent {
                 Ok(_) => return Ok(0),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    wait_writable(&self.sockets[if self.is_server { 0 } else { connection }])?;
+                    let socket = &self.sockets[if self.is_server { 0 } else { connection }];
+                    wait_writable(socket, None)?;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => self.refused += 1,

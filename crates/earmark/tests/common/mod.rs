@@ -184,6 +184,18 @@ pub(crate) fn in_network(state: &Directory, script: &str) -> Ended {
     output(command.env("EARMARK_STATE_DIR", state.path()))
 }
 
+/// A TCP server in Python, at an address and a port, which sends without end to all who connect.
+/// The file `endless` is there when it listens.
+pub(crate) const ENDLESS: &str = "import socket, sys, threading
+door = socket.create_server((sys.argv[1], int(sys.argv[2])))
+open('endless', 'w').close()
+def send(far):
+    try:
+        while True: far.sendall(bytes(65536))
+    except OSError: pass
+while True: threading.Thread(target=send, args=(door.accept()[0],), daemon=True).start()
+";
+
 /// A command at work, in a process group of its own; killed if the test fails on the way.
 pub(crate) struct Running {
     child: Child,

@@ -29,6 +29,9 @@ const SILENT_FOR: Duration = Duration::from_secs(300);
 /// One that has been silent for so long may have to make room.
 const IDLE_AFTER: Duration = Duration::from_secs(5);
 
+/// The most connections that are accepted before those that are there have their turn.
+const ACCEPTS: usize = 32;
+
 /// How long no connection is accepted after one that could not be.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -99,9 +102,9 @@ impl Streams<'_> {
         }
     }
 
-    /// Accepts all that wait.
+    /// Accepts some of those that wait.
     fn accept(&mut self) {
-        loop {
+        for _ in 0..ACCEPTS {
             match self.listener.accept() {
                 Ok((stream, from)) => self.take(stream, from.ip().to_canonical()),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -192,5 +195,31 @@ fn sent(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
             Ok(0)
         }
         written => written,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_have_their_turn_however_many_others_come() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let refusals = Refusals::new("test", |_| ());
+        let (connections, paused_until) = (Vec::new(), None);
+        let mut streams = Streams {
+            listener: &listener,
+            allow: &[],
+            refusals: &refusals,
+            connections,
+            paused_until,
+        };
+        let connect = |_| TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let waiting: Vec<TcpStream> = (0..ACCEPTS + 1).map(connect).collect();
+        streams.turn().unwrap();
+        assert_eq!(streams.connections.len(), ACCEPTS);
+        streams.turn().unwrap();
+        assert_eq!(streams.connections.len(), waiting.len());
     }
 }
