@@ -16,6 +16,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use rustix::process::Pid;
 
 use crate::option;
+use crate::streams::time_left;
 
 /// How long no client is accepted after one that could not be.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -129,8 +130,7 @@ impl Server {
     }
 
     fn left(&self) -> io::Result<Option<Duration>> {
-        let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+        time_left(self.until).map(Some)
     }
 }
 
