@@ -240,6 +240,55 @@ fn files_are_those_of_the_machine_and_cannot_be_changed() {
     }
 }
 
+/// What root of a guest tries with a directory of the machine; what works is printed.
+const ATTEMPTS: &str = r#"
+    try() { sh -c "$1" 2> /dev/null && echo "worked: $1"; }
+    try "mount -o remount,rw /"
+    mkdir /tmp/all /tmp/one
+    try "mount -t hostfs none /tmp/all -o /"
+    try "mount -t hostfs none /tmp/one -o $0"
+    for place in $0 /tmp/all$0 /tmp/one; do
+        cat $place/victim
+        try "echo owned > $place/victim"
+        try "echo owned >> $place/victim"
+        try "chmod 4755 $place/victim"
+        try "chown 1 $place/victim"
+        try "mv $place/victim $place/other"
+        try "ln $place/victim $place/other"
+        try "rm $place/victim"
+        try "mkdir $place/other"
+        try "mknod $place/other b 1 0"
+    done
+    file=/tmp/all/proc/sys/kernel/core_pattern
+    try "value=\$(cat $file) && echo \"\$value\" > $file""#;
+
+#[test]
+fn root_of_a_guest_writes_no_file_of_the_machine() {
+    for kernel in kernels() {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(common::unique("victims"));
+        std::fs::create_dir(&directory).unwrap();
+        let victim = directory.join("victim");
+        std::fs::write(&victim, "precious\n").unwrap();
+        let mode = || std::os::unix::fs::MetadataExt::mode(&victim.metadata().unwrap());
+        let before = mode();
+        let guest = boot(&kernel);
+        let mut command = shell(&guest, ATTEMPTS);
+        let output = guest.output(command.arg(&directory)).unwrap();
+        let (said, place) = (String::from_utf8(output.stdout).unwrap(), directory.display());
+        let expected = format!(
+            "worked: mount -o remount,rw /\nworked: mount -t hostfs none /tmp/all -o /\n\
+             worked: mount -t hostfs none /tmp/one -o {place}\nprecious\nprecious\nprecious\n"
+        );
+        assert_eq!(said, expected);
+        assert_eq!(
+            (std::fs::read_to_string(&victim).unwrap(), mode()),
+            ("precious\n".into(), before)
+        );
+        assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1);
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}
+
 #[test]
 fn a_shell_on_a_terminal() {
     common::needs("python3", "python3");

@@ -13,8 +13,8 @@
 //!      └─ NIC ─────── /run/nic.sock ─────┘
 //! ```
 //!
-//! Its files are those of the machine, read-only, as the host sees them; `/tmp`, `/run` and
-//! `/dev/shm` are the guest's own. What it writes there is gone with it. The working directory of a
+//! Its files are those of the machine, as the host sees them, and its kernel has no right to write
+//! any (`confine`); `/tmp`, `/run` and `/dev/shm` are the guest's own. What it writes there is gone with it. The working directory of a
 //! program is kept if the guest has such a directory.
 //!
 //! [`init`] is process 1 of the guest. In real time it takes orders from the hub, and a program
@@ -23,6 +23,7 @@
 //! [`Guest::events`] tells what happened.
 
 mod channel;
+mod confine;
 pub mod exec;
 mod hub;
 pub mod init;
@@ -35,6 +36,7 @@ use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -169,7 +171,10 @@ impl Guest {
             .and_then(|same| Channel::new(same.into(), ours.into()))
             .map_err(prepare("make a channel"))?;
         let (sender, events) = channel();
-        let mut kernel = host.spawn(&mut settings.command())?;
+        let programs = [Some(settings.kernel.as_path()), settings.init.first().map(Path::new)];
+        let programs: Vec<_> = programs.into_iter().flatten().collect();
+        let confine = || confine::confine(&programs);
+        let mut kernel = host.spawn_confined(&mut settings.command(), confine)?;
         let pidfd = pidfd_open(Pid::from_child(&kernel), PidfdFlags::empty());
         if let Some(cpu) = settings.cpu {
             // Elsewhere it only takes longer.

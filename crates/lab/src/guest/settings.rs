@@ -144,8 +144,23 @@ impl GuestSettings {
         if self.script.is_some() {
             keep_addresses(&mut kernel);
         }
+        close_the_rest(&mut kernel);
         kernel
     }
+}
+
+/// Leaves the kernel no descriptor but its input and outputs: others that this process was given may
+/// lead to files that can be written.
+fn close_the_rest(kernel: &mut Command) {
+    let close = || {
+        // SAFETY: the descriptors are closed by the program that begins, not here.
+        let outcome = unsafe {
+            libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
+        };
+        if outcome == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
+    };
+    // SAFETY: between fork and exec it makes one system call and allocates nothing.
+    unsafe { kernel.pre_exec(close) };
 }
 
 /// Lets the kernel have the same addresses in every run.

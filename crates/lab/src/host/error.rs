@@ -75,6 +75,18 @@ pub enum HostError {
         #[source]
         cause: io::Error,
     },
+    /// The rights of a program could not be taken from it.
+    #[error(
+        "confine the guest of host {host}: {cause}; in a container, give it --cap-add SYS_ADMIN \
+         --cap-add SETPCAP --security-opt apparmor=unconfined"
+    )]
+    Confine {
+        /// The name of the host.
+        host: String,
+        /// What was refused.
+        #[source]
+        cause: io::Error,
+    },
     /// A socket could not be made in the host.
     #[error("listen on {path} in host {host}: {cause}; choose a path that is free")]
     Listen {

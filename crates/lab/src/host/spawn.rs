@@ -32,7 +32,31 @@ impl Host {
     ///
     /// If the host is gone, or the program cannot be started.
     pub fn spawn(&self, command: &mut Command) -> Result<Child, HostError> {
-        self.start(command).map_err(|cause| self.start_error(command, cause))
+        self.start(command, || Ok(())).map_err(|cause| self.start_error(command, cause))
+    }
+
+    /// Starts a command from a thread that `confine` has taken rights from, which the command then
+    /// does not have either.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Host::spawn`], and if `confine` fails.
+    pub(crate) fn spawn_confined(
+        &self,
+        command: &mut Command,
+        confine: impl FnOnce() -> io::Result<()> + Send,
+    ) -> Result<Child, HostError> {
+        let mut refused = None;
+        let started = self.start(command, || {
+            confine().map_err(|cause| {
+                refused = Some(cause);
+                io::ErrorKind::PermissionDenied.into()
+            })
+        });
+        match refused {
+            Some(cause) => Err(HostError::Confine { host: self.name().to_owned(), cause }),
+            None => started.map_err(|cause| self.start_error(command, cause)),
+        }
     }
 
     /// Runs a command inside this host and collects its output, as [`Command::output`] does.
@@ -46,8 +70,12 @@ impl Host {
         child.wait_with_output().map_err(|cause| self.start_error(command, cause))
     }
 
-    fn start(&self, command: &mut Command) -> io::Result<Child> {
-        let mut child = start_inside(self.holder.pidfd(), command)?;
+    fn start(
+        &self,
+        command: &mut Command,
+        prepare: impl FnOnce() -> io::Result<()> + Send,
+    ) -> io::Result<Child> {
+        let mut child = start_inside(self.holder.pidfd(), command, prepare)?;
         match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
             Ok(pidfd) => {
                 self.holder.remember(pidfd);
@@ -94,9 +122,14 @@ impl Host {
     }
 }
 
-fn start_inside(holder: BorrowedFd<'_>, command: &mut Command) -> io::Result<Child> {
+fn start_inside(
+    holder: BorrowedFd<'_>,
+    command: &mut Command,
+    prepare: impl FnOnce() -> io::Result<()> + Send,
+) -> io::Result<Child> {
     let directory = env::current_dir();
     visit(holder, || {
+        prepare()?;
         // Joining a mount namespace leads to its root directory, which also has to do for a
         // directory that was removed, may not be reached from the root, or is hidden below /run.
         let _ = directory.map(chdir);
