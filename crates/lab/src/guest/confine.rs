@@ -261,10 +261,10 @@ mod tests {
     /// What user 0 of the machine would try; what works is printed.
     const ATTEMPTS: &str = r#"
         try() { sh -c "$1" >> /run/said 2>&1 && echo "worked: $1"; }
-        try ': >> Cargo.toml'
+        try ': >> victim'
         try ': > new-file'
-        try 'chmod u+s Cargo.toml'
-        try 'ln Cargo.toml new-file'
+        try 'chmod u+x victim'
+        try 'ln victim new-name'
         try 'mount -o remount,rw /'
         try 'mount -t tmpfs none /mnt'
         try 'umount /run'
@@ -275,27 +275,36 @@ mod tests {
         try 'value=$(cat /proc/sys/kernel/core_pattern) && echo "$value" > /proc/sys/kernel/core_pattern'
         try ': >> /dev/full'
         try 'mknod /run/device c 1 3'
-        try 'mkdir /sys/fs/cgroup/new-group'
+        try 'mkdir /sys/fs/cgroup/new-group && rmdir /sys/fs/cgroup/new-group'
         try 'ping -c 1 -W 1 127.0.0.1'
         try ': > /run/own'
-        try 'cat Cargo.toml'
+        try 'cat victim'
         echo "in /tmp: $(ls -A /tmp)"
         grep -E '^(CapPrm|CapBnd|NoNewPrivs)' /proc/self/status"#;
 
     #[test]
     fn what_is_confined_reads_and_writes_only_its_own() {
         let host = Host::create("confined", &[]).unwrap();
-        let directory = std::env::temp_dir().join(format!("earmark-test-{}", std::process::id()));
-        fs::create_dir(&directory).unwrap();
+        // The victim beside the test's program, and a program in a directory that is hidden.
+        let own = format!("earmark-test-{}", std::process::id());
+        let victims = std::env::current_exe().unwrap().with_file_name(&own);
+        let directory = std::env::temp_dir().join(&own);
+        for directory in [&victims, &directory] {
+            fs::create_dir(directory).unwrap();
+        }
+        fs::write(victims.join("victim"), "precious").unwrap();
         let shell = directory.join("shell");
         fs::copy("/bin/sh", &shell).unwrap();
         let mut command = Command::new(&shell);
         command.args(["-c", ATTEMPTS]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.current_dir(&victims);
         let child = host.spawn_confined(&mut command, || confine(&[&shell])).unwrap();
         let output = child.wait_with_output().unwrap();
-        fs::remove_dir_all(&directory).unwrap();
+        for directory in [&victims, &directory] {
+            fs::remove_dir_all(directory).unwrap();
+        }
         let said = String::from_utf8(output.stdout).unwrap();
-        let mut expected = "worked: : > /run/own\nworked: cat Cargo.toml\n".to_owned();
+        let mut expected = "worked: : > /run/own\nworked: cat victim\n".to_owned();
         if let Ok(inside) = directory.strip_prefix("/tmp") {
             expected += &format!("in /tmp: {}\n", inside.display());
         }
