@@ -222,8 +222,8 @@ pub fn listening(prefix: &str) -> io::Result<Vec<Listening>> {
     Ok(parse(&fs::read("/proc/net/unix")?, prefix))
 }
 
-/// Names may have any bytes, line ends as well: what does not look like one of ours is left out, and
-/// what does need not be there.
+/// Names may have any bytes, line ends as well: what does not look like one of ours is left out,
+/// and what does need not be there.
 fn parse(table: &[u8], prefix: &str) -> Vec<Listening> {
     /// `__SO_ACCEPTCON`, the flag of a socket that listens.
     const LISTENS: &str = "00010000";

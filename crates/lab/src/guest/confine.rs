@@ -32,8 +32,8 @@ use rustix::thread::{
     remove_capability_from_bounding_set, set_capabilities, set_no_new_privs, unshare_unsafe,
 };
 
-/// Devices that User-Mode Linux opens: for the consoles that it does not have, and where the kernel of
-/// a distribution takes randomness from.
+/// Devices that User-Mode Linux opens: for the consoles that it does not have, and where the kernel
+/// of a distribution takes randomness from.
 const DEVICES: [&CStr; 2] = [c"/dev/null", c"/dev/random"];
 
 /// Directories of the machine that a guest has of its own.

@@ -14,8 +14,8 @@
 //! ```
 //!
 //! Its files are those of the machine, as the host sees them, and its kernel has no right to write
-//! any (`confine`); `/tmp`, `/run` and `/dev/shm` are the guest's own. What it writes there is gone with it. The working directory of a
-//! program is kept if the guest has such a directory.
+//! any (`confine`); `/tmp`, `/run` and `/dev/shm` are the guest's own. What it writes there is gone
+//! with it. The working directory of a program is kept if the guest has such a directory.
 //!
 //! [`init`] is process 1 of the guest. In real time it takes orders from the hub, and a program
 //! is started as with a host: [`Machine::spawn`] starts a proxy ([`exec`]), which is an ordinary

@@ -149,8 +149,8 @@ impl GuestSettings {
     }
 }
 
-/// Leaves the kernel no descriptor but its input and outputs: others that this process was given may
-/// lead to files that can be written.
+/// Leaves the kernel no descriptor but its input and outputs: others that this process was given
+/// may lead to files that can be written.
 fn close_the_rest(kernel: &mut Command) {
     let close = || {
         // SAFETY: the descriptors are closed by the program that begins, not here.

@@ -37,8 +37,8 @@ const WITH_VALUE: [&str; 6] = ["-F", "-S", "-i", "-l", "-o", "-p"];
 /// The exit status of `ssh` where it could not do its work.
 const FAILED: u8 = 255;
 
-/// The longest request that is read, in bytes: a word of a command has 128 KiB at most (`execve(2)`),
-/// and JSON makes six bytes of some.
+/// The longest request that is read, in bytes: a word of a command has 128 KiB at most
+/// (`execve(2)`), and JSON makes six bytes of some.
 const MAX_REQUEST: u64 = 1 << 20;
 
 /// What is to run where.
