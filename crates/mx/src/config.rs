@@ -49,6 +49,12 @@ pub struct Config {
     pub blocks: u8,
     /// Frames that all pulls together may have under way.
     pub pull_window: u32,
+    /// Peers that may come by themselves, which this endpoint has not asked for. A host may have as
+    /// many as there are places left.
+    pub guests: u32,
+    /// How many bytes of a NIC's address name its host: all 6 of a MAC address, 4 of those where
+    /// frames travel in UDP.
+    pub host_bytes: u8,
     /// Bytes of eager messages that one peer may send before they are received.
     pub peer_credit: u32,
     /// Bytes of eager messages that all peers together may send before they are received. Peers
@@ -90,6 +96,8 @@ impl Default for Config {
             window: 256,
             blocks: 4,
             pull_window: 256,
+            guests: 4096,
+            host_bytes: 6,
             // The window of many programs, 64 messages of 16 KiB, with what layers put before them.
             peer_credit: (1 << 20) + (64 << 10),
             unexpected_bytes: 256 << 20,
@@ -130,6 +138,7 @@ impl Config {
             ("window", self.window.into(), 8, 256),
             ("blocks", self.blocks.into(), 1, 64),
             ("pull-window", self.pull_window.into(), BLOCK_FRAMES.into(), 1 << 16),
+            ("host-bytes", self.host_bytes.into(), 1, 6),
             ("peer-credit", self.peer_credit.into(), 0, 1 << 30),
             ("ack-every", self.ack_every.into(), 1, 128),
             ("context bits", self.context.bits.into(), 0, 16),

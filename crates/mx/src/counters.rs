@@ -25,11 +25,13 @@ pub enum Drop {
     Stale,
     /// The answer to a stranger had to be left out: there were too many.
     TooManyStrays,
+    /// It asks to connect, and has to ask again: there are too many peers, or too many of its host.
+    TooManyPeers,
 }
 
 impl Drop {
     /// Every reason.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Malformed,
         Self::NoChecksum,
         Self::NotForUs,
@@ -40,6 +42,7 @@ impl Drop {
         Self::NoMemory,
         Self::Stale,
         Self::TooManyStrays,
+        Self::TooManyPeers,
     ];
 
     /// Its name in lists of counters.
@@ -56,6 +59,7 @@ impl Drop {
             Self::NoMemory => "no-memory",
             Self::Stale => "stale",
             Self::TooManyStrays => "too-many-strays",
+            Self::TooManyPeers => "too-many-peers",
         }
     }
 }
@@ -93,6 +97,8 @@ pub struct Counters {
     pub without_credit: u64,
     /// Peers that were lost.
     pub peers_lost: u64,
+    /// Messages of lost peers that nobody had received and that were dropped: there were too many.
+    pub orphans_dropped: u64,
 }
 
 impl Counters {
@@ -122,6 +128,7 @@ impl Counters {
             ("compared", self.compared),
             ("without-credit", self.without_credit),
             ("peers-lost", self.peers_lost),
+            ("orphans-dropped", self.orphans_dropped),
         ];
         for (name, count) in others {
             visit("", name, count);

@@ -17,7 +17,6 @@
 //! after its last frame has come, or when nothing has come for as long as an answer may take.
 
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::vec::Vec;
 
 use base::time::{Duration, Instant};
 
@@ -40,20 +39,17 @@ fn insert_named<T>(items: &mut BTreeMap<u32, T>, next: &mut u32, item: T) -> u32
     name
 }
 
-/// The large messages of ours that peers may pull, and the requests for them that wait.
+/// The large messages of ours that peers may pull.
 #[derive(Debug)]
 pub(crate) struct Regions {
     pub(crate) announced: BTreeMap<u32, Region>,
     next: u32,
-    pub(crate) jobs: VecDeque<Job>,
-    /// Those that wait for a bulk path.
-    pub(crate) parked: Vec<Job>,
 }
 
 impl Regions {
     /// None; names count from `first` on.
     pub(crate) const fn new(first: u32) -> Self {
-        Self { announced: BTreeMap::new(), next: first, jobs: VecDeque::new(), parked: Vec::new() }
+        Self { announced: BTreeMap::new(), next: first }
     }
 
     /// Names a message that its receiver may pull from now on.
@@ -66,27 +62,9 @@ impl Regions {
         self.announced.get(&name).filter(|region| region.peer == peer).copied()
     }
 
-    /// The request for these frames that waits already.
-    pub(crate) fn find(&mut self, job: &Job) -> Option<&mut Job> {
-        let name = |job: &Job| (job.peer, job.region, job.pull, job.first);
-        self.jobs.iter_mut().chain(&mut self.parked).find(|other| name(other) == name(job))
-    }
-
-    /// How many requests wait.
-    pub(crate) fn waiting(&self) -> usize {
-        self.jobs.len() + self.parked.len()
-    }
-
-    /// There is a bulk path to this peer.
-    pub(crate) fn unpark(&mut self, peer: PeerId) {
-        self.jobs.extend(self.parked.extract_if(.., |job| job.peer == peer));
-    }
-
     /// Nothing is sent to this peer any more.
     pub(crate) fn forget(&mut self, peer: PeerId) {
         self.announced.retain(|_, region| region.peer != peer);
-        self.jobs.retain(|job| job.peer != peer);
-        self.parked.retain(|job| job.peer != peer);
     }
 }
 

@@ -384,7 +384,7 @@ mod tests {
 
     impl Port for Flood {
         fn identity(&self) -> Identity {
-            Identity { nic: NicId([2; 6]), endpoint: 1, mtu: 1500 }
+            Identity { nic: NicId([2; 6]), endpoint: 1, mtu: 1500, host_bytes: 6 }
         }
 
         fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {

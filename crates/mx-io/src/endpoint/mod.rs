@@ -59,7 +59,7 @@ pub use self::request::{Completed, Label, Request};
 use self::shared::Shared;
 pub use self::shared::Waiting;
 use self::sources::Sources;
-use super::port::{Port, PortCounters};
+use super::port::{Identity, Port, PortCounters};
 use super::report::{Observer, Report};
 use sys::clock;
 
@@ -94,8 +94,9 @@ impl<S: Source + Send + 'static, R: Sink + Send + 'static> Endpoint<S, R> {
     /// # Errors
     /// If a setting is out of its range, or the system gives no thread.
     pub fn open(port: Box<dyn Port>, config: Config, life: Life) -> Result<Self, MxError> {
-        let address = Address { nic: port.nic_id(), endpoint: port.endpoint() };
-        let config = Config { mtu: config.mtu.min(port.mtu()), ..config };
+        let Identity { nic, endpoint, mtu, host_bytes } = port.identity();
+        let address = Address { nic, endpoint };
+        let config = Config { mtu: config.mtu.min(mtu), host_bytes, ..config };
         let engine = mx::endpoint::Endpoint::new(config, address, sys::seed::seed())?;
         let sources = Sources::of(&*port).map_err(|error| MxError::System(error.into()))?;
         let sources = Arc::new(sources);

@@ -89,6 +89,9 @@ pub struct Identity {
     pub endpoint: u8,
     /// Bytes of the largest frame, without the Ethernet header: [`MIN_MTU`] to [`MAX_MTU`].
     pub mtu: u16,
+    /// How many bytes of an address name a host: all 6 of a MAC address, 4 of an IPv4 address and a
+    /// port.
+    pub host_bytes: u8,
 }
 
 /// Frames to send, one after the other.

@@ -158,7 +158,7 @@ impl UdpPort {
 
 impl Port for UdpPort {
     fn identity(&self) -> Identity {
-        Identity { nic: self.nic, endpoint: self.endpoint, mtu: self.mtu }
+        Identity { nic: self.nic, endpoint: self.endpoint, mtu: self.mtu, host_bytes: 4 }
     }
 
     fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {

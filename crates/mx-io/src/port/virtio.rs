@@ -70,7 +70,12 @@ impl VirtioPort {
 
 impl Port for VirtioPort {
     fn identity(&self) -> Identity {
-        Identity { nic: NicId(self.driver.mac()), endpoint: self.endpoint, mtu: self.mtu }
+        Identity {
+            nic: NicId(self.driver.mac()),
+            endpoint: self.endpoint,
+            mtu: self.mtu,
+            host_bytes: 6,
+        }
     }
 
     fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {

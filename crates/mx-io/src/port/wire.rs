@@ -135,7 +135,7 @@ fn signal(event: &OwnedFd) {
 
 impl Port for WirePort {
     fn identity(&self) -> Identity {
-        Identity { nic: self.nic, endpoint: self.endpoint, mtu: self.wire.mtu }
+        Identity { nic: self.nic, endpoint: self.endpoint, mtu: self.wire.mtu, host_bytes: 6 }
     }
 
     fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {

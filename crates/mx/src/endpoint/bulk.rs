@@ -55,8 +55,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         out: &mut [u8],
     ) -> Option<Outgoing> {
         let Job { peer: id, pull, .. } = job;
-        if self.peers.get(id)?.bulk.path != BulkPath::Open {
-            self.regions.parked.push(job);
+        let peer = self.peers.get_mut(id)?;
+        if peer.bulk.path != BulkPath::Open {
+            peer.parked.push(job);
             return None;
         }
         let header = self.header(id, false)?;
@@ -79,7 +80,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let length =
             self.write_bulk(&header, &body, (region.send, offset), (first, length), out)?;
         if job.wanted != 0 {
-            self.regions.jobs.push_front(job);
+            self.go_on(job);
         }
         self.went_out(id, FrameType::Reply, false, length)
     }
@@ -121,7 +122,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let Some(peer) = self.peers.get_mut(id) else { return };
         peer.bulk = state;
         match path {
-            BulkPath::Open => self.regions.unpark(id),
+            BulkPath::Open => self.unpark(id),
             BulkPath::Closed => peer.outbound.bulk_path_closed(),
             BulkPath::Full => {}
         }

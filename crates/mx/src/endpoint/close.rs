@@ -4,7 +4,6 @@ use alloc::vec::Vec;
 
 use base::time::Instant;
 
-use super::announced::Announced;
 use super::requests::Delivery;
 use super::schedule::Stray;
 use super::{Contents, Endpoint, Message};
@@ -53,7 +52,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         for id in ids {
             let Some(Message { source, contents, .. }) = self.remove_message(id) else { continue };
             match contents {
-                Contents::Announced(Announced { region, .. }) => self.refuse(now, source, region),
+                Contents::Announced { region, .. } => self.refuse(now, source, region),
                 Contents::Eager(data, _) => self.release(now, source, data.len() as u32),
                 Contents::Local(_) => {}
             }
@@ -95,9 +94,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// A peer is lost: all that has to do with it ends.
     pub(super) fn lose(&mut self, now: Instant, id: PeerId, code: Code) {
-        let Some(peer) = self.peers.get_mut(id) else { return };
+        let Some(peer) = self.peers.get(id) else { return };
         let address = peer.address;
-        if self.bulk_paths.contains_key(&address) {
+        // Not of one that only asked to replace a peer.
+        if self.peers.at(address) == Some(id) && self.bulk_paths.contains_key(&address) {
             self.lost_paths.push(address);
         }
         if peer.link == Link::Up {
@@ -168,6 +168,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         // What it sent and nobody has received still takes up memory.
         self.reserved_bytes -= u64::from(peer.share - peer.unexpected);
         self.early_bytes -= peer.inbound.early_bytes();
+        self.leave(id, peer.waiting, peer.unexpected);
     }
 }
 
@@ -176,7 +177,7 @@ impl Message {
     fn is_here(&self) -> bool {
         match &self.contents {
             Contents::Eager(data, have) => data.len() == *have as usize,
-            Contents::Announced(_) | Contents::Local(_) => false,
+            Contents::Announced { .. } | Contents::Local(_) => false,
         }
     }
 }

@@ -26,15 +26,12 @@ use crate::buffers::{Sink, Source};
 use crate::config::MIN_MTU;
 use crate::counters::Drop;
 use crate::ids::PeerId;
-use crate::peer::{Due, Inbound, Link, Peer, Theirs};
+use crate::peer::{Due, Inbound, Link, Theirs};
 use crate::status::{Code, Event, Refusal};
 use crate::wire::{Connect, ConnectStatus, FrameType, Header, VERSION};
 
 /// How long until the first repetition of a request.
 pub(super) const CONNECT_AGAIN: Duration = Duration::from_millis(10);
-
-/// So many that have asked may not yet have shown that they are alive. Others ask again.
-const MAX_ANSWERED: usize = 1024;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Connects to the endpoint at this address, which must have this key;
@@ -179,14 +176,18 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 candidate.unwrap_or_default()
             }
             known => {
-                let is_answered = |peer: &&Peer| peer.link == Link::Answered;
-                if self.peers.slots.values().filter(is_answered).count() >= MAX_ANSWERED {
-                    return self.counters.drop(Drop::TooManyStrays);
+                let host = self.host_of(address.nic);
+                // One that may replace a peer takes its place.
+                if known.is_none() && !self.has_place(host) {
+                    self.doubt_guests(now);
+                    return self.counters.drop(Drop::TooManyPeers);
                 }
                 let id = self.add_peer(address, Link::Answered);
                 self.adopt(now, id, header, connect);
-                if known.is_none() {
+                self.note_answered(now, id);
+                if self.peers.at(address).is_none() {
                     self.peers.set_address(address, id);
+                    self.is_guest(id, host);
                 } else if let Some(old) = self.peers.candidates.insert(address, id) {
                     self.forget(old, Code::Timeout);
                 }
@@ -259,6 +260,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             peer.link = Link::Up;
             peer.connect_at = Some(now + CONNECT_AGAIN);
             self.events.push_back(Event::Connected(id, Code::Success));
+            self.grant(id);
         }
     }
 }

@@ -122,8 +122,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     pub(super) fn release(&mut self, now: Instant, id: PeerId, bytes: u32) {
         let Some(peer) = self.peers.get_mut(id) else {
             // It was lost since; the memory that was promised to it has been kept until now.
-            self.reserved_bytes = self.reserved_bytes.saturating_sub(bytes.into());
-            return;
+            return self.release_orphan(bytes);
         };
         peer.unexpected -= bytes;
         peer.granted = peer.granted.plus(bytes);

@@ -1,5 +1,6 @@
 //! Large messages: the sending and the receiving end.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -22,8 +23,6 @@ use crate::wire::{self, BULK_PAYLOAD, Notify, REFUSED};
 const LATER: u32 = 8;
 /// At least so long a missing frame may be late after the last of its block.
 const LATENESS: Duration = Duration::from_micros(100);
-/// Requests of peers that wait to be answered.
-const MAX_JOBS: usize = 4096;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// A peer has announced a large message. An error breaks the protocol.
@@ -33,14 +32,15 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         id: PeerId,
         announced: Announced,
     ) -> Result<(), ()> {
-        let Announced { match_info, total, region, .. } = announced;
+        let Announced { match_info, total, region, head, reference } = announced;
         self.peers.get(id).filter(|peer| peer.may_begin(self.config.window)).ok_or(())?;
         if let Some(receive) = self.match_message(match_info, id) {
             self.start_pull(now, receive, id, announced);
         } else if self.closing {
             self.refuse(now, id, region);
         } else {
-            let contents = Contents::Announced(announced);
+            let reference = reference.map(Box::new);
+            let contents = Contents::Announced { region, head, reference };
             self.keep_message(Message { source: id, match_info, total, contents });
         }
         Ok(())
@@ -260,7 +260,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// The last one is to be marked if it is `prompt`.
     pub(super) fn pulled(&mut self, id: PeerId, prompt: bool, asked: wire::Pull) {
         let known = self.regions.get(asked.region, id);
-        let (Some(region), Some(peer)) = (known, self.peers.get(id)) else {
+        let (Some(region), Some(peer)) = (known, self.peers.get_mut(id)) else {
             return self.counters.drop(Drop::Stale);
         };
         let total = self.sends.get(region.send).map_or(0, |sending| sending.total);
@@ -273,12 +273,10 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
         let wire::Pull { region, pull, offset, first, payload, .. } = asked;
         let job = Job { peer: id, region, pull, offset, first, wanted, payload, prompt, sent: 0 };
-        if let Some(job) = self.regions.find(&job) {
+        if let Some(job) = peer.find_job(&job) {
             job.wanted |= wanted;
             job.prompt |= prompt;
-        } else if self.regions.waiting() < MAX_JOBS {
-            self.regions.jobs.push_back(job);
-        } else {
+        } else if !self.push_job(job) {
             self.counters.drop(Drop::NoMemory);
         }
     }
@@ -312,6 +310,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let regions = self.regions.announced.values().filter(|region| region.peer == id);
         let sends: Vec<_> = regions.map(|region| region.send).collect();
         self.regions.forget(id);
+        self.drop_jobs(id);
         for send in sends {
             self.complete_send(send, code, 0);
             self.sends.remove(send);

@@ -17,7 +17,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let Message { total, contents, .. } = self.messages.get(message)?;
         let known = match contents {
             Contents::Eager(data, have) => &data[..*have as usize],
-            Contents::Announced(announced) => announced.head.as_bytes(),
+            Contents::Announced { head, .. } => head.as_bytes(),
             Contents::Local(send) => {
                 let length = into.len().min(*total as usize);
                 self.sends.get(*send)?.source.read(0, &mut into[..length]);

@@ -24,14 +24,17 @@ mod close;
 mod connect;
 mod dump;
 mod eager;
+mod guests;
 mod large;
 mod look;
 mod marks;
+mod orphans;
 mod payload;
 mod peers;
 mod reading;
 mod reads;
 mod receive;
+mod replies;
 mod requests;
 mod room;
 mod schedule;
@@ -41,6 +44,7 @@ mod transmit;
 pub use reads::Read;
 pub use requests::Found;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
@@ -54,11 +58,12 @@ use crate::counters::Counters;
 use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
 use crate::large::{Pulls, Regions};
 use crate::matching::Matching;
-use crate::outgoing::{BulkState, Data};
-use crate::peer::{Peer, Segment};
+use crate::outgoing::{BulkState, Data, Reference};
+use crate::peer::{Link, Peer, Segment};
 use crate::seq::Seq;
 use crate::status::Event;
-use announced::Announced;
+use announced::Head;
+use orphans::Orphans;
 use peers::Peers;
 use reading::Reads;
 use schedule::{Schedule, Stray};
@@ -106,11 +111,13 @@ struct Message {
 enum Contents {
     /// An eager message, and how many bytes of it are there.
     Eager(Vec<u8>, u32),
-    /// One that has to be pulled.
-    Announced(Announced),
+    /// One that has to be pulled: an announcement, in little room, since many may wait.
+    Announced { region: u32, head: Head, reference: Option<Box<Reference>> },
     /// One from this endpoint to itself.
     Local(SendId),
 }
+
+const _: () = assert!(size_of::<Message>() <= 64, "there may be a million of them");
 
 /// What an endpoint keeps, for a dump of the state and for tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,6 +177,7 @@ pub struct Endpoint<S, R> {
     messages: SlotMap<MessageId, Message>,
     /// Those that somebody has claimed, and their peers.
     claimed: BTreeSet<(PeerId, MessageId)>,
+    orphans: Orphans,
     matching: Matching,
 
     regions: Regions,
@@ -209,6 +217,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             receives: SlotMap::with_key(),
             messages: SlotMap::with_key(),
             claimed: BTreeSet::new(),
+            orphans: Orphans::default(),
             matching: Matching::new(config.context),
             regions: Regions::new(random.next_u64() as u32),
             pulls: Pulls::new(random.next_u64() as u32, &config),
@@ -259,7 +268,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             waiting: self.matching.waiting(),
             posted: self.matching.posted(),
             pulling: self.pulls.in_flight,
-            jobs: self.regions.waiting(),
+            jobs: self.peers.slots.values().map(|peer| peer.jobs.len() + peer.parked.len()).sum(),
             sends: self.sends(),
         }
     }
@@ -319,23 +328,26 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// A new peer. It may send so many bytes unasked as the memory for all peers allows.
-    fn add_peer(&mut self, address: Address, link: crate::peer::Link) -> PeerId {
+    /// A new peer. It may send so many bytes unasked as the memory for all peers allows; a stranger
+    /// a few.
+    fn add_peer(&mut self, address: Address, link: Link) -> PeerId {
         let token = self.random.next_u64() as u32;
         let random = Seq(self.random.next_u64() as u32);
         let first = self.first_seq.unwrap_or(random);
         let mut peer = Peer::new(address, link, token, first, &self.config);
-        let left = self.config.unexpected_bytes.saturating_sub(self.reserved_bytes);
-        peer.share = left.min(self.config.peer_credit.into()) as u32;
+        peer.bulk = self.bulk_paths.get(&address).copied().unwrap_or_default();
+        let most = if link == Link::Answered { 0 } else { self.share_of_bytes() };
+        peer.share = most.max(self.least_bytes());
         peer.granted = Seq(peer.share);
         peer.granted_sent = peer.granted;
-        peer.bulk = self.bulk_paths.get(&address).copied().unwrap_or_default();
         self.reserved_bytes += u64::from(peer.share);
         self.peers.slots.insert(peer)
     }
 
     fn stray(&mut self, stray: Stray) {
-        if self.schedule.strays.len() < MAX_STRAYS {
+        // A peer that closes gets its last word; there are no more of these than peers.
+        let is_last = matches!(stray, Stray::LastAck { .. });
+        if is_last || self.schedule.strays.len() < MAX_STRAYS {
             self.schedule.strays.push_back(stray);
         } else {
             self.counters.drop(crate::counters::Drop::TooManyStrays);

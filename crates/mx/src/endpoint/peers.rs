@@ -4,6 +4,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 
 use slotmap::SlotMap;
 
+use super::guests::Guests;
 use crate::address::Address;
 use crate::ids::PeerId;
 use crate::peer::Peer;
@@ -26,6 +27,7 @@ pub(super) struct Peers {
     pub(super) by_address: BTreeMap<Address, PeerId>,
     /// Those that may replace a peer of the same address, once they show that they are alive.
     pub(super) candidates: BTreeMap<Address, PeerId>,
+    pub(super) guests: Guests,
     lost: VecDeque<Lost>,
 }
 
@@ -73,6 +75,9 @@ impl Peers {
     pub(super) fn remove(&mut self, id: PeerId, code: Code) -> Option<Peer> {
         let peer = self.slots.remove(id)?;
         let address = peer.address;
+        if let Some(host) = peer.guest_of {
+            self.guests.left(host);
+        }
         self.clear_address(address, id);
         self.clear_candidate(address, id);
         if self.lost.len() == MAX_LOST {

@@ -70,7 +70,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         if let Some(id) = self.peers.candidates.get(&address).copied().filter(knows_token) {
             // The peer is alive, and another one than before.
             if let Some(old) = known {
+                let guest_of = self.peers.get(old).and_then(|peer| peer.guest_of);
                 self.lose(now, old, Code::Restarted);
+                if let Some(host) = guest_of {
+                    self.is_guest(id, host);
+                }
             }
             self.peers.set_address(address, id);
             if self.closing
@@ -184,13 +188,16 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     fn on_header(&mut self, now: Instant, id: PeerId, header: &Header, bitmap: &[u8]) {
         let Some(peer) = self.peers.get_mut(id) else { return };
         peer.liveness.received(Expected::AnyFrame, now);
+        peer.is_doubted = false;
         if peer.connect_until.is_some() || peer.wanted_until.is_some() {
             peer.link = Link::Up;
             (peer.connect_until, peer.connect_at) = (None, None);
             if peer.wanted_until.take().is_some() {
                 self.events.push_back(Event::Connected(id, Code::Success));
             }
+            self.grant(id);
         }
+        let Some(peer) = self.peers.get_mut(id) else { return };
         let mut done = core::mem::take(&mut self.done);
         let Self { config, .. } = self;
         let mut note = |segment| done.push(segment);
@@ -249,9 +256,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         bytes: &[u8],
     ) -> Result<(), ()> {
         let Some(peer) = self.peers.get_mut(id) else { return Ok(()) };
+        // One peer takes no more than it leaves to the others.
+        let free = self.config.early_bytes.saturating_sub(self.early_bytes);
         match peer.inbound.place(header.seq) {
             Place::Next => peer.liveness.received(Expected::NextFrame, now),
-            Place::Early if self.early_bytes + bytes.len() as u64 <= self.config.early_bytes => {
+            Place::Early if peer.inbound.early_bytes() + bytes.len() as u64 <= free => {
                 self.early_bytes += bytes.len() as u64;
                 peer.inbound.keep(header.seq, bytes);
                 peer.inbound.ack_now();

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use base::time::Instant;
 
+use super::announced::Announced;
 use super::{Contents, Endpoint, Message, Receiving, Sending};
 use crate::buffers::{Sink, Source};
 use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
@@ -236,7 +237,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let Message { source, match_info, total, contents } = message;
         match contents {
             Contents::Local(send) => self.deliver_locally(send, receive),
-            Contents::Announced(announced) => self.start_pull(now, receive, source, announced),
+            Contents::Announced { region, head, reference } => {
+                let reference = reference.map(|reference| *reference);
+                let announced = Announced { match_info, total, region, head, reference };
+                self.start_pull(now, receive, source, announced);
+            }
             Contents::Eager(data, have) => {
                 self.release(now, source, data.len() as u32);
                 let taken = self.write(receive, 0, &data[..have as usize]);

@@ -13,17 +13,46 @@ use base::time::Instant;
 
 use super::{Endpoint, Message};
 use crate::buffers::{Sink, Source};
+use crate::config::Config;
 use crate::ids::{MessageId, PeerId, ReceiveId};
 use crate::peer::Peer;
 
 /// So many messages of each peer may wait, whatever others have sent.
 const LEAST: u32 = 64;
+/// So many bytes of eager messages each peer may send before they are received: the longest one.
+const LEAST_BYTES: u32 = 32 << 10;
+/// Of the bytes that are left, a new peer may have this part.
+const PART: u64 = 4;
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// How many messages each peer may have waiting.
     fn messages_each(&self) -> u32 {
         let all = self.config.unexpected_messages;
         all.saturating_sub(self.messages.len() as u32).max(LEAST.min(all))
+    }
+
+    /// Bytes of eager messages that every peer may send before they are received.
+    pub(super) fn least_bytes(&self) -> u32 {
+        let Config { peer_credit, unexpected_bytes, .. } = self.config;
+        LEAST_BYTES.min(peer_credit).min(unexpected_bytes.min(u32::MAX.into()) as u32)
+    }
+
+    /// Bytes of eager messages that another peer may send before they are received.
+    pub(super) fn share_of_bytes(&self) -> u32 {
+        let left = self.config.unexpected_bytes.saturating_sub(self.reserved_bytes);
+        (left / PART).min(self.config.peer_credit.into()) as u32
+    }
+
+    /// A peer is connected, and may have its share.
+    pub(super) fn grant(&mut self, id: PeerId) {
+        let share = self.share_of_bytes();
+        if let Some(peer) = self.peers.get_mut(id)
+            && let Some(more) = share.checked_sub(peer.share)
+        {
+            peer.share = share;
+            peer.granted = peer.granted.plus(more);
+            self.reserved_bytes += u64::from(more);
+        }
     }
 
     /// The receive that a message belongs to; it waits no longer.
@@ -48,8 +77,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     pub(super) fn remove_message(&mut self, id: MessageId) -> Option<Message> {
         let message = self.messages.remove(id)?;
         self.claimed.remove(&(message.source, id));
-        if let Some(peer) = self.peers.get_mut(message.source) {
-            peer.waiting -= 1;
+        match self.peers.get_mut(message.source) {
+            Some(peer) => peer.waiting -= 1,
+            None => self.orphans.messages -= 1,
         }
         Some(message)
     }

@@ -22,6 +22,8 @@ pub(super) struct Schedule {
     /// Peers to which there may be something to send. Some may be lost.
     pub(super) ready: VecDeque<PeerId>,
     pub(super) strays: VecDeque<Stray>,
+    /// Peers that have asked for frames of large messages, the next one first.
+    pub(super) replying: VecDeque<PeerId>,
     /// How many turns of peers are left before the next answer to a pull request.
     pub(super) turns_left: u8,
     pub(super) timers: BTreeSet<(Instant, PeerId)>,

@@ -30,9 +30,9 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Whether [`transmit`](Self::transmit) has nothing to write now, told at less cost.
     /// `false` if it may have something.
     pub fn is_quiet(&self, now: Instant) -> bool {
-        let Schedule { ready, strays, .. } = &self.schedule;
+        let Schedule { ready, strays, replying, .. } = &self.schedule;
         let is_quiet = |id: &PeerId| self.peers.get(*id).is_none_or(|peer| peer.is_quiet(now));
-        let has_others = !strays.is_empty() || !self.regions.jobs.is_empty();
+        let has_others = !strays.is_empty() || !replying.is_empty();
         !has_others && ready.len() < 3 && ready.iter().all(is_quiet)
     }
 
@@ -70,7 +70,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
             if let Some(stray) = self.schedule.strays.pop_front() {
                 return Some(self.write_stray(stray, out));
             }
-            if !self.regions.jobs.is_empty()
+            if !self.schedule.replying.is_empty()
                 && (self.schedule.turns_left == 0 || self.schedule.ready.is_empty())
             {
                 self.schedule.turns_left = TURNS - 1;
@@ -334,7 +334,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// Writes a frame that a peer has asked for.
     fn write_reply(&mut self, out: &mut [u8]) -> Option<Outgoing> {
-        let mut job = self.regions.jobs.pop_front()?;
+        let mut job = self.take_job()?;
         let region = self.regions.get(job.region, job.peer)?;
         let Job { peer: id, pull, .. } = job;
         if job.is_bulk() {
@@ -361,7 +361,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let fill = |place: &mut [u8]| sending.source.read(offset, place);
         let length = wire::write_data(&header, &body, length, out, fill);
         if job.wanted != 0 {
-            self.regions.jobs.push_front(job);
+            self.go_on(job);
         }
         self.went_out(id, FrameType::Reply, marked, length)
     }

@@ -12,13 +12,14 @@ pub(crate) use liveness::{Expected, Liveness};
 pub(crate) use outbound::{Item, Outbound, Resent, Segment};
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 
 use base::time::{Duration, Instant};
 
-use crate::address::Address;
+use crate::address::{Address, NicId};
 use crate::config::Config;
 use crate::ids::{MessageId, ReceiveId};
-use crate::large::Block;
+use crate::large::{Block, Job};
 use crate::outgoing::BulkState;
 use crate::seq::Seq;
 
@@ -98,6 +99,10 @@ pub(crate) struct Peer {
     pub(crate) crc: bool,
     /// The key that it asks for, as far as somebody here gave one.
     pub(crate) key: u32,
+    /// The host that it has come from, if it was not this endpoint that asked for it.
+    pub(crate) guest_of: Option<NicId>,
+    /// It is to show that it is still there.
+    pub(crate) is_doubted: bool,
     /// When to give up connecting: it has not shown yet that it knows this connection.
     pub(crate) connect_until: Option<Instant>,
     /// When to ask it again, and how often that was done.
@@ -129,6 +134,9 @@ pub(crate) struct Peer {
     pub(crate) to_request: VecDeque<Block>,
     /// Large messages of ours that it has not finished with.
     pub(crate) announced: u32,
+    /// Its requests for frames of them, and those that wait for a bulk path.
+    pub(crate) jobs: VecDeque<Job>,
+    pub(crate) parked: Vec<Job>,
 
     /// The path for frames that are longer than its MTU.
     pub(crate) bulk: BulkState,
@@ -169,6 +177,8 @@ impl Peer {
             mtu: config.mtu.into(),
             crc: config.crc,
             key: 0,
+            guest_of: None,
+            is_doubted: false,
             connect_until: None,
             connect_at: None,
             attempts: 0,
@@ -185,6 +195,8 @@ impl Peer {
             requested: VecDeque::new(),
             to_request: VecDeque::new(),
             announced: 0,
+            jobs: VecDeque::new(),
+            parked: Vec::new(),
             bulk: BulkState::default(),
             due: Due::default(),
             liveness: Liveness::default(),
@@ -234,7 +246,7 @@ impl Peer {
         let reply = is_reachable && (!self.requested.is_empty() || !self.to_request.is_empty());
         let next = is_reachable && (self.arriving.is_some() || self.inbound.early_bytes() > 0);
         let patience = is_reachable && (self.outbound.is_shut_out() || self.announced > 0);
-        let word = arrival || reply || next || patience;
+        let word = arrival || reply || next || patience || self.is_doubted;
         let changed = self.liveness.has(Expected::AnyFrame) != word;
         let expected = [
             (Expected::AnyFrame, word),

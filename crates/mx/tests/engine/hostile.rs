@@ -1,5 +1,6 @@
 //! Frames that no honest peer sends: they do no harm.
 
+use crate::support::guest::request;
 use crate::support::lies::{POISON, any_body, frame, header};
 use crate::support::{Pair, address, pattern, secs};
 use base::prng::Prng;
@@ -8,7 +9,7 @@ use mx::config::Config;
 use mx::counters::Drop;
 use mx::matching::Match;
 use mx::status::{Code, Event};
-use mx::wire::{self, Body, Connect, ConnectStatus, FrameType, Header};
+use mx::wire::{self, Body, FrameType, Header};
 
 #[test]
 fn frames_of_strangers_change_nothing() {
@@ -118,20 +119,6 @@ fn a_message_beyond_its_credit_ends_the_connection() {
     }
 }
 
-/// A request that claims to be from another address than it is.
-fn request(number: u32) -> Vec<u8> {
-    let connect = Connect {
-        instance: number.into(),
-        token: number,
-        key: 0,
-        version: wire::VERSION,
-        mtu: 1500,
-        status: ConnectStatus::Request,
-        crc: false,
-    };
-    frame(header(0, number, 0), &Body::Connect(connect))
-}
-
 #[test]
 fn a_forged_request_brings_one_frame_and_no_longer_one() {
     let mut pair = Pair::new(Config::default());
@@ -150,6 +137,23 @@ fn a_forged_request_brings_one_frame_and_no_longer_one() {
         pair.run(secs(if number % 2 == 0 { 0 } else { 30 }));
         assert_eq!(brought.borrow()[..], [request.len()], "{number}");
     }
+}
+
+#[test]
+fn a_request_without_a_checksum_is_counted_and_brings_nothing() {
+    let mut pair = Pair::new(Config::default());
+    let (header, body) = (header(0, 1, 0), request(1));
+    let (_, body) = wire::parse(&body).unwrap();
+    pair.tap = Box::new(|from, _| panic!("a frame of {from}"));
+    pair.ends[1].handle_frame(
+        pair.now,
+        address(0).nic,
+        &frame(Header { crc: false, ..header }, &body),
+    );
+    pair.run(secs(10));
+    let dropped = pair.ends[1].counters().dropped;
+    assert_eq!((dropped[Drop::NoChecksum as usize], dropped.iter().sum::<u64>()), (1, 1));
+    assert_eq!(pair.ends[1].peers().count(), 0);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::support::{Pair, pattern, secs};
 use mx::config::Config;
+use mx::counters::Drop;
 use mx::matching::Match;
 use mx::status::{Code, Event};
 
@@ -36,7 +37,7 @@ fn messages_of_every_size_arrive_whole() {
             }
             for end in &pair.ends {
                 assert_eq!(end.counters().resent, 0);
-                assert_eq!(end.counters().dropped, [0; 10]);
+                assert_eq!(end.counters().dropped, [0; Drop::ALL.len()]);
                 assert_eq!(end.open_requests(), (vec![], vec![]));
             }
         }

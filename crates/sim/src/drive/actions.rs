@@ -252,7 +252,7 @@ impl Drive {
         let peers = self.setup.hosts as u64 * each;
         let waiting = u64::from(config.unexpected_messages) + peers;
         let fits = usage.unexpected_bytes <= usage.reserved_bytes
-            && usage.reserved_bytes <= most.0
+            && usage.reserved_bytes <= most.0 + self.setup.hosts as u64 * (32 << 10)
             && usage.early_bytes <= most.1
             && (u64::from(usage.waiting) <= waiting || self.setup.habits.self_ppm > 0);
         assert!(fits, "host {host} keeps too much: {usage:?}");

@@ -250,7 +250,7 @@ impl PacketPort {
 
 impl Port for PacketPort {
     fn identity(&self) -> Identity {
-        Identity { nic: self.nic, endpoint: self.endpoint, mtu: self.mtu }
+        Identity { nic: self.nic, endpoint: self.endpoint, mtu: self.mtu, host_bytes: 6 }
     }
 
     fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {

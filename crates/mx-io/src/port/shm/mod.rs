@@ -227,7 +227,7 @@ impl ShmPort {
 
 impl Port for ShmPort {
     fn identity(&self) -> Identity {
-        Identity { nic: self.nic, endpoint: self.endpoint, mtu: self.settings.mtu }
+        Identity { nic: self.nic, endpoint: self.endpoint, mtu: self.settings.mtu, host_bytes: 6 }
     }
 
     fn transmit(&mut self, write: &mut WriteFrame<'_>) -> Result<Transmitted, PortError> {

@@ -20,9 +20,9 @@ pub(crate) struct Guest {
     pub(crate) came: Vec<FrameType>,
 }
 
-/// A request to connect, which may claim to be from any address.
-pub(crate) fn request(number: u32) -> Connect {
-    Connect {
+/// A request that may claim to be from any address.
+pub(crate) fn request(number: u32) -> Vec<u8> {
+    let connect = Connect {
         instance: number.into(),
         token: number,
         key: 0,
@@ -30,35 +30,50 @@ pub(crate) fn request(number: u32) -> Connect {
         mtu: 1500,
         status: ConnectStatus::Request,
         crc: false,
-    }
+    };
+    frame(header(0, number, 0), &Body::Connect(connect))
+}
+
+/// The NIC of a guest: each has a host of its own.
+pub(crate) fn nic(number: u32) -> NicId {
+    let [a, b, c, d] = number.to_be_bytes();
+    NicId([a, b, c, d, 6, 6])
 }
 
 impl Guest {
     /// One that has sent a request, and was answered if there is a token.
-    pub(crate) fn asks(end: &mut End, now: Instant, number: u32) -> Self {
-        let [a, b, c, d] = number.to_be_bytes();
-        let nic = NicId([a, b, c, d, 6, 6]);
+    pub(crate) fn asks(end: &mut End, now: Instant, nic: NicId) -> Self {
         let (is_deaf, is_full, came) = (false, false, Vec::new());
         let mut guest = Self { nic, token: 0, seq: 0, ack: 0, is_deaf, is_full, came };
-        let asks = frame(header(0, 0, 0), &Body::Connect(request(number)));
-        end.handle_frame(now, nic, &asks);
+        end.handle_frame(now, nic, &request(0));
         guest.hears(end, now);
         guest
     }
 
     /// One that is connected.
-    pub(crate) fn connected(end: &mut End, now: Instant, number: u32) -> Self {
-        let mut guest = Self::asks(end, now, number);
-        assert_ne!(guest.token, 0, "guest {number} was not answered");
+    pub(crate) fn connected(end: &mut End, now: Instant, nic: NicId) -> Self {
+        let mut guest = Self::asks(end, now, nic);
+        assert!(guest.is_known(), "{nic} was not answered");
         guest.says(end, now, &Body::Probe);
         guest.hears(end, now);
         guest
     }
 
+    /// Whether it was answered.
+    pub(crate) const fn is_known(&self) -> bool {
+        self.token != 0
+    }
+
     /// Sends a frame.
     pub(crate) fn says(&mut self, end: &mut End, now: Instant, body: &Body<'_>) {
-        let header = Header { ask: false, ..header(self.token, self.seq, self.ack) };
+        self.says_early(end, now, 0, body);
         self.seq = self.seq.wrapping_add(u32::from(body.frame_type().is_sequenced()));
+    }
+
+    /// Sends a frame before the `ahead` that come before it.
+    pub(crate) fn says_early(&mut self, end: &mut End, now: Instant, ahead: u32, body: &Body<'_>) {
+        let seq = self.seq.wrapping_add(ahead);
+        let header = Header { ask: false, ..header(self.token, seq, self.ack) };
         end.handle_frame(now, self.nic, &frame(header, body));
     }
 

@@ -1,0 +1,107 @@
+//! Peers that have come by themselves: how many there may be, and of which hosts.
+//!
+//! Each host may have as many as there are places left, so none takes all of them. When a request
+//! finds no place, some guests are asked whether they are still there, and those that do not answer
+//! are lost in time. The request is not answered; whoever is alive repeats it.
+//!
+//! Of those that were answered and have not shown yet that they are alive, a new one replaces the
+//! oldest: requests are easily forged, and an honest peer uses the answer at once.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use core::ops::Bound;
+
+use base::time::Instant;
+
+use super::Endpoint;
+use crate::address::{Address, NicId};
+use crate::buffers::{Sink, Source};
+use crate::counters::Drop;
+use crate::ids::PeerId;
+use crate::peer::Link;
+use crate::status::Code;
+
+/// So many that have asked may not yet have shown that they are alive.
+const MAX_ANSWERED: usize = 1024;
+/// So many guests are asked whether they are there for each request that finds no place.
+const DOUBTED: usize = 4;
+
+/// The guests there are.
+#[derive(Debug, Default)]
+pub(super) struct Guests {
+    count: u32,
+    hosts: BTreeMap<NicId, u32>,
+    /// Those that were answered, the oldest first. Some may be connected or lost.
+    answered: VecDeque<PeerId>,
+    /// The last that was asked whether it is there.
+    doubted: Address,
+}
+
+impl Guests {
+    pub(super) fn came(&mut self, host: NicId) {
+        self.count += 1;
+        *self.hosts.entry(host).or_default() += 1;
+    }
+
+    pub(super) fn left(&mut self, host: NicId) {
+        self.count -= 1;
+        if let Some(count) = self.hosts.get_mut(&host) {
+            *count -= 1;
+            if *count == 0 {
+                self.hosts.remove(&host);
+            }
+        }
+    }
+}
+
+impl<S: Source, R: Sink> Endpoint<S, R> {
+    /// What of a NIC's address names its host.
+    pub(super) fn host_of(&self, NicId(mut nic): NicId) -> NicId {
+        nic[usize::from(self.config.host_bytes)..].fill(0);
+        NicId(nic)
+    }
+
+    /// Whether there is a place for another guest from this host.
+    pub(super) fn has_place(&self, host: NicId) -> bool {
+        let Guests { count, hosts, .. } = &self.peers.guests;
+        hosts.get(&host).copied().unwrap_or(0) < self.config.guests.saturating_sub(*count)
+    }
+
+    /// This peer takes the place of a guest.
+    pub(super) fn is_guest(&mut self, id: PeerId, host: NicId) {
+        if let Some(peer) = self.peers.get_mut(id) {
+            peer.guest_of = Some(host);
+            self.peers.guests.came(host);
+        }
+    }
+
+    /// A guest was answered: it counts as one of those that may not be alive.
+    pub(super) fn note_answered(&mut self, now: Instant, id: PeerId) {
+        let answered = &mut self.peers.guests.answered;
+        answered.push_back(id);
+        let oldest = if answered.len() > MAX_ANSWERED { answered.pop_front() } else { None };
+        let Some(oldest) = oldest else { return };
+        let is_unused = |link, wanted: Option<Instant>| link == Link::Answered && wanted.is_none();
+        if self.peers.get(oldest).is_some_and(|peer| is_unused(peer.link, peer.wanted_until)) {
+            self.counters.drop(Drop::Stranger);
+            self.lose(now, oldest, Code::Timeout);
+        }
+    }
+
+    /// Asks some guests whether they are still there, others than the last time.
+    pub(super) fn doubt_guests(&mut self, now: Instant) {
+        for _ in 0..DOUBTED {
+            let after = (Bound::Excluded(self.peers.guests.doubted), Bound::Unbounded);
+            let next = self.peers.by_address.range(after).next();
+            let next = next.or_else(|| self.peers.by_address.first_key_value());
+            let Some((&address, &id)) = next else { return };
+            self.peers.guests.doubted = address;
+            if let Some(peer) = self.peers.get_mut(id)
+                && peer.guest_of.is_some()
+                && peer.link == Link::Up
+            {
+                peer.is_doubted = true;
+                self.timer_changed(now, id);
+            }
+        }
+    }
+}
