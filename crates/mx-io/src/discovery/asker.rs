@@ -17,6 +17,8 @@ const REPEAT: Duration = Duration::from_millis(200);
 const BURST: u32 = 32;
 /// In such a time, one more may be given.
 const REFILL: Duration = Duration::from_millis(10);
+/// After this time it is forgotten who has had answers.
+const FORGET: Duration = Duration::from_millis(1000);
 /// The most endpoints that a question finds: all of 64 hosts.
 const MAX_FOUND: usize = 64 * 256;
 
@@ -30,6 +32,8 @@ pub struct Asker {
     answers: VecDeque<(Address, u64)>,
     /// Answers that may be given, and when that was counted.
     allowance: (u32, Instant),
+    /// Answers that each NIC has had since this time: one may have as many as are left for others.
+    given: (BTreeMap<NicId, u32>, Instant),
     questions: BTreeMap<u64, Question>,
 }
 
@@ -46,8 +50,9 @@ impl Asker {
     /// An endpoint that answers to `name`, if there is one.
     pub fn new(own: Address, name: Option<String>) -> Self {
         let allowance = (BURST, Instant::ZERO);
+        let given = (BTreeMap::new(), Instant::ZERO);
         let (answers, questions) = (VecDeque::new(), BTreeMap::new());
-        Self { own, name, answers, allowance, questions }
+        Self { own, name, answers, allowance, given, questions }
     }
 
     /// Answers to another name from now on; `false` if it is none.
@@ -106,8 +111,15 @@ impl Asker {
             *left = u64::from(*left).saturating_add(more).min(BURST.into()) as u32;
             *counted = now;
         }
-        if *left > 0 {
+        let (given, since) = &mut self.given;
+        if now.since(*since) >= FORGET {
+            given.clear();
+            *since = now;
+        }
+        let had = given.get(&question.sender.nic).copied().unwrap_or(0);
+        if had < *left {
             *left -= 1;
+            given.insert(question.sender.nic, had + 1);
             self.answers.push_back((question.sender, question.nonce));
         }
     }
@@ -232,8 +244,29 @@ mod tests {
             (0..count).for_each(|nonce| drop(a.end(nonce)));
             carry(now, &mut b, &mut a)
         };
-        assert_eq!((ask(NOW, 100), ask(NOW, 10)), (32, 0));
-        assert_eq!(ask(NOW + Duration::from_millis(30), 10), 3);
+        // Half of what there is.
+        assert_eq!((ask(NOW, 100), ask(NOW, 10)), (16, 0));
+        assert_eq!(ask(NOW + Duration::from_millis(30), 10), 2);
+    }
+
+    #[test]
+    fn answers_to_one_leave_some_for_others() {
+        let (mut a, b) = pair();
+        let mut frame = [0; MAX_FRAME];
+        for millis in 0..5_000 {
+            let now = NOW + Duration::from_millis(millis);
+            let mut ask = |sender: Address| {
+                let length = Frame::new(false, sender, EVERYBODY, millis, "").write(&mut frame);
+                assert!(a.handle_frame(now, sender.nic, &frame[..length]));
+                let answer = a.transmit(now, &mut frame);
+                answer.is_some_and(|outgoing| outgoing.to == sender.nic)
+            };
+            ask(b.own);
+            if millis % 100 == 0 {
+                let other = NicId([2, 0, 0, 0, 1, (millis / 100) as u8]);
+                assert!(ask(Address { nic: other, endpoint: 1 }), "after {millis} ms");
+            }
+        }
     }
 
     #[test]

@@ -22,20 +22,38 @@ impl Bulk {
         }
     }
 
-    /// Whether another connection may be opened.
-    fn has_place(&mut self, now: Instant) -> bool {
+    /// The connections that are being opened and are not too old, and whom they call.
+    fn opening(&mut self, now: Instant) -> impl Iterator<Item = (u64, Option<Key>)> + '_ {
         self.connections.retain(|_, connection| match connection {
             Connection::Opening(opening) => now.since(opening.since) < OPENS_FOR,
             Connection::Open(..) => true,
         });
-        self.connections.len() - self.links.len() < MAX_OPENING && self.links.len() < MAX_LINKS
+        self.connections.iter().filter_map(|(token, connection)| match connection {
+            Connection::Opening(opening) => Some((*token, opening.called())),
+            Connection::Open(..) => None,
+        })
     }
 
-    /// Somebody connects.
+    /// Whether a peer at this NIC may be called. Another may be, too, as often as this one has been.
+    fn may_call(&mut self, now: Instant, nic: NicId) -> bool {
+        let called: Vec<_> = self.opening(now).filter_map(|(_, peer)| peer).collect();
+        let of_nic = called.iter().filter(|(other, _)| *other == nic).count();
+        of_nic < MAX_OPENING.saturating_sub(called.len()) && self.links.len() < MAX_LINKS
+    }
+
+    /// Somebody connects. If too many have and said nothing, the one that did first makes place.
     pub(super) fn accept(&mut self) {
         let Ok((stream, _)) = self.listener.accept() else { return };
         let now = clock::now();
-        if self.has_place(now) && stream.set_nonblocking(true).is_ok() {
+        let waiting = self.opening(now).filter(|(_, called)| called.is_none());
+        let waiting: Vec<_> = waiting.map(|(token, _)| token).collect();
+        if waiting.len() >= MAX_OPENING
+            && let Some(oldest) = waiting.into_iter().min()
+        {
+            self.connections.remove(&oldest);
+            self.counters.strange += 1;
+        }
+        if self.links.len() < MAX_LINKS && stream.set_nonblocking(true).is_ok() {
             self.add(Opening::accepted(stream, now), EventFlags::IN);
         } else {
             self.counters.strange += 1;
@@ -72,7 +90,7 @@ impl Bulk {
             self.counters.strange += 1;
             return;
         }
-        if self.asked.is_race(self.own, peer, now) || !self.has_place(now) {
+        if self.asked.is_race(self.own, peer, now) || !self.may_call(now, peer.0) {
             return;
         }
         let welcome = self.asked.nonce();

@@ -26,7 +26,7 @@
 //! # What others can do
 //!
 //! Anybody may connect, and is disconnected after a second without the nonce; at most
-//! [`MAX_OPENING`] connections wait for it. Anybody on the segment may ask this port to connect to
+//! [`MAX_OPENING`] connections wait for it, of which a new one replaces the oldest. Anybody on the segment may ask this port to connect to
 //! an address there, at a port from 1024 on, but to none behind a router, on another
 //! interface, or of this host alone.
 //!
@@ -70,7 +70,8 @@ const LOOK_EVERY: [(u32, u32); 3] = [(1, 16), (4, 64), (16, 512)];
 /// How often it does so otherwise, since peers may send at any time.
 const COLD: u32 = 64;
 
-/// The most connections that are being opened at a time.
+/// The most connections that wait for others to say who they are, and the most that this port is
+/// about to open. Of these, one NIC gets as many as are left for others.
 pub const MAX_OPENING: usize = 64;
 /// After this time they are closed.
 const OPENS_FOR: Duration = Duration::from_millis(1000);

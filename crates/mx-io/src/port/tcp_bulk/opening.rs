@@ -88,6 +88,14 @@ impl Opening {
         Ok(Self { stream: OwnedFd::into(fd), since, came: [0; HELLO], length: 0, side })
     }
 
+    /// The peer that is called, if somebody is.
+    pub(super) const fn called(&self) -> Option<Key> {
+        match &self.side {
+            Side::Called => None,
+            Side::Calling { peer, .. } => Some(*peer),
+        }
+    }
+
     /// Goes on.
     ///
     /// # Errors
