@@ -26,7 +26,7 @@ use base::time::{Duration, Instant};
 use nic::observer::Delivered;
 
 use crate::calendar::BEGINNING_OF_TIME;
-use sys::clock;
+use sys::{clock, files};
 
 /// Frames that may wait for the disk.
 const BACKLOG: usize = 16_384;
@@ -91,7 +91,7 @@ impl Capture {
     /// A capture whose time zero is `epoch_nanos` after 1970.
     fn since(path: &Path, ports: &[&str], epoch_nanos: u64) -> Result<Self, CaptureError> {
         let failed = |source| CaptureError { path: path.to_owned(), source };
-        let mut file = BufWriter::new(File::create(path).map_err(failed)?);
+        let mut file = BufWriter::new(files::create(path).map_err(failed)?);
         let mut header = section_header();
         ports.iter().for_each(|port| header.extend(interface(port)));
         file.write_all(&header).and_then(|()| file.flush()).map_err(failed)?;

@@ -3,18 +3,25 @@
 //! JSON Lines: the first line is [`Origin`], each other one a train. Times are nanoseconds; those
 //! of sending and receiving are the prober's clock's, `far` are the far host's.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Write};
+use std::io::{BufRead, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use infer::{Far, Heard, Probe, Purpose, Send, Train};
 use serde::{Deserialize, Serialize};
+use sys::files;
 
 use super::prober::EchoKind;
 
 /// The version of the layout.
 const SCHEMA: &str = "earmark-trains/1";
+
+/// No recording has more bytes, trains or packets, nor any of its trains. A probe sends some
+/// thousands, half of them in its longest train; to compare them all takes time by their square.
+const LARGEST: u64 = 16 << 20;
+const MOST_TRAINS: usize = 4_000;
+const MOST_PACKETS: usize = 50_000;
+const MOST_IN_A_TRAIN: usize = 4_096;
 
 /// Whom was asked, and how.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,9 +77,9 @@ const fn is_zero(wait: &u64) -> bool {
 /// # Errors
 /// If it cannot be written.
 pub fn write(path: &Path, origin: &Origin, heard: &[Heard]) -> Result<()> {
-    let file =
-        File::create(path).with_context(|| format!("create recording {}", path.display()))?;
-    put(BufWriter::new(file), origin, heard)
+    let mut lines = Vec::new();
+    put(&mut lines, origin, heard)
+        .and_then(|()| Ok(files::write(path, &lines)?))
         .with_context(|| format!("write recording {}", path.display()))
 }
 
@@ -93,8 +100,8 @@ pub fn put(mut out: impl Write, origin: &Origin, heard: &[Heard]) -> Result<()> 
 /// # Errors
 /// If it is no recording, naming the line.
 pub fn read(path: &Path) -> Result<(Origin, Vec<Heard>)> {
-    let file = File::open(path).with_context(|| format!("open recording {}", path.display()))?;
-    parse(BufReader::new(file)).with_context(|| format!("read recording {}", path.display()))
+    let parsed = files::read(path, LARGEST).map_err(Into::into).and_then(|text| parse(&*text));
+    parsed.with_context(|| format!("read recording {}", path.display()))
 }
 
 /// Reads a recording from `input`.
@@ -107,10 +114,20 @@ pub fn parse(input: impl BufRead) -> Result<(Origin, Vec<Heard>)> {
     let origin: Origin =
         serde_json::from_str(&first).context("line 1 does not say what was recorded")?;
     ensure!(origin.schema == SCHEMA, "its schema is {}, not {SCHEMA}", origin.schema);
-    let mut heard = Vec::new();
+    let (mut heard, mut packets) = (Vec::new(), 0);
     for (line, number) in lines.zip(0..) {
         let row: Row =
             serde_json::from_str(&line?).with_context(|| format!("line {}", number + 2))?;
+        packets += row.packets.len();
+        let is_bounded = heard.len() < MOST_TRAINS
+            && packets <= MOST_PACKETS
+            && row.packets.len() <= MOST_IN_A_TRAIN;
+        ensure!(
+            is_bounded,
+            "line {}: a recording has at most {MOST_TRAINS} trains, and {MOST_PACKETS} packets, \
+             {MOST_IN_A_TRAIN} of them in a train",
+            number + 2
+        );
         heard.push(train(number, &row).with_context(|| format!("line {}", number + 2))?);
     }
     Ok((origin, heard))
@@ -182,5 +199,36 @@ mod tests {
         assert!(refused(&GOOD.replace("lone", "long")).starts_with("line 2: no train"));
         assert!(refused(&GOOD.replace("90,", "9,")).contains("before its request"));
         assert!(refused(&GOOD[..GOOD.len() - 9]).starts_with("line 4"));
+    }
+
+    #[test]
+    fn a_recording_has_a_bounded_size() {
+        let lines: Vec<&str> = GOOD.lines().collect();
+        let with = |rows: &str, times| {
+            let text = [&[lines[0]][..], &vec![rows; times][..]].concat().join("\n");
+            parse(text.as_bytes()).map_err(|error| format!("{error:#}"))
+        };
+        let refused = |rows: &str, times| {
+            let refused = with(rows, times).unwrap_err();
+            assert!(refused.contains("a recording has at most 4000 trains"), "{refused}");
+        };
+        assert_eq!(with(lines[1], MOST_TRAINS).unwrap().1.len(), MOST_TRAINS);
+        refused(lines[1], MOST_TRAINS + 1);
+        let train = |packets| {
+            let packets = vec![r#"{"at":0,"sent":1}"#; packets].join(",");
+            format!(r#"{{"purpose":"lone","quiet":0,"packets":[{packets}]}}"#)
+        };
+        assert!(with(&train(MOST_IN_A_TRAIN), MOST_PACKETS / MOST_IN_A_TRAIN).is_ok());
+        refused(&train(MOST_IN_A_TRAIN), MOST_PACKETS / MOST_IN_A_TRAIN + 1);
+        refused(&train(MOST_IN_A_TRAIN + 1), 1);
+        let path = std::env::temp_dir().join(format!("earmark-long-{}", std::process::id()));
+        std::fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+        for (path, why) in
+            [(path.as_path(), "larger than 16777216"), (Path::new("/dev/zero"), "a device")]
+        {
+            let refused = format!("{:#}", read(path).unwrap_err());
+            assert!(refused.contains(why), "{refused}");
+        }
+        std::fs::remove_file(&path).unwrap();
     }
 }

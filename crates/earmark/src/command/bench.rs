@@ -1,10 +1,10 @@
 //! `earmark bench`: one experiment, or those of a scenario.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
+use sys::files;
 use sys::privilege::become_capable;
 
 use super::merged::{Merging, print_shard};
@@ -134,7 +134,7 @@ fn check(args: &BenchArgs, runs: &[Run], turns: &[Turns<'_>]) -> Result<()> {
 /// Draws a comparison, if that is asked for.
 fn draw(comparison: &Comparison, output: &BenchOutput) -> Result<()> {
     let Some(path) = &output.svg else { return Ok(()) };
-    fs::write(path, tradeoff(comparison).svg())
+    files::write(path, tradeoff(comparison).svg().as_bytes())
         .with_context(|| format!("writing {}", path.display()))
 }
 

@@ -1,7 +1,6 @@
 //! What commands with shards have in common: what one shard prints, and what is printed of all.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -9,6 +8,7 @@ use serde::Serialize;
 
 use bench::sweep::{self, Merged, OpenedFile, Partial, Place, Results, Shard, ShardFile, Sweep};
 use report::outln;
+use sys::files;
 
 /// The commit that this program is built from.
 const COMMIT: &str = env!("EARMARK_COMMIT");
@@ -66,7 +66,7 @@ impl Merging<'_> {
     ) -> Result<()> {
         let json = serde_json::to_string_pretty(&Marked { outcome, partial })?;
         if let Some(path) = self.output {
-            fs::write(path, format!("{json}\n"))
+            files::write(path, format!("{json}\n").as_bytes())
                 .with_context(|| format!("write {}; choose another place", path.display()))?;
         }
         if self.json {

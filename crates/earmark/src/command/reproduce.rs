@@ -1,11 +1,11 @@
 //! `earmark reproduce`: what the documents report, made again, beside their numbers.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use sys::files;
 use sys::privilege::become_capable;
 
 use super::merged::{Merging, print_shard};
@@ -128,7 +128,7 @@ fn npb(args: &ReproduceArgs, inputs: &BTreeMap<String, String>) -> Result<Option
 fn write_report(outcome: &Outcome, path: Option<&Path>) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
     let page = page::render(outcome)?;
-    fs::write(path, page).with_context(|| format!("write {}", path.display()))
+    files::write(path, page.as_bytes()).with_context(|| format!("write {}", path.display()))
 }
 
 fn print(outcome: &Outcome, report: Option<&Path>) {

@@ -14,7 +14,7 @@ use bench::world::WorldKind;
 use report::progress::Progress;
 use report::terminal::Width;
 use report::{errln, outln, output};
-use sys::interrupted;
+use sys::{files, interrupted};
 use tune::device::Device;
 use tune::figures::Metric;
 use tune::goal::{Direction, Goal};
@@ -314,7 +314,7 @@ fn in_world(args: &TuneArgs, world: WorldKind, goal: &Goal) -> Result<Recommenda
 
 fn write_page(path: &Path, found: &Recommendation) -> Result<()> {
     let page = report::render(&found.report()).context("draw the report")?;
-    std::fs::write(path, page).with_context(|| format!("write {}", path.display()))?;
+    files::write(path, page.as_bytes()).with_context(|| format!("write {}", path.display()))?;
     errln!("report: {}", path.display());
     Ok(())
 }

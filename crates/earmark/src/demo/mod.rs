@@ -11,7 +11,6 @@ mod rows;
 mod show;
 mod timeline;
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -33,7 +32,7 @@ use bench::world::live::Live;
 use report::progress::Progress;
 use report::terminal::Width;
 use report::{self, Timeline, outln, output};
-use sys::files::writable;
+use sys::files::{self, writable};
 
 /// Those of which the report shows a few hundred microseconds.
 const TIMELINES: [&str; 3] = ["disabled", "delay:75", "marked:75"];
@@ -149,7 +148,7 @@ fn without_hosts(error: &anyhow::Error, args: &DemoArgs) -> Result<()> {
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).with_context(|| {
+    files::write(path, text.as_bytes()).with_context(|| {
         format!("write {}; free some space or choose another place", path.display())
     })
 }

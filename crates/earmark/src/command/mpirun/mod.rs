@@ -11,7 +11,6 @@ pub mod shell;
 mod variables;
 
 use std::ffi::OsString;
-use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -38,7 +37,7 @@ use launcher::{Launcher, Mpi, require_program};
 use report::errln;
 use report::terminal::Width;
 use results::{MpiResults, SettingRuns};
-use sys::files::writable;
+use sys::files::{self, writable};
 use variables::Net;
 
 /// What `earmark mpirun` takes.
@@ -144,7 +143,7 @@ pub fn run(args: &MpirunArgs) -> Result<ExitCode> {
     errln!("{}", results::table(&results, Width::of_output()));
     if let Some(path) = &args.json {
         let text = serde_json::to_string_pretty(&results)? + "\n";
-        fs::write(path, text).with_context(|| {
+        files::write(path, text.as_bytes()).with_context(|| {
             format!("write {}; free some space or choose another place", path.display())
         })?;
     }
