@@ -12,7 +12,7 @@ use report::SCHEMA;
 use sys::files::read_text;
 
 /// No file of a shard has more bytes.
-const LARGEST: u64 = 1 << 30;
+const LARGEST: u64 = 1 << 28;
 
 /// What all shards of a sweep have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
 use std::io;
 use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
@@ -13,6 +12,10 @@ use mx::address::{Address, NicId};
 use super::found::Found;
 use super::frame::is_name;
 use crate::port::udp;
+use sys::files::read_text;
+
+/// No peers file has more bytes.
+const LARGEST: u64 = 1 << 20;
 
 /// An endpoint as users write it: `alpha/3`, `02:00:00:00:00:01/3` or `10.9.0.1:9000/3`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,10 +120,10 @@ impl Peers {
     /// Reads a file.
     ///
     /// # Errors
-    /// If it cannot be read, or a line makes no sense.
+    /// If it cannot be read, is larger than a MiB, or a line makes no sense.
     pub fn read(path: &Path) -> Result<Self, PeersError> {
         let fail = |cause| PeersError::Read { path: path.to_owned(), cause };
-        let text = fs::read_to_string(path).map_err(fail)?;
+        let text = read_text(path, LARGEST).map_err(fail)?;
         Self::parse(&text).map_err(|(line, what)| {
             let path = path.to_owned();
             PeersError::Line { path, line, what }
@@ -224,6 +227,8 @@ mod tests {
         }
         let error = Peers::read(Path::new("/nowhere/peers")).unwrap_err().to_string();
         assert!(error.starts_with("read the peers file /nowhere/peers: "), "{error}");
+        let error = Peers::read(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(error.contains("/dev/zero: it is a device or a pipe"), "{error}");
     }
 
     #[test]

@@ -1,16 +1,16 @@
 //! `earmark probe --hosts`: many hosts, and one table of them.
 
-use std::io::{Read, stdin};
+use std::io::stdin;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde::Serialize;
 
 use probe::fleet::{Outcome, Pace, parse_hosts, probe};
 use report::terminal::{NOTHING, Table, Width};
 use report::{SCHEMA, errln, outln};
-use sys::files::read_text;
+use sys::files::{read_text, read_text_from};
 use sys::interrupted;
 
 /// No list of hosts has more bytes.
@@ -54,14 +54,11 @@ pub(super) fn run(path: &Path, pace: &Pace, is_json: bool) -> Result<ExitCode> {
 fn read(path: &Path) -> Result<Vec<String>> {
     let doing = || format!("read the hosts of {}", path.display());
     let text = if path == Path::new("-") {
-        let mut text = String::new();
-        stdin().take(LARGEST + 1).read_to_string(&mut text).with_context(doing)?;
-        ensure!(text.len() as u64 <= LARGEST, "{}: more than {LARGEST} bytes", doing());
-        text
+        read_text_from(stdin(), LARGEST)
     } else {
-        read_text(path, LARGEST).with_context(doing)?
+        read_text(path, LARGEST)
     };
-    parse_hosts(&text).with_context(doing)
+    parse_hosts(&text.with_context(doing)?).with_context(doing)
 }
 
 /// A row for each host, and below the table why some failed.
