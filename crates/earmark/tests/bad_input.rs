@@ -1,5 +1,6 @@
 //! Bad input: each a message that says what is wrong and what to do, and nothing starts.
 
+use std::os::unix::fs::OpenOptionsExt;
 use std::process::{Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -84,6 +85,38 @@ fn a_scenario_is_a_file_of_a_sane_size() {
     let fifo = directory.file("fifo.toml");
     output(Command::new("mkfifo").arg(&fifo)).output();
     refuse(&fifo, "a device or a pipe");
+}
+
+/// Every command that reads a file ends at once with the reason, and keeps nothing of it.
+#[test]
+fn no_file_is_read_that_never_begins_or_never_ends() {
+    let directory = Directory::new();
+    let pipe = directory.file("pipe");
+    output(Command::new("mkfifo").arg(&pipe)).output();
+    let large = directory.file("large");
+    // As a code file has to be.
+    let file = std::fs::OpenOptions::new().write(true).create(true).mode(0o600).open(&large);
+    file.unwrap().set_len(1 << 40).unwrap();
+    let tune = ["tune", "lo", "--peer", "127.0.0.1", "--goal", "min p99", "--code-file"];
+    let mx = ["mx", "perf", "--port", "udp:127.0.0.1:0", "--peer", "no/1", "--peers-file"];
+    for (arguments, most) in [
+        (&["probe", "--replay"][..], 16 << 20),
+        (&["probe", "--hosts"], 1 << 20),
+        (&["merge"], 1 << 28),
+        (&["show", "lo", "--check"], 1 << 20),
+        (&["reproduce", "--npb"], 1 << 20),
+        (&mx, 1 << 20),
+        (&tune, 1 << 10),
+    ] {
+        let refuse =
+            |path: &str, why: &str| run(&[arguments, &[path]].concat()).refused(&[path, why]);
+        refuse("/dev/zero", "it is a device or a pipe");
+        refuse(&pipe, "it is a device or a pipe");
+        refuse(&large, &format!("larger than {most} bytes"));
+    }
+    let mut hosts = Command::new("sh");
+    hosts.args(["-c", "exec \"$0\" probe --hosts - </dev/zero", EARMARK]);
+    output(&mut hosts).refused(&["larger than 1048576 bytes"]);
 }
 
 /// The error comes before anything is built: none of these would work any further.

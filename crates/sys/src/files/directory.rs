@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, fchmod, fstat, fsync, openat, renameat, unlinkat};
 use rustix::io::{Errno, retry_on_intr};
 
+use super::owner::{self, Others};
+use super::read;
 use super::walk::Walk;
-use super::{owner, read};
 use crate::seed::seed;
 
 /// A directory that is open.
@@ -30,12 +31,13 @@ impl Directory {
         Ok(Self { file: Walk::new(None, None)?.directory(path)?, path: path.to_owned() })
     }
 
-    /// Opens a directory, and makes it and those above it if they are missing, for this user alone.
+    /// Opens a directory, and makes it and those above it if they are missing; this user alone may
+    /// write there.
     ///
     /// # Errors
     /// As of [`open`](Self::open), and if it cannot be made.
     pub fn open_or_make(path: &Path) -> io::Result<Self> {
-        let walk = Walk::new(None, Some(Mode::from_raw_mode(0o700)))?;
+        let walk = Walk::new(None, Some(Mode::from_raw_mode(0o755)))?;
         Ok(Self { file: walk.directory(path)?, path: path.to_owned() })
     }
 
@@ -48,7 +50,7 @@ impl Directory {
     /// # Errors
     /// If it belongs neither to this user nor to root, or others may write to it.
     pub fn check_own(&self) -> io::Result<()> {
-        owner::check(&self.path, &fstat(&self.file)?)
+        owner::check(&self.path, &fstat(&self.file)?, Others::MayRead)
     }
 
     /// The names in it, in their order.
@@ -80,7 +82,7 @@ impl Directory {
     pub fn read_own(&self, name: impl AsRef<OsStr>, most: u64) -> io::Result<String> {
         let name = name.as_ref();
         let (file, status) = read::open(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        owner::check(&self.path.join(name), &status)?;
+        owner::check(&self.path.join(name), &status, Others::MayRead)?;
         read::text(read::bytes(file, &status, most)?)
     }
 
@@ -115,7 +117,7 @@ impl Directory {
         NewFile::create(self, format!(".earmark-{:016x}", seed()).into(), name, mode)
     }
 
-    /// A new file for this user alone, which is called `beside` until it takes the place of `name`.
+    /// A new file that all may read, which is called `beside` until it takes the place of `name`.
     /// What a killed process has left there is removed, so a lock must keep others away.
     ///
     /// # Errors
@@ -130,7 +132,7 @@ impl Directory {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(errno) => return Err(errno.into()),
         }
-        NewFile::create(self, beside.to_owned(), name.as_ref(), Some(0o600))
+        NewFile::create(self, beside.to_owned(), name.as_ref(), Some(0o644))
     }
 
     /// Removes a file, or a link.

@@ -1,7 +1,7 @@
 //! Files that users name, and files of others: how they are read, and written.
 //!
 //! **Reading** never waits and never fills the memory. What is read is a regular file of bounded
-//! size: a pipe may never begin, and a device may never end. [`read_own`] also asks whose it is.
+//! size: a pipe may never begin, and a device may never end. [`read_secret`] also asks whose it is.
 //!
 //! **Writing** puts a new file in the place of the old one, so no reader sees half of it, and what
 //! is there stays if it fails. [`write`](fn@write) and [`create`] take the paths of a command line.
@@ -26,5 +26,5 @@ mod tests;
 
 pub use directory::{Directory, NewFile};
 pub use output::{create, create_new, writable, write, write_with};
-pub use read::{read, read_own, read_text, read_text_from};
+pub use read::{read, read_secret, read_text, read_text_from};
 pub use tree::Tree;

@@ -14,22 +14,33 @@ use rustix::process::geteuid;
 /// The user that the kernel shows for one without a number in this user namespace.
 const UNMAPPED: u32 = 65_534;
 
-/// Refuses what others could have written.
-///
-/// # Errors
-/// If it belongs to another user, or others may write to it.
-pub(super) fn check(path: &Path, status: &Stat) -> io::Result<()> {
-    check_as(geteuid().as_raw(), path, (status.st_uid, status.st_mode))
+/// What others may do with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Others {
+    MayRead,
+    MayNothing,
 }
 
-fn check_as(user: u32, path: &Path, (owner, mode): (u32, u32)) -> io::Result<()> {
+/// Refuses what others could have written, and secrets that they could have read.
+///
+/// # Errors
+/// If it belongs to another user, or its permissions give others too much.
+pub(super) fn check(path: &Path, status: &Stat, others: Others) -> io::Result<()> {
+    check_as(geteuid().as_raw(), path, (status.st_uid, status.st_mode), others)
+}
+
+fn check_as(user: u32, path: &Path, (owner, mode): (u32, u32), others: Others) -> io::Result<()> {
     let refuse = |why: String| Err(Error::new(ErrorKind::PermissionDenied, why));
+    let path = path.display();
     if owner != 0 && owner != user {
         let own = if user == 0 { "root" } else { "you or root" };
         return refuse(format!("it belongs to user {owner}, not to {own}"));
     }
+    if others == Others::MayNothing && mode & 0o077 != 0 {
+        return refuse(format!("others may read it; type: chmod 600 {path}"));
+    }
     if mode & 0o022 != 0 {
-        return refuse(format!("others may write to it; type: chmod go-w {}", path.display()));
+        return refuse(format!("others may write to it; type: chmod go-w {path}"));
     }
     Ok(())
 }
@@ -54,7 +65,7 @@ mod tests {
     #[test]
     fn files_of_root_and_of_this_user_count_unless_others_may_write() {
         let refused = |user, owner, mode| {
-            let checked = check_as(user, Path::new("x"), (owner, mode));
+            let checked = check_as(user, Path::new("x"), (owner, mode), Others::MayRead);
             checked.err().map(|error| error.to_string()).unwrap_or_default()
         };
         for (user, owner) in [(0, 0), (1000, 0), (1000, 1000)] {
@@ -63,6 +74,8 @@ mod tests {
                 assert!(refused(user, owner, mode).ends_with("type: chmod go-w x"));
             }
         }
+        let secret = check_as(0, Path::new("x"), (0, 0o100_640), Others::MayNothing).unwrap_err();
+        assert_eq!(secret.to_string(), "others may read it; type: chmod 600 x");
         assert_eq!(refused(0, 1000, 0o100_600), "it belongs to user 1000, not to root");
         assert_eq!(refused(1000, 1001, 0o100_600), "it belongs to user 1001, not to you or root");
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::retry_on_intr;
 
-use super::owner;
+use super::owner::{self, Others};
 
 /// The bytes of a regular file of `most` bytes at most.
 ///
@@ -28,13 +28,13 @@ pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
     text(read(path, most)?)
 }
 
-/// The text of a regular file that is this user's or root's and that others cannot write.
+/// The text of a regular file that is this user's or root's and that others cannot read: a secret.
 ///
 /// # Errors
 /// As of [`read_text`], and if it is not.
-pub fn read_own(path: &Path, most: u64) -> io::Result<String> {
+pub fn read_secret(path: &Path, most: u64) -> io::Result<String> {
     let (file, status) = open(CWD, path.as_os_str(), AtFlags::empty())?;
-    owner::check(path, &status)?;
+    owner::check(path, &status, Others::MayNothing)?;
     text(bytes(file, &status, most)?)
 }
 

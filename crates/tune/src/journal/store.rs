@@ -1,13 +1,13 @@
 //! Where journals are, and how they are locked, read and replaced.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{FlockOperation, flock};
+use sys::files::Directory;
 
 use super::{Journal, OF_ROOT, SCHEMA};
 use crate::device::{DeviceKind, Identity};
@@ -19,13 +19,14 @@ const JOURNAL: &str = ".journal";
 /// The largest journal that is read, in bytes.
 const MAX_JOURNAL: u64 = 1 << 20;
 
-/// Opens no link, and waits for nobody at the other end of a pipe.
-const PLAIN: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits() as i32;
+/// The most files that a directory of journals may have.
+const MOST_FILES: usize = 65_536;
 
 /// Says where journals are, before anything else.
 const DIRECTORY_VARIABLE: &str = "EARMARK_STATE_DIR";
 
-/// A directory of journals.
+/// A directory of journals. It belongs to this user or to root, and so do the journals; others
+/// cannot write there. Who can write a journal decides what is undone, and with whose rights.
 #[derive(Clone, Debug)]
 pub struct Store {
     directory: PathBuf,
@@ -42,7 +43,7 @@ impl Store {
     /// `$XDG_RUNTIME_DIR` for others. It need not be there yet.
     ///
     /// # Errors
-    /// If there is none for this user.
+    /// If there is none for this user, or others could have written the journals there.
     pub fn find(given: Option<&Path>) -> Result<Self> {
         let named = given.map(Path::to_owned);
         let variable = || std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from);
@@ -51,7 +52,11 @@ impl Store {
         let directory = named.or_else(variable).or_else(root).or_else(own).context(
             "find a place for the journal: there is no XDG_RUNTIME_DIR; name one with --state-dir",
         )?;
-        Ok(Self { directory })
+        // The guard leaves the working directory.
+        let directory = std::path::absolute(directory).context("find the working directory")?;
+        let store = Self { directory };
+        store.open()?;
+        Ok(store)
     }
 
     /// The directory.
@@ -60,7 +65,35 @@ impl Store {
         &self.directory
     }
 
-    fn file(&self, device: &Identity, end: &str) -> PathBuf {
+    /// Opens the directory; `None` if there is none.
+    fn open(&self) -> Result<Option<Directory>> {
+        match Directory::open(&self.directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            opened => self.own(opened).map(Some),
+        }
+    }
+
+    /// Opens the directory, and makes it if it is missing.
+    fn open_or_make(&self) -> Result<Directory> {
+        self.own(Directory::open_or_make(&self.directory))
+    }
+
+    fn own(&self, opened: io::Result<Directory>) -> Result<Directory> {
+        let own = opened.and_then(|directory| directory.check_own().map(|()| directory));
+        own.with_context(|| {
+            format!(
+                "open the journals in {}; name a directory of your own with --state-dir",
+                self.directory.display()
+            )
+        })
+    }
+
+    /// Where a file is, for messages.
+    fn shown(&self, name: &str) -> String {
+        self.directory.join(name).display().to_string()
+    }
+
+    fn name(device: &Identity, end: &str) -> String {
         let Identity { kind, name, place, number, .. } = device;
         let (kind, name) = match kind {
             // An interface may get another name, and is still the one that was changed.
@@ -73,7 +106,7 @@ impl Store {
                 |c: char| if c.is_ascii_alphanumeric() || "-_.:@".contains(c) { c } else { '_' };
             text.chars().map(sign).collect()
         };
-        self.directory.join(format!("{kind}+{}+{}{end}", plain(place), plain(&name)))
+        format!("{kind}+{}+{}{end}", plain(place), plain(&name))
     }
 
     /// Takes the right to change a device, if nobody else has it.
@@ -115,22 +148,13 @@ impl Store {
     }
 
     fn lock(&self, device: &Identity, end: &str) -> Result<Option<Held>> {
-        let path = self.file(device, end);
-        fs::DirBuilder::new().recursive(true).mode(0o755).create(&self.directory).with_context(
-            || format!("create {}; name another place with --state-dir", self.directory.display()),
-        )?;
-        let open = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .mode(0o600)
-            .custom_flags(PLAIN)
-            .open(&path);
-        let file = open.with_context(|| format!("open {}", path.display()))?;
+        let name = Self::name(device, end);
+        let file = self.open_or_make()?.lock_file(&name);
+        let file = file.with_context(|| format!("open {}", self.shown(&name)))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Held { _lock: file })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-            Err(error) => Err(error).with_context(|| format!("lock {}", path.display())),
+            Err(error) => Err(error).with_context(|| format!("lock {}", self.shown(&name))),
         }
     }
 
@@ -139,17 +163,43 @@ impl Store {
     /// # Errors
     /// If there is one and it cannot be understood.
     pub fn read(&self, device: &Identity) -> Result<Option<Journal>> {
-        read(&self.file(device, JOURNAL))
+        let name = Self::name(device, JOURNAL);
+        self.open()?.map_or(Ok(None), |directory| self.read_file(&directory, &name))
     }
 
     /// All journals, and files that should be some but cannot be read.
     pub fn all(&self) -> Vec<Result<Journal>> {
-        let Ok(entries) = fs::read_dir(&self.directory) else { return Vec::new() };
-        let paths = entries.flatten().map(|entry| entry.path());
-        let mut journals: Vec<PathBuf> =
-            paths.filter(|path| path.to_string_lossy().ends_with(JOURNAL)).collect();
-        journals.sort();
-        journals.iter().filter_map(|path| read(path).transpose()).collect()
+        let journals = || -> Result<Vec<Result<Journal>>> {
+            let Some(directory) = self.open()? else { return Ok(Vec::new()) };
+            let names = directory.names(MOST_FILES);
+            let names = names.with_context(|| format!("read {}", self.directory.display()))?;
+            let names = names.iter().map(|name| name.to_string_lossy());
+            let names = names.filter(|name| name.ends_with(JOURNAL));
+            let read = |name: std::borrow::Cow<'_, str>| self.read_file(&directory, &name);
+            Ok(names.filter_map(|name| read(name).transpose()).collect())
+        };
+        journals().unwrap_or_else(|error| vec![Err(error)])
+    }
+
+    fn read_file(&self, directory: &Directory, name: &str) -> Result<Option<Journal>> {
+        let path = self.shown(name);
+        let advice = || {
+            format!(
+                "read the journal {path}; put the device right by hand (`earmark show`), then \
+                 remove it"
+            )
+        };
+        let text = match directory.read_own(name, MAX_JOURNAL) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            text => text.with_context(advice)?,
+        };
+        let journal: Journal = serde_json::from_str(&text).with_context(advice)?;
+        ensure!(
+            journal.schema == SCHEMA,
+            "the journal {path} is of another version of Earmark ({}); roll back with that one",
+            journal.schema
+        );
+        Ok(Some(journal))
     }
 
     /// Replaces the journal of a device, or takes an empty one away. It is on disk afterwards.
@@ -157,75 +207,40 @@ impl Store {
     /// # Errors
     /// If the directory cannot be written; the old journal is still there then.
     pub fn write(&self, journal: &Journal, _held: &Held) -> Result<()> {
-        let path = self.file(&journal.device, JOURNAL);
-        let fail = |what: &str| format!("{what} the journal {}", path.display());
+        let name = Self::name(&journal.device, JOURNAL);
+        let fail = |what: &str| format!("{what} the journal {}", self.shown(&name));
+        let directory = self.open_or_make()?;
         failpoint("journal: before writing");
         if journal.is_empty() {
-            match fs::remove_file(&path) {
+            match directory.remove(&name) {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     return Err(error).context(fail("remove"));
                 }
                 _ => failpoint("journal: removed"),
             }
         } else {
-            let beside = self.file(&journal.device, ".new");
-            // What is there is half of a journal at best, or a link to a file of somebody else's.
-            let _ = fs::remove_file(&beside);
-            let create = OpenOptions::new().create_new(true).write(true).mode(0o644).open(&beside);
-            let mut file = create.with_context(|| fail("write"))?;
+            let beside = Self::name(&journal.device, ".new");
+            let mut new = directory.new_file_as(beside, &name).with_context(|| fail("write"))?;
             failpoint("journal: created");
             let text = serde_json::to_string_pretty(journal)? + "\n";
-            file.write_all(text.as_bytes()).with_context(|| fail("write"))?;
+            new.write_all(text.as_bytes()).with_context(|| fail("write"))?;
             failpoint("journal: written");
-            file.sync_all().with_context(|| fail("synchronise"))?;
+            new.sync().with_context(|| fail("synchronise"))?;
             failpoint("journal: synchronised");
-            fs::rename(&beside, &path).with_context(|| fail("replace"))?;
+            new.place().with_context(|| fail("replace"))?;
             failpoint("journal: replaced");
         }
-        let directory = File::open(&self.directory).with_context(|| fail("synchronise"))?;
-        directory.sync_all().with_context(|| fail("synchronise"))?;
+        directory.sync().with_context(|| fail("synchronise"))?;
         failpoint("journal: on disk");
         Ok(())
     }
 }
 
-/// The text of a regular file that is no link and not too large. A device or a pipe in its place
-/// would never end, or never begin.
-fn read_plain(path: &Path) -> io::Result<String> {
-    let file = OpenOptions::new().read(true).custom_flags(PLAIN).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(ErrorKind::InvalidData, "it is no regular file"));
-    }
-    let mut text = String::new();
-    if file.take(MAX_JOURNAL + 1).read_to_string(&mut text)? as u64 > MAX_JOURNAL {
-        return Err(ErrorKind::FileTooLarge.into());
-    }
-    Ok(text)
-}
-
-fn read(path: &Path) -> Result<Option<Journal>> {
-    let advice = || {
-        format!(
-            "read the journal {}; put the device right by hand (`earmark show`), then remove it",
-            path.display()
-        )
-    };
-    let text = match read_plain(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        text => text.with_context(advice)?,
-    };
-    let journal: Journal = serde_json::from_str(&text).with_context(advice)?;
-    ensure!(
-        journal.schema == SCHEMA,
-        "the journal {} is of another version of Earmark ({}); roll back with that one",
-        path.display(),
-        journal.schema
-    );
-    Ok(Some(journal))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, chown};
+
     use super::*;
     use crate::journal::{Kept, Trying};
     use crate::setting::{Setting, State, Value};
@@ -284,7 +299,7 @@ mod tests {
     fn a_journal_that_makes_no_sense_is_an_error_with_its_path() {
         let store = store();
         drop(store.try_hold(&device("b0")).unwrap());
-        let path = store.file(&device("b0"), JOURNAL);
+        let path = store.directory().join(Store::name(&device("b0"), JOURNAL));
         for wrong in ["", "half of a journ", "\u{0}", "[]"] {
             fs::write(&path, wrong).unwrap();
             let error = format!("{:#}", store.read(&device("b0")).unwrap_err());
@@ -292,5 +307,59 @@ mod tests {
             assert!(store.all()[0].is_err());
         }
         fs::remove_dir_all(store.directory()).unwrap();
+    }
+
+    #[test]
+    fn the_guard_finds_the_journal_from_another_working_directory() {
+        assert!(Store::find(Some(Path::new("no such"))).unwrap().directory().is_absolute());
+    }
+
+    /// A journal says what is undone, so nobody else may have written it.
+    #[test]
+    fn journals_that_others_could_have_written_do_nothing() {
+        let store = store();
+        let held = store.try_hold(&device("b0")).unwrap().unwrap();
+        let mut journal = Journal::new("boot", device("b0"));
+        let (before, after) = (Value::Number(1), Value::Number(2));
+        journal.keep(vec![Kept { setting: Setting::RxUsecs, before, after }]);
+        store.write(&journal, &held).unwrap();
+        let directory = store.directory().to_owned();
+        let path = directory.join(Store::name(&device("b0"), JOURNAL));
+        let refused = |why: &str| {
+            let all = store.all();
+            assert_eq!(all.len(), 1);
+            for refusal in [
+                store.read(&device("b0")).unwrap_err(),
+                all.into_iter().next().unwrap().unwrap_err(),
+            ] {
+                assert!(format!("{refusal:#}").contains(why), "{refusal:#}");
+            }
+        };
+        let set =
+            |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        set(&path, 0o666);
+        refused(&format!("others may write to it; type: chmod go-w {}", path.display()));
+        set(&path, 0o600);
+        for mode in [0o777, 0o1777, 0o770] {
+            set(&directory, mode);
+            refused(&format!("others may write to it; type: chmod go-w {}", directory.display()));
+            let found = Store::find(Some(&directory)).unwrap_err();
+            assert!(
+                format!("{found:#}").contains("with --state-dir: others may write"),
+                "{found:#}"
+            );
+            assert!(
+                store.try_hold(&device("b0")).is_err() && store.write(&journal, &held).is_err()
+            );
+        }
+        set(&directory, 0o700);
+        store.read(&device("b0")).unwrap().unwrap();
+        // As root may, outside of user namespaces.
+        for path in [&path, &directory] {
+            if chown(path, Some(12_345), None).is_ok() {
+                refused("it belongs to user 12345, not to root");
+            }
+        }
+        fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -6,14 +6,13 @@
 //! the handshake (`channel`), which derives its keys from it with HKDF.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::rand::{GetRandomFlags, getrandom};
+use sys::files;
 
 /// The environment variable that a code is read from.
 pub const VARIABLE: &str = "EARMARK_CODE";
@@ -26,6 +25,9 @@ const LENGTH: usize = 20;
 
 /// The fewest letters of a code: 80 bits.
 const SHORTEST: usize = 16;
+
+/// No file with a code has more bytes.
+const LARGEST: u64 = 1 << 10;
 
 /// Bytes of a key, and the most letters of a code.
 pub const KEY_BYTES: usize = 32;
@@ -55,17 +57,15 @@ impl Code {
         text.parse().map(Some).map_err(|why: String| anyhow::anyhow!("{VARIABLE}: {why}"))
     }
 
-    /// The code in a file that its owner alone may read.
+    /// The code in a file of this user's, or of root's, that its owner alone may read.
     ///
     /// # Errors
-    /// If it cannot be read, others may read it, or it has no code.
+    /// If it cannot be read, is another user's, others may read it, or it has no code.
     pub fn read(path: &Path) -> Result<Self> {
         let name = path.display();
-        let file = File::open(path).with_context(|| format!("read the code in {name}"))?;
-        let mode = file.metadata()?.permissions().mode();
-        ensure!(mode & 0o077 == 0, "others may read the code in {name}; type: chmod 600 {name}");
-        let mut text = String::new();
-        file.take(1_024).read_to_string(&mut text).with_context(|| format!("read {name}"))?;
+        let text = files::read_secret(path, LARGEST).with_context(|| {
+            format!("read the code in {name}; give a file of your own with the code in it")
+        })?;
         text.parse().map_err(|why: String| anyhow::anyhow!("{name}: {why}"))
     }
 
@@ -74,11 +74,12 @@ impl Code {
     /// # Errors
     /// As of [`read`](Self::read), and if it cannot be made.
     pub fn read_or_create(path: &Path) -> Result<Self> {
-        let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
-        let Ok(mut file) = created else { return Self::read(path) };
         let code = Self::random()?;
-        writeln!(file, "{code}").with_context(|| format!("write {}", path.display()))?;
-        Ok(code)
+        match files::create_new(path, format!("{code}\n").as_bytes(), 0o600) {
+            Ok(()) => Ok(code),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Self::read(path),
+            Err(error) => Err(error).with_context(|| format!("write {}", path.display())),
+        }
     }
 
     /// The key of the handshake.
@@ -167,6 +168,8 @@ impl CodeArgs {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]
@@ -191,9 +194,14 @@ mod tests {
         let path = std::env::temp_dir().join(format!("earmark-code-{}", std::process::id()));
         let made = Code::read_or_create(&path).unwrap();
         assert_eq!(Code::read_or_create(&path).unwrap(), made);
+        let refusal = || format!("{:#}", Code::read(&path).unwrap_err());
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-        let refusal = Code::read(&path).unwrap_err().to_string();
+        assert!(refusal().contains("chmod 600"), "{}", refusal());
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        // As root may, outside of user namespaces.
+        if std::os::unix::fs::chown(&path, Some(12_345), None).is_ok() {
+            assert!(refusal().ends_with("it belongs to user 12345, not to root"), "{}", refusal());
+        }
         std::fs::remove_file(&path).unwrap();
-        assert!(refusal.contains("chmod 600"), "{refusal}");
     }
 }
