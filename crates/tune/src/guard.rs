@@ -7,24 +7,24 @@
 //! neither Ctrl-C nor the end of a terminal reaches it. It reads from a pipe whose other end its
 //! owner alone holds.
 //!
-//! | its owner says | it |
-//! |---|---|
-//! | `check` | answers |
-//! | `wait` | answers, and waits until the user confirms, which takes the change out of the journal's *trying*, or until the time that the journal names, and then undoes it |
-//! | `stand by` | the same, as the second of two guards |
-//! | `done`: all is kept, or undone already | ends |
-//! | nothing any more: the pipe has ended, since the owner is dead | takes the owner's lock, and undoes what the journal says |
+//! - `check`: the guard answers whether the change is in force.
+//! - `wait`: it answers, and waits until the user confirms, which takes the change out of the
+//!   journal's *trying*, or until the time that the journal names, and then undoes it.
+//! - `stand by`: the same, as the second of two guards.
+//! - `done`: all is kept, or undone already. It ends.
+//! - the end of the pipe: the owner is dead. The guard takes its lock and undoes what the journal
+//!   says.
 //!
 //! **A stopped owner** (Ctrl-Z, SIGSTOP, a debugger) would leave a trial in force for as long. The
-//! guard looks at it once a second ([`stopped`]), and after some seconds of standstill puts the
-//! device back in its place: the owner has the lock, and cannot act. From then on the guard answers
-//! `undone`. An owner that goes on asks before it takes a measurement for true or keeps a change,
-//! hears that, and undoes whatever it has done since.
+//! guard looks at it once a second, and after some seconds of standstill puts the device back in
+//! its place: the owner has the lock, and cannot act. From then on the answer of the guard is
+//! `undone`. An owner that goes on asks before it relies on a measurement or keeps a change, gets
+//! that answer, and undoes what it has done since.
 //!
-//! **Two guards wait** for a confirmation, and both undo the change when its time is over. The first
-//! has the lock `.guard`; the second takes that when the first has died, and either starts another
-//! second one whenever there is none. So both have to be killed at once, and then the next command
-//! has the change before it ([`super::recover`]).
+//! **Two guards wait** for a confirmation, and both undo the change when its time is over. The
+//! first has the lock `.guard`; the second takes that when the first has died, and the one that has
+//! it starts a second one when there is none. So both have to be killed at once, and then it is
+//! left to the next command ([`super::recover`]).
 
 mod stopped;
 

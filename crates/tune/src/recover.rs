@@ -16,8 +16,8 @@ enum JournalState {
     Consistent,
     /// Whoever changed the device is dead, and so are the guards.
     Orphaned,
-    /// Nobody has confirmed the change in time, and the guards have not undone it: they are dead, or
-    /// stopped.
+    /// Nobody has confirmed the change in time, and the guards have not undone it: they are dead
+    /// or stopped.
     Overdue,
     /// The machine has been started anew since, which undid everything.
     Stale,

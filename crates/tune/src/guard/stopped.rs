@@ -4,8 +4,8 @@ use std::fs;
 
 use rustix::process::Pid;
 
-/// So many looks that find a process as the one before did make a standstill. Whoever presses Ctrl-Z
-/// and types `bg` is quicker.
+/// So many looks that find a process as the one before did make a standstill. A user who presses
+/// Ctrl-Z and types `bg` is quicker.
 const LOOKS: u32 = 5;
 
 /// How often a process has given its processor away so far, if it is stopped now.

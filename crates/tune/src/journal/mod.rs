@@ -28,8 +28,8 @@ use super::setting::{Setting, State, Value};
 /// The nanoseconds that a guard may take to undo a change whose time is over.
 const TIME_TO_UNDO: u64 = 5_000_000_000;
 
-/// Where the journals of root are. Everybody may read them, so that every user's `earmark show` and
-/// an exporter without rights see what is overdue; all that they say can be read of the devices, too.
+/// Where the journals of root are. All users may read them, so that `earmark show` and an exporter
+/// without rights see what is overdue; what they say can be read of the devices, too.
 pub(crate) const OF_ROOT: &str = "/run/earmark";
 
 /// The version of the file's layout.
