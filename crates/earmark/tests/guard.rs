@@ -106,6 +106,19 @@ fn what_nobody_confirms_is_undone_though_a_guard_was_killed_or_stopped() {
 }
 
 #[test]
+fn a_guard_that_is_killed_at_any_step_of_its_undoing_is_followed_by_the_other() {
+    let ended = guarded(
+        "is_undone() { is 0 && ! ls $state | grep -q journal; }
+         for step in 1 2 3 4 5 6 7 8; do
+             export EARMARK_KILL_GUARD_AT=$step
+             earmark apply --confirm-within 0.1 one $change >/dev/null
+             await is_undone; await none
+         done",
+    );
+    assert_eq!(ended.output(), "", "{ended:?}");
+}
+
+#[test]
 fn every_command_says_what_is_overdue_and_the_next_change_undoes_it() {
     for end in ["STOP", "KILL"] {
         // Stopped first, so that neither starts the other one again.
