@@ -4,13 +4,17 @@ use std::ffi::OsString;
 
 use bench::suggestions::legible;
 use clap::{Command, CommandFactory, FromArgMatches};
+use report::output;
 
 use crate::cli::Cli;
 
-/// The command line of this process; a wrong one ends it with a message.
+/// The command line of this process; a wrong one ends it with a message, and so does `--help`.
 #[must_use]
 pub fn read() -> Cli {
-    parse(std::env::args_os()).unwrap_or_else(|error| error.exit())
+    parse(std::env::args_os()).unwrap_or_else(|error| match error.print() {
+        Err(unwritten) if !error.use_stderr() => output::end(unwritten),
+        _ => std::process::exit(error.exit_code()),
+    })
 }
 
 /// A command line, from the program's name on.

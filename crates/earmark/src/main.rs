@@ -3,8 +3,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let command = earmark::command_line::read().command;
-    match report::output::while_read(|| earmark::run(command)) {
+    match report::output::while_read(|| earmark::run(earmark::command_line::read().command)) {
         Ok(code) => code,
         Err(error) => {
             report::output::error_line(format_args!(

@@ -25,7 +25,9 @@ fn into_closed_pipe(command: &mut Command) -> Output {
 #[test]
 fn commands_end_quietly() {
     for arguments in [
-        &["scenario"][..],
+        &["--help"][..],
+        &["show", "--help"],
+        &["scenario"],
         &["scenario", "e1000"],
         &["completions", "bash"],
         &["man"],
@@ -66,11 +68,13 @@ fn a_failure_that_nobody_reads_is_a_failure() {
 
 #[test]
 fn a_full_disk_is_told() {
-    let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let ended = earmark(&["scenario"]).stdout(full).output().unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.contains("standard output") && !said.contains("panicked"), "{said}");
+    for argument in ["scenario", "--help", "--version"] {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ended = earmark(&[argument]).stdout(full).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(1), "{argument}: {said}");
+        assert!(said.contains("standard output") && !said.contains("panicked"), "{said}");
+    }
 }
 
 #[test]

@@ -68,12 +68,17 @@ fn write(result: impl Fn(&mut dyn Write) -> io::Result<()>) {
     if !IS_DIVERTED.load(Ordering::Relaxed) {
         let Err(error) = result(&mut stdout()) else { return };
         if !IS_SETTLED.load(Ordering::Relaxed) {
-            // Unlike a panic this says nothing itself.
-            resume_unwind(Box::new(Unwritten(error)));
+            end(error);
         }
         unreported(&format_args!("write to standard output: {error}"));
     }
     let _ = result(&mut stderr());
+}
+
+/// Ends the command, since its results cannot be written.
+pub fn end(error: io::Error) -> ! {
+    // Unlike a panic this says nothing itself.
+    resume_unwind(Box::new(Unwritten(error)))
 }
 
 /// Says why a part of the report cannot be had; the rest of it goes to standard error.
