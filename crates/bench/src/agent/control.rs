@@ -3,6 +3,9 @@
 use crate::records::Message;
 use std::io::{self, Write};
 
+/// The longest command, in bytes, with blanks and the end of its line.
+const LONGEST: usize = 64;
+
 /// What the parent says on standard input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
@@ -59,18 +62,23 @@ impl Control {
     /// The next complete line as a command. More commands in one read wait for their turn.
     pub(super) fn take(&mut self) -> io::Result<Option<Command>> {
         let Some(end) = self.pending.iter().position(|&byte| byte == b'\n') else {
-            return Ok(None);
+            return match self.pending.len() {
+                ..LONGEST => Ok(None),
+                _ => Err(unknown(&self.pending[..LONGEST])),
+            };
         };
         let line: Vec<u8> = self.pending.drain(..=end).collect();
         match line.trim_ascii() {
             b"go" => Ok(Some(Command::Go)),
             b"stop" => Ok(Some(Command::Stop)),
-            other => Err(io::Error::other(format!(
-                "unknown command \"{}\" on standard input; say go or stop",
-                String::from_utf8_lossy(other)
-            ))),
+            other => Err(unknown(other)),
         }
     }
+}
+
+fn unknown(command: &[u8]) -> io::Error {
+    let command = String::from_utf8_lossy(command);
+    io::Error::other(format!("unknown command \"{command}\" on standard input; say go or stop"))
 }
 
 /// Prints one message as one line. A parent that has gone away cannot read it, which is no error of
@@ -79,4 +87,18 @@ pub(super) fn print(message: &Message) {
     let line = serde_json::to_string(message).expect("messages are plain data");
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_without_an_end_is_none() {
+        let taken = |pending: &[u8]| Control { pending: pending.to_vec() }.take();
+        assert_eq!(taken(b" go \nsto").unwrap(), Some(Command::Go));
+        assert_eq!(taken(&[b' '; LONGEST - 1]).unwrap(), None);
+        assert!(taken(&[b' '; LONGEST]).unwrap_err().to_string().contains("unknown command"));
+        assert!(taken(b"went\n").unwrap_err().to_string().contains("\"went\""));
+    }
 }

@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use rustix::net::sockopt::{
+    set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl,
+};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::admission::{Admission, Slot};
@@ -34,6 +37,16 @@ const STOP_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long an agent may go on when the host that it works for has gone.
 const END_WITHIN: Duration = Duration::from_secs(2);
+
+/// The most bytes of all orders of a run, *go* and *stop*. A pipe has room for more, so an agent that
+/// reads nothing keeps nobody from noticing that its host has gone.
+const MAX_ORDERS: usize = 64;
+
+/// A host that has gone without a word is asked after so much silence, and then so often with such
+/// pauses.
+const SILENT_FOR: Duration = Duration::from_secs(10);
+const ASK_EVERY: Duration = Duration::from_secs(5);
+const ASK_TIMES: u32 = 4;
 
 /// How long no connection is taken after one that could not be.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -194,16 +207,40 @@ fn session(
         Ok(None) => return,
         Err(_) => return service.refusals.count("that did not go on as a paired host does", from),
     };
-    let agent = || -> Result<()> {
+    let agent = || -> Result<Orders> {
         let allowed = allowed(&text, from, stream.local_addr()?.ip().to_canonical())?;
+        ask_if_there(stream).context("watch the connection")?;
         slot.start_agent()?;
         play(stream, (&mut sender, receiver), &allowed)
     };
-    if let Err(error) = agent() {
-        let message = format!("{error:#}");
-        let line = serde_json::to_string(&Message::Error { message }).unwrap_or_default();
-        let _ = sender.send(format!("{line}\n").as_bytes());
+    match agent() {
+        Ok(Orders::Few) => {}
+        Ok(Orders::TooMany) => {
+            service.refusals.count("that gave more orders than an agent takes", from);
+        }
+        Err(error) => {
+            let message = format!("{error:#}");
+            let line = serde_json::to_string(&Message::Error { message }).unwrap_or_default();
+            let _ = sender.send(format!("{line}\n").as_bytes());
+        }
     }
+}
+
+/// Has the kernel find out whether the other host is still there.
+fn ask_if_there(stream: &TcpStream) -> rustix::io::Result<()> {
+    set_tcp_keepidle(stream, SILENT_FOR)?;
+    set_tcp_keepintvl(stream, ASK_EVERY)?;
+    set_tcp_keepcnt(stream, ASK_TIMES)?;
+    set_socket_keepalive(stream, true)
+}
+
+/// What a paired host has said to its agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Orders {
+    /// No more than a run takes.
+    Few,
+    /// More than [`MAX_ORDERS`].
+    TooMany,
 }
 
 /// How long an agent waits for orders.
@@ -220,7 +257,7 @@ fn play(
     stream: &TcpStream,
     (sender, receiver): (&mut Sender, Receiver),
     allowed: &Allowed,
-) -> Result<()> {
+) -> Result<Orders> {
     let mut child = Command::new("/proc/self/exe")
         .args(["agent", &allowed.json])
         .env_remove(VARIABLE)
@@ -242,14 +279,18 @@ fn relay(
     (sender, receiver): (&mut Sender, Receiver),
     child: &mut Child,
     deadlines: Deadlines,
-) -> Result<()> {
+) -> Result<Orders> {
     let orders = child.stdin.take().context("the agent has no standard input")?;
     let mut words = child.stdout.take().context("the agent has no standard output")?;
     let (ended, ends) = channel::<()>();
-    let pid = Pid::from_child(child);
+    let (pid, connection) = (Pid::from_child(child), stream.try_clone()?);
     let forward = thread::Builder::new().spawn(move || {
-        forward_orders(receiver, orders, deadlines);
-        end(pid, &ends);
+        let said = forward_orders(receiver, orders, deadlines);
+        let may_end = if said == Orders::Few { END_WITHIN } else { Duration::ZERO };
+        end(pid, &ends, may_end);
+        // What the agent has said may be more than its host has taken, and takes.
+        let _ = connection.shutdown(Shutdown::Both);
+        said
     })?;
     let carried = sender.carry(&mut words);
     if carried.is_err() {
@@ -259,30 +300,44 @@ fn relay(
     drop((ended, words));
     // Wakes up the thread that still listens.
     let _ = stream.shutdown(Shutdown::Read);
-    let _ = forward.join();
-    carried.context("relay what the agent says")
+    let said = forward.join().unwrap_or(Orders::TooMany);
+    if said == Orders::Few {
+        carried.context("relay what the agent says")?;
+    }
+    Ok(said)
 }
 
-/// Hands on what the paired host says, until it has gone or the agent should have ended. Then the
-/// agent's standard input ends.
-fn forward_orders(mut receiver: Receiver, mut orders: ChildStdin, deadlines: Deadlines) {
+/// Hands on what the paired host says, until it has gone, says too much, or the agent should have
+/// ended. Then the agent's standard input ends.
+fn forward_orders(mut receiver: Receiver, mut orders: ChildStdin, deadlines: Deadlines) -> Orders {
     let mut until = Instant::now() + deadlines.go;
-    let mut has_begun = false;
+    let (mut said, mut left, mut has_begun) = (Vec::new(), MAX_ORDERS, false);
     while let Ok(Some(text)) = receiver.receive(Some(until)) {
-        if !has_begun {
+        // A message without text is none, but takes time.
+        let Some(rest) = left.checked_sub(text.len().max(1)) else { return Orders::TooMany };
+        left = rest;
+        said.extend_from_slice(&text);
+        if !has_begun && is_go(&said) {
             has_begun = true;
             until = Instant::now() + deadlines.stop;
         }
         if orders.write_all(&text).is_err() {
-            return;
+            break;
         }
     }
+    Orders::Few
+}
+
+/// Whether orders begin with *go*.
+fn is_go(said: &[u8]) -> bool {
+    let line = said.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+    line.ends_with(b"\n") && line.trim_ascii() == b"go"
 }
 
 /// Kills an agent that goes on without orders. Its process is not waited for before this returns,
 /// so its number is not another one's.
-fn end(pid: Pid, ends: &Ends<()>) {
-    if ends.recv_timeout(END_WITHIN) == Err(RecvTimeoutError::Timeout) {
+fn end(pid: Pid, ends: &Ends<()>, within: Duration) {
+    if ends.recv_timeout(within) == Err(RecvTimeoutError::Timeout) {
         let _ = kill_process(pid, Signal::KILL);
     }
 }
@@ -292,8 +347,9 @@ mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
 
-    /// How an agent ends that does nothing, whose host says `order` and then stays or goes.
-    fn ends(order: &[u8], stays: bool, deadlines: Deadlines) -> Option<i32> {
+    /// How an agent ends that does nothing, whose host says `order` and then stays or goes, and
+    /// what is found of the orders.
+    fn ends(order: Vec<u8>, stays: bool, deadlines: Deadlines) -> (Option<i32>, Orders) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let far = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (stream, _) = listener.accept().unwrap();
@@ -303,28 +359,48 @@ mod tests {
         let near = channel::answer(stream.try_clone().unwrap(), &code, until).unwrap();
         let (mut sender, receiver) = near.unwrap();
         let mut far = far.join().unwrap();
-        far.0.send(order).unwrap();
-        let far = stays.then_some(far);
+        let far = thread::spawn(move || {
+            // It may be hung up on before all is said.
+            let _ = far.0.send(&order);
+            stays.then_some(far)
+        });
         let mut agent = Command::new("sleep");
         agent.arg("1000").stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut agent = agent.spawn().unwrap();
-        relay(&stream, (&mut sender, receiver), &mut agent, deadlines).unwrap();
-        drop(far);
-        agent.wait().unwrap().signal()
+        let said = relay(&stream, (&mut sender, receiver), &mut agent, deadlines).unwrap();
+        drop((stream, sender));
+        drop(far.join().unwrap());
+        (agent.wait().unwrap().signal(), said)
     }
 
     #[test]
     fn an_agent_ends_without_orders_and_without_its_host() {
         let (short, long) = (Duration::from_millis(50), Duration::from_secs(1_000));
+        let flood = vec![b'x'; 4 << 20];
         let cases = [
-            (&b""[..], true, Deadlines { go: short, stop: long }),
-            (b"go\n", true, Deadlines { go: long, stop: short }),
-            (b"go\n", false, Deadlines { go: long, stop: long }),
+            (b"".to_vec(), true, Deadlines { go: short, stop: long }, Orders::Few),
+            (b"g".to_vec(), true, Deadlines { go: short, stop: long }, Orders::Few),
+            (b"stop\ngo\n".to_vec(), true, Deadlines { go: short, stop: long }, Orders::Few),
+            (b"go\n".to_vec(), true, Deadlines { go: long, stop: short }, Orders::Few),
+            (b"go\n".to_vec(), false, Deadlines { go: long, stop: long }, Orders::Few),
+            // More than a pipe has room for.
+            (flood.clone(), true, Deadlines { go: long, stop: long }, Orders::TooMany),
+            (
+                [b"go\n", &flood[..]].concat(),
+                false,
+                Deadlines { go: long, stop: long },
+                Orders::TooMany,
+            ),
         ];
-        let cases = cases
-            .map(|(order, stays, deadlines)| thread::spawn(move || ends(order, stays, deadlines)));
-        for case in cases {
-            assert_eq!(case.join().unwrap(), Some(Signal::KILL.as_raw()));
+        let (sender, ended) = channel();
+        for (order, stays, deadlines, said) in cases {
+            let sender = sender.clone();
+            thread::spawn(move || sender.send((ends(order, stays, deadlines), said)));
+        }
+        drop(sender);
+        for _ in 0..7 {
+            let (ended, said) = ended.recv_timeout(Duration::from_secs(120)).expect("it ends");
+            assert_eq!(ended, (Some(Signal::KILL.as_raw()), said));
         }
     }
 }
