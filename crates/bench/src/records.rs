@@ -2,7 +2,7 @@
 //!
 //! Times are distributions ([`hostside::distribution`], which says how accurate they are).
 
-pub use hostside::distribution::{Distribution, HIGHEST_NS, Summary};
+pub use hostside::distribution::{Distribution, HIGHEST_NS, MAX_COUNT, Summary};
 use hostside::times::Times;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -127,6 +127,34 @@ pub enum Message {
     },
 }
 
+/// The most characters of foreign text that are quoted.
+const LONGEST_QUOTE: usize = 300;
+
+impl Message {
+    /// Reads a line that an agent has printed. One on another host or in a guest may print anything.
+    ///
+    /// # Errors
+    /// What it said instead of a message of an agent.
+    pub fn parse(line: &str) -> Result<Self, String> {
+        match serde_json::from_str(line) {
+            Ok(Self::Record(record)) if !record.is_sound() => {
+                Err(format!("said what no agent measures: `{}`", quote(line)))
+            }
+            Ok(Self::Error { message }) => Ok(Self::Error { message: quote(&message) }),
+            Ok(message) => Ok(message),
+            Err(error) => Err(format!("said `{}`: {}", quote(line), quote(&error.to_string()))),
+        }
+    }
+}
+
+/// The beginning of a text.
+fn quote(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_QUOTE) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// A column of a [`Series`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Column {
@@ -161,6 +189,17 @@ impl Series {
 }
 
 impl Record {
+    /// Whether an agent can have measured it: one that was read from a file, or comes from another
+    /// host, may be anything. Numbers of a sound one can be added up.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        let rows = self.series.as_ref().map(|series| (series.columns.len(), &series.rows));
+        let mut counts = self.counters.values().chain([&self.window_ns, &self.cpu_ns]);
+        rows.is_none_or(|(columns, rows)| rows.iter().all(|row| row.len() == columns))
+            && counts.all(|count| *count <= MAX_COUNT)
+            && self.distributions.values().all(Distribution::is_sound)
+    }
+
     /// Adds another slice of the same run or the same workload elsewhere: windows, CPU time,
     /// counters and distributions add up, series follow one another.
     pub fn merge(&mut self, other: &Self) {
@@ -230,6 +269,41 @@ mod tests {
         ] {
             assert!(line.contains(part), "{part}: {line}");
         }
-        assert_eq!(serde_json::from_str::<Message>(&line).unwrap(), Message::Record(record));
+        assert_eq!(Message::parse(&line).unwrap(), Message::Record(record));
+    }
+
+    #[test]
+    fn what_no_agent_says_is_refused_in_few_words() {
+        let deep = "[".repeat(1_000_000);
+        let record = |more: &str| {
+            format!(
+                r#"{{"event":"record","schema":1,"workload":"x","window_ns":1,"cpu_ns":2,"counters":{{}},{more}}}"#
+            )
+        };
+        let distribution = |buckets: &str, count: u64| {
+            record(&format!(
+                r#""distributions":{{"latency":{{"count":{count},"min_ns":1,"max_ns":2,"sum_ns":3,"buckets":{buckets}}}}}"#
+            ))
+        };
+        for line in [
+            "",
+            "nonsense",
+            &deep,
+            &format!(r#"{{"event":{deep}"#),
+            &format!(r#"{{"event":"{}"}}"#, "x".repeat(1_000_000)),
+            &record(r#""distributions":{},"series":{"columns":["t_ns"],"rows":[[1,2]]}"#),
+            &record(r#""distributions":{}"#).replace(r#"_ns":1"#, r#"_ns":18446744073709551615"#),
+            &distribution("[[1,9223372036854775807],[2,1]]", u64::MAX),
+            &distribution("[[1,9223372036854775807]]", i64::MAX as u64),
+            &distribution("[[1,-1]]", 1),
+            &distribution("[[1]]", 1),
+        ] {
+            let refusal = Message::parse(line).unwrap_err();
+            assert!(refusal.len() < 1_000, "{refusal}");
+        }
+        assert!(Message::parse(&distribution("[[1,3]]", 3)).is_ok());
+        let error = format!(r#"{{"event":"error","message":"{}"}}"#, "\u{e9}".repeat(1_000_000));
+        let Ok(Message::Error { message }) = Message::parse(&error) else { panic!() };
+        assert_eq!(message.chars().count(), LONGEST_QUOTE + 3);
     }
 }

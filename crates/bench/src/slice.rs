@@ -191,15 +191,10 @@ impl Slice {
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let NicRecord { overshoot, ports, .. } = &self.nic;
-        let is_sound = |record: &Record| {
-            let rows = record.series.as_ref().map(|series| (series.columns.len(), &series.rows));
-            rows.is_none_or(|(columns, rows)| rows.iter().all(|row| row.len() == columns))
-                && record.distributions.values().all(Distribution::is_sound)
-        };
         self.seconds > 0.0
             && ports.len() == HOSTS
             && overshoot.is_sound()
             && ports.iter().all(|port| port.holds.is_sound())
-            && self.records.iter().all(|(_, record)| is_sound(record))
+            && self.records.iter().all(|(_, record)| record.is_sound())
     }
 }

@@ -1,4 +1,5 @@
-//! `earmark serve` and `earmark echo` under attack, each in a network namespace of its own.
+//! `earmark serve`, `earmark echo` and `earmark tune` under attack, each in a network namespace of its
+//! own.
 //!
 //! The attackers are Python, as those of others would be; they know the protocols and no code.
 #![allow(non_snake_case, reason = "test names are subject__case")]
@@ -208,6 +209,124 @@ fn serve__a_run_waits_for_the_port_of_the_one_before_it() {
     );
     assert_eq!(ended.stdout.matches(r#""event":"ready""#).count(), 1, "{ended:?}");
     assert!(!ended.stdout.contains("error"), "{ended:?}");
+}
+
+#[test]
+fn serve__its_agents_end_with_orders_without_end_and_with_their_host() {
+    let ended = against_serve(
+        r#"spec() {
+            echo "{\"workload\":{\"kind\":\"rr-server\"},\"address\":\"0.0.0.0:$1\",\"duration_ms\":3500000}"
+        }
+        for port in 7011 7012 7013 7014; do
+            agent "$(spec $port)" </dev/zero >$port 2>&1 & all="$all $!"
+            (echo go; exec cat /dev/zero) | agent "$(spec 1$port)" >1$port 2>&1 & all="$all $!"
+        done
+        wait $all || true
+        while pgrep -P $serve; do sleep 0.02; done
+        # Their host goes after `go`, without a word.
+        for port in 7011 7012 7013 7014; do
+            mkfifo orders$port
+            $EARMARK at 127.0.0.1:7010 agent "$(spec $port)" <orders$port >again$port & last="$last $!"
+            exec 3>orders$port; echo go >&3
+            until grep -q ready again$port; do sleep 0.02; done
+        done
+        echo agents $(pgrep -P $serve | wc -l)
+        kill -9 $last
+        while pgrep -P $serve >left; do sleep 0.02; done
+        agent "$(spec 7011)" </dev/null
+        kill $serve; wait $serve || true; cat log"#,
+    );
+    assert!(ended.stdout.contains("agents 4\n"), "{ended:?}");
+    assert!(ended.stdout.contains(r#""event":"ready""#), "{ended:?}");
+    assert!(ended.stdout.contains("8 that gave more orders than an agent takes"), "{ended:?}");
+}
+
+/// A far host that has the code, and says what it should not; and what `tune` makes of that.
+const EVIL: &str = r#"
+import json, os, resource, socket, subprocess, threading, time
+from noise import Far
+EARMARK = os.environ['EARMARK']
+def accept(port, each):
+    door = socket.create_server(('127.0.0.1', port))
+    def all():
+        while True: threading.Thread(target=each, args=(door.accept()[0],), daemon=True).start()
+    threading.Thread(target=all, daemon=True).start()
+    return '127.0.0.1:%d' % door.getsockname()[1]
+def serve(say):
+    def one(stream):
+        try:
+            far = Far(stream, os.environ['EARMARK_CODE'])
+            far.hear()
+            say(far)
+            while True: far.hear()
+        except (EOFError, OSError): pass
+    return accept(0, one)
+def forever(text, pause=0):
+    def say(far):
+        while True:
+            far.say(text)
+            time.sleep(pause)
+    return say
+def once(text): return lambda far: far.say(text + b'\n')
+connected = []
+def echo(far):
+    connected.append(far.getsockname()[1])
+    try:
+        while byte := far.recv(1): far.sendall(byte)
+    except OSError: pass
+line = lambda **fields: json.dumps(fields).encode()
+# The address of another service of this host.
+ready = line(event='ready', address='127.0.0.1:7099')
+latency = {'count': 2 ** 63 - 1, 'min_ns': 1, 'max_ns': 1, 'sum_ns': 1, 'buckets': [[1, 2 ** 63 - 1]]}
+record = line(event='record', schema=1, workload='rr-server', window_ns=1, cpu_ns=1, counters={},
+              distributions={'latency': latency})
+accept(7099, echo)
+for name, say, words in [
+    ('escapes', once(line(event='error', message='\x1b]0;x\x07\x9b31m')), r'\u{1b}]0;x'),
+    ('raw escapes', once(b'\x1b]0;x\x07\x1b[31m'), r'said `\u{1b}]0;x'),
+    ('no UTF-8', once(b'\xff\xfe'), 'expected value'),
+    ('nested', once(b'[' * 1000000), 'said `[[[['),
+    ('endless', forever(b'x' * 16000), 'says more than 2097152 bytes'),
+    ('drip', forever(b' ', 0.5), 'did not answer within'),
+    ('third', once(ready), 'connect to 127.0.0.1:7011'),
+    ('record', once(ready + b'\n' + record), 'what no agent measures'),
+]:
+    if name == 'record':
+        assert not connected, connected
+        accept(7011, echo)
+    tune = [EARMARK, 'tune', 'one', '--peer', serve(say), '--goal', 'min latency', '--duration', '0.1', '--trials', '3']
+    ended = subprocess.run(tune, stdin=subprocess.DEVNULL, capture_output=True)
+    said = ended.stderr.decode()
+    assert ended.returncode == 1 and words in said and 'panicked' not in said, (name, ended)
+    assert '\x1b' not in said and '\x9b' not in said and len(said) < 4000, (name, said)
+assert set(connected) == {7011}, connected
+print('peak', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+# What stands for the far agent ends when its parent has gone.
+left = [EARMARK, 'at', serve(forever(b' ', 0.5)), 'agent', '{}']
+print('left', subprocess.run(left, stdin=subprocess.DEVNULL, capture_output=True).returncode)
+"#;
+
+#[test]
+fn tune__ends_by_itself_in_little_memory_whatever_its_far_host_says() {
+    needs("python3", "python3");
+    let state = Directory::new();
+    state.write("noise.py", include_str!("common/noise.py"));
+    state.write("evil.py", EVIL);
+    let ended = in_network(
+        &state,
+        &format!(
+            "ip link set lo up; export EARMARK_CODE={CODE} EARMARK={EARMARK}
+             echo 3000 >/sys/class/net/one/gro_flush_timeout
+             python3 evil.py
+             cat /sys/class/net/one/gro_flush_timeout; ls"
+        ),
+    );
+    let said = ended.output();
+    let peak = said.lines().find_map(|line| line.strip_prefix("peak ")).unwrap();
+    // The largest of all processes, the program itself included.
+    assert!(peak.parse::<u64>().unwrap() < 60_000, "{peak} kB");
+    assert!(said.contains("\nleft ") && said.contains("\n3000\n"), "{ended:?}");
+    assert!(!said.contains(".journal"), "{ended:?}");
 }
 
 /// Runs a script with `echo`, which starts one and sets `$echo`, and [`ATTACK`].

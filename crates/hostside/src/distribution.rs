@@ -17,6 +17,9 @@ use crate::times::Times;
 /// The longest time that a histogram tells apart, in nanoseconds: 60 s.
 pub const HIGHEST_NS: u64 = 60_000_000_000;
 
+/// More than anything that is counted, and few enough to be added up: 2^53.
+pub const MAX_COUNT: u64 = 1 << 53;
+
 /// A distribution of nanoseconds, possibly negative ones.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -158,12 +161,14 @@ impl Distribution {
         self.sum_ns as f64 / self.count.max(1) as f64
     }
 
-    /// Whether it is one of values: one that was read from a file may be anything.
+    /// Whether it is one of values: one that was read from a file, or comes from another host, may
+    /// be anything.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         let counts = self.buckets.iter().map(|[_, n]| u64::try_from(*n).ok().filter(|n| *n > 0));
         let sum = counts.into_iter().try_fold(0_u64, |sum, n| sum.checked_add(n?));
         sum == Some(self.count)
+            && self.count <= MAX_COUNT
             && self.min_ns <= self.max_ns
             && self.buckets.is_sorted_by_key(|[value, _]| *value)
     }
@@ -222,6 +227,7 @@ mod tests {
         assert!(!with(|it| it.buckets.reverse()));
         assert!(!with(|it| it.buckets[0][1] = -1));
         assert!(!with(|it| it.buckets[0][1] = i64::MAX));
+        assert!(!with(|it| (it.count, it.buckets) = (1 << 60, vec![[100, 1 << 60]])));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,9 @@ const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// How much longer than its run an agent may take to report.
 const REPORT_WITHIN: Duration = Duration::from_secs(10);
+
+/// How many lines of an agent wait to be read: it has two to say, *ready* and its record.
+const LINES: usize = 4;
 
 /// An agent at work.
 struct Agent {
@@ -140,9 +143,12 @@ impl Agent {
         let mut child = host.spawn(&mut command)?;
         let orders = child.stdin.take().expect("stdin is piped");
         let output = BufReader::new(child.stdout.take().expect("stdout is piped"));
-        let (sender, messages) = channel();
+        let (sender, messages) = sync_channel(LINES);
         std::thread::spawn(move || {
-            output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+            let lines = output.split(b'\n').map_while(Result::ok);
+            // A line that is no text is no end.
+            let mut texts = lines.map(|line| String::from_utf8_lossy(&line).into_owned());
+            texts.try_for_each(|line| sender.send(line))
         });
         Ok(Self { name, part, server, child, orders, messages })
     }
@@ -183,12 +189,12 @@ impl Agent {
                 bail!("the agent {} ended ({status}) without its record; was it killed?", self.name)
             }
         };
-        match serde_json::from_str(&line) {
+        match Message::parse(&line) {
             Ok(Message::Error { message }) => {
                 Err(NotMeasured(format!("{}: {message}", self.name)).into())
             }
             Ok(message) => Ok(message),
-            Err(error) => bail!("the agent {} said `{line}`: {error}", self.name),
+            Err(error) => bail!("the agent {} {error}", self.name),
         }
     }
 }

@@ -169,11 +169,11 @@ pub(super) fn records(plan: &Plan, outputs: &Outputs) -> Result<Vec<(Part, Recor
 /// The record among what an agent wrote.
 fn record(name: &str, output: &Output) -> Result<Record> {
     for line in String::from_utf8_lossy(&output.out).lines() {
-        match serde_json::from_str(line) {
+        match Message::parse(line) {
             Ok(Message::Record(record)) => return Ok(record),
             Ok(Message::Error { message }) => bail!(NotMeasured(format!("{name}: {message}"))),
             Ok(Message::Ready { .. }) => {}
-            Err(error) => bail!("the agent {name} said `{line}`: {error}"),
+            Err(error) => bail!("the agent {name} {error}"),
         }
     }
     let Some(end) = output.end.as_deref() else {

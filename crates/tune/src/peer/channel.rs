@@ -12,13 +12,14 @@
 #[cfg(any(test, feature = "checks"))]
 pub mod checks;
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use snow::{Builder, HandshakeState, StatelessTransportState};
+use sys::streams::{read_full, write_full};
 
 use super::code::Code;
 
@@ -39,7 +40,7 @@ const MAX_HANDSHAKE: usize = 48;
 /// Instead of the second message of the handshake.
 const WRONG_CODE: &[u8] = b"?";
 
-/// How long the other side may take to accept what is sent.
+/// How long the other side may take to accept a message, however little of it at a time.
 const SEND_WITHIN: Duration = Duration::from_secs(10);
 
 /// What sends.
@@ -64,7 +65,13 @@ pub(super) fn greet(stream: TcpStream, code: &Code, until: Instant) -> Result<(S
     let mut handshake = builder(&code.key())?.build_initiator()?;
     step(&stream, &mut handshake)?;
     let refused = "it closed the connection: is this address among its --allow, and is it busy?";
-    let answer = receive(&stream, Some(until), MAX_HANDSHAKE).context(refused)?.context(refused)?;
+    let is_closed = |error: &io::Error| error.kind() != ErrorKind::TimedOut;
+    let answer = receive(&stream, Some(until), MAX_HANDSHAKE)
+        .map_err(|error| match error.downcast_ref::<io::Error>() {
+            Some(cause) if is_closed(cause) => error.context(refused),
+            _ => error.context("it does not answer as `earmark serve` does"),
+        })?
+        .context(refused)?;
     ensure!(answer != WRONG_CODE, "its pairing code is another one; `earmark serve` prints it");
     let read = handshake.read_message(&answer, &mut []);
     read.map_err(|error| anyhow!("it is no `earmark serve` with this code: {error}"))?;
@@ -99,7 +106,6 @@ fn builder(key: &[u8; 32]) -> Result<Builder<'_>> {
 /// Sends this side's message of a handshake.
 fn step(stream: &TcpStream, handshake: &mut HandshakeState) -> Result<()> {
     stream.set_nodelay(true)?;
-    stream.set_write_timeout(Some(SEND_WITHIN))?;
     let mut message = [0; MAX_HANDSHAKE];
     let length = handshake.write_message(&[], &mut message)?;
     Ok(send(stream, &message[..length])?)
@@ -148,6 +154,11 @@ impl Sender {
         // A connection that has broken needs no end.
         let _ = self.stream.shutdown(Shutdown::Write);
     }
+
+    /// Ends the connection, and with it what the [`Receiver`] waits for.
+    pub(super) fn close(&self) {
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
 }
 
 impl Receiver {
@@ -165,9 +176,10 @@ impl Receiver {
     }
 }
 
-fn send(mut stream: &TcpStream, message: &[u8]) -> io::Result<()> {
+fn send(stream: &TcpStream, message: &[u8]) -> io::Result<()> {
     let length = u16::try_from(message.len()).expect("messages are shorter than 65536 bytes");
-    stream.write_all(&[&length.to_be_bytes(), message].concat())
+    let message = [&length.to_be_bytes(), message].concat();
+    write_full(stream, &message, Instant::now() + SEND_WITHIN)
 }
 
 /// One message; nothing at the end of the connection.
@@ -187,27 +199,19 @@ fn receive(stream: &TcpStream, until: Option<Instant>, longest: usize) -> Result
 
 /// Reads until `buffer` is full: false if the connection ends before the first byte. However slowly
 /// bytes come, `until` is the end.
-fn fill(mut stream: &TcpStream, buffer: &mut [u8], until: Option<Instant>) -> Result<bool> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        ensure!(left != Some(Duration::ZERO), "it took too long");
-        stream.set_read_timeout(left)?;
-        match stream.read(&mut buffer[filled..]) {
-            Ok(0) if filled == 0 => return Ok(false),
-            Ok(0) => bail!("the connection ended in the middle of a message"),
-            Ok(read) => filled += read,
-            Err(error)
-                if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(true)
+fn fill(stream: &TcpStream, buffer: &mut [u8], until: Option<Instant>) -> Result<bool> {
+    let filled = read_full(stream, buffer, until)?;
+    ensure!(
+        filled == 0 || filled == buffer.len(),
+        "the connection ended in the middle of a message"
+    );
+    Ok(filled > 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
     use std::net::TcpListener;
     use std::thread;
 

@@ -9,6 +9,9 @@
 //! other end, a child that stands for the far agent as `ssh` would; what starts agents need not
 //! know where they are.
 //!
+//! Nor does this side trust the far one: what that says is bounded ([`at`]), read as messages of an
+//! agent alone (`bench::records::Message::parse`), and addresses in it are not used.
+//!
 //! A far host starts nothing but our own workloads over TCP, within bounds (`allowed`), only
 //! against the host that asks, and none for longer than an hour. Its servers close connections of
 //! all other addresses. docs/security.md has what follows from that.
@@ -23,6 +26,7 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::process::{Child, Command, ExitCode};
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -38,6 +42,16 @@ pub use serve::{ServeArgs, Server};
 
 /// The port of `earmark serve`.
 pub const PORT: u16 = 7_010;
+
+/// The most bytes that a far agent may say. A record has some 20 of each bucket of a distribution, and
+/// two of these with 30 000 buckets at most.
+const MAX_SAID: usize = 2 << 20;
+
+/// How long a far agent may take to end when its parent has gone.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// The most addresses of a name that are tried.
+const MAX_ADDRESSES: usize = 8;
 
 /// How long a far host may take to take a connection, and then to show that it has the code.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -65,10 +79,12 @@ impl RemoteHost {
         let found = addresses(host);
         ensure!(!found.is_empty(), "find host {host}; give its address");
         // It may listen at one of its addresses alone.
-        let reached = found.into_iter().map(|address| (address, connect(address)));
-        let (address, stream) = reached
-            .reduce(|last, next| if last.1.is_ok() { last } else { next })
-            .expect("an address");
+        let (mut address, mut stream) = (found[0], connect(found[0]));
+        for other in &found[1..] {
+            if stream.is_err() {
+                (address, stream) = (*other, connect(*other));
+            }
+        }
         let stream = stream?;
         let own = stream.local_addr().context("read our own address")?.ip();
         pair(stream, address, &code)?;
@@ -82,7 +98,7 @@ fn addresses(host: &str) -> Vec<SocketAddr> {
         return vec![SocketAddr::new(ip, PORT)];
     }
     let found = host.to_socket_addrs().or_else(|_| (host, PORT).to_socket_addrs());
-    found.map(Iterator::collect).unwrap_or_default()
+    found.map(|found| found.take(MAX_ADDRESSES).collect()).unwrap_or_default()
 }
 
 fn connect(address: SocketAddr) -> Result<TcpStream> {
@@ -159,15 +175,51 @@ pub fn at(address: SocketAddr, spec: &str) -> Result<ExitCode> {
         let _ = sender.carry(&mut std::io::stdin().lock());
         // The agent finds out that its parent has gone.
         sender.finish();
+        sleep(END_WITHIN);
+        sender.close();
     });
-    let mut out = std::io::stdout().lock();
-    let mut relay = || -> Result<()> {
-        while let Some(text) = receiver.receive(None)? {
-            out.write_all(&text)?;
-            out.flush()?;
-        }
-        Ok(())
-    };
-    relay().with_context(|| format!("listen to the agent at {address}"))?;
+    relay(&mut receiver, &mut std::io::stdout().lock())
+        .with_context(|| format!("listen to the agent at {address}"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Hands on what a far agent says, as far as it may.
+fn relay(receiver: &mut Receiver, out: &mut impl Write) -> Result<()> {
+    let mut left = MAX_SAID;
+    while let Some(text) = receiver.receive(None)? {
+        // A message without text takes time, too.
+        left = left.checked_sub(text.len().max(1)).with_context(|| {
+            format!("it says more than {MAX_SAID} bytes; is that host one to be trusted?")
+        })?;
+        out.write_all(&text)?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    #[test]
+    fn an_agent_that_says_too_much_is_not_listened_to() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (code, until) = (Code::random().unwrap(), Instant::now() + Duration::from_secs(60));
+        let (near, same) =
+            (TcpStream::connect(listener.local_addr().unwrap()).unwrap(), code.clone());
+        let far = thread::spawn(move || {
+            let stream = listener.accept().unwrap().0;
+            let (mut sender, _receiver) = channel::answer(stream, &same, until).unwrap().unwrap();
+            while sender.send(&[b'x'; 4_096]).is_ok() {}
+        });
+        let (sender, mut receiver) = channel::greet(near, &code, until).unwrap();
+        let mut said = Vec::new();
+        let refusal = relay(&mut receiver, &mut said).unwrap_err().to_string();
+        assert!(refusal.contains("more than 2097152 bytes"), "{refusal}");
+        assert_eq!(said.len(), MAX_SAID);
+        sender.close();
+        far.join().unwrap();
+    }
 }
