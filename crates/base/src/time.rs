@@ -21,10 +21,10 @@ impl Instant {
         Self(nanos)
     }
 
-    /// The moment `micros` microseconds after the epoch.
+    /// The moment `micros` microseconds after the epoch; the last there is, if that is later.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
-        Self(micros * 1_000)
+        Self(micros.saturating_mul(1_000))
     }
 
     /// Nanoseconds since the epoch.
@@ -54,16 +54,17 @@ impl Duration {
         Self(nanos)
     }
 
-    /// `micros` microseconds, the unit of every `ethtool` coalescing setting.
+    /// `micros` microseconds, the unit of every `ethtool` coalescing setting; the longest span there
+    /// is, if that is longer.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
-        Self(micros * 1_000)
+        Self(micros.saturating_mul(1_000))
     }
 
-    /// `millis` milliseconds.
+    /// `millis` milliseconds; the longest span there is, if that is longer.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
-        Self(millis * 1_000_000)
+        Self(millis.saturating_mul(1_000_000))
     }
 
     /// This span `factor` times over; the longest span there is, if that is longer.
@@ -115,5 +116,20 @@ impl Sub for Duration {
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:03} us", self.0 / 1_000, self.0 % 1_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_end_at_the_longest_there_is() {
+        let longest = Duration::from_nanos(u64::MAX);
+        for span in [Duration::from_micros(u64::MAX), Duration::from_millis(u64::MAX / 1_000)] {
+            assert_eq!(span, longest);
+        }
+        assert_eq!(Instant::from_micros(u64::MAX), Instant::ZERO + longest);
+        assert_eq!(Duration::from_millis(3), Duration::from_micros(3_000));
     }
 }

@@ -161,8 +161,10 @@ impl MemcachedClient {
             recorder.count(at, Counter::Errors, 1);
             self.think(at);
         } else {
-            let bytes = value_bytes(&self.line).ok_or_else(|| self.unexpected())?;
-            self.state = State::Draining { bytes: bytes + b"\r\nEND\r\n".len() };
+            let bytes = value_bytes(&self.line)
+                .and_then(|bytes| bytes.checked_add(b"\r\nEND\r\n".len()))
+                .ok_or_else(|| self.unexpected())?;
+            self.state = State::Draining { bytes };
         }
         Ok(())
     }
@@ -269,6 +271,9 @@ mod tests {
 
     #[test]
     fn errors_are_counted_or_end_the_run_with_the_servers_words() {
+        let mut script = getting();
+        let did = script.received(2000, 0, b"VALUE earmark 0 18446744073709551615\r\n");
+        assert!(matches!(did, Did::Fail(why) if why.contains("18446744073709551615")));
         let mut script = getting();
         let did = script.received(2000, 0, b"SERVER_ERROR out of memory\r\n");
         assert_eq!(did, Did::Send(0, GET.to_vec()));

@@ -38,14 +38,14 @@ fn to_ntp(wall_ns: u64) -> u64 {
     seconds | ((wall_ns % 1_000_000_000) << 32).div_ceil(1_000_000_000)
 }
 
-/// The time of day of an NTP timestamp, taken to lie within 68 years of `near_ns`.
-fn from_ntp(timestamp: u64, near_ns: u64) -> u64 {
+/// The time of day of an NTP timestamp, taken to lie within 68 years of `near_ns`: that may be before
+/// 1970.
+fn from_ntp(timestamp: u64, near_ns: u64) -> i128 {
     let near = to_ntp(near_ns);
-    let seconds_apart =
-        i64::from(((timestamp >> 32) as u32).wrapping_sub((near >> 32) as u32) as i32);
-    let seconds = (near_ns / 1_000_000_000).wrapping_add_signed(seconds_apart);
+    let seconds_apart = ((timestamp >> 32) as u32).wrapping_sub((near >> 32) as u32) as i32;
+    let seconds = i128::from(near_ns / 1_000_000_000) + i128::from(seconds_apart);
     let nanos = ((timestamp & 0xffff_ffff) * 1_000_000_000) >> 32;
-    seconds * 1_000_000_000 + nanos
+    seconds * 1_000_000_000 + i128::from(nanos)
 }
 
 /// The fields that this workload reads or writes.
@@ -124,7 +124,7 @@ impl NtpClient {
         let interval = Duration::from_micros(spec.interval_us);
         Self {
             jitter: if spec.random_phase { interval } else { Duration::ZERO },
-            timeout: Duration::from_micros(spec.timeout_ms * 1000),
+            timeout: Duration::from_millis(spec.timeout_ms),
             pacer: Pacer::every(interval),
             due: Instant::ZERO,
             prng: Prng::new(seed),
@@ -153,8 +153,8 @@ impl NtpClient {
         };
         let poll = self.polls.remove(place).expect("position was just found");
         let t1 = i128::from(poll.t1_ns);
-        let t2 = i128::from(from_ntp(answer.receive, now.wall_ns));
-        let t3 = i128::from(from_ntp(answer.transmit, now.wall_ns));
+        let t2 = from_ntp(answer.receive, now.wall_ns);
+        let t3 = from_ntp(answer.transmit, now.wall_ns);
         let t4 = i128::from(now.wall_ns);
         let values = [
             (Timing::RoundTrip, ((t4 - t1) - (t3 - t2)) as i64),

@@ -11,13 +11,16 @@ const NOON_NS: u64 = 1_794_744_000_500_000_000;
 fn timestamps_round_trip_to_the_nanosecond() {
     for nanos in [0, 1, 2, 499_999_999, 500_000_001, 999_999_999] {
         let wall_ns = NOON_NS - 500_000_000 + nanos;
-        assert_eq!(from_ntp(to_ntp(wall_ns), NOON_NS), wall_ns);
+        assert_eq!(from_ntp(to_ntp(wall_ns), NOON_NS), i128::from(wall_ns));
     }
     // The era rolls over on 2036-02-07 06:28:16 UTC, 2^32 s after 1900.
     let rollover_ns = ((1u64 << 32) - UNIX_EPOCH_S) * 1_000_000_000;
     assert_eq!(to_ntp(rollover_ns), 0);
-    assert_eq!(from_ntp(0, rollover_ns - 5), rollover_ns);
-    assert_eq!(from_ntp(to_ntp(rollover_ns - 5), rollover_ns + 5), rollover_ns - 5);
+    assert_eq!(from_ntp(0, rollover_ns - 5), i128::from(rollover_ns));
+    assert_eq!(from_ntp(to_ntp(rollover_ns - 5), rollover_ns + 5), i128::from(rollover_ns) - 5);
+    // A server may say anything: 68 years before this is before 1970.
+    let far = from_ntp(to_ntp(NOON_NS) ^ 1 << 63, NOON_NS);
+    assert_eq!(far, i128::from(NOON_NS) - (1_i128 << 31) * 1_000_000_000);
 }
 
 #[test]

@@ -77,7 +77,7 @@ impl RrClosed {
             framing,
             response_bytes: spec.response_bytes,
             think: Duration::from_micros(spec.think_us_max),
-            timeout: Duration::from_micros(spec.timeout_ms * 1000),
+            timeout: Duration::from_millis(spec.timeout_ms),
             prng: Prng::new(seed),
             request: Request::new(spec.request_bytes, spec.response_bytes),
             connections: vec![thinking; spec.connections],

@@ -51,7 +51,7 @@ impl RrOpen {
         Self {
             framing,
             response_bytes: spec.response_bytes,
-            timeout: Duration::from_micros(spec.timeout_ms * 1000),
+            timeout: Duration::from_millis(spec.timeout_ms),
             pacer: Pacer::per_second(rate_per_s),
             request: Request::new(spec.request_bytes, spec.response_bytes),
             lanes: (0..spec.connections).map(|_| lane()).collect(),
