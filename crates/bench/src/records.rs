@@ -195,7 +195,8 @@ impl Record {
     pub fn is_sound(&self) -> bool {
         let rows = self.series.as_ref().map(|series| (series.columns.len(), &series.rows));
         let mut counts = self.counters.values().chain([&self.window_ns, &self.cpu_ns]);
-        rows.is_none_or(|(columns, rows)| rows.iter().all(|row| row.len() == columns))
+        self.schema == SCHEMA
+            && rows.is_none_or(|(columns, rows)| rows.iter().all(|row| row.len() == columns))
             && counts.all(|count| *count <= MAX_COUNT)
             && self.distributions.values().all(Distribution::is_sound)
     }
