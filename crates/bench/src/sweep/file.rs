@@ -102,8 +102,22 @@ impl OpenedFile {
     pub fn open(path: &Path) -> Result<Self> {
         let doing = || format!("read shard {}", path.display());
         let text = read_text(path, LARGEST).with_context(doing)?;
-        let (place, sweep) = head(&text).with_context(doing)?;
+        Self::parse(path, &text).with_context(doing)
+    }
+
+    /// Reads the text of such a file.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn parse(path: &Path, text: &str) -> Result<Self> {
+        let (place, sweep) = head(text)?;
         Ok(Self { path: path.to_owned(), place, sweep })
+    }
+
+    /// Which shard it is of.
+    #[must_use]
+    pub fn shard(&self) -> Shard {
+        self.place.shard
     }
 
     /// Where it is.

@@ -1,0 +1,9 @@
+//! Workloads whose peers send anything.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+#[path = "../../crates/bench/tests/support/mod.rs"]
+mod support;
+
+fuzz_target!(|bytes: &[u8]| support::workloads::replay(bytes));
