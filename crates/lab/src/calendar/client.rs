@@ -114,6 +114,9 @@ impl Client {
                 }
             }
             Op::Get => answer = now.as_nanos(),
+            Op::Update if message.time >= NEVER.as_nanos() => {
+                return Err(format!("guest {}: its clock says that time has ended", self.name));
+            }
             Op::Update => *now = Instant::from_nanos(message.time).max(*now),
             Op::GetTimeOfDay => answer = BEGINNING_OF_TIME + now.as_nanos(),
             Op::Run | Op::FreeUntil => {
