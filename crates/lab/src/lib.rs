@@ -48,6 +48,9 @@
 
 pub mod calendar;
 pub mod capture;
+#[cfg(any(test, feature = "checks"))]
+#[doc(hidden)]
+pub mod checks;
 pub mod control;
 pub mod dataplane;
 pub mod guest;

@@ -31,7 +31,7 @@ pub(super) enum Op {
 }
 
 impl Op {
-    const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Ack,
         Self::Start,
         Self::Request,

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// The largest frame; a larger one means that the other side speaks something else.
-const MAX_FRAME: usize = 1 << 20;
+pub(super) const MAX_FRAME: usize = 1 << 20;
 
 /// What the guest says before its first frame. Its console may have said something else before.
 pub(super) const GREETING: &[u8] = b"\0earmark guest 1\0";

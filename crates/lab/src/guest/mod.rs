@@ -23,6 +23,8 @@
 //! [`Guest::events`] tells what happened.
 
 mod channel;
+#[cfg(any(test, feature = "checks"))]
+pub(crate) mod checks;
 mod confine;
 pub mod exec;
 mod hub;
