@@ -52,7 +52,7 @@ impl Channel {
 
     /// Allows as many bytes more to be sent. Without a call of this there is no limit.
     pub(super) fn allow(&mut self, bytes: usize) {
-        self.allowance = Some(self.allowance.unwrap_or(0) + bytes);
+        self.allowance = Some(self.allowance.unwrap_or(0).saturating_add(bytes));
     }
 
     /// How many bytes wait to be sent.

@@ -239,7 +239,9 @@ impl Proxy {
                         pending.bytes.extend(bytes);
                     }
                 }
-                Event::Credit(count) => self.room = self.room.map(|room| room + count),
+                Event::Credit(count) => {
+                    self.room = self.room.map(|room| room.saturating_add(count));
+                }
                 Event::InputClosed => {
                     self.room = None;
                     // Whoever writes to us finds a broken pipe, as they would with the program.

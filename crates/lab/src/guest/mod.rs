@@ -35,11 +35,11 @@ mod waiter;
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -57,6 +57,9 @@ pub use settings::{GuestNic, GuestSettings};
 
 /// How many of the kernel's last messages are kept.
 const KEPT_LINES: usize = 20;
+
+/// The longest line of them, in bytes; what is longer counts as several.
+const MAX_LINE: u64 = 4096;
 
 /// Why there is no guest, or none any more.
 #[derive(Debug, thiserror::Error)]
@@ -335,22 +338,42 @@ impl Drop for Guest {
 
 /// Keeps the last lines of the kernel's messages, until it ends.
 fn keep_messages(
-    stderr: ChildStderr,
+    stderr: impl Read + Send + 'static,
     messages: Arc<Mutex<VecDeque<String>>>,
 ) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name("guest-messages".to_owned()).spawn(move || {
-        // Its lines end as those of a terminal do, and need not be text.
-        for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
-            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+        let mut stderr = BufReader::new(stderr);
+        let mut line = Vec::new();
+        // Its lines end as those of a terminal do, and need not be text, or end.
+        while matches!(stderr.by_ref().take(MAX_LINE).read_until(b'\n', &mut line), Ok(1..)) {
+            let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+            line.clear();
             // What explains a panic stands above the addresses that it ends with.
-            if line.is_empty() || line.starts_with(' ') {
+            if text.is_empty() || text.starts_with(' ') {
                 continue;
             }
             let mut messages = messages.lock().unwrap_or_else(PoisonError::into_inner);
-            messages.push_back(line);
+            messages.push_back(text);
             if messages.len() > KEPT_LINES {
                 messages.pop_front();
             }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_a_kernel_are_bounded() {
+        let messages = Arc::<Mutex<VecDeque<String>>>::default();
+        let endless = io::repeat(b'x').take(100 * MAX_LINE);
+        let said = endless.chain(&b"\r\n  address\r\n\xffthe end\r\n"[..]);
+        keep_messages(said, Arc::clone(&messages)).unwrap().join().unwrap();
+        let messages = messages.lock().unwrap();
+        assert_eq!(messages.len(), KEPT_LINES);
+        assert!(messages.iter().all(|line| line.len() as u64 <= MAX_LINE));
+        assert_eq!(messages.back().unwrap(), "\u{fffd}the end");
+    }
 }
