@@ -120,9 +120,15 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// 6.13 have for AMX. That of `earmark kernel` has enough.
 const FEW_REGISTERS: &str = "set fp regs failed";
 
+/// What a kernel says that may not execute process 1.
+const NOT_ALLOWED: &str = "failed (error -13)";
+
 /// What a kernel said that did not get far.
 fn first_words(messages: &[String]) -> String {
     let words = last_words(messages);
+    if messages.iter().any(|line| line.contains(NOT_ALLOWED)) {
+        return words + "; let it be executed, by guests of root as well: chmod a+rx PROGRAM";
+    }
     if messages.is_empty() || messages.iter().any(|line| line.contains(FEW_REGISTERS)) {
         return words + "; try another kernel: earmark kernel";
     }
@@ -364,6 +370,13 @@ fn keep_messages(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn init_that_may_not_be_executed_is_named_with_what_to_do() {
+        let said = "Kernel panic - not syncing: Requested init /a/earmark failed (error -13).";
+        let words = first_words(&[said.to_owned()]);
+        assert!(words.contains("/a/earmark") && words.ends_with("chmod a+rx PROGRAM"), "{words}");
+    }
 
     #[test]
     fn messages_of_a_kernel_are_bounded() {
