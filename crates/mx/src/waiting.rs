@@ -12,8 +12,8 @@ use alloc::vec::Vec;
 use crate::ids::{MessageId, PeerId};
 use crate::matching::Pattern;
 
-/// So many of the oldest messages have no index.
-const NEAR: usize = 64;
+/// So many of the oldest messages have no index: it costs as much as a look at some hundred.
+const NEAR: usize = 256;
 /// For so many patterns with a mask a place is remembered.
 const PLACES: usize = 16;
 

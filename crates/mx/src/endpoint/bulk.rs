@@ -79,9 +79,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let header = Header { ask: job.wanted == 0, ..header };
         let length =
             self.write_bulk(&header, &body, (region.send, offset), (first, length), out)?;
-        if job.wanted != 0 {
-            self.go_on(job);
-        }
+        self.put_back(job);
         self.went_out(id, FrameType::Reply, false, length)
     }
 

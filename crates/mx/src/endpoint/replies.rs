@@ -14,53 +14,67 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
     /// Keeps a request; false if its peer has too many.
     pub(super) fn push_job(&mut self, job: Job) -> bool {
         let Some(peer) = self.peers.get_mut(job.peer) else { return false };
-        if peer.jobs.len() + peer.parked.len() >= MAX_JOBS {
-            return false;
+        let has_room = peer.jobs.len() + peer.parked.len() < MAX_JOBS;
+        if has_room {
+            peer.jobs.push_back(job);
+            self.await_turn(job.peer);
         }
-        if peer.jobs.is_empty() {
-            self.schedule.replying.push_back(job.peer);
-        }
-        peer.jobs.push_back(job);
-        true
-    }
-
-    /// The request whose turn it is.
-    pub(super) fn take_job(&mut self) -> Option<Job> {
-        let id = self.schedule.replying.pop_front()?;
-        let peer = self.peers.get_mut(id)?;
-        let job = peer.jobs.pop_front()?;
-        if !peer.jobs.is_empty() {
-            self.schedule.replying.push_back(id);
-        }
-        Some(job)
-    }
-
-    /// The request that was taken has more to be answered, and goes on at once.
-    pub(super) fn go_on(&mut self, job: Job) {
-        let Some(peer) = self.peers.get_mut(job.peer) else { return };
-        peer.jobs.push_front(job);
-        let turns = &mut self.schedule.replying;
-        if turns.back() == Some(&job.peer) {
-            turns.pop_back();
-        }
-        turns.push_front(job.peer);
+        has_room
     }
 
     /// The requests of a peer that have waited for a bulk path wait for their turn.
     pub(super) fn unpark(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get_mut(id) else { return };
-        if peer.jobs.is_empty() && !peer.parked.is_empty() {
+        peer.jobs.extend(peer.parked.drain(..));
+        self.await_turn(id);
+    }
+
+    fn await_turn(&mut self, id: PeerId) {
+        if let Some(peer) = self.peers.get_mut(id)
+            && !core::mem::replace(&mut peer.has_turn, true)
+        {
             self.schedule.replying.push_back(id);
         }
-        peer.jobs.extend(peer.parked.drain(..));
+    }
+
+    /// The request whose turn it is.
+    #[inline]
+    pub(super) fn take_job(&mut self) -> Option<Job> {
+        let id = *self.schedule.replying.front()?;
+        let job = self.peers.get_mut(id).and_then(|peer| peer.jobs.pop_front());
+        if job.is_none() {
+            self.end_turn();
+        }
+        job
+    }
+
+    /// A frame has been written for a request that was taken. It goes on if there are more;
+    /// otherwise another peer has its turn.
+    #[inline]
+    pub(super) fn put_back(&mut self, job: Job) {
+        if job.wanted == 0 {
+            self.end_turn();
+        } else if let Some(peer) = self.peers.get_mut(job.peer) {
+            peer.jobs.push_front(job);
+        }
+    }
+
+    fn end_turn(&mut self) {
+        let Some(id) = self.schedule.replying.pop_front() else { return };
+        if let Some(peer) = self.peers.get_mut(id) {
+            peer.has_turn = !peer.jobs.is_empty();
+            if peer.has_turn {
+                self.schedule.replying.push_back(id);
+            }
+        }
     }
 
     /// Nothing is sent to this peer any more.
     pub(super) fn drop_jobs(&mut self, id: PeerId) {
         let Some(peer) = self.peers.get_mut(id) else { return };
         peer.parked.clear();
-        if !peer.jobs.is_empty() {
-            peer.jobs.clear();
+        peer.jobs.clear();
+        if peer.has_turn {
             self.schedule.replying.retain(|other| *other != id);
         }
     }

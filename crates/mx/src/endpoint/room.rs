@@ -97,10 +97,11 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// There may be room for more messages of this peer.
     pub(super) fn unless_full(&mut self, now: Instant, id: PeerId) {
-        let most = self.messages_each() / 4 * 3;
-        if let Some(peer) = self.peers.get_mut(id)
-            && peer.full_since.is_some()
-            && peer.room_taken() <= most
+        let Some(peer) = self.peers.get(id).filter(|peer| peer.full_since.is_some()) else {
+            return;
+        };
+        if peer.room_taken() <= self.messages_each() / 4 * 3
+            && let Some(peer) = self.peers.get_mut(id)
         {
             peer.full_since = None;
             peer.inbound.ack_now();

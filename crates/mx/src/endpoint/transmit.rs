@@ -360,9 +360,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         let header = Header { marked, ask: is_last, ..header };
         let fill = |place: &mut [u8]| sending.source.read(offset, place);
         let length = wire::write_data(&header, &body, length, out, fill);
-        if job.wanted != 0 {
-            self.go_on(job);
-        }
+        self.put_back(job);
         self.went_out(id, FrameType::Reply, marked, length)
     }
 

@@ -137,6 +137,8 @@ pub(crate) struct Peer {
     /// Its requests for frames of them, and those that wait for a bulk path.
     pub(crate) jobs: VecDeque<Job>,
     pub(crate) parked: Vec<Job>,
+    /// It is in the queue of those whose requests are answered in turn.
+    pub(crate) has_turn: bool,
 
     /// The path for frames that are longer than its MTU.
     pub(crate) bulk: BulkState,
@@ -197,6 +199,7 @@ impl Peer {
             announced: 0,
             jobs: VecDeque::new(),
             parked: Vec::new(),
+            has_turn: false,
             bulk: BulkState::default(),
             due: Due::default(),
             liveness: Liveness::default(),

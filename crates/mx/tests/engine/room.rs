@@ -176,7 +176,7 @@ fn messages_of_one_peer_do_not_slow_down_those_of_others() {
             );
             // Once all of them, perhaps; and then some each time.
             let compared = end.counters().compared - before;
-            assert!(compared < 20_000 + 100 * 1_000, "{source:?} {wanted:?}: {compared}");
+            assert!(compared < 20_000 + 300 * 1_000, "{source:?} {wanted:?}: {compared}");
         }
     }
 }
@@ -188,10 +188,10 @@ fn the_end_of_a_peer_costs_what_it_has_sent() {
     let before = end.counters().compared;
     other.says(&mut end, NOW, &Body::Close);
     let short = end.counters().compared - before;
-    assert!(short < 100, "{short}");
+    assert!(short < 300, "{short}");
     greedy.says(&mut end, NOW, &Body::Close);
     let long = end.counters().compared - before - short;
-    assert!(long < 20_100, "{long}");
+    assert!(long < 20_300, "{long}");
     assert_eq!((end.usage().waiting, end.peers().count()), (0, 0));
 }
 
