@@ -57,12 +57,14 @@ pub struct Config {
     pub host_bytes: u8,
     /// Bytes of eager messages that one peer may send before they are received.
     pub peer_credit: u32,
-    /// Bytes of eager messages that all peers together may send before they are received. Peers
-    /// beyond that have to announce every message.
+    /// Bytes of eager messages that all peers together may send before they are received. A new
+    /// peer may have a quarter of what is left, at most [`peer_credit`](Self::peer_credit), and
+    /// 32 KiB in any case; it announces what is beyond that.
     pub unexpected_bytes: u64,
-    /// Messages that wait to be received, announced or eager, beyond which peers have to wait.
+    /// Messages that wait to be received, announced or eager, of all peers together. A peer that
+    /// has as many waiting as are left for others begins no new ones.
     pub unexpected_messages: u32,
-    /// Bytes of frames that came early, of all peers together.
+    /// Bytes of frames that came early, of all peers together. One may have as many as are left.
     pub early_bytes: u64,
     /// Frames after which an acknowledgement is sent at once.
     pub ack_every: u16,

@@ -26,8 +26,9 @@
 //!
 //! A receiver limits what it stores. Each peer has a credit of bytes that it may send before a
 //! receive asks for them ([`Config::peer_credit`](config::Config::peer_credit)); beyond that it
-//! announces its messages, however short. When too many messages wait for a receive, peers begin no
-//! new ones until some have been received.
+//! announces its messages, however short. A peer that has too many messages waiting for a receive
+//! begins no new ones until some have been received. Whatever peers share is divided so that one
+//! cannot take the part of the others (`docs/mx-protocol.md`, Shares).
 //!
 //! # How to drive it
 //!
@@ -84,7 +85,8 @@
 //! | [`counters`] | what an endpoint counts |
 //!
 //! Behind them, `peer` holds what is known of another endpoint (congestion, round-trip time, what
-//! is sent and received), and `large` the transfer of large messages.
+//! is sent and received), `large` the transfer of large messages, and `waiting` those that no
+//! receive has taken.
 //!
 //! # Tests
 //!

@@ -75,6 +75,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
 
     /// Somebody wants to connect to a peer that there is.
     fn connect_again(&mut self, now: Instant, id: PeerId, key: u32, timeout: Duration) {
+        self.is_no_guest(id);
         let Some(peer) = self.peers.get_mut(id) else { return };
         match peer.link {
             Link::Up if peer.address == self.address => {
@@ -179,7 +180,7 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
                 let host = self.host_of(address.nic);
                 // One that may replace a peer takes its place.
                 if known.is_none() && !self.has_place(host) {
-                    self.doubt_guests(now);
+                    self.doubt_guests(now, host);
                     return self.counters.drop(Drop::TooManyPeers);
                 }
                 let id = self.add_peer(address, Link::Answered);

@@ -1,8 +1,9 @@
 //! Peers that have come by themselves: how many there may be, and of which hosts.
 //!
 //! Each host may have as many as there are places left, so none takes all of them. When a request
-//! finds no place, some guests are asked whether they are still there, and those that do not answer
-//! are lost in time. The request is not answered; whoever is alive repeats it.
+//! finds no place, some guests of its host are asked whether they are still there, or of all hosts
+//! if it has none, and those that do not answer are lost in time. The request is not answered;
+//! whoever is alive repeats it. One that is wanted here, too, is a guest no longer.
 //!
 //! Of those that were answered and have not shown yet that they are alive, a new one replaces the
 //! oldest: requests are easily forged, and an honest peer uses the answer at once.
@@ -13,6 +14,7 @@ use core::ops::Bound;
 use base::time::Instant;
 
 use super::Endpoint;
+use super::peers::Peers;
 use crate::address::{Address, NicId};
 use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
@@ -74,6 +76,13 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
+    /// This peer is wanted here, too.
+    pub(super) fn is_no_guest(&mut self, id: PeerId) {
+        if let Some(host) = self.peers.get_mut(id).and_then(|peer| peer.guest_of.take()) {
+            self.peers.guests.left(host);
+        }
+    }
+
     /// A guest was answered: it counts as one of those that may not be alive.
     pub(super) fn note_answered(&mut self, now: Instant, id: PeerId) {
         let answered = &mut self.peers.guests.answered;
@@ -87,13 +96,19 @@ impl<S: Source, R: Sink> Endpoint<S, R> {
         }
     }
 
-    /// Asks some guests whether they are still there, others than the last time.
-    pub(super) fn doubt_guests(&mut self, now: Instant) {
+    /// Asks some guests whether they are still there, others than the last time: those of the host
+    /// that wants another place, or of all if it has none.
+    pub(super) fn doubt_guests(&mut self, now: Instant, host: NicId) {
+        let has_some = self.peers.guests.hosts.contains_key(&host);
+        let first = Address { nic: if has_some { host } else { NicId::default() }, endpoint: 0 };
         for _ in 0..DOUBTED {
-            let after = (Bound::Excluded(self.peers.guests.doubted), Bound::Unbounded);
-            let next = self.peers.by_address.range(after).next();
-            let next = next.or_else(|| self.peers.by_address.first_key_value());
-            let Some((&address, &id)) = next else { return };
+            let Peers { by_address, guests, .. } = &self.peers;
+            let is_meant = |address: &Address| !has_some || self.host_of(address.nic) == host;
+            let after = (Bound::Excluded(guests.doubted.max(first)), Bound::Unbounded);
+            let next = by_address.range(after).next().filter(|(address, _)| is_meant(address));
+            let Some((&address, &id)) = next.or_else(|| by_address.range(first..).next()) else {
+                return;
+            };
             self.peers.guests.doubted = address;
             if let Some(peer) = self.peers.get_mut(id)
                 && peer.guest_of.is_some()

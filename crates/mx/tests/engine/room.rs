@@ -286,6 +286,27 @@ fn guests_that_are_gone_make_place_for_others() {
 }
 
 #[test]
+fn a_host_that_wants_more_places_has_only_its_own_guests_doubted() {
+    let mut end = end(Config { guests: 8, host_bytes: 4, ..Config::default() });
+    let of_host = |host, port| NicId([10, 0, 0, host, 0, port]);
+    Guest::connected(&mut end, NOW, of_host(1, 1));
+    Guest::connected(&mut end, NOW, of_host(9, 1));
+    for port in 0..3 {
+        Guest::connected(&mut end, NOW, of_host(5, port));
+    }
+    assert!(!Guest::asks(&mut end, NOW, of_host(5, 9)).is_known());
+    let now = pass(&mut end, NOW, Duration::from_millis(10_000), &mut []);
+    assert_eq!(end.peers().count(), 2, "the others were not asked");
+    // One that this endpoint has asked for itself takes no place.
+    for host in [1, 9] {
+        let address = mx::address::Address { nic: of_host(host, 1), endpoint: 0 };
+        end.connect(now, address, 0, Duration::from_millis(1)).unwrap();
+    }
+    let came = (0..9).filter(|port| Guest::asks(&mut end, now, of_host(5, *port)).is_known());
+    assert_eq!(came.count(), 4);
+}
+
+#[test]
 fn peers_that_come_and_go_leave_no_more_than_their_part() {
     let config = Config { unexpected_messages: 4_000, ..Config::default() };
     let mut end = end(config);
