@@ -95,3 +95,46 @@ fn sees_the_link_files_of_others_below_a_root() {
         assert!(ended.stderr.contains(words), "no {words} in {ended:?}");
     }
 }
+
+/// The tree may be another user's, who puts anything into it.
+#[test]
+fn nothing_in_a_tree_leads_out_of_it_or_never_ends() {
+    let (ended, root) = below_a_root(
+        "mkdir outside; echo precious >victim; umask 077
+         rules=$root/etc/udev/rules.d/90-earmark-one.rules
+         persist() { echo \"$1:\"; shift; earmark persist \"$@\" --root $root 2>&1 || true; }
+         anew() { rm -rf $root; mkdir -p $root/etc/udev/rules.d $root/etc/systemd/network; }
+         anew; ln -s $PWD/victim $rules
+         persist link one gro-flush-timeout --write; persist link one --remove
+         anew; mkfifo $rules
+         persist pipe one gro-flush-timeout --write; persist pipe one --remove
+         anew; ln -s /dev/zero $rules
+         persist zero one gro-flush-timeout --write; persist zero one --remove
+         anew; rmdir $root/etc/udev/rules.d; ln -s $PWD/outside $root/etc/udev/rules.d
+         persist directory one gro-flush-timeout --write
+         anew; mkfifo $root/etc/systemd/network/10-x.link
+         persist linkfile tap rx-frames --write
+         anew; persist written one gro-flush-timeout --write
+         stat -c 'mode %a' $rules
+         cat victim; ls outside; find $root -type f",
+    );
+    let rules = format!("{root}/etc/udev/rules.d/90-earmark-one.rules");
+    let nowhere = "`90-earmark-one.rules` is a link that leads nowhere in this tree";
+    let pipe = "it is a device or a pipe, and no file";
+    let read = |what: &str, path: &str, why: &str| {
+        format!("{what}:\nearmark: read {path}; move it away: {why}\n")
+    };
+    let twice = |what: &str, why: &str| read(what, &rules, why).repeat(2);
+    let output = ended.output();
+    for words in [
+        twice("link", nowhere),
+        twice("pipe", pipe),
+        twice("zero", nowhere),
+        "directory:\nearmark: read ".into(),
+        read("linkfile", &format!("{root}/etc/systemd/network/10-x.link"), pipe),
+        format!("written:\nwritten: {rules}\n"),
+        format!("mode 644\nprecious\n{rules}\n"),
+    ] {
+        assert!(output.contains(&words), "no {words} in {output}");
+    }
+}

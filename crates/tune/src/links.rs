@@ -7,8 +7,9 @@
 //! from here, this says so.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use sys::files::Tree;
 
 use super::persist::{is_ours, link_section, section};
 
@@ -19,6 +20,10 @@ const DIRECTORIES: [&str; 4] = [
     "usr/local/lib/systemd/network",
     "usr/lib/systemd/network",
 ];
+
+/// No such directory has more files, and no file more bytes.
+const MOST_FILES: usize = 4_096;
+const LARGEST: u64 = 1 << 20;
 
 /// What a `[Match]` section may ask of a device and can be told from here.
 #[derive(Clone, Debug, Default)]
@@ -60,51 +65,53 @@ pub type DropIn = (String, Vec<String>);
 
 /// The files that may count for a device, in the order in which they are read; those of Earmark are
 /// left out.
-#[must_use]
-pub fn foreign(root: &Path, device: &Traits) -> Vec<LinkFile> {
-    let files = by_name(root, "", ".link").into_values();
-    let read = |path: PathBuf| {
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        if is_ours(&text) {
-            return None;
-        }
-        let name = path.file_name()?.to_str()?.to_owned();
+///
+/// # Errors
+/// If one cannot be read: it might be the one that counts.
+pub fn foreign(tree: &Tree, device: &Traits) -> Result<Vec<LinkFile>> {
+    let mut files = Vec::new();
+    for (name, path) in by_name(tree, "", ".link")? {
+        let text = read(tree, &path)?;
         let matches = matches(&text, device);
+        if is_ours(&text) || matches == Matches::No {
+            continue;
+        }
         let mut lines = link_section(&text);
-        lines.extend(drop_ins(root, &name).into_iter().flat_map(|(_, lines)| lines));
-        Some(LinkFile { path: below(root, &path), name, matches, lines })
-    };
-    files.filter_map(read).filter(|file| file.matches != Matches::No).collect()
+        lines.extend(drop_ins(tree, &name)?.into_iter().flat_map(|(_, lines)| lines));
+        files.push(LinkFile { path, name, matches, lines });
+    }
+    Ok(files)
 }
 
 /// What is dropped into a `.link` file of that name.
-#[must_use]
-pub fn drop_ins(root: &Path, name: &str) -> Vec<DropIn> {
-    let files = by_name(root, &format!("{name}.d"), ".conf").into_values();
-    let read = |path: PathBuf| {
-        let text = fs::read_to_string(&path).unwrap_or_default();
-        (below(root, &path), section(&text, "[Link]"))
-    };
-    files.map(read).collect()
+///
+/// # Errors
+/// If a file cannot be read.
+pub fn drop_ins(tree: &Tree, name: &str) -> Result<Vec<DropIn>> {
+    let files = by_name(tree, &format!("/{name}.d"), ".conf")?.into_values();
+    files.map(|path| Ok((path.clone(), section(&read(tree, &path)?, "[Link]")))).collect()
+}
+
+fn read(tree: &Tree, path: &str) -> Result<String> {
+    let text = tree.read_text(path, LARGEST);
+    let text =
+        text.with_context(|| format!("read {}; move it away", tree.shown(path).display()))?;
+    Ok(text.unwrap_or_default())
 }
 
 /// Files with that ending in a directory below each of the usual ones, by name.
-fn by_name(root: &Path, directory: &str, end: &str) -> BTreeMap<String, PathBuf> {
+fn by_name(tree: &Tree, below: &str, end: &str) -> Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     for usual in DIRECTORIES {
-        let Ok(entries) = fs::read_dir(root.join(usual).join(directory)) else { continue };
-        for entry in entries.flatten() {
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            if name.ends_with(end) {
-                found.entry(name).or_insert_with(|| entry.path());
-            }
+        let directory = format!("/{usual}{below}");
+        let names = tree.names(&directory, MOST_FILES);
+        let names = names.with_context(|| format!("read {}", tree.shown(&directory).display()))?;
+        for name in names.into_iter().filter(|name| name.ends_with(end)) {
+            let path = format!("{directory}/{name}");
+            found.entry(name).or_insert(path);
         }
     }
-    found
-}
-
-fn below(root: &Path, path: &Path) -> String {
-    format!("/{}", path.strip_prefix(root).unwrap_or(path).display())
+    Ok(found)
 }
 
 /// Whether a file is about a device. One without a condition is about none.
@@ -169,6 +176,8 @@ fn listed(patterns: &str, text: &str) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn device() -> Traits {
@@ -209,14 +218,26 @@ mod tests {
         write("run/systemd/network/50-other.link", "[Match]\nOriginalName=wl*\n[Link]\nX=1\n");
         write("etc/systemd/network/70-earmark-enp1s0.link", super::super::persist::MARK);
         write("run/systemd/network/99-default.link.d/1.conf", "[Link]\nNamePolicy=path\n");
-        let found = foreign(&root, &device());
+        let tree = Tree::at(&root);
+        let found = foreign(&tree, &device()).unwrap();
         let names: Vec<&str> = found.iter().map(|file| file.path.as_str()).collect();
         let lib = "/usr/lib/systemd/network";
         assert_eq!(names, [format!("{lib}/10-lan.link"), format!("{lib}/99-default.link")]);
         assert_eq!(found[1].lines, ["NamePolicy=keep", "NamePolicy=path"]);
         // Hidden by an empty file of the same name.
         write("etc/systemd/network/10-lan.link", "");
-        assert_eq!(foreign(&root, &device()).len(), 1);
+        assert_eq!(foreign(&tree, &device()).unwrap().len(), 1);
+        // By one that leads nowhere it may be hidden or not.
+        let link = |target: &str| {
+            let hidden = root.join("etc/systemd/network/10-lan.link");
+            fs::remove_file(&hidden).unwrap();
+            std::os::unix::fs::symlink(target, hidden).unwrap();
+        };
+        link("/dev/zero");
+        let refusal = format!("{:#}", foreign(&tree, &device()).unwrap_err());
+        assert!(refusal.contains("10-lan.link` is a link that leads nowhere in this tree"));
+        link("/dev/null");
+        assert_eq!(foreign(&tree, &device()).unwrap().len(), 1);
         fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -1,16 +1,15 @@
 //! `earmark persist`: settings that come back at each boot.
 
-use std::fs::{self, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use netdev::{Root, device_name};
 
 use super::apply::DeviceArgs;
 use report::{errln, outln, output};
+use sys::files::{self, Tree};
 use tune::device::{Device, DeviceKind};
 use tune::journal::Store;
 use tune::links::{Matches, Traits, drop_ins, foreign};
@@ -19,6 +18,13 @@ use tune::persist::{
 };
 use tune::setting::{Setting, State};
 use tune::transaction::current;
+
+/// No file that is read has more bytes.
+const LARGEST: u64 = 1 << 20;
+
+/// The permissions of a file, and of a program.
+const FILE: u32 = 0o644;
+const PROGRAM: u32 = 0o755;
 
 /// What `earmark persist` takes.
 #[derive(Args, Debug)]
@@ -57,6 +63,11 @@ impl PersistArgs {
     fn format(&self) -> Format {
         self.format.unwrap_or(Format::Systemd)
     }
+
+    /// Where the files are. It may be another user's: no link in it leads out of it.
+    fn tree(&self) -> Tree {
+        Tree::at(&self.root)
+    }
 }
 
 /// Prints or writes files that bring settings back at each boot.
@@ -79,7 +90,7 @@ pub fn run(args: &PersistArgs) -> Result<()> {
     let device = device.as_ref();
     let name = &device.identity().name;
     let settings = settings(args, &store, device)?;
-    let subject = subject(args, device, &settings);
+    let subject = subject(args, device, &settings)?;
     match args.format().write(&subject, &settings).map_err(|why| anyhow!("{why}"))? {
         Written::Files(files) => in_place(args, name, &settings, &files),
         Written::Text(text) => for_a_repository(args, &text),
@@ -94,21 +105,23 @@ fn in_place(args: &PersistArgs, name: &str, settings: &State, files: &[File]) ->
         "{0} reads a directory: `--as {0} --write` writes there, below --root if that is given",
         format.name()
     );
+    let tree = args.tree();
     // All of them can be written, or none is.
     for file in files {
-        ours(&place(&args.root, &file.path))?;
+        ours(&tree, &file.path)?;
     }
+    let has_drop_ins = format != Format::Ifupdown || has_drop_ins(&tree)?;
     for file in files {
-        let path = place(&args.root, &file.path);
+        let path = tree.shown(&file.path);
         if args.write {
-            write(&path, &file.text, file.is_program)?;
+            write(&tree, &file.path, &file.text, file.is_program)?;
             outln!("written: {}", path.display());
         } else {
             outln!("# {}\n{}", path.display(), file.text);
         }
     }
     elsewhere(args, name, settings, files);
-    if format == Format::Ifupdown && !has_drop_ins(&args.root) {
+    if !has_drop_ins {
         errln!(
             "/etc/network/interfaces reads no /etc/network/interfaces.d; it takes a line: source \
              /etc/network/interfaces.d/*"
@@ -139,16 +152,16 @@ fn in_force(format: Format, name: &str) -> String {
 }
 
 /// Whether ifupdown reads the directory of our stanza; where there is no ifupdown yet, it will.
-fn has_drop_ins(root: &Path) -> bool {
-    let Ok(text) = fs::read_to_string(root.join("etc/network/interfaces")) else { return true };
+fn has_drop_ins(tree: &Tree) -> Result<bool> {
+    let Some(text) = read(tree, "/etc/network/interfaces")? else { return Ok(true) };
     let mut lines = text.lines().map(str::trim);
-    lines.any(|line| line.starts_with("source") && line.contains("interfaces.d"))
+    Ok(lines.any(|line| line.starts_with("source") && line.contains("interfaces.d")))
 }
 
 /// Says which other files of ours bring back the same settings.
 fn elsewhere(args: &PersistArgs, name: &str, settings: &State, files: &[File]) {
     for (format, path) in Format::files_of(name) {
-        let text = ours(&place(&args.root, &path)).ok().flatten();
+        let text = ours(&args.tree(), &path).ok().flatten();
         let Some(text) = text.filter(|_| files.iter().all(|file| file.path != path)) else {
             continue;
         };
@@ -171,8 +184,9 @@ fn for_a_repository(args: &PersistArgs, text: &str) -> Result<()> {
     ensure!(!args.write, "{format} is for a repository: --output FILE writes it to a file there");
     match &args.output {
         Some(path) => {
-            ours(path)?;
-            write(path, text, false)?;
+            ours_at(path)?;
+            files::write(path, text.as_bytes())
+                .with_context(|| format!("write {}; name another file", path.display()))?;
             outln!("written: {}", path.display());
         }
         None => outln!("{}", text.trim_end()),
@@ -240,19 +254,18 @@ fn settings(args: &PersistArgs, store: &Store, device: &dyn Device) -> Result<St
 /// What files of ours bring back already.
 fn persisted(args: &PersistArgs, name: &str) -> Result<State> {
     let mut all = State::default();
-    let places = args.format().paths(name).into_iter().map(|path| place(&args.root, &path));
-    for path in places.chain(args.output.clone()) {
-        // One that is not ours is refused where it would be written.
-        if let Ok(Some(text)) = ours(&path) {
-            all.0.extend(settings_of(&text).0);
-        }
+    let tree = args.tree();
+    let files = args.format().paths(name).into_iter().map(|path| ours(&tree, &path));
+    // One that is not ours is refused where it would be written.
+    for text in files.chain(args.output.as_ref().map(|path| ours_at(path))).flatten().flatten() {
+        all.0.extend(settings_of(&text).0);
     }
     Ok(all)
 }
 
 /// What is known of the device, and of `.link` files that match it, too.
-fn subject(args: &PersistArgs, device: &dyn Device, settings: &State) -> Subject {
-    let root = Root::here();
+fn subject(args: &PersistArgs, device: &dyn Device, settings: &State) -> Result<Subject> {
+    let (root, tree) = (Root::here(), args.tree());
     let identity = device.identity();
     debug_assert_eq!(identity.kind, DeviceKind::Interface);
     let name = &identity.name;
@@ -261,19 +274,19 @@ fn subject(args: &PersistArgs, device: &dyn Device, settings: &State) -> Subject
     let address = root.word(&format!("sys/class/net/{name}/address")).filter(|_| is_own);
     let has_tuned_profiles = ["etc/tuned/profiles", "usr/lib/tuned/profiles"]
         .iter()
-        .any(|directory| args.root.join(directory).is_dir());
+        .any(|directory| tree.has_directory(directory));
     let mut subject =
         Subject { name: name.clone(), address, has_tuned_profiles, ..Subject::default() };
     let keys: Vec<&str> = settings.0.keys().filter_map(|setting| link_key(*setting)).collect();
     if keys.is_empty() || !matches!(args.format(), Format::Systemd | Format::Link) {
-        return subject;
+        return Ok(subject);
     }
     let driver = root.link_name(&format!("sys/class/net/{name}/device/driver"));
     let traits = Traits { name: name.clone(), address: subject.address.clone(), driver };
     let own_path = &Format::Link.paths(name)[0];
     let own_name = own_path.rsplit('/').next().unwrap_or_default();
     let by_udev = by_udev(args, identity.number);
-    for file in foreign(&args.root, &traits) {
+    for file in foreign(&tree, &traits)? {
         let counts = file.matches == Matches::Yes || by_udev.as_ref() == Some(&file.path);
         let is_first = file.name.as_str() < own_name;
         match (counts, is_first) {
@@ -299,22 +312,22 @@ fn subject(args: &PersistArgs, device: &dyn Device, settings: &State) -> Subject
     }
     if subject.lines.is_none() {
         // What it has taken over from one that is gone, it takes over again.
-        let text = ours(&place(&args.root, own_path)).ok().flatten();
+        let text = ours(&tree, own_path).ok().flatten();
         subject.lines = text.map(|text| link_section(&text));
     }
-    for (path, lines) in drop_ins(&args.root, own_name) {
+    for (path, lines) in drop_ins(&tree, own_name)? {
         for line in lines {
             if line.split_once('=').is_some_and(|(key, _)| keys.contains(&key.trim())) {
                 errln!("{path} says {line}: that wins over {own_name}");
             }
         }
     }
-    subject
+    Ok(subject)
 }
 
 /// The `.link` file that counted when udev saw the device, on this machine.
 fn by_udev(args: &PersistArgs, number: u64) -> Option<String> {
-    let known = fs::read_to_string(format!("/run/udev/data/n{number}"));
+    let known = files::read_text(format!("/run/udev/data/n{number}").as_ref(), LARGEST);
     let known = known.ok().filter(|_| args.root == Path::new("/"))?;
     let path = known.lines().find_map(|line| line.strip_prefix("E:ID_NET_LINK_FILE="))?;
     // The same directory by its older name.
@@ -324,35 +337,38 @@ fn by_udev(args: &PersistArgs, number: u64) -> Option<String> {
     )
 }
 
-fn place(root: &Path, path: &str) -> PathBuf {
-    root.join(path.trim_start_matches('/'))
+fn read(tree: &Tree, path: &str) -> Result<Option<String>> {
+    let text = tree.read_text(path, LARGEST);
+    text.with_context(|| format!("read {}; move it away", tree.shown(path).display()))
 }
 
 /// The text of a file of ours, if there is one.
-fn ours(path: &Path) -> Result<Option<String>> {
-    match fs::read_to_string(path) {
-        Ok(text) if is_ours(&text) => Ok(Some(text)),
-        Ok(_) => bail!(
-            "{} is not one of Earmark's; move it away, or add to it what `--print` says",
-            path.display()
-        ),
+fn ours(tree: &Tree, path: &str) -> Result<Option<String>> {
+    check_ours(&tree.shown(path), read(tree, path)?)
+}
+
+/// The same at a path that is in no tree.
+fn ours_at(path: &Path) -> Result<Option<String>> {
+    match files::read_text(path, LARGEST) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("read {}", path.display())),
+        text => check_ours(path, Some(text.with_context(|| format!("read {}", path.display()))?)),
     }
 }
 
-/// Writes a file beside, then puts it in its place.
-fn write(path: &Path, text: &str, is_program: bool) -> Result<()> {
-    let fail = || format!("write {}; run it as root, or give another --root", path.display());
-    if let Some(directory) = path.parent() {
-        fs::create_dir_all(directory).with_context(fail)?;
-    }
-    let beside = path.with_extension("earmark-new");
-    fs::write(&beside, text).with_context(fail)?;
-    if is_program {
-        fs::set_permissions(&beside, Permissions::from_mode(0o755)).with_context(fail)?;
-    }
-    fs::rename(&beside, path).with_context(fail)
+fn check_ours(path: &Path, text: Option<String>) -> Result<Option<String>> {
+    ensure!(
+        text.as_ref().is_none_or(|text| is_ours(text)),
+        "{} is not one of Earmark's; move it away, or add to it what `--print` says",
+        path.display()
+    );
+    Ok(text)
+}
+
+fn write(tree: &Tree, path: &str, text: &str, is_program: bool) -> Result<()> {
+    tree.write(path, text, if is_program { PROGRAM } else { FILE }).with_context(|| {
+        let path = tree.shown(path);
+        format!("write {}; run it as root, or give another --root", path.display())
+    })
 }
 
 /// Removes the files of a device, which need not be here, nor have a journal; or settings from
@@ -360,26 +376,28 @@ fn write(path: &Path, text: &str, is_program: bool) -> Result<()> {
 fn remove(args: &PersistArgs) -> Result<()> {
     let name = device_name(&Root::here(), &args.device);
     let gone: Vec<Setting> = parsed(&args.settings)?;
+    let tree = args.tree();
     let mut found = false;
     for (format, path) in Format::files_of(&name) {
         if args.format.is_some_and(|only| !only.paths(&name).contains(&path)) {
             continue;
         }
-        let path = place(&args.root, &path);
-        let Some(text) = ours(&path)? else { continue };
+        let shown = tree.shown(&path);
+        let Some(text) = ours(&tree, &path)? else { continue };
         let left = if gone.is_empty() { None } else { without(format, &name, &text, &gone) };
         match left {
             Some(left) if left == text => continue,
             Some(left) => {
-                write(&path, &left, format == Format::NetworkManager)?;
-                outln!("written: {}", path.display());
+                write(&tree, &path, &left, format == Format::NetworkManager)?;
+                outln!("written: {}", shown.display());
             }
             None => {
-                fs::remove_file(&path).with_context(|| format!("remove {}", path.display()))?;
-                outln!("removed: {}", path.display());
+                tree.remove(&path).with_context(|| format!("remove {}", shown.display()))?;
+                outln!("removed: {}", shown.display());
                 if format == Format::Tuned {
                     // A profile is a directory; one that holds more than ours stays.
-                    let _ = path.parent().map(fs::remove_dir);
+                    let _ =
+                        path.rsplit_once('/').map(|(profile, _)| tree.remove_directory(profile));
                 }
             }
         }
