@@ -2,10 +2,12 @@
 
 use std::fmt::Arguments;
 use std::fs::{self, File};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, flock};
+use sys::files::Directory;
 
 use super::recipe;
 use super::sources::Suite;
@@ -29,7 +31,28 @@ impl Cache {
             ),
         };
         let own = base.join("earmark/kernel");
-        Ok(Self { directory: suite.map_or(own.clone(), |suite| own.join(suite.to_string())) })
+        Self::at(suite.map_or(own.clone(), |suite| own.join(suite.to_string())))
+    }
+
+    /// The cache in a directory, which belongs to this user or root if it is there: guests run the
+    /// kernels in it with this user's rights.
+    fn at(directory: PathBuf) -> Result<Self> {
+        let cache = Self { directory };
+        match Directory::open(&cache.directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            opened => drop(cache.own(opened)?),
+        }
+        Ok(cache)
+    }
+
+    fn own(&self, opened: io::Result<Directory>) -> Result<Directory> {
+        let own = opened.and_then(|directory| directory.check_own().map(|()| directory));
+        own.with_context(|| {
+            format!(
+                "open the kernels in {}; set XDG_CACHE_HOME to a directory of your own",
+                self.directory.display()
+            )
+        })
     }
 
     /// The newest kernel that was built by the present recipe.
@@ -47,10 +70,9 @@ impl Cache {
 
     /// Waits until nobody else builds, and keeps others from it as long as the file is open.
     pub(super) fn lock(&self, report: fn(Arguments<'_>)) -> Result<File> {
-        let directory = self.directory.display();
-        fs::create_dir_all(&self.directory).with_context(|| format!("create {directory}"))?;
         let path = self.directory.join("lock");
-        let lock = File::create(&path).with_context(|| format!("create {}", path.display()))?;
+        let lock = self.own(Directory::open_or_make(&self.directory))?.lock_file("lock");
+        let lock = lock.with_context(|| format!("create {}", path.display()))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             report(format_args!("earmark: another `earmark kernel` is at work; waiting for it"));
             flock(&lock, FlockOperation::LockExclusive)
@@ -97,7 +119,27 @@ fn is_current(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use super::*;
+
+    #[test]
+    fn a_cache_that_others_could_have_filled_is_refused() {
+        let directory = std::env::temp_dir().join(format!("earmark-cache-{}", std::process::id()));
+        let cache = Cache::at(directory.clone()).unwrap();
+        drop(cache.lock(|_| {}).unwrap());
+        // A lock is no way to another file.
+        let victim = directory.join("victim");
+        fs::write(&victim, "precious").unwrap();
+        fs::remove_file(directory.join("lock")).unwrap();
+        symlink(&victim, directory.join("lock")).unwrap();
+        assert!(cache.lock(|_| {}).is_err());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o777)).unwrap();
+        let refusal = format!("{:#}", Cache::at(directory.clone()).err().unwrap());
+        assert!(refusal.contains("set XDG_CACHE_HOME") && refusal.contains("chmod go-w"));
+        fs::remove_dir_all(&directory).unwrap();
+    }
 
     #[test]
     fn kernels_of_another_recipe_are_not_current() {

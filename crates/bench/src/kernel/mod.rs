@@ -21,7 +21,6 @@ pub mod recipe;
 mod sources;
 mod versions;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -31,6 +30,9 @@ pub use sources::Suite;
 
 /// Names a kernel to use, whatever the cache has.
 pub const VARIABLE: &str = "EARMARK_KERNEL";
+
+/// No kernel has more bytes.
+const LARGEST: u64 = 1 << 28;
 
 /// Where Debian's package `user-mode-linux` puts its kernel.
 pub const PACKAGED: &str = "/usr/bin/linux.uml";
@@ -76,7 +78,8 @@ pub fn find(needs: Needs) -> Result<PathBuf> {
 
 /// Refuses a kernel for virtual time that lacks the edits of the [`recipe`]: it would panic.
 fn require_edits(path: &Path) -> Result<()> {
-    let bytes = fs::read(path).with_context(|| format!("read the kernel {}", path.display()))?;
+    let bytes = sys::files::read(path, LARGEST)
+        .with_context(|| format!("read the kernel {}", path.display()))?;
     let is_ours = bytes.windows(recipe::BUILDER.len()).any(|window| window == recipe::BUILDER);
     ensure!(
         is_ours,
