@@ -12,12 +12,13 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ::mx::address::Address;
 use ::mx::counters::Counters;
 use serde::{Deserialize, Serialize};
 use signal_hook::iterator::Signals;
+use sys::streams::write_full;
 
 use super::port::PortCounters;
 use sys::peer::{self, Credentials, Server};
@@ -118,19 +119,18 @@ pub fn serve(observer: Observer) -> io::Result<Reporter> {
     let thread = std::thread::Builder::new().name("mx-report".into()).spawn(move || {
         while let Some(stream) = peer::accept(&listener) {
             // Whoever goes away in between has no use for an answer.
-            let _ = answer(stream, &observer);
+            let _ = answer(&stream, &observer);
         }
     })?;
     Ok(Reporter { socket, thread: Some(thread) })
 }
 
-fn answer(mut stream: UnixStream, observer: &Observer) -> io::Result<()> {
-    stream.set_write_timeout(Some(TIMEOUT))?;
-    if !Credentials::of(&stream)?.are_trusted() {
+fn answer(stream: &UnixStream, observer: &Observer) -> io::Result<()> {
+    if !Credentials::of(stream)?.are_trusted() {
         return Ok(());
     }
     let Some(report) = observer.look() else { return Ok(()) };
-    stream.write_all(&serde_json::to_vec(&report)?)
+    write_full(stream, &serde_json::to_vec(&report)?, Instant::now() + TIMEOUT)
 }
 
 impl Drop for Reporter {

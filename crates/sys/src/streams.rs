@@ -31,6 +31,22 @@ pub fn read_full(
     Ok(filled)
 }
 
+/// Reads up to the end of a line, which it has, or of the stream; byte by byte, so that nothing
+/// behind it is lost.
+///
+/// # Errors
+/// Those of [`read_full`], and [`ErrorKind::InvalidData`] if the line has more than `longest` bytes.
+pub fn read_line(stream: impl AsFd, longest: usize, until: Instant) -> io::Result<Vec<u8>> {
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while line.last() != Some(&b'\n') && read_full(&stream, &mut byte, Some(until))? > 0 {
+        if line.len() == longest {
+            return Err(io::Error::new(ErrorKind::InvalidData, "the line is too long"));
+        }
+        line.push(byte[0]);
+    }
+    Ok(line)
+}
+
 /// Writes all of `bytes`.
 ///
 /// # Errors
@@ -105,6 +121,18 @@ mod tests {
         here.shutdown(std::net::Shutdown::Both).unwrap();
         drop(here);
         drop(sip);
+    }
+
+    #[test]
+    fn a_line_ends_by_itself_by_its_length_or_by_the_deadline() {
+        let (here, mut there) = pair();
+        there.write_all(b"one\ntwo").unwrap();
+        assert_eq!(read_line(&here, 4, after(60_000)).unwrap(), b"one\n");
+        let late = read_line(&here, 4, after(20)).unwrap_err();
+        assert_eq!(late.kind(), ErrorKind::TimedOut);
+        there.write_all(b"three").unwrap();
+        let long = read_line(&here, 4, after(60_000)).unwrap_err();
+        assert_eq!(long.kind(), ErrorKind::InvalidData);
     }
 
     #[test]

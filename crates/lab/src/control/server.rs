@@ -1,11 +1,10 @@
 //! The lab's side of the control socket.
 
-use std::io::{BufRead, BufReader, Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::dataplane::{DataPlane, Handle};
 use crate::host::Host;
@@ -20,9 +19,10 @@ use nic::moderation::{
 use super::{AttachmentState, LaneState, PREFIX, PortState, QueueState, Reply, Request};
 use hostside::distribution::Distribution;
 use sys::peer::{self, Credentials};
+use sys::streams::{read_line, write_full};
 
 /// The longest request that is read, in bytes.
-const MAX_REQUEST: u64 = 65_536;
+const MAX_REQUEST: usize = 65_536;
 
 /// How long a client may take to send its request, and to take the answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -95,19 +95,16 @@ fn serve(listener: &UnixListener, plane: &Weak<Handle>) {
 }
 
 fn answer(stream: &UnixStream, plane: &Handle) -> Result<()> {
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
+    let until = Instant::now() + TIMEOUT;
     let reply = if Credentials::of(stream)?.are_trusted() {
-        let mut line = String::new();
-        BufReader::new(stream.take(MAX_REQUEST)).read_line(&mut line)?;
+        let line = String::from_utf8(read_line(stream, MAX_REQUEST, until)?)?;
         obey(&line, plane).unwrap_or_else(|error| Reply::Refused(format!("{error:#}")))
     } else {
         Reply::Foreign
     };
     let mut text = serde_json::to_string(&reply)?;
     text.push('\n');
-    let mut stream = stream;
-    Ok(stream.write_all(text.as_bytes())?)
+    Ok(write_full(stream, text.as_bytes(), Instant::now() + TIMEOUT)?)
 }
 
 fn obey(line: &str, plane: &Handle) -> Result<Reply> {
