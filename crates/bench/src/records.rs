@@ -131,7 +131,7 @@ pub enum Message {
 const LONGEST_QUOTE: usize = 300;
 
 impl Message {
-    /// Reads a line that an agent has printed. One on another host or in a guest may print anything.
+    /// Reads a line that an agent has printed. One on another host may print anything.
     ///
     /// # Errors
     /// What it said instead of a message of an agent.

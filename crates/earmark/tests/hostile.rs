@@ -1,5 +1,4 @@
-//! `earmark serve`, `earmark echo` and `earmark tune` under attack, each in a network namespace of its
-//! own.
+//! `earmark serve`, `echo` and `tune` under attack, each in a network namespace of its own.
 //!
 //! The attackers are Python, as those of others would be; they know the protocols and no code.
 #![allow(non_snake_case, reason = "test names are subject__case")]

@@ -35,6 +35,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+mod answer;
 mod decode;
 mod engine;
 mod event;

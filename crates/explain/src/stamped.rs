@@ -14,7 +14,7 @@ use netdev::ethtool::Ethtool;
 use rustix::net::{SendFlags, send};
 use sys::stamps::{Stamped, Stamps};
 
-use super::traffic::{TIMEOUT, read_answer};
+use super::answer::{TIMEOUT, read_answer};
 
 /// How often the stamps of a request are looked for, and with which pauses: a NIC may give its own
 /// later than the answer is there.

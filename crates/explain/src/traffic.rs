@@ -21,11 +21,9 @@ use rustix::thread::set_current_timer_slack;
 use sys::clock;
 use sys::streams::time_left;
 
+use super::answer::{TIMEOUT, read_answer};
 use super::stamped::Stamper;
 use probe::echo;
-
-/// How long an answer may take, and how much longer than it is to a run, whatever the far side does.
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Requests at most that are not answered, before we give up.
 const UNANSWERED: usize = 10;
@@ -178,28 +176,6 @@ impl Socket {
             }
         }
     }
-}
-
-/// Reads until `answer` is full, piece by piece. The deadline is looked at only between two pieces:
-/// a read by itself ends by the time-out of the socket, and whole answers cost no call more.
-pub(crate) fn read_answer(
-    until: Instant,
-    answer: &mut [u8],
-    mut read: impl FnMut(&mut [u8]) -> io::Result<usize>,
-) -> io::Result<()> {
-    let mut filled = 0;
-    while filled < answer.len() {
-        if filled > 0 {
-            time_left(until)?;
-        }
-        match read(&mut answer[filled..]) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(read) => filled += read,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }
 
 /// Asks.
@@ -461,18 +437,6 @@ mod tests {
         };
         let Err(refusal) = at(endless, 64, 1) else { panic!("it is taken for an echo") };
         assert!(format!("{refusal:#}").contains(STRANGER), "{refusal:#}");
-    }
-
-    #[test]
-    fn an_answer_in_many_pieces_has_one_deadline() {
-        let past = Instant::now();
-        let (mut answer, mut reads) = ([0; 64], 0);
-        let late = read_answer(past, &mut answer, |_| {
-            reads += 1;
-            Ok(1)
-        });
-        assert_eq!((late.unwrap_err().kind(), reads), (ErrorKind::TimedOut, 1));
-        read_answer(past, &mut answer, |rest| Ok(rest.len())).unwrap();
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Streams to hosts that may be slow on purpose: one deadline for all bytes, not one for each piece.
+//! Streams to hosts that may be slow on purpose: one deadline for all bytes, not for each piece.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
@@ -31,11 +31,11 @@ pub fn read_full(
     Ok(filled)
 }
 
-/// Reads up to the end of a line, which it has, or of the stream; byte by byte, so that nothing
-/// behind it is lost.
+/// Reads a line with its end, or up to the end of the stream; byte by byte, so that nothing behind
+/// it is lost.
 ///
 /// # Errors
-/// Those of [`read_full`], and [`ErrorKind::InvalidData`] if the line has more than `longest` bytes.
+/// Those of [`read_full`], and [`ErrorKind::InvalidData`] if it has more than `longest` bytes.
 pub fn read_line(stream: impl AsFd, longest: usize, until: Instant) -> io::Result<Vec<u8>> {
     let (mut line, mut byte) = (Vec::new(), [0]);
     while line.last() != Some(&b'\n') && read_full(&stream, &mut byte, Some(until))? > 0 {

@@ -43,8 +43,8 @@ pub use serve::{ServeArgs, Server};
 /// The port of `earmark serve`.
 pub const PORT: u16 = 7_010;
 
-/// The most bytes that a far agent may say. A record has some 20 of each bucket of a distribution, and
-/// two of these with 30 000 buckets at most.
+/// The most bytes that a far agent may say. A record has two distributions of 30 000 buckets at
+/// most, with some 20 bytes each.
 const MAX_SAID: usize = 2 << 20;
 
 /// How long a far agent may take to end when its parent has gone.

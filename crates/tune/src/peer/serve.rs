@@ -38,8 +38,8 @@ const STOP_WITHIN: Duration = Duration::from_secs(60);
 /// How long an agent may go on when the host that it works for has gone.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
-/// The most bytes of all orders of a run, *go* and *stop*. A pipe has room for more, so an agent that
-/// reads nothing keeps nobody from noticing that its host has gone.
+/// The most bytes of all orders of a run, *go* and *stop*. A pipe has room for more, so an agent
+/// that reads nothing does not keep its thread from noticing that its host has gone.
 const MAX_ORDERS: usize = 64;
 
 /// A host that has gone without a word is asked after so much silence, and then so often with such
