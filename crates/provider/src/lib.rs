@@ -39,6 +39,9 @@ mod address;
 mod av;
 mod bits;
 mod bound;
+#[cfg(any(test, feature = "checks"))]
+#[doc(hidden)]
+pub mod checks;
 mod cntr;
 mod cq;
 mod domain;
