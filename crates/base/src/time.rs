@@ -54,8 +54,8 @@ impl Duration {
         Self(nanos)
     }
 
-    /// `micros` microseconds, the unit of every `ethtool` coalescing setting; the longest span there
-    /// is, if that is longer.
+    /// `micros` microseconds, the unit of every `ethtool` coalescing setting; the longest span
+    /// there is, if that is longer.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros.saturating_mul(1_000))

@@ -19,8 +19,8 @@ pub fn guest(bytes: &[u8]) {
     }
 }
 
-/// A line for the control socket of a lab, if the first byte is even, or else the reply of one: what
-/// is read and written again is the same, and a refusal says what is wrong.
+/// A line for the control socket of a lab, if the first byte is even, or else the reply of one:
+/// what is read and written again is the same, and a refusal says what is wrong.
 ///
 /// # Panics
 /// If a promise is not kept.

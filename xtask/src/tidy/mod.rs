@@ -1,6 +1,7 @@
 //! House rules that no compiler checks. Each problem names its place and what to do about it.
 
 mod cycles;
+mod fuzzers;
 mod layers;
 mod links;
 mod map;
@@ -15,6 +16,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::repo;
+use fuzzers::Parsers;
 use problem::Problem;
 use source::Source;
 
@@ -38,7 +40,7 @@ fn check(root: &Path) -> Result<(usize, Vec<Problem>)> {
     problems.extend(layers::check_picture(&metadata, root));
     problems.extend(cycles::check(&metadata, root)?);
     let files = repo::files(root, &["rs", "md", "toml", "html", "css", "yml"])?;
-    let (mut names, mut code) = (Vec::new(), String::new());
+    let (mut names, mut code, mut parsers) = (Vec::new(), String::new(), Parsers::default());
     for path in &files {
         let text = fs::read_to_string(path).with_context(|| format!("reading {path:?}"))?;
         let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy();
@@ -48,6 +50,7 @@ fn check(root: &Path) -> Result<(usize, Vec<Problem>)> {
             problems.extend(layers::check(&source));
             problems.extend(sizes::check(&source));
             problems.extend(words::check(&source));
+            parsers.look(&source);
             code += &source.code;
         } else if name.ends_with(".md") {
             problems.extend(links::check(&name, &text, |link| {
@@ -56,7 +59,14 @@ fn check(root: &Path) -> Result<(usize, Vec<Problem>)> {
         }
         names.push(name.into_owned());
     }
-    problems.extend(map::check(&fs::read_to_string(root.join(map::PAGE))?, &names, &code));
+    let read = |name: &str| fs::read_to_string(root.join(name)).context(name.to_owned());
+    problems.extend(map::check(&read(map::PAGE)?, &names, &code));
+    let has_corpus = |target: &str| {
+        let inputs = fs::read_dir(root.join("fuzz/corpus").join(target));
+        inputs.is_ok_and(|mut inputs| inputs.next().is_some())
+    };
+    let (page, manifest) = (read(fuzzers::PAGE)?, read(fuzzers::MANIFEST)?);
+    problems.extend(parsers.check(&page, &manifest, &names, has_corpus));
     Ok((files.len(), problems))
 }
 

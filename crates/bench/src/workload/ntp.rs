@@ -38,8 +38,8 @@ fn to_ntp(wall_ns: u64) -> u64 {
     seconds | ((wall_ns % 1_000_000_000) << 32).div_ceil(1_000_000_000)
 }
 
-/// The time of day of an NTP timestamp, taken to lie within 68 years of `near_ns`: that may be before
-/// 1970.
+/// The time of day of an NTP timestamp, taken to lie within 68 years of `near_ns`: that may be
+/// before 1970.
 fn from_ntp(timestamp: u64, near_ns: u64) -> i128 {
     let near = to_ntp(near_ns);
     let seconds_apart = ((timestamp >> 32) as u32).wrapping_sub((near >> 32) as u32) as i32;

@@ -53,7 +53,7 @@ pub(crate) fn replay(bytes: &[u8]) {
                 memory = memory.or_else(|| passed(&guest));
             }
             12 => {
-                // What the kernel's clock writes: whether it shares, when it wants to run, the time.
+                // What its kernel writes: whether it shares, when it wants to run, the time.
                 let at = [4_096, 4_100, 4_104, 16, 8, 24, 4_160][usize::from(what / 16) % 7];
                 let value = TIMES[usize::from(input.next().unwrap_or(0)) % 8];
                 if let Some(memory) = &memory {

@@ -1,8 +1,8 @@
 //! What a guest says on its console, in any bytes and any pieces.
 //!
-//! The first byte says how long the pieces are; the rest are operations on what the guest is to say:
-//! whole frames, lies about their length, any bytes. What is heard is what a slow reading of all of
-//! it says.
+//! The first byte says how long the pieces are; the rest are operations on what the guest is to
+//! say: whole frames, lies about their length, any bytes. What is heard is what a slow reading of
+//! all of it says.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;

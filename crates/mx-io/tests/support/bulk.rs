@@ -1,5 +1,5 @@
-//! Hosts of a segment that ask a port for connections, answer its questions or do not, connect to it
-//! over TCP, and send streams of any bytes in any pieces.
+//! Hosts of a segment that ask a port for connections, answer its questions or do not, connect to
+//! it over TCP, and send streams of any bytes in any pieces.
 //!
 //! A connection opens only for a host that has said, or that was told, the number that was sent to
 //! it. What comes of a stream is what a slow reading of all its bytes says, in whatever pieces they

@@ -1,4 +1,4 @@
-//! Texts of any bytes: a file of peers, an endpoint as users write it, the report of another program.
+//! Texts of any bytes: a file of peers, an endpoint as users write it, the report of a program.
 //!
 //! The first byte says which. What is read and written again is read as the same.
 

@@ -13,9 +13,9 @@ use report::terminal::Width;
 
 use super::input::Input;
 
-/// Trains that are made at most, and packets of each: no plan has more of either.
-const TRAINS: usize = 24;
-const PACKETS: usize = 64;
+/// Trains that are made at most, and packets of each: enough for a verdict.
+const TRAINS: usize = 16;
+const PACKETS: usize = 40;
 
 /// Times in nanoseconds, or distances, that a byte chooses; beyond them there is a shift.
 const TIMES: [u64; 8] = [0, 1, 999, 75_000, 1_000_000, u32::MAX as u64, u64::MAX / 2, u64::MAX];
@@ -30,7 +30,7 @@ pub(crate) fn replay(bytes: &[u8]) {
     }
 }
 
-/// What came back to a request, or came to the echo: that answers no answer, and with as many bytes.
+/// What came back to a request, or came to the echo: it answers requests alone, with as many bytes.
 fn packet(bytes: &[u8]) {
     let refusal = |bytes: &[u8]| echo::refusal(bytes, ([10, 0, 0, 1], 40_000).into(), (9, &[]));
     if refusal(bytes).is_none() {

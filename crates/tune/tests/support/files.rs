@@ -29,7 +29,7 @@ pub(crate) fn replay(bytes: &[u8]) {
     }
 }
 
-/// What a killed process has left, or somebody else in its name; and the device that a guard is told.
+/// What a killed process has left, or somebody else in its name; and the device of a guard.
 fn journal(text: &str) {
     if let Ok(device) = serde_json::from_str::<Identity>(text) {
         let again = serde_json::to_string(&device).expect("it is plain data");
