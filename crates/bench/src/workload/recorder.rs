@@ -53,7 +53,9 @@ impl Exact {
         Self { times: new_times(), sum_ns: 0, min_ns: u64::MAX, max_ns: 0 }
     }
 
+    /// Longer than a histogram tells apart counts as the longest; what a far clock says may be.
     fn record(&mut self, magnitude_ns: u64) {
+        let magnitude_ns = magnitude_ns.min(HIGHEST_NS);
         self.times.record(magnitude_ns);
         self.sum_ns = self.sum_ns.saturating_add_unsigned(magnitude_ns);
         self.min_ns = self.min_ns.min(magnitude_ns);
@@ -136,9 +138,9 @@ impl Recorder {
     pub fn distribution(&self, timing: Timing) -> Distribution {
         let [up, down] = &self.distributions[timing as usize];
         let mut whole = Distribution::of(&up.times, 1);
-        whole.set_exact(up.min_ns as i64, up.max_ns.min(HIGHEST_NS) as i64, up.sum_ns);
+        whole.set_exact(up.min_ns as i64, up.max_ns as i64, up.sum_ns);
         let mut below = Distribution::of(&down.times, -1);
-        below.set_exact(-(down.max_ns.min(HIGHEST_NS) as i64), -(down.min_ns as i64), -down.sum_ns);
+        below.set_exact(-(down.max_ns as i64), -(down.min_ns as i64), -down.sum_ns);
         whole.merge(&below);
         whole
     }
