@@ -466,7 +466,7 @@ fn odd_arguments__are_refused_with_a_next_step() {
     run(&["exporter", "--probe", "h", "--probe-every", "0.5"]).refused(&["1 to 86400 seconds"]);
     run(&["exporter", "--textfile", "x.prom", "--listen", "[::1]:1"]).refused(&["--listen"]);
     run(&["exporter", "--textfile", "/no/such/x.prom"]).refused(&["write /no/such/x.prom"]);
-    run(&["exporter", "--textfile", "/tmp"]).refused(&["/tmp is a directory"]);
+    run(&["exporter", "--textfile", "/tmp"]).refused(&["write /tmp;", "it is a directory"]);
 }
 
 #[test]

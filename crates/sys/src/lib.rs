@@ -17,7 +17,7 @@
 //! | [`interrupts`] | SIGINT, and who gets it |
 //! | [`refusals`] | which clients a service takes, and whom it has refused |
 //! | [`icmp`], [`wait`] | pings, and waiting for a descriptor |
-//! | [`files`] | files of users and of others: bounded reads, writes that follow no link of another user |
+//! | [`files`] | files that users name: bounded reads, writes through no link of another user |
 //! | [`streams`] | all bytes of a stream by one deadline |
 //! | [`seed`] | numbers that no other process has |
 //!

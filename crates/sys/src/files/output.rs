@@ -112,8 +112,8 @@ impl Place {
         there.is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::Fifo)
     }
 
-    /// Gives `replace` a new file if a file is there, or nothing; else `there` what is there. A file
-    /// that can be written in a directory that cannot be, or that is mounted there, is written to.
+    /// Gives `replace` a new file if a file or nothing is there, else `there` what is there. A file
+    /// whose directory takes no new one, or that is mounted there, is written to.
     fn put<T>(
         &self,
         replace: impl FnOnce(NewFile<'_>) -> io::Result<T>,

@@ -47,8 +47,8 @@ fn check_as(user: u32, path: &Path, (owner, mode): (u32, u32), others: Others) -
 
 /// Whether links of `owner` are followed on the way to a file that is written.
 ///
-/// In a user namespace without root, as one that a plain user makes, root's links look like those of
-/// all others. They are followed there: this process has no rights but its user's.
+/// In a user namespace without root, as a plain user makes one, root's links look like those of all
+/// others. They are followed there: this process has no rights but its user's.
 pub(super) fn may_lead(owner: u32) -> bool {
     let has_root = || {
         // Each line: the first number here, the first one outside, how many.

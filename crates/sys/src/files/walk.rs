@@ -1,8 +1,8 @@
 //! The way to a file, one directory after the other, each of them open.
 //!
 //! A path of this machine is walked as the kernel would, except that a link of another user is an
-//! error. A path in a tree is walked as the kernel would after `chroot`: `..` and links lead nowhere
-//! but into the tree.
+//! error. A path in a tree is walked as after `chroot`: `..` and links lead nowhere but into the
+//! tree.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Error, ErrorKind};
