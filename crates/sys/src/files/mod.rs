@@ -8,8 +8,8 @@
 //! There a device, a pipe or a link to one, such as `/dev/stdout`, is written to as it is.
 //!
 //! **Links** lead where their owner wants. On the way to a file that is written, one of another
-//! user is refused. In a [`Tree`], which may belong to any user, links of all users are followed, and
-//! lead nowhere but into the tree.
+//! user is refused. In a [`Tree`], which may belong to any user, all links are followed, and lead
+//! nowhere but into the tree.
 //!
 //! [`Directory`] does the same for files of one directory, which is open meanwhile: nothing on the
 //! way to it can be exchanged between two steps.
