@@ -97,7 +97,7 @@ pub struct Counters {
     pub without_credit: u64,
     /// Peers that were lost.
     pub peers_lost: u64,
-    /// Messages of lost peers that nobody had received and that were dropped: there were too many.
+    /// Messages of lost peers that no receive had taken and that were dropped: there were too many.
     pub orphans_dropped: u64,
 }
 

@@ -112,6 +112,7 @@ pub mod ids;
 mod large;
 pub mod matching;
 pub mod outgoing;
+mod pattern;
 mod peer;
 pub mod seq;
 pub mod status;

@@ -11,51 +11,9 @@ use alloc::vec::Vec;
 
 use crate::config::ContextBits;
 use crate::ids::{MessageId, PeerId, ReceiveId};
+pub use crate::pattern::Match;
+use crate::pattern::Pattern;
 use crate::waiting::{Waiting, WaitingMessages};
-
-/// The messages that a receive takes: those whose match information agrees with `info` in all bits
-/// of `mask`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Match {
-    /// The match information that is wanted.
-    pub info: u64,
-    /// The bits of it that count.
-    pub mask: u64,
-}
-
-impl Match {
-    /// Any message.
-    pub const ANY: Self = Self { info: 0, mask: 0 };
-
-    /// Messages with exactly this match information.
-    #[must_use]
-    pub const fn exact(info: u64) -> Self {
-        Self { info, mask: !0 }
-    }
-
-    /// Whether a message with this match information fits.
-    #[must_use]
-    pub const fn accepts(self, match_info: u64) -> bool {
-        (match_info ^ self.info) & self.mask == 0
-    }
-}
-
-/// What a receive asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pattern {
-    pub(crate) source: Option<PeerId>,
-    pub(crate) wanted: Match,
-}
-
-impl Pattern {
-    pub(crate) fn fits(&self, waiting: &Waiting) -> bool {
-        self.takes(waiting.match_info, waiting.source)
-    }
-
-    fn takes(&self, match_info: u64, source: PeerId) -> bool {
-        self.wanted.accepts(match_info) && self.source.is_none_or(|wanted| wanted == source)
-    }
-}
 
 /// Receives that wait for messages, and messages that wait for receives.
 #[derive(Debug)]
@@ -98,7 +56,7 @@ impl Matching {
         compared: &mut u64,
     ) -> Option<ReceiveId> {
         let posted = self.posted.get_mut(&self.bits.of(match_info))?;
-        let place = posted.iter().position(|(_, pattern)| pattern.takes(match_info, source));
+        let place = posted.iter().position(|(_, pattern)| pattern.fits(match_info, source));
         *compared += place.map_or(posted.len(), |place| place + 1) as u64;
         posted.remove(place?).map(|(receive, _)| receive)
     }

@@ -1,7 +1,7 @@
 //! Messages that wait for a receive, in the order in which they have arrived.
 //!
 //! Few wait most often, and then the fastest is to compare one after the other. A peer may send any
-//! number that nobody receives, and what it sends must not slow the receives of others down: so
+//! number that is never received, and what it sends must not slow the receives of others down: so
 //! only the oldest [`NEAR`] are compared one by one, and all later ones have an index, by source,
 //! by match information and by both. For patterns with a mask, which no index answers, the place is
 //! remembered before which nothing fits: each message is compared with each pattern once.
@@ -10,7 +10,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 
 use crate::ids::{MessageId, PeerId};
-use crate::matching::Pattern;
+use crate::pattern::Pattern;
 
 /// So many of the oldest messages have no index: it costs as much as a look at some hundred.
 const NEAR: usize = 256;
@@ -23,6 +23,12 @@ pub(crate) struct Waiting {
     pub(crate) message: MessageId,
     pub(crate) match_info: u64,
     pub(crate) source: PeerId,
+}
+
+impl Waiting {
+    fn fits(&self, pattern: &Pattern) -> bool {
+        pattern.fits(self.match_info, self.source)
+    }
 }
 
 /// The messages that wait.
@@ -74,7 +80,7 @@ impl WaitingMessages {
     }
 
     fn place(&mut self, pattern: &Pattern, compared: &mut u64) -> Option<Place> {
-        let near = self.near.iter().position(|waiting| pattern.fits(waiting));
+        let near = self.near.iter().position(|waiting| waiting.fits(pattern));
         *compared += near.map_or(self.near.len(), |place| place + 1) as u64;
         near.map(Place::Near).or_else(|| self.far.find(pattern, compared).map(Place::Far))
     }
@@ -164,7 +170,7 @@ impl Indexed {
         let since = known.map_or(0, |place| self.places[place].1);
         let mut fits = |arrival: &u64| {
             *compared += 1;
-            self.messages.get(arrival).is_some_and(|waiting| pattern.fits(waiting))
+            self.messages.get(arrival).is_some_and(|waiting| waiting.fits(pattern))
         };
         let found = match pattern.source {
             Some(source) => self.from(source, since).find(&mut fits),

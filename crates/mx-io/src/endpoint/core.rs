@@ -94,7 +94,7 @@ impl<S: Source, R: Sink> Core<S, R> {
     }
 
     /// Receives what has come, does what is due, sends what there is to send; whether frames came.
-    /// Whoever calls it has something else to look at, too, so it returns although more may come.
+    /// Callers have other work to do, so it returns although more may come.
     pub(super) fn advance(&mut self) -> Result<bool, MxError> {
         let mut any = false;
         for _ in 0..ROUNDS {
@@ -424,11 +424,11 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_keeps_nobody_who_has_something_else_to_look_at() {
+    fn a_flood_does_not_keep_the_caller_from_its_other_work() {
         let mut core = flooded();
         core.leadership.set_sleep(Role::Progress, Some(Instant::from_nanos(u64::MAX)));
         assert!(core.advance().unwrap());
-        // Nobody has armed the port: whoever sleeps on it has to look.
+        // The port is not armed: a thread that sleeps on it has to look.
         assert!(core.leadership.is_awake());
     }
 

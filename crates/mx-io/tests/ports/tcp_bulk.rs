@@ -240,7 +240,7 @@ fn strangers_get_no_path() {
 }
 
 #[test]
-fn strangers_who_say_nothing_are_few_and_keep_nobody_out() {
+fn strangers_who_say_nothing_are_few_and_keep_no_others_out() {
     let (veth, mut b, mut a) = pair();
     let address = a.port.tcp_address();
     let connect = || veth.enter(0, || TcpStream::connect(address).unwrap());

@@ -3,18 +3,17 @@
 //! Each host may have as many as there are places left, so none takes all of them. When a request
 //! finds no place, some guests of its host are asked whether they are still there, or of all hosts
 //! if it has none, and those that do not answer are lost in time. The request is not answered;
-//! whoever is alive repeats it. One that is wanted here, too, is a guest no longer.
+//! a peer that is alive repeats it. One that is wanted here, too, is a guest no longer.
 //!
 //! Of those that were answered and have not shown yet that they are alive, a new one replaces the
 //! oldest: requests are easily forged, and an honest peer uses the answer at once.
 
-use alloc::collections::{BTreeMap, VecDeque};
 use core::ops::Bound;
 
 use base::time::Instant;
 
 use super::Endpoint;
-use super::peers::Peers;
+use super::peers::{Guests, Peers};
 use crate::address::{Address, NicId};
 use crate::buffers::{Sink, Source};
 use crate::counters::Drop;
@@ -26,34 +25,6 @@ use crate::status::Code;
 const MAX_ANSWERED: usize = 1024;
 /// So many guests are asked whether they are there for each request that finds no place.
 const DOUBTED: usize = 4;
-
-/// The guests there are.
-#[derive(Debug, Default)]
-pub(super) struct Guests {
-    count: u32,
-    hosts: BTreeMap<NicId, u32>,
-    /// Those that were answered, the oldest first. Some may be connected or lost.
-    answered: VecDeque<PeerId>,
-    /// The last that was asked whether it is there.
-    doubted: Address,
-}
-
-impl Guests {
-    pub(super) fn came(&mut self, host: NicId) {
-        self.count += 1;
-        *self.hosts.entry(host).or_default() += 1;
-    }
-
-    pub(super) fn left(&mut self, host: NicId) {
-        self.count -= 1;
-        if let Some(count) = self.hosts.get_mut(&host) {
-            *count -= 1;
-            if *count == 0 {
-                self.hosts.remove(&host);
-            }
-        }
-    }
-}
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// What of a NIC's address names its host.

@@ -63,8 +63,7 @@ use crate::peer::{Link, Peer, Segment};
 use crate::seq::Seq;
 use crate::status::Event;
 use announced::Head;
-use orphans::Orphans;
-use peers::Peers;
+use peers::{Orphans, Peers};
 use reading::Reads;
 use schedule::{Schedule, Stray};
 
@@ -175,7 +174,7 @@ pub struct Endpoint<S, R> {
     lent: VecDeque<SendId>,
     receives: SlotMap<ReceiveId, Receiving<R>>,
     messages: SlotMap<MessageId, Message>,
-    /// Those that somebody has claimed, and their peers.
+    /// Those that were claimed, and their peers.
     claimed: BTreeSet<(PeerId, MessageId)>,
     orphans: Orphans,
     matching: Matching,

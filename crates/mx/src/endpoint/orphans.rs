@@ -2,9 +2,9 @@
 //! memory until they are: only so much, since a peer may come and go again and again. Those of the
 //! peers that were lost first are dropped for those of later ones.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use super::peers::Orphans;
 use super::{Contents, Endpoint, Message};
 use crate::buffers::{Sink, Source};
 use crate::ids::PeerId;
@@ -15,15 +15,6 @@ const MAX_PEERS: usize = 256;
 /// so many messages, and the bytes of one peer, in any case.
 const PART: u32 = 4;
 const LEAST: u32 = 64;
-
-/// What lost peers have left.
-#[derive(Debug, Default)]
-pub(super) struct Orphans {
-    /// The peers, in the order in which they were lost. Of some, all may have been received.
-    peers: VecDeque<PeerId>,
-    pub(super) messages: u32,
-    pub(super) bytes: u64,
-}
 
 impl<S: Source, R: Sink> Endpoint<S, R> {
     /// A peer is lost, and so many messages and bytes of it are here.

@@ -1,11 +1,11 @@
-//! The peers of an endpoint: by name, by address, and those that were lost.
+//! The peers of an endpoint: by name, by address, those that came by themselves, and those that
+//! were lost.
 
 use alloc::collections::{BTreeMap, VecDeque};
 
 use slotmap::SlotMap;
 
-use super::guests::Guests;
-use crate::address::Address;
+use crate::address::{Address, NicId};
 use crate::ids::PeerId;
 use crate::peer::Peer;
 use crate::status::Code;
@@ -18,6 +18,43 @@ struct Lost {
     id: PeerId,
     address: Address,
     code: Code,
+}
+
+/// The guests there are.
+#[derive(Debug, Default)]
+pub(super) struct Guests {
+    pub(super) count: u32,
+    pub(super) hosts: BTreeMap<NicId, u32>,
+    /// Those that were answered, the oldest first. Some may be connected or lost.
+    pub(super) answered: VecDeque<PeerId>,
+    /// The last that was asked whether it is there.
+    pub(super) doubted: Address,
+}
+
+impl Guests {
+    pub(super) fn came(&mut self, host: NicId) {
+        self.count += 1;
+        *self.hosts.entry(host).or_default() += 1;
+    }
+
+    pub(super) fn left(&mut self, host: NicId) {
+        self.count -= 1;
+        if let Some(count) = self.hosts.get_mut(&host) {
+            *count -= 1;
+            if *count == 0 {
+                self.hosts.remove(&host);
+            }
+        }
+    }
+}
+
+/// What lost peers have left.
+#[derive(Debug, Default)]
+pub(super) struct Orphans {
+    /// The peers, in the order in which they were lost. Of some, all may have been received.
+    pub(super) peers: VecDeque<PeerId>,
+    pub(super) messages: u32,
+    pub(super) bytes: u64,
 }
 
 /// All peers.

@@ -8,7 +8,8 @@ use super::announced::Announced;
 use super::{Contents, Endpoint, Message, Receiving, Sending};
 use crate::buffers::{Sink, Source};
 use crate::ids::{MessageId, PeerId, ReceiveId, SendId};
-use crate::matching::{Match, Pattern};
+use crate::matching::Match;
+use crate::pattern::Pattern;
 use crate::peer::{Item, Target};
 use crate::status::{Code, Event, Refusal, Status};
 

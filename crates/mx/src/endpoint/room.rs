@@ -2,11 +2,11 @@
 //!
 //! A peer may have as many messages waiting as there is room for others besides (dynamic
 //! thresholds; Choudhury and Hahne, 1998). One alone takes half of all room, two that take what
-//! they get a third each, and whoever comes later finds room. [`LEAST`] are always permitted. Ends
+//! they get a third each, and one that comes later finds room. [`LEAST`] are always permitted. Ends
 //! of transfers that a peer does not acknowledge count as well.
 //!
-//! A peer that has its share hears so in every frame, by the flag *full*, and begins no more
-//! messages; nothing is lost. What it has sent before it heard that fits into its window. One that
+//! A peer that has its share finds the flag *full* in every frame, and begins no more messages;
+//! nothing is lost. What it has sent before that fits into its window. One that
 //! sends more breaks the protocol.
 
 use base::time::Instant;

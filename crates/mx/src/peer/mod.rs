@@ -120,7 +120,7 @@ pub(crate) struct Peer {
     pub(crate) share: u32,
     /// Bytes of its eager messages that nobody has received.
     pub(crate) unexpected: u32,
-    /// Messages of it that nobody has received, of any kind.
+    /// Messages of it that no receive has taken, of any kind.
     pub(crate) waiting: u32,
     /// It must begin no more messages: the number of the frame that was the next one of its when
     /// that was decided.

@@ -5,7 +5,7 @@ use base::prng::Prng;
 use slotmap::SlotMap;
 
 use super::*;
-use crate::matching::Match;
+use crate::pattern::Match;
 
 fn peers(count: usize) -> Vec<PeerId> {
     let mut names = SlotMap::with_key();
@@ -42,7 +42,7 @@ fn the_first_that_fits_is_found_among_any() {
             let wanted = Match { info: below(8) as u64 & mask, mask };
             let source = (below(2) == 0).then(|| peers[below(4)]);
             let pattern = Pattern { source, wanted };
-            let place = all.iter().position(|one| pattern.fits(one));
+            let place = all.iter().position(|one| one.fits(&pattern));
             let expected = place.map(|place| all[place].message);
             assert_eq!(waiting.find(&pattern, &mut compared), expected, "{pattern:?}");
             if below(2) == 0 {

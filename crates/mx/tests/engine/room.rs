@@ -12,7 +12,7 @@ use mx::status::{Code, Event};
 use mx::wire::{Body, FrameType, Pull};
 
 const NOW: Instant = Instant::from_micros(1);
-/// What nobody receives.
+/// No receive takes messages with this match information.
 const UNWANTED: u64 = 1 << 40;
 
 fn end(config: Config) -> End {
@@ -23,10 +23,10 @@ fn end(config: Config) -> End {
 fn announces_all(end: &mut End, guest: &mut Guest) -> u32 {
     for count in 1..1 << 20 {
         guest.announces(end, NOW, UNWANTED | u64::from(count));
-        guest.hears(end, NOW);
+        guest.listens(end, NOW);
         // An acknowledgement is due after 250 us, or with the next probe.
         guest.says(end, NOW, &Body::Probe);
-        guest.hears(end, NOW);
+        guest.listens(end, NOW);
         if guest.is_full {
             return count;
         }
@@ -68,7 +68,7 @@ fn one_peer_leaves_room_for_the_messages_of_others() {
         let [Event::Received(_, status, data)] = &ends[..] else { panic!("{ends:?}") };
         assert_eq!((status.code, &data[..]), (Code::Success, &b"something"[..]));
         other.came.clear();
-        other.hears(&mut end, NOW);
+        other.listens(&mut end, NOW);
         assert!(!other.is_full && other.came.contains(&FrameType::Pull), "{:?}", other.came);
     }
     assert_eq!(announces_all(&mut end, &mut other), 250);
@@ -95,7 +95,7 @@ fn one_who_has_no_room_and_goes_on_is_no_peer_any_more() {
         let mut greedy = Guest::connected(&mut end, NOW, nic(1));
         announces_all(&mut end, &mut greedy);
         events(&mut end);
-        // What is under way when it hears that is taken.
+        // What is under way until then is taken.
         for count in 0..2 * u32::from(config.window) {
             let waiting = end.usage().waiting;
             assert!(waiting <= 500 + u32::from(config.window));
@@ -129,7 +129,7 @@ fn ends_of_transfers_that_a_peer_does_not_take_are_room_that_it_takes() {
         end.irecv(NOW, None, Match::ANY, vec![], 0).unwrap();
         greedy.announces(&mut end, NOW, 1);
         greedy.says(&mut end, NOW, &Body::Probe);
-        greedy.hears(&mut end, NOW);
+        greedy.listens(&mut end, NOW);
     }
     assert_eq!(end.peers().count(), 1);
 }
@@ -141,7 +141,7 @@ fn with_announced(count: u32) -> (End, Guest) {
     for number in 0..count {
         greedy.announces(&mut end, NOW, UNWANTED | u64::from(number));
         if number % 64 == 0 {
-            greedy.hears(&mut end, NOW);
+            greedy.listens(&mut end, NOW);
         }
     }
     (end, greedy)
@@ -204,13 +204,13 @@ fn closing_costs_what_there_is_to_refuse() {
     let compared = end.counters().compared - before;
     assert!(compared <= u64::from(count), "{compared}");
     assert_eq!(end.usage().waiting, 0);
-    // It hears of each, and then that this is the end.
+    // It gets a refusal for each, and then the end.
     let mut rounds = 0;
     greedy.came.clear();
     while !end.is_closed() {
         rounds += 1;
         assert!(rounds < 2 * count, "it does not end");
-        greedy.hears(&mut end, NOW);
+        greedy.listens(&mut end, NOW);
         greedy.says(&mut end, NOW, &Body::Ack(&[]));
     }
     let refusals = greedy.came.iter().filter(|it| **it == FrameType::Notify).count();
@@ -218,7 +218,7 @@ fn closing_costs_what_there_is_to_refuse() {
 }
 
 #[test]
-fn a_flood_of_forged_requests_keeps_nobody_out() {
+fn a_flood_of_forged_requests_keeps_no_others_out() {
     let mut end = end(Config::default());
     let flood = |end: &mut End, from: u32, count: u32| {
         for number in from..from + count {
@@ -263,7 +263,7 @@ fn pass(end: &mut End, from: Instant, span: Duration, alive: &mut [Guest]) -> In
         for guest in &mut *alive {
             guest.came.clear();
             // Frames for the dead are taken off with those for the first one.
-            guest.hears(end, now);
+            guest.listens(end, now);
             guest.says(end, now, &Body::Ack(&[]));
         }
     }
@@ -327,7 +327,7 @@ fn peers_that_come_and_go_leave_no_more_than_their_part() {
             usage.waiting <= 1_000 && usage.reserved_bytes == usage.unexpected_bytes,
             "{usage:?}"
         );
-        guest.hears(&mut end, NOW);
+        guest.listens(&mut end, NOW);
     }
     assert_eq!(end.counters().orphans_dropped, 99_000);
     // The last ones are there.

@@ -247,7 +247,7 @@ impl Drive {
         let Some(end) = self.world.end(host) else { return };
         let (usage, config) = (end.usage(), end.config());
         let most = (config.unexpected_bytes, config.early_bytes);
-        // Each peer may have a few, and what it sends until it hears that these are enough.
+        // Each peer may have a few, and what it sends before it finds the flag `full`.
         let each = u64::from(config.window) + u64::from(config.unexpected_messages.min(64));
         let peers = self.setup.hosts as u64 * each;
         let waiting = u64::from(config.unexpected_messages) + peers;

@@ -22,7 +22,7 @@ impl Bulk {
         }
     }
 
-    /// The connections that are being opened and are not too old, and whom they call.
+    /// The connections that are being opened and are not too old, and the peers that they call.
     fn opening(&mut self, now: Instant) -> impl Iterator<Item = (u64, Option<Key>)> + '_ {
         self.connections.retain(|_, connection| match connection {
             Connection::Opening(opening) => now.since(opening.since) < OPENS_FOR,
@@ -34,14 +34,14 @@ impl Bulk {
         })
     }
 
-    /// Whether a peer at this NIC may be called. Another may be, too, as often as this one has been.
+    /// Whether a peer at this NIC may be called: those at others may be, too, as often.
     fn may_call(&mut self, now: Instant, nic: NicId) -> bool {
         let called: Vec<_> = self.opening(now).filter_map(|(_, peer)| peer).collect();
         let of_nic = called.iter().filter(|(other, _)| *other == nic).count();
         of_nic < MAX_OPENING.saturating_sub(called.len()) && self.links.len() < MAX_LINKS
     }
 
-    /// Somebody connects. If too many have and said nothing, the one that did first makes place.
+    /// A connection comes in. If too many wait for their first bytes, the oldest makes place.
     pub(super) fn accept(&mut self) {
         let Ok((stream, _)) = self.listener.accept() else { return };
         let now = clock::now();

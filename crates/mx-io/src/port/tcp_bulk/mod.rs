@@ -26,9 +26,9 @@
 //! # What others can do
 //!
 //! Anybody may connect, and is disconnected after a second without the nonce; at most
-//! [`MAX_OPENING`] connections wait for it, of which a new one replaces the oldest. Anybody on the segment may ask this port to connect to
-//! an address there, at a port from 1024 on, but to none behind a router, on another
-//! interface, or of this host alone.
+//! [`MAX_OPENING`] connections wait for it, of which a new one replaces the oldest. Anybody on the
+//! segment may ask this port to connect to an address there, at a port from 1024 on, but to none
+//! behind a router, on another interface, or of this host alone.
 //!
 //! A spinning thread looks at connections the more rarely the more often it has done so in vain,
 //! since that takes a system call. A sleeping thread sleeps on both descriptors.

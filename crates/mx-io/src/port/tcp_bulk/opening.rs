@@ -88,7 +88,7 @@ impl Opening {
         Ok(Self { stream: OwnedFd::into(fd), since, came: [0; HELLO], length: 0, side })
     }
 
-    /// The peer that is called, if somebody is.
+    /// The peer that this endpoint connects to, if it was this endpoint that connected.
     pub(super) const fn called(&self) -> Option<Key> {
         match &self.side {
             Side::Called => None,

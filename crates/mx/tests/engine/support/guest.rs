@@ -46,7 +46,7 @@ impl Guest {
         let (is_deaf, is_full, came) = (false, false, Vec::new());
         let mut guest = Self { nic, token: 0, seq: 0, ack: 0, is_deaf, is_full, came };
         end.handle_frame(now, nic, &request(0));
-        guest.hears(end, now);
+        guest.listens(end, now);
         guest
     }
 
@@ -55,7 +55,7 @@ impl Guest {
         let mut guest = Self::asks(end, now, nic);
         assert!(guest.is_known(), "{nic} was not answered");
         guest.says(end, now, &Body::Probe);
-        guest.hears(end, now);
+        guest.listens(end, now);
         guest
     }
 
@@ -78,7 +78,7 @@ impl Guest {
     }
 
     /// Takes the frames that the endpoint sends, of which none is for others.
-    pub(crate) fn hears(&mut self, end: &mut End, now: Instant) {
+    pub(crate) fn listens(&mut self, end: &mut End, now: Instant) {
         let mut out = vec![0; wire::BULK_FRAME];
         while let Some(outgoing) = end.transmit(now, &mut out) {
             if outgoing.to != self.nic {
@@ -97,7 +97,7 @@ impl Guest {
         }
     }
 
-    /// Announces a message that nobody may want.
+    /// Announces a message.
     pub(crate) fn announces(&mut self, end: &mut End, now: Instant, match_info: u64) {
         let body = Body::Rendezvous { match_info, total: 1 << 40, region: self.seq, head: &[] };
         self.says(end, now, &body);
