@@ -219,7 +219,7 @@ pub enum Command {
 
 impl Command {
     /// Whether it says first that a device was left changed. Commands that change devices undo that
-    /// by themselves; of those that another program starts, nobody reads it.
+    /// by themselves; what those say that other programs start is read by no user.
     #[must_use]
     pub fn reminds(&self) -> bool {
         let undoes = matches!(

@@ -89,7 +89,7 @@ fn of_two_guards_that_wait_each_starts_the_other_again() {
 }
 
 #[test]
-fn what_nobody_confirms_is_undone_though_a_guard_was_killed_or_stopped() {
+fn a_change_without_confirmation_is_undone_though_a_guard_was_killed_or_stopped() {
     let ended = guarded(
         "for signal in KILL STOP; do
              for which in 1 2; do
@@ -131,7 +131,7 @@ fn every_command_says_what_is_overdue_and_the_next_change_undoes_it() {
              for command in 'show one' 'watch one --count 1 --interval 0.01' 'exporter --print' \
                             'nic labs' scenario 'probe --replay none' 'persist none --remove'; do
                  earmark $command >said 2>&1 || true
-                 echo $command: $(grep -c 'one: a change .* still in force' said || true)
+                 echo $command: $(grep -c 'one: a change .* in force' said || true)
              done
              earmark exporter --print 2>/dev/null | grep ^earmark_changes_overdue
              earmark apply --dry-run one gro-flush-timeout 1us 2>&1; gro
@@ -141,7 +141,7 @@ fn every_command_says_what_is_overdue_and_the_next_change_undoes_it() {
         let words = "show one: 1\nwatch one --count 1 --interval 0.01: 1\nexporter --print: 1\n\
             nic labs: 1\nscenario: 1\nprobe --replay none: 1\npersist none --remove: 0\n\
             earmark_changes_overdue 1\n\
-            one: a change that nobody confirmed was left in force, for its guards were stopped or \
+            one: a change that was not confirmed was left in force, for its guards were stopped or \
             killed; that is undone\n\
             one: would be: gro-flush-timeout 0 -> 1000\n0\nearmark_changes_overdue 0\n";
         assert_eq!(ended.output(), words, "{end}: {ended:?}");
@@ -171,16 +171,16 @@ fn other_users_see_what_is_overdue_of_root() {
          earmark apply --confirm-within 600s one $change >/dev/null
          guards=$(guards); kill -STOP $guards; kill -KILL $guards; expire
          mkdir /run/bin; cp {EARMARK} /run/bin/earmark; cd /run
-         as_nobody() {{
+         as_another() {{
              setpriv --reuid 65534 --regid 65534 --clear-groups env -u XDG_RUNTIME_DIR \
                  /run/bin/earmark \"$@\"
          }}
-         as_nobody exporter --print 2>said | grep ^earmark_changes_overdue; cat said
+         as_another exporter --print 2>said | grep ^earmark_changes_overdue; cat said
          chmod go= /run/earmark
-         as_nobody exporter --print 2>said | grep ^earmark_changes_overdue || cat said; gro"
+         as_another exporter --print 2>said | grep ^earmark_changes_overdue || cat said; gro"
     ));
-    let said = "one: a change that nobody confirmed in time is still in force, for its guards were \
+    let said = "one: a change that was not confirmed in time is in force, for its guards were \
                 stopped or killed; undo it with `earmark rollback`";
-    // Who may not look is not told that there is none.
+    // A user who may not look gets no zero.
     assert_eq!(ended.output(), format!("earmark_changes_overdue 1\n{said}\n20000\n"), "{ended:?}");
 }

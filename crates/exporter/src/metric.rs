@@ -169,8 +169,8 @@ metrics! {
     ReadErrors = Counter "earmark_nic_read_errors" NO_UNIT DEVICE,
         "How often something of the device could not be read; its other metrics are there.";
     ChangesOverdue = Gauge "earmark_changes_overdue" NO_UNIT &[],
-        "Changes of devices by Earmark that should have been undone and are in force: nobody \
-         confirmed them in time, or what made them was killed (earmark rollback undoes them).";
+        "Changes of devices by Earmark that should have been undone and are in force: they \
+         were not confirmed in time, or what made them was killed (earmark rollback undoes them).";
     Devices = Gauge "earmark_exporter_devices" NO_UNIT &[],
         "Devices that were read.";
     DevicesLeftOut = Gauge "earmark_exporter_devices_left_out" NO_UNIT &["reason"],

@@ -200,7 +200,7 @@ pub fn run(directory: &Path, device: &str) -> Result<ExitCode> {
         // An owner that does not listen has died, which is seen next.
         let _ = write_word(if is_undone { UNDONE } else { IN_FORCE });
     }
-    mend_own(&store, &identity)?;
+    undo_own(&store, &identity)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -224,7 +224,7 @@ fn write_word(word: &str) -> std::io::Result<()> {
 }
 
 /// The owner has died: undoes what it has done.
-fn mend_own(store: &Store, identity: &Identity) -> Result<()> {
+fn undo_own(store: &Store, identity: &Identity) -> Result<()> {
     let held = store.hold(identity)?;
     if undo_if_there(store, identity, &held, |_| true)? {
         errln!("{} is as it was: the change was not finished", identity.name);
@@ -286,8 +286,8 @@ fn await_confirmation(store: &Store, identity: &Identity, is_first: bool) -> Res
     Ok(())
 }
 
-/// Takes the lock of the first guard. Whoever looks for orphans holds it for a moment, too, and
-/// the guards of a change that was just confirmed until they glance again; on a busy machine that
+/// Takes the lock of the first guard. A command that looks for orphans has it for a moment, too,
+/// and the guards of a change that was just confirmed until they look again; on a busy machine that
 /// takes a while.
 fn become_first(store: &Store, identity: &Identity) -> Result<Held> {
     let first = (0..500).find_map(|_| match store.guard(identity) {
@@ -297,7 +297,7 @@ fn become_first(store: &Store, identity: &Identity) -> Result<Held> {
         }
         outcome => outcome.transpose(),
     });
-    first.context("somebody else waits for a confirmation")?
+    first.context("another guard waits for a confirmation")?
 }
 
 fn undo_if_there(

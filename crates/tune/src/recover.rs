@@ -12,12 +12,12 @@ use super::transaction::{boot, current, since_boot, undo};
 /// What is the matter with a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum JournalState {
-    /// Somebody is at it, or it is done.
+    /// A process is at it, or it is done.
     Consistent,
-    /// Whoever changed the device is dead, and so are the guards.
+    /// The process that changed the device is dead, and so are its guards.
     Orphaned,
-    /// Nobody has confirmed the change in time, and the guards have not undone it: they are dead
-    /// or stopped.
+    /// The change was not confirmed in time, and the guards have not undone it: they are dead or
+    /// stopped.
     Overdue,
     /// The machine has been started anew since, which undid everything.
     Stale,
@@ -67,7 +67,7 @@ fn reminders_of(store: &Store) -> Vec<String> {
         let waits = journal.trying?.until.is_some();
         let what = match (state, waits) {
             (JournalState::Overdue, _) => {
-                "a change that nobody confirmed in time is still in force, for its guards were \
+                "a change that was not confirmed in time is in force, for its guards were \
                  stopped or killed"
             }
             (JournalState::Orphaned, true) => {
@@ -115,7 +115,7 @@ fn recover_one(store: &Store, journal: &Journal) -> Result<Option<String>> {
             let mut journal = current(store, device.as_ref())?;
             let Some(trying) = &journal.trying else { return Ok(None) };
             let what = if trying.until.is_some() {
-                "a change that nobody confirmed was left in force, for its guards were stopped or \
+                "a change that was not confirmed was left in force, for its guards were stopped or \
                  killed"
             } else {
                 "an Earmark was killed while it changed it"
