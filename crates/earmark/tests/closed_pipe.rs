@@ -95,6 +95,7 @@ fn a_change_whose_report_cannot_be_written_stays_and_is_reported_on_standard_err
              lost earmark apply --json --confirm-within 600s one gro-flush-timeout 5us
              earmark rollback >/dev/null
              lost earmark tune one {tune} --report /none/page; earmark rollback >/dev/null
+             lost earmark persist tap rx-frames gro-flush-timeout --write --root root
              lost earmark apply --dry-run one gro-flush-timeout 5us
              lost earmark tune one {tune} --dry-run"
         ),
@@ -120,6 +121,9 @@ fn a_change_whose_report_cannot_be_written_stays_and_is_reported_on_standard_err
         "earmark: write /none/page: No such file",
         "in force; way back: earmark rollback one\n",
         "status 4\n",
+        "written: root/etc/systemd/network/70-earmark-tap.link\n\
+         written: root/etc/udev/rules.d/90-earmark-tap.rules\n",
+        "way back: earmark persist tap --root root --remove\nstatus 4\n",
         // Nothing is changed, and nothing is done.
         "earmark: write to standard output; make room where it goes",
         "status 1\n0\n0\n",

@@ -42,14 +42,14 @@ pub fn reminders() -> Vec<String> {
     places().iter().flat_map(reminders_of).collect()
 }
 
-/// How many lines [`reminders`] has; `None` where this user may not read all journals.
+/// How many lines [`reminders`] has; `None` where this user may not read root's journals.
 #[must_use]
 pub fn overdue() -> Option<usize> {
-    let is_refused = |store: &Store| {
-        let listed = std::fs::read_dir(store.directory());
-        listed.is_err_and(|error| error.kind() != ErrorKind::NotFound)
-    };
-    (!places().iter().any(is_refused)).then(|| reminders().len())
+    let of_root = Store::find(Some(Path::new(OF_ROOT))).ok()?;
+    match std::fs::read_dir(of_root.directory()) {
+        Err(error) if error.kind() != ErrorKind::NotFound => None,
+        _ => Some(reminders().len()),
+    }
 }
 
 /// Where journals are that this user may want to know of: its own, and those of root.
