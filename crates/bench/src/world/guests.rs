@@ -137,8 +137,8 @@ impl Guests {
     }
 }
 
-/// The `rx-usecs` and `rx-frames` that a guest's driver sets so that it believes in what is in force:
-/// none if they would change the setting.
+/// The `rx-usecs` and `rx-frames` that a guest's driver sets so that it believes in what is in
+/// force: none if they would change the setting.
 fn drivers_numbers(setting: Moderation) -> Option<(u32, u32)> {
     let numbers = (setting.rx_usecs, setting.rx_frames);
     (vhost::coalesce(setting, numbers.0, numbers.1) == Ok(setting)).then_some(numbers)
