@@ -95,12 +95,7 @@ fn no_file_is_read_that_never_begins_or_never_ends() {
     output(Command::new("mkfifo").arg(&pipe)).output();
     let large = directory.file("large");
     // As a code file has to be.
-    let file = std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&large);
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&large);
     file.unwrap().set_len(1 << 40).unwrap();
     let tune = ["tune", "lo", "--peer", "127.0.0.1", "--goal", "min p99", "--code-file"];
     let mx = ["mx", "perf", "--port", "udp:127.0.0.1:0", "--peer", "no/1", "--peers-file"];

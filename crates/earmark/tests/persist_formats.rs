@@ -240,7 +240,7 @@ fn every_format_is_added_to_and_removed() {
                  echo 30000 >$timeout
                  earmark persist tap rx-frames --as $format --write --root $root
                  echo has; grep -rhoE 'Settings:.*|gro_flush_timeout.=\"20000\"' $root | sort -u
-                 [ -z \"$(find $root -name '*.earmark-new')\" ]
+                 [ -z \"$(find $root -name '.earmark-*')\" ]
                  earmark persist tap rx-frames --as $format --remove --root $root
                  echo left; grep -rhoE 'rx-frames|RxMax' $root || echo nothing
                  earmark persist tap --remove --root $root
