@@ -195,12 +195,12 @@ impl Producer {
             return true;
         }
         let taken = self.ring.taken().load(Ordering::Acquire);
-        let waiting = self.next.wrapping_sub(taken);
-        if waiting <= all {
-            // Otherwise it claims to have taken what never was there.
+        // Otherwise it claims to have taken what never was there, or has been taken long ago.
+        let waiting = self.next.checked_sub(taken).filter(|waiting| *waiting <= all);
+        if waiting.is_some() {
             self.taken = taken;
         }
-        waiting <= all && waiting + lines <= all
+        waiting.is_some_and(|waiting| waiting + lines <= all)
     }
 
     /// How the consumer has to be woken, which whoever asks has to do.
@@ -499,6 +499,11 @@ mod tests {
             consumer.ring.taken().store(lie, Ordering::Release);
             assert!(!push(&mut producer, &[1; 9]), "{lie}");
         }
+        // One that has taken what would have been before the first.
+        let (mut producer, consumer) = of(0, 0, 9);
+        while push(&mut producer, &[1; ROOM]) {}
+        consumer.ring.taken().store(u64::MAX - 9, Ordering::Release);
+        assert!(!push(&mut producer, &[1; ROOM]) && !push(&mut producer, &[1; ROOM]));
     }
 
     #[test]
