@@ -147,7 +147,7 @@ impl Drop for Reporter {
 /// # Errors
 /// If the kernel does not list its sockets.
 pub fn running() -> io::Result<Vec<String>> {
-    Ok(peer::listening(PREFIX)?.into_iter().map(|socket| socket.name).collect())
+    peer::listening(PREFIX)
 }
 
 /// Looks at the endpoint of this address.

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
-use sys::peer::{self, Listening, PeerError, Server, User};
+use sys::peer::{self, PeerError, Server, User};
 
 use super::{PREFIX, PortState, Reply, Request};
 
@@ -30,9 +30,7 @@ pub struct Labs {
 /// If the kernel does not list its sockets.
 pub fn labs() -> Result<Labs> {
     let mut labs = Labs::default();
-    for Listening { name, .. } in
-        peer::listening(PREFIX).context("list labs: read /proc/net/unix")?
-    {
+    for name in peer::listening(PREFIX).context("list labs: read /proc/net/unix")? {
         match peer::owner(&format!("{PREFIX}{name}")) {
             Ok(user) if user == User::own() => labs.own.push(name),
             Ok(user) => labs.others.push((name, user)),
@@ -61,15 +59,27 @@ pub fn choose(name: Option<&str>) -> Result<String> {
     }
 }
 
-/// The number of the socket on which a lab listens here, which tells it from a later one of that
-/// name.
+/// The number of a lab, which tells it from a later one of that name; none if no such lab of this
+/// user's runs here. The lab itself says it: any user can make `/proc/net/unix` show what it likes.
 ///
 /// # Errors
-/// If no such lab runs.
-pub fn socket(lab: &str) -> Result<u64> {
-    let sockets = peer::listening(PREFIX).context("find a lab: read /proc/net/unix")?;
-    let number = sockets.into_iter().find(|socket| socket.name == lab).map(|socket| socket.inode);
-    number.with_context(|| format!("no lab {lab} runs here; look at: earmark nic labs"))
+/// If the lab does not answer.
+pub fn instance(lab: &str) -> Result<Option<u64>> {
+    let server = match Server::connect(&format!("{PREFIX}{lab}"), TIMEOUT) {
+        Ok(server) => server,
+        Err(PeerError::Foreign(_)) => return Ok(None),
+        Err(PeerError::Connect(error)) if error.kind() == ErrorKind::ConnectionRefused => {
+            return Ok(None);
+        }
+        Err(PeerError::Connect(error)) => {
+            return Err(error).with_context(|| format!("reach lab {lab}"));
+        }
+    };
+    match exchange(lab, server, &Request::Identify)? {
+        Reply::Instance(number) => Ok(Some(number)),
+        Reply::Foreign => Ok(None),
+        Reply::Ports(_) | Reply::Refused(_) => bail!(other_version(lab)),
+    }
 }
 
 /// Asks a lab.
@@ -77,7 +87,7 @@ pub fn socket(lab: &str) -> Result<u64> {
 /// # Errors
 /// If it does not run, is that of another user, refuses, or does not answer.
 pub fn ask(lab: &str, request: &Request) -> Result<Vec<PortState>> {
-    let mut server = match Server::connect(&format!("{PREFIX}{lab}"), TIMEOUT) {
+    let server = match Server::connect(&format!("{PREFIX}{lab}"), TIMEOUT) {
         Ok(server) => server,
         Err(PeerError::Foreign(user)) => bail!(foreign(lab, user)),
         Err(PeerError::Connect(error)) => {
@@ -87,6 +97,15 @@ pub fn ask(lab: &str, request: &Request) -> Result<Vec<PortState>> {
         }
     };
     let user = server.user();
+    match exchange(lab, server, request)? {
+        Reply::Ports(ports) => Ok(ports),
+        Reply::Refused(why) => bail!("{why}"),
+        Reply::Foreign => bail!(foreign(lab, user)),
+        Reply::Instance(_) => bail!(other_version(lab)),
+    }
+}
+
+fn exchange(lab: &str, mut server: Server, request: &Request) -> Result<Reply> {
     let mut line = serde_json::to_string(request)?;
     line.push('\n');
     match server.write_all(line.as_bytes()) {
@@ -103,11 +122,11 @@ pub fn ask(lab: &str, request: &Request) -> Result<Vec<PortState>> {
         "the answer of lab {lab} has no end after {} bytes; does it still run?",
         reply.len()
     );
-    match serde_json::from_slice(&reply).with_context(|| format!("read the answer of lab {lab}"))? {
-        Reply::Ports(ports) => Ok(ports),
-        Reply::Refused(why) => bail!("{why}"),
-        Reply::Foreign => bail!(foreign(lab, user)),
-    }
+    serde_json::from_slice(&reply).with_context(|| format!("read the answer of lab {lab}"))
+}
+
+fn other_version(lab: &str) -> String {
+    format!("lab {lab} is of another version; end it, and start it again")
 }
 
 /// What to do about a lab that another user has started.
@@ -125,11 +144,17 @@ mod tests {
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixListener};
 
-    /// Why the answer of a lab that says `bytes`, again and again, is none.
-    fn refusal(name: &str, bytes: &[u8], times: usize) -> String {
-        let lab = format!("{}-{name}", std::process::id());
-        let address = SocketAddr::from_abstract_name(format!("{PREFIX}{lab}")).unwrap();
-        let listener = UnixListener::bind_addr(&address).unwrap();
+    fn lab(name: &str) -> String {
+        format!("{}-{name}", std::process::id())
+    }
+
+    fn bind(name: &str) -> UnixListener {
+        UnixListener::bind_addr(&SocketAddr::from_abstract_name(name).unwrap()).unwrap()
+    }
+
+    /// What `ask` finds at a lab that says `bytes`, again and again.
+    fn answered<T>(lab: &str, bytes: &[u8], times: usize, ask: impl FnOnce() -> T) -> T {
+        let listener = bind(&format!("{PREFIX}{lab}"));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut client = peer::accept(&listener).unwrap();
@@ -137,8 +162,28 @@ mod tests {
                 // It may go before all is said.
                 let _ = (0..times).try_for_each(|_| client.write_all(bytes));
             });
-            format!("{:#}", ask(&lab, &Request::Show).unwrap_err())
+            ask()
         })
+    }
+
+    /// Why the answer of a lab that says `bytes`, again and again, is none.
+    fn refusal(name: &str, bytes: &[u8], times: usize) -> String {
+        let lab = lab(name);
+        let error = answered(&lab, bytes, times, || ask(&lab, &Request::Show).unwrap_err());
+        format!("{error:#}")
+    }
+
+    #[test]
+    fn a_lab_itself_says_which_it_is() {
+        let lab = lab("instance");
+        // A name with a line end looks like a row of `/proc/net/unix`, with any inode.
+        let row = format!("0\n0: 2 0 00010000 0001 01 1 @{PREFIX}{lab}");
+        let forger = bind(&row);
+        assert!(peer::listening(PREFIX).unwrap().contains(&lab), "it is listed");
+        assert_eq!(instance(&lab).unwrap(), None);
+        let ask = || instance(&lab).unwrap();
+        assert_eq!(answered(&lab, b"{\"instance\":7}\n", 1, ask), Some(7));
+        drop(forger);
     }
 
     #[test]

@@ -23,6 +23,8 @@ const PREFIX: &str = "earmark/lab/";
 pub enum Request {
     /// Tell everything.
     Show,
+    /// Tell which lab it is.
+    Identify,
     /// Change settings of a port.
     Set {
         /// The port's name, such as `b0`.
@@ -45,6 +47,8 @@ pub enum Request {
 pub enum Reply {
     /// Everything, or, after a change, what is in force now.
     Ports(Vec<PortState>),
+    /// A number at random, which tells the lab from an earlier one of its name.
+    Instance(u64),
     /// It cannot be; nothing was changed.
     Refused(String),
     /// The lab is that of another user.

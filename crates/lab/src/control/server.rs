@@ -19,6 +19,7 @@ use nic::moderation::{
 use super::{AttachmentState, LaneState, PREFIX, PortState, QueueState, Reply, Request};
 use hostside::distribution::Distribution;
 use sys::peer::{self, Credentials};
+use sys::seed::seed;
 use sys::streams::{read_line, write_full};
 
 /// The longest request that is read, in bytes.
@@ -63,11 +64,12 @@ impl Server {
             listeners.push(host.enter_net(bind)??);
         }
         let mut server = Self { sockets: Vec::new() };
+        let instance = seed();
         for listener in listeners {
             let (plane, ours) = (Arc::downgrade(plane), listener.try_clone()?);
             let thread = std::thread::Builder::new()
                 .name("earmark-control".into())
-                .spawn(move || serve(&listener, &plane))
+                .spawn(move || serve(&listener, &plane, instance))
                 .context("start the control thread")?;
             server.sockets.push((ours, thread));
         }
@@ -86,19 +88,19 @@ impl Drop for Server {
 }
 
 /// Answers clients one by one, until the socket is shut down.
-fn serve(listener: &UnixListener, plane: &Weak<Handle>) {
+fn serve(listener: &UnixListener, plane: &Weak<Handle>, instance: u64) {
     while let Some(stream) = peer::accept(listener) {
         let Some(plane) = plane.upgrade() else { return };
         // A client that goes away or talks nonsense is its own problem.
-        let _ = answer(&stream, &plane);
+        let _ = answer(&stream, &plane, instance);
     }
 }
 
-fn answer(stream: &UnixStream, plane: &Handle) -> Result<()> {
+fn answer(stream: &UnixStream, plane: &Handle, instance: u64) -> Result<()> {
     let until = Instant::now() + TIMEOUT;
     let reply = if Credentials::of(stream)?.are_trusted() {
         let line = String::from_utf8(read_line(stream, MAX_REQUEST, until)?)?;
-        obey(&line, plane).unwrap_or_else(|error| Reply::Refused(format!("{error:#}")))
+        obey(&line, plane, instance).unwrap_or_else(|error| Reply::Refused(format!("{error:#}")))
     } else {
         Reply::Foreign
     };
@@ -107,9 +109,10 @@ fn answer(stream: &UnixStream, plane: &Handle) -> Result<()> {
     Ok(write_full(stream, text.as_bytes(), Instant::now() + TIMEOUT)?)
 }
 
-fn obey(line: &str, plane: &Handle) -> Result<Reply> {
+fn obey(line: &str, plane: &Handle, instance: u64) -> Result<Reply> {
     match serde_json::from_str(line)? {
         Request::Show => {}
+        Request::Identify => return Ok(Reply::Instance(instance)),
         Request::Set { port, queue, settings } => {
             plane.call(move |plane| set(plane, &port, queue, &settings))??;
         }

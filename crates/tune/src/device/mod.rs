@@ -27,8 +27,8 @@ pub struct Identity {
     pub name: String,
     /// Where that name counts: a network namespace by its number, or a lab by its name.
     pub place: String,
-    /// What tells it from another one of that name: the number of an interface, or of the socket
-    /// of a lab.
+    /// What tells it from another one of that name: the number of an interface, or the one
+    /// that a lab says.
     pub number: u64,
     /// The Ethernet address of an interface, by which it is known after it was renamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -44,9 +44,7 @@ pub fn reopen(identity: &Identity) -> Result<Reopened> {
         DeviceKind::Interface => Interface::reopen(identity)
             .with_context(|| format!("look for {}, which has a journal", identity.name)),
         DeviceKind::Port => {
-            let runs = client::labs()?.own.contains(&identity.place)
-                && client::socket(&identity.place)? == identity.number;
-            if !runs {
+            if client::instance(&identity.place)? != Some(identity.number) {
                 return Ok(Reopened::Gone);
             }
             Ok(Reopened::Here(Box::new(LabPort::open(&identity.place, &identity.name)?)))

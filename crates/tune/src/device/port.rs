@@ -6,7 +6,7 @@ use nic::moderation::{Coalesce, Moderation, Profile, TimerKind};
 
 use super::{Counted, Device, DeviceKind, Identity};
 use crate::setting::{Change, Setting, State, Value};
-use lab::control::client::{ask, socket};
+use lab::control::client::{ask, instance};
 use lab::control::{PortState, Request};
 
 /// A port of the NIC of a lab.
@@ -22,10 +22,11 @@ impl LabPort {
     /// If the lab does not run, or has no such port.
     pub fn open(lab: &str, name: &str) -> Result<Self> {
         let (place, name) = (lab.to_owned(), name.to_owned());
-        let number = socket(lab)?;
-        let identity = Identity { kind: DeviceKind::Port, name, place, number, address: None };
-        let port = Self { identity };
+        let identity = Identity { kind: DeviceKind::Port, name, place, number: 0, address: None };
+        let mut port = Self { identity };
         port.state()?;
+        let number = instance(lab)?;
+        port.identity.number = number.with_context(|| format!("lab {lab} has ended"))?;
         Ok(port)
     }
 
