@@ -16,7 +16,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connec
 use rustix::process::Pid;
 
 use crate::option;
-use crate::streams::time_left;
+use crate::streams::{is_lack, time_left};
 
 /// How long no client is accepted after one that could not be.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -193,13 +193,8 @@ pub fn accept(listener: &UnixListener) -> Option<UnixStream> {
         match listener.accept() {
             Ok((stream, _)) => return Some(stream),
             Err(error) if error.kind() == ErrorKind::InvalidInput => return None,
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    ErrorKind::Interrupted | ErrorKind::ConnectionAborted
-                ) => {}
-            // No descriptors or no memory; there may be some later.
-            Err(_) => thread::sleep(PAUSE),
+            Err(error) if is_lack(&error) => thread::sleep(PAUSE),
+            Err(_) => {}
         }
     }
 }

@@ -9,11 +9,14 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::{Arc, Weak};
+use std::thread;
+use std::time::Duration;
 
 use base::time::Instant;
 use hostside::VirtualHost;
 use rustix::event::{Timespec, epoll};
 use sys::peer::Credentials;
+use sys::streams::is_lack;
 
 use super::config::SessionSettings;
 use super::connection::Connection;
@@ -37,10 +40,15 @@ const BATCH: usize = 16;
 /// Descriptors and mappings that wait to be closed, at which a frontend is sent away.
 const MAX_UNCLOSED: usize = 512;
 
+/// How long none is accepted after one that could not be.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// Has connections accepted again when it is dropped. The reaper drops it, after all that waited to
 /// be closed when accepting ended; the epoll then wakes the owner of the device by itself.
 #[derive(Debug)]
 struct Reopening {
+    /// What only time can bring, as descriptors that others hold, is waited for so long.
+    after: Duration,
     epoll: Arc<OwnedFd>,
     /// None if the device is gone meanwhile.
     listener: Weak<UnixListener>,
@@ -48,6 +56,7 @@ struct Reopening {
 
 impl Drop for Reopening {
     fn drop(&mut self) {
+        thread::sleep(self.after);
         if let Some(listener) = self.listener.upgrade() {
             // The entry is there, so this needs no memory, and does not fail.
             let event = epoll::EventData::new_u64(LISTENER);
@@ -180,7 +189,15 @@ impl Frontend {
     fn accept(&mut self) -> bool {
         let mut another = false;
         while self.watching.reaper.pending() <= MAX_UNCLOSED {
-            let Ok((stream, _)) = self.listener.accept() else { return another };
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    if is_lack(&error) {
+                        self.pause(PAUSE);
+                    }
+                    return another;
+                }
+            };
             let Watching { epoll, reaper, .. } = &self.watching;
             let connection = Connection::new(ForeignFd::new(stream.into(), reaper));
             if self.guest.is_some() {
@@ -201,17 +218,18 @@ impl Frontend {
                 another = true;
             }
         }
-        self.pause();
+        self.pause(Duration::ZERO);
         another
     }
 
-    /// Accepts no more connections until the reaper has closed what waits for it now.
-    fn pause(&self) {
+    /// Accepts no more connections until the reaper has closed what waits for it now, and then has
+    /// waited for `after`.
+    fn pause(&self, after: Duration) {
         let Watching { epoll, reaper, .. } = &self.watching;
         let event = epoll::EventData::new_u64(LISTENER);
         let _ = epoll::modify(&**epoll, &*self.listener, event, epoll::EventFlags::empty());
         let listener = Arc::downgrade(&self.listener);
-        reaper.drop_later(Box::new(Reopening { epoll: Arc::clone(epoll), listener }));
+        reaper.drop_later(Box::new(Reopening { after, epoll: Arc::clone(epoll), listener }));
     }
 
     /// Obeys messages, until there are none or one has to wait for its answer.
@@ -342,6 +360,7 @@ mod tests {
     use crate::reaper::Foreign;
     use crate::reaper::tests::Stubborn;
     use rustix::event::{PollFd, PollFlags, poll};
+    use std::io::Write;
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixStream};
     use std::sync::mpsc::sync_channel;
@@ -372,5 +391,22 @@ mod tests {
         assert!(is_ready(&frontend, 120), "the frontend that waits is noticed");
         assert!(frontend.sync(true));
         assert!(frontend.is_connected());
+    }
+
+    #[test]
+    fn who_cannot_be_accepted_keeps_nothing_busy_and_is_tried_again() {
+        // A connection that is read from cannot be accepted from, as if descriptors were lacking.
+        let (mut peer, listener) = UnixStream::pair().unwrap();
+        peer.write_all(b"x").unwrap();
+        let listener = UnixListener::from(OwnedFd::from(listener));
+        let settings = DeviceSettings::default().session();
+        let mut frontend = Frontend::new(listener, settings).unwrap();
+        let (release, wait) = sync_channel(0);
+        drop(Foreign::new(Stubborn(wait), &frontend.watching.reaper));
+
+        assert!(!frontend.sync(true));
+        assert!(!is_ready(&frontend, 0), "nothing can be done for a while");
+        release.send(()).unwrap();
+        assert!(is_ready(&frontend, 120), "it is tried again");
     }
 }
