@@ -21,7 +21,6 @@ use sys::netlink::{Netlink, NetlinkError};
 use crate::background::Background;
 use crate::interrupts::InterruptCounter;
 use crate::metric::Metric;
-use crate::name::label;
 use crate::process;
 use crate::reading::Reading;
 use crate::sample::Sample;
@@ -135,7 +134,7 @@ impl Collector {
                 self.known.remove(name);
                 continue;
             };
-            samples.extend(reading.samples(&label(name)));
+            samples.extend(reading.samples(name));
             read += 1;
         }
         self.collections += 1;

@@ -10,7 +10,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`metric`], [`sample`] | all metrics; values of them, and the text formats |
-//! | [`select`], [`name`] | which devices, and their names as labels |
+//! | [`select`] | which devices |
 //! | [`reading`], [`collector`] | one device at one moment; all of them, again and again |
 //! | [`background`] | measurements that are taken seldom, and collected with the rest |
 //! | [`serve`], [`textfile`] | where the text goes |
@@ -37,7 +37,7 @@ pub mod background;
 pub mod collector;
 mod interrupts;
 pub mod metric;
-pub mod name;
+mod name;
 mod process;
 pub mod reading;
 pub mod sample;

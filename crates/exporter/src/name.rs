@@ -1,10 +1,9 @@
-//! Names of devices as labels.
+//! Names of devices, and what drivers and firmware say, as labels.
 
-/// The name as a label: control characters and backslashes are escaped, so that no terminal obeys
-/// one and no two names become the same. A name that is no UTF-8 has been escaped before, by
-/// [`netdev::illegible_devices`], and has a single backslash where this writes two.
+/// The text as a label: control characters and backslashes are escaped, so that no terminal obeys
+/// one and no two names become the same.
 #[must_use]
-pub fn label(name: &str) -> String {
+pub(crate) fn label(name: &str) -> String {
     let mut label = String::with_capacity(name.len());
     for c in name.chars() {
         if c.is_control() || c == '\\' {

@@ -10,6 +10,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::metric::{Kind, Metric};
+use crate::name::label;
 
 /// The value of one series.
 #[derive(Clone, Debug, PartialEq)]
@@ -124,8 +125,8 @@ impl Collector for Ordered {
             let (unit, kind) = (family.unit, family.metric_type());
             let mut encoder = encoder.encode_descriptor(family.stem, family.help, unit, kind)?;
             for sample in samples {
-                let values = sample.labels.iter().map(String::as_str);
-                let labels: Vec<(&str, &str)> = family.labels.iter().copied().zip(values).collect();
+                let values = sample.labels.iter().map(|value| label(value));
+                let labels: Vec<_> = family.labels.iter().copied().zip(values).collect();
                 if family.kind == Kind::Info {
                     encoder.encode_info(&labels)?;
                     continue;
@@ -154,7 +155,7 @@ mod tests {
 
     fn samples() -> Vec<Sample> {
         vec![
-            Sample::new(Metric::Packets, &["e\"\\\n0", "rx"], 7_u64),
+            Sample::new(Metric::Packets, &["e\"\\\n\u{1b}0", "rx"], 7_u64),
             Sample::new(Metric::RxUsecs, &["eth0"], 75e-6),
             Sample::new(Metric::RxUsecs, &["eth1"], 0.0),
             Sample::new(Metric::Build, &["0.1.0"], true),
@@ -173,7 +174,7 @@ mod tests {
                 "earmark_nic_coalesce_rx_seconds{device=\"eth0\"} 0.000075",
                 "earmark_nic_coalesce_rx_seconds{device=\"eth1\"} 0.0",
                 "# TYPE earmark_nic_packets counter",
-                "earmark_nic_packets_total{device=\"e\\\"\\\\\\n0\",direction=\"rx\"} 7",
+                "earmark_nic_packets_total{device=\"e\\\"\\\\\\\\\\\\n\\\\u{1b}0\",direction=\"rx\"} 7",
                 "# TYPE earmark_build info",
                 "earmark_build_info{version=\"0.1.0\"} 1",
                 "# EOF",
