@@ -1,5 +1,6 @@
 //! One run in virtual time: guests, their NIC, and the calendar.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -65,6 +66,8 @@ pub(super) struct VirtualRun {
     // Dropped in this order: the guests end before their NIC does.
     guests: Vec<Guest>,
     phases: Vec<GuestPhase>,
+    /// What they are to do, by their numbers: a guest may speak of other programs.
+    programs: BTreeSet<(usize, u32)>,
     /// Time ends when these have ended.
     awaited: Vec<usize>,
     _control: Server,
@@ -105,6 +108,10 @@ impl VirtualRun {
         (scripts, awaited): (Vec<Vec<TimedCommand>>, Vec<usize>),
         seed: u64,
     ) -> Result<Self> {
+        let of_guest = |(guest, cues): (usize, &Vec<TimedCommand>)| {
+            cues.iter().map(|cue| (guest, cue.program)).collect::<Vec<_>>()
+        };
+        let programs = scripts.iter().enumerate().flat_map(of_guest).collect();
         let time = GuestTime::Virtual { scripts, seed };
         let guests = Guests::prepare(names, options, Some(moderation), time)?;
         let interfaces: Vec<&str> = guests.plans.iter().map(|plan| plan.name.as_str()).collect();
@@ -118,6 +125,7 @@ impl VirtualRun {
             _control: Server::start(options.name.as_deref(), plane.data_plane(), &[])?,
             guests: Vec::new(),
             phases: vec![GuestPhase::Booting; names.len()],
+            programs,
             awaited,
             plane,
             boot_list: Some(guests.boot_list),
@@ -227,10 +235,11 @@ impl VirtualRun {
                     Ok((GUEST, Event::PoweringOff)) => {
                         self.phases[number] = GuestPhase::PoweringOff;
                     }
-                    Ok((GUEST, _)) => {}
                     Ok((program, event)) => {
-                        self.heard_at = RealInstant::now();
-                        sink(number, program, event);
+                        if program != GUEST && self.programs.contains(&(number, program)) {
+                            self.heard_at = RealInstant::now();
+                            sink(number, program, event);
+                        }
                     }
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => {

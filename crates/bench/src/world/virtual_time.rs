@@ -112,6 +112,9 @@ impl World for Virtual {
 /// What programs have written, by guest and program.
 pub(super) type Outputs = BTreeMap<(usize, u32), Output>;
 
+/// The most that is kept of an output, in bytes: records are shorter.
+const MOST: usize = 16 << 20;
+
 /// What one program has written, and how it ended.
 #[derive(Debug, Default)]
 pub(super) struct Output {
@@ -124,8 +127,10 @@ pub(super) struct Output {
 impl Output {
     pub(super) fn note(&mut self, event: Event) {
         match event {
-            Event::Output(Stream::Output, bytes) => self.out.extend(bytes),
-            Event::Output(Stream::Error, bytes) => self.err.extend(bytes),
+            Event::Output(stream, bytes) => {
+                let to = if stream == Stream::Output { &mut self.out } else { &mut self.err };
+                to.extend(bytes.into_iter().take(MOST.saturating_sub(to.len())));
+            }
             Event::Failed(errno) => {
                 let error = std::io::Error::from_raw_os_error(errno);
                 self.end = Some(format!("could not be started: {error}"));

@@ -42,7 +42,7 @@ pub enum ExecError {
     #[error("reach the guest: {0}; start programs with `earmark lab`, not by hand")]
     Connect(#[source] io::Error),
     /// The guest has ended before the program.
-    #[error("the guest has ended before {0}; was it killed?")]
+    #[error("the guest has ended before {0}, or sends more than it may; was it killed?")]
     Gone(String),
     /// The guest could not start the program.
     #[error("start {program}: {cause}; check that it is installed and in PATH")]
@@ -135,6 +135,21 @@ struct Pending {
     closed: bool,
 }
 
+impl Pending {
+    /// Adds what has arrived: no more than the window has room for.
+    fn add(&mut self, bytes: Vec<u8>) -> io::Result<()> {
+        if self.closed {
+            return Ok(());
+        }
+        if (self.bytes.len() + bytes.len()) as u64 > WINDOW {
+            let what = "the guest sends more output than it may; end it";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        self.bytes.extend(bytes);
+        Ok(())
+    }
+}
+
 struct Proxy {
     guest: Channel,
     signals: SignalDelivery<UnixStream, SignalOnly>,
@@ -215,7 +230,9 @@ impl Proxy {
             if let Some(output) = self.guest.output() {
                 waiter.writable(output, Peer::ToGuest);
             }
-            if self.room.is_some_and(|room| room > 0) {
+            // A guest may say that it has room, and read nothing.
+            let is_read = (self.guest.backlog() as u64) < WINDOW;
+            if is_read && self.room.is_some_and(|room| room > 0) {
                 waiter.readable(stdin(), Peer::Input);
             }
         }
@@ -233,12 +250,7 @@ impl Proxy {
         }
         while let Some((_, bytes)) = self.guest.next()? {
             match message(&bytes)? {
-                Event::Output(stream, bytes) => {
-                    let pending = self.pending(stream);
-                    if !pending.closed {
-                        pending.bytes.extend(bytes);
-                    }
-                }
+                Event::Output(stream, bytes) => self.pending(stream).add(bytes)?,
                 Event::Credit(count) => {
                     self.room = self.room.map(|room| room.saturating_add(count));
                 }
@@ -327,4 +339,18 @@ fn size() -> Size {
         rows: size.ws_row,
         columns: size.ws_col,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_beyond_the_window_is_not_kept() {
+        let mut pending = Pending::default();
+        pending.add(vec![0; WINDOW as usize - 1]).unwrap();
+        pending.add(vec![0]).unwrap();
+        assert!(pending.add(vec![0]).unwrap_err().to_string().contains("more output than it may"));
+        assert_eq!(pending.bytes.len() as u64, WINDOW);
+    }
 }

@@ -11,18 +11,21 @@
 //! ```
 //!
 //! Nothing here can grow without bounds: connections that may send are those whose console has
-//! room, and what the guest sends is bounded by the windows of its programs.
+//! room. What the guest sends is bounded by the windows of its programs, and a guest that sends more
+//! loses the program; while its events are not taken, its console is not read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use super::channel::{Channel, message};
 use super::protocol::{Event, GUEST, Order};
 use super::waiter::Waiter;
+use sys::streams::is_lack;
 
 /// How much may wait for the console before connections have to wait, too.
 const BUSY: usize = 64 * 1024;
@@ -32,6 +35,30 @@ const BUSY: usize = 64 * 1024;
 /// A terminal that has 4096 asks its driver to wait, and that of User-Mode Linux, up to this day,
 /// does not come back from that: it reads no more, ever. So it must not come to that.
 const CONSOLE_ROOM: usize = 3072;
+
+/// The longest event of a guest, in bytes: a piece of output has 4000.
+const LONGEST_EVENT: usize = 8 * 1024;
+
+/// How many events may wait for who takes them, before those on the console have to wait, too.
+const EVENTS: usize = 4096;
+
+/// How much may wait for a connection whose program keeps to its windows: both outputs in pieces of
+/// a byte take less.
+const UNTAKEN: usize = 4 << 20;
+
+/// The most that is read of a console whose kernel has ended: what its pipe holds.
+const REST: usize = 1 << 20;
+
+/// How long it takes until what found no room, or could not be accepted, is tried again.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The number of a program, and what became of it.
+pub(super) type Report = (u32, Event);
+
+/// A way for events about the guest itself, and about programs that no connection has started.
+pub(super) fn events() -> (SyncSender<Report>, Receiver<Report>) {
+    sync_channel(EVENTS)
+}
 
 /// The hub's ends of everything.
 pub(super) struct Ends {
@@ -47,7 +74,7 @@ pub(super) struct Ends {
     /// Orders to the guest itself; its end ends the hub.
     pub(super) owner: UnixStream,
     /// Events about the guest itself, and about programs that no connection has started.
-    pub(super) events: Sender<(u32, Event)>,
+    pub(super) events: SyncSender<Report>,
 }
 
 /// Starts the hub.
@@ -60,6 +87,8 @@ pub(super) fn start(name: &str, ends: Ends) -> io::Result<JoinHandle<()>> {
         owner: Channel::new(ends.owner.try_clone()?.into(), ends.owner.into())?,
         listener: ends.listener,
         events: ends.events,
+        untaken: VecDeque::new(),
+        accepts: true,
         greeted: false,
         clients: BTreeMap::new(),
         last: GUEST,
@@ -74,7 +103,11 @@ struct Hub {
     console: Channel,
     owner: Channel,
     listener: UnixListener,
-    events: Sender<(u32, Event)>,
+    events: SyncSender<Report>,
+    /// Events that have found no room.
+    untaken: VecDeque<Report>,
+    /// Whether connections are accepted: not right after one that could not be.
+    accepts: bool,
     greeted: bool,
     clients: BTreeMap<u32, Channel>,
     last: u32,
@@ -94,7 +127,10 @@ enum Peer {
 impl Hub {
     fn run(mut self) -> io::Result<()> {
         loop {
-            for peer in self.wait()? {
+            let ready = self.wait()?;
+            self.accepts = true;
+            self.pass_events();
+            for peer in ready {
                 match peer {
                     Peer::Kernel => return self.hear_the_rest(),
                     Peer::FromGuest => {
@@ -127,12 +163,16 @@ impl Hub {
 
     fn wait(&self) -> io::Result<Vec<Peer>> {
         let mut waiter = Waiter::new();
-        waiter.readable(self.console.input(), Peer::FromGuest);
+        if self.untaken.is_empty() {
+            waiter.readable(self.console.input(), Peer::FromGuest);
+        }
         waiter.readable(self.kernel.as_fd(), Peer::Kernel);
         waiter.readable(self.owner.input(), Peer::Owner);
         // Before the greeting the console echoes whatever is written to it.
         if self.greeted {
-            waiter.readable(self.listener.as_fd(), Peer::Listener);
+            if self.accepts {
+                waiter.readable(self.listener.as_fd(), Peer::Listener);
+            }
             if let Some(output) = self.console.output() {
                 waiter.writable(output, Peer::ToGuest);
             }
@@ -145,7 +185,8 @@ impl Hub {
                 waiter.writable(output, Peer::ToClient(number));
             }
         }
-        waiter.wait(None)
+        let is_waiting = self.untaken.is_empty() && self.accepts;
+        waiter.wait((!is_waiting).then_some(PAUSE))
     }
 
     /// Passes on what the guest has said.
@@ -157,36 +198,65 @@ impl Hub {
             }
         }
         while let Some((program, bytes)) = self.console.next()? {
+            if bytes.len() > LONGEST_EVENT {
+                let what = format!("an event of {} bytes is none", bytes.len());
+                return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+            }
             if let Some(client) = self.clients.get_mut(&program) {
                 client.pass(program, &bytes);
+                if client.backlog() > UNTAKEN {
+                    self.leave(program);
+                }
             } else if program == GUEST || program > self.last {
                 match message(&bytes)? {
                     Event::Credit(bytes) if program == GUEST => {
                         self.console.allow(usize::try_from(bytes).unwrap_or(0));
                     }
-                    // If nobody listens any more, nobody wants to know.
-                    event => drop(self.events.send((program, event))),
+                    event => self.untaken.push_back((program, event)),
                 }
             }
         }
+        self.pass_events();
         Ok(())
+    }
+
+    /// Passes on the events for which there is room.
+    fn pass_events(&mut self) {
+        while let Some(event) = self.untaken.pop_front() {
+            // If nobody listens any more, nobody wants to know.
+            if let Err(TrySendError::Full(event)) = self.events.try_send(event) {
+                return self.untaken.push_front(event);
+            }
+        }
     }
 
     /// The kernel has ended: passes on what it said before.
     fn hear_the_rest(mut self) -> io::Result<()> {
-        while self.console.fill()?.is_some_and(|count| count > 0) {
+        let mut left = REST;
+        while left > 0
+            && let Some(count) = self.console.fill()?.filter(|count| *count > 0)
+        {
+            left = left.saturating_sub(count);
             self.hear_guest()?;
         }
         for client in self.clients.values_mut() {
             // One that does not take it has gone, or does not look.
             let _ = client.flush();
         }
+        // They hear of the end before anybody is waited for.
+        self.clients.clear();
+        self.untaken.into_iter().try_for_each(|event| self.events.send(event)).unwrap_or(());
         Ok(())
     }
 
     fn accept(&mut self) {
-        // A connection that is gone again, or no descriptor for it: the other side notices.
-        let Ok((stream, _)) = self.listener.accept() else { return };
+        let stream = match self.listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                self.accepts = !is_lack(&error);
+                return;
+            }
+        };
         let channel = stream.try_clone().and_then(|same| Channel::new(same.into(), stream.into()));
         if let Ok(channel) = channel {
             self.last += 1;
@@ -212,3 +282,6 @@ impl Hub {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,7 +40,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -113,6 +113,9 @@ pub enum GuestError {
     },
 }
 
+/// How long a kernel may take to end that has closed its console.
+const END_WITHIN: Duration = Duration::from_secs(10);
+
 /// How long the last words of a kernel that has ended are waited for.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -181,7 +184,7 @@ impl Guest {
             .try_clone()
             .and_then(|same| Channel::new(same.into(), ours.into()))
             .map_err(prepare("make a channel"))?;
-        let (sender, events) = channel();
+        let (sender, events) = hub::events();
         let programs = [Some(settings.kernel.as_path()), settings.init.first().map(Path::new)];
         let programs: Vec<_> = programs.into_iter().flatten().collect();
         let confine = || confine::confine(&programs);
@@ -231,10 +234,17 @@ impl Guest {
     /// Why a guest has no more [events](Self::events), if it was not the end of its script:
     /// `ready` if it had come so far.
     ///
-    /// Waits for the kernel, which closes its console a moment before it ends.
+    /// Waits for the kernel, which closes its console a moment before it ends, and ends it if it does
+    /// not.
     #[must_use]
     pub fn ended(&mut self, ready: bool) -> GuestError {
         let guest = self.host.name().to_owned();
+        if !self.await_end(END_WITHIN) {
+            let what = format!("(killed: it had not ended {END_WITHIN:?} after its console)");
+            self.messages.lock().unwrap_or_else(PoisonError::into_inner).push_back(what);
+            // Waiting for it shows what became of it.
+            let _ = self.kernel.kill();
+        }
         let ended = self.kernel.wait();
         // What it said last may not have been read yet. A helper that outlives it may say more.
         let deadline = Instant::now() + LAST_WORDS;
@@ -336,6 +346,8 @@ impl Drop for Guest {
         let _ = self.owner.shutdown(Shutdown::Both);
         let _ = self.kernel.kill();
         let _ = self.kernel.wait();
+        // The hub does not wait for who takes events any more.
+        self.events = hub::events().1;
         if let Some(hub) = self.hub.take() {
             let _ = hub.join();
         }
