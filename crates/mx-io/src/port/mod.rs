@@ -42,6 +42,7 @@
 //! how many were. Frames between two endpoints of one interface do not come back from the wire, so
 //! they take another way ([`local`]).
 
+mod again;
 mod claim;
 mod counters;
 mod error;

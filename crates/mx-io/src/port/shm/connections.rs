@@ -9,7 +9,7 @@ use rustix::net::{SocketFlags, accept_with};
 
 use super::link::Inbound;
 use super::ring::Wake;
-use super::{EVENTS, IDLE, IDLE_AFTER, LISTENER, LOOK, OUTBOUND, ShmPort, lost};
+use super::{AGAIN, EVENTS, IDLE, IDLE_AFTER, LISTENER, LOOK, OUTBOUND, ShmPort, lost};
 use sys::clock;
 
 impl ShmPort {
@@ -44,14 +44,11 @@ impl ShmPort {
                 break;
             }
         }
-        if self.owes {
-            self.accept();
-        }
         self.looked = clock::now();
     }
 
     fn handle(&mut self, event: u64) {
-        if event == LISTENER {
+        if event == LISTENER || event == AGAIN {
             self.accept();
         } else if event & OUTBOUND != 0 {
             self.hear(event & !OUTBOUND);
@@ -124,7 +121,6 @@ impl ShmPort {
     }
 
     fn accept(&mut self) {
-        self.owes = false;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         loop {
             let socket = match accept_with(&self.listener, flags) {
@@ -133,7 +129,7 @@ impl ShmPort {
                 Err(Errno::INTR | Errno::CONNABORTED) => continue,
                 Err(_) => {
                     // No descriptors, probably. The listener does not tell again of those who wait.
-                    self.owes = true;
+                    self.again.later();
                     return;
                 }
             };

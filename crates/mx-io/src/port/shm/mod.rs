@@ -61,6 +61,7 @@ use base::time::{Duration, Instant};
 use rustc_hash::FxHashMap;
 use rustix::event::epoll;
 
+use super::again::Again;
 use super::name::{Listener, REMEDY};
 use super::{
     Address, BulkState, Identity, LATER, NicId, Port, PortCounters, PortError, Reference, Room,
@@ -95,6 +96,8 @@ const EVENTS: usize = 32;
 const BACKLOG: i32 = 256;
 
 const LISTENER: u64 = u64::MAX;
+/// The listener, after it could not accept.
+const AGAIN: u64 = u64::MAX - 1;
 /// The kind of an event, in the highest byte of its number.
 const OUTBOUND: u64 = 1 << 56;
 
@@ -134,10 +137,10 @@ pub struct ShmPort {
     settings: ShmSettings,
     network: Network,
     listener: Listener,
-    /// A listener that could not accept who is waiting.
-    owes: bool,
     /// Watches the listener and all connections.
     epoll: OwnedFd,
+    /// Accepts who could not be accepted.
+    again: Again,
     /// Those that are looked at first, so many, and those that call.
     inbound: Vec<Inbound>,
     busy: usize,
@@ -195,6 +198,7 @@ impl ShmPort {
         let listener = Listener::new(&name, BACKLOG, (&port, endpoint), || network.socket())?;
         let refused = PortError::system("open shared memory", &port, REMEDY);
         let epoll = watch(&listener).map_err(&refused)?;
+        let again = Again::new(&epoll, AGAIN).map_err(&refused)?;
         let calls = Calls::new().map_err(&refused)?;
         Ok(Self {
             nic,
@@ -202,8 +206,8 @@ impl ShmPort {
             settings,
             network,
             listener,
-            owes: false,
             epoll,
+            again,
             inbound: Vec::new(),
             busy: 0,
             calls,

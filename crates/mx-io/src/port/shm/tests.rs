@@ -1,5 +1,7 @@
-//! Peers that are silent for a while.
+//! Peers that are silent for a while, and one that cannot be accepted at first.
 
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -10,7 +12,11 @@ use crate::port::Outgoing;
 const NIC: NicId = NicId([2, 0, 0, 0, 0, 6]);
 
 fn open(endpoint: u8) -> ShmPort {
-    let scope = std::process::id() << 8 | 77;
+    open_in(77, endpoint)
+}
+
+fn open_in(scope: u32, endpoint: u8) -> ShmPort {
+    let scope = std::process::id() << 8 | scope;
     ShmPort::open(NIC, endpoint, ShmSettings::new(scope, 1500)).unwrap()
 }
 
@@ -79,4 +85,27 @@ fn silent_peers_are_not_looked_at_and_are_heard_when_they_call() {
         port.inbound.len() == 2 && port.busy == 0
     });
     assert_eq!(port.free.len(), MAX_INBOUND - 2);
+}
+
+#[test]
+fn who_could_not_be_accepted_wakes_a_sleeper_until_it_is() {
+    let (mut port, mut peer) = (open_in(78, 1), open_in(78, 2));
+    let listener = port.listener.as_fd().try_clone_to_owned().unwrap();
+    let place = port.listener.as_fd().as_raw_fd();
+    let put = |fd: RawFd| {
+        // SAFETY: both are open, and the port goes on with what it finds there.
+        assert!(unsafe { libc::dup2(fd, place) } >= 0);
+    };
+    // Nobody can be accepted from a connection, as if descriptors were lacking.
+    let (connection, _far) = UnixStream::pair().unwrap();
+    put(connection.as_raw_fd());
+    send(&mut peer);
+    port.poll_connections();
+    assert!(port.inbound.is_empty());
+    put(listener.as_raw_fd());
+    let mut fds = [PollFd::from_borrowed_fd(port.readiness(), PollFlags::IN)];
+    let limit = Timespec { tv_sec: 300, tv_nsec: 0 };
+    assert_eq!(poll(&mut fds, Some(&limit)).unwrap(), 1);
+    port.poll_connections();
+    assert_eq!(port.inbound.len(), 1);
 }

@@ -6,12 +6,13 @@ use ::mx::outgoing::BulkPath;
 use base::time::Instant;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use sys::clock;
+use sys::streams::is_lack;
 
 use super::super::NicId;
 use super::asks::{Ask, Key, Nonce};
 use super::link::Link;
 use super::opening::{Opening, Step};
-use super::{Bulk, Connection, LEAST_PORT, MAX_LINKS, MAX_OPENING, OPENS_FOR};
+use super::{Bulk, Connection, LEAST_PORT, LISTENER, MAX_LINKS, MAX_OPENING, OPENS_FOR};
 
 impl Bulk {
     fn add(&mut self, opening: Opening, flags: EventFlags) {
@@ -41,9 +42,29 @@ impl Bulk {
         of_nic < MAX_OPENING.saturating_sub(called.len()) && self.links.len() < MAX_LINKS
     }
 
+    /// Accepts who could not be accepted.
+    pub(super) fn accept_again(&mut self) {
+        self.listen_to_listener(EventFlags::IN);
+        self.accept();
+    }
+
+    fn listen_to_listener(&self, flags: EventFlags) {
+        // It fails for none that was added.
+        let _ = epoll::modify(&self.epoll, &self.listener, EventData::new_u64(LISTENER), flags);
+    }
+
     /// A connection comes in. If too many wait for their first bytes, the oldest makes place.
     pub(super) fn accept(&mut self) {
-        let Ok((stream, _)) = self.listener.accept() else { return };
+        let stream = match self.listener.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                if is_lack(&error) {
+                    self.listen_to_listener(EventFlags::empty());
+                    self.again.later();
+                }
+                return;
+            }
+        };
         let now = clock::now();
         let waiting = self.opening(now).filter(|(_, called)| called.is_none());
         let waiting: Vec<_> = waiting.map(|(token, _)| token).collect();
@@ -133,5 +154,47 @@ impl Bulk {
         self.broken.remove(&peer);
         self.listen(token, EventFlags::IN);
         self.changed(peer, BulkPath::Open);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::mem::MaybeUninit;
+    use std::net::{Ipv4Addr, TcpListener};
+    use std::os::fd::OwnedFd;
+    use std::os::unix::net::UnixStream;
+
+    use rustix::event::Timespec;
+
+    use super::super::AGAIN;
+    use super::*;
+    use crate::port::shm::{ShmPort, ShmSettings};
+
+    #[test]
+    fn who_cannot_be_accepted_is_tried_again_and_keeps_nobody_awake_until_then() {
+        let settings = ShmSettings::new(std::process::id() << 8 | 79, 1500);
+        let outer = ShmPort::open(NicId([2, 0, 0, 0, 0, 7]), 1, settings).unwrap();
+        let mut bulk = Bulk::new(&outer, 1, Ipv4Addr::LOCALHOST).unwrap();
+        // Nobody can be accepted from a connection, as if descriptors were lacking.
+        let (mut far, connection) = UnixStream::pair().unwrap();
+        far.write_all(b"x").unwrap();
+        bulk.listener = TcpListener::from(OwnedFd::from(connection));
+        epoll::add(&bulk.epoll, &bulk.listener, EventData::new_u64(LISTENER), EventFlags::IN)
+            .unwrap();
+        let next = |bulk: &Bulk| {
+            let mut room = [const { MaybeUninit::uninit() }; 8];
+            let limit = Timespec { tv_sec: 300, tv_nsec: 0 };
+            let (events, _) = epoll::wait(&bulk.epoll, &mut room, Some(&limit)).unwrap();
+            events.iter().map(|event| event.data.u64()).collect::<Vec<_>>()
+        };
+        assert_eq!(next(&bulk), [LISTENER]);
+        bulk.accept();
+        for _ in 0..3 {
+            assert_eq!(next(&bulk), [AGAIN]);
+            bulk.accept_again();
+        }
+        bulk.listen_to_listener(EventFlags::IN);
+        assert!(next(&bulk).contains(&LISTENER), "somebody still waits");
     }
 }

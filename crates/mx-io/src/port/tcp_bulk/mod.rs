@@ -53,6 +53,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::time::Timespec;
 
+use super::again::Again;
 use super::{
     Identity, NicId, Outgoing, Port, PortCounters, PortError, TakeFrame, Transmitted, WriteFrame,
     in_turns,
@@ -90,6 +91,8 @@ const EVENTS: usize = 64;
 const BROKEN: EventFlags = EventFlags::ERR.union(EventFlags::HUP);
 /// The token of the listener. Those of connections are greater.
 const LISTENER: u64 = 0;
+/// The listener, after it could not accept.
+const AGAIN: u64 = u64::MAX;
 
 /// A port with connections beside it.
 pub struct TcpBulkPort<P> {
@@ -108,6 +111,8 @@ struct Bulk {
     listener: TcpListener,
     /// Readable if a connection is, or has room again.
     epoll: OwnedFd,
+    /// Accepts who could not be accepted.
+    again: Again,
     connections: FxHashMap<u64, Connection>,
     latest_token: u64,
     /// Those that are open, by peer.
@@ -254,6 +259,7 @@ impl Bulk {
         };
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
+        let again = Again::new(&epoll, AGAIN)?;
         Ok(Self {
             own: (outer.nic_id(), outer.endpoint()),
             mtu: outer.mtu().into(),
@@ -262,6 +268,7 @@ impl Bulk {
             address,
             listener,
             epoll,
+            again,
             connections: FxHashMap::default(),
             latest_token: LISTENER,
             links: FxHashMap::default(),
@@ -425,6 +432,7 @@ impl Bulk {
                     }
                 }
                 Some(Connection::Opening(_)) => self.advance(token),
+                None if token == AGAIN => self.accept_again(),
                 None => self.accept(),
             }
         }
