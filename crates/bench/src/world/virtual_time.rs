@@ -188,3 +188,17 @@ fn record(name: &str, output: &Output) -> Result<Record> {
     let stderr = String::from_utf8_lossy(&output.err);
     bail!("the agent {name} {end}, without its record {}", stderr.trim())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_without_end_is_not_kept() {
+        let mut output = Output::default();
+        for _ in 0..3 {
+            output.note(Event::Output(Stream::Output, vec![0; MOST / 2 + 1]));
+        }
+        assert_eq!((output.out.len(), output.err.len()), (MOST, 0));
+    }
+}

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Nothing here can grow without bounds: connections that may send are those whose console has
-//! room. What the guest sends is bounded by the windows of its programs, and a guest that sends more
-//! loses the program; while its events are not taken, its console is not read.
+//! room. What the guest sends is bounded by the windows of its programs, and a program that sends
+//! more is given up. While events of the guest are not taken, its console is not read.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;

@@ -234,8 +234,8 @@ impl Guest {
     /// Why a guest has no more [events](Self::events), if it was not the end of its script:
     /// `ready` if it had come so far.
     ///
-    /// Waits for the kernel, which closes its console a moment before it ends, and ends it if it does
-    /// not.
+    /// Waits for the kernel, which closes its console a moment before it ends, and kills one that
+    /// goes on.
     #[must_use]
     pub fn ended(&mut self, ready: bool) -> GuestError {
         let guest = self.host.name().to_owned();

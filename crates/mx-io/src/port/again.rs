@@ -11,8 +11,8 @@ use rustix::time::{
 /// How long it takes until it is tried again: 10 ms.
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
 
-/// A timer in an epoll, which wakes who sleeps on it. It has its descriptor from the beginning: when
-/// it is wanted there are none.
+/// A timer in an epoll, which wakes who sleeps on it. It has its descriptor from the beginning:
+/// when it is wanted there are none.
 #[derive(Debug)]
 pub(super) struct Again {
     timer: OwnedFd,
