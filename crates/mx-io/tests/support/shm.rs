@@ -64,17 +64,23 @@ struct Came {
     friendly: usize,
 }
 
+/// A frame is for one of the two, or a question to everybody.
+fn is_for_them(frame: &[u8]) {
+    let to = frame[ENDPOINT_AT];
+    assert!(to == OWN || to == FRIEND || (to == 255 && frame[0] == 3), "for {to}");
+}
+
 impl Arrivals for Came {
     fn take(&mut self, from: NicId, frame: &[u8]) {
         assert!(frame.len() <= BULK_FRAME, "{} bytes", frame.len());
-        let to = frame[ENDPOINT_AT];
-        assert!(to == OWN || to == FRIEND || (to == 255 && frame[0] == 3), "for {to}");
+        is_for_them(frame);
         let is_friendly = frame.get(4..).is_some_and(|rest| rest.starts_with(b"friend"));
         self.friendly += usize::from(from == NIC && is_friendly);
     }
 
     fn take_reference(&mut self, from: NicId, frame: &[u8], reference: Reference) {
-        assert!(frame.len() <= BULK_FRAME && frame[ENDPOINT_AT] == OWN);
+        assert!(frame.len() <= BULK_FRAME, "{} bytes", frame.len());
+        is_for_them(frame);
         assert!(reference.at.checked_add(reference.length).is_some(), "{reference:?}");
         self.references.push((from, reference));
         let surplus = self.references.len().saturating_sub(8);

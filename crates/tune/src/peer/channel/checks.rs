@@ -100,6 +100,9 @@ fn paired(mut bytes: &[u8]) {
             4 => message[0] ^= length,
             _ => {}
         }
+        if message.is_empty() {
+            continue;
+        }
         let is_next = message == encrypted(&keys, texts.len() as u64, &text);
         said.extend(message);
         is_whole &= is_next;
