@@ -23,6 +23,10 @@ const FEW: usize = 10;
 /// be as late by chance.
 const BEYOND_NOISE: f64 = 4.0;
 
+/// No idle state is left faster than this, in microseconds: the shortest exit latency in the tables
+/// of the kernel's `intel_idle.c` is 1 us. What is shorter is a step of a clock or of a program.
+const MIN_EXIT: f64 = 1.0;
+
 /// A state that costs more than it rests is not entered: cpuidle's target residency is never below
 /// its exit latency. Where one begins is only known to the nearest silence.
 const MAX_OF_REST: f64 = 1.25;
@@ -78,7 +82,7 @@ fn waking_after(
     }
     let common = mode(&busy);
     let takes = mode(&idle) - common;
-    if takes < BEYOND_NOISE * noise || takes > MAX_OF_REST * after {
+    if takes < MIN_EXIT.max(BEYOND_NOISE * noise) || takes > MAX_OF_REST * after {
         return None;
     }
     let cost = loss(busy.iter().map(|residual| residual - common), noise)
