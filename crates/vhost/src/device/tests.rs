@@ -216,7 +216,7 @@ fn guest_moderates_by_commands() {
         [start, &[packets, 0, 0, 0], &usecs.to_le_bytes()].concat()
     };
     assert_eq!(command(&coalesce(&[6, 1], 8, 50)), ("throttle:50+frames:8".into(), vec![0]));
-    assert_eq!(command(&coalesce(&[6, 1], 1, 0)), ("disabled".into(), vec![0]));
+    assert_eq!(command(&coalesce(&[6, 1], 1, 0)), ("throttle:0".into(), vec![0]));
     assert_eq!(command(&coalesce(&[6, 2, 0, 0, 0, 0], 1, 64)), ("throttle:64".into(), vec![0]));
     assert_eq!(command(&coalesce(&[6, 1], 1, 1_000_001)).1, [1]);
     assert_eq!(command(&coalesce(&[6, 2, 2, 0, 0, 0], 1, 64)).1, [1]);
