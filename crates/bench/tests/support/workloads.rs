@@ -90,6 +90,8 @@ pub(crate) fn replay(bytes: &[u8]) {
                 sent.clear();
                 sent.extend_from_slice(bytes);
                 let backlog = usize::from(input.u8()) * 1_000;
+                // As it takes time, a client whose requests are lost at once comes to an end.
+                now += Duration::from_micros(1);
                 Said::Sent(connection, backlog)
             }
             Action::SendBatch { bytes, datagram_bytes, connection } => {
