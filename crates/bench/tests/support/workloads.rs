@@ -114,11 +114,9 @@ pub(crate) fn replay(bytes: &[u8]) {
                 match peers.chosen(what, spec.is_server()) {
                     Some(connection) if !what.is_multiple_of(8) => {
                         let said = waited(&mut input, (what, connection), &sent);
-                        came += if let Said::Received(_, bytes) = &said {
-                            bytes.len() as u64
-                        } else {
-                            0
-                        };
+                        if let Said::Received(_, bytes) = &said {
+                            came += bytes.len() as u64;
+                        }
                         said
                     }
                     _ => {
