@@ -113,11 +113,7 @@ pub(crate) fn replay(bytes: &[u8]) {
                 now += Duration::from_nanos(u64::from(input.u8()) << (what / 16 * 2));
                 match peers.chosen(what, spec.is_server()) {
                     Some(connection) if !what.is_multiple_of(8) => {
-                        let said = waited(&mut input, (what, connection), &sent);
-                        if let Said::Received(_, bytes) = &said {
-                            came += bytes.len() as u64;
-                        }
-                        said
+                        waited(&mut input, (what, connection), &sent, &mut came)
                     }
                     _ => {
                         now = until.unwrap_or(now).max(now);
@@ -186,7 +182,12 @@ impl Peers {
 }
 
 /// What happens on a connection while a workload waits.
-fn waited(input: &mut Input<'_>, (what, connection): (u8, usize), sent: &[u8]) -> Said {
+fn waited(
+    input: &mut Input<'_>,
+    (what, connection): (u8, usize),
+    sent: &[u8],
+    came: &mut u64,
+) -> Said {
     let bytes = match what % 8 {
         1 => LINES[usize::from(input.u8()) % LINES.len()].to_vec(),
         2 => {
@@ -211,5 +212,6 @@ fn waited(input: &mut Input<'_>, (what, connection): (u8, usize), sent: &[u8]) -
         6 => return Said::Drained(connection),
         _ => return Said::Closed(connection),
     };
+    *came += bytes.len() as u64;
     Said::Received(connection, bytes)
 }
