@@ -1,6 +1,6 @@
 //! What is said to a guest and what it answers.
 //!
-//! Orders go in, events come out, as messages in frames (see [`channel`](super::channel)). Each
+//! Orders go in, events come out, as messages in frames, which the module `channel` makes. Each
 //! frame carries the number of the program that it is about; 0 stands for the guest itself.
 //!
 //! Nobody sends more than the other side has room for: a program's output, each stream by itself,
