@@ -1,4 +1,5 @@
-//! What the pure cores share: time that is passed in, and random numbers that come from a seed.
+//! What the pure cores share: time that is passed in, random numbers that come from a seed, and
+//! numbers with units as text.
 //!
 //! `nic` and `mx` know nothing of each other, and yet a simulator hands both the same moment. A
 //! moment counts nanoseconds from whatever the caller chose as zero: no clock is read here. Spans
@@ -20,8 +21,10 @@
 //! |---|---|
 //! | [`time`] | moments and spans |
 //! | [`prng`] | random numbers from a seed |
+//! | [`quantity`] | numbers with units, read from text |
 #![no_std]
 #![forbid(unsafe_code)]
 
 pub mod prng;
+pub mod quantity;
 pub mod time;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use base::quantity::Unit;
 use base::time::Duration;
 use hostside::processor::Costs;
 
@@ -33,7 +34,8 @@ impl FromStr for EachHost {
             )
         };
         let each = text.split(',').map(|number| {
-            number.parse().ok().filter(|nanos| *nanos <= LONGEST_NS).ok_or_else(wrong)
+            let nanos = Unit::Nanos.read_whole(number, 0..=LONGEST_NS.into());
+            nanos.ok().and_then(|nanos| u32::try_from(nanos).ok()).ok_or_else(wrong)
         });
         each.collect::<Result<_, _>>().map(Self)
     }

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use base::quantity::Unit;
 use base::time::Duration;
 use serde::{Deserialize, Serialize};
 use sys::busy_poll::BusyPoll;
@@ -138,9 +139,10 @@ impl FromStr for Polling {
                 return Err(format!("`{text}`: {name} has no time of its own"));
             }
             Some(usecs) => {
-                usecs.parse().ok().filter(|usecs| (1..=MAX_USECS).contains(usecs)).ok_or_else(
-                    || format!("`{text}`: {name} takes 1 to {MAX_USECS} microseconds"),
-                )?
+                let usecs = Unit::Micros.read_whole(usecs, 1..=MAX_USECS.into()).ok();
+                usecs.and_then(|usecs| u32::try_from(usecs).ok()).ok_or_else(|| {
+                    format!("`{text}`: {name} takes 1 to {MAX_USECS} microseconds")
+                })?
             }
         };
         Ok(Self { mode, usecs })

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use base::quantity::Unit;
 use clap::{Args, Parser, Subcommand};
 
 use crate::command::adaptive::AdaptiveArgs;
@@ -23,7 +24,7 @@ use crate::probe_blind::BlindArgs;
 use crate::probe_blind::bulk::BulkArgs;
 use bench::experiment::Experiment;
 use bench::kernel::Suite;
-use bench::options::{ExperimentOptions, NicOptions, duration};
+use bench::options::{ExperimentOptions, NicOptions, duration, number};
 use bench::scenario;
 use bench::sweep::ShardArgs;
 use bench::world::WorldKind;
@@ -420,6 +421,7 @@ pub enum NicCommand {
         port: Option<String>,
         /// Seconds between two lines
         #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
+        #[arg(value_parser = number(Unit::Seconds, 0.01..=3_600.0))]
         interval: f64,
         /// Stop after this many
         #[arg(long)]

@@ -92,7 +92,7 @@ fn what_a_device_cannot_do_is_refused_and_changes_nothing() {
         (&["rx-usecs", "1000001"], "rx-usecs is at most 1000000"),
         (&["rx-usecs"], "`rx-usecs` has no value"),
         (&["queue:0:rx-usecs=5"], "has no queue:0:rx-usecs; it has strategy"),
-        (&["rx-usec", "5"], "no setting is called rx-usec; there are"),
+        (&["rx-usec", "5"], "no setting is called rx-usec; is rx-usecs meant?"),
     ] {
         place.run(&[&["apply", "b0"], settings].concat()).refused(&[words]);
         assert_eq!((place.setting().as_str(), place.has_journal()), ("delay:75", false));
@@ -304,7 +304,7 @@ fn interfaces_are_changed_and_put_back() {
          earmark apply --dry-run tap rx-frames 1",
     );
     for words in [
-        "one: gro-flush-timeout 0 -> 20000\none: napi-defer-hard-irqs 0 -> 2\n",
+        "one: gro-flush-timeout 0ns -> 20000ns\none: napi-defer-hard-irqs 0 -> 2\n",
         "\n20000\n2\n",
         "tap: rx-frames 0 -> 16\n",
         "tap: rx-frames 16 -> 8\n",
@@ -396,9 +396,9 @@ const TWO_QUEUES: &str = "ip link delete one
      echo 4000 > /proc/sys/net/core/somaxconn";
 
 /// What `state` prints before anything is changed.
-const AS_IT_WAS: &str = "0\n4000\nqueue:0:irq-suspend-timeout 0 -> 1 (napi-set)\n\
-                         queue:1:irq-suspend-timeout 0 -> 1 (napi-set)\n\
-                         queue:1:gro-flush-timeout 0 -> 1 (napi-set)\n\
+const AS_IT_WAS: &str = "0\n4000\nqueue:0:irq-suspend-timeout 0ns -> 1ns (napi-set)\n\
+                         queue:1:irq-suspend-timeout 0ns -> 1ns (napi-set)\n\
+                         queue:1:gro-flush-timeout 0ns -> 1ns (napi-set)\n\
                          queue:0:napi-defer-hard-irqs 0 -> 1 (napi-set)\n";
 
 /// Whether NAPI instances have settings of their own here, as from Linux 6.13 on. Where they have
@@ -440,20 +440,20 @@ fn napi_instances_threads_and_sysctls_are_changed_and_put_back() {
         ),
     );
     let expected = format!(
-        "one: queue:1:irq-suspend-timeout 0 -> 20000 (napi-set)\n\
+        "one: queue:1:irq-suspend-timeout 0ns -> 20000ns (napi-set)\n\
          one: queue:0:napi-defer-hard-irqs 0 -> 3 (napi-set)\n\
          one: threaded off -> on\none: sysctl:net.core.somaxconn 4000 -> 77\n\
          way back: earmark rollback one   (that is threaded off queue:0:napi-defer-hard-irqs 0 \
          queue:1:irq-suspend-timeout 0 sysctl:net.core.somaxconn 4000)\n\
-         1\n77\nqueue:0:irq-suspend-timeout 0 -> 1 (napi-set)\n\
-         queue:1:irq-suspend-timeout 20000 -> 1 (napi-set)\n\
-         queue:1:gro-flush-timeout 0 -> 1 (napi-set)\n\
+         1\n77\nqueue:0:irq-suspend-timeout 0ns -> 1ns (napi-set)\n\
+         queue:1:irq-suspend-timeout 20000ns -> 1ns (napi-set)\n\
+         queue:1:gro-flush-timeout 0ns -> 1ns (napi-set)\n\
          queue:0:napi-defer-hard-irqs 3 -> 1 (napi-set)\n\
          one is as it was: threaded off queue:0:napi-defer-hard-irqs 0 \
          queue:1:irq-suspend-timeout 0 sysctl:net.core.somaxconn 4000\n\
          {AS_IT_WAS}\
          one is as it was: irq-suspend-timeout 0 queue:1:irq-suspend-timeout 0\n\
-         queue:1:gro-flush-timeout 0 -> 1 (napi-set)\n\
+         queue:1:gro-flush-timeout 0ns -> 1ns (napi-set)\n\
          queue:0:napi-defer-hard-irqs 0 -> 1 (napi-set)\n\
          one is as it was: gro-flush-timeout 0 queue:1:gro-flush-timeout 0\n\
          {AS_IT_WAS}"

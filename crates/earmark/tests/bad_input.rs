@@ -35,7 +35,7 @@ fn impossible_settings_say_why() {
         (&["--strategy", "marked+disabled"], &["`disabled` never waits"]),
         (&["--strategy", "delay:many"], &["must be a whole number"]),
         (&["--strategy", "delay:75+throttle:5"], &["one timer"]),
-        (&["--rx-usecs", "1000001"], &["0..=1000000"]),
+        (&["--rx-usecs", "1000001"], &["outside 0 to 1000000 microseconds"]),
         (&["--compare", "delay:75,disabled", "--strategy", "adaptive"], &["drop --strategy"]),
         (&["--compare", "delay:75,dealy:75"], &["no such strategy"]),
         (&["--clients", "0"], &["clients are 1 to 64"]),
@@ -47,19 +47,19 @@ fn impossible_settings_say_why() {
         (&["--mtu", "500"], &["mtu 500", "1280 to 65521"]),
         (&["--mtu", "500", "--world", "virtual"], &["mtu 500", "1280 to 65521"]),
         (&["--mtu", "65522", "--hosts", "uml"], &["mtu 65522", "1280 to 65521"]),
-        (&["--link-loss", "101"], &["a percentage is 0 to 100"]),
-        (&["--link-rate", "0"], &["--link-rate", "nothing passes", "4294967295"]),
-        (&["--link-rate", "4294967296"], &["--link-rate", "1 to 4294967295"]),
+        (&["--link-loss", "101"], &["outside 0 to 100 percent"]),
+        (&["--link-rate", "0"], &["--link-rate", "outside 1 to 4294967295 Mbit/s"]),
+        (&["--link-rate", "4294967296"], &["--link-rate", "outside 1 to 4294967295 Mbit/s"]),
         (&["--interrupt-latency", "5"], &["--interrupt-latency", "--world virtual"]),
         (&["--packet-cost", "5"], &["--packet-cost", "--world virtual"]),
-        (&["--packet-cost", "5us"], &["--packet-cost", "nanoseconds", "0,191"]),
+        (&["--packet-cost", "5kg"], &["--packet-cost", "nanoseconds", "0,191"]),
         (&["--interrupt-latency", "1000001"], &["--interrupt-latency", "1000000"]),
-        (&["--rx-usecs", "99999999999"], &["--rx-usecs", "0..=1000000"]),
+        (&["--rx-usecs", "99999999999"], &["--rx-usecs", "outside 0 to 1000000 microseconds"]),
         (&["--rate", "5", "--think", "5"], &["--think", "--rate", "drop one"]),
-        (&["--duration", "-1"], &["seconds are 0 to 86400"]),
-        (&["--rate", "1e30"], &["--rate", "a whole number"]),
+        (&["--duration", "-1"], &["is not a time such as 2s"]),
+        (&["--rate", "1e30"], &["--rate", "is not a number a second such as 20000"]),
         (&["--duration", "0"], &["--duration"]),
-        (&["--duration", "nan"], &["seconds are"]),
+        (&["--duration", "nan"], &["is not a time such as 2s"]),
         (&["--rounds", "0"], &["--rounds"]),
     ] {
         let ended = run(&[&["bench", "tcp-rr"], arguments].concat());
@@ -180,9 +180,16 @@ fn options_that_nothing_uses_are_refused() {
 
 #[test]
 fn impossible_durations_say_why() {
-    for duration in ["--duration=-1", "--duration=nan", "--duration=inf", "--duration=86401"] {
-        run(&["demo", duration]).refused(&["seconds are 0 to 86400"]);
-        run(&["bench", "ping", duration]).refused(&["seconds are 0 to 86400"]);
+    for (duration, why) in [
+        ("--duration=-1", "is not a time such as 2s"),
+        ("--duration=nan", "is not a time such as 2s"),
+        ("--duration=inf", "is not a time such as 2s"),
+        ("--duration=86401", "outside 0.01 to 86400 seconds"),
+        ("--duration=25h", "outside 0.01 to 86400 seconds"),
+        ("--duration=9ms", "outside 0.01 to 86400 seconds"),
+    ] {
+        run(&["demo", duration]).refused(&[why]);
+        run(&["bench", "ping", duration]).refused(&[why]);
     }
     run(&["nic", "watch", "--interval", "nan"]).refused(&["--interval"]);
 }

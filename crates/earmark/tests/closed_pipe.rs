@@ -104,7 +104,7 @@ fn a_change_whose_report_cannot_be_written_stays_and_is_reported_on_standard_err
     let mut rest = ended.stderr.as_str();
     for words in [
         "earmark: write to standard output: No space left on device (os error 28); what was done \
-         stays as it is. The report:\none: gro-flush-timeout 0 -> 5000\n\
+         stays as it is. The report:\none: gro-flush-timeout 0ns -> 5000ns\n\
          way back: earmark rollback one   (that is gro-flush-timeout 0)\nstatus 4\n5000\n0\n",
         "way back: earmark rollback tap   (that is gro-flush-timeout 0)\nstatus 4\n5000\n5000\n",
         // All devices, not only the first.

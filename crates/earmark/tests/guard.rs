@@ -143,7 +143,7 @@ fn every_command_says_what_is_overdue_and_the_next_change_undoes_it() {
             earmark_changes_overdue 1\n\
             one: a change that was not confirmed was left in force, for its guards were stopped or \
             killed; that is undone\n\
-            one: would be: gro-flush-timeout 0 -> 1000\n0\nearmark_changes_overdue 0\n";
+            one: would be: gro-flush-timeout 0ns -> 1000ns\n0\nearmark_changes_overdue 0\n";
         assert_eq!(ended.output(), words, "{end}: {ended:?}");
     }
 }

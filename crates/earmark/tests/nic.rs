@@ -147,11 +147,11 @@ fn one_wrong_setting_changes_nothing() {
     let before = lab.show();
     for (wrong, message) in [
         (&["rx-usecs", "50", "rx-usec", "60"][..], "no setting is called rx-usec; there are"),
-        (&["rx-usecs", "50", "rx-frames", "-1"], "rx-frames -1: not a whole number"),
-        (&["rx-usecs", "50", "rx-frames", "many"], "rx-frames many: not a whole number"),
-        (&["rx-usecs", "50", "rx-frames", "65536"], "rx-frames is at most 65535"),
-        (&["rx-usecs", "1000001"], "rx-usecs is at most 1000000"),
-        (&["rx-usecs", "4294967296"], "not a whole number of 0 to 1000000"),
+        (&["rx-usecs", "50", "rx-frames", "-1"], "rx-frames: -1 is not a number without a unit"),
+        (&["rx-usecs", "50", "rx-frames", "many"], "rx-frames: many is not a number"),
+        (&["rx-usecs", "50", "rx-frames", "65536"], "outside 0 to 65535"),
+        (&["rx-usecs", "1000001"], "outside 0 to 1000000 microseconds"),
+        (&["rx-usecs", "4294967296"], "outside 0 to 1000000 microseconds"),
         (&["rx-usecs", "50", "strategy", "dealy"], "no such strategy; there are"),
         (&["mark", "mx", "adaptive-rx", "on", "rx-usecs", "5"], "chooses rx-usecs"),
         (&["strategy", "quiet:20/10"], "the bound of `quiet` is at least its rx-usecs"),

@@ -175,8 +175,9 @@ fn unknown_devices_and_odd_numbers__are_refused_with_a_next_step() {
         }
     }
     run(&["show", "lo", "--sample", "-1"]).refused(&[]);
-    run(&["show", "lo", "--sample", "61"]).refused(&["--sample is 0 to 60 seconds"]);
-    run(&["watch", "lo", "--interval", "0"]).refused(&["--interval is 0.01 to 3600 seconds"]);
+    run(&["show", "lo", "--sample", "61"]).refused(&["--sample", "outside 0 to 60 seconds"]);
+    run(&["watch", "lo", "--interval", "0"])
+        .refused(&["--interval", "outside 0.01 to 3600 seconds"]);
     run(&["watch", "lo", "--interval", "nan"]).refused(&["--interval"]);
 }
 
@@ -253,7 +254,7 @@ fn names_that_a_terminal_would_obey_or_that_are_no_text_are_shown_escaped() {
     let escaped = "e\\u{1b}[2Jx";
     let said = ended.output();
     assert!(said.contains(&format!("{escaped}: what delays a packet")), "{ended:?}");
-    assert!(said.contains(&format!("{escaped}: gro-flush-timeout 0 -> 5000")), "{ended:?}");
+    assert!(said.contains(&format!("{escaped}: gro-flush-timeout 0ns -> 5000ns")), "{ended:?}");
     assert!(said.contains(&format!("{escaped} is as it was")), "{ended:?}");
     assert!(!said.contains('\u{1b}') && !ended.stderr.contains('\u{1b}'), "{ended:?}");
     assert!(ended.stderr.contains("y\\xff: its name is no UTF-8"), "{ended:?}");

@@ -112,7 +112,7 @@ fn a_policy_that_cannot_be_read_has_the_status_of_a_wrong_option() {
     let directory = Directory::new();
     for (text, words) in [
         ("[a]\nrx-usec = 5\n", "no rule is called rx-usec; is rx-usecs meant?"),
-        ("[a]\nrx-usecs = \"~5\"\n", "is no number"),
+        ("[a]\nrx-usecs = \"~5\"\n", "`~5` is not a time such as 20us"),
         ("", "without a rule"),
         ("\u{0}", "line 1"),
     ] {

@@ -23,7 +23,7 @@
 //!
 //! # Modules
 //!
-//! - [`terminal`], [`output`], [`progress`]: the terminal;
+//! - [`terminal`], [`output`], [`progress`], [`names`], [`numbers`]: the terminal;
 //! - [`render`], [`Report`], [`panels`]: the page: latency curves, latency against interrupts, and
 //!   timelines of a NIC;
 //! - [`document`], [`pairs`]: a page of chapters, and stated values beside measured ones.
@@ -36,6 +36,8 @@ mod cdf;
 pub mod document;
 mod html;
 mod label;
+pub mod names;
+pub mod numbers;
 pub mod output;
 pub mod pairs;
 mod palette;

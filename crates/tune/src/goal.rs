@@ -7,6 +7,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use base::quantity::Unit;
+use report::names::did_you_mean;
+use report::numbers;
+
 use super::figures::{Figures, Metric, logarithm};
 
 /// The error of a wrong goal.
@@ -239,8 +243,8 @@ fn metric(name: &str) -> Result<Metric, String> {
     let name = name.trim();
     let found = Metric::NAMES.iter().find(|(known, _)| *known == name);
     found.map(|(_, metric)| *metric).ok_or_else(|| {
-        let names: Vec<&str> = Metric::NAMES.iter().map(|(name, _)| *name).collect();
-        format!("`{name}` is nothing that is measured; there are {}; {EXAMPLES}", names.join(", "))
+        let names = did_you_mean(name, Metric::NAMES.iter().map(|(name, _)| *name), None);
+        format!("`{name}` is nothing that is measured; {names}; {EXAMPLES}")
     })
 }
 
@@ -248,40 +252,20 @@ fn limit(clause: &str) -> Result<Limit, String> {
     let at = clause.find(['<', '>']).ok_or_else(|| format!("`{clause}` is no goal; {EXAMPLES}"))?;
     let (name, rest) = clause.split_at(at);
     let direction = if rest.starts_with('<') { Direction::Min } else { Direction::Max };
-    let bound = rest[1..].trim_start_matches('=').trim();
+    let text = rest[1..].trim_start_matches('=').trim();
     let metric = metric(name)?;
-    let bound = value(metric, bound).ok_or_else(|| {
-        let example = match metric {
-            Metric::Cpu => "30% (of one core) or 1.5 cores",
-            Metric::Throughput => "900Mbit or 2.5Gbit",
-            Metric::Interrupts | Metric::Transactions => "20000 or 20k",
-            _ => "200us or 1.5ms",
-        };
-        format!("`{clause}`: {metric} is compared with something like {example}")
-    })?;
-    Ok(Limit { metric, direction, bound })
-}
-
-/// A positive number with a unit of the metric.
-fn value(metric: Metric, text: &str) -> Option<f64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || "%/ ".contains(c));
-    let unit: String = text[digits.len()..].split_whitespace().collect();
-    let times = match (metric, unit.as_str()) {
-        (Metric::Cpu, "%") => 0.01,
-        (Metric::Cpu, "cores" | "core" | "")
-        | (Metric::Interrupts | Metric::Transactions, "" | "/s") => 1.0,
-        (Metric::Interrupts | Metric::Transactions, "k" | "k/s") => 1e3,
-        (Metric::Throughput, "bit" | "bit/s") => 1.0,
-        (Metric::Throughput, "M" | "Mbit" | "Mbit/s") => 1e6,
-        (Metric::Throughput, "G" | "Gbit" | "Gbit/s") => 1e9,
-        (metric, "us") if metric.is_latency() => 1.0,
-        (metric, "ns") if metric.is_latency() => 1e-3,
-        (metric, "ms") if metric.is_latency() => 1e3,
-        (metric, "s") if metric.is_latency() => 1e6,
-        _ => return None,
+    let (unit, times) = match metric {
+        Metric::Cpu => (Unit::Cores, 1.0),
+        Metric::Throughput => (Unit::Mbit, 1e6),
+        Metric::Interrupts | Metric::Transactions => (Unit::PerSecond, 1.0),
+        _ => (Unit::Micros, 1.0),
     };
-    let number: f64 = digits.parse().ok()?;
-    Some(number * times).filter(|value| value.is_finite() && *value > 0.0)
+    let bound = numbers::read(unit, text, 0.0..=f64::MAX);
+    let bound = bound.map_err(|why| format!("`{clause}`: `{text}` {why}"))? * times;
+    if bound <= 0.0 {
+        return Err(format!("`{clause}`: a limit is above 0"));
+    }
+    Ok(Limit { metric, direction, bound })
 }
 
 impl fmt::Display for Goal {
@@ -306,6 +290,7 @@ mod tests {
         assert_eq!(both.limits, [Limit { metric, direction, bound: 0.3 }]);
         assert_eq!(goal("p99 < 200us").aim, (Direction::Min, Metric::Cpu));
         assert_eq!(goal("p99<=0.2ms").limits[0].bound, 200.0);
+        assert_eq!(goal("p99 < 200").limits[0].to_string(), "p99 < 200.0 us");
         assert_eq!(goal("cpu < 1.5 cores").aim, (Direction::Min, Metric::P50));
         assert_eq!(goal("max throughput").aim, (Direction::Max, Metric::Throughput));
         let three = goal("min interrupts, mean < 1ms, throughput > 900 Mbit/s");
@@ -327,17 +312,17 @@ mod tests {
             ("fast", "is no goal; write it like"),
             ("min", "is no goal"),
             ("min speed", "`speed` is nothing that is measured; there are latency, p50"),
-            ("p98 < 5us", "`p98` is nothing that is measured"),
-            ("p99 < 200", "something like 200us or 1.5ms"),
-            ("p99 < -1us", "something like"),
-            ("p99 < 0us", "something like"),
-            ("p99 < us", "something like"),
-            ("cpu < 5us", "30% (of one core) or 1.5 cores"),
+            ("p98 < 5us", "`p98` is nothing that is measured; is p90 meant?"),
+            ("p98", "is no goal"),
+            ("p99 < -1us", "`-1us` is not a time such as 20us or 1.5ms"),
+            ("p99 < 0us", "a limit is above 0"),
+            ("p99 < us", "`us` is not a time"),
+            ("cpu < 5us", "is not a share of processors such as 30% or 1.5 cores"),
             ("max throughput > 5", "is nothing that is measured"),
-            ("throughput > 5", "900Mbit"),
+            ("throughput > 5us", "900Mbit"),
             ("min cpu, min latency", "two aims"),
             ("min cpu,", "is no goal"),
-            ("p99 < nanus", "something like"),
+            ("p99 < nanus", "`nanus` is not a time"),
         ] {
             let refusal = text.parse::<Goal>().unwrap_err();
             assert!(refusal.contains(words), "{text}: {refusal}");

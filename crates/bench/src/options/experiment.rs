@@ -2,10 +2,11 @@
 
 use std::str::FromStr;
 
+use base::quantity::Unit;
 use nic::moderation::Moderation;
 use serde::{Deserialize, Deserializer};
 
-use super::values::{Text, duration, seconds, up_to};
+use super::values::{Text, duration, seconds, whole};
 use crate::applicability::{self, Declared, Use, only_for, only_for_in, only_in};
 use crate::experiment::Experiment;
 use crate::keys;
@@ -92,13 +93,13 @@ options! {
         /// Connections that ask at once; a range such as 1..8 measures each
         clients: Text<Clients> => only_for(ASKING),
         /// Requests a second, sent when due whatever the answers do; else one after the other
-        #[arg(value_name = "PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        #[arg(value_name = "PER_SECOND", value_parser = whole::<u32>(Unit::PerSecond, 1..=1_000_000))]
         rate: u32 => only_for(SCHEDULED),
         /// Bytes of a request
-        #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        #[arg(value_name = "BYTES", value_parser = whole::<u32>(Unit::Bytes, 1..=1_000_000))]
         request_bytes: u32 => only_for(SIZED),
         /// Bytes of an answer
-        #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        #[arg(value_name = "BYTES", value_parser = whole::<u32>(Unit::Bytes, 1..=1_000_000))]
         response_bytes: u32 => only_for(&[&[E::TcpRr, E::UdpRr, E::LoadedServer, E::Mixed]]),
         /// The client spins instead of sleeping: no wake-up of its own, and a core gone
         #[arg(num_args = 0..=1, default_missing_value = "true")]
@@ -112,25 +113,25 @@ options! {
         #[arg(value_name = "SETTINGS")]
         apply: Vec<String> => only_in(applicability::GUESTS),
         /// CPU work of the server for each request, in microseconds
-        #[arg(value_name = "USECS", value_parser = up_to(LONGEST_WORK_US))]
+        #[arg(value_name = "USECS", value_parser = whole::<u32>(Unit::Micros, 0..=LONGEST_WORK_US.into()))]
         compute: u32 => only_for(SERVED),
         /// A client waits up to this many microseconds, at random, before it asks again
-        #[arg(value_name = "USECS", value_parser = up_to(LONGEST_WORK_US))]
+        #[arg(value_name = "USECS", value_parser = whole::<u32>(Unit::Micros, 0..=LONGEST_WORK_US.into()))]
         think: u32 => only_for(CLOSED),
         /// Mbit/s of the bulk flow; without it, as fast as it goes
-        #[arg(value_name = "MBIT", value_parser = clap::value_parser!(u32).range(1..))]
+        #[arg(value_name = "MBIT", value_parser = whole::<u32>(Unit::Mbit, 1..=u32::MAX.into()))]
         bulk_rate: u32 => only_for(&[&[E::Bulk, E::Mixed, E::MxStream, E::MxMixed]]),
         /// Bytes that the bulk flow writes at a time
-        #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
+        #[arg(value_name = "BYTES", value_parser = whole::<u32>(Unit::Bytes, 1..=16_777_216))]
         bulk_chunk: u32 => only_for(&[&[E::Bulk, E::Mixed, E::MxMixed]]),
         /// Bytes of the memcached value
-        #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        #[arg(value_name = "BYTES", value_parser = whole::<u32>(Unit::Bytes, 1..=1_000_000))]
         value_bytes: u32 => only_for(&[&[E::Memcached]]),
         /// Payload bytes of the datagrams
-        #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(8..=65_507))]
+        #[arg(value_name = "BYTES", value_parser = whole::<u32>(Unit::Bytes, 8..=65_507))]
         payload_bytes: u32 => only_for(&[&[E::Pps]]),
         /// Bytes of a message of MX, up to 4 MiB
-        #[arg(value_name = "BYTES", value_parser = clap::value_parser!(u32).range(..=4_194_304))]
+        #[arg(value_name = "BYTES", value_parser = whole::<u32>(Unit::Bytes, 0..=4_194_304))]
         size: u32 => only_for(MX),
         /// Messages of MX that are on their way at once
         #[arg(value_name = "MESSAGES", value_parser = clap::value_parser!(u32).range(1..=4_096))]

@@ -62,7 +62,7 @@ mod values;
 
 pub use experiment::{Clients, ExperimentOptions};
 pub use nic::{Hosts, NicOptions, Ports};
-pub use values::{Text, duration, seconds};
+pub use values::{Text, bytes, duration, number, seconds, whole};
 
 #[cfg(test)]
 mod tests {

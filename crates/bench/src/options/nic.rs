@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
+use base::quantity::Unit;
 use hostside::processor::Costs;
 use intel::Adapter;
 use lab::wait::Waiting;
@@ -14,7 +15,7 @@ use nic::moderation::{
 };
 use serde::{Deserialize, Deserializer};
 
-use super::values::{Text, percent, up_to};
+use super::values::{Text, number, whole};
 use crate::applicability::{self, Declared, HostKind, Use, only_in};
 use crate::costs::{CostSet, EachHost};
 use crate::keys;
@@ -66,10 +67,10 @@ options! {
         #[arg(short, value_name = "SETTING", hide_possible_values = true)]
         strategy: Text<Moderation>,
         /// Microseconds of the strategy's timer, as `ethtool -C rx-usecs`
-        #[arg(value_name = "USECS", value_parser = up_to(MAX_RX_USECS))]
+        #[arg(value_name = "USECS", value_parser = whole::<u32>(Unit::Micros, 0..=MAX_RX_USECS.into()))]
         rx_usecs: u32,
         /// Interrupt at this many frames even before the timer, as `ethtool -C rx-frames`
-        #[arg(value_name = "FRAMES", value_parser = up_to(MAX_RX_FRAMES))]
+        #[arg(value_name = "FRAMES", value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_RX_FRAMES)))]
         rx_frames: u32,
         /// Which packets are marked: rules, first match wins, as in "tcp-psh & length<=512"
         #[arg(value_name = "RULES")]
@@ -102,10 +103,10 @@ options! {
         #[arg(value_parser = clap::value_parser!(u32).range(16..=65_536), value_name = "PACKETS")]
         ring: u32 => only_in(&[HostKind::Namespaces]),
         /// Microseconds from arrival until a frame is in host memory: what `stream` looks ahead
-        #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=10_000))]
+        #[arg(value_name = "USECS", value_parser = whole::<u32>(Unit::Micros, 0..=10_000))]
         dma_latency: u32,
         /// Microseconds from an interrupt until the host has it
-        #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=1_000_000))]
+        #[arg(value_name = "USECS", value_parser = whole::<u32>(Unit::Micros, 0..=1_000_000))]
         interrupt_latency: u32 => only_in(&[HostKind::Virtual]),
         /// Nanoseconds of a host's processor for an interrupt: for all hosts, or a's,b's
         #[arg(value_name = "NS")]
@@ -131,27 +132,27 @@ options! {
         #[arg(num_args = 0..=1, default_missing_value = "true")]
         transmit_interrupts: bool,
         /// Rate of the cable in Mbit/s; without it, as fast as the machine, or 1000 in virtual time
-        #[arg(value_name = "MBIT", value_parser = link_rate)]
+        #[arg(value_name = "MBIT", value_parser = whole::<u32>(Unit::Mbit, 1..=u32::MAX.into()))]
         link_rate: u32,
         /// Latency of the cable in microseconds, each way; without it none, or 20 in virtual time
-        #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=10_000_000))]
+        #[arg(value_name = "USECS", value_parser = whole::<u32>(Unit::Micros, 0..=10_000_000))]
         link_latency: u32,
         /// Frames that the cable loses, in percent
-        #[arg(value_name = "PERCENT", value_parser = percent)]
+        #[arg(value_name = "PERCENT", value_parser = number(Unit::Percent, 0.0..=100.0))]
         link_loss: f64,
         /// Frames that the cable duplicates, in percent
-        #[arg(value_name = "PERCENT", value_parser = percent)]
+        #[arg(value_name = "PERCENT", value_parser = number(Unit::Percent, 0.0..=100.0))]
         link_duplicate: f64,
         /// Frames that the cable lets others overtake, in percent
-        #[arg(value_name = "PERCENT", value_parser = percent)]
+        #[arg(value_name = "PERCENT", value_parser = number(Unit::Percent, 0.0..=100.0))]
         link_reorder: f64,
         /// By how many microseconds an overtaken frame is late
-        #[arg(value_name = "USECS", value_parser = clap::value_parser!(u32).range(..=10_000_000))]
+        #[arg(value_name = "USECS", value_parser = whole::<u32>(Unit::Micros, 0..=10_000_000))]
         link_reorder_delay: u32,
         /// Seed of everything random
         seed: u64,
         /// Largest packet, in bytes, without the Ethernet header
-        #[arg(value_name = "BYTES")]
+        #[arg(value_name = "BYTES", value_parser = whole::<u32>(Unit::Bytes, 0..=u32::MAX.into()))]
         mtu: u32,
         /// Write what crosses the ports to a pcapng file, with mark, hold and interrupt as comments
         #[arg(value_name = "FILE")]
@@ -159,18 +160,6 @@ options! {
         /// Name of the lab, for `earmark nic --lab`
         #[arg(value_name = "NAME")]
         name: String,
-    }
-}
-
-fn link_rate(text: &str) -> Result<u32, String> {
-    match text.parse() {
-        Ok(0) => {
-            Err("over a cable of 0 Mbit/s nothing passes; for one that is no limit, leave it \
-                      out, or in virtual time give --link-rate 4294967295"
-                .into())
-        }
-        Ok(rate) => Ok(rate),
-        Err(_) => Err("a rate is a whole number of Mbit/s, 1 to 4294967295".into()),
     }
 }
 

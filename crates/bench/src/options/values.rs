@@ -1,10 +1,13 @@
 //! Values of options, as text has them.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use base::quantity::{QuantityError, Unit};
 use clap::builder::ValueParserFactory;
 use nic::moderation::Moderation;
+use report::numbers;
 
 use crate::suggestions::SuggestedValues;
 
@@ -34,28 +37,46 @@ impl ValueParserFactory for Text<Moderation> {
     }
 }
 
-/// A number up to `most`.
-pub(super) fn up_to(most: u32) -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(..=i64::from(most))
+/// Reads whole numbers of a unit, in a range.
+pub fn whole<T: TryFrom<u64>>(
+    unit: Unit,
+    range: RangeInclusive<u64>,
+) -> impl Fn(&str) -> Result<T, QuantityError> + Clone {
+    move |text| {
+        let value = unit.read_whole(text, range.clone())?;
+        let wrong = |_| QuantityError::OutOfRange(unit, *range.start(), *range.end());
+        T::try_from(value).map_err(wrong)
+    }
 }
 
-/// A percentage.
-pub(super) fn percent(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
-    if (0.0..=100.0).contains(&value) { Ok(value) } else { Err("a percentage is 0 to 100".into()) }
+/// Reads numbers of a unit, in a range.
+pub fn number(
+    unit: Unit,
+    range: RangeInclusive<f64>,
+) -> impl Fn(&str) -> Result<f64, String> + Clone {
+    move |text| numbers::read(unit, text, range.clone())
 }
 
-/// A span in seconds.
+/// Reads sizes, in bytes.
 ///
 /// # Errors
-/// If it is not a number, or not one of 0 to 86400.
-pub fn seconds(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
-    if (0.0..=86_400.0).contains(&value) { Ok(value) } else { Err("seconds are 0 to 86400".into()) }
+/// If it is not a size, or above 4 GiB.
+pub fn bytes(text: &str) -> Result<usize, QuantityError> {
+    whole(Unit::Bytes, 0..=u32::MAX.into())(text)
 }
 
-/// Seconds in which something can happen.
+/// Reads times, in seconds.
+///
+/// # Errors
+/// If it is not a time, or longer than a day.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    numbers::read(Unit::Seconds, text, 0.0..=86_400.0)
+}
+
+/// Reads times in which something can happen, in seconds.
+///
+/// # Errors
+/// If it is not a time, shorter than 0.01 seconds, or longer than a day.
 pub fn duration(text: &str) -> Result<f64, String> {
-    let value = seconds(text)?;
-    if value >= 0.01 { Ok(value) } else { Err("a measurement takes 0.01 seconds or more".into()) }
+    numbers::read(Unit::Seconds, text, 0.01..=86_400.0)
 }

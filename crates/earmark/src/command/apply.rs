@@ -60,7 +60,8 @@ pub struct ApplyArgs {
     #[arg(value_name = "DEV")]
     pub device: String,
     /// Names and values, in turn, as in: rx-usecs 50 queue:1:rx-usecs 0 gro-flush-timeout 20us
-    /// sysctl:net.core.netdev_budget 600; or NAME=VALUE
+    /// sysctl:net.core.netdev_budget 600; or NAME=VALUE. A time alone counts microseconds, that of
+    /// gro-flush-timeout and irq-suspend-timeout nanoseconds
     #[arg(required = true, num_args = 1.., value_name = "SETTING VALUE")]
     #[arg(allow_negative_numbers = true)]
     pub settings: Vec<String>,
@@ -68,7 +69,7 @@ pub struct ApplyArgs {
     #[arg(long)]
     pub dry_run: bool,
     /// Undo the change after so many seconds unless `earmark confirm` comes before
-    #[arg(long, value_name = "SECONDS", value_parser = seconds_or_minutes, conflicts_with = "dry_run")]
+    #[arg(long, value_name = "SECONDS", value_parser = duration, conflicts_with = "dry_run")]
     pub confirm_within: Option<f64>,
     /// Undo the change if the device takes anything but exactly these values
     #[arg(long)]
@@ -79,15 +80,6 @@ pub struct ApplyArgs {
     /// The device
     #[command(flatten)]
     pub at: DeviceArgs,
-}
-
-/// Seconds, or a time with its unit: `60s`, `2m`.
-pub(super) fn seconds_or_minutes(text: &str) -> Result<f64, String> {
-    let (digits, times) = match text.strip_suffix('m') {
-        Some(minutes) => (minutes, 60.0),
-        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
-    };
-    duration(digits).map(|value| value * times)
 }
 
 /// What `earmark rollback` takes.

@@ -5,9 +5,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail, ensure};
+use base::quantity::Unit;
 use clap::Args;
 use netdev::{Root, device_name};
 
+use bench::options::{bytes, number};
 use explain::report::Report;
 use explain::{own, program, sockets};
 use report::terminal::Width;
@@ -21,6 +23,7 @@ pub struct ExplainArgs {
     pub subject: Option<String>,
     /// For how many seconds; a program runs on after that, untraced
     #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
+    #[arg(value_parser = number(Unit::Seconds, 0.1..=86_400.0))]
     pub duration: f64,
     /// The port of the echo; that of `earmark echo` if nothing is said
     #[arg(long, default_value_t = probe::echo::PORT)]
@@ -29,7 +32,7 @@ pub struct ExplainArgs {
     #[arg(long)]
     pub udp: bool,
     /// Bytes of a request
-    #[arg(long, default_value_t = 64, value_name = "BYTES")]
+    #[arg(long, default_value_t = 64, value_name = "BYTES", value_parser = bytes)]
     pub size: usize,
     /// Requests a second, one at a time
     #[arg(long, default_value_t = 500.0, value_name = "PER-SECOND")]
@@ -48,7 +51,6 @@ pub struct ExplainArgs {
 /// If there is nobody to ask, nothing to run, or tracing is refused.
 pub fn run(args: &ExplainArgs) -> Result<ExitCode> {
     let ExplainArgs { duration, rate, .. } = *args;
-    ensure!((0.1..=86_400.0).contains(&duration), "--duration is 0.1 to 86400 seconds");
     ensure!((1.0..=100_000.0).contains(&rate), "--rate is 1 to 100000 requests a second");
     if !args.program.is_empty() {
         let status = program::explain(&args.program, duration, |report| {

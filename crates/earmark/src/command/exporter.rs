@@ -8,8 +8,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use base::quantity::Unit;
 use clap::Args;
 
+use bench::options::number;
 use exporter::collector::Collector;
 use exporter::metric::Metric;
 use exporter::sample::{Format, Sample, encode};
@@ -33,6 +35,7 @@ pub struct ExporterArgs {
     textfile: Option<PathBuf>,
     /// Seconds until the file is written again
     #[arg(long, value_name = "SECONDS", requires = "textfile")]
+    #[arg(value_parser = number(Unit::Seconds, 1.0..=86_400.0))]
     interval: Option<f64>,
     /// Print the metrics once instead
     #[arg(long)]
@@ -54,8 +57,6 @@ pub struct ExporterArgs {
 /// # Errors
 /// If devices cannot be listed, the file not be written, or the address not be listened on.
 pub fn run(args: &ExporterArgs) -> Result<()> {
-    let fits = args.interval.is_none_or(|interval| (1.0..=86_400.0).contains(&interval));
-    ensure!(fits, "--interval is 1 to 86400 seconds");
     args.background.check()?;
     ensure!(
         !args.background.is_any() || args.textfile.is_none() || args.interval.is_some(),

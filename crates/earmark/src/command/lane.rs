@@ -7,7 +7,8 @@ use clap::Args;
 use netdev::Root;
 use serde::Serialize;
 
-use super::apply::{DeviceArgs, seconds_or_minutes, settled};
+use super::apply::{DeviceArgs, settled};
+use bench::options::duration;
 use report::{errln, outln};
 use show::lanes::Lane;
 use show::report::Report;
@@ -54,7 +55,7 @@ pub struct LaneArgs {
     #[arg(long, requires = "packets")]
     pub dry_run: bool,
     /// Undo the change after so many seconds unless `earmark confirm` comes before
-    #[arg(long, value_name = "SECONDS", value_parser = seconds_or_minutes)]
+    #[arg(long, value_name = "SECONDS", value_parser = duration)]
     #[arg(conflicts_with = "dry_run", requires = "packets")]
     pub confirm_within: Option<f64>,
     /// Remove the lanes that Earmark has made; rules of others stay

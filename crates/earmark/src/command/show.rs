@@ -5,11 +5,13 @@ mod check;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
+use base::quantity::Unit;
 use clap::Args;
 use netdev::{Root, device_name, illegible_devices};
 use serde::Serialize;
 
+use bench::options::number;
 use bench::suggestions::SuggestedValues;
 use report::terminal::Width;
 use report::{errln, outln};
@@ -25,6 +27,7 @@ pub struct ShowArgs {
     device: Option<String>,
     /// Seconds over which interrupts are counted
     #[arg(long, default_value_t = 0.5, value_name = "SECONDS")]
+    #[arg(value_parser = number(Unit::Seconds, 0.0..=60.0))]
     sample: f64,
     /// Hold devices against a policy: one that comes with Earmark, or a TOML file
     ///
@@ -55,7 +58,6 @@ struct Shown {
 /// # Errors
 /// If there is no such device, or devices cannot be read.
 pub fn run(args: &ShowArgs) -> Result<ExitCode> {
-    ensure!((0.0..=60.0).contains(&args.sample), "--sample is 0 to 60 seconds");
     let root = Root::here();
     let width = Width::of_output();
     let policy = match args.check.as_deref().map(|name| (name, check::policy(name))) {

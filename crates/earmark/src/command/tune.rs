@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use base::quantity::Unit;
 use clap::Args;
 use nic::moderation::Moderation;
 use sys::privilege::become_capable;
 
-use super::apply::{DeviceArgs, seconds_or_minutes};
-use bench::options::{Clients, ExperimentOptions, NicOptions, Ports, Text, duration, seconds};
+use super::apply::DeviceArgs;
+use bench::options::{
+    Clients, ExperimentOptions, NicOptions, Ports, Text, duration, seconds, whole,
+};
 use bench::world::WorldKind;
 use report::progress::Progress;
 use report::terminal::Width;
@@ -38,7 +41,7 @@ pub struct TuneArgs {
     #[arg(value_name = "DEV")]
     pub device: String,
     /// What you want: "p99 < 200us", "min latency, cpu < 30%", "min cpu, p99 < 150us", "max
-    /// throughput"
+    /// throughput". Numbers alone are us, cores, Mbit/s or times a second
     #[arg(long, value_name = "GOAL", required_unless_present = "command")]
     pub goal: Option<String>,
     /// The far host, on which `earmark serve` runs
@@ -70,10 +73,10 @@ pub struct TuneArgs {
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub clients: u32,
     /// Requests a second, whatever the answers do
-    #[arg(long, value_name = "PER_SECOND", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, value_name = "PER_SECOND", value_parser = whole::<u32>(Unit::PerSecond, 1..=1_000_000))]
     pub rate: Option<u32>,
     /// Mbit/s of a bulk flow
-    #[arg(long, value_name = "MBIT", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "MBIT", value_parser = whole::<u32>(Unit::Mbit, 1..=u32::MAX.into()))]
     pub bulk_rate: Option<u32>,
     /// Seconds of one measurement
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS", value_parser = duration)]
@@ -83,7 +86,7 @@ pub struct TuneArgs {
     pub warmup: f64,
     /// The longest rx-usecs (or deferral) to try
     #[arg(long, default_value_t = 512, value_name = "USECS")]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(value_parser = whole::<u64>(Unit::Micros, 1..=100_000))]
     pub max_usecs: u64,
     /// Try busy polling, too, which is a setting of the whole machine
     #[arg(long, conflicts_with = "world")]
@@ -110,7 +113,7 @@ pub struct TuneArgs {
     #[arg(long, conflicts_with_all = ["dry_run", "world"])]
     pub best_effort: bool,
     /// Undo the pick after so many seconds unless `earmark confirm` comes before
-    #[arg(long, value_name = "SECONDS", value_parser = seconds_or_minutes, conflicts_with = "dry_run")]
+    #[arg(long, value_name = "SECONDS", value_parser = duration, conflicts_with = "dry_run")]
     pub confirm_within: Option<f64>,
     /// Write a page with table and picture
     #[arg(long, value_name = "FILE")]

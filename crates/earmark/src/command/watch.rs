@@ -4,12 +4,14 @@ use std::io::{IsTerminal, stdout};
 use std::thread::sleep;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use base::quantity::Unit;
 use clap::Args;
 use netdev::netdev::Direction;
 use netdev::{Root, device_name};
 use serde::Serialize;
 
+use bench::options::number;
 use report::terminal::{Stream, Width};
 use report::{errln, outln};
 use show::rates::{Meter, QueueRates, Rates};
@@ -26,6 +28,7 @@ pub struct WatchArgs {
     device: String,
     /// Seconds between two lines
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
+    #[arg(value_parser = number(Unit::Seconds, 0.01..=3_600.0))]
     interval: f64,
     /// Stop after this many
     #[arg(long)]
@@ -48,7 +51,6 @@ struct Line<'a> {
 /// # Errors
 /// If there is no such device, or it goes away.
 pub fn run(args: &WatchArgs) -> Result<()> {
-    ensure!((0.01..=3_600.0).contains(&args.interval), "--interval is 0.01 to 3600 seconds");
     let root = Root::here();
     let meter = Meter::open(&root, &device_name(&root, &args.device))?;
     let gone = || format!("{} has gone; watch it again when it is back", args.device);

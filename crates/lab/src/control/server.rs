@@ -10,6 +10,7 @@ use crate::dataplane::{DataPlane, Handle};
 use crate::host::Host;
 use crate::snapshot::{PortSnapshot, QueueSnapshot};
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use base::quantity::Unit;
 use nic::lanes::Lanes;
 use nic::marker::Rules;
 use nic::moderation::{
@@ -248,13 +249,13 @@ pub fn set(
 
 /// Reads one parameter of `ethtool -C` into `change`.
 fn read_parameter(change: &mut Coalesce, name: &str, value: &str) -> Result<()> {
-    let number = |max: u32| {
-        let number = value.parse::<u32>().ok();
-        number.ok_or_else(|| anyhow!("{name} {value}: not a whole number of 0 to {max}")).map(Some)
+    let number = |unit: Unit, max: u32| -> Result<Option<u32>> {
+        let number = unit.read_whole(value, 0..=max.into());
+        Ok(number.map_err(|why| anyhow!("{name}: {value} {why}"))?.try_into().ok())
     };
     match (name, value) {
-        ("rx-usecs", _) => change.rx_usecs = number(MAX_RX_USECS)?,
-        ("rx-frames", _) => change.rx_frames = number(MAX_RX_FRAMES)?,
+        ("rx-usecs", _) => change.rx_usecs = number(Unit::Micros, MAX_RX_USECS)?,
+        ("rx-frames", _) => change.rx_frames = number(Unit::Count, MAX_RX_FRAMES)?,
         ("adaptive-rx", "on") => change.adaptive_rx = Some(true),
         ("adaptive-rx", "off") => change.adaptive_rx = Some(false),
         ("adaptive-rx", _) => bail!("adaptive-rx {value}: on or off"),

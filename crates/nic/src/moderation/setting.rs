@@ -17,8 +17,9 @@
 //! | `marked:75+gap:20` | a mark interrupts at least 20 us after the interrupt before |
 
 use core::fmt;
-use core::num::IntErrorKind;
 use core::str::FromStr;
+
+use base::quantity::{QuantityError, Unit};
 
 use super::ItrMode;
 
@@ -262,7 +263,7 @@ impl fmt::Display for SettingError {
                  `delay:75+frames:32`, `marked:75+gap:20`)",
             ),
             Self::NotANumber => f.write_str(
-                "what follows the colon must be a whole number (rx-usecs in microseconds, or frames for `frames`)",
+                "what follows the colon must be a whole number of microseconds, such as 75 or 75us, or of frames for `frames`",
             ),
             Self::Twice => f.write_str("a setting has one timer, one of marked, stream and lane, and one frames"),
             Self::UsecsTooLong => write!(f, "rx-usecs is at most {MAX_RX_USECS}"),
@@ -300,15 +301,20 @@ impl FromStr for Moderation {
 
     fn from_str(text: &str) -> Result<Self, SettingError> {
         // One that is too large for the type is too large for the setting.
-        let number = |text: &str| match text.parse::<u32>().map_err(|error| *error.kind()) {
-            Err(IntErrorKind::PosOverflow) => Ok(u32::MAX),
-            parsed => parsed.map_err(|_| SettingError::NotANumber),
+        let number_of = |name: &str, text: &str| {
+            let unit = if matches!(name, "frames" | "itr") { Unit::Count } else { Unit::Micros };
+            match unit.read_whole(text, 0..=u32::MAX.into()) {
+                Ok(number) => Ok(u32::try_from(number).unwrap_or(u32::MAX)),
+                Err(QuantityError::OutOfRange(..)) => Ok(u32::MAX),
+                Err(_) => Err(SettingError::NotANumber),
+            }
         };
         let mut timer: Option<(TimerKind, Option<u32>)> = None;
         let mut marks: Option<(Marks, Option<u32>)> = None;
         let (mut frames, mut bound, mut gap) = (None, None, None);
         for part in text.trim().split('+') {
             let (name, numbers) = part.split_once(':').map_or((part, None), |(n, x)| (n, Some(x)));
+            let number = |text| number_of(name, text);
             let (first, second) = match numbers.and_then(|numbers| numbers.split_once('/')) {
                 Some((first, second)) => (Some(number(first)?), Some(number(second)?)),
                 None => (numbers.map(number).transpose()?, None),
@@ -427,6 +433,10 @@ mod tests {
     #[test]
     fn numbers_left_out_are_the_usual_ones() {
         assert_eq!(parse("delay").unwrap().rx_usecs, 75);
+        assert_eq!(
+            parse("quiet:0.02ms/75us+frames:2").unwrap(),
+            parse("quiet:20/75+frames:2").unwrap()
+        );
         assert_eq!(parse("throttle").unwrap().rx_usecs, 125);
         assert_eq!(parse("frames").unwrap().to_string(), "delay:75+frames:32");
         assert_eq!(parse("marked+periodic").unwrap().to_string(), "marked+periodic:128");
@@ -453,6 +463,8 @@ mod tests {
         assert_eq!(parse(""), Err(SettingError::UnknownStrategy));
         assert_eq!(parse("delay:soon"), Err(SettingError::NotANumber));
         assert_eq!(parse("delay:-1"), Err(SettingError::NotANumber));
+        assert_eq!(parse("delay:75ns"), Err(SettingError::NotANumber));
+        assert_eq!(parse("frames:8us"), Err(SettingError::NotANumber));
         assert_eq!(parse("delay:75+throttle:10"), Err(SettingError::Twice));
         assert_eq!(parse("marked:75+delay:50"), Err(SettingError::Twice));
         assert_eq!(parse("delay:1000001"), Err(SettingError::UsecsTooLong));

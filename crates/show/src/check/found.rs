@@ -2,7 +2,7 @@
 
 use netdev::ethtool::{Coalesce, Parameter};
 
-use super::key::{Key, Other, Unit};
+use super::key::{Key, Other, ValueKind};
 use super::limit::format_number;
 use crate::delay::Delay;
 use crate::drivers::is_software;
@@ -31,8 +31,8 @@ impl Found {
     }
 
     /// For people.
-    pub(super) fn words(&self, unit: Unit) -> String {
-        let word = |value: f64| format_number(unit, value);
+    pub(super) fn words(&self, kind: ValueKind) -> String {
+        let word = |value: f64| format_number(kind, value);
         let values = match (self.low, self.high) {
             (low, high) if low == high => word(low),
             (low, high) if high.is_infinite() => format!("at least {}", word(low)),

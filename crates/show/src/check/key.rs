@@ -3,19 +3,15 @@
 use std::fmt;
 use std::str::FromStr;
 
+use base::quantity::Unit;
 use netdev::ethtool::Parameter;
+use report::names::did_you_mean;
 
-/// The unit of a rule's numbers, if they have none of their own.
+/// What a rule allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
-    /// Microseconds.
-    Micros,
-    /// Nanoseconds.
-    Nanos,
-    /// Megabits a second.
-    Mbit,
-    /// Frames, bytes, times: a number without a unit.
-    Count,
+pub(super) enum ValueKind {
+    /// Numbers.
+    Number(Unit),
     /// `on` or `off`; 1 or 0.
     Switch,
 }
@@ -29,9 +25,9 @@ pub enum Key {
     Other(Other),
 }
 
-/// Declares what rules can be about beside coalescing: a name and a unit for each.
+/// Declares what rules can be about beside coalescing: a name and a kind of value for each.
 macro_rules! others {
-    ($($(#[$about:meta])* $variant:ident, $name:literal, $unit:ident;)*) => {
+    ($($(#[$about:meta])* $variant:ident, $name:literal, $kind:expr;)*) => {
         /// What a rule can be about beside coalescing.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Other {
@@ -45,8 +41,9 @@ macro_rules! others {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            const fn unit(self) -> Unit {
-                match self { $(Self::$variant => Unit::$unit,)* }
+            const fn kind(self) -> ValueKind {
+                use ValueKind::{Number, Switch};
+                match self { $(Self::$variant => $kind,)* }
             }
         }
     };
@@ -54,25 +51,25 @@ macro_rules! others {
 
 others! {
     /// The longest that the NIC or NAPI deferral holds a lone packet.
-    LongestHold, "longest-hold", Micros;
+    LongestHold, "longest-hold", Number(Unit::Micros);
     /// The longest that anything delays a lone packet, as the first line of `earmark show` has it.
-    LongestDelay, "longest-delay", Micros;
+    LongestDelay, "longest-delay", Number(Unit::Micros);
     /// How long the deepest idle state that is allowed takes to come back from.
-    IdleLatency, "idle-latency", Micros;
+    IdleLatency, "idle-latency", Number(Unit::Micros);
     /// The kernel's deferral of interrupts: how long.
-    GroFlushTimeout, "gro-flush-timeout", Nanos;
+    GroFlushTimeout, "gro-flush-timeout", Number(Unit::Nanos);
     /// The kernel's deferral of interrupts: how often in a row.
-    NapiDeferHardIrqs, "napi-defer-hard-irqs", Count;
+    NapiDeferHardIrqs, "napi-defer-hard-irqs", Number(Unit::Count);
     /// A kernel thread polls instead of the softirq.
     Threaded, "threaded", Switch;
     /// Busy polling of `poll` and `select`.
-    BusyPoll, "busy-poll", Micros;
+    BusyPoll, "busy-poll", Number(Unit::Micros);
     /// Busy polling of reads.
-    BusyRead, "busy-read", Micros;
+    BusyRead, "busy-read", Number(Unit::Micros);
     /// Descriptors of each receive ring.
-    RingRx, "ring-rx", Count;
+    RingRx, "ring-rx", Number(Unit::Count);
     /// Descriptors of each transmit ring.
-    RingTx, "ring-tx", Count;
+    RingTx, "ring-tx", Number(Unit::Count);
     /// The kernel merges packets of a stream.
     RxGro, "rx-gro", Switch;
     /// The NIC or its driver merges packets of a stream.
@@ -82,9 +79,9 @@ others! {
     /// The NIC stamps what comes and what goes.
     HardwareTimestamps, "hardware-timestamps", Switch;
     /// The largest packet, in bytes.
-    Mtu, "mtu", Count;
+    Mtu, "mtu", Number(Unit::Count);
     /// The rate of the link.
-    Speed, "speed", Mbit;
+    Speed, "speed", Number(Unit::Mbit);
 }
 
 impl Key {
@@ -103,13 +100,16 @@ impl Key {
         }
     }
 
-    pub(super) fn unit(self) -> Unit {
+    pub(super) fn kind(self) -> ValueKind {
         match self {
-            Self::Coalescing(parameter) if parameter.is_switch() => Unit::Switch,
-            Self::Coalescing(Parameter::RxCqeNsecs) => Unit::Nanos,
-            Self::Coalescing(parameter) if parameter.name().contains("usecs") => Unit::Micros,
-            Self::Coalescing(_) => Unit::Count,
-            Self::Other(other) => other.unit(),
+            Self::Coalescing(parameter) if parameter.is_switch() => ValueKind::Switch,
+            Self::Coalescing(Parameter::RxCqeNsecs) => ValueKind::Number(Unit::Nanos),
+            Self::Coalescing(parameter) if parameter.name().contains("usecs") => {
+                ValueKind::Number(Unit::Micros)
+            }
+            Self::Coalescing(Parameter::SampleInterval) => ValueKind::Number(Unit::Seconds),
+            Self::Coalescing(_) => ValueKind::Number(Unit::Count),
+            Self::Other(other) => other.kind(),
         }
     }
 }
@@ -125,15 +125,8 @@ impl FromStr for Key {
 
     fn from_str(text: &str) -> Result<Self, String> {
         Self::all().find(|key| key.name() == text).ok_or_else(|| {
-            let near = |key: &Self| strsim::damerau_levenshtein(key.name(), text);
-            // A word that is far from all of them says nothing.
-            match Self::all().min_by_key(near).filter(|key| near(key) * 2 <= text.len()) {
-                Some(key) => format!("no rule is called {text}; is {key} meant?"),
-                None => {
-                    let names: Vec<&str> = Self::all().map(Self::name).collect();
-                    format!("no rule is called {text}; there are {}", names.join(", "))
-                }
-            }
+            let names = did_you_mean(text, Self::all().map(Self::name), None);
+            format!("no rule is called {text}; {names}")
         })
     }
 }
@@ -156,11 +149,15 @@ mod tests {
 
     #[test]
     fn units_are_those_of_ethtool() {
-        let unit = |name: &str| name.parse::<Key>().unwrap().unit();
-        assert_eq!(unit("rx-usecs-high"), Unit::Micros);
-        assert_eq!(unit("tx-aggr-time-usecs"), Unit::Micros);
-        assert_eq!(unit("rx-cqe-nsecs"), Unit::Nanos);
-        assert_eq!(unit("sample-interval"), Unit::Count);
-        assert_eq!(unit("cqe-mode-rx"), Unit::Switch);
+        for (name, kind) in [
+            ("rx-usecs-high", ValueKind::Number(Unit::Micros)),
+            ("tx-aggr-time-usecs", ValueKind::Number(Unit::Micros)),
+            ("rx-cqe-nsecs", ValueKind::Number(Unit::Nanos)),
+            ("sample-interval", ValueKind::Number(Unit::Seconds)),
+            ("rx-frames", ValueKind::Number(Unit::Count)),
+            ("cqe-mode-rx", ValueKind::Switch),
+        ] {
+            assert_eq!(name.parse::<Key>().unwrap().kind(), kind, "{name}");
+        }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::key::Unit;
+use report::numbers;
+
+use super::key::ValueKind;
 
 /// One end of what is allowed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -16,43 +18,47 @@ pub(super) struct Bound {
 /// The numbers that a rule allows, in its unit; switches are 0 or 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {
-    pub(super) unit: Unit,
+    pub(super) kind: ValueKind,
     pub(super) min: Option<Bound>,
     pub(super) max: Option<Bound>,
 }
 
 impl Limit {
     /// Exactly this.
-    pub(super) fn exactly(unit: Unit, value: f64) -> Self {
+    pub(super) fn exactly(kind: ValueKind, value: f64) -> Self {
         let bound = Some(Bound { value, is_included: true });
-        Self { unit, min: bound, max: bound }
+        Self { kind, min: bound, max: bound }
     }
 
     /// No less and no more, where that is said.
     ///
     /// # Errors
     /// If no number is between them, or nothing is said.
-    pub(super) fn between(unit: Unit, min: Option<f64>, max: Option<f64>) -> Result<Self, String> {
+    pub(super) fn between(
+        kind: ValueKind,
+        min: Option<f64>,
+        max: Option<f64>,
+    ) -> Result<Self, String> {
         let bound = |value| Bound { value, is_included: true };
-        Self { unit, min: min.map(bound), max: max.map(bound) }.checked()
+        Self { kind, min: min.map(bound), max: max.map(bound) }.checked()
     }
 
     /// Reads `on`, `off`, a number, or comparisons such as `> 3us, <= 20us`.
     ///
     /// # Errors
     /// If it is none of these, or of another unit, or no number is between the bounds.
-    pub(super) fn parse(unit: Unit, text: &str) -> Result<Self, String> {
-        if unit == Unit::Switch {
+    pub(super) fn parse(kind: ValueKind, text: &str) -> Result<Self, String> {
+        if kind == ValueKind::Switch {
             return match text {
-                "on" => Ok(Self::exactly(unit, 1.0)),
-                "off" => Ok(Self::exactly(unit, 0.0)),
+                "on" => Ok(Self::exactly(kind, 1.0)),
+                "off" => Ok(Self::exactly(kind, 0.0)),
                 _ => Err(format!("{text}: on or off")),
             };
         }
-        let mut limit = Self { unit, min: None, max: None };
+        let mut limit = Self { kind, min: None, max: None };
         for clause in text.split(',').map(str::trim) {
             let sign = clause.trim_end_matches(|c: char| !matches!(c, '<' | '>' | '='));
-            let value = parse_number(unit, clause[sign.len()..].trim())?;
+            let value = parse_number(kind, clause[sign.len()..].trim())?;
             let is_included = sign.ends_with('=') || sign.is_empty();
             let bound = Some(Bound { value, is_included });
             let (min, max) = match sign {
@@ -110,7 +116,7 @@ impl Limit {
 
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = |value| format_number(self.unit, value);
+        let word = |value| format_number(self.kind, value);
         match (self.min, self.max) {
             (Some(min), Some(max)) if min == max && min.is_included => {
                 f.write_str(&word(min.value))
@@ -126,102 +132,86 @@ impl fmt::Display for Limit {
 }
 
 /// A number with its unit, where it has one.
-pub(super) fn format_number(unit: Unit, value: f64) -> String {
-    match unit {
-        Unit::Switch => if value == 0.0 { "off" } else { "on" }.into(),
-        Unit::Count => value.to_string(),
-        Unit::Micros => format!("{value}us"),
-        Unit::Nanos => format!("{value}ns"),
-        Unit::Mbit => format!("{value}Mbit"),
+pub(super) fn format_number(kind: ValueKind, value: f64) -> String {
+    match kind {
+        ValueKind::Switch => if value == 0.0 { "off" } else { "on" }.into(),
+        ValueKind::Number(unit) => format!("{value}{}", unit.suffix()),
     }
 }
 
-/// A number of `unit`, or with another unit that is converted.
+/// A number, or one with another unit that is converted.
 ///
 /// # Errors
 /// If it is none, or its unit does not fit.
-pub(super) fn parse_number(unit: Unit, text: &str) -> Result<f64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let suffix = &text[digits.len()..];
-    let (units, own): (&[(&str, f64)], f64) = match unit {
-        Unit::Micros => (&[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)], 1e3),
-        Unit::Nanos => (&[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)], 1.0),
-        Unit::Mbit => (&[("Mbit", 1.0), ("Gbit", 1e3)], 1.0),
-        Unit::Count | Unit::Switch => (&[], 1.0),
-    };
-    let names = || units.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-    let factor = match units.iter().find(|(name, _)| *name == suffix) {
-        Some((_, factor)) => *factor,
-        None if suffix.is_empty() => own,
-        None if units.is_empty() => return Err(format!("{text}: a number without a unit")),
-        None => return Err(format!("{text}: its units are {}", names())),
-    };
-    let value: f64 = digits.trim().parse().map_err(|_| format!("{text:?} is no number"))?;
-    if !(0.0..=u32::MAX.into()).contains(&value) {
-        return Err(format!("{text}: a number of 0 to {}", u32::MAX));
+pub(super) fn parse_number(kind: ValueKind, text: &str) -> Result<f64, String> {
+    match kind {
+        ValueKind::Switch => Err(format!("{text}: on or off")),
+        ValueKind::Number(unit) => numbers::read(unit, text, 0.0..=u32::MAX.into())
+            .map_err(|why| format!("`{text}` {why}")),
     }
-    Ok(value * factor / own)
 }
 
 #[cfg(test)]
 mod tests {
+    use base::quantity::Unit;
+
     use super::*;
 
     #[track_caller]
-    fn limit(unit: Unit, text: &str) -> Limit {
-        Limit::parse(unit, text).unwrap()
+    fn limit(kind: ValueKind, text: &str) -> Limit {
+        Limit::parse(kind, text).unwrap()
     }
 
     #[test]
     fn bounds_are_read_and_written_alike() {
-        for (unit, text, written) in [
-            (Unit::Micros, "< 50us", "< 50us"),
-            (Unit::Micros, "<=0.05ms", "<= 50us"),
-            (Unit::Nanos, "20us", "20000ns"),
-            (Unit::Count, ">= 8, < 32", ">= 8, < 32"),
-            (Unit::Mbit, ">= 10Gbit", ">= 10000Mbit"),
-            (Unit::Switch, "off", "off"),
-            (Unit::Micros, "= 75", "75us"),
+        for (kind, text, written) in [
+            (ValueKind::Number(Unit::Micros), "< 50us", "< 50us"),
+            (ValueKind::Number(Unit::Micros), "<=0.05ms", "<= 50us"),
+            (ValueKind::Number(Unit::Nanos), "20us", "20000ns"),
+            (ValueKind::Number(Unit::Count), ">= 8, < 32", ">= 8, < 32"),
+            (ValueKind::Number(Unit::Mbit), ">= 10Gbit", ">= 10000Mbit"),
+            (ValueKind::Switch, "off", "off"),
+            (ValueKind::Number(Unit::Micros), "= 75", "75us"),
         ] {
-            assert_eq!(limit(unit, text).to_string(), written);
+            assert_eq!(limit(kind, text).to_string(), written);
         }
     }
 
     #[test]
     fn wrong_bounds_are_refused_in_words() {
-        for (unit, text, words) in [
-            (Unit::Switch, "maybe", "on or off"),
-            (Unit::Count, "< 5us", "without a unit"),
-            (Unit::Micros, "< 5 frames", "its units are ns, us, ms, s"),
-            (Unit::Micros, "~ 5", "is no number"),
-            (Unit::Micros, "=> 5", "the comparisons are"),
-            (Unit::Micros, "<", "is no number"),
-            (Unit::Micros, "< -5", "0 to"),
-            (Unit::Micros, "< nan", "its units are ns, us, ms, s"),
-            (Unit::Micros, "< 5, < 6", "two bounds at one end"),
-            (Unit::Micros, "> 5, < 5", "no number is > 5us, < 5us"),
+        for (kind, text, words) in [
+            (ValueKind::Switch, "maybe", "on or off"),
+            (ValueKind::Number(Unit::Count), "< 5us", "without a unit"),
+            (ValueKind::Number(Unit::Micros), "< 5 frames", "is not a time such as 20us"),
+            (ValueKind::Number(Unit::Micros), "~ 5", "`~ 5` is not a time"),
+            (ValueKind::Number(Unit::Micros), "=> 5", "the comparisons are"),
+            (ValueKind::Number(Unit::Micros), "<", "`` is not a time"),
+            (ValueKind::Number(Unit::Micros), "< -5", "`-5` is not a time"),
+            (ValueKind::Number(Unit::Micros), "< nan", "is not a time such as 20us"),
+            (ValueKind::Number(Unit::Micros), "< 5, < 6", "two bounds at one end"),
+            (ValueKind::Number(Unit::Micros), "> 5, < 5", "no number is > 5us, < 5us"),
         ] {
-            let refusal = Limit::parse(unit, text).unwrap_err();
+            let refusal = Limit::parse(kind, text).unwrap_err();
             assert!(refusal.contains(words), "{text}: {refusal}");
         }
-        assert!(Limit::between(Unit::Count, None, None).is_err());
-        assert!(Limit::between(Unit::Count, Some(2.0), Some(1.0)).is_err());
+        assert!(Limit::between(ValueKind::Number(Unit::Count), None, None).is_err());
+        assert!(Limit::between(ValueKind::Number(Unit::Count), Some(2.0), Some(1.0)).is_err());
     }
 
     #[test]
     fn ranges_are_allowed_excluded_or_neither() {
-        let under = limit(Unit::Micros, "< 50");
+        let under = limit(ValueKind::Number(Unit::Micros), "< 50");
         let of = |low, high| (under.allows(low, high), under.excludes(low, high));
         assert_eq!(of(0.0, 49.0), (true, false));
         assert_eq!(of(0.0, 50.0), (false, false));
         assert_eq!(of(50.0, f64::INFINITY), (false, true));
-        let over = limit(Unit::Micros, ">= 8");
+        let over = limit(ValueKind::Number(Unit::Micros), ">= 8");
         assert!(over.allows(8.0, 9.0) && over.excludes(0.0, 7.0) && !over.excludes(0.0, 8.0));
     }
 
     #[test]
     fn the_nearest_number_that_is_allowed_is_whole() {
-        let nearest = |text, value| limit(Unit::Micros, text).nearest(value);
+        let nearest = |text, value| limit(ValueKind::Number(Unit::Micros), text).nearest(value);
         assert_eq!(nearest("< 50", 75.0), 49.0);
         assert_eq!(nearest("<= 50", 75.0), 50.0);
         assert_eq!(nearest("< 0.5", 75.0), 0.0);

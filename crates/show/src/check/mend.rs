@@ -3,7 +3,7 @@
 use netdev::ethtool::Parameter;
 
 use super::found::{Found, adaptive_of, is_hold};
-use super::key::{Key, Other, Unit};
+use super::key::{Key, Other, ValueKind};
 use super::limit::Limit;
 use crate::delay::Delay;
 use crate::report::Report;
@@ -35,8 +35,8 @@ pub(super) fn command(device: &Report, key: Key, limit: &Limit, found: &Found) -
 }
 
 fn coalescing(device: &Report, parameter: Parameter, limit: &Limit, wanted: f64) -> String {
-    let value = match limit.unit {
-        Unit::Switch => if wanted == 0.0 { "off" } else { "on" }.into(),
+    let value = match limit.kind {
+        ValueKind::Switch => if wanted == 0.0 { "off" } else { "on" }.into(),
         _ => wanted.to_string(),
     };
     // A fixed value says nothing beside a switch that overrides it.

@@ -118,7 +118,7 @@ fn apply(rule: &Rule, device: &Report, group: &str) -> Ruling {
         allowed: limit.to_string(),
         outcome,
         value: found.filter(|it| it.low == it.high).map(|it| it.low),
-        found: found.map(|it| it.words(limit.unit)),
+        found: found.map(|it| it.words(limit.kind)),
         why: None,
         mend: None,
     };

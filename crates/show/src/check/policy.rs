@@ -6,11 +6,12 @@
 
 use std::fmt;
 
+use base::quantity::Unit;
 use glob::Pattern;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use serde::{Deserialize, de};
 
-use super::key::{Key, Unit};
+use super::key::{Key, ValueKind};
 use super::limit::{Limit, parse_number};
 use crate::report::Report;
 
@@ -119,7 +120,7 @@ struct Speed(Limit);
 
 impl<'de> Deserialize<'de> for Speed {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        LimitOf(Unit::Mbit).deserialize(deserializer).map(Self)
+        LimitOf(ValueKind::Number(Unit::Mbit)).deserialize(deserializer).map(Self)
     }
 }
 
@@ -176,7 +177,7 @@ impl<'de> Visitor<'de> for GroupOf {
             match word {
                 Word::Match => matches = map.next_value()?,
                 Word::Rule(key) => {
-                    let limit = map.next_value_seed(LimitOf(key.unit()))?;
+                    let limit = map.next_value_seed(LimitOf(key.kind()))?;
                     rules.push(Rule { key, limit });
                 }
             }
@@ -204,7 +205,7 @@ impl<'de> Deserialize<'de> for Word {
 }
 
 /// What a rule allows, in a unit.
-struct LimitOf(Unit);
+struct LimitOf(ValueKind);
 
 impl<'de> DeserializeSeed<'de> for LimitOf {
     type Value = Limit;
@@ -216,9 +217,6 @@ impl<'de> DeserializeSeed<'de> for LimitOf {
 
 impl LimitOf {
     fn number<E: Error>(&self, text: &str) -> Result<f64, E> {
-        if self.0 == Unit::Switch {
-            return Err(E::custom(format!("{text}: on or off")));
-        }
         parse_number(self.0, text).map_err(E::custom)
     }
 }
@@ -228,14 +226,14 @@ impl<'de> Visitor<'de> for LimitOf {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Unit::Switch => "\"on\" or \"off\"",
+            ValueKind::Switch => "\"on\" or \"off\"",
             _ => "a number, a text such as \"<= 20\", or { min = ..., max = ... }",
         })
     }
 
     fn visit_bool<E: Error>(self, is_on: bool) -> Result<Limit, E> {
         match self.0 {
-            Unit::Switch => Ok(Limit::exactly(Unit::Switch, f64::from(u8::from(is_on)))),
+            ValueKind::Switch => Ok(Limit::exactly(ValueKind::Switch, f64::from(u8::from(is_on)))),
             _ => Err(E::invalid_type(de::Unexpected::Bool(is_on), &self)),
         }
     }
@@ -324,7 +322,7 @@ mod tests {
             ("rx-usecs = 5\n", "a table of rules, below a line such as [nics]"),
             ("[a]\nrx-usec = 5\n", "is rx-usecs meant?"),
             ("[a]\nrx-usecs = true\n", "expected a number"),
-            ("[a]\nrx-usecs = -5\n", "0 to 4294967295"),
+            ("[a]\nrx-usecs = -5\n", "`-5` is not a time"),
             ("[a]\nrx-usecs = [1]\n", "expected a number"),
             ("[a]\nadaptive-rx = 5\n", "5: on or off"),
             ("[a]\nadaptive-rx = \"yes\"\n", "yes: on or off"),

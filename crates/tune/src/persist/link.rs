@@ -5,8 +5,10 @@
 
 use std::fmt::Write;
 
+use base::quantity::Unit;
+
 use super::file::{File, MARK, Subject};
-use crate::setting::{Setting, State, Unit, Value};
+use crate::setting::{Setting, State, Value, ValueKind};
 
 /// What the default file of systemd says of names and addresses.
 const USUAL_LINK: [&str; 3] = [
@@ -53,9 +55,9 @@ pub fn link_key(setting: Setting) -> Option<&'static str> {
 /// The setting of a line of the `[Link]` section, and its value as `ethtool` has it.
 pub(super) fn setting_of<'a>(key: &str, value: &'a str) -> Option<(Setting, &'a str)> {
     let setting = Setting::ALL.iter().copied().find(|setting| link_key(*setting) == Some(key))?;
-    let value = match (setting.unit(), value) {
-        (Unit::Switch, "yes") => "on",
-        (Unit::Switch, "no") => "off",
+    let value = match (setting.kind(), value) {
+        (ValueKind::Switch, "yes") => "on",
+        (ValueKind::Switch, "no") => "off",
         (_, value) if setting == Setting::SampleInterval => value.trim_end_matches('s'),
         (_, value) => value,
     };
@@ -77,11 +79,11 @@ pub(super) fn without(text: &str, gone: &[Setting]) -> String {
 pub(super) fn link(subject: &Subject, settings: &State) -> Result<File, String> {
     let mut lines = String::new();
     for (setting, value) in &settings.0 {
-        let value = match (setting.unit(), value) {
-            (Unit::Switch, value) => {
+        let value = match (setting.kind(), value) {
+            (ValueKind::Switch, value) => {
                 if value == &Value::Switch(true) { "yes" } else { "no" }.into()
             }
-            (Unit::Micros, value) => format!("{value}us"),
+            (ValueKind::Number(Unit::Micros), value) => format!("{value}us"),
             (_, value) if *setting == Setting::SampleInterval => format!("{value}s"),
             (_, value) => value.to_string(),
         };

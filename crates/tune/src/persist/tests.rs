@@ -1,6 +1,6 @@
 use super::link::section;
 use super::*;
-use crate::setting::{Change, Unit, Value};
+use crate::setting::{Change, Value, ValueKind};
 
 fn state(text: &str) -> State {
     State(text.parse::<Change>().unwrap().0.into_iter().collect())
@@ -31,10 +31,10 @@ fn each() -> impl Iterator<Item = State> {
     let others = of_queue.chain(others.map(|name| name.parse().unwrap()));
     let settings = of_device().filter(|setting| *setting != Setting::Strategy).chain(others);
     settings.map(|setting| {
-        let value = match setting.unit() {
-            Unit::Switch => Value::Switch(false),
-            Unit::Steps => Value::Text("1,256,n_8,n,n".into()),
-            Unit::Table | Unit::Cpus => Value::Text("7".into()),
+        let value = match setting.kind() {
+            ValueKind::Switch => Value::Switch(false),
+            ValueKind::Steps => Value::Text("1,256,n_8,n,n".into()),
+            ValueKind::Table | ValueKind::Cpus => Value::Text("7".into()),
             _ => Value::Number(7),
         };
         State([(setting, value)].into())

@@ -2,7 +2,7 @@
 
 use super::file::{File, MARK, Subject};
 use super::words::{ethtool_runs, pairs_of_ethtool, sysfs};
-use crate::setting::{Setting, State, Unit};
+use crate::setting::{Setting, State, ValueKind};
 
 /// Its path.
 pub(super) fn path(device: &str) -> String {
@@ -37,9 +37,9 @@ pub(super) fn pairs(line: &str) -> Vec<(Setting, &str)> {
             part.strip_prefix("ATTR{").and_then(|rest| rest.split_once("}=\""))
         {
             let Ok(setting) = name.replace('_', "-").parse::<Setting>() else { continue };
-            let value = match (setting.unit(), value.trim_end_matches('"')) {
-                (Unit::Switch, "0") => "off",
-                (Unit::Switch, "1") => "on",
+            let value = match (setting.kind(), value.trim_end_matches('"')) {
+                (ValueKind::Switch, "0") => "off",
+                (ValueKind::Switch, "1") => "on",
                 (_, value) => value,
             };
             pairs.push((setting, value));

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Setting, Unit, Value};
+use super::{Setting, Value, ValueKind};
 
 /// Settings of a device as they were read. What is missing, the device does not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -189,8 +189,8 @@ impl FromStr for Knob {
         })?;
         let setting: Setting = name.parse()?;
         // The steps of a profile have commas themselves.
-        let values = match setting.unit() {
-            Unit::Steps | Unit::Table | Unit::Cpus | Unit::Text => {
+        let values = match setting.kind() {
+            ValueKind::Steps | ValueKind::Table | ValueKind::Cpus | ValueKind::Text => {
                 vec![setting.parse_value(values)?]
             }
             _ => values.split(',').map(|it| setting.parse_value(it)).collect::<Result<_, _>>()?,

@@ -15,7 +15,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use base::quantity::Unit;
 use netdev::ethtool::Parameter;
+use report::names::did_you_mean;
 use serde::{Deserialize, Serialize};
 
 pub use change::{Change, Knob, State};
@@ -63,15 +65,11 @@ impl Mechanism {
     }
 }
 
-/// The unit of a value.
+/// What values of a setting are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Microseconds.
-    Micros,
-    /// Nanoseconds.
-    Nanos,
-    /// Frames, bytes or times: a number without a unit.
-    Count,
+pub enum ValueKind {
+    /// Whole numbers.
+    Number(Unit),
     /// `on` or `off`.
     Switch,
     /// The steps of adaptive moderation ([`profile`]).
@@ -95,7 +93,7 @@ const SYSCTL: &str = "sysctl:";
 
 /// Declares the settings: a name, a mechanism and a unit for each.
 macro_rules! settings {
-    ($($(#[$about:meta])* $variant:ident, $name:literal, $mechanism:ident, $unit:ident;)*) => {
+    ($($(#[$about:meta])* $variant:ident, $name:literal, $mechanism:ident, $kind:expr;)*) => {
         /// One setting.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub enum Setting {
@@ -140,14 +138,15 @@ macro_rules! settings {
                 }
             }
 
-            /// The unit of its value.
+            /// What its values are.
             #[must_use]
-            pub fn unit(self) -> Unit {
+            pub fn kind(self) -> ValueKind {
+                use ValueKind::{Cpus, Number, Steps, Switch, Table, Text};
                 match self {
-                    $(Self::$variant => Unit::$unit,)*
-                    Self::Queue(_, of) => of.unit(),
-                    Self::Sysctl(_) => Unit::Count,
-                    Self::Rule(_) => Unit::Switch,
+                    $(Self::$variant => $kind,)*
+                    Self::Queue(_, of) => of.kind(),
+                    Self::Sysctl(_) => Number(Unit::Count),
+                    Self::Rule(_) => Switch,
                 }
             }
         }
@@ -162,69 +161,69 @@ settings! {
     /// The same for transmission.
     AdaptiveTx, "adaptive-tx", Coalescing, Switch;
     /// How long a received packet may wait for its interrupt.
-    RxUsecs, "rx-usecs", Coalescing, Micros;
+    RxUsecs, "rx-usecs", Coalescing, Number(Unit::Micros);
     /// How many received packets may wait for theirs.
-    RxFrames, "rx-frames", Coalescing, Count;
+    RxFrames, "rx-frames", Coalescing, Number(Unit::Count);
     /// `rx-usecs` while the host serves an interrupt.
-    RxUsecsIrq, "rx-usecs-irq", Coalescing, Micros;
+    RxUsecsIrq, "rx-usecs-irq", Coalescing, Number(Unit::Micros);
     /// `rx-frames` while the host serves an interrupt.
-    RxFramesIrq, "rx-frames-irq", Coalescing, Count;
+    RxFramesIrq, "rx-frames-irq", Coalescing, Number(Unit::Count);
     /// How long a sent packet may wait until the completion interrupt.
-    TxUsecs, "tx-usecs", Coalescing, Micros;
+    TxUsecs, "tx-usecs", Coalescing, Number(Unit::Micros);
     /// How many sent packets may wait for that.
-    TxFrames, "tx-frames", Coalescing, Count;
+    TxFrames, "tx-frames", Coalescing, Number(Unit::Count);
     /// `tx-usecs` while the host serves an interrupt.
-    TxUsecsIrq, "tx-usecs-irq", Coalescing, Micros;
+    TxUsecsIrq, "tx-usecs-irq", Coalescing, Number(Unit::Micros);
     /// `tx-frames` while the host serves an interrupt.
-    TxFramesIrq, "tx-frames-irq", Coalescing, Count;
+    TxFramesIrq, "tx-frames-irq", Coalescing, Number(Unit::Count);
     /// The receive timer starts anew at each packet, not at the first one.
     CqeModeRx, "cqe-mode-rx", Coalescing, Switch;
     /// The transmit timer starts anew at each completion, not at the first one.
     CqeModeTx, "cqe-mode-tx", Coalescing, Switch;
     /// Below this rate, in packets a second, the `-low` values count.
-    PktRateLow, "pkt-rate-low", Coalescing, Count;
+    PktRateLow, "pkt-rate-low", Coalescing, Number(Unit::Count);
     /// `rx-usecs` at low rates.
-    RxUsecsLow, "rx-usecs-low", Coalescing, Micros;
+    RxUsecsLow, "rx-usecs-low", Coalescing, Number(Unit::Micros);
     /// `rx-frames` at low rates.
-    RxFramesLow, "rx-frames-low", Coalescing, Count;
+    RxFramesLow, "rx-frames-low", Coalescing, Number(Unit::Count);
     /// `tx-usecs` at low rates.
-    TxUsecsLow, "tx-usecs-low", Coalescing, Micros;
+    TxUsecsLow, "tx-usecs-low", Coalescing, Number(Unit::Micros);
     /// `tx-frames` at low rates.
-    TxFramesLow, "tx-frames-low", Coalescing, Count;
+    TxFramesLow, "tx-frames-low", Coalescing, Number(Unit::Count);
     /// Above this rate, in packets a second, the `-high` values count.
-    PktRateHigh, "pkt-rate-high", Coalescing, Count;
+    PktRateHigh, "pkt-rate-high", Coalescing, Number(Unit::Count);
     /// `rx-usecs` at high rates.
-    RxUsecsHigh, "rx-usecs-high", Coalescing, Micros;
+    RxUsecsHigh, "rx-usecs-high", Coalescing, Number(Unit::Micros);
     /// `rx-frames` at high rates.
-    RxFramesHigh, "rx-frames-high", Coalescing, Count;
+    RxFramesHigh, "rx-frames-high", Coalescing, Number(Unit::Count);
     /// `tx-usecs` at high rates.
-    TxUsecsHigh, "tx-usecs-high", Coalescing, Micros;
+    TxUsecsHigh, "tx-usecs-high", Coalescing, Number(Unit::Micros);
     /// `tx-frames` at high rates.
-    TxFramesHigh, "tx-frames-high", Coalescing, Count;
+    TxFramesHigh, "tx-frames-high", Coalescing, Number(Unit::Count);
     /// How often the rate is measured, in seconds.
-    SampleInterval, "sample-interval", Coalescing, Count;
+    SampleInterval, "sample-interval", Coalescing, Number(Unit::Seconds);
     /// How often the device updates its counters in memory.
-    StatsBlockUsecs, "stats-block-usecs", Coalescing, Micros;
+    StatsBlockUsecs, "stats-block-usecs", Coalescing, Number(Unit::Micros);
     /// How many bytes of small packets are gathered before they are sent.
-    TxAggrMaxBytes, "tx-aggr-max-bytes", Coalescing, Count;
+    TxAggrMaxBytes, "tx-aggr-max-bytes", Coalescing, Number(Unit::Count);
     /// How many small packets are gathered before they are sent.
-    TxAggrMaxFrames, "tx-aggr-max-frames", Coalescing, Count;
+    TxAggrMaxFrames, "tx-aggr-max-frames", Coalescing, Number(Unit::Count);
     /// How long small packets are gathered.
-    TxAggrTimeUsecs, "tx-aggr-time-usecs", Coalescing, Micros;
+    TxAggrTimeUsecs, "tx-aggr-time-usecs", Coalescing, Number(Unit::Micros);
     /// How many received packets may share one completion entry.
-    RxCqeFrames, "rx-cqe-frames", Coalescing, Count;
+    RxCqeFrames, "rx-cqe-frames", Coalescing, Number(Unit::Count);
     /// How long the first packet of a completion entry waits for others.
-    RxCqeNsecs, "rx-cqe-nsecs", Coalescing, Nanos;
+    RxCqeNsecs, "rx-cqe-nsecs", Coalescing, Number(Unit::Nanos);
     /// The steps of adaptive moderation of reception (DIM).
     RxProfile, "rx-profile", Profile, Steps;
     /// The same for transmission.
     TxProfile, "tx-profile", Profile, Steps;
     /// How long the kernel may wait before it polls again, or lets the device interrupt.
-    GroFlushTimeout, "gro-flush-timeout", Deferral, Nanos;
+    GroFlushTimeout, "gro-flush-timeout", Deferral, Number(Unit::Nanos);
     /// How many empty polls the kernel makes before it lets the device interrupt.
-    NapiDeferHardIrqs, "napi-defer-hard-irqs", Deferral, Count;
+    NapiDeferHardIrqs, "napi-defer-hard-irqs", Deferral, Number(Unit::Count);
     /// How long interrupts stay off while a program polls and finds something.
-    IrqSuspendTimeout, "irq-suspend-timeout", Napi, Nanos;
+    IrqSuspendTimeout, "irq-suspend-timeout", Napi, Number(Unit::Nanos);
     /// Kernel threads poll instead of the softirq.
     Threaded, "threaded", Deferral, Switch;
     /// Rules that choose queues count (`ntuple-filters` of `ethtool -k`).
@@ -236,9 +235,9 @@ settings! {
     /// The processors whose packets a transmit queue sends.
     XpsCpus, "xps-cpus", Placement, Cpus;
     /// How long `poll` and `select` look at a device before they sleep (net.core.busy_poll).
-    BusyPoll, "busy-poll", Sysctl, Micros;
+    BusyPoll, "busy-poll", Sysctl, Number(Unit::Micros);
     /// How long a read looks at a device before it sleeps (net.core.busy_read).
-    BusyRead, "busy-read", Sysctl, Micros;
+    BusyRead, "busy-read", Sysctl, Number(Unit::Micros);
 }
 
 impl Setting {
@@ -302,57 +301,45 @@ impl Setting {
         self.of_device().unwrap_or(self).name().parse().ok()
     }
 
+    /// A value with its unit, if the name does not say it: `20000ns`, but `50` of rx-usecs.
+    #[must_use]
+    pub fn with_unit(self, value: &Value) -> String {
+        match self.kind() {
+            ValueKind::Number(unit) if !self.name().contains("secs") => {
+                format!("{value}{}", unit.suffix())
+            }
+            _ => value.to_string(),
+        }
+    }
+
     /// Reads a value of this setting.
     ///
     /// # Errors
     /// If it is not one; the message has an example.
     pub fn parse_value(self, text: &str) -> Result<Value, String> {
         let name = self.name();
-        match self.unit() {
-            Unit::Switch => match text {
+        match self.kind() {
+            ValueKind::Switch => match text {
                 "on" => Ok(Value::Switch(true)),
                 "off" => Ok(Value::Switch(false)),
                 _ => Err(format!("{name} {text}: on or off")),
             },
-            Unit::Text => Ok(Value::Text(text.to_owned())),
-            Unit::Steps => profile::parse(text)
+            ValueKind::Text => Ok(Value::Text(text.to_owned())),
+            ValueKind::Steps => profile::parse(text)
                 .map(|steps| Value::Text(profile::text(&steps)))
                 .map_err(|why| format!("{name} {why}")),
-            Unit::Table => steering::parse_table(text)
+            ValueKind::Table => steering::parse_table(text)
                 .map(|table| Value::Text(steering::table_text(&table)))
                 .map_err(|why| format!("{name} {why}")),
-            Unit::Cpus => steering::parse_cpus(text)
+            ValueKind::Cpus => steering::parse_cpus(text)
                 .map(|cpus| Value::Text(steering::cpus_text(&cpus)))
                 .map_err(|why| format!("{name} {why}")),
-            unit => number(text, unit).map(Value::Number).map_err(|why| format!("{name} {why}")),
+            ValueKind::Number(unit) => unit
+                .read_whole(text, 0..=u32::MAX.into())
+                .map(Value::Number)
+                .map_err(|why| format!("{name}: {text} {why}")),
         }
     }
-}
-
-/// A whole number; a time may have a unit of its own, which is converted.
-fn number(text: &str, unit: Unit) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let suffix = &text[digits.len()..];
-    let own: u64 = match unit {
-        Unit::Micros => 1_000,
-        Unit::Nanos => 1,
-        _ if suffix.is_empty() => 1,
-        _ => return Err(format!("{text}: a whole number without a unit, as in 16")),
-    };
-    let nanos = match suffix {
-        "" => own,
-        "ns" => 1,
-        "us" => 1_000,
-        "ms" => 1_000_000,
-        _ => return Err(format!("{text}: the units of a time are ns, us and ms, as in 20us")),
-    };
-    let wrong = || format!("{text}: not a whole number of 0 to {}", u32::MAX);
-    let value: u64 = digits.parse().map_err(|_| wrong())?;
-    let value = value.checked_mul(nanos).ok_or_else(wrong)?;
-    if value % own != 0 {
-        return Err(format!("{text}: this setting counts whole microseconds"));
-    }
-    Some(value / own).filter(|value| *value <= u64::from(u32::MAX)).ok_or_else(wrong)
 }
 
 impl FromStr for Setting {
@@ -379,11 +366,9 @@ impl FromStr for Setting {
         let known = Self::ALL.iter().find(|setting| setting.name() == text);
         known.copied().ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|setting| setting.name()).collect();
-            format!(
-                "no setting is called {text}; there are {}, {QUEUE}NUMBER:NAME, {SYSCTL}NAME, \
-                 {RULE}PLACE:RULE",
-                names.join(", ")
-            )
+            let names = names.iter().map(Cow::as_ref);
+            let others = format!("{QUEUE}NUMBER:NAME, {SYSCTL}NAME, {RULE}PLACE:RULE");
+            format!("no setting is called {text}; {}", did_you_mean(text, names, Some(&others)))
         })
     }
 }
@@ -534,15 +519,15 @@ mod tests {
     #[test]
     fn wrong_changes_are_refused_in_words() {
         for (text, words) in [
-            ("rx-usec 5", "no setting is called rx-usec; there are strategy, adaptive-rx"),
+            ("rx-usec 5", "no setting is called rx-usec; is rx-usecs meant?"),
             ("rx-usecs", "`rx-usecs` has no value"),
             ("rx-usecs 5 rx-usecs 6", "rx-usecs is given twice"),
-            ("rx-usecs -1", "rx-usecs -1: not a whole number"),
-            ("rx-usecs many", "the units of a time"),
-            ("rx-usecs 4294967296", "not a whole number of 0 to 4294967295"),
-            ("rx-usecs 99999999999999999999", "not a whole number"),
-            ("rx-usecs 18446744073709551615ms", "not a whole number"),
-            ("rx-usecs 500ns", "whole microseconds"),
+            ("rx-usecs -1", "rx-usecs: -1 is not a time such as 20us"),
+            ("rx-usecs many", "many is not a time such as 20us or 1.5ms (alone: microseconds)"),
+            ("rx-usecs 4294967296", "outside 0 to 4294967295 microseconds"),
+            ("rx-usecs 99999999999999999999", "outside 0 to"),
+            ("rx-usecs 18446744073709551615ms", "outside 0 to"),
+            ("rx-usecs 500ns", "500ns is not a whole number of microseconds"),
             ("rx-frames 5us", "without a unit"),
             ("adaptive-rx maybe", "adaptive-rx maybe: on or off"),
             ("queue:x:rx-usecs 5", "write it like queue:1:rx-usecs"),

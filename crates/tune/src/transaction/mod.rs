@@ -63,8 +63,11 @@ impl SettingResult {
     /// What happened, in words.
     #[must_use]
     pub fn describe(&self) -> String {
-        let shown = |value: &Option<Value>| value.as_ref().map_or("?".into(), ToString::to_string);
-        let (setting, before, now) = (self.setting, shown(&self.before), shown(&self.now));
+        let setting = self.setting;
+        let shown = |value: &Option<Value>| {
+            value.as_ref().map_or("?".into(), |value| setting.with_unit(value))
+        };
+        let (before, now) = (shown(&self.before), shown(&self.now));
         let asked = shown(&self.asked);
         match self.verdict {
             Verdict::Taken if before == now => format!("{setting} {now}, as it was"),

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, bail};
+use base::quantity::Unit;
 use clap::Args;
 use mx_io::discovery::{Found, discover};
 use mx_io::port::{self, LAST_ENDPOINT, NicId, PortSpec};
 use serde::Serialize;
 
+use bench::options::number;
 use report::terminal::{Table, Width};
 use report::{errln, outln};
 
@@ -23,6 +25,7 @@ pub struct PeersArgs {
     host: Option<String>,
     /// Seconds to wait for answers
     #[arg(long, default_value_t = 0.5, value_name = "SECONDS")]
+    #[arg(value_parser = number(Unit::Seconds, 0.01..=60.0))]
     timeout: f64,
     /// Print JSON
     #[arg(long)]
@@ -45,7 +48,6 @@ struct Peer {
 /// # Errors
 /// If the port cannot be opened, or does not work.
 pub(super) fn run(args: &PeersArgs) -> Result<()> {
-    ensure!((0.01..=60.0).contains(&args.timeout), "--timeout is 0.01 to 60 seconds");
     if let PortSpec::Udp(_) | PortSpec::UdpOn { .. } = args.port {
         bail!(
             "look for peers through {}: there is no broadcast over UDP; write them into a peers \

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::session::{EndArgs, Partner, Session, Task};
 
+use bench::options::bytes;
 use report::outln;
 use report::terminal::{Stream, Width};
 
@@ -20,16 +21,16 @@ pub struct PerfArgs {
     #[command(flatten)]
     at: EndArgs,
     /// The smallest message, in bytes
-    #[arg(long, default_value_t = 0, value_name = "BYTES")]
+    #[arg(long, default_value_t = 0, value_name = "BYTES", value_parser = bytes)]
     start: usize,
     /// The largest message, in bytes
-    #[arg(long, default_value_t = 4 << 20, value_name = "BYTES")]
+    #[arg(long, default_value_t = 4 << 20, value_name = "BYTES", value_parser = bytes)]
     end: usize,
     /// How much larger each size is than the one before
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..))]
     multiply: u32,
     /// One size only, in bytes
-    #[arg(long, value_name = "BYTES", conflicts_with_all = ["start", "end", "multiply"])]
+    #[arg(long, value_name = "BYTES", value_parser = bytes, conflicts_with_all = ["start", "end", "multiply"])]
     size: Option<usize>,
     /// Round trips of each size
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::session::{EndArgs, Partner, Session, Task};
 
+use bench::options::bytes;
 use report::outln;
 
 /// What `earmark mx stream` takes.
@@ -19,7 +20,7 @@ pub struct StreamArgs {
     #[command(flatten)]
     at: EndArgs,
     /// Bytes of each message
-    #[arg(long, default_value_t = 1024, value_name = "BYTES")]
+    #[arg(long, default_value_t = 1024, value_name = "BYTES", value_parser = bytes)]
     size: usize,
     /// Messages that are under way at a time
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4096))]
