@@ -56,6 +56,12 @@ fn tune_leaves_alone_what_it_cannot_better() {
     );
     assert_eq!(ended.output().matches("nothing that was tried is better").count(), 2, "{ended:?}");
     assert!(ended.stdout.contains("your command `false` failed"), "{ended:?}");
+    // What counts is known before anything is measured, and so is that it says nothing.
+    assert!(
+        ended.stderr.contains("what counts is 5 (alone on its line; less is better)"),
+        "{ended:?}"
+    );
+    assert_eq!(ended.stdout.matches("warning: the number that counts was the same").count(), 1);
     assert!(ended.stdout.ends_with("\n0\n"), "{ended:?}");
     assert!(!state.names().iter().any(|name| name.ends_with(".journal")), "{:?}", state.names());
 }

@@ -85,7 +85,7 @@ impl Metric {
             Self::Interrupts => format!("{value:.0} interrupts/s"),
             Self::Transactions => format!("{value:.0} round trips/s"),
             Self::Throughput => format!("{:.0} Mbit/s", value / 1e6),
-            Self::Value => format!("{value}"),
+            Self::Value => format!("{}", (value * 1e3).round() / 1e3),
             _ => format!("{value:.1} us"),
         }
     }

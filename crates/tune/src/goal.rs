@@ -42,6 +42,14 @@ pub enum Direction {
     Max,
 }
 
+impl Direction {
+    /// How much of a figure is better.
+    #[must_use]
+    pub fn in_words(self) -> &'static str {
+        if self == Self::Min { "less" } else { "more" }
+    }
+}
+
 /// A bound on a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limit {

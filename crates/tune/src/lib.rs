@@ -41,7 +41,8 @@
 //! - [`journal`], [`transaction`], [`guard`], [`recover`]: a change that is undone whatever
 //!   happens;
 //! - [`figures`], [`goal`], [`search`]: what is measured, what is wanted, how to find it;
-//! - [`workload`], [`peer`], [`trial`]: what is played meanwhile, with a far host;
+//! - [`workload`], [`peer`], [`trial`]: what is played meanwhile, with a far host; [`output`]: the
+//!   number of a user's command that counts;
 //! - [`world`]: the same with a NIC of ours between two hosts of ours;
 //! - [`session`], [`recommendation`]: a whole run, and what it finds;
 //! - [`lane`]: a queue for urgent packets, of what a device has;
@@ -60,6 +61,7 @@ pub mod guard;
 pub mod journal;
 pub mod lane;
 pub mod links;
+pub mod output;
 pub mod peer;
 pub mod persist;
 pub mod recommendation;

@@ -6,6 +6,7 @@ use super::answers::Answers;
 use super::figures::{Figures, Metric};
 use super::front::{front, price};
 use super::goal::{Direction, Goal, Miss};
+use super::output::Measurand;
 use super::search::{Doubt, Found, Point, Space, Trial};
 use super::setting::{Setting, State, Value};
 use super::transaction::SettingResult;
@@ -29,6 +30,8 @@ pub struct Subject {
     pub driver: String,
     /// The workload.
     pub workload: String,
+    /// The number of the user's command that counts.
+    pub measurand: Option<Measurand>,
     /// How the device was.
     pub before: State,
     /// Where and how it was measured.
@@ -48,6 +51,10 @@ pub struct Recommendation {
     pub driver: String,
     /// The workload.
     pub workload: String,
+    /// The number of the user's command that counts.
+    pub measurand: Option<Measurand>,
+    /// Whether that number was the same in all measurements, under whatever setting.
+    pub never_changed: bool,
     /// The goal, as the user wrote it.
     pub goal: String,
     /// How the device was.
@@ -200,12 +207,15 @@ impl Recommendation {
         found: &Found,
         answers: &Answers,
     ) -> Self {
-        let Subject { device, driver, workload, before, environment, measurements } = subject;
+        let Subject { device, driver, workload, measurand, before, environment, measurements } =
+            subject;
         Self {
             schema_version: SCHEMA,
             device,
             driver,
             workload,
+            never_changed: measurand.is_some() && never_changed(&found.trials),
+            measurand,
             goal: goal.to_string(),
             trials: Self::rows(space, goal, found, answers),
             measurements,
@@ -323,6 +333,13 @@ impl Recommendation {
             let otherwise = row.otherwise.as_ref()?;
             Some(format!("{} was not measured as asked: {otherwise}", row.setting))
         }));
+        if self.never_changed {
+            sentences.push(
+                "warning: the number that counts was the same in all measurements, so it says \
+                 nothing of the settings; name another one with --metric"
+                    .into(),
+            );
+        }
         if !self.limits.goal_met {
             let missed = self.limits.missed.join("; ");
             sentences.push(format!("no setting meets the goal; the pick is the nearest: {missed}"));
@@ -390,6 +407,15 @@ impl Recommendation {
             environment: self.environment.entries(),
         }
     }
+}
+
+/// Whether a command printed the same number in all of several measurements.
+fn never_changed(trials: &[Trial]) -> bool {
+    let rounds = trials.iter().flat_map(|trial| &trial.rounds);
+    let mut values = rounds.filter_map(|(_, figures)| figures.get(Metric::Value));
+    let Some(first) = values.next() else { return false };
+    let others: Vec<f64> = values.collect();
+    !others.is_empty() && others.iter().all(|value| value.total_cmp(&first).is_eq())
 }
 
 /// A row for each trial; figures that the goal names are never left out.
@@ -510,6 +536,17 @@ mod tests {
                 "{pick}"
             );
         }
+    }
+
+    #[test]
+    fn a_number_that_never_changes_is_noticed() {
+        let trial = |values: &[f64]| Trial {
+            point: Point::Special(0),
+            rounds: values.iter().map(|it| (0, Figures([(Metric::Value, *it)].into()))).collect(),
+        };
+        assert!(never_changed(&[trial(&[16_384.0]), trial(&[16_384.0, 16_384.0])]));
+        assert!(!never_changed(&[trial(&[5.0, 5.0]), trial(&[5.1])]));
+        assert!(!never_changed(&[trial(&[5.0])]) && !never_changed(&[trial(&[])]));
     }
 
     #[test]

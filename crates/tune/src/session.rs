@@ -66,7 +66,7 @@ pub fn tune_device<'a>(
 ) -> Result<Recommendation> {
     let (space, goal) = (request.space, request.goal);
     // A workload that cannot be played, or that takes another way, is no reason to change anything.
-    play.once(device, 0)?;
+    play.check(device)?;
     let transaction = Transaction::begin(device, store, "tune", space.settings().into_iter())?;
     let before = transaction.before().clone();
     let answers = Answers::default();
@@ -85,6 +85,7 @@ pub fn tune_device<'a>(
         device: request.device.to_owned(),
         driver: device.driver(),
         workload: play.name(),
+        measurand: play.measurand().cloned(),
         before,
         environment: Environment::read("host"),
         measurements: tuner.measurements,
@@ -134,6 +135,7 @@ pub fn tune_world(
         device: request.device.to_owned(),
         driver: format!("our NIC in the {name} world"),
         workload: world.workload().name(),
+        measurand: None,
         before: world.state(),
         environment: world.environment().clone(),
         measurements,

@@ -4,11 +4,13 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Error, Result, anyhow, bail, ensure};
+use anyhow::{Context, Error, Result, anyhow, ensure};
 use lab::machine::Machine;
 
 use super::device::{Counted, Device};
 use super::figures::{Figures, Metric};
+use super::goal::Direction;
+use super::output::{Locator, Measurand};
 use super::peer::code::Code;
 use super::peer::{LocalHost, RemoteHost};
 use super::workload::Workload;
@@ -36,8 +38,8 @@ pub enum Play {
         /// This host and the far one.
         hosts: Vec<Box<dyn Machine>>,
     },
-    /// A command of the user's, which prints a number.
-    Command(String),
+    /// A command of the user's, and the number that counts of what it prints.
+    Command(String, Measurand),
 }
 
 impl Play {
@@ -59,12 +61,53 @@ impl Play {
         Ok(Self::Workload { workload, options, clients, site, hosts })
     }
 
+    /// A command of the user's, which runs once to see what it prints: the number there that
+    /// `named` finds, or that is without doubt the one that counts. If less or more of it is better
+    /// is said by `better`, or by the program.
+    ///
+    /// # Errors
+    /// If it fails, or prints no such number.
+    pub fn of_command(
+        command: &str,
+        named: Option<&Locator>,
+        better: Option<Direction>,
+    ) -> Result<Self> {
+        let output = output_of(command)?;
+        let measurand = Measurand::choose(command, &output, named, better).map_err(|why| {
+            let next =
+                "name the number that counts with --metric 'REGEX' or --metric .PATH.IN.JSON";
+            anyhow!("your command `{command}` printed {why}; {next}. It printed:\n{output}")
+        })?;
+        Ok(Self::Command(command.into(), measurand))
+    }
+
+    /// Makes sure that it can be played, before anything is changed.
+    ///
+    /// # Errors
+    /// As [`Self::once`].
+    pub fn check(&self, device: &dyn Device) -> Result<()> {
+        match self {
+            Self::Workload { .. } => self.once(device, 0).map(drop),
+            // It was run to see what it prints.
+            Self::Command(..) => Ok(()),
+        }
+    }
+
     /// What it is, in words.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
             Self::Workload { workload, .. } => workload.name(),
-            Self::Command(command) => format!("`{command}`"),
+            Self::Command(command, _) => format!("`{command}`"),
+        }
+    }
+
+    /// What counts of what a command prints.
+    #[must_use]
+    pub fn measurand(&self) -> Option<&Measurand> {
+        match self {
+            Self::Workload { .. } => None,
+            Self::Command(_, measurand) => Some(measurand),
         }
     }
 
@@ -77,7 +120,7 @@ impl Play {
             Self::Workload { workload, options, clients, site, hosts } => {
                 play(&workload.plan(site, options, *clients, seed), hosts, device)
             }
-            Self::Command(command) => run_command(command, device),
+            Self::Command(command, measurand) => run_command(command, measurand, device),
         }
     }
 }
@@ -137,23 +180,27 @@ fn why_no_packet<'a>(
     anyhow!("no request was answered while it was measured; measure for longer: --duration")
 }
 
-fn run_command(command: &str, device: &dyn Device) -> Result<Figures> {
+fn run_command(command: &str, measurand: &Measurand, device: &dyn Device) -> Result<Figures> {
     let before = Meters::read(device)?;
+    let output = output_of(command)?;
+    // It may well be about packets that are sent, or that somebody else receives.
+    let (mut figures, _) = Meters::read(device)?.since(&before);
+    let value = measurand.read(&output).map_err(|why| {
+        anyhow!("your command `{command}` printed {why}, where at first {}", measurand.in_words())
+    })?;
+    ensure!(value >= 0.0, "your command `{command}` printed {value}; it has to be 0 or more");
+    figures.0.insert(Metric::Value, value);
+    Ok(figures)
+}
+
+/// What a command prints.
+fn output_of(command: &str) -> Result<String> {
     let mut shell = Command::new("sh");
     shell.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit());
     let ended = shell.output().context("start sh, for your command")?;
     interrupted::check()?;
     ensure!(ended.status.success(), "your command `{command}` failed ({})", ended.status);
-    // It may well be about packets that are sent, or that somebody else receives.
-    let (mut figures, _) = Meters::read(device)?.since(&before);
-    let text = String::from_utf8_lossy(&ended.stdout);
-    let number = |word: &str| word.parse::<f64>().ok().filter(|value| value.is_finite());
-    let Some(value) = text.split_whitespace().rev().find_map(number) else {
-        bail!("your command `{command}` printed no number; what it prints last is taken: {text}")
-    };
-    ensure!(value >= 0.0, "your command `{command}` printed {value}; it has to be 0 or more");
-    figures.0.insert(Metric::Value, value);
-    Ok(figures)
+    Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
 }
 
 /// What can be read off before and after.
@@ -217,19 +264,26 @@ mod tests {
     }
 
     #[test]
-    fn the_last_number_of_a_command_is_taken() {
+    fn a_command_is_measured_by_the_number_that_was_chosen() {
         let device = FakeDevice::new("eth0", "rx-usecs 3");
-        let value =
-            |command: &str| run_command(command, &device).map(|figures| figures.get(Metric::Value));
-        assert_eq!(value("echo 7 requests in 1.5 seconds").unwrap(), Some(1.5));
+        let value = |command: &str| -> Result<Option<f64>> {
+            let play = Play::of_command(command, None, None)?;
+            play.check(&device)?;
+            Ok(play.once(&device, 1)?.get(Metric::Value))
+        };
+        assert_eq!(value("echo 7 requests; echo 1.5").unwrap(), Some(1.5));
         for (command, words) in [
-            ("echo none", "printed no number"),
+            ("echo 7 requests in 1.5 seconds", "--metric"),
             ("exit 3", "failed (exit status: 3)"),
             ("echo -5", "has to be 0 or more"),
-            ("echo NaN inf", "printed no number"),
         ] {
             let error = value(command).unwrap_err().to_string();
             assert!(error.contains(words), "{command}: {error}");
         }
+        let Play::Command(_, measurand) = Play::of_command("echo 5", None, None).unwrap() else {
+            panic!("a command")
+        };
+        let error = run_command("echo none", &measurand, &device).unwrap_err().to_string();
+        assert!(error.contains("printed no number") && error.contains("at first"), "{error}");
     }
 }

@@ -21,6 +21,7 @@ use sys::{files, interrupted};
 use tune::device::Device;
 use tune::figures::Metric;
 use tune::goal::{Direction, Goal};
+use tune::output::Locator;
 use tune::peer::code::CodeArgs;
 use tune::recommendation::Recommendation;
 use tune::search::{Budget, Method, Space};
@@ -59,10 +60,14 @@ pub struct TuneArgs {
     /// What the device is tuned for
     #[arg(long, value_enum, default_value = "tcp-rr")]
     pub workload: Workload,
-    /// A command of yours instead, whose last number is to be small (or large, with
-    /// --higher-is-better)
+    /// A command of yours instead, and a number that it prints: that of netperf, sockperf, ping,
+    /// iperf3, wrk, memtier_benchmark, fio or redis-benchmark, one alone on its line, or --metric
     #[arg(long, value_name = "CMD", conflicts_with_all = ["peer", "workload", "goal"])]
     pub command: Option<String>,
+    /// Which number of your command counts: a regular expression with a group for it, as in
+    /// 'p99: ([0-9.]+)', or a path of fields and indices into JSON: .jobs[0].read.lat_ns.mean
+    #[arg(long, value_name = "REGEX|PATH", requires = "command")]
+    pub metric: Option<Locator>,
     /// The number of your command is better when it is smaller, which is usual
     #[arg(long, requires = "command")]
     pub lower_is_better: bool,
@@ -127,11 +132,9 @@ pub struct TuneArgs {
 }
 
 impl TuneArgs {
-    fn goal(&self) -> Result<Goal> {
-        let Some(text) = &self.goal else {
-            let higher = self.higher_is_better;
-            return Ok(Goal::of_command(if higher { Direction::Max } else { Direction::Min }));
-        };
+    /// The goal that the user has named; that of a command depends on what it prints.
+    fn goal(&self) -> Result<Option<Goal>> {
+        let Some(text) = &self.goal else { return Ok(None) };
         let goal: Goal = text.parse().map_err(|why| anyhow!("--goal: {why}"))?;
         for metric in goal.metrics() {
             let workload = self.workload;
@@ -148,7 +151,7 @@ impl TuneArgs {
             );
         }
         self.check_rates(&goal)?;
-        Ok(goal)
+        Ok(Some(goal))
     }
 
     /// Refuses to look for more than is offered.
@@ -242,7 +245,12 @@ impl TuneArgs {
 
     fn play(&self) -> Result<Play> {
         if let Some(command) = &self.command {
-            return Ok(Play::Command(command.clone()));
+            let better = match (self.lower_is_better, self.higher_is_better) {
+                (true, _) => Some(Direction::Min),
+                (_, true) => Some(Direction::Max),
+                _ => None,
+            };
+            return Play::of_command(command, self.metric.as_ref(), better);
         }
         let peer = self.peer.as_deref().context("name the far host with --peer")?;
         Play::with_peer(self.workload, peer, self.code.code()?, self.options(), self.clients)
@@ -257,13 +265,13 @@ impl TuneArgs {
 pub fn run(args: &TuneArgs) -> Result<ExitCode> {
     let goal = args.goal()?;
     let recommendation = match args.world {
-        Some(world) => in_world(args, world, &goal),
-        None => on_device(args, &goal),
+        Some(world) => in_world(args, world, &goal.context("name the goal with --goal")?),
+        None => on_device(args, goal),
     }?;
     print(args, &recommendation)
 }
 
-fn on_device(args: &TuneArgs, goal: &Goal) -> Result<Recommendation> {
+fn on_device(args: &TuneArgs, goal: Option<Goal>) -> Result<Recommendation> {
     let (store, device) = args.at.open(&args.device)?;
     let device = device.as_ref();
     let space = args.space(&args.before(device)?)?;
@@ -276,14 +284,21 @@ fn on_device(args: &TuneArgs, goal: &Goal) -> Result<Recommendation> {
         args.device,
         device.driver()
     );
-    let play = args.play()?;
     interrupted::watch().context("take signals")?;
+    let play = args.play()?;
+    let goal = match play.measurand() {
+        Some(measurand) => {
+            errln!("{}", measurand.in_words());
+            Goal::of_command(measurand.better)
+        }
+        None => goal.context("name the goal with --goal")?,
+    };
     let progress = Progress::new(args.json);
     let mut step = |change: &Change| {
         progress.start(1);
         progress.step(&change.to_string());
     };
-    let request = args.request(&space, goal);
+    let request = args.request(&space, &goal);
     let recommendation = session::tune_device(&request, device, &store, &play, &mut step);
     progress.finish();
     recommendation
