@@ -1,6 +1,5 @@
 //! What programs print, and the figure of each that counts: the one that it sums up itself.
 
-use super::Locator;
 use crate::goal::Direction::{self, Max, Min};
 
 /// A figure of a program.
@@ -13,20 +12,6 @@ pub(super) struct Known {
     pub(super) better: Direction,
     /// Where it is, as `--metric` takes it.
     pub(super) locator: &'static str,
-}
-
-impl Known {
-    pub(super) fn locator(&self) -> Locator {
-        self.locator.parse().unwrap_or(Locator::Alone)
-    }
-
-    /// How often an output has it.
-    pub(super) fn count(&self, output: &str) -> usize {
-        match self.locator() {
-            Locator::Pattern(pattern) => pattern.find_iter(output).count(),
-            other => usize::from(other.find(output).is_ok()),
-        }
-    }
 }
 
 const fn known(

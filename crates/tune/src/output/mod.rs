@@ -92,6 +92,14 @@ fn pointer(path: &str) -> Option<String> {
 }
 
 impl Locator {
+    /// How often an output has it.
+    fn count(&self, output: &str) -> usize {
+        match self {
+            Self::Pattern(pattern) => pattern.find_iter(output).count(),
+            _ => usize::from(self.find(output).is_ok()),
+        }
+    }
+
     /// The number in an output, and its line.
     fn find(&self, output: &str) -> Result<(f64, String), String> {
         match self {
@@ -186,13 +194,16 @@ impl Measurand {
             return Self::new("by --metric", usual, locator.clone(), output);
         }
         let is_named = |known: &&Known| programs(command).any(|program| program == known.program);
-        let mut rows: Vec<&Known> = KNOWN.iter().filter(is_named).collect();
-        // Of each program the first row that its output has; that it has it several times is known.
-        rows.retain(|known| known.count(output) > 0);
-        rows.dedup_by_key(|known| known.program);
-        let known = match rows[..] {
+        let read = |known: &'static Known| Ok((known, known.locator.parse()?));
+        let rows: Result<Vec<(&Known, Locator)>, String> =
+            KNOWN.iter().filter(is_named).map(read).collect();
+        let mut rows = rows?;
+        // Of each program the first row that its output has.
+        rows.retain(|(_, locator)| locator.count(output) > 0);
+        rows.dedup_by_key(|(known, _)| known.program);
+        let (known, locator) = match &rows[..] {
             [] => return Self::new("alone on its line", usual, Locator::Alone, output),
-            [known] => known,
+            [row] => row,
             _ => return Err("figures of several programs".into()),
         };
         let (better, what) =
@@ -200,10 +211,10 @@ impl Measurand {
         if asked.is_some_and(|asked| asked != known.better) {
             return Err(format!("a figure of {what}, of which {better} is better"));
         }
-        if known.count(output) > 1 {
+        if locator.count(output) > 1 {
             return Err(format!("several figures of {what}"));
         }
-        Self::new(&what, known.better, known.locator(), output)
+        Self::new(&what, known.better, locator.clone(), output)
     }
 
     fn new(what: &str, better: Direction, locator: Locator, output: &str) -> Result<Self, String> {
