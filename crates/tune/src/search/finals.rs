@@ -102,8 +102,41 @@ impl Search<'_> {
             self.drop_the_worse(&mut left);
         }
         let best = self.winner(&left);
+        let best = self.without_the_needless(best, measure)?;
         let rivals = left.into_iter().filter(|at| *at != best).collect();
         Ok(Found { trials: self.trials, best, rivals })
+    }
+
+    /// A pick without what does nothing for it: a part on an axis beside the first, such as a limit
+    /// of frames that its time never reaches, stays only if the pick is better with it beyond
+    /// doubt, in rounds that have not chosen it.
+    fn without_the_needless(&mut self, pick: usize, measure: &mut Measure<'_>) -> Result<usize> {
+        let mut best = pick;
+        // Without noise a round is enough.
+        self.budget.rounds = if self.budget.finals == 0 { 1 } else { ROUNDS_TO_TELL as u32 };
+        for axis in (1..self.space.axes.len()).filter(|axis| !self.space.is_named(*axis)) {
+            let Point::At(mut places) = self.trials[best].point.clone() else { break };
+            if std::mem::take(&mut places[axis]) == 0 {
+                continue;
+            }
+            let plain = Point::At(places);
+            if !self.is_tried(&plain) && self.left() == 0 {
+                continue;
+            }
+            let first = self.round;
+            self.try_points(vec![plain.clone(), self.trials[best].point.clone()], measure)?;
+            let since = |trial: &Trial| {
+                let mut trial = trial.clone();
+                trial.rounds.retain(|(round, _)| *round >= first);
+                trial
+            };
+            let at = self.trials.iter().position(|trial| trial.point == plain).unwrap_or(best);
+            let doubt = compare(&since(&self.trials[at]), &since(&self.trials[best]), self.goal);
+            if doubt.is_some_and(|doubt| doubt.low <= 0.0) {
+                best = at;
+            }
+        }
+        Ok(best)
     }
 
     /// The one with the least cost; but the setting that is in force already, if it is the same.

@@ -248,6 +248,23 @@ fn in_spite_of_noise_the_best_is_nearly_found() {
 }
 
 #[test]
+fn a_limit_of_frames_that_does_nothing_is_not_picked() {
+    let space = space();
+    let mut with_frames = Vec::new();
+    for seed in 0..100 {
+        let mut random = Prng::new(seed);
+        // Eight frames take longer than the longest hold.
+        let world = World { rate: 0.007, ..World::drawn(&mut random, 60) };
+        let goal = "min latency, interrupts < 3000".parse().unwrap();
+        let mut measure = |point: &Point| Ok(world.measured(&space.change(point), &mut random));
+        let found = search(&space, &goal, Method::Guided(Budget::USUAL), &mut measure).unwrap();
+        let pick = space.change(&found.trials[found.best].point);
+        with_frames.extend(pick.number(Setting::RxFrames).map(|_| format!("seed {seed}: {pick}")));
+    }
+    assert!(with_frames.len() <= 5, "{}: {with_frames:?}", with_frames.len());
+}
+
+#[test]
 fn what_is_the_same_stays_as_it_is() {
     let space = space();
     let goal: Goal = "min latency".parse().unwrap();
