@@ -134,16 +134,15 @@ fn state(features: &Features, name: &str) -> &'static str {
 
 fn add_holds(samples: &mut Samples<'_>, delays: &[Delay]) {
     for cause in BOUNDED_CAUSES {
-        match delays.iter().find(|delay| delay.cause == cause) {
-            Some(Delay { up_to_us: None, .. }) => {}
-            Some(Delay { up_to_us: Some(up_to), .. }) => {
-                samples.add_with(Metric::HoldLimit, cause, up_to / 1e6);
-            }
-            None => samples.add_with(Metric::HoldLimit, cause, 0.0),
+        if delays.iter().all(|delay| delay.cause != cause) {
+            samples.add_with(Metric::HoldLimit, cause, 0.0);
         }
     }
-    for delay in delays.iter().filter(|delay| delay.up_to_us.is_none()) {
-        samples.add_with(Metric::HoldUnbounded, delay.cause, true);
+    for delay in delays {
+        match delay.up_to_us {
+            Some(up_to) => samples.add_with(Metric::HoldLimit, delay.cause, up_to / 1e6),
+            None => samples.add_with(Metric::HoldUnbounded, delay.cause, true),
+        }
     }
 }
 

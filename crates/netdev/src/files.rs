@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::aspm::{Aspm, read_aspm};
 use super::deferral::{Deferral, read_deferral};
 use super::error::DeviceError;
 use super::frequency::{Frequency, online_cpus, read_frequency};
@@ -27,6 +28,8 @@ pub struct DeviceFiles {
     pub bus: Option<String>,
     /// Vendor and device on a PCI bus, such as `8086:10d3`.
     pub pci_id: Option<String>,
+    /// Whether its PCIe link sleeps while it is idle; `None`: it has none that the kernel shows.
+    pub aspm: Option<Aspm>,
     /// The devices that it is made of, such as those of a bond or below a VLAN.
     pub lower: Vec<String>,
     /// Whether it is up, as in `up`, `down` or `unknown`.
@@ -82,6 +85,7 @@ pub fn read_device(root: &Root, device: &str) -> Result<DeviceFiles, DeviceError
         driver: root.link_name(&file("device/driver")),
         bus,
         pci_id: is_pci.then(|| pci_id(root, &directory)).flatten(),
+        aspm: is_pci.then(|| read_aspm(root, &directory)).flatten(),
         lower: lower_devices(root, &directory),
         state: root.word(&file("operstate")),
         mtu: root.number(&file("mtu")),

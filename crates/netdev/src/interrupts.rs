@@ -170,6 +170,16 @@ pub fn affinity(root: &Root, number: u32) -> Affinity {
     Affinity { allowed: list("smp_affinity_list"), effective: list("effective_affinity_list") }
 }
 
+/// The process of `irqbalance`, which moves interrupts between processors; `None`: none is seen.
+#[must_use]
+pub fn irqbalance(root: &Root) -> Option<u32> {
+    let mut numbers: Vec<u32> =
+        root.list("proc").ok()?.iter().filter_map(|name| name.parse().ok()).collect();
+    numbers.sort_unstable();
+    let is_it = |id: &u32| root.word(&format!("proc/{id}/comm")).as_deref() == Some("irqbalance");
+    numbers.into_iter().find(is_it)
+}
+
 /// Sets the processors that may have an interrupt.
 ///
 /// # Errors

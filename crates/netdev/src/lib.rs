@@ -26,6 +26,7 @@
 //! | [`netdev`], [`deferral`] | queues and NAPI; interrupts that NAPI defers |
 //! | [`interrupts`] | interrupts, and processors that they may go to |
 //! | [`steering`], [`softnet`] | RPS, XPS; the softirq that receives |
+//! | [`aspm`] | a PCIe link that sleeps |
 //! | [`statistics`], [`queue_names`] | counters of a device; those of queues among a driver's own |
 //! | [`cpus`], [`idle`], [`frequency`], [`virtualisation`] | processors, and what makes them late |
 //! | [`message`], [`tlv`] | netlink messages and their attributes |
@@ -40,6 +41,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod aspm;
 pub mod coalescing;
 pub mod cpus;
 pub mod deferral;

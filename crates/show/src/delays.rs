@@ -7,7 +7,9 @@ use netdev::ethtool::Parameter;
 
 use super::delay::Delay;
 use super::drivers::{Timer, hidden_delay, is_software, longest_adaptive, timer_of};
+use super::lines::us;
 use super::report::Report;
+use super::sleep::{eee, pcie_link};
 
 /// What holds packets back on this device, the longest first, then what is not known in numbers; as
 /// far as `report` has been read.
@@ -18,6 +20,9 @@ pub fn delays_of(report: &Report) -> Vec<Delay> {
         receive_delay(report),
         completion_entries(report),
         deferral(report),
+        suspension(report),
+        eee(report),
+        pcie_link(report),
         idle(report),
         threaded(report),
         steering(report),
@@ -157,6 +162,20 @@ fn deferral(report: &Report) -> Option<Delay> {
     Some(Delay::new("napi-deferral", Some(microseconds), what))
 }
 
+/// Whether a program polls is not known here, so it is no bound.
+fn suspension(report: &Report) -> Option<Delay> {
+    let instances = report.napis.iter().flatten();
+    let longest = instances.filter_map(|napi| napi.irq_suspend_timeout).max().unwrap_or(0);
+    (longest > 0).then(|| {
+        let what = format!(
+            "a program that polls keeps interrupts off until it polls again, for \
+             irq-suspend-timeout {} at most: others wait",
+            us(longest as f64 / 1e3)
+        );
+        Delay::new("irq-suspension", None, what)
+    })
+}
+
 fn idle(report: &Report) -> Option<Delay> {
     let state = report.files.idle.deepest().filter(|state| state.latency_us > 0)?;
     let driver = report.files.idle.driver.as_deref().unwrap_or("the driver");
@@ -178,7 +197,8 @@ fn threaded(report: &Report) -> Option<Delay> {
         Delay::new(
             "threaded-napi",
             None,
-            "a kernel thread polls instead of the softirq: the scheduler has to give it a processor",
+            "a kernel thread polls instead of the softirq (napi-threaded: enabled): the scheduler has \
+             to give it a processor",
         )
     })
 }
@@ -304,6 +324,17 @@ mod tests {
         let threaded = Napi { threaded: Some(Threaded::Enabled), ..Napi::default() };
         let report = Report { napis: Some(vec![threaded]), ..Report::default() };
         only(&report, "threaded-napi", None, "the scheduler");
+    }
+
+    #[test]
+    fn suspended_interrupts_and_threads_that_poll_are_told_apart() {
+        let with = |napi| Report { napis: Some(vec![napi]), ..Report::default() };
+        let suspends = Napi { irq_suspend_timeout: Some(20_000_000), ..Napi::default() };
+        only(&with(suspends), "irq-suspension", None, "irq-suspend-timeout 20000 us at most");
+        let none = Napi { irq_suspend_timeout: Some(0), ..Napi::default() };
+        assert_eq!(delays_of(&with(none)), []);
+        let polls = Napi { threaded: Some(Threaded::BusyPoll), ..Napi::default() };
+        assert_eq!(delays_of(&with(polls)), [], "a thread that never sleeps wakes for nothing");
     }
 
     #[test]

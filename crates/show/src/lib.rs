@@ -32,6 +32,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod check;
+mod crowding;
 pub mod delay;
 pub mod delays;
 mod drivers;
@@ -42,3 +43,4 @@ pub mod read;
 pub mod report;
 pub mod role;
 pub mod screen;
+mod sleep;

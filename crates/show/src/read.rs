@@ -5,12 +5,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use netdev::ethtool::{Coalesce, Ethtool, QueueCoalesce};
-use netdev::interrupts::{Affinity, Interrupt, of_device, read_interrupts};
+use netdev::interrupts::{Affinity, Interrupt, irqbalance, of_device, read_interrupts};
 use netdev::netdev::Netdev;
 use netdev::{
     DeviceError, DeviceFiles, Root, list_devices, names_in_proc_net_dev, read_device, read_machine,
 };
 
+use super::crowding::crowded_cpu;
 use super::delays::delays_of;
 use super::lanes::Source;
 use super::report::{Report, Unreadable, Vector};
@@ -80,6 +81,7 @@ impl Report {
             delays: Vec::new(),
             driver: notes.take("driver", ethtool.driver(name)),
             link: notes.take("link", ethtool.link(name)),
+            eee: notes.take("EEE", ethtool.eee(name)),
             coalescing,
             queue_coalescing,
             lanes,
@@ -90,6 +92,8 @@ impl Report {
             napis,
             queues,
             interrupts: Vec::new(),
+            crowded_cpu: crowded_cpu(&files.interrupts),
+            irqbalance: irqbalance(root),
             files,
             unreadable: notes.0,
         };

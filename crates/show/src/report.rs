@@ -2,7 +2,7 @@
 
 use netdev::DeviceFiles;
 use netdev::ethtool::{
-    Channels, Coalesce, Driver, Features, Link, QueueCoalesce, Rings, Timestamps,
+    Channels, Coalesce, Driver, Eee, Features, Link, QueueCoalesce, Rings, Timestamps,
 };
 use netdev::netdev::{Napi, Queue};
 use serde::Serialize;
@@ -24,6 +24,8 @@ pub struct Report {
     pub driver: Option<Driver>,
     /// Its link.
     pub link: Option<Link>,
+    /// Whether its link sleeps while it is idle; `None`: its driver does not say.
+    pub eee: Option<Eee>,
     /// How it waits before it interrupts; `None`: its driver has no such settings.
     pub coalescing: Option<Coalesce>,
     /// The same for queues that differ from it.
@@ -44,6 +46,10 @@ pub struct Report {
     pub queues: Option<Vec<Queue>>,
     /// Its interrupts.
     pub interrupts: Vec<Vector>,
+    /// The one processor that has all its receive interrupts though they may go to others.
+    pub crowded_cpu: Option<u32>,
+    /// The process of `irqbalance`, if one is seen.
+    pub irqbalance: Option<u32>,
     /// What files say of it and of the machine.
     #[serde(flatten)]
     pub files: DeviceFiles,

@@ -11,6 +11,7 @@ mod bitset;
 mod channels;
 mod coalesce;
 mod driver;
+mod eee;
 mod features;
 mod flow_rule;
 mod flow_rules;
@@ -33,6 +34,7 @@ use sys::ethtool::{Control, check_name};
 pub use channels::{Channels, encode_combined, parse_channels};
 pub use coalesce::{Coalesce, ProfileStep, encode_coalesce, parse_coalesce};
 pub use driver::{Driver, parse_driver};
+pub use eee::{Eee, parse_eee};
 pub use features::{Features, parse_features};
 pub use flow_rule::{Action, Field, Flow, FlowRule, parse_flow_rule};
 pub use flow_rules::{FlowRules, PlacedRule};
@@ -56,6 +58,7 @@ mod command {
     pub(super) const SET_CHANNELS: u8 = 18;
     pub(super) const COALESCE: u8 = 19;
     pub(super) const SET_COALESCE: u8 = 20;
+    pub(super) const EEE: u8 = 23;
     pub(super) const TIMESTAMPS: u8 = 25;
 }
 
@@ -309,6 +312,14 @@ impl Ethtool {
         let mut link = self.read(action, device, command::LINK_MODES, parse_link_modes)?;
         link.is_up = self.read(action, device, command::LINK_STATE, parse_link_state)?;
         Ok(link)
+    }
+
+    /// Whether the link sleeps while it is idle (`ethtool --show-eee`).
+    ///
+    /// # Errors
+    /// If there is no such device, or its driver does not say.
+    pub fn eee(&self, device: &str) -> Result<Eee, DeviceError> {
+        self.read("read the EEE of", device, command::EEE, parse_eee)
     }
 
     /// Which timestamps the device makes.

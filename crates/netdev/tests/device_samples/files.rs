@@ -1,6 +1,8 @@
 //! Files below `/sys` and `/proc`.
 
+use netdev::aspm::Aspm;
 use netdev::deferral::Deferral;
+use netdev::interrupts::irqbalance;
 use netdev::netdev::Direction;
 use netdev::{DeviceFiles, list_devices, read_device};
 
@@ -54,6 +56,31 @@ fn igb__what_its_processors_do() {
     let machine = device.virtualisation;
     assert_eq!((machine.is_guest, machine.container), (Some(false), None));
     assert_eq!(machine.product.as_deref(), Some("Dell Inc. PowerEdge R430"));
+}
+
+#[test]
+fn igb__its_link_to_memory_sleeps() {
+    let tree = Tree::unpack("igb");
+    let aspm = || read_device(&tree.root(), "enp1s0f0").unwrap().aspm;
+    let policy = Some("default".to_owned());
+    let unread = Aspm { policy, states: vec!["L1"], l1_exit_us: None };
+    assert_eq!(aspm(), Some(unread.clone()), "without root");
+    // The slower end counts: `L1 <16us` of the device, `L1 <64us` of the port.
+    let config = |code: u32| {
+        let mut config = [0; 256];
+        (config[0x06], config[0x34], config[0xa0]) = (0x10, 0xa0, 0x10);
+        config[0xac..0xb0].copy_from_slice(&(code << 15).to_le_bytes());
+        config
+    };
+    tree.add("sys/bus/0000:01:00.0/config", &config(4));
+    assert_eq!(aspm(), Some(unread.clone()), "of one end alone");
+    tree.add("sys/bus/config", &config(6));
+    assert_eq!(aspm(), Some(Aspm { l1_exit_us: Some(64), ..unread.clone() }));
+    tree.add("sys/bus/0000:01:00.0/link/l1_2_aspm", b"1\n");
+    assert_eq!(aspm(), Some(Aspm { states: vec!["L1", "L1.2"], ..unread }));
+    assert_eq!(device("mlx5", "eth2").aspm, None, "where the kernel shows none");
+    assert_eq!(irqbalance(&tree.root()), Some(812));
+    assert_eq!(irqbalance(&Tree::unpack("mlx5").root()), None);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Answers of netlink that were recorded.
 
 use netdev::ethtool::{
-    Parameter, parse_channels, parse_coalesce, parse_features, parse_flow_rule, parse_link_modes,
-    parse_link_state, parse_rings, parse_rss, parse_strings, parse_timestamps,
+    Eee, Parameter, parse_channels, parse_coalesce, parse_eee, parse_features, parse_flow_rule,
+    parse_link_modes, parse_link_state, parse_rings, parse_rss, parse_strings, parse_timestamps,
 };
 use netdev::netdev::{Direction, Napi, Threaded, parse_napi, parse_queue, parse_queue_counters};
 
@@ -106,6 +106,16 @@ fn igb_and_ixgbe__rules_as_their_sources_have_them() {
     assert_eq!(rules("ixgbe"), expected, "the second is of a pool");
 }
 
+#[test]
+fn igb__a_link_that_sleeps_and_a_thread_that_does_not() {
+    let eee = parse_eee(&answer("igb", "eee")).unwrap();
+    let (active, enabled, tx_lpi_enabled) = (true, true, true);
+    assert_eq!(eee, Eee { active, enabled, tx_lpi_enabled, tx_lpi_timer_us: 0 });
+    let napi = parse_napi(&answer("igb", "napi")).unwrap();
+    assert_eq!((napi.threaded, napi.pid), (Some(Threaded::BusyPoll), Some(733)));
+    assert_eq!(napi.irq_suspend_timeout, Some(20_000_000));
+}
+
 fn words(bytes: &[u8]) -> Vec<u32> {
     let word = |four: &[u8]| u32::from_ne_bytes([four[0], four[1], four[2], four[3]]);
     bytes.chunks_exact(4).map(word).collect()
@@ -114,8 +124,8 @@ fn words(bytes: &[u8]) -> Vec<u32> {
 #[test]
 fn recorded_answers__cut_short_or_changed__never_panic() {
     let requests = ["coalesce", "rings", "channels", "link_modes", "timestamps", "strings", "napi"];
-    for request in requests.into_iter().chain(["queues", "queue_counters"]) {
-        let whole = answer("virtio_net", request);
+    for request in requests.into_iter().chain(["queues", "queue_counters", "eee"]) {
+        let whole = answer(if request == "eee" { "igb" } else { "virtio_net" }, request);
         for end in 0..whole.len() {
             all_parsers(&whole[..end]);
             for value in [0, 1, 0x7f, 0xff] {
@@ -131,7 +141,7 @@ fn all_parsers(bytes: &[u8]) {
     let _ = parse_coalesce(bytes);
     let _ = (parse_rings(bytes), parse_channels(bytes), parse_features(bytes));
     let _ = (parse_link_modes(bytes), parse_link_state(bytes), parse_timestamps(bytes));
-    let _ = (parse_strings(bytes), parse_napi(bytes), parse_queue(bytes));
+    let _ = (parse_strings(bytes), parse_napi(bytes), parse_queue(bytes), parse_eee(bytes));
     let _ = parse_queue_counters(bytes);
     let _ = (parse_flow_rule(bytes), parse_rss(&words(bytes)));
 }

@@ -3,11 +3,12 @@
 //!
 //! Besides not panicking: what is read and written again is read as the same.
 
+use netdev::aspm::l1_exit_us;
 use netdev::cpus::{parse_list, parse_mask, write_list};
 use netdev::ethtool::{
-    FlowRule, encode_coalesce, parse_channels, parse_coalesce, parse_driver, parse_features,
-    parse_flow_rule, parse_legacy, parse_link_modes, parse_link_state, parse_rings, parse_rss,
-    parse_strings, parse_timestamps,
+    FlowRule, encode_coalesce, parse_channels, parse_coalesce, parse_driver, parse_eee,
+    parse_features, parse_flow_rule, parse_legacy, parse_link_modes, parse_link_state, parse_rings,
+    parse_rss, parse_strings, parse_timestamps,
 };
 use netdev::interrupts::parse_interrupts;
 use netdev::message::{self, Message};
@@ -48,7 +49,7 @@ fn attributes(bytes: &[u8]) {
     }
     let _ = (parse_rings(bytes), parse_channels(bytes), parse_features(bytes));
     let _ = (parse_link_modes(bytes), parse_link_state(bytes), parse_timestamps(bytes));
-    let _ = (parse_strings(bytes), parse_driver(bytes));
+    let _ = (parse_strings(bytes), parse_driver(bytes), parse_eee(bytes), l1_exit_us(bytes));
     let _ = (parse_napi(bytes), parse_queue(bytes), parse_queue_counters(bytes));
     let words = bytes.chunks_exact(4).map(|b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
     let words: Vec<u32> = words.collect();

@@ -64,6 +64,7 @@ fn shorten(device: &Report, other: Other, limit: &Limit) -> Option<String> {
         "completion-entries" => Some(format!("earmark apply {name} rx-cqe-nsecs {}", wanted * 1e3)),
         "napi-deferral" => Some(format!("earmark apply {name} gro-flush-timeout {}", wanted * 1e3)),
         "idle-state" => Some(idle(wanted)),
+        "eee" => Some(format!("ethtool --set-eee {name} eee off")),
         _ => None,
     }
 }

@@ -47,11 +47,14 @@ pub(super) fn napi(report: &Report) -> Vec<String> {
     }
     if let Some(longest) = suspends.iter().max() {
         let (number, longest) = (suspends.len(), us(*longest as f64 / 1e3));
-        of_instances
-            .push(format!("{number} suspend interrupts up to {longest} for programs that poll"));
+        of_instances.push(format!(
+            "{number} with irq-suspend-timeout up to {longest}, for programs that poll"
+        ));
     }
     if polling > 0 {
-        of_instances.push(format!("{polling} polled by a thread that never sleeps"));
+        of_instances.push(format!(
+            "{polling} polled by a thread that never sleeps (napi-threaded: busy-poll)"
+        ));
     }
     if !of_instances.is_empty() {
         let all = count(napis.len(), "instance");

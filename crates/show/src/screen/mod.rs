@@ -81,7 +81,7 @@ mod tests {
     use crate::report::{Unreadable, Vector};
     use netdev::ethtool::{Channels, Coalesce, Driver, Features, ProfileStep, Rings};
     use netdev::idle::IdleState;
-    use netdev::netdev::{Direction, Napi};
+    use netdev::netdev::{Direction, Napi, Threaded};
     use netdev::steering::Steering;
     use report::terminal::checks::fits;
 
@@ -171,6 +171,23 @@ mod tests {
         let essential = ["Up to 256 us:", "64 vectors", "C6 170 us", "needs root"];
         fits(|width| screen(&fullest(), width).lines().join("\n"), &essential);
         fits(|width| Lines::listed(&summary(&fullest()), width), &["enp23s0f0np0", "256 us"]);
+    }
+
+    #[test]
+    fn what_moves_interrupts_or_polls_for_them_is_named() {
+        let napi = Napi { threaded: Some(Threaded::BusyPoll), ..Napi::default() };
+        let mut report = Report { crowded_cpu: Some(0), irqbalance: Some(812), ..fullest() };
+        report.napis = Some(vec![napi]);
+        let text = screen(&report, Width::columns(300)).lines().join("\n");
+        for words in [
+            "those that receive all come to CPU 0, and may go to others",
+            "irqbalance (process 812) runs",
+            "1 polled by a thread that never sleeps (napi-threaded: busy-poll)",
+        ] {
+            assert!(text.contains(words), "no {words:?} in:\n{text}");
+        }
+        let text = screen(&fullest(), Width::columns(300)).lines().join("\n");
+        assert!(!text.contains("irqbalance") && !text.contains("all come to"), "{text}");
     }
 
     #[test]

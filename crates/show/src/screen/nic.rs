@@ -170,6 +170,12 @@ pub(super) fn interrupts(report: &Report) -> Vec<String> {
     if more > 0 {
         texts.push(format!("and {more} with fewer"));
     }
+    texts.extend(report.crowded_cpu.map(|cpu| {
+        format!("those that receive all come to CPU {cpu}, and may go to others: under load queues wait for each other there")
+    }));
+    texts.extend(report.irqbalance.map(|process| {
+        format!("irqbalance (process {process}) runs, and moves interrupts between processors")
+    }));
     texts
 }
 
