@@ -45,7 +45,6 @@ mod hold;
 pub mod own;
 pub mod program;
 pub mod report;
-mod routes;
 mod signals;
 pub mod sockets;
 pub mod stages;

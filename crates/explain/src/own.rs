@@ -15,7 +15,8 @@ use super::target::Target;
 use super::tracer::Tracer;
 use super::traffic::{Manner, Record, RequestKind, RequestTimes, Requester};
 use super::verdict::VerdictInput;
-use super::{hold, routes, stamped};
+use super::{hold, stamped};
+use netdev::routes;
 
 /// The name of the thread that asks.
 const ASKS: &str = "earmark-asks";

@@ -73,8 +73,8 @@ const STEPS: f64 = 3.0;
 const STRAY: f64 = 6.0;
 const STRAY_USECS: f64 = 1.0;
 
-/// The strays that are long: their last tenth begins here.
-const LONG_STRAY: f64 = 0.9;
+/// Of strays that are late, the last tenth begins here.
+const LATEST: f64 = 0.9;
 
 /// Of a normal distribution, 95 % lie within so many standard deviations; and a median is off by so
 /// many times as much as a mean.
@@ -108,8 +108,10 @@ pub(crate) struct Judged {
     pub(crate) noise: f64,
     /// The share of waits that the explanation leaves unexplained.
     pub(crate) stray: f64,
-    /// The longest waits that are unexplained: their 90th percentile.
-    pub(crate) stray_usecs: f64,
+    /// The share of waits that are longer than the explanation says.
+    pub(crate) late: f64,
+    /// By how much these are longer: the 90th percentile.
+    pub(crate) late_usecs: f64,
     /// How long a lone packet waits in the middle.
     pub(crate) lone: f64,
     /// The distances that packets kept: which holds the data excludes.
@@ -129,7 +131,7 @@ impl Judged {
         if self.family == Family::Throttle && !is_close() {
             return false;
         }
-        let is_lateness = self.stray > MOSTLY_LATE && self.stray_usecs > value;
+        let is_lateness = self.stray > MOSTLY_LATE && self.late_usecs > value;
         if self.family == Family::Adaptive && is_lateness {
             return false;
         }
@@ -309,6 +311,7 @@ impl Look {
         let strays = sorted(
             strays.filter(|residual| residual.abs() > STRAY * noise + STRAY_USECS).collect(),
         );
+        let late_strays = &strays[strays.partition_point(|residual| *residual < 0.0)..];
         let count = starters.len() as f64;
         let lone = series.points.iter().filter(|point| point.purpose == Purpose::Lone);
         let unseen =
@@ -324,7 +327,8 @@ impl Look {
             confidence: 1.0 - 0.5 * (-margin / SURER).exp(),
             noise,
             stray: strays.len() as f64 / count,
-            stray_usecs: quantile(&strays, LONG_STRAY).max(0.0),
+            late: late_strays.len() as f64 / count,
+            late_usecs: quantile(late_strays, LATEST),
             lone: median(lone.map(crate::series::Point::wait)),
             distances: Distances::of(&series),
         }
@@ -345,7 +349,8 @@ mod tests {
             confidence: 0.99,
             noise: 20.0,
             stray,
-            stray_usecs: 679.8,
+            late: stray,
+            late_usecs: 679.8,
             lone: 77.1,
             distances: Distances::of(&Series::of(&[], Way::Round, 0.0)),
         }
@@ -355,7 +360,7 @@ mod tests {
     fn levels_among_waits_that_are_mostly_late_are_no_hold() {
         assert!(!levels(0.39).is_supported());
         assert!(levels(0.10).is_supported());
-        assert!(Judged { stray_usecs: 300.0, ..levels(0.39) }.is_supported());
+        assert!(Judged { late_usecs: 300.0, ..levels(0.39) }.is_supported());
         assert!(Judged { family: Family::Delay, ..levels(0.39) }.is_supported());
     }
 }

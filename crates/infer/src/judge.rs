@@ -9,7 +9,7 @@ use crate::train::Purpose;
 use crate::verdict::{Acquittal, Family, Finding, Place, Verdict};
 use crate::{unclear, words};
 
-/// A share of strays below this is everyday noise.
+/// A share of late packets below this is everyday noise.
 const EVERYDAY: f64 = 0.05;
 
 /// A throttle as long as a request's service is taken for it, give or take this share of it, and as
@@ -52,6 +52,11 @@ pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
     let judged = places(heard, unheld, stamped);
     let service = Service::of(heard);
     let mut findings: Vec<Finding> = judged.iter().filter_map(finding).collect();
+    // What asks for no answer is answered, if at all, by a kernel.
+    let by_kernel = heard.iter().flat_map(|heard| &heard.probes).any(|probe| probe.silent);
+    for finding in &mut findings {
+        finding.or_program = !stamped && !by_kernel && finding.place != Place::Mine;
+    }
     findings.retain(|finding| !service.is_some_and(|service| service.explains(finding)));
     let (excluded, unclear) = unclear::divide(heard, &judged, &findings);
     let mut acquittals: Vec<Acquittal> = judged.iter().flat_map(acquittals).collect();
@@ -126,6 +131,7 @@ fn finding((place, judged): &(Place, Judged)) -> Option<Finding> {
         frames: judged.frames,
         lone_usecs,
         confidence: judged.confidence,
+        or_program: false,
     })
 }
 
@@ -137,10 +143,10 @@ fn acquittals((place, judged): &(Place, Judged)) -> Vec<Acquittal> {
         after: waking.after,
         takes: waking.takes,
     });
-    let stray = (judged.stray > EVERYDAY).then_some(Acquittal::Stray {
+    let stray = (judged.late > EVERYDAY).then_some(Acquittal::Stray {
         place: *place,
-        share: judged.stray,
-        usecs: judged.stray_usecs,
+        share: judged.late,
+        usecs: judged.late_usecs,
     });
     waking.into_iter().chain(stray).collect()
 }

@@ -139,7 +139,8 @@ mod tests {
             confidence: 0.7,
             noise: 20.0,
             stray: 0.18,
-            stray_usecs: 1_344.0,
+            late: 0.18,
+            late_usecs: 1_344.0,
             lone: 423.0,
             distances: Distances::of(&Series::of(&[], Way::Round, 0.0)),
         }

@@ -93,6 +93,8 @@ pub struct Finding {
     pub lone_usecs: f64,
     /// How sure the family is, from 0.5 to 1.
     pub confidence: f64,
+    /// A far program that gathers requests and answers them together would look the same.
+    pub or_program: bool,
 }
 
 /// Something that costs time and is not a hold.
@@ -107,8 +109,8 @@ pub enum Acquittal {
         /// Time to come back.
         takes: f64,
     },
-    /// A share of packets waits for reasons that do not follow from what was sent: the scheduler,
-    /// a busy core, bulk in front.
+    /// A share of packets is late for reasons that do not follow from what was sent, as it is behind
+    /// a scheduler, a busy core or bulk; which of them, the data does not show.
     Stray {
         /// On which side's receiving.
         place: Place,
@@ -201,7 +203,7 @@ pub struct Verdict {
     pub offset_bend: Option<f64>,
     /// How many probes were answered, and how many were sent for an answer.
     pub answered: (usize, usize),
-    /// All of it in words, a sentence each.
+    /// All of it in words, a sentence each; the first ones are of the findings, in their order.
     pub reasons: Vec<String>,
 }
 

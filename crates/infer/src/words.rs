@@ -69,7 +69,7 @@ fn unclear_at(unclear: &Unclear) -> &'static str {
 }
 
 fn hold(finding: &Finding) -> String {
-    let Finding { place, family, usecs, frames, lone_usecs, .. } = finding;
+    let Finding { place, family, usecs, frames, lone_usecs, or_program, .. } = finding;
     let size = format!("{:.1} us ({:.1} to {:.1})", usecs.value, usecs.low, usecs.high);
     let what = match family {
         Family::None => "no hold".to_owned(),
@@ -84,20 +84,20 @@ fn hold(finding: &Finding) -> String {
             "an adaptive delay: up to {size} when much comes, {lone_usecs:.0} us for a lone packet"
         ),
     };
-    let frames = frames.map(|frames| format!("; {frames} frames end it early (rx-frames)"));
-    let remedy = match place {
-        Place::Unknown => {
-            "; round trips do not say whose: --vary DEV tells, which lets this host's DEV hold nothing for some seconds, \
-             or --kind ntp, or `earmark echo` there"
-                .to_owned()
-        }
-        place => {
-            let host = if *place == Place::Mine { "here" } else { "on the far host" };
-            let adaptive = if *family == Family::Adaptive { "adaptive-rx off " } else { "" };
-            format!("; `ethtool -C DEV {adaptive}rx-usecs N` {host} changes it")
-        }
+    let frames = frames.map(|frames| format!("; {frames} packets end it early"));
+    let program = if *or_program {
+        "; a far program that gathers requests and answers them together looks the same in round trips: --kind icmp, \
+         which its kernel answers, or `earmark echo` there tells"
+    } else {
+        ""
     };
-    format!("{what}{}, {}{remedy}", frames.unwrap_or_default(), receiving(*place))
+    let whose = if *place == Place::Unknown {
+        "; round trips do not say whose: --vary DEV tells, which lets this host's DEV hold nothing for some seconds, or \
+         --kind ntp, or `earmark echo` there"
+    } else {
+        ""
+    };
+    format!("{what}{}, {}{program}{whose}", frames.unwrap_or_default(), receiving(*place))
 }
 
 fn acquittal(acquittal: &Acquittal, findings: &[Finding]) -> String {
@@ -112,12 +112,13 @@ fn acquittal(acquittal: &Acquittal, findings: &[Finding]) -> String {
             receiving(*place)
         ),
         Acquittal::Waking { place, after, takes } => format!(
-            "not a hold: {takes:.1} us {} after more than about {after:.0} us of silence, and only then: an idle state",
+            "not a hold: {takes:.1} us {} after more than about {after:.0} us of silence, and only then, as an idle state \
+             takes",
             receiving(*place)
         ),
         Acquittal::Stray { place, share, usecs } => format!(
-            "not a hold: {:.0} % of packets are late {} by up to {usecs:.0} us and more, whenever they come: the \
-             scheduler, a busy core, or other traffic in front",
+            "beside that, {:.0} % of packets are late {}, most of them by up to {usecs:.0} us, by no rule that follows \
+             from what was sent; what makes them late does not show",
             share * 100.0,
             receiving(*place)
         ),
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn an_idle_state_beside_a_throttle_may_be_a_second_timer() {
         let waking = Acquittal::Waking { place: Place::Mine, after: 38.0, takes: 32.5 };
-        assert!(acquittal(&waking, &[]).ends_with("and only then: an idle state"));
+        assert!(acquittal(&waking, &[]).ends_with("and only then, as an idle state takes"));
         let usecs = Interval { value: 49.9, low: 49.5, high: 50.3 };
         let finding = Finding {
             place: Place::Mine,
@@ -155,6 +156,7 @@ mod tests {
             lone_usecs: 0.0,
             frames: None,
             confidence: 1.0,
+            or_program: false,
         };
         let said = acquittal(&waking, std::slice::from_ref(&finding));
         assert!(said.contains("which looks alike"), "{said}");

@@ -211,6 +211,39 @@ fn idle_state__is_acquitted() {
     assert!(woken.is_some_and(|takes| (takes - 90.0).abs() < 3.0), "{verdict:?}");
 }
 
+/// A packet that is early now and then, as one that a poll finds, is not late by nothing.
+#[test]
+fn packets_that_are_early__are_not_called_late() {
+    let mut count = 0;
+    let verdict = play(true, |arrived| {
+        let mut told = delayed(arrived, 300_000);
+        for (told, arrived) in told.iter_mut().zip(arrived) {
+            count += 1;
+            if count % 8 == 0 {
+                *told = (*arrived + 40_000).min(*told);
+            }
+        }
+        told
+    });
+    let late = verdict.acquittals.iter().any(|it| matches!(it, Acquittal::Stray { .. }));
+    assert!(!late, "{:?}", verdict.reasons);
+}
+
+/// A program that gathers requests for a while, and answers them together.
+#[test]
+fn round_trips__do_not_tell_a_nic_from_a_program_that_gathers_requests() {
+    let held = |arrived: &[u64]| delayed(arrived, 75_000);
+    let or_program = |abilities| {
+        let verdict = play_both(abilities, held, <[u64]>::to_vec);
+        let finding = verdict.findings.first().expect("a hold").clone();
+        let said = verdict.reasons[0].contains("a far program that gathers requests");
+        assert_eq!(finding.or_program, said, "{:?}", verdict.reasons);
+        said
+    };
+    assert!(or_program(Abilities::default()));
+    assert!(!or_program(Abilities { stamps: true, ..Abilities::default() }));
+}
+
 /// Far releases are further apart than mine, so whatever comes back finds my NIC at rest: only
 /// answers at moments of their own show how long it holds.
 #[test]

@@ -25,6 +25,7 @@
 //! | [`ethtool`], [`coalescing`] | the driver's settings; coalescing alone, without netlink |
 //! | [`netdev`], [`deferral`] | queues and NAPI; interrupts that NAPI defers |
 //! | [`interrupts`] | interrupts, and processors that they may go to |
+//! | [`routes`] | the device by which an address is reached |
 //! | [`steering`], [`softnet`] | RPS, XPS; the softirq that receives |
 //! | [`aspm`] | a PCIe link that sleeps |
 //! | [`statistics`], [`queue_names`] | counters of a device; those of queues among a driver's own |
@@ -57,6 +58,7 @@ mod names;
 pub mod netdev;
 pub mod queue_names;
 mod root;
+pub mod routes;
 pub mod softnet;
 pub mod statistics;
 pub mod steering;

@@ -155,7 +155,8 @@ fn probe_one(host: &str, pace: &Pace, budget: &Budget) -> Outcome {
     };
     let heard = plan.heard();
     let origin = Origin::new(prober.address.to_string(), prober.kind());
-    let report = (!heard.is_empty()).then(|| Report::new(&origin, heard, &infer::judge(heard)));
+    let report =
+        (!heard.is_empty()).then(|| Report::new(&origin, heard, &infer::judge(heard), None));
     outcome(error, report)
 }
 

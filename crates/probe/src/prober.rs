@@ -227,6 +227,13 @@ impl Prober {
         bail!("no answer")
     }
 
+    /// The address of this host that answers come to.
+    #[must_use]
+    pub fn local(&self) -> Option<IpAddr> {
+        let address = rustix::net::getsockname(self.stamped.socket()).ok()?;
+        SocketAddr::try_from(address).ok().map(|address| address.ip())
+    }
+
     /// Which echo it is.
     #[must_use]
     pub fn kind(&self) -> EchoKind {

@@ -1,6 +1,6 @@
 //! What a probe found, for people and as JSON.
 
-use infer::{Acquittal, Finding, Heard, Place, Purpose, Unclear, Verdict, Why};
+use infer::{Acquittal, Family, Finding, Heard, Place, Purpose, Unclear, Verdict, Why};
 use serde::Serialize;
 
 use super::prober::EchoKind;
@@ -64,6 +64,8 @@ struct Hold {
     frames: Option<u32>,
     lone_usecs: f64,
     confidence: f64,
+    /// A far program that gathers requests would look the same.
+    or_program: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -85,6 +87,50 @@ struct NotHold {
     what: &'static str,
     side: Option<&'static str>,
     usecs: f64,
+}
+
+/// The device of this host that answers come through, and what it says of itself.
+#[derive(Clone, Debug)]
+pub struct Local {
+    /// Its name.
+    pub device: String,
+    /// `rx-usecs`, where its driver has that.
+    pub rx_usecs: Option<u32>,
+    /// `gro_flush_timeout` in nanoseconds and `napi_defer_hard_irqs`, where interrupts are deferred.
+    pub deferral: Option<(u64, u64)>,
+}
+
+impl Local {
+    /// What changes a hold of this family here.
+    fn remedy(&self, family: Family) -> String {
+        let Self { device, rx_usecs, deferral } = self;
+        let adaptive = if family == Family::Adaptive { "adaptive-rx off " } else { "" };
+        let setting = match rx_usecs {
+            Some(now) => {
+                format!("{device} has rx-usecs {now}: `ethtool -C {device} {adaptive}rx-usecs N`")
+            }
+            None => format!("{device} has no rx-usecs"),
+        };
+        let deferred = deferral.map(|(nanos, polls)| {
+            format!(
+                "; its kernel defers interrupts, gro_flush_timeout {nanos} ns and napi_defer_hard_irqs {polls}: \
+                 `earmark apply {device} napi-defer-hard-irqs 0`"
+            )
+        });
+        setting + &deferred.unwrap_or_default()
+    }
+}
+
+/// What is known here of what changes a hold.
+fn remedy(finding: &Finding, local: Option<&Local>) -> Option<String> {
+    match (finding.place, local) {
+        (Place::Mine, Some(local)) => Some(local.remedy(finding.family)),
+        (Place::Mine, None) => Some("`earmark show` says what sets it here".to_owned()),
+        (Place::Theirs, _) => Some(
+            "what sets it there is not known here: `earmark show` on the far host says".to_owned(),
+        ),
+        (Place::Nowhere | Place::Unknown, _) => None,
+    }
 }
 
 /// A row of a table of hosts.
@@ -131,7 +177,12 @@ impl Report {
 
     /// Sums up.
     #[must_use]
-    pub fn new(origin: &Origin, heard: &[Heard], verdict: &Verdict) -> Self {
+    pub fn new(origin: &Origin, heard: &[Heard], verdict: &Verdict, local: Option<&Local>) -> Self {
+        let mut words = verdict.reasons.clone();
+        // The first ones are of the findings, in their order.
+        for (words, finding) in words.iter_mut().zip(&verdict.findings) {
+            words.extend(remedy(finding, local).into_iter().flat_map(|it| ["; ".to_owned(), it]));
+        }
         let lone: Vec<Heard> =
             heard.iter().filter(|heard| heard.probes.len() == 1).cloned().collect();
         Self {
@@ -148,7 +199,7 @@ impl Report {
             cannot_tell: verdict.unclear.iter().map(cannot_tell).collect(),
             not_holds: verdict.acquittals.iter().map(not_hold).collect(),
             offset_bend_us: verdict.offset_bend,
-            words: verdict.reasons.clone(),
+            words,
         }
     }
 
@@ -268,6 +319,7 @@ fn hold(finding: &Finding) -> Hold {
         frames: finding.frames,
         lone_usecs: finding.lone_usecs,
         confidence: finding.confidence,
+        or_program: finding.or_program,
     }
 }
 
@@ -284,7 +336,37 @@ fn not_hold(acquittal: &Acquittal) -> NotHold {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use infer::Interval;
     use report::terminal::checks::fits;
+
+    #[test]
+    fn no_remedy_is_named_that_the_device_does_not_have() {
+        let usecs = Interval { value: 75.0, low: 74.0, high: 76.0 };
+        let finding = |place| Finding {
+            place,
+            family: Family::Adaptive,
+            usecs,
+            frames: None,
+            lone_usecs: 9.0,
+            confidence: 1.0,
+            or_program: false,
+        };
+        let local = |rx_usecs, deferral| Local { device: "eth7".into(), rx_usecs, deferral };
+        let said = |place, local: Option<Local>| remedy(&finding(place), local.as_ref());
+        let mine = |rx_usecs, deferral| said(Place::Mine, Some(local(rx_usecs, deferral))).unwrap();
+        assert!(mine(Some(9), None).ends_with("`ethtool -C eth7 adaptive-rx off rx-usecs N`"));
+        assert_eq!(mine(None, None), "eth7 has no rx-usecs");
+        let deferred = mine(None, Some((20_000, 2)));
+        assert!(deferred.ends_with("`earmark apply eth7 napi-defer-hard-irqs 0`"), "{deferred}");
+        for local in [None, Some(local(Some(9), None))] {
+            let theirs = said(Place::Theirs, local.clone()).unwrap();
+            assert!(
+                theirs.contains("is not known here") && !theirs.contains("ethtool"),
+                "{theirs}"
+            );
+            assert_eq!(said(Place::Unknown, local), None);
+        }
+    }
 
     #[test]
     fn every_terminal_has_the_medians_and_the_words() {

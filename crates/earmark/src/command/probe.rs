@@ -2,6 +2,7 @@
 
 mod hosts;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -10,10 +11,11 @@ use infer::{Heard, Place, Purpose};
 
 use super::apply::DeviceArgs;
 
+use netdev::{Root, coalescing, deferral, routes};
 use probe::fleet::Pace;
 use probe::prober::{EchoKind, Prober};
 use probe::recording::{self, Origin};
-use probe::report::Report;
+use probe::report::{Local, Report};
 use probe::run::{self, Limits};
 use report::terminal::Width;
 use report::{errln, outln};
@@ -84,15 +86,19 @@ pub fn run(args: &ProbeArgs) -> Result<ExitCode> {
         };
         return hosts::run(path, &pace, args.json);
     }
-    let Observations { origin, heard, unheld } = match (&args.replay, &args.vary) {
-        (Some(path), _) => Observations::of(recording::read(path)?),
+    let Observations { origin, heard, unheld, local } = match (&args.replay, &args.vary) {
+        (Some(path), _) => {
+            let (origin, heard) = recording::read(path)?;
+            Observations { origin, heard, unheld: Vec::new(), local: None }
+        }
         (None, Some(name)) => ask_and_vary(args, name)?,
-        (None, None) => Observations::of(ask(args, args.kind)?),
+        (None, None) => ask(args, args.kind)?,
     };
     if let Some(path) = &args.record {
         recording::write(path, &origin, &heard)?;
     }
-    let report = Report::new(&origin, &heard, &infer::judge_varied(&heard, &unheld));
+    let verdict = infer::judge_varied(&heard, &unheld);
+    let report = Report::new(&origin, &heard, &verdict, local.as_ref());
     if args.json {
         outln!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -113,15 +119,21 @@ struct Observations {
     heard: Vec<Heard>,
     /// The same while a device of mine held nothing.
     unheld: Vec<Heard>,
+    /// The device that answers came through.
+    local: Option<Local>,
 }
 
-impl Observations {
-    fn of((origin, heard): (Origin, Vec<Heard>)) -> Self {
-        Self { origin, heard, unheld: Vec::new() }
-    }
+/// What the device says of itself by which `to` is reached.
+fn local(from: IpAddr, to: IpAddr) -> Option<Local> {
+    let device = routes::device(from, to)?;
+    let deferral = deferral::read_deferral(&Root::here(), &device).unwrap_or_default();
+    let deferral = deferral.gro_flush_timeout.zip(deferral.napi_defer_hard_irqs);
+    let rx_usecs = coalescing::coalescing(&device).ok().map(|coalescing| coalescing.rx_usecs);
+    let deferral = deferral.filter(|(nanos, polls)| *nanos > 0 && *polls > 0);
+    Some(Local { device, rx_usecs, deferral })
 }
 
-fn ask(args: &ProbeArgs, kind: Option<EchoKind>) -> Result<(Origin, Vec<Heard>)> {
+fn ask(args: &ProbeArgs, kind: Option<EchoKind>) -> Result<Observations> {
     let host = args.host.as_ref().context("whom to ask?")?;
     let mut prober = Prober::find(host, kind, args.port)?;
     let mut plan = run::plan(&prober, args.limits());
@@ -135,7 +147,9 @@ fn ask(args: &ProbeArgs, kind: Option<EchoKind>) -> Result<(Origin, Vec<Heard>)>
         errln!("{address} is this host itself: no NIC is in between");
     }
     run::run(&mut prober, &mut plan)?;
-    Ok((Origin::new(address.to_string(), kind), plan.heard().to_vec()))
+    let local = prober.local().and_then(|from| local(from, address.ip()));
+    let origin = Origin::new(address.to_string(), kind);
+    Ok(Observations { origin, heard: plan.heard().to_vec(), unheld: Vec::new(), local })
 }
 
 /// Asks, and if that does not say whose a hold is, asks again while device `name` holds nothing.
@@ -143,8 +157,9 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Observations> {
     let (store, device) = args.at.open(name)?;
     let device = device.as_ref();
     let before = device.counted()?.packets;
-    let (origin, heard) = ask(args, args.kind)?;
-    let verdict = infer::judge(&heard);
+    let mut seen = ask(args, args.kind)?;
+    let Observations { origin, heard, .. } = &seen;
+    let verdict = infer::judge(heard);
     let received = device.counted()?.packets.saturating_sub(before);
     // Answers to packets that were sent close to one another may have come as one.
     let lone = heard.iter().filter(|heard| heard.train.purpose == Purpose::Lone);
@@ -155,7 +170,7 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Observations> {
         origin.host
     );
     if verdict.findings.iter().all(|finding| finding.place != Place::Unknown) {
-        return Ok(Observations { origin, heard, unheld: Vec::new() });
+        return Ok(seen);
     }
     let state = device.read()?;
     let change = state.unheld();
@@ -166,7 +181,8 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Observations> {
     );
     if change.is_empty() {
         errln!("{name} holds nothing as it is");
-        return Ok(Observations { origin, unheld: heard.clone(), heard });
+        seen.unheld = heard.clone();
+        return Ok(seen);
     }
     interrupted::watch().context("take signals")?;
     let mut transaction = Transaction::begin(device, &store, "probe", change.settings())?;
@@ -174,7 +190,7 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Observations> {
         ensure!(took.verdict != Verdict::Ignored, "{name}: {}", took.describe());
         errln!("{name}: {}, for some seconds", took.describe());
     }
-    let (_, unheld) = ask(args, Some(origin.kind))?;
+    seen.unheld = ask(args, Some(origin.kind))?.heard;
     transaction.undo()?;
-    Ok(Observations { origin, heard, unheld })
+    Ok(seen)
 }

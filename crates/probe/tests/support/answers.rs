@@ -140,7 +140,7 @@ fn judge(heard: &[Heard]) {
     for finding in &verdict.findings {
         assert!(finding.usecs.value.is_finite(), "{finding:?}");
     }
-    let report = Report::new(&Origin::new("a", EchoKind::Udp), heard, &verdict);
+    let report = Report::new(&Origin::new("a", EchoKind::Udp), heard, &verdict, None);
     assert!(!report.text(Width::columns(80)).is_empty());
     serde_json::to_string(&report).expect("it is plain data");
 }

@@ -199,6 +199,7 @@ mod tests {
             frames: None,
             lone_usecs: 75.0,
             confidence: 1.0,
+            or_program: false,
         }
     }
 
