@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
-use rustix::ioctl::{Opcode, opcode};
+use rustix::ioctl::opcode;
 
 use crate::option;
 
@@ -37,7 +37,8 @@ struct EpollParams {
 /// # Errors
 /// `ENOTTY` before Linux 6.9.
 pub fn set_epoll(epoll: impl AsFd, poll: BusyPoll) -> io::Result<()> {
-    const EPIOCSPARAMS: Opcode = opcode::write::<EpollParams>(0x8a, 0x01);
+    // The type of a request differs between C libraries, its 32 bits do not.
+    const EPIOCSPARAMS: libc::Ioctl = opcode::write::<EpollParams>(0x8a, 0x01) as libc::Ioctl;
     let params = EpollParams {
         busy_poll_usecs: poll.usecs,
         busy_poll_budget: poll.budget,
@@ -47,7 +48,7 @@ pub fn set_epoll(epoll: impl AsFd, poll: BusyPoll) -> io::Result<()> {
     let epoll = epoll.as_fd().as_raw_fd();
     // SAFETY: the kernel reads one `struct epoll_params`, which `EpollParams` is, and this number
     // means nothing else to an epoll object; other objects refuse it.
-    let set = unsafe { libc::ioctl(epoll, EPIOCSPARAMS.into(), &raw const params) };
+    let set = unsafe { libc::ioctl(epoll, EPIOCSPARAMS, &raw const params) };
     if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
