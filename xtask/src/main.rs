@@ -2,11 +2,9 @@
 
 mod bench;
 mod ci;
-mod crates;
 mod demo;
 mod dist;
 mod header;
-mod imports;
 mod install;
 mod kernel;
 mod mpi;
@@ -44,10 +42,8 @@ enum Task {
     Mpi,
     /// Runs the NAS Parallel Benchmarks over our NIC and writes docs/results/npb.json
     Npb(results::npb::Options),
-    /// House rules that no compiler checks: layers, cycles, sizes, forbidden words, links
+    /// House rules that no compiler checks: layers, sizes, forbidden words, links
     Tidy,
-    /// Prints lines and cycles of each crate, and draws which depend on which: docs/crates.svg
-    Crates(crates::Options),
     /// Writes the header of the C API from its Rust; with --check says whether it is stale
     Header(header::Options),
     /// Installs the C API below a prefix: libraries, header, man pages, pkg-config
@@ -77,7 +73,6 @@ fn main() -> ExitCode {
         Task::Mpi => mpi::run(),
         Task::Npb(options) => results::npb::run(&options),
         Task::Tidy => tidy::run(),
-        Task::Crates(options) => crates::run(&options),
         Task::Header(options) => header::run(&options),
         Task::Install(options) => install::run(&options),
         Task::Dist(options) => dist::run(&options),

@@ -1,13 +1,10 @@
 //! Which crate depends on which, and cores without an operating system.
 
-use std::fs;
-use std::path::Path;
-
 use serde_json::Value;
 
+use super::dependencies::dependencies;
 use super::problem::Problem;
 use super::source::{Source, lines_with};
-use crate::crates;
 
 /// Each crate of the workspace, and the crates of the workspace that it depends on: these and no
 /// others. What only tests use is left out.
@@ -77,16 +74,7 @@ pub(super) fn core_of(file: &str) -> Option<&'static str> {
 
 /// Checks the dependencies that `cargo metadata` lists; what tests use is theirs.
 pub(super) fn check_directions(metadata: &Value) -> Vec<Problem> {
-    compare(DIRECTIONS, &crates::dependencies(metadata))
-}
-
-/// Checks that the picture shows these dependencies; lines of code may be those of another day.
-pub(super) fn check_picture(metadata: &Value, root: &Path) -> Option<Problem> {
-    let picture = fs::read_to_string(root.join(crates::PICTURE)).unwrap_or_default();
-    let what = "shows other dependencies than there are; `cargo xtask crates` draws it anew";
-    let is_current = picture.contains(&crates::description(&crates::dependencies(metadata)));
-    let problem = Problem { file: crates::PICTURE.into(), line: 1, what: what.into() };
-    (!is_current).then_some(problem)
+    compare(DIRECTIONS, &dependencies(metadata))
 }
 
 /// Problems with `actual` dependencies, where they are not those of the table.

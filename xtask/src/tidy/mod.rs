@@ -1,6 +1,6 @@
 //! House rules that no compiler checks. Each problem names its place and what to do about it.
 
-mod cycles;
+mod dependencies;
 mod fuzzers;
 mod layers;
 mod links;
@@ -37,8 +37,6 @@ pub(crate) fn run() -> Result<()> {
 fn check(root: &Path) -> Result<(usize, Vec<Problem>)> {
     let metadata = repo::metadata()?;
     let mut problems = layers::check_directions(&metadata);
-    problems.extend(layers::check_picture(&metadata, root));
-    problems.extend(cycles::check(&metadata, root)?);
     let files = repo::files(root, &["rs", "md", "toml", "html", "css", "yml"])?;
     let (mut names, mut code, mut parsers) = (Vec::new(), String::new(), Parsers::default());
     for path in &files {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Each crate and those of the workspace that it depends on, tests aside, sorted.
-pub(crate) fn dependencies(metadata: &Value) -> Vec<(String, Vec<String>)> {
+pub(super) fn dependencies(metadata: &Value) -> Vec<(String, Vec<String>)> {
     let packages = metadata["packages"].as_array().map_or(&[][..], Vec::as_slice);
     let names: Vec<_> = packages.iter().map(name).collect();
     let mut all = Vec::new();
@@ -20,7 +20,7 @@ pub(crate) fn dependencies(metadata: &Value) -> Vec<(String, Vec<String>)> {
 }
 
 /// The name of a package, or of a dependency on one, as it is said within the project.
-pub(crate) fn name(package: &Value) -> String {
+fn name(package: &Value) -> String {
     let name = package["name"].as_str().unwrap_or_default();
     name.strip_prefix("earmark-").unwrap_or(name).to_owned()
 }
