@@ -4,6 +4,7 @@ mod bench;
 mod ci;
 mod demo;
 mod dist;
+mod drivers;
 mod header;
 mod install;
 mod kernel;
@@ -38,6 +39,8 @@ enum Task {
     Peers(peers::Options),
     /// Finds the kernel that guests run, or builds it: about four minutes, once
     Kernel,
+    /// Holds the table of what drivers mean against the sources of a kernel
+    Drivers(drivers::Options),
     /// Runs the tests of MPI with Open MPI 5 and MPICH, too, which it gets with pip
     Mpi,
     /// Runs the NAS Parallel Benchmarks over our NIC and writes docs/results/npb.json
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Task::Ci => ci::run(),
         Task::Peers(options) => peers::run(&options),
         Task::Kernel => kernel::ensure(),
+        Task::Drivers(options) => drivers::run(&options),
         Task::Mpi => mpi::run(),
         Task::Npb(options) => results::npb::run(&options),
         Task::Tidy => tidy::run(),

@@ -108,7 +108,8 @@ metrics! {
         "Offloads that merge received packets: on, off, or absent if the device cannot (ethtool -k).";
     HoldLimit = Gauge "earmark_nic_hold_limit" SECONDS CAUSE,
         "How long a packet that is received alone can be held at most, by cause; 0 if this cause \
-         holds none; absent where nothing bounds it (as earmark show).";
+         holds none; +Inf if it is held until others come; absent where nothing tells (as earmark \
+         show).";
     HoldUnbounded = Gauge "earmark_nic_hold_unbounded" NO_UNIT CAUSE,
         "1 if this cause may hold a packet that is received alone, for a time that nothing tells \
          (as earmark show).";

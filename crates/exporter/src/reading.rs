@@ -140,6 +140,7 @@ fn add_holds(samples: &mut Samples<'_>, delays: &[Delay]) {
     }
     for delay in delays {
         match delay.up_to_us {
+            _ if delay.endless => samples.add_with(Metric::HoldLimit, delay.cause, f64::INFINITY),
             Some(up_to) => samples.add_with(Metric::HoldLimit, delay.cause, up_to / 1e6),
             None => samples.add_with(Metric::HoldUnbounded, delay.cause, true),
         }

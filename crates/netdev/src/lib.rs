@@ -23,6 +23,7 @@
 //! | module | what |
 //! |---|---|
 //! | [`ethtool`], [`coalescing`] | the driver's settings; coalescing alone, without netlink |
+//! | [`drivers`] | what drivers make of these settings |
 //! | [`netdev`], [`deferral`] | queues and NAPI; interrupts that NAPI defers |
 //! | [`interrupts`] | interrupts, and processors that they may go to |
 //! | [`routes`] | the device by which an address is reached |
@@ -46,6 +47,7 @@ pub mod aspm;
 pub mod coalescing;
 pub mod cpus;
 pub mod deferral;
+pub mod drivers;
 mod error;
 pub mod ethtool;
 mod files;

@@ -3,16 +3,16 @@
 //! A lone packet is one that comes when nothing else does: a request, an answer, a time stamp. What
 //! delays packets under load only, such as a softirq that runs out of budget, is not counted here.
 
-use netdev::ethtool::Parameter;
+use netdev::drivers::{self, Bound, Wait, is_software, wait};
+use netdev::ethtool::{Parameter, QueueCoalesce};
 
 use super::delay::Delay;
-use super::drivers::{Timer, hidden_delay, is_software, longest_adaptive, timer_of};
 use super::lines::us;
 use super::report::Report;
 use super::sleep::{eee, pcie_link};
 
-/// What holds packets back on this device, the longest first, then what is not known in numbers; as
-/// far as `report` has been read.
+/// What holds packets back on this device: what has no end, the longest, what is not known in
+/// numbers; as far as `report` has been read.
 #[must_use]
 pub fn delays_of(report: &Report) -> Vec<Delay> {
     let mut delays: Vec<Delay> = [
@@ -32,87 +32,46 @@ pub fn delays_of(report: &Report) -> Vec<Delay> {
     .into_iter()
     .flatten()
     .collect();
-    delays.sort_by(|a, b| b.up_to_us.unwrap_or(0.0).total_cmp(&a.up_to_us.unwrap_or(0.0)));
+    let length = |delay: &Delay| match delay.endless {
+        true => f64::INFINITY,
+        false => delay.up_to_us.unwrap_or(0.0),
+    };
+    delays.sort_by(|a, b| length(b).total_cmp(&length(a)));
     delays
 }
 
+/// The longest wait of the device and of its queues that have settings of their own.
 fn coalescing(report: &Report) -> Option<Delay> {
     let settings = report.coalescing.as_ref()?;
-    let cause = "coalescing";
-    if settings.is_on(Parameter::AdaptiveRx) == Some(true) {
-        return Some(adaptive(report));
-    }
-    let (rx_usecs, queue) = longest_wait(report)?;
-    let frames = match settings.get(Parameter::RxFrames) {
-        // One packet is enough, so nobody waits.
-        Some(1) => return None,
-        Some(frames) if frames > 1 => format!(" or {frames} packets have come"),
-        _ => String::new(),
+    let driver = report.called_driver();
+    let of_queue = |queue: &QueueCoalesce| {
+        // The ioctl tells no parameter that there is not from one that is 0.
+        let own = queue.coalesce.iter().filter(|(name, _)| settings.get(*name).is_some());
+        let whole = own.fold(settings.clone(), |all, (name, value)| all.with(name, value));
+        let mut wait = wait(driver, &whole)?;
+        wait.what = format!("{} (queue {})", wait.what, queue.queue);
+        Some(wait)
     };
-    let up_to = Some(f64::from(rx_usecs));
-    Some(match timer_of(report.driver_name(), rx_usecs) {
-        Timer::Delay => Delay::new(
-            cause,
-            up_to,
-            format!(
-                "the NIC waits until rx-usecs {rx_usecs} have passed{frames} before it interrupts{queue}"
-            ),
-        ),
-        Timer::Throttle => Delay::new(
-            cause,
-            up_to,
-            format!(
-                "the NIC leaves at least rx-usecs {rx_usecs} between two interrupts{frames}; a packet \
-             after a longer silence does not wait{queue}"
-            ),
-        ),
-        Timer::Chosen(longest) => Delay::new(
-            cause,
-            Some(longest.into()),
-            format!(
-                "rx-usecs {rx_usecs} means that the driver chooses the gap between two interrupts{queue}"
-            ),
-        ),
-    })
-}
-
-/// The largest `rx-usecs`, if there is any, and of which queue it is.
-fn longest_wait(report: &Report) -> Option<(u32, String)> {
-    let device = report.coalescing.as_ref()?.get(Parameter::RxUsecs).unwrap_or(0);
-    let queues = report.queue_coalescing.iter();
-    let of_queues = queues.filter_map(|it| Some((it.coalesce.get(Parameter::RxUsecs)?, it.queue)));
-    match of_queues.max() {
-        Some((usecs, queue)) if usecs > device => Some((usecs, format!(" (queue {queue})"))),
-        _ => (device > 0).then(|| (device, String::new())),
-    }
-}
-
-fn adaptive(report: &Report) -> Delay {
-    let settings = report.coalescing.as_ref();
-    let get = |name| settings.and_then(|settings| settings.get(name));
-    let profile = settings.and_then(|settings| settings.rx_profile.as_ref());
-    let reported = profile.and_then(|steps| steps.iter().filter_map(|step| step.usec).max());
-    let is_cqe = get(Parameter::CqeModeRx) == Some(1);
-    let known = || longest_adaptive(report.driver_name(), is_cqe);
-    // `rx-usecs-high` is a limit where there is no rate that belongs to it.
-    let limit = get(Parameter::RxUsecsHigh)
-        .filter(|usecs| *usecs > 0 && get(Parameter::PktRateHigh).is_none());
-    let now = get(Parameter::RxUsecs).map_or(String::new(), |now| format!(", now {now}"));
-    let longest = reported.or(limit).or_else(known);
-    let chosen = match longest {
-        Some(longest) => format!("between 0 and {longest} us"),
-        None => "and nothing says how long at most".into(),
+    let queues = report.queue_coalescing.iter().filter_map(of_queue);
+    let length = |wait: &Wait| match wait.bound {
+        Bound::Us(us) => us,
+        Bound::Unknown => f64::MAX,
+        Bound::Endless => f64::INFINITY,
     };
-    Delay::new(
-        "coalescing",
-        longest.map(f64::from),
-        format!("adaptive-rx is on: the driver chooses rx-usecs by the traffic, {chosen}{now}"),
-    )
+    // Of equal ones the device's own.
+    let waits = queues.chain(wait(driver, settings));
+    let wait = waits.max_by(|one, another| length(one).total_cmp(&length(another)))?;
+    let up_to = match wait.bound {
+        Bound::Us(us) => Some(us),
+        Bound::Endless | Bound::Unknown => None,
+    };
+    let delay = Delay::new("coalescing", up_to, wait.what);
+    Some(Delay { endless: wait.bound == Bound::Endless, ..delay })
 }
 
 /// What nobody can read is no bound.
 fn receive_delay(report: &Report) -> Option<Delay> {
-    let usecs = hidden_delay(report.driver_name(), report.files.pci_id.as_deref()?)?;
+    let usecs = drivers::receive_delay(report.driver_name(), report.files.pci_id.as_deref()?)?;
     let what = format!(
         "the driver sets a receive delay (RDTR) of {usecs:.3} us on this card, on top, unless its \
          parameter RxIntDelay says otherwise; neither can be read"
@@ -121,7 +80,10 @@ fn receive_delay(report: &Report) -> Option<Delay> {
 }
 
 fn completion_entries(report: &Report) -> Option<Delay> {
-    let nanoseconds = report.coalescing.as_ref()?.get(Parameter::RxCqeNsecs)?;
+    let settings = report.coalescing.as_ref()?;
+    let nanoseconds = settings.get(Parameter::RxCqeNsecs)?;
+    // One packet fills an entry (`mana_get_coalesce` tells the time all the same).
+    let nanoseconds = if settings.get(Parameter::RxCqeFrames) == Some(1) { 0 } else { nanoseconds };
     let entries = "the NIC gathers packets for one completion entry (rx-cqe-nsecs)";
     (nanoseconds > 0)
         .then(|| Delay::new("completion-entries", Some(f64::from(nanoseconds) / 1e3), entries))
@@ -268,33 +230,42 @@ mod tests {
     #[test]
     fn timers_mean_what_their_driver_means() {
         use Parameter::{RxFrames, RxUsecs};
-        let up_to = |us| Some(f64::from(us));
-        let stmmac = device("stmmac", &[(RxUsecs, 300), (RxFrames, 16)]);
-        only(&stmmac, "coalescing", up_to(300), "have passed or 16 packets have come");
-        let ice = device("ice", &[(RxUsecs, 50)]);
-        only(&ice, "coalescing", up_to(50), "after a longer silence does not wait");
-        let igb = device("igb", &[(RxUsecs, 3)]);
-        only(&igb, "coalescing", up_to(250), "the driver chooses");
+        let genet = device("bcmgenet", &[(RxUsecs, 300), (RxFrames, 16)]);
+        only(&genet, "coalescing", Some(300.0), "have passed or 16 packets have come");
         assert_eq!(delays_of(&device("r8169", &[(RxUsecs, 0), (RxFrames, 0)])), []);
-        assert_eq!(delays_of(&device("virtio_net", &[(RxUsecs, 9), (RxFrames, 1)])), []);
+        let mut queues = device("ice", &[(RxUsecs, 50)]);
+        only(&queues, "coalescing", Some(50.0), "after a longer silence does not wait");
+        let coalesce = Coalesce::new().with(RxUsecs, 90).with(RxFrames, 7);
+        queues.queue_coalescing = vec![QueueCoalesce { queue: 3, coalesce }];
+        only(&queues, "coalescing", Some(90.0), "does not wait (queue 3)");
         let mana = device("mana", &[(Parameter::RxCqeNsecs, 2_048)]);
         only(&mana, "completion-entries", Some(2.048), "rx-cqe-nsecs");
+        let one = [(Parameter::RxCqeNsecs, 2_048), (Parameter::RxCqeFrames, 1)];
+        assert_eq!(delays_of(&device("mana", &one)), []);
     }
 
     #[test]
     fn adaptive_moderation_is_bounded_by_what_is_known() {
-        use Parameter::{AdaptiveRx, CqeModeRx, RxUsecs, RxUsecsHigh};
+        use Parameter::{AdaptiveRx, RxUsecs};
         let on = [(AdaptiveRx, 1), (RxUsecs, 8)];
-        only(&device("mlx5_core", &on), "coalescing", Some(256.0), "between 0 and 256 us, now 8");
-        let cqe = device("mlx5_core", &[on[0], on[1], (CqeModeRx, 1)]);
-        only(&cqe, "coalescing", Some(64.0), "between 0 and 64 us");
-        let limited = device("ice", &[on[0], on[1], (RxUsecsHigh, 40)]);
-        only(&limited, "coalescing", Some(40.0), "between 0 and 40 us");
-        only(&device("unheard_of", &on), "coalescing", None, "nothing says how long");
+        only(&device("mlx5_core", &on), "coalescing", Some(256.0), "between 0 and 256 us");
         let mut reported = device("virtio_net", &on);
         let step = |usec| ProfileStep { usec: Some(usec), ..ProfileStep::default() };
         reported.coalescing.as_mut().unwrap().rx_profile = Some(vec![step(2), step(512)]);
         only(&reported, "coalescing", Some(512.0), "between 0 and 512 us");
+        let unknown = Report { driver: None, ..device("", &on) };
+        only(&unknown, "coalescing", None, "what its driver chooses from is not known here");
+    }
+
+    #[test]
+    fn a_wait_that_nothing_ends_comes_first() {
+        use Parameter::{RxFrames, RxUsecs};
+        let mut endless = device("virtio_net", &[(RxUsecs, 0), (RxFrames, 64)]);
+        endless.files.deferral.gro_flush_timeout = Some(20_000);
+        endless = endless.with_delays();
+        let [first, second] = &endless.delays[..] else { panic!("{:?}", endless.delays) };
+        assert_eq!((first.cause, first.up_to_us, first.endless), ("coalescing", None, true));
+        assert_eq!((second.cause, second.endless), ("napi-deferral", false));
     }
 
     #[test]
@@ -339,7 +310,7 @@ mod tests {
 
     #[test]
     fn the_longest_comes_first_and_the_unknown_last() {
-        let mut report = device("stmmac", &[(Parameter::RxUsecs, 100)]);
+        let mut report = device("bcmgenet", &[(Parameter::RxUsecs, 100)]);
         report.files.virtualisation.is_guest = Some(true);
         report.files.bus = Some("pci".into());
         let state = |name: &str, latency_us, is_disabled| netdev::idle::IdleState {

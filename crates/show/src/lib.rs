@@ -35,7 +35,6 @@ pub mod check;
 mod crowding;
 pub mod delay;
 pub mod delays;
-mod drivers;
 pub mod lanes;
 pub mod lines;
 pub mod rates;

@@ -118,6 +118,11 @@ impl Report {
         reported.or(self.files.driver.as_deref()).unwrap_or(NO_DRIVER)
     }
 
+    /// The driver's name in a sentence.
+    pub(crate) fn called_driver(&self) -> &str {
+        Some(self.driver_name()).filter(|name| *name != NO_DRIVER).unwrap_or("its driver")
+    }
+
     /// Megabits a second, if the driver knows.
     #[must_use]
     pub fn speed_mbps(&self) -> Option<u32> {

@@ -38,7 +38,7 @@ fn everything() -> Reading {
     let names = ["rx-gro", "rx-lro", "rx-gro-hw"].map(str::to_owned);
     let mut reading = Reading {
         report: Report {
-            driver: Some(Driver { name: "x".into(), firmware: "1".into(), ..Driver::default() }),
+            driver: Some(Driver { name: "igb".into(), firmware: "1".into(), ..Driver::default() }),
             coalescing: Some(coalescing),
             queue_coalescing: (0..QUEUES).map(queue).collect(),
             channels: Some(channels),
@@ -133,6 +133,20 @@ fn a_limit_that_nothing_tells_is_no_zero() {
     let limits = values(&samples, Metric::HoldLimit);
     assert!(limits.iter().all(|(cause, _)| cause != "coalescing"), "{limits:?}");
     assert_eq!(values(&samples, Metric::HoldUnbounded), [("coalescing".into(), true.into())]);
+}
+
+#[test]
+fn a_wait_for_frames_without_a_time_is_no_zero() {
+    let mut reading = Reading::default();
+    let coalescing = Coalesce::new().with(Parameter::RxUsecs, 0).with(Parameter::RxFrames, 64);
+    reading.report.coalescing = Some(coalescing);
+    let of = |reading: &Reading, metric| values(&reading.samples("eth0"), metric);
+    // Nothing is known of the driver.
+    assert!(of(&reading, Metric::HoldLimit).iter().all(|(cause, _)| cause != "coalescing"));
+    assert_eq!(of(&reading, Metric::HoldUnbounded), [("coalescing".into(), true.into())]);
+    reading.report.files.driver = Some("virtio_net".into());
+    assert_eq!(of(&reading, Metric::HoldLimit)[0], ("coalescing".into(), f64::INFINITY.into()));
+    assert!(of(&reading, Metric::HoldUnbounded).is_empty());
 }
 
 #[test]

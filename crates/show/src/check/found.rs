@@ -1,11 +1,11 @@
 //! What a device says of that which a rule is about.
 
+use netdev::drivers::is_software;
 use netdev::ethtool::{Coalesce, Parameter};
 
 use super::key::{Key, Other, ValueKind};
 use super::limit::format_number;
 use crate::delay::Delay;
-use crate::drivers::is_software;
 use crate::read::NO_DRIVER;
 use crate::report::Report;
 
@@ -32,7 +32,10 @@ impl Found {
 
     /// For people.
     pub(super) fn words(&self, kind: ValueKind) -> String {
-        let word = |value: f64| format_number(kind, value);
+        let word = |value: f64| match value.is_infinite() {
+            true => "no limit".into(),
+            false => format_number(kind, value),
+        };
         let values = match (self.low, self.high) {
             (low, high) if low == high => word(low),
             (low, high) if high.is_infinite() => format!("at least {}", word(low)),
@@ -165,10 +168,13 @@ pub(super) fn is_hold(delay: &Delay) -> bool {
 /// The longest of some delays. One of unknown length may be longer.
 fn longest(device: &Report, counts: impl Fn(&Delay) -> bool) -> Found {
     let delays = || device.delays.iter().filter(|delay| counts(delay));
+    if let Some(endless) = delays().find(|delay| delay.endless) {
+        return Found::value(f64::INFINITY).noted(endless.cause);
+    }
     let known = delays().filter_map(|delay| delay.up_to_us).fold(0.0, f64::max);
     let cause = delays().find(|delay| delay.up_to_us == Some(known)).map(|delay| delay.cause);
-    let endless = delays().find(|delay| delay.up_to_us.is_none());
-    let unclear = match endless {
+    let unknown = delays().find(|delay| delay.up_to_us.is_none());
+    let unclear = match unknown {
         Some(delay) => Some(delay.what.clone()),
         None if !device.has_files() => Some("/sys cannot be read".into()),
         None if tells_no_timer(device) => Some(why_not(device, "coalescing", "rx-usecs")),

@@ -1,5 +1,6 @@
 //! Commands that bring a device back to what a rule allows.
 
+use netdev::drivers::lacks_timer;
 use netdev::ethtool::Parameter;
 
 use super::found::{Found, adaptive_of, is_hold};
@@ -44,7 +45,14 @@ fn coalescing(device: &Report, parameter: Parameter, limit: &Limit, wanted: f64)
         device.coalescing.as_ref().and_then(|settings| settings.is_on(*adaptive)) == Some(true)
     });
     let off = adaptive.map(|adaptive| format!(" {adaptive} off")).unwrap_or_default();
-    format!("earmark apply {}{off} {parameter} {value}", device.name)
+    let settings = device.coalescing.clone().unwrap_or_default();
+    let settings = settings.with(Parameter::AdaptiveRx, 0).with(parameter, wanted as u32);
+    // Without a time, nothing but a frame ends the wait.
+    let one = match lacks_timer(device.driver_name(), &settings) {
+        Some(_) if parameter == Parameter::RxUsecs => " rx-frames 1",
+        _ => "",
+    };
+    format!("earmark apply {}{off} {parameter} {value}{one}", device.name)
 }
 
 /// Shortens the longest delay of all, or of those before the interrupt; or lets the NIC wait, where
@@ -52,6 +60,14 @@ fn coalescing(device: &Report, parameter: Parameter, limit: &Limit, wanted: f64)
 fn shorten(device: &Report, other: Other, limit: &Limit) -> Option<String> {
     let counts = |delay: &&Delay| other == Other::LongestDelay || is_hold(delay);
     let length = |delay: &Delay| delay.up_to_us.unwrap_or(0.0);
+    if device.delays.iter().any(|delay| delay.endless && counts(&delay)) {
+        // What has no time is meant to be off.
+        let has_time = device.coalescing.as_ref()?.get(Parameter::RxUsecs).is_some();
+        return Some(match has_time {
+            true => coalescing(device, Parameter::RxUsecs, limit, limit.nearest(0.0)),
+            false => coalescing(device, Parameter::RxFrames, limit, 1.0),
+        });
+    }
     let delays = device.delays.iter().filter(counts);
     let longest = delays.max_by(|one, another| length(one).total_cmp(&length(another)));
     let wanted = limit.nearest(longest.map_or(0.0, length));

@@ -43,12 +43,12 @@ fn unknown(device: Report, rule: &str, why: &str) {
 
 #[test]
 fn a_setting_is_held_against_its_bounds_and_mended_by_the_nearest_value() {
-    let fixed = || device("stmmac", &[(RxUsecs, 50), (RxFrames, 16)]);
+    let fixed = || device("bcmgenet", &[(RxUsecs, 50), (RxFrames, 16)]);
     holds(fixed(), "rx-usecs = 50");
     holds(fixed(), "rx-usecs = { min = 50, max = 60 }");
     broken(fixed(), "rx-usecs = \"< 50\"", "50us", "earmark apply eth0 rx-usecs 49");
     broken(fixed(), "rx-frames = { min = 32 }", "16", "earmark apply eth0 rx-frames 32");
-    unknown(fixed(), "tx-usecs = 50", "driver stmmac does not tell tx-usecs");
+    unknown(fixed(), "tx-usecs = 50", "driver bcmgenet does not tell tx-usecs");
     unknown(fixed(), "adaptive-rx = \"off\"", "does not tell adaptive-rx");
     unknown(Report { coalescing: None, ..fixed() }, "rx-usecs = 50", "does not tell rx-usecs");
 }
@@ -114,10 +114,31 @@ fn the_longest_hold_is_mended_where_it_comes_from() {
 }
 
 #[test]
+fn a_time_of_zero_that_waits_for_frames_does_not_pass() {
+    let rule = "longest-hold = \"<= 25us\"";
+    let literal = || device("virtio_net", &[(RxUsecs, 0), (RxFrames, 64)]);
+    let off = "earmark apply eth0 rx-usecs 0 rx-frames 1";
+    broken(literal(), rule, "no limit (coalescing)", off);
+    broken(
+        literal(),
+        "longest-hold = \"8us\"",
+        "no limit (coalescing)",
+        "earmark apply eth0 rx-usecs 8",
+    );
+    let frames = device("virtio_net", &[(RxFrames, 23)]);
+    broken(frames, rule, "no limit (coalescing)", "earmark apply eth0 rx-frames 1");
+    let ticking = device("virtio_net", &[(RxUsecs, 50), (RxFrames, 64)]);
+    broken(ticking, "rx-usecs = 0", "50us", off);
+    let bnx2 = device("bnx2", &[(RxUsecs, 0), (RxFrames, 12)]);
+    unknown(bnx2, rule, "what bnx2 does then is not known here");
+    holds(device("igb", &[(RxUsecs, 0), (RxFrames, 12)]), rule);
+}
+
+#[test]
 fn a_hold_that_may_be_longer_is_unknown_unless_it_is_too_long_as_it_is() {
     let rule = "longest-hold = \"< 50us\"";
     let adaptive = || device("unheard_of", &[(AdaptiveRx, 1), (RxUsecs, 8)]);
-    unknown(adaptive(), rule, "nothing says how long at most");
+    unknown(adaptive(), rule, "what unheard_of chooses from is not known here");
     let mut also_deferring = adaptive();
     also_deferring.files.deferral.gro_flush_timeout = Some(90_000);
     broken(

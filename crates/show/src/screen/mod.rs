@@ -23,10 +23,11 @@ pub fn summary(report: &Report) -> String {
         shown.collect::<Vec<_>>().join(", ")
     });
     parts.push(settings.unwrap_or_else(|| "no coalescing settings".into()));
-    let longest = report.delays.iter().find_map(|it| Some((it.up_to_us?, it.cause)));
-    if let Some((microseconds, cause)) = longest {
-        parts.push(format!("up to {} ({cause})", us(microseconds)));
-    }
+    let longest = report.delays.iter().find(|it| it.endless || it.up_to_us.is_some());
+    parts.extend(longest.map(|it| match it.up_to_us {
+        Some(microseconds) => format!("up to {} ({})", us(microseconds), it.cause),
+        None => format!("until others come ({})", it.cause),
+    }));
     format!("{}: {}", report.name, parts.join("; "))
 }
 
@@ -68,6 +69,7 @@ fn delays(report: &Report, lines: &mut Lines) {
     for delay in &report.delays {
         let how_long = match delay.up_to_us {
             Some(microseconds) => format!("  Up to {}:", us(microseconds)),
+            None if delay.endless => "  No limit:".into(),
             None => "  Unknown:".into(),
         };
         lines.text(&format!("{how_long:<18}"), &delay.what);

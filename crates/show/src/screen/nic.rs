@@ -1,11 +1,15 @@
 //! What a screen says of the NIC: the device, its settings, interrupts and rings.
 
 use netdev::cpus::write_list;
-use netdev::ethtool::{Coalesce, Parameter, ProfileStep};
+use netdev::drivers::{is_software, meaning};
+use netdev::ethtool::{Parameter, ProfileStep};
 
-use crate::drivers::{Timer, is_software, timer_of};
 use crate::lines::{count, together};
 use crate::report::{Report, Vector};
+
+/// What a driver takes, the hardware may ignore, round, or limit.
+const AS_ASKED: &str =
+    "as asked: what the NIC does may differ; earmark probe, on another host, measures it";
 
 /// Vectors that are shown one by one.
 const VECTORS: usize = 4;
@@ -63,7 +67,7 @@ pub(super) fn coalescing(report: &Report) -> Vec<String> {
     let mut texts = Vec::new();
     let mut plain = Vec::new();
     for (name, value) in settings.iter() {
-        match meaning(report, settings, name, value) {
+        match meaning(report.called_driver(), settings, name, value) {
             Some(meaning) => texts.push(format!("{}: {meaning}", pair(name, value))),
             None => plain.push(together(&pair(name, value))),
         }
@@ -89,41 +93,10 @@ pub(super) fn coalescing(report: &Report) -> Vec<String> {
             values.join(", ")
         )
     }));
+    if !is_software(report.driver_name()) {
+        texts.push(AS_ASKED.into());
+    }
     texts
-}
-
-/// What the received packets feel of a setting; `None` for those that say enough by their name.
-fn meaning(
-    report: &Report,
-    settings: &Coalesce,
-    name: Parameter,
-    value: u32,
-) -> Option<&'static str> {
-    use Parameter::{AdaptiveRx, CqeModeRx, RxFrames, RxUsecs};
-    let is_adaptive = settings.is_on(AdaptiveRx) == Some(true);
-    Some(match (name, value) {
-        (RxUsecs, 0) => "it interrupts for a packet at once",
-        (RxUsecs, _) if is_adaptive => "what the driver has chosen last",
-        (RxUsecs, usecs) => match timer_of(report.driver_name(), usecs) {
-            Timer::Delay => "a lone packet waits that long",
-            Timer::Throttle => "that long at least between two interrupts",
-            Timer::Chosen(_) => "a code: the driver chooses the gap between two interrupts",
-        },
-        (RxFrames, 0) if report.driver_name() == "tun" => "each packet goes to the stack at once",
-        (RxFrames, _) if report.driver_name() == "tun" => {
-            "so many that are written in a row go to the stack together"
-        }
-        (RxFrames, 0) => "no number of packets ends the wait",
-        (RxFrames, 1) => "the first packet ends the wait, so there is none",
-        (RxFrames, _) => "so many packets end the wait",
-        (AdaptiveRx, 0) => "the values stay as they are",
-        (AdaptiveRx, _) => "the driver changes the values by the traffic",
-        (CqeModeRx, 0) => "the time counts from the first packet",
-        (CqeModeRx, _) => {
-            "the time starts anew with each packet: a steady stream may wait for long"
-        }
-        _ => return None,
-    })
 }
 
 /// The steps of a profile: `adaptive rx chooses from 1, 8, 64 us and 256 packets`.
