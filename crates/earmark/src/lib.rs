@@ -67,7 +67,7 @@ pub fn run(command: Command) -> Result<ExitCode> {
         Command::ProbeBulk(args) => probe_blind::bulk::run(&args)?,
         Command::Scenario { name } => scenarios(name.as_deref())?,
         Command::Kernel { suite } => command::kernel::run(suite.as_ref())?,
-        Command::Reproduce(args) => command::reproduce::run(&args)?,
+        Command::Reproduce(args) => return command::reproduce::run(&args),
         Command::Calibrate(args) => command::calibrate::run(&args)?,
         Command::Adaptive(args) => command::adaptive::run(&args)?,
         Command::Completions { shell } => {

@@ -9,7 +9,7 @@ use crate::seed::{Curve, CurveKind};
 
 /// The picture of a run; none if the run has nothing to draw.
 pub(crate) fn draw(curve: &Curve, results: &Results) -> Option<Picture> {
-    let run = results.get(&curve.run)?;
+    let run = results.get(&curve.run)?.as_ref().ok()?;
     match curve.of {
         CurveKind::Clients => Some(over_clients(run)),
         CurveKind::Time => over_time(run),

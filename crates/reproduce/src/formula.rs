@@ -8,15 +8,15 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use anyhow::{Context, Result, ensure};
-use bench::compare::Comparison;
+use anyhow::{Context, Result, anyhow, ensure};
+use bench::compare::{Comparison, not_measured};
 use bench::measurement::Measurement;
 use serde::Deserialize;
 
 use crate::figure::Figure;
 
-/// Results of the runs of a part, by name.
-pub type Results = BTreeMap<String, Comparison>;
+/// Results of the runs of a part, by name, or why a run has none.
+pub type Results = BTreeMap<String, Result<Comparison, String>>;
 
 /// The formula.
 #[derive(Clone, Debug, Deserialize)]
@@ -104,6 +104,7 @@ impl Formula {
 impl Reference {
     fn value(&self, results: &Results) -> Result<f64> {
         let run = results.get(&self.run).with_context(|| format!("no run {}", self.run))?;
+        let run = run.as_ref().map_err(|why| anyhow!("{why}"))?;
         let is_it = |result: &&Measurement| {
             let setting = result.setting.split(' ').next();
             self.setting.is_none() || setting == self.setting.as_deref()
@@ -116,7 +117,8 @@ impl Reference {
         let one: Vec<&Measurement> = one.copied().collect();
         ensure!(!one.is_empty(), "{}: there is no such result", place());
         let value = self.figure.value(&one);
-        value.with_context(|| format!("{}: nothing was measured", place()))
+        let why = not_measured(one.iter().copied());
+        value.with_context(|| format!("{}: nothing was measured.{why}", place()))
     }
 }
 

@@ -17,7 +17,6 @@
 //! Not run as a test: guests need a kernel, which takes minutes to build.
 //!
 //! ```no_run
-//! use bench::sweep::Shard;
 //! use report::progress::Progress;
 //! use reproduce::{Runs, Terms, seed::Seed};
 //!
@@ -25,8 +24,8 @@
 //! let (privilege, progress) = (sys::privilege::become_capable()?, Progress::new(true));
 //! let terms = Terms { quick: false, npb: None };
 //! let runs = Runs::of(&seeds, &terms)?;
-//! let played = runs.play(Shard::WHOLE, privilege, &progress)?;
-//! let outcome = runs.outcome(&seeds, played.0, &terms)?;
+//! let played = runs.play(privilege, &progress)?;
+//! let outcome = runs.outcome(&seeds, played, &terms)?;
 //! println!("{}", outcome.in_words());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -77,9 +76,11 @@ pub struct Runs {
     titles: Vec<(String, String)>,
 }
 
-/// What a run has measured, and the seconds of real time that it took; nothing if it was not
-/// played, or not the whole of it.
-type RunResult = Option<(Comparison, f64)>;
+/// What a run has measured, and the seconds of real time that it took; or why it has not.
+type RunResult = Result<(Comparison, f64), String>;
+
+/// Why a run has no results if not all shards have been merged.
+const MISSING: &str = "a shard of its run is missing";
 
 impl Runs {
     /// Those that `seeds` need.
@@ -116,19 +117,43 @@ impl Runs {
     ///
     /// # Errors
     /// If there is no kernel for guests, or a run fails.
-    pub fn play(
+    pub fn play_shard(
         &self,
         shard: Shard,
         privilege: Privilege,
         progress: &Progress,
     ) -> Result<PlayedRuns> {
-        let mut played = Vec::new();
-        for ((turns, run), (title, _)) in self.turns()?.iter().zip(&self.runs).zip(&self.titles) {
-            let open = || compare::open(turns.world(), &run.nic, privilege);
-            let of_run = turns.play(shard, open, progress);
-            played.push(of_run.with_context(|| format!("reproduce {title}"))?);
+        self.each(shard, privilege, progress)?.collect::<Result<_>>().map(PlayedRuns)
+    }
+
+    /// Plays all of them. One that fails, as it lacks a program, does not end the others.
+    ///
+    /// # Errors
+    /// If each of them fails.
+    pub fn play(
+        &self,
+        privilege: Privilege,
+        progress: &Progress,
+    ) -> Result<Vec<Result<Played, String>>> {
+        let played: Vec<Result<Played>> = self.each(Shard::WHOLE, privilege, progress)?.collect();
+        if played.iter().all(Result::is_err) {
+            return played.into_iter().map(|run| run.map(Ok)).collect();
         }
-        Ok(PlayedRuns(played))
+        Ok(played.into_iter().map(|run| run.map_err(|why| format!("{why:#}"))).collect())
+    }
+
+    /// Plays one after the other.
+    fn each<'a>(
+        &'a self,
+        shard: Shard,
+        privilege: Privilege,
+        progress: &'a Progress,
+    ) -> Result<impl Iterator<Item = Result<Played>> + 'a> {
+        let runs = self.turns()?.into_iter().zip(&self.runs).zip(&self.titles);
+        Ok(runs.map(move |((turns, run), (title, _))| {
+            let open = || compare::open(turns.world(), &run.nic, privilege);
+            turns.play(shard, open, progress).with_context(|| format!("reproduce {title}"))
+        }))
     }
 
     /// Numbers beside each other, made of what all shards have played of the runs of `seeds`.
@@ -142,34 +167,39 @@ impl Runs {
         terms: &Terms<'_>,
     ) -> Result<Outcome> {
         let played = PlayedRuns::merge(&self.turns()?, merged)?;
-        self.outcome(seeds, played, terms)
+        self.outcome(seeds, played.into_iter().map(Ok).collect(), terms)
     }
 
-    /// Numbers beside each other, made of what was played of each run of `seeds`.
+    /// Numbers beside each other, made of what was played of each run of `seeds`, or of why it was
+    /// not.
     ///
     /// # Errors
-    /// If nothing was measured in a run, or a number cannot be made.
+    /// If there are other runs.
     pub fn outcome(
         &self,
         seeds: &[Seed],
-        played: Vec<Played>,
+        played: Vec<Result<Played, String>>,
         terms: &Terms<'_>,
     ) -> Result<Outcome> {
         let turns = self.turns()?;
         ensure!(played.len() == turns.len(), "{} of {} runs", played.len(), turns.len());
         let mut results = Vec::new();
-        for ((turns, played), (title, _)) in turns.iter().zip(played).zip(&self.titles) {
-            let wall_s = played.wall_s;
-            let whole = turns.are_complete(&played).then(|| compare::of(turns, played));
-            let whole = whole.transpose().with_context(|| format!("reproduce {title}"))?;
-            results.push(whole.map(|comparison| (comparison, wall_s)));
+        for (turns, played) in turns.iter().zip(played) {
+            results.push(played.and_then(|played| {
+                if !turns.are_complete(&played) {
+                    return Err(MISSING.into());
+                }
+                let wall_s = played.wall_s;
+                let comparison = compare::of(turns, played).map_err(|why| format!("{why:#}"))?;
+                Ok((comparison, wall_s))
+            }));
         }
         let commands = self.titles.iter().map(|(_, command)| command.clone());
         let mut results = commands.zip(results);
         let mut outcomes = Vec::new();
         for seed in seeds {
-            let parts = seed.parts.iter().map(|part| of_part(seed, part, &mut results, terms));
-            outcomes.push(SeedOutcome::new(seed, parts.collect::<Result<_>>()?));
+            let parts = seed.parts.iter().map(|part| of_part(part, &mut results, terms));
+            outcomes.push(SeedOutcome::new(seed, parts.collect()));
         }
         Ok(Outcome::new(outcomes, terms.quick))
     }
@@ -177,21 +207,43 @@ impl Runs {
 
 /// The numbers of a part, whose runs are the next ones of `each`.
 fn of_part(
-    seed: &Seed,
     part: &Part,
     each: &mut impl Iterator<Item = (String, RunResult)>,
     terms: &Terms<'_>,
-) -> Result<PartOutcome> {
+) -> PartOutcome {
     let mut results = Results::new();
     let mut runs = Vec::new();
     for (name, (command, result)) in part.runs.keys().zip(each) {
-        let Some((comparison, wall_s)) = result else { continue };
-        runs.push(RunOutcome::new(name, command, &comparison, wall_s));
-        results.insert(name.clone(), comparison);
+        if let Ok((comparison, wall_s)) = &result {
+            runs.push(RunOutcome::new(name, command, comparison, *wall_s));
+        }
+        results.insert(name.clone(), result.map(|(comparison, _)| comparison));
     }
-    let place = || format!("reproduce {}/{}", seed.name, part.name);
-    let number = |number| NumberOutcome::new(number, &results, terms.npb);
-    let numbers = part.numbers.iter().map(number).collect::<Result<_>>().with_context(place)?;
+    let numbers = part.numbers.iter().map(|it| NumberOutcome::new(it, &results, terms.npb));
+    let numbers = numbers.collect();
     let curve = part.curve.as_ref().and_then(|curve| curves::draw(curve, &results));
-    Ok(PartOutcome::new(part, runs, numbers, curve))
+    PartOutcome::new(part, runs, numbers, curve)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_that_fails_leaves_its_numbers_unmade_and_the_others_alone() {
+        let seeds = Seed::chosen(Some("bge")).unwrap();
+        let terms = Terms { quick: true, npb: None };
+        let runs = Runs::of(&seeds, &terms).unwrap();
+        let why = "memcached could not be started; apt-get install memcached";
+        let outcome = runs.outcome(&seeds, vec![Err(why.into())], &terms).unwrap();
+        let part = &outcome.seeds[0].parts[0];
+        assert!(part.runs.is_empty() && part.numbers.len() == 6);
+        for number in &part.numbers {
+            assert_eq!(number.verdict, claim::Verdict::NotMade, "{number:?}");
+            assert!(number.note.contains(why), "{number:?}");
+        }
+        assert_eq!((outcome.tally.not_made, outcome.tally.failed), (6, 6));
+        let words = outcome.in_words();
+        assert!(words.contains("6 numbers were not made, for the reasons above"), "{words}");
+    }
 }

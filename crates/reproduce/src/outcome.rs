@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use bench::compare::Comparison;
 use bench::environment::Environment;
 use report::panels::Picture;
@@ -47,8 +46,10 @@ pub struct Tally {
     pub orders: usize,
     /// Numbers that a constant was set from.
     pub set: usize,
-    /// Numbers that cannot be made here.
+    /// Numbers that cannot be made here, or were not.
     pub not_made: usize,
+    /// Those among them that could have been: a run failed, or a shard of it is missing.
+    pub failed: usize,
     /// Constants by origin.
     pub constants: BTreeMap<String, usize>,
 }
@@ -117,6 +118,9 @@ pub struct NumberOutcome {
     pub difference_percent: Option<f64>,
     /// Whether they agree.
     pub verdict: Verdict,
+    /// Whether it was not made because a run failed.
+    #[serde(skip)]
+    failed: bool,
     /// The reason of a difference, or what it rests on.
     pub note: String,
     /// What the document says, as data.
@@ -133,21 +137,18 @@ impl RunOutcome {
 
 impl NumberOutcome {
     /// Compares.
-    pub(crate) fn new(number: &Number, results: &Results, npb: Option<&Npb>) -> Result<Self> {
+    pub(crate) fn new(number: &Number, results: &Results, npb: Option<&Npb>) -> Self {
         let note = number.note.clone();
-        let is_missing = match &number.ours {
-            Ours::Predicted(formula) | Ours::Set(formula) => {
-                formula.runs().any(|run| !results.contains_key(run))
-            }
-            Ours::Npb(_) | Ours::Cannot(_) => false,
-        };
+        let mut failed = false;
         let (ours, verdict, note) = match &number.ours {
-            _ if is_missing => (None, Verdict::NotMade, "A shard of its run is missing.".into()),
-            Ours::Predicted(formula) => {
-                let ours = formula.value(results)?;
-                (Some(ours), Verdict::of(&number.claim, ours), note)
-            }
-            Ours::Set(formula) => (Some(formula.value(results)?), Verdict::Set, note),
+            Ours::Predicted(formula) | Ours::Set(formula) => match formula.value(results) {
+                Ok(ours) if matches!(number.ours, Ours::Set(_)) => (Some(ours), Verdict::Set, note),
+                Ok(ours) => (Some(ours), Verdict::of(&number.claim, ours), note),
+                Err(why) => {
+                    failed = true;
+                    (None, Verdict::NotMade, format!("Not made: {why:#}."))
+                }
+            },
             Ours::Npb(ratio) => match npb.map(|npb| npb.value(ratio)) {
                 Some(Some((ours, class))) => {
                     let note = format!("Live, class {class}. {note}");
@@ -162,7 +163,7 @@ impl NumberOutcome {
             },
             Ours::Cannot(why) => (None, Verdict::NotMade, why.clone()),
         };
-        Ok(Self {
+        Self {
             what: number.what.clone(),
             unit: number.unit.clone(),
             stated: number.claim.stated(),
@@ -170,9 +171,10 @@ impl NumberOutcome {
             ours,
             difference_percent: ours.and_then(|ours| number.claim.difference_percent(ours)),
             verdict,
+            failed,
             note,
             claim: number.claim,
-        })
+        }
     }
 
     /// Ours and the difference, in words.
@@ -249,6 +251,10 @@ impl Outcome {
             not_made,
             ..
         } = self.tally;
+        let failed = match self.tally.failed {
+            0 => String::new(),
+            count => format!(" {count} numbers were not made, for the reasons above."),
+        };
         let constants = self.tally.constants.iter();
         let constants: Vec<_> =
             constants.map(|(origin, count)| format!("{count} {origin}")).collect();
@@ -256,9 +262,10 @@ impl Outcome {
             "Of {} predictions {agree} agree within their tolerances and {miss} do not. {values} of \
              them are values: {within_5_percent} are within 5 %, {within_15_percent} within 15 %, {} \
              further away; {orders} are orders or inequalities. Besides, {set} numbers were used to \
-             set constants, and {not_made} cannot be made here. Constants: {}.",
+             set constants, and {} cannot be made here.{failed} Constants: {}.",
             agree + miss,
             values - within_15_percent,
+            not_made - self.tally.failed,
             constants.join(", "),
         )
     }
@@ -287,7 +294,10 @@ impl Tally {
             Verdict::Agrees => self.agree += 1,
             Verdict::Misses => self.miss += 1,
             Verdict::Set => self.set += 1,
-            Verdict::NotMade => self.not_made += 1,
+            Verdict::NotMade => {
+                self.not_made += 1;
+                self.failed += usize::from(number.failed);
+            }
         }
         if !matches!(number.verdict, Verdict::Agrees | Verdict::Misses) {
             return;
@@ -322,6 +332,7 @@ mod tests {
             ours: Some(ours),
             difference_percent: claim.difference_percent(ours),
             verdict,
+            failed: false,
             note: String::new(),
             claim,
         }

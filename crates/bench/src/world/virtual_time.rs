@@ -121,6 +121,8 @@ pub(super) struct Output {
     out: Vec<u8>,
     err: Vec<u8>,
     end: Option<String>,
+    /// There is no such program.
+    is_missing: bool,
     succeeded: bool,
 }
 
@@ -133,6 +135,7 @@ impl Output {
             }
             Event::Failed(errno) => {
                 let error = std::io::Error::from_raw_os_error(errno);
+                self.is_missing = error.kind() == std::io::ErrorKind::NotFound;
                 self.end = Some(format!("could not be started: {error}"));
             }
             Event::Exited(status) => {
@@ -164,7 +167,11 @@ pub(super) fn records(plan: &Plan, outputs: &Outputs) -> Result<Vec<(Part, Recor
             Role::Program(words) => {
                 let name = words.first().map_or("", String::as_str);
                 let end = output.end.as_deref();
-                ensure!(end.is_none(), "{name} on guest {host} {}", end.unwrap_or_default());
+                let next = match output.is_missing {
+                    true => format!("; apt-get install {name}"),
+                    false => String::new(),
+                };
+                ensure!(end.is_none(), "{name} on guest {host} {}{next}", end.unwrap_or_default());
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -10,7 +11,7 @@ use sys::privilege::become_capable;
 
 use super::merged::{Merging, print_shard};
 use bench::suggestions::SuggestedValues;
-use bench::sweep::{Merged, Shard, ShardArgs};
+use bench::sweep::{Merged, ShardArgs};
 use bench::turns::PlayedRuns;
 use report::outln;
 use report::progress::Progress;
@@ -49,6 +50,10 @@ pub struct ReproduceArgs {
     shard: ShardArgs,
 }
 
+/// The exit status if a run failed, so that some numbers were not made. docs/reproduce.md promises
+/// it.
+const NOT_ALL_MADE: u8 = 3;
+
 /// Where the report goes if nobody says.
 const REPORT: &str = "earmark-reproduction.html";
 
@@ -64,11 +69,11 @@ const NPB: &str = "npb";
 ///
 /// # Errors
 /// If there is no such document, guests cannot be booted, or the report cannot be written.
-pub fn run(args: &ReproduceArgs) -> Result<()> {
+pub fn run(args: &ReproduceArgs) -> Result<ExitCode> {
     let seeds = Seed::chosen(args.seed.as_deref())?;
     if args.list {
         outln!("{}", list(&seeds).fit(Width::of_output()));
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     }
     let privilege = become_capable()?;
     let progress = Progress::new(args.json);
@@ -77,11 +82,12 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     let terms = Terms { quick: args.quick, npb: npb.as_ref() };
     let runs = Runs::of(&seeds, &terms)?;
     if let Some(shard) = args.shard.shard {
-        let played = runs.play(shard, privilege, &progress)?;
-        return print_shard(shard, inputs, runs.cases()?, &played);
+        let played = runs.play_shard(shard, privilege, &progress)?;
+        print_shard(shard, inputs, runs.cases()?, &played)?;
+        return Ok(ExitCode::SUCCESS);
     }
-    let played = runs.play(Shard::WHOLE, privilege, &progress)?;
-    let outcome = runs.outcome(&seeds, played.0, &terms)?;
+    let played = runs.play(privilege, &progress)?;
+    let outcome = runs.outcome(&seeds, played, &terms)?;
     let usual = (!args.json).then_some(Path::new(REPORT));
     let report = args.report.as_deref().or(usual);
     write_report(&outcome, report)?;
@@ -90,7 +96,7 @@ pub fn run(args: &ReproduceArgs) -> Result<()> {
     } else {
         print(&outcome, report);
     }
-    Ok(())
+    Ok(if outcome.tally.failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(NOT_ALL_MADE) })
 }
 
 /// Makes one outcome of what the shards of `of` have.
@@ -158,10 +164,14 @@ fn print_seed(seed: &SeedOutcome, width: Width) {
     for part in &seed.parts {
         outln!("\n{}\n", width.wrap(&part.title));
         outln!("{}", table(part).fit(width));
-        for number in part.numbers.iter().filter(|it| it.verdict == Verdict::Misses) {
-            if !number.note.is_empty() {
+        let is_open = |verdict| matches!(verdict, Verdict::Misses | Verdict::NotMade);
+        let mut said = "";
+        for number in part.numbers.iter().filter(|it| is_open(it.verdict)) {
+            // Several numbers may lack the same run.
+            if !number.note.is_empty() && number.note != said {
                 outln!("{}", width.wrap(&format!("{}: {}", number.what, number.note)));
             }
+            said = &number.note;
         }
     }
     outln!("");
