@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/mx-io/tests/support/mod.rs"]
+#[path = "../../crates/mx/mx-io/tests/support/mod.rs"]
 mod support;
 
 fuzz_target!(|bytes: &[u8]| support::bulk::replay(bytes));

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 
 #[allow(dead_code, reason = "tests use the rest")]
-#[path = "../../crates/mx/tests/engine/support/mod.rs"]
+#[path = "../../crates/core/mx/tests/engine/support/mod.rs"]
 mod support;
 
 fuzz_target!(|bytes: &[u8]| support::fuzz::replay_requests(bytes));

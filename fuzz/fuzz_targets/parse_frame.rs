@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/nic/tests/support/mod.rs"]
+#[path = "../../crates/core/nic/tests/support/mod.rs"]
 mod support;
 
 fuzz_target!(|bytes: &[u8]| support::frames::replay(bytes));

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/tracepoints/tests/support/mod.rs"]
+#[path = "../../crates/linux/tracepoints/tests/support/mod.rs"]
 mod support;
 
 fuzz_target!(|bytes: &[u8]| support::perf::replay(bytes));

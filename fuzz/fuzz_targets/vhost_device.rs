@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 
-#[path = "../../crates/vhost/tests/support/mod.rs"]
+#[path = "../../crates/hosts/vhost/tests/support/mod.rs"]
 mod support;
 
 fuzz_target!(|bytes: &[u8]| support::device::replay(bytes));

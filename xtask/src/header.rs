@@ -9,7 +9,7 @@ use cbindgen::{Builder, Config};
 use crate::repo;
 
 /// Where the header is, below the root.
-pub(crate) const PATH: &str = "crates/capi/include/earmark_mx.h";
+pub(crate) const PATH: &str = "crates/mx/capi/include/earmark_mx.h";
 
 /// What `cargo xtask header` takes.
 #[derive(clap::Args)]
@@ -45,9 +45,9 @@ fn path() -> PathBuf {
 }
 
 fn text() -> Result<String> {
-    let crate_directory = repo::root().join("crates/capi");
+    let crate_directory = repo::root().join("crates/mx/capi");
     let config = Config::from_file(crate_directory.join("cbindgen.toml"))
-        .map_err(|error| anyhow::anyhow!("reading crates/capi/cbindgen.toml: {error}"))?;
+        .map_err(|error| anyhow::anyhow!("reading crates/mx/capi/cbindgen.toml: {error}"))?;
     let bindings = Builder::new().with_crate(crate_directory).with_config(config).generate();
     let mut text = Vec::new();
     bindings.context("reading the crate earmark-capi")?.write(&mut text);

@@ -1,8 +1,8 @@
 //! The blind tests of hold inference: what `docs/results/probe.json` says of `earmark probe`.
 //!
 //! `earmark probe-blind` plays them: in the `model` and the `hindered` world the real `nic` crate
-//! in made-up time (`crates/blind`), in the `live` and the `virtual` world hosts of ours. The seeds
-//! that are reported were never tuned on: those below [`FIRST_SEED`] are for that.
+//! in made-up time (`crates/tools/blind`), in the `live` and the `virtual` world hosts of ours. The
+//! seeds that are reported were never tuned on: those below [`FIRST_SEED`] are for that.
 
 use std::fs;
 use std::path::PathBuf;

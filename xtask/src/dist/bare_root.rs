@@ -110,7 +110,7 @@ fn check_library(build: &Build, root: &Path) -> Result<()> {
             .env("PKG_CONFIG_SYSROOT_DIR", root)
             .env("PKG_CONFIG_LIBDIR", root.join("usr/lib/x86_64-linux-gnu/pkgconfig")),
     )?;
-    let program = build.source.join("crates/capi/examples/pingpong.c");
+    let program = build.source.join("crates/mx/capi/examples/pingpong.c");
     let mut cc = shell::command("cc");
     cc.arg(&program).arg("-o").arg(root.join("pingpong")).args(flags.split_whitespace());
     shell::run(&mut cc)?;

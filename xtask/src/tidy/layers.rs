@@ -1,71 +1,20 @@
-//! Which crate depends on which, and cores without an operating system.
+//! Which crate may depend on which, and cores without an operating system.
 
 use serde_json::Value;
 
-use super::dependencies::dependencies;
 use super::problem::Problem;
 use super::source::{Source, lines_with};
 
-/// Each crate of the workspace, and the crates of the workspace that it depends on: these and no
-/// others. What only tests use is left out.
-const DIRECTIONS: &[(&str, &[&str])] = &[
-    ("base", &[]),
-    (
-        "bench",
-        &["base", "hostside", "intel", "lab", "mx", "mx-io", "nic", "report", "sys", "vhost"],
-    ),
-    ("blind", &["base", "infer", "nic"]),
-    ("capi", &["base", "mx", "mx-io"]),
-    (
-        "earmark",
-        &[
-            "base",
-            "bench",
-            "blind",
-            "explain",
-            "exporter",
-            "hostside",
-            "infer",
-            "lab",
-            "mx",
-            "mx-io",
-            "netdev",
-            "nic",
-            "probe",
-            "report",
-            "reproduce",
-            "show",
-            "sim",
-            "sys",
-            "tune",
-        ],
-    ),
-    ("explain", &["base", "lab", "netdev", "probe", "report", "sys", "tracepoints"]),
-    ("exporter", &["netdev", "show", "sys"]),
-    ("hostside", &["base", "nic"]),
-    ("infer", &["base"]),
-    ("intel", &["base", "hostside", "nic", "vhost"]),
-    ("lab", &["base", "hostside", "netdev", "nic", "sys", "vhost"]),
-    ("mx", &["base"]),
-    ("mx-io", &["base", "mx", "sys", "vhost"]),
-    ("netdev", &["sys"]),
-    ("nic", &["base"]),
-    ("probe", &["infer", "report", "sys"]),
-    ("provider", &["base", "mx", "mx-io", "sys"]),
-    ("report", &["base"]),
-    ("reproduce", &["bench", "report", "sys"]),
-    ("show", &["base", "netdev", "nic", "report", "sys"]),
-    ("sim", &["base", "mx", "nic"]),
-    ("sys", &["base"]),
-    ("tracepoints", &[]),
-    ("tune", &["base", "bench", "lab", "netdev", "nic", "report", "sys"]),
-    ("vhost", &["base", "hostside", "nic", "sys"]),
-    ("xtask", &[]),
-];
+/// The folders below `crates/`. A crate depends on crates of its own folder and of those before it.
+const FLOORS: [&str; 6] = ["core", "linux", "hosts", "mx", "tools", "earmark"];
 
 /// The source of the pure cores.
-const CORES: [&str; 4] =
-    ["crates/base/src/", "crates/nic/src/", "crates/mx/src/", "crates/sim/src/"];
+const CORES: [&str; 4] = [
+    "crates/core/base/src/",
+    "crates/core/nic/src/",
+    "crates/core/mx/src/",
+    "crates/core/sim/src/",
+];
 
 /// Which of the pure cores a file belongs to.
 pub(super) fn core_of(file: &str) -> Option<&'static str> {
@@ -74,29 +23,25 @@ pub(super) fn core_of(file: &str) -> Option<&'static str> {
 
 /// Checks the dependencies that `cargo metadata` lists; what tests use is theirs.
 pub(super) fn check_directions(metadata: &Value) -> Vec<Problem> {
-    compare(DIRECTIONS, &dependencies(metadata))
-}
-
-/// Problems with `actual` dependencies, where they are not those of the table.
-fn compare(table: &[(&str, &[&str])], actual: &[(String, Vec<String>)]) -> Vec<Problem> {
+    let array = |value: &'_ Value| value.as_array().cloned().unwrap_or_default();
+    let packages = array(&metadata["packages"]);
+    let floor = |name: &Value| {
+        let package = packages.iter().find(|package| package["name"] == *name)?;
+        let (_, below) = package["manifest_path"].as_str()?.rsplit_once("/crates/")?;
+        FLOORS.iter().position(|floor| below.starts_with(&format!("{floor}/")))
+    };
     let mut problems = Vec::new();
-    let mut problem =
-        |what| problems.push(Problem { file: "xtask/src/tidy/layers.rs".into(), line: 1, what });
-    for (name, on) in actual {
-        let Some((_, allowed)) = table.iter().find(|(known, _)| known == name) else {
-            problem(format!("{name} has no place among the layers; give it one in DIRECTIONS"));
-            continue;
-        };
-        for on in on.iter().filter(|on| !allowed.contains(&on.as_str())) {
-            problem(format!("{name} must not depend on {on}; move what it needs down a layer"));
-        }
-        for gone in allowed.iter().filter(|&&name| !on.iter().any(|on| on == name)) {
-            problem(format!("{name} does not depend on {gone}; take that out of DIRECTIONS"));
-        }
-    }
-    for (name, _) in table {
-        if !actual.iter().any(|(package, _)| package == name) {
-            problem(format!("there is no crate {name}; take it out of DIRECTIONS"));
+    for package in &packages {
+        for on in array(&package["dependencies"]).iter().filter(|on| on["kind"] != "dev") {
+            if let (Some(own), Some(other)) = (floor(&package["name"]), floor(&on["name"]))
+                && other > own
+            {
+                let (name, on) = (&package["name"], &on["name"]);
+                let (own, other) = (FLOORS[own], FLOORS[other]);
+                let what = format!("{name} of {own} must not depend on {on} of {other}");
+                let file = package["manifest_path"].as_str().unwrap_or_default().into();
+                problems.push(Problem { file, line: 1, what });
+            }
         }
     }
     problems
@@ -124,35 +69,40 @@ pub(super) fn check(source: &Source) -> Vec<Problem> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn dependencies_are_those_of_the_table() {
-        let table: [(&str, &[&str]); 3] = [("a", &["b", "c"]), ("b", &["c"]), ("c", &[])];
-        let check = |changed: &str, on: &[&str]| {
-            let on = |name: &str, is: &[&str]| {
-                let now = if name == changed { on } else { is };
-                (name.to_owned(), now.iter().map(|&on| on.to_owned()).collect())
-            };
-            let actual: Vec<_> = table.iter().map(|(name, is)| on(name, is)).collect();
-            let problems = compare(&table, &actual).into_iter();
-            problems.map(|problem| problem.what).collect::<Vec<_>>().join("; ")
+    fn dependencies_point_down() {
+        let package = |name: &str, floor: &str, on: &str, kind: Value| {
+            let path = format!("/w/crates/{floor}/{name}/Cargo.toml");
+            json!({"name": name, "manifest_path": path, "dependencies": [{"name": on, "kind": kind}]})
         };
-        assert_eq!(check("", &[]), "");
-        assert!(check("c", &["a"]).starts_with("c must not depend on a;"));
-        assert!(check("b", &[]).starts_with("b does not depend on c;"));
-        let unknown = [("d".to_owned(), Vec::new())];
-        let problems = compare(&table, &unknown);
-        assert_eq!(problems.len(), 4, "d has no place, and a, b and c do not exist: {problems:?}");
+        let check = |on: &str, kind: Value| {
+            let packages = [
+                package("a", "core", on, kind),
+                package("b", "core", "libc", Value::Null),
+                package("c", "tools", "a", Value::Null),
+            ];
+            check_directions(&json!({ "packages": packages })).len()
+        };
+        assert_eq!(check("b", Value::Null), 0);
+        assert_eq!(check("c", "dev".into()), 0);
+        assert_eq!(check("c", Value::Null), 1);
+        assert_eq!(check("c", "build".into()), 1);
     }
 
     #[test]
     fn operating_system_in_the_core_is_found() {
         let check = |name, text| check(&Source::new(name, text)).len();
-        assert_eq!(check("crates/nic/src/lib.rs", "#![no_std]\nuse core::fmt; // not std::fmt"), 0);
-        assert_eq!(check("crates/nic/src/lib.rs", "use core::fmt;"), 1);
-        assert_eq!(check("crates/nic/src/a.rs", "use std::fmt;\nextern crate std;"), 2);
-        assert_eq!(check("crates/nic/src/a.rs", "fn a() { lab::tap() }"), 1);
-        assert_eq!(check("crates/lab/src/a.rs", "use std::fmt;"), 0);
+        assert_eq!(
+            check("crates/core/nic/src/lib.rs", "#![no_std]\nuse core::fmt; // not std::fmt"),
+            0
+        );
+        assert_eq!(check("crates/core/nic/src/lib.rs", "use core::fmt;"), 1);
+        assert_eq!(check("crates/core/nic/src/a.rs", "use std::fmt;\nextern crate std;"), 2);
+        assert_eq!(check("crates/core/nic/src/a.rs", "fn a() { lab::tap() }"), 1);
+        assert_eq!(check("crates/hosts/lab/src/a.rs", "use std::fmt;"), 0);
     }
 }

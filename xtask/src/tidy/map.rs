@@ -52,7 +52,10 @@ mod tests {
 
     #[test]
     fn what_is_gone_is_found() {
-        let files = ["crates/nic/src/link.rs".to_owned(), "crates/nic/src/old_port.rs".to_owned()];
+        let files = [
+            "crates/core/nic/src/link.rs".to_owned(),
+            "crates/core/nic/src/old_port.rs".to_owned(),
+        ];
         let text = "`nic/src/link.rs` and `nic/src/` and `nic/src/{link,port}.rs`\n\
                     `a_test_that_is` and `a_test_that_was`, `fi_cq_read`, `cargo xtask tidy`\n";
         let found: Vec<_> = check(text, &files, "fn a_test_that_is() {}")

@@ -1,6 +1,5 @@
 //! House rules that no compiler checks. Each problem names its place and what to do about it.
 
-mod dependencies;
 mod fuzzers;
 mod layers;
 mod links;

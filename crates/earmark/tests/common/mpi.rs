@@ -7,7 +7,7 @@ use super::output;
 
 /// What is compiled into each of them; it says why.
 const FINALIZE: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../provider/tests/programs/finalize.c");
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../mx/provider/tests/programs/finalize.c");
 
 /// Compiles a program with an MPI's compiler.
 #[track_caller]

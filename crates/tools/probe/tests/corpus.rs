@@ -1,0 +1,12 @@
+//! What the fuzzers know, on every `cargo test` and without a fuzzer.
+
+#[path = "../../../../fuzz/replay.rs"]
+mod replay;
+mod support;
+
+use replay::replay_corpus;
+
+#[test]
+fn probe_answers() {
+    assert!(replay_corpus("probe_answers", support::answers::replay) > 10);
+}
