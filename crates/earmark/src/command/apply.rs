@@ -13,6 +13,7 @@ use report::{errln, outln, output};
 use sys::interrupted;
 use tune::device::{self, Device, Reopened};
 use tune::journal::{Journal, Store};
+use tune::lone;
 use tune::recover;
 use tune::setting::{Change, Setting, State, Value};
 use tune::transaction::{
@@ -114,6 +115,9 @@ pub fn apply(args: &ApplyArgs) -> Result<()> {
     let (store, device) = args.at.open(&args.device)?;
     let device = device.as_ref();
     check(device, &change)?;
+    if let Some(warning) = lone::check(device, &change)? {
+        errln!("warning: {warning}");
+    }
     if args.dry_run {
         return dry_run(args, device, &change);
     }
@@ -147,9 +151,7 @@ fn judge(args: &ApplyArgs, took: &[SettingResult]) -> Result<()> {
 
 fn dry_run(args: &ApplyArgs, device: &dyn Device, change: &Change) -> Result<()> {
     let before = device.read_with(&change.settings().collect::<Vec<_>>())?;
-    let mut after = before.clone();
-    after.0.extend(change.0.iter().cloned());
-    let mut took = transaction::took(&before, change, &after);
+    let mut took = transaction::took(&before, change, &before.with(change));
     took.retain(|took| took.asked.is_some());
     let way_back = way_back(&args.device, &args.at, &before, &took);
     print(args, device, took, &way_back)

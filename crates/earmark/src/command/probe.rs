@@ -20,6 +20,7 @@ use probe::run::{self, Limits};
 use report::terminal::Width;
 use report::{errln, outln};
 use sys::interrupted;
+use tune::lone;
 use tune::setting::Setting;
 use tune::transaction::{Transaction, Verdict};
 
@@ -173,7 +174,7 @@ fn ask_and_vary(args: &ProbeArgs, name: &str) -> Result<Observations> {
         return Ok(seen);
     }
     let state = device.read()?;
-    let change = state.unheld();
+    let change = lone::single(device, &state, &state.unheld());
     ensure!(
         !change.is_empty() || state.get(Setting::RxUsecs).is_some(),
         "{name} ({}) does not say what it holds, so it cannot be varied; leave out --vary",

@@ -21,6 +21,7 @@ use sys::{files, interrupted};
 use tune::device::Device;
 use tune::figures::Metric;
 use tune::goal::{Direction, Goal};
+use tune::lone;
 use tune::output::Locator;
 use tune::peer::code::CodeArgs;
 use tune::recommendation::Recommendation;
@@ -174,9 +175,10 @@ impl TuneArgs {
     }
 
     /// The settings to try on a device that is like this.
-    fn space(&self, before: &State) -> Result<Space> {
+    fn space(&self, before: &State, single_frame: bool) -> Result<Space> {
         if self.among.is_empty() {
-            let mut space = Space::of(before, self.max_usecs);
+            let of = if single_frame { Space::with_single_frame } else { Space::of };
+            let mut space = of(before, self.max_usecs);
             if self.busy_poll {
                 space =
                     space.with_busy_polling(before).map_err(|why| anyhow!("--busy-poll: {why}"))?;
@@ -274,9 +276,21 @@ pub fn run(args: &TuneArgs) -> Result<ExitCode> {
 fn on_device(args: &TuneArgs, goal: Option<Goal>) -> Result<Recommendation> {
     let (store, device) = args.at.open(&args.device)?;
     let device = device.as_ref();
-    let space = args.space(&args.before(device)?)?;
+    let before = args.before(device)?;
+    // A lone request of the workload would get no answer.
+    let now = before.only(|setting| setting == Setting::RxUsecs);
+    lone::check(device, &Change(now.0.into_iter().collect()))?;
+    let space = args.space(&before, lone::may_wait(device, &before))?;
     for Text(change) in &args.among {
         check(device, change).with_context(|| format!("--among '{change}'"))?;
+    }
+    let knobs = args.knob.iter().flat_map(|Text(knob)| {
+        knob.values.iter().map(|value| Change(vec![(knob.setting, value.clone())]))
+    });
+    for change in args.among.iter().map(|Text(change)| change.clone()).chain(knobs) {
+        if let Some(wait) = lone::check(device, &change)? {
+            bail!("'{change}' is not tried: {wait}");
+        }
     }
     ensure!(
         !space.axes.is_empty() || !args.among.is_empty(),
@@ -319,7 +333,7 @@ fn in_world(args: &TuneArgs, world: WorldKind, goal: &Goal) -> Result<Recommenda
     let world = bench::compare::open(world, &nic, privilege)?;
     let Text(present) = args.strategy;
     let world = TunedWorld::new(world, args.workload, args.options(), args.clients, present);
-    let space = args.space(&world.state())?;
+    let space = args.space(&world.state(), false)?;
     let progress = Progress::new(args.json);
     let mut step = |change: &Change| {
         progress.start(1);

@@ -45,6 +45,7 @@
 //!   number of a user's command that counts;
 //! - [`world`]: the same with a NIC of ours between two hosts of ours;
 //! - [`session`], [`recommendation`]: a whole run, and what it finds;
+//! - [`lone`]: changes under which a lone packet may wait for others;
 //! - [`lane`]: a queue for urgent packets, of what a device has;
 //! - [`persist`], [`links`]: files that bring settings back at each boot, and those of others.
 
@@ -61,6 +62,7 @@ pub mod guard;
 pub mod journal;
 pub mod lane;
 pub mod links;
+pub mod lone;
 pub mod output;
 pub mod peer;
 pub mod persist;

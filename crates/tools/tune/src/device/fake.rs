@@ -17,6 +17,8 @@ pub struct FakeDevice {
     pub ignores: Option<Setting>,
     /// It refuses this, once others of the same request are in force.
     pub refuses: Option<Setting>,
+    /// What drives it.
+    pub driver_name: Option<&'static str>,
     /// How many changes it was asked for.
     pub changes: Cell<u32>,
 }
@@ -32,6 +34,7 @@ impl FakeDevice {
             quantum: 1,
             ignores: None,
             refuses: None,
+            driver_name: None,
             changes: Cell::new(0),
         }
     }
@@ -44,6 +47,10 @@ impl Device for FakeDevice {
 
     fn driver(&self) -> String {
         "fake".into()
+    }
+
+    fn driver_name(&self) -> Option<String> {
+        self.driver_name.map(str::to_owned)
     }
 
     fn read_with(&self, _: &[Setting]) -> Result<State> {

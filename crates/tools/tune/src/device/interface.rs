@@ -296,9 +296,12 @@ impl Device for Interface {
     }
 
     fn driver(&self) -> String {
-        self.ethtool
-            .driver(self.name())
-            .map_or("a device without a driver".into(), |driver| format!("driver {}", driver.name))
+        let driver = self.driver_name();
+        driver.map_or("a device without a driver".into(), |driver| format!("driver {driver}"))
+    }
+
+    fn driver_name(&self) -> Option<String> {
+        self.ethtool.driver(self.name()).ok().map(|driver| driver.name)
     }
 
     fn read_with(&self, named: &[Setting]) -> Result<State> {

@@ -75,6 +75,11 @@ pub trait Device {
     /// What drives it, for people: a driver's name.
     fn driver(&self) -> String;
 
+    /// The name of its driver, as `ethtool -i` prints it, if it is one of the kernel's.
+    fn driver_name(&self) -> Option<String> {
+        None
+    }
+
     /// Reads the settings of the whole device, and of `named` those that are not: of single queues
     /// and NAPI instances, and sysctls.
     ///

@@ -5,6 +5,7 @@ use netdev::DeviceError;
 use netdev::ethtool::{Ethtool, Flow, FlowRules, HashFields, PlacedRule, Rss};
 
 use crate::device::Device;
+use crate::lone::may_wait;
 use crate::setting::steering::Placed;
 use crate::setting::{Setting, State};
 
@@ -36,6 +37,8 @@ pub struct Capabilities {
     pub udp_hash: Option<HashFields>,
     /// Whether queues have coalescing of their own.
     pub per_queue: bool,
+    /// Whether packets may wait for `rx-frames` others at `rx-usecs 0`.
+    pub may_wait: bool,
     /// Its settings, and processors of queues where they can be chosen.
     pub state: State,
 }
@@ -85,6 +88,7 @@ impl Capabilities {
             tcp_hash: optional(ethtool.hash_fields(name, Flow::Tcp4))?,
             udp_hash: optional(ethtool.hash_fields(name, Flow::Udp4))?,
             per_queue,
+            may_wait: may_wait(device, &state),
             state,
         })
     }

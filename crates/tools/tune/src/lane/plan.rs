@@ -259,6 +259,12 @@ fn coalescing(wanted: &Wanted, device: &Capabilities, plan: &mut Plan) {
         }
         let usecs = Setting::RxUsecs.of_queue(plan.queue);
         plan.change.0.extend(usecs.map(|setting| (setting, number(wanted.rx_usecs))));
+        // Without a time, a single frame has to end the wait.
+        let is_several = state.get(Setting::RxFrames).and_then(Value::number) > Some(1);
+        if wanted.rx_usecs == 0 && device.may_wait && is_several {
+            let frames = Setting::RxFrames.of_queue(plan.queue);
+            plan.change.0.extend(frames.map(|setting| (setting, number(1))));
+        }
         return;
     }
     let now = wanted.rest_usecs.or_else(|| {

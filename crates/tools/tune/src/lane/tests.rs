@@ -37,6 +37,7 @@ fn whole() -> Capabilities {
         tcp_hash: Some(HashFields { addresses: true, ports: true }),
         udp_hash: Some(HashFields { addresses: true, ports: false }),
         per_queue: true,
+        may_wait: false,
         state: state(
             "adaptive-rx on rx-usecs 50 queue:0:smp-affinity 0-3 queue:3:smp-affinity 0-3 \
              queue:0:xps-cpus none queue:1:xps-cpus 1-2 queue:3:xps-cpus none",
@@ -51,6 +52,18 @@ fn wanted(packets: &str) -> Wanted {
 #[track_caller]
 fn refused(wanted: &Wanted, device: &Capabilities) -> String {
     plan(wanted, device).unwrap_err().to_string()
+}
+
+#[test]
+fn where_no_time_ends_the_wait_a_single_frame_does() {
+    let device =
+        |may_wait| Capabilities { may_wait, state: state("rx-usecs 50 rx-frames 64"), ..whole() };
+    let change =
+        |device: &Capabilities| plan(&wanted("tcp-port=11211"), device).unwrap().change.to_string();
+    assert!(change(&device(true)).contains("queue:3:rx-usecs 0 queue:3:rx-frames 1"));
+    assert!(!change(&device(false)).contains("rx-frames"));
+    let single = Capabilities { state: state("rx-usecs 50 rx-frames 1"), ..device(true) };
+    assert!(!change(&single).contains("rx-frames"));
 }
 
 #[test]

@@ -153,7 +153,10 @@ impl Search<'_> {
     }
 
     fn is_tried(&self, point: &Point) -> bool {
-        self.trials.iter().any(|trial| trial.point == *point)
+        let change = self.space.change(point);
+        self.trials.iter().any(|trial| {
+            trial.point == *point || !change.is_empty() && self.space.change(&trial.point) == change
+        })
     }
 
     /// Measures points in turns, each new one as often as the budget says.

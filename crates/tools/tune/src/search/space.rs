@@ -53,6 +53,8 @@ pub struct Space {
     /// Parts of settings. The first axis is in the order of growing holds; the first place on each
     /// of the others changes nothing.
     pub axes: Vec<Vec<Change>>,
+    /// Whether a time of 0 goes with a single frame: else a lone packet may wait for others.
+    single_frame: bool,
     /// How many of the last axes the user has named: all their places are tried.
     named: usize,
 }
@@ -63,6 +65,17 @@ impl Space {
     /// The first axis is `rx-usecs`; where there is none, the kernel's deferral, or `rx-frames`.
     #[must_use]
     pub fn of(state: &State, longest: u64) -> Self {
+        Self::build(state, longest, false)
+    }
+
+    /// The same on a device where packets may wait for `rx-frames` others without a time that ends
+    /// it ([`lone`](crate::lone)): there is none of `rx-frames` alone, and off is one frame.
+    #[must_use]
+    pub fn with_single_frame(state: &State, longest: u64) -> Self {
+        Self::build(state, longest, true)
+    }
+
+    fn build(state: &State, longest: u64, single_frame: bool) -> Self {
         let fixed = |setting| state.get(setting).filter(|_| !state.is_driven(setting));
         let ladder: Vec<u64> = LADDER.into_iter().filter(|usecs| *usecs <= longest).collect();
         let mut axes: Vec<Vec<Change>> = Vec::new();
@@ -79,7 +92,8 @@ impl Space {
             let places = if first { ladder } else { DEFERRALS.to_vec() };
             axes.push(places.into_iter().map(deferred).collect());
         }
-        if state.get(Setting::RxFrames).is_some() {
+        let is_bounded = !single_frame || state.get(Setting::RxUsecs).is_some();
+        if state.get(Setting::RxFrames).is_some() && is_bounded {
             let frames = |frames| Change(vec![(Setting::RxFrames, Value::Number(frames))]);
             axes.push(FRAMES.into_iter().map(frames).collect());
         }
@@ -97,7 +111,9 @@ impl Space {
             axis.insert(0, Change::default());
         }
         let place = axes.first().and_then(|axis| axis.iter().position(is_now));
-        let place = place.filter(|_| !state.is_on(Setting::AdaptiveRx));
+        let number = |setting| fixed(setting).and_then(Value::number).unwrap_or(0);
+        let waits = number(Setting::RxUsecs) == 0 && number(Setting::RxFrames) > 1;
+        let place = place.filter(|_| !(state.is_on(Setting::AdaptiveRx) || single_frame && waits));
         let mut specials = Vec::new();
         let present = match place {
             Some(place) => Point::At([&[place][..], &vec![0; axes.len() - 1]].concat()),
@@ -110,7 +126,7 @@ impl Space {
             specials.push(Change(vec![(Setting::AdaptiveRx, Value::Switch(true))]));
         }
         specials.extend(shorter_profile(state));
-        Self { present, specials, axes, named: 0 }
+        Self { present, specials, axes, single_frame, named: 0 }
     }
 
     /// The settings that points may name, each once.
@@ -133,7 +149,13 @@ impl Space {
     pub fn among(settings: &[Change]) -> Self {
         let present = [Change::default()];
         let specials = present.iter().chain(settings).cloned().collect();
-        Self { present: Point::Special(0), specials, axes: Vec::new(), named: 0 }
+        Self {
+            present: Point::Special(0),
+            specials,
+            axes: Vec::new(),
+            single_frame: false,
+            named: 0,
+        }
     }
 
     /// The same with busy polling as another axis, where it is to be had: it is of the whole
@@ -212,7 +234,12 @@ impl Space {
             Point::Special(number) => self.specials.get(*number).cloned().unwrap_or_default(),
             Point::At(places) => {
                 let parts = self.axes.iter().zip(places).filter_map(|(axis, at)| axis.get(*at));
-                Change(parts.flat_map(|part| part.0.iter().cloned()).collect())
+                let mut change = Change(parts.flat_map(|part| part.0.iter().cloned()).collect());
+                if self.single_frame && change.number(Setting::RxUsecs) == Some(0) {
+                    change = change.without(|setting| setting == Setting::RxFrames);
+                    change.0.push((Setting::RxFrames, Value::Number(1)));
+                }
+                change
             }
         }
     }
@@ -228,7 +255,13 @@ impl Space {
         }
         let specials = (0..self.specials.len()).map(Point::Special);
         let axes = points.into_iter().filter(|point| !point.is_empty()).map(Point::At);
-        specials.chain(axes).collect()
+        let mut all: Vec<Point> = specials.chain(axes).collect();
+        if self.single_frame {
+            // Beside a time of 0 all numbers of frames are one.
+            let mut seen = BTreeSet::new();
+            all.retain(|point| seen.insert(self.change(point).to_string()));
+        }
+        all
     }
 }
 
@@ -344,6 +377,29 @@ mod tests {
         assert_eq!(more.usual_trials(), 10);
         // What adaptive moderation chooses is no axis.
         assert_eq!(space("rx-usecs 0 adaptive-tx on tx-usecs 0").axes.len(), 1);
+    }
+
+    #[test]
+    fn where_frames_alone_may_not_come_a_time_of_0_goes_with_one() {
+        let state = |text: &str| {
+            let change: Change = text.parse().unwrap();
+            State(change.0.into_iter().collect())
+        };
+        let space = Space::with_single_frame(&state("rx-usecs 75 rx-frames 64"), 128);
+        let all: Vec<Change> = space.all().iter().map(|point| space.change(point)).collect();
+        let at_once = all.iter().filter(|change| change.number(Setting::RxUsecs) == Some(0));
+        let at_once: Vec<String> = at_once.map(ToString::to_string).collect();
+        assert_eq!(at_once, ["rx-usecs 0 rx-frames 1"]);
+        // As it is, 8, 32, 128, and 0 frames beside each other time.
+        assert_eq!(all.len(), 1 + 12 * 5);
+        let alone = Space::with_single_frame(&state("rx-frames 23"), 128);
+        assert!(alone.axes.is_empty(), "{:?}", alone.axes);
+        // As it is, it is no point of the axes: those have one frame.
+        let waiting = Space::with_single_frame(&state("rx-usecs 0 rx-frames 64"), 128);
+        assert_eq!(waiting.change(&waiting.present), Change::default());
+        let deferred = "rx-frames 23 gro-flush-timeout 0 napi-defer-hard-irqs 0";
+        let settings = Space::with_single_frame(&state(deferred), 128).settings();
+        assert!(!settings.contains(&Setting::RxFrames), "{settings:?}");
     }
 
     #[test]

@@ -20,6 +20,14 @@ impl State {
         self.0.get(&setting)
     }
 
+    /// The same after a change that is taken as it is.
+    #[must_use]
+    pub fn with(&self, change: &Change) -> Self {
+        let mut after = self.clone();
+        after.0.extend(change.0.iter().cloned());
+        after
+    }
+
     /// Whether a switch is on.
     #[must_use]
     pub fn is_on(&self, setting: Setting) -> bool {
