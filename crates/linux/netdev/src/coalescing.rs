@@ -1,5 +1,5 @@
 //! What `ethtool -C` does, by ioctl alone: the coalescing settings that our own NIC has in a guest.
-//! [`device::ethtool`](crate::ethtool) is for any device and all settings.
+//! [`ethtool`](crate::ethtool) is for any device and all settings.
 //!
 //! Layout: `struct ethtool_coalesce` of Linux, `include/uapi/linux/ethtool.h`.
 
@@ -13,31 +13,6 @@ const RX_USECS: usize = 1;
 const RX_FRAMES: usize = 2;
 /// Where `tx-frames` is.
 const TX_FRAMES: usize = 6;
-/// Where `adaptive-rx` is.
-const ADAPTIVE_RX: usize = 10;
-
-/// How an interface waits before it interrupts for what it has received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Coalescing {
-    /// For how long, in microseconds.
-    pub rx_usecs: u32,
-    /// For how many frames; 0: the time alone counts.
-    pub rx_frames: u32,
-    /// The driver changes these as it sees fit.
-    pub adaptive_rx: bool,
-}
-
-/// Reads the settings of an interface in the network of this thread, which takes no rights.
-///
-/// # Errors
-/// If there is no such interface, or its driver has no such settings.
-pub fn coalescing(interface: &str) -> io::Result<Coalescing> {
-    let mut settings = [0; WORDS];
-    settings[0] = GET;
-    Control::open()?.ethtool(interface, &mut settings)?;
-    let adaptive_rx = settings[ADAPTIVE_RX] != 0;
-    Ok(Coalescing { rx_usecs: settings[RX_USECS], rx_frames: settings[RX_FRAMES], adaptive_rx })
-}
 
 /// Sets `rx-usecs` and `rx-frames` of an interface in the network of this thread; what else there
 /// is stays as it is, if the driver reports it right.
@@ -71,7 +46,6 @@ mod tests {
     #[test]
     fn refusals_are_reported() {
         assert!(set_coalescing("no-such-device", 1, 0).is_err());
-        assert!(coalescing("no-such-device").is_err() && coalescing("lo").is_err());
         assert!(set_coalescing("a-name-that-is-far-too-long", 1, 0).is_err());
         // The loopback has no interrupts to coalesce.
         let refused = set_coalescing("lo", 1, 0).unwrap_err();

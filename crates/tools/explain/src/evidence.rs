@@ -36,6 +36,10 @@ pub enum OwnHold {
         rx_frames: u32,
         /// `adaptive-rx`: the driver changes the other two.
         adaptive: bool,
+        /// The longest wait that follows, in microseconds; `None`: nothing says or limits it.
+        up_to_us: Option<f64>,
+        /// Whether it takes `rx-frames 1` beside `rx-usecs 0` to have none.
+        single_frame: bool,
     },
     /// There is nothing to wait with: loopback, or a pair of virtual devices.
     None,
@@ -63,7 +67,7 @@ impl OwnHold {
     pub fn may_be(&self, us: f64) -> bool {
         match self {
             Self::Counted { p50_us, .. } | Self::Stamped { p50_us } => *p50_us >= us,
-            Self::Set { rx_usecs, adaptive, .. } => *adaptive || f64::from(*rx_usecs) >= us,
+            Self::Set { up_to_us, .. } => up_to_us.is_none_or(|up_to| up_to >= us),
             Self::None => false,
             Self::Unknown => true,
         }
@@ -249,17 +253,30 @@ mod tests {
     fn answers_that_come_together_were_held() {
         assert_eq!(far(times(260.0, Some(258.0)), &held(), &OwnHold::Unknown), Far::SomeHold);
         assert_eq!(far(times(260.0, Some(258.0)), &held(), &OwnHold::None), Far::RemoteHold);
-        let off = OwnHold::Set { rx_usecs: 0, rx_frames: 1, adaptive: false };
+        let set = |up_to_us| OwnHold::Set {
+            rx_usecs: 0,
+            rx_frames: 12,
+            adaptive: false,
+            up_to_us,
+            single_frame: true,
+        };
+        let off = set(Some(0.0));
         assert_eq!(far(times(260.0, Some(258.0)), &held(), &off), Far::RemoteHold);
-        let adaptive = OwnHold::Set { rx_usecs: 0, rx_frames: 1, adaptive: true };
-        assert_eq!(far(times(260.0, Some(258.0)), &held(), &adaptive), Far::SomeHold);
+        // A time of 0 may wait for frames.
+        assert_eq!(far(times(260.0, Some(258.0)), &held(), &set(None)), Far::SomeHold);
         let counted = OwnHold::Counted { p50_us: 2.0, p99_us: 9.0, lab: "x".into() };
         assert_eq!(far(times(260.0, Some(258.0)), &held(), &counted), Far::RemoteHold);
     }
 
     #[test]
     fn stamps_tell_more_than_settings_and_less_than_a_count() {
-        let set = OwnHold::Set { rx_usecs: 50, rx_frames: 0, adaptive: false };
+        let set = OwnHold::Set {
+            rx_usecs: 50,
+            rx_frames: 0,
+            adaptive: false,
+            up_to_us: Some(50.0),
+            single_frame: false,
+        };
         let kept = [52_000, 51_000, 53_000, 9_000_000, 50_000];
         assert_eq!(set.clone().or_stamped(&kept), OwnHold::Stamped { p50_us: 52.0 });
         assert_eq!(set.clone().or_stamped(&kept[..3]), set);

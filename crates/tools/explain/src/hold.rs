@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use netdev::coalescing;
+use netdev::DeviceError;
+use netdev::drivers::{Bound, lacks_timer, wait};
+use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 
 use super::evidence::OwnHold;
 use super::stages::Stage;
@@ -34,12 +36,34 @@ pub(crate) fn of(device: &str) -> OwnHold {
     if let Some(counted) = counted(device) {
         return counted;
     }
-    match coalescing::coalescing(device) {
-        Ok(coalescing::Coalescing { rx_usecs, rx_frames, adaptive_rx }) => {
-            OwnHold::Set { rx_usecs, rx_frames, adaptive: adaptive_rx }
-        }
+    match read(device) {
+        Ok((driver, settings)) => set(&driver, &settings),
         Err(_) if is_virtual(device) => OwnHold::None,
         Err(_) => OwnHold::Unknown,
+    }
+}
+
+/// The name of the driver of a device, and its coalescing.
+fn read(device: &str) -> Result<(String, Coalesce), DeviceError> {
+    let ethtool = Ethtool::open()?;
+    Ok((ethtool.driver(device)?.name, ethtool.coalesce(device)?))
+}
+
+/// What settings say, as far as is known what their driver makes of them.
+fn set(driver: &str, settings: &Coalesce) -> OwnHold {
+    let get = |name| settings.get(name).unwrap_or(0);
+    let up_to_us = match wait(driver, settings).map(|wait| wait.bound) {
+        None => Some(0.0),
+        Some(Bound::Us(us)) => Some(us),
+        Some(Bound::Endless | Bound::Unknown) => None,
+    };
+    let at_once = settings.clone().with(Parameter::AdaptiveRx, 0).with(Parameter::RxUsecs, 0);
+    OwnHold::Set {
+        rx_usecs: get(Parameter::RxUsecs),
+        rx_frames: get(Parameter::RxFrames),
+        adaptive: settings.is_on(Parameter::AdaptiveRx) == Some(true),
+        up_to_us,
+        single_frame: lacks_timer(driver, &at_once).is_some(),
     }
 }
 
@@ -64,4 +88,23 @@ fn counted(device: &str) -> Option<OwnHold> {
         found = Some(OwnHold::Counted { p50_us, p99_us, lab });
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_of_zero_is_no_hold_only_where_it_is() {
+        use Parameter::{RxFrames, RxUsecs};
+        let settings = Coalesce::new().with(RxUsecs, 0).with(RxFrames, 12);
+        let of = |driver| match set(driver, &settings) {
+            OwnHold::Set { up_to_us, single_frame, .. } => (up_to_us, single_frame),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(of("igb"), (Some(0.0), false));
+        assert_eq!(of("virtio_net"), (None, true));
+        assert_eq!(of("bnx2"), (None, true));
+        assert_eq!(of("vmxnet3"), (Some(4_000.0), false));
+    }
 }

@@ -211,12 +211,16 @@ impl Report {
         if has(Stage::Far) && !has(Stage::Hold) {
             words.push(match self.own_hold {
                 OwnHold::Counted { .. } | OwnHold::Stamped { .. } => "",
-                OwnHold::Set { rx_usecs: 0, adaptive: false, .. } => {
-                    "This NIC is set not to hold packets (rx-usecs 0)."
+                OwnHold::Set { up_to_us: Some(0.0), .. } => {
+                    "This NIC is set not to hold packets (ethtool -c)."
                 }
-                OwnHold::Set { .. } => {
-                    "Up to rx-usecs of `wire and far side` may be the hold of this NIC, which gives \
-                     no time stamps of its own to tell them apart."
+                OwnHold::Set { up_to_us: Some(_), .. } => {
+                    "What `earmark show` tells of its settings may be the hold of this NIC within `wire \
+                     and far side`: it gives no time stamps of its own to tell them apart."
+                }
+                OwnHold::Set { up_to_us: None, .. } => {
+                    "How long this NIC holds packets does not follow from its settings (earmark \
+                     show): that is part of `wire and far side`."
                 }
                 OwnHold::None => "This device has no interrupts to hold back.",
                 OwnHold::Unknown => {
@@ -314,7 +318,13 @@ mod tests {
         lengths.add(Stage::Far, 250_000);
         lengths.add(Stage::WakeUp, 10_000);
         let summary = Collection::of(lengths).summary().unwrap();
-        let own_hold = OwnHold::Set { rx_usecs: 50, rx_frames: 0, adaptive: false };
+        let own_hold = OwnHold::Set {
+            rx_usecs: 50,
+            rx_frames: 0,
+            adaptive: false,
+            up_to_us: Some(50.0),
+            single_frame: false,
+        };
         let case = VerdictInput {
             summary: &summary,
             far: Far::SlowProgram,

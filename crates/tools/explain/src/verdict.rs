@@ -103,6 +103,9 @@ impl VerdictInput<'_> {
             OwnHold::Counted { lab, .. } => {
                 format!("earmark nic --lab {lab} set {} rx-usecs 0", self.device())
             }
+            OwnHold::Set { single_frame: true, .. } => {
+                format!("ethtool -C {} adaptive-rx off rx-usecs 0 rx-frames 1", self.device())
+            }
             _ => format!("ethtool -C {} adaptive-rx off rx-usecs 0", self.device()),
         }
     }
@@ -137,8 +140,8 @@ impl VerdictInput<'_> {
             }
             Cause::Own(Stage::Far | Stage::Unaccounted) => "trace for longer: --duration 30".into(),
             Cause::Far(Far::RemoteHold) => {
-                "on the far side: ethtool -C DEV adaptive-rx off rx-usecs 0 (earmark tune finds a \
-                 value in between)"
+                "on the far side: ethtool -C DEV adaptive-rx off rx-usecs 0, with rx-frames 1 if it \
+                 has that (earmark tune finds a value in between)"
                     .into()
             }
             Cause::Far(Far::SomeHold) => format!(
@@ -210,8 +213,8 @@ impl VerdictInput<'_> {
             OwnHold::Stamped { .. } if !shown => {
                 acquitted.push("NIC hold (its time stamps show none)".into());
             }
-            OwnHold::Set { rx_usecs: 0, adaptive: false, .. } if largest == Stage::Far => {
-                acquitted.push("NIC hold (rx-usecs is 0)".into());
+            OwnHold::Set { up_to_us: Some(0.0), .. } if largest == Stage::Far => {
+                acquitted.push("NIC hold (its driver says that there is none)".into());
             }
             _ => {}
         }
@@ -306,8 +309,21 @@ mod tests {
     #[test]
     fn own_hold_comes_with_the_command_and_its_price() {
         let summary = summary(&[(Stage::Far, 40), (Stage::Hold, 200), (Stage::WakeUp, 9)]);
-        let off = OwnHold::Set { rx_usecs: 200, rx_frames: 0, adaptive: false };
-        let verdict = judge(&summary, Far::Way, &off);
+        let set = |single_frame, up_to_us| OwnHold::Set {
+            rx_usecs: 0,
+            rx_frames: 64,
+            adaptive: false,
+            up_to_us,
+            single_frame,
+        };
+        let verdict = judge(&summary, Far::Way, &set(true, None));
+        assert!(verdict.takes.ends_with("rx-usecs 0 rx-frames 1"), "{}", verdict.takes);
+        let far = self::summary(&[(Stage::Far, 40)]);
+        let is_acquitted = |own: &OwnHold| {
+            judge(&far, Far::Way, own).acquitted.iter().any(|it| it.starts_with("NIC hold"))
+        };
+        assert!(is_acquitted(&set(true, Some(0.0))) && !is_acquitted(&set(true, None)));
+        let verdict = judge(&summary, Far::Way, &set(false, Some(200.0)));
         assert_eq!((verdict.cause, verdict.side), (Cause::Own(Stage::Hold), Side::Mine));
         assert!(verdict.takes.contains("ethtool -C eth7"), "{}", verdict.takes);
         assert!(verdict.costs.contains("2000 a second"), "{}", verdict.costs);

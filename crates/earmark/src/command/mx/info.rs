@@ -5,7 +5,8 @@ use clap::Args;
 use mx_io::port::shm::memory_obstacle;
 use mx_io::port::{self, PortError, PortSpec};
 use mx_io::report::running;
-use netdev::coalescing::{Coalescing, coalescing};
+use netdev::drivers::{Bound, lacks_timer, wait};
+use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use serde::Serialize;
 use sys::netlink::Netlink;
 
@@ -13,7 +14,7 @@ use report::outln;
 
 /// From how many microseconds on a NIC that waits for more frames is reported. Open-MX warns from
 /// there, too: a small message takes about as long.
-const SLOW_USECS: u32 = 13;
+const SLOW_US: f64 = 13.0;
 
 /// What `earmark mx info` takes.
 #[derive(Args, Debug)]
@@ -91,10 +92,17 @@ impl Info {
         self.mtu = Some(link.mtu);
         let mac: Vec<String> = link.mac.iter().map(|byte| format!("{byte:02x}")).collect();
         self.nic_id = (mac.len() == 6).then(|| mac.join(":"));
-        if let Ok(settings) = coalescing(interface) {
-            self.warnings.extend(warning(interface, &settings));
-            let Coalescing { rx_usecs, rx_frames, adaptive_rx } = settings;
-            self.coalescing = Some(Interrupts { rx_usecs, rx_frames, adaptive_rx });
+        let ethtool = Ethtool::open()?;
+        if let Ok(settings) = ethtool.coalesce(interface) {
+            let driver = ethtool.driver(interface).map(|driver| driver.name);
+            let driver = driver.as_deref().unwrap_or("its driver");
+            self.warnings.extend(warning(interface, driver, &settings));
+            let get = |name| settings.get(name).unwrap_or(0);
+            self.coalescing = Some(Interrupts {
+                rx_usecs: get(Parameter::RxUsecs),
+                rx_frames: get(Parameter::RxFrames),
+                adaptive_rx: get(Parameter::AdaptiveRx) != 0,
+            });
         }
         Ok(())
     }
@@ -144,26 +152,39 @@ impl Info {
 }
 
 /// What to say of an interface that makes messages wait.
-fn warning(interface: &str, settings: &Coalescing) -> Option<String> {
-    let Coalescing { rx_usecs, adaptive_rx, .. } = *settings;
-    (rx_usecs >= SLOW_USECS && !adaptive_rx).then(|| {
-        format!(
-            "{interface} waits for up to {rx_usecs} us before it interrupts, and each message with \
-             it; for short round trips: ethtool -C {interface} rx-usecs 0"
-        )
-    })
+fn warning(interface: &str, driver: &str, settings: &Coalesce) -> Option<String> {
+    if settings.is_on(Parameter::AdaptiveRx) == Some(true) {
+        return None;
+    }
+    let wait = wait(driver, settings)?;
+    if matches!(wait.bound, Bound::Us(us) if us < SLOW_US) {
+        return None;
+    }
+    let at_once = settings.clone().with(Parameter::RxUsecs, 0);
+    let one = if lacks_timer(driver, &at_once).is_some() { " rx-frames 1" } else { "" };
+    Some(format!(
+        "messages over {interface} may wait: {}; for short round trips: ethtool -C {interface} \
+         rx-usecs 0{one}",
+        wait.what
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Parameter::{AdaptiveRx, RxFrames, RxUsecs};
 
     #[test]
     fn interface_that_makes_messages_wait_is_told_of() {
-        let slow = Coalescing { rx_usecs: 13, rx_frames: 0, adaptive_rx: false };
-        let text = warning("eth0", &slow).unwrap();
-        assert!(text.contains("13 us") && text.ends_with("ethtool -C eth0 rx-usecs 0"), "{text}");
-        assert_eq!(warning("eth0", &Coalescing { rx_usecs: 12, ..slow }), None);
-        assert_eq!(warning("eth0", &Coalescing { adaptive_rx: true, ..slow }), None);
+        let slow = Coalesce::new().with(RxUsecs, 13);
+        let text = warning("eth0", "igb", &slow).unwrap();
+        assert!(
+            text.contains("rx-usecs 13") && text.ends_with("ethtool -C eth0 rx-usecs 0"),
+            "{text}"
+        );
+        assert_eq!(warning("eth0", "igb", &slow.clone().with(RxUsecs, 12)), None);
+        assert_eq!(warning("eth0", "igb", &slow.clone().with(AdaptiveRx, 1)), None);
+        let text = warning("eth0", "bnx2", &slow.with(RxUsecs, 0).with(RxFrames, 12)).unwrap();
+        assert!(text.contains("12 packets") && text.ends_with("rx-usecs 0 rx-frames 1"), "{text}");
     }
 }
