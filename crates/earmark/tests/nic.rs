@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::process::Command;
 
 mod common;
-use common::{EARMARK, Lab, lab_run, output, run};
+use common::{Directory, EARMARK, Lab, lab_run, output, run};
 
 /// Queue `queue` of port `port`, as `nic show --json` has it.
 fn queue(shown: &Value, port: usize, queue: usize) -> Value {
@@ -208,6 +208,20 @@ fn a_host_sees_its_own_nic() {
         let ended = lab_run(&["--on", host, &script]);
         assert_eq!(ended.output(), "1\nb0 queue 0: delay:33\nrx-usecs: 33\n", "on host {host}");
     }
+}
+
+#[test]
+fn a_device_of_a_lab_is_known_as_a_port_of_its_nic() {
+    let directory = Directory::new();
+    let state = directory.path().display();
+    let script = format!(
+        "{EARMARK} show a0 | grep -Ec 'NIC of lab [^ ]* is set to delay:200' && \
+         {EARMARK} apply a0 rx-usecs 50 --state-dir {state} | head -1 && \
+         {EARMARK} show a0 | grep -oE 'Up to 50 us|set to delay:50'"
+    );
+    let ended = lab_run(&["--strategy", "delay:200", "--on", "a", &script]);
+    let expected = "2\na0: rx-usecs 200 -> 50\nUp to 50 us\nset to delay:50\nset to delay:50\n";
+    assert_eq!(ended.output(), expected);
 }
 
 /// Runs a script where no lab of anybody else can be seen.

@@ -9,6 +9,7 @@ use netdev::{Root, device_name};
 use serde::Serialize;
 
 use bench::options::duration;
+use lab::control::client::port_here;
 use report::{errln, outln, output};
 use sys::interrupted;
 use tune::device::{self, Device, Reopened};
@@ -43,6 +44,22 @@ impl DeviceArgs {
         Ok((store, device::open(name, self.lab.as_deref())?))
     }
 
+    /// The same with a lab, if device `name` is a port of its NIC, and that has all that is to be
+    /// changed: the driver of TAPs has nothing of it.
+    fn of_port(&self, name: &str, change: &Change) -> Self {
+        let of_ports =
+            [Setting::Strategy, Setting::AdaptiveRx, Setting::RxUsecs, Setting::RxFrames];
+        let is_tap = || {
+            let device = device::open(name, None);
+            device.is_ok_and(|device| device.driver_name().as_deref() == Some("tun"))
+        };
+        let mut at = self.clone();
+        if at.lab.is_none() && change.settings().all(|it| of_ports.contains(&it)) && is_tap() {
+            at.lab = port_here(name).map(|(lab, _)| lab);
+        }
+        at
+    }
+
     /// What names the lab on another command line.
     #[must_use]
     pub fn lab_flag(&self) -> String {
@@ -55,7 +72,7 @@ impl DeviceArgs {
 }
 
 /// What `earmark apply` takes.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct ApplyArgs {
     /// The device, such as eth0
     #[arg(value_name = "DEV")]
@@ -112,6 +129,7 @@ struct Applied<'a> {
 /// If the device cannot do it or refuses; it is as it was, then.
 pub fn apply(args: &ApplyArgs) -> Result<()> {
     let change = Change::parse(&args.settings).map_err(|why| anyhow!("{why}"))?;
+    let args = &ApplyArgs { at: args.at.of_port(&args.device, &change), ..args.clone() };
     let (store, device) = args.at.open(&args.device)?;
     let device = device.as_ref();
     check(device, &change)?;

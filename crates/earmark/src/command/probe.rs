@@ -11,7 +11,8 @@ use infer::{Heard, Place, Purpose};
 
 use super::apply::DeviceArgs;
 
-use netdev::{Root, coalescing, deferral, routes};
+use netdev::ethtool::{Ethtool, Parameter};
+use netdev::{Root, deferral, routes};
 use probe::fleet::Pace;
 use probe::prober::{EchoKind, Prober};
 use probe::recording::{self, Origin};
@@ -129,7 +130,8 @@ fn local(from: IpAddr, to: IpAddr) -> Option<Local> {
     let device = routes::device(from, to)?;
     let deferral = deferral::read_deferral(&Root::here(), &device).unwrap_or_default();
     let deferral = deferral.gro_flush_timeout.zip(deferral.napi_defer_hard_irqs);
-    let rx_usecs = coalescing::coalescing(&device).ok().map(|coalescing| coalescing.rx_usecs);
+    let coalescing = Ethtool::open().ok().and_then(|ethtool| ethtool.coalesce(&device).ok());
+    let rx_usecs = coalescing.and_then(|coalescing| coalescing.get(Parameter::RxUsecs));
     let deferral = deferral.filter(|(nanos, polls)| *nanos > 0 && *polls > 0);
     Some(Local { device, rx_usecs, deferral })
 }

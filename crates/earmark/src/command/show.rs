@@ -13,8 +13,10 @@ use serde::Serialize;
 
 use bench::options::number;
 use bench::suggestions::SuggestedValues;
+use lab::control::client::port_here;
 use report::terminal::Width;
 use report::{errln, outln};
+use show::lab::LabPort;
 use show::lines::Lines;
 use show::read::nics;
 use show::report::{Report, SCHEMA};
@@ -68,7 +70,7 @@ pub fn run(args: &ShowArgs) -> Result<ExitCode> {
     // No rule is about interrupts.
     let sample = if policy.is_some() { 0.0 } else { args.sample };
     let sample = Duration::from_secs_f64(sample);
-    let devices = match &args.device {
+    let mut devices = match &args.device {
         Some(device) => vec![Report::read(&root, &device_name(&root, device), sample)?],
         // One that goes away meanwhile is not shown.
         None => nics(&root)?
@@ -76,6 +78,7 @@ pub fn run(args: &ShowArgs) -> Result<ExitCode> {
             .filter_map(|device| Report::read(&root, device, Duration::ZERO).ok())
             .collect(),
     };
+    devices = devices.into_iter().map(with_lab).collect();
     if args.device.is_none() {
         for name in illegible_devices(&root).unwrap_or_default() {
             errln!(
@@ -102,4 +105,16 @@ pub fn run(args: &ShowArgs) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The same with the port of a lab's NIC that it is, if it is one.
+fn with_lab(device: Report) -> Report {
+    if device.driver_name() != "tun" {
+        return device;
+    }
+    let lab = port_here(&device.name).map(|(lab, port)| LabPort {
+        lab,
+        settings: port.queues.into_iter().map(|queue| queue.setting).collect(),
+    });
+    Report { lab, ..device }.with_delays()
 }

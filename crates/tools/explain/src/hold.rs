@@ -9,7 +9,6 @@ use netdev::ethtool::{Coalesce, Ethtool, Parameter};
 use super::evidence::OwnHold;
 use super::stages::Stage;
 use super::summary::Collection;
-use lab::control::Request;
 use lab::control::client;
 
 /// Holds that are shorter than this, in microseconds, are none.
@@ -74,20 +73,11 @@ pub(crate) fn is_virtual(device: &str) -> bool {
     device.exists() && !device.join("device").exists()
 }
 
-/// A lab's NIC counts what it holds. Other labs may have a device of the same name: then it is not
-/// known whose this one is.
+/// A lab's NIC counts what it holds.
 fn counted(device: &str) -> Option<OwnHold> {
-    let mut found = None;
-    for lab in client::labs().ok()?.own {
-        let Ok(ports) = client::ask(&lab, &Request::Show) else { continue };
-        let Some(port) = ports.into_iter().find(|port| port.port == device) else { continue };
-        if found.is_some() {
-            return None;
-        }
-        let [p50_us, p99_us, _] = port.hold_us?;
-        found = Some(OwnHold::Counted { p50_us, p99_us, lab });
-    }
-    found
+    let (lab, port) = client::port_here(device)?;
+    let [p50_us, p99_us, _] = port.hold_us?;
+    Some(OwnHold::Counted { p50_us, p99_us, lab })
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use netdev::drivers::{self, Bound, Wait, is_software, wait};
 use netdev::ethtool::{Parameter, QueueCoalesce};
 
 use super::delay::Delay;
+use super::lab::LabPort;
 use super::lines::us;
 use super::report::Report;
 use super::sleep::{eee, pcie_link};
@@ -16,7 +17,7 @@ use super::sleep::{eee, pcie_link};
 #[must_use]
 pub fn delays_of(report: &Report) -> Vec<Delay> {
     let mut delays: Vec<Delay> = [
-        coalescing(report),
+        report.lab.as_ref().map_or_else(|| coalescing(report), LabPort::delay),
         receive_delay(report),
         completion_entries(report),
         deferral(report),

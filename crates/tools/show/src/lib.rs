@@ -23,7 +23,7 @@
 //!
 //! - [`read`], [`report`]: all that the kernel says of a device;
 //! - [`delays`], [`delay`]: what holds a lone packet back, and for how long at most;
-//! - [`lanes`]: queues that rules choose;
+//! - [`lanes`]: queues that rules choose; [`lab`]: the NIC of a lab behind a device;
 //! - [`screen`], [`lines`]: for people;
 //! - [`check`]: devices held against a policy of rules;
 //! - [`rates`], [`role`]: packets, interrupts and drops a second; what an interrupt is for.
@@ -35,6 +35,7 @@ pub mod check;
 mod crowding;
 pub mod delay;
 pub mod delays;
+pub mod lab;
 pub mod lanes;
 pub mod lines;
 pub mod rates;

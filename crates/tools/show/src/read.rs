@@ -95,6 +95,7 @@ impl Report {
             crowded_cpu: crowded_cpu(&files.interrupts),
             irqbalance: irqbalance(root),
             files,
+            lab: None,
             unreadable: notes.0,
         };
         if let Err(error) = read_interrupts(root) {

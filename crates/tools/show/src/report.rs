@@ -8,6 +8,7 @@ use netdev::netdev::{Napi, Queue};
 use serde::Serialize;
 
 use super::delay::Delay;
+use super::lab::LabPort;
 use super::lanes::Lane;
 
 /// Raised when a field of the JSON changes its meaning or goes.
@@ -53,6 +54,9 @@ pub struct Report {
     /// What files say of it and of the machine.
     #[serde(flatten)]
     pub files: DeviceFiles,
+    /// The port of a lab's NIC that it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lab: Option<LabPort>,
     /// What could not be read, and why.
     pub unreadable: Vec<Unreadable>,
 }

@@ -105,6 +105,18 @@ pub fn ask(lab: &str, request: &Request) -> Result<Vec<PortState>> {
     }
 }
 
+/// The lab whose NIC has a port of that name, with the port. Other labs may have one of the same
+/// name: then it is not known which is meant.
+#[must_use]
+pub fn port_here(name: &str) -> Option<(String, PortState)> {
+    let of_lab = |lab: String| {
+        let ports = ask(&lab, &Request::Show).ok()?;
+        Some((lab, ports.into_iter().find(|port| port.port == name)?))
+    };
+    let mut found = labs().ok()?.own.into_iter().filter_map(of_lab);
+    found.next().filter(|_| found.next().is_none())
+}
+
 fn exchange(lab: &str, mut server: Server, request: &Request) -> Result<Reply> {
     let mut line = serde_json::to_string(request)?;
     line.push('\n');

@@ -188,7 +188,8 @@ fn longest(device: &Report, counts: impl Fn(&Delay) -> bool) -> Found {
 fn tells_no_timer(device: &Report) -> bool {
     let timers = [Parameter::RxUsecs, Parameter::AdaptiveRx, Parameter::RxCqeNsecs];
     let tells = |it: &Coalesce| timers.iter().any(|timer| it.get(*timer).is_some());
-    !device.coalescing.as_ref().is_some_and(tells)
+    device.lab.is_none()
+        && !device.coalescing.as_ref().is_some_and(tells)
         && !is_software(device.driver_name())
         && device.name != "lo"
 }

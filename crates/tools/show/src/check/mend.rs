@@ -73,6 +73,9 @@ fn shorten(device: &Report, other: Other, limit: &Limit) -> Option<String> {
     let wanted = limit.nearest(longest.map_or(0.0, length));
     let name = &device.name;
     match longest.map_or("coalescing", |delay| delay.cause) {
+        "coalescing" if device.lab.is_some() => {
+            Some(format!("earmark apply {name} rx-usecs {wanted}"))
+        }
         "coalescing" => {
             device.coalescing.as_ref()?.get(Parameter::RxUsecs)?;
             Some(coalescing(device, Parameter::RxUsecs, limit, wanted))

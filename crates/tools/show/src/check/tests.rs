@@ -1,6 +1,7 @@
 use netdev::ethtool::{Coalesce, Driver, QueueCoalesce};
 
 use super::*;
+use crate::lab::LabPort;
 use netdev::ethtool::Parameter::{self, AdaptiveRx, RxFrames, RxUsecs};
 
 fn device(driver: &str, settings: &[(Parameter, u32)]) -> Report {
@@ -132,6 +133,18 @@ fn a_time_of_zero_that_waits_for_frames_does_not_pass() {
     let bnx2 = device("bnx2", &[(RxUsecs, 0), (RxFrames, 12)]);
     unknown(bnx2, rule, "what bnx2 does then is not known here");
     holds(device("igb", &[(RxUsecs, 0), (RxFrames, 12)]), rule);
+}
+
+#[test]
+fn the_port_of_a_lab_is_held_against_rules_of_holds() {
+    let port = |setting: &str| Report {
+        lab: Some(LabPort { lab: "x".into(), settings: vec![setting.into()] }),
+        ..device("tun", &[(RxFrames, 0)])
+    };
+    let rule = "longest-hold = \"<= 25us\"";
+    let slow = port("delay:200").with_delays();
+    broken(slow, rule, "200us (coalescing)", "earmark apply eth0 rx-usecs 25");
+    holds(port("disabled").with_delays(), rule);
 }
 
 #[test]

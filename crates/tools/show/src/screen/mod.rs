@@ -5,6 +5,7 @@ mod nic;
 
 use netdev::ethtool::Parameter;
 
+use super::lab::LabPort;
 use super::lanes::Lane;
 use super::lines::{Lines, us};
 use super::report::Report;
@@ -17,11 +18,13 @@ use report::terminal::Width;
 pub fn summary(report: &Report) -> String {
     let mut parts = vec![report.driver_name().to_owned()];
     parts.extend(link(report));
-    let settings = report.coalescing.as_ref().map(|settings| {
+    let settings = report.coalescing.as_ref().filter(|_| report.lab.is_none()).map(|settings| {
         let shown = [Parameter::RxUsecs, Parameter::RxFrames, Parameter::AdaptiveRx];
         let shown = shown.into_iter().filter_map(|name| Some(pair(name, settings.get(name)?)));
         shown.collect::<Vec<_>>().join(", ")
     });
+    let of_lab = || report.lab.as_ref().map(LabPort::describe);
+    let settings = settings.or_else(of_lab);
     parts.push(settings.unwrap_or_else(|| "no coalescing settings".into()));
     let longest = report.delays.iter().find(|it| it.endless || it.up_to_us.is_some());
     parts.extend(longest.map(|it| match it.up_to_us {

@@ -31,6 +31,7 @@ pub(super) fn nic(report: &Report) -> String {
         None if !lower.is_empty() => {
             format!("above {}: look at what is below, too", lower.join(", "))
         }
+        None if report.lab.is_some() => "a port of a lab's NIC".into(),
         None if is_software(driver) => "made of software: no interrupts of its own".into(),
         None if !report.has_files() => "on a bus that cannot be read".into(),
         None if report.name == "lo" => "the loopback: packets never leave the stack".into(),
@@ -61,6 +62,9 @@ pub(super) fn pair(name: Parameter, value: u32) -> String {
 }
 
 pub(super) fn coalescing(report: &Report) -> Vec<String> {
+    if let Some(port) = &report.lab {
+        return vec![port.describe()];
+    }
     let Some(settings) = &report.coalescing else {
         return vec!["none: its driver has no such settings".into()];
     };
@@ -121,7 +125,9 @@ fn profile(who: &str, steps: &[ProfileStep]) -> String {
 pub(super) fn interrupts(report: &Report) -> Vec<String> {
     let vectors = &report.interrupts;
     if vectors.is_empty() {
-        let why = if !report.files.lower.is_empty() {
+        let why = if report.lab.is_some() {
+            "those that the lab's NIC counts"
+        } else if !report.files.lower.is_empty() {
             "those of the devices below it"
         } else if is_software(report.driver_name()) || report.files.bus.is_none() {
             "none: whoever sends runs the receiver's stack, too"
