@@ -242,7 +242,7 @@ fn without_a_lab_the_message_says_how_to_start_one() {
 fn the_lab_of_another_user_is_named_with_its_user() {
     let lab = Lab::start(&[]);
     // The command may be where another user cannot go.
-    let directory = common::Directory::new();
+    let directory = Directory::new();
     let command = directory.program("earmark", std::fs::File::open(EARMARK).unwrap().into());
     let mut ask = Command::new("setpriv");
     ask.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", &command]);

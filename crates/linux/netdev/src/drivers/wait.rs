@@ -24,13 +24,16 @@ pub enum Bound {
 pub struct Wait {
     /// For how long at most.
     pub bound: Bound,
+    /// The setting that is to be changed for a shorter wait.
+    pub by: Parameter,
     /// What happens, in words.
     pub what: String,
 }
 
 impl Wait {
     fn us(us: u32, what: impl Into<String>) -> Option<Self> {
-        Some(Self { bound: Bound::Us(us.into()), what: what.into() })
+        let by = Parameter::RxUsecs;
+        Some(Self { bound: Bound::Us(us.into()), by, what: what.into() })
     }
 }
 
@@ -58,7 +61,7 @@ pub fn wait(driver: &str, settings: &Coalesce) -> Option<Wait> {
     if usecs == 0 {
         return without_time(driver, rows, frames).or_else(|| match high {
             0 => None,
-            high => Wait::us(high, gap(&format!("rx-usecs-high {high}"), "")),
+            high => Some(by_high(high, "")),
         });
     }
     let or_frames = match frames {
@@ -66,9 +69,7 @@ pub fn wait(driver: &str, settings: &Coalesce) -> Option<Wait> {
         _ => String::new(),
     };
     match rows.rx_usecs.is {
-        Some(Timer::Gap) if high > usecs => {
-            Wait::us(high, gap(&format!("rx-usecs-high {high}"), &or_frames))
-        }
+        Some(Timer::Gap) if high > usecs => Some(by_high(high, &or_frames)),
         Some(Timer::Gap) => Wait::us(usecs, gap(&format!("rx-usecs {usecs}"), &or_frames)),
         Some(Timer::Delay) => {
             let anew = match settings.is_on(Parameter::CqeModeRx) {
@@ -100,15 +101,21 @@ fn without_time(driver: &str, rows: &Rows, frames: Option<u32>) -> Option<Wait> 
     let frames = frames.filter(|_| rows.rx_usecs.zero != Some(Zero::Off))?;
     let until = format!("the NIC waits until {frames} packets have come (rx-frames)");
     if let Some(limit) = rows.rx_frames.limit_us {
-        return Wait::us(limit, format!("{until}, and no longer than {limit} us"));
+        return Some(Wait {
+            bound: Bound::Us(limit.into()),
+            by: Parameter::RxFrames,
+            what: format!("{until}, and no longer than {limit} us"),
+        });
     }
     Some(match rows.rx_usecs.zero {
         Some(Zero::Frames) => Wait {
             bound: Bound::Endless,
+            by: Parameter::RxFrames,
             what: format!("{until}, however long that takes: no rx-usecs limits the wait"),
         },
         _ => Wait {
             bound: Bound::Unknown,
+            by: Parameter::RxFrames,
             what: format!(
                 "no rx-usecs limits the wait for {frames} packets (rx-frames); what {driver} does \
                  then is not known here"
@@ -147,6 +154,15 @@ fn high(rows: &Rows, settings: &Coalesce, is_adaptive: bool) -> u32 {
     high.filter(|_| is_gap && (rows.rx_usecs_high.adaptive || !is_adaptive)).unwrap_or(0)
 }
 
+/// The wait for the gap of `rx-usecs-high`.
+fn by_high(high: u32, or_frames: &str) -> Wait {
+    Wait {
+        bound: Bound::Us(high.into()),
+        by: Parameter::RxUsecsHigh,
+        what: gap(&format!("rx-usecs-high {high}"), or_frames),
+    }
+}
+
 fn gap(setting: &str, or_frames: &str) -> String {
     format!(
         "the NIC leaves at least {setting} between two interrupts{or_frames}; a packet after a \
@@ -177,6 +193,7 @@ fn adaptive(driver: &str, rows: &Rows, settings: &Coalesce) -> Wait {
     };
     Wait {
         bound: longest.map_or(Bound::Unknown, |longest| Bound::Us(longest.into())),
+        by: Parameter::RxUsecs,
         what: format!(
             "adaptive-rx is on: the driver chooses rx-usecs by the traffic, {chosen}{now}"
         ),

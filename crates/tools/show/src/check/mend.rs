@@ -1,6 +1,6 @@
 //! Commands that bring a device back to what a rule allows.
 
-use netdev::drivers::lacks_timer;
+use netdev::drivers::{lacks_timer, wait};
 use netdev::ethtool::Parameter;
 
 use super::found::{Found, adaptive_of, is_hold};
@@ -59,15 +59,10 @@ fn coalescing(device: &Report, parameter: Parameter, limit: &Limit, wanted: f64)
 /// there is none and shall be one.
 fn shorten(device: &Report, other: Other, limit: &Limit) -> Option<String> {
     let counts = |delay: &&Delay| other == Other::LongestDelay || is_hold(delay);
-    let length = |delay: &Delay| delay.up_to_us.unwrap_or(0.0);
-    if device.delays.iter().any(|delay| delay.endless && counts(&delay)) {
-        // What has no time is meant to be off.
-        let has_time = device.coalescing.as_ref()?.get(Parameter::RxUsecs).is_some();
-        return Some(match has_time {
-            true => coalescing(device, Parameter::RxUsecs, limit, limit.nearest(0.0)),
-            false => coalescing(device, Parameter::RxFrames, limit, 1.0),
-        });
-    }
+    let length = |delay: &Delay| match delay.endless {
+        true => f64::INFINITY,
+        false => delay.up_to_us.unwrap_or(0.0),
+    };
     let delays = device.delays.iter().filter(counts);
     let longest = delays.max_by(|one, another| length(one).total_cmp(&length(another)));
     let wanted = limit.nearest(longest.map_or(0.0, length));
@@ -76,16 +71,31 @@ fn shorten(device: &Report, other: Other, limit: &Limit) -> Option<String> {
         "coalescing" if device.lab.is_some() => {
             Some(format!("earmark apply {name} rx-usecs {wanted}"))
         }
-        "coalescing" => {
-            device.coalescing.as_ref()?.get(Parameter::RxUsecs)?;
-            Some(coalescing(device, Parameter::RxUsecs, limit, wanted))
-        }
+        "coalescing" => shorter(device, limit, wanted),
         "completion-entries" => Some(format!("earmark apply {name} rx-cqe-nsecs {}", wanted * 1e3)),
         "napi-deferral" => Some(format!("earmark apply {name} gro-flush-timeout {}", wanted * 1e3)),
         "idle-state" => Some(idle(wanted)),
         "eee" => Some(format!("ethtool --set-eee {name} eee off")),
         _ => None,
     }
+}
+
+/// Shortens the wait for an interrupt, by the setting that it comes from.
+fn shorter(device: &Report, limit: &Limit, wanted: f64) -> Option<String> {
+    let settings = device.coalescing.as_ref()?;
+    let by = wait(device.driver_name(), settings).map_or(Parameter::RxUsecs, |wait| wait.by);
+    let time = settings.get(Parameter::RxUsecs);
+    Some(match by {
+        // What has no time is meant to be off.
+        Parameter::RxFrames if time.is_none() || limit.nearest(0.0) == 0.0 => {
+            coalescing(device, by, limit, 1.0)
+        }
+        Parameter::RxFrames => coalescing(device, Parameter::RxUsecs, limit, limit.nearest(0.0)),
+        by => {
+            settings.get(by)?;
+            coalescing(device, by, limit, wanted)
+        }
+    })
 }
 
 /// Forbids idle states that take longer than `most` microseconds to come back from.

@@ -119,7 +119,7 @@ fn a_time_of_zero_that_waits_for_frames_does_not_pass() {
     let rule = "longest-hold = \"<= 25us\"";
     let literal = || device("virtio_net", &[(RxUsecs, 0), (RxFrames, 64)]);
     let off = "earmark apply eth0 rx-usecs 0 rx-frames 1";
-    broken(literal(), rule, "no limit (coalescing)", off);
+    broken(literal(), rule, "no limit (coalescing)", "earmark apply eth0 rx-frames 1");
     broken(
         literal(),
         "longest-hold = \"8us\"",
@@ -130,6 +130,8 @@ fn a_time_of_zero_that_waits_for_frames_does_not_pass() {
     broken(frames, rule, "no limit (coalescing)", "earmark apply eth0 rx-frames 1");
     let ticking = device("virtio_net", &[(RxUsecs, 50), (RxFrames, 64)]);
     broken(ticking, "rx-usecs = 0", "50us", off);
+    let rate = device("ice", &[(RxUsecs, 0), (Parameter::RxUsecsHigh, 40)]);
+    broken(rate, rule, "40us (coalescing)", "earmark apply eth0 rx-usecs-high 25");
     let bnx2 = device("bnx2", &[(RxUsecs, 0), (RxFrames, 12)]);
     unknown(bnx2, rule, "what bnx2 does then is not known here");
     holds(device("igb", &[(RxUsecs, 0), (RxFrames, 12)]), rule);
