@@ -1,5 +1,5 @@
-//! What people have pasted of `ethtool -c`, and what is said of it: the delay, and whether a rule of
-//! at most 25 us holds.
+//! What people have pasted of `ethtool -c`, and what is said of it: the delay, and whether a rule
+//! of at most 25 us holds.
 
 use netdev::ethtool::{Coalesce, Driver, Parameter};
 use show::check::{Policy, check};
@@ -23,7 +23,7 @@ fn device(case: &str) -> Report {
 }
 
 /// What is said of it.
-fn said(device: Report) -> String {
+fn said(device: &Report) -> String {
     let policy = Policy::parse("[nics]\nlongest-hold = \"<= 25us\"\n").unwrap();
     let delays = device.delays.iter().map(|delay| {
         let up_to = match delay.up_to_us {
@@ -34,7 +34,7 @@ fn said(device: Report) -> String {
         format!("  {up_to}: {}\n", delay.what)
     });
     let delays: String = delays.collect();
-    let checked = check(&policy, std::slice::from_ref(&device));
+    let checked = check(&policy, std::slice::from_ref(device));
     let rule = &checked.devices[0].rules[0];
     let mend = rule.mend.as_ref().map_or(String::new(), |mend| format!("; {mend}"));
     format!("{delays}  {:?}{mend}\n", rule.outcome)
@@ -44,6 +44,6 @@ fn said(device: Report) -> String {
 fn what_people_paste_is_answered_by_what_their_driver_means() {
     let expected = include_str!("cases.txt");
     let cases = expected.lines().filter(|line| !line.starts_with(' '));
-    let now: String = cases.map(|case| format!("{case}\n{}", said(device(case)))).collect();
+    let now: String = cases.map(|case| format!("{case}\n{}", said(&device(case)))).collect();
     assert_eq!(now, expected, "\n{now}");
 }
