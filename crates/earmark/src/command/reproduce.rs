@@ -182,6 +182,7 @@ fn table(part: &PartOutcome) -> Table {
         ("number", 0),
         ("document", 0),
         ("ours", 0),
+        ("if nothing", 2),
         ("unit", 2),
         ("difference", 1),
         ("tolerance", 3),
@@ -189,11 +190,11 @@ fn table(part: &PartOutcome) -> Table {
     ];
     let mut table = Table::new(columns).with_words_last();
     for number in &part.numbers {
-        let [ours, difference] = number.in_words();
+        let [ours, nothing, difference] = number.in_words();
         let verdict = number.verdict.in_words().to_owned();
         let (what, unit) = (number.what.clone(), number.unit.clone());
         let (stated, tolerance) = (number.stated.clone(), number.tolerance.clone());
-        table.add_row([what, stated, ours, unit, difference, tolerance, verdict]);
+        table.add_row([what, stated, ours, nothing, unit, difference, tolerance, verdict]);
     }
     table
 }

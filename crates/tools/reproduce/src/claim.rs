@@ -1,4 +1,8 @@
 //! What a document says of a number, and whether ours agrees.
+//!
+//! An agreement is held against a null model, in which no setting changes anything: a number that
+//! would agree under it, too, or that is so near to what it says that a run cannot tell them apart,
+//! is no evidence that the model of the NIC is right.
 
 use serde::Serialize;
 
@@ -35,6 +39,8 @@ pub enum Tolerance {
 pub enum Verdict {
     /// It is within the tolerance, or on the right side.
     Agrees,
+    /// It does, and so would a model in which no setting changes anything.
+    NoEvidence,
     /// It is not.
     Misses,
     /// A constant was set so that it agrees; this proves nothing.
@@ -43,7 +49,27 @@ pub enum Verdict {
     NotMade,
 }
 
+/// What a number would be if no setting changed anything.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Null {
+    /// Its value.
+    pub value: f64,
+    /// What is as near to it as this cannot be told from it.
+    pub resolution: f64,
+}
+
 impl Claim {
+    /// The verdict on `ours`, beside what it would be under the null model.
+    #[must_use]
+    pub fn verdict(&self, ours: f64, null: Null) -> Verdict {
+        match self.is_met_by(ours) {
+            false => Verdict::Misses,
+            true if self.is_met_by(null.value) => Verdict::NoEvidence,
+            true if (ours - null.value).abs() <= null.resolution => Verdict::NoEvidence,
+            true => Verdict::Agrees,
+        }
+    }
+
     /// Whether `ours` agrees.
     #[must_use]
     pub fn is_met_by(&self, ours: f64) -> bool {
@@ -133,6 +159,35 @@ mod tests {
         assert!(!Claim::Above(0.0).is_met_by(0.0) && !Claim::Below(0.0).is_met_by(0.0));
         let value = of(Tolerance::Percent(5.0));
         assert!(!value.is_met_by(f64::NAN) && !Claim::Below(1.0).is_met_by(f64::NAN));
+    }
+
+    #[test]
+    fn what_would_agree_if_nothing_changed_is_no_evidence() {
+        let rate = |value, ours, nothing: f64| {
+            let claim = Claim::Value { value, tolerance: Tolerance::Percent(15.0) };
+            claim.verdict(ours, Null { value: nothing, resolution: nothing / 100.0 })
+        };
+        // Table I: the document's rate, ours, and that of the default.
+        for (value, ours, default) in [
+            (435_000.0, 484_650.0, 490_250.0),
+            (14_533.0, 14_420.0, 14_480.0),
+            (14_691.0, 14_420.0, 14_480.0),
+            (451.0, 450.0, 440.0),
+            (447.0, 450.0, 440.0),
+        ] {
+            assert_eq!(rate(value, ours, default), Verdict::NoEvidence, "{value}");
+        }
+        assert_eq!(rate(423_000.0, 484_650.0, 490_250.0), Verdict::Agrees);
+        assert_eq!(rate(252_000.0, 484_500.0, 490_250.0), Verdict::Misses);
+        // Open-MX above disabled, by 150 of 484,550 a second; default above Stream, by 5,600.
+        let null = Null { value: 0.0, resolution: 4_845.5 };
+        assert_eq!(Claim::Above(0.0).verdict(150.0, null), Verdict::NoEvidence);
+        assert_eq!(Claim::Above(0.0).verdict(5_600.0, null), Verdict::Agrees);
+        assert_eq!(Claim::Above(0.0).verdict(-150.0, null), Verdict::Misses);
+        // "As low" is what nothing would be, too.
+        let as_low = Claim::Value { value: 0.0, tolerance: Tolerance::Within(0.5) };
+        let null = Null { value: 0.0, resolution: 0.1 };
+        assert_eq!(as_low.verdict(0.0, null), Verdict::NoEvidence);
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! `{ of = "large delay:75 half" }` is half a round trip of the run `large` under `delay:75`.
 //! `minus`, `plus` and `over`, in this order, take a figure or a number each. A run under one
 //! setting needs no setting in between; `tuned throttle:10@3 transactions` is with three clients.
+//!
+//! Its value if no setting changed anything has another figure in place of `of`: that which it is
+//! compared with, or else `nothing`, or else the same under the setting that the part names.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -13,7 +16,12 @@ use bench::compare::{Comparison, not_measured};
 use bench::measurement::Measurement;
 use serde::Deserialize;
 
+use crate::claim::Null;
 use crate::figure::Figure;
+
+/// Figures that differ by no more cannot be told apart. A rate is counted in a window that begins
+/// and ends somewhere within a hold: 75 us of the shortest one, 20 ms, at each end, are 0.75 %.
+const RESOLUTION: f64 = 0.01;
 
 /// Results of the runs of a part, by name, or why a run has none.
 pub type Results = BTreeMap<String, Result<Comparison, String>>;
@@ -26,6 +34,7 @@ pub struct Formula {
     minus: Option<Term>,
     plus: Option<Term>,
     over: Option<Term>,
+    nothing: Option<Reference>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -83,7 +92,47 @@ impl Formula {
             Term::Figure(reference) => Some(reference.run.as_str()),
             Term::Constant(_) => None,
         });
-        std::iter::once(self.of.run.as_str()).chain(others)
+        let nothing = self.nothing.iter().map(|reference| reference.run.as_str());
+        std::iter::once(self.of.run.as_str()).chain(others).chain(nothing)
+    }
+
+    /// Takes the figure under `setting` of the same run for `nothing`, if there is no other.
+    pub(crate) fn with_nothing(&mut self, setting: &str) {
+        if self.compared().is_none() {
+            self.nothing = Some(Reference { setting: Some(setting.into()), ..self.of.clone() });
+        }
+    }
+
+    /// The figure that stands for `of` where no setting changes anything.
+    fn compared(&self) -> Option<&Reference> {
+        let terms = [&self.minus, &self.over].into_iter().flatten();
+        let mut figures = terms.filter_map(|term| match term {
+            Term::Figure(reference) => Some(reference),
+            Term::Constant(_) => None,
+        });
+        self.nothing.as_ref().or_else(|| figures.next())
+    }
+
+    /// Whether it is known what it would be if no setting changed anything.
+    pub(crate) fn has_null(&self) -> bool {
+        self.compared().is_some()
+    }
+
+    /// What it would be if no setting changed anything.
+    ///
+    /// # Errors
+    /// As [`Self::value`], or if that is not known.
+    pub fn null(&self, results: &Results) -> Result<Null> {
+        let of = self.compared().context("what it would be if nothing changed is not known")?;
+        let of = Self { of: of.clone(), ..self.clone() };
+        let over = self.over.as_ref().map_or(Ok(1.0), |over| over.value(results))?;
+        let minus = self.minus.as_ref().map_or(Ok(0.0), |minus| minus.value(results))?;
+        let largest = [self.of.value(results)?, of.of.value(results)?, minus]
+            .into_iter()
+            .map(f64::abs)
+            .fold(0.0, f64::max);
+        let resolution = RESOLUTION * largest / over.abs();
+        Ok(Null { value: of.value(results)?, resolution })
     }
 
     /// Its value.
@@ -91,13 +140,20 @@ impl Formula {
     /// # Errors
     /// If a run has no such setting, or a result no such figure.
     pub fn value(&self, results: &Results) -> Result<f64> {
-        let term = |term: &Option<Term>, neutral: f64| match term {
-            None => Ok(neutral),
-            Some(Term::Constant(value)) => Ok(*value),
-            Some(Term::Figure(reference)) => reference.value(results),
+        let term = |term: &Option<Term>, neutral: f64| {
+            term.as_ref().map_or(Ok(neutral), |term| term.value(results))
         };
         let sum = self.of.value(results)? - term(&self.minus, 0.0)? + term(&self.plus, 0.0)?;
         Ok(sum / term(&self.over, 1.0)?)
+    }
+}
+
+impl Term {
+    fn value(&self, results: &Results) -> Result<f64> {
+        match self {
+            Self::Constant(value) => Ok(*value),
+            Self::Figure(reference) => reference.value(results),
+        }
     }
 }
 
@@ -144,6 +200,20 @@ mod tests {
         let formula: Formula = toml::from_str(text).unwrap();
         assert_eq!(formula.runs().collect::<Vec<_>>(), ["a", "b"]);
         assert!(toml::from_str::<Formula>("of = 'a p50'\ntimes = 2.0").is_err());
+    }
+
+    #[test]
+    fn nothing_is_what_it_is_compared_with_or_the_same_under_another_setting() {
+        let compared = |text: &str| {
+            let mut formula: Formula = toml::from_str(text).unwrap();
+            formula.with_nothing("disabled");
+            let reference = formula.compared().unwrap();
+            format!("{} {:?}", reference.run, reference.setting.as_deref().unwrap_or_default())
+        };
+        assert_eq!(compared("of = 'a x p50'\nminus = 'b y p50'"), "b \"y\"");
+        assert_eq!(compared("of = 'a x p50'\nover = 'b y p50'"), "b \"y\"");
+        assert_eq!(compared("of = 'a x p50'\nover = 125.0"), "a \"disabled\"");
+        assert_eq!(compared("of = 'a x p50'\nnothing = 'c p50'"), "c \"\"");
     }
 
     #[test]

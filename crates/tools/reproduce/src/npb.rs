@@ -6,6 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
+use crate::claim::Null;
+
 /// No file of results has more bytes.
 const LARGEST: u64 = 1 << 20;
 
@@ -47,6 +49,11 @@ pub enum NpbFigure {
     Seconds,
     /// Interrupts of all hosts.
     Interrupts,
+}
+
+impl NpbRatio {
+    /// Of two times or counts that no setting changes.
+    pub(crate) const NULL: Null = Null { value: 1.0, resolution: 0.01 };
 }
 
 impl Npb {

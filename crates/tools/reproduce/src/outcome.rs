@@ -1,16 +1,18 @@
 //! Numbers of the documents beside ours, and their sum.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bench::compare::Comparison;
 use bench::environment::Environment;
 use report::panels::Picture;
 use serde::Serialize;
 
-use crate::claim::{Claim, Verdict, number};
-use crate::formula::Results;
-use crate::npb::Npb;
-use crate::seed::{Constant, Number, Origin, Ours, Part, Seed};
+use anyhow::Result;
+
+use crate::claim::{Claim, Null, Verdict, number};
+use crate::formula::{Formula, Results};
+use crate::npb::{Npb, NpbRatio};
+use crate::seed::{Constant, Number, Origin, Ours, Part, PartConstant, Seed};
 
 /// Everything; `--json` prints it.
 #[derive(Debug, Serialize)]
@@ -38,11 +40,14 @@ pub struct Tally {
     pub within_5_percent: usize,
     /// Those within 15 %, the former among them.
     pub within_15_percent: usize,
-    /// Values and orders that agree, within their own tolerance.
+    /// Values and orders that agree, within their own tolerance, and would not if no setting
+    /// changed anything.
     pub agree: usize,
+    /// Those that would agree all the same.
+    pub no_evidence: usize,
     /// Those that do not.
     pub miss: usize,
-    /// Orders and inequalities, among the two above.
+    /// Orders and inequalities, among the three above.
     pub orders: usize,
     /// Numbers that a constant was set from.
     pub set: usize,
@@ -50,7 +55,7 @@ pub struct Tally {
     pub not_made: usize,
     /// Those among them that could have been: a run failed, or a shard of it is missing.
     pub failed: usize,
-    /// Constants by origin.
+    /// Constants by origin, each once for a document.
     pub constants: BTreeMap<String, usize>,
 }
 
@@ -63,10 +68,20 @@ pub struct SeedOutcome {
     pub title: String,
     /// Author, title, date.
     pub source: String,
-    /// The machine.
-    pub constants: Vec<Constant>,
+    /// The machine: what all parts have in common, and what single ones have.
+    pub constants: Vec<ConstantOutcome>,
     /// Its tables and figures.
     pub parts: Vec<PartOutcome>,
+}
+
+/// A constant, and where it holds.
+#[derive(Debug, Serialize)]
+pub struct ConstantOutcome {
+    /// The part; all of them if there is none.
+    pub part: Option<String>,
+    /// The constant.
+    #[serde(flatten)]
+    pub constant: Constant,
 }
 
 /// One table or figure.
@@ -114,6 +129,8 @@ pub struct NumberOutcome {
     pub tolerance: String,
     /// Ours.
     pub ours: Option<f64>,
+    /// What ours would be if no setting changed anything.
+    pub nothing: Option<f64>,
     /// Ours less the document's, in percent of that, where there is one.
     pub difference_percent: Option<f64>,
     /// Whether they agree.
@@ -140,19 +157,31 @@ impl NumberOutcome {
     pub(crate) fn new(number: &Number, results: &Results, npb: Option<&Npb>) -> Self {
         let note = number.note.clone();
         let mut failed = false;
+        let mut what = number.what.clone();
+        let mut nothing = None;
+        let mut judge = |ours: f64, null: Null| {
+            nothing = Some(null.value);
+            (Some(ours), number.claim.verdict(ours, null))
+        };
         let (ours, verdict, note) = match &number.ours {
-            Ours::Predicted(formula) | Ours::Set(formula) => match formula.value(results) {
-                Ok(ours) if matches!(number.ours, Ours::Set(_)) => (Some(ours), Verdict::Set, note),
-                Ok(ours) => (Some(ours), Verdict::of(&number.claim, ours), note),
-                Err(why) => {
-                    failed = true;
-                    (None, Verdict::NotMade, format!("Not made: {why:#}."))
+            Ours::Predicted(formula) | Ours::Set(formula) => {
+                match made(&number.ours, formula, results) {
+                    Ok((ours, None)) => (Some(ours), Verdict::Set, note),
+                    Ok((ours, Some(null))) => {
+                        let (ours, verdict) = judge(ours, null);
+                        (ours, verdict, note)
+                    }
+                    Err(why) => {
+                        failed = true;
+                        (None, Verdict::NotMade, format!("Not made: {why:#}."))
+                    }
                 }
-            },
+            }
             Ours::Npb(ratio) => match npb.map(|npb| npb.value(ratio)) {
                 Some(Some((ours, class))) => {
-                    let note = format!("Live, class {class}. {note}");
-                    (Some(ours), Verdict::of(&number.claim, ours), note.trim_end().into())
+                    what += &format!(" (ours: class {class}, live)");
+                    let (ours, verdict) = judge(ours, NpbRatio::NULL);
+                    (ours, verdict, note)
                 }
                 Some(None) => (None, Verdict::NotMade, "The file does not have it.".into()),
                 None => {
@@ -164,11 +193,12 @@ impl NumberOutcome {
             Ours::Cannot(why) => (None, Verdict::NotMade, why.clone()),
         };
         Self {
-            what: number.what.clone(),
+            what,
             unit: number.unit.clone(),
             stated: number.claim.stated(),
             tolerance: number.claim.tolerance(),
             ours,
+            nothing,
             difference_percent: ours.and_then(|ours| number.claim.difference_percent(ours)),
             verdict,
             failed,
@@ -177,25 +207,30 @@ impl NumberOutcome {
         }
     }
 
-    /// Ours and the difference, in words.
+    /// Ours, what it would be if nothing changed, and the difference, in words.
     #[must_use]
-    pub fn in_words(&self) -> [String; 2] {
-        let ours = self.ours.map_or_else(|| "-".into(), number);
+    pub fn in_words(&self) -> [String; 3] {
+        let [ours, nothing] =
+            [self.ours, self.nothing].map(|it| it.map_or_else(|| "-".into(), number));
         let difference = self.difference_percent.map(|percent| format!("{percent:+.1} %"));
-        [ours, difference.unwrap_or_else(|| "-".into())]
+        [ours, nothing, difference.unwrap_or_else(|| "-".into())]
     }
 }
 
-impl Verdict {
-    fn of(claim: &Claim, ours: f64) -> Self {
-        if claim.is_met_by(ours) { Self::Agrees } else { Self::Misses }
-    }
+/// Ours, and what it would be if no setting changed anything; a number that set a constant is held
+/// against nothing.
+fn made(ours: &Ours, formula: &Formula, results: &Results) -> Result<(f64, Option<Null>)> {
+    let null = matches!(ours, Ours::Predicted(_)).then(|| formula.null(results));
+    Ok((formula.value(results)?, null.transpose()?))
+}
 
+impl Verdict {
     /// In words.
     #[must_use]
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Agrees => "agrees",
+            Self::NoEvidence => "agrees, as nothing would",
             Self::Misses => "misses",
             Self::Set => "set",
             Self::NotMade => "not made",
@@ -217,8 +252,16 @@ impl PartOutcome {
 
 impl SeedOutcome {
     pub(crate) fn new(seed: &Seed, parts: Vec<PartOutcome>) -> Self {
-        let Seed { name, title, source, constants, .. } = seed.clone();
-        Self { name, title, source, constants, parts }
+        let Seed { name, title, source, constants, parts: all, .. } = seed.clone();
+        let common = constants.into_iter().map(|constant| ConstantOutcome { part: None, constant });
+        let of_parts = all.into_iter().flat_map(|part| {
+            let of = move |it: PartConstant| {
+                let part = Some(part.name.clone());
+                ConstantOutcome { part, constant: it.constant }
+            };
+            part.constants.into_iter().map(of)
+        });
+        Self { name, title, source, constants: common.chain(of_parts).collect(), parts }
     }
 }
 
@@ -245,6 +288,7 @@ impl Outcome {
             within_5_percent,
             within_15_percent,
             agree,
+            no_evidence,
             miss,
             orders,
             set,
@@ -259,11 +303,11 @@ impl Outcome {
         let constants: Vec<_> =
             constants.map(|(origin, count)| format!("{count} {origin}")).collect();
         format!(
-            "Of {} predictions {agree} agree within their tolerances and {miss} do not. {values} of \
-             them are values: {within_5_percent} are within 5 %, {within_15_percent} within 15 %, {} \
+            "Of {} predictions {agree} agree within their tolerances, {no_evidence} agree as they \
+             would if no setting changed anything, and {miss} do not. {values} of them are values: {within_5_percent} are within 5 %, {within_15_percent} within 15 %, {} \
              further away; {orders} are orders or inequalities. Besides, {set} numbers were used to \
              set constants, and {} cannot be made here.{failed} Constants: {}.",
-            agree + miss,
+            agree + no_evidence + miss,
             values - within_15_percent,
             not_made - self.tally.failed,
             constants.join(", "),
@@ -275,7 +319,12 @@ impl Tally {
     fn of(seeds: &[SeedOutcome]) -> Self {
         let mut tally = Self::default();
         for seed in seeds {
-            for constant in &seed.constants {
+            let mut seen = BTreeSet::new();
+            for ConstantOutcome { constant, .. } in &seed.constants {
+                // Some parts share one.
+                if !seen.insert((&constant.option, constant.value.to_string())) {
+                    continue;
+                }
                 let origin = match constant.origin {
                     Origin::Stated => "stated",
                     Origin::Measured => "measured",
@@ -292,6 +341,7 @@ impl Tally {
     fn count(&mut self, number: &NumberOutcome) {
         match number.verdict {
             Verdict::Agrees => self.agree += 1,
+            Verdict::NoEvidence => self.no_evidence += 1,
             Verdict::Misses => self.miss += 1,
             Verdict::Set => self.set += 1,
             Verdict::NotMade => {
@@ -299,7 +349,7 @@ impl Tally {
                 self.failed += usize::from(number.failed);
             }
         }
-        if !matches!(number.verdict, Verdict::Agrees | Verdict::Misses) {
+        if matches!(number.verdict, Verdict::Set | Verdict::NotMade) {
             return;
         }
         if number.claim.values().is_none() {
@@ -308,7 +358,7 @@ impl Tally {
         }
         self.values += 1;
         // Of a number without a percentage, such as 0, its own tolerance decides.
-        let is_near = number.verdict == Verdict::Agrees;
+        let is_near = number.verdict != Verdict::Misses;
         let within =
             |percent: f64| number.difference_percent.map_or(is_near, |it| it.abs() <= percent);
         self.within_5_percent += usize::from(within(5.0));
@@ -323,13 +373,15 @@ mod tests {
 
     fn outcome(value: f64, ours: f64) -> NumberOutcome {
         let claim = Claim::Value { value, tolerance: Tolerance::Within(1.0) };
-        let verdict = Verdict::of(&claim, ours);
+        let null = Null { value: f64::INFINITY, resolution: 0.0 };
+        let verdict = claim.verdict(ours, null);
         NumberOutcome {
             what: String::new(),
             unit: String::new(),
             stated: claim.stated(),
             tolerance: claim.tolerance(),
             ours: Some(ours),
+            nothing: None,
             difference_percent: claim.difference_percent(ours),
             verdict,
             failed: false,
@@ -348,13 +400,15 @@ mod tests {
         tally.count(&NumberOutcome { verdict: Verdict::Set, ..outcome(1.0, 1.0) });
         let order = NumberOutcome { claim: Claim::Above(0.0), ..outcome(1.0, 1.0) };
         tally.count(&order);
+        tally.count(&NumberOutcome { verdict: Verdict::NoEvidence, ..order });
         let expected = Tally {
             values: 4,
             within_5_percent: 2,
             within_15_percent: 3,
             agree: 3,
             miss: 2,
-            orders: 1,
+            orders: 2,
+            no_evidence: 1,
             set: 1,
             ..Tally::default()
         };

@@ -6,7 +6,7 @@ use report::pairs::{Pair, PairChart};
 use report::{Cell, Table};
 
 use crate::claim::Verdict;
-use crate::outcome::{NumberOutcome, Outcome, PartOutcome, SeedOutcome};
+use crate::outcome::{ConstantOutcome, NumberOutcome, Outcome, PartOutcome, SeedOutcome};
 
 /// The report of `outcome`, one HTML file.
 ///
@@ -42,10 +42,14 @@ pub fn render(outcome: &Outcome) -> anyhow::Result<String> {
 
 /// The document, and the constants of its machine.
 fn machine(seed: &SeedOutcome) -> Chapter {
-    let row = |constant: &crate::seed::Constant| {
+    let row = |ConstantOutcome { part, constant }: &ConstantOutcome| {
+        let option = match part {
+            Some(part) => format!("{} ({part})", constant.option),
+            None => constant.option.clone(),
+        };
         let origin = format!("{:?}", constant.origin).to_lowercase();
         let value = constant.value.to_string();
-        [constant.option.clone(), value.trim_matches('"').to_owned(), origin, constant.why.clone()]
+        [option, value.trim_matches('"').to_owned(), origin, constant.why.clone()]
             .map(Cell::plain)
             .to_vec()
     };
@@ -70,9 +74,19 @@ fn chapter(part: &PartOutcome) -> Chapter {
         note: part.about.clone(),
         pictures: pictures.chain(curves).collect(),
         table: Table {
-            headers: ["", "unit", "document", "ours", "difference", "tolerance", "", "note"]
-                .map(str::to_owned)
-                .to_vec(),
+            headers: [
+                "",
+                "unit",
+                "document",
+                "ours",
+                "if nothing",
+                "difference",
+                "tolerance",
+                "",
+                "note",
+            ]
+            .map(str::to_owned)
+            .to_vec(),
             rows: part.numbers.iter().map(row).collect(),
         },
         commands: part.runs.iter().map(|run| run.command.clone()).collect(),
@@ -81,12 +95,12 @@ fn chapter(part: &PartOutcome) -> Chapter {
 }
 
 fn row(number: &NumberOutcome) -> Vec<Cell> {
-    let [ours, difference] = number.in_words();
+    let [ours, nothing, difference] = number.in_words();
     let verdict = number.verdict.in_words();
     let verdict = match number.verdict {
         Verdict::Agrees => Cell::good(verdict),
         Verdict::Misses => Cell::bad(verdict),
-        Verdict::Set | Verdict::NotMade => Cell::plain(verdict),
+        Verdict::NoEvidence | Verdict::Set | Verdict::NotMade => Cell::plain(verdict),
     };
     let plain = |text: &str| Cell::plain(text);
     vec![
@@ -94,6 +108,7 @@ fn row(number: &NumberOutcome) -> Vec<Cell> {
         plain(&number.unit),
         plain(&number.stated),
         Cell::plain(ours),
+        Cell::plain(nothing),
         Cell::plain(difference),
         plain(&number.tolerance),
         verdict,

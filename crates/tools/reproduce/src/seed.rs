@@ -61,6 +61,17 @@ pub struct Constant {
     pub why: String,
 }
 
+/// A constant of some runs of a part.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PartConstant {
+    /// The runs; all of the part if there are none.
+    #[serde(default)]
+    pub runs: Vec<String>,
+    /// The constant.
+    #[serde(flatten)]
+    pub constant: Constant,
+}
+
 /// Where a constant comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -85,6 +96,12 @@ pub struct Part {
     pub title: String,
     /// What was measured, and how it is here.
     pub about: String,
+    /// Constants of its runs alone, or of some of them.
+    #[serde(default, rename = "constant")]
+    pub constants: Vec<PartConstant>,
+    /// The setting that stands for all others where no setting changes anything.
+    #[serde(default)]
+    pub nothing: Option<String>,
     /// What is run for it, by name.
     #[serde(default, rename = "run")]
     pub runs: BTreeMap<String, PartRun>,
@@ -260,7 +277,15 @@ impl Seed {
 
     fn parse(name: &str, text: &str) -> Result<Self> {
         let seed: Self = toml::from_str(text).with_context(|| format!("read seeds/{name}.toml"))?;
-        let seed = Self { name: name.into(), ..seed };
+        let mut seed = Self { name: name.into(), ..seed };
+        for part in &mut seed.parts {
+            for number in &mut part.numbers {
+                let Ours::Predicted(formula) = &mut number.ours else { continue };
+                part.nothing.iter().for_each(|setting| formula.with_nothing(setting));
+                let what = &number.what;
+                ensure!(formula.has_null(), "{name}/{}, {what}: if nothing changed?", part.name);
+            }
+        }
         for part in &seed.parts {
             for run in part.runs.keys() {
                 let _ = seed.run(part, run, false)?;
@@ -276,8 +301,10 @@ impl Seed {
     pub(crate) fn run(&self, part: &Part, name: &str, quick: bool) -> Result<(Run, String)> {
         let place = || format!("{}/{}, run {name}", self.name, part.name);
         let run = part.runs.get(name).with_context(|| format!("{}: no such run", place()))?;
-        let constants = self.constants.iter().map(|it| (it.option.clone(), it.value.clone()));
-        let mut nic: Table = constants.collect();
+        let of_run = |it: &&PartConstant| it.runs.is_empty() || it.runs.iter().any(|it| it == name);
+        let of_part = part.constants.iter().filter(of_run).map(|it| &it.constant);
+        let constants = self.constants.iter().chain(of_part);
+        let mut nic: Table = constants.map(|it| (it.option.clone(), it.value.clone())).collect();
         nic.extend(run.nic.clone());
         let mut options = run.options.clone();
         if quick {
@@ -341,6 +368,23 @@ mod tests {
                 }
                 let curve = part.curve.as_ref().map(|curve| &curve.run);
                 assert!(curve.is_none_or(|run| part.runs.contains_key(run)), "{}", part.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_run_has_of_its_machine_is_a_constant_or_what_the_document_varies() {
+        const VARIED: [&str; 5] = ["strategy", "link-rate", "nic", "driver-options", "ports"];
+        for seed in Seed::all().unwrap() {
+            for part in &seed.parts {
+                for (name, run) in &part.runs {
+                    let other = run.nic.keys().find(|key| !VARIED.contains(&key.as_str()));
+                    assert_eq!(other, None, "{}/{}, run {name}", seed.name, part.name);
+                }
+                for constant in &part.constants {
+                    let known = |name: &String| part.runs.contains_key(name);
+                    assert!(constant.runs.iter().all(known), "{}: {constant:?}", part.name);
+                }
             }
         }
     }
