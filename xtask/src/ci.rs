@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 
-use crate::{demo, dist, header, kernel, peers, repo, screenshots, shell, suite, tidy, toolchain};
+use crate::{
+    demo, dist, figures, header, kernel, peers, repo, screenshots, shell, suite, tidy, toolchain,
+};
 
 /// What has to work without an operating system: the crates that are `#![no_std]`.
 const BARE_CRATES: [&str; 4] = ["earmark-base", "earmark-nic", "earmark-mx", "earmark-sim"];
@@ -100,6 +102,7 @@ fn steps() -> Vec<Step> {
     if repo::root().join("fuzz/Cargo.toml").exists() {
         steps.push(Step::cargo("fuzzers", "check --manifest-path fuzz/Cargo.toml"));
     }
+    steps.push(Step::task("figures", figures::check));
     steps.push(Step::task("demo", demo::run));
     steps.push(Step::task("screenshots", screenshots::of_demo));
     steps

@@ -5,6 +5,7 @@ mod ci;
 mod demo;
 mod dist;
 mod drivers;
+mod figures;
 mod header;
 mod install;
 mod kernel;
@@ -58,6 +59,8 @@ enum Task {
     Within(dist::within::Options),
     /// Checks licences and sources of all dependencies by deny.toml
     Licences,
+    /// Runs what the documentation quotes of virtual time, and names the figures that are stale
+    Figures,
     /// Runs the demonstration and checks what it wrote
     Demo,
     /// Shows the demo's report in Chromium, at four widths, and checks what it shows
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Task::Dist(options) => dist::run(&options),
         Task::Within(options) => dist::within::run(&options),
         Task::Licences => dist::check_licences(),
+        Task::Figures => figures::check(),
         Task::Demo => demo::run(),
         Task::Screenshots(options) => screenshots::run(&options),
         Task::Bench(options) => bench::run(&options),
