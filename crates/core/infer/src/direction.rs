@@ -35,6 +35,10 @@ const SKEWED: f64 = 0.4;
 /// most of them under a tick if it is a few times as far. A hold is supported by that.
 const FURTHER: f64 = 4.0;
 
+/// A hold is excluded if most packets keep distances below this share of it: those that came just
+/// before its end may seem to.
+const EXCLUDED: f64 = 0.75;
+
 /// Without that, a hold has to explain most waits, and to be longer than this many times the noise.
 const MIN_EXPLAINED: f64 = 0.5;
 const CLEARLY: f64 = 12.0;
@@ -94,6 +98,37 @@ const GRAIN: f64 = 0.4;
 /// but those of a train share what disturbs them.
 const SURER: f64 = 4.0;
 
+/// Of a family that costs so much more, two in a hundred would be left to be right.
+const SURE: f64 = 3.0 * SURER;
+
+/// If more than this share of waits is unexplained, packets of others may keep a timer running: of
+/// everyday lateness there is less.
+const OTHERS: f64 = 0.05;
+
+/// Families that look like this one where packets that are not seen keep a timer running.
+pub(crate) const fn alike_beside_others(family: Family) -> &'static [Family] {
+    match family {
+        Family::None | Family::Adaptive => &[],
+        Family::Delay => &[Family::Quiet, Family::Periodic],
+        Family::Quiet => &[Family::Delay],
+        Family::Throttle => &[Family::Deferral, Family::Periodic],
+        Family::Deferral => &[Family::Throttle, Family::Periodic],
+        Family::Periodic => &[Family::Delay, Family::Throttle, Family::Deferral],
+    }
+}
+
+const fn family_of(shape: Shape) -> Family {
+    match shape {
+        Shape::None => Family::None,
+        Shape::Delay => Family::Delay,
+        Shape::Throttle => Family::Throttle,
+        Shape::Periodic { .. } => Family::Periodic,
+        Shape::Quiet { .. } => Family::Quiet,
+        Shape::Deferral { .. } => Family::Deferral,
+        Shape::Adaptive => Family::Adaptive,
+    }
+}
+
 /// What one direction shows.
 #[derive(Clone, Debug)]
 pub(crate) struct Judged {
@@ -101,11 +136,17 @@ pub(crate) struct Judged {
     /// The hold in microseconds, of an adaptive one the longest seen; 0 for none.
     pub(crate) usecs: Interval,
     pub(crate) frames: Option<u32>,
+    /// Of quiet, where a train lasted so long, in microseconds.
+    pub(crate) bound: Option<f64>,
+    /// Of deferral.
+    pub(crate) polls: Option<u32>,
     pub(crate) waking: Option<Waking>,
     /// How sure the family is, 0 to 1.
     pub(crate) confidence: f64,
     /// The noise that is left, in microseconds.
     pub(crate) noise: f64,
+    /// Families that the data does not exclude although another one explains it better.
+    pub(crate) alike: Vec<Family>,
     /// The share of waits that the explanation leaves unexplained.
     pub(crate) stray: f64,
     /// The share of waits that are longer than the explanation says.
@@ -129,6 +170,13 @@ impl Judged {
                 && self.distances.closer(close) > CLOSE_SHARE
         };
         if self.family == Family::Throttle && !is_close() {
+            return false;
+        }
+        // Packets that came closer than that and kept their distance say that there is no such hold;
+        // an adaptive one is not as long all the time.
+        let is_excluded = self.family != Family::Adaptive
+            && self.distances.bound().is_some_and(|bound| bound < EXCLUDED * value);
+        if is_excluded {
             return false;
         }
         let is_lateness = self.stray > MOSTLY_LATE && self.late_usecs > value;
@@ -203,6 +251,7 @@ struct Look {
     steady: Fit,
     noise: f64,
     margin: f64,
+    rival: Family,
     /// How far the floor may be off where a delay hides it, in microseconds.
     doubt: f64,
 }
@@ -226,8 +275,8 @@ fn quick_fit(series: Series, with_frames: bool) -> Option<Look> {
     if starters.len() < ENOUGH {
         return None;
     }
-    let Choice { best, steady, noise, margin } = choose(&series, &starters, with_frames);
-    Some(Look { series, starters, best, steady, noise, margin, doubt: 0.0 })
+    let Choice { best, steady, noise, margin, rival } = choose(&series, &starters, with_frames);
+    Some(Look { series, starters, best, steady, noise, margin, rival, doubt: 0.0 })
 }
 
 /// The best explanation, and how it stands to others.
@@ -235,8 +284,9 @@ struct Choice {
     best: Fit,
     steady: Fit,
     noise: f64,
-    /// By how much the best explanation by another family costs more.
+    /// By how much the best explanation by another family costs more, and which that is.
     margin: f64,
+    rival: Family,
 }
 
 fn choose(series: &Series, starters: &[Starter], with_frames: bool) -> Choice {
@@ -251,17 +301,21 @@ fn choose(series: &Series, starters: &[Starter], with_frames: bool) -> Choice {
     let family = |fit: &Fit| std::mem::discriminant(&fit.shape);
     let rival = costs.iter().find(|(_, fit)| family(fit) != family(&best));
     let margin = rival.map_or(0.0, |(cost, _)| cost - least);
+    let rival = rival.map_or(Family::None, |(_, fit)| family_of(fit.shape));
     let is_steady = |(_, fit): &&(f64, Fit)| fit.shape != Shape::Adaptive;
     let steady = costs.iter().find(is_steady).map_or_else(|| best.clone(), |(_, fit)| fit.clone());
-    Choice { best, steady, noise, margin }
+    Choice { best, steady, noise, margin, rival }
 }
 
 impl Look {
     /// What residuals say about clocks: those of starters that do not wait for another's release.
     fn telling(&self) -> Vec<(f64, f64)> {
         let free = |starter: &Starter| match self.steady.shape {
-            Shape::None | Shape::Delay => true,
+            Shape::None | Shape::Delay | Shape::Quiet { .. } => true,
             Shape::Throttle => starter.last + self.steady.usecs < starter.arrived,
+            Shape::Deferral { polls } => {
+                starter.last + f64::from(polls) * self.steady.usecs < starter.arrived
+            }
             Shape::Periodic { .. } | Shape::Adaptive => false,
         };
         let pairs = self.starters.iter().zip(&self.steady.residuals);
@@ -286,25 +340,27 @@ impl Look {
     }
 
     fn conclude(self) -> Judged {
-        let Self { series, starters, best, noise, margin, doubt, .. } = self;
+        let Self { series, starters, best, noise, margin, rival, doubt, .. } = self;
         let late = fit::usual_lateness(&best.residuals, noise);
         // Floors are lower edges: levels are measured from there. A delay's floor was told by
         // itself, and the others are measured between releases.
         let usecs = match best.shape {
             Shape::None => 0.0,
             Shape::Adaptive => (best.usecs - late).max(0.0),
-            Shape::Delay | Shape::Throttle | Shape::Periodic { .. } => best.usecs,
+            Shape::Delay
+            | Shape::Throttle
+            | Shape::Periodic { .. }
+            | Shape::Quiet { .. }
+            | Shape::Deferral { .. } => best.usecs,
         };
         // Polls and servers keep packets apart, too.
-        let apart = if best.shape == Shape::Throttle { STEPS * series.service() } else { 0.0 };
+        let keeps_apart = matches!(best.shape, Shape::Throttle | Shape::Deferral { .. });
+        let apart = if keeps_apart { STEPS * series.service() } else { 0.0 };
         let least = (MIN_HOLD + apart).max(NOISE_BELOW_HOLD * noise);
         let family = match best.shape {
             Shape::None => Family::None,
             _ if !(least..=MAX_HOLD).contains(&usecs) => Family::None,
-            Shape::Delay => Family::Delay,
-            Shape::Throttle => Family::Throttle,
-            Shape::Periodic { .. } => Family::Periodic,
-            Shape::Adaptive => Family::Adaptive,
+            shape => family_of(shape),
         };
         let centre = mode(&best.residuals);
         let strays = best.residuals.iter().map(|residual| residual - centre);
@@ -313,9 +369,21 @@ impl Look {
         );
         let late_strays = &strays[strays.partition_point(|residual| *residual < 0.0)..];
         let count = starters.len() as f64;
+        let stray = strays.len() as f64 / count;
+        let mut alike = if stray > OTHERS || best.waking.is_some() && family == Family::Throttle {
+            alike_beside_others(family).to_vec()
+        } else {
+            Vec::new()
+        };
+        if margin < SURE && rival != Family::None && !alike.contains(&rival) {
+            alike.push(rival);
+        }
         let lone = series.points.iter().filter(|point| point.purpose == Purpose::Lone);
-        let unseen =
-            if best.shape == Shape::Delay { edge::INTERRUPT + doubt } else { LATENESS * late };
+        let unseen = match best.shape {
+            Shape::Delay => edge::INTERRUPT + doubt,
+            Shape::Quiet { .. } | Shape::Deferral { .. } => best.doubt,
+            _ => LATENESS * late,
+        };
         let by_chance = CONFIDENT * MEDIAN * noise / (count - strays.len() as f64).max(1.0).sqrt();
         let half = by_chance + SKEWED * noise + unseen + GRAIN;
         let usecs = if family == Family::None { 0.0 } else { usecs };
@@ -323,10 +391,21 @@ impl Look {
             family,
             usecs: Interval::around(usecs, if family == Family::None { 0.0 } else { half }),
             frames: best.frames.filter(|_| family != Family::None),
+            bound: match best.shape {
+                Shape::Quiet { bound } if family != Family::None => {
+                    Some(bound).filter(|it| it.is_finite())
+                }
+                _ => None,
+            },
+            polls: match best.shape {
+                Shape::Deferral { polls } if family != Family::None => Some(polls),
+                _ => None,
+            },
             waking: best.waking,
             confidence: 1.0 - 0.5 * (-margin / SURER).exp(),
+            alike: if family == Family::None { Vec::new() } else { alike },
             noise,
-            stray: strays.len() as f64 / count,
+            stray,
             late: late_strays.len() as f64 / count,
             late_usecs: quantile(late_strays, LATEST),
             lone: median(lone.map(crate::series::Point::wait)),
@@ -345,8 +424,11 @@ mod tests {
             family: Family::Adaptive,
             usecs: Interval::around(608.4, 7.8),
             frames: None,
+            bound: None,
+            polls: None,
             waking: None,
             confidence: 0.99,
+            alike: Vec::new(),
             noise: 20.0,
             stray,
             late: stray,

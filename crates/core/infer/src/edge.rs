@@ -56,10 +56,10 @@ pub(crate) fn find(series: &Series, starters: &[Starter], delay: &Fit) -> Edge {
 }
 
 /// Where the edge is, and between which moments it may be.
-struct Span {
-    lowest: f64,
-    edge: f64,
-    highest: f64,
+pub(crate) struct Span {
+    pub(crate) lowest: f64,
+    pub(crate) edge: f64,
+    pub(crate) highest: f64,
 }
 
 /// How long before the release each packet came, by the floor that is; and whether it joined.
@@ -91,7 +91,7 @@ fn came(series: &Series, starters: &[Starter], delay: &Fit) -> Vec<(f64, bool)> 
 }
 
 /// The edge between joiners and starters, if there are so many of each.
-fn between(mut came: Vec<(f64, bool)>, telling: usize) -> Option<Span> {
+pub(crate) fn between(mut came: Vec<(f64, bool)>, telling: usize) -> Option<Span> {
     came.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     // Those below the edge should be starters, those above it joiners.
     let joiners = came.iter().filter(|(_, is_joiner)| *is_joiner).count();

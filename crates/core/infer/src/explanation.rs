@@ -28,7 +28,17 @@ pub(crate) enum Shape {
     None,
     Delay,
     Throttle,
-    Periodic { phase: f64 },
+    Periodic {
+        phase: f64,
+    },
+    /// Until silence, or a bound.
+    Quiet {
+        bound: f64,
+    },
+    /// Polls after the last packets.
+    Deferral {
+        polls: u32,
+    },
     Adaptive,
 }
 
@@ -53,11 +63,13 @@ pub(crate) struct Fit {
     pub(crate) residuals: Vec<f64>,
     /// How many numbers were chosen to make it fit.
     pub(crate) parameters: f64,
+    /// How far the hold may be off beside what noise does, in microseconds.
+    pub(crate) doubt: f64,
 }
 
 impl Fit {
     pub(crate) fn new(shape: Shape, usecs: f64, residuals: Vec<f64>, parameters: f64) -> Self {
-        Self { shape, usecs, frames: None, waking: None, residuals, parameters }
+        Self { shape, usecs, frames: None, waking: None, residuals, parameters, doubt: 0.0 }
     }
 
     /// What it costs to explain the waits so: less is better. `noise` is that of the best

@@ -3,7 +3,7 @@
 use crate::explanation::{Fit, MAX_HOLD, MIN_NOISE, NEXT_TO_NOTHING, Shape, loss};
 use crate::series::{Series, Starter};
 use crate::stats::{cheapest, mode, narrowest, quantile, sorted, spread};
-use crate::{frames, periodic, waking};
+use crate::{deferral, frames, periodic, quiet, waking};
 
 /// Nearly all: the others may be late by accident.
 const NEARLY_ALL: f64 = 0.9;
@@ -21,14 +21,18 @@ pub(crate) fn all(series: &Series, starters: &[Starter], with_frames: bool) -> (
     if quantile(&sorted(waits.clone()), NEARLY_ALL) < NEXT_TO_NOTHING {
         let none = Fit::new(Shape::None, 0.0, waits.clone(), 0.0);
         let woken = waking::fit(&none, starters, noise);
-        return ([none, delay(&waits)].into_iter().chain(woken).collect(), noise);
+        let quiet = quiet::fit(series, starters);
+        return ([none, delay(&waits)].into_iter().chain(woken).chain(quiet).collect(), noise);
     }
     let mut fits = Vec::new();
-    let periodic = periodic::fit(starters, tried(&released_after(starters)));
+    let after = released_after(starters);
+    let periodic = periodic::fit(starters, tried(&after));
+    let quiet = quiet::fit(series, starters);
     for _ in 0..2 {
         fits = vec![Fit::new(Shape::None, 0.0, waits.clone(), 0.0), delay(&waits)];
         fits.extend(throttle(starters, noise));
-        fits.extend(periodic.clone());
+        fits.extend(periodic.iter().chain(&quiet).cloned());
+        fits.extend(deferral::fit(series, starters, tried(&after), noise));
         let least = fits.iter().map(|fit| spread(&fit.residuals)).fold(f64::INFINITY, f64::min);
         noise = least.max(MIN_NOISE);
     }

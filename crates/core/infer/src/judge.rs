@@ -54,7 +54,11 @@ pub fn judge_varied(heard: &[Heard], unheld: &[Heard]) -> Verdict {
     let mut findings: Vec<Finding> = judged.iter().filter_map(finding).collect();
     // What asks for no answer is answered, if at all, by a kernel.
     let by_kernel = heard.iter().flat_map(|heard| &heard.probes).any(|probe| probe.silent);
+    let is_lossy = unclear::is_lossy(heard);
     for finding in &mut findings {
+        if is_lossy {
+            finding.alike = direction::alike_beside_others(finding.family).to_vec();
+        }
         finding.or_program = !stamped && !by_kernel && finding.place != Place::Mine;
     }
     findings.retain(|finding| !service.is_some_and(|service| service.explains(finding)));
@@ -119,9 +123,9 @@ fn finding((place, judged): &(Place, Judged)) -> Option<Finding> {
     let lone_usecs = match judged.family {
         Family::None => return None,
         _ if !judged.is_supported() => return None,
-        Family::Delay => hold,
+        Family::Delay | Family::Quiet => hold,
         Family::Adaptive => judged.lone.clamp(0.0, hold),
-        Family::Throttle => 0.0,
+        Family::Throttle | Family::Deferral => 0.0,
         Family::Periodic => hold / 2.0,
     };
     Some(Finding {
@@ -129,8 +133,11 @@ fn finding((place, judged): &(Place, Judged)) -> Option<Finding> {
         family: judged.family,
         usecs: judged.usecs,
         frames: judged.frames,
+        bound: judged.bound,
+        polls: judged.polls,
         lone_usecs,
         confidence: judged.confidence,
+        alike: judged.alike.clone(),
         or_program: false,
     })
 }

@@ -49,11 +49,15 @@
 //! | delay `D` | `D`, always | the k-th waits `D - k s`: they are reported together |
 //! | throttle `D` | 0 | until `D` after the last release, exactly |
 //! | periodic `D` | anything below `D` | until the next tick; ticks keep their phase |
+//! | quiet `D` | `D`, always | until `D` after the last of them, a bound after the first at most |
+//! | deferral `D` | 0 | until the next of some polls, `D` apart, after the last release |
 //! | adaptive | little | as delay, with the level in force: longer when much comes |
 //! | with `rx-frames F` | as without | the F-th releases all |
 //!
 //! A delay's timer starts at the first unreported packet, a throttle keeps a minimum gap between
-//! interrupts, and a periodic clock runs freely.
+//! interrupts, and a periodic clock runs freely. Quiet begins anew with each packet (e1000's RDTR,
+//! CQE mode of mlx5). Deferral is no NIC's: after a poll, the kernel polls some times more before it
+//! lets the NIC interrupt (`gro_flush_timeout`, `napi_defer_hard_irqs`); once is a throttle.
 //!
 //! # Starters and joiners
 //!
@@ -110,13 +114,14 @@
 //! # Modules
 //!
 //! `plan` and `train` choose what to send; `heard` and `series` hold what came back; `direction`,
-//! `fit`, `periodic`, `adaptive`, `frames` and `waking` explain it, one family each; `edge` finds
+//! `fit`, `quiet`, `deferral`, `periodic`, `adaptive`, `frames` and `waking` explain it, one family each; `edge` finds
 //! the floor; `apart` and `unclear` say what the data excludes; `judge`, `side`, `verdict` and
 //! `words` make the verdict.
 #![forbid(unsafe_code)]
 
 mod adaptive;
 mod apart;
+mod deferral;
 mod direction;
 mod edge;
 mod explanation;
@@ -126,6 +131,7 @@ mod heard;
 mod judge;
 mod periodic;
 mod plan;
+mod quiet;
 mod series;
 mod side;
 mod stats;

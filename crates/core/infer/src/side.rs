@@ -82,8 +82,9 @@ pub(crate) fn of(heard: &[Heard], judged: &Judged) -> Place {
     let (if_theirs, if_mine): (fn(f64, f64) -> f64, f64) = match judged.family {
         Family::None => return Place::Nowhere,
         Family::Delay | Family::Adaptive => (|hold, gap| hold - gap, hold),
-        Family::Throttle => (|hold, gap| hold - gap, 0.0),
-        Family::Periodic => return Place::Unknown,
+        Family::Throttle | Family::Deferral => (|hold, gap| hold - gap, 0.0),
+        // A probe begins the far silence anew, or its own.
+        Family::Periodic | Family::Quiet => return Place::Unknown,
     };
     let floor = Series::of(heard, Way::Round, 0.0).floor;
     let waking = judged.waking.map_or(0.0, |waking| waking.takes);
@@ -135,8 +136,11 @@ mod tests {
             family: Family::Throttle,
             usecs: Interval::around(HOLD, 9.0),
             frames: None,
+            bound: None,
+            polls: None,
             waking: Some(Waking { after: 360.0, takes: 296.0 }),
             confidence: 0.7,
+            alike: Vec::new(),
             noise: 20.0,
             stray: 0.18,
             late: 0.18,

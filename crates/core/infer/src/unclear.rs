@@ -58,12 +58,21 @@ const fn without_hold(place: Place) -> Place {
     if matches!(place, Place::Unknown) { Place::Nowhere } else { place }
 }
 
+fn asked(heard: &[Heard]) -> impl Iterator<Item = &Probe> {
+    heard.iter().flat_map(|heard| &heard.probes).filter(|probe| !probe.silent)
+}
+
+/// Whether many probes were not answered; those that were came among others, unseen.
+pub(crate) fn is_lossy(heard: &[Heard]) -> bool {
+    let answered = asked(heard).filter(|probe| probe.received.is_some()).count();
+    (answered as f64) < MIN_ANSWERED * asked(heard).count() as f64
+}
+
 /// All that kept the data from showing a hold.
 fn reasons(heard: &[Heard], judged: Option<&Judged>) -> Vec<Why> {
     let mut why = Vec::new();
-    let asked = || heard.iter().flat_map(|heard| &heard.probes).filter(|probe| !probe.silent);
-    let (all, answered) = (asked().count(), asked().filter(|it| it.received.is_some()).count());
-    if (answered as f64) < MIN_ANSWERED * all as f64 {
+    let (all, is_lossy) = (asked(heard).count(), is_lossy(heard));
+    if is_lossy {
         why.push(Why::Lost);
     }
     let usecs = spacing(heard);

@@ -13,6 +13,10 @@ pub enum Family {
     Throttle,
     /// A free-running tick.
     Periodic,
+    /// A timer that begins anew with each packet.
+    Quiet,
+    /// Polls of the kernel's, which keeps interrupts off for a while after each.
+    Deferral,
     /// A delay that follows the traffic.
     Adaptive,
 }
@@ -26,6 +30,8 @@ impl Family {
             Self::Delay => "delay",
             Self::Throttle => "throttle",
             Self::Periodic => "periodic",
+            Self::Quiet => "quiet",
+            Self::Deferral => "deferral",
             Self::Adaptive => "adaptive",
         }
     }
@@ -89,10 +95,17 @@ pub struct Finding {
     pub usecs: Interval,
     /// `rx-frames`, where a burst showed one.
     pub frames: Option<u32>,
+    /// How long after its first packet a quiet hold ends at the latest, in microseconds, where
+    /// packets came for so long.
+    pub bound: Option<f64>,
+    /// How many polls in a row find nothing before a deferral ends.
+    pub polls: Option<u32>,
     /// How long a lone packet waits for it in the middle, in microseconds.
     pub lone_usecs: f64,
     /// How sure the family is, from 0.5 to 1.
     pub confidence: f64,
+    /// Families that the data does not exclude: packets of others hide what tells them apart.
+    pub alike: Vec<Family>,
     /// A far program that gathers requests and answers them together would look the same.
     pub or_program: bool,
 }

@@ -69,7 +69,9 @@ fn unclear_at(unclear: &Unclear) -> &'static str {
 }
 
 fn hold(finding: &Finding) -> String {
-    let Finding { place, family, usecs, frames, lone_usecs, or_program, .. } = finding;
+    let Finding {
+        place, family, usecs, frames, bound, polls, lone_usecs, alike, or_program, ..
+    } = finding;
     let size = format!("{:.1} us ({:.1} to {:.1})", usecs.value, usecs.low, usecs.high);
     let what = match family {
         Family::None => "no hold".to_owned(),
@@ -80,9 +82,28 @@ fn hold(finding: &Finding) -> String {
         Family::Periodic => {
             format!("a tick every {size}: a packet waits {lone_usecs:.0} us on average")
         }
+        Family::Quiet => format!(
+            "a delay of {size} that begins anew with each packet{}: a lone packet waits all of it",
+            bound.map_or_else(String::new, |bound| {
+                format!(", up to {bound:.1} us after the first")
+            })
+        ),
+        Family::Deferral => format!(
+            "interrupts that a kernel defers (gro_flush_timeout, napi_defer_hard_irqs {}): a lone packet waits for \
+             nothing, and the next one for a poll each {size}",
+            polls.unwrap_or_default()
+        ),
         Family::Adaptive => format!(
             "an adaptive delay: up to {size} when much comes, {lone_usecs:.0} us for a lone packet"
         ),
+    };
+    let alike = if alike.is_empty() {
+        String::new()
+    } else {
+        let names = alike.iter().map(|family| family.name()).collect::<Vec<_>>().join(" or ");
+        format!(
+            "; a hold of family {names} is not excluded: probes without packets of others beside them tell"
+        )
     };
     let frames = frames.map(|frames| format!("; {frames} packets end it early"));
     let program = if *or_program {
@@ -97,7 +118,7 @@ fn hold(finding: &Finding) -> String {
     } else {
         ""
     };
-    format!("{what}{}, {}{program}{whose}", frames.unwrap_or_default(), receiving(*place))
+    format!("{what}{}, {}{alike}{program}{whose}", frames.unwrap_or_default(), receiving(*place))
 }
 
 fn acquittal(acquittal: &Acquittal, findings: &[Finding]) -> String {
@@ -107,8 +128,9 @@ fn acquittal(acquittal: &Acquittal, findings: &[Finding]) -> String {
     match acquittal {
         // Behind a throttle, a second timer of the NIC delays those alone that do not wait anyway.
         Acquittal::Waking { place, after, takes } if throttled(place) => format!(
-            "beside it, {takes:.1} us {} after more than about {after:.0} us of silence, and only then: an idle state, or a \
-             delay of the same NIC (RDTR on some of Intel's), which looks alike; `earmark show` there names what is known",
+            "beside it, {takes:.1} us {} after more than about {after:.0} us of silence, and only then: an idle state, a \
+             delay of the same NIC (RDTR on some of Intel's), or more polls of a kernel that defers interrupts, which \
+             look alike; `earmark show` there names what is known",
             receiving(*place)
         ),
         Acquittal::Waking { place, after, takes } => format!(
@@ -155,11 +177,14 @@ mod tests {
             usecs,
             lone_usecs: 0.0,
             frames: None,
+            bound: None,
+            polls: None,
             confidence: 1.0,
+            alike: Vec::new(),
             or_program: false,
         };
         let said = acquittal(&waking, std::slice::from_ref(&finding));
-        assert!(said.contains("which looks alike"), "{said}");
+        assert!(said.contains("look alike"), "{said}");
         let theirs = [Finding { place: Place::Theirs, ..finding }];
         assert!(acquittal(&waking, &theirs).starts_with("not a hold"));
     }

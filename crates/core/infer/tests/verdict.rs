@@ -183,6 +183,92 @@ fn throttle__is_told() {
     assert!((finding.usecs.value - 125.0).abs() < 1.0, "{finding:?}");
 }
 
+/// What a host is told of by a NIC that waits for `quiet` without a packet, and for `bound` after
+/// the first at the latest.
+fn quieted(arrived: &[u64], quiet: u64, bound: u64) -> Vec<u64> {
+    let mut told = vec![0; arrived.len()];
+    let mut at = 0;
+    while at < arrived.len() {
+        let mut due = arrived[at] + quiet;
+        let first = at;
+        while at < arrived.len() && arrived[at] <= due {
+            due = (arrived[at] + quiet).min(arrived[first] + bound);
+            at += 1;
+        }
+        told[first..at].fill(due);
+    }
+    told
+}
+
+#[test]
+fn quiet__is_told_with_its_bound_where_trains_last_so_long() {
+    for (quiet, bound, shown) in [(140, 272, true), (20, 75, true), (60, 1_000_000, false)] {
+        let verdict = play(true, |arrived| quieted(arrived, quiet * 1_000, bound * 1_000));
+        let finding = verdict.at(Place::Theirs).expect("a hold of theirs");
+        assert_eq!(finding.family, Family::Quiet, "{finding:?}");
+        assert!((finding.usecs.value - quiet as f64).abs() < 1.0, "{finding:?}");
+        assert_eq!(finding.lone_usecs, finding.usecs.value, "{finding:?}");
+        let is_bound = |usecs: f64| shown && (usecs - bound as f64).abs() < 1.5;
+        assert_eq!(finding.bound.map(is_bound), shown.then_some(true), "{finding:?}");
+        assert!(verdict.acquittals.is_empty(), "{:?}", verdict.reasons);
+    }
+}
+
+/// A kernel that polls so many times more, `usecs` apart, after a poll that has found something.
+fn deferred(arrived: &[u64], usecs: u64, polls: u64, last: &mut u64) -> Vec<u64> {
+    let poll = |at: &u64| {
+        let ago = at.saturating_sub(*last);
+        if *at > *last && (ago > polls * usecs || *last == 0) {
+            *last = *at;
+        } else if *at > *last {
+            *last += ago.div_ceil(usecs) * usecs;
+        }
+        *last
+    };
+    arrived.iter().map(poll).collect()
+}
+
+#[test]
+fn deferral__is_told_with_its_polls_and_one_poll_is_a_throttle() {
+    for (usecs, polls, family) in
+        [(100, 2, Family::Deferral), (40, 9, Family::Deferral), (100, 1, Family::Throttle)]
+    {
+        let mut last = 0;
+        let verdict = play(true, |arrived| deferred(arrived, usecs * 1_000, polls, &mut last));
+        let finding = verdict.at(Place::Theirs).expect("a hold of theirs");
+        let count = (family == Family::Deferral).then_some(polls as u32);
+        assert_eq!((finding.family, finding.polls), (family, count), "{finding:?}");
+        assert!((finding.usecs.value - usecs as f64).abs() < 1.0, "{finding:?}");
+        assert_eq!(finding.lone_usecs, 0.0);
+        assert!(verdict.acquittals.is_empty(), "{:?}", verdict.reasons);
+    }
+}
+
+/// Packets of others, which nobody here sees, keep its timer running.
+#[test]
+fn quiet_beside_much_else__is_not_surely_a_delay() {
+    let mut chance = 1_u64;
+    let mut other = 0;
+    let verdict = play(true, |arrived| {
+        let mut all: Vec<(u64, Option<usize>)> =
+            arrived.iter().enumerate().map(|(index, at)| (*at, Some(index))).collect();
+        while other < arrived[arrived.len() - 1] {
+            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            other += (chance >> 33) % 400_000;
+            all.push((other, None));
+        }
+        all.sort_unstable();
+        let at: Vec<u64> = all.iter().map(|(at, _)| *at).collect();
+        let told = quieted(&at, 275_000, 648_000).into_iter().zip(&all);
+        let mut mine = vec![0; arrived.len()];
+        told.for_each(|(told, (_, index))| index.iter().for_each(|index| mine[*index] = told));
+        mine
+    });
+    let finding = verdict.at(Place::Theirs).expect("a hold of theirs");
+    let families = [&[finding.family], &finding.alike[..]].concat();
+    assert!(families.contains(&Family::Quiet), "{finding:?}");
+}
+
 #[test]
 fn tick__is_told() {
     let tick = |at: &u64| at.div_ceil(128_000) * 128_000;

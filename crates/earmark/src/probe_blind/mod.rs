@@ -265,10 +265,22 @@ impl Drop for Beside {
     }
 }
 
+/// The words that have this program be the far echo of a case.
+fn echo_words(case: &Case) -> Vec<String> {
+    let words = match case.decoy() {
+        Some(Decoy::SlowServer { takes }) => format!("echo --work-us {takes:.0}"),
+        Some(Decoy::Gathering { count, longest }) => {
+            format!("echo --gather {count} --gather-us {longest:.0}")
+        }
+        _ => "echo".to_owned(),
+    };
+    words.split(' ').map(str::to_owned).collect()
+}
+
 fn play(live: &Live, case: &Case) -> Result<Vec<Heard>> {
-    let (theirs, mine) = case.settings();
-    live.set_ports(Ports::A, mine)?;
-    live.set_ports(Ports::B, theirs)?;
+    let (theirs, mine) = case.holds();
+    live.set_ports(Ports::A, mine.setting)?;
+    live.set_ports(Ports::B, theirs.setting)?;
     let [a, b] = [0, 1].map(|host| live.machines()[host].as_ref());
     let mut beside = Beside(Vec::new());
     let mut start = |machine: &dyn Machine, program: &std::ffi::OsStr, words: &[String]| {
@@ -277,17 +289,10 @@ fn play(live: &Live, case: &Case) -> Result<Vec<Heard>> {
         machine.spawn(&mut command).map(|child| beside.0.push(child))
     };
     let earmark = std::env::current_exe().context("find the earmark program itself")?;
-    let mut words = vec!["echo".to_owned()];
-    match case.decoy() {
-        Some(Decoy::SlowServer { takes }) => {
-            words.extend(["--work-us".to_owned(), format!("{takes:.0}")]);
-        }
-        Some(Decoy::BusyCore { .. }) => {
-            start(b, "sh".as_ref(), &["-c".to_owned(), "while :; do :; done".to_owned()])?;
-        }
-        _ => {}
+    if let Some(Decoy::BusyCore { .. }) = case.decoy() {
+        start(b, "sh".as_ref(), &["-c".to_owned(), "while :; do :; done".to_owned()])?;
     }
-    start(b, earmark.as_os_str(), &words)?;
+    start(b, earmark.as_os_str(), &echo_words(case))?;
     if let Some(words) = bulk::words(case, FAR) {
         start(a, earmark.as_os_str(), &words)?;
     }

@@ -5,7 +5,7 @@
 //! Guests' drivers do not know of the settings.
 
 use anyhow::{Context, Result, ensure};
-use blind::{Case, Decoy};
+use blind::{Case, Deferral, Hold};
 use infer::Heard;
 use lab::guest::protocol::Stream;
 use nic::moderation::Moderation;
@@ -19,21 +19,29 @@ use probe::recording;
 /// The number of the prober among the commands.
 const PROBER: u32 = 2;
 
+/// Words of a shell that have the kernel of a guest defer interrupts as `hold` says.
+fn deferral(hold: Hold) -> String {
+    let Some(Deferral { usecs, polls }) = hold.deferral else { return String::new() };
+    format!(
+        "for device in /sys/class/net/*; do echo {usecs}000 > $device/gro_flush_timeout; \
+         echo {polls} > $device/napi_defer_hard_irqs; done; "
+    )
+}
+
 /// Plays a case; what the prober heard.
 pub(super) fn play(case: &Case) -> Result<Vec<Heard>> {
     let earmark = std::env::current_exe().context("find the earmark program itself")?;
     let earmark = earmark.display();
-    let work = match case.decoy() {
-        Some(Decoy::SlowServer { takes }) => format!(" --work-us {takes:.0}"),
-        _ => String::new(),
-    };
+    let (theirs, mine) = case.holds();
+    let echo = super::echo_words(case).join(" ");
     let record = format!("probe {FAR} --kind udp --record /proc/self/fd/3 3>&1 >/dev/null 2>&1");
-    let mut commands =
-        vec![(1, format!("exec {earmark} echo{work}")), (0, format!("{earmark} {record}"))];
+    let mut commands = vec![
+        (1, format!("{}exec {earmark} {echo}", deferral(theirs))),
+        (0, format!("{}{earmark} {record}", deferral(mine))),
+    ];
     if let Some(words) = bulk::words(case, NEAR) {
         commands.push((1, format!("exec {earmark} {}", words.join(" "))));
     }
-    let (theirs, mine) = case.settings();
     let mut written = Vec::new();
     let take = &mut |from: Program, bytes: &[u8]| {
         if from == (0, PROBER, Stream::Output) {
@@ -43,7 +51,8 @@ pub(super) fn play(case: &Case) -> Result<Vec<Heard>> {
     // Several are played at once.
     let name = format!("{}-{}", std::process::id(), case.seed());
     let options = NicOptions { name: Some(name), seed: Some(case.seed()), ..NicOptions::default() };
-    let settings = vec![PortChange::before("a0", mine), PortChange::before("b0", theirs)];
+    let settings =
+        vec![PortChange::before("a0", mine.setting), PortChange::before("b0", theirs.setting)];
     let commands = (commands.as_slice(), [0].as_slice());
     let status = virtual_lab::play(commands, &options, Moderation::DISABLED, settings, take)?;
     ensure!(status == 0, "the prober ended with status {status}");

@@ -1,5 +1,7 @@
 //! What is hidden: settings, traffic beside the probes, a decoy, an obstacle.
 
+use std::fmt;
+
 use nic::moderation::Moderation;
 
 use crate::decoy::Decoy;
@@ -17,6 +19,57 @@ pub enum Kind {
     Plain,
 }
 
+/// What holds packets that one side receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hold {
+    /// The NIC's setting.
+    pub setting: Moderation,
+    /// Its kernel defers interrupts.
+    pub deferral: Option<Deferral>,
+}
+
+/// What NAPI does with `gro_flush_timeout` and `napi_defer_hard_irqs`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deferral {
+    /// From one poll to the next, in microseconds.
+    pub usecs: u32,
+    /// How many of them in a row find nothing before interrupts are back.
+    pub polls: u32,
+}
+
+impl Hold {
+    pub(crate) const NONE: Self = Self::of(Moderation::DISABLED);
+
+    const fn of(setting: Moderation) -> Self {
+        Self { setting, deferral: None }
+    }
+
+    /// A hold of a family that a reader of settings alone does not think of.
+    fn draw_newer(random: &mut Random, may_defer: bool) -> Self {
+        let usecs = random.whole(10, 500);
+        match random.whole(0, u32::from(may_defer)) {
+            0 => Self::of(parse(&format!("quiet:{usecs}/{}", usecs + random.whole(10, 1_000)))),
+            _ => {
+                // Beyond the silence before a lone packet, a deferral never ends.
+                let polls = random.whole(1, (2_000 / usecs).clamp(1, 20));
+                Self { deferral: Some(Deferral { usecs, polls }), ..Self::NONE }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.deferral {
+            Some(Deferral { usecs, polls }) => write!(f, "deferral:{usecs}x{polls}"),
+            None => self.setting.fmt(f),
+        }
+    }
+}
+
+/// One hold in so many is of a newer family, and one decoy in so many a newer one.
+const NEWER: f64 = 0.25;
+
 /// A secret.
 #[derive(Clone, Debug)]
 pub struct Case {
@@ -26,8 +79,8 @@ pub struct Case {
     pub(crate) waits: bool,
     /// My NIC stamps what it receives.
     pub(crate) nic_stamps: bool,
-    pub(crate) theirs: Moderation,
-    pub(crate) mine: Moderation,
+    pub(crate) theirs: Hold,
+    pub(crate) mine: Hold,
     pub(crate) decoy: Option<Decoy>,
     /// Packets a second beside the probes, to either side.
     pub(crate) bulk: f64,
@@ -63,7 +116,10 @@ impl Case {
             if !is_decoy && random.is(0.3) { random.between(1_000.0, 10_000.0) } else { 0.0 };
         let waits = kind == Kind::Stamped && random.is(0.5);
         let nic_stamps = random.is(0.5);
-        Self { seed, kind, waits, nic_stamps, theirs, mine, decoy, bulk, obstacle: None }
+        let (theirs, mine) = (Hold::of(theirs), Hold::of(mine));
+        let case =
+            Self { seed, kind, waits, nic_stamps, theirs, mine, decoy, bulk, obstacle: None };
+        case.renewed(true)
     }
 
     /// The case of a seed with an obstacle: the data may not be able to tell.
@@ -102,7 +158,28 @@ impl Case {
         let decoy = is_decoy.then(|| random.one(&decoys));
         let bulk = if random.is(0.2) { random.between(500.0, 3_000.0) } else { 0.0 };
         let (kind, waits, nic_stamps) = (Kind::Stamped, true, false);
-        Self { seed, kind, waits, nic_stamps, theirs, mine, decoy, bulk, obstacle: None }
+        let (theirs, mine) = (Hold::of(theirs), Hold::of(mine));
+        let case =
+            Self { seed, kind, waits, nic_stamps, theirs, mine, decoy, bulk, obstacle: None };
+        // Devices of namespaces, which play hosts in real time, have no NAPI to defer anything.
+        case.renewed(!may_be_busy)
+    }
+
+    /// With some of its holds, and of its decoys, of newer kinds; the rest stays as it was drawn.
+    fn renewed(mut self, may_defer: bool) -> Self {
+        let mut random = Random::new(self.seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x7e11);
+        for hold in [&mut self.theirs, &mut self.mine] {
+            let newer = Hold::draw_newer(&mut random, may_defer);
+            if random.is(NEWER) && *hold != Hold::NONE {
+                *hold = newer;
+            }
+        }
+        let gathering = Decoy::draw_gathering(&mut random);
+        // What asks for no answer is a kernel's to answer.
+        if random.is(NEWER) && self.decoy.is_some() && self.kind != Kind::Silent {
+            self.decoy = Some(gathering);
+        }
+        self
     }
 
     /// Whether timestamps tell the sides apart.
@@ -122,9 +199,9 @@ impl Case {
         self.kind
     }
 
-    /// The settings of the far and of the near NIC, for the world that puts them into force.
+    /// The holds of the far and of the near side, for the world that puts them into force.
     #[must_use]
-    pub const fn settings(&self) -> (Moderation, Moderation) {
+    pub const fn holds(&self) -> (Hold, Hold) {
         (self.theirs, self.mine)
     }
 
@@ -156,5 +233,9 @@ fn hold(random: &mut Random) -> Moderation {
             most => format!("delay:{usecs}+frames:{}", random.whole(2, most)),
         },
     };
+    parse(&text)
+}
+
+fn parse(text: &str) -> Moderation {
     text.parse().expect("settings are well formed")
 }

@@ -31,6 +31,13 @@ pub enum Decoy {
         /// For one request.
         takes: f64,
     },
+    /// The far program gathers requests, and answers them together.
+    Gathering {
+        /// As soon as there are so many,
+        count: u32,
+        /// or so long after the first of them.
+        longest: f64,
+    },
     /// Bursts of bulk queue in front of the probes, on the way there.
     Queue {
         /// Mean time between two bursts.
@@ -54,9 +61,14 @@ impl Decoy {
             Self::BusyCore { .. } => "busy core",
             Self::Scheduler { .. } => "scheduler",
             Self::SlowServer { .. } => "slow server",
+            Self::Gathering { .. } => "gathering program",
             Self::Queue { .. } => "bulk in front",
             Self::First { .. } => "first packet",
         }
+    }
+
+    pub(crate) fn draw_gathering(random: &mut Random) -> Self {
+        Self::Gathering { count: random.whole(2, 16), longest: random.between(30.0, 500.0) }
     }
 
     pub(crate) fn draw(random: &mut Random) -> Self {

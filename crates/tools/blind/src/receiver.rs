@@ -1,9 +1,9 @@
 //! The receiving of one host: our NIC, its driver's polls, and a core that may be asleep or busy.
 
 use base::time::Instant;
-use nic::moderation::Moderation;
 use nic::port::{Port, PortSettings};
 
+use crate::case::{Deferral, Hold};
 use crate::decoy::Decoy;
 use crate::random::Random;
 
@@ -37,6 +37,10 @@ pub(crate) struct Receiver {
     bulk_gap: f64,
     next_bulk: f64,
     poll_at: Option<f64>,
+    deferral: Option<Deferral>,
+    /// Polls that may find nothing before interrupts are back; as many as there are after one that
+    /// has found something.
+    polls_left: u32,
     idle_since: f64,
     random: Random,
 }
@@ -46,7 +50,7 @@ const BUDGET: usize = 64;
 
 impl Receiver {
     pub(crate) fn new(
-        moderation: Moderation,
+        hold: Hold,
         costs: Costs,
         decoy: Option<Decoy>,
         bulk: f64,
@@ -55,7 +59,7 @@ impl Receiver {
         let bulk_gap = if bulk > 0.0 { 1e9 / bulk } else { f64::INFINITY };
         // A tick has run since long before the first probe.
         let started = Instant::from_nanos(random.between(0.0, 1e6) as u64);
-        let settings = PortSettings { moderation, ..PortSettings::default() };
+        let settings = PortSettings { moderation: hold.setting, ..PortSettings::default() };
         Self {
             port: Port::new(settings, started),
             costs,
@@ -63,6 +67,8 @@ impl Receiver {
             bulk_gap,
             next_bulk: if bulk > 0.0 { 1e6 + random.exponential(bulk_gap) } else { f64::INFINITY },
             poll_at: None,
+            deferral: hold.deferral,
+            polls_left: 0,
             idle_since: 0.0,
             random,
         }
@@ -106,9 +112,17 @@ impl Receiver {
             at += packet;
             polled.extend(number.map(|number| (at, number)));
         });
-        self.poll_at = (count > 0).then_some(at);
-        if count == 0 {
-            self.idle_since = now;
+        if count > 0 {
+            self.poll_at = Some(at);
+            self.polls_left = self.deferral.map_or(0, |deferral| deferral.polls);
+            return;
+        }
+        self.idle_since = now;
+        self.poll_at = self.deferral.filter(|_| self.polls_left > 0).map(|deferral| {
+            self.polls_left -= 1;
+            now + f64::from(deferral.usecs) * 1e3 + self.random.exponential(self.costs.jitter)
+        });
+        if self.poll_at.is_none() {
             queue.rearm(moment, &mut ());
         }
     }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use infer::{Family, Finding, Place, Said, Verdict};
-use nic::moderation::{Moderation, TimerKind};
+use nic::moderation::TimerKind;
 use serde::{Deserialize, Serialize};
 
-use crate::case::{Case, Kind};
+use crate::case::{Case, Hold, Kind};
+use crate::decoy::Decoy;
 
 /// What a verdict is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -75,28 +76,34 @@ impl Score {
                 .map(|(place, truth)| Self::one(case, truth, verdict.said(place)))
                 .to_vec();
         }
-        let is_theirs = case.theirs != Moderation::DISABLED;
+        let is_theirs = case.theirs != Hold::NONE;
         let truth = if is_theirs { case.theirs } else { case.mine };
         let finding = verdict.findings.first();
         let place = if is_theirs { Place::Theirs } else { Place::Mine };
         // A tick's side does not show in round trips, nor an adaptive one's when it is short.
         let named = |finding: &Finding| finding.place == place;
-        let is_visible = matches!(truth.timer, TimerKind::Delay | TimerKind::Throttle);
+        let is_visible = matches!(truth.setting.timer, TimerKind::Delay | TimerKind::Throttle);
         let side = finding.filter(|_| case.kind == Kind::Silent && is_visible).map(named);
         let said = finding.map_or_else(|| verdict.said(Place::Nowhere), Said::Hold);
         vec![Self { side, ..Self::one(case, truth, said) }]
     }
 
-    fn one(case: &Case, truth: Moderation, said: Said<'_>) -> Self {
+    fn one(case: &Case, truth: Hold, said: Said<'_>) -> Self {
         let (finding, bound_us) = match said {
             Said::Hold(finding) => (Some(finding), None),
             Said::NoHold { above } => (None, Some(above)),
             Said::CannotTell => (None, None),
         };
 
-        let family = match truth.timer {
-            TimerKind::Disabled => Family::None,
-            TimerKind::Delay | TimerKind::Quiet => Family::Delay,
+        let Hold { setting, deferral } = truth;
+        let family = match setting.timer {
+            // One poll after the packets is a throttle, whoever keeps the time.
+            TimerKind::Disabled => deferral.map_or(Family::None, |deferral| match deferral.polls {
+                1 => Family::Throttle,
+                _ => Family::Deferral,
+            }),
+            TimerKind::Delay => Family::Delay,
+            TimerKind::Quiet => Family::Quiet,
             TimerKind::Throttle | TimerKind::Itr(_) => Family::Throttle,
             TimerKind::Periodic => Family::Periodic,
             TimerKind::Adaptive => Family::Adaptive,
@@ -105,8 +112,8 @@ impl Score {
         let says = finding.map_or(Family::None, |finding| finding.family);
         let frames = finding.and_then(|finding| finding.frames).unwrap_or(0);
         let family_right = says == family;
-        let right = family_right && frames == truth.rx_frames;
-        let usecs = f64::from(truth.rx_usecs);
+        let right = family_right && frames == setting.rx_frames;
+        let usecs = f64::from(deferral.map_or(setting.rx_usecs, |deferral| deferral.usecs));
         // How long an adaptive one was, it alone knows.
         let longest = match family {
             Family::None => 0.0,
@@ -117,9 +124,17 @@ impl Score {
             Said::CannotTell => Rating::CannotTell,
             Said::NoHold { above } if longest <= above => Rating::Right,
             Said::Hold(_) if family_right => Rating::Right,
+            // It says that the data does not exclude the right one.
+            Said::Hold(finding) if finding.alike.contains(&family) => Rating::CannotTell,
+            // It says that a program may have done it, and one has.
+            Said::Hold(finding)
+                if finding.or_program && matches!(case.decoy, Some(Decoy::Gathering { .. })) =>
+            {
+                Rating::CannotTell
+            }
             Said::NoHold { .. } | Said::Hold(_) => Rating::Wrong,
         };
-        let fixed = finding.filter(|_| family_right && truth.timer != TimerKind::Adaptive);
+        let fixed = finding.filter(|_| family_right && setting.timer != TimerKind::Adaptive);
         let name = |family: Family, frames: u32| match frames {
             0 => family.name().to_owned(),
             _ => format!("{family}+frames"),
@@ -127,7 +142,7 @@ impl Score {
         Self {
             seed: case.seed(),
             truth: truth.to_string(),
-            family: name(family, truth.rx_frames),
+            family: name(family, setting.rx_frames),
             said: name(says, frames),
             said_usecs: (finding.map_or(0.0, |finding| finding.usecs.value), frames),
             family_right,

@@ -40,6 +40,7 @@ pub struct World {
     server: f64,
     server_free: f64,
     scheduler: Option<(f64, f64)>,
+    decoy: Option<Decoy>,
     obstacle: Option<Obstacle>,
     bucket: Option<Bucket>,
     far_clock: Clock,
@@ -99,6 +100,7 @@ impl World {
                 Some(Decoy::Scheduler { share, scale }) => Some((share, scale * 1e3)),
                 _ => obstacle.and_then(Obstacle::scheduler),
             },
+            decoy: case.decoy,
             obstacle,
             bucket: Bucket::of(obstacle),
             far_clock: Clock::draw(&mut random),
@@ -141,14 +143,16 @@ impl World {
             .collect();
         let mut far = vec![None; sent.len()];
         let mut answers = Vec::new();
-        for (at, number) in self.theirs.run(&arrivals, end) {
-            let Some(index) = of_this(number).filter(|index| !train.sends[*index].silent) else {
-                continue;
-            };
+        let mut received = self.theirs.run(&arrivals, end);
+        let is_asked = |number: usize| of_this(number).is_some_and(|at| !train.sends[at].silent);
+        received.retain(|(_, number)| is_asked(*number));
+        let taken = self.gathered(&received);
+        for ((at, number), taken) in received.into_iter().zip(taken) {
+            let index = number - base;
             if self.bucket.as_mut().is_some_and(|bucket| !bucket.take(at)) {
                 continue;
             }
-            let answered = self.serve(at) + train.sends[index].wait as f64;
+            let answered = self.serve(taken) + train.sends[index].wait as f64;
             far[index] = Some((at, answered));
             answers.push((answered, number));
         }
@@ -182,6 +186,24 @@ impl World {
         };
         let probes = (0..sent.len()).map(probe).collect();
         Heard { train, probes }
+    }
+
+    /// When the far program takes each request: it may gather some.
+    fn gathered(&self, received: &[(f64, usize)]) -> Vec<f64> {
+        let Some(Decoy::Gathering { count, longest }) = self.decoy else {
+            return received.iter().map(|(at, _)| *at).collect();
+        };
+        let (mut taken, mut rest) = (Vec::new(), received);
+        while let Some((first, _)) = rest.first() {
+            let end = first + longest * 1e3;
+            let together =
+                rest.iter().take(count as usize).take_while(|(at, _)| *at <= end).count();
+            let is_full = together == count as usize;
+            let at = if is_full { rest[together - 1].0 } else { end };
+            taken.extend(std::iter::repeat_n(at, together));
+            rest = &rest[together..];
+        }
+        taken
     }
 
     /// When the far program has answered what its kernel received at `at`.

@@ -62,8 +62,14 @@ struct Hold {
     low_usecs: f64,
     high_usecs: f64,
     frames: Option<u32>,
+    /// Of quiet: how long after the first packet it ends at the latest.
+    bound_usecs: Option<f64>,
+    /// Of deferral: how many polls find nothing before it ends.
+    polls: Option<u32>,
     lone_usecs: f64,
     confidence: f64,
+    /// Families that the data does not exclude.
+    alike: Vec<&'static str>,
     /// A far program that gathers requests would look the same.
     or_program: bool,
 }
@@ -317,8 +323,11 @@ fn hold(finding: &Finding) -> Hold {
         low_usecs: finding.usecs.low,
         high_usecs: finding.usecs.high,
         frames: finding.frames,
+        bound_usecs: finding.bound,
+        polls: finding.polls,
         lone_usecs: finding.lone_usecs,
         confidence: finding.confidence,
+        alike: finding.alike.iter().map(|family| family.name()).collect(),
         or_program: finding.or_program,
     }
 }
@@ -347,8 +356,11 @@ mod tests {
             family: Family::Adaptive,
             usecs,
             frames: None,
+            bound: None,
+            polls: None,
             lone_usecs: 9.0,
             confidence: 1.0,
+            alike: Vec::new(),
             or_program: false,
         };
         let local = |rx_usecs, deferral| Local { device: "eth7".into(), rx_usecs, deferral };

@@ -197,8 +197,11 @@ mod tests {
             family: Family::Delay,
             usecs: Interval { value: 75.0, low: 74.0, high: 76.0 },
             frames: None,
+            bound: None,
+            polls: None,
             lone_usecs: 75.0,
             confidence: 1.0,
+            alike: Vec::new(),
             or_program: false,
         }
     }

@@ -23,4 +23,10 @@ pub struct EchoArgs {
     /// Work for so many microseconds before each answer
     #[arg(long, default_value_t = 0, hide = true)]
     pub(super) work_us: u64,
+    /// Gather so many requests, and answer them together
+    #[arg(long, default_value_t = 1, hide = true)]
+    pub(super) gather: usize,
+    /// But wait for no more of them so many microseconds after the first
+    #[arg(long, default_value_t = 0, hide = true)]
+    pub(super) gather_us: u64,
 }

@@ -70,6 +70,7 @@ pub(super) fn serve(udp: &UdpSocket, args: &EchoArgs, refusals: &Refusals) -> Re
             let is_wanted = wait <= LONGEST_WAIT && waiting.len() < MOST_WAITING;
             let due = Instant::now() + if is_wanted { wait } else { Duration::ZERO };
             waiting.push(Reverse(Waiting { due, from, to: received.to, bytes }));
+            gather(&mut waiting, args);
         } else {
             send(udp, bytes, from, received.to);
         }
@@ -91,6 +92,20 @@ pub fn refusal(
     }
     let is_of_an_echo = from.port() < FIRST_PORT || [own_port, PORT].contains(&from.port());
     is_of_an_echo.then_some("from ports of other echoes")
+}
+
+/// Has all answers wait until there are as many as are to be gathered, or the first has waited for
+/// long enough.
+fn gather(waiting: &mut BinaryHeap<Reverse<Waiting>>, args: &EchoArgs) {
+    let now = Instant::now();
+    let Some(Reverse(first)) = waiting.peek().filter(|_| args.gather > 1) else { return };
+    let due = match (waiting.len() >= args.gather, waiting.len()) {
+        (true, _) => now,
+        (false, 1) => now + Duration::from_micros(args.gather_us),
+        (false, _) => first.due,
+    };
+    let gathered = std::mem::take(waiting).into_iter();
+    *waiting = gathered.map(|Reverse(one)| Reverse(Waiting { due, ..one })).collect();
 }
 
 /// An answer that is not sent yet; the first that is due comes first.

@@ -90,6 +90,8 @@ pub mod checks {
             allow: Vec::new(),
             rate: 1_000_000,
             work_us: 0,
+            gather: 1,
+            gather_us: 0,
         };
         let (udp, _) = bind(&args).unwrap();
         let address = udp.local_addr().unwrap();
